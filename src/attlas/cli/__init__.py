@@ -1,0 +1,1 @@
+"""Command: thin commands over the public API."""

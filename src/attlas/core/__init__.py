@@ -1,0 +1,1 @@
+"""Name things: solutions with certificates, claims, verdicts, norms, references."""

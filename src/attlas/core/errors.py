@@ -1,0 +1,18 @@
+"""The one exception that speaks to a user.
+
+Bad input is refused with a `UserError` whose text says what was wrong, where, and what
+to do. The command line prints it as one line and exits with code 2.
+"""
+
+
+class UserError(ValueError):
+    """Input that cannot be used, told in one line.
+
+    The message names the value, the place and the mend, in that order.
+
+    Examples:
+        >>> raise UserError("p = 1 is not above 1: choose 1 < p < inf")
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: p = 1 is not above 1: choose 1 < p < inf
+    """

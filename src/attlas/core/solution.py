@@ -1,0 +1,96 @@
+"""What a solver returns: a value, a result code and a certificate.
+
+No solver of attlas returns a bare array, and no unconverged number is shown as a number.
+"""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any, Generic, TypeVar
+
+import equinox as eqx
+import jax
+import numpy as np
+
+Value = TypeVar("Value")
+
+
+class Result(IntEnum):
+    """How a computation ended; every code but `CONVERGED` carries advice.
+
+    Examples:
+        >>> Result.INFEASIBLE.advice
+        'no point satisfies the constraints: see the Farkas certificate'
+    """
+
+    CONVERGED = 0
+    INFEASIBLE = 1
+    MAX_STEPS = 2
+    NOT_FINITE = 3
+    GRADIENT_BELOW_ROUNDING = 4
+    PRECISION = 5
+
+    @property
+    def advice(self) -> str:
+        """What a user should do about this code."""
+        return _ADVICE[self]
+
+
+_ADVICE = {
+    Result.CONVERGED: "nothing to do",
+    Result.INFEASIBLE: "no point satisfies the constraints: see the Farkas certificate",
+    Result.MAX_STEPS: "the steps ran out before the tolerance was met: raise max_steps",
+    Result.NOT_FINITE: "a number was infinite or NaN: look at the scale of the data",
+    Result.GRADIENT_BELOW_ROUNDING: "the gradient fell below its rounding error: stop here",
+    Result.PRECISION: "the tolerance is finer than this dtype can certify: use float64",
+}
+
+
+class Unsolved(ArithmeticError):
+    """A value was asked of a `Solution` that has not converged."""
+
+
+class Solution(eqx.Module, Generic[Value]):
+    r"""A solver's answer with its evidence.
+
+    Attributes:
+        value: the answer; meaningful only where `converged`.
+        result: integer code of `Result`, one per problem of a batch.
+        certificate: named arrays that bound the error (duality gap, primal violation,
+            residual, confidence interval) or prove infeasibility (Farkas multipliers).
+        stats: named counts and times that are not evidence.
+
+    Examples:
+        >>> found = Solution(1.5, np.asarray(0), {"gap": np.asarray(1e-12)})
+        >>> found.unwrap()
+        1.5
+        >>> Solution(1.5, np.asarray(4)).unwrap()
+        Traceback (most recent call last):
+            ...
+        attlas.core.solution.Unsolved: GRADIENT_BELOW_ROUNDING: the gradient fell below ...
+    """
+
+    value: Value
+    result: Any
+    certificate: Mapping[str, Any] = eqx.field(default_factory=dict)
+    stats: Mapping[str, Any] = eqx.field(default_factory=dict)
+
+    @property
+    def converged(self) -> Any:
+        """Boolean array: which problems of the batch converged."""
+        return self.result == Result.CONVERGED.value
+
+    def unwrap(self) -> Value:
+        """The value, if every problem converged.
+
+        Returns:
+            The value.
+
+        Raises:
+            Unsolved: naming the first code that is not `CONVERGED`.
+        """
+        codes = np.atleast_1d(np.asarray(jax.device_get(self.result)))
+        failed = codes[codes != Result.CONVERGED.value]
+        if failed.size:
+            code = Result(int(failed.flat[0]))
+            raise Unsolved(f"{code.name}: {code.advice}")
+        return self.value

@@ -1,0 +1,120 @@
+"""What became of a claim: outcomes, verdicts and the report of one check."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+Witness = Mapping[str, np.ndarray]
+
+
+class Outcome(StrEnum):
+    """The four answers a check can give.
+
+    Examples:
+        >>> Outcome("VIOLATED") is Outcome.VIOLATED
+        True
+    """
+
+    SUPPORTED = "SUPPORTED"
+    VIOLATED = "VIOLATED"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    NOT_APPLICABLE = "NOT_APPLICABLE"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One outcome with its numbers.
+
+    Attributes:
+        outcome: the answer.
+        reason: why, in one sentence.
+        slack: smallest rhs - lhs in the statement's units; negative when violated.
+        tightness: largest lhs / rhs where both sides are positive, else None.
+        applicable: instances on which the assumptions held.
+        tried: instances drawn.
+        seed: the seed they were drawn from.
+        statistics: further named numbers (confidence limits, extrapolated limits).
+        witness: the instance that decides: the worst, or the tightest.
+    """
+
+    outcome: Outcome
+    reason: str
+    slack: float | None = None
+    tightness: float | None = None
+    applicable: int = 0
+    tried: int = 0
+    seed: int = 0
+    statistics: Mapping[str, float] = field(default_factory=dict)
+    witness: Witness | None = None
+
+
+@dataclass(frozen=True)
+class ControlReport:
+    """A control and what it gave; a control that does not come out as expected is a defect."""
+
+    description: str
+    expect: Outcome
+    verdict: Verdict
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether the control came out as it must."""
+        return self.verdict.outcome is self.expect
+
+
+@dataclass(frozen=True)
+class ChallengeReport:
+    """The tightest instance that a gradient search found.
+
+    Attributes:
+        ratio: largest lhs / rhs found where both sides are positive, else None.
+        violated: whether the search broke the claim beyond its tolerance.
+        starts: number of starting points.
+        steps: ascent steps of each.
+        verdict: the claim evaluated at the end points.
+    """
+
+    ratio: float | None
+    violated: bool
+    starts: int
+    steps: int
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """Everything one check of one claim gave.
+
+    Attributes:
+        claim: the claim's name.
+        verdict: the claim's own verdict.
+        controls: the verdicts of its controls.
+        expect: the outcome that the claim declares.
+        challenge: the search for a counterexample, if one was made.
+        seconds: wall time.
+    """
+
+    claim: str
+    verdict: Verdict
+    controls: tuple[ControlReport, ...]
+    expect: Outcome
+    challenge: ChallengeReport | None = None
+    seconds: float = 0.0
+
+    @property
+    def defects(self) -> tuple[str, ...]:
+        """What a maintainer must mend: empty when all came out as declared."""
+        found = []
+        if self.verdict.outcome is not self.expect:
+            found.append(f"{self.verdict.outcome}, expected {self.expect}: {self.verdict.reason}")
+        found += [
+            f"control '{c.description}' is {c.verdict.outcome}, expected {c.expect}: "
+            f"{c.verdict.reason}"
+            for c in self.controls
+            if not c.as_expected
+        ]
+        if self.challenge and self.challenge.violated and self.expect is Outcome.SUPPORTED:
+            found.append("the challenge found a counterexample")
+        return tuple(found)

@@ -1,0 +1,1 @@
+"""Generate: instances with ground truth, and loaders of real sets."""

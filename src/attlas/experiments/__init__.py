@@ -1,0 +1,1 @@
+"""Reproduce: one file per experiment."""

@@ -1,0 +1,1 @@
+"""Score: losses as functions of one margin."""

@@ -1,0 +1,1 @@
+"""Measure: arrays in, numbers out."""

@@ -1,0 +1,1 @@
+"""Apply: attention models, one example in, vmap outside."""

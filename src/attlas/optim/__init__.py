@@ -1,0 +1,1 @@
+"""Step: optimisers as optax transformations."""

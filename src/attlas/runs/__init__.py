@@ -1,0 +1,1 @@
+"""Run: grids of cells with atomic records and resume; the only place that writes."""

@@ -1,0 +1,1 @@
+"""Solve: convex programs, each answer with a certificate."""

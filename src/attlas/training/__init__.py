@@ -1,0 +1,1 @@
+"""Train: one compiled scan for one model or an ensemble."""

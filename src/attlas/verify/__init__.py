@@ -1,0 +1,1 @@
+"""Try: check, control, challenge and replay claims; returns, never writes."""
