@@ -18,7 +18,8 @@ Examples:
     >>> def halved(i):
     ...     return Sides(sides(i).lhs, sides(i).rhs / 2)
     >>> mine = Claim(
-    ...     name="mine/triangle", paper="mine", locator="Fact 1", statement=r"\|x+y\| \le \|x\|+\|y\|",
+    ...     name="mine/triangle", paper="mine", locator="Fact 1",
+    ...     statement=r"\|x+y\| \le \|x\|+\|y\|",
     ...     kind=Kind.INEQUALITY, status=Status.NEW, provenance=Provenance.DERIVED,
     ...     instances=each(draw), sides=sides, free=("x", "y"),
     ...     controls=(Control("right side halved", sides=halved),))
@@ -228,7 +229,9 @@ class Claim:
             raise ValueError(f"claim '{self.name}' has no control: can its check fail?")
         printed = self.status in (Status.AS_PRINTED, Status.ERRATUM)
         if printed and self.provenance is not Provenance.FOUND:
-            raise ValueError(f"claim '{self.name}': '{self.status}' needs a statement that was found")
+            raise ValueError(
+                f"claim '{self.name}': '{self.status}' needs a statement that was found"
+            )
         if self.free and self.kind is not Kind.INEQUALITY:
             raise ValueError(f"claim '{self.name}': only inequalities are challenged")
         if self.source == ("", 0):

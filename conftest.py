@@ -1,0 +1,52 @@
+"""How every test and doctest runs: float64, strict promotion, shapes checked, one cache."""
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).parent
+CACHE = ROOT / ".cache"
+
+# Before JAX starts. Tests compile many small programs and run each for microseconds, so the
+# cheap compiler settings halve their time; they are inherited by the processes tests start.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true",
+)
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("MPLBACKEND", "agg")
+
+from jaxtyping import install_import_hook  # noqa: E402
+
+# Shapes are checked in tests only: users do not pay for it.
+install_import_hook("attlas", "beartype.beartype")
+
+import jax  # noqa: E402
+import pytest  # noqa: E402
+from hypothesis import settings  # noqa: E402
+from hypothesis.configuration import set_hypothesis_home_dir  # noqa: E402
+
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_compilation_cache_dir", str(CACHE / "jax"))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+# A first example may compile for seconds: time limits per example would measure the compiler.
+settings.register_profile("attlas", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("attlas")
+set_hypothesis_home_dir(CACHE / "hypothesis")
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """Folder of the real data sets; a test that asks for it is skipped where there is none."""
+    named = os.environ.get("ATTLAS_DATA")
+    if not named:
+        pytest.skip("real data: ATTLAS_DATA names no folder")
+    folder = Path(named)
+    if not folder.is_dir():
+        pytest.skip(f"real data: ATTLAS_DATA = {named} is not a folder")
+    return folder
