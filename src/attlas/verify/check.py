@@ -1,0 +1,129 @@
+"""Check one claim with its controls."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+import jax
+import numpy as np
+
+from attlas.core.claim import Claim, Kind
+from attlas.core.verdict import CheckReport, ControlReport, Outcome, Verdict
+from attlas.verify.challenge import challenge
+from attlas.verify.decide import decide, tightness
+from attlas.verify.evidence import Batch, Evidence, Program, compile_program, gather
+
+
+def check(
+    claim: Claim,
+    *,
+    count: int | None = None,
+    seed: int = 0,
+    alpha: float = 1e-3,
+    challenge_rounds: int = 0,
+) -> CheckReport:
+    """Draw instances of a claim, decide it, and try its controls on the same program.
+
+    Args:
+        claim: what is checked.
+        count: instances drawn; the claim's own number by default.
+        seed: of the instances.
+        alpha: error probability of a statistical verdict.
+        challenge_rounds: rounds of gradient search added for inequalities with free arrays.
+
+    Returns:
+        The report; `report.defects` is empty when all came out as declared.
+
+    Examples:
+        >>> from attlas.verify.registry import find_claims
+        >>> check(find_claims(["julistiono2024optimizing/lemma-12"])[0]).verdict.outcome.value
+        'SUPPORTED'
+    """
+    started = time.perf_counter()
+    count = claim.count if count is None else count
+    with jax.enable_x64(True):
+        program = compile_program(claim)
+        batch = draw_batch(claim, seed, count)
+        holds, sides = program(batch)
+        evidence = gather(claim, holds, sides[0])
+        verdict = with_witness(decide(claim, evidence, alpha=alpha, seed=seed), batch)
+        controls = [
+            _control(claim, k, program, batch, (holds, sides), alpha=alpha, seed=seed)
+            for k in range(len(claim.controls))
+        ]
+        if (tightened := _tightened(claim, verdict, evidence)) is not None:
+            controls.append(tightened)
+        search = None
+        if challenge_rounds and claim.free:
+            search = challenge(claim, rounds=challenge_rounds, seed=seed + 1)
+    return CheckReport(
+        claim=claim.name,
+        verdict=verdict,
+        controls=tuple(controls),
+        expect=claim.expect.outcome,
+        challenge=search,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def draw_batch(claim: Claim, seed: int, count: int) -> Batch:
+    """The instances of a check: the stored witness first, if any, then fresh ones.
+
+    Args:
+        claim: what is drawn.
+        seed: of the key.
+        count: number of fresh instances.
+
+    Returns:
+        A batch whose arrays have a leading axis of `count`, or one if a witness is stored
+        and the claim is an erratum that it refutes.
+    """
+    if claim.witness is not None:
+        return {name: np.asarray(value)[None] for name, value in claim.witness().items()}
+    return claim.instances(jax.random.key(seed), count)
+
+
+def with_witness(verdict: Verdict, batch: Mapping) -> Verdict:
+    """Attach the deciding instance of a batch to a verdict.
+
+    Args:
+        verdict: names the instance in `statistics["index"]`, if one decides.
+        batch: arrays with a leading axis.
+
+    Returns:
+        The verdict with its witness as NumPy arrays.
+    """
+    numbers = dict(verdict.statistics)
+    index = numbers.pop("index", None)
+    if index is None:
+        return verdict
+    witness = {name: np.asarray(value[int(index)]) for name, value in batch.items()}
+    return replace(verdict, witness=witness, statistics=numbers)
+
+
+def _control(
+    claim: Claim, k: int, program: Program, batch: Batch, own: tuple, *, alpha: float, seed: int
+) -> ControlReport:
+    control = claim.controls[k]
+    outside = control.instances is not None
+    if control.instances is not None:
+        count = len(next(iter(batch.values())))
+        batch = control.instances(jax.random.key(seed), count)
+        own = program(batch)
+    holds, sides = own
+    evidence = gather(claim, holds, sides[1 + k], assumed=not outside)
+    verdict = with_witness(decide(claim, evidence, alpha=alpha, seed=seed), batch)
+    return ControlReport(control.description, control.expect, verdict)
+
+
+def _tightened(claim: Claim, verdict: Verdict, evidence: Evidence) -> ControlReport | None:
+    """The right side times 0.9 of the best ratio found, on the witness of that ratio."""
+    ratio = verdict.tightness
+    if claim.kind is not Kind.INEQUALITY or ratio is None:
+        return None
+    if verdict.outcome not in (Outcome.SUPPORTED, Outcome.INCONCLUSIVE):
+        return None
+    single = evidence.select(int(np.nanargmax(tightness(evidence))))
+    false = decide(claim, replace(single, rhs=single.rhs * (0.9 * ratio)))
+    text = "right side times 0.9 of the best ratio found, on its witness"
+    return ControlReport(text, Outcome.VIOLATED, replace(false, statistics={}))
