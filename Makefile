@@ -1,0 +1,59 @@
+# `make` on a machine with Python 3.11 or newer, gcc and make sets everything up and works.
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
+STAMP := $(VENV)/.installed
+RESULTS ?= attlas-results
+OUT ?= atlas.html
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+
+.PHONY: atlas test check lint bench clean lock help
+
+help:
+	@echo "make atlas   run the claims and the quick experiments, write $(OUT)"
+	@echo "make test    run the tests and the examples of the documentation"
+	@echo "make check   lint, types, layers, then the tests"
+	@echo "make bench   time attlas beside its peers (installs torch and cvxpy)"
+	@echo "make clean   remove what make built; results stay"
+
+atlas: $(STAMP)
+	$(BIN)/attlas --results $(RESULTS) run all --scale quick
+	$(BIN)/attlas --results $(RESULTS) check --challenge 1
+	$(BIN)/attlas --results $(RESULTS) report --out $(OUT)
+
+test: $(STAMP)
+	$(PYTEST)
+
+lint: $(STAMP)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+
+check: lint test
+
+bench: $(STAMP)
+	$(BIN)/python -m pip install -q torch==2.13.0 'cvxpy>=1.6'
+	$(BIN)/python -m benchmarks
+
+# The lock holds hashes for every platform; uv installs it in seconds, pip where uv cannot.
+$(STAMP): requirements/lock.txt requirements/installer.txt pyproject.toml
+	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer found: install one or say PYTHON=..." >&2; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --require-hashes -r requirements/installer.txt
+	$(BIN)/uv pip install -q -p $(BIN)/python --require-hashes -r requirements/lock.txt \
+		|| $(BIN)/python -m pip install -q --require-hashes -r requirements/lock.txt
+	$(BIN)/uv pip install -q -p $(BIN)/python --no-deps -e . \
+		|| $(BIN)/python -m pip install -q --no-deps -e .
+	touch $@
+
+# The newest versions that pyproject.toml admits, with hashes, for Python 3.11 and newer.
+lock: $(STAMP)
+	$(BIN)/uv pip compile pyproject.toml --group test --group check --universal \
+		--fork-strategy fewest --python-version 3.11 --generate-hashes --no-header --upgrade \
+		--no-annotate --no-emit-index-url --no-emit-find-links -q -o requirements/lock.txt
+
+clean:
+	rm -rf $(VENV) .cache build dist .ruff_cache .pytest_cache
