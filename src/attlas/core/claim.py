@@ -235,8 +235,19 @@ class Claim:
         if self.free and self.kind is not Kind.INEQUALITY:
             raise ValueError(f"claim '{self.name}': only inequalities are challenged")
         if self.source == ("", 0):
-            caller = sys._getframe(2)
-            object.__setattr__(self, "source", (caller.f_code.co_filename, caller.f_lineno))
+            object.__setattr__(self, "source", _place_of_definition())
+
+
+def _place_of_definition() -> tuple[str, int]:
+    """File and line of the call that made a claim, behind the frames that only pass it on."""
+    passing = {__name__, "jaxtyping", "beartype"}
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        module = str(frame.f_globals.get("__name__", __name__))
+        if module not in passing and module.split(".")[0] not in passing:
+            break
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 class Flaw(StrEnum):

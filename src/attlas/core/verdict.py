@@ -36,6 +36,7 @@ class Verdict:
         tried: instances drawn.
         seed: the seed they were drawn from.
         statistics: further named numbers (confidence limits, extrapolated limits).
+        index: place of the deciding instance in its batch, where one instance decides.
         witness: the instance that decides: the worst, or the tightest.
     """
 
@@ -47,6 +48,7 @@ class Verdict:
     tried: int = 0
     seed: int = 0
     statistics: Mapping[str, float] = field(default_factory=dict)
+    index: int | None = None
     witness: Witness | None = None
 
 

@@ -18,7 +18,7 @@ from attlas.core.claim import Claim, Instance
 from attlas.core.errors import UserError
 from attlas.core.verdict import ChallengeReport, Outcome, Verdict
 from attlas.verify.decide import decide
-from attlas.verify.evidence import Batch, complete, compile_program, gather
+from attlas.verify.evidence import Batch, Program, compile_program, complete, gather
 
 STEPS = 150
 STARTS = 32
@@ -50,9 +50,12 @@ def challenge(
         UserError: if the claim offers nothing to challenge.
     """
     if not claim.free:
-        raise UserError(f"claim '{claim.name}' has no free arrays: only inequalities are challenged")
+        raise UserError(
+            f"claim '{claim.name}' has no free arrays: only inequalities are challenged"
+        )
     deadline = None if seconds is None else time.perf_counter() + seconds
-    with jax.enable_x64(True):
+    # Adam mixes integer counts with floats, which strict promotion would refuse.
+    with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
         climb = jax.jit(jax.vmap(lambda instance: _ascend(claim, instance, steps)))
         program = compile_program(claim)
         best: ChallengeReport | None = None
@@ -119,13 +122,14 @@ def _ascend(claim: Claim, instance: Instance, steps: int) -> Instance:
     return place(best)
 
 
-def _judge(claim: Claim, program, batch: Batch, seed: int, size: tuple[int, int]) -> ChallengeReport:
+def _judge(
+    claim: Claim, program, batch: Batch, seed: int, size: tuple[int, int]
+) -> ChallengeReport:
     holds, sides = program(batch)
     verdict = decide(claim, gather(claim, holds, sides[0]), seed=seed)
-    index = verdict.statistics.get("index")
-    if index is not None:
-        witness = {k: np.asarray(v[int(index)]) for k, v in batch.items()}
-        verdict = replace(verdict, witness=witness, statistics={})
+    if verdict.index is not None:
+        witness = {k: np.asarray(v[verdict.index]) for k, v in batch.items()}
+        verdict = replace(verdict, witness=witness)
     violated = verdict.outcome is Outcome.VIOLATED
     return ChallengeReport(verdict.tightness, violated, size[0], size[1], verdict)
 
@@ -151,4 +155,4 @@ def replay(claim: Claim, witness: dict[str, np.ndarray]) -> Verdict:
         batch = {name: jnp.asarray(value)[None] for name, value in witness.items()}
         holds, sides = compile_program(claim)(batch)
         verdict = decide(claim, gather(claim, holds, sides[0]))
-    return replace(verdict, witness=dict(witness), statistics={})
+    return replace(verdict, witness=dict(witness))

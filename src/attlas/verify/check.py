@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from attlas.core.claim import Claim, Kind
@@ -79,7 +80,7 @@ def draw_batch(claim: Claim, seed: int, count: int) -> Batch:
         and the claim is an erratum that it refutes.
     """
     if claim.witness is not None:
-        return {name: np.asarray(value)[None] for name, value in claim.witness().items()}
+        return {name: jnp.asarray(value)[None] for name, value in claim.witness().items()}
     return claim.instances(jax.random.key(seed), count)
 
 
@@ -87,18 +88,16 @@ def with_witness(verdict: Verdict, batch: Mapping) -> Verdict:
     """Attach the deciding instance of a batch to a verdict.
 
     Args:
-        verdict: names the instance in `statistics["index"]`, if one decides.
+        verdict: names the instance in `index`, if one decides.
         batch: arrays with a leading axis.
 
     Returns:
         The verdict with its witness as NumPy arrays.
     """
-    numbers = dict(verdict.statistics)
-    index = numbers.pop("index", None)
-    if index is None:
+    if verdict.index is None:
         return verdict
-    witness = {name: np.asarray(value[int(index)]) for name, value in batch.items()}
-    return replace(verdict, witness=witness, statistics=numbers)
+    witness = {name: np.asarray(value[verdict.index]) for name, value in batch.items()}
+    return replace(verdict, witness=witness)
 
 
 def _control(
@@ -126,4 +125,4 @@ def _tightened(claim: Claim, verdict: Verdict, evidence: Evidence) -> ControlRep
     single = evidence.select(int(np.nanargmax(tightness(evidence))))
     false = decide(claim, replace(single, rhs=single.rhs * (0.9 * ratio)))
     text = "right side times 0.9 of the best ratio found, on its witness"
-    return ControlReport(text, Outcome.VIOLATED, replace(false, statistics={}))
+    return ControlReport(text, Outcome.VIOLATED, replace(false, index=None))

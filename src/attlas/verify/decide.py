@@ -75,21 +75,24 @@ def decide(claim: Claim, evidence: Evidence, *, alpha: float = 1e-3, seed: int =
         seed: recorded in the verdict.
 
     Returns:
-        A verdict without witness; `statistics["index"]` names the deciding instance.
+        A verdict without witness; `index` names the deciding instance.
     """
     count, tried = int(evidence.applicable.sum()), len(evidence.applicable)
-    numbers = {"applicable": count, "tried": tried, "seed": seed}
+
+    def numbered(verdict: Verdict) -> Verdict:
+        return replace(verdict, applicable=count, tried=tried, seed=seed)
+
     if count == 0:
         why = f"no instance satisfies '{evidence.refused}'"
-        return Verdict(Outcome.NOT_APPLICABLE, why, **numbers)
+        return numbered(Verdict(Outcome.NOT_APPLICABLE, why))
     inside = np.concatenate([_flat(evidence.lhs), _flat(evidence.rhs)], axis=1)
     broken = ~np.isfinite(inside[evidence.applicable]).all(axis=1)
     if broken.any():
         why = f"{int(broken.sum())} of {count} instances gave a side that is not finite"
-        return Verdict(Outcome.INCONCLUSIVE, why, **numbers)
-    verdict = _RULES[claim.kind](evidence, claim.terms, alpha)
-    verdict = replace(verdict, **numbers)
-    few = count < MINIMUM and claim.coverage is Coverage.SAMPLED
+        return numbered(Verdict(Outcome.INCONCLUSIVE, why))
+    verdict = numbered(_RULES[claim.kind](evidence, claim.terms, alpha))
+    sampled = claim.coverage is Coverage.SAMPLED and claim.witness is None
+    few = count < MINIMUM and sampled
     if verdict.outcome is Outcome.SUPPORTED and few:
         why = f"only {count} applicable instances of the {MINIMUM} that support needs"
         return replace(verdict, outcome=Outcome.INCONCLUSIVE, reason=why)
@@ -101,11 +104,12 @@ def _compare(evidence: Evidence, difference: np.ndarray, allowed: np.ndarray) ->
     keep = evidence.applicable
     excess = np.where(keep[:, None], _flat(difference - allowed), -np.inf).max(axis=1)
     broken = int((excess > 0).sum())
-    index = int(np.argmax(excess if broken else relative_excess(evidence)))
+    worst = relative_excess(evidence)
+    index = int(np.argmax(np.where(excess > 0, worst, -np.inf) if broken else worst))
     if broken:
         why = f"{broken} of {int(keep.sum())} instances exceed the right side beyond rounding"
-        return Verdict(Outcome.VIOLATED, why, statistics={"index": index})
-    return Verdict(Outcome.SUPPORTED, "holds on every applicable instance", statistics={"index": index})
+        return Verdict(Outcome.VIOLATED, why, index=index)
+    return Verdict(Outcome.SUPPORTED, "holds on every applicable instance", index=index)
 
 
 def _inequality(evidence: Evidence, terms: int, alpha: float) -> Verdict:
@@ -115,7 +119,7 @@ def _inequality(evidence: Evidence, terms: int, alpha: float) -> Verdict:
     ratios = tightness(evidence)
     best = None if np.isnan(ratios).all() else float(np.nanmax(ratios))
     if verdict.outcome is Outcome.SUPPORTED and best is not None:
-        verdict = replace(verdict, statistics={"index": int(np.nanargmax(ratios))})
+        verdict = replace(verdict, index=int(np.nanargmax(ratios)))
     return replace(verdict, slack=float(slack), tightness=best)
 
 
@@ -127,7 +131,7 @@ def _identity(evidence: Evidence, terms: int, alpha: float) -> Verdict:
     keep = evidence.applicable
     worst = float(_flat(residual)[keep].max())
     slack = float(_flat(allowed - residual)[keep].min())
-    return replace(verdict, slack=slack, statistics={**verdict.statistics, "residual": worst})
+    return replace(verdict, slack=slack, statistics={"residual": worst})
 
 
 def _last_three(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -135,7 +139,11 @@ def _last_three(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     if evidence.scales is None or evidence.scales.shape[-1] < 3:
         raise ValueError("a limit or rate needs at least three scales")
     keep = evidence.applicable
-    return evidence.lhs[keep][..., -3:], evidence.rhs[keep][..., -3:], evidence.scales[keep][..., -3:]
+    return (
+        evidence.lhs[keep][..., -3:],
+        evidence.rhs[keep][..., -3:],
+        evidence.scales[keep][..., -3:],
+    )
 
 
 def _majority(good: np.ndarray, alpha: float, yes: str, no: str) -> Verdict:
@@ -152,11 +160,9 @@ def _majority(good: np.ndarray, alpha: float, yes: str, no: str) -> Verdict:
 
 
 def _limit(evidence: Evidence, terms: int, alpha: float) -> Verdict:
-    """Distances v1, v2, v3 at three geometric scales must fall and extrapolate below v3 / 2.
-
-    Aitken's limit v3 - (v3-v2)^2 / ((v3-v2)-(v2-v1)) is exactly c for v = c + b x^(-a), so a
-    plateau is told from decay without fitting a model.
-    """
+    # Distances v1, v2, v3 at three geometric scales must fall and extrapolate below v3 / 2.
+    # Aitken's limit v3 - (v3-v2)^2 / ((v3-v2)-(v2-v1)) is exactly c for v = c + b x^(-a), so
+    # a plateau is told from decay without fitting a model.
     left, right, scales = _last_three(evidence)
     growth = scales[..., 1:] / scales[..., :-1]
     if not np.allclose(growth[..., 0], growth[..., 1], rtol=0.1):
@@ -183,11 +189,9 @@ def _limit(evidence: Evidence, terms: int, alpha: float) -> Verdict:
 
 
 def _rate(evidence: Evidence, terms: int, alpha: float) -> Verdict:
-    """The ratio lhs / rhs must not keep growing over the last three scales.
-
-    With local log-log slopes s1, s2 of the ratio, an instance complies when s2 <= 0 or when
-    growth fades, s2 <= s1 / 2; a falsified power law has s1 = s2 > 0.
-    """
+    # The ratio lhs / rhs must not keep growing over the last three scales: with its local
+    # log-log slopes s1, s2 an instance complies when s2 <= 0 or when growth fades, s2 <= s1/2;
+    # a falsified power law has s1 = s2 > 0.
     del terms
     left, right, scales = _last_three(evidence)
     if not ((left > 0) & (right > 0)).all():

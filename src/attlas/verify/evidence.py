@@ -113,11 +113,11 @@ def gather(claim: Claim, holds: Array, sides: Sides, assumed: bool = True) -> Ev
     Returns:
         The evidence.
     """
-    lhs, rhs, scale, error, scales = (None if x is None else np.asarray(x) for x in sides)
-    assert lhs is not None and rhs is not None and scale is not None and error is not None
+    lhs, rhs, scale, error = (np.asarray(part) for part in sides[:4])
+    scales = None if sides.scales is None else np.asarray(sides.scales)
     kept = np.asarray(holds)
     refused = ""
     if claim.assumptions and not kept.all():
         refused = claim.assumptions[int(np.argmin(kept.mean(axis=0)))].text
-    applicable = kept.all(axis=1) if assumed else np.ones(len(lhs), dtype=bool)
+    applicable = np.asarray(kept.all(axis=1) if assumed else np.ones(len(lhs), dtype=bool))
     return Evidence(lhs, rhs, scale, error, scales, applicable, refused)

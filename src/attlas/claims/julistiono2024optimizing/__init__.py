@@ -1,1 +1,1 @@
-"""Optimizing attention with mirror descent: claims of julistiono2024optimizing (arXiv 2410.14581)."""
+"""Claims of julistiono2024optimizing, Optimizing Attention with Mirror Descent."""

@@ -1,0 +1,151 @@
+"""Each kind of claim has one rule: here it must say each of its verdicts."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attlas.core.claim import Assumption, Claim, Control, Coverage, Kind, Provenance, Sides, Status
+from attlas.core.verdict import Outcome
+from attlas.verify.decide import decide, tolerance
+from attlas.verify.evidence import Evidence
+
+
+def toy(kind, **changes):
+    """A claim whose sides are stored in its instances."""
+
+    def sides(i):
+        return Sides(i["lhs"], i["rhs"])
+
+    settings = {
+        "name": "toy/claim",
+        "paper": "toy",
+        "locator": "Fact",
+        "statement": "0 = 0",
+        "kind": kind,
+        "status": Status.NEW,
+        "provenance": Provenance.DERIVED,
+        "instances": lambda key, count: {"lhs": jnp.zeros(count), "rhs": jnp.zeros(count)},
+        "sides": sides,
+        "controls": (Control("one more", sides=lambda i: Sides(i["lhs"] + 1, i["rhs"])),),
+    }
+    return Claim(**(settings | changes))
+
+
+def evidence(lhs, rhs, scales=None, applicable=None):
+    """Evidence from plain arrays; the scale is the larger side."""
+    lhs, rhs = np.broadcast_arrays(np.asarray(lhs, float), np.asarray(rhs, float))
+    scale = np.maximum(abs(lhs), abs(rhs))
+    scales = None if scales is None else np.broadcast_to(scales, lhs.shape)
+    holds = np.ones(len(lhs), bool) if applicable is None else np.asarray(applicable)
+    return Evidence(lhs, rhs, scale, np.zeros_like(lhs), scales, holds, "it holds")
+
+
+ONES = np.ones(40)
+
+
+@pytest.mark.parametrize(
+    ("kind", "lhs", "rhs", "outcome"),
+    [
+        (Kind.INEQUALITY, ONES, 2 * ONES, Outcome.SUPPORTED),
+        (Kind.INEQUALITY, ONES * (1 + 1e-15), ONES, Outcome.SUPPORTED),
+        (Kind.INEQUALITY, ONES * (1 + 1e-12), ONES, Outcome.VIOLATED),
+        (Kind.INEQUALITY, ONES[:10], 2 * ONES[:10], Outcome.INCONCLUSIVE),
+        (Kind.INEQUALITY, np.full(40, np.nan), ONES, Outcome.INCONCLUSIVE),
+        (Kind.IDENTITY, ONES, ONES, Outcome.SUPPORTED),
+        (Kind.IDENTITY, ONES, ONES * (1 + 1e-12), Outcome.VIOLATED),
+        (Kind.EXISTENCE, ONES, 0 * ONES, Outcome.VIOLATED),
+        (Kind.PROBABILITY, ONES, 0.5 * ONES, Outcome.SUPPORTED),
+        (Kind.PROBABILITY, 0 * ONES, 0.5 * ONES, Outcome.VIOLATED),
+        (Kind.PROBABILITY, np.arange(40) % 2, 0.5 * ONES, Outcome.INCONCLUSIVE),
+        (Kind.EXPECTATION, 0 * ONES, ONES, Outcome.SUPPORTED),
+        (Kind.EXPECTATION, ONES, 0 * ONES, Outcome.VIOLATED),
+        (Kind.EXPECTATION, np.arange(40) % 2, 0.5 * ONES, Outcome.INCONCLUSIVE),
+    ],
+)
+def test_verdict_of_each_kind(kind, lhs, rhs, outcome):
+    assert decide(toy(kind), evidence(lhs, rhs)).outcome is outcome
+
+
+SCALES = np.array([10.0, 100.0, 1000.0])
+
+
+@pytest.mark.parametrize(
+    ("law", "outcome"),
+    [
+        (SCALES**-1.0, Outcome.SUPPORTED),
+        (np.log(SCALES) / SCALES, Outcome.SUPPORTED),
+        (0.2 + SCALES**-1.0, Outcome.VIOLATED),
+        (SCALES**0.5, Outcome.VIOLATED),
+        (1e-30 * SCALES, Outcome.VIOLATED),
+        (np.zeros(3), Outcome.SUPPORTED),
+    ],
+)
+def test_limit_tells_decay_from_plateau(law, outcome):
+    found = evidence(np.tile(law, (40, 1)), 0.0, scales=SCALES)
+    assert decide(toy(Kind.LIMIT), found).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("value", "rate", "outcome"),
+    [
+        (SCALES**-2.0, SCALES**-1.0, Outcome.SUPPORTED),
+        (SCALES**-1.0, SCALES**-2.0, Outcome.VIOLATED),
+        (2 - 1 / SCALES, 1 + 0 * SCALES, Outcome.SUPPORTED),
+        (-SCALES, SCALES, Outcome.INCONCLUSIVE),
+    ],
+)
+def test_rate_is_an_upper_bound(value, rate, outcome):
+    found = evidence(np.tile(value, (40, 1)), np.tile(rate, (40, 1)), scales=SCALES)
+    assert decide(toy(Kind.RATE), found).outcome is outcome
+
+
+def test_a_minority_of_bad_instances_is_inconclusive():
+    good, bad = SCALES**-1.0, 0.2 + SCALES**-1.0
+    mixed = np.stack([good if k % 2 else bad for k in range(40)])
+    found = evidence(mixed, 0.0, scales=SCALES)
+    assert decide(toy(Kind.LIMIT), found).outcome is Outcome.INCONCLUSIVE
+
+
+def test_assumptions_exclude_and_are_named():
+    nowhere = evidence(2 * ONES, ONES, applicable=np.zeros(40, bool))
+    verdict = decide(toy(Kind.INEQUALITY), nowhere)
+    assert verdict.outcome is Outcome.NOT_APPLICABLE
+    assert "it holds" in verdict.reason
+    some = np.arange(40) < 35
+    lhs = np.where(some, 1.0, 9.0)
+    verdict = decide(toy(Kind.INEQUALITY), evidence(lhs, 2 * ONES, applicable=some))
+    assert verdict.outcome is Outcome.SUPPORTED
+    assert (verdict.applicable, verdict.tightness, verdict.slack) == (35, 0.5, 1.0)
+
+
+def test_exhaustive_claims_need_no_thirty():
+    few = evidence(ONES[:4], 2 * ONES[:4])
+    claim = toy(Kind.INEQUALITY, coverage=Coverage.EXHAUSTIVE)
+    assert decide(claim, few).outcome is Outcome.SUPPORTED
+
+
+def test_tolerance_is_rounding_plus_certified_error():
+    found = evidence(ONES, 3 * ONES)
+    eps = np.finfo(float).eps
+    np.testing.assert_allclose(tolerance(found, 10), 3 * 10 * eps / (1 - 10 * eps))
+
+
+def test_limits_need_three_geometric_scales():
+    two = evidence(np.ones((40, 2)), 0.0, scales=SCALES[:2])
+    with pytest.raises(ValueError, match="three scales"):
+        decide(toy(Kind.LIMIT), two)
+    uneven = evidence(np.ones((40, 3)), 0.0, scales=np.array([1.0, 2.0, 100.0]))
+    with pytest.raises(ValueError, match="geometric"):
+        decide(toy(Kind.LIMIT), uneven)
+
+
+def test_claims_that_cannot_fail_are_refused():
+    with pytest.raises(ValueError, match="no control"):
+        toy(Kind.IDENTITY, controls=())
+    with pytest.raises(ValueError, match="only inequalities"):
+        toy(Kind.IDENTITY, free=("lhs",))
+    with pytest.raises(ValueError, match="needs a statement that was found"):
+        toy(Kind.IDENTITY, status=Status.AS_PRINTED)
+    with pytest.raises(ValueError, match="changes nothing"):
+        Control("nothing")
+    assert Assumption("always", lambda i: jnp.asarray(True)).holds({})
