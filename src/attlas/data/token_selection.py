@@ -1,0 +1,297 @@
+r"""Synthetic token selection: samples of tokens with a query each, and a fixed value head.
+
+Section 1.1 of julistiono2024optimizing: sample i has tokens X_it (rows of X_i), a query z_i and
+a label y_i = +-1; the token score is gamma_it = y_i v' X_it, and the optimal token of a sample
+is the one of largest score.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from attlas.core.errors import UserError
+
+
+class TokenSelection(eqx.Module):
+    r"""Samples with their value head, and what the generator planted.
+
+    Attributes:
+        X: tokens.
+        y: labels, +1 or -1.
+        z: queries.
+        v: value head, fixed while W is trained.
+        tokens: the tokens that the construction makes optimal, where it states them.
+        separator: a matrix with (X_ia - X_it)' W z_i >= 1 for these tokens, where planted.
+    """
+
+    X: Float[Array, "n T d"]
+    y: Float[Array, " n"]
+    z: Float[Array, "n d"]
+    v: Float[Array, " d"]
+    tokens: Int[Array, " n"] | None = None
+    separator: Float[Array, "d d"] | None = None
+
+
+def token_scores(data: TokenSelection) -> Float[Array, "n T"]:
+    r"""Token scores gamma_it = y_i v' X_it.
+
+    Args:
+        data: samples and value head.
+
+    Returns:
+        Scores, one row a sample.
+
+    Examples:
+        >>> token_scores(make_support_selection(jax.random.key(0))).shape
+        (1, 2)
+    """
+    return data.y[:, None] * (data.X @ data.v)
+
+
+def optimal_tokens(data: TokenSelection) -> Int[Array, " n"]:
+    r"""Globally optimal tokens, opt_i = argmax_t gamma_it.
+
+    Args:
+        data: samples and value head.
+
+    Returns:
+        Index of a token of largest score for each sample; the first one where tied.
+
+    Examples:
+        >>> data = make_separable_selection(jax.random.key(0), n=3, T=4, d=5)
+        >>> bool(jnp.all(optimal_tokens(data) == data.tokens))
+        True
+    """
+    return jnp.argmax(token_scores(data), axis=1)
+
+
+def _on_sphere(array: Array) -> Array:
+    return array / jnp.linalg.norm(array, axis=-1, keepdims=True)
+
+
+def make_token_selection(
+    key: PRNGKeyArray, n: int = 6, T: int = 8, d: int = 10, dtype: Any | None = None
+) -> TokenSelection:
+    r"""Gaussian tokens, queries and value head on the unit sphere, random labels.
+
+    The synthetic data of julistiono2024optimizing (section 1.6), as in its released code.
+
+    Args:
+        key: random key.
+        n: samples.
+        T: tokens a sample.
+        d: embedding dimension.
+        dtype: floating type; JAX's default when None.
+
+    Returns:
+        Samples; the optimal tokens are almost surely unique, separability is not promised.
+
+    Examples:
+        >>> data = make_token_selection(jax.random.key(0))
+        >>> data.X.shape, bool(jnp.allclose(jnp.linalg.norm(data.v), 1.0))
+        ((6, 8, 10), True)
+    """
+    tokens, queries, head, labels = jax.random.split(key, 4)
+    v = _on_sphere(jax.random.normal(head, (d,), dtype))
+    y = jax.random.rademacher(labels, (n,), v.dtype)
+    X = _on_sphere(jax.random.normal(tokens, (n, T, d), dtype))
+    return TokenSelection(X, y, _on_sphere(jax.random.normal(queries, (n, d), dtype)), v)
+
+
+def make_separable_selection(
+    key: PRNGKeyArray,
+    n: int = 6,
+    T: int = 8,
+    d: int = 10,
+    margin: float = 1.0,
+    dtype: Any | None = None,
+) -> TokenSelection:
+    r"""Samples whose attention SVM at the optimal tokens is feasible by construction.
+
+    From `make_token_selection` and a Gaussian matrix W, every token that is not optimal moves
+    along the part of u_i = W z_i orthogonal to v until (X_ia - X_it)' W z_i >= margin. Scores
+    do not change, so that the optimal tokens stay; moved tokens leave the sphere.
+
+    Args:
+        key: random key.
+        n: samples.
+        T: tokens a sample.
+        d: embedding dimension, at least 2.
+        margin: what the planted matrix reaches on every constraint.
+        dtype: floating type; JAX's default when None.
+
+    Returns:
+        Samples with `tokens` and with `separator`, the planted matrix over the margin.
+
+    Examples:
+        >>> data = make_separable_selection(jax.random.key(0))
+        >>> h = jnp.einsum("ntd,de,ne->nt", data.X, data.separator, data.z)
+        >>> gap = jnp.take_along_axis(h, data.tokens[:, None], 1) - h
+        >>> bool(jnp.min(jnp.sort(gap, axis=1)[:, 1:]) > 1 - 1e-5)
+        True
+    """
+    draw, plant = jax.random.split(key)
+    data = make_token_selection(draw, n, T, d, dtype)
+    W = jax.random.normal(plant, (d, d), data.X.dtype)
+    u = data.z @ W.T
+    along = u - (u @ data.v)[:, None] * data.v[None, :]
+    reach = jnp.sum(along * u, axis=1)
+    h = jnp.einsum("ntd,nd->nt", data.X, u)
+    best = optimal_tokens(data)
+    ceiling = jnp.take_along_axis(h, best[:, None], 1) - margin
+    shift = jnp.minimum(ceiling - h, 0) / reach[:, None]
+    shift = jnp.where(jnp.arange(T)[None, :] == best[:, None], 0, shift)
+    X = data.X + shift[:, :, None] * along[:, None, :]
+    return TokenSelection(X, data.y, data.z, data.v, best, W / margin)
+
+
+def make_infeasible_selection(
+    key: PRNGKeyArray, n: int = 2, T: int = 2, d: int = 10, dtype: Any | None = None
+) -> TokenSelection:
+    r"""Pairs of samples with opposite features and equal score gaps.
+
+    In a pair X_2 = -X_1, z_2 = z_1 and y_2 = -y_1: the scores and the optimal tokens are equal and
+    the constraints of the attention SVM opposite, so that it is infeasible; for T = 2 and a
+    convex loss the attention stays finite (by Jensen the best weight on a pair is 1/2).
+
+    Args:
+        key: random key.
+        n: samples, even.
+        T: tokens a sample.
+        d: embedding dimension.
+        dtype: floating type; JAX's default when None.
+
+    Returns:
+        Samples with `tokens`.
+
+    Raises:
+        UserError: if n is odd.
+
+    Examples:
+        >>> data = make_infeasible_selection(jax.random.key(0))
+        >>> bool(jnp.all(data.X[0] == -data.X[1])), data.tokens[0] == data.tokens[1]
+        (True, Array(True, dtype=bool))
+    """
+    if n % 2 or n < 2:
+        raise UserError(f"n = {n} samples do not form pairs: choose an even n")
+    half = make_token_selection(key, n // 2, T, d, dtype)
+
+    def paired(first: Array, second: Array) -> Array:
+        return jnp.stack([first, second], axis=1).reshape(n, *first.shape[1:])
+
+    X, y, z = paired(half.X, -half.X), paired(half.y, -half.y), paired(half.z, half.z)
+    return TokenSelection(X, y, z, half.v, jnp.repeat(optimal_tokens(half), 2))
+
+
+def make_support_selection(
+    key: PRNGKeyArray, n: int = 1, T: int = 2, d: int = 4, dtype: Any | None = None
+) -> TokenSelection:
+    r"""Samples on which every other token is a support token, for every p in (1, inf).
+
+    Then delta = 1/4 in julistiono2024optimizing (no token is left outside the support), and the
+    cone claims can be evaluated: R_delta is about 2 to 10 for n = 1, T = 2.
+
+    Queries have disjoint coordinates, so that the attention SVM splits into one problem a sample.
+    There the differences are D_it = X_ia - X_it = g_i + e_it, with e_it of sum zero over t and on
+    other coordinates than g_i; with equal multipliers the SVM's gradient condition holds and all
+    its constraints are active. All score gaps equal one: y_i v' g_i = 1 and v' e_it = 0.
+
+    Args:
+        key: random key.
+        n: samples, at most d.
+        T: tokens a sample.
+        d: embedding dimension, at least 2 and at least 4 if T > 2.
+        dtype: floating type; JAX's default when None.
+
+    Returns:
+        Samples with `tokens`.
+
+    Raises:
+        UserError: if n or T do not fit into d dimensions.
+
+    Examples:
+        >>> data = make_support_selection(jax.random.key(1))
+        >>> scores = token_scores(data)
+        >>> print(f"{float(jnp.max(scores) - jnp.min(scores)):.4f}")
+        1.0000
+    """
+    if n > d or d < (4 if T > 2 else 2):
+        raise UserError(
+            f"n = {n}, T = {T} do not fit into d = {d} dimensions: choose n <= d and d >= 2 "
+            "(d >= 4 when T > 2)"
+        )
+    head, common, spread, queries, labels, place, base = jax.random.split(key, 7)
+    # Without other tokens nothing is spread, and g may use all coordinates.
+    front = (jnp.arange(d) < (d if T == 2 else d // 2)).astype(jnp.result_type(dtype or float))
+    v = jax.random.normal(head, (d,), dtype)
+    in_front = v * front / jnp.linalg.norm(v * front)
+    in_back = v * (1 - front)
+    y = jax.random.rademacher(labels, (n,), v.dtype)
+    noise = jax.random.normal(common, (n, d), dtype) * front[None, :]
+    noise = noise - (noise @ in_front)[:, None] * in_front[None, :]
+    g = y[:, None] * in_front[None, :] + 0.5 * noise / np.sqrt(d)
+    e = jax.random.normal(spread, (n, T - 1, d), dtype) * (1 - front)[None, None, :] / np.sqrt(d)
+    e = e - jnp.mean(e, axis=1, keepdims=True)
+    back = in_back / jnp.where(T > 2, jnp.linalg.norm(in_back), 1)
+    e = e - (e @ back)[:, :, None] * back[None, None, :]
+    offset = 0.25 * _on_sphere(jax.random.normal(base, (n, 1, d), dtype))
+    best = g[:, None, :] / 2 + offset
+    X = jnp.concatenate([best, offset - g[:, None, :] / 2 - e], axis=1)
+    tokens = jax.random.randint(place, (n,), 0, T)
+    order = (jnp.arange(T)[None, :] - tokens[:, None]) % T
+    X = jnp.take_along_axis(X, order[:, :, None], axis=1)
+    owner = jnp.arange(d)[None, :] % n == jnp.arange(n)[:, None]
+    z = _on_sphere(jnp.where(owner, jax.random.normal(queries, (n, d), dtype), 0))
+    return TokenSelection(X, y, z, in_front + in_back, tokens)
+
+
+def validate(data: TokenSelection) -> None:
+    """Refuse data that cannot be used, in one line that names the value and the place.
+
+    Args:
+        data: samples, of one problem (no ensemble axis).
+
+    Raises:
+        UserError: for shapes that do not fit, no sample, fewer than two tokens, NaN or infinite
+            entries, labels other than +1 and -1.
+
+    Examples:
+        >>> X, y, z, v = jnp.ones((1, 2, 3)), jnp.zeros(1), jnp.ones((1, 3)), jnp.ones(3)
+        >>> validate(TokenSelection(X, y, z, v))
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: label y[0] = 0.0 is not +1 or -1: map the two classes ...
+    """
+    arrays = {name: np.asarray(getattr(data, name)) for name in ("X", "y", "z", "v")}
+    X = arrays["X"]
+    if X.ndim != 3:
+        raise UserError(f"X has shape {X.shape}: give samples x tokens x dimensions (n, T, d)")
+    n, T, d = X.shape
+    for name, shape in {"y": (n,), "z": (n, d), "v": (d,)}.items():
+        if arrays[name].shape != shape:
+            raise UserError(
+                f"{name} has shape {arrays[name].shape} where X of shape {X.shape} needs {shape}: "
+                "make them agree"
+            )
+    if n == 0:
+        raise UserError("the data hold no sample (n = 0): give at least one")
+    if T < 2:
+        raise UserError(f"T = {T} token a sample leaves nothing to select: give at least 2")
+    for name, array in arrays.items():
+        bad = np.argwhere(~np.isfinite(array))
+        if bad.size:
+            where = tuple(int(i) for i in bad[0])
+            place = ", ".join(map(str, where))
+            raise UserError(
+                f"{name}[{place}] = {array[where]} is not finite: remove or replace the sample"
+            )
+    wrong = np.flatnonzero(np.abs(arrays["y"]) != 1)
+    if wrong.size:
+        i = int(wrong[0])
+        raise UserError(
+            f"label y[{i}] = {arrays['y'][i]} is not +1 or -1: map the two classes to -1 and +1"
+        )

@@ -1,0 +1,55 @@
+r"""The logistic loss l(u) = log(1 + exp(-u)) of a margin u."""
+
+import jax
+from jaxtyping import Array, Float
+
+
+def logistic(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    r"""Logistic loss l(u) = log(1 + exp(-u)), entrywise, without overflow.
+
+    Args:
+        u: margins y f.
+
+    Returns:
+        Losses of the same shape.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> print(f"{float(logistic(jnp.array(0.0))):.4f}")
+        0.6931
+    """
+    return jax.nn.softplus(-u)
+
+
+def logistic_derivative(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    r"""Derivative l'(u) = -1 / (1 + exp(u)), entrywise.
+
+    Args:
+        u: margins y f.
+
+    Returns:
+        Derivatives of the same shape, in (-1, 0).
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> float(logistic_derivative(jnp.array(0.0)))
+        -0.5
+    """
+    return -jax.nn.sigmoid(-u)
+
+
+def logistic_log_slope(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    r"""Logarithm of the slope, log(-l'(u)) = -log(1 + exp(u)), entrywise.
+
+    Args:
+        u: margins y f.
+
+    Returns:
+        Logarithms of the same shape; they stay finite where l' itself underflows.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> float(logistic_log_slope(jnp.array(1000.0)))
+        -1000.0
+    """
+    return -jax.nn.softplus(u)
