@@ -1,0 +1,364 @@
+"""Real data sets: where they come from, where they lie, and whether they are what they should be.
+
+A set is a folder `<data folder>/<name>/`. The data folder is the one named in the call, else
+the environment variable `ATTLAS_DATA`, else a folder in the user's cache. What a set holds is
+confirmed by a manifest: the SHA-256 of its *parsed* content, part by part, so that another
+compression of the same content passes and one changed pixel does not. Sets are found by
+scanning this package for `DataSet` objects.
+"""
+
+import difflib
+import hashlib
+import json
+import lzma
+import os
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from attlas.core.discovery import scan
+from attlas.core.errors import UserError
+
+_UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError, KeyError)
+"""What a truncated, altered or foreign file makes the parsers raise."""
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A file at its official source.
+
+    Attributes:
+        url: address.
+        checksum: `md5:...` or `sha256:...` of the file as published.
+        file: name under which it is stored.
+    """
+
+    url: str
+    checksum: str
+    file: str
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A real data set.
+
+    Attributes:
+        name: name of its folder.
+        title: what it is, one line.
+        licence: under which terms it may be used, one line.
+        files: files of the folder, all needed.
+        read: parses the folder.
+        canonical: content to bytes, part by part; the manifest holds their digests.
+        manifest: SHA-256 by part.
+        remotes: official source; empty when the set cannot be fetched.
+        install: turns downloaded files into `files`; None when they are the same.
+        embedded: the set comes with a dependency and needs no folder.
+    """
+
+    name: str
+    title: str
+    licence: str
+    files: tuple[str, ...]
+    read: Callable[[Path], Any]
+    canonical: Callable[[Any], Mapping[str, Iterable[bytes]]]
+    manifest: Mapping[str, str]
+    remotes: tuple[Remote, ...] = ()
+    install: Callable[[Path, Path], None] | None = None
+    embedded: bool = False
+
+    @property
+    def data_hash(self) -> str:
+        """One digest for the whole content; a `Cell` that uses the set carries it."""
+        text = json.dumps(dict(self.manifest), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+class State(StrEnum):
+    """What `verify` found of a set."""
+
+    VERIFIED = "verified"
+    ABSENT = "absent"
+    DAMAGED = "damaged"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The state of one set in a data folder, with one line of detail."""
+
+    name: str
+    state: State
+    detail: str
+
+
+def published_manifest(name: str) -> Mapping[str, str]:
+    """The manifest of a set, shipped with the package.
+
+    Args:
+        name: name of the set.
+
+    Returns:
+        SHA-256 by part of the content.
+
+    Examples:
+        >>> sorted(published_manifest("mnist"))
+        ['test images', 'test labels', 'train images', 'train labels']
+    """
+    path = resources.files("attlas.data") / "manifests" / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def content_manifest(canonical: Mapping[str, Iterable[bytes]]) -> Mapping[str, str]:
+    """SHA-256 of each part; items are prefixed with their length, so that borders count.
+
+    Args:
+        canonical: bytes of the parsed content by part.
+
+    Returns:
+        Hexadecimal digests by part.
+
+    Examples:
+        >>> content_manifest({"a": [b"xy"]}) == content_manifest({"a": [b"x", b"y"]})
+        False
+    """
+    digests = {}
+    for part, items in canonical.items():
+        digest = hashlib.sha256()
+        for item in items:
+            digest.update(len(item).to_bytes(8, "little"))
+            digest.update(item)
+        digests[part] = digest.hexdigest()
+    return digests
+
+
+def list_sets() -> tuple[DataSet, ...]:
+    """All real data sets that the package knows.
+
+    Returns:
+        The sets, by name.
+
+    Examples:
+        >>> [each.name for each in list_sets()]
+        ['digits', 'imdb', 'mnist', 'pt_en', 'stories260k']
+    """
+    return tuple(sorted(scan("attlas.data", DataSet), key=lambda each: each.name))
+
+
+def find_set(name: str) -> DataSet:
+    """The set of a name.
+
+    Args:
+        name: name of a set.
+
+    Returns:
+        The set.
+
+    Raises:
+        UserError: if there is none; the nearest names are given.
+
+    Examples:
+        >>> find_set("mnits")
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: no data set 'mnits': did you mean mnist?
+    """
+    known = {each.name: each for each in list_sets()}
+    if name not in known:
+        near = difflib.get_close_matches(name, known) or sorted(known)
+        raise UserError(f"no data set '{name}': did you mean {', '.join(near)}?")
+    return known[name]
+
+
+def data_folder(folder: Path | None = None) -> Path:
+    """The data folder: the argument, else `ATTLAS_DATA`, else the user's cache.
+
+    Args:
+        folder: a folder named by the user.
+
+    Returns:
+        Its path; it need not exist.
+
+    Examples:
+        >>> data_folder(Path("here")).name
+        'here'
+    """
+    named = folder or os.environ.get("ATTLAS_DATA")
+    return Path(named) if named else Path(platformdirs.user_cache_dir("attlas")) / "data"
+
+
+def is_present(dataset: DataSet, folder: Path | None = None) -> bool:
+    """Whether all files of a set are there; their content is not looked at.
+
+    Args:
+        dataset: the set.
+        folder: data folder, see `data_folder`.
+
+    Returns:
+        True when every file exists, or the set is embedded.
+
+    Examples:
+        >>> is_present(find_set("digits"))
+        True
+    """
+    root = data_folder(folder) / dataset.name
+    return dataset.embedded or all((root / file).is_file() for file in dataset.files)
+
+
+def read_verified(dataset: DataSet, folder: Path | None = None) -> Any:
+    """The parsed content of a set, after its digests were compared with the manifest.
+
+    Args:
+        dataset: the set.
+        folder: data folder, see `data_folder`.
+
+    Returns:
+        The content, of the set's own type.
+
+    Raises:
+        UserError: if a file is missing or unreadable, or the content is another one.
+
+    Examples:
+        >>> read_verified(find_set("digits"))[0].shape
+        (1797, 8, 8)
+    """
+    root = data_folder(folder) / dataset.name
+    if not is_present(dataset, folder):
+        missing = [file for file in dataset.files if not (root / file).is_file()]
+        raise UserError(f"{root} lacks {', '.join(missing)}: {_mend(dataset)}")
+    try:
+        content = dataset.read(root)
+        found = content_manifest(dataset.canonical(content))
+    except _UNREADABLE as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise UserError(f"{root} cannot be read ({reason}): {_mend(dataset)}") from error
+    wrong = [part for part, digest in dataset.manifest.items() if found.get(part) != digest]
+    if wrong:
+        raise UserError(f"{root}: wrong checksum of {', '.join(wrong)}: {_mend(dataset)}")
+    return content
+
+
+def verify(folder: Path | None = None, names: tuple[str, ...] = ()) -> tuple[Finding, ...]:
+    """Compare the sets of a data folder with their manifests.
+
+    Args:
+        folder: data folder, see `data_folder`.
+        names: sets to look at; all when empty.
+
+    Returns:
+        One finding for each set. Damage is a finding, not an exception: see `require_sound`.
+
+    Raises:
+        UserError: if the folder does not exist.
+
+    Examples:
+        >>> verify(Path("."), ("digits",))[0].state.value
+        'verified'
+    """
+    root = data_folder(folder)
+    if not root.is_dir():
+        raise UserError(f"data folder {root} does not exist: name another with --data-dir or fetch")
+    findings = []
+    for dataset in [find_set(name) for name in names] or list_sets():
+        if not is_present(dataset, folder) and not _any_file(dataset, root):
+            findings.append(Finding(dataset.name, State.ABSENT, _mend(dataset)))
+            continue
+        try:
+            read_verified(dataset, folder)
+        except UserError as error:
+            findings.append(Finding(dataset.name, State.DAMAGED, str(error)))
+        else:
+            parts = ", ".join(dataset.manifest)
+            findings.append(Finding(dataset.name, State.VERIFIED, parts))
+    return tuple(findings)
+
+
+def require_sound(findings: tuple[Finding, ...], folder: Path | None = None) -> None:
+    """Refuse a folder in which a set is damaged, or no set but the embedded ones was found.
+
+    Args:
+        findings: result of `verify`.
+        folder: the data folder that was looked at, for the message.
+
+    Raises:
+        UserError: one line that names the damage and its mend.
+
+    Examples:
+        >>> require_sound((Finding("mnist", State.DAMAGED, "mnist: wrong checksum"),))
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: mnist: wrong checksum
+    """
+    damaged = [each.detail for each in findings if each.state is State.DAMAGED]
+    if damaged:
+        raise UserError("; ".join(damaged))
+    embedded = {each.name for each in list_sets() if each.embedded}
+    asked = [each for each in findings if each.name not in embedded]
+    if asked and all(each.state is State.ABSENT for each in asked):
+        names = ", ".join(each.name for each in asked)
+        raise UserError(f"{data_folder(folder)} holds none of {names}: run `attlas data fetch`")
+
+
+def fetch(dataset: str | DataSet, folder: Path | None = None) -> Path:
+    """Download a set from its official source and verify it; nothing half-written stays.
+
+    Args:
+        dataset: the set or its name.
+        folder: data folder, see `data_folder`.
+
+    Returns:
+        The set's folder.
+
+    Raises:
+        UserError: if the set has no source, the download fails, the folder cannot be
+            written, or the content is not what the manifest says.
+    """
+    chosen = find_set(dataset) if isinstance(dataset, str) else dataset
+    target = data_folder(folder) / chosen.name
+    if chosen.embedded:
+        return target
+    if not chosen.remotes:
+        raise UserError(f"{chosen.name} has no source to fetch from: {_mend(chosen)}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{chosen.name}-") as room:
+            staged = _download(chosen, Path(room))
+            read_verified(chosen, staged.parent)
+            target.mkdir(exist_ok=True)
+            for file in chosen.files:
+                (staged / file).replace(target / file)
+    except UserError:
+        raise
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"fetching {chosen.name} into {target} failed: {reason}") from error
+    return target
+
+
+def _download(dataset: DataSet, room: Path) -> Path:
+    import pooch  # imports requests; nobody who only loads should wait for it
+
+    pooch.get_logger().setLevel("ERROR")
+    staged = room / dataset.name
+    downloads = staged if dataset.install is None else room / "downloads"
+    for remote in dataset.remotes:
+        pooch.retrieve(remote.url, remote.checksum, fname=remote.file, path=downloads)
+    if dataset.install is not None:
+        staged.mkdir()
+        dataset.install(downloads, staged)
+    return staged
+
+
+def _any_file(dataset: DataSet, root: Path) -> bool:
+    return any((root / dataset.name / file).exists() for file in dataset.files)
+
+
+def _mend(dataset: DataSet) -> str:
+    if dataset.remotes:
+        return f"run `attlas data fetch {dataset.name}` or name another folder with --data-dir"
+    return "name a folder that holds it with --data-dir or ATTLAS_DATA"

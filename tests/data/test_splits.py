@@ -1,0 +1,26 @@
+import numpy as np
+import pytest
+
+from attlas.core.errors import UserError
+from attlas.data.splits import split_groups
+
+
+def test_parts_are_disjoint_seeded_and_complete():
+    parts = split_groups(np.arange(50), (20, 10), seed=3)
+    again = split_groups(np.arange(50), (20, 10), seed=3)
+    assert sorted(np.concatenate(parts)) == list(range(50))
+    assert all(np.array_equal(a, b) for a, b in zip(parts, again, strict=True))
+    assert not np.array_equal(parts[0], split_groups(np.arange(50), (20, 10), seed=4)[0])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_equal_examples_stay_on_one_side(seed):
+    groups = np.arange(60) // 4
+    first, second, rest = (set(groups[p]) for p in split_groups(groups, (17, 9), seed))
+    assert not first & second
+    assert not (first | second) & rest
+
+
+def test_too_large_a_size_is_refused():
+    with pytest.raises(UserError, match="leave nothing of 5 examples"):
+        split_groups(np.arange(5), (3, 2), seed=0)
