@@ -123,7 +123,7 @@ def _ascend(claim: Claim, instance: Instance, steps: int) -> Instance:
 
 
 def _judge(
-    claim: Claim, program, batch: Batch, seed: int, size: tuple[int, int]
+    claim: Claim, program: Program, batch: Batch, seed: int, size: tuple[int, int]
 ) -> ChallengeReport:
     holds, sides = program(batch)
     verdict = decide(claim, gather(claim, holds, sides[0]), seed=seed)
