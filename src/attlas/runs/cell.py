@@ -1,0 +1,116 @@
+"""A cell: one point of an experiment's grid, and the three scales of a grid."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from attlas.core.errors import UserError
+
+DTYPES = ("float64", "float32")
+
+
+class Scale(StrEnum):
+    """How large a grid is: seconds, a paper's experiments in 45 s, the paper's own sizes."""
+
+    SMOKE = "smoke"
+    QUICK = "quick"
+    PAPER = "paper"
+
+
+def canonical_json(value: object) -> str:
+    """The one JSON text of a value: sorted keys, no spaces, no NaN or infinity.
+
+    Args:
+        value: numbers, strings, booleans, None, and lists and mappings of them.
+
+    Returns:
+        ASCII text, equal for equal values.
+
+    Raises:
+        UserError: if the value is not plain JSON.
+
+    Examples:
+        >>> canonical_json({"p": 1.75, "n": [1, 2]})
+        '{"n":[1,2],"p":1.75}'
+    """
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"settings {value!r} are not plain JSON ({error}): use numbers, strings, lists; "
+            "write an infinite exponent as the text 'inf'"
+        ) from None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of an experiment's grid; equal cells give equal records.
+
+    Settings are brought to plain JSON at once (tuples become lists), so that a cell read
+    back from a record equals the cell that was run.
+
+    Attributes:
+        settings: plain JSON by name.
+        seed: seed of the cell's one key.
+        dtype: "float64" or "float32"; the worker switches precision accordingly.
+        data_hash: hash of the parsed content of a real data set, empty for generated data.
+
+    Examples:
+        >>> Cell({"p": 1.75, "sizes": (6, 8)}, seed=3).settings["sizes"]
+        [6, 8]
+        >>> Cell({"p": float("inf")})
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: settings {'p': inf} are not plain JSON (...
+    """
+
+    settings: Mapping[str, Any]
+    seed: int = 0
+    dtype: str = "float64"
+    data_hash: str = ""
+
+    def __post_init__(self):
+        if self.dtype not in DTYPES:
+            raise UserError(f"dtype '{self.dtype}' of a cell is not one of {', '.join(DTYPES)}")
+        object.__setattr__(self, "settings", json.loads(canonical_json(dict(self.settings))))
+
+    @property
+    def json(self) -> str:
+        """The canonical JSON text of the cell, in which it travels to workers."""
+        return canonical_json(
+            {
+                "settings": self.settings,
+                "seed": self.seed,
+                "dtype": self.dtype,
+                "data_hash": self.data_hash,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> "Cell":
+        """The cell of a canonical JSON text.
+
+        Args:
+            text: what `json` gave.
+
+        Returns:
+            An equal cell.
+
+        Examples:
+            >>> Cell.from_json(Cell({"p": 2}).json) == Cell({"p": 2})
+            True
+        """
+        return cls(**json.loads(text))
+
+    @property
+    def label(self) -> str:
+        """The settings in one short line, for progress and warnings.
+
+        Examples:
+            >>> Cell({"p": 2, "rate": 0.1}, seed=7).label
+            'p=2 rate=0.1 seed=7'
+        """
+        named = [f"{name}={value}" for name, value in self.settings.items()]
+        return " ".join([*named, f"seed={self.seed}"])

@@ -1,0 +1,62 @@
+"""A record: what one cell of an experiment gave, under a key made of its content."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from attlas.runs.cell import Cell, canonical_json
+
+SCHEMA = 1
+"""Version of the record files; another version is refused, never guessed."""
+
+
+def record_key(experiment: str, revision: int, cell: Cell) -> str:
+    r"""The key sha256(schema, experiment, revision, settings, seed, dtype, data hash).
+
+    Args:
+        experiment: name of the experiment.
+        revision: its integer revision.
+        cell: the cell.
+
+    Returns:
+        64 hexadecimal digits; the name of the cell's files.
+
+    Examples:
+        >>> one = record_key("direction", 1, Cell({"p": 2, "n": 6}))
+        >>> one == record_key("direction", 1, Cell({"n": 6, "p": 2}))
+        True
+        >>> one == record_key("direction", 2, Cell({"p": 2, "n": 6}))
+        False
+    """
+    content = [
+        SCHEMA,
+        experiment,
+        revision,
+        cell.settings,
+        cell.seed,
+        cell.dtype,
+        cell.data_hash,
+    ]
+    return hashlib.sha256(canonical_json(content).encode()).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What one cell gave.
+
+    Attributes:
+        experiment: name of the experiment.
+        cell: the cell.
+        arrays: results by name.
+        metadata: code hash, versions, commit or None, device, flags, seconds, time, revision.
+        key: see `record_key`.
+    """
+
+    experiment: str
+    cell: Cell
+    arrays: Mapping[str, np.ndarray]
+    metadata: Mapping[str, Any]
+    key: str
