@@ -19,8 +19,10 @@ os.environ.setdefault("MPLBACKEND", "agg")
 
 from jaxtyping import install_import_hook  # noqa: E402
 
-# Shapes are checked in tests only: users do not pay for it.
-install_import_hook("attlas", "beartype.beartype")
+# Shapes are checked in tests only: users do not pay for it. The command line holds no arrays,
+# and typer hands its functions a context of another class than its annotations name.
+PACKAGES = [f"attlas.{p.name}" for p in (ROOT / "src" / "attlas").iterdir() if p.is_dir()]
+install_import_hook([p for p in PACKAGES if p != "attlas.cli"], "beartype.beartype")
 
 import jax  # noqa: E402
 import pytest  # noqa: E402

@@ -1,0 +1,82 @@
+"""`attlas doctor`: what this machine has, what is missing, and the command that mends it."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import typer
+
+from attlas.cli.session import session_of
+
+Row = tuple[str, str, str]
+"""What was looked at, what was found, and the command that mends it (empty when well)."""
+
+
+def doctor(context: typer.Context) -> None:
+    """Show versions, devices, precision, data, folders, and what is missing."""
+    from attlas.cli.tables import show_table
+
+    rows = [*_versions(), *_arithmetic(), *_folders(session_of(context).results), *_data()]
+    show_table(("what", "found", "to mend"), rows)
+
+
+def _versions() -> Iterator[Row]:
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    yield "python", platform.python_version(), ""
+    for package in ("attlas", "jax", "jaxlib", "equinox", "optax", "numpy", "scipy", "clarabel"):
+        yield package, version(package), ""
+    optional = {"torch": "pip install torch==2.13.0", "cvxpy": "pip install cvxpy"}
+    for package, mend in optional.items():
+        try:
+            yield f"{package} (benchmarks)", version(package), ""
+        except PackageNotFoundError:
+            yield f"{package} (benchmarks)", "missing", mend
+
+
+def _arithmetic() -> Iterator[Row]:
+    import jax
+
+    for device in jax.devices():
+        yield "device", f"{device.platform} {device.device_kind}", ""
+    yield "cores", str(os.cpu_count()), ""
+    precision = str(jax.numpy.ones(()).dtype)
+    yield "precision", precision, "" if precision == "float64" else "unset JAX_ENABLE_X64"
+
+
+def _folders(results: Path) -> Iterator[Row]:
+    from attlas.verify.pool import cache_folder
+
+    for name, folder, mend in (
+        ("results folder", results, "name another with --results DIR"),
+        ("compilation cache", cache_folder(), "name another with ATTLAS_CACHE=DIR"),
+    ):
+        refusal = _write_refusal(folder)
+        found = f"{folder}, writable" if refusal is None else f"{folder}: {refusal}"
+        yield name, found, "" if refusal is None else mend
+
+
+def _write_refusal(folder: Path) -> str | None:
+    """Why the folder, or the nearest existing one above it, cannot be written; else None."""
+    there = folder.absolute()
+    while not there.exists():
+        there = there.parent
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            return None
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def _data() -> Iterator[Row]:
+    from attlas.data.sources import data_folder, is_present, list_sets
+
+    yield "data folder", str(data_folder()), ""
+    for each in list_sets():
+        if is_present(each):
+            yield f"data: {each.name}", "present", ""
+        else:
+            fetch = f"attlas data fetch {each.name}"
+            yield f"data: {each.name}", "absent", fetch if each.remotes else "set ATTLAS_DATA"

@@ -1,0 +1,61 @@
+"""`attlas list`: what there is."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class Listing(StrEnum):
+    """What can be listed."""
+
+    PAPERS = "papers"
+    CLAIMS = "claims"
+    EXPERIMENTS = "experiments"
+
+
+def list_(
+    what: Annotated[Listing | None, typer.Argument(help="All three by default.")] = None,
+) -> None:
+    """List the papers, claims and experiments."""
+    from attlas.cli.tables import show_table
+
+    makers = {
+        Listing.PAPERS: (("paper", "year", "title", "claims", "experiments"), _papers),
+        Listing.CLAIMS: (("claim", "locator", "kind", "status", "provenance"), _claims),
+        Listing.EXPERIMENTS: (("experiment", "paper", "question"), _experiments),
+    }
+    for listing in Listing if what is None else (what,):
+        columns, rows = makers[listing]
+        show_table(columns, rows(), title="" if what else listing.value)
+
+
+def _papers() -> list[tuple[str, ...]]:
+    from attlas.core.references import find_reference
+    from attlas.verify.registry import find_claims
+
+    claimed = [claim.paper for claim in find_claims()]
+    tested = [experiment.paper for experiment in _found()]
+    rows = []
+    for key in sorted({*claimed, *tested}):
+        paper = find_reference(key)
+        counts = (str(claimed.count(key)), str(tested.count(key)))
+        rows.append((key, str(paper.year), paper.title, *counts))
+    return rows
+
+
+def _claims() -> list[tuple[str, ...]]:
+    from attlas.verify.registry import find_claims
+
+    return [(c.name, c.locator, c.kind, c.status, c.provenance) for c in find_claims()]
+
+
+def _experiments() -> list[tuple[str, ...]]:
+    return [(e.name, e.paper, e.question) for e in _found()]
+
+
+def _found() -> tuple:
+    from attlas.core.discovery import scan
+    from attlas.runs.experiment import Experiment
+
+    return scan("attlas.experiments", Experiment)

@@ -1,0 +1,106 @@
+"""The command `attlas`: finds the commands of this folder and speaks to the user.
+
+A file `cli/<name>.py` that defines a function `<name>` (or `<name>_`, where the name is a
+Python word) is a command. These files import nothing heavy at the top, so that `--help`
+answers at once; JAX is imported inside the functions.
+"""
+
+import importlib
+import os
+import pkgutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+import typer.exceptions
+
+from attlas import cli
+from attlas.cli.session import Session, session_of
+from attlas.core.errors import UserError
+
+EXIT_REFUSED = 2
+
+
+def build_app() -> typer.Typer:
+    """The command line with every command of this folder.
+
+    Returns:
+        The application.
+
+    Examples:
+        >>> "check" in [command.name for command in build_app().registered_commands]
+        True
+    """
+    app = typer.Typer(
+        help="The executable atlas of attention theory: every theorem runs.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(_start)
+    for info in pkgutil.iter_modules(cli.__path__):
+        module = importlib.import_module(f"{cli.__name__}.{info.name}")
+        function = getattr(module, info.name, None) or getattr(module, f"{info.name}_", None)
+        if callable(function) and info.name != "main":
+            app.command(info.name)(function)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave the process with its exit code.
+
+    Exit codes: 0 done, 1 a verdict differs from its declaration, 2 the input was refused,
+    130 interrupted.
+
+    Args:
+        arguments: of the command; those of the process by default.
+    """
+    # Claims, solvers and bounds are computed in float64; JAX reads this when it is imported.
+    os.environ.setdefault("JAX_ENABLE_X64", "1")
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = build_app()(args=given, prog_name="attlas", standalone_mode=False)
+    except UserError as error:
+        if "--debug" in given:
+            raise
+        _refuse(str(error), EXIT_REFUSED)
+    except typer.exceptions.TyperException as error:
+        # A bare `attlas` arrives here with the whole help as its message.
+        if len(given) == 0:
+            typer.echo(error.format_message())
+            sys.exit(EXIT_REFUSED)
+        _refuse(f"{error.format_message()} See `attlas --help`.", error.exit_code)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _refuse(message: str, code: int) -> NoReturn:
+    """Say in one line what was wrong, and leave."""
+    typer.echo(f"attlas: {' '.join(message.split())}", err=True)
+    sys.exit(code)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"attlas {version('attlas')}")
+        raise typer.Exit
+
+
+def _start(
+    context: typer.Context,
+    results: Annotated[
+        Path,
+        typer.Option(
+            envvar="ATTLAS_RESULTS", metavar="DIR", help="Folder of records and verdicts."
+        ),
+    ] = Path("attlas-results"),
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    session_of(context, Session(results=results, debug=debug))

@@ -1,0 +1,47 @@
+"""The page `docs/cli.md`, made from the help of every command: `python -m attlas.cli.manual`."""
+
+import sys
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from attlas.cli.main import build_app
+
+_INTRODUCTION = """\
+# The command line
+
+This page is made by `python -m attlas.cli.manual docs/cli.md`; a test compares it with the program.
+
+Exit codes: 0 done; 1 a verdict differs from its declaration; 2 the input was refused, in one line on
+the error stream; 130 interrupted. `--debug` shows the traceback of an error. The global options come
+before the command: `attlas --results DIR check`.
+"""
+
+
+def manual_page() -> str:
+    """The manual of the command line.
+
+    Returns:
+        Markdown, one section for each command.
+
+    Examples:
+        >>> "## attlas check" in manual_page()
+        True
+    """
+    app = build_app()
+    names = sorted(command.name or "" for command in app.registered_commands)
+    sections = [_INTRODUCTION, _section(app, [])]
+    return "\n".join([*sections, *(_section(app, [name]) for name in names)])
+
+
+def _section(app, command: list[str]) -> str:
+    environment = {"COLUMNS": "80", "ATTLAS_RESULTS": None, "ATTLAS_DATA": None}
+    shown = CliRunner().invoke(
+        app, [*command, "--help"], prog_name="attlas", env=environment, catch_exceptions=False
+    )
+    title = " ".join(["## attlas", *command])
+    return f"{title}\n\n```\n{shown.output.strip()}\n```\n"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(manual_page(), encoding="utf-8")

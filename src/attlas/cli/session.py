@@ -1,0 +1,34 @@
+"""What the global options say, handed from the application to its commands."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+
+@dataclass(frozen=True)
+class Session:
+    """The global options.
+
+    Attributes:
+        results: folder of records and verdicts; it need not exist.
+        debug: whether errors are shown with their traceback.
+    """
+
+    results: Path = Path("attlas-results")
+    debug: bool = False
+
+
+def session_of(context: typer.Context, opened: Session | None = None) -> Session:
+    """The session of a command; with `opened`, the session is set first.
+
+    Args:
+        context: of the command.
+        opened: the session to set, by the application only.
+
+    Returns:
+        The session.
+    """
+    if opened is not None:
+        context.obj = opened
+    return context.obj if isinstance(context.obj, Session) else Session()

@@ -1,0 +1,120 @@
+"""The bibliography: one `references.bib`, read by key."""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from attlas.core.errors import UserError
+
+_ENTRY = re.compile(r"@\w+\s*\{\s*([^,\s]+)\s*,(.*?)^\}", re.DOTALL | re.MULTILINE)
+_FIELD = re.compile(r"^\s*(\w+)\s*=\s*\{(.*?)\},?\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One entry of the bibliography.
+
+    Attributes:
+        key: as the source statements cite it.
+        title: of the paper.
+        authors: "Family, Given", in the paper's order.
+        year: of first publication.
+        venue: journal or site.
+        url: where to read it.
+    """
+
+    key: str
+    title: str
+    authors: tuple[str, ...]
+    year: int
+    venue: str
+    url: str
+
+    @property
+    def short(self) -> str:
+        """Authors and year as a sentence would cite them.
+
+        Examples:
+            >>> find_reference("julistiono2024optimizing").short
+            'Julistiono, Tarzanagh, Azizan (2024)'
+        """
+        families = [author.split(",", 1)[0] for author in self.authors]
+        named = ", ".join(families) if len(families) <= 3 else f"{families[0]} et al."
+        return f"{named} ({self.year})"
+
+
+def parse_references(text: str) -> dict[str, Reference]:
+    """Read BibTeX with one field a line and values in braces.
+
+    Args:
+        text: content of a `.bib` file.
+
+    Returns:
+        References by key, in file order.
+
+    Raises:
+        ValueError: for a key that comes twice, or an entry without title, author or year.
+
+    Examples:
+        >>> text = '''@misc{a1,
+        ...   title = {On {T}okens},
+        ...   author = {Doe, Jo and Roe, Al},
+        ...   year = {2020},
+        ... }'''
+        >>> parse_references(text)["a1"].title
+        'On Tokens'
+    """
+    found: dict[str, Reference] = {}
+    for key, body in _ENTRY.findall(text):
+        fields = {name.lower(): value for name, value in _FIELD.findall(body)}
+        lacking = {"title", "author", "year"} - fields.keys()
+        if key in found or lacking:
+            what = f"lacks {', '.join(sorted(lacking))}" if lacking else "comes twice"
+            raise ValueError(f"references: entry '{key}' {what}")
+        found[key] = Reference(
+            key=key,
+            title=fields["title"].replace("{", "").replace("}", ""),
+            authors=tuple(fields["author"].split(" and ")),
+            year=int(fields["year"]),
+            venue=fields.get("journal", fields.get("howpublished", "")),
+            url=fields.get("url", ""),
+        )
+    return found
+
+
+@cache
+def all_references() -> dict[str, Reference]:
+    """The bibliography of attlas.
+
+    Returns:
+        References by key, in file order.
+
+    Examples:
+        >>> "julistiono2024optimizing" in all_references()
+        True
+    """
+    text = resources.files("attlas").joinpath("references.bib").read_text(encoding="utf-8")
+    return parse_references(text)
+
+
+def find_reference(key: str) -> Reference:
+    """The reference of a key.
+
+    Args:
+        key: as in `references.bib`.
+
+    Returns:
+        The reference.
+
+    Raises:
+        UserError: if there is none.
+
+    Examples:
+        >>> find_reference("julistiono2024optimizing").year
+        2024
+    """
+    known = all_references()
+    if key not in known:
+        raise UserError(f"references.bib has no entry '{key}': add it")
+    return known[key]

@@ -1,0 +1,183 @@
+"""The house rules that no linter knows, read off the tree."""
+
+import ast
+import doctest
+import importlib
+import pkgutil
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import attlas
+from attlas.core.references import all_references
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "attlas"
+FILES = sorted(SOURCE.rglob("*.py"))
+CHECKED = [*FILES, *sorted((ROOT / "tests").rglob("*.py")), ROOT / "conftest.py"]
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in CHECKED}
+
+FILE_LINES = 400
+FUNCTION_LINES = 60
+FOLDER_LEVELS = 3
+EMPTY_NAMES = {"util", "utils", "misc", "helper", "helpers", "common"}
+PRIVATE_JAX = ("jax._src", "jax.core", "jax.interpreters")
+UNSAFE = {("pickle", "load"), ("pickle", "loads"), ("torch", "load")}
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def imported(tree: ast.Module) -> set[str]:
+    """Dotted names a module imports, from-imports in full."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def attributes(tree: ast.Module) -> set[str]:
+    """Dotted attribute chains such as `jax.core.Jaxpr` that a module uses."""
+    return {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+
+
+def test_files_functions_and_folders_stay_small():
+    long_files = [name(p) for p in CHECKED if len(p.read_text().splitlines()) > FILE_LINES]
+    deep = [name(p) for p in FILES if len(p.relative_to(SOURCE).parts) > FOLDER_LEVELS]
+    long_functions = [
+        f"{name(path)}:{node.name}"
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or node.lineno) - node.lineno >= FUNCTION_LINES
+    ]
+    assert (long_files, deep, long_functions) == ([], [], [])
+
+
+def test_names_say_something():
+    assert [name(p) for p in FILES if p.stem in EMPTY_NAMES or p.parent.name in EMPTY_NAMES] == []
+
+
+def test_init_files_hold_a_docstring_only():
+    inits = [path for path in FILES if path.name == "__init__.py"]
+    assert [name(p) for p in inits if len(TREES[p].body) != 1] == []
+    assert [name(p) for p in inits if not ast.get_docstring(TREES[p])] == []
+
+
+def test_annotations_are_evaluated():
+    # Strings instead of types would switch off the shape checks without a word.
+    assert [name(p) for p in CHECKED if "__future__.annotations" in imported(TREES[p])] == []
+
+
+def test_only_the_public_interface_of_jax():
+    found = [
+        f"{name(path)}: {used}"
+        for path, tree in TREES.items()
+        for used in imported(tree) | attributes(tree)
+        if any(used == private or used.startswith(f"{private}.") for private in PRIVATE_JAX)
+    ]
+    assert found == []
+
+
+def test_nothing_is_unpickled():
+    found = [
+        f"{name(path)}:{node.lineno}"
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and (node.func.value.id, node.func.attr) in UNSAFE
+    ]
+    assert found == []
+
+
+def test_no_global_precision_switch():
+    """Only the conftest switches precision by configuration; the library follows its input."""
+    found = [name(p) for p in FILES if "jax_enable_x64" in p.read_text(encoding="utf-8")]
+    assert found == []
+
+
+def test_every_test_asserts():
+    """A test has an assertion, a `raises`, or calls a function whose name says `assert`."""
+    silent = [
+        f"{name(path)}:{node.name}"
+        for path, tree in TREES.items()
+        if path.name.startswith("test_")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        if not re.search(r"\bassert|raises\(", ast.unparse(node))
+    ]
+    assert silent == []
+
+
+def test_skips_have_reasons():
+    silent = [
+        f"{name(path)}:{node.lineno}"
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("pytest.skip", "pytest.mark.skip", "pytest.mark.xfail")
+        and not node.args
+        and not node.keywords
+    ]
+    assert silent == []
+
+
+def test_every_example_of_a_docstring_is_executed():
+    """The doctest finder sees as many examples as the source holds."""
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    missed = []
+    for info in pkgutil.walk_packages(attlas.__path__, "attlas."):
+        if info.name.endswith("__main__"):
+            continue
+        module = importlib.import_module(info.name)
+        found = sum(len(test.examples) for test in finder.find(module, info.name))
+        written = Path(str(module.__file__)).read_text(encoding="utf-8")
+        shown = len(re.findall(r"^\s+>>> ", written, re.MULTILINE))
+        if found < shown:
+            missed.append(f"{info.name}: {found} of {shown}")
+    assert missed == []
+
+
+def test_cited_keys_are_in_the_bibliography():
+    cited = {
+        key
+        for path in FILES
+        for key in re.findall(r"\b[a-z]+(?:19|20)\d\d[a-z]+\b", path.read_text(encoding="utf-8"))
+    }
+    assert cited - all_references().keys() == set()
+
+
+def test_the_lock_names_no_host_and_covers_the_project():
+    lock = (ROOT / "requirements" / "lock.txt").read_text(encoding="utf-8")
+    installer = (ROOT / "requirements" / "installer.txt").read_text(encoding="utf-8")
+    assert "://" not in lock + installer
+    assert "--" not in (lock + installer).replace("--hash=sha256:", "")
+    locked = set(re.findall(r"^([a-z0-9-]+)==", lock, re.MULTILINE))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    groups = project["dependency-groups"]
+    wanted = [*project["project"]["dependencies"], *groups["test"], *groups["check"]]
+    named = {re.split(r"[\[<>=~ ]", each)[0] for each in wanted}
+    assert named - locked == set()
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LOG.md"])
+def test_links_of_the_pages_lead_somewhere(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_make_targets_of_the_pages_exist():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    pages = [(ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "CONTRIBUTING.md")]
+    named = set(re.findall(r"^make ([a-z]+)|`make ([a-z]+)`", "\n".join(pages), re.MULTILINE))
+    assert {target for pair in named for target in pair if target} - targets == set()
