@@ -1,0 +1,171 @@
+r"""The l_p attention SVM: the direction that mirror descent selects tokens by.
+
+W_mm = argmin ||W||_{p,p} subject to (X_{i a_i} - X_{it})' W z_i >= 1 for all i and t != a_i.
+"""
+
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from attlas.core.errors import UserError
+from attlas.core.solution import Solution
+from attlas.solvers.margin_rows import AttentionRows
+from attlas.solvers.margin_solution import check_options, finite_array, to_solution, working_dtype
+from attlas.solvers.max_margin import max_margin
+
+
+def attention_svm(
+    X: ArrayLike,
+    z: ArrayLike,
+    tokens: ArrayLike,
+    p: float,
+    *,
+    tolerance: float = 1e-8,
+    max_steps: int = 100,
+) -> Solution[Float[Array, "d d"]]:
+    r"""Solve the l_p attention SVM of one data set, with a certificate.
+
+    $$W_{mm}=\arg\min_W \|W\|_{p,p}\ \text{s.t.}
+    \ (X_{i\alpha_i}-X_{it})^\top W z_i\ge1,\ t\ne\alpha_i$$
+
+    The computation is in float64 whatever the dtype of X; the value is rounded to the dtype
+    of X and the certificate is that of the rounded value, so that a float32 answer ends with
+    `Result.PRECISION` unless the tolerance is one that float32 can meet (about 1e-6).
+
+    Args:
+        X: tokens, [n, T, d], T >= 2.
+        z: queries, [n, d].
+        tokens: selected token alpha_i of each sample, integers in [0, T), [n].
+        p: exponent, 1 < p <= inf. The minimiser is unique for p < inf.
+        tolerance: largest relative duality gap that counts as converged.
+        max_steps: interior-point steps at most.
+
+    Returns:
+        W_mm, scaled so that its smallest margin is 1, or NaN where infeasible. Certificate:
+        `gap` = norm_upper / norm_lower - 1; `violation` of the constraints; `norm_upper` =
+        ||W||_{p,p}; `norm_lower`, below which no feasible norm lies; `distance`, a bound on
+        ||W - W_mm||_{p,p}; `dual` multipliers [n, T] with sum = norm (0 at alpha_i);
+        `margins` [n, T] (0 at alpha_i); when infeasible `farkas` weights [n, T], of sum 1,
+        whose combination of constraints has the relative length `farkas_residual`, rounding.
+
+    A `UserError` names shapes, values, tokens or options that make no problem.
+
+    Source: ($\ell_p$-AttSVM) of julistiono2024optimizing.
+
+    Examples:
+        One sample, two tokens: W is the constraint itself over its squared length.
+
+        >>> import jax.numpy as jnp
+        >>> X = jnp.array([[[1.0, 0.0], [-1.0, 0.0]]])
+        >>> found = attention_svm(X, jnp.array([[0.0, 1.0]]), jnp.array([0]), 2.0)
+        >>> found.unwrap().round(12).tolist()
+        [[0.0, 0.5], [0.0, 0.0]]
+        >>> bool(found.certificate["gap"] < 1e-8)
+        True
+    """
+    return _solve(X, z, tokens, p, tolerance, max_steps, batch=False)
+
+
+def attention_svm_batch(
+    X: ArrayLike,
+    z: ArrayLike,
+    tokens: ArrayLike,
+    p: float,
+    *,
+    tolerance: float = 1e-8,
+    max_steps: int = 100,
+) -> Solution[Float[Array, "b d d"]]:
+    r"""Solve the l_p attention SVM of many data sets of one shape together.
+
+    $$W_{mm}^{(b)}=\arg\min_W \|W\|_{p,p}\ \text{s.t.}
+    \ (X^{(b)}_{i\alpha_i}-X^{(b)}_{it})^\top W z^{(b)}_i\ge1$$
+
+    Small problems step together through one batched interior point and leave it one by one;
+    each has its own result code and certificate, equal to those of `attention_svm`.
+
+    Args:
+        X: tokens, [b, n, T, d].
+        z: queries, [b, n, d].
+        tokens: selected tokens, [b, n].
+        p: exponent, 1 < p <= inf, common to the batch.
+        tolerance: largest relative duality gap that counts as converged.
+        max_steps: interior-point steps of one problem at most.
+
+    Returns:
+        As `attention_svm`, every array with a leading batch axis.
+
+    A `UserError` names shapes, values, tokens or options that make no problem.
+
+    Source: ($\ell_p$-AttSVM) of julistiono2024optimizing.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> X = jnp.array([[[[1.0], [-1.0]]], [[[3.0], [-1.0]]]])
+        >>> found = attention_svm_batch(X, jnp.ones((2, 1, 1)), jnp.zeros((2, 1), int), 3.0)
+        >>> found.unwrap()[:, 0, 0].round(12).tolist()
+        [0.5, 0.25]
+    """
+    return _solve(X, z, tokens, p, tolerance, max_steps, batch=True)
+
+
+def _solve(X, z, tokens, p, tolerance, max_steps, batch: bool) -> Solution:
+    check_options(p, tolerance, max_steps)
+    lead = "b " if batch else ""
+    dtype = working_dtype(X)
+    points, queries = finite_array(X, "X", f"{lead}n T d"), finite_array(z, "z", f"{lead}n d")
+    chosen = np.asarray(tokens)
+    if not batch:
+        points, queries, chosen = points[None], queries[None], chosen[None]
+    _check_problem(points, queries, chosen)
+    rows = attention_rows(points, queries, chosen)
+    b, n, size, d = points.shape
+
+    def shape_rows(values: np.ndarray) -> np.ndarray:
+        full = np.zeros((b, n, size))
+        np.put_along_axis(full, _others(chosen, size), values.reshape(b, n, size - 1), axis=-1)
+        return full
+
+    answer = max_margin(rows, float(p), tolerance, max_steps)
+    return to_solution(
+        answer, rows, float(p), tolerance, dtype,
+        lambda w: w.reshape(b, d, d), shape_rows, single=not batch,
+    )  # fmt: skip
+
+
+def attention_rows(X: np.ndarray, z: np.ndarray, tokens: np.ndarray) -> AttentionRows:
+    """The constraints as an operator, t running over the tokens that are not selected.
+
+    Args:
+        X: tokens, [b, n, T, d], float64.
+        z: queries, [b, n, d].
+        tokens: selected tokens, [b, n].
+
+    Returns:
+        The rows.
+    """
+    index = _others(tokens, X.shape[2])
+    best = np.take_along_axis(X, tokens[..., None, None], axis=2)
+    return AttentionRows(best - np.take_along_axis(X, index[..., None], axis=2), z)
+
+
+def _others(tokens: np.ndarray, size: int) -> np.ndarray:
+    """Indices of the tokens that are not selected, in order, [b, n, T - 1]."""
+    index = np.arange(size - 1)
+    return index + (index >= tokens[..., None])
+
+
+def _check_problem(X: np.ndarray, z: np.ndarray, tokens: np.ndarray) -> None:
+    b, n, size, d = X.shape
+    if 0 in (b, n, d):
+        raise UserError(f"X has shape {X.shape[-3:]} in a batch of {b}: give at least one sample")
+    if size < 2:
+        raise UserError("X has one token per sample: the attention SVM needs T >= 2")
+    if z.shape != (b, n, d):
+        raise UserError(f"z has shape {z.shape[-2:]}, X asks for {(n, d)}: give one query a sample")
+    if tokens.shape != (b, n):
+        raise UserError(f"tokens has shape {tokens.shape}, X asks for {(b, n)}: one a sample")
+    if not np.issubdtype(tokens.dtype, np.integer):
+        raise UserError(f"tokens has dtype {tokens.dtype}: give integer token indices")
+    if tokens.min() < 0 or tokens.max() >= size:
+        wrong = tokens[(tokens < 0) | (tokens >= size)][0]
+        raise UserError(f"tokens holds {wrong}, outside [0, {size}): give 0-based token indices")

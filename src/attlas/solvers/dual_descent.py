@@ -1,0 +1,75 @@
+r"""First-order start for large max-margin problems: quasi-Newton in the dual.
+
+Maximises 1'l - (1/2) ||A'l||_q^2 over l >= 0 with L-BFGS-B, at the cost of one product with A
+and one with A' a step, only until the multipliers point at the constraints that matter.
+"""
+
+import numpy as np
+from scipy.optimize import minimize
+
+from attlas.core.norms import dual_exponent
+from attlas.solvers.margin_certificate import batch_norm, certify, power_map
+from attlas.solvers.margin_rows import MarginRows
+
+_STEPS_BETWEEN_CERTIFICATES = 10
+
+
+def primal_point(pull: np.ndarray, p: float) -> np.ndarray:
+    r"""The maximiser of <u, w> - (1/2) ||w||_p^2, sign(u) |u|^{q-1} ||u||_q^{2-q}.
+
+    Args:
+        pull: u = A'l, [b, D].
+        p: exponent, 1 < p < inf.
+
+    Returns:
+        w, [b, D], with ||w||_p = ||u||_q.
+
+    Examples:
+        >>> primal_point(np.array([[3.0, -4.0]]), 2.0).tolist()
+        [[3.0, -4.0]]
+    """
+    q = dual_exponent(p)
+    norm = batch_norm(pull, q)[:, None]
+    unit = np.where(norm > 0, norm, 1.0)
+    return norm * power_map(pull / unit, q - 1)
+
+
+def dual_descent(rows: MarginRows, p: float, target: float, max_steps: int) -> np.ndarray:
+    """Multipliers of one problem to a rough relative gap.
+
+    Args:
+        rows: constraints of one problem, the longest row of length about one.
+        p: exponent, 1 < p < inf.
+        target: relative gap to stop at.
+        max_steps: steps at most.
+
+    Returns:
+        Multipliers, [1, m].
+    """
+    m = rows.shape[1]
+    count = 0
+
+    def objective(l: np.ndarray) -> tuple[float, np.ndarray]:
+        w = primal_point(rows.adjoint(l[None]), p)
+        return 0.5 * batch_norm(w, p)[0] ** 2 - l.sum(), rows.apply(w)[0] - 1
+
+    def stop_when_certified(intermediate_result) -> None:
+        nonlocal count
+        count += 1
+        if count % _STEPS_BETWEEN_CERTIFICATES == 0:
+            l = intermediate_result.x[None]
+            if certify(rows, primal_point(rows.adjoint(l), p), l, p).gap[0] <= target:
+                raise StopIteration
+
+    pull = batch_norm(rows.adjoint(np.ones((1, m))), dual_exponent(p))[0]
+    level = m / max(pull, 1e-150) ** 2
+    found = minimize(
+        objective,
+        np.full(m, min(level, 1e6)),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, None)] * m,
+        callback=stop_when_certified,
+        options={"maxiter": max_steps, "maxfun": 2 * max_steps, "ftol": 0, "gtol": 0, "maxcor": 20},
+    )
+    return found.x[None]
