@@ -1,0 +1,79 @@
+"""Where and by what a result was made: code hash, versions, commit, device, flags."""
+
+import hashlib
+import importlib.metadata
+import os
+import platform
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+
+import attlas
+
+PACKAGE = Path(attlas.__path__[0])
+LIBRARIES = ("attlas", "jax", "jaxlib", "numpy", "scipy", "equinox", "optax")
+
+
+@cache
+def code_hash() -> str:
+    r"""The sha256 of all source files of the installed package, by path and content.
+
+    Returns:
+        64 hexadecimal digits; equal on two machines with equal sources.
+
+    Examples:
+        >>> len(code_hash())
+        64
+    """
+    digest = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        digest.update(path.relative_to(PACKAGE).as_posix().encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+@cache
+def commit() -> str | None:
+    """The commit of the source checkout that the package runs from.
+
+    Returns:
+        Its hash, or None when the package is installed elsewhere or git is not there.
+
+    Examples:
+        >>> commit() is None or len(commit()) == 40
+        True
+    """
+    root = PACKAGE.parent.parent
+    git = shutil.which("git")
+    if git is None or PACKAGE.parent.name != "src" or not (root / ".git").exists():
+        return None
+    answer = subprocess.run(
+        [git, "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+    )
+    return answer.stdout.strip() if answer.returncode == 0 else None
+
+
+def environment() -> dict[str, Any]:
+    """The metadata that every record and verdict carries.
+
+    Returns:
+        Plain JSON: code hash, commit or None, versions by library, device, platform, flags.
+
+    Examples:
+        >>> sorted(environment())
+        ['code', 'commit', 'device', 'flags', 'platform', 'versions']
+    """
+    device = jax.devices()[0]
+    versions = {name: importlib.metadata.version(name) for name in LIBRARIES}
+    return {
+        "code": code_hash(),
+        "commit": commit(),
+        "versions": {"python": platform.python_version(), **versions},
+        "device": f"{device.platform}: {device.device_kind}",
+        "platform": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "flags": os.environ.get("XLA_FLAGS", ""),
+    }

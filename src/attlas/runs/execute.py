@@ -1,0 +1,139 @@
+"""Run the grids of experiments: resume, compute, write each record as it comes."""
+
+import contextlib
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+from attlas.core.errors import UserError
+from attlas.runs.cell import Cell, Scale
+from attlas.runs.experiment import Experiment
+from attlas.runs.local_backend import Outcome, run_local
+from attlas.runs.progress import Progress
+from attlas.runs.record import Record, record_key
+from attlas.runs.store import Store
+from attlas.runs.worker import Failed, Task
+
+
+@dataclass(frozen=True)
+class CellFailure:
+    """A cell that gave nothing: one line, and the traceback unless it was bad input."""
+
+    experiment: str
+    label: str
+    message: str
+    traceback: str
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What a run did.
+
+    Attributes:
+        finished: cells computed and written now.
+        reused: cells whose records were there already.
+        failures: cells that gave nothing.
+    """
+
+    finished: int
+    reused: int
+    failures: tuple[CellFailure, ...]
+
+
+def execute(
+    experiments: Sequence[Experiment],
+    scale: Scale | str,
+    *,
+    on: str = "local",
+    fresh: bool = False,
+    store: Store | None = None,
+    progress: Progress | None = None,
+    workers: int = 2,
+    insecure: bool = False,
+) -> RunSummary:
+    """Compute the cells of experiments that have no good record yet.
+
+    This process alone writes; a record is on disk as soon as its cell is finished, so that
+    stopping or killing the run loses at most the cells in flight.
+
+    Args:
+        experiments: see `attlas.runs.find.find_named`.
+        scale: which grid.
+        on: "local"; "dask" for a local cluster; "dask://HOST:PORT" or "tls://HOST:PORT".
+        fresh: compute also what is there.
+        store: results folder; the default one when None.
+        progress: told what happens; silent when None.
+        workers: processes on this machine.
+        insecure: allow a remote scheduler without TLS.
+
+    Returns:
+        What was done; failures of cells are values here, not exceptions.
+
+    Raises:
+        UserError: if the results folder cannot be written, a scale or backend is unknown, or an
+            experiment cannot be imported by workers.
+    """
+    store = store or Store()
+    progress = progress or Progress()
+    store.on_note = store.on_note or progress.note
+    if workers < 1:
+        raise UserError(f"workers = {workers} is below 1: name at least one worker")
+    if str(scale) not in tuple(Scale):
+        raise UserError(f"unknown scale '{scale}': choose {', '.join(Scale)}")
+    plan, reused = _plan(experiments, Scale(scale), fresh, store)
+    tasks = [Task(experiment.module, experiment.name, cell.json) for experiment, cell, _ in plan]
+    failures = []
+    with contextlib.closing(_backend(tasks, on, workers, insecure)) as outcomes:
+        progress.begin(len(plan), reused)
+        try:
+            for index, outcome in outcomes:
+                experiment, cell, key = plan[index]
+                label = f"{experiment.name} {cell.label}"
+                if isinstance(outcome, Failed):
+                    failure = CellFailure(
+                        experiment.name, cell.label, outcome.message, outcome.traceback
+                    )
+                    failures.append(failure)
+                    progress.failed(label, outcome.message)
+                    continue
+                store.write(Record(experiment.name, cell, outcome.arrays, outcome.metadata, key))
+                progress.finished(label, outcome.metadata["seconds"])
+        finally:
+            progress.end()
+    return RunSummary(len(plan) - len(failures), reused, tuple(failures))
+
+
+def _plan(
+    experiments: Sequence[Experiment], scale: Scale, fresh: bool, store: Store
+) -> tuple[list[tuple[Experiment, Cell, str]], int]:
+    """The cells to compute with their keys, and how many good records are there already."""
+    plan: list[tuple[Experiment, Cell, str]] = []
+    reused = 0
+    for experiment in experiments:
+        if experiment.module == "__main__":
+            raise UserError(
+                f"experiment '{experiment.name}' is defined in a script, where workers cannot "
+                "import it: move it to a module of a package named in ATTLAS_EXPERIMENTS"
+            )
+        store.prepare(experiment.name)
+        cells = {
+            record_key(experiment.name, experiment.revision, cell): cell
+            for cell in experiment.cells(scale)
+        }
+        for key, cell in cells.items():
+            if store.read_or_set_aside(experiment.name, key) is None or fresh:
+                plan.append((experiment, cell, key))
+            else:
+                reused += 1
+    return plan, reused
+
+
+def _backend(
+    tasks: list[Task], on: str, workers: int, insecure: bool
+) -> Generator[Outcome, None, None]:
+    """The stream of outcomes of a backend."""
+    if on == "local":
+        return run_local(tasks, workers)
+    # Only here: the import costs a third of a second.
+    from attlas.runs.dask_backend import run_dask
+
+    return run_dask(tasks, on, workers, insecure)

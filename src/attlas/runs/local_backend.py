@@ -1,0 +1,118 @@
+"""Cells in processes of this machine; a cell whose process dies is tried again."""
+
+import contextlib
+import multiprocessing
+import os
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+
+from attlas.runs.pinning import worker_variables
+from attlas.runs.worker import Computed, Failed, Task, compute, start_worker
+
+RETRIES = 2
+"""Times a cell is tried again, alone, after a process died while it ran."""
+
+Outcome = tuple[int, Computed | Failed]
+
+
+def run_local(tasks: Sequence[Task], workers: int = 2) -> Generator[Outcome, None, None]:
+    """Compute tasks in spawned processes.
+
+    When a process dies, the cells in flight are tried again one at a time in a process of their
+    own, so that the one which kills its process is told from its neighbours.
+
+    Args:
+        tasks: what to compute.
+        workers: number of processes.
+
+    Yields:
+        Index of the task and what became of it, as they finish.
+    """
+    waiting = deque(range(len(tasks)))
+    workers = max(1, min(workers, len(tasks)))
+    with _variables(worker_variables(workers)):
+        while waiting:
+            orphans = yield from _run_pool(tasks, waiting, workers)
+            for index in orphans:
+                yield index, _run_alone(tasks[index])
+
+
+def _run_pool(
+    tasks: Sequence[Task], waiting: deque[int], workers: int
+) -> Generator[Outcome, None, list[int]]:
+    """Run until all is done or a process dies; returns the tasks in flight at that moment."""
+    flying: dict[Future[Computed | Failed], int] = {}
+    orphans: list[int] = []
+    with _pool(workers) as pool:
+        while (waiting or flying) and not orphans:
+            # No queue beyond the processes: what is in flight is what can have killed one.
+            while waiting and len(flying) < workers:
+                future = _submit(pool, tasks[waiting[0]])
+                flying[future] = waiting.popleft()
+            done, _ = wait(flying, return_when=FIRST_COMPLETED)
+            for future in done:
+                index = flying.pop(future)
+                if isinstance(future.exception(), BrokenProcessPool):
+                    orphans.append(index)
+                else:
+                    yield index, future.result()
+        for future, index in flying.items():
+            if isinstance(future.exception(), BrokenProcessPool):
+                orphans.append(index)
+            else:
+                yield index, future.result()
+    return sorted(orphans)
+
+
+def _run_alone(task: Task) -> Computed | Failed:
+    """Run one task in a process of its own, a bounded number of times."""
+    for _ in range(RETRIES):
+        with _pool(1) as pool:
+            future = _submit(pool, task)
+            if not isinstance(future.exception(), BrokenProcessPool):
+                return future.result()
+    return Failed(f"its process died {RETRIES + 1} times (killed, or out of memory)")
+
+
+def _submit(pool: ProcessPoolExecutor, task: Task) -> Future[Computed | Failed]:
+    """Submit one task; a pool that is broken already shows it in the future, like any other."""
+    try:
+        return pool.submit(compute, task)
+    except BrokenProcessPool as error:
+        future: Future[Computed | Failed] = Future()
+        future.set_exception(error)
+        return future
+
+
+@contextlib.contextmanager
+def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool that leaves no process behind, also when the driver stops in the middle."""
+    before = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(
+        workers, mp_context=multiprocessing.get_context("spawn"), initializer=start_worker
+    )
+    try:
+        yield pool
+    except BaseException:
+        for process in set(multiprocessing.active_children()) - before:
+            process.kill()
+        pool.shutdown(wait=True, cancel_futures=True)
+        raise
+    pool.shutdown(wait=True)
+
+
+@contextlib.contextmanager
+def _variables(wanted: dict[str, str]) -> Iterator[None]:
+    """Environment variables for processes started inside; the old ones come back after."""
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

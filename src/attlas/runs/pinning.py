@@ -1,0 +1,47 @@
+"""Environment variables of a worker: its share of the cores, and one compilation cache."""
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+
+def compile_cache() -> Path:
+    """The folder of compiled programs: ATTLAS_CACHE, else the user's cache folder.
+
+    Returns:
+        Its path; JAX makes it when it is first written.
+    """
+    named = os.environ.get("ATTLAS_CACHE")
+    return Path(named or platformdirs.user_cache_dir("attlas", appauthor=False)) / "compiled"
+
+
+def worker_variables(workers: int) -> dict[str, str]:
+    """The variables a worker starts under; what the user has set already stays.
+
+    Two workers that each use all cores make each other slower: BLAS and XLA get the worker's
+    share of them. On an accelerator, no worker takes all memory at the start.
+
+    Args:
+        workers: number of worker processes on this machine.
+
+    Returns:
+        Variables by name.
+
+    Examples:
+        >>> worker_variables(os.cpu_count() or 1)["NPROC"]
+        '1'
+    """
+    share = str(max(1, (os.cpu_count() or 1) // max(1, workers)))
+    wanted = {
+        "OMP_NUM_THREADS": share,
+        "OPENBLAS_NUM_THREADS": share,
+        "MKL_NUM_THREADS": share,
+        "NPROC": share,  # XLA's thread pool on a CPU
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        "JAX_COMPILATION_CACHE_DIR": str(compile_cache()),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        "MPLBACKEND": "agg",
+    }
+    return {name: os.environ.get(name, value) for name, value in wanted.items()}

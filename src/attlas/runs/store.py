@@ -1,0 +1,182 @@
+"""The results folder: records by experiment and key, damaged ones set aside."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from attlas.runs.cell import Cell
+from attlas.runs.pair import Damaged, probe_folder, read_pair, set_aside, write_pair
+from attlas.runs.record import Record, record_key
+
+FOLDER = "attlas-results"
+
+
+def results_folder(named: Path | str | None = None) -> Path:
+    """The results folder: the named one, else ATTLAS_RESULTS, else `attlas-results` here.
+
+    Args:
+        named: what the user named, if anything.
+
+    Returns:
+        Its path; it need not exist.
+
+    Examples:
+        >>> results_folder("there").name
+        'there'
+    """
+    return Path(named or os.environ.get("ATTLAS_RESULTS") or FOLDER)
+
+
+class Store:
+    """Records on disk, one pair of files a cell: `<root>/<experiment>/<key>.npz` and `.json`.
+
+    Whatever is found damaged is named in `notes` and passed to `on_note`.
+
+    Attributes:
+        root: the results folder.
+        notes: one line for each damaged pair met so far.
+        on_note: called with each such line.
+    """
+
+    def __init__(
+        self, root: Path | str | None = None, on_note: Callable[[str], None] | None = None
+    ):
+        self.root = results_folder(root)
+        self.notes: list[str] = []
+        self.on_note = on_note
+
+    def note(self, text: str) -> None:
+        """Keep one line about something damaged, and pass it on.
+
+        Args:
+            text: the line.
+        """
+        self.notes.append(text)
+        if self.on_note is not None:
+            self.on_note(text)
+
+    def prepare(self, experiment: str) -> None:
+        """Make the folder of an experiment and make sure that it can be written.
+
+        Args:
+            experiment: name.
+
+        Raises:
+            UserError: if it cannot be written.
+        """  # noqa: DOC502 (raised one call below)
+        probe_folder(self.root / experiment)
+
+    def write(self, record: Record) -> Path:
+        """Write one record atomically.
+
+        Args:
+            record: what a cell gave.
+
+        Returns:
+            Path of its JSON file.
+
+        Raises:
+            UserError: if the folder cannot be written or the disk is full.
+        """  # noqa: DOC502 (raised one call below)
+        document = {
+            "kind": "record",
+            "experiment": record.experiment,
+            "key": record.key,
+            "cell": {
+                "settings": dict(record.cell.settings),
+                "seed": record.cell.seed,
+                "dtype": record.cell.dtype,
+                "data_hash": record.cell.data_hash,
+            },
+            "metadata": dict(record.metadata),
+        }
+        return write_pair(self.root / record.experiment, record.key, document, record.arrays)
+
+    def read(self, experiment: str, key: str) -> Record | None:
+        """Read and verify one record.
+
+        Args:
+            experiment: name.
+            key: see `record_key`.
+
+        Returns:
+            The record, or None where the cell has not been finished.
+
+        Raises:
+            Damaged: if it was truncated or altered.
+            UserError: if it was written under another schema.
+        """  # noqa: DOC502 (raised one call below)
+        folder = self.root / experiment
+        pair = read_pair(folder, key)
+        if pair is None:
+            return None
+        document, arrays = pair
+        if document.get("kind") != "record":
+            raise Damaged(f"{folder / key}.json is not a record")
+        cell = Cell(**document["cell"])
+        metadata = document["metadata"]
+        made = record_key(document["experiment"], metadata["revision"], cell)
+        if not made == document["key"] == key:
+            raise Damaged(f"{folder / key}.json was renamed (its key is {made[:12]})")
+        return Record(experiment, cell, arrays, metadata, key)
+
+    def read_or_set_aside(self, experiment: str, key: str) -> Record | None:
+        """Read one record; a damaged one is named, moved to `set-aside/` and reads as absent.
+
+        Args:
+            experiment: name.
+            key: see `record_key`.
+
+        Returns:
+            The record, or None where there is no good one.
+        """
+        try:
+            return self.read(experiment, key)
+        except Damaged as damage:
+            aside = set_aside(self.root / experiment, key)
+            self.note(f"{damage}: moved to {aside}, the cell is computed again")
+            return None
+
+    def keys(self, experiment: str) -> tuple[str, ...]:
+        """The keys of all finished cells of an experiment, sorted.
+
+        Args:
+            experiment: name.
+
+        Returns:
+            Keys; none where the folder does not exist.
+        """
+        return tuple(sorted(path.stem for path in (self.root / experiment).glob("*.json")))
+
+    def records(self, experiment: str) -> tuple[Record, ...]:
+        """All good records of an experiment, in order of their cells; damaged ones are noted.
+
+        Nothing is moved: reading a results folder does not change it.
+
+        Args:
+            experiment: name.
+
+        Returns:
+            Records of every revision and code.
+
+        Raises:
+            UserError: if a record was written under another schema.
+        """  # noqa: DOC502 (raised one call below)
+        found = []
+        for key in self.keys(experiment):
+            try:
+                record = self.read(experiment, key)
+            except Damaged as damage:
+                self.note(f"{damage}: left out; run the experiment again to replace it")
+                continue
+            if record is not None:
+                found.append(record)
+        return tuple(sorted(found, key=lambda r: (_order(r.cell), r.key)))
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.root)!r})"
+
+
+def _order(cell: Cell) -> str:
+    """Seeds of one setting together, settings as text: stable, if not numerical."""
+    return f"{sorted(cell.settings.items())} {cell.dtype} {cell.seed:09d}"

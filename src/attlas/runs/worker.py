@@ -1,0 +1,99 @@
+"""What happens in a worker process: one cell in, arrays and metadata out."""
+
+import datetime
+import importlib
+import os
+import threading
+import time
+import traceback
+from dataclasses import dataclass
+from multiprocessing import connection, parent_process
+from signal import SIG_IGN, SIGINT, signal
+from typing import Any
+
+import jax
+import numpy as np
+
+from attlas.core.errors import UserError
+from attlas.runs.cell import Cell
+from attlas.runs.environment import environment
+from attlas.runs.experiment import Experiment
+
+
+@dataclass(frozen=True)
+class Task:
+    """One cell as it travels: names and text, never code."""
+
+    module: str
+    experiment: str
+    cell: str
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """What a cell gave, with the environment of the worker that computed it."""
+
+    arrays: dict[str, np.ndarray]
+    metadata: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Why a cell gave nothing: one line, and the traceback unless it was bad input."""
+
+    message: str
+    traceback: str = ""
+
+
+def compute(task: Task) -> Computed | Failed:
+    """Run one cell under its own precision.
+
+    Matrix products run at the highest precision, so that float32 means float32 on a GPU.
+
+    Args:
+        task: what to run.
+
+    Returns:
+        Results, or the failure as a value: a cell that fails does not stop the others.
+    """
+    start = time.perf_counter()
+    try:
+        experiment = _find(task)
+        cell = Cell.from_json(task.cell)
+        with jax.enable_x64(cell.dtype == "float64"), jax.default_matmul_precision("highest"):
+            results = experiment.run(cell)
+            arrays = {name: np.asarray(value) for name, value in results.items()}
+        metadata = {
+            **environment(),
+            "revision": experiment.revision,
+            "seconds": round(time.perf_counter() - start, 4),
+            "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        }
+    except UserError as error:
+        return Failed(str(error))
+    except Exception as error:  # noqa: BLE001 (reported by the driver, with its traceback)
+        return Failed(f"{type(error).__name__}: {error}", traceback.format_exc())
+    return Computed(arrays, metadata)
+
+
+def start_worker() -> None:
+    """Prepare a local worker process: leave Ctrl-C to the driver, and end when it is gone.
+
+    A pool's workers hold both ends of their queue and would outlive a killed driver.
+    """
+    signal(SIGINT, SIG_IGN)
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    connection.wait([sentinel])
+    os._exit(1)
+
+
+def _find(task: Task) -> Experiment:
+    for value in vars(importlib.import_module(task.module)).values():
+        if isinstance(value, Experiment) and value.name == task.experiment:
+            return value
+    raise UserError(f"this worker's {task.module} has no experiment '{task.experiment}'")
