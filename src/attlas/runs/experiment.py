@@ -3,14 +3,17 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
-from matplotlib.figure import Figure
 
 from attlas.runs.cell import Cell as Cell
 from attlas.runs.cell import Scale as Scale
 from attlas.runs.record import Record
+
+if TYPE_CHECKING:  # they cost a worker half of its start, and workers draw nothing
+    import matplotlib.figure
+    import pandas
 
 RESERVED = ("verdicts", "witnesses")
 _CONSTRUCTORS = (__name__, "jaxtyping", "beartype")
@@ -22,7 +25,7 @@ class Panel:
 
     title: str
     caption: str
-    figure: Figure
+    figure: "matplotlib.figure.Figure"
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +58,7 @@ class Experiment:
     revision: int
     cells: Callable[[Scale], tuple[Cell, ...]]
     run: Callable[[Cell], Mapping[str, np.ndarray]]
-    table: Callable[[Sequence[Record]], pd.DataFrame]
+    table: Callable[[Sequence[Record]], "pandas.DataFrame"]
     figures: Callable[[Sequence[Record]], tuple[Panel, ...]]
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     note: str = ""
