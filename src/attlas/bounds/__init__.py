@@ -1,0 +1,1 @@
+"""Bound: pure formulas, numbers in, number out."""

@@ -1,0 +1,105 @@
+r"""Constants of the cones in which mirror descent selects tokens (julistiono2024optimizing).
+
+S_{p,mu}(W_mm) = {W : D_psi(W_mm/|W_mm|, W/|W|) <= mu} with mu at most mu_0, and the radius R_delta
+beyond which the negative gradient points along W_mm. They are made of delta, a quarter of the
+smallest attention gap behind the support tokens (at most 1/4), and of A = ||W_mm||_{p,p} max_it ||X_it z_i'||_{q,q}.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+Number = float | Float[Array, ""]
+
+
+def julistiono2024_mu_0(delta: Number, A: Number, p: Number, d: int) -> Float[Array, ""]:
+    r"""The printed width of the cone, equation (8).
+
+    $$\mu_0=\tfrac1p\Big(\tfrac{\delta}{8A}\Big)^p\ (p\ge2),\qquad
+    \mu_0=\tfrac1p\Big(\tfrac{\delta(p-1)}{4A\,d^{2/p-1}}\Big)^2\ (1<p<2)$$
+
+    Args:
+        delta: min(1/4, delta'/4).
+        A: norm of W_mm times the largest dual norm of X_it z_i'.
+        p: exponent, 1 < p < inf.
+        d: embedding dimension.
+
+    Returns:
+        mu_0, such that D_psi <= mu_0 implies ||W/|W| - W_mm/|W_mm|||_{p,p} <= delta / (4 A).
+
+    Source: equation (8) of julistiono2024optimizing (recalled).
+
+    Examples:
+        >>> print(f"{float(julistiono2024_mu_0(0.25, 1.0, 2.0, 10)):.6f}")
+        0.000488
+    """
+    p = jnp.asarray(p)
+    high = (delta / (8 * A)) ** p / p
+    low = (delta * (p - 1) / (4 * A * d ** (2 / p - 1))) ** 2 / p
+    return jnp.where(p >= 2, high, low)
+
+
+def julistiono2024_mu_0_sharpened(delta: Number, A: Number, p: Number) -> Float[Array, ""]:
+    r"""A wider cone with the same guarantee, free of the dimension.
+
+    $$\mu_0=\tfrac{p-1}2\Big(\tfrac{\delta}{4A}\Big)^2\ (1<p\le2),\qquad
+    \mu_0=\tfrac{2}{p}\Big(\tfrac{\delta}{8A}\Big)^p\ (p>2)$$
+
+    On the unit sphere D_psi is the Bregman divergence of (1/2)||.||_p^2, which is (p-1)-strongly
+    convex for 1 < p <= 2. For p > 2, Clarkson's inequality for psi at the middle of V and W,
+    psi((V+W)/2) + psi((V-W)/2) <= (psi(V) + psi(W))/2, together with the tangent at W,
+    psi((V+W)/2) >= psi(W) + <grad psi(W), V-W>/2, gives D_psi(V, W) >= 2 psi((V-W)/2), twice
+    the constant of Lemma 13.
+
+    Args:
+        delta: min(1/4, delta'/4).
+        A: norm of W_mm times the largest dual norm of X_it z_i'.
+        p: exponent, 1 < p < inf.
+
+    Returns:
+        mu_0, such that D_psi <= mu_0 implies ||W/|W| - W_mm/|W_mm|||_{p,p} <= delta / (4 A).
+
+    Source: sharpens equation (8) of julistiono2024optimizing (derived).
+
+    Examples:
+        >>> print(f"{float(julistiono2024_mu_0_sharpened(0.25, 1.0, 2.0)):.6f}")
+        0.001953
+    """
+    p = jnp.asarray(p)
+    high = 2 * (delta / (8 * A)) ** p / p
+    low = (p - 1) / 2 * (delta / (4 * A)) ** 2
+    return jnp.where(p > 2, high, low)
+
+
+def julistiono2024_radius(
+    norm: Number,
+    delta: Number,
+    A: Number,
+    score_range: Number,
+    score_gap: Number,
+    T: int,
+    constant: Number = 1.0,
+) -> Float[Array, ""]:
+    r"""The norm beyond which the gradient is positively correlated in the cone.
+
+    $$R_\delta=\frac{\|W_{mm}\|_{p,p}}{\delta}\log\frac{c\,T^2\,\Gamma A}{\gamma_{gap}}$$
+
+    Args:
+        norm: ||W_mm||_{p,p}.
+        delta: min(1/4, delta'/4).
+        A: norm of W_mm times the largest dual norm of X_it z_i'.
+        score_range: Gamma = max |gamma_it - gamma_i tau|.
+        score_gap: gamma_gap = min over support tokens of gamma_{i alpha_i} - gamma_it.
+        T: tokens a sample.
+        constant: c, which the form found of the lemma leaves open.
+
+    Returns:
+        R_delta; zero where the logarithm is negative.
+
+    Source: Lemma 20 of julistiono2024optimizing (recalled form, log argument derived up to c).
+
+    Examples:
+        >>> print(f"{float(julistiono2024_radius(1.0, 0.25, 1.0, 1.0, 1.0, 2)):.4f}")
+        5.5452
+    """
+    inside = jnp.asarray(constant * T**2 * score_range * A / score_gap)
+    return jnp.maximum(norm / delta * jnp.log(inside), 0)

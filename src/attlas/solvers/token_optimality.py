@@ -1,0 +1,126 @@
+r"""Which selections of tokens are optimal: support tokens, locally and globally optimal ones."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from attlas.data.token_selection import TokenSelection, token_scores
+
+
+def attention_margins(
+    X: Float[Array, "n T d"],
+    z: Float[Array, "n d"],
+    tokens: Int[Array, " n"],
+    W: Float[Array, "d d"],
+) -> Float[Array, "n T"]:
+    r"""Margins (X_{i a_i} - X_{it})' W z_i of the selected tokens, zero at t = a_i.
+
+    Args:
+        X: tokens.
+        z: queries.
+        tokens: selected token of each sample.
+        W: key-query matrix.
+
+    Returns:
+        Margins.
+
+    Source: constraints of ($\ell_p$-AttSVM), julistiono2024optimizing.
+
+    Examples:
+        >>> X = jnp.array([[[2.0], [-1.0]]])
+        >>> attention_margins(X, jnp.ones((1, 1)), jnp.array([0]), jnp.ones((1, 1))).tolist()
+        [[0.0, 3.0]]
+    """
+    images = z @ W.T
+    attention = jnp.einsum("ntd,nd->nt", X, images)
+    return jnp.take_along_axis(attention, tokens[:, None], axis=1) - attention
+
+
+def support_tokens(
+    X: Float[Array, "n T d"],
+    z: Float[Array, "n d"],
+    tokens: Int[Array, " n"],
+    W: Float[Array, "d d"],
+    tolerance: float = 1e-6,
+) -> Bool[Array, "n T"]:
+    r"""The support tokens T_i = {t != a_i : (X_{i a_i} - X_{it})' W_mm z_i = 1}.
+
+    Args:
+        X: tokens.
+        z: queries.
+        tokens: selected token of each sample.
+        W: the solution W_mm of `attention_svm` for these tokens.
+        tolerance: margins up to 1 + tolerance count as 1. It should exceed the error of the
+            margins, at most the certificate's `distance` times the largest ||X_it z_i'||_{q,q}.
+
+    Returns:
+        Whether each token is a support token; false everywhere if W is NaN (infeasible).
+
+    Source: section 1.1 of julistiono2024optimizing.
+
+    Examples:
+        >>> X = jnp.array([[[1.0, 0.0], [-1.0, 0.0], [-3.0, 0.0]]])
+        >>> W = jnp.array([[0.0, 0.5], [0.0, 0.0]])
+        >>> support_tokens(X, jnp.array([[0.0, 1.0]]), jnp.array([0]), W).tolist()
+        [[False, True, False]]
+    """
+    others = jnp.arange(X.shape[1])[None, :] != tokens[:, None]
+    return others & (attention_margins(X, z, tokens, W) <= 1 + tolerance)
+
+
+def is_locally_optimal(
+    data: TokenSelection,
+    tokens: Int[Array, " n"],
+    W: Float[Array, "d d"],
+    tolerance: float = 1e-6,
+) -> Bool[Array, ""]:
+    r"""Whether every selected token scores higher than all its support tokens.
+
+    Locally optimal: gamma_{i a_i} > gamma_it for all t in T_i and all i.
+
+    Args:
+        data: samples, labels, queries and value head.
+        tokens: selected token of each sample.
+        W: the solution W_mm of `attention_svm` for these tokens.
+        tolerance: of `support_tokens`.
+
+    Returns:
+        True or false; false if W is NaN (infeasible), for then there is no W_mm.
+
+    Source: section 1.1 of julistiono2024optimizing.
+
+    Examples:
+        >>> X = jnp.array([[[1.0, 0.0], [-1.0, 0.0]]])
+        >>> data = TokenSelection(X, jnp.ones(1), jnp.array([[0.0, 1.0]]), jnp.array([1.0, 0.0]))
+        >>> W = jnp.array([[0.0, 0.5], [0.0, 0.0]])
+        >>> bool(is_locally_optimal(data, jnp.array([0]), W))
+        True
+    """
+    scores = token_scores(data)
+    best = jnp.take_along_axis(scores, tokens[:, None], axis=1)
+    support = support_tokens(data.X, data.z, tokens, W, tolerance)
+    return jnp.all(jnp.where(support, best > scores, True)) & jnp.all(jnp.isfinite(W))
+
+
+def is_globally_optimal(data: TokenSelection, tokens: Int[Array, " n"]) -> Bool[Array, ""]:
+    r"""Whether every selected token has the largest score of its sample.
+
+    Globally optimal: gamma_{i a_i} = max_t gamma_it for all i.
+
+    Args:
+        data: samples, labels, queries and value head.
+        tokens: selected token of each sample.
+
+    Returns:
+        True or false.
+
+    Source: section 1.1 of julistiono2024optimizing.
+
+    Examples:
+        >>> X = jnp.array([[[1.0, 0.0], [-1.0, 0.0]]])
+        >>> data = TokenSelection(X, jnp.ones(1), jnp.array([[0.0, 1.0]]), jnp.array([1.0, 0.0]))
+        >>> bool(is_globally_optimal(data, jnp.array([1])))
+        False
+    """
+    scores = token_scores(data)
+    best = jnp.take_along_axis(scores, tokens[:, None], axis=1)
+    return jnp.all(best >= scores)

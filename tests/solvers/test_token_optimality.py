@@ -1,0 +1,79 @@
+"""Optimal tokens by definition, on solved selections."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attlas.data.token_selection import make_separable_selection, optimal_tokens
+from attlas.solvers.attention_svm import attention_svm
+from attlas.solvers.selection_geometry import selection_geometry
+from attlas.solvers.token_optimality import (
+    attention_margins,
+    is_globally_optimal,
+    is_locally_optimal,
+    support_tokens,
+)
+
+DATA = make_separable_selection(jax.random.key(1), n=3, T=4, d=5)
+
+
+@pytest.mark.parametrize("p", [1.5, 2.0, 3.0])
+def test_globally_optimal_tokens_are_locally_optimal(p):
+    tokens = optimal_tokens(DATA)
+    found = attention_svm(DATA.X, DATA.z, tokens, p)
+    assert bool(is_globally_optimal(DATA, tokens))
+    assert bool(is_locally_optimal(DATA, tokens, found.unwrap()))
+
+
+def test_support_tokens_carry_all_multipliers():
+    tokens = optimal_tokens(DATA)
+    found = attention_svm(DATA.X, DATA.z, tokens, 2.0)
+    support = np.asarray(support_tokens(DATA.X, DATA.z, tokens, found.unwrap()))
+    dual = found.certificate["dual"]
+    assert support.any()
+    # complementary slackness: l_j (margin_j - 1) sums to at most gap times norm
+    slack = (dual * (found.certificate["margins"] - 1)).sum(where=dual > 0)
+    assert abs(slack) <= 4 * found.certificate["gap"] * found.certificate["norm_upper"] + 1e-12
+    assert dual[~support].sum() <= 1e-6 * dual.sum()
+
+
+def test_local_optimality_is_the_definition():
+    scores = np.asarray(DATA.y[:, None] * (DATA.X @ DATA.v))
+    seen = set()
+    choices = zip(scores.argmax(1).tolist(), scores.argmin(1).tolist(), strict=True)
+    for tokens in itertools.product(*choices):
+        chosen = jnp.array(tokens)
+        found = attention_svm(DATA.X, DATA.z, chosen, 2.0)
+        told = bool(is_locally_optimal(DATA, chosen, found.value))
+        if found.converged:
+            margins = np.asarray(attention_margins(DATA.X, DATA.z, chosen, found.unwrap()))
+            support = [
+                (i, t) for i in range(3) for t in range(4)
+                if t != tokens[i] and margins[i, t] < 1 + 1e-6
+            ]  # fmt: skip
+            expected = all(scores[i, tokens[i]] > scores[i, t] for i, t in support)
+        else:
+            expected = False
+        assert told == expected
+        seen.add(told)
+    assert seen == {True, False}
+
+
+def test_geometry_against_loops():
+    tokens = optimal_tokens(DATA)
+    W = attention_svm(DATA.X, DATA.z, tokens, 3.0).unwrap()
+    found = selection_geometry(DATA, tokens, W, 3.0)
+    h = np.einsum("ntd,de,ne->nt", DATA.X, W, DATA.z)
+    support = np.asarray(support_tokens(DATA.X, DATA.z, tokens, W))
+    gaps = [
+        h[i, t] - h[i, s]
+        for i in range(3) for t in range(4) for s in range(4)
+        if support[i, t] and not support[i, s] and s != tokens[i]
+    ]  # fmt: skip
+    assert float(found.delta_prime) == pytest.approx(min(gaps), rel=1e-9)
+    outer = [np.outer(DATA.X[i, t], DATA.z[i]) for i in range(3) for t in range(4)]
+    largest = max((np.abs(o) ** 1.5).sum() ** (2 / 3) for o in outer)
+    assert float(found.A) == pytest.approx(largest * float(found.norm), rel=1e-12)
