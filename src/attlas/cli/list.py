@@ -32,10 +32,11 @@ def list_(
 
 def _papers() -> list[tuple[str, ...]]:
     from attlas.core.references import find_reference
+    from attlas.runs.find import find_experiments
     from attlas.verify.registry import find_claims
 
     claimed = [claim.paper for claim in find_claims()]
-    tested = [experiment.paper for experiment in _found()]
+    tested = [experiment.paper for experiment in find_experiments()]
     rows = []
     for key in sorted({*claimed, *tested}):
         paper = find_reference(key)
@@ -51,11 +52,6 @@ def _claims() -> list[tuple[str, ...]]:
 
 
 def _experiments() -> list[tuple[str, ...]]:
-    return [(e.name, e.paper, e.question) for e in _found()]
+    from attlas.runs.find import find_experiments
 
-
-def _found() -> tuple:
-    from attlas.core.discovery import scan
-    from attlas.runs.experiment import Experiment
-
-    return scan("attlas.experiments", Experiment)
+    return [(e.name, e.paper, e.question) for e in find_experiments()]

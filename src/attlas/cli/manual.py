@@ -10,11 +10,12 @@ from attlas.cli.main import build_app
 _INTRODUCTION = """\
 # The command line
 
-This page is made by `python -m attlas.cli.manual docs/cli.md`; a test compares it with the program.
+This page is made by `python -m attlas.cli.manual docs/cli.md`; a test compares it with the
+program.
 
-Exit codes: 0 done; 1 a verdict differs from its declaration; 2 the input was refused, in one line on
-the error stream; 130 interrupted. `--debug` shows the traceback of an error. The global options come
-before the command: `attlas --results DIR check`.
+Exit codes: 0 done; 1 a verdict differs from its declaration, or a cell of a run gave nothing; 2
+the input was refused, in one line on the error stream; 130 interrupted. `--debug` shows the
+traceback of an error. The global options come before the command: `attlas --results DIR check`.
 """
 
 

@@ -1,0 +1,129 @@
+"""`attlas check`: run claims and their controls."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attlas.cli.session import session_of
+
+if TYPE_CHECKING:
+    from attlas.core.claim import Claim
+    from attlas.core.verdict import CheckReport
+
+COLUMNS = (
+    "claim",
+    "locator",
+    "kind",
+    "status",
+    "verdict",
+    "slack",
+    "tightness",
+    "controls",
+    "challenge",
+)
+EXIT_DEFECTS = 1
+
+
+def check(
+    context: typer.Context,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[CLAIM or PAPER]...", help="All by default.")
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Instances of each claim; its own by default."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the instances.")] = 0,
+    challenge: Annotated[
+        int,
+        typer.Option(min=0, metavar="ROUNDS", help="Rounds of counterexample search besides."),
+    ] = 0,
+    processes: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 2,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the reports as JSON too.")
+    ] = None,
+) -> None:
+    """Run claims and their controls; exit 1 when one differs from its declaration."""
+    from attlas.runs.store import Store
+    from attlas.runs.verdicts import report_document, write_report
+    from attlas.verify.pool import check_all
+    from attlas.verify.registry import find_claims
+
+    claims = find_claims(names or ())
+    store = Store(session_of(context).results)
+    if json_file is not None:
+        _probe(json_file)
+    reports: dict[str, CheckReport] = {}
+    for report in check_all(
+        [claim.name for claim in claims],
+        count=seeds,
+        seed=seed,
+        challenge_rounds=challenge,
+        processes=processes,
+    ):
+        write_report(store, report)
+        reports[report.claim] = report
+        _show_progress(len(reports), len(claims))
+    _show(claims, reports)
+    if json_file is not None:
+        documents = [report_document(reports[claim.name]) for claim in claims]
+        json_file.write_text(json.dumps(documents, indent=1) + "\n", encoding="utf-8")
+    if any(report.defects for report in reports.values()):
+        raise typer.Exit(EXIT_DEFECTS)
+
+
+def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
+    from attlas.cli.tables import show_table
+
+    show_table(COLUMNS, [_row(claim, reports[claim.name]) for claim in claims])
+    for claim in claims:
+        for defect in reports[claim.name].defects:
+            typer.echo(f"{claim.name}: {defect}")
+    defective = sum(bool(report.defects) for report in reports.values())
+    busy = sum(report.seconds for report in reports.values())
+    typer.echo(
+        f"{len(reports)} claims checked in {busy:.0f} s of work: "
+        f"{len(reports) - defective} as declared, {defective} not"
+    )
+
+
+def _row(claim: "Claim", report: "CheckReport") -> tuple[str, ...]:
+    from attlas.cli.tables import number
+
+    good = sum(control.as_expected for control in report.controls)
+    search = report.challenge
+    if search is None:
+        attacked = "-"
+    else:
+        attacked = "broken" if search.violated else f"best ratio {number(search.ratio)}"
+    return (
+        report.claim,
+        claim.locator,
+        claim.kind,
+        claim.status,
+        report.verdict.outcome,
+        number(report.verdict.slack),
+        number(report.verdict.tightness),
+        f"{good}/{len(report.controls)}",
+        attacked,
+    )
+
+
+def _show_progress(done: int, total: int) -> None:
+    """One line that is written over, on a terminal only."""
+    import sys
+
+    if sys.stderr.isatty():
+        end = "\n" if done == total else ""
+        typer.echo(f"\rchecked {done} of {total}{end}", err=True, nl=False)
+
+
+def _probe(file: Path) -> None:
+    """Refuse a file that cannot be written before anything is computed."""
+    from attlas.core.errors import UserError
+
+    if file.is_dir() or not file.absolute().parent.is_dir():
+        raise UserError(f"--json {file} is no file in an existing folder: name another")

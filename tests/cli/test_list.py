@@ -1,0 +1,37 @@
+"""`attlas list` shows what scanning finds."""
+
+import pytest
+
+from attlas.cli.main import main
+from attlas.core.references import all_references
+from attlas.runs.find import find_experiments
+from attlas.verify.registry import find_claims
+
+
+@pytest.fixture
+def shown(capsys):
+    """What a command printed, after it ended well."""
+
+    def run(*arguments: str) -> str:
+        with pytest.raises(SystemExit, match="0"):
+            main(arguments)
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_claims_are_listed_whole(shown):
+    out = shown("list", "claims")
+    assert [claim.name for claim in find_claims() if claim.name not in out] == []
+
+
+def test_experiments_are_listed(shown):
+    out = shown("list", "experiments")
+    assert [each.name for each in find_experiments() if each.name not in out] == []
+
+
+def test_papers_come_with_their_titles(shown):
+    out = shown("list", "papers")
+    keys = {claim.paper for claim in find_claims()}
+    assert keys
+    assert [key for key in keys if all_references()[key].title[:40] not in out] == []

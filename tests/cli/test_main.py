@@ -1,0 +1,121 @@
+"""The command line speaks in one line, with the right exit code, and answers at once."""
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from attlas.cli import main as command_line
+from attlas.cli.manual import manual_page
+from attlas.core.errors import UserError
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def attlas(capsys):
+    """Run the command line in this process: exit code, standard output, standard error."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            command_line.main(arguments)
+        shown = capsys.readouterr()
+        return int(left.value.code or 0), shown.out, shown.err
+
+    return run
+
+
+def app_that_raises(error: BaseException) -> typer.Typer:
+    app = typer.Typer()
+
+    @app.command()
+    def only() -> None:
+        raise error
+
+    return app
+
+
+def test_bad_input_is_one_line_and_code_2(attlas, monkeypatch):
+    refusal = UserError("p = 1 is not above 1:\n choose 1 < p < inf")
+    monkeypatch.setattr(command_line, "build_app", lambda: app_that_raises(refusal))
+    assert attlas() == (2, "", "attlas: p = 1 is not above 1: choose 1 < p < inf\n")
+
+
+def test_debug_shows_the_traceback(monkeypatch):
+    monkeypatch.setattr(command_line, "build_app", lambda: _with_debug(UserError("wrong")))
+    with pytest.raises(UserError, match="wrong"):
+        command_line.main(["--debug"])
+
+
+def _with_debug(error: BaseException) -> typer.Typer:
+    app = typer.Typer()
+
+    @app.command()
+    def only(debug: bool = False) -> None:
+        raise error
+
+    return app
+
+
+def test_interrupt_is_code_130(attlas, monkeypatch):
+    monkeypatch.setattr(command_line, "build_app", lambda: app_that_raises(KeyboardInterrupt()))
+    assert attlas()[0] == 130
+
+
+def test_a_defect_of_ours_is_not_swallowed(monkeypatch):
+    monkeypatch.setattr(command_line, "build_app", lambda: app_that_raises(KeyError("ours")))
+    with pytest.raises(KeyError):
+        command_line.main([])
+
+
+def test_unknown_command_option_and_value_are_one_line_and_code_2(attlas):
+    for arguments, said in (
+        (["chek"], "check"),
+        (["list", "--colour"], "--colour"),
+        (["list", "theorems"], "theorems"),
+        (["check", "--seeds", "0"], "--seeds"),
+    ):
+        code, out, err = attlas(*arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert err.startswith("attlas: ")
+        assert said in err
+
+
+def test_bare_command_shows_help(attlas):
+    code, out, err = attlas()
+    assert (code, err) == (2, "")
+    assert "Commands:" in out
+
+
+def test_version(attlas):
+    assert attlas("--version")[:2] == (0, "attlas 0.1.0\n")
+
+
+def test_every_command_of_the_contract_is_there():
+    named = {command.name for command in command_line.build_app().registered_commands}
+    assert named >= {"check", "challenge", "data", "doctor", "list", "report", "run"}
+
+
+def test_help_imports_nothing_heavy_and_takes_less_than_half_a_second():
+    """Processor time, not wall time: another load on the machine must not decide."""
+    program = (
+        "import sys\n"
+        "from attlas.cli.main import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'jax', 'numpy', 'pandas', 'matplotlib', 'scipy'} & set(sys.modules)\n"
+        "sys.exit(','.join(sorted(heavy)) or 0)\n"
+    )
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode == 0, done.stderr
+    assert "Commands:" in done.stdout
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.5
+
+
+def test_the_manual_is_the_one_of_this_program():
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert page == manual_page(), "run: python -m attlas.cli.manual docs/cli.md"
