@@ -38,3 +38,5 @@ def test_images_that_cannot_be_cut_are_refused():
         cut_tokens(np.zeros((2, 4, 5)), "rows")
     with pytest.raises(UserError, match="side 6 cannot be cut"):
         cut_tokens(np.zeros((2, 6, 6)), "patches")
+    with pytest.raises(UserError, match="tokens = 'columns' is unknown"):
+        cut_tokens(np.zeros((2, 4, 4)), "columns")

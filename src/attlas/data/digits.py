@@ -6,7 +6,6 @@ an image is the sequence of its rows or of its patches.
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -69,7 +68,7 @@ def load_digits(seed: int = 0, classes: tuple[int, ...] = tuple(range(10))) -> S
     return Splits(*(Split(images[part], labels[part]) for part in parts))
 
 
-def cut_tokens(images: np.ndarray, tokens: Literal["rows", "patches"]) -> np.ndarray:
+def cut_tokens(images: np.ndarray, tokens: str) -> np.ndarray:
     """Images as sequences of tokens: their rows, or their square patches of a quarter width.
 
     Args:

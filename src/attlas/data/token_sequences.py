@@ -1,0 +1,19 @@
+"""Labelled sequences of tokens, padded to one length: what a classifier is trained on."""
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+
+class TokenSequences(eqx.Module):
+    """Sequences of token numbers or of continuous tokens, with a label each.
+
+    Attributes:
+        tokens: integers [n, T], or continuous tokens [n, T, k].
+        mask: True where a token is, False where padding is.
+        labels: classes 0 and 1.
+    """
+
+    tokens: Int[Array | np.ndarray, "n T"] | Float[Array | np.ndarray, "n T k"]
+    mask: Bool[Array | np.ndarray, "n T"]
+    labels: Float[Array | np.ndarray, " n"]

@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+
+from attlas.core.errors import UserError
+from attlas.data.decisive_sentences import decisive_sentences
+from attlas.data.splits import Split
+from attlas.data.word_pieces import encode_words, train_word_pieces
+
+TEXTS = ["A good film.<br />Very good!", "A bad film, very bad."]
+
+
+def _split(*texts):
+    return Split(np.array(texts, dtype=object), np.ones(len(texts), np.int8))
+
+
+def test_pieces_are_the_same_every_time():
+    one, *others = (train_word_pieces(TEXTS * 5, 100).get_vocab() for _ in range(4))
+    assert all(one == other for other in others)
+    assert one["[PAD]"] == 0
+    assert "br" not in one
+
+
+def test_texts_are_cut_and_padded():
+    pieces = train_word_pieces(TEXTS, 200)
+    found = encode_words(pieces, _split("good good good good", "Bad"), 3)
+    good, bad = pieces.token_to_id("good"), pieces.token_to_id("bad")
+    assert found.tokens.tolist() == [[good, good, good], [bad, 0, 0]]
+    assert found.mask.sum(axis=1).tolist() == [3, 1]
+
+
+def test_what_has_no_piece_is_refused():
+    pieces = train_word_pieces(TEXTS, 100)
+    with pytest.raises(UserError, match="text 1 has no word"):
+        encode_words(pieces, _split("good", "<br />"), 3)
+    with pytest.raises(UserError, match="no text to train"):
+        train_word_pieces([], 60)
+
+
+def test_sentences_come_in_balanced_pairs():
+    found = decisive_sentences()
+    assert len(found) == 12
+    for good, bad in zip(found[::2], found[1::2], strict=True):
+        assert (good.label, bad.label) == (1, 0)
+        assert good.text[: good.start] == bad.text[: bad.start]
+        assert good.text[good.end :] == bad.text[bad.end :]
