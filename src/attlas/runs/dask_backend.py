@@ -106,7 +106,7 @@ def _client(on: str, workers: int, insecure: bool) -> Iterator[Client]:
     address = scheduler_address(on, insecure)
     try:
         security = Security(require_encryption=True) if address.startswith("tls") else None
-        client = Client(address, security=security, timeout="10s")
+        client = Client(address, security=security)
     except (OSError, TimeoutError, TypeError, ValueError, RuntimeError) as error:
         raise UserError(f"no dask scheduler answers at {address} ({error}): is it up?") from error
     with client:

@@ -1,0 +1,62 @@
+"""`attlas run`: compute the cells of experiments, resuming by default."""
+
+from typing import Annotated
+
+import typer
+
+from attlas.cli.session import session_of
+
+EXIT_FAILURES = 1
+
+
+def run(
+    context: typer.Context,
+    experiments: Annotated[
+        list[str], typer.Argument(metavar="EXPERIMENT...|all", help="Names, papers, or all.")
+    ],
+    scale: Annotated[
+        str,
+        typer.Option(metavar="smoke|quick|paper", help="Seconds, 45 s a paper, or the paper's."),
+    ] = "quick",
+    on: Annotated[
+        str,
+        typer.Option(
+            metavar="local|dask|dask://HOST:PORT|tls://HOST:PORT", help="Where the cells run."
+        ),
+    ] = "local",
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Compute again what is there already.")
+    ] = False,
+    workers: Annotated[int, typer.Option(min=1, help="Worker processes on this machine.")] = 2,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Allow a scheduler elsewhere without TLS.")
+    ] = False,
+) -> None:
+    """Run experiments; a stopped run goes on where it was; exit 1 when a cell failed."""
+    from rich.console import Console
+
+    from attlas.runs.execute import execute
+    from attlas.runs.find import find_named
+    from attlas.runs.progress import progress_for
+    from attlas.runs.store import Store
+
+    session = session_of(context)
+    summary = execute(
+        find_named(experiments),
+        scale,
+        on=on,
+        fresh=fresh,
+        store=Store(session.results),
+        progress=progress_for(Console()),
+        workers=workers,
+        insecure=insecure,
+    )
+    for failure in summary.failures:
+        if session.debug and failure.traceback:
+            typer.echo(failure.traceback, err=True)
+    typer.echo(
+        f"{summary.finished} cells finished, {summary.reused} already there, "
+        f"{len(summary.failures)} failed; records in {session.results}"
+    )
+    if summary.failures:
+        raise typer.Exit(EXIT_FAILURES)

@@ -1,0 +1,203 @@
+"""Verdicts on disk: the latest report of each claim, with its witnesses."""
+
+import datetime
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
+from attlas.runs.environment import environment
+from attlas.runs.pair import Damaged, read_pair, write_pair
+from attlas.runs.store import Store
+
+FOLDER = "verdicts"
+
+
+def report_document(report: CheckReport) -> dict[str, Any]:
+    """A report as plain JSON, without its witnesses; see the schema `check`.
+
+    Args:
+        report: what a check gave.
+
+    Returns:
+        Plain JSON; infinities and NaN are texts.
+
+    Examples:
+        >>> verdict = Verdict(Outcome.SUPPORTED, "all hold", slack=float("inf"))
+        >>> report_document(CheckReport("a/b", verdict, (), Outcome.SUPPORTED))["verdict"]["slack"]
+        'inf'
+    """
+    challenge = report.challenge
+    return {
+        "claim": report.claim,
+        "expect": str(report.expect),
+        "verdict": _verdict_document(report.verdict),
+        "controls": [
+            {
+                "description": control.description,
+                "expect": str(control.expect),
+                "as_expected": control.as_expected,
+                "verdict": _verdict_document(control.verdict),
+            }
+            for control in report.controls
+        ],
+        "challenge": challenge
+        and {
+            "ratio": _number(challenge.ratio),
+            "violated": bool(challenge.violated),
+            "starts": int(challenge.starts),
+            "steps": int(challenge.steps),
+            "verdict": _verdict_document(challenge.verdict),
+        },
+        "seconds": float(report.seconds),
+        "defects": list(report.defects),
+    }
+
+
+def write_report(store: Store, report: CheckReport) -> Path:
+    """Write the report of one claim; it replaces the claim's earlier one.
+
+    Args:
+        store: results folder.
+        report: what a check gave.
+
+    Returns:
+        Path of its JSON file, `<root>/verdicts/<paper>/<claim>.json`.
+
+    Raises:
+        UserError: if the folder cannot be written or the disk is full.
+    """  # noqa: DOC502 (raised one call below)
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    document = {
+        "kind": "verdict",
+        "report": report_document(report),
+        "metadata": {**environment(), "finished": now},
+    }
+    arrays = {
+        f"{place}.{name}": np.asarray(value)
+        for place, verdict in _verdicts(report).items()
+        for name, value in (verdict.witness or {}).items()
+    }
+    folder, stem = claim_place(store.root / FOLDER, report.claim)
+    return write_pair(folder, stem, document, arrays)
+
+
+def read_reports(store: Store) -> tuple[tuple[CheckReport, dict[str, Any]], ...]:
+    """The latest good report of each claim, in order of their names, with its environment.
+
+    Damaged ones are named in `store.notes` and left out; nothing is moved.
+
+    Args:
+        store: results folder.
+
+    Returns:
+        Pairs of report and metadata (code hash, versions, commit, device, time).
+
+    Raises:
+        UserError: if one was written under another schema.
+    """  # noqa: DOC502 (raised one call below)
+    found = []
+    for path in sorted((store.root / FOLDER).glob("*/*.json")):
+        try:
+            pair = read_pair(path.parent, path.stem)
+            if pair is not None:
+                found.append(_report(path, *pair))
+        except Damaged as damage:
+            store.note(f"{damage}: left out; check the claim again to replace it")
+    return tuple(found)
+
+
+def claim_place(root: Path, claim: str) -> tuple[Path, str]:
+    """Folder and file stem of a claim below a root.
+
+    Args:
+        root: folder.
+        claim: `<paper>/<slug>`.
+
+    Returns:
+        Folder of the paper, and the slug with anything unusual in a file name replaced.
+
+    Examples:
+        >>> folder, stem = claim_place(Path("verdicts"), "mine/triangle (L2)")
+        >>> folder.name, stem
+        ('mine', 'triangle_(L2)')
+    """
+    paper, _, slug = "".join(c if c.isalnum() or c in "-_.()/" else "_" for c in claim).partition(
+        "/"
+    )
+    return root / paper, slug.replace("/", "_").lstrip(".")
+
+
+def _verdicts(report: CheckReport) -> dict[str, Verdict]:
+    """All verdicts of a report by the name of their place."""
+    found = {"verdict": report.verdict}
+    found |= {f"control{i}": control.verdict for i, control in enumerate(report.controls)}
+    if report.challenge is not None:
+        found["challenge"] = report.challenge.verdict
+    return found
+
+
+def _verdict_document(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "outcome": str(verdict.outcome),
+        "reason": verdict.reason,
+        "slack": _number(verdict.slack),
+        "tightness": _number(verdict.tightness),
+        "applicable": int(verdict.applicable),
+        "tried": int(verdict.tried),
+        "seed": int(verdict.seed),
+        "statistics": {name: _number(value) for name, value in verdict.statistics.items()},
+        "index": None if verdict.index is None else int(verdict.index),
+    }
+
+
+def _number(value: float | None) -> float | str | None:
+    """JSON has no infinity and no NaN: they are written as the texts `float` reads."""
+    if value is None:
+        return None
+    plain = float(value)
+    return plain if math.isfinite(plain) else str(plain)
+
+
+def _report(
+    path: Path, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> tuple[CheckReport, dict[str, Any]]:
+    if document.get("kind") != "verdict":
+        raise Damaged(f"{path} is not a verdict")
+    told = document["report"]
+
+    def verdict(place: str, fields: Mapping[str, Any]) -> Verdict:
+        witness = {
+            name.partition(".")[2]: array
+            for name, array in arrays.items()
+            if name.partition(".")[0] == place
+        }
+        numbers = {name: float(value) for name, value in fields["statistics"].items()}
+        read = {name: fields[name] and float(fields[name]) for name in ("slack", "tightness")}
+        whole = {**fields, **read, "outcome": Outcome(fields["outcome"]), "statistics": numbers}
+        return Verdict(**whole, witness=witness or None)
+
+    controls = tuple(
+        ControlReport(c["description"], Outcome(c["expect"]), verdict(f"control{i}", c["verdict"]))
+        for i, c in enumerate(told["controls"])
+    )
+    search = told["challenge"]
+    challenge = search and ChallengeReport(
+        ratio=search["ratio"] and float(search["ratio"]),
+        violated=search["violated"],
+        starts=search["starts"],
+        steps=search["steps"],
+        verdict=verdict("challenge", search["verdict"]),
+    )
+    report = CheckReport(
+        told["claim"],
+        verdict("verdict", told["verdict"]),
+        controls,
+        Outcome(told["expect"]),
+        challenge,
+        told["seconds"],
+    )
+    return report, dict(document["metadata"])

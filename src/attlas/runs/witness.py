@@ -1,0 +1,87 @@
+"""One instance of a claim in a file, so that anyone can evaluate it again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attlas.core.errors import UserError
+from attlas.runs.environment import environment
+from attlas.runs.pair import Damaged, read_pair, write_pair
+from attlas.runs.store import Store
+from attlas.runs.verdicts import claim_place
+
+FOLDER = "witnesses"
+
+
+@dataclass(frozen=True, eq=False)
+class StoredWitness:
+    """An instance read from a file.
+
+    Attributes:
+        claim: name of the claim it is an instance of.
+        arrays: the instance.
+        facts: what the search that found it said (ratio, seed, steps).
+        metadata: environment it was found in.
+    """
+
+    claim: str
+    arrays: Mapping[str, np.ndarray]
+    facts: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+
+
+def write_witness(
+    store: Store,
+    claim: str,
+    witness: Mapping[str, np.ndarray],
+    facts: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write one instance of a claim; it replaces the claim's earlier one.
+
+    Args:
+        store: results folder.
+        claim: name of the claim.
+        witness: arrays by name.
+        facts: plain JSON about the search: ratio, seed, steps.
+
+    Returns:
+        Path of its JSON file, `<root>/witnesses/<paper>/<claim>.json`.
+
+    Raises:
+        UserError: if the folder cannot be written or the disk is full.
+    """  # noqa: DOC502 (raised one call below)
+    document = {
+        "kind": "witness",
+        "claim": claim,
+        "facts": dict(facts or {}),
+        "metadata": environment(),
+    }
+    folder, stem = claim_place(store.root / FOLDER, claim)
+    return write_pair(folder, stem, document, {k: np.asarray(v) for k, v in witness.items()})
+
+
+def read_witness(path: Path) -> StoredWitness:
+    """Read one instance of a claim.
+
+    Args:
+        path: its JSON file, or the `.npz` file beside it.
+
+    Returns:
+        The instance and the name of its claim.
+
+    Raises:
+        UserError: if the file is not there, damaged, or not a witness.
+    """
+    try:
+        pair = read_pair(path.parent, path.stem)
+    except Damaged as damage:
+        raise UserError(f"{damage}: search again with `attlas challenge`") from damage
+    if pair is None:
+        raise UserError(f"no witness at {path}: name the .json file that a challenge stored")
+    document, arrays = pair
+    if document.get("kind") != "witness":
+        raise UserError(f"{path} is a {document.get('kind')}, not a witness of a challenge")
+    return StoredWitness(document["claim"], arrays, document["facts"], document["metadata"])

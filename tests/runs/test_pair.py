@@ -1,0 +1,146 @@
+import errno
+import json
+import os
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from attlas.core.errors import UserError
+from attlas.runs.pair import Damaged, pack_arrays, probe_folder, read_pair, set_aside, write_pair
+from attlas.runs.record import SCHEMA
+
+ARRAYS = {
+    "file": np.arange(6.0).reshape(2, 3),
+    "none": np.zeros((0, 2), np.float32),
+    "text": np.array(["a", "bc"]),
+    "yes": np.array(True),
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_pair(tmp_path, "one", {"kind": "test", "x": 0.1}, ARRAYS)
+    return tmp_path
+
+
+def alter(path, old: bytes, new: bytes) -> None:
+    content = path.read_bytes()
+    assert old in content
+    path.write_bytes(content.replace(old, new, 1))
+
+
+def test_what_is_written_is_read(folder):
+    document, arrays = read_pair(folder, "one")
+    assert document["x"] == 0.1
+    assert arrays.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(arrays[name], array)
+        assert arrays[name].dtype == array.dtype
+    assert sorted(p.name for p in folder.iterdir()) == ["one.json", "one.npz"]
+
+
+def test_a_pair_that_was_never_completed_is_absent(folder):
+    (folder / "one.json").unlink()
+    assert read_pair(folder, "one") is None
+    assert read_pair(folder / "nowhere", "one") is None
+
+
+@pytest.mark.parametrize("kept", [0, 10, 100])
+@pytest.mark.parametrize("suffix", [".npz", ".json"])
+def test_a_truncated_file_is_named(folder, suffix, kept):
+    path = folder / f"one{suffix}"
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(Damaged, match=f"one{suffix}"):
+        read_pair(folder, "one")
+
+
+def test_an_altered_file_is_named(folder):
+    alter(folder / "one.json", b'"x": 0.1', b'"x": 0.2')
+    with pytest.raises(Damaged, match=r"one\.json was altered"):
+        read_pair(folder, "one")
+    alter(folder / "one.json", b'"x": 0.2', b'"x": 0.1')
+    alter(folder / "one.npz", np.float64(4.0).tobytes(), np.float64(4.5).tobytes())
+    with pytest.raises(Damaged, match=r"one\.npz was truncated or altered"):
+        read_pair(folder, "one")
+    (folder / "one.npz").unlink()
+    with pytest.raises(Damaged, match=r"one\.npz is missing"):
+        read_pair(folder, "one")
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", "null"])
+def test_json_that_is_no_record_is_damaged(folder, content):
+    (folder / "one.json").write_text(content)
+    with pytest.raises(Damaged, match="no schema"):
+        read_pair(folder, "one")
+
+
+def test_an_unknown_schema_is_refused_not_guessed(folder):
+    document = json.loads((folder / "one.json").read_text())
+    (folder / "one.json").write_text(json.dumps({**document, "schema": SCHEMA + 1}))
+    with pytest.raises(UserError, match=rf"schema {SCHEMA + 1}, this attlas reads {SCHEMA}"):
+        read_pair(folder, "one")
+
+
+def test_a_full_disk_leaves_the_old_pair_and_nothing_half_written(folder, monkeypatch):
+    def full(handle):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    monkeypatch.setattr(os, "fsync", full)
+    for stem in ("one", "two"):
+        with pytest.raises(UserError, match=r"cannot write .*No space left on device"):
+            write_pair(folder, stem, {"kind": "test"}, ARRAYS)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_disk_that_fills_between_the_two_files_leaves_nothing(folder, monkeypatch):
+    calls = []
+
+    def fills(handle):
+        calls.append(handle)
+        if len(calls) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fills)
+    with pytest.raises(UserError, match="No space left"):
+        write_pair(folder, "two", {"kind": "test"}, ARRAYS)
+    assert sorted(path.name for path in folder.iterdir()) == ["one.json", "one.npz"]
+
+
+def test_a_folder_that_cannot_be_made_is_one_clear_line(tmp_path):
+    # A path through a file: also the superuser cannot write there.
+    (tmp_path / "file").write_text("")
+    for act in (
+        lambda: probe_folder(tmp_path / "file" / "below"),
+        lambda: write_pair(tmp_path / "file" / "below", "one", {}, ARRAYS),
+    ):
+        with pytest.raises(UserError, match=r"cannot write .*--results") as caught:
+            act()
+        assert "\n" not in str(caught.value)
+
+
+def test_drafts_of_a_killed_process_are_removed_when_stale(folder):
+    for name, age in ((".old.json.7.draft", 7200), (".new.json.8.draft", 0)):
+        (folder / name).write_text("half")
+        then = (folder / name).stat().st_mtime - age
+        os.utime(folder / name, (then, then))
+    probe_folder(folder)
+    assert [path.name for path in folder.glob(".*")] == [".new.json.8.draft"]
+
+
+def test_set_aside_overwrites_nothing(folder):
+    set_aside(folder, "one")
+    assert read_pair(folder, "one") is None
+    write_pair(folder, "one", {"kind": "test"}, {})
+    aside = set_aside(folder, "one")
+    names = sorted(path.name for path in aside.iterdir())
+    assert names == ["one.0.json", "one.0.npz", "one.1.json", "one.1.npz"]
+
+
+@pytest.mark.parametrize(
+    "array", [np.array([None]), np.zeros(2, ml_dtypes.bfloat16), np.zeros(1, [("a", "f8")])]
+)
+def test_only_plain_arrays_are_stored(array):
+    with pytest.raises(UserError, match="array 'x' has dtype"):
+        pack_arrays({"x": array})
