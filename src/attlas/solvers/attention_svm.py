@@ -116,14 +116,12 @@ def _solve(X, z, tokens, p, tolerance, max_steps, batch: bool) -> Solution:
     chosen = np.asarray(tokens)
     if not batch:
         points, queries, chosen = points[None], queries[None], chosen[None]
-    _check_problem(points, queries, chosen)
+    check_problem(points, queries, chosen)
     rows = attention_rows(points, queries, chosen)
-    b, n, size, d = points.shape
+    b, _, _, d = points.shape
 
     def shape_rows(values: np.ndarray) -> np.ndarray:
-        full = np.zeros((b, n, size))
-        np.put_along_axis(full, _others(chosen, size), values.reshape(b, n, size - 1), axis=-1)
-        return full
+        return scatter_others(values, chosen, points.shape)
 
     answer = max_margin(rows, float(p), tolerance, max_steps)
     return to_solution(
@@ -154,7 +152,35 @@ def _others(tokens: np.ndarray, size: int) -> np.ndarray:
     return index + (index >= tokens[..., None])
 
 
-def _check_problem(X: np.ndarray, z: np.ndarray, tokens: np.ndarray) -> None:
+def scatter_others(values: np.ndarray, tokens: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Numbers of the constraints as [b, n, T], with 0 at the selected tokens.
+
+    Args:
+        values: one number a constraint, [b, n (T - 1)] or without batch.
+        tokens: selected tokens, [b, n].
+        shape: of the tokens X, [b, n, T, d].
+
+    Returns:
+        The numbers in place.
+    """
+    b, n, size, _ = shape
+    full = np.zeros((b, n, size))
+    index = _others(tokens, size)
+    np.put_along_axis(full, index, values.reshape(b, n, size - 1), axis=-1)
+    return full
+
+
+def check_problem(X: np.ndarray, z: np.ndarray, tokens: np.ndarray) -> None:
+    """Refuse arrays that state no attention SVM.
+
+    Args:
+        X: tokens, [b, n, T, d].
+        z: queries.
+        tokens: selected tokens.
+
+    Raises:
+        UserError: naming what is wrong.
+    """
     b, n, size, d = X.shape
     if 0 in (b, n, d):
         raise UserError(f"X has shape {X.shape[-3:]} in a batch of {b}: give at least one sample")

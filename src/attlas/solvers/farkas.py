@@ -17,10 +17,10 @@ def farkas_multipliers(rows: MarginRows) -> tuple[np.ndarray, float]:
     """Convex weights of the rows of one problem whose combination is as short as possible.
 
     Args:
-        rows: constraints of one problem, the longest row of length about one.
+        rows: constraints of one problem.
 
     Returns:
-        Weights l [m] with 1'l = 1, and the length ||A'l||_2.
+        Weights l [m] with 1'l = 1, and the length ||A'l||_2 over that of the longest row.
 
     Examples:
         >>> from attlas.solvers.margin_rows import VectorRows
@@ -29,7 +29,8 @@ def farkas_multipliers(rows: MarginRows) -> tuple[np.ndarray, float]:
         ([0.5, 0.5], True)
     """
     m = rows.shape[1]
-    matrix = rows.select(np.arange(m)).T
+    longest = rows.lengths().max()
+    matrix = rows.select(np.arange(m)).T / (longest if longest > 0 else 1.0)
     system = np.vstack([matrix, np.ones(m)])
     aim = np.zeros(len(system))
     aim[-1] = 1
@@ -57,7 +58,7 @@ def _refined(system: np.ndarray, aim: np.ndarray, weights: np.ndarray) -> np.nda
 
 
 def farkas_tolerance(rows: MarginRows) -> float:
-    """Length of A'l below which it is rounding: (m + D) eps times the longest row.
+    """Relative length of A'l below which it is rounding, (m + D) eps.
 
     Args:
         rows: constraints of one problem.
@@ -66,4 +67,4 @@ def farkas_tolerance(rows: MarginRows) -> float:
         The tolerance.
     """
     _, m, size = rows.shape
-    return (m + size) * np.finfo(float).eps * float(rows.lengths().max())
+    return (m + size) * float(np.finfo(float).eps)
