@@ -1,0 +1,202 @@
+"""The atlas: everything the results folder holds, as one HTML file."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attlas
+from attlas.core.claim import Claim, Erratum
+from attlas.core.errors import UserError
+from attlas.core.references import all_references
+from attlas.core.verdict import CheckReport
+from attlas.reports.content import Atlas, ClaimEntry, ExperimentEntry, PaperEntry, Source
+from attlas.reports.exhibits import exhibit
+from attlas.reports.ledger import slack_ledger
+from attlas.reports.page import render
+from attlas.runs.environment import code_hash
+from attlas.runs.experiment import Experiment
+from attlas.runs.find import find_experiments
+from attlas.runs.store import Store
+from attlas.runs.verdicts import read_reports
+from attlas.verify.registry import find_claims, find_errata
+
+_PACKAGE = Path(attlas.__path__[0])
+
+
+def write_atlas(results: Store | Path | str, out: Path | str) -> Path:
+    """Write the atlas of a results folder: one file that needs no network.
+
+    Claims and experiments without a record are listed as not run, damaged records are named.
+    The page says nothing about the moment at which it is written: the same records give the
+    same page.
+
+    Args:
+        results: the store, or the results folder.
+        out: the HTML file; its folder is made if missing.
+
+    Returns:
+        The path written.
+
+    Raises:
+        UserError: if the file cannot be written.
+    """
+    store = results if isinstance(results, Store) else Store(results)
+    page = render(gather(store))
+    path = Path(out)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(page, encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise UserError(
+            f"cannot write {path} ({error.strerror or error}): free space or rights there, or "
+            "name another file with --out"
+        ) from error
+    return path
+
+
+def gather(
+    store: Store,
+    claims: Sequence[Claim] | None = None,
+    errata: Sequence[Erratum] | None = None,
+    experiments: Sequence[Experiment] | None = None,
+) -> Atlas:
+    """What a results folder shows of claims, errata and experiments.
+
+    Args:
+        store: the results folder.
+        claims: all claims found by scanning when None.
+        errata: likewise.
+        experiments: likewise.
+
+    Returns:
+        The atlas, papers in the order of the bibliography.
+    """
+    claims = find_claims() if claims is None else claims
+    errata = find_errata() if errata is None else errata
+    experiments = find_experiments() if experiments is None else experiments
+    code = code_hash()
+    met: list[Mapping[str, Any]] = []
+    reports: dict[str, tuple[CheckReport, Mapping[str, Any]]] = {}
+    for report, metadata in read_reports(store):
+        reports[report.claim] = (report, metadata)
+        met.append(metadata)
+    entries = [_claim_entry(claim, reports, errata, code) for claim in claims]
+    exhibits = []
+    for experiment in experiments:
+        records = store.records(experiment.name)
+        met += [record.metadata for record in records]
+        exhibits.append(exhibit(experiment, records, source_of(experiment.source), code))
+    # Where this machine keeps its results is nobody's business.
+    folder = f"{store.root}{os.sep}"
+    warnings = [note.replace(folder, "") for note in dict.fromkeys(store.notes)]
+    unknown = sorted(reports.keys() - {claim.name for claim in claims})
+    if unknown:
+        warnings.append(f"Verdicts of claims that are not in the atlas: {', '.join(unknown)}.")
+    return Atlas(_papers(entries, errata, exhibits), summarise_environment(met), tuple(warnings))
+
+
+def source_of(place: tuple[str, int]) -> Source:
+    """Where an object is defined, without saying where this machine keeps it.
+
+    Args:
+        place: file and line.
+
+    Returns:
+        For files of the package the path in the checkout and a link relative to its root, in
+        which `make atlas` writes the page; else the file's name alone.
+
+    Examples:
+        >>> source_of(("/somewhere/notebook.py", 3))
+        Source(path='notebook.py', line=3, link='')
+    """
+    path, line = Path(place[0]), place[1]
+    if not path.is_relative_to(_PACKAGE):
+        return Source(path.name, line, "")
+    inside = f"src/attlas/{path.relative_to(_PACKAGE).as_posix()}"
+    return Source(inside, line, f"{inside}#L{line}")
+
+
+def summarise_environment(met: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """What computed the records: each entry with all the values met.
+
+    Args:
+        met: metadata of records and verdicts.
+
+    Returns:
+        Text by name, empty without records.
+
+    Examples:
+        >>> summarise_environment([{"device": "cpu", "versions": {"jax": "0.10"}}])
+        {'device': 'cpu', 'jax': '0.10'}
+    """
+    values: dict[str, list[str]] = {}
+    dates = []
+    for metadata in met:
+        flat = {k: v for k, v in metadata.items() if k in _SAID} | metadata.get("versions", {})
+        for name, value in flat.items():
+            text = "not known" if value is None else str(value) or "none"
+            if name in ("code", "commit") and value:
+                text = text[:12]
+            if text not in values.setdefault(name, []):
+                values[name].append(text)
+        if metadata.get("finished"):
+            dates.append(str(metadata["finished"])[:10])
+    said = {_SAID.get(name, name): ", ".join(sorted(texts)) for name, texts in values.items()}
+    if dates:
+        span = dict.fromkeys((min(dates), max(dates)))
+        said = {"computed": " to ".join(span), **said}
+    return said
+
+
+_SAID = {
+    "commit": "commit",
+    "code": "code (sha256)",
+    "device": "device",
+    "platform": "platform",
+    "flags": "XLA flags",
+}
+
+
+def _claim_entry(
+    claim: Claim,
+    reports: Mapping[str, tuple[CheckReport, Mapping[str, Any]]],
+    errata: Sequence[Erratum],
+    code: str,
+) -> ClaimEntry:
+    report, metadata = reports.get(claim.name, (None, {}))
+    return ClaimEntry(
+        claim=claim,
+        report=report,
+        errata=tuple(e for e in errata if e.claim == claim.name),
+        source=source_of(claim.source),
+        other_code=report is not None and metadata.get("code", code) != code,
+    )
+
+
+def _papers(
+    entries: Sequence[ClaimEntry],
+    errata: Sequence[Erratum],
+    exhibits: Sequence[ExperimentEntry],
+) -> tuple[PaperEntry, ...]:
+    """The papers that have a claim, an erratum or an experiment, in order of bibliography."""
+    known = all_references()
+    used = {e.claim.paper for e in entries}
+    used |= {e.paper for e in errata} | {e.experiment.paper for e in exhibits}
+    papers = []
+    for key in [*(k for k in known if k in used), *sorted(used - known.keys())]:
+        claims = tuple(e for e in entries if e.claim.paper == key)
+        papers.append(
+            PaperEntry(
+                key=key,
+                reference=known.get(key),
+                claims=claims,
+                errata=tuple(e for e in errata if e.paper == key),
+                chains=slack_ledger(claims),
+                experiments=tuple(e for e in exhibits if e.experiment.paper == key),
+            )
+        )
+    return tuple(papers)

@@ -1,0 +1,233 @@
+"""What an atlas shows, before it is a page: papers, claims, chains and experiments."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from attlas.core.claim import Claim, Erratum
+from attlas.core.references import Reference
+from attlas.core.verdict import CheckReport, Outcome
+from attlas.runs.experiment import Experiment
+
+
+class Mark(NamedTuple):
+    """How an outcome is shown: never by colour alone."""
+
+    word: str
+    sign: str
+    tone: str
+
+
+MARKS = {
+    Outcome.SUPPORTED: Mark("supported", "✓", "good"),
+    Outcome.VIOLATED: Mark("violated", "✗", "bad"),
+    Outcome.INCONCLUSIVE: Mark("inconclusive", "?", "open"),
+    Outcome.NOT_APPLICABLE: Mark("not applicable", "∅", "calm"),
+    None: Mark("not run", "○", "none"),
+}
+
+
+class Source(NamedTuple):
+    """Where an object is defined; `path` is relative to the checkout, `link` may be empty."""
+
+    path: str
+    line: int
+    link: str
+
+
+def anchor(kind: str, name: str) -> str:
+    """The fragment of the page at which an object is shown.
+
+    Args:
+        kind: "claim", "paper", ...
+        name: its name.
+
+    Returns:
+        Letters, digits and hyphens.
+
+    Examples:
+        >>> anchor("claim", "a2020b/lemma-13 (L2)")
+        'claim-a2020b-lemma-13-L2'
+    """
+    return f"{kind}-{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')}"
+
+
+@dataclass(frozen=True)
+class ClaimEntry:
+    """A claim with what became of it.
+
+    Attributes:
+        claim: the claim.
+        report: its last check, None when it was not run.
+        errata: flaws of the paper that this claim shows.
+        source: where it is defined.
+        other_code: whether the check was made by other code than this.
+    """
+
+    claim: Claim
+    report: CheckReport | None
+    errata: tuple[Erratum, ...]
+    source: Source
+    other_code: bool = False
+
+    @property
+    def anchor(self) -> str:
+        """The claim's fragment of the page."""
+        return anchor("claim", self.claim.name)
+
+    @property
+    def slug(self) -> str:
+        """The claim's name without its paper."""
+        return self.claim.name.split("/", 1)[1]
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """The verdict, None when it was not run."""
+        return self.report.verdict.outcome if self.report else None
+
+    @property
+    def mark(self) -> Mark:
+        """How the outcome is shown."""
+        return MARKS[self.outcome]
+
+    @property
+    def unexpected(self) -> bool:
+        """Whether something came out other than declared: verdict, control or challenge."""
+        return bool(self.report and self.report.defects)
+
+
+@dataclass(frozen=True)
+class ChainLink:
+    """One link of a chain of inequalities.
+
+    Attributes:
+        entry: its claim.
+        tightness: largest lhs / rhs found by check or challenge, None without one.
+        factor: what the link loses, 1 / tightness.
+        share: its part of the logarithm of what the chain loses, 0 to 1.
+    """
+
+    entry: ClaimEntry
+    tightness: float | None
+    factor: float | None
+    share: float
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The slack ledger of one chain: links in proof order, and what they lose together."""
+
+    name: str
+    links: tuple[ChainLink, ...]
+    factor: float | None
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One panel, drawn."""
+
+    title: str
+    caption: str
+    picture: Markup
+
+
+@dataclass(frozen=True)
+class ExperimentEntry:
+    """An experiment with what its records show.
+
+    Attributes:
+        experiment: the experiment.
+        source: where it is defined.
+        scale: the scale shown, empty without records.
+        done: cells of that scale that have a record.
+        total: cells of that scale.
+        other_code: records made by other code than this.
+        seconds: sum of the cells' wall times.
+        drawings: its figures.
+        table: its table, None without records.
+        settings: settings that all cells share, and the values of those that vary.
+        problems: what could not be shown, and why.
+    """
+
+    experiment: Experiment
+    source: Source
+    scale: str = ""
+    done: int = 0
+    total: int = 0
+    other_code: int = 0
+    seconds: float = 0.0
+    drawings: tuple[Drawing, ...] = ()
+    table: Markup | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+    @property
+    def anchor(self) -> str:
+        """The experiment's fragment of the page."""
+        return anchor("experiment", self.experiment.name)
+
+
+@dataclass(frozen=True)
+class PaperEntry:
+    """A paper with all that the atlas holds of it."""
+
+    key: str
+    reference: Reference | None
+    claims: tuple[ClaimEntry, ...]
+    errata: tuple[Erratum, ...]
+    chains: tuple[Chain, ...]
+    experiments: tuple[ExperimentEntry, ...]
+
+    @property
+    def anchor(self) -> str:
+        """The paper's fragment of the page."""
+        return anchor("paper", self.key)
+
+    def count(self, outcome: Outcome | None) -> int:
+        """How many claims have an outcome.
+
+        Args:
+            outcome: the outcome, None for claims that were not run.
+
+        Returns:
+            Their number.
+        """
+        return sum(entry.outcome is outcome for entry in self.claims)
+
+    @property
+    def unexpected(self) -> int:
+        """How many claims came out other than declared."""
+        return sum(entry.unexpected for entry in self.claims)
+
+    @property
+    def challenged(self) -> int:
+        """How many claims a search for a counterexample was made for."""
+        return sum(bool(entry.report and entry.report.challenge) for entry in self.claims)
+
+
+@dataclass(frozen=True)
+class Atlas:
+    """All that the page shows.
+
+    Attributes:
+        papers: in the order of the bibliography.
+        environment: what computed it, by name.
+        warnings: damaged or foreign files, and whatever else a reader must know first.
+    """
+
+    papers: tuple[PaperEntry, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def claims(self) -> tuple[ClaimEntry, ...]:
+        """The claims of all papers."""
+        return tuple(entry for paper in self.papers for entry in paper.claims)
+
+    @property
+    def experiments(self) -> tuple[ExperimentEntry, ...]:
+        """The experiments of all papers."""
+        return tuple(entry for paper in self.papers for entry in paper.experiments)

@@ -1,0 +1,120 @@
+"""Exhibits: what the records of one experiment show."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+import matplotlib.pyplot as plt
+from markupsafe import Markup
+
+from attlas.core.errors import UserError
+from attlas.reports.content import Drawing, ExperimentEntry, Source
+from attlas.reports.figures import embed
+from attlas.reports.tables import table_html
+from attlas.runs.cell import Scale
+from attlas.runs.experiment import Experiment, Panel
+from attlas.runs.record import Record, record_key
+
+MOST_VALUES = 12
+"""Values of a setting that are listed before only their number is said."""
+
+Shown = TypeVar("Shown")
+
+
+def exhibit(
+    experiment: Experiment, records: Sequence[Record], source: Source, code: str
+) -> ExperimentEntry:
+    """The figures and the table of the most complete grid, the larger one of equals.
+
+    What is missing of it is said. A figure or a table that cannot be made is named with the
+    reason: the rest of the atlas stands.
+
+    Args:
+        experiment: the experiment.
+        records: its records, of any scale and revision.
+        source: where the experiment is defined.
+        code: hash of the code that runs now; records made by other code are counted.
+
+    Returns:
+        What to show.
+    """
+    problems: list[str] = []
+    by_key = {record.key: record for record in records}
+    scale, chosen, total = _largest(experiment, by_key, problems)
+    if not chosen:
+        return ExperimentEntry(experiment, source, problems=tuple(problems))
+    panels = _made("the figures", lambda: experiment.figures(chosen), problems) or ()
+    drawings = tuple(filter(None, (_drawn(panel, problems) for panel in panels)))
+    frame = _made("the table", lambda: experiment.table(chosen), problems)
+    return ExperimentEntry(
+        experiment,
+        source,
+        scale=scale,
+        done=len(chosen),
+        total=total,
+        other_code=sum(record.metadata.get("code") != code for record in chosen),
+        seconds=float(sum(record.metadata.get("seconds", 0.0) for record in chosen)),
+        drawings=drawings,
+        table=None if frame is None else table_html(frame, f"{experiment.title}: the numbers"),
+        settings=_settings(chosen),
+        problems=tuple(problems),
+    )
+
+
+def _largest(
+    experiment: Experiment, by_key: Mapping[str, Record], problems: list[str]
+) -> tuple[str, tuple[Record, ...], int]:
+    """The scale to show, its records in the order of its cells, and the number of its cells."""
+    found: list[tuple[str, tuple[Record, ...], int]] = []
+    for scale in (Scale.PAPER, Scale.QUICK, Scale.SMOKE):
+        try:
+            cells = experiment.cells(scale)
+        except UserError as error:
+            problems.append(f"The {scale} grid could not be laid out: {error}")
+            continue
+        keys = dict.fromkeys(record_key(experiment.name, experiment.revision, c) for c in cells)
+        done = tuple(by_key[key] for key in keys if key in by_key)
+        if keys:
+            found.append((str(scale), done, len(keys)))
+    # The most complete grid, the larger one of equals.
+    best = max(found, key=lambda one: len(one[1]) / one[2], default=("", (), 0))
+    for scale, done, total in found:
+        if len(best[1]) < len(done) < total and scale != best[0]:
+            problems.append(f"Not shown: {len(done)} of {total} cells of the {scale} grid.")
+    return best
+
+
+def _drawn(panel: Panel, problems: list[str]) -> Drawing | None:
+    alt = f"{panel.title}. {panel.caption}"
+    picture = _made(f"the figure '{panel.title}'", lambda: embed(panel.figure, alt), problems)
+    # A figure made through pyplot stays in its registry, with its memory, until it is closed.
+    plt.close(panel.figure)
+    return None if picture is None else Drawing(panel.title, panel.caption, Markup(picture))
+
+
+def _made(what: str, make: Callable[[], Shown], problems: list[str]) -> Shown | None:
+    """What `make` gives, or None with the reason among the problems."""
+    try:
+        return make()
+    except (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError,
+            ValueError) as error:  # fmt: skip
+        problems.append(f"It was not possible to make {what}: {type(error).__name__}: {error}")
+        return None
+
+
+def _settings(records: Sequence[Record]) -> dict[str, str]:
+    """Each setting with the values it takes, the seeds and the precision last."""
+    names = dict.fromkeys(name for record in records for name in record.cell.settings)
+    shown = {
+        name: _values([str(r.cell.settings[name]) for r in records if name in r.cell.settings])
+        for name in names
+    }
+    seeds = sorted({record.cell.seed for record in records})
+    consecutive = len(seeds) > 2 and seeds == list(range(seeds[0], seeds[-1] + 1))
+    shown["seeds"] = f"{seeds[0]} to {seeds[-1]}" if consecutive else ", ".join(map(str, seeds))
+    shown["precision"] = _values([record.cell.dtype for record in records])
+    return shown
+
+
+def _values(texts: Sequence[str]) -> str:
+    distinct = list(dict.fromkeys(texts))
+    return ", ".join(distinct) if len(distinct) <= MOST_VALUES else f"{len(distinct)} values"

@@ -1,0 +1,137 @@
+"""Figures: matplotlib to a picture inside the page that follows its ink and paper.
+
+A figure becomes inline SVG whose black and greys are the page's ink, more or less opaque, and
+whose white is the page's paper, so that one drawing serves light, dark and print. The page's
+content policy forbids `style` attributes: they are written as presentation attributes. A
+drawing that would be large (many points) becomes a PNG on white paper.
+"""
+
+import base64
+import hashlib
+import io
+import re
+import xml.etree.ElementTree as ElementTree
+
+import matplotlib as mpl
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+LARGEST_SVG = 400_000
+"""Characters of SVG above which a figure is drawn as PNG."""
+
+_SVG = "{http://www.w3.org/2000/svg}"
+_XLINK = "{http://www.w3.org/1999/xlink}"
+_DROPPED = frozenset({"metadata", "style", "script", "foreignObject", "a", "title"})
+_GREY = re.compile(r"#([0-9a-f]{2})\1\1")
+
+
+def embed(figure: Figure, alt: str) -> Markup:
+    """The figure as markup that needs nothing outside the page.
+
+    Args:
+        figure: any matplotlib figure; it is not changed.
+        alt: what the figure shows, for readers who do not see it.
+
+    Returns:
+        An `<svg>`, or an `<img>` with a data address.
+
+    Examples:
+        >>> figure = Figure(figsize=(2, 1))
+        >>> _ = figure.subplots().plot([0, 1])
+        >>> embed(figure, "a line")[:43]
+        Markup('<svg viewBox="0 0 144 72" role="img" aria-l')
+    """
+    buffer = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "attlas"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    text = buffer.getvalue()
+    return _png(figure, alt) if len(text) > LARGEST_SVG else _svg(text, alt)
+
+
+def _svg(text: str, alt: str) -> Markup:
+    root = ElementTree.fromstring(text)
+    width, height = (f"{float(v):g}" for v in root.attrib["viewBox"].split()[2:])
+    # Two figures of one page must not share names: glyphs and clip paths refer by name.
+    prefix = "f" + hashlib.sha256((alt + text).encode()).hexdigest()[:8]
+    drawing = ElementTree.Element(
+        "svg",
+        {
+            "viewBox": f"0 0 {width} {height}",
+            "role": "img",
+            "aria-label": alt,
+            "class": "drawing",
+            # Glyphs have no colour of their own.
+            "fill": "currentColor",
+            # What matplotlib says in a style sheet that is dropped.
+            "stroke-linejoin": "round",
+            "stroke-linecap": "butt",
+        },
+    )
+    drawing.extend(_copied(child, prefix) for child in root if _name(child) not in _DROPPED)
+    return Markup(ElementTree.tostring(drawing, encoding="unicode"))
+
+
+def _name(node: ElementTree.Element) -> str:
+    return node.tag.removeprefix(_SVG)
+
+
+def _copied(node: ElementTree.Element, prefix: str) -> ElementTree.Element:
+    attributes: dict[str, str] = {}
+    for name, value in node.attrib.items():
+        if name == "style":
+            for declaration in filter(None, (d.strip() for d in value.split(";"))):
+                key, setting = (part.strip() for part in declaration.split(":", 1))
+                attributes[key] = setting
+        elif name == f"{_XLINK}href":
+            attributes["href"] = value
+        elif not name.startswith("{"):
+            attributes[name] = value
+    new = ElementTree.Element(_name(node), _renamed(_recoloured(attributes), prefix))
+    new.text, new.tail = _stripped(node.text), _stripped(node.tail)
+    new.extend(_copied(child, prefix) for child in node if _name(child) not in _DROPPED)
+    return new
+
+
+def _stripped(text: str | None) -> str | None:
+    return text if text and text.strip() else None
+
+
+def _renamed(attributes: dict[str, str], prefix: str) -> dict[str, str]:
+    """Names of this drawing, and references to them, with the drawing's prefix."""
+    new = {}
+    for key, value in attributes.items():
+        if key == "id":
+            value = f"{prefix}-{value}"
+        elif key == "href" and value.startswith("#"):
+            value = f"#{prefix}-{value[1:]}"
+        elif "url(#" in value:
+            value = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", value)
+        new[key] = value
+    return new
+
+
+def _recoloured(attributes: dict[str, str]) -> dict[str, str]:
+    """White becomes the page's paper; black and greys its ink, the lighter the thinner."""
+    new = dict(attributes)
+    for key in ("fill", "stroke"):
+        grey = _GREY.fullmatch(new.get(key, "").lower())
+        if grey is None:
+            continue
+        level = int(grey.group(1), 16) / 255
+        if level == 1:
+            new[key] = "var(--card)"
+            continue
+        new[key] = "currentColor"
+        if level:
+            opacity = float(new.get(f"{key}-opacity", "1"))
+            new[f"{key}-opacity"] = f"{opacity * (1 - level):.3g}"
+    return new
+
+
+def _png(figure: Figure, alt: str) -> Markup:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=160, facecolor="white", metadata={"Software": None})
+    data = base64.b64encode(buffer.getvalue()).decode()
+    return Markup('<img class="drawing on-white" alt="{}" src="data:image/png;base64,{}">').format(
+        alt, data
+    )

@@ -1,0 +1,60 @@
+"""The slack ledger: where a chain of inequalities loses its factor."""
+
+import math
+from collections.abc import Sequence
+
+from attlas.reports.content import Chain, ChainLink, ClaimEntry
+
+
+def slack_ledger(entries: Sequence[ClaimEntry]) -> tuple[Chain, ...]:
+    r"""The chains of a paper's claims, each link with the factor it loses.
+
+    A link with tightness t = max lhs / rhs loses at least 1/t on every instance seen; the
+    share of a link is log(1/t) over the sum of the chain.
+
+    Args:
+        entries: claims of one paper; those with a `ledger` place take part.
+
+    Returns:
+        Chains in order of their names, links in proof order.
+
+    Examples:
+        >>> slack_ledger([])
+        ()
+    """
+    names = sorted({entry.claim.ledger.chain for entry in entries if entry.claim.ledger})
+    return tuple(_chain(name, entries) for name in names)
+
+
+def _chain(name: str, entries: Sequence[ClaimEntry]) -> Chain:
+    placed = [
+        (entry.claim.ledger.position, index, entry)
+        for index, entry in enumerate(entries)
+        if entry.claim.ledger and entry.claim.ledger.chain == name
+    ]
+    members = [entry for _, _, entry in sorted(placed, key=lambda place: place[:2])]
+    tightness = [_tightness(entry) for entry in members]
+    losses = [None if t is None else max(0.0, -math.log(t)) for t in tightness]
+    known = [loss for loss in losses if loss is not None]
+    total = sum(known)
+    links = tuple(
+        ChainLink(
+            entry=entry,
+            tightness=tight,
+            factor=None if tight is None else 1 / tight,
+            share=loss / total if loss and total else 0.0,
+        )
+        for entry, tight, loss in zip(members, tightness, losses, strict=True)
+    )
+    return Chain(name=name, links=links, factor=math.exp(min(total, 700.0)) if known else None)
+
+
+def _tightness(entry: ClaimEntry) -> float | None:
+    """The largest ratio that check or challenge found, if it is one."""
+    if entry.report is None:
+        return None
+    found = [entry.report.verdict.tightness]
+    if entry.report.challenge:
+        found.append(entry.report.challenge.ratio)
+    ratios = [ratio for ratio in found if ratio is not None and 0 < ratio < math.inf]
+    return max(ratios, default=None)

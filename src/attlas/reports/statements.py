@@ -1,0 +1,344 @@
+r"""Statements: LaTeX to MathML that is safe to place in a page.
+
+latex2mathml passes text of `\text{}` and links of `\href{}` through unescaped, so its tree
+(never its string) is taken, stripped to the elements and attributes of presentation MathML,
+and written again with everything escaped. It also lets commands that it does not know
+through as text: here they are an error, which the page shows beside the source.
+"""
+
+import html
+import re
+import unicodedata
+import xml.etree.ElementTree as ElementTree
+from functools import cache
+
+from latex2mathml import exceptions
+from latex2mathml.converter import convert_to_element
+from markupsafe import Markup, escape
+
+# Its exceptions have no class in common.
+_REFUSED = (
+    *(e for e in vars(exceptions).values() if isinstance(e, type) and issubclass(e, Exception)),
+    IndexError,
+    KeyError,
+    ValueError,
+)
+_ELEMENTS = frozenset(
+    [
+        "math",
+        "mrow",
+        "mi",
+        "mn",
+        "mo",
+        "mtext",
+        "mspace",
+        "ms",
+        "mfrac",
+        "msqrt",
+        "mroot",
+        "mstyle",
+        "merror",
+        "mpadded",
+        "mphantom",
+        "msub",
+        "msup",
+        "msubsup",
+        "munder",
+        "mover",
+        "munderover",
+        "mmultiscripts",
+        "mprescripts",
+        "mtable",
+        "mtr",
+        "mtd",
+    ]
+)
+_ATTRIBUTES = frozenset(
+    [
+        "display",
+        "displaystyle",
+        "scriptlevel",
+        "stretchy",
+        "fence",
+        "form",
+        "separator",
+        "largeop",
+        "movablelimits",
+        "symmetric",
+        "accent",
+        "accentunder",
+        "lspace",
+        "rspace",
+        "minsize",
+        "maxsize",
+        "linethickness",
+        "width",
+        "height",
+        "depth",
+        "columnalign",
+        "rowspacing",
+        "columnspacing",
+    ]
+)
+# Browsers draw `mathvariant` only where it is "normal": letters are mapped to the characters
+# that Unicode has for them.
+_ALPHABETS = {
+    "script": "MATHEMATICAL SCRIPT",
+    "bold-script": "MATHEMATICAL BOLD SCRIPT",
+    "bold": "MATHEMATICAL BOLD",
+    "bold-italic": "MATHEMATICAL BOLD ITALIC",
+    "fraktur": "MATHEMATICAL FRAKTUR",
+    "double-struck": "MATHEMATICAL DOUBLE-STRUCK",
+    "sans-serif": "MATHEMATICAL SANS-SERIF",
+    "monospace": "MATHEMATICAL MONOSPACE",
+}
+_SPELLINGS = (
+    (re.compile(r"\\operatorname\*"), r"\\operatorname"),
+    (re.compile(r"\\arg(?![a-zA-Z])"), r"\\operatorname{arg}"),
+    (re.compile(r"\\vert(?![a-zA-Z])"), "|"),
+    (re.compile(r"\\Vert(?![a-zA-Z])"), r"\\|"),
+)
+_TOKENS = re.compile(r"\\(?:[a-zA-Z]+|.)|[{}()\[\]=<>+|-]", re.S)
+_OPEN = frozenset({"{", "(", "[", r"\{", r"\langle", r"\begin", r"\left"})
+_CLOSE = frozenset({"}", ")", "]", r"\}", r"\rangle", r"\end", r"\right"})
+_BARS = frozenset({r"\|", "|"})
+_SPACES = frozenset({r"\quad", r"\qquad"})
+_RELATIONS = frozenset(
+    [
+        r"=",
+        r"<",
+        r">",
+        r"\le",
+        r"\leq",
+        r"\ge",
+        r"\geq",
+        r"\to",
+        r"\implies",
+        r"\iff",
+        r"\approx",
+        r"\equiv",
+        r"\Rightarrow",
+        r"\Longrightarrow",
+        r"\ll",
+        r"\gg",
+        r"\sim",
+        r"\asymp",
+        r"\subseteq",
+    ]
+)
+_TERMS = frozenset("+-")
+# latex2mathml calls these identifiers; browsers space operators.
+_OPERATORS = frozenset("⟨⟩⌈⌉⌊⌋⟹⟸⟺∥:")
+# Characters of source before a line may end: a short left side keeps its relation.
+_SHORTEST = {"relation": 16, "term": 32}
+
+
+class Untypeset(ValueError):
+    """A statement that could not be typeset, with the reason."""
+
+
+def typeset(latex: str) -> Markup:
+    r"""MathML of a statement, in pieces between which a narrow page may end a line.
+
+    A statement is cut at its outermost `\quad`s, and a long one before outermost relations
+    and terms.
+
+    Args:
+        latex: mathematics without dollar signs.
+
+    Returns:
+        Safe MathML; where it cannot be made, the source as code with the reason.
+
+    Examples:
+        >>> print(typeset("x"))
+        <span class="maths"><math displaystyle="true"><mi>x</mi></math></span>
+        >>> print(typeset(r"\unknown{x}"))  # doctest: +NORMALIZE_WHITESPACE
+        <span class="untypeset"><code>\unknown{x}</code>
+        <small>not typeset: \unknown is not known</small></span>
+    """
+    try:
+        parts = [
+            Markup("<wbr>").join(
+                mathml(p, display=True, continued=i > 0) for i, p in enumerate(pieces)
+            )
+            for pieces in split(latex)
+        ]
+    except Untypeset as reason:
+        return Markup(
+            '<span class="untypeset"><code>{}</code> <small>not typeset: {}</small></span>'
+        ).format(latex, str(reason))
+    return Markup('<span class="maths">{}</span>').format(Markup("&emsp; ").join(parts))
+
+
+def split(latex: str) -> list[list[str]]:
+    r"""Cut mathematics, outside all groups, at quads and before relations and terms.
+
+    Args:
+        latex: mathematics.
+
+    Returns:
+        For each part between quads its pieces, none empty.
+
+    Examples:
+        >>> split(r"a < b \quad \text{if \quad c}, \qquad d")
+        [['a < b'], ['\\text{if \\quad c},'], ['d']]
+        >>> split(r"\|W_1 + W_2\|_{p,p} \le 1")
+        [['\\|W_1 + W_2\\|_{p,p}', '\\le 1']]
+    """
+    parts: list[list[str]] = [[]]
+    depth, barred, start, before = 0, False, 0, ""
+    for token in _TOKENS.finditer(latex):
+        text, place = token.group(), token.start()
+        if text in _OPEN:
+            depth += 1
+        elif text in _CLOSE:
+            depth -= 1
+        elif text in _BARS:
+            barred = not barred
+        elif depth == 0 and not barred:
+            long = place - start
+            if text in _SPACES:
+                parts[-1].append(latex[start:place])
+                parts.append([])
+                start = token.end()
+            elif (text in _RELATIONS and long >= _SHORTEST["relation"] and before != r"\not") or (
+                text in _TERMS and long >= _SHORTEST["term"]
+            ):
+                parts[-1].append(latex[start:place])
+                start = place
+        before = text
+    parts[-1].append(latex[start:])
+    kept = [[piece.strip() for piece in part if piece.strip()] for part in parts]
+    return [part for part in kept if part] or [[latex]]
+
+
+@cache
+def mathml(latex: str, display: bool = False, continued: bool = False) -> Markup:
+    r"""One `<math>` element of one piece of mathematics.
+
+    Args:
+        latex: mathematics without dollar signs.
+        display: large fractions, and limits above and below sums.
+        continued: it goes on from a line before, so that a first sign stands between terms.
+
+    Returns:
+        Safe markup without namespaces, for HTML.
+
+    Raises:
+        Untypeset: where latex2mathml refuses it or does not know a command of it.
+
+    Examples:
+        >>> print(mathml(r"\text{<b>}"))
+        <math><mtext>&lt;b&gt;</mtext></math>
+    """
+    source = latex
+    for pattern, spelling in _SPELLINGS:
+        source = pattern.sub(spelling, source)
+    try:
+        tree = convert_to_element(source, xmlns="")
+    except _REFUSED as error:
+        reason = str(error) or type(error).__name__.removesuffix("Error")
+        raise Untypeset(reason) from None
+    clean = _clean(tree)
+    if continued and len(clean) > 1 and clean[0].tag == "mo":
+        clean[0].set("form", "infix")
+    if display:
+        clean.set("displaystyle", "true")
+    return Markup(ElementTree.tostring(clean, encoding="unicode", short_empty_elements=False))
+
+
+def prose(text: str) -> Markup:
+    """Plain text with `code` and $mathematics$ in it, as safe markup.
+
+    Args:
+        text: what an author wrote.
+
+    Returns:
+        Escaped text; code and mathematics are typeset.
+
+    Examples:
+        >>> print(prose("<b> of `x`, $p$"))
+        &lt;b&gt; of <code>x</code>, <math><mi>p</mi></math>
+    """
+    parts = []
+    for part in re.split(r"(\$[^$\n]+\$|`[^`\n]+`)", text):
+        if part.startswith("$") and len(part) > 2:
+            parts.append(_inline(part[1:-1]))
+        elif part.startswith("`") and len(part) > 2:
+            parts.append(Markup("<code>{}</code>").format(part[1:-1]))
+        else:
+            parts.append(escape(part))
+    return Markup("").join(parts)
+
+
+def _inline(latex: str) -> Markup:
+    try:
+        return mathml(latex)
+    except Untypeset:
+        return Markup("<code>{}</code>").format(latex)
+
+
+def _clean(node: ElementTree.Element) -> ElementTree.Element:
+    """The node with allowed names only, its text unescaped (writing escapes it again)."""
+    if node.tag not in _ELEMENTS:
+        raise Untypeset(f"it gives the element '{node.tag}'")
+    kept = {name: value for name, value in node.attrib.items() if name in _ATTRIBUTES}
+    if kept.get("display") == "inline":
+        del kept["display"]
+    variant = node.attrib.get("mathvariant", "")
+    text = html.unescape(node.text or "")
+    if node.tag == "mi" and text in _OPERATORS:
+        return _operator(text)
+    if node.tag == "mo" and text == "/":
+        kept |= {"lspace": "0", "rspace": "0"}
+    # Capital Greek letters stand upright, as TeX sets them.
+    if node.tag == "mi" and (variant == "normal" or (len(text) == 1 and "Α" <= text <= "Ω")):
+        kept["mathvariant"] = "normal"
+    new = ElementTree.Element(node.tag, kept)
+    if text.startswith("\\") and len(text) > 1 and node.tag != "mtext":
+        raise Untypeset(f"{text} is not known")
+    new.text = "".join(_letter(character, variant) for character in text)
+    children = [_clean(child) for child in node]
+    # The one `mrow` around everything says nothing.
+    if node.tag == "math" and len(children) == 1 and children[0].tag == "mrow":
+        children = list(children[0])
+    for place, child in enumerate(children):
+        new.append(child)
+        if _is_function(child) and place + 1 < len(children) and _opens(children[place + 1]):
+            ElementTree.SubElement(new, "mspace", {"width": "0.167em"})
+    return new
+
+
+def _operator(text: str) -> ElementTree.Element:
+    new = ElementTree.Element("mo", {"stretchy": "false"})
+    new.text = text
+    return new
+
+
+def _is_function(node: ElementTree.Element) -> bool:
+    """Whether it is a name such as log, perhaps with a script."""
+    if node.tag in ("msub", "msup", "munder") and len(node):
+        return _is_function(node[0])
+    return node.tag in ("mi", "mo") and len(node.text or "") > 1 and (node.text or "").isalpha()
+
+
+def _opens(node: ElementTree.Element) -> bool:
+    """Whether an argument without brackets begins here."""
+    return node.tag not in ("mo", "mspace", "mtext") or _is_function(node)
+
+
+def _letter(character: str, variant: str) -> str:
+    alphabet = _ALPHABETS.get(variant)
+    if alphabet is None or not (character.isascii() and character.isalnum()):
+        return character
+    size = "DIGIT" if character.isdigit() else "CAPITAL" if character.isupper() else "SMALL"
+    name = unicodedata.name(character).rsplit(" ", 1)[-1]
+    for prefix in (
+        alphabet,
+        alphabet.removeprefix("MATHEMATICAL ").replace("FRAKTUR", "BLACK-LETTER"),
+    ):
+        try:
+            return unicodedata.lookup(f"{prefix} {size} {name}")
+        except KeyError:
+            continue
+    return character
