@@ -48,12 +48,13 @@ def check(
 ) -> None:
     """Run claims and their controls; exit 1 when one differs from its declaration."""
     from attlas.runs.store import Store
-    from attlas.runs.verdicts import report_document, write_report
+    from attlas.runs.verdicts import FOLDER, report_document, write_report
     from attlas.verify.pool import check_all
     from attlas.verify.registry import find_claims
 
     claims = find_claims(names or ())
     store = Store(session_of(context).results)
+    store.prepare(FOLDER)
     if json_file is not None:
         _probe(json_file)
     reports: dict[str, CheckReport] = {}

@@ -1,0 +1,123 @@
+"""`attlas check` and `attlas challenge`: tables, files, exit codes, one-line refusals."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from attlas.cli.main import main
+from attlas.core.verdict import CheckReport, ControlReport, Outcome, Verdict
+from attlas.runs.schema import violations
+from attlas.runs.store import Store
+from attlas.runs.verdicts import read_reports
+from attlas.verify import pool
+from attlas.verify.pool import cheap_environment
+
+LEMMA = "julistiono2024optimizing/lemma-12"
+
+
+@pytest.fixture
+def attlas(capsys, monkeypatch):
+    """Run the command line in this process: exit code, standard output, standard error."""
+    # The commands set variables for the processes they start; here they are taken back.
+    for name, value in cheap_environment().items():
+        monkeypatch.setenv(name, value)
+
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            main([str(argument) for argument in arguments])
+        shown = capsys.readouterr()
+        return int(left.value.code or 0), shown.out, shown.err
+
+    return run
+
+
+def reports_of(outcome: Outcome, control: Outcome = Outcome.VIOLATED):
+    """A stand-in for the worker processes: every claim comes out as said."""
+
+    def check_all(names, **_):
+        controls = (ControlReport("false", Outcome.VIOLATED, Verdict(control, "said")),)
+        for name in names:
+            yield CheckReport(name, Verdict(outcome, "said"), controls, Outcome.SUPPORTED)
+
+    return check_all
+
+
+def test_check_writes_verdict_and_json_from_worker_processes(attlas, tmp_path):
+    file = tmp_path / "reports.json"
+    results = tmp_path / "results"
+    code, out, err = attlas(
+        "--results", results, "check", LEMMA, "--seeds", "40", "--processes", "1", "--json", file
+    )
+    assert (code, err) == (0, "")
+    for said in (LEMMA, "Lemma 12", "SUPPORTED", "2/2", "1 as declared, 0 not"):
+        assert said in out
+    documents = json.loads(file.read_text())
+    assert violations(documents, "check") == ()
+    (document,) = documents
+    assert document["verdict"]["tried"] == 40
+    ((report, _),) = read_reports(Store(results))
+    assert (report.claim, report.defects) == (LEMMA, ())
+
+
+@pytest.mark.parametrize(
+    "stand_in",
+    [reports_of(Outcome.VIOLATED), reports_of(Outcome.SUPPORTED, control=Outcome.SUPPORTED)],
+    ids=["verdict differs", "control passes"],
+)
+def test_check_leaves_with_1_when_something_differs(attlas, monkeypatch, tmp_path, stand_in):
+    monkeypatch.setattr(pool, "check_all", stand_in)
+    code, out, _ = attlas("--results", tmp_path, "check", LEMMA)
+    assert code == 1
+    assert "0 as declared, 1 not" in out
+    assert f"{LEMMA}: " in out
+
+
+def test_unknown_claim_is_refused_with_the_nearest_names(attlas):
+    for command in ("check", "challenge"):
+        code, out, err = attlas(command, "lema-12")
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "lemma-12" in err
+
+
+def test_a_results_folder_that_cannot_be_written_is_refused_before_anything_runs(
+    attlas, monkeypatch, tmp_path
+):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(pool, "check_all", reports_of(Outcome.SUPPORTED))
+    code, out, err = attlas("--results", tmp_path / "file", "check", LEMMA)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    code, out, err = attlas("check", LEMMA, "--json", tmp_path / "none" / "file.json")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+
+
+def test_challenge_stores_a_witness_that_replays(attlas, tmp_path):
+    code, out, _ = attlas("--results", tmp_path, "challenge", LEMMA, "--seconds", "0")
+    assert code == 0
+    assert "best ratio" in out
+    (witness,) = tmp_path.rglob("*.json")
+    code, again, _ = attlas("challenge", "--replay", witness)
+    assert code == 0
+    # One instance never supports a claim; its tightness is that of the search.
+    assert "INCONCLUSIVE" in again
+    tightness = [line.split()[1] for line in (out + again).splitlines() if "tightness" in line]
+    assert len(tightness) == 2
+    assert tightness[0] == tightness[1]
+
+
+def test_challenge_needs_one_claim(attlas):
+    for arguments, said in (
+        ((), "needs a CLAIM"),
+        (("julistiono2024optimizing",), "claims: choose one"),
+        (("--replay", "nowhere.json"), "no witness"),
+    ):
+        code, out, err = attlas("challenge", *arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert said in err
+
+
+def test_defects_are_what_the_exit_code_follows():
+    sound = CheckReport("a/b", Verdict(Outcome.SUPPORTED, ""), (), Outcome.SUPPORTED)
+    assert sound.defects == ()
+    assert replace(sound, expect=Outcome.VIOLATED).defects != ()
