@@ -8,6 +8,7 @@ moved until they lie beyond the margin (their multiplier is zero). The paper's a
 here, its support token t is token 1, its other tokens tau are the rest.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -15,8 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from attlas.bounds.julistiono2024_cone import julistiono2024_mu_0
+from attlas.bounds.julistiono2024_cone import julistiono2024_mu_0, julistiono2024_radius
 from attlas.core.claim import Instance
+from attlas.losses.logistic import logistic_log_slope
 from attlas.optim.mirror_descent import inverse_potential_gradient
 
 EXPONENTS = (1.1, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
@@ -217,7 +219,6 @@ def wide_enough(instance: Instance) -> Bool[Array, ""]:
     return mu >= 8192 * jnp.finfo(mu.dtype).eps
 
 
-_place = jax.jit(jax.vmap(closed_form))
 _POOL = 64
 
 
@@ -233,32 +234,91 @@ def generator(key: PRNGKeyArray) -> np.random.Generator:
     return np.random.default_rng(np.asarray(jax.random.key_data(key)))
 
 
-def cone_instances(key: PRNGKeyArray, count: int, T: int = 3) -> Instance:
-    """Two samples with tokens alpha, t and T - 2 tokens tau, and a point W of their cone.
+def cone_source(
+    place: Callable[[Instance], Instance], T: int = 3
+) -> Callable[[PRNGKeyArray, int], Instance]:
+    """A source of instances: two samples with tokens alpha, t and T - 2 tokens tau.
 
-    Half of the points lie on the cone's edge (share = 1), where the lemmas are tightest. Pools
-    of one size are placed, so that checks and challenges compile one program.
+    Half of the points are to lie on the cone's edge (share = 1), where the lemmas are tightest.
+    Pools of one size are placed, so that checks and challenges compile one program.
 
     Args:
-        key: random key.
-        count: instances wanted.
+        place: moves one raw instance into the assumptions, such as `closed_form`.
         T: tokens a sample; with 2 all are support tokens and delta = 1/4.
 
     Returns:
-        Arrays with a leading axis of `count`; labels make token 0 the one of larger score
-        against token 1.
+        Function of a key and a count.
     """
-    draw, pools = generator(key), []
-    for _ in range(-(-count // _POOL)):
-        raw = {
-            "X": draw.normal(size=(_POOL, 2, T, 2)),
-            "q": draw.uniform(0.5, 2.0, (_POOL, 2)),
-            "v": draw.normal(size=(_POOL, 2)),
-            "p": draw.choice(EXPONENTS, _POOL),
-            "margin": draw.uniform(0.1, 1.5, (_POOL, 2, T - 2)),
-            "share": np.minimum(1.0, draw.uniform(0.1, 1.9, _POOL)),
-            "norm": draw.uniform(1.0, 100.0, _POOL),
-            "W": draw.normal(size=(_POOL, 2, 2)),
-        }
-        pools.append(_place({name: jnp.asarray(value) for name, value in raw.items()}))
-    return jax.tree.map(lambda *parts: jnp.concatenate(parts)[:count], *pools)
+    placed = jax.jit(jax.vmap(place))
+
+    def instances(key: PRNGKeyArray, count: int) -> Instance:
+        draw, pools = generator(key), []
+        for _ in range(-(-count // _POOL)):
+            raw = {
+                "X": draw.normal(size=(_POOL, 2, T, 2)),
+                "q": draw.uniform(0.5, 2.0, (_POOL, 2)),
+                "v": draw.normal(size=(_POOL, 2)),
+                "p": draw.choice(EXPONENTS, _POOL),
+                "margin": draw.uniform(0.1, 1.5, (_POOL, 2, T - 2)),
+                "share": np.minimum(1.0, draw.uniform(0.1, 1.9, _POOL)),
+                "norm": draw.uniform(1.0, 100.0, _POOL),
+                "W": draw.normal(size=(_POOL, 2, 2)),
+                "V": draw.normal(size=(_POOL, 2, 2)),
+                "pi": 10 ** draw.uniform(-2.0, 0.0, _POOL),
+            }
+            pools.append(placed({name: jnp.asarray(value) for name, value in raw.items()}))
+        return jax.tree.map(lambda *parts: jnp.concatenate(parts)[:count], *pools)
+
+    return instances
+
+
+class Scores(NamedTuple):
+    """What the lemmas on the gradient need of the token scores.
+
+    Attributes:
+        gamma: token scores, labels chosen so that token 0 scores above token 1.
+        gap: gamma_gap, the least advantage over a support token.
+        spread: Gamma, the largest difference of two scores of a sample.
+        log_slopes: logarithms of the least and the largest slope -l' of the logistic loss.
+    """
+
+    gamma: Float[Array, "n T"]
+    gap: Float[Array, ""]
+    spread: Float[Array, ""]
+    log_slopes: tuple[Float[Array, ""], Float[Array, ""]]
+
+
+def token_gaps(instance: Instance) -> Scores:
+    """The scores y_i X_it v with y_i = sign((X_i0 - X_i1)' v), and their constants.
+
+    Args:
+        instance: with `X` and `v`.
+
+    Returns:
+        The scores.
+    """
+    plain = instance["X"] @ instance["v"]
+    gamma = jnp.sign(plain[:, :1] - plain[:, 1:2]) * plain
+    slopes = logistic_log_slope(jnp.max(gamma)), logistic_log_slope(jnp.min(gamma))
+    spread = jnp.max(jnp.max(gamma, axis=1) - jnp.min(gamma, axis=1))
+    return Scores(gamma, jnp.min(gamma[:, 0] - gamma[:, 1]), spread, slopes)
+
+
+def radius_delta(instance: Instance) -> Float[Array, ""]:
+    r"""R_delta of Lemma 20 with the constant c = 10 that our proof gives.
+
+    With S, Q the attention on support and on other tokens, the covariance of scores and gaps of a
+    sample is at least s_a S gamma_gap (1 - delta/2) / M - S^2 Gamma delta / (2 M)
+    - 2 Q Gamma A / M, M = ||W_mm||; beyond R_delta the last two take at most half of the first.
+
+    Args:
+        instance: with its SVM solved.
+
+    Returns:
+        The radius.
+    """
+    scale, scores = cone_scale(instance), token_gaps(instance)
+    T = instance["X"].shape[1]
+    return julistiono2024_radius(
+        scale.norm, scale.delta, scale.A, scores.spread, scores.gap, T, constant=10.0
+    )

@@ -11,8 +11,8 @@ from jaxtyping import Array
 
 from attlas.claims.julistiono2024optimizing.cone_instances import (
     closed_form,
-    cone_instances,
     cone_scale,
+    cone_source,
     gaps,
     in_the_cone,
     plain_norm,
@@ -116,7 +116,7 @@ def _sharpened(instance: Instance, factor: float = 3.5) -> Sides:
 _COMMON: dict[str, Any] = {
     "paper": _PAPER,
     "kind": Kind.INEQUALITY,
-    "instances": cone_instances,
+    "instances": cone_source(closed_form),
     "assumptions": _ASSUMPTIONS,
     "terms": _TERMS,
 }
