@@ -1,5 +1,6 @@
 """The atlas: everything the results folder holds, as one HTML file."""
 
+import contextlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -50,7 +51,8 @@ def write_atlas(results: Store | Path | str, out: Path | str) -> Path:
         draft.write_text(page, encoding="utf-8")
         draft.replace(path)
     except OSError as error:
-        draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
         raise UserError(
             f"cannot write {path} ({error.strerror or error}): free space or rights there, or "
             "name another file with --out"

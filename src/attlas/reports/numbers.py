@@ -7,7 +7,7 @@ from markupsafe import Markup
 MINUS = "\N{MINUS SIGN}"
 
 
-def plain_number(value: float | None, digits: int = 3) -> str:
+def plain_number(value: float | int | None, digits: int = 3) -> str:
     """A number as text.
 
     Args:
@@ -35,7 +35,7 @@ def plain_number(value: float | None, digits: int = 3) -> str:
     )
 
 
-def number(value: float | None, digits: int = 3) -> Markup:
+def number(value: float | int | None, digits: int = 3) -> Markup:
     """A number as markup, with a raised power of ten.
 
     Args:

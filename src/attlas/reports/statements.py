@@ -23,63 +23,17 @@ _REFUSED = (
     KeyError,
     ValueError,
 )
-_ELEMENTS = frozenset(
-    [
-        "math",
-        "mrow",
-        "mi",
-        "mn",
-        "mo",
-        "mtext",
-        "mspace",
-        "ms",
-        "mfrac",
-        "msqrt",
-        "mroot",
-        "mstyle",
-        "merror",
-        "mpadded",
-        "mphantom",
-        "msub",
-        "msup",
-        "msubsup",
-        "munder",
-        "mover",
-        "munderover",
-        "mmultiscripts",
-        "mprescripts",
-        "mtable",
-        "mtr",
-        "mtd",
-    ]
-)
-_ATTRIBUTES = frozenset(
-    [
-        "display",
-        "displaystyle",
-        "scriptlevel",
-        "stretchy",
-        "fence",
-        "form",
-        "separator",
-        "largeop",
-        "movablelimits",
-        "symmetric",
-        "accent",
-        "accentunder",
-        "lspace",
-        "rspace",
-        "minsize",
-        "maxsize",
-        "linethickness",
-        "width",
-        "height",
-        "depth",
-        "columnalign",
-        "rowspacing",
-        "columnspacing",
-    ]
-)
+_ELEMENT_NAMES = """
+    math mrow mi mn mo mtext mspace ms mfrac msqrt mroot mstyle merror mpadded mphantom
+    msub msup msubsup munder mover munderover mmultiscripts mprescripts mtable mtr mtd
+"""
+_ATTRIBUTE_NAMES = """
+    display displaystyle scriptlevel stretchy fence form separator largeop movablelimits
+    symmetric accent accentunder lspace rspace minsize maxsize linethickness width height depth
+    columnalign rowspacing columnspacing
+"""
+_ELEMENTS = frozenset(_ELEMENT_NAMES.split())
+_ATTRIBUTES = frozenset(_ATTRIBUTE_NAMES.split())
 # Browsers draw `mathvariant` only where it is "normal": letters are mapped to the characters
 # that Unicode has for them.
 _ALPHABETS = {
@@ -103,29 +57,11 @@ _OPEN = frozenset({"{", "(", "[", r"\{", r"\langle", r"\begin", r"\left"})
 _CLOSE = frozenset({"}", ")", "]", r"\}", r"\rangle", r"\end", r"\right"})
 _BARS = frozenset({r"\|", "|"})
 _SPACES = frozenset({r"\quad", r"\qquad"})
-_RELATIONS = frozenset(
-    [
-        r"=",
-        r"<",
-        r">",
-        r"\le",
-        r"\leq",
-        r"\ge",
-        r"\geq",
-        r"\to",
-        r"\implies",
-        r"\iff",
-        r"\approx",
-        r"\equiv",
-        r"\Rightarrow",
-        r"\Longrightarrow",
-        r"\ll",
-        r"\gg",
-        r"\sim",
-        r"\asymp",
-        r"\subseteq",
-    ]
-)
+_RELATION_NAMES = r"""
+    = < > \le \leq \ge \geq \to \implies \iff \approx \equiv \Rightarrow \Longrightarrow
+    \ll \gg \sim \asymp \subseteq
+"""
+_RELATIONS = frozenset(_RELATION_NAMES.split())
 _TERMS = frozenset("+-")
 # latex2mathml calls these identifiers; browsers space operators.
 _OPERATORS = frozenset("⟨⟩⌈⌉⌊⌋⟹⟸⟺∥:")

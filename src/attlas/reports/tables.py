@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
 
-from attlas.reports.numbers import number, plain_number
+from attlas.reports.numbers import MINUS, number
 from attlas.reports.statements import prose
 
 LARGEST = 10
@@ -88,7 +88,7 @@ def _cell(value: object) -> Markup:
     if isinstance(value, bool | np.bool_):
         return Markup("<td>{}</td>").format("yes" if value else "no")
     if isinstance(value, numbers.Integral):
-        return Markup('<td class="num">{}</td>').format(plain_number(int(value), 12))
+        return Markup('<td class="num">{}</td>').format(str(int(value)).replace("-", MINUS))
     if isinstance(value, numbers.Real):
         return Markup('<td class="num">{}</td>').format(number(float(value)))
     return Markup("<td>{}</td>").format(prose(str(value)))

@@ -1,0 +1,139 @@
+"""A results folder with toy claims, errata and experiments, hostile names among them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from attlas.core.claim import (
+    Claim,
+    Control,
+    Erratum,
+    Expectation,
+    Flaw,
+    Kind,
+    Link,
+    Provenance,
+    Status,
+    each,
+)
+from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
+from attlas.runs.cell import Cell, Scale
+from attlas.runs.environment import environment
+from attlas.runs.experiment import Experiment, Panel
+from attlas.runs.record import Record, record_key
+from attlas.runs.store import Store
+from attlas.runs.verdicts import write_report
+
+PAPER = "julistiono2024optimizing"
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+HOSTILE_STATEMENT = rf"\text{{{HOSTILE}}} \href{{javascript:1}}{{x}}"
+
+
+def toy_claim(slug, locator, statement=r"x \le y", **fields):
+    given = {
+        "kind": Kind.INEQUALITY,
+        "status": Status.RECONSTRUCTED,
+        "provenance": Provenance.DERIVED,
+        "controls": (Control("sides exchanged", sides=lambda i: i),),
+        "paper": PAPER,
+        **fields,
+    }
+    return Claim(
+        name=f"{given['paper']}/{slug}",
+        locator=locator,
+        statement=statement,
+        instances=each(lambda key: {}),
+        sides=lambda i: i,
+        **given,
+    )
+
+
+def toy_report(claim, outcome=Outcome.SUPPORTED, control=Outcome.VIOLATED, **numbers):
+    fields = {"slack": 0.25, "tightness": 0.5, "applicable": 40, "tried": 64, **numbers}
+    verdict = Verdict(outcome, "a reason", **fields)
+    controls = tuple(
+        ControlReport(c.description, Outcome.VIOLATED, Verdict(control, "excess 0.3"))
+        for c in claim.controls
+    )
+    challenge = ChallengeReport(0.8, False, 8, 50, Verdict(Outcome.SUPPORTED, "none found"))
+    return CheckReport(claim.name, verdict, controls, claim.expect.outcome, challenge, 1.5)
+
+
+def _cells(scale):
+    return tuple(Cell({"p": p}, seed=s) for p in (2, 3) for s in range(2 + (scale != "smoke")))
+
+
+def _figures(records):
+    figure = Figure(figsize=(3, 2))
+    axes = figure.subplots()
+    axes.plot([r.arrays["x"] for r in records], color="black", label=HOSTILE)
+    axes.legend()
+    return (Panel(f"Lines {HOSTILE}", "They rise with $p$.", figure),)
+
+
+def _table(records):
+    return pd.DataFrame({"p": [2.0, 3.0], "ours": [0.5, 1e-9], "paper's": [HOSTILE, "≈ 1"]})
+
+
+def toy_experiment(name, **fields):
+    given = {"figures": _figures, "table": _table, "question": f"Why {HOSTILE}?", **fields}
+    return Experiment(
+        name=name,
+        paper=PAPER,
+        title=f"Toy {name}",
+        revision=1,
+        cells=_cells,
+        run=lambda cell: {},
+        module=__name__,
+        **given,
+    )
+
+
+@pytest.fixture
+def claims():
+    chain = "From A to B"
+    return (
+        toy_claim("plain", "Lemma 1", ledger=Link(chain, 2)),
+        toy_claim("first", "Lemma 0", ledger=Link(chain, 1)),
+        toy_claim("wrong", "Lemma 2", expect=Expectation(Outcome.VIOLATED, "the sign is lost")),
+        toy_claim("true-control", "Lemma 3"),
+        toy_claim("never", "Lemma 4"),
+        toy_claim(
+            "hostile", HOSTILE, rf"\text{{{HOSTILE}}} \href{{javascript:1}}{{x}}", note=HOSTILE
+        ),
+    )
+
+
+@pytest.fixture
+def errata():
+    return (
+        Erratum(PAPER, "Lemma 2", Flaw.REFUTED, f"Not so: $x>y$. {HOSTILE}", f"{PAPER}/wrong"),
+        Erratum(PAPER, "Table 1", Flaw.TYPO, "A digit."),
+    )
+
+
+@pytest.fixture
+def experiments():
+    return (toy_experiment("lines"), toy_experiment("silent"))
+
+
+@pytest.fixture
+def store(tmp_path, claims, experiments):
+    store = Store(tmp_path / "results")
+    witness = {"W": np.array([[1.0, 2.0]]), "big": np.zeros((3, 4, 5))}
+    write_report(store, toy_report(claims[0], tightness=0.25))
+    write_report(store, toy_report(claims[1], tightness=1.0))
+    write_report(store, toy_report(claims[2], Outcome.VIOLATED, slack=-0.1, witness=witness))
+    write_report(store, toy_report(claims[3], control=Outcome.SUPPORTED))
+    write_report(store, toy_report(claims[5]))
+    add_records(store, experiments[0], Scale.SMOKE)
+    return store
+
+
+def add_records(store, experiment, scale):
+    metadata = {**environment(), "revision": 1, "seconds": 0.5, "finished": "2026-11-21T00:00:00"}
+    for number, cell in enumerate(experiment.cells(scale)):
+        key = record_key(experiment.name, 1, cell)
+        arrays = {"x": np.asarray(float(number))}
+        store.write(Record(experiment.name, cell, arrays, metadata, key))

@@ -1,0 +1,105 @@
+"""What the atlas gathers from a results folder, and that it writes it whole or not at all."""
+
+import pytest
+
+from attlas.core.errors import UserError
+from attlas.core.verdict import Outcome
+from attlas.reports.atlas import gather, source_of, write_atlas
+from attlas.reports.page import render
+from attlas.runs.store import Store
+
+
+@pytest.fixture
+def atlas(store, claims, errata, experiments):
+    return gather(store, claims, errata, experiments)
+
+
+def test_claims_without_a_record_are_listed_as_not_run(atlas):
+    (paper,) = atlas.papers
+    assert [entry.outcome for entry in paper.claims if entry.slug == "never"] == [None]
+    assert paper.count(None) == 1
+    assert paper.count(Outcome.SUPPORTED) == 4
+    assert paper.challenged == 5
+
+
+def test_a_control_that_is_true_is_unexpected_and_a_declared_violation_is_not(atlas):
+    assert [e.slug for e in atlas.claims if e.unexpected] == ["true-control"]
+
+
+def test_ledger_says_where_the_factor_is_lost(atlas):
+    (chain,) = atlas.papers[0].chains
+    assert [link.entry.slug for link in chain.links] == ["first", "plain"]
+    # The challenge of the toy reports found 0.8, the check of Lemma 0 found 1.
+    assert [link.tightness for link in chain.links] == [1.0, 0.8]
+    assert [link.share for link in chain.links] == [0.0, 1.0]
+    assert chain.factor == pytest.approx(1 / 0.8, rel=1e-12)
+
+
+def test_experiments_show_their_most_complete_grid(atlas):
+    shown, silent = atlas.experiments
+    assert (shown.scale, shown.done, shown.total) == ("smoke", 4, 4)
+    assert shown.problems == ()
+    assert len(shown.drawings) == 1
+    assert shown.settings == {"p": "2, 3", "seeds": "0, 1", "precision": "float64"}
+    assert (silent.done, silent.drawings, silent.table) == (0, (), None)
+
+
+def test_damaged_records_are_named_without_the_machines_path(
+    store, claims, errata, experiments, tmp_path
+):
+    packed = sorted((store.root / "lines").glob("*.npz"))[0]
+    packed.write_bytes(packed.read_bytes()[:-7])
+    verdict = sorted((store.root / "verdicts").rglob("*.json"))[0]
+    verdict.write_text("{", encoding="utf-8")
+    atlas = gather(Store(store.root), claims, errata, experiments)
+    assert sum(packed.name in warning for warning in atlas.warnings) == 1
+    assert sum(verdict.name in warning for warning in atlas.warnings) == 1
+    page = render(atlas)
+    assert "Read this first" in page
+    assert packed.name in page
+    assert str(tmp_path) not in page
+    assert atlas.experiments[0].done == 3
+
+
+def test_verdicts_of_unknown_claims_are_said(store, claims, errata, experiments):
+    atlas = gather(store, claims[1:], errata, experiments)
+    assert any("/plain" in warning for warning in atlas.warnings)
+
+
+def test_the_same_records_give_the_same_page(store, claims, errata, experiments):
+    pages = [render(gather(Store(store.root), claims, errata, experiments)) for _ in range(2)]
+    assert pages[0] == pages[1]
+
+
+def test_a_figure_that_fails_is_named_and_the_rest_stands(store, claims, errata, experiments):
+    def broken(records):
+        raise KeyError("divergence")
+
+    broken_experiment = type(experiments[0])(**{**vars(experiments[0]), "figures": broken})
+    atlas = gather(store, claims, errata, (broken_experiment,))
+    (shown,) = atlas.experiments
+    assert any("KeyError: 'divergence'" in problem for problem in shown.problems)
+    assert shown.table is not None
+
+
+def test_an_empty_folder_gives_an_atlas_of_what_is_not_run(tmp_path):
+    out = write_atlas(tmp_path / "nothing", tmp_path / "deep" / "atlas.html")
+    page = out.read_text(encoding="utf-8")
+    assert "not run" in page
+    assert not (tmp_path / "nothing").exists()
+    assert [path.name for path in out.parent.iterdir()] == ["atlas.html"]
+
+
+def test_an_unwritable_place_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(UserError, match=r"cannot write .*--out") as refused:
+        write_atlas(tmp_path / "nothing", tmp_path / "file" / "atlas.html")
+    assert "\n" not in str(refused.value)
+
+
+def test_sources_are_relative_to_the_checkout():
+    import attlas.core.claim as module
+
+    source = source_of((module.__file__, 7))
+    assert source.path == "src/attlas/core/claim.py"
+    assert source.link == "src/attlas/core/claim.py#L7"

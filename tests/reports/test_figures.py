@@ -1,0 +1,60 @@
+"""Figures take the page's ink, refer within themselves, and stay small."""
+
+import re
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from attlas.reports.figures import embed
+
+
+def _figure(points=3, image=False):
+    figure = Figure(figsize=(3, 2))
+    axes = figure.subplots()
+    axes.plot(np.arange(points) % 17, "o-", color="black", label="a")
+    if image:
+        axes.imshow(np.eye(3))
+    axes.grid(color="#808080")
+    axes.legend()
+    return figure
+
+
+def test_a_drawing_has_no_style_no_namespace_and_no_address():
+    drawing = embed(_figure(image=True), "three points")
+    assert drawing.startswith("<svg")
+    assert "style" not in drawing
+    assert "xmlns" not in drawing
+    assert "http" not in drawing
+    assert 'href="data:image/png;base64,' in drawing
+
+
+def test_black_is_ink_white_is_paper_grey_is_thin_ink():
+    drawing = embed(_figure(), "three points")
+    assert "#000000" not in drawing
+    assert "#ffffff" not in drawing
+    assert "currentColor" in drawing
+    assert "var(--card)" in drawing
+    # 0x80 / 0xff of white leaves 1 - 128/255 of ink.
+    assert 'stroke-opacity="0.498"' in drawing
+
+
+def test_references_of_two_drawings_do_not_meet():
+    first, second = embed(_figure(3), "one"), embed(_figure(4), "two")
+    names = [set(re.findall(r' id="([^"]+)"', drawing)) for drawing in (first, second)]
+    assert names[0]
+    assert not names[0] & names[1]
+    for drawing, known in zip((first, second), names, strict=True):
+        used = set(re.findall(r'href="#([^"]+)"', drawing))
+        used |= set(re.findall(r"url\(#([^)]+)\)", drawing))
+        assert used
+        assert used <= known
+
+
+def test_the_same_figure_gives_the_same_drawing():
+    assert embed(_figure(), "one") == embed(_figure(), "one")
+
+
+def test_a_large_drawing_becomes_a_picture_on_white():
+    picture = embed(_figure(points=20_000), 'many "points"')
+    assert picture.startswith('<img class="drawing on-white" alt="many &#34;points&#34;"')
+    assert "data:image/png;base64," in picture
