@@ -123,7 +123,7 @@ def gaps(instance: Instance, W: Float[Array, "d d"]) -> Float[Array, "n others"]
         Gaps; the support token comes first.
     """
     X, q = instance["X"], instance["q"]
-    return jnp.sum((X[:, :1] - X[:, 1:]) * (W.T * q[:, None])[:, None, :], axis=-1)
+    return jnp.sum((X[:, :1] - X[:, 1:]) * (W.T[: len(q)] * q[:, None])[:, None, :], axis=-1)
 
 
 def cone_scale(instance: Instance) -> ConeScale:
@@ -166,9 +166,11 @@ def closed_form(instance: Instance) -> dict[str, Array]:
     short = jnp.maximum(1 + instance["margin"] - reached, 0)
     push = u / jnp.sum(u * u, axis=1, keepdims=True)
     far = X[:, 2:] - short[:, :, None] * push[:, None, :]
-    placed = {**instance, "X": jnp.concatenate([X[:, :2], far], axis=1), "W_mm": columns.T}
+    # A coordinate without a query has no constraint.
+    W_mm = jnp.zeros_like(instance["W"]).at[:, : len(q)].set(columns.T)
+    placed = {**instance, "X": jnp.concatenate([X[:, :2], far], axis=1), "W_mm": W_mm}
     width = cone_scale(placed).mu * instance["share"]
-    return {**placed, "W": instance["norm"] * into_cone(columns.T, instance["W"], p, width)}
+    return {**placed, "W": instance["norm"] * into_cone(W_mm, instance["W"], p, width)}
 
 
 def solves_the_svm(instance: Instance) -> Bool[Array, ""]:
@@ -235,9 +237,9 @@ def generator(key: PRNGKeyArray) -> np.random.Generator:
 
 
 def cone_source(
-    place: Callable[[Instance], Instance], T: int = 3
+    place: Callable[[Instance], Instance], T: int = 3, n: int = 2
 ) -> Callable[[PRNGKeyArray, int], Instance]:
-    """A source of instances: two samples with tokens alpha, t and T - 2 tokens tau.
+    """A source of instances: samples with tokens alpha, t and T - 2 tokens tau.
 
     Half of the points are to lie on the cone's edge (share = 1), where the lemmas are tightest.
     Pools of one size are placed, so that checks and challenges compile one program.
@@ -245,6 +247,7 @@ def cone_source(
     Args:
         place: moves one raw instance into the assumptions, such as `closed_form`.
         T: tokens a sample; with 2 all are support tokens and delta = 1/4.
+        n: samples, 1 or 2.
 
     Returns:
         Function of a key and a count.
@@ -255,11 +258,11 @@ def cone_source(
         draw, pools = generator(key), []
         for _ in range(-(-count // _POOL)):
             raw = {
-                "X": draw.normal(size=(_POOL, 2, T, 2)),
-                "q": draw.uniform(0.5, 2.0, (_POOL, 2)),
+                "X": draw.normal(size=(_POOL, n, T, 2)),
+                "q": draw.uniform(0.5, 2.0, (_POOL, n)),
                 "v": draw.normal(size=(_POOL, 2)),
                 "p": draw.choice(EXPONENTS, _POOL),
-                "margin": draw.uniform(0.1, 1.5, (_POOL, 2, T - 2)),
+                "margin": draw.uniform(0.1, 1.5, (_POOL, n, T - 2)),
                 "share": np.minimum(1.0, draw.uniform(0.1, 1.9, _POOL)),
                 "norm": draw.uniform(1.0, 100.0, _POOL),
                 "W": draw.normal(size=(_POOL, 2, 2)),
@@ -322,3 +325,16 @@ def radius_delta(instance: Instance) -> Float[Array, ""]:
     return julistiono2024_radius(
         scale.norm, scale.delta, scale.A, scores.spread, scores.gap, T, constant=10.0
     )
+
+
+def queries(instance: Instance) -> Float[Array, "n d"]:
+    """The queries z_i = q_i e_i.
+
+    Args:
+        instance: with `X` and `q`.
+
+    Returns:
+        Queries, one a row.
+    """
+    q = instance["q"]
+    return q[:, None] * jnp.eye(len(q), instance["X"].shape[-1])

@@ -50,7 +50,16 @@ def _spread(instance: Instance) -> Array:
     return 4 / jnp.e * jnp.exp(high - low) * scores.spread / scores.gap
 
 
-def _radius(instance: Instance, with_log: bool) -> Array:
+def radius_pi(instance: Instance, with_log: bool) -> Array:
+    """R_pi, with the logarithm of 1 / pi as recalled or without it.
+
+    Args:
+        instance: with its SVM solved, and `pi`.
+        with_log: whether to divide by pi inside the logarithm.
+
+    Returns:
+        The radius.
+    """
     pi, bound = instance["pi"], 1 + _spread(instance)
     inside = bound / pi if with_log else bound
     return jnp.maximum(radius_delta(instance), cone_scale(instance).norm / pi * jnp.log(inside))
@@ -59,7 +68,7 @@ def _radius(instance: Instance, with_log: bool) -> Array:
 def _beyond(instance: Instance, with_log: bool) -> dict[str, Array]:
     """W of unit norm placed in the cone, then stretched to 1 to 1.5 times R_pi."""
     placed = closed_form({**instance, "norm": jnp.ones_like(instance["norm"])})
-    radius = _radius(placed, with_log)
+    radius = radius_pi(placed, with_log)
     stretch = radius * (1 + jnp.maximum(0.0, instance["norm"] - 50) / 100)
     mu = cone_scale(placed).mu
     return {**placed, "W": placed["W"] * stretch, "radius": radius, "mu": mu}
