@@ -19,6 +19,8 @@ from attlas.core.errors import UserError
 class TokenSelection(eqx.Module):
     r"""Samples with their value head, and what the generator planted.
 
+    An ensemble of problems is the same object with a leading axis on every array.
+
     Attributes:
         X: tokens.
         y: labels, +1 or -1.
@@ -28,12 +30,12 @@ class TokenSelection(eqx.Module):
         separator: a matrix with (X_ia - X_it)' W z_i >= 1 for these tokens, where planted.
     """
 
-    X: Float[Array, "n T d"]
-    y: Float[Array, " n"]
-    z: Float[Array, "n d"]
-    v: Float[Array, " d"]
-    tokens: Int[Array, " n"] | None = None
-    separator: Float[Array, "d d"] | None = None
+    X: Float[Array, "*e n T d"]
+    y: Float[Array, "*e n"]
+    z: Float[Array, "*e n d"]
+    v: Float[Array, "*e d"]
+    tokens: Int[Array, "*e n"] | None = None
+    separator: Float[Array, "*e d d"] | None = None
 
 
 def token_scores(data: TokenSelection) -> Float[Array, "n T"]:

@@ -158,6 +158,27 @@ def _group_norms(gradient: Any, exponents: Any) -> Any:
     return jax.tree.unflatten(structure, [norms[label] for label in labels])
 
 
+def _normalization(
+    gradient: Any, exponents: Any, eps: float, floor: float | None
+) -> tuple[Any, Array]:
+    """Factor of each leaf, and whether some norm is too small to move at all."""
+    norms = _group_norms(gradient, exponents)
+
+    def low(norm: Array) -> Array:
+        info = jnp.finfo(norm.dtype)
+        return norm <= (float(info.tiny / info.eps) if floor is None else floor)
+
+    stalled = jnp.any(jnp.stack([low(norm) for norm in jax.tree.leaves(norms)]))
+    factors = jax.tree.map(
+        lambda n: jnp.where(stalled, 0, 1 / (jnp.where(stalled, 1, n) + eps)), norms
+    )
+    return factors, stalled
+
+
+def _move(w: Array, old: Array, new: Array, exponent: float) -> Array:
+    return jnp.where(old == new, 0, inverse_potential_gradient(new, exponent) - w)
+
+
 def mirror_descent(
     learning_rate: float,
     p: Exponent,
@@ -174,9 +195,8 @@ def mirror_descent(
     does not move, hence weights too small for u = |w|^{p-1} (p = 10 in float32: below 6e-5) are
     kept until a gradient reaches them.
 
-    Dual-normalised: g is divided by ||g||_q + eps, q = p / (p - 1), the norm over all
-    leaves that share one p. The released code adds an eps; ours is zero by default, since a
-    gradient below `floor` stops the step instead and sets `stalled`.
+    Dual-normalised: g is divided by ||g||_q + eps, q = p / (p - 1), the norm over all leaves that
+    share one p. A gradient at or below `floor` does not move and sets `stalled`.
 
     Args:
         learning_rate: eta, above 0.
@@ -209,24 +229,9 @@ def mirror_descent(
         exponents = _exponents(p, params)
         scale, stalled = jax.tree.map(jnp.ones_like, updates), jnp.asarray(False)
         if normalized:
-            norms = _group_norms(updates, exponents)
-            low = jax.tree.map(lambda n: n <= _floor(n, floor), norms)
-            scale = jax.tree.map(
-                lambda n, s: jnp.where(s, 0, 1 / (jnp.where(s, 1, n) + eps)), norms, low
-            )
-            stalled = jnp.any(jnp.stack(jax.tree.leaves(low)))
-            scale = jax.tree.map(lambda s: jnp.where(stalled, 0, s), scale)
+            scale, stalled = _normalization(updates, exponents, eps, floor)
         dual = jax.tree.map(lambda u, g, s: u - learning_rate * s * g, state.dual, updates, scale)
-
-        def move(w: Array, old: Array, new: Array, exponent: float) -> Array:
-            return jnp.where(old == new, 0, inverse_potential_gradient(new, exponent) - w)
-
-        change = jax.tree.map(move, params, state.dual, dual, exponents)
+        change = jax.tree.map(_move, params, state.dual, dual, exponents)
         return change, MirrorDescentState(dual, stalled)
 
     return optax.GradientTransformation(init, update)
-
-
-def _floor(norm: Array, floor: float | None) -> float:
-    info = jnp.finfo(norm.dtype)
-    return float(info.tiny / info.eps) if floor is None else floor
