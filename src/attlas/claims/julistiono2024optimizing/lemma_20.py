@@ -111,7 +111,7 @@ LEMMA_20 = Claim(
     statement=(
         r"-\langle\nabla\mathcal L(W),\bar V\rangle \ge"
         r"\frac{\ell'_{\min}\,\gamma_{gap}(1-\delta/2)}{8\|W_{mm}\|_{p,p}}\,"
-        r"e^{-(1+\delta/2)\|W\|_{p,p}/\|W_{mm}\|_{p,p}} > 0,\quad"
+        r"e^{-(1+\delta/2)\|W\|_{p,p}/\|W_{mm}\|_{p,p}} > 0,\quad "
         r"W,V\in C_{p,\mu_0,R_\delta},\quad R_\delta=\frac{\|W_{mm}\|_{p,p}}{\delta}"
         r"\log\frac{10\,T^2\,\Gamma A}{\gamma_{gap}}"
     ),
