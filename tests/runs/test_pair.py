@@ -31,7 +31,9 @@ def alter(path, old: bytes, new: bytes) -> None:
 
 
 def test_what_is_written_is_read(folder):
-    document, arrays = read_pair(folder, "one")
+    pair = read_pair(folder, "one")
+    assert pair is not None
+    document, arrays = pair
     assert document["x"] == 0.1
     assert arrays.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():

@@ -130,10 +130,12 @@ def _plan(
 def _backend(
     tasks: list[Task], on: str, workers: int, insecure: bool
 ) -> Generator[Outcome, None, None]:
-    """The stream of outcomes of a backend."""
+    """The stream of outcomes of a backend; nothing is started where there is nothing to do."""
     if on == "local":
         return run_local(tasks, workers)
     # Only here: the import costs a third of a second.
-    from attlas.runs.dask_backend import run_dask
+    from attlas.runs.dask_backend import run_dask, scheduler_address
 
-    return run_dask(tasks, on, workers, insecure)
+    if on != "dask":
+        scheduler_address(on, insecure)
+    return run_dask(tasks, on, workers, insecure) if tasks else run_local(tasks)

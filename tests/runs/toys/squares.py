@@ -3,15 +3,20 @@
 import os
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
-import pandas as pd
 
 from attlas.core.errors import UserError
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment
+from attlas.runs.record import Record
+
+if TYPE_CHECKING:
+    import pandas
 
 COUNTS = {Scale.SMOKE: 3, Scale.QUICK: 6, Scale.PAPER: 12}
 
@@ -29,9 +34,10 @@ def _behaviour(x: int) -> dict[str, float | str]:
     if "SQUARES_SLEEP" in os.environ:
         found["sleep"] = float(os.environ["SQUARES_SLEEP"])
     for name in ("die", "fail", "refuse"):
-        value, _, which = os.environ.get(f"SQUARES_{name.upper()}", "").rpartition("@")
-        if which == str(x):
-            found[name] = value
+        for told in os.environ.get(f"SQUARES_{name.upper()}", "").split(","):
+            value, _, which = told.rpartition("@")
+            if which == str(x):
+                found[name] = value
     return found
 
 
@@ -59,6 +65,12 @@ def run(cell: Cell) -> dict[str, np.ndarray]:
     }
 
 
+def table(records: Sequence[Record]) -> "pandas.DataFrame":
+    from attlas.runs.load import to_pandas
+
+    return to_pandas(records)
+
+
 EXPERIMENT = Experiment(
     name="squares",
     paper="toys",
@@ -67,7 +79,7 @@ EXPERIMENT = Experiment(
     revision=1,
     cells=cells,
     run=run,
-    table=lambda records: pd.DataFrame({"square": [r.arrays["square"] for r in records]}),
+    table=table,
     figures=lambda records: (),
     dims={"power": ("exponent",), "exponent": ("exponent",)},
 )

@@ -1,0 +1,89 @@
+import json
+
+import numpy as np
+import pytest
+
+from attlas.core.errors import UserError
+from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
+from attlas.runs.schema import NAMES, schema, violations
+from attlas.runs.store import Store
+from attlas.runs.verdicts import read_reports, report_document, write_report
+from attlas.runs.witness import read_witness, write_witness
+
+WITNESS = {"x": np.array([1.0, -2.0]), "a.b": np.arange(3)}
+
+
+@pytest.fixture
+def report() -> CheckReport:
+    good = Verdict(
+        Outcome.SUPPORTED, "all hold", slack=0.0, tightness=float("inf"), applicable=64,
+        tried=64, statistics={"limit": float("nan"), "low": 0.5}, index=3, witness=WITNESS,
+    )  # fmt: skip
+    bad = Verdict(Outcome.VIOLATED, "one fails", slack=-0.1, tried=64, witness={"x": np.zeros(2)})
+    control = ControlReport("halved", Outcome.VIOLATED, bad)
+    search = ChallengeReport(0.99, False, 8, 100, good)
+    return CheckReport("mine/triangle", good, (control,), Outcome.SUPPORTED, search, 1.5)
+
+
+def same(one: Verdict, two: Verdict) -> bool:
+    np.testing.assert_equal(one.statistics, two.statistics)
+    np.testing.assert_equal(dict(one.witness or {}), dict(two.witness or {}))
+    names = ("outcome", "reason", "slack", "tightness", "applicable", "tried", "seed", "index")
+    return all(getattr(one, name) == getattr(two, name) for name in names)
+
+
+def test_a_report_comes_back_whole_and_fits_its_schema(tmp_path, report):
+    store = Store(tmp_path)
+    path = write_report(store, report)
+    assert path == tmp_path / "verdicts" / "mine" / "triangle.json"
+    ((found, metadata),) = read_reports(store)
+    assert (found.claim, found.expect, found.seconds) == ("mine/triangle", "SUPPORTED", 1.5)
+    assert same(found.verdict, report.verdict)
+    assert same(found.controls[0].verdict, report.controls[0].verdict)
+    assert found.controls[0].as_expected
+    assert found.challenge is not None
+    assert report.challenge is not None
+    assert found.challenge.ratio == 0.99
+    assert same(found.challenge.verdict, report.challenge.verdict)
+    assert found.defects == ()
+    assert {"code", "versions", "finished"} <= metadata.keys()
+    assert violations(json.loads(path.read_bytes()), "verdict") == ()
+    assert violations([report_document(report)], "check") == ()
+
+
+def test_a_damaged_verdict_is_named_and_left_out(tmp_path, report):
+    store = Store(tmp_path)
+    path = write_report(store, report)
+    path.with_suffix(".npz").write_bytes(b"")
+    assert read_reports(store) == ()
+    assert "triangle.npz" in store.notes[0]
+    write_report(store, report)
+    assert len(read_reports(store)) == 1
+
+
+def test_a_witness_comes_back(tmp_path):
+    store = Store(tmp_path)
+    path = write_witness(store, "mine/triangle", WITNESS, {"ratio": 0.5})
+    for name in (path, path.with_suffix(".npz")):
+        found = read_witness(name)
+        assert (found.claim, found.facts) == ("mine/triangle", {"ratio": 0.5})
+        np.testing.assert_equal(dict(found.arrays), WITNESS)
+    assert violations(json.loads(path.read_bytes()), "witness") == ()
+
+
+def test_what_is_no_witness_is_one_clear_line(tmp_path, report):
+    store = Store(tmp_path)
+    with pytest.raises(UserError, match="no witness at"):
+        read_witness(tmp_path / "nothing.json")
+    with pytest.raises(UserError, match="is a verdict, not a witness"):
+        read_witness(write_report(store, report))
+    path = write_witness(store, "mine/triangle", WITNESS)
+    path.with_suffix(".npz").unlink()
+    with pytest.raises(UserError, match="missing: search again"):
+        read_witness(path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_schema_refuses_what_is_not_its_own(name):
+    assert schema(name)["$id"] == f"{name}.json"
+    assert violations({"schema": 2}, name)
