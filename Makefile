@@ -18,10 +18,13 @@ help:
 	@echo "make bench   time attlas beside its peers (installs torch and cvxpy)"
 	@echo "make clean   remove what make built; results stay"
 
+# The report is written whatever came out; a failed cell or an unexpected verdict then fails make.
 atlas: $(STAMP)
-	$(BIN)/attlas --results $(RESULTS) run all --scale quick
-	$(BIN)/attlas --results $(RESULTS) check --challenge 1
-	$(BIN)/attlas --results $(RESULTS) report --out $(OUT)
+	@status=0; set -x; \
+	$(BIN)/attlas --results $(RESULTS) run all --scale quick || status=$$?; \
+	$(BIN)/attlas --results $(RESULTS) check --challenge 1 || status=$$?; \
+	$(BIN)/attlas --results $(RESULTS) report --out $(OUT) || status=$$?; \
+	exit $$status
 
 test: $(STAMP)
 	$(PYTEST)
