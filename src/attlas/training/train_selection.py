@@ -1,9 +1,9 @@
 r"""Train token selection by mirror descent: one model, or an ensemble in cache-sized chunks.
 
 The inner loop works on a batch of problems with the gradient of Lemma 17 in closed form; W is
-kept transposed, so that all four products are contiguous. Scores enter relative to the largest
-one and coefficients relative to the largest one, so that the sums do not cancel where a
-sample is saturated, and q-th powers neither overflow nor underflow.
+kept transposed, so that all four products are contiguous. Scores enter relative to that of the
+most attended token and coefficients relative to the largest one, so that the sums do not cancel
+where a sample is saturated, and q-th powers neither overflow nor underflow.
 """
 
 import functools
@@ -85,14 +85,16 @@ class _Gradient(NamedTuple):
 def _gradient(W: Array, v: Array, problem: _Problem, rule: _Rule) -> _Gradient:
     """Lemma 17 for a batch; `W` is transposed."""
     scores = problem.y[:, :, None] * jnp.einsum("bntd,bd->bnt", problem.X, v)
-    top = jnp.max(scores, axis=2, keepdims=True)
     h = jnp.einsum("bntd,bnd->bnt", problem.X, problem.z @ W)
     below = h - jnp.max(h, axis=2, keepdims=True)
     weights = jnp.exp(below)
     weights = weights / jnp.sum(weights, axis=2, keepdims=True)
-    gap = scores - top
+    # Relative to the most attended token, saturated samples cancel nowhere; relative to the
+    # best token they would leave rounding noise wherever another token is selected.
+    held = jnp.max(jnp.where(below == 0, scores, -jnp.inf), axis=2, keepdims=True)
+    gap = scores - held
     mean = jnp.sum(weights * gap, axis=2, keepdims=True)
-    margin = (top + mean)[:, :, 0]
+    margin = (held + mean)[:, :, 0]
     slope = margin_loss(rule.loss).derivative(margin) / h.shape[1]
     coefficient = slope[:, :, None] * weights * (gap - mean)
     size = jnp.abs(coefficient)
