@@ -55,7 +55,7 @@ def _beyond(instance: Instance) -> dict[str, Array]:
     return {**placed, "W": placed["W"] * radius, "tau": tau}
 
 
-class _Step(NamedTuple):
+class MeasuredStep(NamedTuple):
     """One step, everything divided by eta ||grad L||_q = tau.
 
     Attributes:
@@ -65,6 +65,8 @@ class _Step(NamedTuple):
         power_growth: (p-1)/p (||W+||^p - ||W||^p) / (tau ||W||).
         descent: (L(W+) - L(W)) / (||grad L||_q ||W||), not above zero.
         rounding: absolute error of any of these.
+        log_gradient: log ||grad L||_q.
+        W_next: where the step leads.
     """
 
     toward_mm: Array
@@ -73,9 +75,19 @@ class _Step(NamedTuple):
     power_growth: Array
     descent: Array
     rounding: Array
+    log_gradient: Array
+    W_next: Array
 
 
-def _step(instance: Instance) -> _Step:
+def measured_step(instance: Instance) -> MeasuredStep:
+    """One step of l_p-AttGD, measured in log space.
+
+    Args:
+        instance: with `X`, `q`, `v`, `p`, `W_mm`, the point `W`, and `tau` = eta ||grad L(W)||_q.
+
+    Returns:
+        The step.
+    """
     W, W_mm, X, p, tau = (instance[k] for k in ("W", "W_mm", "X", "p", "tau"))
     q = p / (p - 1)
     gamma, size = token_gaps(instance).gamma, plain_norm(W, p)
@@ -94,20 +106,30 @@ def _step(instance: Instance) -> _Step:
     loss = jnp.mean(jnp.log1p(jax.nn.sigmoid(-margin) * jnp.expm1(rise)))
     slope = jnp.mean(jax.nn.sigmoid(-margin) * advantage * jnp.exp(log_s))
     norm_of_gradient = length * jnp.exp(log_scale)
-    reach = jnp.max(jnp.sum(jnp.abs(X) * (jnp.abs(W.T) * instance["q"])[:, None, :], axis=-1))
+    z = queries(instance)
+    reach = jnp.max(jnp.einsum("ntd,de,ne->nt", jnp.abs(X), jnp.abs(W), jnp.abs(z)))
     relative = _TERMS * jnp.finfo(size.dtype).eps
-    return _Step(
+    return MeasuredStep(
         toward_mm=-jnp.sum(G * W_mm) / (plain_norm(W_mm, p) * length),
         toward_w=-jnp.sum(G * W) / (size * length),
         growth=(after - before) / tau,
         power_growth=(after**q - before**q) / (q * tau * size),
         descent=loss / (norm_of_gradient * size),
         rounding=relative * (1 + before / tau + slope * reach / (norm_of_gradient * size)),
+        log_gradient=log_scale + jnp.log(length),
+        W_next=W_next,
     )
 
 
-def _small_enough(instance: Instance) -> Array:
-    step = _step(instance)
+def small_enough(step: MeasuredStep) -> Array:
+    """What the proofs need of a small step: Lemma 24's inequality and descent of the loss.
+
+    Args:
+        step: a measured step.
+
+    Returns:
+        Truth.
+    """
     return (step.descent <= 0) & (step.power_growth + step.descent <= step.toward_w)
 
 
@@ -118,28 +140,28 @@ def _far_enough(instance: Instance) -> Array:
 
 
 def _total(instance: Instance, factor: float = -1.0) -> Sides:
-    step = _step(instance)
+    step = measured_step(instance)
     right = (1 + instance["pi"]) ** factor * step.growth + step.descent
     return Sides(right, step.toward_mm, error=step.rounding)
 
 
 def _correlation(instance: Instance) -> Sides:
-    step = _step(instance)
+    step = measured_step(instance)
     return Sides(step.toward_w / (1 + instance["pi"]), step.toward_mm, error=step.rounding)
 
 
 def _correlation_without_pi(instance: Instance) -> Sides:
-    step = _step(instance)
+    step = measured_step(instance)
     return Sides(step.toward_w, step.toward_mm, error=step.rounding)
 
 
 def _norms(instance: Instance) -> Sides:
-    step = _step(instance)
+    step = measured_step(instance)
     return Sides(step.growth, step.power_growth, error=step.rounding)
 
 
 def _norms_swapped(instance: Instance) -> Sides:
-    step = _step(instance)
+    step = measured_step(instance)
     return Sides(step.power_growth, step.growth, error=step.rounding)
 
 
@@ -156,7 +178,10 @@ _COMMON: dict[str, Any] = {
         Assumption("W lies in the cone of width mu_0", in_the_cone),
         Assumption("mu_0 is well above rounding", wide_enough),
         Assumption("the norm of W is at least R_delta", _far_enough),
-        Assumption("eta is small enough: Lemmas 24 and 25 hold on this step", _small_enough),
+        Assumption(
+            "eta is small enough: Lemmas 24 and 25 hold on this step",
+            lambda i: small_enough(measured_step(i)),
+        ),
     ),
     "terms": _TERMS,
 }
