@@ -99,6 +99,7 @@ def _client(on: str, workers: int, insecure: bool) -> Iterator[Client]:
             dashboard_address="",
             memory_limit=0,
             env=worker_variables(workers),
+            preload=["attlas.runs.worker"],
         )
         with cluster, Client(cluster) as client:
             yield client

@@ -87,6 +87,15 @@ def start_worker() -> None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
 
 
+def dask_setup(worker: object) -> None:
+    """Prepare a process of a local dask cluster: leave Ctrl-C to the driver.
+
+    Args:
+        worker: given by dask, which calls this function by its name at the worker's start.
+    """
+    signal(SIGINT, SIG_IGN)
+
+
 def _end_with(sentinel: int) -> None:
     connection.wait([sentinel])
     os._exit(1)
