@@ -62,7 +62,7 @@ def _with_debug(error: BaseException) -> typer.Typer:
 
 def test_interrupt_is_code_130(attlas, monkeypatch):
     monkeypatch.setattr(command_line, "build_app", lambda: app_that_raises(KeyboardInterrupt()))
-    assert attlas()[0] == 130
+    assert attlas() == (130, "", "attlas: interrupted\n")
 
 
 def test_a_defect_of_ours_is_not_swallowed(monkeypatch):

@@ -21,6 +21,7 @@ from attlas.cli.session import Session, session_of
 from attlas.core.errors import UserError
 
 EXIT_REFUSED = 2
+EXIT_INTERRUPTED = 130
 
 
 def build_app() -> typer.Typer:
@@ -73,6 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             typer.echo(error.format_message())
             sys.exit(EXIT_REFUSED)
         _refuse(f"{error.format_message()} See `attlas --help`.", error.exit_code)
+    if code == EXIT_INTERRUPTED:
+        _refuse("interrupted", EXIT_INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
 
 
