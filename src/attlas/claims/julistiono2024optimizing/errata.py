@@ -1,0 +1,57 @@
+"""Flaws of the paper as text, with the class of each and the claim that shows it, if any."""
+
+from attlas.core.claim import Erratum, Flaw
+
+_PAPER = "julistiono2024optimizing"
+
+STEP_SIZE = Erratum(
+    paper=_PAPER,
+    locator="Lemmas 24 and 25",
+    flaw=Flaw.GAP,
+    text=(
+        "'eta small enough' is taken as a constant, but no constant makes psi - eta L convex "
+        "along the step: for p > 2 the Hessian of psi vanishes at zero entries, for p < 2 at "
+        "large ones. The threshold depends on the data and on W(k): on tokens and a query of "
+        "length 6 from W(0) = 0 the lemma fails at p = 3 with eta = 0.001. If the queries grow by "
+        "s it shrinks exactly as s^-p. Mended by a condition on the step that can be evaluated "
+        "(claims lemma-24 and lemma-25)."
+    ),
+    claim=f"{_PAPER}/lemma-24-gap",
+)
+
+NORMALISED_STEPS = Erratum(
+    paper=_PAPER,
+    locator="Experiments, synthetic data",
+    flaw=Flaw.GAP,
+    text=(
+        "The theory is for plain steps; the released experiments divide the gradient by its dual "
+        "norm. There ||W(k)||^(p-1) grows up to eta k, not log k, so that the 1/log k rates "
+        "of the theorem do not describe the plots."
+    ),
+    claim=f"{_PAPER}/normalised-growth",
+)
+
+LOOSE_CONE = Erratum(
+    paper=_PAPER,
+    locator="Lemma 13 and equation (8)",
+    flaw=Flaw.VACUITY,
+    text=(
+        "The constants behind mu_0 are loose: for p = 3 the best scalar constant is 0.195 where "
+        "the lemma has 0.042, for p = 4 it is 1/12 instead of 1/64, and for p < 2 the bound "
+        "D >= (p-1)/2 ||W_1 - W_2||_{p,p}^2 on the sphere removes the power of d from mu_0. With "
+        "the printed constants the cone is so narrow on the paper's own data (mu_0 of 1e-8 to "
+        "1e-15) that a trajectory started inside it does not move in any practical time."
+    ),
+    claim=f"{_PAPER}/lemma-13-sphere",
+)
+
+BEST_TEST_EPOCH = Erratum(
+    paper=_PAPER,
+    locator="Table on the movie reviews",
+    flaw=Flaw.GAP,
+    text=(
+        "'Improves generalisation' rests on a table whose entries are the best epoch on the test "
+        "set, in the released results: the test set chooses when to stop. At the last epoch the "
+        "accuracies are 0.4 to 4.5 points lower."
+    ),
+)
