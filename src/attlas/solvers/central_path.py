@@ -1,14 +1,19 @@
 """Drive a batch of interior-point iterates: keep the best, let finished problems leave."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from attlas.solvers.margin_certificate import certify
 from attlas.solvers.margin_rows import MarginRows
 
 # Steps without a better certificate after which a problem is given up: rounding rules.
 _PATIENCE = 4
+# Order above which one Cholesky factor for two right sides beats two LU solutions.
+_LARGE_SYSTEM = 64
 
 
 @runtime_checkable
@@ -59,20 +64,30 @@ def longest_step(*pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     return 1 / np.maximum(shrink.max(axis=0), 1.0)
 
 
-def solve_systems(matrix: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Solve a batch of linear systems; a singular one gives NaN and spares the others.
+def factorise(matrix: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Solver of a batch of symmetric systems; a singular one gives NaN and spares the others.
 
     Args:
         matrix: [b, m, m].
-        target: [b, m].
 
     Returns:
-        Solutions, [b, m].
+        Function of right sides [b, m] that gives the solutions.
 
     Examples:
-        >>> solve_systems(np.stack([np.eye(1), np.zeros((1, 1))]), np.ones((2, 1)))[:, 0].tolist()
+        >>> factorise(np.stack([np.eye(1), np.zeros((1, 1))]))(np.ones((2, 1)))[:, 0].tolist()
         [1.0, nan]
     """
+    if len(matrix) == 1 and matrix.shape[-1] > _LARGE_SYSTEM and np.isfinite(matrix).all():
+        try:
+            factor = cho_factor(matrix[0], lower=True, check_finite=False)
+        except np.linalg.LinAlgError:  # not definite to rounding: LU below still may solve it
+            pass
+        else:
+            return lambda target: cho_solve(factor, target[0], check_finite=False)[None]
+    return partial(_solve_systems, matrix)
+
+
+def _solve_systems(matrix: np.ndarray, target: np.ndarray) -> np.ndarray:
     try:
         return np.linalg.solve(matrix, target[..., None])[..., 0]
     except np.linalg.LinAlgError:
@@ -80,7 +95,7 @@ def solve_systems(matrix: np.ndarray, target: np.ndarray) -> np.ndarray:
             return np.full_like(target, np.nan)
     half = len(matrix) // 2
     parts = (slice(None, half), slice(half, None))
-    return np.concatenate([solve_systems(matrix[part], target[part]) for part in parts])
+    return np.concatenate([_solve_systems(matrix[part], target[part]) for part in parts])
 
 
 def follow(path: Path, p: float, target: float, max_steps: int) -> PathEnd:

@@ -10,7 +10,7 @@ A H A' + S/L twice (Mehrotra's predictor and corrector).
 import numpy as np
 
 from attlas.core.norms import dual_exponent
-from attlas.solvers.central_path import longest_step, solve_systems
+from attlas.solvers.central_path import factorise, longest_step
 from attlas.solvers.margin_certificate import power_map
 from attlas.solvers.margin_rows import MarginRows
 
@@ -22,22 +22,31 @@ _FIRST_EXPONENT, _EXPONENT_GROWTH = 4.0, 1.25
 class PowerPath:
     """Iterates (w, l, s) of a batch of problems with 1 < p < inf."""
 
-    def __init__(self, rows: MarginRows, p: float):
-        """Start at the best multiple of l = 1 in the dual.
+    def __init__(self, rows: MarginRows, p: float, start: np.ndarray | None = None):
+        """Start at the best multiple of l = 1 in the dual, or near given multipliers.
 
         Args:
             rows: constraints, the longest row of each problem of length about one.
             p: exponent.
+            start: multipliers of a rough solution, [b, m].
         """
-        self.rows, self.final = rows, p
-        self._set(max(p, _FIRST_EXPONENT / (_FIRST_EXPONENT - 1)))
+        self.rows, self.final, self.fresh = rows, p, True
         b, m, _ = rows.shape
-        self.l = np.ones((b, m))
+        self.l = np.ones((b, m)) if start is None else start
+        cold = max(p, _FIRST_EXPONENT / (_FIRST_EXPONENT - 1))
+        self._set(cold if start is None else p)
         self._lift()
         self.w = power_map(rows.adjoint(self.l), self.q - 1)
         slack = rows.apply(self.w) - 1
-        self.s = np.maximum(slack, 0.1 + 0.5 * np.abs(slack))
-        self.fresh = True
+        if start is None:
+            self.s = np.maximum(slack, 0.1 + 0.5 * np.abs(slack))
+            return
+        # Products l s no smaller than the mean complementarity that is left.
+        total = self.l.sum(axis=-1, keepdims=True)
+        short = np.maximum(-slack, 0).max(axis=-1, keepdims=True)
+        mean = total / m * np.maximum(short, 1e-8)
+        self.s = np.maximum(slack, np.sqrt(np.maximum(short, 1e-8)) * 0.1)
+        self.l = np.maximum(self.l, mean / self.s)
 
     @property
     def ready(self) -> bool:
@@ -93,9 +102,10 @@ class PowerPath:
         ratio = s / l
         matrix = rows.gram(inverse)
         matrix[:, np.arange(m), np.arange(m)] += ratio
+        solve = factorise(matrix)
 
         def direction(target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            dl = solve_systems(matrix, target / l + primal)
+            dl = solve(target / l + primal)
             return dl, target / l - ratio * dl
 
         mu = np.einsum("bm,bm->b", l, s) / m

@@ -7,7 +7,7 @@ Gram matrix A H A' plus S/L plus a matrix of rank one.
 
 import numpy as np
 
-from attlas.solvers.central_path import longest_step, solve_systems
+from attlas.solvers.central_path import factorise, longest_step
 from attlas.solvers.margin_rows import MarginRows
 
 _BACKOFF = 0.995
@@ -59,6 +59,7 @@ class BoxPath:
         matrix = rows.gram(inverse)
         matrix += arrow[:, :, None] * (arrow / pivot)[:, None, :]
         matrix[:, np.arange(m), np.arange(m)] += s / l
+        solve = factorise(matrix)
         primal = 1 + s - rows.apply(self.w)
         dual = rows.adjoint(l) - x + y
         mass = 1 - (x + y).sum(axis=-1)[:, None]
@@ -67,7 +68,7 @@ class BoxPath:
             pull = dual - for_x / a + for_y / c
             load = (inverse * tilt * pull + for_x / a + for_y / c).sum(axis=-1)[:, None] - mass
             right_side = primal + for_l / l - rows.apply(inverse * pull) - arrow * (load / pivot)
-            dl = solve_systems(matrix, right_side)
+            dl = solve(right_side)
             dt = ((arrow * dl).sum(axis=-1)[:, None] + load) / pivot
             dw = inverse * (rows.adjoint(dl) + pull + tilt * dt)
             da, dc, ds = dt - dw, dt + dw, (for_l - s * dl) / l

@@ -6,12 +6,10 @@ Arrays are float64 NumPy with a leading batch axis, since the solvers run on the
 LAPACK solves thousands of tiny systems faster than a compiled program does.
 """
 
+import itertools
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-
-# Below this many entries of A a problem is cheapest as one dense matrix product.
-_DENSE_ENTRIES = 2048
 
 
 @runtime_checkable
@@ -41,6 +39,10 @@ class MarginRows(Protocol):
 
     def select(self, rows: np.ndarray) -> np.ndarray:
         """The dense rows of the first problem at some indices, [k, D]."""
+        ...
+
+    def part(self, rows: np.ndarray) -> "MarginRows":
+        """The first problem with some of its rows, by increasing index."""
         ...
 
     def take(self, problems: np.ndarray) -> "MarginRows":
@@ -83,6 +85,10 @@ class VectorRows(NamedTuple):
     def select(self, rows: np.ndarray) -> np.ndarray:
         """Rows of the first problem."""
         return self.matrix[0, rows]
+
+    def part(self, rows: np.ndarray) -> "VectorRows":
+        """The first problem with some of its rows."""
+        return VectorRows(self.matrix[:1, rows])
 
     def take(self, problems: np.ndarray) -> "VectorRows":
         """Some problems."""
@@ -148,6 +154,11 @@ class AttentionRows(NamedTuple):
         outer = self.differences[0, sample, other][:, :, None] * self.queries[0, sample][:, None]
         return outer.reshape(len(rows), -1)
 
+    def part(self, rows: np.ndarray) -> "PairRows":
+        """The first problem with some of its rows."""
+        sample, other = np.divmod(rows, self.differences.shape[2])
+        return PairRows(self.differences[0, sample, other], self.queries[0], sample)
+
     def take(self, problems: np.ndarray) -> "AttentionRows":
         """Some problems."""
         return AttentionRows(self.differences[problems], self.queries[problems])
@@ -155,3 +166,70 @@ class AttentionRows(NamedTuple):
     def scaled(self, factor: np.ndarray) -> "AttentionRows":
         """Rows times a factor."""
         return AttentionRows(self.differences * factor[:, None, None, None], self.queries)
+
+
+class PairRows(NamedTuple):
+    r"""Some rows of one attention SVM, any number of each sample.
+
+    Attributes:
+        differences: D_r, [k, d].
+        queries: z_i of all samples, [n, d].
+        sample: i of each row, increasing, [k].
+    """
+
+    differences: np.ndarray
+    queries: np.ndarray
+    sample: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Batch size one, k, D = d^2."""
+        k, d = self.differences.shape
+        return 1, k, d * d
+
+    def apply(self, w: np.ndarray) -> np.ndarray:
+        """D_r' W z_r."""
+        d = self.differences.shape[1]
+        images = self.queries @ w.reshape(d, d).T
+        return np.einsum("kd,kd->k", self.differences, images[self.sample])[None]
+
+    def adjoint(self, multipliers: np.ndarray) -> np.ndarray:
+        """sum_r l_r D_r z_r'."""
+        weighted = multipliers[0][:, None] * self.differences
+        return (weighted.T @ self.queries[self.sample]).reshape(1, -1)
+
+    def gram(self, weights: np.ndarray) -> np.ndarray:
+        """A diag(h) A' in n k d + k^2 d operations, sample by sample."""
+        k, d = self.differences.shape
+        metric, out = weights.reshape(d, d).T, np.empty((1, k, k))
+        ends = np.searchsorted(self.sample, np.arange(len(self.queries) + 1))
+        for i, (low, high) in enumerate(itertools.pairwise(ends)):
+            if low < high:
+                across = (self.queries * self.queries[i]) @ metric
+                left = self.differences[low:] * across[self.sample[low:]]
+                block = left @ self.differences[low:high].T
+                out[0, low:, low:high] = block
+                out[0, low:high, low:] = block.T
+        return out
+
+    def lengths(self) -> np.ndarray:
+        """|D_r| |z_r|."""
+        queries = np.linalg.norm(self.queries, axis=1)[self.sample]
+        return (np.linalg.norm(self.differences, axis=1) * queries)[None]
+
+    def select(self, rows: np.ndarray) -> np.ndarray:
+        """Dense rows."""
+        outer = self.differences[rows][:, :, None] * self.queries[self.sample[rows]][:, None]
+        return outer.reshape(len(rows), -1)
+
+    def part(self, rows: np.ndarray) -> "PairRows":
+        """Some of the rows."""
+        return PairRows(self.differences[rows], self.queries, self.sample[rows])
+
+    def take(self, problems: np.ndarray) -> "PairRows":
+        """The one problem itself."""
+        return self
+
+    def scaled(self, factor: np.ndarray) -> "PairRows":
+        """Rows times a factor."""
+        return PairRows(self.differences * factor[0], self.queries, self.sample)

@@ -18,7 +18,7 @@ from attlas.solvers.farkas import farkas_multipliers, farkas_tolerance
 from attlas.solvers.interior_point import PowerPath
 from attlas.solvers.linear_interior_point import BoxPath
 from attlas.solvers.margin_certificate import certify, distance_bound
-from attlas.solvers.margin_rows import MarginRows, VectorRows
+from attlas.solvers.margin_rows import MarginRows
 
 # The interior point aims below the tolerance: its last steps are quadratic and a gap g leaves
 # an error of order sqrt(g) in the point.
@@ -104,7 +104,13 @@ def max_margin(rows: MarginRows, p: float, tolerance: float, max_steps: int) -> 
     )  # fmt: skip
 
 
-def _path_end(rows: MarginRows, p: float, max_steps: int) -> PathEnd:
+def _path_end(
+    rows: MarginRows, p: float, max_steps: int, start: np.ndarray | None = None
+) -> PathEnd:
+    if start is not None and p < np.inf:
+        end = follow(PowerPath(rows, p, start), p, _TARGET, max_steps)
+        if end.gap.max() <= _TARGET:
+            return end
     path = BoxPath(rows) if p == np.inf else PowerPath(rows, p)
     return follow(path, p, _TARGET, max_steps)
 
@@ -130,8 +136,7 @@ def _working_set(rows: MarginRows, p: float, max_steps: int) -> PathEnd:
     best = PathEnd(w, start, certify(rows, w, start, p).gap, np.zeros(1, int))
     while True:
         index = np.flatnonzero(chosen)
-        part = VectorRows(rows.select(index)[None])
-        end = _path_end(part, p, max_steps)
+        end = _path_end(rows.part(index), p, max_steps, best.multipliers[:, index])
         full = np.zeros((1, m))
         full[0, index] = end.multipliers
         gap = certify(rows, end.w, full, p).gap
