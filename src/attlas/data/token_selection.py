@@ -235,8 +235,8 @@ def make_support_selection(
     y = jax.random.rademacher(labels, (n,), v.dtype)
     noise = jax.random.normal(common, (n, d), dtype) * front[None, :]
     noise = noise - (noise @ in_front)[:, None] * in_front[None, :]
-    g = y[:, None] * in_front[None, :] + 0.5 * noise / np.sqrt(d)
-    e = jax.random.normal(spread, (n, T - 1, d), dtype) * (1 - front)[None, None, :] / np.sqrt(d)
+    g = y[:, None] * in_front[None, :] + 0.5 * noise / d**0.5
+    e = jax.random.normal(spread, (n, T - 1, d), dtype) * (1 - front)[None, None, :] / d**0.5
     e = e - jnp.mean(e, axis=1, keepdims=True)
     back = in_back / jnp.where(T > 2, jnp.linalg.norm(in_back), 1)
     e = e - (e @ back)[:, :, None] * back[None, None, :]
