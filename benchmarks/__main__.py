@@ -1,0 +1,31 @@
+"""Run every benchmark of this folder, or those named, each in a process of its own.
+
+`python -m benchmarks` runs all of them; `python -m benchmarks attention_svm` one.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+HARNESS = {"__init__", "__main__", "interleave"}
+
+
+def main() -> int:
+    """Run the benchmarks; the exit code is the number that failed."""
+    known = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in HARNESS)
+    named = sys.argv[1:] or known
+    unknown = [name for name in named if name not in known]
+    if unknown:
+        print(f"benchmarks: no {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
+        return 2
+    failed = 0
+    for name in named:
+        print(f"== {name}", flush=True)
+        command = [sys.executable, "-m", f"benchmarks.{name}"]
+        failed += subprocess.run(command, check=False, cwd=HERE.parent).returncode != 0
+    return failed
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,134 @@
+"""The l_p attention SVM to a relative gap of 1e-8, beside cvxpy (vectorised) with Clarabel.
+
+Both sides solve the same constraints; `difference` is the relative difference of the optimal
+norms. For p = 2 Clarabel is also called directly, without cvxpy, the strongest use of the peer.
+"""
+
+from benchmarks.interleave import compare, pin_to_one_core, seconds, write_results
+
+pin_to_one_core()
+
+import clarabel  # noqa: E402
+import cvxpy as cp  # noqa: E402
+import jax  # noqa: E402
+import numpy as np  # noqa: E402
+from scipy import sparse  # noqa: E402
+
+from attlas.core.norms import entrywise_norm  # noqa: E402
+from attlas.solvers.attention_svm import attention_svm, attention_svm_batch  # noqa: E402
+
+
+def feasible(seed: int, n: int, T: int, d: int):
+    """Gaussian tokens and queries; the tokens chosen are the best of a planted matrix."""
+    rng = np.random.default_rng(seed)
+    X, z, W = rng.normal(size=(n, T, d)), rng.normal(size=(n, d)), rng.normal(size=(d, d))
+    return X, z, np.argmax(np.einsum("ntd,de,ne->nt", X, W, z), axis=1)
+
+
+def rows(X, z, tokens) -> np.ndarray:
+    """The constraint matrix: one row vec((X_ia - X_it) z_i') for each i and t != a_i."""
+    n, T, _ = X.shape
+    return np.stack(
+        [
+            np.outer(X[i, tokens[i]] - X[i, t], z[i]).ravel()
+            for i in range(n)
+            for t in range(T)
+            if t != tokens[i]
+        ]
+    )
+
+
+def by_cvxpy(A: np.ndarray, p: float) -> float:
+    """Optimal norm by cvxpy's vectorised formulation."""
+    w = cp.Variable(A.shape[1])
+    problem = cp.Problem(cp.Minimize(cp.pnorm(w, p)), [A @ w >= 1])
+    problem.solve(solver=cp.CLARABEL)
+    return float(problem.value)
+
+
+def by_clarabel(A: np.ndarray) -> float:
+    """Optimal 2-norm by Clarabel's quadratic program."""
+    m, d = A.shape
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    cone = [clarabel.NonnegativeConeT(m)]
+    quadratic = sparse.csc_matrix(sparse.eye(d))
+    solver = clarabel.DefaultSolver(
+        quadratic, np.zeros(d), sparse.csc_matrix(-A), -np.ones(m), cone, settings
+    )
+    return float(np.linalg.norm(solver.solve().x))
+
+
+def norm(W, p: float) -> float:
+    """Entrywise norm on the host."""
+    return float(entrywise_norm(jax.numpy.asarray(W), p))
+
+
+def relative(mine: float, theirs: float) -> float:
+    """Relative difference of two optimal norms."""
+    return abs(mine - theirs) / theirs
+
+
+def one(d: int, n: int, p: float, goal: float, rounds: int) -> dict:
+    """One problem with n (T = 11, 10 n constraints) against cvxpy."""
+    X, z, tokens = feasible(1, n, 11, d)
+    A = rows(X, z, tokens)
+    return compare(
+        f"one problem, d = {d}, {len(A)} constraints, p = {p:g}",
+        lambda: norm(attention_svm(X, z, tokens, p).unwrap(), p),
+        {"cvxpy + Clarabel": lambda: by_cvxpy(A, p)},
+        agree=relative,
+        rounds=rounds,
+        goal={"cvxpy + Clarabel": goal},
+    )
+
+
+def batch(p: float, goal: float) -> dict:
+    """1000 problems with 42 constraints and 100 variables; the peers do the first 20."""
+    count, few = 1000, 20
+    parts = [feasible(seed, 6, 8, 10) for seed in range(count)]
+    X, z, tokens = (np.stack([part[k] for part in parts]) for k in range(3))
+    matrices = [rows(*part) for part in parts[:few]]
+    peers = {"cvxpy + Clarabel": lambda: np.array([by_cvxpy(A, p) for A in matrices])}
+    if p == 2:
+        peers["Clarabel, direct"] = lambda: np.array([by_clarabel(A) for A in matrices])
+    return compare(
+        f"1000 problems, 42 constraints, 100 variables, p = {p:g}",
+        lambda: np.array([norm(W, p) for W in attention_svm_batch(X, z, tokens, p).unwrap()]),
+        peers,
+        agree=lambda mine, theirs: float(np.max(np.abs(mine[:few] - theirs) / theirs)),
+        weights=dict.fromkeys(peers, few / count),
+        goal={"cvxpy + Clarabel": goal, "Clarabel, direct": 1.0},
+    )
+
+
+def alone(d: int, n: int, T: int, p: float, goal: float) -> dict:
+    """A problem too large for the peer: our time and certified gap."""
+    X, z, tokens = feasible(1, n, T, d)
+    taken, solution = seconds(lambda: attention_svm(X, z, tokens, p))
+    case = {
+        "case": f"one problem, d = {d}, {n * (T - 1)} constraints, p = {p:g}, ours alone",
+        "seconds": taken,
+        "goal_seconds": goal,
+        "gap": float(solution.certificate["gap"]),
+        "converged": bool(solution.converged),
+    }
+    print(case, flush=True)
+    return case
+
+
+def main() -> None:
+    """Measure and write `results/attention_svm.json`."""
+    cases = []
+    with jax.enable_x64(True):
+        cases += [batch(p, 10.0 if p == 2 else 20.0) for p in (2.0, 1.5, 1.75, 3.0, 4.0)]
+        cases += [one(20, 50, p, 50.0, 3) for p in (1.75, 2.0, 3.0)]
+        cases += [one(50, 50, p, 300.0, 1) for p in (1.75, 2.0, 3.0)]
+        cases += [one(50, 50, float("inf"), 10.0, 1)]
+        cases += [alone(100, 500, 11, p, 20.0) for p in (1.75, 2.0, 3.0)]
+        cases += [alone(20, 500, 11, 3.0, 20.0)]
+    write_results("attention_svm", cases)
+
+
+if __name__ == "__main__":
+    main()

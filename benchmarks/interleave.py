@@ -1,0 +1,156 @@
+"""Time ours and a peer, one after the other in every round, and report the ratio.
+
+Other work shares the machine, so only ratios of interleaved rounds mean anything: each round
+runs both sides on the same inputs, and the median ratio is reported with its range. The whole
+process is pinned to one core before any numerical library starts.
+"""
+
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def pin_to_one_core() -> None:
+    """Give this process one core and one thread; call before importing JAX or torch."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
+    os.environ.update(dict.fromkeys(threads, "1"))
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+
+
+def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Wall time of one call, and what it returned.
+
+    Args:
+        work: returns only when its result is computed.
+
+    Returns:
+        (seconds, result).
+    """
+    started = time.perf_counter()
+    result = work()
+    return time.perf_counter() - started, result
+
+
+def compare(
+    name: str,
+    ours: Callable[[], Any],
+    peers: Mapping[str, Callable[[], Any]],
+    *,
+    agree: Callable[[Any, Any], float],
+    rounds: int = 3,
+    weights: Mapping[str, float] | None = None,
+    goal: Mapping[str, float] | None = None,
+) -> dict[str, Any]:
+    """One row for each peer: how many times ours is faster, at which difference of results.
+
+    Args:
+        name: of the case.
+        ours: our computation; called once before timing, so that it is compiled.
+        peers: computations on the same inputs.
+        agree: difference of two results, in the unit that the case states.
+        rounds: interleaved rounds.
+        weights: work units of a call relative to ours (a peer that does 1 of 100 has 0.01).
+        goal: ratio aimed at, for each peer.
+
+    Returns:
+        JSON-ready case with times, ratios, differences; a peer that raises is a failed row.
+    """
+    weights, goal = weights or {}, goal or {}
+    ours()
+    times: dict[str, list[float]] = {"ours": [], **{peer: [] for peer in peers}}
+    failed: dict[str, str] = {}
+    difference: dict[str, float] = {}
+    for _ in range(rounds):
+        taken, mine = seconds(ours)
+        times["ours"].append(taken)
+        for peer, work in peers.items():
+            if peer in failed:
+                continue
+            try:
+                taken, theirs = seconds(work)
+            except Exception as trouble:  # noqa: BLE001 (a failing peer is a row, not our error)
+                failed[peer] = f"{type(trouble).__name__}: {trouble}"
+                continue
+            times[peer].append(taken / weights.get(peer, 1.0))
+            difference[peer] = float(agree(mine, theirs))
+    rows = {}
+    for peer in peers:
+        if peer in failed:
+            rows[peer] = {"failed": failed[peer]}
+            continue
+        ratios = [theirs / mine for theirs, mine in zip(times[peer], times["ours"], strict=True)]
+        rows[peer] = {
+            "ratio": statistics.median(ratios),
+            "ratio_range": [min(ratios), max(ratios)],
+            "goal": goal.get(peer),
+            "difference": difference[peer],
+            "seconds": statistics.median(times[peer]),
+        }
+    report = {"case": name, "seconds": statistics.median(times["ours"]), "rounds": rounds}
+    print(json.dumps({**report, "peers": rows}), flush=True)
+    return {**report, "peers": rows}
+
+
+def peak_memory() -> int:
+    """Peak resident memory of this process so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def write_results(name: str, cases: list[dict[str, Any]]) -> Path:
+    """Write a benchmark's cases with the environment they were measured in.
+
+    Args:
+        name: file name without ending.
+        cases: rows of `compare` or of the benchmark's own making.
+
+    Returns:
+        The file.
+    """
+    RESULTS.mkdir(exist_ok=True)
+    out = RESULTS / f"{name}.json"
+    out.write_text(json.dumps({"environment": environment(), "cases": cases}, indent=1) + "\n")
+    return out
+
+
+def environment() -> dict[str, Any]:
+    """Versions, processor, threads and commit."""
+    packages = ("jax", "jaxlib", "numpy", "scipy", "optax", "torch", "cvxpy", "clarabel")
+    found = {}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = None
+    head = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    commit = subprocess.run(head, capture_output=True, text=True, check=False).stdout.strip()
+    return {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "processor": _processor(),
+        "threads": 1,
+        "versions": found,
+        "commit": commit or None,
+        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+    }
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if not cpuinfo.exists():
+        return platform.processor()
+    names = [r.split(":", 1)[1].strip() for r in cpuinfo.read_text().splitlines() if "name" in r]
+    return names[0] if names else platform.processor()

@@ -1,0 +1,104 @@
+"""100 token-selection problems by normalised mirror descent, beside a plain PyTorch loop.
+
+The peer trains one model at a time with autograd, as the released code of the paper does; the
+score is models per second. 10,000 models are then run in chunks, with their peak memory.
+"""
+
+from benchmarks.interleave import compare, peak_memory, pin_to_one_core, seconds, write_results
+
+pin_to_one_core()
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+
+from attlas.data.token_selection import make_token_selection  # noqa: E402
+from attlas.training.train_selection import train_selection_ensemble  # noqa: E402
+
+STEPS, RATE, MODELS = 2000, 0.1, 100
+
+
+def problems(count: int):
+    """Released settings: n = 6, T = 8, d = 10, W(0) Gaussian."""
+    data_key, start_key = jax.random.split(jax.random.key(0))
+    data = jax.vmap(make_token_selection)(jax.random.split(data_key, count))
+    return data, jax.random.normal(start_key, (count, 10, 10))
+
+
+def torch_loop(data, start, p: float) -> np.ndarray:
+    """One model by autograd and the released update."""
+    X, y, z, v = (torch.tensor(np.asarray(a)) for a in (data.X, data.y, data.z, data.v))
+    W = torch.tensor(np.asarray(start), requires_grad=True)
+    q = p / (p - 1)
+    for _ in range(STEPS):
+        weights = torch.softmax(torch.einsum("ntd,de,ne->nt", X, W, z), dim=1)
+        margin = y * torch.einsum("nt,ntd,d->n", weights, X, v)
+        loss = torch.nn.functional.softplus(-margin).mean()
+        (slope,) = torch.autograd.grad(loss, W)
+        with torch.no_grad():
+            slope = slope / slope.abs().pow(q).sum().pow(1 / q)
+            dual = W.sign() * W.abs().pow(p - 1) - RATE * slope
+            W.copy_(dual.sign() * dual.abs().pow(1 / (p - 1)))
+    return W.detach().numpy()
+
+
+def angle(mine: np.ndarray, theirs: np.ndarray) -> float:
+    """Relative difference of the first model."""
+    return float(np.linalg.norm(mine[0] - theirs) / np.linalg.norm(theirs))
+
+
+def main() -> None:
+    """Measure and write `results/selection_ensemble.json`."""
+    torch.set_num_threads(1)
+    cases = []
+    with jax.enable_x64(True):
+        data, starts = problems(MODELS)
+        first = jax.tree.map(lambda a: a[0], data)
+        for p, goal in ((2.0, 250.0), (1.75, 120.0), (3.0, None)):
+
+            def ours(p=p):
+                run = train_selection_ensemble(
+                    data, starts, p=p, learning_rate=RATE, steps=STEPS, record_at=(STEPS,)
+                )
+                return np.asarray(jax.block_until_ready(run.W))[:, -1]
+
+            cases.append(
+                compare(
+                    f"100 models, 2000 steps, p = {p:g}, float64",
+                    ours,
+                    {"PyTorch loop": lambda p=p: torch_loop(first, starts[0], p)},
+                    agree=angle,
+                    rounds=5,
+                    weights={"PyTorch loop": 1 / MODELS},
+                    goal={"PyTorch loop": goal} if goal else None,
+                )
+            )
+        cases.append(many())
+    write_results("selection_ensemble", cases)
+
+
+def many(count: int = 10_000) -> dict:
+    """10,000 models in chunks: memory, and agreement with the unchunked first hundred."""
+    data, starts = problems(count)
+
+    def train(part, W):
+        return train_selection_ensemble(
+            part, W, p=1.75, learning_rate=RATE, steps=STEPS, record_at=(STEPS,)
+        ).W[:, -1]
+
+    taken, ended = seconds(lambda: jax.block_until_ready(train(data, starts)))
+    few = train(jax.tree.map(lambda a: a[:100], data), starts[:100])
+    difference = jnp.linalg.norm(ended[:100] - few, axis=(1, 2)) / jnp.linalg.norm(few, axis=(1, 2))
+    return {
+        "case": "10,000 models, 2000 steps, p = 1.75, float64",
+        "seconds": taken,
+        "models_per_second": count / taken,
+        "peak_memory_bytes": peak_memory(),
+        "goal_bytes": 2 * 10**9,
+        "difference": float(jnp.max(difference)),
+    }
+
+
+if __name__ == "__main__":
+    main()

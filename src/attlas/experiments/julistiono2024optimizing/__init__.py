@@ -1,0 +1,1 @@
+"""Experiments of julistiono2024optimizing, Optimizing Attention with Mirror Descent."""
