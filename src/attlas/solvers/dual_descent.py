@@ -5,7 +5,7 @@ and one with A' a step, only until the multipliers point at the constraints that
 """
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 
 from attlas.core.norms import dual_exponent
 from attlas.solvers.margin_certificate import batch_norm, certify, power_map
@@ -68,7 +68,7 @@ def dual_descent(rows: MarginRows, p: float, target: float, max_steps: int) -> n
         np.full(m, min(level, 1e6)),
         jac=True,
         method="L-BFGS-B",
-        bounds=[(0, None)] * m,
+        bounds=Bounds(0, np.inf),
         callback=stop_when_certified,
         options={"maxiter": max_steps, "maxfun": 2 * max_steps, "ftol": 0, "gtol": 0, "maxcor": 20},
     )

@@ -6,10 +6,11 @@ solves those, and constraints it violates are added until the certificate of the
 problem holds. A problem that resists is tested for infeasibility.
 """
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from attlas.core.solution import Result
 from attlas.solvers.central_path import PathEnd, follow
@@ -23,8 +24,8 @@ from attlas.solvers.margin_rows import MarginRows
 # The interior point aims below the tolerance: its last steps are quadratic and a gap g leaves
 # an error of order sqrt(g) in the point.
 _TARGET = 1e-12
-# Gap at which the first-order start hands over.
-_HANDOVER = 1e-4
+# Gap at which the first-order start hands over; above p = 2 its steps are many.
+_HANDOVER_SMOOTH, _HANDOVER_ROUGH = 1e-3, 3e-2
 # Constraints up to which the whole problem is one dense interior-point system.
 _DIRECT_CONSTRAINTS = 160
 # Bytes of working arrays that a chunk of a batch may hold, to stay in cache.
@@ -76,7 +77,8 @@ def max_margin(rows: MarginRows, p: float, tolerance: float, max_steps: int) -> 
     b, m, _ = rows.shape
     longest = rows.lengths().max(axis=-1)
     unit = rows.scaled(1 / np.where(longest > 0, longest, 1.0))
-    with threadpool_limits(1, user_api="blas"):
+    # Threads on small dense systems cost a hundred times what they save on a busy machine.
+    with _libraries().limit(limits=1, user_api="blas"):
         if m <= _DIRECT_CONSTRAINTS:
             end = _in_chunks(unit, p, max_steps)
         else:
@@ -89,6 +91,12 @@ def max_margin(rows: MarginRows, p: float, tolerance: float, max_steps: int) -> 
             weights, length = farkas_multipliers(one)
             if length <= farkas_tolerance(one):
                 farkas[i], residual[i], infeasible[i] = weights, length, True
+            elif m <= _DIRECT_CONSTRAINTS:
+                # A second way for the few that resist: another start and fewer constraints.
+                again = _working_set(one, p, max_steps)
+                if again.gap[0] < end.gap[i]:
+                    for field, found in zip(end, again, strict=True):
+                        field[i] = found[0]
     found = certify(rows, end.w, end.multipliers, p)
     w = np.where(infeasible[:, None], np.nan, found.w)
     gap = np.where(infeasible, np.nan, found.gap)
@@ -102,6 +110,12 @@ def max_margin(rows: MarginRows, p: float, tolerance: float, max_steps: int) -> 
         distance_bound(found.upper, found.lower, p), farkas, residual,
         result.astype(int), end.steps,
     )  # fmt: skip
+
+
+@functools.cache
+def _libraries() -> ThreadpoolController:
+    """The thread pools of the process; looking for them takes milliseconds."""
+    return ThreadpoolController()
 
 
 def _path_end(
@@ -128,8 +142,10 @@ def _in_chunks(rows: MarginRows, p: float, max_steps: int) -> PathEnd:
 def _working_set(rows: MarginRows, p: float, max_steps: int) -> PathEnd:
     """Solve one large problem on the constraints that matter."""
     _, m, _ = rows.shape
-    start = dual_descent(rows, 2.0 if p == np.inf else p, _HANDOVER, 20 * max_steps)
-    w = primal_point(rows.adjoint(start), 2.0 if p == np.inf else p)
+    near = 2.0 if p == np.inf else p
+    handover = _HANDOVER_SMOOTH if near <= 2 else _HANDOVER_ROUGH
+    start = dual_descent(rows, near, handover, 20 * max_steps)
+    w = primal_point(rows.adjoint(start), near)
     margins = rows.apply(w)[0]
     scale = start[0] @ margins / start[0].sum()
     chosen = (start[0] > 0) & (margins < 1.5 * scale) | (margins < 1.01 * scale)
