@@ -226,28 +226,30 @@ def make_support_selection(
             f"n = {n}, T = {T} do not fit into d = {d} dimensions: choose n <= d and d >= 2 "
             "(d >= 4 when T > 2)"
         )
-    head, common, spread, queries, labels, place, base = jax.random.split(key, 7)
+    draw, labels, place = jax.random.split(key, 3)
+    # One draw for all Gaussian numbers: each draw of its own costs a second of compilation.
+    rows = jax.random.normal(draw, (1 + n * (T + 2), d), dtype)
+    v, blocks = rows[0], rows[1:].reshape(n, T + 2, d)
     # Without other tokens nothing is spread, and g may use all coordinates.
     front = (jnp.arange(d) < (d if T == 2 else d // 2)).astype(jnp.result_type(dtype or float))
-    v = jax.random.normal(head, (d,), dtype)
     in_front = v * front / jnp.linalg.norm(v * front)
     in_back = v * (1 - front)
     y = jax.random.rademacher(labels, (n,), v.dtype)
-    noise = jax.random.normal(common, (n, d), dtype) * front[None, :]
+    noise = blocks[:, 0] * front[None, :]
     noise = noise - (noise @ in_front)[:, None] * in_front[None, :]
     g = y[:, None] * in_front[None, :] + 0.5 * noise / d**0.5
-    e = jax.random.normal(spread, (n, T - 1, d), dtype) * (1 - front)[None, None, :] / d**0.5
+    e = blocks[:, 3:] * (1 - front)[None, None, :] / d**0.5
     e = e - jnp.mean(e, axis=1, keepdims=True)
     back = in_back / jnp.where(T > 2, jnp.linalg.norm(in_back), 1)
     e = e - (e @ back)[:, :, None] * back[None, None, :]
-    offset = 0.25 * _on_sphere(jax.random.normal(base, (n, 1, d), dtype))
+    offset = 0.25 * _on_sphere(blocks[:, 1:2])
     best = g[:, None, :] / 2 + offset
     X = jnp.concatenate([best, offset - g[:, None, :] / 2 - e], axis=1)
     tokens = jax.random.randint(place, (n,), 0, T)
     order = (jnp.arange(T)[None, :] - tokens[:, None]) % T
     X = jnp.take_along_axis(X, order[:, :, None], axis=1)
     owner = jnp.arange(d)[None, :] % n == jnp.arange(n)[:, None]
-    z = _on_sphere(jnp.where(owner, jax.random.normal(queries, (n, d), dtype), 0))
+    z = _on_sphere(jnp.where(owner, blocks[:, 2], 0))
     return TokenSelection(X, y, z, in_front + in_back, tokens)
 
 

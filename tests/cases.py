@@ -1,0 +1,56 @@
+"""One line for each model, optimiser and generator that the conformance suite tries."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from attlas.data import token_selection
+from attlas.models.single_head import SingleHead
+from attlas.optim.mirror_descent import mirror_descent
+
+
+class Case(NamedTuple):
+    """A name and what makes the object in a given floating type."""
+
+    name: str
+    make: Callable[..., Any]
+
+
+def _model(key, dtype):
+    head, matrix, tokens, query = jax.random.split(key, 4)
+    model = SingleHead(
+        jax.random.normal(head, (3,), dtype), jax.random.normal(matrix, (3, 3), dtype)
+    )
+    return model, (
+        jax.random.normal(tokens, (4, 3), dtype),
+        jax.random.normal(query, (3,), dtype),
+    )
+
+
+def _parameters(key, dtype):
+    return {
+        "v": jax.random.normal(key, (3,), dtype),
+        "W": jnp.zeros((3, 3), dtype),
+    }
+
+
+MODELS = (Case("single_head", _model),)
+
+OPTIMISERS = (
+    Case("mirror_descent", lambda: mirror_descent(0.1, 3.0)),
+    Case("mirror_descent normalised", lambda: mirror_descent(0.1, 1.5, normalized=True)),
+    Case(
+        "mirror_descent, p per leaf",
+        lambda: mirror_descent(0.1, {"v": 2.0, "W": 3.0}, normalized=True),
+    ),
+)
+PARAMETERS = _parameters
+
+GENERATORS = (
+    Case("token_selection", token_selection.make_token_selection),
+    Case("separable_selection", token_selection.make_separable_selection),
+    Case("infeasible_selection", token_selection.make_infeasible_selection),
+    Case("support_selection", token_selection.make_support_selection),
+)

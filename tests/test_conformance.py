@@ -1,0 +1,88 @@
+"""Every model, optimiser and generator: jit, vmap, grad, dtype, no second compilation."""
+
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import cases
+
+TYPES = (jnp.float32, jnp.float64)
+
+
+def by_name(found):
+    return pytest.mark.parametrize("case", found, ids=lambda case: case.name)
+
+
+def floats(tree):
+    return [a for a in jax.tree.leaves(tree) if jnp.issubdtype(a.dtype, jnp.floating)]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@by_name(cases.MODELS)
+def test_model(case, dtype):
+    model, example = case.make(jax.random.key(0), dtype)
+    forward = jax.jit(lambda model, *example: model(*example))
+    batch = jax.tree.map(lambda a: jnp.stack([a, 2 * a]), example)
+
+    alone = forward(model, *example)
+    together = jax.vmap(forward, in_axes=(None, *(0 for _ in example)))(model, *batch)
+    slope = jax.grad(forward)(model, *example)
+
+    assert alone.dtype == together.dtype == dtype
+    assert all(a.dtype == dtype and jnp.all(jnp.isfinite(a)) for a in jax.tree.leaves(slope))
+    # One product of a few terms each way: a few units of rounding.
+    assert jnp.allclose(together[0], alone, rtol=0, atol=64 * jnp.finfo(dtype).eps)
+    # One compilation for the single call: the traced calls above add none.
+    forward(model, *example)
+    assert forward._cache_size() == 1
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@by_name(cases.OPTIMISERS)
+def test_optimiser(case, dtype):
+    optimiser = case.make()
+    parameters = cases.PARAMETERS(jax.random.key(0), dtype)
+    gradient = jax.tree.map(jnp.ones_like, parameters)
+
+    @jax.jit
+    def step(parameters, state, gradient):
+        change, state = optimiser.update(gradient, state, parameters)
+        return optax.apply_updates(parameters, change), state
+
+    start = optimiser.init(parameters)
+    moved, state = step(parameters, start, gradient)
+    step(moved, state, gradient)
+    assert step._cache_size() == 1
+    assert jax.tree.structure(state) == jax.tree.structure(start)
+    assert all(a.dtype == dtype for a in jax.tree.leaves(moved) + floats(state))
+
+    twice = jax.tree.map(lambda a: jnp.stack([a, a]), (parameters, gradient))
+    many = jax.vmap(lambda w, g: step(w, optimiser.init(w), g)[0])(*twice)
+    size = 64 * jnp.finfo(dtype).eps
+    assert all(
+        jnp.allclose(a[1], b, rtol=size, atol=size)
+        for a, b in zip(jax.tree.leaves(many), jax.tree.leaves(moved), strict=True)
+    )
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@by_name(cases.GENERATORS)
+def test_generator(case, dtype):
+    make = jax.jit(lambda key: case.make(key, dtype=dtype))
+    first, again, other = (make(jax.random.key(seed)) for seed in (0, 0, 1))
+    assert make._cache_size() == 1
+    assert all(a.dtype == dtype for a in floats(first))
+    for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(again), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert any(
+        not np.array_equal(a, b)
+        for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(other), strict=True)
+    )
+    many = jax.vmap(make)(jax.random.split(jax.random.key(0), 3))
+    assert all(a.shape[0] == 3 and jnp.all(jnp.isfinite(a)) for a in floats(many))
