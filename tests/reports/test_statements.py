@@ -55,3 +55,12 @@ def test_prose_escapes_around_mathematics():
         "a &lt; b, <math><mi>p</mi></math> &amp; <code>c&lt;d</code>"
     )
     assert prose("5 $ and $ 6") == "5 <math><mi>a</mi><mi>n</mi><mi>d</mi></math> 6"
+
+
+def test_signs_names_and_norms_are_spaced_as_mathematics():
+    minus = mathml(r"a \le -b")
+    assert '<mo form="prefix">−</mo>' in minus
+    assert '<mspace width="0.167em"></mspace>' in mathml(r"\|x\|\|y\|")
+    assert "<mi>log</mi><mspace" in mathml(r"\log\log k")
+    assert mathml(r"\min_i x").startswith("<math><msub><mi>min</mi>")
+    assert "<munder><mi>min</mi><mi>i</mi></munder>" in mathml(r"\min_i x", display=True)

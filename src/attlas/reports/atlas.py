@@ -11,7 +11,14 @@ from attlas.core.claim import Claim, Erratum
 from attlas.core.errors import UserError
 from attlas.core.references import all_references
 from attlas.core.verdict import CheckReport
-from attlas.reports.content import Atlas, ClaimEntry, ExperimentEntry, PaperEntry, Source
+from attlas.reports.content import (
+    Atlas,
+    ClaimEntry,
+    ExperimentEntry,
+    PaperEntry,
+    Source,
+    paper_order,
+)
 from attlas.reports.exhibits import exhibit
 from attlas.reports.ledger import slack_ledger
 from attlas.reports.page import render
@@ -176,6 +183,7 @@ def _claim_entry(
         errata=tuple(e for e in errata if e.claim == claim.name),
         source=source_of(claim.source),
         other_code=report is not None and metadata.get("code", code) != code,
+        commit=str(metadata.get("commit") or "")[:12],
     )
 
 
@@ -190,13 +198,22 @@ def _papers(
     used |= {e.paper for e in errata} | {e.experiment.paper for e in exhibits}
     papers = []
     for key in [*(k for k in known if k in used), *sorted(used - known.keys())]:
-        claims = tuple(e for e in entries if e.claim.paper == key)
+        claims = tuple(
+            sorted(
+                (e for e in entries if e.claim.paper == key),
+                key=lambda e: paper_order(e.claim.locator),
+            )
+        )
         papers.append(
             PaperEntry(
                 key=key,
                 reference=known.get(key),
                 claims=claims,
-                errata=tuple(e for e in errata if e.paper == key),
+                errata=tuple(
+                    sorted(
+                        (e for e in errata if e.paper == key), key=lambda e: paper_order(e.locator)
+                    )
+                ),
                 chains=slack_ledger(claims),
                 experiments=tuple(e for e in exhibits if e.experiment.paper == key),
             )

@@ -55,6 +55,24 @@ def anchor(kind: str, name: str) -> str:
     return f"{kind}-{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')}"
 
 
+def paper_order(locator: str) -> tuple[str, int]:
+    """Where a statement stands among those of its paper; files sort 13 before 4.
+
+    Args:
+        locator: "Lemma 13 (L2)".
+
+    Returns:
+        Its first word and its first number; statements that share both keep their order.
+
+    Examples:
+        >>> sorted(["Lemma 13 (L2)", "Lemmas 4 and 5"], key=paper_order)
+        ['Lemmas 4 and 5', 'Lemma 13 (L2)']
+    """
+    found = re.search(r"\d+", locator)
+    word = locator.split(" ", 1)[0].lower().removesuffix("s")
+    return word, int(found.group()) if found else 0
+
+
 @dataclass(frozen=True)
 class ClaimEntry:
     """A claim with what became of it.
@@ -65,6 +83,7 @@ class ClaimEntry:
         errata: flaws of the paper that this claim shows.
         source: where it is defined.
         other_code: whether the check was made by other code than this.
+        commit: of the code that made the check, empty where it is not known.
     """
 
     claim: Claim
@@ -72,6 +91,7 @@ class ClaimEntry:
     errata: tuple[Erratum, ...]
     source: Source
     other_code: bool = False
+    commit: str = ""
 
     @property
     def anchor(self) -> str:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from attlas.reports.content import Chain, ChainLink, ClaimEntry
+from attlas.reports.content import Chain, ChainLink, ClaimEntry, paper_order
 
 
 def slack_ledger(entries: Sequence[ClaimEntry]) -> tuple[Chain, ...]:
@@ -22,8 +22,8 @@ def slack_ledger(entries: Sequence[ClaimEntry]) -> tuple[Chain, ...]:
         >>> slack_ledger([])
         ()
     """
-    names = sorted({entry.claim.ledger.chain for entry in entries if entry.claim.ledger})
-    return tuple(_chain(name, entries) for name in names)
+    names = {entry.claim.ledger.chain for entry in entries if entry.claim.ledger}
+    return tuple(_chain(name, entries) for name in sorted(names, key=lambda n: (paper_order(n), n)))
 
 
 def _chain(name: str, entries: Sequence[ClaimEntry]) -> Chain:

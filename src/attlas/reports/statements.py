@@ -64,6 +64,16 @@ _RELATION_NAMES = r"""
 _RELATIONS = frozenset(_RELATION_NAMES.split())
 _TERMS = frozenset("+-")
 # latex2mathml calls these identifiers; browsers space operators.
+# And these operators, as it does names such as min.
+_LETTERS = frozenset("∅∞…")
+_TIGHT = frozenset("/|‖")
+_SIGNS = frozenset("+−-±")
+# What stands under its name when displayed.
+_LIMITS = frozenset({"min", "max", "sup", "inf", "lim", "argmin", "argmax"})
+_UNDER = {"msub": "munder", "msubsup": "munderover"}
+_BEFORE_A_SIGN = frozenset("([{⟨,;:=<>≤≥→⇒⟹/")
+_ROWS = frozenset({"math", "mrow", "mstyle", "mpadded", "msqrt", "mtd"})
+_SCRIPTED = frozenset({"msub", "msup", "msubsup", "munder", "mover", "munderover"})
 _OPERATORS = frozenset("⟨⟩⌈⌉⌊⌋⟹⟸⟺∥:")
 # Characters of source before a line may end: a short left side keeps its relation.
 _SHORTEST = {"relation": 16, "term": 32}
@@ -87,7 +97,7 @@ def typeset(latex: str) -> Markup:
 
     Examples:
         >>> print(typeset("x"))
-        <span class="maths"><math displaystyle="true"><mi>x</mi></math></span>
+        <span class="maths"><span><math displaystyle="true"><mi>x</mi></math></span></span>
         >>> print(typeset(r"\unknown{x}"))  # doctest: +NORMALIZE_WHITESPACE
         <span class="untypeset"><code>\unknown{x}</code>
         <small>not typeset: \unknown is not known</small></span>
@@ -103,7 +113,8 @@ def typeset(latex: str) -> Markup:
         return Markup(
             '<span class="untypeset"><code>{}</code> <small>not typeset: {}</small></span>'
         ).format(latex, str(reason))
-    return Markup('<span class="maths">{}</span>').format(Markup("&emsp; ").join(parts))
+    spans = (Markup("<span>{}</span>").format(part) for part in parts)
+    return Markup('<span class="maths">{}</span>').format(Markup(" ").join(spans))
 
 
 def split(latex: str) -> list[list[str]]:
@@ -180,6 +191,9 @@ def mathml(latex: str, display: bool = False, continued: bool = False) -> Markup
         clean[0].set("form", "infix")
     if display:
         clean.set("displaystyle", "true")
+        for node in clean.iter():
+            if node.tag in _UNDER and (node[0].text or "") in _LIMITS:
+                node.tag = _UNDER[node.tag]
     return Markup(ElementTree.tostring(clean, encoding="unicode", short_empty_elements=False))
 
 
@@ -225,12 +239,15 @@ def _clean(node: ElementTree.Element) -> ElementTree.Element:
     text = html.unescape(node.text or "")
     if node.tag == "mi" and text in _OPERATORS:
         return _operator(text)
-    if node.tag == "mo" and text == "/":
+    tag = node.tag
+    if tag == "mo" and (text in _LETTERS or (len(text) > 1 and text.isascii() and text.isalpha())):
+        tag, kept = "mi", {}
+    if tag == "mo" and text in _TIGHT:
         kept |= {"lspace": "0", "rspace": "0"}
     # Capital Greek letters stand upright, as TeX sets them.
     if node.tag == "mi" and (variant == "normal" or (len(text) == 1 and "Α" <= text <= "Ω")):
         kept["mathvariant"] = "normal"
-    new = ElementTree.Element(node.tag, kept)
+    new = ElementTree.Element(tag, kept)
     if text.startswith("\\") and len(text) > 1 and node.tag != "mtext":
         raise Untypeset(f"{text} is not known")
     new.text = "".join(_letter(character, variant) for character in text)
@@ -238,11 +255,39 @@ def _clean(node: ElementTree.Element) -> ElementTree.Element:
     # The one `mrow` around everything says nothing.
     if node.tag == "math" and len(children) == 1 and children[0].tag == "mrow":
         children = list(children[0])
+    # The children of fractions and scripts have places, only those of rows are neighbours.
+    row = tag in _ROWS
     for place, child in enumerate(children):
+        if row and place:
+            before = children[place - 1]
+            _place_sign(before, child)
+            if _needs_space(before, child):
+                ElementTree.SubElement(new, "mspace", {"width": "0.167em"})
         new.append(child)
-        if _is_function(child) and place + 1 < len(children) and _opens(children[place + 1]):
-            ElementTree.SubElement(new, "mspace", {"width": "0.167em"})
     return new
+
+
+def _place_sign(before: ElementTree.Element, sign: ElementTree.Element) -> None:
+    """A plus or minus after a bracket, a comma or a relation belongs to what follows."""
+    if (
+        sign.tag == "mo"
+        and sign.text in _SIGNS
+        and before.tag == "mo"
+        and before.text in _BEFORE_A_SIGN
+    ):
+        sign.set("form", "prefix")
+
+
+def _needs_space(before: ElementTree.Element, after: ElementTree.Element) -> bool:
+    """Between a name such as log and its argument, and between two norms."""
+    if _is_function(before):
+        return _opens(after)
+    return _base(before).text == _base(after).text == "‖"
+
+
+def _base(node: ElementTree.Element) -> ElementTree.Element:
+    """What carries the scripts, or the node itself."""
+    return _base(node[0]) if node.tag in _SCRIPTED and len(node) else node
 
 
 def _operator(text: str) -> ElementTree.Element:
@@ -253,9 +298,8 @@ def _operator(text: str) -> ElementTree.Element:
 
 def _is_function(node: ElementTree.Element) -> bool:
     """Whether it is a name such as log, perhaps with a script."""
-    if node.tag in ("msub", "msup", "munder") and len(node):
-        return _is_function(node[0])
-    return node.tag in ("mi", "mo") and len(node.text or "") > 1 and (node.text or "").isalpha()
+    text = _base(node).text or ""
+    return _base(node).tag in ("mi", "mo") and len(text) > 1 and text.isalpha()
 
 
 def _opens(node: ElementTree.Element) -> bool:
