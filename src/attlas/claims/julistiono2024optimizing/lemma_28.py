@@ -150,7 +150,7 @@ LEMMA_28 = Claim(
     name=f"{_PAPER}/lemma-28",
     locator="Lemma 28",
     statement=(
-        r"\forall\mu\in(0,\mu_0]\ \exists R,\ \mu'\in(0,\mu]:\quad"
+        r"\forall\mu\in(0,\mu_0]\ \exists R,\ \mu'\in(0,\mu]:\quad "
         r"W(0)\in C_{p,\mu',R} \;\Rightarrow\; W(k)\in C_{p,\mu,R}\ \forall k"
     ),
     provenance=Provenance.RECALLED,
