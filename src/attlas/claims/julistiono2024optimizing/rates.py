@@ -80,7 +80,7 @@ LEMMA_29 = Claim(
     name=f"{_PAPER}/lemma-29",
     locator="Lemma 29 (28)",
     statement=(
-        r"D_\psi(\bar W_{mm},\bar W(k)) = O\!\left(\frac{\log x}{x}\right)\ (p>2),\quad"
+        r"D_\psi(\bar W_{mm},\bar W(k)) = O\!\left(\frac{\log x}{x}\right)\ (p>2),\quad "
         r"O\!\left(\frac{(\log x)^2}{x}\right)\ (p=2),\quad O\!\left(x^{-(p-1)}\right)\ (1<p<2),"
         r"\quad x=\|W(k)\|_{p,p}"
     ),
@@ -134,8 +134,8 @@ RATE = Claim(
     name=f"{_PAPER}/rate-theorem",
     locator="Rate theorem",
     statement=(
-        r"D_\psi(\bar W_{mm},\bar W(k)) = O\!\left(\frac{\log\log k}{\log k}\right)\ (p>2),\quad"
-        r"O\!\left(\frac{(\log\log k)^2}{\log k}\right)\ (p=2),\quad"
+        r"D_\psi(\bar W_{mm},\bar W(k)) = O\!\left(\frac{\log\log k}{\log k}\right)\ (p>2),\quad "
+        r"O\!\left(\frac{(\log\log k)^2}{\log k}\right)\ (p=2),\quad "
         r"O\!\left(\frac{1}{(\log k)^{p-1}}\right)\ (1<p<2)"
     ),
     status=Status.RECONSTRUCTED,
