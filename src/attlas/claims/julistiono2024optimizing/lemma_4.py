@@ -63,7 +63,7 @@ LEMMA_4 = Claim(
     instances=on_trajectory,
     sides=_printed,
     free=("W", "X", "v"),
-    controls=(Control("eta squared in place of eta", sides=partial(_printed, order=2.0)),),
+    controls=(Control("eta cubed in place of eta", sides=partial(_printed, order=3.0)),),
     terms=ROUNDINGS,
     note=(
         "The printed bound is O(eta); the constant Lambda is ours. Most of the slack comes from "
