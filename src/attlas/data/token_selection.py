@@ -217,8 +217,7 @@ def make_support_selection(
 
     Examples:
         >>> data = make_support_selection(jax.random.key(1))
-        >>> scores = token_scores(data)
-        >>> print(f"{float(jnp.max(scores) - jnp.min(scores)):.4f}")
+        >>> print(f"{float(jnp.ptp(token_scores(data))):.4f}")
         1.0000
     """
     if n > d or d < (4 if T > 2 else 2):
@@ -232,8 +231,7 @@ def make_support_selection(
     v, blocks = rows[0], rows[1:].reshape(n, T + 2, d)
     # Without other tokens nothing is spread, and g may use all coordinates.
     front = (jnp.arange(d) < (d if T == 2 else d // 2)).astype(jnp.result_type(dtype or float))
-    in_front = v * front / jnp.linalg.norm(v * front)
-    in_back = v * (1 - front)
+    in_front, in_back = v * front / jnp.linalg.norm(v * front), v * (1 - front)
     y = jax.random.rademacher(labels, (n,), v.dtype)
     noise = blocks[:, 0] * front[None, :]
     noise = noise - (noise @ in_front)[:, None] * in_front[None, :]
