@@ -1,6 +1,7 @@
 # `make` on a machine with Python 3.11 or newer, gcc and make sets everything up and works.
 
 VENV ?= .venv
+export UV_COMPILE_BYTECODE = 1
 BIN := $(VENV)/bin
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)

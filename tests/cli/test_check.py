@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from attlas.cli.main import main
+from attlas.core.processes import checker_variables
 from attlas.core.verdict import CheckReport, ControlReport, Outcome, Verdict
 from attlas.runs.schema import violations
 from attlas.runs.store import Store
 from attlas.runs.verdicts import read_reports
 from attlas.verify import pool
-from attlas.verify.pool import cheap_environment
 
 LEMMA = "julistiono2024optimizing/lemma-12"
 
@@ -21,7 +21,7 @@ LEMMA = "julistiono2024optimizing/lemma-12"
 def attlas(capsys, monkeypatch):
     """Run the command line in this process: exit code, standard output, standard error."""
     # The commands set variables for the processes they start; here they are taken back.
-    for name, value in cheap_environment().items():
+    for name, value in checker_variables(2).items():
         monkeypatch.setenv(name, value)
 
     def run(*arguments: str | Path) -> tuple[int, str, str]:

@@ -27,10 +27,10 @@ def challenge(
     ] = None,
 ) -> None:
     """Search for a violation of an inequality; exit 1 when a claim that should hold is broken."""
-    from attlas.verify.pool import cheap_environment
+    from attlas.core.processes import checker_variables
 
     # Before JAX is imported: a search compiles for seconds and runs for few.
-    os.environ.update(cheap_environment())
+    os.environ.update(checker_variables(1))
     if replay is not None:
         claim, verdict = _replay(name, replay)
     else:

@@ -47,11 +47,11 @@ def _arithmetic() -> Iterator[Row]:
 
 
 def _folders(results: Path) -> Iterator[Row]:
-    from attlas.verify.pool import cache_folder
+    from attlas.core.processes import compile_cache
 
     for name, folder, mend in (
         ("results folder", results, "name another with --results DIR"),
-        ("compilation cache", cache_folder(), "name another with ATTLAS_CACHE=DIR"),
+        ("compilation cache", compile_cache(), "name another with ATTLAS_CACHE=DIR"),
     ):
         refusal = _write_refusal(folder)
         found = f"{folder}, writable" if refusal is None else f"{folder}: {refusal}"

@@ -11,8 +11,8 @@ from dask import config
 from distributed import Client, LocalCluster, Security, as_completed
 
 from attlas.core.errors import UserError
+from attlas.core.processes import worker_variables
 from attlas.runs.local_backend import RETRIES, Outcome
-from attlas.runs.pinning import worker_variables
 from attlas.runs.worker import Computed, Failed, Task, compute
 
 LOOPBACK = "127.0.0.1"

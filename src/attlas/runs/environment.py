@@ -15,12 +15,15 @@ import jax
 import attlas
 
 PACKAGE = Path(attlas.__path__[0])
+SHOWING = ("reports", "cli")
 LIBRARIES = ("attlas", "jax", "jaxlib", "numpy", "scipy", "equinox", "optax")
 
 
 @cache
 def code_hash() -> str:
-    r"""The sha256 of all source files of the installed package, by path and content.
+    r"""The sha256 of the package's sources that can change a result, by path and content.
+
+    How results are shown (`reports`, `cli`) is left out.
 
     Returns:
         64 hexadecimal digits; equal on two machines with equal sources.
@@ -31,6 +34,8 @@ def code_hash() -> str:
     """
     digest = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*.py")):
+        if path.relative_to(PACKAGE).parts[0] in SHOWING:
+            continue
         digest.update(path.relative_to(PACKAGE).as_posix().encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()

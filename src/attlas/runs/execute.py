@@ -81,25 +81,34 @@ def execute(
         raise UserError(f"unknown scale '{scale}': choose {', '.join(Scale)}")
     plan, reused = _plan(experiments, Scale(scale), fresh, store)
     tasks = [Task(experiment.module, experiment.name, cell.json) for experiment, cell, _ in plan]
-    failures = []
-    with contextlib.closing(_backend(tasks, on, workers, insecure)) as outcomes:
-        progress.begin(len(plan), reused)
-        try:
-            for index, outcome in outcomes:
-                experiment, cell, key = plan[index]
-                label = f"{experiment.name} {cell.label}"
-                if isinstance(outcome, Failed):
-                    failure = CellFailure(
-                        experiment.name, cell.label, outcome.message, outcome.traceback
-                    )
-                    failures.append(failure)
-                    progress.failed(label, outcome.message)
-                    continue
-                store.write(Record(experiment.name, cell, outcome.arrays, outcome.metadata, key))
-                progress.finished(label, outcome.metadata["seconds"])
-        finally:
-            progress.end()
+    progress.begin(len(plan), reused)
+    try:
+        with contextlib.closing(_backend(tasks, on, workers, insecure)) as outcomes:
+            failures = _write_all(outcomes, plan, store, progress)
+    finally:
+        progress.end()
     return RunSummary(len(plan) - len(failures), reused, tuple(failures))
+
+
+def _write_all(
+    outcomes: Generator[Outcome, None, None],
+    plan: list[tuple[Experiment, Cell, str]],
+    store: Store,
+    progress: Progress,
+) -> list[CellFailure]:
+    """Write the record of each cell as it comes; failing cells are returned."""
+    failures = []
+    for index, outcome in outcomes:
+        experiment, cell, key = plan[index]
+        label = f"{experiment.name} {cell.label}"
+        if isinstance(outcome, Failed):
+            said = outcome.message, outcome.traceback
+            failures.append(CellFailure(experiment.name, cell.label, *said))
+            progress.failed(label, outcome.message)
+            continue
+        store.write(Record(experiment.name, cell, outcome.arrays, outcome.metadata, key))
+        progress.finished(label, outcome.metadata["seconds"])
+    return failures
 
 
 def _plan(

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
-from attlas.runs.pinning import worker_variables
+from attlas.core.processes import worker_variables
 from attlas.runs.worker import Computed, Failed, Task, compute, start_worker
 
 RETRIES = 2

@@ -9,47 +9,12 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from multiprocessing import get_context
-from pathlib import Path
 
-import platformdirs
-
+from attlas.core.processes import checker_variables
 from attlas.core.verdict import CheckReport
 
-CHEAP_FLAGS = (
-    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
-    "--xla_cpu_multi_thread_eigen=false"
-)
 RUN_ALPHA = 0.01
 """Error probability of a whole run, shared equally by its claims and controls."""
-
-
-def cache_folder() -> Path:
-    """Where compiled programs are kept between processes.
-
-    Returns:
-        `ATTLAS_CACHE` if set, else the user's cache folder.
-    """
-    chosen = os.environ.get("ATTLAS_CACHE")
-    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("attlas"))
-
-
-def cheap_environment() -> dict[str, str]:
-    """Environment variables of a process that checks claims.
-
-    Returns:
-        Variables that are not set already, to be put in place before JAX is imported.
-    """
-    wanted = {
-        "JAX_PLATFORMS": "cpu",
-        "JAX_ENABLE_X64": "1",
-        "XLA_FLAGS": CHEAP_FLAGS,
-        "JAX_COMPILATION_CACHE_DIR": str(cache_folder() / "compiled"),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-    }
-    return {name: value for name, value in wanted.items() if name not in os.environ}
 
 
 def check_by_name(
@@ -101,8 +66,8 @@ def check_all(
         alpha=RUN_ALPHA / (2 * max(1, len(names))),
         challenge_rounds=challenge_rounds,
     )
-    added = cheap_environment()
-    os.environ.update(added)
+    before = dict(os.environ)
+    os.environ.update(checker_variables(processes))
     try:
         with ProcessPoolExecutor(min(processes, len(names) or 1), get_context("spawn")) as pool:
             pending = [pool.submit(one, name) for name in names]
@@ -113,5 +78,5 @@ def check_all(
                 for left in pending:
                     left.cancel()
     finally:
-        for name in added:
-            os.environ.pop(name, None)
+        os.environ.clear()
+        os.environ.update(before)

@@ -1,4 +1,4 @@
-"""Environment variables of a worker: its share of the cores, and one compilation cache."""
+"""Environment variables of processes we start: a share of the cores, one compilation cache."""
 
 import os
 from pathlib import Path
@@ -45,3 +45,28 @@ def worker_variables(workers: int) -> dict[str, str]:
         "MPLBACKEND": "agg",
     }
     return {name: os.environ.get(name, value) for name, value in wanted.items()}
+
+
+CHEAP_FLAGS = (
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
+    "--xla_cpu_multi_thread_eigen=false"
+)
+"""Compiler flags for many tiny programs: compiling is what costs there, not running."""
+
+
+def checker_variables(workers: int) -> dict[str, str]:
+    """The variables of a process that checks claims: on the CPU, in float64, compiled cheaply.
+
+    Args:
+        workers: number of such processes on this machine.
+
+    Returns:
+        Variables by name; those the user has set already stay.
+
+    Examples:
+        >>> "XLA_FLAGS" in checker_variables(2)
+        True
+    """
+    wanted = {"JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1", "XLA_FLAGS": CHEAP_FLAGS}
+    kept = {name: os.environ.get(name, value) for name, value in wanted.items()}
+    return {**worker_variables(workers), **kept}
