@@ -169,12 +169,13 @@ def make_encoder(
     heads: int,
     hidden: int,
     dropout: float = 0.0,
+    deviation: float = 1.0,
     dtype: Any | None = None,
 ) -> Encoder:
     r"""A randomly initialised encoder.
 
-    Matrices are uniform in +-1/sqrt(fan-in); embeddings, positions and first token are standard
-    Gaussian; norms start at one. These are the defaults of the released code's framework.
+    Matrices are uniform in +-1/sqrt(fan-in); embeddings are standard Gaussian, positions
+    and first token Gaussian; norms start at one.
 
     Args:
         key: random key.
@@ -185,6 +186,8 @@ def make_encoder(
         heads: heads of each block, a divisor of d.
         hidden: width of the network in each block.
         dropout: rate while training.
+        deviation: standard deviation of positions and first token. Where attention averages
+            many tokens, a small one lets them be heard at the first position.
         dtype: floating type; JAX's default when None.
 
     Returns:
@@ -225,11 +228,10 @@ def make_encoder(
             dropout=dropout,
         )
 
-    embedding = jax.random.normal(first, (vocabulary, width), dtype)
     return Encoder(
-        embedding=embedding,
-        start=jax.random.normal(second, (width,), dtype),
-        positions=jax.random.normal(third, (length + 1, width), dtype),
+        embedding=jax.random.normal(first, (vocabulary, width), dtype),
+        start=deviation * jax.random.normal(second, (width,), dtype),
+        positions=deviation * jax.random.normal(third, (length + 1, width), dtype),
         blocks=tuple(block(k) for k in rest),
         readout=_uniform(fourth, (width, 1), dtype)[:, 0],
         dropout=dropout,

@@ -132,22 +132,33 @@ def train_classifiers(
     count = keys.shape[0]
     start = _State(
         parameters,
-        jax.vmap(optimizer.init)(parameters),
+        jax.jit(jax.vmap(optimizer.init))(parameters),
         parameters,
         jnp.full(count, -1.0),
         jnp.zeros(count, bool),
     )
     run = jax.jit(
         jax.vmap(
-            partial(_epoch, static, optimizer, batch, chunk, stop_accuracy), in_axes=(0, 0, None)
+            partial(_epoch, static, optimizer, chunk, stop_accuracy),
+            in_axes=(0, 0, 0, None, None),
         )
     )
     state, rows = start, []
     sets = jax.tree.map(jnp.asarray, sets)
+    # Drawn on the host: sorting random bits would take a third of the compilation.
+    seeds = np.asarray(jax.random.key_data(keys)).tolist()
+    generators = [np.random.default_rng(seed) for seed in seeds]
+    size = sets.train.labels.shape[0]
+    steps = size // batch
+
+    def orders() -> np.ndarray:
+        drawn = [g.permutation(size)[: steps * batch] for g in generators]
+        return np.array(drawn).reshape(count, steps, batch)
+
     for number in range(epochs):
-        state, row = run(state, jax.vmap(partial(jax.random.fold_in, data=number))(keys), sets)
+        state, row = run(state, orders(), keys, np.uint32(number), sets)
         rows.append(jax.device_get(row))
-        if bool(jnp.all(state.stopped)):
+        if np.all(state.stopped):
             break
     history = History(*np.transpose(np.array(rows), (2, 1, 0)))
     done = np.sum(np.isfinite(history.test), axis=1)
@@ -182,37 +193,50 @@ def accuracy(
         >>> float(accuracy(lambda tokens, mask: jnp.sum(tokens) + 1, data))
         0.5
     """
-    logits = jax.lax.map(lambda one: model(*one), (data.tokens, data.mask), batch_size=chunk)
+    return jnp.mean(_right(model, data, chunk))
+
+
+def _right(model: Callable[..., Array], data: TokenSequences, chunk: int) -> Float[Array, " n"]:
+    """One where the logit has the sign of its class, else zero; one copy of the model compiled."""
+    count = data.labels.shape[0]
+    width = min(chunk, count)
+    fill = -count % width
+
+    def chunked(array: Array | np.ndarray) -> Array:
+        padded = jnp.concatenate([array, jnp.repeat(array[:1], fill, axis=0)])
+        return padded.reshape(-1, width, *array.shape[1:])
+
+    arrays = (chunked(data.tokens), chunked(data.mask))
+    logits = jax.lax.map(lambda part: jax.vmap(model)(*part), arrays).reshape(-1)[:count]
     right = jnp.where(data.labels > 0.5, logits > 0, logits < 0)
-    return jnp.mean(right.astype(logits.dtype))
+    return right.astype(logits.dtype)
 
 
 def _epoch(
     static: Any,
     optimizer: optax.GradientTransformation,
-    batch: int,
     chunk: int,
     stop_accuracy: float,
     state: _State,
+    order: Int[Array, "steps batch"],
     key: PRNGKeyArray,
+    number: Array | np.uint32,
     sets: Sets,
 ) -> tuple[_State, Float[Array, " measured"]]:
-    order_key, dropout_key = jax.random.split(key)
-    count = sets.train.labels.shape[0]
-    steps = count // batch
-    order = jax.random.permutation(order_key, count)[: steps * batch].reshape(steps, batch)
+    dropout_key = jax.random.fold_in(key, number)
+    steps, batch = order.shape
 
     def step(carry: tuple[Any, Any], now: tuple[Array, Array]) -> tuple[Any, tuple[Array, Array]]:
         parameters, optimizer_state = carry
         rows, step_key = now
         part = jax.tree.map(lambda a: a[rows], sets.train)
-        (loss, right), slope = jax.value_and_grad(_batch_loss, has_aux=True)(
+        (loss, hits), slope = jax.value_and_grad(_batch_loss, has_aux=True)(
             parameters, static, part, step_key
         )
         updates, optimizer_state = optimizer.update(slope, optimizer_state, parameters)
-        return (optax.apply_updates(parameters, updates), optimizer_state), (loss, right)
+        return (optax.apply_updates(parameters, updates), optimizer_state), (loss, hits)
 
-    (parameters, optimizer_state), (losses, right) = jax.lax.scan(
+    (parameters, optimizer_state), (losses, hits) = jax.lax.scan(
         step, (state.model, state.optimizer), (order, jax.random.split(dropout_key, steps))
     )
     moved = jax.tree.map(
@@ -221,9 +245,11 @@ def _epoch(
         (state.model, state.optimizer),
     )
     model = eqx.combine(moved[0], static)
-    trained = jnp.sum(right).astype(losses.dtype) / (steps * batch)
-    held = accuracy(model, sets.validation, chunk)
-    tested = accuracy(model, sets.test, chunk)
+    trained = jnp.sum(hits).astype(losses.dtype) / (steps * batch)
+    both = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), sets.validation, sets.test)
+    right = _right(model, both, chunk)
+    size = sets.validation.labels.shape[0]
+    held, tested = jnp.mean(right[:size]), jnp.mean(right[size:])
     row = jnp.stack([jnp.sum(losses) / (steps * batch), trained, held, tested])
     row = jnp.where(state.stopped, jnp.nan, row)
     better = ~state.stopped & (held > state.best.astype(held.dtype))
@@ -247,7 +273,7 @@ def _is_finite(tree: Any) -> Bool[Array, ""]:
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))
 
 
-_all_finite = jax.vmap(_is_finite)
+_all_finite = jax.jit(jax.vmap(_is_finite))
 
 
 def _refuse_unusable(sets: Sets, batch: int, epochs: int) -> None:
