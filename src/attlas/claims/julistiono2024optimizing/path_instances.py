@@ -1,0 +1,142 @@
+r"""Points of the regularisation path, by descent in balls of growing radius from several starts."""
+
+from functools import cache
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from attlas.claims.julistiono2024optimizing.flow_instances import (
+    OTHER,
+    best_tokens,
+    divergences,
+    gaussian_selections,
+    seed_of,
+)
+from attlas.core.claim import Instance
+from attlas.data.token_selection import TokenSelection
+from attlas.losses.margin_loss import margin_loss
+from attlas.solvers.attention_svm import attention_svm_batch
+from attlas.solvers.regularisation_path import LogExcessLoss
+from attlas.solvers.token_optimality import is_locally_optimal
+from attlas.training.ball_descent import descend_in_ball
+
+GLOBAL_EACH, LOCAL_EACH, STARTS, STEPS = 16, 24, 4, 1000
+MULTIPLES = np.array([20.0, 40.0, 80.0])
+"""Radii over ||W_mm||_{p,p}: the gaps at the minimiser are about these."""
+GAP = 1e-6
+"""Relative Frank-Wolfe gap that counts as stationary, a tenth of the divergences measured."""
+
+
+def _point(data: TokenSelection, W0: Array, radius: Array, p: Array) -> tuple[Array, Array, Array]:
+    found = descend_in_ball(data, W0, p=p, radius=radius, steps=STEPS)
+    excess = LogExcessLoss(data, margin_loss("logistic"))(found.W)
+    return found.W, found.relative_gap, excess
+
+
+_over_starts = jax.vmap(_point, in_axes=(None, 0, None, None))
+_over_radii = jax.vmap(_over_starts, in_axes=(None, None, 0, None))
+_points = eqx.filter_jit(jax.vmap(_over_radii, in_axes=(0, 0, 0, None)))
+
+
+def _paths(data: TokenSelection, W_mm: Array, norm: np.ndarray, starts: Array, p: float):
+    """The lowest point of all starts at each radius; its gap."""
+    radii = jnp.asarray(norm[:, None] * MULTIPLES)
+    W, gap, excess = _points(data, starts, radii, jnp.asarray(p))
+    excess = np.where(np.asarray(gap) <= GAP, np.asarray(excess), np.inf)
+    lowest = np.argmin(excess, axis=2)
+    best = np.take_along_axis(np.asarray(W), lowest[:, :, None, None, None], axis=2)[:, :, 0]
+    return jnp.asarray(best), np.isfinite(excess.min(axis=2)).all(axis=1)
+
+
+@cache
+def _global(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
+    draw, parts = np.random.default_rng(seed), []
+    for p, other in OTHER.items():
+        data = gaussian_selections(draw, GLOBAL_EACH, 2, 3, 3)
+        tokens = best_tokens(data)
+        found = attention_svm_batch(data.X, data.z, tokens, p)
+        compared = attention_svm_batch(data.X, data.z, tokens, other)
+        random = draw.normal(size=(GLOBAL_EACH, STARTS - 1, 3, 3))
+        starts = jnp.concatenate([found.value[:, None], jnp.asarray(random)], axis=1)
+        W, stationary = _paths(data, found.value, found.certificate["norm_upper"], starts, p)
+        solved = np.asarray((found.result == 0) & (compared.result == 0))
+        parts.append(
+            {
+                "p": np.full(GLOBAL_EACH, p),
+                "certified": solved & stationary,
+                "multiples": np.tile(MULTIPLES, (GLOBAL_EACH, 1)),
+                "own": np.asarray(divergences(W, found.value, jnp.asarray(p))),
+                "wrong": np.asarray(divergences(W, compared.value, jnp.asarray(p))),
+            }
+        )
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _local_choices(draw: np.random.Generator, p: float) -> tuple[TokenSelection, np.ndarray]:
+    """Problems whose second best token of the first sample is locally optimal."""
+    data = gaussian_selections(draw, 16 * LOCAL_EACH, 2, 3, 3)
+    tokens = best_tokens(data)
+    scores = np.asarray(data.y)[..., None] * np.einsum("bntd,bd->bnt", data.X, data.v)
+    second = np.argsort(scores[:, 0], axis=-1)[:, -2]
+    tokens = np.stack([second, tokens[:, 1]], axis=1)
+    found = attention_svm_batch(data.X, data.z, tokens, p)
+    local = jax.vmap(is_locally_optimal)(data, jnp.asarray(tokens), found.value)
+    kept = np.flatnonzero(np.asarray(local) & (np.asarray(found.result) == 0))[:LOCAL_EACH]
+    return jax.tree.map(lambda a: a[kept], data), tokens[kept]
+
+
+@cache
+def _local(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
+    draw, parts = np.random.default_rng(seed), []
+    for p in OTHER:
+        data, tokens = _local_choices(draw, p)
+        found = attention_svm_batch(data.X, data.z, tokens, p)
+        best = attention_svm_batch(data.X, data.z, best_tokens(data), p)
+        starts = found.value[:, None]
+        W, stationary = _paths(data, found.value, found.certificate["norm_upper"], starts, p)
+        parts.append(
+            {
+                "p": np.full(len(tokens), p),
+                "certified": np.asarray((found.result == 0) & (best.result == 0)) & stationary,
+                "multiples": np.tile(MULTIPLES, (len(tokens), 1)),
+                "own": np.asarray(divergences(W, found.value, jnp.asarray(p))),
+                "wrong": np.asarray(divergences(W, best.value, jnp.asarray(p))),
+            }
+        )
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _interleaved(found: dict[str, np.ndarray], count: int) -> Instance:
+    """Instances of all p in turn."""
+    order = np.argsort(np.argsort(found["p"], kind="stable") % len(OTHER), kind="stable")
+    return {name: jnp.asarray(value[order[:count]]) for name, value in found.items()}
+
+
+def global_paths(key: PRNGKeyArray, count: int) -> Instance:
+    """The path of random problems, the lowest stationary point of W_mm and three random starts.
+
+    Args:
+        key: random key; paths of one key are computed once in a process.
+        count: instances wanted, at most 48.
+
+    Returns:
+        Arrays with a leading axis: `p`, `certified`, `multiples` = R / ||W_mm||, and the
+        divergences from the attention SVM of this p, `own`, and of another, `wrong`.
+    """
+    return _interleaved(_global(seed_of(key)), count)
+
+
+def local_paths(key: PRNGKeyArray, count: int) -> Instance:
+    """The path near a choice of tokens that is locally but not globally optimal.
+
+    Args:
+        key: random key; paths of one key are computed once in a process.
+        count: instances wanted, at most 72.
+
+    Returns:
+        As `global_paths`; `wrong` is the divergence from the globally optimal SVM.
+    """
+    return _interleaved(_local(seed_of(key)), count)
