@@ -78,6 +78,13 @@ class Trained(NamedTuple):
         return np.nanmax(self.history.test, axis=1)
 
 
+QUICK_COMPILE = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+}
+"""Compiler options for programs that take longer to compile than to run."""
+
+
 class _State(NamedTuple):
     model: Any
     optimizer: Any
@@ -95,6 +102,7 @@ def train_classifiers(
     epochs: int,
     stop_accuracy: float = 0.995,
     chunk: int = 500,
+    quick_compile: bool = False,
 ) -> Trained:
     r"""Train e classifiers by minibatches of the summed logistic loss, one scan an epoch.
 
@@ -110,6 +118,8 @@ def train_classifiers(
         epochs: most epochs.
         stop_accuracy: training accuracy at which a member stops.
         chunk: sequences evaluated at once.
+        quick_compile: let XLA optimise little: for tiny models, where compiling costs more
+            than training.
 
     Returns:
         Models, history and the two ways of selecting.
@@ -134,14 +144,15 @@ def train_classifiers(
         parameters,
         jax.jit(jax.vmap(optimizer.init))(parameters),
         parameters,
-        jnp.full(count, -1.0),
+        jnp.full(count, -1.0, sets.train.labels.dtype),
         jnp.zeros(count, bool),
     )
     run = jax.jit(
         jax.vmap(
             partial(_epoch, static, optimizer, chunk, stop_accuracy),
             in_axes=(0, 0, 0, None, None),
-        )
+        ),
+        compiler_options=QUICK_COMPILE if quick_compile else None,
     )
     state, rows = start, []
     sets = jax.tree.map(jnp.asarray, sets)
