@@ -36,10 +36,10 @@ def attlas(capsys, monkeypatch):
 def reports_of(outcome: Outcome, control: Outcome = Outcome.VIOLATED):
     """A stand-in for the worker processes: every claim comes out as said."""
 
-    def check_all(names, **_):
+    def check_all(claims, **_):
         controls = (ControlReport("false", Outcome.VIOLATED, Verdict(control, "said")),)
-        for name in names:
-            yield CheckReport(name, Verdict(outcome, "said"), controls, Outcome.SUPPORTED)
+        for claim in claims:
+            yield CheckReport(claim.name, Verdict(outcome, "said"), controls, Outcome.SUPPORTED)
 
     return check_all
 

@@ -59,7 +59,7 @@ def check(
         _probe(json_file)
     reports: dict[str, CheckReport] = {}
     for report in check_all(
-        [claim.name for claim in claims],
+        claims,
         count=seeds,
         seed=seed,
         challenge_rounds=challenge,

@@ -56,7 +56,9 @@ def check(
             controls.append(tightened)
         search = None
         if challenge_rounds and claim.free:
-            search = challenge(claim, rounds=challenge_rounds, seed=seed + 1)
+            search = challenge(
+                claim, rounds=challenge_rounds, seed=seed, program=program, batch=batch
+            )
     return CheckReport(
         claim=claim.name,
         verdict=verdict,

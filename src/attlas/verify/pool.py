@@ -10,6 +10,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from multiprocessing import get_context
 
+from attlas.core.claim import Claim
 from attlas.core.processes import checker_variables
 from attlas.core.verdict import CheckReport
 
@@ -17,63 +18,72 @@ RUN_ALPHA = 0.01
 """Error probability of a whole run, shared equally by its claims and controls."""
 
 
-def check_by_name(
-    name: str, count: int | None, seed: int, alpha: float, challenge_rounds: int
-) -> CheckReport:
-    """Check one claim of the atlas; runs in a worker process.
+def check_group(
+    names: Sequence[str], count: int | None, seed: int, alpha: float, challenge_rounds: int
+) -> list[CheckReport]:
+    """Check claims of the atlas one after the other; runs in a worker process.
 
     Args:
-        name: full claim name.
-        count: instances, or None for the claim's own number.
+        names: full claim names.
+        count: instances, or None for each claim's own number.
         seed: of the instances.
-        alpha: error probability granted to the claim.
+        alpha: error probability granted to each claim.
         challenge_rounds: rounds of gradient search.
 
     Returns:
-        The report.
+        The reports.
     """
     from attlas.verify.check import check
     from attlas.verify.registry import find_claims
 
-    (claim,) = (c for c in find_claims([name]) if c.name == name)
-    return check(claim, count=count, seed=seed, alpha=alpha, challenge_rounds=challenge_rounds)
+    return [
+        check(claim, count=count, seed=seed, alpha=alpha, challenge_rounds=challenge_rounds)
+        for claim in find_claims(names)
+    ]
 
 
 def check_all(
-    names: Sequence[str],
+    claims: Sequence[Claim],
     *,
     count: int | None = None,
     seed: int = 0,
     challenge_rounds: int = 0,
     processes: int = 2,
 ) -> Iterator[CheckReport]:
-    """Check claims of the atlas by name, yielding reports as they come.
+    """Check claims of the atlas, yielding reports as they come.
+
+    Claims of one file stay in one process, where they share trajectories and solutions; the
+    largest files start first.
 
     Args:
-        names: full claim names.
+        claims: found by `attlas.verify.registry.find_claims`.
         count: instances of each, or None for each claim's own number.
         seed: of the instances.
         challenge_rounds: rounds of gradient search for each inequality.
         processes: worker processes.
 
     Yields:
-        One report for each name.
+        One report for each claim.
     """
     one = partial(
-        check_by_name,
+        check_group,
         count=count,
         seed=seed,
-        alpha=RUN_ALPHA / (2 * max(1, len(names))),
+        alpha=RUN_ALPHA / (2 * max(1, len(claims))),
         challenge_rounds=challenge_rounds,
     )
+    files: dict[str, list[str]] = {}
+    for claim in claims:
+        files.setdefault(claim.source[0], []).append(claim.name)
+    groups = sorted(files.values(), key=len, reverse=True)
     before = dict(os.environ)
     os.environ.update(checker_variables(processes))
     try:
-        with ProcessPoolExecutor(min(processes, len(names) or 1), get_context("spawn")) as pool:
-            pending = [pool.submit(one, name) for name in names]
+        with ProcessPoolExecutor(min(processes, len(groups) or 1), get_context("spawn")) as pool:
+            pending = [pool.submit(one, group) for group in groups]
             try:
                 for finished in as_completed(pending):
-                    yield finished.result()
+                    yield from finished.result()
             finally:
                 for left in pending:
                     left.cancel()
