@@ -9,6 +9,7 @@ here, its support token t is token 1, its other tokens tau are the rest.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import jax
@@ -236,8 +237,14 @@ def generator(key: PRNGKeyArray) -> np.random.Generator:
     return np.random.default_rng(np.asarray(jax.random.key_data(key)))
 
 
+@cache
+def _vectorised(place: Callable[[Instance], Instance]) -> Callable[[Instance], Instance]:
+    """One compiled program for each function, whatever the sources that share it."""
+    return jax.jit(jax.vmap(place))
+
+
 def cone_source(
-    place: Callable[[Instance], Instance], T: int = 3, n: int = 2
+    place: Callable[[Instance], Instance], T: int = 3, n: int = 2, turn: float = 1.0
 ) -> Callable[[PRNGKeyArray, int], Instance]:
     """A source of instances: samples with tokens alpha, t and T - 2 tokens tau.
 
@@ -248,11 +255,12 @@ def cone_source(
         place: moves one raw instance into the assumptions, such as `closed_form`.
         T: tokens a sample; with 2 all are support tokens and delta = 1/4.
         n: samples, 1 or 2.
+        turn: passed on as the array `turn`; -1 for starts at the antipode.
 
     Returns:
         Function of a key and a count.
     """
-    placed = jax.jit(jax.vmap(place))
+    placed = _vectorised(place)
 
     def instances(key: PRNGKeyArray, count: int) -> Instance:
         draw, pools = generator(key), []
@@ -267,6 +275,7 @@ def cone_source(
                 "norm": draw.uniform(1.0, 100.0, _POOL),
                 "W": draw.normal(size=(_POOL, 2, 2)),
                 "V": draw.normal(size=(_POOL, 2, 2)),
+                "turn": np.full(_POOL, turn),
                 "pi": 10 ** draw.uniform(-2.0, 0.0, _POOL),
             }
             pools.append(placed({name: jnp.asarray(value) for name, value in raw.items()}))

@@ -11,6 +11,7 @@ from attlas.claims.julistiono2024optimizing.flow_instances import (
     EACH,
     LATE,
     OTHER,
+    best_tokens,
     flows,
     gaussian_selections,
     run_flows,
@@ -33,15 +34,19 @@ _PAPER = "julistiono2024optimizing"
 
 @cache
 def _opposite_flows(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
-    """Flows on pairs of samples with opposite features and equal gaps, T = 2."""
+    """Flows on pairs of samples with opposite features and equal gaps."""
+    # The better of two tokens is there twice, for the shape of the other flows: both samples
+    # together attend to it most where their gap is zero, so that by convexity the best W is finite.
     draw, parts = np.random.default_rng(seed), []
     for p in OTHER:
         half = gaussian_selections(draw, EACH, 1, 2, 3)
+        better = jnp.asarray(best_tokens(half))[:, :, None, None]
+        twice = jnp.concatenate([half.X, jnp.take_along_axis(half.X, better, axis=2)], axis=2)
 
         def paired(first: Array, second: Array) -> Array:
             return jnp.concatenate([first, second], axis=1)
 
-        X, y, z = paired(half.X, -half.X), paired(half.y, -half.y), paired(half.z, half.z)
+        X, y, z = paired(twice, -twice), paired(half.y, -half.y), paired(half.z, half.z)
         path = run_flows(TokenSelection(X, y, z, half.v), draw.normal(size=(EACH, 3, 3)), p)
         log_time = np.asarray(path.log_time)
         rows = zip(log_time[:, -1:] * LATE, log_time, np.asarray(path.norm), strict=True)

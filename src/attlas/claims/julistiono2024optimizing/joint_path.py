@@ -38,7 +38,7 @@ from attlas.solvers.regularisation_path import LogJointLoss
 from attlas.training.ball_descent import descend_in_ball
 
 _PAPER = "julistiono2024optimizing"
-_EACH, _STARTS, _STEPS = 64, 3, 1500
+_EACH, _STARTS, _STEPS = 44, 3, 1000
 _MULTIPLES = np.array([20.0, 40.0, 80.0])
 _CORNERS = np.array(list(product((0, 1), repeat=2)))
 

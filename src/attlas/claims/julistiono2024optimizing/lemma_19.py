@@ -15,6 +15,7 @@ from attlas.claims.julistiono2024optimizing.cone_instances import (
     cone_source,
     gaps,
     in_the_cone,
+    into_cone,
     plain_norm,
     solves_the_svm,
     wide_enough,
@@ -43,6 +44,17 @@ _ASSUMPTIONS = (
     Assumption(r"W lies in the cone of width mu_0", in_the_cone),
     Assumption(r"mu_0 is well above rounding", wide_enough),
 )
+
+
+def _placed(instance: Instance) -> dict[str, Array]:
+    placed = closed_form(instance)
+    return {**placed, "mu": cone_scale(placed).mu}
+
+
+def _kept_in_cone(instance: Instance) -> dict[str, Array]:
+    """A moved W back in the cone (mu_0 does not depend on it); only its direction matters."""
+    W = into_cone(instance["W_mm"], instance["W"], instance["p"], instance["mu"])
+    return {**instance, "W": instance["norm"] * W}
 
 
 def _relative(instance: Instance) -> tuple[Array, Array]:
@@ -116,7 +128,7 @@ def _sharpened(instance: Instance, factor: float = 3.5) -> Sides:
 _COMMON: dict[str, Any] = {
     "paper": _PAPER,
     "kind": Kind.INEQUALITY,
-    "instances": cone_source(closed_form),
+    "instances": cone_source(_placed),
     "assumptions": _ASSUMPTIONS,
     "terms": _TERMS,
 }
@@ -215,8 +227,8 @@ LEMMA_19_C = Claim(
         "Shown as |gap / rho - 1| against the allowance delta / 2, so that the ratio says how "
         "much of the allowance the cone of width mu_0 can use."
     ),
-    free=("X", "q", "W"),
-    domain=closed_form,
+    free=("W",),
+    domain=_kept_in_cone,
     **_COMMON,
 )
 
@@ -236,7 +248,7 @@ LEMMA_19_SHARPENED = Claim(
         "delta' >= 4 delta at W_mm, and the cone moves a gap by at most delta / 2. If the paper's "
         "delta' has a factor 1/2 (our text of it is recalled), even 15/2 would hold."
     ),
-    free=("X", "q", "W"),
-    domain=closed_form,
+    free=("W",),
+    domain=_kept_in_cone,
     **_COMMON,
 )

@@ -52,7 +52,8 @@ def _beyond(instance: Instance) -> dict[str, Array]:
     placed = closed_form(raw)
     radius = radius_pi(placed, with_log=False)
     tau = 10 ** (-4 + 3 * instance["norm"] / 100)
-    return {**placed, "W": placed["W"] * radius, "tau": tau}
+    ready = {**placed, "W": placed["W"] * radius, "tau": tau}
+    return {**ready, **measured_step(ready)._asdict()}
 
 
 class MeasuredStep(NamedTuple):
@@ -121,6 +122,11 @@ def measured_step(instance: Instance) -> MeasuredStep:
     )
 
 
+def _taken(instance: Instance) -> MeasuredStep:
+    """The step, measured when the instance was drawn: one program serves all claims."""
+    return MeasuredStep(*(instance[name] for name in MeasuredStep._fields))
+
+
 def small_enough(step: MeasuredStep) -> Array:
     """What the proofs need of a small step: Lemma 24's inequality and descent of the loss.
 
@@ -140,28 +146,28 @@ def _far_enough(instance: Instance) -> Array:
 
 
 def _total(instance: Instance, factor: float = -1.0) -> Sides:
-    step = measured_step(instance)
+    step = _taken(instance)
     right = (1 + instance["pi"]) ** factor * step.growth + step.descent
     return Sides(right, step.toward_mm, error=step.rounding)
 
 
 def _correlation(instance: Instance) -> Sides:
-    step = measured_step(instance)
+    step = _taken(instance)
     return Sides(step.toward_w / (1 + instance["pi"]), step.toward_mm, error=step.rounding)
 
 
 def _correlation_without_pi(instance: Instance) -> Sides:
-    step = measured_step(instance)
+    step = _taken(instance)
     return Sides(step.toward_w, step.toward_mm, error=step.rounding)
 
 
 def _norms(instance: Instance) -> Sides:
-    step = measured_step(instance)
+    step = _taken(instance)
     return Sides(step.growth, step.power_growth, error=step.rounding)
 
 
 def _norms_swapped(instance: Instance) -> Sides:
-    step = measured_step(instance)
+    step = _taken(instance)
     return Sides(step.power_growth, step.growth, error=step.rounding)
 
 
@@ -180,7 +186,7 @@ _COMMON: dict[str, Any] = {
         Assumption("the norm of W is at least R_delta", _far_enough),
         Assumption(
             "eta is small enough: Lemmas 24 and 25 hold on this step",
-            lambda i: small_enough(measured_step(i)),
+            lambda i: small_enough(_taken(i)),
         ),
     ),
     "terms": _TERMS,

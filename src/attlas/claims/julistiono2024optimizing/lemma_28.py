@@ -50,12 +50,12 @@ def _excess_over_gradient(instance: Instance, log_gradient: Array) -> Array:
     return excess / jnp.exp(log_gradient)
 
 
-def _start(instance: Instance, turned: bool) -> dict[str, Array]:
+def _start(instance: Instance) -> dict[str, Array]:
     """W(0) at half the cone's width and R_delta or more, the step, and the trajectory."""
     shared = {"norm": jnp.ones_like(instance["norm"]), "share": 0.5 * instance["share"]}
     placed = closed_form({**instance, **shared})
     radius = radius_delta(placed) * (1 + instance["norm"] / 100)
-    W = placed["W"] * radius * (-1 if turned else 1)
+    W = placed["W"] * radius * instance["turn"]
     begun = {**placed, "W": W, "tau": jnp.ones_like(radius)}
     log_gradient = measured_step(begun).log_gradient
     spent = _excess_over_gradient(begun, log_gradient)
@@ -77,8 +77,8 @@ def _start(instance: Instance, turned: bool) -> dict[str, Array]:
     return {**begun, "tau": tau, "spent": spent, "path": path, "small": jnp.all(good)}
 
 
-_inside = cone_source(lambda i: _start(i, turned=False), T=2, n=1)
-_outside = cone_source(lambda i: _start(i, turned=True), T=2, n=1)
+_inside = cone_source(_start, T=2, n=1)
+_outside = cone_source(_start, T=2, n=1, turn=-1.0)
 
 
 def _divergences(instance: Instance) -> Array:

@@ -23,7 +23,7 @@ from attlas.solvers.regularisation_path import LogExcessLoss
 from attlas.solvers.token_optimality import is_locally_optimal
 from attlas.training.ball_descent import descend_in_ball
 
-GLOBAL_EACH, LOCAL_EACH, STARTS, STEPS = 16, 24, 4, 1000
+EACH, STARTS, STEPS = 20, 4, 1000
 MULTIPLES = np.array([20.0, 40.0, 80.0])
 """Radii over ||W_mm||_{p,p}: the gaps at the minimiser are about these."""
 GAP = 1e-6
@@ -55,19 +55,19 @@ def _paths(data: TokenSelection, W_mm: Array, norm: np.ndarray, starts: Array, p
 def _global(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
     draw, parts = np.random.default_rng(seed), []
     for p, other in OTHER.items():
-        data = gaussian_selections(draw, GLOBAL_EACH, 2, 3, 3)
+        data = gaussian_selections(draw, EACH, 2, 3, 3)
         tokens = best_tokens(data)
         found = attention_svm_batch(data.X, data.z, tokens, p)
         compared = attention_svm_batch(data.X, data.z, tokens, other)
-        random = draw.normal(size=(GLOBAL_EACH, STARTS - 1, 3, 3))
+        random = draw.normal(size=(EACH, STARTS - 1, 3, 3))
         starts = jnp.concatenate([found.value[:, None], jnp.asarray(random)], axis=1)
         W, stationary = _paths(data, found.value, found.certificate["norm_upper"], starts, p)
         solved = np.asarray((found.result == 0) & (compared.result == 0))
         parts.append(
             {
-                "p": np.full(GLOBAL_EACH, p),
+                "p": np.full(EACH, p),
                 "certified": solved & stationary,
-                "multiples": np.tile(MULTIPLES, (GLOBAL_EACH, 1)),
+                "multiples": np.tile(MULTIPLES, (EACH, 1)),
                 "own": np.asarray(divergences(W, found.value, jnp.asarray(p))),
                 "wrong": np.asarray(divergences(W, compared.value, jnp.asarray(p))),
             }
@@ -77,14 +77,14 @@ def _global(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
 
 def _local_choices(draw: np.random.Generator, p: float) -> tuple[TokenSelection, np.ndarray]:
     """Problems whose second best token of the first sample is locally optimal."""
-    data = gaussian_selections(draw, 16 * LOCAL_EACH, 2, 3, 3)
+    data = gaussian_selections(draw, 16 * EACH, 2, 3, 3)
     tokens = best_tokens(data)
     scores = np.asarray(data.y)[..., None] * np.einsum("bntd,bd->bnt", data.X, data.v)
     second = np.argsort(scores[:, 0], axis=-1)[:, -2]
     tokens = np.stack([second, tokens[:, 1]], axis=1)
     found = attention_svm_batch(data.X, data.z, tokens, p)
     local = jax.vmap(is_locally_optimal)(data, jnp.asarray(tokens), found.value)
-    kept = np.flatnonzero(np.asarray(local) & (np.asarray(found.result) == 0))[:LOCAL_EACH]
+    kept = np.flatnonzero(np.asarray(local) & (np.asarray(found.result) == 0))[:EACH]
     return jax.tree.map(lambda a: a[kept], data), tokens[kept]
 
 
@@ -95,7 +95,8 @@ def _local(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
         data, tokens = _local_choices(draw, p)
         found = attention_svm_batch(data.X, data.z, tokens, p)
         best = attention_svm_batch(data.X, data.z, best_tokens(data), p)
-        starts = found.value[:, None]
+        shaken = 1 + 0.01 * draw.normal(size=(len(tokens), STARTS, 3, 3))
+        starts = found.value[:, None] * jnp.asarray(shaken)
         W, stationary = _paths(data, found.value, found.certificate["norm_upper"], starts, p)
         parts.append(
             {
@@ -120,7 +121,7 @@ def global_paths(key: PRNGKeyArray, count: int) -> Instance:
 
     Args:
         key: random key; paths of one key are computed once in a process.
-        count: instances wanted, at most 48.
+        count: instances wanted, at most 60.
 
     Returns:
         Arrays with a leading axis: `p`, `certified`, `multiples` = R / ||W_mm||, and the
@@ -134,7 +135,7 @@ def local_paths(key: PRNGKeyArray, count: int) -> Instance:
 
     Args:
         key: random key; paths of one key are computed once in a process.
-        count: instances wanted, at most 72.
+        count: instances wanted, at most 60.
 
     Returns:
         As `global_paths`; `wrong` is the divergence from the globally optimal SVM.

@@ -52,7 +52,7 @@ GLOBAL_PATH = Claim(
         r"=\frac{W^{opt}_{mm}}{\|W^{opt}_{mm}\|_{p,p}}"
     ),
     instances=global_paths,
-    count=48,
+    count=60,
     assumptions=(_SOLVED,),
     controls=(Control("the attention SVM of another p", sides=lambda i: _distance(i, to="wrong")),),
     note=(
@@ -70,7 +70,7 @@ LOCAL_PATH = Claim(
         r"\lim_{R\to\infty}\frac{W(R)}{R}=\frac{W^\alpha_{mm}}{\|W^\alpha_{mm}\|_{p,p}}"
     ),
     instances=local_paths,
-    count=72,
+    count=60,
     assumptions=(
         _SOLVED,
         Assumption(
