@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # workers compute and draw nothing
 
 EXPONENTS = (1.75, 2.0, 3.0)
 GLOBAL, LOCAL = "global", "local"
-RADII = {GLOBAL: (2.0, 4.0, 8.0, 16.0, 32.0, 64.0), LOCAL: (2.0, 4.0, 8.0, 12.0, 16.0, 24.0)}
+RADII = {GLOBAL: (2.0, 4.0, 8.0, 16.0, 32.0, 64.0), LOCAL: (4.0, 8.0, 16.0, 24.0)}
 """R over the norm of the SVM. Along a local path the loss tends to a limit that is not zero, and
 beyond about 30 what is left of it is below its rounding error."""
 SHOWN = (4.0, 16.0)
@@ -50,9 +50,9 @@ def cells(scale: Scale) -> tuple[Cell, ...]:
     smoke = scale is Scale.SMOKE
     settings = {
         "problems": {Scale.SMOKE: 1, Scale.QUICK: 3, Scale.PAPER: 8}[scale],
-        "starts": {Scale.SMOKE: 1, Scale.QUICK: 2, Scale.PAPER: 12}[scale],
+        "starts": {Scale.SMOKE: 1, Scale.QUICK: 3, Scale.PAPER: 12}[scale],
         "width": 0.02,
-        GLOBAL: SHOWN if smoke else RADII[GLOBAL],
+        GLOBAL: (2.0, *SHOWN) if smoke else RADII[GLOBAL],
         LOCAL: SHOWN if smoke else RADII[LOCAL],
     }
     return tuple(Cell({"p": p, **settings}) for p in EXPONENTS)
@@ -249,6 +249,8 @@ def figures(records: Sequence[Record]) -> tuple[Panel, ...]:
                 if lines:
                     lines[0].set_label(f"SVM of q = {q:g}")
             axis.loglog(radius, 0.1 * (radius / radius[0]) ** -2, "k:", lw=1)
+            axis.set_xticks(radius, [f"{r:g}" for r in radius])
+            axis.set_xticks([], minor=True)
             axis.set_xlabel("R over norm of the SVM")
     for axis in axes[:, 0]:
         axis.set_ylabel("directional divergence")
