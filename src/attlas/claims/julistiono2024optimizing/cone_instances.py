@@ -39,7 +39,7 @@ def plain_norm(W: Float[Array, "..."], p: Float[Array, ""]) -> Float[Array, ""]:
 
 
 def cone_divergence(
-    W_mm: Float[Array, "d d"], W: Float[Array, "d d"], p: Float[Array, ""]
+    W_mm: Float[Array, "*shape"], W: Float[Array, "*shape"], p: Float[Array, ""]
 ) -> Float[Array, ""]:
     """D_psi of the two directions by its form for unit norms, 1 - <grad psi(W), W_mm>.
 
@@ -82,7 +82,7 @@ def into_cone(
     def at(log_share: Array) -> Array:
         return centre + jnp.exp(log_share) * (far - centre)
 
-    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = ends
         middle = (low + high) / 2
         good = cone_divergence(centre, at(middle), p) <= width
