@@ -1,14 +1,26 @@
-r"""Lemmas 29 and 30 and the rate theorem, on the flow in log time.
+r"""Norm divergence, direction, Lemmas 29 and 30 and the rate theorem, on the flow in log time.
 
-Our `norm` is the paper's x = ||W(k)||_{p,p}; k is the plain clock of the flow in units of the step.
+One file, since they share their flows. Our `norm` is the paper's x = ||W(k)||_{p,p}; k is the
+plain clock of the flow in units of the step.
 """
 
+from functools import cache
 from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
 
-from attlas.claims.julistiono2024optimizing.flow_instances import flows
+from attlas.claims.julistiono2024optimizing.flow_instances import (
+    EACH,
+    LATE,
+    OTHER,
+    best_tokens,
+    flows,
+    gaussian_selections,
+    run_flows,
+    seed_of,
+)
 from attlas.core.claim import (
     Assumption,
     Claim,
@@ -20,6 +32,7 @@ from attlas.core.claim import (
     Sides,
     Status,
 )
+from attlas.data.token_selection import TokenSelection
 
 _PAPER = "julistiono2024optimizing"
 
@@ -64,9 +77,51 @@ def _by_time_too_fast(instance: Instance) -> Sides:
     return _by_time(instance)._replace(rhs=instance["log_k"] ** -4)
 
 
-_COMMON: dict[str, Any] = {
+@cache
+def _opposite_flows(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
+    """Flows on pairs of samples with opposite features and equal gaps."""
+    # The better of two tokens is there twice, for the shape of the other flows: both samples
+    # together attend to it most where their gap is zero, so that by convexity the best W is finite.
+    draw, parts = np.random.default_rng(seed), []
+    for p in OTHER:
+        half = gaussian_selections(draw, EACH, 1, 2, 3)
+        better = jnp.asarray(best_tokens(half))[:, :, None, None]
+        twice = jnp.concatenate([half.X, jnp.take_along_axis(half.X, better, axis=2)], axis=2)
+
+        def paired(first: Array, second: Array) -> Array:
+            return jnp.concatenate([first, second], axis=1)
+
+        X, y, z = paired(twice, -twice), paired(half.y, -half.y), paired(half.z, half.z)
+        path = run_flows(TokenSelection(X, y, z, half.v), draw.normal(size=(EACH, 3, 3)), p)
+        log_time = np.asarray(path.log_time)
+        rows = zip(log_time[:, -1:] * LATE, log_time, np.asarray(path.norm), strict=True)
+        read = [np.interp(at, time, norm) for at, time, norm in rows]
+        parts.append({"late_log_k": log_time[:, -1:] * LATE, "late_norm": np.stack(read)})
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _opposite(key: PRNGKeyArray, count: int) -> Instance:
+    found = dict(flows(key, count))
+    other = _opposite_flows(seed_of(key))
+    return {**found, **{name: jnp.asarray(value[:count]) for name, value in other.items()}}
+
+
+def _inverse_norm(instance: Instance) -> Sides:
+    left = 1 / instance["late_norm"]
+    return Sides(left, jnp.zeros_like(left), scales=instance["late_log_k"])
+
+
+def _direction(instance: Instance) -> Sides:
+    left = instance["late_divergence"]
+    return Sides(left, jnp.zeros_like(left), scales=instance["late_log_k"])
+
+
+def _other_direction(instance: Instance) -> Sides:
+    return _direction(instance)._replace(lhs=instance["late_other_divergence"])
+
+
+_SHARED: dict[str, Any] = {
     "paper": _PAPER,
-    "kind": Kind.RATE,
     "instances": flows,
     "count": 60,
     "assumptions": (
@@ -75,6 +130,43 @@ _COMMON: dict[str, Any] = {
         ),
     ),
 }
+_RATE: dict[str, Any] = {**_SHARED, "kind": Kind.RATE}
+_LIMIT: dict[str, Any] = {
+    **_SHARED,
+    "kind": Kind.LIMIT,
+    "status": Status.RECONSTRUCTED,
+    "provenance": Provenance.RECALLED,
+}
+
+NORM_DIVERGENCE = Claim(
+    name=f"{_PAPER}/norm-divergence",
+    locator="Norm-divergence theorem",
+    statement=r"W(0)\in C_{p,\mu',R} \;\Rightarrow\; \lim_{k\to\infty}\|W(k)\|_{p,p}=\infty",
+    sides=_inverse_norm,
+    controls=(Control("two samples with opposite features and equal gaps", instances=_opposite),),
+    note=(
+        "1/||W|| against log k on the flow, p = 1.5, 2, 3. An infeasible SVM alone would be no "
+        "control: the norm can still diverge then."
+    ),
+    **_LIMIT,
+)
+
+DIRECTION = Claim(
+    name=f"{_PAPER}/direction-theorem",
+    locator="Direction theorem",
+    statement=(
+        r"\lim_{k\to\infty} D_\psi\!\left(\frac{W^\alpha_{mm}}{\|W^\alpha_{mm}\|_{p,p}},"
+        r"\frac{W(k)}{\|W(k)\|_{p,p}}\right)=0"
+    ),
+    sides=_direction,
+    controls=(Control("the attention SVM of another p", sides=_other_direction),),
+    note=(
+        "On the flow from starts near W_mm, p = 1.5, 2, 3. Towards the SVM of another p the "
+        "divergence stops at a positive value."
+    ),
+    **_LIMIT,
+)
+
 
 LEMMA_29 = Claim(
     name=f"{_PAPER}/lemma-29",
@@ -93,7 +185,7 @@ LEMMA_29 = Claim(
         "p = 1.5, 2, 3, norms 20, 80 and 320 on the flow. An upper bound: the decay seen is "
         "faster, about x^-2 for p = 2 and 3 and x^-1 for p = 1.5."
     ),
-    **_COMMON,
+    **_RATE,
 )
 
 RATE_BY_NORM = Claim(
@@ -112,7 +204,7 @@ RATE_BY_NORM = Claim(
         "has no zero entry; on random data, on the flow. At epsilon = 0 "
         "the ratio is flat to three digits for p = 2 and 3."
     ),
-    **_COMMON,
+    **_RATE,
 )
 
 LEMMA_30 = Claim(
@@ -127,7 +219,7 @@ LEMMA_30 = Claim(
         "Here log k = O(||W(k)||) on the flow, log k up to several hundred; the ratio tends to "
         "1/||W_mm||."
     ),
-    **_COMMON,
+    **_RATE,
 )
 
 RATE = Claim(
@@ -146,5 +238,5 @@ RATE = Claim(
         "On the flow, where it is Lemmas 29 and 30 together. The paper's plots use normalised "
         "steps, to which it does not apply."
     ),
-    **_COMMON,
+    **_RATE,
 )
