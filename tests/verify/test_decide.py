@@ -106,6 +106,12 @@ def test_a_minority_of_bad_instances_is_inconclusive():
     assert decide(toy(Kind.LIMIT), found).outcome is Outcome.INCONCLUSIVE
 
 
+def test_a_limit_may_have_several_rows_in_one_instance():
+    both = np.tile(np.stack([SCALES**-1.0, SCALES**-2.0]), (40, 1, 1))
+    found = evidence(both, 0.0, scales=SCALES)
+    assert decide(toy(Kind.LIMIT), found).statistics["successes"] == 80
+
+
 def test_assumptions_exclude_and_are_named():
     nowhere = evidence(2 * ONES, ONES, applicable=np.zeros(40, bool))
     verdict = decide(toy(Kind.INEQUALITY), nowhere)

@@ -168,7 +168,7 @@ def _limit(evidence: Evidence, terms: int, alpha: float) -> Verdict:
     if not np.allclose(growth[..., 0], growth[..., 1], rtol=0.1):
         raise ValueError("the scales of a limit must grow geometrically")
     distance = np.abs(left - right).reshape(-1, 3)
-    allowed = _flat(tolerance(evidence, terms)[evidence.applicable])[:, -1]
+    allowed = tolerance(evidence, terms)[evidence.applicable][..., -1].ravel()
     first, second = distance[:, 1] - distance[:, 0], distance[:, 2] - distance[:, 1]
     bend = second - first
     limit = distance[:, 2] - second**2 / np.where(bend == 0, np.inf, bend)
