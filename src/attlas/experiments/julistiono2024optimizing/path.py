@@ -46,7 +46,7 @@ NOTE = (
 
 
 def cells(scale: Scale) -> tuple[Cell, ...]:
-    """One cell for each p."""
+    """One cell for each p; the smoke scale has p = 2 alone."""
     smoke = scale is Scale.SMOKE
     settings = {
         "problems": {Scale.SMOKE: 1, Scale.QUICK: 3, Scale.PAPER: 8}[scale],
@@ -55,7 +55,7 @@ def cells(scale: Scale) -> tuple[Cell, ...]:
         GLOBAL: (2.0, *SHOWN) if smoke else RADII[GLOBAL],
         LOCAL: SHOWN if smoke else RADII[LOCAL],
     }
-    return tuple(Cell({"p": p, **settings}) for p in EXPONENTS)
+    return tuple(Cell({"p": p, **settings}) for p in ((2.0,) if smoke else EXPONENTS))
 
 
 class _Problems(NamedTuple):
@@ -236,8 +236,15 @@ def figures(records: Sequence[Record]) -> tuple[Panel, ...]:
     import matplotlib.pyplot as plt
 
     found = _by_exponent(records)
+    count = max(1, len(found))
     figure, axes = plt.subplots(
-        2, 3, figsize=(10, 5.6), sharex="row", sharey=True, layout="constrained"
+        2,
+        count,
+        figsize=(1 + 3 * count, 5.6),
+        sharex="row",
+        sharey=True,
+        layout="constrained",
+        squeeze=False,
     )
     for column, (p, a) in enumerate(found.items()):
         for row, scope in enumerate((GLOBAL, LOCAL)):

@@ -1,0 +1,64 @@
+"""Every experiment runs at smoke scale, and its records make a table, figures and a data set."""
+
+import matplotlib.figure
+import matplotlib.pyplot as plt
+import pytest
+
+from attlas.runs.cell import Scale
+from attlas.runs.experiment import Experiment
+from attlas.runs.find import find_experiments
+from attlas.runs.load import to_xarray
+from attlas.runs.record import Record, record_key
+from attlas.runs.worker import Computed, Task, compute
+
+EXPERIMENTS = [
+    pytest.param(experiment, id=experiment.name, marks=pytest.mark.xdist_group(experiment.name))
+    for experiment in find_experiments()
+]
+
+
+def records_of(experiment: Experiment) -> tuple[Record, ...]:
+    """The smoke cells, run as a worker runs them."""
+    records = []
+    for cell in experiment.cells(Scale.SMOKE):
+        done = compute(Task(experiment.module, experiment.name, cell.json))
+        assert isinstance(done, Computed), done
+        key = record_key(experiment.name, experiment.revision, cell)
+        records.append(Record(experiment.name, cell, done.arrays, done.metadata, key))
+    return tuple(records)
+
+
+def assert_shown(experiment: Experiment, records: tuple[Record, ...]) -> None:
+    """Records make a table with named columns, and figures with a caption that ends."""
+    table = experiment.table(records)
+    assert len(table) > 0
+    assert all(isinstance(name, str) for name in table.columns)
+    panels = experiment.figures(records)
+    assert panels
+    for panel in panels:
+        assert isinstance(panel.figure, matplotlib.figure.Figure)
+        assert panel.figure.axes
+        assert panel.title
+        assert panel.caption.endswith(".")
+        panel.figure.draw_without_rendering()
+        plt.close(panel.figure)
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_smoke_scale_runs_and_is_shown(experiment):
+    records = records_of(experiment)
+    for record in records:
+        for name, array in record.arrays.items():
+            assert len(experiment.dims[name]) == array.ndim, name
+    assert_shown(experiment, records)
+    if len(records) > 1:
+        assert_shown(experiment, records[:1])  # an interrupted run is shown as well
+    dataset = to_xarray(records, experiment)
+    assert dataset.sizes["cell"] == len(records)
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_cells_of_every_scale_differ_from_one_another(experiment):
+    for scale in Scale:
+        keys = [record_key(experiment.name, 1, cell) for cell in experiment.cells(scale)]
+        assert len(set(keys)) == len(keys) > 0
