@@ -31,18 +31,28 @@ def pin_to_one_core() -> None:
     os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
 
 
-def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
+LEAST = 0.3
+"""Seconds that a timing takes at least: shorter calls are repeated, as timeit does."""
+
+
+def seconds(work: Callable[[], Any], least: float = 0.0) -> tuple[float, Any]:
     """Wall time of one call, and what it returned.
 
     Args:
         work: returns only when its result is computed.
+        least: repeat the call until this much time has passed.
 
     Returns:
-        (seconds, result).
+        (seconds for each call, result of the last).
     """
     started = time.perf_counter()
-    result = work()
-    return time.perf_counter() - started, result
+    calls = 0
+    while True:
+        result = work()
+        calls += 1
+        passed = time.perf_counter() - started
+        if passed >= least:
+            return passed / calls, result
 
 
 def compare(
@@ -75,13 +85,13 @@ def compare(
     failed: dict[str, str] = {}
     difference: dict[str, float] = {}
     for _ in range(rounds):
-        taken, mine = seconds(ours)
+        taken, mine = seconds(ours, LEAST)
         times["ours"].append(taken)
         for peer, work in peers.items():
             if peer in failed:
                 continue
             try:
-                taken, theirs = seconds(work)
+                taken, theirs = seconds(work, LEAST)
             except Exception as trouble:  # noqa: BLE001 (a failing peer is a row, not our error)
                 failed[peer] = f"{type(trouble).__name__}: {trouble}"
                 continue
