@@ -40,7 +40,8 @@ def record(p: float) -> Record:
             f"{scope}_gap": np.where(certified, 1e-9, 0.1),
         }
     cell = EXPERIMENT.cells(Scale.SMOKE)[0]
-    return Record("path", type(cell)({**cell.settings, "p": p}), arrays, {}, f"{p}")
+    arrays = {f"{name}_{p:g}": array for name, array in arrays.items()}
+    return Record("path", type(cell)({**cell.settings, "exponents": [p]}), arrays, {}, f"{p}")
 
 
 def test_uncertified_points_are_left_out_and_counted():

@@ -46,7 +46,7 @@ NOTE = (
 
 
 def cells(scale: Scale) -> tuple[Cell, ...]:
-    """One cell for each p; the smoke scale has p = 2 alone."""
+    """One cell for all p, which share their compiled programs; smoke has p = 2 alone."""
     smoke = scale is Scale.SMOKE
     settings = {
         "problems": {Scale.SMOKE: 1, Scale.QUICK: 3, Scale.PAPER: 8}[scale],
@@ -55,7 +55,7 @@ def cells(scale: Scale) -> tuple[Cell, ...]:
         GLOBAL: (2.0, *SHOWN) if smoke else RADII[GLOBAL],
         LOCAL: SHOWN if smoke else RADII[LOCAL],
     }
-    return tuple(Cell({"p": p, **settings}) for p in ((2.0,) if smoke else EXPONENTS))
+    return (Cell({"exponents": (2.0,) if smoke else EXPONENTS, **settings}),)
 
 
 class _Problems(NamedTuple):
@@ -99,13 +99,21 @@ def _problems(seed: int, count: int, n: int = 2, T: int = 3, d: int = 3) -> _Pro
 
 def run(cell: Cell) -> Mapping[str, np.ndarray]:
     """The global and the local path of every problem, measured against the SVMs of every p."""
-    p = cell.settings["p"]
     problems = _problems(cell.seed, cell.settings["problems"])
+    return {
+        f"{name}_{p:g}": array
+        for p in cell.settings["exponents"]
+        for name, array in _both_paths(cell, problems, p).items()
+    }
+
+
+def _both_paths(cell: Cell, problems: _Problems, p: float) -> dict[str, np.ndarray]:
+    """What is recorded of one p."""
     apart = jax.jit(jax.vmap(jax.vmap(partial(direction_divergence, p=p), (0, None))))
     found: dict[str, np.ndarray] = {}
     for scope, tokens in ((GLOBAL, problems.best), (LOCAL, problems.local)):
         svms = {q: _solved(problems.data, tokens, q) for q in EXPONENTS}
-        paths = _paths(cell, scope, problems.data, svms[p])
+        paths = _paths(cell, scope, problems.data, svms[p], p)
         W = jnp.stack([path.value for path in paths])
         certified = np.stack([path.converged for path in paths])
 
@@ -138,7 +146,7 @@ def _solved(data: TokenSelection, tokens: np.ndarray, q: float) -> Solution:
     return svm
 
 
-def _paths(cell: Cell, scope: str, data: TokenSelection, svm: Solution) -> list[Solution]:
+def _paths(cell: Cell, scope: str, data: TokenSelection, svm: Solution, p: float) -> list[Solution]:
     """The paths of one scope, with radii in units of each SVM's norm."""
     s, found = cell.settings, []
     for e, norm in enumerate(svm.certificate["norm_upper"]):
@@ -149,15 +157,21 @@ def _paths(cell: Cell, scope: str, data: TokenSelection, svm: Solution) -> list[
         radii = [float(r * norm) for r in s[scope]]
         key = jax.random.key(cell.seed)
         path = regularisation_path(
-            problem, radii, s["p"], key=key, starts=s["starts"], cone=cone, tolerance=1e-6
+            problem, radii, p, key=key, starts=s["starts"], cone=cone, tolerance=1e-6
         )
         found.append(path)
     return found
 
 
 def _by_exponent(records: Sequence[Record]) -> dict[float, Mapping[str, np.ndarray]]:
-    found = {r.cell.settings["p"]: r.arrays for r in records}
-    return {p: found[p] for p in EXPONENTS if p in found}
+    """The arrays of each p, under their names without it."""
+    found = {}
+    for p, record in itertools.product(EXPONENTS, records):
+        if p in record.cell.settings["exponents"]:
+            ending = f"_{p:g}"
+            names = [name for name in record.arrays if name.endswith(ending)]
+            found[p] = {name.removesuffix(ending): record.arrays[name] for name in names}
+    return found
 
 
 def _last(curves: np.ndarray) -> np.ndarray:
@@ -276,21 +290,20 @@ EXPERIMENT = Experiment(
     table=table,
     figures=figures,
     dims={
-        **{
-            f"{scope}_{name}": axes
-            for scope in (GLOBAL, LOCAL)
-            for name, axes in {
-                "radius": (f"{scope}_radius",),
-                "divergence": ("problem", "q", f"{scope}_radius"),
-                "certified": ("problem", f"{scope}_radius"),
-                "gap": ("problem", f"{scope}_radius"),
-                "agreeing": ("problem", f"{scope}_radius"),
-                "tokens": ("problem", "sample"),
-                "svm_norm": ("problem",),
-            }.items()
-        },
-        "local_to_global": ("problem", "local_radius"),
-        "local_on_border": ("problem", "local_radius"),
+        f"{name}_{p:g}": axes
+        for p in EXPONENTS
+        for scope in (GLOBAL, LOCAL)
+        for name, axes in {
+            f"{scope}_radius": (f"{scope}_radius_{p:g}",),
+            f"{scope}_divergence": ("problem", "q", f"{scope}_radius_{p:g}"),
+            f"{scope}_certified": ("problem", f"{scope}_radius_{p:g}"),
+            f"{scope}_gap": ("problem", f"{scope}_radius_{p:g}"),
+            f"{scope}_agreeing": ("problem", f"{scope}_radius_{p:g}"),
+            f"{scope}_tokens": ("problem", "sample"),
+            f"{scope}_svm_norm": ("problem",),
+            "local_to_global": ("problem", f"local_radius_{p:g}"),
+            "local_on_border": ("problem", f"local_radius_{p:g}"),
+        }.items()
     },
     note=NOTE,
 )
