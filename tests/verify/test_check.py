@@ -80,6 +80,19 @@ def test_a_subtly_false_claim_is_found_by_the_challenge_alone():
     np.testing.assert_allclose(again.tightness, found.ratio, rtol=1e-14)
 
 
+def test_the_challenge_is_not_drawn_to_where_both_sides_vanish():
+    """Small sides against a large scale have a small excess, but say nothing of the ratio."""
+
+    def tight_far_away(i):
+        size = jnp.sum(i["x"] ** 2)
+        return Sides(size**2, size**2 + size, scale=jnp.asarray(1e3))
+
+    drawn = check(claim(sides=tight_far_away)).verdict.tightness
+    found = challenge(claim(sides=tight_far_away, free=("x",)))
+    assert not found.violated
+    assert 1 - found.ratio < (1 - drawn) / 2
+
+
 def test_a_true_control_is_a_defect():
     report = check(claim(controls=(Control("doubled", sides=scaled(2.0)),)))
     assert any("control 'doubled' is SUPPORTED" in text for text in report.defects)

@@ -31,7 +31,8 @@ class Verdict:
         outcome: the answer.
         reason: why, in one sentence.
         slack: smallest rhs - lhs in the statement's units; negative when violated.
-        tightness: largest lhs / rhs where both sides are positive, else None.
+        tightness: largest lhs / rhs where both sides are positive, less what rounding and
+            certificates allow (above 1 only where violated); None where there is no such ratio.
         applicable: instances on which the assumptions held.
         tried: instances drawn.
         seed: the seed they were drawn from.

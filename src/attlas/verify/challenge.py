@@ -1,8 +1,11 @@
 r"""Attack an inequality: multi-start gradient ascent on its relative excess.
 
-Maximises (lhs - rhs) / (|lhs| + |rhs| + scale) over the claim's free arrays by Adam, all
-starts in one compiled program, projecting with the claim's `domain` after each move. Solver
-outputs are frozen during the ascent and solved again on the end points.
+Maximises (lhs - rhs) / (|lhs| + |rhs| + scale) + (lhs - rhs - tau) / (|lhs| + |rhs| + tau) over
+the claim's free arrays by Adam, where tau is what rounding allows. The first term has a slope
+everywhere, but is largest where both sides vanish against their terms; the second is monotone
+in the tightness and lowest there. All starts run in one compiled program, the claim's `domain`
+projects after each move. Solver outputs are frozen during the ascent and solved again on the
+end points.
 """
 
 import time
@@ -79,9 +82,15 @@ def challenge(
 def _excess(claim: Claim, instance: Instance) -> Array:
     """The challenged quantity, worst element."""
     sides = complete(claim.sides(instance))
-    size = jnp.abs(sides.lhs) + jnp.abs(sides.rhs) + jnp.asarray(sides.scale)
-    safe = jnp.where(size > 0, size, 1)
-    return jnp.max((sides.lhs - sides.rhs) / safe)
+    size, scale = jnp.abs(sides.lhs) + jnp.abs(sides.rhs), jnp.asarray(sides.scale)
+    rounding = claim.terms * jnp.finfo(size.dtype).eps * scale + sides.error
+    allowed = jax.lax.stop_gradient(rounding)
+
+    def part(excess: Array, whole: Array) -> Array:
+        return excess / jnp.where(whole > 0, whole, 1)
+
+    plain, certain = sides.lhs - sides.rhs, sides.lhs - sides.rhs - allowed
+    return jnp.max(part(plain, size + scale) + part(certain, size + allowed))
 
 
 def _holds(claim: Claim, instance: Instance) -> Array:

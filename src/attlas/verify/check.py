@@ -119,12 +119,13 @@ def _control(
 
 def _tightened(claim: Claim, verdict: Verdict, evidence: Evidence) -> ControlReport | None:
     """The right side times 0.9 of the best ratio found, on the witness of that ratio."""
-    ratio = verdict.tightness
-    if claim.kind is not Kind.INEQUALITY or ratio is None:
+    if claim.kind is not Kind.INEQUALITY or verdict.tightness is None:
         return None
     if verdict.outcome not in (Outcome.SUPPORTED, Outcome.INCONCLUSIVE):
         return None
-    single = evidence.select(int(np.nanargmax(tightness(evidence))))
+    single = evidence.select(int(np.nanargmax(tightness(evidence, claim.terms))))
+    # The plain ratio: of the one less its allowance the control could not fail.
+    ratio = np.nanmax(tightness(replace(single, error=np.zeros_like(single.error)), terms=0))
     false = decide(claim, replace(single, rhs=single.rhs * (0.9 * ratio)))
     text = "right side times 0.9 of the best ratio found, on its witness"
     return ControlReport(text, Outcome.VIOLATED, replace(false, index=None))

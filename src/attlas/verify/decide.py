@@ -37,7 +37,7 @@ def _flat(array: np.ndarray) -> np.ndarray:
 
 
 def relative_excess(evidence: Evidence) -> np.ndarray:
-    r"""The challenged quantity (lhs - rhs) / (|lhs| + |rhs| + scale), worst per instance.
+    r"""The relative excess (lhs - rhs) / (|lhs| + |rhs| + scale), worst per instance.
 
     Args:
         evidence: the batch.
@@ -50,16 +50,21 @@ def relative_excess(evidence: Evidence) -> np.ndarray:
     return np.where(evidence.applicable, _flat(ratio).max(axis=1), -np.inf)
 
 
-def tightness(evidence: Evidence) -> np.ndarray:
-    """Largest lhs / rhs of each instance where both sides are positive.
+def tightness(evidence: Evidence, terms: int) -> np.ndarray:
+    """Largest (lhs - allowed) / rhs of each instance where this and rhs are positive.
+
+    What rounding and certificates allow is taken off, so that the ratio is one that the true
+    sides have at least: it exceeds 1 only where the claim is violated, and two sides that are
+    both rounding give none.
 
     Args:
         evidence: the batch.
+        terms: roundings on the longest path to a side.
 
     Returns:
         Array of shape (count,); NaN where no element has two positive sides.
     """
-    lhs, rhs = _flat(evidence.lhs), _flat(evidence.rhs)
+    lhs, rhs = _flat(evidence.lhs - tolerance(evidence, terms)), _flat(evidence.rhs)
     positive = (lhs > 0) & (rhs > 0) & evidence.applicable[:, None]
     ratio = np.where(positive, lhs / np.where(positive, rhs, 1), -np.inf).max(axis=1)
     return np.where(np.isfinite(ratio), ratio, np.nan)
@@ -85,10 +90,12 @@ def decide(claim: Claim, evidence: Evidence, *, alpha: float = 1e-3, seed: int =
     if count == 0:
         why = f"no instance satisfies '{evidence.refused}'"
         return numbered(Verdict(Outcome.NOT_APPLICABLE, why))
-    inside = np.concatenate([_flat(evidence.lhs), _flat(evidence.rhs)], axis=1)
+    # An allowance that is NaN or infinite would excuse any side.
+    parts = (evidence.lhs, evidence.rhs, evidence.scale, evidence.error)
+    inside = np.concatenate([_flat(part) for part in parts], axis=1)
     broken = ~np.isfinite(inside[evidence.applicable]).all(axis=1)
     if broken.any():
-        why = f"{int(broken.sum())} of {count} instances gave a side that is not finite"
+        why = f"{int(broken.sum())} of {count} instances gave a side or error that is not finite"
         return numbered(Verdict(Outcome.INCONCLUSIVE, why))
     verdict = numbered(_RULES[claim.kind](evidence, claim.terms, alpha))
     sampled = claim.coverage is Coverage.SAMPLED and claim.witness is None
@@ -116,7 +123,7 @@ def _inequality(evidence: Evidence, terms: int, alpha: float) -> Verdict:
     del alpha
     verdict = _compare(evidence, evidence.lhs - evidence.rhs, tolerance(evidence, terms))
     slack = _flat(evidence.rhs - evidence.lhs)[evidence.applicable].min()
-    ratios = tightness(evidence)
+    ratios = tightness(evidence, terms)
     best = None if np.isnan(ratios).all() else float(np.nanmax(ratios))
     if verdict.outcome is Outcome.SUPPORTED and best is not None:
         verdict = replace(verdict, index=int(np.nanargmax(ratios)))
