@@ -1,7 +1,14 @@
-"""Environment variables of processes we start: a share of the cores, one compilation cache."""
+"""Processes we start: a share of the cores, one compilation cache, and an end with the driver."""
 
+import contextlib
+import multiprocessing
 import os
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import connection, parent_process
 from pathlib import Path
+from signal import SIG_IGN, SIGINT, signal
 
 import platformdirs
 
@@ -70,3 +77,43 @@ def checker_variables(workers: int) -> dict[str, str]:
     wanted = {"JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1", "XLA_FLAGS": CHEAP_FLAGS}
     kept = {name: os.environ.get(name, value) for name, value in wanted.items()}
     return {**worker_variables(workers), **kept}
+
+
+@contextlib.contextmanager
+def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool that leaves no process behind, also when the driver stops in the middle.
+
+    Args:
+        workers: number of processes, spawned as tasks come.
+
+    Yields:
+        The pool.
+    """
+    before = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(
+        workers, mp_context=multiprocessing.get_context("spawn"), initializer=start_worker
+    )
+    try:
+        yield pool
+    except BaseException:
+        for process in set(multiprocessing.active_children()) - before:
+            process.kill()
+        pool.shutdown(wait=True, cancel_futures=True)
+        raise
+    pool.shutdown(wait=True)
+
+
+def start_worker() -> None:
+    """Prepare a local worker process: leave Ctrl-C to the driver, and end when it is gone.
+
+    A pool's workers hold both ends of their queue and would outlive a killed driver.
+    """
+    signal(SIGINT, SIG_IGN)
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    connection.wait([sentinel])
+    os._exit(1)

@@ -1,15 +1,14 @@
 """Cells in processes of this machine; a cell whose process dies is tried again."""
 
 import contextlib
-import multiprocessing
 import os
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
-from attlas.core.processes import worker_variables
-from attlas.runs.worker import Computed, Failed, Task, compute, start_worker
+from attlas.core.processes import worker_pool, worker_variables
+from attlas.runs.worker import Computed, Failed, Task, compute
 
 RETRIES = 2
 """Times a cell is tried again, alone, after a process died while it ran."""
@@ -45,7 +44,7 @@ def _run_pool(
     """Run until all is done or a process dies; returns the tasks in flight at that moment."""
     flying: dict[Future[Computed | Failed], int] = {}
     orphans: list[int] = []
-    with _pool(workers) as pool:
+    with worker_pool(workers) as pool:
         while (waiting or flying) and not orphans:
             # No queue beyond the processes: what is in flight is what can have killed one.
             while waiting and len(flying) < workers:
@@ -69,7 +68,7 @@ def _run_pool(
 def _run_alone(task: Task) -> Computed | Failed:
     """Run one task in a process of its own, a bounded number of times."""
     for _ in range(RETRIES):
-        with _pool(1) as pool:
+        with worker_pool(1) as pool:
             future = _submit(pool, task)
             if not isinstance(future.exception(), BrokenProcessPool):
                 return future.result()
@@ -84,23 +83,6 @@ def _submit(pool: ProcessPoolExecutor, task: Task) -> Future[Computed | Failed]:
         future: Future[Computed | Failed] = Future()
         future.set_exception(error)
         return future
-
-
-@contextlib.contextmanager
-def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool that leaves no process behind, also when the driver stops in the middle."""
-    before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=start_worker
-    )
-    try:
-        yield pool
-    except BaseException:
-        for process in set(multiprocessing.active_children()) - before:
-            process.kill()
-        pool.shutdown(wait=True, cancel_futures=True)
-        raise
-    pool.shutdown(wait=True)
 
 
 @contextlib.contextmanager

@@ -2,12 +2,9 @@
 
 import datetime
 import importlib
-import os
-import threading
 import time
 import traceback
 from dataclasses import dataclass
-from multiprocessing import connection, parent_process
 from signal import SIG_IGN, SIGINT, signal
 from typing import Any
 
@@ -76,17 +73,6 @@ def compute(task: Task) -> Computed | Failed:
     return Computed(arrays, metadata)
 
 
-def start_worker() -> None:
-    """Prepare a local worker process: leave Ctrl-C to the driver, and end when it is gone.
-
-    A pool's workers hold both ends of their queue and would outlive a killed driver.
-    """
-    signal(SIGINT, SIG_IGN)
-    parent = parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
-
-
 def dask_setup(worker: object) -> None:
     """Prepare a process of a local dask cluster: leave Ctrl-C to the driver.
 
@@ -94,11 +80,6 @@ def dask_setup(worker: object) -> None:
         worker: given by dask, which calls this function by its name at the worker's start.
     """
     signal(SIGINT, SIG_IGN)
-
-
-def _end_with(sentinel: int) -> None:
-    connection.wait([sentinel])
-    os._exit(1)
 
 
 def _find(task: Task) -> Experiment:

@@ -6,12 +6,13 @@ persistent compilation cache; a check and its control already share one program.
 
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from multiprocessing import get_context
 
 from attlas.core.claim import Claim
-from attlas.core.processes import checker_variables
+from attlas.core.errors import UserError
+from attlas.core.processes import checker_variables, worker_pool
 from attlas.core.verdict import CheckReport
 
 RUN_ALPHA = 0.01
@@ -64,6 +65,9 @@ def check_all(
 
     Yields:
         One report for each claim.
+
+    Raises:
+        UserError: if a worker process dies.
     """
     one = partial(
         check_group,
@@ -79,14 +83,14 @@ def check_all(
     before = dict(os.environ)
     os.environ.update(checker_variables(processes))
     try:
-        with ProcessPoolExecutor(min(processes, len(groups) or 1), get_context("spawn")) as pool:
-            pending = [pool.submit(one, group) for group in groups]
-            try:
-                for finished in as_completed(pending):
-                    yield from finished.result()
-            finally:
-                for left in pending:
-                    left.cancel()
+        with worker_pool(min(processes, len(groups) or 1)) as pool:
+            for finished in as_completed([pool.submit(one, group) for group in groups]):
+                yield from finished.result()
+    except BrokenProcessPool as error:
+        raise UserError(
+            "a process that checked claims died (killed, or out of memory): check fewer claims, "
+            "or use --processes 1; finished verdicts are kept"
+        ) from error
     finally:
         os.environ.clear()
         os.environ.update(before)
