@@ -117,3 +117,10 @@ def start_worker() -> None:
 def _end_with(sentinel: int) -> None:
     connection.wait([sentinel])
     os._exit(1)
+
+
+CHEAP_COMPILATION = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+}
+"""The same as `compiler_options` of one program that runs once, such as drawing random data."""

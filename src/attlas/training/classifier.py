@@ -17,6 +17,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from attlas.core.errors import UserError
+from attlas.core.processes import CHEAP_COMPILATION
 from attlas.core.solution import Result
 from attlas.data.token_sequences import TokenSequences
 from attlas.losses.logistic import logistic
@@ -76,13 +77,6 @@ class Trained(NamedTuple):
     def test_at_best_test(self) -> Float[np.ndarray, " e"]:
         """Best test accuracy of any epoch: the paper's selection rule, optimistic."""
         return np.nanmax(self.history.test, axis=1)
-
-
-QUICK_COMPILE = {
-    "xla_backend_optimization_level": 0,
-    "xla_llvm_disable_expensive_passes": True,
-}
-"""Compiler options for programs that take longer to compile than to run."""
 
 
 class _State(NamedTuple):
@@ -152,7 +146,7 @@ def train_classifiers(
             partial(_epoch, static, optimizer, chunk, stop_accuracy),
             in_axes=(0, 0, 0, None, None),
         ),
-        compiler_options=QUICK_COMPILE if quick_compile else None,
+        compiler_options=CHEAP_COMPILATION if quick_compile else None,
     )
     state, rows = start, []
     sets = jax.tree.map(jnp.asarray, sets)

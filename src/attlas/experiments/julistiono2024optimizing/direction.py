@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from attlas.core.processes import CHEAP_COMPILATION
 from attlas.data.token_selection import TokenSelection, make_token_selection
 from attlas.measures.direction import direction_divergence
 from attlas.measures.selection import selected_tokens
@@ -72,7 +73,8 @@ def _problems(cell: Cell) -> tuple[TokenSelection, Array]:
         data = make_token_selection(key, s["n"], s["T"], s["d"])
         return data, jax.random.normal(jax.random.fold_in(key, 1), (s["d"], s["d"]))
 
-    data, start = jax.jit(jax.vmap(draw))(cell.seed + jnp.arange(s["seeds"]))
+    drawn = jax.jit(jax.vmap(draw), compiler_options=CHEAP_COMPILATION)
+    data, start = drawn(cell.seed + jnp.arange(s["seeds"]))
     return data, jnp.zeros_like(start) if s["start"] == "zero" else start
 
 

@@ -15,6 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
+from attlas.core.processes import CHEAP_COMPILATION
 from attlas.core.solution import Result
 from attlas.data.decisive_sentences import decisive_sentences
 from attlas.data.digit_tokens import digit_sequences, row_information
@@ -29,7 +30,7 @@ from attlas.optim.mirror_descent import mirror_descent
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.training.classifier import QUICK_COMPILE, Sets, train_classifiers
+from attlas.training.classifier import Sets, train_classifiers
 
 EXPONENTS = (1.1, 2.0, 3.0)
 PAPER_RATES = {
@@ -104,7 +105,7 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
         shape = {name: s[name] for name in (*names, "deviation")}
         return make_encoder(jax.random.fold_in(key, 1), **shape, dtype=dtype)
 
-    models = jax.jit(jax.vmap(start), compiler_options=QUICK_COMPILE)(keys)
+    models = jax.jit(jax.vmap(start), compiler_options=CHEAP_COMPILATION)(keys)
     step, tiny = mirror_descent(s["rate"], s["p"]), s["task"] == "digits"
     found = train_classifiers(
         models, step, sets, keys, s["batch"], s["epochs"], s["stop"], quick_compile=tiny
