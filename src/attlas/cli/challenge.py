@@ -89,7 +89,13 @@ def _replay(name: str | None, file: Path) -> "tuple[Claim, Verdict]":
     claim = _one_claim(stored.claim)
     if name is not None and _one_claim(name) is not claim:
         raise UserError(f"{file} is an instance of '{stored.claim}', not of '{name}'")
-    verdict = replay(claim, dict(stored.arrays))
+    try:
+        verdict = replay(claim, dict(stored.arrays))
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{file} does not fit '{claim.name}' of this attlas ({type(error).__name__}): search "
+            "again with `attlas challenge`"
+        ) from error
     typer.echo(f"claim       {claim.name} ({claim.locator})")
     _show(verdict)
     return claim, verdict

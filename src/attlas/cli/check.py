@@ -12,6 +12,7 @@ from attlas.cli.session import session_of
 if TYPE_CHECKING:
     from attlas.core.claim import Claim
     from attlas.core.verdict import CheckReport
+    from attlas.runs.store import Store
 
 COLUMNS = (
     "claim",
@@ -45,9 +46,13 @@ def check(
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the reports as JSON too.")
     ] = None,
+    latex_file: Annotated[
+        Path | None, typer.Option("--latex", metavar="FILE", help="Write the table in LaTeX too.")
+    ] = None,
 ) -> None:
     """Run claims and their controls; exit 1 when one differs from its declaration."""
     from attlas.runs.store import Store
+    from attlas.runs.text_file import probe_text_file, write_text_file
     from attlas.runs.verdicts import FOLDER, report_document, write_report
     from attlas.verify.pool import check_all
     from attlas.verify.registry import find_claims
@@ -55,8 +60,9 @@ def check(
     claims = find_claims(names or ())
     store = Store(session_of(context).results)
     store.prepare(FOLDER)
-    if json_file is not None:
-        _probe(json_file)
+    for option, file in (("--json", json_file), ("--latex", latex_file)):
+        if file is not None:
+            probe_text_file(file, option)
     reports: dict[str, CheckReport] = {}
     for report in check_all(
         claims,
@@ -71,7 +77,9 @@ def check(
     _show(claims, reports)
     if json_file is not None:
         documents = [report_document(reports[claim.name]) for claim in claims]
-        json_file.write_text(json.dumps(documents, indent=1) + "\n", encoding="utf-8")
+        write_text_file(json_file, json.dumps(documents, indent=1) + "\n", "--json")
+    if latex_file is not None:
+        write_text_file(latex_file, _latex(claims, store), "--latex")
     if any(report.defects for report in reports.values()):
         raise typer.Exit(EXIT_DEFECTS)
 
@@ -122,9 +130,13 @@ def _show_progress(done: int, total: int) -> None:
         typer.echo(f"\rchecked {done} of {total}{end}", err=True, nl=False)
 
 
-def _probe(file: Path) -> None:
-    """Refuse a file that cannot be written before anything is computed."""
-    from attlas.core.errors import UserError
+def _latex(claims: "Sequence[Claim]", store: "Store") -> str:
+    from attlas.reports.atlas import summarise_environment
+    from attlas.reports.latex import latex_table
+    from attlas.runs.verdicts import read_reports
 
-    if file.is_dir() or not file.absolute().parent.is_dir():
-        raise UserError(f"--json {file} is no file in an existing folder: name another")
+    # As they were stored: with the environment of the processes that computed them.
+    stored = {report.claim: (report, metadata) for report, metadata in read_reports(store)}
+    found = [stored[claim.name] for claim in claims]
+    rows = [(claim, report) for claim, (report, _) in zip(claims, found, strict=True)]
+    return latex_table(rows, summarise_environment(metadata for _, metadata in found))

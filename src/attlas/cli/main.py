@@ -5,6 +5,8 @@ Python word) is a command. These files import nothing heavy at the top, so that 
 answers at once; JAX is imported inside the functions.
 """
 
+import contextlib
+import errno
 import importlib
 import os
 import pkgutil
@@ -22,6 +24,8 @@ from attlas.core.errors import UserError
 
 EXIT_REFUSED = 2
 EXIT_INTERRUPTED = 130
+NOT_OURS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
+"""Errors of the system that no input check can foresee."""
 
 
 def build_app() -> typer.Typer:
@@ -73,7 +77,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if len(given) == 0:
             typer.echo(error.format_message())
             sys.exit(EXIT_REFUSED)
-        _refuse(f"{error.format_message()} See `attlas --help`.", error.exit_code)
+        said = error.format_message().strip().rstrip(".")
+        _refuse(f"{said}. See `attlas --help`.", error.exit_code)
+    except OSError as error:
+        # A full disk or a missing right is the machine's state, not a defect of ours.
+        if "--debug" in given or error.errno not in NOT_OURS:
+            raise
+        _abandon_output()
+        where = f" ({error.filename})" if error.filename else ""
+        _refuse(f"{error.strerror}{where}: free space or rights there", EXIT_REFUSED)
     if code == EXIT_INTERRUPTED:
         _refuse("interrupted", EXIT_INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
@@ -83,6 +95,14 @@ def _refuse(message: str, code: int) -> NoReturn:
     """Say in one line what was wrong, and leave."""
     typer.echo(f"attlas: {' '.join(message.split())}", err=True)
     sys.exit(code)
+
+
+def _abandon_output() -> None:
+    """Leave what a full disk would not take, or Python tries again when it exits."""
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        return
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _version(wanted: bool) -> None:

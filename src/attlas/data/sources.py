@@ -261,10 +261,12 @@ def verify(folder: Path | None = None, names: tuple[str, ...] = ()) -> tuple[Fin
         'verified'
     """
     root = data_folder(folder)
-    if not root.is_dir():
-        raise UserError(f"data folder {root} does not exist: name another with --data-dir or fetch")
+    asked = tuple(find_set(name) for name in names) or list_sets()
+    if not root.is_dir() and not all(dataset.embedded for dataset in asked):
+        state = "is not a folder" if root.exists() else "does not exist"
+        raise UserError(f"data folder {root} {state}: name another with --data-dir or fetch")
     findings = []
-    for dataset in [find_set(name) for name in names] or list_sets():
+    for dataset in asked:
         if not is_present(dataset, folder) and not _any_file(dataset, root):
             findings.append(Finding(dataset.name, State.ABSENT, _mend(dataset)))
             continue

@@ -1,6 +1,5 @@
 """The atlas: everything the results folder holds, as one HTML file."""
 
-import contextlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -8,7 +7,6 @@ from typing import Any
 
 import attlas
 from attlas.core.claim import Claim, Erratum
-from attlas.core.errors import UserError
 from attlas.core.references import all_references
 from attlas.core.verdict import CheckReport
 from attlas.reports.content import (
@@ -26,6 +24,7 @@ from attlas.runs.environment import code_hash
 from attlas.runs.experiment import Experiment
 from attlas.runs.find import find_experiments
 from attlas.runs.store import Store
+from attlas.runs.text_file import write_text_file
 from attlas.runs.verdicts import read_reports
 from attlas.verify.registry import find_claims, find_errata
 
@@ -48,23 +47,10 @@ def write_atlas(results: Store | Path | str, out: Path | str) -> Path:
 
     Raises:
         UserError: if the file cannot be written.
-    """
+    """  # noqa: DOC502 (raised one call below)
     store = results if isinstance(results, Store) else Store(results)
     page = render(gather(store))
-    path = Path(out)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(page, encoding="utf-8")
-        draft.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
-        raise UserError(
-            f"cannot write {path} ({error.strerror or error}): free space or rights there, or "
-            "name another file with --out"
-        ) from error
-    return path
+    return write_text_file(Path(out), page, "--out")
 
 
 def gather(

@@ -19,6 +19,29 @@ class Scale(StrEnum):
     PAPER = "paper"
 
 
+def scale_named(name: str) -> Scale:
+    """The scale of a name.
+
+    Args:
+        name: as a user writes it.
+
+    Returns:
+        The scale.
+
+    Raises:
+        UserError: if there is none.
+
+    Examples:
+        >>> scale_named("huge")
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: unknown scale 'huge': choose smoke, quick, paper
+    """
+    if name not in tuple(Scale):
+        raise UserError(f"unknown scale '{name}': choose {', '.join(Scale)}")
+    return Scale(name)
+
+
 def canonical_json(value: object) -> str:
     """The one JSON text of a value: sorted keys, no spaces, no NaN or infinity.
 

@@ -5,7 +5,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 from attlas.core.errors import UserError
-from attlas.runs.cell import Cell, Scale
+from attlas.runs.cell import Cell, Scale, scale_named
 from attlas.runs.experiment import Experiment
 from attlas.runs.local_backend import Outcome, run_local
 from attlas.runs.progress import Progress
@@ -77,13 +77,12 @@ def execute(
     store.on_note = store.on_note or progress.note
     if workers < 1:
         raise UserError(f"workers = {workers} is below 1: name at least one worker")
-    if str(scale) not in tuple(Scale):
-        raise UserError(f"unknown scale '{scale}': choose {', '.join(Scale)}")
-    plan, reused = _plan(experiments, Scale(scale), fresh, store)
+    plan, reused = _plan(experiments, scale_named(scale), fresh, store)
     tasks = [Task(experiment.module, experiment.name, cell.json) for experiment, cell, _ in plan]
+    stream = _backend(tasks, on, workers, insecure)
     progress.begin(len(plan), reused)
     try:
-        with contextlib.closing(_backend(tasks, on, workers, insecure)) as outcomes:
+        with contextlib.closing(stream) as outcomes:
             failures = _write_all(outcomes, plan, store, progress)
     finally:
         progress.end()

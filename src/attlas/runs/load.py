@@ -10,7 +10,7 @@ import pandas as pd
 import xarray as xr
 
 from attlas.core.errors import UserError
-from attlas.runs.cell import Scale
+from attlas.runs.cell import Scale, scale_named
 from attlas.runs.experiment import Experiment
 from attlas.runs.find import find_named
 from attlas.runs.record import Record, record_key
@@ -40,9 +40,10 @@ def load(
         Records; cells that have not been run are not among them.
 
     Raises:
-        UserError: if the experiment is unknown, or a record has another schema.
+        UserError: if the experiment or the scale is unknown, the name stands for several
+            experiments, or a record has another schema.
     """  # noqa: DOC502 (raised one call below)
-    found = experiment if isinstance(experiment, Experiment) else find_named([experiment])[0]
+    found = experiment if isinstance(experiment, Experiment) else _one_named(experiment)
     store = Store(results)
     records = {
         record.key: record
@@ -53,8 +54,17 @@ def load(
         warnings.warn(note, DamagedRecord, stacklevel=2)
     if scale is None:
         return tuple(records.values())
-    keys = (record_key(found.name, found.revision, cell) for cell in found.cells(Scale(scale)))
+    cells = found.cells(scale_named(scale))
+    keys = (record_key(found.name, found.revision, cell) for cell in cells)
     return tuple(records[key] for key in dict.fromkeys(keys) if key in records)
+
+
+def _one_named(name: str) -> Experiment:
+    found, *others = find_named([name])
+    if others:
+        names = ", ".join(experiment.name for experiment in (found, *others))
+        raise UserError(f"'{name}' stands for {1 + len(others)} experiments: load one of {names}")
+    return found
 
 
 def to_pandas(records: Sequence[Record]) -> pd.DataFrame:

@@ -47,7 +47,9 @@ def find_claims(names: Sequence[str] = ()) -> tuple[Claim, ...]:
         if not found:
             known = {c.name for c in claims} | {c.paper for c in claims}
             known |= {c.name.split("/", 1)[1] for c in claims}
-            near = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.4)
+            # `lemma-13` means one of `lemma-13-...` before it means a misspelt `lemma-12`.
+            near = sorted((n for n in known if name and name in n), key=lambda n: (len(n), n))[:3]
+            near = near or difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.4)
             hint = f"did you mean {', '.join(near)}?" if near else "see `attlas list claims`"
             raise UserError(f"there is no claim or paper '{name}': {hint}")
         chosen |= {c.name: c for c in found}

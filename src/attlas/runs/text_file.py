@@ -1,0 +1,72 @@
+"""A text file that a user named: whole, or as it was before."""
+
+import contextlib
+import errno
+import os
+from pathlib import Path
+
+from attlas.core.errors import UserError
+
+
+def write_text_file(path: Path, text: str, option: str) -> Path:
+    """Write a file atomically; a pipe or device is written as it is, a link is followed.
+
+    Args:
+        path: the file; its folder is made if missing.
+        text: its content.
+        option: what names another file, for the message.
+
+    Returns:
+        The path.
+
+    Raises:
+        UserError: if it cannot be written; nothing half-written stays then.
+
+    Examples:
+        >>> write_text_file(Path("/dev/null"), "gone", "--out").name
+        'null'
+    """
+    try:
+        if path.exists() and not path.is_file():
+            # Also a folder comes here, and refuses.
+            path.write_text(text, encoding="utf-8")
+        else:
+            _replace(path.resolve(), text)
+    except OSError as error:
+        raise UserError(_unwritable(path, option, error.strerror or str(error))) from error
+    return path
+
+
+def probe_text_file(path: Path, option: str) -> None:
+    """Refuse a file that cannot be written, before anything is computed for it.
+
+    Args:
+        path: the file.
+        option: what names another file, for the message.
+
+    Raises:
+        UserError: if it is a folder, or its folder is missing or cannot be written.
+    """
+    folder = path.absolute().parent
+    if path.is_dir() or not folder.is_dir():
+        raise UserError(f"{option} {path} is no file in an existing folder: name another")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise UserError(_unwritable(path, option, os.strerror(errno.EACCES)))
+
+
+def _replace(target: Path, text: str) -> None:
+    draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(target)
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def _unwritable(path: Path, option: str, reason: str) -> str:
+    return (
+        f"cannot write {path} ({reason}): free space or rights there, or name another file "
+        f"with {option}"
+    )
