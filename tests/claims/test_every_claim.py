@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from latex2mathml.converter import convert
 
-from attlas.core.claim import Claim, Control
+from attlas.core.claim import Claim, Control, Flaw
 from attlas.core.verdict import Outcome, Verdict
 from attlas.verify import check as engine
 from attlas.verify.registry import find_claims, find_errata
@@ -37,9 +37,13 @@ def test_statements_can_be_typeset_and_papers_agree_with_folders():
         assert f"claims/{claim.paper}/" in claim.source[0].replace("\\", "/")
 
 
-def test_refuted_errata_name_their_claim():
-    names = {claim.name for claim in CLAIMS}
-    assert all(erratum.claim in names for erratum in find_errata() if erratum.claim)
+def test_refuted_errata_name_a_claim_with_a_witness():
+    named = {claim.name: claim for claim in CLAIMS}
+    errata = find_errata()
+    assert all(erratum.claim in named for erratum in errata if erratum.claim)
+    refuted = [named[erratum.claim] for erratum in errata if erratum.flaw is Flaw.REFUTED]
+    assert refuted
+    assert all(claim.witness is not None for claim in refuted)
 
 
 def test_an_engine_that_always_agrees_makes_the_test_fail(monkeypatch):

@@ -193,7 +193,7 @@ class Claim:
         count: instances drawn by default.
         terms: roundings on the longest path to a side, for the tolerance.
         coverage: sampled, exhaustive or symbolic.
-        witness: stored instance that is evaluated first (errata carry one).
+        witness: stored instance that is evaluated in place of drawn ones (errata carry one).
         ledger: place in a chain of inequalities.
         note: remark for the reader, plain text.
         source: file and line, filled in.

@@ -70,7 +70,7 @@ def check(
 
 
 def draw_batch(claim: Claim, seed: int, count: int) -> Batch:
-    """The instances of a check: the stored witness first, if any, then fresh ones.
+    """The instances of a check: the stored witness alone if there is one, else fresh ones.
 
     Args:
         claim: what is drawn.
@@ -78,8 +78,7 @@ def draw_batch(claim: Claim, seed: int, count: int) -> Batch:
         count: number of fresh instances.
 
     Returns:
-        A batch whose arrays have a leading axis of `count`, or one if a witness is stored
-        and the claim is an erratum that it refutes.
+        A batch whose arrays have a leading axis of `count`, or of one with a witness.
     """
     if claim.witness is not None:
         return {name: jnp.asarray(value)[None] for name, value in claim.witness().items()}

@@ -145,7 +145,8 @@ NORM_DIVERGENCE = Claim(
     sides=_inverse_norm,
     controls=(Control("two samples with opposite features and equal gaps", instances=_opposite),),
     note=(
-        "1/||W|| against log k on the flow, p = 1.5, 2, 3. An infeasible SVM alone would be no "
+        "1/||W|| against log k on the flow, p = 1.5, 2, 3, from starts near W_mm: on random data "
+        "the printed cone is too narrow to start a run in. An infeasible SVM alone would be no "
         "control: the norm can still diverge then."
     ),
     **_LIMIT,

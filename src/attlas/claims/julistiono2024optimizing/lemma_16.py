@@ -64,13 +64,16 @@ LEMMA_16 = Claim(
     ),
     kind=Kind.INEQUALITY,
     status=Status.RECONSTRUCTED,
-    provenance=Provenance.RECALLED,
+    provenance=Provenance.DERIVED,
     instances=_instances,
     sides=_absolute,
     free=("W", "X", "v"),
     controls=(Control("bound of the scores halved", sides=partial(_absolute, factor=0.5)),),
     terms=ROUNDINGS,
-    note="Only the attention depends on W, and a mean of scores lies within their range.",
+    note=(
+        "The lemma says only that such constants exist; these are ours. Only the attention depends "
+        "on W, and a mean of scores lies within their range."
+    ),
 )
 
 LEMMA_16_RANGE = Claim(

@@ -72,14 +72,10 @@ def _turn(instance: Instance) -> Array:
     return W / plain_norm(W, p) - W_mm / plain_norm(W_mm, p)
 
 
-def _distance(instance: Instance) -> Sides:
+def _distance(instance: Instance, parts: float = 4.0) -> Sides:
     scale = cone_scale(instance)
     left = plain_norm(_turn(instance), instance["p"])
-    return Sides(left, scale.delta / (4 * scale.A), jnp.ones(()))
-
-
-def _distance_of_antipode(instance: Instance) -> Sides:
-    return _distance({**instance, "W": -instance["W_mm"]})
+    return Sides(left, scale.delta / (parts * scale.A), jnp.ones(()))
 
 
 def _hoelder(instance: Instance) -> Sides:
@@ -143,7 +139,7 @@ LEMMA_19_DISTANCE = Claim(
     status=Status.RECONSTRUCTED,
     provenance=Provenance.RECALLED,
     sides=_distance,
-    controls=(Control("the antipode of W_mm, outside the cone", sides=_distance_of_antipode),),
+    controls=(Control("8 A in place of 4 A", sides=lambda i: _distance(i, parts=8.0)),),
     ledger=Link(_CHAIN, 1),
     note=(
         "Where the cone loses its width: Lemma 13 is loose, so that points on the edge of the "

@@ -126,7 +126,7 @@ LEMMA_21 = Claim(
     ledger=Link("Lemmas 19-21", 9),
     note=(
         "pi from 0.01 to 1; constant C = (4/e) (l'_max / l'_min) (Gamma / gamma_gap) derived for "
-        "samples of two tokens. With one sample of two tokens even pi = 0 holds."
+        "two samples of two tokens. With one sample of two tokens even pi = 0 holds."
     ),
 )
 
@@ -150,7 +150,7 @@ LEMMA_21_SHARPENED = Claim(
     domain=_kept_beyond,
     terms=_TERMS,
     note=(
-        "R_pi = O(1/pi) is enough, without the logarithm of 1/pi: shown for samples of two "
+        "R_pi = O(1/pi) is enough, without the logarithm of 1/pi: shown for two samples of two "
         "tokens, from x exp(-rho x) <= 1 / (e rho)."
     ),
 )

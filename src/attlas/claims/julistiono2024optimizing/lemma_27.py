@@ -19,7 +19,6 @@ from attlas.claims.julistiono2024optimizing.cone_instances import (
     in_the_cone,
     plain_norm,
     queries,
-    radius_delta,
     solves_the_svm,
     token_gaps,
     wide_enough,
@@ -142,7 +141,8 @@ def small_enough(step: MeasuredStep) -> Array:
 def _far_enough(instance: Instance) -> Array:
     # W was scaled to the radius: two norms of four entries.
     size = plain_norm(instance["W"], instance["p"])
-    return size >= radius_delta(instance) * (1 - 64 * jnp.finfo(size.dtype).eps)
+    radius = radius_pi(instance, with_log=False)
+    return size >= radius * (1 - 64 * jnp.finfo(size.dtype).eps)
 
 
 def _total(instance: Instance, factor: float = -1.0) -> Sides:
@@ -183,7 +183,7 @@ _COMMON: dict[str, Any] = {
         ),
         Assumption("W lies in the cone of width mu_0", in_the_cone),
         Assumption("mu_0 is well above rounding", wide_enough),
-        Assumption("the norm of W is at least R_delta", _far_enough),
+        Assumption("the norm of W is at least R_pi (of lemma-21-sharpened)", _far_enough),
         Assumption(
             "eta is small enough: Lemmas 24 and 25 hold on this step",
             lambda i: small_enough(_taken(i)),
@@ -229,7 +229,7 @@ LEMMA_27 = Claim(
         r"+\frac{\eta}{\|W(k)\|_{p,p}}\left(\mathcal L(W(k{+}1))-\mathcal L(W(k))\right)"
     ),
     sides=_total,
-    controls=(Control("1 + pi in place of 1 / (1 + pi)", sides=lambda i: _total(i, factor=1.0)),),
+    controls=(Control("pi = 0", sides=lambda i: _total(i, factor=0.0)),),
     ledger=Link(_CHAIN, 3),
     note=(
         "The chain loses its factor 1 + pi in Lemma 21 alone; the term of the loss is of the order "
