@@ -6,6 +6,7 @@ first token stands before the sequence, and one linear readout of it is the logi
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
@@ -193,9 +194,8 @@ def make_encoder(
     Returns:
         The encoder.
 
-    Raises:
-        UserError: if heads do not divide the width, a size is not positive, or the rate is
-            outside [0, 1).
+    Heads that do not divide the width, a size that is not positive, or a rate outside [0, 1)
+    raise a `UserError`.
 
     Examples:
         >>> model = make_encoder(jax.random.key(0), 9, 5, width=4, blocks=2, heads=2, hidden=8)
@@ -204,35 +204,43 @@ def make_encoder(
         ((), [(2, 6, 6), (2, 1, 6)])
     """
     sizes = {"vocabulary": vocabulary, "length": length, "width": width, "blocks": blocks}
-    for name, size in (sizes | {"heads": heads, "hidden": hidden}).items():
-        if size < 1:
-            raise UserError(f"{name} = {size} of an encoder is not positive: choose at least 1")
-    if width % heads:
-        raise UserError(f"{heads} heads do not divide width {width}: choose a divisor")
-    if not 0 <= dropout < 1:
-        raise UserError(f"dropout = {dropout} is not a rate: choose 0 <= dropout < 1")
+    _refuse_unusable(sizes | {"heads": heads, "hidden": hidden}, dropout)
     first, second, third, fourth, *rest = jax.random.split(key, 4 + blocks)
-
-    def block(block_key: PRNGKeyArray) -> Block:
-        keys = jax.random.split(block_key, 6)
-        query, key_matrix, value, output = (_uniform(k, (width, width), dtype) for k in keys[:4])
-        return Block(
-            query=query,
-            key=key_matrix,
-            value=value,
-            output=output,
-            up=_uniform(keys[4], (width, hidden), dtype),
-            down=_uniform(keys[5], (hidden, width), dtype),
-            scales=jnp.ones((2, width), query.dtype),
-            heads=heads,
-            dropout=dropout,
-        )
-
     return Encoder(
         embedding=jax.random.normal(first, (vocabulary, width), dtype),
         start=deviation * jax.random.normal(second, (width,), dtype),
         positions=deviation * jax.random.normal(third, (length + 1, width), dtype),
-        blocks=tuple(block(k) for k in rest),
+        blocks=tuple(_make_block(k, width, hidden, heads, dropout, dtype) for k in rest),
         readout=_uniform(fourth, (width, 1), dtype)[:, 0],
         dropout=dropout,
     )
+
+
+def _make_block(
+    key: PRNGKeyArray, width: int, hidden: int, heads: int, dropout: float, dtype: Any | None
+) -> Block:
+    keys = jax.random.split(key, 6)
+    query, key_matrix, value, output = (_uniform(k, (width, width), dtype) for k in keys[:4])
+    return Block(
+        query=query,
+        key=key_matrix,
+        value=value,
+        output=output,
+        up=_uniform(keys[4], (width, hidden), dtype),
+        down=_uniform(keys[5], (hidden, width), dtype),
+        scales=jnp.ones((2, width), query.dtype),
+        heads=heads,
+        dropout=dropout,
+    )
+
+
+def _refuse_unusable(sizes: Mapping[str, int], dropout: float) -> None:
+    for name, size in sizes.items():
+        if size < 1:
+            raise UserError(f"{name} = {size} of an encoder is not positive: choose at least 1")
+    if sizes["width"] % sizes["heads"]:
+        raise UserError(
+            f"{sizes['heads']} heads do not divide width {sizes['width']}: choose a divisor"
+        )
+    if not 0 <= dropout < 1:
+        raise UserError(f"dropout = {dropout} is not a rate: choose 0 <= dropout < 1")

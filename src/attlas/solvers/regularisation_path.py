@@ -113,8 +113,8 @@ def regularisation_path(
 
     $$W(R)=\arg\min_{\|W\|_{p,p}\le R}\mathcal L(W)$$
 
-    The minimiser is sought on the sphere, by L-BFGS from random directions, from the end of the
-    previous radius and, with a cone, from its centre. A bad option raises a `UserError`.
+    Sought on the sphere by L-BFGS from random directions, the previous radius' end and the cone's
+    centre. A bad option raises a `UserError`.
 
     Args:
         data: samples and value head.
@@ -143,21 +143,28 @@ def regularisation_path(
         [True, True]
     """
     _check(radii, p, starts, tolerance)
-    d, dtype = data.X.shape[-1], data.X.dtype
-    draws = jax.random.normal(key, (len(radii), starts, d, d), dtype)
-    if cone is not None:
-        # Starts of a local path lie in the cone: its centre, slightly shaken.
-        size = jnp.max(jnp.abs(cone.centre))
-        draws = cone.centre[None, None] + 0.01 * size * draws
+    draws = _directions(key, len(radii), starts, data, cone)
     objective, found = LogExcessLoss(data, margin_loss(loss)), []
     for k, radius in enumerate(radii):
-        tried = [(draws[k, i],) for i in range(starts)]
+        tried = [(draw,) for draw in draws[k]]
         tried += [found[-1].blocks] if found else []
         tried += [(cone.centre,)] if cone is not None else []
-        ball = jnp.asarray([radius], dtype)
-        found.append(ball_minimum(objective, tried, ball, p, max_steps, cone))
+        found.append(
+            ball_minimum(objective, tried, jnp.asarray([radius], draws.dtype), p, max_steps, cone)
+        )
     value = jnp.stack([end.blocks[0] for end in found])
     return _solution(value, found, tolerance)
+
+
+def _directions(
+    key: PRNGKeyArray, radii: int, starts: int, data: TokenSelection, cone: Cone | None
+) -> Float[Array, "r starts d d"]:
+    """Random directions; those of a local path lie in the cone: its centre, slightly shaken."""
+    d = data.X.shape[-1]
+    draws = jax.random.normal(key, (radii, starts, d, d), data.X.dtype)
+    if cone is None:
+        return draws
+    return cone.centre[None, None] + 0.01 * jnp.max(jnp.abs(cone.centre)) * draws
 
 
 def joint_regularisation_path(

@@ -47,6 +47,45 @@ def _head_gradient(v: Array, W: Array, data: TokenSelection, loss: str) -> Array
     return -weight @ features
 
 
+class _Ball(NamedTuple):
+    """The loss on the sphere(s), seen from the mirror variables."""
+
+    data: TokenSelection
+    p: Array
+    radius: Array
+    head_radius: Array | None
+    loss: str
+
+    @property
+    def q(self) -> Array:
+        return self.p / (self.p - 1)
+
+    def dual_direction(self, start: Array) -> Array:
+        return _unit(potential_gradient(_unit(start, self.p), self.p), self.q)
+
+    def place(self, dual: tuple[Array, Array]) -> tuple[Array, Array]:
+        """The points W and v of two mirror variables."""
+
+        def lift(u: Array, size: Array) -> Array:
+            return size * _unit(inverse_potential_gradient(u, self.p), self.p)
+
+        head = self.data.v if self.head_radius is None else lift(dual[1], self.head_radius)
+        return lift(dual[0], self.radius), head
+
+    def look(self, dual: tuple[Array, Array]) -> tuple[tuple[Array, Array], Array]:
+        """Directions of steepest descent in the dual, and the relative gap."""
+        data = self.data
+        W, v = self.place(dual)
+        scores = data.y[:, None] * (data.X @ v)
+        G, _ = scaled_gradient(W, data.X, data.z, scores, margin_loss(self.loss))
+        aim_W = -_unit(G, self.q)
+        gap = 1 - jnp.sum(aim_W * W) / self.radius
+        if self.head_radius is None:
+            return (aim_W, dual[1]), gap
+        aim_v = -_unit(_head_gradient(v, W, data, self.loss), self.q)
+        return (aim_W, aim_v), jnp.maximum(gap, 1 - jnp.sum(aim_v * v) / self.head_radius)
+
+
 def descend_in_ball(
     data: TokenSelection,
     W0: Float[Array, "d d"],
@@ -83,43 +122,24 @@ def descend_in_ball(
         >>> print(f"{float(jnp.linalg.norm(found.W)):.6f}", bool(found.relative_gap < 1e-9))
         10.000000 True
     """
-    p = jnp.asarray(p, W0.dtype)
-    q = p / (p - 1)
-    radii = (jnp.asarray(radius), None if head_radius is None else jnp.asarray(head_radius))
-
-    def lift(u: Array, size: Array) -> Array:
-        return size * _unit(inverse_potential_gradient(u, p), p)
-
-    def place(dual: tuple[Array, Array]) -> tuple[Array, Array]:
-        return lift(dual[0], radii[0]), data.v if radii[1] is None else lift(dual[1], radii[1])
-
-    def look(dual: tuple[Array, Array]) -> tuple[tuple[Array, Array], Array]:
-        """Directions of steepest descent in the dual, and the relative gap."""
-        W, v = place(dual)
-        scores = data.y[:, None] * (data.X @ v)
-        G, _ = scaled_gradient(W, data.X, data.z, scores, margin_loss(loss))
-        aim_W = -_unit(G, q)
-        gap = 1 - jnp.sum(aim_W * W) / radii[0]
-        if radii[1] is None:
-            return (aim_W, dual[1]), gap
-        aim_v = -_unit(_head_gradient(v, W, data, loss), q)
-        return (aim_W, aim_v), jnp.maximum(gap, 1 - jnp.sum(aim_v * v) / radii[1])
+    dtype = W0.dtype
+    sizes = jnp.asarray(radius, dtype), None if head_radius is None else jnp.asarray(head_radius)
+    ball = _Ball(data, jnp.asarray(p, dtype), *sizes, loss)
+    start = ball.dual_direction(W0), ball.dual_direction(data.v)
+    worst = jnp.full((), jnp.inf, dtype)
 
     def advance(_: Array, state):
         dual, tau, last, best, lowest = state
-        aim, gap = look(dual)
+        aim, gap = ball.look(dual)
         better = gap < lowest
         best = jax.tree.map(lambda new, old: jnp.where(better, new, old), dual, best)
         tau = jnp.where(
             gap <= last, jnp.minimum(1.05 * tau, 1.0), jnp.maximum(tau / 2, 0.1 / steps)
         )
-        dual = tuple(_unit(u + tau * (a - u), q) for u, a in zip(dual, aim, strict=True))
+        dual = tuple(_unit(u + tau * (a - u), ball.q) for u, a in zip(dual, aim, strict=True))
         return dual, tau, gap, best, jnp.minimum(gap, lowest)
 
-    start_W = _unit(potential_gradient(_unit(W0, p), p), q)
-    start = (start_W, _unit(potential_gradient(_unit(data.v, p), p), q))
-    worst = jnp.full((), jnp.inf, W0.dtype)
-    state = (start, jnp.full((), 0.02, W0.dtype), worst, start, worst)
+    state = (start, jnp.full((), 0.02, dtype), worst, start, worst)
     _, _, _, best, lowest = jax.lax.fori_loop(0, steps, advance, state)
-    W, v = place(best)
+    W, v = ball.place(best)
     return BallPoint(W, v, lowest)

@@ -5,7 +5,7 @@ training accuracy), but for one thing: the paper reports the best epoch *on the 
 Here the epoch is selected on the validation split; the paper's number is kept beside it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -112,13 +112,11 @@ def train_classifiers(
         epochs: most epochs.
         stop_accuracy: training accuracy at which a member stops.
         chunk: sequences evaluated at once.
-        quick_compile: let XLA optimise little: for tiny models, where compiling costs more
-            than training.
+        quick_compile: let XLA optimise little, where compiling costs more than training.
 
     Returns:
-        Models, history and the two ways of selecting.
-
-    An empty set, a batch larger than the training set, or no epoch is refused (`UserError`).
+        Models, history and the two ways of selecting. An empty set, a batch larger than the
+        training set, or no epoch raises a `UserError`.
 
     Examples:
         >>> from attlas.models.encoder import make_encoder
@@ -133,40 +131,45 @@ def train_classifiers(
     """
     _refuse_unusable(sets, batch, epochs)
     parameters, static = eqx.partition(models, eqx.is_inexact_array)
-    count = keys.shape[0]
-    start = _State(
+    state = _fresh_state(parameters, optimizer, keys.shape[0], sets)
+    epoch = partial(_epoch, static, optimizer, chunk, stop_accuracy)
+    options = CHEAP_COMPILATION if quick_compile else None
+    run = jax.jit(jax.vmap(epoch, in_axes=(0, 0, 0, None, None)), compiler_options=options)
+    rows, orders = [], _orders(keys, sets.train.labels.shape[0], batch)
+    sets = jax.tree.map(jnp.asarray, sets)
+    for number in range(epochs):
+        state, row = run(state, next(orders), keys, np.uint32(number), sets)
+        rows.append(jax.device_get(row))
+        if np.all(state.stopped):
+            break
+    history = History(*np.transpose(np.array(rows), (2, 1, 0)))
+    return _judged(state, static, history, stop_accuracy)
+
+
+def _fresh_state(
+    parameters: Any, optimizer: optax.GradientTransformation, count: int, sets: Sets
+) -> _State:
+    return _State(
         parameters,
         jax.jit(jax.vmap(optimizer.init))(parameters),
         parameters,
         jnp.full(count, -1.0, sets.train.labels.dtype),
         jnp.zeros(count, bool),
     )
-    run = jax.jit(
-        jax.vmap(
-            partial(_epoch, static, optimizer, chunk, stop_accuracy),
-            in_axes=(0, 0, 0, None, None),
-        ),
-        compiler_options=CHEAP_COMPILATION if quick_compile else None,
-    )
-    state, rows = start, []
-    sets = jax.tree.map(jnp.asarray, sets)
+
+
+def _orders(keys: Key[Array, " e"], size: int, batch: int) -> Iterator[np.ndarray]:
+    """For each epoch the members' batches of sequence numbers, [e, steps, batch]."""
     # Drawn on the host: sorting random bits would take a third of the compilation.
     seeds = np.asarray(jax.random.key_data(keys)).tolist()
     generators = [np.random.default_rng(seed) for seed in seeds]
-    size = sets.train.labels.shape[0]
     steps = size // batch
-
-    def orders() -> np.ndarray:
+    while True:
         drawn = [g.permutation(size)[: steps * batch] for g in generators]
-        return np.array(drawn).reshape(count, steps, batch)
+        yield np.array(drawn).reshape(len(seeds), steps, batch)
 
-    for number in range(epochs):
-        state, row = run(state, orders(), keys, np.uint32(number), sets)
-        rows.append(jax.device_get(row))
-        if np.all(state.stopped):
-            break
-    history = History(*np.transpose(np.array(rows), (2, 1, 0)))
-    done = np.sum(np.isfinite(history.test), axis=1)
+
+def _judged(state: _State, static: Any, history: History, stop_accuracy: float) -> Trained:
     finite = np.array(jax.device_get(_all_finite(state.model)))
     reached = np.nanmax(history.train, axis=1) >= stop_accuracy
     code = np.where(reached, Result.CONVERGED.value, Result.MAX_STEPS.value)
@@ -175,7 +178,7 @@ def train_classifiers(
         eqx.combine(state.model, static),
         history,
         np.nanargmax(history.validation, axis=1),
-        done,
+        np.sum(np.isfinite(history.test), axis=1),
         np.where(finite, code, Result.NOT_FINITE.value),
     )
 
