@@ -128,6 +128,7 @@ def test_other_compression_of_the_same_content_passes(tmp_path):
         (b"no gzip", "cannot be read"),
         (None, "lacks words.gz"),
     ],
+    ids=["altered", "truncated", "no archive", "missing"],
 )
 def test_missing_and_damaged_files_are_told_in_one_line(tmp_path, content, said):
     (tmp_path / "words").mkdir()
