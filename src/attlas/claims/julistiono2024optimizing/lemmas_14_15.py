@@ -75,7 +75,7 @@ def _fifteen(instance: Instance, exchanged: bool = False) -> Sides:
     large, small = power[::-1] if exchanged else power
     step = x ** (p - 1) - y ** (p - 1)
     ends = [(p - 1) * base ** (p - 2) * (x - y) for base in (small, large)]
-    scale = x ** (p - 1) + y ** (p - 1) + ends[0] + ends[1]
+    scale = x ** (p - 1) + y ** (p - 1) + jnp.stack(ends)
     return Sides(jnp.stack([ends[0], step]), jnp.stack([step, ends[1]]), scale=scale)
 
 
