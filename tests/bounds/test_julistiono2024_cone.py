@@ -44,6 +44,13 @@ def test_sharpened_width_is_not_below_the_printed_one(p):
     assert float(sharp) >= float(julistiono2024_mu_0(0.2, 3.0, p, 10))
 
 
+def test_sharpened_width_has_the_best_scalar_constant():
+    """(2 - sqrt 2)/3 at p = 3, where s = 1 + sqrt 2; continuous at p = 2."""
+    np.testing.assert_allclose(julistiono2024_mu_0_sharpened(4.0, 1.0, 3.0), (2 - 2**0.5) / 3)
+    near, at = (julistiono2024_mu_0_sharpened(4.0, 1.0, p) for p in (2 + 1e-6, 2.0))
+    np.testing.assert_allclose(near, at, rtol=1e-5)
+
+
 def test_radius_grows_with_tokens_and_is_never_negative():
     few = julistiono2024_radius(2.0, 0.25, 1.0, 1.0, 0.5, 2)
     many = julistiono2024_radius(2.0, 0.25, 1.0, 1.0, 0.5, 20)

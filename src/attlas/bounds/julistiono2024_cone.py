@@ -6,6 +6,7 @@ smallest attention gap behind the support tokens (at most 1/4), and of
 A = ||W_mm||_{p,p} max_it ||X_it z_i'||_{q,q}.
 """
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -43,13 +44,12 @@ def julistiono2024_mu_0_sharpened(delta: Number, A: Number, p: Number) -> Float[
     r"""A wider cone with the same guarantee, free of the dimension.
 
     $$\mu_0=\tfrac{p-1}2\Big(\tfrac{\delta}{4A}\Big)^2\ (1<p\le2),\qquad
-    \mu_0=\tfrac{2}{p}\Big(\tfrac{\delta}{8A}\Big)^p\ (p>2)$$
+    \mu_0=\tfrac{p-1}{p(1+s)^{p-2}}\Big(\tfrac{\delta}{4A}\Big)^p\ (p>2),\quad
+    s^{p-1}=(p-1)s+(p-2),\ s>1$$
 
     On the unit sphere D_psi is the Bregman divergence of (1/2)||.||_p^2, which is (p-1)-strongly
-    convex for 1 < p <= 2. For p > 2, Clarkson's inequality for psi at the middle of V and W,
-    psi((V+W)/2) + psi((V-W)/2) <= (psi(V) + psi(W))/2, together with the tangent at W,
-    psi((V+W)/2) >= psi(W) + <grad psi(W), V-W>/2, gives D_psi(V, W) >= 2 psi((V-W)/2), twice
-    the constant of Lemma 13.
+    convex for 1 < p <= 2. For p > 2 the scalar divergence D(x, y) / |x-y|^p is least at x = -s y,
+    and summing over the entries gives the constant of ||V-W||_p^p. At p = 2 the two agree.
 
     Args:
         delta: min(1/4, delta'/4).
@@ -64,9 +64,24 @@ def julistiono2024_mu_0_sharpened(delta: Number, A: Number, p: Number) -> Float[
     Examples:
         >>> print(f"{float(julistiono2024_mu_0_sharpened(0.25, 1.0, 2.0)):.6f}")
         0.001953
+
+        At p = 4, s = 2 and the constant is 1/12, where Lemma 13 has 1/64:
+
+        >>> print(f"{1 / float(julistiono2024_mu_0_sharpened(4.0, 1.0, 4.0)):.6f}")
+        12.000000
     """
     p = jnp.asarray(p)
-    high = 2 * (delta / (8 * A)) ** p / p
+
+    def halve(_: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        below, above = ends
+        s = (below + above) / 2
+        short = s ** (p - 1) < (p - 1) * s + (p - 2)
+        return jnp.where(short, s, below), jnp.where(short, above, s)
+
+    # The root falls from 3.6 at p = 2 to 1; 52 halvings reach the rounding of double precision.
+    ends = jnp.ones_like(p), jnp.full_like(p, 4)
+    s, _ = jax.lax.fori_loop(0, 52, halve, ends)
+    high = (p - 1) / (p * (1 + s) ** (p - 2)) * (delta / (4 * A)) ** p
     low = (p - 1) / 2 * (delta / (4 * A)) ** 2
     return jnp.where(p > 2, high, low)
 

@@ -23,7 +23,7 @@ from attlas.core.claim import (
     Sides,
     Status,
 )
-from attlas.optim.mirror_descent import bregman
+from attlas.optim.mirror_descent import bregman, potential
 
 _PAPER = "julistiono2024optimizing"
 _ABOVE = (2.25, 2.5, 3.0, 3.5, 4.0)
@@ -153,6 +153,47 @@ LEMMA_13_SCALAR_ATTAINED = Claim(
     sides=_attained,
     controls=(Control("s stretched by 1.2", sides=partial(_attained, stretch=1.2)),),
     note="The best scalar constant is attained, hence no larger one holds.",
+)
+
+
+def _matrices(key: PRNGKeyArray, count: int) -> Instance:
+    """Gaussian pairs of matrices; every second one is W_1 = -s W_2."""
+    rng = generator(key)
+    p = rng.choice(_ABOVE, size=count)
+    s = np.asarray([_ratio(float(exponent)) for exponent in p])
+    W1, W2 = rng.normal(size=(2, count, 3, 3))
+    W1[::2] = -s[::2, None, None] * W2[::2]
+    return {name: jnp.asarray(a) for name, a in {"W1": W1, "W2": W2, "p": p, "s": s}.items()}
+
+
+def _summed(instance: Instance, raised: float = 1.0) -> Sides:
+    W1, W2, p = instance["W1"], instance["W2"], instance["p"]
+    constant = raised * (p - 1) / (p * (1 + instance["s"]) ** (p - 2))
+    inner = jnp.sum(jnp.abs(W2) ** (p - 1) * jnp.abs(W1 - W2))
+    size = potential(W1, p) + potential(W2, p) + inner
+    return Sides(constant * p * potential(W1 - W2, p), bregman(W1, W2, p), scale=size)
+
+
+LEMMA_13_L1_SHARP = Claim(
+    name=f"{_PAPER}/lemma-13-l1-sharp",
+    paper=_PAPER,
+    locator="Lemma 13 (L1), best constant",
+    statement=(
+        r"p > 2,\ s^{p-1} = (p-1)s + (p-2): \quad"
+        r"\frac{p-1}{p (1+s)^{p-2}} \|W_1 - W_2\|_{p,p}^p \le D_\psi(W_1, W_2)"
+    ),
+    kind=Kind.INEQUALITY,
+    status=Status.SHARPENED,
+    provenance=Provenance.DERIVED,
+    instances=_matrices,
+    sides=_summed,
+    free=("W1", "W2"),
+    controls=(Control("1.05 times the constant", sides=partial(_summed, raised=1.05)),),
+    note=(
+        "The scalar inequality summed over the entries; attained by W_1 = -s W_2. It widens "
+        "the cone of (8) to mu_0 = (p-1) / (p (1+s)^(p-2)) (delta/4A)^p: 4.7 times the printed "
+        "width at p = 3, 5.3 times at p = 4."
+    ),
 )
 
 LEMMA_13_SCALAR_L2 = Claim(

@@ -1,7 +1,7 @@
 r"""Equation (8), sharpened: a wider cone with the same guarantee, free of the dimension.
 
 On the sphere D_psi is the divergence of ||.||_p^2 / 2, (p-1)-strongly convex for 1 < p <= 2,
-and for p > 2 Clarkson's inequality doubles Lemma 13's constant; see
+and for p > 2 it has the best constant of the scalar inequality (claim lemma-13-l1-sharp); see
 `julistiono2024_mu_0_sharpened`.
 """
 
@@ -65,7 +65,8 @@ WIDER_CONE = Claim(
     locator="(8) and Lemma 19, sharpened",
     statement=(
         r"D_\psi(\bar W_{mm},\bar W)\le\mu_0,\ \mu_0=\frac{p-1}{2}\left(\frac{\delta}{4A}\right)^2"
-        r"\ (1<p\le2),\ \frac2p\left(\frac{\delta}{8A}\right)^p\ (p>2) \;\Rightarrow\;"
+        r"\ (1<p\le2),\ \frac{p-1}{p(1+s)^{p-2}}\left(\frac{\delta}{4A}\right)^p\ (p>2),\ "
+        r"s^{p-1}=(p-1)s+(p-2) \;\Rightarrow\;"
         r"\|\bar W-\bar W_{mm}\|_{p,p}\le\frac{\delta}{4A}"
     ),
     kind=Kind.INEQUALITY,
@@ -86,6 +87,7 @@ WIDER_CONE = Claim(
     controls=(Control("four times wider", instances=cone_source(partial(_placed, wider=4.0))),),
     terms=64,
     note=(
-        "Attained for p = 2, where D is half the squared distance: there the cone cannot be wider."
+        "Attained for p = 2, where D is half the squared distance: there the cone cannot be wider. "
+        "4 times the printed width at p = 2, 4.7 times at p = 3, 5.3 times at p = 4."
     ),
 )
