@@ -48,8 +48,9 @@ def test_check_writes_verdict_and_json_from_worker_processes(attlas, tmp_path):
     file = tmp_path / "reports.json"
     results = tmp_path / "results"
     code, out, err = attlas(
-        "--results", results, "check", LEMMA, "--seeds", "40", "--processes", "1", "--json", file
-    )
+        "--results", results, "check", LEMMA, "--seeds", "40", "--processes", "1",
+        "--json", file, "--latex", tmp_path / "table.tex",
+    )  # fmt: skip
     assert (code, err) == (0, "")
     for said in (LEMMA, "Lemma 12", "SUPPORTED", "2/2", "1 as declared, 0 not"):
         assert said in out
@@ -57,6 +58,10 @@ def test_check_writes_verdict_and_json_from_worker_processes(attlas, tmp_path):
     assert violations(documents, "check") == ()
     (document,) = documents
     assert document["verdict"]["tried"] == 40
+    table = (tmp_path / "table.tex").read_text().splitlines()
+    assert table[0].startswith("% made by attlas; computed: ")
+    (row,) = [line for line in table if line.startswith("Lemma 12 & inequality & ")]
+    assert row.endswith(r"& 40/40 \\")
     ((report, _),) = read_reports(Store(results))
     assert (report.claim, report.defects) == (LEMMA, ())
 

@@ -58,11 +58,11 @@ def check(
     from attlas.verify.registry import find_claims
 
     claims = find_claims(names or ())
-    store = Store(session_of(context).results)
-    store.prepare(FOLDER)
     for option, file in (("--json", json_file), ("--latex", latex_file)):
         if file is not None:
             probe_text_file(file, option)
+    store = Store(session_of(context).results)
+    store.prepare(FOLDER)
     reports: dict[str, CheckReport] = {}
     for report in check_all(
         claims,

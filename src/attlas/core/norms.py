@@ -46,6 +46,9 @@ def entrywise_norm(array: Float[Array, "*shape"], p: float | Float[Array, ""]) -
     Returns:
         The norm, a scalar of the array's dtype.
 
+    Raises:
+        UserError: if p is below 1 or NaN.
+
     Examples:
         >>> float(entrywise_norm(jnp.array([3.0, 4.0]), 2.0))
         5.0
@@ -54,6 +57,8 @@ def entrywise_norm(array: Float[Array, "*shape"], p: float | Float[Array, ""]) -
     """
     size = jnp.abs(array)
     largest = jnp.max(size)
+    if isinstance(p, float | int) and not p >= 1:
+        raise UserError(f"exponent p = {p} gives no norm: choose p >= 1")
     if isinstance(p, float) and p == float("inf"):
         return largest
     unit = jnp.where(largest > 0, largest, 1)

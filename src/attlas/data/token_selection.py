@@ -92,11 +92,15 @@ def make_token_selection(
     Returns:
         Samples; the optimal tokens are almost surely unique, separability is not promised.
 
+    Raises:
+        UserError: if n or d is below 1, or T below 2.
+
     Examples:
         >>> data = make_token_selection(jax.random.key(0))
         >>> data.X.shape, bool(jnp.allclose(jnp.linalg.norm(data.v), 1.0))
         ((6, 8, 10), True)
-    """
+    """  # noqa: DOC502 (raised one call below)
+    _require_sizes(n, T, d)
     tokens, queries, head, labels = jax.random.split(key, 4)
     v = _on_sphere(jax.random.normal(head, (d,), dtype))
     y = jax.random.rademacher(labels, (n,), v.dtype)
@@ -129,6 +133,9 @@ def make_separable_selection(
     Returns:
         Samples with `tokens` and with `separator`, the planted matrix over the margin.
 
+    Raises:
+        UserError: if a size or the margin leaves nothing to separate.
+
     Examples:
         >>> data = make_separable_selection(jax.random.key(0))
         >>> h = jnp.einsum("ntd,de,ne->nt", data.X, data.separator, data.z)
@@ -136,6 +143,10 @@ def make_separable_selection(
         >>> bool(jnp.min(jnp.sort(gap, axis=1)[:, 1:]) > 1 - 1e-5)
         True
     """
+    if d < 2:
+        raise UserError(f"d = {d} leaves no direction beside v: give at least 2 dimensions")
+    if not 0 < margin < float("inf"):
+        raise UserError(f"margin = {margin} is not positive and finite: choose another")
     draw, plant = jax.random.split(key)
     data = make_token_selection(draw, n, T, d, dtype)
     W = jax.random.normal(plant, (d, d), data.X.dtype)
@@ -219,12 +230,8 @@ def make_support_selection(
         >>> data = make_support_selection(jax.random.key(1))
         >>> print(f"{float(jnp.ptp(token_scores(data))):.4f}")
         1.0000
-    """
-    if n > d or d < (4 if T > 2 else 2):
-        raise UserError(
-            f"n = {n}, T = {T} do not fit into d = {d} dimensions: choose n <= d and d >= 2 "
-            "(d >= 4 when T > 2)"
-        )
+    """  # noqa: DOC502 (raised one call below)
+    _require_room(n, T, d)
     draw, labels, place = jax.random.split(key, 3)
     # One draw for all Gaussian numbers: each draw of its own costs a second of compilation.
     rows = jax.random.normal(draw, (1 + n * (T + 2), d), dtype)
@@ -251,11 +258,14 @@ def make_support_selection(
     return TokenSelection(X, y, z, in_front + in_back, tokens)
 
 
-def validate(data: TokenSelection) -> None:
+def validate(data: TokenSelection, ensemble: bool = False) -> None:
     """Refuse data that cannot be used, in one line that names the value and the place.
 
+    Inside a transformation such as `jax.vmap` only the shapes are known, and only they are tested.
+
     Args:
-        data: samples, of one problem (no ensemble axis).
+        data: samples.
+        ensemble: whether there are many problems, along one leading axis.
 
     Raises:
         UserError: for shapes that do not fit, no sample, fewer than two tokens, NaN or infinite
@@ -268,21 +278,21 @@ def validate(data: TokenSelection) -> None:
             ...
         attlas.core.errors.UserError: label y[0] = 0.0 is not +1 or -1: map the two classes ...
     """
-    arrays = {name: np.asarray(getattr(data, name)) for name in ("X", "y", "z", "v")}
-    X = arrays["X"]
-    if X.ndim != 3:
-        raise UserError(f"X has shape {X.shape}: give samples x tokens x dimensions (n, T, d)")
-    n, T, d = X.shape
-    for name, shape in {"y": (n,), "z": (n, d), "v": (d,)}.items():
-        if arrays[name].shape != shape:
+    if data.X.ndim != 3 + ensemble:
+        axes = "(e, n, T, d)" if ensemble else "(n, T, d)"
+        raise UserError(f"X has shape {data.X.shape}: give samples x tokens x dimensions, {axes}")
+    *e, n, T, d = data.X.shape
+    for name, shape in {"y": (*e, n), "z": (*e, n, d), "v": (*e, d)}.items():
+        if getattr(data, name).shape != shape:
             raise UserError(
-                f"{name} has shape {arrays[name].shape} where X of shape {X.shape} needs {shape}: "
-                "make them agree"
+                f"{name} has shape {getattr(data, name).shape} where X of shape {data.X.shape} "
+                f"needs {shape}: make them agree"
             )
-    if n == 0:
-        raise UserError("the data hold no sample (n = 0): give at least one")
-    if T < 2:
-        raise UserError(f"T = {T} token a sample leaves nothing to select: give at least 2")
+    _require_sizes(n, T, d)
+    try:
+        arrays = {name: np.asarray(getattr(data, name)) for name in ("X", "y", "z", "v")}
+    except jax.errors.TracerArrayConversionError:
+        return
     for name, array in arrays.items():
         bad = np.argwhere(~np.isfinite(array))
         if bad.size:
@@ -291,9 +301,30 @@ def validate(data: TokenSelection) -> None:
             raise UserError(
                 f"{name}[{place}] = {array[where]} is not finite: remove or replace the sample"
             )
-    wrong = np.flatnonzero(np.abs(arrays["y"]) != 1)
+    wrong = np.argwhere(np.abs(arrays["y"]) != 1)
     if wrong.size:
-        i = int(wrong[0])
+        where = tuple(int(i) for i in wrong[0])
+        place = ", ".join(map(str, where))
         raise UserError(
-            f"label y[{i}] = {arrays['y'][i]} is not +1 or -1: map the two classes to -1 and +1"
+            f"label y[{place}] = {arrays['y'][where]} is not +1 or -1: map the two classes to -1 "
+            "and +1"
+        )
+
+
+def _require_sizes(n: int, T: int, d: int) -> None:
+    if n < 1:
+        raise UserError(f"the data hold no sample (n = {n}): give at least one")
+    if T < 2:
+        raise UserError(f"T = {T} token a sample leaves nothing to select: give at least 2")
+    if d < 1:
+        raise UserError(f"d = {d} dimensions hold no token: give at least 1")
+
+
+def _require_room(n: int, T: int, d: int) -> None:
+    """What `make_support_selection` needs."""
+    _require_sizes(n, T, d)
+    if n > d or d < (4 if T > 2 else 2):
+        raise UserError(
+            f"n = {n}, T = {T} do not fit into d = {d} dimensions: choose n <= d and d >= 2 "
+            "(d >= 4 when T > 2)"
         )

@@ -27,6 +27,25 @@ def _signed_power(x: Array, exponent: float | Array) -> Array:
     return jnp.where(x == 0, 0, jnp.sign(x) * size**exponent)
 
 
+def require_mirror_exponent(p: float | Float[Array, ""]) -> None:
+    """Refuse an exponent without a mirror map; a traced one cannot be seen and passes.
+
+    Args:
+        p: exponent.
+
+    Raises:
+        UserError: unless 1 < p < inf.
+
+    Examples:
+        >>> require_mirror_exponent(1.0)
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: exponent p = 1.0 has no mirror map: choose 1 < p < inf
+    """
+    if isinstance(p, float | int) and not 1 < p < float("inf"):
+        raise UserError(f"exponent p = {p} has no mirror map: choose 1 < p < inf")
+
+
 def potential(w: Float[Array, "*shape"], p: float | Float[Array, ""]) -> Float[Array, ""]:
     r"""The potential psi(w) = (1/p) sum |w|^p (Def. 1 of julistiono2024optimizing).
 
@@ -41,6 +60,7 @@ def potential(w: Float[Array, "*shape"], p: float | Float[Array, ""]) -> Float[A
         >>> float(potential(jnp.array([3.0, -4.0]), 2.0))
         12.5
     """
+    require_mirror_exponent(p)
     size = jnp.where(w == 0, 1, jnp.abs(w))
     return jnp.sum(jnp.where(w == 0, 0, size**p)) / p
 
@@ -61,6 +81,7 @@ def potential_gradient(
         >>> potential_gradient(jnp.array([2.0, 0.0, -3.0]), 3.0).tolist()
         [4.0, 0.0, -9.0]
     """
+    require_mirror_exponent(p)
     return _signed_power(w, p - 1)
 
 
@@ -80,6 +101,7 @@ def inverse_potential_gradient(
         >>> inverse_potential_gradient(jnp.array([4.0, 0.0, -9.0]), 3.0).tolist()
         [2.0, 0.0, -3.0]
     """
+    require_mirror_exponent(p)
     return _signed_power(u, 1 / (p - 1))
 
 
@@ -104,6 +126,7 @@ def bregman(
         >>> float(bregman(jnp.array([1.0, 2.0]), jnp.array([3.0, 2.0]), 2.0))
         2.0
     """
+    require_mirror_exponent(p)
     step = w - v
     # The series' terms fall at least by |r - 1| max(1, p / 3) <= 1/16 each: 14 of them suffice.
     scale = jnp.where(v == 0, 1, v)
@@ -140,8 +163,7 @@ def _exponents(p: Exponent, params: Any) -> Any:
     given = p(params) if callable(p) else p
     tree = jax.tree.map(lambda e, sub: jax.tree.map(lambda _: float(e), sub), given, params)
     for exponent in jax.tree.leaves(tree):
-        if not 1 < exponent < float("inf"):
-            raise UserError(f"exponent p = {exponent} has no mirror map: choose 1 < p < inf")
+        require_mirror_exponent(exponent)
     return tree
 
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.core.errors import UserError
 from attlas.core.solution import Result, Solution
-from attlas.data.token_selection import TokenSelection, token_scores
+from attlas.data.token_selection import TokenSelection, token_scores, validate
 from attlas.losses.margin_loss import MarginLoss, margin_loss
 from attlas.solvers.ball_minimum import CONE_SLACK, BallMinimum, Cone, ball_minimum
 
@@ -142,6 +142,7 @@ def regularisation_path(
         >>> [bool(x) for x in path.converged]
         [True, True]
     """
+    validate(data)
     _check(radii, p, starts, tolerance)
     draws = _directions(key, len(radii), starts, data, cone)
     objective, found = LogExcessLoss(data, margin_loss(loss)), []
@@ -209,6 +210,7 @@ def joint_regularisation_path(
             ...
         attlas.core.errors.UserError: radii (2.0, 1.0) are not positive and increasing: sort them
     """
+    validate(data)
     for pair in zip(*radii, strict=True):
         _check(pair, p, starts, tolerance)
     if loss == "correlation":

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from attlas.data.token_selection import TokenSelection, token_scores
+from attlas.core.errors import UserError
+from attlas.data.token_selection import TokenSelection, token_scores, validate
 from attlas.losses.margin_loss import margin_loss
 from attlas.training.selection_gradient import scaled_gradient
 from attlas.training.trajectory import recording_schedule
@@ -97,6 +98,9 @@ def train_factored(
     Returns:
         The recorded steps.
 
+    Raises:
+        UserError: for data or settings that cannot be used.
+
     Examples:
         >>> from attlas.data.token_selection import make_support_selection
         >>> data = make_support_selection(jax.random.key(0))
@@ -107,6 +111,13 @@ def train_factored(
         >>> bool(values[1] < 0.01 * values[0])
         True
     """
+    validate(data)
+    if K0.shape != Q0.shape or K0.shape[:1] != (data.X.shape[2],):
+        raise UserError(
+            f"K0 has shape {K0.shape} and Q0 {Q0.shape}: give d x m twice, d = {data.X.shape[2]}"
+        )
+    if not 0 < learning_rate < float("inf"):
+        raise UserError(f"learning_rate = {learning_rate} is not positive and finite")
     schedule = recording_schedule(steps, record_at)
     lengths = jnp.asarray(np.diff(schedule, prepend=0), jnp.int32)
     bare = TokenSelection(data.X, data.y, data.z, data.v)

@@ -18,9 +18,13 @@ from jaxtyping import Array, Float, Int
 
 from attlas.core.errors import UserError
 from attlas.core.norms import dual_exponent, entrywise_norm
-from attlas.data.token_selection import TokenSelection, token_scores
+from attlas.data.token_selection import TokenSelection, token_scores, validate
 from attlas.losses.margin_loss import margin_loss
-from attlas.optim.mirror_descent import inverse_potential_gradient, potential_gradient
+from attlas.optim.mirror_descent import (
+    inverse_potential_gradient,
+    potential_gradient,
+    require_mirror_exponent,
+)
 from attlas.training.selection_gradient import scaled_gradient
 from attlas.training.trajectory import recording_schedule
 
@@ -123,7 +127,7 @@ def mirror_flow(
         The recorded points; map over problems with `jax.vmap`.
 
     Raises:
-        UserError: for settings that cannot be used.
+        UserError: for data or settings that cannot be used.
 
     Examples:
         >>> from attlas.data.token_selection import make_support_selection
@@ -133,8 +137,12 @@ def mirror_flow(
         >>> print(f"{float(path.norm[1]):.3f}", bool(path.log_time[1] > 150))
         300.000 True
     """
-    if not 1 < p < float("inf"):
-        raise UserError(f"exponent p = {p} has no mirror map: choose 1 < p < inf")
+    validate(data)
+    require_mirror_exponent(p)
+    if W0.shape != (data.X.shape[2],) * 2:
+        raise UserError(f"W0 has shape {W0.shape}: give d x d with d = {data.X.shape[2]}")
+    if not 0 < step < float("inf"):
+        raise UserError(f"step = {step} is not positive and finite: choose another")
     margin_loss(loss)
     schedule = recording_schedule(steps, record_at)
     lengths = jnp.asarray(np.diff(schedule, prepend=0), jnp.int32)

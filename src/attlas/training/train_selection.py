@@ -21,6 +21,7 @@ from attlas.core.norms import dual_exponent
 from attlas.core.solution import Result
 from attlas.data.token_selection import TokenSelection, validate
 from attlas.losses.margin_loss import margin_loss
+from attlas.optim.mirror_descent import require_mirror_exponent
 from attlas.optim.rational_power import rational_power
 from attlas.training.trajectory import Trajectory, recording_schedule
 
@@ -194,9 +195,13 @@ def _package(
     return Trajectory(steps, W, loss, norm, attention, result, moved, v if rule.joint else None)
 
 
-def _rule(p: float, loss: str, normalized: bool, joint: bool) -> _Rule:
-    if not 1 < p < float("inf"):
-        raise UserError(f"exponent p = {p} has no mirror map: choose 1 < p < inf")
+def _rule(p: float, rates: tuple[float, float], loss: str, normalized: bool, joint: bool) -> _Rule:
+    require_mirror_exponent(p)
+    rate, eps = rates
+    if not 0 < rate < float("inf"):
+        raise UserError(f"learning_rate = {rate} is not positive and finite: choose another")
+    if not 0 <= eps < float("inf"):
+        raise UserError(f"eps = {eps} is negative or not finite: choose 0, or a small number")
     margin_loss(loss)
     return _Rule(float(p), loss, normalized, joint)
 
@@ -251,16 +256,23 @@ def train_selection(
     """
     validate(data)
     schedule = recording_schedule(steps, record_at)
-    rule = _rule(p, loss, normalized, joint)
+    rule = _rule(p, (learning_rate, eps), loss, normalized, joint)
     if W0.shape != (data.X.shape[2],) * 2:
         raise UserError(f"W0 has shape {W0.shape}: give d x d with d = {data.X.shape[2]}")
-    start = jnp.zeros_like(data.v) if v0 is None else v0
+    start = _head(data, v0)
     batch = jax.tree.map(lambda a: a[None], (_bare(data), W0, start))
     rate = jnp.asarray((learning_rate, eps), W0.dtype)
     records, last = _train(*batch, rate, _lengths(schedule), rule=rule)
     path = _package(records, last, schedule, rule)
     alone = jax.tree.map(lambda a: a[0], eqx.tree_at(lambda t: t.steps, path, jnp.zeros(1)))
     return eqx.tree_at(lambda t: t.steps, alone, path.steps)
+
+
+def _head(data: TokenSelection, v0: Array | None) -> Array:
+    start = jnp.zeros_like(data.v) if v0 is None else v0
+    if start.shape != data.v.shape:
+        raise UserError(f"v0 has shape {start.shape}: give {data.v.shape}, as v has")
+    return start
 
 
 def _bare(data: TokenSelection) -> TokenSelection:
@@ -312,6 +324,17 @@ def _chunks(
     return jax.tree.map(lambda *a: jnp.asarray(np.concatenate(a)[:count]), *pieces)
 
 
+def _width(data: TokenSelection, W0: Array, chunk: int | None) -> int:
+    """Problems a chunk, of an ensemble that can be trained."""
+    validate(data, ensemble=True)
+    e, d = data.v.shape
+    if e == 0 or W0.shape != (e, d, d):
+        raise UserError(f"X has shape {data.X.shape} and W0 {W0.shape}: give e starts d x d, e > 0")
+    if chunk is not None and chunk < 1:
+        raise UserError(f"chunk = {chunk} is below 1: train at least one problem at a time")
+    return min(e, cache_chunk(data) if chunk is None else chunk)
+
+
 def train_selection_ensemble(
     data: TokenSelection,
     W0: Float[Array, "e d d"],
@@ -357,15 +380,11 @@ def train_selection_ensemble(
         ...     data, jnp.zeros((3, 4, 4)), p=2.0, learning_rate=0.1, steps=9, record_at=(9,))
         >>> path.W.shape
         (3, 1, 4, 4)
-    """
+    """  # noqa: DOC502 (raised one call below)
     schedule = recording_schedule(steps, record_at)
-    rule = _rule(p, loss, normalized, joint)
-    if data.X.ndim != 4 or data.X.shape[0] != (count := W0.shape[0]) or count == 0:
-        raise UserError(
-            f"X has shape {data.X.shape} and W0 {W0.shape}: give e problems and e starts, e > 0"
-        )
-    width = min(count, cache_chunk(data) if chunk is None else chunk)
-    start = jnp.zeros_like(data.v) if v0 is None else v0
+    rule = _rule(p, (learning_rate, eps), loss, normalized, joint)
+    width = _width(data, W0, chunk)
+    start = _head(data, v0)
     rates = jnp.asarray((learning_rate, eps), W0.dtype)
     joined = _chunks(_bare(data), W0, start, rates, schedule, rule, width)
     return eqx.tree_at(
