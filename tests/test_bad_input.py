@@ -16,6 +16,7 @@ import pytest
 from attlas.cli.main import main
 from attlas.core.errors import UserError
 from attlas.core.norms import entrywise_norm
+from attlas.core.processes import checker_variables
 from attlas.data import token_selection
 from attlas.data.mnist import MNIST, load_mnist
 from attlas.data.sources import State, verify
@@ -154,8 +155,11 @@ def test_a_separable_selection_needs_room_and_a_margin():
 @pytest.fixture
 def attlas(capsys, monkeypatch, tmp_path):
     """Run the command line here: the one line it refuses with; the folder stays as it was."""
-    for name in ("ATTLAS_RESULTS", "ATTLAS_DATA", "XLA_FLAGS"):
-        monkeypatch.setenv(name, os.environ.get(name, ""))
+    # The commands set variables for the processes they start; here they are taken back.
+    for name, value in checker_variables(2).items():
+        monkeypatch.setenv(name, value)
+    for name in ("ATTLAS_RESULTS", "ATTLAS_DATA"):
+        monkeypatch.delenv(name, raising=False)
     room = tmp_path / "room"
     room.mkdir()
     monkeypatch.chdir(room)

@@ -5,6 +5,8 @@ Queues, retries of a lost worker's cells, and transport are dask's own.
 
 import contextlib
 import ipaddress
+import signal
+import threading
 from collections.abc import Generator, Iterator, Sequence
 
 from dask import config
@@ -91,16 +93,17 @@ def _is_loopback(host: str) -> bool:
 @contextlib.contextmanager
 def _client(on: str, workers: int, insecure: bool) -> Iterator[Client]:
     if on == "dask":
-        cluster = LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            host=LOOPBACK,
-            dashboard_address="",
-            memory_limit=0,
-            env=worker_variables(workers),
-            preload=["attlas.runs.worker"],
-        )
+        with _started_deaf():
+            cluster = LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                host=LOOPBACK,
+                dashboard_address="",
+                memory_limit=0,
+                env=worker_variables(workers),
+                preload=["attlas.runs.worker"],
+            )
         with cluster, Client(cluster) as client:
             yield client
         return
@@ -112,6 +115,22 @@ def _client(on: str, workers: int, insecure: bool) -> Iterator[Client]:
         raise UserError(f"no dask scheduler answers at {address} ({error}): is it up?") from error
     with client:
         yield client
+
+
+@contextlib.contextmanager
+def _started_deaf() -> Iterator[None]:
+    """Processes started inside never hear Ctrl-C: half-started ones would answer in tracebacks.
+
+    This process does not hear it either for these seconds.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _outcome(status: str, result: object) -> Computed | Failed:
