@@ -3,15 +3,15 @@
 import os
 from pathlib import Path
 
+from attlas.core.processes import cheap_flags
+
 ROOT = Path(__file__).parent
 CACHE = ROOT / ".cache"
 
 # Before JAX starts. Tests compile many small programs and run each for microseconds, so the
-# cheap compiler settings halve their time; they are inherited by the processes tests start.
-os.environ.setdefault(
-    "XLA_FLAGS",
-    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true",
-)
+# cheap compiler settings shorten them; they are inherited by the processes tests start.
+os.environ.setdefault("XLA_FLAGS", cheap_flags())
+os.environ.setdefault("NPROC", "1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -25,7 +25,7 @@ def squares(monkeypatch: pytest.MonkeyPatch) -> Experiment:
 def serial(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells run in this process, one after another: no time is spent on starting workers."""
 
-    def run_serial(tasks, workers) -> Iterator:
+    def run_serial(tasks, workers, brief) -> Iterator:
         for index, task in enumerate(tasks):
             yield index, compute(task)
 

@@ -1,6 +1,7 @@
 """Processes we start: a share of the cores, one compilation cache, and an end with the driver."""
 
 import contextlib
+import importlib.metadata
 import multiprocessing
 import os
 import threading
@@ -23,7 +24,7 @@ def compile_cache() -> Path:
     return Path(named or platformdirs.user_cache_dir("attlas", appauthor=False)) / "compiled"
 
 
-def worker_variables(workers: int) -> dict[str, str]:
+def worker_variables(workers: int, brief: bool = False) -> dict[str, str]:
     """The variables a worker starts under; what the user has set already stays.
 
     Two workers that each use all cores make each other slower: BLAS and XLA get the worker's
@@ -31,6 +32,8 @@ def worker_variables(workers: int) -> dict[str, str]:
 
     Args:
         workers: number of worker processes on this machine.
+        brief: whether compiling takes longer than running; then XLA's older emitters compile
+            in half the time (10.7 s to 6.7 s for a quick direction cell) and run a fifth slower.
 
     Returns:
         Variables by name.
@@ -51,6 +54,8 @@ def worker_variables(workers: int) -> dict[str, str]:
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         "MPLBACKEND": "agg",
     }
+    if brief and _is_tested_series():
+        wanted["XLA_FLAGS"] = CHEAPER_FLAGS
     return {name: os.environ.get(name, value) for name, value in wanted.items()}
 
 
@@ -59,6 +64,27 @@ CHEAP_FLAGS = (
     "--xla_cpu_multi_thread_eigen=false"
 )
 """Compiler flags for many tiny programs: compiling is what costs there, not running."""
+CHEAPER_FLAGS = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+"""They halve the time again (13.1 s to 6.9 s for four claims), where XLA knows them: an unknown
+flag ends the process, so that only the tested release series gets them."""
+TESTED_SERIES = "0.10."
+
+
+def cheap_flags() -> str:
+    """The compiler flags of a process that compiles much and runs little.
+
+    Returns:
+        Text for XLA_FLAGS that the installed XLA accepts.
+
+    Examples:
+        >>> cheap_flags().startswith("--xla_backend_optimization_level=0")
+        True
+    """
+    return f"{CHEAP_FLAGS} {CHEAPER_FLAGS}" if _is_tested_series() else CHEAP_FLAGS
+
+
+def _is_tested_series() -> bool:
+    return importlib.metadata.version("jaxlib").startswith(TESTED_SERIES)
 
 
 def checker_variables(workers: int) -> dict[str, str]:
@@ -74,7 +100,7 @@ def checker_variables(workers: int) -> dict[str, str]:
         >>> "XLA_FLAGS" in checker_variables(2)
         True
     """
-    wanted = {"JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1", "XLA_FLAGS": CHEAP_FLAGS}
+    wanted = {"JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1", "XLA_FLAGS": cheap_flags()}
     kept = {name: os.environ.get(name, value) for name, value in wanted.items()}
     return {**worker_variables(workers), **kept}
 

@@ -77,9 +77,10 @@ def execute(
     store.on_note = store.on_note or progress.note
     if workers < 1:
         raise UserError(f"workers = {workers} is below 1: name at least one worker")
-    plan, reused = _plan(experiments, scale_named(scale), fresh, store)
+    grid = scale_named(scale)
+    plan, reused = _plan(experiments, grid, fresh, store)
     tasks = [Task(experiment.module, experiment.name, cell.json) for experiment, cell, _ in plan]
-    stream = _backend(tasks, on, workers, insecure)
+    stream = _backend(tasks, on, workers, insecure, grid is not Scale.PAPER)
     progress.begin(len(plan), reused)
     try:
         with contextlib.closing(stream) as outcomes:
@@ -136,11 +137,11 @@ def _plan(
 
 
 def _backend(
-    tasks: list[Task], on: str, workers: int, insecure: bool
+    tasks: list[Task], on: str, workers: int, insecure: bool, brief: bool
 ) -> Generator[Outcome, None, None]:
     """The stream of outcomes of a backend; nothing is started where there is nothing to do."""
     if on == "local":
-        return run_local(tasks, workers)
+        return run_local(tasks, workers, brief)
     # Only here: the import costs a third of a second.
     from attlas.runs.dask_backend import run_dask, scheduler_address
 

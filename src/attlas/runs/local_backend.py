@@ -16,7 +16,9 @@ RETRIES = 2
 Outcome = tuple[int, Computed | Failed]
 
 
-def run_local(tasks: Sequence[Task], workers: int = 2) -> Generator[Outcome, None, None]:
+def run_local(
+    tasks: Sequence[Task], workers: int = 2, brief: bool = False
+) -> Generator[Outcome, None, None]:
     """Compute tasks in spawned processes.
 
     When a process dies, the cells in flight are tried again one at a time in a process of their
@@ -25,13 +27,14 @@ def run_local(tasks: Sequence[Task], workers: int = 2) -> Generator[Outcome, Non
     Args:
         tasks: what to compute.
         workers: number of processes.
+        brief: whether compiling takes longer than running, see `worker_variables`.
 
     Yields:
         Index of the task and what became of it, as they finish.
     """
     waiting = deque(range(len(tasks)))
     workers = max(1, min(workers, len(tasks)))
-    with _variables(worker_variables(workers)):
+    with _variables(worker_variables(workers, brief)):
         while waiting:
             orphans = yield from _run_pool(tasks, waiting, workers)
             for index in orphans:
