@@ -41,12 +41,13 @@ BLOCK = 20
 NOTE = (
     "Released settings: n = 6, T = 8, d = 10, logistic loss, rate 0.1 on the dual-normalised "
     "gradient. The theory is for plain steps; normalised ones give at most the norm "
-    "$(\\|W(0)\\|^{p-1} + 0.1 k)^{1/(p-1)}$. The reference is explained by its gradient: autodiff "
-    "with 1e-16 added to the norm gives on the first 20 seeds norms 162 and 121 and D .0108 and "
-    ".0046 for p = 1.75 and 2; without that constant the rounding noise of saturated samples is "
-    "normalised too, and D is .20 and .038. Ours takes scores relative to the attended token, which "
-    "does not cancel, and goes on: larger norms and, at p = 1.75, a smaller D. 'Tokens of q' measures "
-    "against the SVM of q for the tokens that training with q selects."
+    "$(\\|W(0)\\|^{p-1} + 0.1 k)^{1/(p-1)}$. The reference is explained by its gradient: "
+    "autodiff with 1e-16 added to the norm gives on the first 20 seeds norms 162 and 121 and D "
+    ".0108 and .0046 for p = 1.75 and 2; without that constant the rounding noise of saturated "
+    "samples is normalised too, and D is .20 and .038. Ours takes scores relative to the "
+    "attended token, which does not cancel, and goes on: larger norms and, at p = 1.75, a "
+    "smaller D. 'Tokens of q' measures against the SVM of q for the tokens that training with q "
+    "selects."
 )
 
 
