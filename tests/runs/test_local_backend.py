@@ -87,6 +87,8 @@ def test_a_dead_worker_costs_at_most_its_own_cell(squares, tmp_path, monkeypatch
     assert "x=0 " in failure.label
     assert "its process died 3 times" in failure.message
     killed = {name: len(list((tmp_path / name).iterdir())) for name in ("zero", "two")}
-    assert killed == {"zero": 3, "two": 1}
+    # Where cell 2 dies first, cell 0 loses its first process to its neighbour and not to itself.
+    assert killed["zero"] in (2, 3)
+    assert killed["two"] == 1
     found = {r.cell.settings["x"]: int(r.arrays["square"]) for r in store.records("squares")}
     assert found == {1: 1, 2: 4}
