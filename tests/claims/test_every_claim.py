@@ -64,4 +64,4 @@ def test_a_true_control_makes_the_test_fail():
     (claim,) = find_claims(["julistiono2024optimizing/lemma-12"])
     same = Control("the claim itself", sides=claim.sides)
     with pytest.raises(AssertionError):
-        assert_as_declared(replace(claim, controls=(same,)))
+        assert_as_declared(replace(claim, control=same))

@@ -35,7 +35,7 @@ def toy_claim(slug, locator, statement=r"x \le y", **fields):
         "kind": Kind.INEQUALITY,
         "status": Status.RECONSTRUCTED,
         "provenance": Provenance.DERIVED,
-        "controls": (Control("sides exchanged", sides=lambda i: i),),
+        "control": (Control("sides exchanged", sides=lambda i: i),),
         "paper": PAPER,
         **fields,
     }

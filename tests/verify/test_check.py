@@ -53,7 +53,7 @@ def claim(**changes):
         "instances": each(draw),
         "sides": triangle,
         "free": ("x", "y"),
-        "controls": (Control("right side halved", sides=scaled(0.5)),),
+        "control": (Control("right side halved", sides=scaled(0.5)),),
     }
     return Claim(**(settings | changes))
 
@@ -94,7 +94,7 @@ def test_the_challenge_is_not_drawn_to_where_both_sides_vanish():
 
 
 def test_a_true_control_is_a_defect():
-    report = check(claim(controls=(Control("doubled", sides=scaled(2.0)),)))
+    report = check(claim(control=Control("doubled", sides=scaled(2.0))))
     assert any("control 'doubled' is SUPPORTED" in text for text in report.defects)
 
 
@@ -112,7 +112,7 @@ def test_control_instances_share_the_program():
         claim(
             sides=longest,
             assumptions=(positive,),
-            controls=(Control("opposite vectors", instances=outside),),
+            control=(Control("opposite vectors", instances=outside),),
             count=128,
         )
     )
@@ -130,7 +130,7 @@ def test_an_erratum_is_violated_on_its_witness_and_its_correction_supported():
             witness=witness,
             free=(),
             expect=Expectation(Outcome.VIOLATED, "the factor was lost"),
-            controls=(Control("with the factor", sides=triangle, expect=Outcome.SUPPORTED),),
+            control=(Control("with the factor", sides=triangle, expect=Outcome.SUPPORTED),),
         )
     )
     assert report.verdict.outcome is Outcome.VIOLATED

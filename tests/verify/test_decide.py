@@ -28,7 +28,7 @@ def toy(kind, **changes):
         "provenance": Provenance.DERIVED,
         "instances": lambda key, count: {"lhs": jnp.zeros(count), "rhs": jnp.zeros(count)},
         "sides": sides,
-        "controls": (Control("one more", sides=lambda i: Sides(i["lhs"] + 1, i["rhs"])),),
+        "control": (Control("one more", sides=lambda i: Sides(i["lhs"] + 1, i["rhs"])),),
     }
     return Claim(**(settings | changes))
 
@@ -169,7 +169,7 @@ def test_limits_need_three_geometric_scales():
 
 def test_claims_that_cannot_fail_are_refused():
     with pytest.raises(ValueError, match="no control"):
-        toy(Kind.IDENTITY, controls=())
+        toy(Kind.IDENTITY, control=())
     with pytest.raises(ValueError, match="only inequalities"):
         toy(Kind.IDENTITY, free=("lhs",))
     with pytest.raises(ValueError, match="needs a statement that was found"):

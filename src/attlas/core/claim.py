@@ -22,7 +22,7 @@ Examples:
     ...     statement=r"\|x+y\| \le \|x\|+\|y\|",
     ...     kind=Kind.INEQUALITY, status=Status.NEW, provenance=Provenance.DERIVED,
     ...     instances=each(draw), sides=sides, free=("x", "y"),
-    ...     controls=(Control("right side halved", sides=halved),))
+    ...     control=Control("right side halved", sides=halved))
     >>> mine.expect.outcome.value
     'SUPPORTED'
 """
@@ -184,7 +184,7 @@ class Claim:
         provenance: where our text comes from.
         instances: `(key, count) -> batch`; host code and solvers are allowed here.
         sides: pure function of one instance; the engine maps and compiles it.
-        controls: false variants, at least one.
+        control: a false variant, or several.
         assumptions: conditions; where one fails the instance is NOT_APPLICABLE.
         free: names of the arrays that a challenge may move (inequalities only).
         domain: differentiable map of an instance into the assumptions, after each move.
@@ -208,7 +208,7 @@ class Claim:
     provenance: Provenance
     instances: Callable[[PRNGKeyArray, int], Instance]
     sides: Callable[[Instance], Sides]
-    controls: tuple[Control, ...]
+    control: Control | tuple[Control, ...]
     assumptions: tuple[Assumption, ...] = ()
     free: tuple[str, ...] = ()
     domain: Callable[[Instance], Instance] | None = None
@@ -236,6 +236,11 @@ class Claim:
             raise ValueError(f"claim '{self.name}': only inequalities are challenged")
         if self.source == ("", 0):
             object.__setattr__(self, "source", _place_of_definition())
+
+    @property
+    def controls(self) -> tuple[Control, ...]:
+        """The controls, also where there is only one."""
+        return self.control if isinstance(self.control, tuple) else (self.control,)
 
 
 def _place_of_definition() -> tuple[str, int]:

@@ -143,7 +143,7 @@ NORM_DIVERGENCE = Claim(
     locator="Norm-divergence theorem",
     statement=r"W(0)\in C_{p,\mu',R} \;\Rightarrow\; \lim_{k\to\infty}\|W(k)\|_{p,p}=\infty",
     sides=_inverse_norm,
-    controls=(Control("two samples with opposite features and equal gaps", instances=_opposite),),
+    control=(Control("two samples with opposite features and equal gaps", instances=_opposite),),
     note=(
         "1/||W|| against log k on the flow, p = 1.5, 2, 3, from starts near W_mm: on random data "
         "the printed cone is too narrow to start a run in. An infeasible SVM alone would be no "
@@ -160,7 +160,7 @@ DIRECTION = Claim(
         r"\frac{W(k)}{\|W(k)\|_{p,p}}\right)=0"
     ),
     sides=_direction,
-    controls=(Control("the attention SVM of another p", sides=_other_direction),),
+    control=(Control("the attention SVM of another p", sides=_other_direction),),
     note=(
         "On the flow from starts near W_mm, p = 1.5, 2, 3. Towards the SVM of another p the "
         "divergence stops at a positive value."
@@ -180,7 +180,7 @@ LEMMA_29 = Claim(
     status=Status.RECONSTRUCTED,
     provenance=Provenance.DERIVED,
     sides=_by_norm,
-    controls=(Control("decay as the fourth power of the norm", sides=_by_norm_too_fast),),
+    control=(Control("decay as the fourth power of the norm", sides=_by_norm_too_fast),),
     ledger=Link("Lemmas 27-29", 6),
     note=(
         "p = 1.5, 2, 3, norms 20, 80 and 320 on the flow. An upper bound: the decay seen is "
@@ -199,7 +199,7 @@ RATE_BY_NORM = Claim(
     status=Status.NEW,
     provenance=Provenance.DERIVED,
     sides=_squared,
-    controls=(Control("decay as the fourth power of the norm", sides=_by_norm_too_fast),),
+    control=(Control("decay as the fourth power of the norm", sides=_by_norm_too_fast),),
     note=(
         "Not proved. Directions err by O(1/x) and D is quadratic in the error where W_mm "
         "has no zero entry; on random data, on the flow. At epsilon = 0 "
@@ -215,7 +215,7 @@ LEMMA_30 = Claim(
     status=Status.RECONSTRUCTED,
     provenance=Provenance.RECALLED,
     sides=_growth,
-    controls=(Control("growth of the norm as the eighth root of k", sides=_growth_too_fast),),
+    control=(Control("growth of the norm as the eighth root of k", sides=_growth_too_fast),),
     note=(
         "Here log k = O(||W(k)||) on the flow, log k up to several hundred; the ratio tends to "
         "1/||W_mm||."
@@ -234,7 +234,7 @@ RATE = Claim(
     status=Status.RECONSTRUCTED,
     provenance=Provenance.RECALLED,
     sides=_by_time,
-    controls=(Control("decay as the fourth power of log k", sides=_by_time_too_fast),),
+    control=(Control("decay as the fourth power of log k", sides=_by_time_too_fast),),
     note=(
         "On the flow, where it is Lemmas 29 and 30 together. The paper's plots use normalised "
         "steps, to which it does not apply."

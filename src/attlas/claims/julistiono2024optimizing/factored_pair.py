@@ -86,7 +86,7 @@ FACTORED = Claim(
     instances=_instances,
     sides=_distance,
     assumptions=(Assumption("both attention SVMs are certified", lambda i: i["certified"]),),
-    controls=(Control("the Frobenius attention SVM", sides=lambda i: _distance(i, to="wrong")),),
+    control=(Control("the Frobenius attention SVM", sides=lambda i: _distance(i, to="wrong")),),
     count=_COUNT,
     note="Normalised gradient descent on both factors, from entries of size 0.03.",
 )

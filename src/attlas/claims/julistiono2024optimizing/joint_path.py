@@ -164,7 +164,7 @@ JOINT_PATH = Claim(
             lambda i: i["condition"],
         ),
     ),
-    controls=(
+    control=(
         Control(
             "label margin condition broken: the choice of second largest label margin",
             sides=lambda i: _distance(i, to="wrong"),

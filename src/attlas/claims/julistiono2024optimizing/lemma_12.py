@@ -59,6 +59,6 @@ LEMMA_12 = Claim(
     instances=_instances,
     sides=_sides,
     free=("W",),
-    controls=(Control("ends of the interval switched", sides=_switched),),
+    control=(Control("ends of the interval switched", sides=_switched),),
     note="Both ends are attained: one-entry and constant matrices give a ratio of 1.",
 )

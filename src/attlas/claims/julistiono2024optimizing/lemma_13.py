@@ -114,7 +114,7 @@ LEMMA_13_L1 = Claim(
     assumptions=(_UNIT,),
     free=("W1", "W2"),
     domain=_on_sphere,
-    controls=(Control("without the factor 2^p", sides=partial(_power_bound, halves=False)),),
+    control=(Control("without the factor 2^p", sides=partial(_power_bound, halves=False)),),
     note=(
         "Loose: the scalar constant behind it is (p - 1) / (p (1 + s)^(p - 2)), 0.195 at p = 3 "
         "where the lemma has 0.042, and 1/12 at p = 4 where it has 1/64."
@@ -137,7 +137,7 @@ LEMMA_13_L2 = Claim(
     assumptions=(_UNIT,),
     free=("W1", "W2"),
     domain=_on_sphere,
-    controls=(
+    control=(
         Control(
             "p - 1 in place of (p-1)^2/p", partial(_frobenius_bound, constant="no power of two")
         ),
@@ -164,7 +164,7 @@ LEMMA_13_FROBENIUS = Claim(
     assumptions=(_UNIT,),
     free=("W1", "W2"),
     domain=_on_sphere,
-    controls=(
+    control=(
         Control("without the power of two", partial(_frobenius_bound, constant="no power of two")),
     ),
     note=(
@@ -189,7 +189,7 @@ LEMMA_13_SPHERE = Claim(
     assumptions=(_UNIT,),
     free=("W1", "W2"),
     domain=_on_sphere,
-    controls=(Control("twice the constant", sides=partial(_own_norm_bound, factor=1.0)),),
+    control=(Control("twice the constant", sides=partial(_own_norm_bound, factor=1.0)),),
     note=(
         "On the unit sphere D is the divergence of half the squared norm, which is strongly convex "
         "with modulus p - 1. It gives mu_0 = (p-1)/2 (delta / 4A)^2 without the power of d."
@@ -235,6 +235,6 @@ LEMMA_13_APPROACHED = Claim(
     provenance=Provenance.DERIVED,
     instances=_apart,
     sides=_approach,
-    controls=(Control("1.1 times the constant", sides=partial(_approach, factor=1.1)),),
+    control=(Control("1.1 times the constant", sides=partial(_approach, factor=1.1)),),
     note="The two-entry pairs show that no larger constant holds; 1 < p < 2 is drawn uniformly.",
 )

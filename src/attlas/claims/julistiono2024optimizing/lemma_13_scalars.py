@@ -103,7 +103,7 @@ LEMMA_13_SCALAR_L1 = Claim(
     instances=_above,
     sides=partial(_power, constant="printed"),
     free=("x", "y"),
-    controls=(Control("without the factor 2^{-p}", partial(_power, constant="no power of two")),),
+    control=(Control("without the factor 2^{-p}", partial(_power, constant="no power of two")),),
     ledger=Link("Lemma 13", 1),
     note="The tightness shown is the printed constant over the best one.",
 )
@@ -122,7 +122,7 @@ LEMMA_13_SCALAR_SHARP_ABOVE = Claim(
     instances=_above,
     sides=partial(_power, constant="sharp"),
     free=("x", "y"),
-    controls=(Control("1.05 times the constant", sides=partial(_power, constant="above")),),
+    control=(Control("1.05 times the constant", sides=partial(_power, constant="above")),),
     note=(
         "Divided by p it is the constant of D over |x-y|^p: (2 - sqrt 2)/3 = 0.1953 at p = 3 "
         "(s = 1 + sqrt 2) and 1/12 at p = 4 (s = 2), against 1/24 and 1/64 in the lemma."
@@ -151,7 +151,7 @@ LEMMA_13_SCALAR_ATTAINED = Claim(
     provenance=Provenance.DERIVED,
     instances=_above,
     sides=_attained,
-    controls=(Control("s stretched by 1.2", sides=partial(_attained, stretch=1.2)),),
+    control=(Control("s stretched by 1.2", sides=partial(_attained, stretch=1.2)),),
     note="The best scalar constant is attained, hence no larger one holds.",
 )
 
@@ -188,7 +188,7 @@ LEMMA_13_L1_SHARP = Claim(
     instances=_matrices,
     sides=_summed,
     free=("W1", "W2"),
-    controls=(Control("1.05 times the constant", sides=partial(_summed, raised=1.05)),),
+    control=(Control("1.05 times the constant", sides=partial(_summed, raised=1.05)),),
     note=(
         "The scalar inequality summed over the entries; attained by W_1 = -s W_2. It widens "
         "the cone of (8) to mu_0 = (p-1) / (p (1+s)^(p-2)) (delta/4A)^p: 4.7 times the printed "
@@ -209,7 +209,7 @@ LEMMA_13_SCALAR_L2 = Claim(
     assumptions=(_INTERVAL,),
     free=("x", "y"),
     domain=_inside,
-    controls=(Control("1.1 p(p-1)/2 in place of (p-1)^2", partial(_square, constant="above")),),
+    control=(Control("1.1 p(p-1)/2 in place of (p-1)^2", partial(_square, constant="above")),),
     ledger=Link("Lemma 13", 2),
 )
 
@@ -226,7 +226,7 @@ LEMMA_13_SCALAR_SHARP_BELOW = Claim(
     assumptions=(_INTERVAL,),
     free=("x", "y"),
     domain=_inside,
-    controls=(Control("1.1 times the constant", sides=partial(_square, constant="above")),),
+    control=(Control("1.1 times the constant", sides=partial(_square, constant="above")),),
     note="As a constant of D it is (p-1)/2, larger than the printed (p-1)^2/p for every p < 2.",
 )
 
@@ -254,6 +254,6 @@ LEMMA_13_SCALAR_APPROACHED = Claim(
     provenance=Provenance.DERIVED,
     instances=_closing,
     sides=_approach,
-    controls=(Control("1.1 times the constant", sides=partial(_approach, factor=1.1)),),
+    control=(Control("1.1 times the constant", sides=partial(_approach, factor=1.1)),),
     note="No constant above (p-1)/2 holds for single entries.",
 )

@@ -68,7 +68,7 @@ LEMMA_16 = Claim(
     instances=_instances,
     sides=_absolute,
     free=("W", "X", "v"),
-    controls=(Control("bound of the scores halved", sides=partial(_absolute, factor=0.5)),),
+    control=(Control("bound of the scores halved", sides=partial(_absolute, factor=0.5)),),
     terms=ROUNDINGS,
     note=(
         "The lemma says only that such constants exist; these are ours. Only the attention depends "
@@ -90,9 +90,7 @@ LEMMA_16_RANGE = Claim(
     instances=_instances,
     sides=_ends,
     free=("W", "X", "v"),
-    controls=(
-        Control("mean score in place of the extremes", sides=partial(_ends, exchanged=True)),
-    ),
+    control=(Control("mean score in place of the extremes", sides=partial(_ends, exchanged=True)),),
     terms=ROUNDINGS,
     note="Both ends are approached as W grows along a direction that selects these tokens.",
 )

@@ -76,7 +76,7 @@ LEMMA_17 = Claim(
     provenance=Provenance.DERIVED,
     instances=on_trajectory,
     sides=_sides,
-    controls=(Control("softmax derivative without s s'", sides=partial(_sides, rank_one=False)),),
+    control=(Control("softmax derivative without s s'", sides=partial(_sides, rank_one=False)),),
     terms=ROUNDINGS,
     note=(
         "Logistic, exponential and correlation loss; the printed formula and the library's "

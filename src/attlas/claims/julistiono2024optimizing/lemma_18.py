@@ -77,7 +77,7 @@ LEMMA_18 = Claim(
     instances=_instances,
     sides=partial(_sides, factor=2.0),
     free=("W", "X", "v"),
-    controls=(Control("a quarter of the bound", sides=partial(_sides, factor=0.5)),),
+    control=(Control("a quarter of the bound", sides=partial(_sides, factor=0.5)),),
     terms=ROUNDINGS,
     note="The factor 2 is not needed: see the sharpened claim.",
 )
@@ -96,7 +96,7 @@ LEMMA_18_SHARP = Claim(
     instances=_instances,
     sides=partial(_sides, factor=1.0),
     free=("W", "X", "v"),
-    controls=(Control("half of the bound", sides=partial(_sides, factor=0.5)),),
+    control=(Control("half of the bound", sides=partial(_sides, factor=0.5)),),
     terms=ROUNDINGS,
     note=(
         "The supremum of sum_t s_t |gamma_t - mean| is max |gamma|, at two opposite scores with "

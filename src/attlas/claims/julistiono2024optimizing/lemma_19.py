@@ -139,7 +139,7 @@ LEMMA_19_DISTANCE = Claim(
     status=Status.RECONSTRUCTED,
     provenance=Provenance.RECALLED,
     sides=_distance,
-    controls=(Control("8 A in place of 4 A", sides=lambda i: _distance(i, parts=8.0)),),
+    control=(Control("8 A in place of 4 A", sides=lambda i: _distance(i, parts=8.0)),),
     ledger=Link(_CHAIN, 1),
     note=(
         "Where the cone loses its width: Lemma 13 is loose, so that points on the edge of the "
@@ -158,7 +158,7 @@ LEMMA_19_HOELDER = Claim(
     status=Status.RECONSTRUCTED,
     provenance=Provenance.RECALLED,
     sides=_hoelder,
-    controls=(
+    control=(
         Control(
             "the smallest entry of the difference in place of its norm", sides=_hoelder_by_entry
         ),
@@ -181,7 +181,7 @@ LEMMA_19_A = Claim(
     status=Status.RECONSTRUCTED,
     provenance=Provenance.RECALLED,
     sides=_support_to_other,
-    controls=(Control("9/2 in place of 3/2", sides=lambda i: _support_to_other(i, factor=4.5)),),
+    control=(Control("9/2 in place of 3/2", sides=lambda i: _support_to_other(i, factor=4.5)),),
     ledger=Link(_CHAIN, 3),
     note="Both sides are divided by rho. See lemma-19-sharpened: 7/2 in place of 3/2 holds.",
     **_COMMON,
@@ -197,7 +197,7 @@ LEMMA_19_B = Claim(
     status=Status.RECONSTRUCTED,
     provenance=Provenance.RECALLED,
     sides=_chosen_to_other,
-    controls=(Control("9/2 in place of 3/2", sides=lambda i: _chosen_to_other(i, factor=4.5)),),
+    control=(Control("9/2 in place of 3/2", sides=lambda i: _chosen_to_other(i, factor=4.5)),),
     ledger=Link(_CHAIN, 4),
     note=(
         "Both sides are divided by rho. Samples here have a support token each; without one see "
@@ -217,7 +217,7 @@ LEMMA_19_C = Claim(
     status=Status.RECONSTRUCTED,
     provenance=Provenance.RECALLED,
     sides=_chosen_to_support,
-    controls=(Control("without the factor rho", sides=_without_rho),),
+    control=(Control("without the factor rho", sides=_without_rho),),
     ledger=Link(_CHAIN, 5),
     note=(
         "Shown as |gap / rho - 1| against the allowance delta / 2, so that the ratio says how "
@@ -239,7 +239,7 @@ LEMMA_19_SHARPENED = Claim(
     status=Status.SHARPENED,
     provenance=Provenance.DERIVED,
     sides=_sharpened,
-    controls=(Control("9/2 in place of 7/2", sides=lambda i: _sharpened(i, factor=4.5)),),
+    control=(Control("9/2 in place of 7/2", sides=lambda i: _sharpened(i, factor=4.5)),),
     note=(
         "delta' >= 4 delta at W_mm, and the cone moves a gap by at most delta / 2. If the paper's "
         "delta' has a factor 1/2 (our text of it is recalled), even 15/2 would hold."

@@ -82,7 +82,7 @@ NO_SUPPORT_12B = Claim(
     instances=_instances,
     sides=lambda i: _allowance(i, with_slack=False),
     witness=_witness,
-    controls=(
+    control=(
         Control(
             "corrected: delta' also counts how far the tokens of such a sample are beyond the "
             "margin",
@@ -136,7 +136,7 @@ NO_SUPPORT_CORRELATION = Claim(
     sides=lambda i: _correlation(i, 1 - i["m"], -i["m"] * i["rho"]),
     witness=_witness,
     assumptions=(Assumption("W lies in the cone of width mu_0", _in_the_cone),),
-    controls=(
+    control=(
         Control(
             "the token of the second sample far beyond the margin, m = 2",
             sides=lambda i: _correlation(i, jnp.full_like(i["m"], 3.0), 2 * i["rho"]),

@@ -84,7 +84,7 @@ WIDER_CONE = Claim(
             lambda i: i["width"] >= 8192 * jnp.finfo(i["width"].dtype).eps,
         ),
     ),
-    controls=(Control("four times wider", instances=cone_source(partial(_placed, wider=4.0))),),
+    control=(Control("four times wider", instances=cone_source(partial(_placed, wider=4.0))),),
     terms=64,
     note=(
         "Attained for p = 2, where D is half the squared distance: there the cone cannot be wider. "

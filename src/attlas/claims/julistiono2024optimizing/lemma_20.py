@@ -121,7 +121,7 @@ LEMMA_20 = Claim(
     instances=_instances,
     sides=_sides,
     assumptions=_ASSUMPTIONS,
-    controls=(Control("a token of lower score chosen as alpha", sides=partial(_sides, sign=-1.0)),),
+    control=(Control("a token of lower score chosen as alpha", sides=partial(_sides, sign=-1.0)),),
     free=("W",),
     domain=_kept_beyond,
     terms=_TERMS,
@@ -165,7 +165,7 @@ LEMMA_20_SOFTMAX = Claim(
     instances=_instances,
     sides=_softmax_sides,
     assumptions=_ASSUMPTIONS,
-    controls=(Control("exponent 1 - 3/2 delta", sides=_softmax_reversed),),
+    control=(Control("exponent 1 - 3/2 delta", sides=_softmax_reversed),),
     terms=_TERMS,
     ledger=Link(_CHAIN, 7),
     note="Both sides are multiplied by the exponential.",
@@ -208,7 +208,7 @@ LEMMA_20_COVARIANCE = Claim(
     instances=_instances,
     sides=_covariance_sides,
     assumptions=_ASSUMPTIONS,
-    controls=(
+    control=(
         Control(
             "a token of lower score chosen as alpha", sides=partial(_covariance_sides, sign=-1.0)
         ),

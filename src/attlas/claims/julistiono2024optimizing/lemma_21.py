@@ -121,7 +121,7 @@ LEMMA_21 = Claim(
     instances=cone_source(partial(_beyond, with_log=True), T=2),
     sides=_sides,
     assumptions=_ASSUMPTIONS,
-    controls=(Control("pi = 0", sides=partial(_sides, without_pi=True)),),
+    control=(Control("pi = 0", sides=partial(_sides, without_pi=True)),),
     terms=_TERMS,
     ledger=Link("Lemmas 19-21", 9),
     note=(
@@ -145,7 +145,7 @@ LEMMA_21_SHARPENED = Claim(
     instances=cone_source(partial(_beyond, with_log=False), T=2),
     sides=_sides,
     assumptions=_ASSUMPTIONS,
-    controls=(Control("pi = 0", sides=partial(_sides, without_pi=True)),),
+    control=(Control("pi = 0", sides=partial(_sides, without_pi=True)),),
     free=("W",),
     domain=_kept_beyond,
     terms=_TERMS,

@@ -133,7 +133,7 @@ LEMMA_24 = Claim(
     instances=on_trajectory,
     sides=_safe,
     free=("W", "X", "v"),
-    controls=(Control("a step 1000 times larger", sides=partial(_safe, factor=1e3)),),
+    control=(Control("a step 1000 times larger", sides=partial(_safe, factor=1e3)),),
     terms=ROUNDINGS,
     ledger=Link("Lemma 24", 3),
     note=(
@@ -170,7 +170,7 @@ LEMMA_25 = Claim(
     instances=on_trajectory,
     sides=_descent,
     free=("W", "X", "v"),
-    controls=(Control("a step 1000 times larger", sides=partial(_descent, factor=1e3)),),
+    control=(Control("a step 1000 times larger", sides=partial(_descent, factor=1e3)),),
     terms=ROUNDINGS,
     note=(
         "The text of Lemma 25 is lost; descent of the loss is what its citation needs. Shown as "
@@ -215,7 +215,7 @@ SMOOTHNESS = Claim(
     instances=_points,
     sides=_quadratic,
     free=("W", "V", "X", "v"),
-    controls=(
+    control=(
         Control("without R / 4, the softmax's curvature", partial(_quadratic, attention=0.0)),
     ),
     terms=ROUNDINGS,
@@ -258,7 +258,7 @@ MIRROR_SHARE = Claim(
     instances=_scalars,
     sides=_share,
     free=("x", "y"),
-    controls=(Control("one half for every p", sides=partial(_share, tight=True)),),
+    control=(Control("one half for every p", sides=partial(_share, tight=True)),),
     ledger=Link("Lemma 24", 2),
     note="An equality at p = 2; entry by entry it bounds the divergence of matrices.",
 )
@@ -294,7 +294,7 @@ SCALING_LAW = Claim(
     provenance=Provenance.DERIVED,
     instances=_scaled,
     sides=_law,
-    controls=(Control("s to the power p - 1", sides=partial(_law, drop=1.0)),),
+    control=(Control("s to the power p - 1", sides=partial(_law, drop=1.0)),),
     terms=ROUNDINGS,
     note=(
         "Any threshold on the step therefore scales exactly as s^{-p} in the size of the queries: "

@@ -77,7 +77,7 @@ LEMMA_24_GAP = Claim(
     provenance=Provenance.DERIVED,
     instances=_instances,
     sides=_sides,
-    controls=(
+    control=(
         Control(
             "a step 10,000 times smaller",
             sides=partial(_sides, factor=1e-4),

@@ -200,7 +200,7 @@ LEMMA_27_CORRELATION = Claim(
         r"\frac{\eta}{1+\pi}\langle-\nabla\mathcal L(W(k)),\bar W(k)\rangle"
     ),
     sides=_correlation,
-    controls=(Control("pi = 0", sides=_correlation_without_pi),),
+    control=(Control("pi = 0", sides=_correlation_without_pi),),
     ledger=Link(_CHAIN, 1),
     note="Both sides are divided by the length of the step, here and in the other links.",
     **_COMMON,
@@ -214,7 +214,7 @@ LEMMA_27_NORMS = Claim(
         r"\|W(k)\|_{p,p}\left(\|W(k{+}1)\|_{p,p}^{p-1}-\|W(k)\|_{p,p}^{p-1}\right)"
     ),
     sides=_norms,
-    controls=(Control("sides exchanged", sides=_norms_swapped),),
+    control=(Control("sides exchanged", sides=_norms_swapped),),
     ledger=Link(_CHAIN, 2),
     note="Nothing is lost here: the ratio is 1 up to the square of the step.",
     **_COMMON,
@@ -229,7 +229,7 @@ LEMMA_27 = Claim(
         r"+\frac{\eta}{\|W(k)\|_{p,p}}\left(\mathcal L(W(k{+}1))-\mathcal L(W(k))\right)"
     ),
     sides=_total,
-    controls=(Control("pi = 0", sides=lambda i: _total(i, factor=0.0)),),
+    control=(Control("pi = 0", sides=lambda i: _total(i, factor=0.0)),),
     ledger=Link(_CHAIN, 3),
     note=(
         "The chain loses its factor 1 + pi in Lemma 21 alone; the term of the loss is of the order "

@@ -135,7 +135,7 @@ LEMMA_28_BOUND = Claim(
     ),
     provenance=Provenance.DERIVED,
     sides=_bound,
-    controls=(
+    control=(
         Control(
             "the ratio of norms to the power 4 (p - 1), without the term of the loss",
             sides=lambda i: _bound(i, faster=4.0, loss=0.0),
@@ -155,7 +155,7 @@ LEMMA_28 = Claim(
     ),
     provenance=Provenance.RECALLED,
     sides=_stays,
-    controls=(Control("start outside the cone, at the worse token", instances=_outside),),
+    control=(Control("start outside the cone, at the worse token", instances=_outside),),
     ledger=Link("Lemmas 27-29", 5),
     note=(
         "Here mu = mu_0, mu' <= mu_0 / 2 and R such that the loss takes 0.4 mu_0; divergence "

@@ -63,7 +63,7 @@ LEMMA_4 = Claim(
     instances=on_trajectory,
     sides=_printed,
     free=("W", "X", "v"),
-    controls=(Control("eta cubed in place of eta", sides=partial(_printed, order=3.0)),),
+    control=(Control("eta cubed in place of eta", sides=partial(_printed, order=3.0)),),
     terms=ROUNDINGS,
     note=(
         "The printed bound is O(eta); the constant Lambda is ours. Most of the slack comes from "
@@ -86,7 +86,7 @@ LEMMA_4_GRADIENT = Claim(
     instances=on_trajectory,
     sides=_own,
     free=("W", "X", "v"),
-    controls=(Control("p-th powers of the norms", sides=partial(_own, drop=0.0)),),
+    control=(Control("p-th powers of the norms", sides=partial(_own, drop=0.0)),),
     terms=ROUNDINGS,
     note=(
         "Both directions, by the triangle inequality for the mirror variable, whose dual norm is "
@@ -156,7 +156,7 @@ LEMMA_4_CHAIN = tuple(
         provenance=Provenance.DERIVED,
         instances=on_trajectory,
         sides=sides,
-        controls=(control,),
+        control=(control,),
         terms=ROUNDINGS,
         ledger=Link("Lemma 4", position),
         note=note,

@@ -64,7 +64,7 @@ LEMMA_14 = Claim(
     assumptions=(_ORDER,),
     free=("x", "y"),
     domain=_ordered,
-    controls=(Control("p and p - 1 exchanged", sides=partial(_fourteen, swapped=True)),),
+    control=(Control("p and p - 1 exchanged", sides=partial(_fourteen, swapped=True)),),
     note="Both ends are tight as x - y becomes small.",
 )
 
@@ -95,6 +95,6 @@ LEMMA_15 = Claim(
     assumptions=(_ORDER, _POSITIVE),
     free=("x", "y"),
     domain=_ordered,
-    controls=(Control("the regimes of p exchanged", sides=partial(_fifteen, exchanged=True)),),
+    control=(Control("the regimes of p exchanged", sides=partial(_fifteen, exchanged=True)),),
     note="Equalities at p = 2, and as x - y becomes small.",
 )

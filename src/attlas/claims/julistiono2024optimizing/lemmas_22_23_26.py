@@ -50,7 +50,7 @@ LEMMA_22 = Claim(
     instances=on_trajectory,
     sides=_twenty_two,
     free=("W", "X", "v"),
-    controls=(
+    control=(
         Control("dual norm in place of the inner product", sides=partial(_twenty_two, dual=True)),
     ),
     terms=ROUNDINGS,
@@ -103,7 +103,7 @@ LEMMA_23 = Claim(
     provenance=Provenance.DERIVED,
     instances=_with_matrices,
     sides=_twenty_three,
-    controls=(
+    control=(
         Control(
             "the two risks exchanged in the divergence",
             sides=partial(_twenty_three, exchanged=True),
@@ -135,5 +135,5 @@ LEMMA_26 = Claim(
     provenance=Provenance.DERIVED,
     instances=_with_matrices,
     sides=_twenty_six,
-    controls=(Control("V in place of W", sides=partial(_twenty_six, exchanged=True)),),
+    control=(Control("V in place of W", sides=partial(_twenty_six, exchanged=True)),),
 )

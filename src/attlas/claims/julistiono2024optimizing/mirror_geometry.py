@@ -50,7 +50,7 @@ MIRROR_NORM = Claim(
     provenance=Provenance.DERIVED,
     instances=_pairs,
     sides=_dual_size,
-    controls=(Control("the p-th power", sides=partial(_dual_size, drop=0.0)),),
+    control=(Control("the p-th power", sides=partial(_dual_size, drop=0.0)),),
     note="With it Lemma 4 is the triangle inequality for the mirror variable.",
 )
 
@@ -82,7 +82,7 @@ UNIT_DIVERGENCE = Claim(
     provenance=Provenance.DERIVED,
     instances=_pairs,
     sides=_unit_divergence,
-    controls=(Control("V not normalised", sides=partial(_unit_divergence, exchanged=True)),),
+    control=(Control("V not normalised", sides=partial(_unit_divergence, exchanged=True)),),
     note="It makes the directional divergence linear in the mirror variable.",
 )
 
@@ -139,7 +139,7 @@ NORMALISED_GROWTH = Claim(
     provenance=Provenance.DERIVED,
     instances=_walks,
     sides=_growth,
-    controls=(Control("square root of k", sides=partial(_growth, power=0.5)),),
+    control=(Control("square root of k", sides=partial(_growth, power=0.5)),),
     terms=ROUNDINGS,
     note=(
         "The released experiments use these steps, so that their norm grows like "

@@ -54,7 +54,7 @@ GLOBAL_PATH = Claim(
     instances=global_paths,
     count=60,
     assumptions=(_SOLVED,),
-    controls=(Control("the attention SVM of another p", sides=lambda i: _distance(i, to="wrong")),),
+    control=(Control("the attention SVM of another p", sides=lambda i: _distance(i, to="wrong")),),
     note=(
         "p = 1.5, 2, 3; R of 20, 40 and 80 times ||W_mm||; W(R) is the lowest stationary point "
         "from W_mm and three random starts."
@@ -78,7 +78,7 @@ LOCAL_PATH = Claim(
             lambda i: jnp.max(i["own"]) <= CONE,
         ),
     ),
-    controls=(
+    control=(
         Control("the globally optimal attention SVM", sides=lambda i: _distance(i, to="wrong")),
     ),
     note=(
