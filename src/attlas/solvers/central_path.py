@@ -77,14 +77,15 @@ def factorise(matrix: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         >>> factorise(np.stack([np.eye(1), np.zeros((1, 1))]))(np.ones((2, 1)))[:, 0].tolist()
         [1.0, nan]
     """
-    if len(matrix) == 1 and matrix.shape[-1] > _LARGE_SYSTEM and np.isfinite(matrix).all():
-        try:
-            factor = cho_factor(matrix[0], lower=True, check_finite=False)
-        except np.linalg.LinAlgError:  # not definite to rounding: LU below still may solve it
-            pass
-        else:
-            return lambda target: cho_solve(factor, target[0], check_finite=False)[None]
-    return partial(_solve_systems, matrix)
+    by_elimination = partial(_solve_systems, matrix)
+    if len(matrix) > 1 or matrix.shape[-1] <= _LARGE_SYSTEM or not np.isfinite(matrix).all():
+        return by_elimination
+    try:
+        factor = cho_factor(matrix[0], lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        # Not definite to rounding: elimination may solve it still.
+        return by_elimination
+    return lambda target: cho_solve(factor, target[0], check_finite=False)[None]
 
 
 def _solve_systems(matrix: np.ndarray, target: np.ndarray) -> np.ndarray:
