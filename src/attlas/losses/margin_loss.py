@@ -55,5 +55,5 @@ def margin_loss(name: str) -> MarginLoss:
                 getattr(file, f"{name}_derivative"),
                 getattr(file, f"{name}_log_slope"),
             )
-    known = [file for file in files if file != "margin_loss"]
+    known = [file for file in files if file not in ("margin_loss", "empirical_risk")]
     raise UserError(f"unknown loss {name!r}: choose one of {', '.join(known)}")

@@ -9,7 +9,6 @@ here, its support token t is token 1, its other tokens tau are the rest.
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import NamedTuple
 
 import jax
@@ -19,6 +18,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from attlas.bounds.julistiono2024_cone import julistiono2024_mu_0, julistiono2024_radius
 from attlas.core.claim import Instance
+from attlas.core.generator import generator
 from attlas.losses.logistic import logistic_log_slope
 from attlas.optim.mirror_descent import inverse_potential_gradient
 
@@ -225,19 +225,6 @@ def wide_enough(instance: Instance) -> Bool[Array, ""]:
 _POOL = 64
 
 
-def generator(key: PRNGKeyArray) -> np.random.Generator:
-    """A NumPy generator seeded by a key: compiling JAX's own draws costs seconds here.
-
-    Args:
-        key: random key.
-
-    Returns:
-        The generator.
-    """
-    return np.random.default_rng(np.asarray(jax.random.key_data(key)))
-
-
-@cache
 def _vectorised(place: Callable[[Instance], Instance]) -> Callable[[Instance], Instance]:
     """One compiled program for each function, whatever the sources that share it."""
     return jax.jit(jax.vmap(place))

@@ -26,18 +26,6 @@ products of softmax weights (about 20 roundings), then powers of exponents up to
 _STEPS = 200
 
 
-def generator(key: PRNGKeyArray) -> np.random.Generator:
-    """A NumPy generator seeded by a key: drawing small instances so compiles nothing.
-
-    Args:
-        key: random key.
-
-    Returns:
-        The generator; equal keys give equal streams.
-    """
-    return np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
-
-
 def selection(instance: Instance) -> TokenSelection:
     """The data of an instance.
 

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.claims.julistiono2024optimizing.instances import EXPONENTS, generator
+from attlas.claims.julistiono2024optimizing.instances import EXPONENTS
 from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.generator import generator
 from attlas.core.norms import entrywise_norm
 
 

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.claims.julistiono2024optimizing.instances import generator
 from attlas.core.claim import (
     Assumption,
     Claim,
@@ -22,6 +21,7 @@ from attlas.core.claim import (
     Sides,
     Status,
 )
+from attlas.core.generator import generator
 from attlas.core.norms import entrywise_norm
 from attlas.optim.mirror_descent import bregman
 

@@ -11,7 +11,6 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 from scipy.optimize import brentq
 
-from attlas.claims.julistiono2024optimizing.instances import generator
 from attlas.core.claim import (
     Assumption,
     Claim,
@@ -23,6 +22,7 @@ from attlas.core.claim import (
     Sides,
     Status,
 )
+from attlas.core.generator import generator
 from attlas.optim.mirror_descent import bregman, potential
 
 _PAPER = "julistiono2024optimizing"

@@ -8,12 +8,12 @@ from jaxtyping import Array, PRNGKeyArray
 
 from attlas.claims.julistiono2024optimizing.instances import (
     ROUNDINGS,
-    generator,
     random_data,
     risk,
     selection,
 )
 from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.generator import generator
 from attlas.data.token_selection import token_scores
 from attlas.losses.logistic import logistic
 

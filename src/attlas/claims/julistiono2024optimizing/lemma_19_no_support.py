@@ -19,7 +19,6 @@ from attlas.bounds.julistiono2024_cone import julistiono2024_mu_0
 from attlas.claims.julistiono2024optimizing.cone_instances import (
     EXPONENTS,
     cone_divergence,
-    generator,
 )
 from attlas.core.claim import (
     Assumption,
@@ -34,6 +33,7 @@ from attlas.core.claim import (
     Sides,
     Status,
 )
+from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
 
 _PAPER = "julistiono2024optimizing"

@@ -22,7 +22,6 @@ from attlas.claims.julistiono2024optimizing.instances import (
     EXPONENTS,
     ROUNDINGS,
     condition,
-    generator,
     gradient,
     mirror_step,
     on_trajectory,
@@ -39,6 +38,7 @@ from attlas.core.claim import (
     Sides,
     Status,
 )
+from attlas.core.generator import generator
 from attlas.data.token_selection import token_scores
 from attlas.optim.mirror_descent import bregman, potential, potential_gradient
 

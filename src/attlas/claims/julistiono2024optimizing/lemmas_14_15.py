@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from attlas.claims.julistiono2024optimizing.instances import EXPONENTS, generator
+from attlas.claims.julistiono2024optimizing.instances import EXPONENTS
 from attlas.core.claim import (
     Assumption,
     Claim,
@@ -17,6 +17,7 @@ from attlas.core.claim import (
     Sides,
     Status,
 )
+from attlas.core.generator import generator
 
 _PAPER = "julistiono2024optimizing"
 

@@ -12,13 +12,13 @@ from attlas.claims.julistiono2024optimizing.instances import (
     ROUNDINGS,
     condition,
     dual_norm,
-    generator,
     gradient,
     mirror_step,
     on_trajectory,
     risk,
 )
 from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.generator import generator
 from attlas.core.norms import entrywise_norm
 from attlas.optim.mirror_descent import bregman, potential, potential_gradient
 

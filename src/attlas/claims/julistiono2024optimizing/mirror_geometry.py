@@ -14,12 +14,12 @@ from attlas.claims.julistiono2024optimizing.instances import (
     EXPONENTS,
     ROUNDINGS,
     dual_norm,
-    generator,
     gradient,
     mirror_step,
     random_data,
 )
 from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.generator import generator
 from attlas.core.norms import entrywise_norm
 from attlas.optim.mirror_descent import bregman, potential_gradient
 

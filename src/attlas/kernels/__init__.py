@@ -1,0 +1,1 @@
+"""Linearise: neural tangent kernels of finite models, in closed form and tiled."""
