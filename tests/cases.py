@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from attlas.data import token_selection
+from attlas.data import token_selection, tokenized_mixture
 from attlas.models.single_head import SingleHead
 from attlas.optim.mirror_descent import mirror_descent
 
@@ -48,9 +48,19 @@ OPTIMISERS = (
 )
 PARAMETERS = _parameters
 
+
+def _mixture_samples(key, dtype):
+    with jax.ensure_compile_time_eval():
+        mixture = tokenized_mixture.make_tokenized_mixture(
+            jax.random.key(0), d=5, M=2, Z_mu=0.1, Z_nu=0.1, Z=0.5, dtype=dtype
+        )
+    return tokenized_mixture.draw_mixture(key, mixture, 4, 4)
+
+
 GENERATORS = (
     Case("token_selection", token_selection.make_token_selection),
     Case("separable_selection", token_selection.make_separable_selection),
     Case("infeasible_selection", token_selection.make_infeasible_selection),
     Case("support_selection", token_selection.make_support_selection),
+    Case("tokenized_mixture", _mixture_samples),
 )
