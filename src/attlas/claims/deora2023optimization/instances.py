@@ -1,0 +1,258 @@
+r"""Instances that the claims of this paper share, and the risk of a model in groups of equal heads.
+
+Symbols: X (T x d tokens, or n of them), y (labels), U (decoder), W (key-query matrix) as in the
+paper; theta_h = (U_h, W_h), `largest` = ||theta||_{2,inf}, R >= 1 bounds every token.
+
+The paper asks for thousands to millions of heads. Here G different heads stand for H = G m of
+them, m copies of each (`copies`), so that any H costs the same. Gradient descent keeps copies
+equal. In z = sqrt(m) theta_g the directions that move copies alike are measured as they are in
+the space of all H heads; the other directions see S_g / sqrt(H) alone, the second derivative
+of the model weighted by the slopes of the loss.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+
+from attlas.core.claim import Instance
+from attlas.losses.empirical_risk import empirical_risk
+from attlas.losses.logistic import logistic_derivative
+from attlas.models.multi_head import MultiHead
+
+SIZES = (2, 2, 2, 2)
+"""Groups G, samples n, tokens T and dimension d of a shared instance."""
+ROUNDINGS = 512
+"""Roundings of a risk, its derivatives and the eigenvalues of a matrix of 16 rows: products of
+three 2 x 2 matrices, a softmax, a second derivative (below 128), then a backward stable
+eigenvalue (16 rows, a few roundings each)."""
+
+
+def spread_tokens(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Tokens of Euclidean length 1 in random directions.
+
+    Args:
+        rng: source of randomness.
+        *shape: of the array; tokens lie along the last axis.
+
+    Returns:
+        The tokens.
+    """
+    gauss = rng.normal(size=shape)
+    return gauss / np.linalg.norm(gauss, axis=-1, keepdims=True)
+
+
+def single_heads(
+    rng: np.random.Generator, count: int, tokens: int = 2, d: int = 2
+) -> dict[str, np.ndarray]:
+    """Single heads on one sample, from flat to saturated attention, decoders small and large.
+
+    In every second instance the second token is the opposite of the first, where the bounds of
+    Proposition 1 are tightest.
+
+    Args:
+        rng: source of randomness.
+        count: instances.
+        tokens: T.
+        d: embedding dimension.
+
+    Returns:
+        Arrays X, U, W with a leading axis of `count`.
+    """
+    X = spread_tokens(rng, count, tokens, d) * rng.uniform(1, 2, (count, 1, 1))
+    X[::2, 1] = -X[::2, 0]
+    size_U = 10 ** rng.uniform(-2, 1, (count, 1, 1))
+    size_W = 10 ** rng.uniform(-1, 1, (count, 1, 1))
+    return {
+        "X": X,
+        "U": rng.normal(size=(count, tokens, d)) * size_U,
+        "W": rng.normal(size=(count, d, d)) * size_W,
+    }
+
+
+def grouped_heads(
+    rng: np.random.Generator, count: int, copies: tuple[float, float] = (2.0, 1e4)
+) -> dict[str, np.ndarray]:
+    """Models of G groups of equal heads with n samples of random labels.
+
+    Args:
+        rng: source of randomness.
+        count: instances.
+        copies: smallest and largest number m of equal heads in a group, at least 2.
+
+    Returns:
+        Arrays X, y, U, W and copies with a leading axis of `count`.
+    """
+    G, n, T, d = SIZES
+    low, high = np.log10(copies)
+    # Outputs of order 1 keep the logistic loss curved: decoders shrink as copies grow.
+    m = np.floor(10 ** rng.uniform(low, high, count))
+    size_U = 10 ** rng.uniform(-1, 1, count) / m ** rng.uniform(0, 0.5, count)
+    return {
+        "X": spread_tokens(rng, count, n, T, d) * rng.uniform(1, 1.5, (count, 1, 1, 1)),
+        "y": rng.choice([-1.0, 1.0], size=(count, n)),
+        "U": rng.normal(size=(count, G, T, d)) * size_U[:, None, None, None],
+        "W": rng.normal(size=(count, G, d, d)) * 10 ** rng.uniform(-1, 0.5, (count, 1, 1, 1)),
+        "copies": m,
+    }
+
+
+def token_bound(X: Float[Array, "*n T d"]) -> Float[Array, ""]:
+    """The smallest R of Assumption 1, max(1, max ||x_t||).
+
+    Args:
+        X: tokens of all samples.
+
+    Returns:
+        R.
+    """
+    return jnp.maximum(jnp.sqrt(jnp.max(jnp.sum(X**2, axis=-1))), 1)
+
+
+def heads(instance: Instance) -> Float[Array, ""]:
+    """The number of heads H = G m.
+
+    Args:
+        instance: with U and copies.
+
+    Returns:
+        H as a float.
+    """
+    return instance["U"].shape[0] * instance["copies"]
+
+
+def largest_head(U: Float[Array, "G T d"], W: Float[Array, "G d d"]) -> Float[Array, ""]:
+    """||theta||_{2,inf} = max_h ||theta_h||.
+
+    Args:
+        U: decoders of the groups.
+        W: key-query matrices of the groups.
+
+    Returns:
+        The largest norm of a head.
+    """
+    squares = jnp.sum(U**2, axis=(1, 2)) + jnp.sum(W**2, axis=(1, 2))
+    return jnp.sqrt(jnp.max(squares))
+
+
+def squared_distance(
+    instance: Instance, U: Float[Array, "G T d"], W: Float[Array, "G d d"]
+) -> Float[Array, ""]:
+    """||theta||^2 over all H heads of a difference (U, W) of parameters.
+
+    Args:
+        instance: with copies.
+        U: difference of the decoders of the groups.
+        W: difference of the key-query matrices of the groups.
+
+    Returns:
+        The squared norm m sum_g ||theta_g||^2.
+    """
+    return instance["copies"] * (jnp.sum(U**2) + jnp.sum(W**2))
+
+
+def margins(
+    instance: Instance, U: Float[Array, "G T d"], W: Float[Array, "G d d"]
+) -> Float[Array, " n"]:
+    """The margins y_i Phi(X_i) of the model with all H heads.
+
+    Args:
+        instance: with X, y, copies.
+        U: decoders of the groups.
+        W: key-query matrices of the groups.
+
+    Returns:
+        One margin a sample.
+    """
+    outputs = jax.vmap(MultiHead(U, W))(instance["X"])
+    return instance["y"] * jnp.sqrt(instance["copies"]) * outputs
+
+
+def risk(
+    instance: Instance, U: Float[Array, "G T d"], W: Float[Array, "G d d"]
+) -> Float[Array, ""]:
+    """Empirical risk of the model with all H heads.
+
+    Args:
+        instance: with X, y, copies.
+        U: decoders of the groups.
+        W: key-query matrices of the groups.
+
+    Returns:
+        The scalar risk.
+    """
+    model, scale = MultiHead(U, W), jnp.sqrt(instance["copies"])
+    return empirical_risk(lambda X: scale * model(X), instance["X"], instance["y"])
+
+
+def risk_gradient(
+    instance: Instance, U: Float[Array, "G T d"], W: Float[Array, "G d d"]
+) -> tuple[Float[Array, "G T d"], Float[Array, "G d d"]]:
+    """Gradient of the risk with respect to one copy of each group.
+
+    A step of gradient descent on all H heads moves each copy by -eta times this.
+
+    Args:
+        instance: with X, y, copies.
+        U: decoders of the groups.
+        W: key-query matrices of the groups.
+
+    Returns:
+        Gradients with respect to U_g and W_g of one copy.
+    """
+    slope_U, slope_W = jax.grad(risk, argnums=(1, 2))(instance, U, W)
+    return slope_U / instance["copies"], slope_W / instance["copies"]
+
+
+class RiskCurvature(NamedTuple):
+    """Extremes of the Hessian of the risk in the space of all H heads.
+
+    Attributes:
+        smallest: its smallest eigenvalue.
+        largest: its largest eigenvalue.
+    """
+
+    smallest: Float[Array, ""]
+    largest: Float[Array, ""]
+
+    @property
+    def norm(self) -> Float[Array, ""]:
+        """The spectral norm."""
+        return jnp.maximum(-self.smallest, self.largest)
+
+
+def risk_curvature(
+    instance: Instance, U: Float[Array, "G T d"], W: Float[Array, "G d d"]
+) -> RiskCurvature:
+    """Exact extreme eigenvalues of the Hessian of the risk, m >= 2 copies.
+
+    Directions that move copies alike: the full Hessian in z. Copies of a group against each
+    other: S_g / sqrt(H), which has the smallest eigenvalue, because the rest of the Hessian,
+    the mean of l'' grad grad', is positive semidefinite.
+
+    Args:
+        instance: with X, y, copies.
+        U: decoders of the groups.
+        W: key-query matrices of the groups.
+
+    Returns:
+        The extremes.
+    """
+    start, unravel = ravel_pytree((U, W))
+    together = jax.hessian(lambda z: risk(instance, *unravel(z)))(start) / instance["copies"]
+    y, n = instance["y"], len(instance["y"])
+    slopes = y * logistic_derivative(margins(instance, U, W)) / n
+
+    def apart(U_g: Array, W_g: Array) -> Array:
+        flat, back = ravel_pytree((U_g[None], W_g[None]))
+
+        def weighted(theta: Array) -> Array:
+            return jnp.dot(slopes, jax.vmap(MultiHead(*back(theta)))(instance["X"]))
+
+        return jnp.linalg.eigvalsh(jax.hessian(weighted)(flat))[0]
+
+    smallest = jnp.min(jax.vmap(apart)(U, W)) / jnp.sqrt(heads(instance))
+    return RiskCurvature(smallest, jnp.linalg.eigvalsh(together)[-1])
