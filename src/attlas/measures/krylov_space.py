@@ -1,0 +1,148 @@
+r"""Krylov spaces of a Hessian, off vectors already found: matfree's Lanczos as one program."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+from matfree.decomp import tridiag_sym
+
+
+class RitzPairs(NamedTuple):
+    """Eigenpairs of a Hessian restricted to a Krylov space.
+
+    Attributes:
+        values: Ritz values in ascending order.
+        coefficients: coordinates in `basis`, one column a value.
+        bounds: beta_K |s_K|, the residual of each pair in exact arithmetic.
+        basis: orthonormal rows that span the space.
+        steps: dimension that was asked for; the basis is shorter where the space is invariant.
+    """
+
+    values: np.ndarray
+    coefficients: np.ndarray
+    bounds: np.ndarray
+    basis: Float[Array, "K P"]
+    steps: int
+
+    def vectors(self, chosen: np.ndarray) -> np.ndarray:
+        """The chosen Ritz vectors as rows.
+
+        Args:
+            chosen: indices of `values`.
+
+        Returns:
+            One row an index.
+        """
+        weights = jnp.asarray(self.coefficients[:, chosen].T, self.basis.dtype)
+        return np.asarray(weights @ self.basis)
+
+
+def ritz_pairs(
+    risk: Callable[..., Array],
+    parameters: Any,
+    args: tuple[Any, ...],
+    start: np.ndarray,
+    locked: np.ndarray,
+    centre: float,
+    steps: int,
+) -> RitzPairs:
+    r"""Ritz pairs of the Hessian on the complement of the locked vectors.
+
+    The operator is (I - V V') H (I - V V') + c V V': in the middle c of the spectrum the locked
+    directions disturb neither end, should rounding let a part of them in.
+
+    Args:
+        risk: scalar function of the parameters and `args`.
+        parameters: any pytree; its floating arrays are what is differentiated.
+        args: further arguments of `risk`.
+        start: start vector, [P].
+        locked: orthonormal rows V', or rows of zeros.
+        centre: c.
+        steps: dimension K of the space, at most P.
+
+    Returns:
+        The pairs; values are NaN where the Hessian is not finite.
+    """
+    dtype = ravel_pytree(eqx.filter(parameters, eqx.is_inexact_array))[0].dtype
+    diagonal, off, beta, basis = _lanczos(
+        risk, parameters, args, jnp.asarray(start, dtype), jnp.asarray(locked, dtype),
+        jnp.asarray(centre, dtype), steps,
+    )  # fmt: skip
+    main, side = np.asarray(diagonal, float), np.asarray(off, float)
+    # Where the space is invariant to the last bit, the next vector is 0/0: it ends there.
+    broken = np.flatnonzero(~np.isfinite(main))
+    size = int(broken[0]) if broken.size else steps
+    if size == 0:
+        return RitzPairs(np.full(1, np.nan), np.ones((1, 1)), np.full(1, np.nan), basis[:1], steps)
+    tridiagonal = np.diag(main[:size])
+    tridiagonal += np.diag(side[: size - 1], 1) + np.diag(side[: size - 1], -1)
+    values, coefficients = np.linalg.eigh(tridiagonal)
+    last = float(beta) if size == steps else 0.0
+    return RitzPairs(values, coefficients, last * np.abs(coefficients[-1]), basis[:size], steps)
+
+
+@eqx.filter_jit
+def hessian_products(
+    risk: Callable[..., Array],
+    parameters: Any,
+    args: tuple[Any, ...],
+    vectors: Float[Array, "m P"],
+) -> Float[Array, "m P"]:
+    r"""Products H v, one row a vector, forward over reverse.
+
+    Args:
+        risk: scalar function of the parameters and `args`.
+        parameters: any pytree; its floating arrays are what is differentiated.
+        args: further arguments of `risk`.
+        vectors: rows v in the order of `ravel_pytree`.
+
+    Returns:
+        Rows H v.
+
+    Examples:
+        >>> risk = lambda x: x[0] ** 2 + 3 * x[0] * x[1]
+        >>> hessian_products(risk, jnp.zeros(2), (), jnp.eye(2)).tolist()
+        [[2.0, 3.0], [3.0, 0.0]]
+    """
+    return jax.lax.map(_product(risk, parameters, args), vectors)
+
+
+def _product(
+    risk: Callable[..., Array], parameters: Any, args: tuple[Any, ...]
+) -> Callable[[Array], Array]:
+    """The map v -> H v; what does not depend on v is computed once."""
+    moved, fixed = eqx.partition(parameters, eqx.is_inexact_array)
+    flat, unravel = ravel_pytree(moved)
+
+    def value(vector: Array) -> Array:
+        return risk(eqx.combine(unravel(vector), fixed), *args)
+
+    return jax.linearize(jax.grad(value), flat)[1]
+
+
+@eqx.filter_jit
+def _lanczos(
+    risk: Callable[..., Array],
+    parameters: Any,
+    args: tuple[Any, ...],
+    start: Array,
+    locked: Array,
+    centre: Array,
+    steps: int,
+) -> tuple[Array, ...]:
+    product = _product(risk, parameters, args)
+
+    def deflated(vector: Array) -> Array:
+        inside = locked.T @ (locked @ vector)
+        image = product(vector - inside)
+        return image - locked.T @ (locked @ image) + centre * inside
+
+    vector = start - locked.T @ (locked @ start)
+    vector = vector - locked.T @ (locked @ vector)
+    found = tridiag_sym(steps, materialize=False, custom_vjp=False)(deflated, vector)
+    return *found.J_small, jnp.linalg.norm(jnp.asarray(found.residual)), found.Q_tall
