@@ -64,7 +64,7 @@ def single_heads(
     """
     X = spread_tokens(rng, count, tokens, d) * rng.uniform(1, 2, (count, 1, 1))
     X[::2, 1] = -X[::2, 0]
-    size_U = 10 ** rng.uniform(-2, 1, (count, 1, 1))
+    size_U = 10 ** rng.uniform(-3, 1, (count, 1, 1))
     size_W = 10 ** rng.uniform(-1, 1, (count, 1, 1))
     return {
         "X": X,
