@@ -106,3 +106,34 @@ def deora2023_beta_2(
     curvature = deora2023_beta_3(T, d, R, largest_head, bound)
     slope = deora2023_beta_1(T, R, largest_head, bound)
     return curvature / jnp.sqrt(jnp.asarray(H, curvature.dtype)) + slope**2 / 4
+
+
+def deora2023_quasi_convexity(
+    curvature: Number = 0.5, bound: Bound = "printed"
+) -> Float[Array, ""]:
+    r"""How far the risk on a segment may exceed its larger end.
+
+    $$\max_{[\theta_1,\theta_2]}\hat L\le q\,(\hat L(\theta_1)\vee\hat L(\theta_2)),\quad
+    q=\frac1{1-c/2}\ \text{(printed: 4/3 at c = 1/2)},\quad
+    q=\frac1{\cos(\sqrt c/2)}\ \text{(sharp)},\quad
+    c=\frac{\beta_3\|\theta_1-\theta_2\|^2}{\sqrt H}$$
+
+    Along the segment f'' >= -c f, and f = cos(sqrt(c) (t - 1/2)) attains the sharp factor.
+
+    Args:
+        curvature: c; below 2 for the printed version, below pi^2 for the sharp one.
+        bound: which version; "dimension_free" is the printed one.
+
+    Returns:
+        q.
+
+    Source: Proposition 4 of deora2023optimization (found at c = 1/2); "sharp" derived.
+
+    Examples:
+        >>> print(f"{float(deora2023_quasi_convexity()):.4f}")
+        1.3333
+        >>> print(f"{float(deora2023_quasi_convexity(bound='sharp')):.4f}")
+        1.0659
+    """
+    c = jnp.asarray(curvature)
+    return 1 / jnp.cos(jnp.sqrt(c) / 2) if bound == "sharp" else 1 / (1 - c / 2)

@@ -70,7 +70,10 @@ def deora2023_heads_factor(bound: Bound = "printed", c: float = TRAINING_CURVATU
 
 
 def deora2023_reach(
-    distance: Number, largest_head: Number, bound: Bound = "printed"
+    distance: Number,
+    largest_head: Number,
+    bound: Bound = "printed",
+    c: float = TRAINING_CURVATURE,
 ) -> Float[Array, ""]:
     r"""Bound on the largest head of all iterates.
 
@@ -80,6 +83,7 @@ def deora2023_reach(
         distance: ||theta - theta_0|| of the target.
         largest_head: ||theta||_{2,inf} of the target.
         bound: which version of r.
+        c: curvature allowed on the segment from an iterate to the target.
 
     Returns:
         x with ||theta_k||_{2,inf} <= x.
@@ -90,7 +94,7 @@ def deora2023_reach(
         >>> float(deora2023_reach(1.0, 2.0))
         5.0
     """
-    return jnp.asarray(deora2023_radius_factor(bound) * distance + largest_head)
+    return jnp.asarray(deora2023_radius_factor(bound, c) * distance + largest_head)
 
 
 def deora2023_head_condition(
