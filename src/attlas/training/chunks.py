@@ -1,0 +1,81 @@
+r"""Many independent trainings in chunks of one compiled program, two chunks at a time.
+
+The work of a chunk should stay in the cache. XLA runs the small products of one chunk on one
+core, so that several chunks run at once, each from its own thread.
+"""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from attlas.core.errors import UserError
+from attlas.models.multi_head import MultiHead
+
+CACHE_BYTES = 2**23
+"""What the attention of one chunk may take; measured on second-level caches of 2 MB."""
+
+Out = TypeVar("Out")
+
+
+def cache_width(model: Any, X: Float[Array, "n *shape"]) -> int:
+    """How many models train together best.
+
+    Args:
+        model: one of them.
+        X: samples that each one sees.
+
+    Returns:
+        Number of models, from 1 to 128.
+
+    Examples:
+        >>> from attlas.models.multi_head import make_multi_head
+        >>> cache_width(make_multi_head(4, 10, 10), jnp.ones((100, 10, 10), jnp.float32))
+        13
+    """
+    heads, tokens = (model.heads, X.shape[1]) if isinstance(model, MultiHead) else (1, 1)
+    # Attention, readout and two rows of d a head and token.
+    entries = X.size * heads * (2 * tokens / X.shape[-1] + 2)
+    return max(1, min(128, int(CACHE_BYTES // (entries * X.dtype.itemsize))))
+
+
+def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
+    """Apply a compiled program to slices of a batch; the last slice repeats its last member.
+
+    Args:
+        program: maps a batch of `width` members to their results, along the leading axis.
+        batch: tree of arrays with a leading axis.
+        width: members a chunk.
+
+    Returns:
+        The results along the leading axis.
+
+    Raises:
+        UserError: if there is no member, or the width is below 1.
+
+    Examples:
+        >>> in_chunks(lambda a: 2 * a, np.arange(5), 2).tolist()
+        [0, 2, 4, 6, 8]
+    """
+    whole = jax.tree.map(np.asarray, batch)
+    count = jax.tree.leaves(whole)[0].shape[0]
+    if count < 1 or width < 1:
+        raise UserError(f"{count} trainings in chunks of {width}: both must be at least 1")
+    width = min(width, count)
+
+    def run(first: int) -> Any:
+        pick = np.minimum(np.arange(first, first + width), count - 1)
+        return jax.tree.map(
+            np.asarray, program(jax.tree.map(lambda a: jnp.asarray(a[pick]), whole))
+        )
+
+    starts = range(0, count, width)
+    pieces = [run(starts[0])]  # compiles
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        pieces += pool.map(run, starts[1:])
+    return jax.tree.map(lambda *parts: jnp.asarray(np.concatenate(parts)[:count]), *pieces)

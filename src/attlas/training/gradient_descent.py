@@ -1,0 +1,259 @@
+r"""Full-batch gradient descent on the empirical risk: one model, or many at once.
+
+theta_{k+1} = theta_k - eta grad L(theta_k), as deora2023optimization trains. One loop with one
+gradient in it writes every step into the slot of the next record, so that recording each step
+costs no second gradient and any schedule of as many records runs the same program.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from attlas.core.errors import UserError
+from attlas.core.solution import Result
+from attlas.data.labelled_tokens import require_labelled_tokens
+from attlas.losses.margin_loss import margin_loss
+from attlas.models.multi_head import Decoder, MultiHead
+from attlas.training.chunks import cache_width, in_chunks
+from attlas.training.risk_gradient import risk_gradient
+from attlas.training.trajectory import recording_schedule
+
+
+class Descent(eqx.Module):
+    r"""Recorded steps of one training, or of many along leading axes.
+
+    Attributes:
+        steps: numbers of the recorded steps, 0 before the first.
+        model: the model, with an axis of records before those of every parameter.
+        loss: weighted empirical risk.
+        gradient_norm: Euclidean norm of its gradient.
+        result: code of `attlas.core.solution.Result`: MAX_STEPS when all steps were made,
+            NOT_FINITE when a record is not finite.
+    """
+
+    steps: Int[Array, " s"]
+    model: Any
+    loss: Float[Array, "*e s"]
+    gradient_norm: Float[Array, "*e s"]
+    result: Int[Array, "*e"]
+
+    def at(self, record: int) -> Any:
+        """The model of one record of a single training.
+
+        Args:
+            record: its number, -1 for the last.
+
+        Returns:
+            The model without the axis of records.
+        """
+        return jax.tree.map(lambda a: a[record] if eqx.is_inexact_array(a) else a, self.model)
+
+
+def descend(
+    model: Any,
+    X: Float[Array, "n *shape"],
+    y: Float[Array, " n"],
+    weights: Float[Array, " n"],
+    step_size: Float[Array, ""],
+    schedule: Int[Array, " s"],
+    loss: str,
+) -> Descent:
+    r"""`gradient_descent` without checks, for use inside `jax.jit` and `jax.vmap`.
+
+    Args:
+        model: the start; its floating arrays are trained.
+        X: samples along the first axis.
+        y: labels +-1.
+        weights: of the samples; the risk divides by n whatever they are.
+        step_size: eta, in the dtype of the model.
+        schedule: increasing step numbers to record; training ends at the last.
+        loss: name of a margin loss.
+
+    Returns:
+        The recorded steps.
+
+    Examples:
+        >>> model = MultiHead(jnp.zeros((1, 1, 1)), jnp.zeros((1, 1, 1)))
+        >>> ones = jnp.ones(2)
+        >>> data = jnp.ones((2, 1, 1)), ones, ones, jnp.array(2.0), jnp.array([0, 1])
+        >>> descend(model, *data, "logistic").model.U[:, 0, 0, 0].tolist()
+        [0.0, 1.0]
+    """
+    start, rest = eqx.partition(model, eqx.is_inexact_array)
+    count = schedule.shape[0]
+    room = jax.tree.map(lambda a: jnp.zeros((count, *a.shape), a.dtype), start)
+    numbers = jnp.zeros((2, count), X.dtype)
+
+    def advance(k: Array, carry: tuple) -> tuple:
+        parameters, slot, path, numbers = carry
+        value, slope = risk_gradient(eqx.combine(parameters, rest), X, y, weights, loss)
+        slope = eqx.filter(slope, eqx.is_inexact_array)
+        norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(slope)))
+        path = jax.tree.map(lambda room, a: room.at[slot].set(a), path, parameters)
+        numbers = numbers.at[:, slot].set(jnp.stack([value, norm]))
+        parameters = jax.tree.map(lambda a, g: a - step_size * g, parameters, slope)
+        return parameters, slot + (schedule[slot] == k).astype(slot.dtype), path, numbers
+
+    carry = (start, jnp.zeros((), int), room, numbers)
+    _, _, path, numbers = jax.lax.fori_loop(0, schedule[-1] + 1, advance, carry)
+    whole = jnp.stack([jnp.all(jnp.isfinite(a)) for a in (*jax.tree.leaves(path), numbers)])
+    result = jnp.where(jnp.all(whole), Result.MAX_STEPS.value, Result.NOT_FINITE.value)
+    return Descent(
+        schedule, eqx.combine(path, rest), numbers[0], numbers[1], result.astype(jnp.int32)
+    )
+
+
+@eqx.filter_jit
+def _descend(*arguments: Any) -> Descent:
+    return descend(*arguments)
+
+
+def require_trainable(model: Any, X: Array, y: Array, step_size: Any, loss: str) -> None:
+    """Refuse a model, samples or settings that cannot be trained.
+
+    Args:
+        model: the start, with no axis before those of its parameters.
+        X: samples (n, T, d).
+        y: labels.
+        step_size: eta.
+        loss: name of a margin loss.
+
+    Raises:
+        UserError: for sizes of the model that do not fit the tokens, a step size that is not
+            positive and finite, samples or losses that cannot be used.
+
+    Examples:
+        >>> from attlas.models.multi_head import make_multi_head
+        >>> X, y = jnp.ones((2, 3, 4)), jnp.ones(2)
+        >>> require_trainable(make_multi_head(1, 3, 5), X, y, 0.1, "logistic")
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: the model has U of shape (1, 3, 5) where ... (1, 3, 4): ...
+    """
+    require_labelled_tokens(X, y)
+    margin_loss(loss)
+    if isinstance(model, MultiHead):
+        *_, T, d = X.shape
+        H = model.W.shape[0]
+        wanted = (H, T, d) if model.decoder is Decoder.FULL else (H, d)
+        if H < 1 or model.U.shape != wanted or model.W.shape != (H, d, d):
+            raise UserError(
+                f"the model has U of shape {model.U.shape} where samples of shape {(T, d)} and "
+                f"{H} heads need {wanted}: make them agree"
+            )
+    try:
+        sizes = np.asarray(step_size)
+    except jax.errors.TracerArrayConversionError:
+        return
+    if not np.all((sizes > 0) & np.isfinite(sizes)):
+        raise UserError(f"step_size = {step_size} is not positive and finite: choose another")
+
+
+def gradient_descent(
+    model: Any,
+    X: Float[Array, "n T d"],
+    y: Float[Array, " n"],
+    *,
+    step_size: float | Float[Array, ""],
+    steps: int,
+    record_at: Sequence[int] | None = None,
+    loss: str = "logistic",
+    weights: Float[Array, " n"] | None = None,
+) -> Descent:
+    r"""theta_{k+1} = theta_k - eta grad L(theta_k), on all samples at every step.
+
+    The cost is `steps` gradients, the memory that of the records. Under `jax.vmap` the model, the
+    samples and the step size may each have a leading axis.
+
+    Args:
+        model: the start, `MultiHead` or any Equinox module from tokens to a scalar.
+        X: samples.
+        y: labels +-1.
+        step_size: eta.
+        steps: number of steps.
+        record_at: increasing step numbers to record; log-spaced ones when None.
+        loss: name of a margin loss.
+        weights: of the samples, all 1 when None; the risk divides by n whatever they are.
+
+    Returns:
+        The recorded steps, in the dtype of the samples.
+
+    Examples:
+        >>> from attlas.models.multi_head import make_multi_head
+        >>> X = jnp.array([[[1.0]], [[-1.0]]])
+        >>> path = gradient_descent(
+        ...     make_multi_head(1, 1, 1), X, X[:, 0, 0], step_size=1.0, steps=9, record_at=(0, 1))
+        >>> path.model.U[:, 0, 0, 0].tolist()
+        [0.0, 0.5]
+    """
+    require_trainable(model, X, y, step_size, loss)
+    schedule = jnp.asarray(recording_schedule(steps, record_at), int)
+    weights = jnp.ones_like(y) if weights is None else weights
+    return _descend(model, X, y, weights, jnp.asarray(step_size, X.dtype), schedule, loss)
+
+
+@eqx.filter_jit
+def _descend_many(models: Any, sizes: Array, shared: tuple, loss: str) -> Descent:
+    moving, rest = eqx.partition(models, eqx.is_inexact_array)
+    X, y, weights, schedule = shared
+
+    def one(parameters: Any, size: Array) -> Descent:
+        return descend(eqx.combine(parameters, rest), X, y, weights, size, schedule, loss)
+
+    return jax.vmap(one)(moving, sizes)
+
+
+def gradient_descent_ensemble(
+    models: Any,
+    X: Float[Array, "n T d"],
+    y: Float[Array, " n"],
+    *,
+    step_size: float | Float[Array, " e"],
+    steps: int,
+    record_at: Sequence[int] | None = None,
+    loss: str = "logistic",
+    chunk: int | None = None,
+) -> Descent:
+    r"""`gradient_descent` of many starts or step sizes on the same samples, in chunks.
+
+    Args:
+        models: starts along a leading axis of every parameter.
+        X: samples.
+        y: labels +-1.
+        step_size: eta, one for all or one each.
+        steps: number of steps.
+        record_at: increasing step numbers to record; log-spaced ones when None.
+        loss: name of a margin loss.
+        chunk: models a chunk; what fits the cache when None.
+
+    Returns:
+        The recorded steps, models along the leading axis.
+
+    Examples:
+        >>> from attlas.models.multi_head import make_multi_head
+        >>> models = jax.tree.map(lambda a: jnp.stack([a] * 3), make_multi_head(1, 1, 1))
+        >>> X = jnp.array([[[1.0]], [[-1.0]]])
+        >>> path = gradient_descent_ensemble(
+        ...     models, X, X[:, 0, 0], step_size=jnp.array([1.0, 2, 4]), steps=1, record_at=(1,))
+        >>> path.model.U[:, 0, 0, 0, 0].tolist()
+        [0.5, 1.0, 2.0]
+    """
+    moving, rest = eqx.partition(models, eqx.is_inexact_array)
+    count = jax.tree.leaves(moving)[0].shape[0]
+    first = eqx.combine(jax.tree.map(lambda a: a[0], moving), rest)
+    require_trainable(first, X, y, step_size, loss)
+    schedule = jnp.asarray(recording_schedule(steps, record_at), int)
+    sizes = np.broadcast_to(np.asarray(step_size, X.dtype), (count,))
+    shared = (X, y, jnp.ones_like(y), schedule)
+
+    def program(batch: tuple) -> Descent:
+        return _descend_many(eqx.combine(batch[0], rest), batch[1], shared, loss)
+
+    width = cache_width(first, X) if chunk is None else chunk
+    found = in_chunks(program, (moving, sizes), width)
+    return eqx.tree_at(lambda path: path.steps, found, schedule)
