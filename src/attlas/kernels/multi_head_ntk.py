@@ -1,0 +1,208 @@
+r"""Neural tangent kernel of the multi-head model in closed form.
+
+K_ij = <nabla Phi(X_i), nabla Phi(X_j)> with the gradients of Lemma 1 of deora2023optimization,
+summed over blocks of heads by BLAS, so that the Jacobian of all samples is never held.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from scipy.linalg import blas
+
+from attlas.core.errors import UserError
+from attlas.kernels.gram_tiles import GramShape, GramTiles, plan_tiles, ranges
+from attlas.kernels.head_features import (
+    HeadBlock,
+    feature_widths,
+    head_block,
+    scratch_width,
+    write_features,
+)
+from attlas.models.multi_head import Decoder, MultiHead
+from attlas.models.multi_head_derivatives import model_gradient
+
+
+def ntk_features(model: MultiHead, X: Float[Array, "n T d"]) -> Float[Array, "n P"]:
+    r"""The gradients nabla Phi(X_i) as rows: for models whose Jacobian fits the memory.
+
+    Args:
+        model: the model.
+        X: samples.
+
+    Returns:
+        One row a sample, parameters in the order ravel(U), ravel(W).
+
+    Examples:
+        >>> model = MultiHead(jnp.array([[3.0]]), jnp.array([[[0.0]]]), Decoder.LAST)
+        >>> ntk_features(model, jnp.array([[[0.0], [2.0]]])).tolist()
+        [[1.0, 6.0]]
+    """
+
+    def row(tokens: Float[Array, "T d"]) -> Float[Array, " P"]:
+        gradient = model_gradient(model, tokens)
+        return jnp.concatenate([jnp.ravel(gradient.U), jnp.ravel(gradient.W)])
+
+    return jax.vmap(row)(X)
+
+
+def ntk_gram(model: MultiHead, X: Any, Z: Any = None, *, memory: int = 2**28) -> np.ndarray:
+    r"""Gram matrix K_ij = <nabla_theta Phi(X_i), nabla_theta Phi(Z_j)> in closed form.
+
+    Summed over blocks of heads, K = (1/H) sum_h F_h F_h', with all parameters trained. Without Z
+    only one triangle is computed. With more samples than the budget allows, tile by tile.
+
+    Args:
+        model: the model.
+        X: samples (n, T, d), NumPy or JAX.
+        Z: samples (m, T, d) of the columns; X itself when None.
+        memory: bytes for working arrays, beyond inputs, output and the few MB that BLAS and
+            NumPy themselves hold.
+
+    Returns:
+        K in the floating type of model and samples, (n, n) or (n, m).
+
+    Raises:
+        UserError: if a shape does not fit the model, the type is not float32 or float64, or the
+            budget holds no tile.
+
+    Examples:
+        >>> model = MultiHead(jnp.array([[3.0]]), jnp.array([[[0.0]]]), Decoder.LAST)
+        >>> ntk_gram(model, np.array([[[0.0], [2.0]], [[2.0], [2.0]]])).tolist()
+        [[37.0, 2.0], [2.0, 4.0]]
+    """
+    U, W, rows = np.asarray(model.U), np.asarray(model.W), np.asarray(X)
+    columns = rows if Z is None else np.asarray(Z)
+    dtype = np.result_type(U, W, rows, columns)
+    if dtype not in (np.float32, np.float64):
+        raise UserError(f"the NTK Gram of type {dtype}: give float32 or float64 arrays")
+    _check_samples("X", rows, model)
+    _check_samples("Z", columns, model)
+    U, W, rows = U.astype(dtype, copy=False), W.astype(dtype, copy=False), _as(rows, dtype)
+    columns = rows if Z is None else _as(columns, dtype)
+    T, d = max(rows.shape[1], columns.shape[1]), W.shape[1]
+    u, w = feature_widths(model.decoder, T, d)
+    rank_one = model.decoder is Decoder.LAST
+    shape = GramShape(
+        rows=len(rows),
+        columns=len(columns),
+        symmetric=Z is None,
+        heads=model.heads,
+        widths=(u, w) if rank_one else (u + w,),
+        scratch=scratch_width(model.decoder, T, d),
+        parameters=d * d + U[0].size,
+        itemsize=dtype.itemsize,
+    )
+    tiles = plan_tiles(shape, memory)
+    gram = np.zeros((shape.rows, shape.columns), dtype)
+    for i in ranges(shape.rows, tiles.samples):
+        for j in ranges(shape.columns, tiles.samples):
+            if shape.symmetric and j.start < i.start:
+                continue
+            same = shape.symmetric and i == j
+            whole = tiles.samples >= max(shape.rows, shape.columns)
+            tile = gram if whole else np.zeros((i.stop - i.start, j.stop - j.start), dtype)
+            _add_heads(model, (U, W), tiles, (rows[i], None if same else columns[j]), tile)
+            if not whole:
+                gram[i, j] = tile
+                if shape.symmetric and not same:
+                    gram[j, i] = tile.T
+    return gram
+
+
+def _as(samples: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The samples in one type, contiguous: nothing is copied that has both already."""
+    return np.ascontiguousarray(samples, dtype)
+
+
+def _check_samples(name: str, samples: np.ndarray, model: MultiHead) -> None:
+    if samples.ndim != 3 or 0 in samples.shape:
+        raise UserError(f"{name} has shape {samples.shape}: give samples as (n, T, d), none empty")
+    d = model.W.shape[1]
+    if samples.shape[2] != d:
+        raise UserError(
+            f"{name} has tokens of dimension {samples.shape[2]} but the model reads {d}: "
+            "make them the same"
+        )
+    if model.decoder is Decoder.FULL and samples.shape[1] != model.U.shape[1]:
+        raise UserError(
+            f"{name} has {samples.shape[1]} tokens but the model's decoder reads "
+            f"{model.U.shape[1]}: make them the same"
+        )
+
+
+def _add_heads(
+    model: MultiHead,
+    parameters: tuple[np.ndarray, np.ndarray],
+    tiles: GramTiles,
+    samples: tuple[np.ndarray, np.ndarray | None],
+    gram: np.ndarray,
+) -> None:
+    """Adds one tile's Gram matrix over all heads; without second samples it is symmetric."""
+    (U, W), (rows, columns) = parameters, samples
+    rank_one = model.decoder is Decoder.LAST
+    parts = [gram, np.zeros_like(gram)] if rank_one else [gram]
+    stores = [
+        None if tokens is None else _FeatureStore(model.decoder, tokens, tiles)
+        for tokens in (rows, columns)
+    ]
+    for heads in tiles.blocks(model.heads):
+        block = head_block(U[heads], W[heads], model.decoder)
+        left, right = (None if store is None else store.fill(block) for store in stores)
+        assert left is not None
+        for k, part in enumerate(parts):
+            _add_product(part, left[k], None if right is None else right[k], model.heads)
+    if rank_one:
+        last = rows[:, -1] @ (rows if columns is None else columns)[:, -1].T
+        parts[1] *= last
+        gram += parts[1]
+    if columns is None:
+        _mirror(gram)
+
+
+class _FeatureStore:
+    """One buffer for the features of a tile, used again for every block of heads."""
+
+    def __init__(self, decoder: Decoder, samples: np.ndarray, tiles: GramTiles) -> None:
+        n, T, d = samples.shape
+        self.samples, self.chunk = samples, tiles.chunk
+        self.widths = feature_widths(decoder, T, d)
+        self.apart = decoder is Decoder.LAST
+        self.buffer = np.empty(n * tiles.heads * sum(self.widths), samples.dtype)
+
+    def fill(self, block: HeadBlock) -> list[np.ndarray]:
+        """The features of a block, one matrix for each Gram matrix that is accumulated."""
+        n, (u, w) = len(self.samples), (block.heads * width for width in self.widths)
+        used = self.buffer[: n * (u + w)]
+        if self.apart:
+            found = [used[: n * u].reshape(n, u), used[n * u :].reshape(n, w)]
+            u_all, w_all = found
+        else:
+            found = [used.reshape(n, u + w)]
+            u_all, w_all = found[0][:, :u], found[0][:, u:]
+        for chunk in ranges(n, self.chunk):
+            write_features(block, self.samples[chunk], u_all[chunk], w_all[chunk])
+        return found
+
+
+def _add_product(gram: np.ndarray, left: np.ndarray, right: np.ndarray | None, heads: int) -> None:
+    """Adds left right' / H in place; without right only the upper triangle of left left'.
+
+    BLAS reads columns first: it sees the transposes of these arrays, which cost nothing.
+    """
+    if right is None:
+        (rank_k,) = blas.get_blas_funcs(("syrk",), (left,))
+        rank_k(1 / heads, left.T, beta=1.0, c=gram.T, trans=1, lower=1, overwrite_c=1)
+    else:
+        (multiply,) = blas.get_blas_funcs(("gemm",), (left,))
+        multiply(1 / heads, right.T, left.T, beta=1.0, c=gram.T, trans_a=1, overwrite_c=1)
+
+
+def _mirror(gram: np.ndarray, block: int = 64) -> None:
+    """Copies the upper triangle into the empty lower one, by blocks: no second matrix is held."""
+    for i in ranges(len(gram), block):
+        for j in ranges(i.start, block):
+            gram[i, j] = gram[j, i].T
+        gram[i, i] += np.triu(gram[i, i], 1).T

@@ -1,0 +1,106 @@
+"""The NTK Gram against the Jacobian of automatic differentiation, whole and in tiles."""
+
+import re
+import tracemalloc
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+from attlas.core.errors import UserError
+from attlas.kernels.multi_head_ntk import ntk_features, ntk_gram
+from attlas.models.multi_head import Decoder, MultiHead
+
+H, T, D, N = 3, 4, 3, 7
+
+
+def draw(decoder, *, heads=H, tokens=T, d=D, n=N, dtype=np.float64):
+    rng = np.random.default_rng(3)
+    U = rng.normal(size=(heads, tokens, d) if decoder is Decoder.FULL else (heads, d))
+    W = rng.normal(size=(heads, d, d))
+    model = MultiHead(jnp.asarray(U, dtype), jnp.asarray(W, dtype), decoder)
+    return model, rng.normal(size=(n, tokens, d)).astype(dtype)
+
+
+def rounding(model, features, dtype=np.float64):
+    """Sums of P products of features, each a sum over T tokens and d entries of size a few.
+
+    By Cauchy and Schwarz the sum of the products' sizes is at most the largest diagonal entry.
+    """
+    terms = features.shape[1] + 8 * T * T * D
+    return terms * np.finfo(dtype).eps * float(np.max(np.sum(features**2, axis=1)))
+
+
+@pytest.mark.parametrize("decoder", list(Decoder))
+def test_against_automatic_jacobian(decoder):
+    model, X = draw(decoder)
+    flat, unravel = ravel_pytree(model)
+    jacobian = jax.jit(
+        jax.vmap(jax.grad(lambda flat, X: unravel(flat)(X)), in_axes=(None, 0)),
+    )(flat, jnp.asarray(X))
+    features = np.asarray(jacobian)
+    limit = rounding(model, features)
+    assert np.max(np.abs(np.asarray(ntk_features(model, jnp.asarray(X))) - features)) <= limit
+    gram = ntk_gram(model, X)
+    assert np.max(np.abs(gram - features @ features.T)) <= limit
+    assert np.array_equal(gram, gram.T)
+    block = ntk_gram(model, X, X[:2])
+    assert np.max(np.abs(block - features @ features[:2].T)) <= limit
+    # The least budget that works, as the refusal names it: one sample and one head at a time.
+    with pytest.raises(UserError, match="memory = 1 bytes holds no tile") as refusal:
+        ntk_gram(model, X, memory=1)
+    least = int(re.findall(r"\d+", str(refusal.value))[-1])
+    with pytest.raises(UserError, match="holds no tile"):
+        ntk_gram(model, X, memory=least - 1)
+    tiled = ntk_gram(model, X, memory=least)
+    assert np.max(np.abs(tiled - gram)) <= limit
+    assert np.array_equal(tiled, tiled.T)
+    some = ntk_gram(model, X, memory=3 * least)
+    assert np.max(np.abs(some - gram)) <= limit
+
+
+@pytest.mark.parametrize("decoder", list(Decoder))
+def test_float32(decoder):
+    model, X = draw(decoder, heads=9)
+    single, X_single = draw(decoder, heads=9, dtype=np.float32)
+    gram = ntk_gram(single, X_single)
+    assert gram.dtype == np.float32
+    # Logits of size T d times a few are rounded before the exponential: their error is relative
+    # to their size, and moves the attention by as much.
+    features = np.asarray(ntk_features(model, jnp.asarray(X)))
+    assert np.max(np.abs(gram - ntk_gram(model, X))) <= rounding(model, features, np.float32)
+
+
+@pytest.mark.parametrize("decoder", list(Decoder))
+@pytest.mark.parametrize("kibibytes", [64, 1024, 2**14])
+def test_memory_is_kept(decoder, kibibytes):
+    model, X = draw(decoder, heads=8, tokens=4, d=8, n=150, dtype=np.float32)
+    ntk_gram(model, X[:2])
+    tracemalloc.start()
+    gram = ntk_gram(model, X, memory=1024 * kibibytes)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # Python's own small objects are traced too.
+    assert peak <= gram.nbytes + 1024 * kibibytes + 32 * 1024
+
+
+def test_tokens_of_another_number():
+    model, X = draw(Decoder.POOLED)
+    longer = np.concatenate([X, X[:, :2]], axis=1)
+    both = ntk_gram(model, X, longer)
+    ours, theirs = (np.asarray(ntk_features(model, jnp.asarray(x))) for x in (X, longer))
+    assert np.max(np.abs(both - ours @ theirs.T)) <= 4 * rounding(model, theirs)
+
+
+def test_bad_input_is_refused_in_one_line():
+    model, X = draw(Decoder.FULL)
+    with pytest.raises(UserError, match="X has tokens of dimension 2 but the model reads 3"):
+        ntk_gram(model, X[..., :2])
+    with pytest.raises(UserError, match="Z has 3 tokens but the model's decoder reads 4"):
+        ntk_gram(model, X, X[:, :3])
+    with pytest.raises(UserError, match=re.escape("X has shape (4, 3)")):
+        ntk_gram(model, X[0])
+    with pytest.raises(UserError, match="type complex128"):
+        ntk_gram(model, X + 0j)
