@@ -1,0 +1,57 @@
+r"""Tangent kernels of two-layer networks in the limit of infinite width.
+
+At the symmetric initialisation of Definition 3.7 of gu2024exploring, w_r ~ N(0, sigma^2 I) and
+signs a_lr, the kernel of k outputs tends to I_k tensor K with K as below. The proof and the rate
+m^(-1/2) are in docs/proofs/gu2024_kernel_limit.md.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from attlas.core.errors import UserError
+from attlas.models.softmax_network import Activation
+
+
+def softmax_ntk_limit(
+    X: Float[Array, "n d"],
+    Z: Float[Array, "n2 d"],
+    sigma: float | Float[Array, ""],
+    activation: Activation = Activation.SOFTMAX,
+) -> Float[Array, "n n2"]:
+    r"""The kernel K of one output at infinite width.
+
+    softmax: <x, z> exp(sigma^2 <x, z>). exponential: <x, z> exp(sigma^2 ||x + z||^2 / 2), which
+    for unit inputs is exp(sigma^2) times the former. ReLU: <x, z> (pi - angle(x, z)) / (2 pi),
+    whatever sigma.
+
+    Args:
+        X: samples.
+        Z: samples of the second index.
+        sigma: standard deviation of the first layer.
+        activation: of the hidden units.
+
+    Returns:
+        The kernel between the samples.
+
+    Raises:
+        UserError: if sigma is a number that is not positive.
+
+    Examples:
+        >>> x = jnp.array([[1.0, 0.0]])
+        >>> print(f"{float(softmax_ntk_limit(x, x, 1.0)[0, 0]):.4f}")
+        2.7183
+        >>> float(softmax_ntk_limit(x, x, 1.0, Activation.RELU)[0, 0])
+        0.5
+    """
+    if isinstance(sigma, (int, float)) and not sigma > 0:
+        raise UserError(f"sigma = {sigma}: the standard deviation must be positive")
+    inner = X @ Z.T
+    if activation is Activation.SOFTMAX:
+        return inner * jnp.exp(sigma**2 * inner)
+    if activation is Activation.EXPONENTIAL:
+        squares = jnp.sum(X**2, axis=1)[:, None] + jnp.sum(Z**2, axis=1)[None, :]
+        return inner * jnp.exp(sigma**2 * (inner + squares / 2))
+    lengths = jnp.linalg.norm(X, axis=1)[:, None] * jnp.linalg.norm(Z, axis=1)[None, :]
+    # A zero input has kernel zero whatever its angle.
+    cosine = jnp.clip(inner / jnp.where(lengths > 0, lengths, 1), -1, 1)
+    return inner * (jnp.pi - jnp.arccos(cosine)) / (2 * jnp.pi)
