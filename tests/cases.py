@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from attlas.data import token_selection, tokenized_mixture
+from attlas.models.factored_multi_head import FactoredMultiHead
+from attlas.models.multi_head import Decoder, MultiHead
 from attlas.models.single_head import SingleHead
 from attlas.optim.mirror_descent import mirror_descent
 
@@ -29,6 +31,26 @@ def _model(key, dtype):
     )
 
 
+def _normal(key, shapes, dtype):
+    keys = jax.random.split(key, len(shapes))
+    return [jax.random.normal(k, shape, dtype) for k, shape in zip(keys, shapes, strict=True)]
+
+
+def _multi_head(decoder):
+    def make(key, dtype):
+        decoders = (2, 4, 3) if decoder is Decoder.FULL else (2, 3)
+        U, W, X = _normal(key, [decoders, (2, 3, 3), (4, 3)], dtype)
+        return MultiHead(U, W, decoder), (X,)
+
+    return make
+
+
+def _factored_multi_head(key, dtype):
+    shapes = [(2, 3, 2), (2, 3, 2), (2, 3, 2), (2, 4, 2), (4, 3)]
+    *factors, X = _normal(key, shapes, dtype)
+    return FactoredMultiHead(*factors), (X,)
+
+
 def _parameters(key, dtype):
     return {
         "v": jax.random.normal(key, (3,), dtype),
@@ -36,7 +58,11 @@ def _parameters(key, dtype):
     }
 
 
-MODELS = (Case("single_head", _model),)
+MODELS = (
+    Case("single_head", _model),
+    *(Case(f"multi_head {decoder}", _multi_head(decoder)) for decoder in Decoder),
+    Case("factored_multi_head", _factored_multi_head),
+)
 
 OPTIMISERS = (
     Case("mirror_descent", lambda: mirror_descent(0.1, 3.0)),
