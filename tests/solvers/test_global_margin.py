@@ -95,6 +95,20 @@ def test_no_model_exceeds_the_ceiling(decoder, scale):
 
 
 @pytest.mark.parametrize(
+    ("decoder", "reads"), [(Decoder.FULL, 2.0), (Decoder.POOLED, 4.0), (Decoder.LAST, 1.0)]
+)
+def test_the_ceiling_is_reached_by_equal_tokens(decoder, reads):
+    # two samples of four copies of one token each, at right angles: attention changes nothing
+    tokens, y = np.array([[3.0, 0.0], [0.0, 4.0]]), np.array([1.0, -1.0])
+    X = jnp.asarray(np.repeat(tokens[:, None], 4, axis=1))
+    best = gram_svm(reads**2 * tokens @ tokens.T, y).unwrap()
+    # lambda = 0.36 lies between two points of the grid, which costs (0.01 * 5 / 2.4)^2 / 2
+    ceiling = margin_ceiling(X, jnp.asarray(y), decoder, radius=1.0)
+    np.testing.assert_allclose(ceiling, best, rtol=3e-4)
+    assert ceiling >= best
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"y": jnp.array([1.0, 2.0, 1.0, 1.0])}, "labels other than"),
