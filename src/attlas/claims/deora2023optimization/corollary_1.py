@@ -72,12 +72,15 @@ _COMMON: dict[str, Any] = {
     "paper": _PAPER,
     "kind": Kind.INEQUALITY,
     "instances": _instances,
-    "free": ("X", "U", "W"),
-    "count": 48,
+    "count": 32,
     "terms": ROUNDINGS,
 }
 _PRINTED: dict[str, Any] = {"status": Status.AS_PRINTED, "provenance": Provenance.FOUND}
-_OURS: dict[str, Any] = {"status": Status.SHARPENED, "provenance": Provenance.DERIVED}
+_OURS: dict[str, Any] = {
+    "status": Status.SHARPENED,
+    "provenance": Provenance.DERIVED,
+    "free": ("X", "U", "W"),
+}
 
 COROLLARY_1_SLOPE = Claim(
     name=f"{_PAPER}/corollary-1-1",
@@ -131,6 +134,21 @@ COROLLARY_1_SMOOTH = Claim(
     **_PRINTED,
 )
 
+COROLLARY_1_SMOOTH_SHARP = Claim(
+    name=f"{_PAPER}/corollary-1-2-sharp",
+    locator="Corollary 1 (2), sharpened",
+    statement=(
+        r"\|\nabla^2 \widehat L(\theta)\| \le \frac{\beta}{\sqrt H} + \frac{T R^2}{4}"
+        r"\max\big(1, R^2 \|\theta\|_{2,\infty}\big)^2,\quad \beta = \sqrt T R^3"
+        r"\frac{s + \sqrt{s^2 + 4}}{2},\quad s = \frac{4}{3\sqrt3} R^2 \|\theta\|_{2,\infty}"
+    ),
+    sides=partial(_smooth, bound="sharp"),
+    control=(Control("without its last term", sides=partial(_smooth, bound="sharp", slope=0.0)),),
+    note="",
+    **_COMMON,
+    **_OURS,
+)
+
 COROLLARY_1_CONVEX = Claim(
     name=f"{_PAPER}/corollary-1-3",
     locator="Corollary 1 (3)",
@@ -152,7 +170,7 @@ COROLLARY_1_CONVEX_SHARP = Claim(
     statement=(
         r"\lambda_{\min}(\nabla^2 \widehat L(\theta)) \ge -\frac{\beta}{\sqrt H}"
         r"\widehat L(\theta),\quad \beta = \sqrt T R^3 \frac{s + \sqrt{s^2 + 4}}{2},"
-        r"\ s = \frac{4}{3\sqrt3} R^2 \|\theta\|_{2,\infty}"
+        r"\quad s = \frac{4}{3\sqrt3} R^2 \|\theta\|_{2,\infty}"
     ),
     sides=partial(_weakly_convex, bound="sharp"),
     control=(

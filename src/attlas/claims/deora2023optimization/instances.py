@@ -204,8 +204,10 @@ def risk_gradient(
     Returns:
         Gradients with respect to U_g and W_g of one copy.
     """
-    slope_U, slope_W = jax.grad(risk, argnums=(1, 2))(instance, U, W)
-    return slope_U / instance["copies"], slope_W / instance["copies"]
+    slopes = instance["y"] * logistic_derivative(margins(instance, U, W)) / len(instance["y"])
+    parts = jax.vmap(model_gradient, (None, 0))(MultiHead(U, W), instance["X"])
+    share = jnp.sqrt(instance["copies"])
+    return jnp.tensordot(slopes, parts.U, 1) / share, jnp.tensordot(slopes, parts.W, 1) / share
 
 
 class RiskCurvature(NamedTuple):
