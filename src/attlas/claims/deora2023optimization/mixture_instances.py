@@ -22,7 +22,12 @@ ROUNDINGS = 256
 _REST = DIMENSION - PATTERNS - 2
 
 
-def mixture(rng: np.random.Generator, count: int, highest: float = 0.25) -> dict[str, np.ndarray]:
+def mixture(
+    rng: np.random.Generator,
+    count: int,
+    highest: float = 0.25,
+    strength: tuple[float, float] = (0.5, 5.0),
+) -> dict[str, np.ndarray]:
     """Mixtures of many signal strengths, one to three irrelevant patterns, with noise bounds.
 
     Every third mixture is free of noise; Z_mu = Z_nu in all others.
@@ -31,11 +36,12 @@ def mixture(rng: np.random.Generator, count: int, highest: float = 0.25) -> dict
         rng: source of randomness.
         count: instances.
         highest: largest Z_mu / S^2.
+        strength: smallest and largest S.
 
     Returns:
         Arrays mu, nu, rest, M, S, Z_mu, Z_nu, Z_rest, Z with a leading axis of `count`.
     """
-    S = 10 ** rng.uniform(-0.3, 0.7, count)
+    S = np.exp(rng.uniform(*np.log(strength), count))
     M = rng.integers(1, PATTERNS + 1, count)
     basis = np.linalg.qr(rng.normal(size=(count, DIMENSION, DIMENSION)))[0]
     present = np.arange(PATTERNS)[None, :] < M[:, None]
