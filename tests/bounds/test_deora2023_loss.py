@@ -105,3 +105,15 @@ def test_sharp_quasi_convexity_is_attained():
     np.testing.assert_allclose(f[1] / f[0], deora2023_quasi_convexity(c, "sharp"), rtol=1e-15)
     assert deora2023_quasi_convexity(c, "sharp") < deora2023_quasi_convexity(c)
     np.testing.assert_allclose(deora2023_quasi_convexity(), 4 / 3)
+
+
+def test_formulas_follow_the_dtype_and_trace():
+    """float32 in, float32 out; one program over a batch of numbers."""
+    largest = jnp.asarray(2.0, "float32")
+    for version in VERSIONS:
+        assert deora2023_beta_2(2, 3, 1.5, largest, 4, version).dtype == jnp.float32
+        batch = jax.vmap(lambda x, v=version: deora2023_beta_2(2, 3, 1.5, x, 4, v))(
+            jnp.array([1.0, 2.0])
+        )
+        np.testing.assert_allclose(batch[1], deora2023_beta_2(2, 3, 1.5, 2.0, 4, version))
+    assert deora2023_quasi_convexity(largest / 4, "sharp").dtype == jnp.float32

@@ -191,3 +191,14 @@ def test_what_the_paper_leaves_open_scales():
         for source in ("equation 11", "section 7")
     )
     np.testing.assert_allclose([right, printed], [2 * (0.9 - 0.02), 2 * (0.9 - 0.04)])
+
+
+def test_formulas_follow_the_dtype():
+    zeta, size = jnp.asarray(0.5, "float32"), jnp.asarray(2.0, "float32")
+    values = (
+        deora2023_gamma_star(4, size, zeta, 2, 0.1, 0.1, 0.1, 0.1, "sharp"),
+        deora2023_saturation(size, zeta, 2, 0.1, bound="sharp"),
+        deora2023_output_bound(4, 1.0, size, 0.1, zeta, 8, 0.1),
+        deora2023_margin_crossover(4, zeta, 2),
+    )
+    assert [value.dtype for value in values] == [jnp.float32] * 4

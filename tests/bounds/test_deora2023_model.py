@@ -148,3 +148,12 @@ def test_hand_computed_values():
     np.testing.assert_allclose(
         deora2023_gradient(X, U, "sharp"), root * 5 * 5 * np.sqrt(9 + 64), rtol=1e-14
     )
+
+
+def test_bounds_follow_the_dtype_and_have_derivatives_at_zero():
+    X, zero = jnp.ones((2, 1), "float32").at[1].set(0), jnp.zeros((2, 1), "float32")
+    for bound in (deora2023_gradient, deora2023_hessian):
+        for version in VERSIONS:
+            value, slope = jax.value_and_grad(lambda X, U, b=bound, v=version: b(X, U, v))(X, zero)
+            assert value.dtype == slope.dtype == jnp.float32
+            assert jnp.all(jnp.isfinite(slope))

@@ -114,3 +114,11 @@ def test_step_limits_name_the_active_one():
     np.testing.assert_allclose(
         [float(v) for v in limits.values()], [1, 2, 1 / 50, 1 / 0.7], rtol=1e-15
     )
+
+
+def test_formulas_follow_the_dtype():
+    one = jnp.asarray(1.0, "float32")
+    for version in VERSIONS:
+        assert deora2023_head_condition(2, 2, 1.0, one, one, version).dtype == jnp.float32
+        assert deora2023_rho(2, 2, 1.0, one, one, 9, version).dtype == jnp.float32
+        assert deora2023_training_loss(one, one, 0.1, 9, version).dtype == jnp.float32

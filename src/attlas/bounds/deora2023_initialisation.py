@@ -137,7 +137,7 @@ def deora2023_target_loss(
         0.0361
     """
     c = deora2023_target_scale(B_Phi, margin, epsilon)
-    loss = (c * norm) ** 2 / 2 * curvature / jnp.sqrt(jnp.asarray(H, c.dtype))
+    loss = (c * norm) ** 2 / 2 * curvature / jnp.sqrt(1.0 * H)
     return jnp.logaddexp(0.0, B_Phi - c * margin + loss)
 
 

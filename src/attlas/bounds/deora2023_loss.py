@@ -39,7 +39,7 @@ def deora2023_beta_1(
     """
     reach = jnp.asarray(R) ** 2 * largest_head
     factor = jnp.maximum(1, reach) if bound == "sharp" else 2 * reach + 1
-    return jnp.sqrt(jnp.asarray(T, factor.dtype)) * R * factor
+    return jnp.sqrt(1.0 * T) * R * factor
 
 
 def deora2023_beta_3(
@@ -69,9 +69,9 @@ def deora2023_beta_3(
         [56.0, 6.0, 2.9128]
     """
     reach = jnp.asarray(R) ** 2 * largest_head
-    root = jnp.sqrt(jnp.asarray(T, jnp.result_type(reach, float)))
+    root = jnp.sqrt(1.0 * T)
     if bound == "printed":
-        side = jnp.sqrt(jnp.asarray(d, root.dtype))
+        side = jnp.sqrt(1.0 * d)
         return 2 * root * side * R**3 * (3 * side * reach + 1)
     if bound == "dimension_free":
         return root * R**3 * (2 * reach + 1)
@@ -105,7 +105,7 @@ def deora2023_beta_2(
     """
     curvature = deora2023_beta_3(T, d, R, largest_head, bound)
     slope = deora2023_beta_1(T, R, largest_head, bound)
-    return curvature / jnp.sqrt(jnp.asarray(H, curvature.dtype)) + slope**2 / 4
+    return curvature / jnp.sqrt(1.0 * H) + slope**2 / 4
 
 
 def deora2023_quasi_convexity(

@@ -16,7 +16,8 @@ Version = Literal["printed", "sharp"]
 
 
 def _root(value: Number) -> Float[Array, ""]:
-    return jnp.sqrt(jnp.asarray(value, jnp.result_type(value, float)))
+    # a Python number stays weakly typed, so that the others decide the dtype
+    return jnp.sqrt(1.0 * value)
 
 
 def deora2023_token_radius(S: Number, Z: Number, Z_nu: Number, M: Number) -> Float[Array, ""]:

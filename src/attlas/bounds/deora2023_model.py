@@ -75,13 +75,14 @@ def deora2023_gradient(
         >>> float(deora2023_gradient(X, U, "sharp"))  # attained at W = 0
         2.0...
     """
-    R = jnp.max(jnp.linalg.norm(X, axis=1))
+    R = jnp.sqrt(jnp.max(jnp.sum(X**2, axis=1)))
     reach = jnp.max(jnp.abs(U @ X.T), axis=1)
     tokens = deora2023_effective_tokens(X.shape[0], decoder)
     if bound == "sharp":
         # for one u read at all tokens, sqrt(T) stands in the factor tokens already
         share = X.shape[0] / tokens if decoder is Decoder.POOLED else 1.0
-        return math.sqrt(tokens) * R * jnp.maximum(1, R * jnp.sqrt(share * jnp.sum(reach**2)))
+        # the maximum under the root keeps the derivative finite at U = 0
+        return math.sqrt(tokens) * R * jnp.sqrt(jnp.maximum(1, R**2 * share * jnp.sum(reach**2)))
     return 2 * R**2 * jnp.sum(reach) + math.sqrt(tokens) * R
 
 
@@ -117,7 +118,7 @@ def deora2023_hessian(
         [2.8284, 1.4142, 1.4142]
     """
     d = X.shape[1]
-    R = jnp.max(jnp.linalg.norm(X, axis=1))
+    R = jnp.sqrt(jnp.max(jnp.sum(X**2, axis=1)))
     total = jnp.sum(jnp.max(jnp.abs(U @ X.T), axis=1))
     root = math.sqrt(deora2023_effective_tokens(X.shape[0], decoder))
     if bound == "printed":

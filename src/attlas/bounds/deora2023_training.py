@@ -178,11 +178,9 @@ def deora2023_rho(
     reach = deora2023_reach(distance, largest_head, bound)
     if bound != "printed":
         return deora2023_beta_2(T, d, R, reach, H, bound)
-    tokens, side = jnp.asarray(T, reach.dtype), jnp.sqrt(jnp.asarray(d, reach.dtype))
-    root = jnp.sqrt(tokens)
+    root, side = jnp.sqrt(1.0 * T), jnp.sqrt(1.0 * d)
     alpha = 3 * side * R**2 * (3 * root * R**3 * reach + 2 * root * R)
-    heads = jnp.sqrt(jnp.asarray(H, reach.dtype))
-    return (2 * root * side * R**3 / heads + tokens * R**2 / 4) * alpha**2
+    return (2 * root * side * R**3 / jnp.sqrt(1.0 * H) + T * R**2 / 4) * alpha**2
 
 
 def deora2023_step_limits(
