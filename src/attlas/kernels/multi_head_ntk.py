@@ -81,35 +81,38 @@ def ntk_gram(model: MultiHead, X: Any, Z: Any = None, *, memory: int = 2**28) ->
     _check_samples("X", rows, model)
     _check_samples("Z", columns, model)
     U, W, rows = U.astype(dtype, copy=False), W.astype(dtype, copy=False), _as(rows, dtype)
-    columns = rows if Z is None else _as(columns, dtype)
-    T, d = max(rows.shape[1], columns.shape[1]), W.shape[1]
-    u, w = feature_widths(model.decoder, T, d)
-    rank_one = model.decoder is Decoder.LAST
-    shape = GramShape(
-        rows=len(rows),
-        columns=len(columns),
-        symmetric=Z is None,
-        heads=model.heads,
-        widths=(u, w) if rank_one else (u + w,),
-        scratch=scratch_width(model.decoder, T, d),
-        parameters=d * d + U[0].size,
-        itemsize=dtype.itemsize,
-    )
-    tiles = plan_tiles(shape, memory)
-    gram = np.zeros((shape.rows, shape.columns), dtype)
-    for i in ranges(shape.rows, tiles.samples):
-        for j in ranges(shape.columns, tiles.samples):
-            if shape.symmetric and j.start < i.start:
+    columns = None if Z is None else _as(columns, dtype)
+    tiles = plan_tiles(_gram_shape(model, rows, columns), memory)
+    gram = np.zeros((len(rows), len(rows if columns is None else columns)), dtype)
+    if tiles.samples >= max(gram.shape):
+        _add_heads(model, (U, W), tiles, (rows, columns), gram)
+        return gram
+    for i in ranges(gram.shape[0], tiles.samples):
+        for j in ranges(gram.shape[1], tiles.samples):
+            if columns is None and j.start < i.start:
                 continue
-            same = shape.symmetric and i == j
-            whole = tiles.samples >= max(shape.rows, shape.columns)
-            tile = gram if whole else np.zeros((i.stop - i.start, j.stop - j.start), dtype)
-            _add_heads(model, (U, W), tiles, (rows[i], None if same else columns[j]), tile)
-            if not whole:
-                gram[i, j] = tile
-                if shape.symmetric and not same:
-                    gram[j, i] = tile.T
+            tile = np.zeros_like(gram[i, j], order="C")
+            second = columns[j] if columns is not None else rows[j] if i != j else None
+            _add_heads(model, (U, W), tiles, (rows[i], second), tile)
+            gram[i, j] = tile
+            if columns is None:
+                gram[j, i] = tile.T
     return gram
+
+
+def _gram_shape(model: MultiHead, rows: np.ndarray, columns: np.ndarray | None) -> GramShape:
+    T, d = max(s.shape[1] for s in (rows, columns) if s is not None), model.W.shape[1]
+    u, w = feature_widths(model.decoder, T, d)
+    return GramShape(
+        rows=len(rows),
+        columns=len(rows if columns is None else columns),
+        symmetric=columns is None,
+        heads=model.heads,
+        widths=(u, w) if model.decoder is Decoder.LAST else (u + w,),
+        scratch=scratch_width(model.decoder, T, d),
+        parameters=d * d + model.U[0].size,
+        itemsize=rows.dtype.itemsize,
+    )
 
 
 def _as(samples: np.ndarray, dtype: np.dtype) -> np.ndarray:
