@@ -239,7 +239,10 @@ EQUATION_13 = Claim(
             sides=partial(_descent, long=True),
         ),
     ),
-    note="",
+    note=(
+        "At 1/beta_2 the fall is about eta ||grad||^2, twice what (13) needs: beta_2 is several "
+        "times the curvature."
+    ),
     **_COMMON,
     **_PRINTED,
 )
@@ -312,7 +315,10 @@ EQUATION_15 = Claim(
     ),
     sides=_segment_convexity,
     control=(Control("H in place of sqrt(H)", sides=partial(_segment_convexity, power=1.0)),),
-    note="",
+    note=(
+        "A twentieth of the right side is reached: beta_3 is loose by 6 d / 0.77, and Corollary 1 "
+        "(3) adds curvatures of samples whose signs differ."
+    ),
     **_COMMON,
     **_PRINTED,
 )
