@@ -1,0 +1,59 @@
+"""Binary problems on real digits: labels, norms, disjoint parts, and refusals."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attlas.core.errors import UserError
+from attlas.data.digit_pairs import load_digit_pairs
+from attlas.data.labelled_tokens import require_labelled_tokens
+
+
+@pytest.mark.parametrize(("tokens", "shape"), [("rows", (8, 8)), ("patches", (16, 4))])
+def test_tokens_reach_the_norm_and_do_not_exceed_it(tokens, shape):
+    data = load_digit_pairs((1, 7), tokens, R=2.5)
+    norms = [jnp.linalg.norm(X, axis=-1).max() for X in (data.X_train, data.X_test)]
+
+    assert data.X_train.shape[1:] == data.X_test.shape[1:] == shape
+    np.testing.assert_allclose(max(norms), 2.5, rtol=1e-15)
+    require_labelled_tokens(data.X_train, data.y_train, R=2.5)
+    require_labelled_tokens(data.X_test, data.y_test, R=2.5)
+
+
+def test_odd_against_even_keeps_all_images():
+    data = load_digit_pairs(None, dtype=jnp.float32)
+    assert (len(data.X_train), len(data.X_test)) == (1079, 359)
+    assert data.X_train.dtype == jnp.float32
+    # Half of the ten digits are odd.
+    assert abs(float(data.y_train.mean())) < 0.1
+
+
+def test_no_image_is_in_both_parts():
+    data = load_digit_pairs()
+    train, test = (
+        {image.tobytes() for image in np.asarray(X)} for X in (data.X_train, data.X_test)
+    )
+    assert not train & test
+
+
+def test_a_linear_rule_learns_the_pair():
+    data = load_digit_pairs()
+    rows = [np.asarray(X).reshape(len(X), -1) for X in (data.X_train, data.X_test)]
+    w = np.linalg.lstsq(rows[0], np.asarray(data.y_train), rcond=1e-3)[0]
+    assert np.mean(np.sign(rows[1] @ w) == np.asarray(data.y_test)) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"classes": (3, 3)}, "not two digits"),
+        ({"classes": (3, 12)}, "not two digits"),
+        ({"R": 0.0}, r"R = 0\.0"),
+        ({"count": 10**6}, "choose 1 to"),
+        ({"source": "letters"}, "'letters' is unknown"),
+        ({"tokens": "columns"}, "'columns' is unknown"),
+    ],
+)
+def test_bad_settings_are_refused(settings, message):
+    with pytest.raises(UserError, match=message):
+        load_digit_pairs(**settings)
