@@ -74,15 +74,17 @@ def ritz_pairs(
         jnp.asarray(centre, dtype), steps,
     )  # fmt: skip
     main, side = np.asarray(diagonal, float), np.asarray(off, float)
-    # Where the space is invariant to the last bit, the next vector is 0/0: it ends there.
-    broken = np.flatnonzero(~np.isfinite(main))
-    size = int(broken[0]) if broken.size else steps
-    if size == 0:
+    # A remainder below the rounding of a product, sqrt(P) eps ||H||, is noise, and normalised
+    # noise need not be orthogonal to the basis: the space is invariant, and ends there.
+    reached = np.maximum.accumulate(np.abs(main))[: steps - 1]
+    noise = np.flatnonzero(~(side > float(jnp.finfo(dtype).eps) * np.sqrt(len(start)) * reached))
+    size = int(noise[0]) + 1 if noise.size else steps
+    if not np.isfinite(main[0]):
         return RitzPairs(np.full(1, np.nan), np.ones((1, 1)), np.full(1, np.nan), basis[:1], steps)
     tridiagonal = np.diag(main[:size])
     tridiagonal += np.diag(side[: size - 1], 1) + np.diag(side[: size - 1], -1)
     values, coefficients = np.linalg.eigh(tridiagonal)
-    last = float(beta) if size == steps else 0.0
+    last = float(beta) if size == steps else np.nan_to_num(side[size - 1])
     return RitzPairs(values, coefficients, last * np.abs(coefficients[-1]), basis[:size], steps)
 
 
@@ -145,4 +147,6 @@ def _lanczos(
     vector = start - locked.T @ (locked @ start)
     vector = vector - locked.T @ (locked @ vector)
     found = tridiag_sym(steps, materialize=False, custom_vjp=False)(deflated, vector)
-    return *found.J_small, jnp.linalg.norm(jnp.asarray(found.residual)), found.Q_tall
+    diagonal, off = found.J_small
+    length = jnp.linalg.norm(jnp.asarray(found.residual))
+    return diagonal, off, length, jnp.asarray(found.Q_tall)
