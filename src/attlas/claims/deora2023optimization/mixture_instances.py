@@ -41,7 +41,7 @@ def mixture(
     Returns:
         Arrays mu, nu, rest, M, S, Z_mu, Z_nu, Z_rest, Z with a leading axis of `count`.
     """
-    S = np.exp(rng.uniform(*np.log(strength), count))
+    S = np.exp(rng.uniform(np.log(strength[0]), np.log(strength[1]), count))
     M = rng.integers(1, PATTERNS + 1, count)
     basis = np.linalg.qr(rng.normal(size=(count, DIMENSION, DIMENSION)))[0]
     present = np.arange(PATTERNS)[None, :] < M[:, None]
