@@ -68,14 +68,16 @@ def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
         raise UserError(f"{count} trainings in chunks of {width}: both must be at least 1")
     width = min(width, count)
 
-    def run(first: int) -> Any:
+    def begin(first: int) -> Any:
         pick = np.minimum(np.arange(first, first + width), count - 1)
-        return jax.tree.map(
-            np.asarray, program(jax.tree.map(lambda a: jnp.asarray(a[pick]), whole))
-        )
+        return program(jax.tree.map(lambda a: jnp.asarray(a[pick]), whole))
 
     starts = range(0, count, width)
-    pieces = [run(starts[0])]  # compiles
+    begun = begin(0)  # compiles, and computes while the others start
+
+    def finish(first: int) -> Any:
+        return jax.tree.map(np.asarray, begin(first) if first else begun)
+
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        pieces += pool.map(run, starts[1:])
+        pieces = list(pool.map(finish, starts))
     return jax.tree.map(lambda *parts: jnp.asarray(np.concatenate(parts)[:count]), *pieces)
