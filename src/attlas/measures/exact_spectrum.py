@@ -18,7 +18,7 @@ from attlas.core.solution import Result, Solution
 
 # Bytes of Hessians that one program call returns: enough to keep the eigensolver's threads
 # busy, little enough that the next chunk is computed while they work.
-_CHUNK_BYTES = 4_000_000
+_CHUNK_BYTES = 1_000_000
 
 
 @eqx.filter_jit
@@ -52,6 +52,7 @@ def hessian_spectra(
     parameters: Any,
     *args: Any,
     in_axes: tuple[int | None, ...] | None = None,
+    hessian: Callable[..., Array] | None = None,
 ) -> Solution[np.ndarray]:
     r"""All Hessian eigenvalues of a stack of models, in one program.
 
@@ -64,6 +65,8 @@ def hessian_spectra(
         *args: further arguments of `risk`.
         in_axes: 0 for each argument that has an axis of models, None for one shared by all;
             all are shared when left out.
+        hessian: closed form hessian(parameters, *args) of the matrix, such as
+            `attention_risk_hessian`; products with unit vectors when None.
 
     Returns:
         Eigenvalues in ascending order, [e, P]. Certificate: `rounding`, a bound of LAPACK's
@@ -81,7 +84,7 @@ def hessian_spectra(
         [[2.0, 2.0, 2.0], [4.0, 4.0, 4.0]]
     """
     moved, fixed = eqx.partition(parameters, eqx.is_inexact_array)
-    leaves = jax.tree.leaves(moved)
+    leaves, parts = jax.tree.leaves(moved), []
     counts = {leaf.shape[0] if leaf.ndim else 0 for leaf in leaves}
     if len(counts) != 1 or min(counts) < 1:
         raise UserError(f"leading axes {sorted(counts)}: every array needs one of all models")
@@ -90,7 +93,6 @@ def hessian_spectra(
     axes = (None,) * len(args) if in_axes is None else in_axes
     width = min(models, max(1, _CHUNK_BYTES // (size**2 * leaves[0].dtype.itemsize)))
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    parts = []
     with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(cores) as threads:
         for first in range(0, models, width):
             # The last chunk repeats models rather than compiling another shape.
@@ -100,23 +102,24 @@ def hessian_spectra(
                 for arg, axis in zip(args, axes, strict=True)
             )
             chunk = jax.tree.map(lambda leaf, index=index: leaf[index], moved)
-            matrices = np.asarray(_hessians(risk, chunk, fixed, some, axes))
-            kept = matrices[: models - first]
-            pieces = np.array_split(kept, min(cores or 1, len(kept)))
-            parts += [threads.submit(_eigenvalues, piece) for piece in pieces]
+            matrices = np.asarray(_hessians(risk, hessian, chunk, fixed, some, axes))
+            pieces = np.array_split(matrices[: models - first], min(cores or 1, models - first))
+            parts += [threads.submit(_eigenvalues, piece) for piece in pieces if len(piece)]
     return _collected([part.result() for part in parts])
 
 
 @eqx.filter_jit
 def _hessians(
     risk: Callable[..., Array],
+    hessian: Callable[..., Array] | None,
     moved: Any,
     fixed: Any,
     args: tuple[Any, ...],
     axes: tuple[int | None, ...],
 ) -> Array:
     def one(parameters: Any, *own: Any) -> Array:
-        return hessian_matrix(risk, eqx.combine(parameters, fixed), *own)
+        model = eqx.combine(parameters, fixed)
+        return hessian(model, *own) if hessian else hessian_matrix(risk, model, *own)
 
     return eqx.filter_vmap(one, in_axes=(0, *axes))(moved, *args)
 

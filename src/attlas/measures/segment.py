@@ -109,23 +109,23 @@ def segment_maximum(
     r"""Maximum of g over [0, 1] by the branch and bound of Piyavskii and Shubert.
 
     On an interval of length h with end values a and b, a function of Lipschitz constant L is at
-    most (a + b + L h) / 2, and one with g'' >= -M at most max_t a + (b - a) t + M h^2 t(1 - t)/2,
-    which needs far fewer intervals. All intervals whose bound exceeds the best value by more than
-    the tolerance are halved together, until none is left.
+    most (a + b + L h) / 2, one with g'' >= -M at most max_t a + (b - a) t + M h^2 t(1 - t)/2,
+    which needs far fewer. Intervals whose bound exceeds the best value by more than the tolerance
+    are halved together, until none is left.
 
     Args:
         function: g(alpha, *args), a scalar; hand data over as `args`.
         slope: a Lipschitz constant L of g on [0, 1]; may be inf if `weak_convexity` is not.
-        *args: further arguments of `function`.
+        *args: of `function`.
         weak_convexity: M with g'' >= -M on [0, 1]; inf where none is known.
         tolerance: largest `upper - value` that counts as converged.
         max_evaluations: values of g at most.
         dtype: of alpha, JAX's default when None.
 
     Returns:
-        The best value found, a lower bound. Certificate: `upper`, which no value of g exceeds if
-        the constants are right; `gap`; `location` of the best value. MAX_STEPS when the
-        evaluations ran out, PRECISION when intervals no longer divide in this dtype.
+        The best value found. Certificate: `upper`, which no value of g exceeds if the constants
+        are right; `gap`; `location`. MAX_STEPS when the evaluations ran out, PRECISION when
+        intervals no longer divide in this dtype.
 
     Raises:
         UserError: if no constant is finite, one is negative, or two values of g refute L.
@@ -135,16 +135,11 @@ def segment_maximum(
         >>> print(f"{found.unwrap():.6f} at {found.certificate['location']:.3f}")
         1.000000 at 0.314
     """
-    constants = (slope, weak_convexity)
-    if not (min(constants) >= 0 and min(constants) < np.inf and tolerance > 0):
-        raise UserError(
-            f"slope = {slope}, weak_convexity = {weak_convexity}, tolerance = {tolerance}: "
-            "choose constants >= 0, one of them finite, and tolerance > 0"
-        )
-    kind = np.asarray(jnp.zeros((), dtype)).dtype
-    knots = np.linspace(0, 1, _WIDTH // 2 + 1).astype(kind)
-    values = _evaluated(function, knots, args)
-    cells, used = _Cells(knots[:-1], knots[1:], values[:-1], values[1:]), knots.size
+    if not (slope >= 0 <= weak_convexity and tolerance > 0) or slope == weak_convexity == np.inf:
+        told = f"slope = {slope}, weak_convexity = {weak_convexity}, tolerance = {tolerance}"
+        raise UserError(f"{told}: choose constants >= 0, one finite, and tolerance > 0")
+    cells = _first_cells(function, dtype, args)
+    used = cells.left.size + 1
     best, where, code, closed = -np.inf, 0.0, Result.CONVERGED, -np.inf
     while cells.left.size and code is Result.CONVERGED:
         ends, points = np.append(cells.a, cells.b), np.append(cells.left, cells.right)
@@ -152,19 +147,31 @@ def segment_maximum(
             return _ended(np.nan, np.nan, where, used, Result.NOT_FINITE)
         if ends.max() > best:
             best, where = float(ends.max()), float(points[np.argmax(ends)])
-        bounds = _cell_bounds(cells, slope, weak_convexity, float(np.finfo(kind).eps))
+        bounds = _cell_bounds(cells, slope, weak_convexity)
         open_ = bounds > best + tolerance
         cells = _Cells(*(side[open_] for side in cells))
-        if used + cells.left.size > max_evaluations:
-            code = Result.MAX_STEPS
-        elif np.any(_middle(cells) <= cells.left) or np.any(_middle(cells) >= cells.right):
-            code = Result.PRECISION
+        code = _hindrance(cells, max_evaluations - used)
         kept = bounds if code is not Result.CONVERGED else bounds[~open_]
         closed = max(closed, float(np.max(kept, initial=-np.inf)))
         if code is Result.CONVERGED and cells.left.size:
             used += cells.left.size
             cells = _halved(cells, _evaluated(function, _middle(cells), args))
     return _ended(best, max(closed, best), where, used, code)
+
+
+def _first_cells(function: Callable[..., Array], dtype: Any, args: tuple[Any, ...]) -> _Cells:
+    knots = np.asarray(jnp.linspace(0, 1, _WIDTH // 2 + 1, dtype=dtype))
+    values = _evaluated(function, knots, args)
+    return _Cells(knots[:-1], knots[1:], values[:-1], values[1:])
+
+
+def _hindrance(cells: _Cells, evaluations: int) -> Result:
+    """Why these intervals cannot all be halved, if they cannot."""
+    if cells.left.size > evaluations:
+        return Result.MAX_STEPS
+    middle = _middle(cells)
+    narrow = np.any(middle <= cells.left) or np.any(middle >= cells.right)
+    return Result.PRECISION if narrow else Result.CONVERGED
 
 
 def _middle(cells: _Cells) -> np.ndarray:
@@ -195,10 +202,10 @@ def _values(function: Callable[..., Array], points: Array, args: tuple[Any, ...]
     return jax.vmap(lambda alpha: function(alpha, *args))(points)
 
 
-def _cell_bounds(cells: _Cells, slope: float, bend: float, eps: float) -> np.ndarray:
+def _cell_bounds(cells: _Cells, slope: float, bend: float) -> np.ndarray:
     """What g can be on each interval; a slope that two values contradict is refused."""
     a, b = cells.a, cells.b
-    length = cells.right.astype(float) - cells.left
+    length, eps = cells.right.astype(float) - cells.left, np.finfo(cells.left.dtype).eps
     found = np.full(a.shape, np.inf)
     if slope < np.inf:
         rounding = 8 * eps * (np.abs(a) + np.abs(b) + slope)
