@@ -1,7 +1,8 @@
 r"""Empirical risk with its gradient: in closed form for multi-head attention, else by autodiff.
 
 The closed form is Lemma 1 of deora2023optimization with the sum over samples inside the products:
-the mixed tokens softmax(X W X') X are never formed. It takes 0.7 (ten models at once) to 0.9 (one) of the time of autodiff.
+the mixed tokens softmax(X W X') X are never formed. It takes 0.7 (ten
+models at once) to 0.9 (one model) of the time of autodiff.
 """
 
 from typing import Any
