@@ -350,7 +350,6 @@ EQUATION_16_EXPONENTIAL = Claim(
     provenance=Provenance.DERIVED,
     sides=_exponential,
     control=(Control("without the factor exp(c/2)", sides=partial(_exponential, bend=0.0)),),
-    free=("U", "W", "U_other", "W_other"),
     note=(
         "Margins bend by at most c/2 along the segment, the logistic loss is convex and grows by "
         "at most exp(s) when a margin falls by s. No maximum over the segment and no "

@@ -50,7 +50,7 @@ ORDER_OF_RHO = Erratum(
 
 HOEFFDING = Erratum(
     paper=_PAPER,
-    locator="Appendix, good initialisation, condition P2",
+    locator="Proposition 2, P2",
     flaw=Flaw.INVALID_PROOF,
     text=(
         "A two-sided bound over n samples needs log(2n/delta) in Hoeffding's inequality, not "

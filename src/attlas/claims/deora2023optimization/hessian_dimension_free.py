@@ -43,7 +43,6 @@ _COMMON: dict[str, Any] = {
     "status": Status.SHARPENED,
     "provenance": Provenance.DERIVED,
     "instances": one_head,
-    "free": ("X", "U", "W"),
     "count": 32,
     "terms": ROUNDINGS,
 }
@@ -73,6 +72,7 @@ HESSIAN_SHARP = Claim(
         r"\quad c = \frac{4}{3\sqrt3} R^4 \sum_{t=1}^T \|X u_t\|_\infty"
     ),
     sides=partial(hessian_sides, bound="sharp"),
+    free=("X", "U", "W"),
     control=(Control("c alone", sides=_corner_alone),),
     note=(
         "4/(3 sqrt 3) = 0.770 is the largest third central moment |E (a - Ea)(b - Eb)^2| of "

@@ -128,7 +128,6 @@ _COMMON: dict[str, Any] = {
     "paper": _PAPER,
     "kind": Kind.INEQUALITY,
     "instances": one_head,
-    "free": ("X", "U", "W"),
     "count": 32,
     "terms": ROUNDINGS,
 }
@@ -162,6 +161,7 @@ PROPOSITION_1_HESSIAN = Claim(
     status=Status.AS_PRINTED,
     provenance=Provenance.FOUND,
     sides=hessian_sides,
+    free=("X", "U", "W"),
     control=(Control("without the second term", sides=_hessian_without_root),),
     note=(
         "At most half of the bound is reached, at U = 0 with tokens along one axis; for large "
@@ -181,6 +181,7 @@ PROPOSITION_1_GRADIENT_SHARP = Claim(
     status=Status.SHARPENED,
     provenance=Provenance.DERIVED,
     sides=partial(gradient_sides, bound="sharp"),
+    free=("X", "U", "W"),
     control=(Control("without the 1 in the maximum", sides=_sharp_without_one),),
     note=(
         "Attained: at U = 0 with equal tokens, and for large decoders at two opposite tokens with "
