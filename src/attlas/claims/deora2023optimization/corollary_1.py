@@ -27,7 +27,7 @@ from attlas.claims.deora2023optimization.instances import (
     squared_distance,
     token_bound,
 )
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
 from attlas.core.generator import generator
 
 _PAPER = "deora2023optimization"
@@ -163,6 +163,7 @@ COROLLARY_1_CONVEX = Claim(
     ),
     sides=_weakly_convex,
     control=(Control("H in place of sqrt(H)", sides=partial(_weakly_convex, power=1.0)),),
+    ledger=Link("Corollary 1 (3)", 3),
     note=(
         "beta_3 is loose by 6 d / 0.77 for large heads. The search of corollary-1-3-sharp, whose "
         "right side is smaller, attacks this one too."

@@ -35,6 +35,7 @@ from attlas.core.claim import (
     Expectation,
     Instance,
     Kind,
+    Link,
     Provenance,
     Sides,
     Status,
@@ -239,6 +240,7 @@ EQUATION_13 = Claim(
             sides=partial(_descent, long=True),
         ),
     ),
+    ledger=Link("Section 6.1", 1),
     note=(
         "At 1/beta_2 the fall is about eta ||grad||^2, twice what (13) needs: beta_2 is several "
         "times the curvature."
@@ -263,6 +265,7 @@ EQUATION_14 = Claim(
             "the largest eigenvalue in place of the smallest", sides=partial(_taylor, largest=True)
         ),
     ),
+    ledger=Link("Section 6.1", 2),
     note="Taylor's lower bound.",
     **_COMMON,
 )
@@ -315,6 +318,7 @@ EQUATION_15 = Claim(
     ),
     sides=_segment_convexity,
     control=(Control("H in place of sqrt(H)", sides=partial(_segment_convexity, power=1.0)),),
+    ledger=Link("Section 6.1", 3),
     note=(
         "A twentieth of the right side is reached: beta_3 is loose by 6 d / 0.77, and Corollary 1 "
         "(3) adds curvatures of samples whose signs differ."
@@ -333,6 +337,7 @@ EQUATION_16 = Claim(
     ),
     sides=_lower_bound,
     control=(Control("without the last term", sides=partial(_lower_bound, bend=0.0)),),
+    ledger=Link("Section 6.1", 4),
     note="The paper writes theta_1, theta_2 for theta, theta_k.",
     **_COMMON,
     **_PRINTED,

@@ -147,7 +147,7 @@ LEMMA_1_SECOND = Claim(
     locator="Lemma 1, second item, second formula",
     statement=(
         r"\nabla_W \langle c, \nabla_W \Phi(X;\theta)\, b \rangle = \sum_{t=1}^T (c^\top x_t)\,"
-        r"x_t d^\top \varphi'(XW^\top x_t) X,\quad d = \mathrm{diag}(Xb) X u_t - X u_t b^\top"
+        r"x_t d^\top \varphi'(XW^\top x_t) X,\quad d = \mathrm{diag}(Xb) X u_t - X u_t b^\top "
         r"X^\top \varphi(XW^\top x_t) - X b u_t^\top X^\top \varphi(XW^\top x_t)"
     ),
     sides=_second,

@@ -26,7 +26,17 @@ from attlas.claims.deora2023optimization.instances import (
     squared_distance,
     token_bound,
 )
-from attlas.core.claim import Assumption, Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.claim import (
+    Assumption,
+    Claim,
+    Control,
+    Instance,
+    Kind,
+    Link,
+    Provenance,
+    Sides,
+    Status,
+)
 from attlas.core.generator import generator
 
 _PAPER = "deora2023optimization"
@@ -177,6 +187,7 @@ LEMMA_10 = Claim(
     sides=partial(_within, bound="printed"),
     assumptions=_assumptions("printed"),
     control=_controls("printed"),
+    ledger=Link("Section 6.1", 7),
     note=(
         "Of Theorem 1's conditions on the step only these two are used. The largest ratio found "
         "is 1.40, for targets uphill of the start, as for gradient flow on one logistic loss; "

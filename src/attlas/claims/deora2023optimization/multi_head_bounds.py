@@ -18,7 +18,7 @@ from attlas.bounds.deora2023_model import (
     deora2023_multi_head_hessian,
 )
 from attlas.claims.deora2023optimization.instances import ROUNDINGS
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
 from attlas.core.generator import generator
 from attlas.models.multi_head import MultiHead
 
@@ -98,6 +98,7 @@ MULTI_HEAD_HESSIAN = Claim(
     status=Status.RECONSTRUCTED,
     sides=_hessian,
     control=(Control("H in place of sqrt(H), H = 1024", sides=partial(_hessian, power=-0.5)),),
+    ledger=Link("Corollary 1 (3)", 2),
     note="The exponent 1/2 of H is what the curvature has: the Hessian is block diagonal.",
     **_COMMON,
 )

@@ -21,6 +21,7 @@ from attlas.core.claim import (
     Expectation,
     Instance,
     Kind,
+    Link,
     Provenance,
     Sides,
     Status,
@@ -163,6 +164,7 @@ PROPOSITION_1_HESSIAN = Claim(
     sides=hessian_sides,
     free=("X", "U", "W"),
     control=(Control("without the second term", sides=_hessian_without_root),),
+    ledger=Link("Corollary 1 (3)", 1),
     note=(
         "At most half of the bound is reached, at U = 0 with tokens along one axis; for large "
         "decoders a tenth (d = 2): the first term may shrink by 6 d / 0.77 times the ratio of "

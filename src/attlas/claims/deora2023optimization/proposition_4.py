@@ -27,7 +27,17 @@ from attlas.claims.deora2023optimization.instances import (
     squared_distance,
     token_bound,
 )
-from attlas.core.claim import Assumption, Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.claim import (
+    Assumption,
+    Claim,
+    Control,
+    Instance,
+    Kind,
+    Link,
+    Provenance,
+    Sides,
+    Status,
+)
 from attlas.core.generator import generator
 from attlas.models.multi_head import MultiHead
 from attlas.models.multi_head_derivatives import model_gradient, model_hessian
@@ -207,6 +217,7 @@ PROPOSITION_4 = Claim(
         Control("1 in place of 4/3", sides=_no_larger),
         Control("far apart, where (18) fails", instances=_FAR),
     ),
+    ledger=Link("Section 6.1", 6),
     note=(
         "The risk inside the segment does exceed both ends, in three of four instances, but by "
         "0.6 percent at most under (18): margins bend by c/8 <= 1/16 only. Far beyond (18) no "

@@ -26,7 +26,17 @@ from attlas.claims.deora2023optimization.instances import (
     risk_curvature,
     risk_gradient,
 )
-from attlas.core.claim import Assumption, Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.claim import (
+    Assumption,
+    Claim,
+    Control,
+    Instance,
+    Kind,
+    Link,
+    Provenance,
+    Sides,
+    Status,
+)
 from attlas.core.generator import generator
 
 _PAPER = "deora2023optimization"
@@ -139,6 +149,7 @@ EQUATION_17 = Claim(
     provenance=Provenance.FOUND,
     sides=_regret,
     control=(Control(_LONG, sides=partial(_regret, long=True)),),
+    ledger=Link("Section 6.1", 5),
     note=(
         "Tight where theta is close: then both sides are the risk. A step past 2 / curvature "
         "oscillates where two samples contradict each other; 10 / rho would still be far inside."
