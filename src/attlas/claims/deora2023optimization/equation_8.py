@@ -182,8 +182,6 @@ EQUATION_8_IRRELEVANT = Claim(
     provenance=Provenance.DERIVED,
     instances=at_an_eighth,
     sides=lambda i: _irrelevant(i, 1.0),
-    free=("noise",),
-    domain=inside_the_noise,
     control=Control("half of the bound", lambda i: _irrelevant(i, 0.5)),
     terms=ROUNDINGS,
     note="Reached at a corner of the noise: with Z_mu = Z_nu = S^2/8 it is 5/16 S^4.",

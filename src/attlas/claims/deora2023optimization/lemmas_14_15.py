@@ -23,7 +23,6 @@ from attlas.claims.deora2023optimization.mixture_instances import (
 from attlas.claims.deora2023optimization.ntk_w_part import (
     first_head,
     gamma_star,
-    inside_both,
     margin_size,
     single_samples,
     u_part,
@@ -63,8 +62,6 @@ LEMMA_14 = Claim(
     provenance=Provenance.DERIVED,
     instances=single_samples,
     sides=lambda i: _expected(i, aligned=True),
-    free=("noise", "p"),
-    domain=inside_both,
     control=Control("W_star without the sign of alpha", lambda i: _expected(i, aligned=False)),
     terms=ROUNDINGS,
     note=(
@@ -93,8 +90,8 @@ def _random_heads(key: PRNGKeyArray, count: int) -> Instance:
 def _parts(instance: Instance) -> tuple[Array, Array]:
     """y_i times the parts of U and W of one head with alpha = 1, for all samples."""
     X, row, y = tokens(instance), first_head(instance), instance["y"]
-    both = [(u_part(instance, X[i]), w_part(instance, X[i], row)) for i in range(_SAMPLES)]
-    return y * jnp.stack([u for u, _ in both]), y * jnp.stack([w for _, w in both])
+    linear = jax.vmap(lambda sample: u_part(instance, sample))(X)
+    return y * linear, y * jax.vmap(lambda sample: w_part(instance, sample, row))(X)
 
 
 def _enough_heads(instance: Instance) -> Array:

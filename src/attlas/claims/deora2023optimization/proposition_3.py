@@ -123,8 +123,6 @@ PROPOSITION_3_GAP = Claim(
     provenance=Provenance.DERIVED,
     instances=at_an_eighth,
     sides=lambda i: _smallest_gap(i, 3 / 8 * i["S"] ** 4),
-    free=("noise",),
-    domain=inside_the_noise,
     control=Control("5/8 instead of 3/8", lambda i: _smallest_gap(i, 5 / 8 * i["S"] ** 4)),
     terms=ROUNDINGS,
     note=(
@@ -184,8 +182,6 @@ PROPOSITION_3_ATTENTION = Claim(
     provenance=Provenance.FOUND,
     instances=_instances,
     sides=lambda i: _mass(i, saturation(i), i["eps"]),
-    free=("noise",),
-    domain=inside_the_noise,
     control=Control("Gamma times 0.3", lambda i: _mass(i, 0.3 * saturation(i), i["eps"])),
     assumptions=(
         Assumption("eps below the odds 1/zeta - 1", lambda i: i["eps"] < 1 / i["zeta"] - 1),
@@ -246,8 +242,6 @@ PROPOSITION_3_MARGIN = Claim(
     provenance=Provenance.FOUND,
     instances=_instances,
     sides=lambda i: _margin(i, 1.0),
-    free=("noise",),
-    domain=inside_the_noise,
     control=Control("Gamma times 0.2", lambda i: _margin(i, 0.2)),
     assumptions=(
         Assumption("eps below the odds 1/zeta - 1", lambda i: i["eps"] < 1 / i["zeta"] - 1),
