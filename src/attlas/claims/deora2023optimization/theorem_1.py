@@ -205,8 +205,9 @@ RHO = Claim(
     control=Control("tokens of length .1 to .5: R < 1", instances=source(SHORT_TOKENS)),
     ledger=Link(_CHAIN, 3),
     note=(
-        "rho is 40 to 1500 times the smoothness that it stands for. It uses R >= 1: for shorter "
-        "tokens it falls below beta_2, so that 1/rho is no safe step (theorem-1-short-tokens)."
+        "rho is 100 to 1500 times the smoothness that it stands for, which is 10 to 2000 times the "
+        "largest curvature (theorem-1-curvature). It uses R >= 1: for shorter tokens it falls "
+        "below beta_2, so that 1/rho is no safe step (theorem-1-short-tokens)."
     ),
     **_COMMON,
 )
@@ -222,7 +223,7 @@ LOSS = Claim(
     control=Control("without the term of the distance", sides=partial(average_risk, path=0.0)),
     ledger=Link(_CHAIN, 5),
     note=(
-        "Runs of up to 64 steps, 4 to 1e9 heads as copies of two; the step size is 1e-6 to 1e-2. "
+        "Runs of up to 64 steps, 4 to 2e8 heads as copies of two; the step size is 1e-6 to 1e-3. "
         "The bound is above the initial risk on all of them: see theorem-1-informative."
     ),
     **_COMMON,
