@@ -29,7 +29,17 @@ from attlas.claims.deora2023optimization.ntk_w_part import (
     w_part,
     with_error,
 )
-from attlas.core.claim import Assumption, Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.claim import (
+    Assumption,
+    Claim,
+    Control,
+    Instance,
+    Kind,
+    Link,
+    Provenance,
+    Sides,
+    Status,
+)
 from attlas.core.generator import generator
 
 _PAPER = "deora2023optimization"
@@ -68,6 +78,7 @@ LEMMA_14 = Claim(
         "Reached without noise and error. Lemma 2 enters with zeta/4: with the printed zeta/2 "
         "the first term of (7) would be twice as large."
     ),
+    ledger=Link("Proposition 2, P3", 4),
 )
 
 

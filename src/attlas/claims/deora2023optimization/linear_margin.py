@@ -22,7 +22,17 @@ from attlas.claims.deora2023optimization.mixture_instances import (
     tokens,
 )
 from attlas.claims.deora2023optimization.ntk_w_part import single_samples, u_part
-from attlas.core.claim import Assumption, Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.claim import (
+    Assumption,
+    Claim,
+    Control,
+    Instance,
+    Kind,
+    Link,
+    Provenance,
+    Sides,
+    Status,
+)
 from attlas.core.generator import generator
 from attlas.solvers.gram_svm import gram_svm_batch
 
@@ -59,6 +69,7 @@ GAMMA_LINEAR = Claim(
     control=Control("Z_mu without the factor 2", lambda i: _reached(i, 0.5)),
     terms=ROUNDINGS,
     note="Reached at a corner of the noise, and by every sample without noise.",
+    ledger=Link("Proposition 2, P3", 3),
 )
 
 

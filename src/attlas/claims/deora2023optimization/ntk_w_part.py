@@ -29,7 +29,7 @@ from attlas.claims.deora2023optimization.mixture_instances import (
     tokens,
     with_samples,
 )
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
 from attlas.core.generator import generator
 from attlas.models.multi_head import MultiHead
 
@@ -297,6 +297,7 @@ W_PART = Claim(
     ),
     terms=ROUNDINGS,
     note="Reached without noise. With noise the constants 7, 12, 16 are loose: see the sharpened.",
+    ledger=Link("Proposition 2, P3", 1),
 )
 
 W_PART_SHARP = Claim(
@@ -352,6 +353,7 @@ P_TERM = Claim(
     ),
     terms=ROUNDINGS,
     note="Loose by a factor of 80 and more at T = 6, of order T^(3/2): see the sharpened claim.",
+    ledger=Link("Proposition 2, P3", 2),
 )
 
 

@@ -33,7 +33,17 @@ from attlas.claims.deora2023optimization.ntk_w_part import (
     single_samples,
     with_error,
 )
-from attlas.core.claim import Assumption, Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.claim import (
+    Assumption,
+    Claim,
+    Control,
+    Instance,
+    Kind,
+    Link,
+    Provenance,
+    Sides,
+    Status,
+)
 from attlas.core.generator import generator
 from attlas.kernels.multi_head_ntk import ntk_features, ntk_gram
 from attlas.models.multi_head import MultiHead, head_norms
@@ -329,4 +339,5 @@ P3_BEST = Claim(
         "The best margin on these four samples is 1.2 to 3 times gamma_star on three quarters of "
         "the instances and 11 times at most, so that the control takes ten times gamma_star."
     ),
+    ledger=Link("Proposition 2, P3", 5),
 )

@@ -24,7 +24,17 @@ from attlas.claims.deora2023optimization.mixture_instances import (
     oracle,
     tokens,
 )
-from attlas.core.claim import Assumption, Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.claim import (
+    Assumption,
+    Claim,
+    Control,
+    Instance,
+    Kind,
+    Link,
+    Provenance,
+    Sides,
+    Status,
+)
 from attlas.core.generator import generator
 from attlas.models.multi_head import MultiHead
 
@@ -129,6 +139,7 @@ PROPOSITION_3_GAP = Claim(
         "3/8 is what the 8/3 in the paper's Gamma rests on. Bounding both scores on their own "
         "gives 7/16; they do not reach their bounds together, the best constant is 17/32."
     ),
+    ledger=Link("Proposition 3", 1),
 )
 
 
@@ -191,6 +202,7 @@ PROPOSITION_3_ATTENTION = Claim(
         "True with room: half of Gamma still holds on most instances. An eps above 1/zeta - 1, "
         "which 'any eps > 0' allows, would make Gamma negative; it is left out here."
     ),
+    ledger=Link("Proposition 3", 2),
 )
 
 
@@ -248,4 +260,5 @@ PROPOSITION_3_MARGIN = Claim(
     ),
     terms=ROUNDINGS,
     note="Tight as eps falls, where both sides tend to S sqrt(T/2), whatever zeta.",
+    ledger=Link("Proposition 3", 3),
 )
