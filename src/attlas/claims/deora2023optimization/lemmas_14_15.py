@@ -147,6 +147,7 @@ LEMMA_15 = Claim(
     note=(
         "delta = 0.1, n = 4. m_i is the margin of one head; it lies in an interval of length b, "
         "below the paper's R^4 T (S+P). Every draw holds: Hoeffding's range is far above the "
-        "standard deviation, so that a constant several times smaller would pass as well."
+        "standard deviation, so that a constant several times smaller would pass as well. On "
+        "[-1, 1] the mean of |alpha| is 1/2: the first term of (7) would be half as large."
     ),
 )
