@@ -75,8 +75,13 @@ def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
     starts = range(0, count, width)
     begun = begin(0)  # compiles, and computes while the others start
 
+    # Settings made by a context manager hold for one thread alone: float64 would be lost.
+    wide = jax.config.jax_enable_x64  # pyright: ignore[reportAttributeAccessIssue]
+    digits = jax.config.jax_default_matmul_precision  # pyright: ignore[reportAttributeAccessIssue]
+
     def finish(first: int) -> Any:
-        return jax.tree.map(np.asarray, begin(first) if first else begun)
+        with jax.enable_x64(wide), jax.default_matmul_precision(digits):
+            return jax.tree.map(np.asarray, begin(first) if first else begun)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         pieces = list(pool.map(finish, starts))
