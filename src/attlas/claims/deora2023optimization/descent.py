@@ -166,8 +166,15 @@ def _descent(instance: Instance, long: bool = False) -> Sides:
     return Sides(eta / 2 * square, drop, scale=before + eta * square)
 
 
-def _expansion(instance: Instance) -> tuple[Array, Array, Array, Array]:
-    """L(theta_k), <grad L(theta_k), theta - theta_k>, ||theta - theta_k||^2 and L(theta)."""
+def expansion(instance: Instance) -> tuple[Array, Array, Array, Array]:
+    """The terms of (14) to (16) on one pair.
+
+    Args:
+        instance: with X, y, copies, U, W, U_other and W_other.
+
+    Returns:
+        L(theta_k), <grad L(theta_k), theta - theta_k>, ||theta - theta_k||^2 and L(theta).
+    """
     by_U, by_W, square = pair_distance(instance)
     slope = risk_gradient(instance, instance["U"], instance["W"])
     product = instance["copies"] * (jnp.sum(slope[0] * by_U) + jnp.sum(slope[1] * by_W))
@@ -184,7 +191,7 @@ def _on_segment(instance: Instance, function: Callable[..., Any]) -> Any:
 
 
 def _taylor(instance: Instance, largest: bool = False) -> Sides:
-    here, product, square, there = _expansion(instance)
+    here, product, square, there = expansion(instance)
     found = _on_segment(instance, risk_curvature)
     curvature = jnp.max(found.largest) if largest else jnp.min(found.smallest)
     bend = curvature * square / 2
@@ -203,16 +210,10 @@ def _segment_convexity(instance: Instance, power: float = 0.5) -> Sides:
 
 
 def _lower_bound(instance: Instance, bound: Bound = "printed", bend: float = 0.5) -> Sides:
-    here, product, square, there = _expansion(instance)
+    here, product, square, there = expansion(instance)
     largest = jnp.max(_on_segment(instance, risk))
     lost = bend * pair_curvature(instance, bound) * largest * square
     return Sides(here, there - product + lost, here + jnp.abs(product) + lost + there)
-
-
-def _exponential(instance: Instance, bend: float = 0.5) -> Sides:
-    here, product, square, there = _expansion(instance)
-    grown = jnp.exp(bend * pair_curvature(instance, "sharp") * square) * there
-    return Sides(here, grown - product, here + jnp.abs(product) + grown)
 
 
 _COMMON: dict[str, Any] = {
@@ -341,24 +342,4 @@ EQUATION_16 = Claim(
     note="The paper writes theta_1, theta_2 for theta, theta_k.",
     **_COMMON,
     **_PRINTED,
-)
-
-EQUATION_16_EXPONENTIAL = Claim(
-    name=f"{_PAPER}/equation-16-exponential",
-    locator="Equation (16) with Proposition 4, sharpened",
-    statement=(
-        r"\widehat L(\theta_k) \le e^{c/2} \widehat L(\theta) + \langle \nabla"
-        r"\widehat L(\theta_k), \theta_k - \theta \rangle,\quad c = \frac{\beta_3(\theta) \vee"
-        r"\beta_3(\theta_k)}{\sqrt H} \|\theta - \theta_k\|^2"
-    ),
-    status=Status.SHARPENED,
-    provenance=Provenance.DERIVED,
-    sides=_exponential,
-    control=(Control("without the factor exp(c/2)", sides=partial(_exponential, bend=0.0)),),
-    note=(
-        "Margins bend by at most c/2 along the segment, the logistic loss is convex and grows by "
-        "at most exp(s) when a margin falls by s. No maximum over the segment and no "
-        "Proposition 4 is needed, whatever c. beta_3 is the sharp one, free of the dimension."
-    ),
-    **_COMMON,
 )

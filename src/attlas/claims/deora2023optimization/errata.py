@@ -48,16 +48,6 @@ ORDER_OF_RHO = Erratum(
     ),
 )
 
-HOEFFDING = Erratum(
-    paper=_PAPER,
-    locator="Proposition 2, P2",
-    flaw=Flaw.INVALID_PROOF,
-    text=(
-        "A two-sided bound over n samples needs log(2n/delta) in Hoeffding's inequality, not "
-        "log(n/delta). No instance refutes the statement: its slack absorbs the 2."
-    ),
-)
-
 TAYLOR_SIGN = Erratum(
     paper=_PAPER,
     locator="Equations (14), (16) and (21)",
