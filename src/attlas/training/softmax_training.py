@@ -103,32 +103,27 @@ def descend_softmax(
     start = network.W
     reference = softmax_kernel(network, X) if keep.drift else None
 
-    def at(W: Array) -> SoftmaxNetwork:
-        return eqx.tree_at(lambda net: net.W, network, W)
-
     def step(_: Any, W: Array) -> Array:
-        return W - step_size * outputs_and_gradient(at(W), X, Y)[1]
+        return W - step_size * outputs_and_gradient(_with(network, W), X, Y)[1]
 
     def record(carry: tuple[Array, Array], gap: Array) -> tuple[tuple[Array, Array], tuple]:
         W = jax.lax.fori_loop(0, gap, step, carry[0])
-        net = at(W)
-        F, gradient = outputs_and_gradient(net, X, Y)
-        further = None if X_test is None else jax.vmap(net)(X_test)
-        away = None if reference is None else jnp.linalg.norm(softmax_kernel(net, X) - reference)
-        numbers = (
-            jnp.sum((F - Y) ** 2) / 2,
-            _largest_column(W - start),
-            step_size * _largest_column(gradient),
-        )
+        now = _with(network, W)
+        F, gradient = outputs_and_gradient(now, X, Y)
+        numbers = jnp.sum((F - Y) ** 2) / 2, _largest_column(W - start)
+        move = step_size * gradient
+        further = None if X_test is None else jax.vmap(now)(X_test)
+        away = None if reference is None else jnp.linalg.norm(softmax_kernel(now, X) - reference)
+        kept = (*numbers, _largest_column(move), F, further, away, W if keep.weights else None)
         # The step that follows reuses this gradient: recording every step costs no second one.
-        return (W - step_size * gradient, W), (*numbers, F, further, away, _if(keep.weights, W))
+        return (W - move, W), kept
 
     before = jnp.concatenate((schedule[:1], jnp.diff(schedule) - 1))
     (_, last), kept = jax.lax.scan(record, (start, start), before)
     loss, movement, largest, F, further, away, W = kept
-    whole = jnp.all(jnp.isfinite(loss)) & jnp.all(jnp.isfinite(largest))
-    result = jnp.where(whole, Result.MAX_STEPS.value, Result.NOT_FINITE.value).astype(jnp.int32)
-    return SoftmaxTraining(schedule, at(last), loss, movement, largest, F, further, away, W, result)
+    result = _result(loss, movement, largest)
+    end = _with(network, last)
+    return SoftmaxTraining(schedule, end, loss, movement, largest, F, further, away, W, result)
 
 
 def train_softmax_network(
@@ -281,5 +276,11 @@ def _largest_column(W: Float[Array, "d m"]) -> Float[Array, ""]:
     return jnp.sqrt(jnp.max(jnp.sum(W**2, axis=0)))
 
 
-def _if(wanted: bool, value: Array) -> Array | None:
-    return value if wanted else None
+def _with(network: SoftmaxNetwork, W: Array) -> SoftmaxNetwork:
+    return eqx.tree_at(lambda part: part.W, network, W)
+
+
+def _result(*numbers: Array) -> Int[Array, ""]:
+    whole = jnp.all(jnp.isfinite(jnp.stack(numbers)))
+    code = jnp.where(whole, Result.MAX_STEPS.value, Result.NOT_FINITE.value)
+    return code.astype(jnp.int32)
