@@ -26,11 +26,11 @@ from attlas.claims.deora2023optimization.instances import (
     token_bound,
 )
 from attlas.claims.deora2023optimization.stability_instances import (
+    ALPHA,
     CONDITIONS,
     LOO,
     STEPS,
     leave_one_out_runs,
-    sample_losses,
 )
 from attlas.core.claim import (
     Claim,
@@ -47,7 +47,6 @@ from attlas.models.multi_head import MultiHead
 
 _PAPER = "deora2023optimization"
 _CHAIN = "Theorem 2"
-_ALPHA = np.linspace(0, 1, 5)
 _TERMS = ROUNDINGS * STEPS
 
 
@@ -98,50 +97,18 @@ def _expansion(instance: Instance, weak: float = 1.0, smooth: float = 1.0) -> Si
         )
 
     distance = jnp.sqrt(squared_distance(instance, before[0], before[1]))
-    largest = jnp.max(jax.vmap(factor)(jnp.asarray(_ALPHA)))
+    largest = jnp.max(jax.vmap(factor)(jnp.asarray(ALPHA)))
     left = jnp.sqrt(squared_distance(instance, after[0], after[1]))
     slopes = [jnp.sqrt(squared_distance(instance, *s)) for s in (slope, other)]
     size = [jnp.sqrt(squared_distance(instance, *s)) for s in (here, there)]
     return Sides(left, largest * distance, scale=left + size[0] + size[1] + eta * sum(slopes))
 
 
-def _growth(instance: Instance) -> dict[str, Array]:
-    """Distances, risks and heads along all leave-one-out trajectories: (n, K), (n, K, alpha)."""
-    U, W = instance["path_U"], instance["path_W"]
-
-    def apart(U_k: Array, W_k: Array, V_k: Array, Z_k: Array) -> Array:
-        return jnp.sqrt(squared_distance(instance, V_k - U_k, Z_k - W_k))
-
-    over_steps = jax.vmap(apart)
-    distance = jax.vmap(lambda u, w: over_steps(u, w, U[-1], W[-1]))(U[:-1], W[:-1])
-    alphas = jnp.asarray(_ALPHA)
-
-    def blind(U_k: Array, W_k: Array, V_k: Array, Z_k: Array, keep: Array) -> Array:
-        def at(alpha: Array) -> Array:
-            point = alpha * V_k + (1 - alpha) * U_k, alpha * Z_k + (1 - alpha) * W_k
-            risk_there = jnp.mean(keep * sample_losses(instance, *point))
-            return jnp.stack([risk_there, largest_head(*point)])
-
-        return jax.vmap(at)(alphas)
-
-    keep = 1 - jnp.eye(LOO)
-    along = jax.vmap(blind, in_axes=(0, 0, 0, 0, None))
-    found = jax.vmap(lambda u, w, k: along(u, w, U[-1], W[-1], k))(U[:LOO], W[:LOO], keep)
-    losses = jax.vmap(lambda u, w: sample_losses(instance, u, w))(U[-1], W[-1])
-    return {
-        "distance": distance,
-        "risks": found[:, :-1, :, 0],
-        "heads": found[:, :-1, :, 1],
-        "own": losses[:-1].T,
-        "largest": jax.vmap(largest_head)(U[-1], W[-1])[:-1],
-    }
-
-
-def _sides(instance: Instance, found: dict[str, Array], rate: Array, half: bool) -> Sides:
+def _sides(instance: Instance, rate: Array, slope: Array, half: bool) -> Sides:
     """Distances after a step against (1 + rate) times those before plus the lost sample."""
-    distance = found["distance"]
+    distance = instance["apart"]
     left = distance[LOO][None, :] * jnp.ones((LOO, 1)) if half else distance[:LOO]
-    bound = (1 + rate) * left[:, :-1] + instance["eta"] / LOO * found["slope"] * found["own"]
+    bound = (1 + rate) * left[:, :-1] + instance["eta"] / LOO * slope * instance["own"]
     # Frozen after K: the distance stays, and the bound holds all the more.
     size = jnp.sqrt(squared_distance(instance, instance["U_target"], instance["W_target"]))
     return Sides(left[:, 1:], bound, scale=left[:, 1:] + size)
@@ -149,26 +116,25 @@ def _sides(instance: Instance, found: dict[str, Array], rate: Array, half: bool)
 
 def _local(instance: Instance, half: bool = False) -> Sides:
     """(20): beta_1, beta_2, beta_3 at the points themselves."""
-    found, terms, eta = _growth(instance), conditions(instance), instance["eta"]
+    terms, eta = conditions(instance), instance["eta"]
     T, d, R, H = (terms[name] for name in "TdRH")
-    x, risks = found["heads"], found["risks"]
+    x, risks = instance["heads"], instance["risks"]
     weak = jax.vmap(jax.vmap(jax.vmap(lambda x: deora2023_beta_3(T, d, R, x))))(x) / jnp.sqrt(H)
     smooth = weak + jax.vmap(jax.vmap(jax.vmap(lambda x: deora2023_beta_1(T, R, x))))(x) ** 2 / 4
     factor = jnp.max(jnp.maximum(1 + eta * weak * risks, eta * smooth), axis=-1)
-    found["slope"] = jax.vmap(lambda x: deora2023_beta_1(T, R, x))(found["largest"])
-    return _sides(instance, found, factor - 1, half)
+    slope = jax.vmap(lambda x: deora2023_beta_1(T, R, x))(instance["largest"])
+    return _sides(instance, factor - 1, slope, half)
 
 
 def _uniform(instance: Instance, half: bool = False, sums: bool = False) -> Sides:
     """(21), and (22) with the sum of the two risks times 4/3 in place of the maximum."""
-    found, terms = _growth(instance), conditions(instance)
+    terms, found = conditions(instance), instance["risks"]
     T, d, R, D, target = shape_of(terms)
     x = deora2023_reach(D, target)
-    found["slope"] = deora2023_beta_1(T, R, x)
-    ends = 4 / 3 * (found["risks"][..., 0] + found["risks"][..., -1])
-    risks = ends if sums else jnp.max(found["risks"], axis=-1)
+    ends = 4 / 3 * (found[..., 0] + found[..., -1])
+    risks = ends if sums else jnp.max(found, axis=-1)
     negative = deora2023_beta_3(T, d, R, x) / jnp.sqrt(terms["H"])
-    return _sides(instance, found, instance["eta"] * negative * risks, half)
+    return _sides(instance, instance["eta"] * negative * risks, deora2023_beta_1(T, R, x), half)
 
 
 _COMMON: dict[str, Any] = {

@@ -35,6 +35,8 @@ SAMPLES, ATOMS = 4, 3
 """Samples of a training set whose expectation is enumerated, and values that a sample takes."""
 LOO, STEPS, LONGEST = 8, 12, 96
 """Samples and steps of the leave-one-out runs; longest run of the enumerated training sets."""
+ALPHA = np.linspace(0, 1, 5)
+"""Points of a segment."""
 HEADS_FACTOR = 16.0
 """(72 / 18)^2: heads of Theorem 2 over those of Theorem 1."""
 
@@ -206,12 +208,43 @@ def _draw(rng: np.random.Generator, count: int, n: int, distance: tuple[float, f
     }
 
 
+def _growth(instance: Instance, U: Array, W: Array) -> dict[str, Array]:
+    """Distances, risks and heads along all leave-one-out trajectories: (n, K), (n, K, alpha)."""
+
+    def apart(U_k: Array, W_k: Array, V_k: Array, Z_k: Array) -> Array:
+        return jnp.sqrt(squared_distance(instance, V_k - U_k, Z_k - W_k))
+
+    over_steps = jax.vmap(apart)
+    distance = jax.vmap(lambda u, w: over_steps(u, w, U[-1], W[-1]))(U[:-1], W[:-1])
+    alphas = jnp.asarray(ALPHA)
+
+    def blind(U_k: Array, W_k: Array, V_k: Array, Z_k: Array, keep: Array) -> Array:
+        def at(alpha: Array) -> Array:
+            point = alpha * V_k + (1 - alpha) * U_k, alpha * Z_k + (1 - alpha) * W_k
+            risk_there = jnp.mean(keep * sample_losses(instance, *point))
+            return jnp.stack([risk_there, largest_head(*point)])
+
+        return jax.vmap(at)(alphas)
+
+    keep = 1 - jnp.eye(LOO)
+    along = jax.vmap(blind, in_axes=(0, 0, 0, 0, None))
+    found = jax.vmap(lambda u, w, k: along(u, w, U[-1], W[-1], k))(U[:LOO], W[:LOO], keep)
+    losses = jax.vmap(lambda u, w: sample_losses(instance, u, w))(U[-1], W[-1])
+    return {
+        "apart": distance,
+        "risks": found[:, :-1, :, 0],
+        "heads": found[:, :-1, :, 1],
+        "own": losses[:-1].T,
+        "largest": jax.vmap(largest_head)(U[-1], W[-1])[:-1],
+    }
+
+
 def _leave_one_out(raw: Instance, faster: Array) -> dict[str, Array]:
     whole = _prepare(raw, faster, STEPS)
     half = jnp.asarray(np.arange(LOO) >= LOO // 2, float)
     weights = jnp.concatenate([1 - jnp.eye(LOO), half[None], jnp.ones((1, LOO))])
     path_U, path_W = jax.vmap(lambda w: trajectory(whole, w, STEPS))(weights)
-    return {**whole, "path_U": path_U, "path_W": path_W}
+    return {**whole, **_growth(whole, path_U, path_W)}
 
 
 def _train(whole: Instance) -> dict[str, Array]:
@@ -279,8 +312,10 @@ def leave_one_out_runs(key: PRNGKeyArray, count: int, faster: float = 1.0) -> In
         faster: factor on the step size; above 1 the conditions fail.
 
     Returns:
-        Batch with path_U and path_W of ten runs: without each sample, without the first half,
-        and with all samples; beside X, y, R, U, W, U_target, W_target, copies, K, eta.
+        Batch with apart (distances from the run on all samples: without each sample, without the
+        first half), risks L^{-i} and heads on the segment of each step, own (l_i before each
+        step), largest (head of the run on all samples); beside X, y, R, U, W, U_target,
+        W_target, copies, K, eta.
     """
     seed = tuple(generator(key).integers(2**31, size=2).tolist())
     return _batch(seed, count, "leave one out", faster)

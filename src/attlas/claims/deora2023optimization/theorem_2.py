@@ -144,8 +144,8 @@ def _theorem_2(instance: Instance) -> Sides:
     return Sides(gap, 4 / SAMPLES * regret, scale=jnp.maximum(1, jnp.abs(gap)))
 
 
-def _times_eta(sides: Sides, instance: Instance) -> Sides:
-    return sides._replace(rhs=instance["eta"] * sides.rhs)
+def _times_eta(sides: Sides, instance: Instance, power: int = 1) -> Sides:
+    return sides._replace(rhs=instance["eta"] ** power * sides.rhs)
 
 
 def _sharp(instance: Instance, gap: bool, steps: bool = True) -> Sides:
@@ -296,7 +296,9 @@ SHARP_GAP = Claim(
         r"E\left[1.171\,K\widehat{L}(\theta) + \frac{1.670\,\|\theta-\theta_0\|^2}{\eta}\right]"
     ),
     sides=partial(_sharp, gap=True),
-    control=Control("a second factor eta", sides=lambda i: _times_eta(_sharp(i, gap=True), i)),
+    control=Control(
+        "two further factors eta", sides=lambda i: _times_eta(_sharp(i, gap=True), i, power=2)
+    ),
     note="The factor eta beta_1^2, at most 1, is kept: the bound stays finite for small steps.",
     **_common(**_SHARP),
 )
