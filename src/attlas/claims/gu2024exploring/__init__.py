@@ -1,0 +1,1 @@
+"""Claims of gu2024exploring, Exploring the Frontiers of Softmax."""
