@@ -118,7 +118,8 @@ def perturb(
     """
     W, X = batch["W"], batch["X"]
     count = len(W)
-    R = 10 ** rng.uniform(*np.log10(radii), count)
+    low, high = np.log10(radii)
+    R = 10 ** rng.uniform(low, high, count)
     step = rng.normal(size=W.shape)
     step *= rng.uniform(0, 1, (count, 1, W.shape[2])) / np.linalg.norm(step, axis=1, keepdims=True)
     along = X[::2, 0] / np.linalg.norm(X[::2, 0], axis=1, keepdims=True)
