@@ -53,7 +53,8 @@ def _train_and_test(
         return descend(model, X, y, jnp.ones_like(y), step_size, schedule, loss)
 
     path = jax.vmap(train)(*sets)
-    moving, rest = eqx.partition(path.model, eqx.is_inexact_array)
+    moving = eqx.filter(path.model, eqx.is_inexact_array)
+    rest = eqx.filter(model, eqx.is_inexact_array, inverse=True)
 
     def measure(parameters: Any) -> Array:
         outputs = model_outputs(eqx.combine(parameters, rest), test[0])

@@ -98,6 +98,7 @@ def leave_one_out(
 
 @jax.jit
 def _distance(full: Any, without: Any) -> Float[Array, "n s"]:
-    pairs = zip(*(jax.tree.leaves(tree) for tree in (full, without)), strict=True)
+    moved = (jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array)) for tree in (full, without))
+    pairs = zip(*moved, strict=True)
     squares = [jnp.sum((b - a[None]) ** 2, axis=tuple(range(2, b.ndim))) for a, b in pairs]
     return jnp.sqrt(sum(squares))
