@@ -1,0 +1,138 @@
+r"""Definition 3.6: the kernel H is the Gram matrix of the Jacobian, divided by m.
+
+Symbols: W, a, X as in `instances`; J is the Jacobian of all outputs on all samples in W, rows
+ordered by output, then sample.
+"""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from attlas.claims.gu2024exploring.instances import (
+    ROUNDINGS,
+    drawn_networks,
+    network,
+    scaled_rounding,
+    softmax_weights,
+)
+from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.kernels.dense_softmax_ntk import softmax_kernel
+from attlas.models.softmax_network import Activation, SoftmaxNetwork
+
+_PAPER = "gu2024exploring"
+
+
+def _gram(instance: Instance, activation: Activation) -> Array:
+    """J J' by automatic differentiation."""
+
+    def outputs(W: Array) -> Array:
+        return jax.vmap(SoftmaxNetwork(W, instance["a"], activation))(instance["X"]).T.ravel()
+
+    jacobian = jax.jacrev(outputs)(instance["W"])
+    rows = jacobian.reshape(len(jacobian), -1)
+    return rows @ rows.T
+
+
+def _feature_size(instance: Instance, activation: Activation) -> Array:
+    """Bound of one feature's terms: 2 max |a| m, or max |a| phi'."""
+    largest = jnp.max(jnp.abs(instance["a"]))
+    if activation is Activation.SOFTMAX:
+        return 2 * largest * instance["W"].shape[1]
+    if activation is Activation.RELU:
+        return largest
+    return largest * jnp.exp(jnp.max(jnp.abs(instance["X"] @ instance["W"])))
+
+
+def _scale(instance: Instance, activation: Activation) -> Array:
+    return scaled_rounding(instance) * _feature_size(instance, activation) ** 2
+
+
+def _literal(instance: Instance, normaliser: float = 1.0) -> Sides:
+    """Definition 3.6 term by term, of k^2 n^2 m terms."""
+    a, X, S = instance["a"], instance["X"], softmax_weights(instance)
+    k, m, n = *a.shape, len(X)
+    vS = a[:, None, :] - normaliser * (a @ S.T)[:, :, None]
+    features = vS * m * S[None]
+    blocks = jnp.einsum("air,bjr,ij->aibj", features, features, X @ X.T) / m
+    left = _gram(instance, Activation.SOFTMAX) / m
+    return Sides(left, blocks.reshape(k * n, k * n), scale=_scale(instance, Activation.SOFTMAX))
+
+
+DEFINITION_3_6 = Claim(
+    name=f"{_PAPER}/definition-3-6",
+    paper=_PAPER,
+    locator="Definition 3.6",
+    statement=(
+        r"\tfrac{1}{m} J J^\top = H,\quad [H_{\ell_1,\ell_2}]_{i,j} = \tfrac{1}{m} x_i^\top x_j"
+        r"\sum_{r=1}^m \langle v_{\ell_1,r}, S_i \rangle m S_{i,r}"
+        r"\langle v_{\ell_2,r}, S_j \rangle m S_{j,r}"
+    ),
+    kind=Kind.IDENTITY,
+    status=Status.RECONSTRUCTED,
+    provenance=Provenance.DERIVED,
+    instances=drawn_networks,
+    sides=_literal,
+    control=Control(
+        "softmax derivative without its normaliser", sides=partial(_literal, normaliser=0.0)
+    ),
+    count=32,
+    terms=ROUNDINGS,
+    note="The tangent kernel is m H: the linearised error contracts by I - eta m H a step.",
+)
+
+
+def _dense(instance: Instance, activation: Activation, divided: bool = False) -> Sides:
+    """The kernel that our programs use, against the Gram matrix."""
+    m = instance["W"].shape[1]
+    share = m if activation is Activation.SOFTMAX else 1.0
+    right = softmax_kernel(network(instance, activation=activation), instance["X"])
+    left = _gram(instance, activation) / share
+    return Sides(left, right / m if divided else right, scale=_scale(instance, activation))
+
+
+_COMMON: dict[str, Any] = {
+    "paper": _PAPER,
+    "kind": Kind.IDENTITY,
+    "status": Status.NEW,
+    "provenance": Provenance.DERIVED,
+    "instances": drawn_networks,
+    "count": 32,
+    "terms": ROUNDINGS,
+}
+
+
+def _three(activation: Activation, formula: str, note: str) -> Claim:
+    return Claim(
+        name=f"{_PAPER}/definition-3-6-{activation.value}",
+        locator=f"Definition 3.6 and Table 1, {activation.value} in closed form",
+        statement=formula,
+        sides=partial(_dense, activation=activation),
+        control=Control(
+            "kernel divided by m", sides=partial(_dense, activation=activation, divided=True)
+        ),
+        note=note,
+        **_COMMON,
+    )
+
+
+DEFINITION_3_6_SOFTMAX = _three(
+    Activation.SOFTMAX,
+    r"[H_{\ell_1,\ell_2}]_{i,j} = \tfrac{1}{m} x_i^\top x_j \sum_r f_{\ell_1,i,r}"
+    r"f_{\ell_2,j,r},\quad f_{\ell,i,r} = (a_{\ell,r} - \tfrac{1}{m} F_{\ell,i}) m S_{i,r}",
+    "One product of two matrices of (k n) x m features; no Jacobian is formed.",
+)
+DEFINITION_3_6_RELU = _three(
+    Activation.RELU,
+    r"J J^\top = H,\quad [H_{\ell_1,\ell_2}]_{i,j} = \tfrac{1}{m} x_i^\top x_j \sum_r"
+    r"a_{\ell_1,r} a_{\ell_2,r} 1[\langle w_r, x_i \rangle > 0] 1[\langle w_r, x_j \rangle > 0]",
+    "With the prefactor m^(-1/2) the tangent kernel itself is of order one.",
+)
+DEFINITION_3_6_EXPONENTIAL = _three(
+    Activation.EXPONENTIAL,
+    r"J J^\top = H,\quad [H_{\ell_1,\ell_2}]_{i,j} = \tfrac{1}{m} x_i^\top x_j \sum_r"
+    r"a_{\ell_1,r} a_{\ell_2,r} \exp(\langle w_r, x_i + x_j \rangle)",
+    "With the prefactor m^(-1/2) the tangent kernel itself is of order one.",
+)
