@@ -146,9 +146,9 @@ def _interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean over the first axis, and half of Student's interval."""
     count = values.shape[0]
     if count < 2:
-        return values.mean(axis=0), np.full(values.shape[1:], np.nan)
+        return np.asarray(values.mean(axis=0)), np.full(values.shape[1:], np.nan)
     reach = stats.t.ppf((1 + CONFIDENCE) / 2, count - 1) / np.sqrt(count)
-    return values.mean(axis=0), reach * values.std(axis=0, ddof=1)
+    return np.asarray(values.mean(axis=0)), np.asarray(reach * values.std(axis=0, ddof=1))
 
 
 def _shown(values: np.ndarray) -> str:

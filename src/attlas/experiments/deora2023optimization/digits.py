@@ -193,7 +193,7 @@ def _by_task(records: Sequence[Record]) -> dict[str, dict[int, list[Record]]]:
 
 def _mean(records: Sequence[Record], name: str) -> np.ndarray:
     """An array averaged over the seeds."""
-    return np.mean([r.arrays[name] for r in records], axis=0)
+    return np.asarray(np.mean([r.arrays[name] for r in records], axis=0))
 
 
 def _rank_correlation(records: Sequence[Record], start: int) -> float:

@@ -116,9 +116,9 @@ def _interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean over the first axis, and half of Student's interval."""
     count = values.shape[0]
     if count < 2:
-        return values.mean(axis=0), np.full(values.shape[1:], np.nan)
+        return np.asarray(values.mean(axis=0)), np.full(values.shape[1:], np.nan)
     reach = stats.t.ppf((1 + CONFIDENCE) / 2, count - 1) / np.sqrt(count)
-    return values.mean(axis=0), reach * values.std(axis=0, ddof=1)
+    return np.asarray(values.mean(axis=0)), np.asarray(reach * values.std(axis=0, ddof=1))
 
 
 def _shown(values: np.ndarray) -> str:
@@ -157,6 +157,7 @@ def table(records: Sequence[Record]) -> "pandas.DataFrame":
 def _separation_panel(records: Sequence[Record]) -> Panel:
     """NTK margin, and how far the certified target lies, against the size of Gaussian weights."""
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator
 
     figure, axes = plt.subplots(1, 2, figsize=(9.6, 3.8), layout="constrained")
     one_step = {"color": "#d55e00", "lw": 1.2}
@@ -179,8 +180,9 @@ def _separation_panel(records: Sequence[Record]) -> Panel:
     axes[1].axhline(scale[0], color="0.25", ls=":", lw=1.2)
     axes[0].set_ylabel(r"NTK margin, $\|\theta_\star\|=\sqrt{2}$")
     axes[1].set_ylabel(r"$g_0(1/n)=(2B_\Phi+\log n)/\gamma$")
-    for show in (axes[1].yaxis.set_major_formatter, axes[1].yaxis.set_minor_formatter):
-        show("{x:g}")
+    axes[1].yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes[1].yaxis.set_major_formatter("{x:g}")
+    axes[1].yaxis.set_minor_formatter("")
     for axis in axes:
         axis.set_xlabel("standard deviation of the Gaussian weights")
     figure.legend(*axes[0].get_legend_handles_labels(), frameon=False, fontsize=8,
