@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from attlas.data import token_selection, tokenized_mixture
+from attlas.data import gaussian_mixtures, token_selection, tokenized_mixture
 from attlas.models.factored_multi_head import FactoredMultiHead
 from attlas.models.multi_head import Decoder, MultiHead
 from attlas.models.single_head import SingleHead
@@ -83,10 +83,18 @@ def _mixture_samples(key, dtype):
     return tokenized_mixture.draw_mixture(key, mixture, 4, 4)
 
 
+def _gaussian_samples(key, dtype):
+    mixture = gaussian_mixtures.make_gaussian_mixture(
+        [0.3, 0.7], [[1.0, 0.0], [0.0, 1.0]], [[[1.0, 0.2], [0.2, 0.5]]] * 2, dtype=dtype
+    )
+    return gaussian_mixtures.draw(key, mixture, 4)
+
+
 GENERATORS = (
     Case("token_selection", token_selection.make_token_selection),
     Case("separable_selection", token_selection.make_separable_selection),
     Case("infeasible_selection", token_selection.make_infeasible_selection),
     Case("support_selection", token_selection.make_support_selection),
     Case("tokenized_mixture", _mixture_samples),
+    Case("gaussian_mixtures", _gaussian_samples),
 )
