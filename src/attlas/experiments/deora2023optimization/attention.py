@@ -260,7 +260,11 @@ def _sign_panel(records: Sequence[Record]) -> Panel:
     for record in shown:
         with_step, against = (_of_sign(record, sign)[:, -1].mean() for sign in (1, -1))
         share = record.cell.settings["zeta"]
-        said.append(f"{with_step:.2f} and {against:.2f} at zeta = {share:g}")
+        with_step, against = (
+            f"{mass:.2f}" if np.isfinite(mass) else "(no such head)"
+            for mass in (with_step, against)
+        )
+        said.append(f"{with_step} and {against} at zeta = {share:g}")
     caption = (
         "What does the sign of the random first step make of a head? Heads with alpha_h = 1, whose "
         "decoders start on the right label, and heads with -1, which start on the wrong one, end "

@@ -65,7 +65,7 @@ def cells(scale: Scale) -> tuple[Cell, ...]:
     settings |= {
         Scale.SMOKE: {"n": 20, "first": 20, "steps": 20, "subsample": 10},
         Scale.QUICK: {"n": 80, "first": 80, "steps": 600, "subsample": 40},
-        Scale.PAPER: {"n": 120, "first": 80, "steps": 30_000, "subsample": 100},
+        Scale.PAPER: {"n": 100, "first": 60, "steps": 30_000, "subsample": 100},
     }[scale]
     heads = {Scale.SMOKE: (1, 2), Scale.QUICK: (1, 4, 16), Scale.PAPER: (1, 4, 16, 64)}[scale]
     tasks = ("3 or 8",) if scale is Scale.SMOKE else tuple(TASKS)

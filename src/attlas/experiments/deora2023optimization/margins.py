@@ -284,9 +284,9 @@ def _sparsity_caption(records: Sequence[Record], reached: Mapping[str, np.ndarra
         f"{hits('decoder', levels['gamma_attn'])}; the global margin in "
         f"{hits('sphere', levels['global_lower'])}; the NTK margin of the start, per distance, in "
         f"{hits('per_distance', levels['ntk'])}. The NTK margin at one step exceeds gamma_attn in "
-        f"{_counted(levels['ntk'][..., 1] > levels['gamma_attn'])} cells and even the ceiling of "
-        f"the global margin in {_counted(levels['ntk'][..., 1] > levels['global_upper'])}, so the "
-        "two scales do not order as printed. Bars: range of the seeds."
+        f"{_counted(levels['ntk'][..., 1] > levels['gamma_attn'])} cells and the ceiling of the "
+        f"global margin in {_counted(levels['ntk'][..., 1] > levels['global_upper'])}: it is the "
+        "margin of the linearised model, on another scale. Bars: range of the seeds."
     )
 
 
