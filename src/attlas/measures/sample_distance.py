@@ -31,6 +31,14 @@ class Distance(NamedTuple):
     error: float
 
 
+class _Sums(NamedTuple):
+    """Sums of distances: from each x to all y, from each y to all x, and of all squares."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+    squares: float
+
+
 def sliced_wasserstein(
     key: PRNGKeyArray,
     x: Float[Array, "n d"] | np.ndarray,
@@ -144,8 +152,10 @@ def energy_distance(
 
     Returns:
         The distance, in the units of the points. Its error is that of the delete-one jackknife
-        of the U-statistic, which on average is not too small (Efron and Stein), also where the
-        laws are equal and the statistic is degenerate.
+        of the U-statistic, and at least the standard deviation (1/n + 1/m) sqrt(2 E h^2) that
+        the statistic has at equal laws, h being the doubly centred distance. At equal laws the
+        law is a weighted sum of chi-squares less its mean: five errors are then exceeded with
+        probability up to 0.5%, and only from above.
 
     Examples:
         >>> x = np.array([[0.0], [1.0], [5.0]])
@@ -156,28 +166,40 @@ def energy_distance(
     """
     x, y = _checked(x, y)
     n, m = len(x), len(y)
-    across, back = _sums(x, y, memory)
-    within = [_sums(points, points, memory)[0] for points in (x, y)]
-    total = [float(rows.sum()) for rows in (across, *within)]
+    across = _sums(x, y, memory)
+    within = [_sums(points, points, memory) for points in (x, y)]
+    total = [float(sums.rows.sum()) for sums in (across, *within)]
     pairs = (n * (n - 1), m * (m - 1)) if unbiased else (n * n, m * m)
     value = 2 * total[0] / (n * m) - total[1] / pairs[0] - total[2] / pairs[1]
     variance = 0.0
-    for size, other, rows, own in ((n, m, across, within[0]), (m, n, back, within[1])):
+    sides = ((n, m, across.rows, within[0].rows), (m, n, across.columns, within[1].rows))
+    for size, other, rows, own in sides:
         without = 2 * (total[0] - rows) / ((size - 1) * other)
         without -= (own.sum() - 2 * own) / ((size - 1) * (size - 2))
         variance += (size - 1) / size * np.sum((without - without.mean()) ** 2)
-    return Distance(float(value), float(np.sqrt(variance)))
+    error = max(np.sqrt(variance), _error_at_equal_laws(across, within))
+    return Distance(float(value), float(error))
 
 
-def _sums(x: np.ndarray, y: np.ndarray, memory: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of the distances from each x to all y, and from each y to all x."""
+def _error_at_equal_laws(across: _Sums, within: list[_Sums]) -> float:
+    """(1/n + 1/m) sqrt(2 E h^2), with h(u, v) = |u - v| less its means, from the joint sample."""
+    n, m = len(across.rows), len(across.columns)
+    means = [across.rows + within[0].rows, across.columns + within[1].rows]
+    rows = np.concatenate(means) / (n + m)
+    squares = (2 * across.squares + within[0].squares + within[1].squares) / (n + m) ** 2
+    centred = squares - 2 * np.mean(rows**2) + rows.mean() ** 2
+    return float((1 / n + 1 / m) * np.sqrt(2 * max(centred, 0.0)))
+
+
+def _sums(x: np.ndarray, y: np.ndarray, memory: int) -> _Sums:
     block = max(1, memory // (8 * len(y)))
-    rows, columns = np.zeros(len(x)), np.zeros(len(y))
+    rows, columns, squares = np.zeros(len(x)), np.zeros(len(y)), 0.0
     for first in range(0, len(x), block):
         distances = cdist(x[first : first + block], y)
         rows[first : first + block] = distances.sum(axis=1)
         columns += distances.sum(axis=0)
-    return rows, columns
+        squares += float(np.vdot(distances, distances))
+    return _Sums(rows, columns, squares)
 
 
 def _checked(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:

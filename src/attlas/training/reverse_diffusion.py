@@ -19,7 +19,8 @@ from attlas.core.errors import UserError
 from attlas.core.solution import Result, Solution
 from attlas.data.noise_schedule import NoiseSchedule, require_times
 
-_METHODS = ("sde", "ode")
+# Of the score, a step.
+_EVALUATIONS = {"sde": 2, "ode": 6}
 
 
 def sample(
@@ -45,9 +46,8 @@ def sample(
     step, order 3/2 for this additive noise), the ODE by that of Tsitouras (six a step, order 5).
 
     Args:
-        score: score(t, x, *args) on one time and point. Parameters belong into `args`, or into a
-            callable pytree such as an Equinox module; a function that closes over arrays
-            compiles them into the program.
+        score: score(t, x, *args) at one point. Parameters belong into `args`, or into a callable
+            pytree (an Equinox module): arrays that it closes over are compiled in.
         schedule: the rate of the noise.
         key: random key; one is split off for each sample, so that chunks change nothing.
         n: samples.
@@ -65,10 +65,6 @@ def sample(
         The samples. NOT_FINITE where a sample overflowed; nothing bounds the error of the
         discretisation: double `steps` to see it. Stats: `evaluations` of the score a sample.
 
-    Raises:
-        UserError: if a size is below 1, the method is unknown, y_T has another shape, or times
-            are out of order.
-
     Examples:
         >>> from attlas.data.noise_schedule import make_noise_schedule
         >>> schedule = make_noise_schedule(1.0, T=5.0)
@@ -77,12 +73,7 @@ def sample(
         >>> bool(jnp.allclose(found.unwrap(), 1))  # the standard normal law stays as it is
         True
     """
-    if min(n, d, steps, n if chunk is None else chunk) < 1:
-        raise UserError(f"n = {n}, d = {d}, steps = {steps}, chunk = {chunk}: choose at least 1")
-    if method not in _METHODS:
-        raise UserError(f"method = '{method}' is unknown: choose {' or '.join(_METHODS)}")
-    if y_T is not None and y_T.shape != (n, d):
-        raise UserError(f"y_T has shape {y_T.shape}: give [n, d] = [{n}, {d}]")
+    _require(n, d, steps, chunk, method, y_T)
     times = reverse_times(schedule, steps, T0=T0, T=T)
     start, path = jax.random.split(key)
     y = jax.random.normal(start, (n, d), dtype) if y_T is None else jnp.asarray(y_T, dtype)
@@ -91,7 +82,16 @@ def sample(
     found = _integrate(score, method, schedule, args, grid, keys, y, chunk)
     finite = np.all(np.isfinite(np.asarray(found)), axis=1)
     result = np.where(finite, Result.CONVERGED.value, Result.NOT_FINITE.value)
-    return Solution(found, result, {}, {"evaluations": steps * (2 if method == "sde" else 6)})
+    return Solution(found, result, {}, {"evaluations": steps * _EVALUATIONS[method]})
+
+
+def _require(n: int, d: int, steps: int, chunk: int | None, method: str, y_T: Array | None) -> None:
+    if min(n, d, steps, n if chunk is None else chunk) < 1:
+        raise UserError(f"n = {n}, d = {d}, steps = {steps}, chunk = {chunk}: choose at least 1")
+    if method not in _EVALUATIONS:
+        raise UserError(f"method = '{method}' is unknown: choose {' or '.join(_EVALUATIONS)}")
+    if y_T is not None and y_T.shape != (n, d):
+        raise UserError(f"y_T has shape {y_T.shape}: give [n, d] = [{n}, {d}]")
 
 
 def reverse_times(
