@@ -76,7 +76,7 @@ def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
     begun = begin(0)  # compiles, and computes while the others start
 
     # Settings made by a context manager hold for one thread alone: float64 would be lost.
-    wide = jax.config.jax_enable_x64  # pyright: ignore[reportAttributeAccessIssue]
+    wide = jnp.result_type(float) == jnp.float64
     digits = jax.config.jax_default_matmul_precision  # pyright: ignore[reportAttributeAccessIssue]
 
     def finish(first: int) -> Any:
