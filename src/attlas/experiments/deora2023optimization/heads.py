@@ -57,8 +57,7 @@ NOTE = (
     "start, solved with a certificate, for a direction of norm sqrt(2) as in (P3), so the bounds "
     "have the factor 2 that Corollary 2 lacks; B_2 and B_Phi are measured and at least 1. Right "
     "after the first step the NTK is the same for every number of heads and all signs, hence so "
-    "is gamma. Losses are shown against steps at one step size; the certified one is given in "
-    "the table. 'Demanded' is the number of heads of Corollary 2 with the sharpest constants."
+    "is gamma. 'Demanded' is the number of heads of Corollary 2 with the sharpest constants."
 )
 
 
@@ -66,7 +65,7 @@ def cells(scale: Scale) -> tuple[Cell, ...]:
     """One cell for each block of seeds."""
     seeds, block, top = {
         Scale.SMOKE: (2, 2, 2),
-        Scale.QUICK: (8, 8, 8),
+        Scale.QUICK: (6, 6, 8),
         Scale.PAPER: (64, 16, 10),
     }[scale]
     sizes = {"n": 24, "first": 64, "test": 500, "steps": 400}
@@ -232,8 +231,8 @@ def _gathered(records: Sequence[Record]) -> _Found:
         name: array if name == "step" else np.concatenate([np.atleast_1d(b[name]) for b in blocks])
         for name, array in blocks[0].items()
     }
-    settings = records[0].cell.settings
-    return _Found(np.asarray(settings["heads"]), settings["steps"], arrays)
+    s = records[0].cell.settings
+    return _Found(np.asarray(s["heads"]), s["steps"], arrays)
 
 
 def _mean(values: np.ndarray) -> tuple[float, float, float]:
@@ -248,7 +247,7 @@ def _mean(values: np.ndarray) -> tuple[float, float, float]:
     return float(middle), float(low), float(high)
 
 
-def _interval(values: np.ndarray) -> str:
+def _said(values: np.ndarray) -> str:
     return "{:.2g} [{:.2g}, {:.2g}]".format(*_mean(values))
 
 
@@ -263,7 +262,7 @@ def table(records: Sequence[Record]) -> "pandas.DataFrame":
     names += [("demanded", rate), ("demanded", f"{certified} (certified)")]
     rows = []
     for k, name in enumerate(names):
-        losses = (_interval(a[of][:, k, -1]) for of in ("train", "test"))
+        losses = (_said(a[of][:, k, -1]) for of in ("train", "test"))
         rows.append((*name, *losses, a["error"][:, k, -1].mean(), a["relevant"][:, k].mean()))
     for v, version in enumerate(VERSIONS):
         H, step, loss, gap = np.median(a["corollary"][:, v, 0], axis=0)

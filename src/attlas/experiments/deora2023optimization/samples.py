@@ -61,7 +61,7 @@ def cells(scale: Scale) -> tuple[Cell, ...]:
     """One cell for each number of samples."""
     sizes, sets, blind = {
         Scale.SMOKE: ((4, 8), 2 * BLOCK, 1),
-        Scale.QUICK: ((8, 16, 32, 64), 12 * BLOCK, 2),
+        Scale.QUICK: ((8, 20, 50), 12 * BLOCK, 2),
         Scale.PAPER: ((8, 16, 32, 64, 128, 256), 64 * BLOCK, 8),
     }[scale]
     settings = {"T": 4, "d": 8, "M": 3, "S": 2.0, "zeta": 0.25, "Z": 3.0, "Z_mu": 0.5, "Z_nu": 0.5}
