@@ -154,8 +154,8 @@ def main() -> None:
     torch.set_num_threads(1)
     goals = {"PyTorch loop": 4.0, "JAX loop": 1.4}
     cases = [
-        measure(4, 10, 10, goals, 5),
-        measure(1, 5, 5, {}, 5),
+        measure(4, 10, 10, goals, 3),
+        measure(1, 5, 5, {}, 3),
         measure(8, 10, 20, {}, 3),
     ]
     write_results("leave_one_out", cases)
