@@ -243,7 +243,7 @@ def deora2023_training_loss(
         bound: which version; "dimension_free" is the printed one.
 
     Returns:
-        The bound; "sharp" has 1.716 and 1.206 in place of 2 and 1.25.
+        The bound; "sharp" has 1.716 and 1.205 in place of 2 and 1.25.
 
     Source: Theorem 1, (4), of deora2023optimization (found); "sharp" derived.
 

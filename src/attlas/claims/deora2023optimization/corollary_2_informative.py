@@ -62,7 +62,7 @@ COROLLARY_2_INFORMATIVE = Claim(
     locator="Corollary 2, sharpened, where it says something",
     statement=(
         r"T = 64,\ d = R = 1,\ K = 512: \quad \widehat{L}(\theta_K) \le \frac{1.716}{K} +"
-        r"\frac{1.206 \cdot 2 (2 + \log K)^2}{\gamma^2\eta K} < \widehat{L}(\theta_0) = \log 2"
+        r"\frac{1.205 \cdot 2 (2 + \log K)^2}{\gamma^2\eta K} < \widehat{L}(\theta_0) = \log 2"
     ),
     kind=Kind.EXISTENCE,
     status=Status.SHARPENED,

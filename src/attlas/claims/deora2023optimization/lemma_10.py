@@ -13,8 +13,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from attlas.bounds.deora2023_exponential import (
+    deora2023_exponential_loss,
+    deora2023_exponential_radius,
+    deora2023_exponential_root,
+)
 from attlas.bounds.deora2023_loss import deora2023_beta_2, deora2023_beta_3
 from attlas.bounds.deora2023_model import Bound
+from attlas.bounds.deora2023_training import (
+    deora2023_heads_factor,
+    deora2023_radius_factor,
+    deora2023_reach,
+)
 from attlas.claims.deora2023optimization.descent import pair_distance
 from attlas.claims.deora2023optimization.instances import (
     ROUNDINGS,
@@ -41,20 +51,18 @@ from attlas.core.generator import generator
 
 _PAPER = "deora2023optimization"
 _LONGEST = 64
-_FACTOR = {"printed": 18.0, "sharp": 5 / (2 * np.log(2))}
-"""sqrt(H) >= factor beta_3 D^2: sharp from c = r^2 beta_3 D^2 / sqrt(H), r^2 = 1 + 2 exp(c/2)
-with exp(c/2) = 2."""
-_RADIUS = {"printed": 3.0, "sharp": float(np.sqrt(5))}
+_RADIUS = {"printed": deora2023_radius_factor(), "sharp": deora2023_exponential_radius()}
 
 
 def _needed(instance: Instance, bound: Bound) -> Array:
     """The root of the number of heads that the condition asks for."""
     square = pair_distance(instance)[2]
-    reach = _RADIUS[bound] * jnp.sqrt(square)
-    reach += largest_head(instance["U_other"], instance["W_other"])
-    T, d = instance["X"].shape[1:]
-    beta_3 = deora2023_beta_3(T, d, token_bound(instance["X"]), reach, bound)
-    return _FACTOR[bound] * beta_3 * square
+    D, target = jnp.sqrt(square), largest_head(instance["U_other"], instance["W_other"])
+    (T, d), R = instance["X"].shape[1:], token_bound(instance["X"])
+    if bound == "sharp":
+        return deora2023_exponential_root(T, d, R, D, target)
+    beta_3 = deora2023_beta_3(T, d, R, deora2023_reach(D, target), bound)
+    return deora2023_heads_factor(bound) * beta_3 * square
 
 
 def _smooth(instance: Instance, largest: Array, bound: Bound) -> Array:
@@ -141,11 +149,11 @@ def _within(
     return Sides(met, (_RADIUS[bound] if factor is None else factor) * D)
 
 
-def _training(instance: Instance, path: float = 0.5, faster: float = 1.0) -> Sides:
+def _training(instance: Instance, path: float = 1.0, faster: float = 1.0) -> Sides:
     eta = faster * instance["eta"]
     there = risk(instance, instance["U_other"], instance["W_other"])
-    right = 2 * there + path * pair_distance(instance)[2] / (eta * instance["K"])
-    return Sides(_path(instance, eta)[2], right)
+    D = path**0.5 * jnp.sqrt(pair_distance(instance)[2])
+    return Sides(_path(instance, eta)[2], deora2023_exponential_loss(there, D, eta, instance["K"]))
 
 
 def _assumptions(bound: Bound) -> tuple[Assumption, ...]:

@@ -177,7 +177,9 @@ def _at_the_limit(instance: Instance) -> Instance:
     # beta_3 changes with the ends: the second round corrects the first.
     scale = jnp.ones_like(U[0, 0, 0])
     for _ in range(2):
-        scale = scale * jnp.sqrt(0.97 * _LARGEST / _bend(placed, "sharp"))
+        grown = scale * jnp.sqrt(0.97 * _LARGEST / _bend(placed, "sharp"))
+        # The ascent turns the pair; its length is not the ascent's to choose.
+        scale = jax.lax.stop_gradient(grown)
         ends = {"U": (U - scale * by_U) / 2, "W": (W - scale * by_W) / 2}
         other = {"U_other": (U + scale * by_U) / 2, "W_other": (W + scale * by_W) / 2}
         placed = {**instance, **ends, **other}

@@ -96,7 +96,7 @@ SHARP_LOSS = Claim(
     locator="Theorem 1, (4), sharpened",
     statement=(
         _CONSTANTS + r"\frac1K \sum_{k=1}^K \widehat{L}(\theta_k) \le 1.716\,\widehat{L}(\theta)"
-        r"+ \frac{1.206\,D^2}{\eta K},\quad D = \|\theta-\theta_0\|"
+        r"+ \frac{1.205\,D^2}{\eta K},\quad D = \|\theta-\theta_0\|"
     ),
     sides=_loss,
     control=Control("one third of each term", sides=partial(_loss, path=1 / 3, scale=1 / 3)),
@@ -128,7 +128,7 @@ SHARP_INFORMATIVE = Claim(
     locator="Theorem 1, (4), sharpened, where the bound is below the initial risk",
     statement=(
         r"\frac1K \sum_{k=1}^K \widehat{L}(\theta_k) \le 1.716\,\widehat{L}(\theta)"
-        r"+ \frac{1.206\,\|\theta-\theta_0\|^2}{\eta K} < \widehat{L}(\theta_0)"
+        r"+ \frac{1.205\,\|\theta-\theta_0\|^2}{\eta K} < \widehat{L}(\theta_0)"
     ),
     sides=_loss,
     control=Control("one third of each term", sides=partial(_loss, path=1 / 3, scale=1 / 3)),
@@ -165,7 +165,7 @@ SHORT = Claim(
     locator="Theorem 1, (4), for R below 1",
     statement=(
         r"R < 1,\quad" + _CONSTANTS + r"\frac1K \sum_{k=1}^K \widehat{L}(\theta_k)"
-        r"\le 1.716\,\widehat{L}(\theta) + \frac{1.206\,D^2}{\eta K}"
+        r"\le 1.716\,\widehat{L}(\theta) + \frac{1.205\,D^2}{\eta K}"
     ),
     sides=_loss,
     control=Control("one quarter of each term", sides=partial(_loss, path=1 / 4, scale=1 / 4)),
