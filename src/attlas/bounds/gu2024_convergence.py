@@ -290,6 +290,8 @@ def gu2024_gradient(n: Number, d: Number, B: Number, residual: Number) -> Float[
 
     $$\|\Delta w_r\|\le e^{3B}\sqrt{nd}\,\|F-Y\|_F$$
 
+    The factor is 2 e^{2B + 2R} by Part 11 of Lemma B.1, below e^{3B} where B >= log 2 + 2 R.
+
     Args:
         n: samples.
         d: outputs.
