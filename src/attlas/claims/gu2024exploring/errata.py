@@ -1,0 +1,167 @@
+"""Flaws of the definitions, the kernel and the width as text, and the claims that show them."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from attlas.claims.gu2024exploring.instances import as_arrays
+from attlas.core.claim import (
+    Claim,
+    Control,
+    Erratum,
+    Expectation,
+    Flaw,
+    Instance,
+    Kind,
+    Provenance,
+    Sides,
+    Status,
+)
+from attlas.core.generator import generator
+from attlas.core.verdict import Outcome, Witness
+
+_PAPER = "gu2024exploring"
+
+WIDTH = Erratum(
+    paper=_PAPER,
+    locator="Theorem 4.2, the width",
+    flaw=Flaw.VACUITY,
+    text=(
+        "With every hidden constant 1, even with C = 1 in place of C > 10, sigma = 1, delta = 0.1 "
+        "and lambda = 0.1 the width is 1.8e23 (n = 5, d = 3), 1.1e24 (n = 10, d = 2), 4.5e33 (n = "
+        "100, d = 10). With C = 10 it is 5e180, 1e186, 1e247, and with a B that holds for all "
+        "units 1e294, 1e295, 1e303. 'n^(2+o(1))' is true only in a limit that no data reach."
+    ),
+    claim=f"{_PAPER}/b-of-the-width",
+)
+
+SMALLEST_EIGENVALUE = Erratum(
+    paper=_PAPER,
+    locator="Theorem 4.2, lambda > 0 'as in previous works'",
+    flaw=Flaw.VACUITY,
+    text=(
+        "lambda is positive but tiny, and falls faster than any power of n in a fixed dimension: "
+        "below 0.03, 1.2e-7, 6.6e-22 for any 10, 20, 40 unit inputs in the plane at sigma = 1. "
+        "Width and steps proportional to lambda^(-2) are then not polynomial in n."
+    ),
+    claim=f"{_PAPER}/smallest-eigenvalue",
+)
+
+B_WITHOUT_WIDTH = Erratum(
+    paper=_PAPER,
+    locator="Definition 4.1 and Lemma B.1, Part 1",
+    flaw=Flaw.REFUTED,
+    text=(
+        "B is to bound |<w_r, x_i>| for all m units but has no m in it. It serves for m below "
+        "exp(B^2 / (2 sigma^2)), while Theorem 4.2 asks for m above exp(18 B): with C just above "
+        "10 and sigma = 1 the event fails almost surely whenever nd/delta < 4e5. sigma sqrt(2 "
+        "log(nm / (2 delta))) is right, and makes the width the solution of an equation: B >= 35 "
+        "sigma^2, m >= exp(630 sigma^2)."
+    ),
+    claim=f"{_PAPER}/lemma-b-1-part-1-printed",
+)
+
+NORMALISATION = Erratum(
+    paper=_PAPER,
+    locator="Abstract, sections 1 and 5, Lemma 5.1",
+    flaw=Flaw.GAP,
+    text=(
+        "'The normalization effect leads to a good perturbation property': Lemma 5.1 is of the "
+        "order of the lemmas for ReLU and the exponential, its constant larger. Relative to the "
+        "kernel the exponential moves by 2 R at most and the softmax by 4 R, both sharp. At "
+        "infinite width and for unit inputs the two kernels agree up to the factor e^(sigma^2)."
+    ),
+    claim=f"{_PAPER}/softmax-perturbs-less-than-exponential",
+)
+
+KERNEL_CHANGE = Erratum(
+    paper=_PAPER,
+    locator="Lemma 5.1 / B.2",
+    flaw=Flaw.VACUITY,
+    text=(
+        "True, but R e^(10 B) is at least 22026 R, while the change is about 4 R times the "
+        "kernel's own entry at most. A true bound has no e^B at all, because the softmax is "
+        "Lipschitz whatever its logits; nor does it need a probability."
+    ),
+    claim=f"{_PAPER}/lemma-5-1-sharp",
+)
+
+INITIAL_LOSS = Erratum(
+    paper=_PAPER,
+    locator="Lemma D.3",
+    flaw=Flaw.GAP,
+    text=(
+        "||F(0) - Y||_F = O(sqrt(nd)) is loose: F(0) = 0 and ||y_i|| <= 1 give ||Y||_F <= sqrt(n). "
+        "A factor sqrt(d) is lost wherever the lemma is used."
+    ),
+    claim=f"{_PAPER}/definition-3-7",
+)
+
+NOISY_INPUTS = Erratum(
+    paper=_PAPER,
+    locator="Assumption 6.1",
+    flaw=Flaw.REFUTED,
+    text=(
+        "||x_i|| <= 1 is assumed of the noisy inputs x(t), which are Gaussian given x(0) and thus "
+        "unbounded: 'based on normalization' would need a rescaling that depends on the sample."
+    ),
+    claim=f"{_PAPER}/assumption-6-1-printed",
+)
+
+NO_EXPERIMENT = Erratum(
+    paper=_PAPER,
+    locator="Whole paper",
+    flaw=Flaw.GAP,
+    text=(
+        "There is no experiment: neither that wide softmax networks stay near their kernel, nor "
+        "the comparison of Table 1, nor the diffusion is measured."
+    ),
+)
+
+
+def _most_likely(instance: Instance, reach: float = 1.0) -> Sides:
+    """P(||x(t)|| <= reach) at x(0) = 0, where it is largest, against a level."""
+    t, d, level = (instance[k] for k in ("t", "d", "level"))
+    variance = -jnp.expm1(-t)
+    return Sides(level, jax.scipy.special.gammainc(d / 2, reach**2 / (2 * variance)))
+
+
+def _times(key: PRNGKeyArray, count: int) -> Instance:
+    rng = generator(key)
+    d = rng.integers(1, 10, count).astype(float)
+    return as_arrays({"t": rng.uniform(0.5, 3, count), "d": d, "level": np.full(count, 0.9)})
+
+
+def _one_time() -> Witness:
+    """Time 1, two dimensions: x(1) has the covariance (1 - 1/e) I at x(0) = 0."""
+    return {"t": np.asarray(1.0), "d": np.asarray(2.0), "level": np.asarray(0.9)}
+
+
+ASSUMPTION_6_1 = Claim(
+    name=f"{_PAPER}/assumption-6-1-printed",
+    paper=_PAPER,
+    locator="Assumption 6.1 for the inputs x(t)",
+    statement=r"P\big( \|x(t)\|_2 \le 1 \big) \ge 0.9,\quad \|x(0)\|_2 \le 1,\ g = 1",
+    kind=Kind.INEQUALITY,
+    status=Status.SUSPECTED_ERRATUM,
+    provenance=Provenance.RECALLED,
+    instances=_times,
+    sides=_most_likely,
+    witness=_one_time,
+    control=Control(
+        "a radius of 2 in place of 1",
+        sides=partial(_most_likely, reach=2.0),
+        expect=Outcome.SUPPORTED,
+    ),
+    expect=Expectation(
+        Outcome.VIOLATED, "at t = 1, d = 2, x(0) = 0 the probability is 0.55 for a single sample"
+    ),
+    terms=128,
+    note=(
+        "x(0) = 0 is the most favourable start (Anderson's inequality); the probability that all n "
+        "samples obey is its n-th power at most. A radius sqrt(d) + sqrt(2 log(n/delta)) would do."
+    ),
+)
