@@ -100,7 +100,10 @@ COROLLARY_1_SLOPE = Claim(
     ),
     sides=_slope,
     control=(Control("beta_1 without its second term", sides=partial(_slope, whole=False)),),
-    note=("The search of corollary-1-1-sharp, whose right side is smaller, attacks this one too."),
+    note=(
+        "Loose by 2 for large heads, where half of the first term is enough. The search of "
+        "corollary-1-1-sharp, whose right side is smaller, attacks this one too."
+    ),
     **_COMMON,
     **_PRINTED,
 )
@@ -133,7 +136,11 @@ COROLLARY_1_SMOOTH = Claim(
     ),
     sides=_smooth,
     control=(Control("without beta_1^2 / 4", sides=partial(_smooth, slope=0.0)),),
-    note="The search of corollary-1-2-sharp, whose right side is smaller, attacks this one too.",
+    note=(
+        "Half of the right side is reached for small heads, where beta_1^2 / 4 counts; far less "
+        "for large ones. The search of corollary-1-2-sharp, whose right side is smaller, attacks "
+        "this one too."
+    ),
     **_COMMON,
     **_PRINTED,
 )

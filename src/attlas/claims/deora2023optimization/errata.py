@@ -59,3 +59,45 @@ TAYLOR_SIGN = Erratum(
     ),
     claim=f"{_PAPER}/equation-14-printed",
 )
+
+
+HEADS_AND_LARGEST_HEAD = Erratum(
+    paper=_PAPER,
+    locator="Theorem 1, equation (3), and rho",
+    flaw=Flaw.GAP,
+    text=(
+        "(3) has the order ||theta||_{2,inf} D^3, D = ||theta - theta_0||. The proof of section "
+        "6.1 needs beta_3(3 D + ||theta||_{2,inf}) D^2, of order d T^(1/2) R^5 (3 D + "
+        "||theta||_{2,inf}) D^2: at most of the printed order only where both norms are bounded "
+        "below. For H equal heads that start at zero ||theta||_{2,inf} is D / sqrt(H), and (3) "
+        "would ask for H of order D^4 where the proof asks for D^6. In the same way rho needs "
+        "(3 D + ||theta||_{2,inf})^2, not ||theta||_{2,inf}^2 D^2."
+    ),
+    claim=f"{_PAPER}/theorem-1-heads",
+)
+
+VACUITY = Erratum(
+    paper=_PAPER,
+    locator="Theorem 1, equation (3); Corollary 2",
+    flaw=Flaw.VACUITY,
+    text=(
+        "At practical sizes the conditions ask for more heads than any model has: for d = T = 10, "
+        "R = 1, ||theta||_{2,inf} = 1, D = 10 equation (3) without its constant says H >= 1e9, "
+        "and 1e14 with the constants of the proof. For T = d = 2, R = D = 1 these give "
+        "1.7e6 heads and, in the cases met, a step size of 7e-4, so that the bound on the loss is "
+        "below its initial value only after some ten thousand steps."
+    ),
+    claim=f"{_PAPER}/theorem-1-informative",
+)
+
+NORM_OF_THE_DIRECTION = Erratum(
+    paper=_PAPER,
+    locator="Corollary 2, g_0",
+    flaw=Flaw.GAP,
+    text=(
+        "P3 has a direction of norm sqrt(2), so that the target of Proposition 7 is "
+        "sqrt(2) (2 B_Phi + log K) / gamma away, while Corollary 2 takes g_0 without sqrt(2). Its "
+        "squared terms would need a factor 2; the slack of Theorem 1's proof absorbs it."
+    ),
+    claim=f"{_PAPER}/proposition-7",
+)

@@ -201,6 +201,8 @@ GLOBAL_MARGIN_NTK = Claim(
     count=32,
     terms=ROUNDINGS,
     note=(
+        "At the threshold the NTK margin is 1.4 (zeta = 2/3) to 1.9 times (1/3) S sqrt(T): the "
+        "condition is that of gamma_star, which is below the best margin. "
         "S sqrt(T) is above the global margin (see global-margin-ceiling): for a strong signal the "
         "NTK margin exceeds the global margin of the model at the same norm. 'How suboptimal' "
         "compares quantities of different degrees in the data. For S below 1 the two agree within "

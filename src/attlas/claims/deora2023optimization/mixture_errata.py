@@ -53,8 +53,11 @@ LINEAR_ORDER = Erratum(
 SECTION_7 = Erratum(
     paper=_PAPER,
     locator="Section 7, margin of attention",
-    flaw=Flaw.REFUTED,
-    text="Z_mu / S is printed where (11) has Z_mu / S^2. Wrong for S < 1, weaker for S > 1.",
+    flaw=Flaw.TYPO,
+    text=(
+        "Z_mu / S is printed where (11) has Z_mu / S^2. With epsilon the mass that attention "
+        "leaves for irrelevant tokens this is wrong for S < 1 and weaker for S > 1."
+    ),
     claim=f"{_PAPER}/section-7-margin",
 )
 

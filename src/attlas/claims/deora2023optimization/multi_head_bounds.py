@@ -99,7 +99,10 @@ MULTI_HEAD_HESSIAN = Claim(
     sides=_hessian,
     control=(Control("H in place of sqrt(H), H = 1024", sides=partial(_hessian, power=-0.5)),),
     ledger=Link("Corollary 1 (3)", 2),
-    note="The exponent 1/2 of H is what the curvature has: the Hessian is block diagonal.",
+    note=(
+        "The exponent 1/2 of H is what the curvature has: the Hessian is block diagonal. Half of "
+        "the bound is reached, as for a single head."
+    ),
     **_COMMON,
 )
 

@@ -151,5 +151,8 @@ SECTION_5_3_EXPONENT = Claim(
     ),
     expect=Expectation(Outcome.VIOLATED, "the exponent is p - 3/4: a quarter of 3 - 4p was lost"),
     terms=_TERMS,
-    note="The premise holds with equality. The paper's contradiction is not affected.",
+    note=(
+        "The premise holds with equality. The two sides are H^(1/2) apart, here 4, so that no "
+        "constant hidden in the printed order helps. The paper's contradiction is not affected."
+    ),
 )

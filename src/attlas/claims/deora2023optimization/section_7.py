@@ -83,6 +83,9 @@ SECTION_7_MARGIN = Claim(
     terms=ROUNDINGS,
     note=(
         "S = 0.1 with noise of norm 1 (so that R >= 1), one relevant token of ten, Gamma = 850: "
-        "attention leaves 0.3 for the noise. For S > 1 the printed formula is true but weaker."
+        "attention leaves 0.3 for the noise. For S > 1 the printed formula is true but weaker. "
+        "epsilon is read as the mass that (10) bounds, the printed = as >=. Gamma is below what "
+        "Proposition 3 asks for at this epsilon: section 7 has no constant there, and at that "
+        "Gamma the mass is so far below epsilon that either formula holds."
     ),
 )
