@@ -255,7 +255,8 @@ THEOREM_1_EXPONENTIAL = Claim(
         "sqrt(H) besides the dimension, and without the limits eta <= 1 and eta L(theta_0) <= "
         "||theta - theta_0||^2. In general exp(c/2) L(theta) + ||theta - theta_0||^2 / (2 eta K) "
         "with sqrt(H) >= (1 + 2 exp(c/2)) / c times beta_3 ||theta - theta_0||^2: proof in "
-        "docs/proofs/deora2023_training.md. Half of the bound is reached."
+        "docs/proofs/deora2023_training.md. On these runs L(theta) for its double would do, "
+        "with half of the other term as well it would not."
     ),
     **_COMMON,
 )

@@ -152,7 +152,9 @@ EQUATION_17 = Claim(
     ledger=Link("Section 6.1", 5),
     note=(
         "Tight where theta is close: then both sides are the risk. A step past 2 / curvature "
-        "oscillates where two samples contradict each other; 10 / rho would still be far inside."
+        "oscillates where two samples contradict each other; 10 / rho would still be far inside. "
+        "These runs need the term of the distance, half of it would do, and not the last one, "
+        "which equation-16 decides."
     ),
     **_COMMON,
 )
@@ -174,7 +176,8 @@ EQUATION_17_EXPONENTIAL = Claim(
         "||theta - theta_0||^2 / (2 eta K), in place of 2 and 5/4 in (4), and no iterate is "
         "further from theta than sqrt(1 + 2 exp(c/2)) ||theta - theta_0|| when "
         "eta K L(theta) <= ||theta - theta_0||^2: with exp(c/2) = 2 this asks for sqrt(H) >= "
-        "3.61 beta_3 ||theta - theta_0||^2 in place of 18."
+        "3.61 beta_3 ||theta - theta_0||^2 in place of 18: theorem-1-exponential. The exponent is "
+        "not noticed on these runs; equation-16-exponential decides it."
     ),
     **_COMMON,
 )
