@@ -23,7 +23,6 @@ from attlas.claims.gu2024exploring.instances import (
     symmetric_networks,
     weight_reach,
 )
-from attlas.claims.gu2024exploring.lemma_b_1 import moved_within
 from attlas.core.claim import (
     Assumption,
     Claim,
@@ -176,8 +175,6 @@ LEMMA_5_1_SHARP = Claim(
         r"\kappa_{ij} = m \langle S_i, S_j \rangle"
     ),
     sides=partial(_sharp, activation=Activation.SOFTMAX),
-    free=("W_tilde",),
-    domain=moved_within,
     control=_smaller(Activation.SOFTMAX, 0.4),
     note=(
         "alpha_li = min(1, |<a_l, S_i>| + R ||x_i||), every R, no probability, no e^B. To first "

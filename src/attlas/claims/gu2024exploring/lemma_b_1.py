@@ -1,28 +1,17 @@
-r"""Lemma B.1, parts 2 to 13, on the event of part 1; and the sharp versions of its chain.
+r"""Lemma B.1, parts 2 to 13, on the event of part 1.
 
-Symbols: logits <w_r, x_i> with |.| <= B (`weight_reach`), e their exponentials, alpha_i the sums,
-S_i = e / alpha_i; a tilde marks W_tilde, within R of W. z has ||z||_inf <= 1. On the event the
-parts hold surely; lemma_b_1_event has its probability.
+Symbols as in `lemma_b_1_instances`: on the event |<w_r, x_i>| <= B the parts hold surely;
+`lemma_b_1_event` has its probability.
 """
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array
 
-from attlas.bounds.gu2024_perturbation import gu2024_basic_bounds, gu2024_basic_bounds_sharp
-from attlas.claims.gu2024exploring.instances import (
-    SIZES,
-    as_arrays,
-    networks,
-    perturb,
-    scaled_rounding,
-    softmax_weights,
-    weight_reach,
-)
+from attlas.bounds.gu2024_perturbation import gu2024_basic_bounds
+from attlas.claims.gu2024exploring.lemma_b_1_instances import Pair, drawn_pairs, pair
 from attlas.core.claim import (
     Assumption,
     Claim,
@@ -34,60 +23,11 @@ from attlas.core.claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 
 _PAPER = "gu2024exploring"
 _CHAIN = "Lemma B.1 (Part 13)"
 _ROUNDINGS = 64
 """Products over d, an exponential, a sum of m, a division: below 32; twice, for both weights."""
-
-
-class _Pair(NamedTuple):
-    """What the parts speak of: n x m arrays, but alpha has n entries."""
-
-    B: Array
-    R: Array
-    m: int
-    logits: Array
-    moved: Array
-    alpha: Array
-    alpha_moved: Array
-    S: Array
-    S_moved: Array
-    rounding: Array
-
-
-def _pair(instance: Instance) -> _Pair:
-    logits, moved = (instance["X"] @ instance[name] for name in ("W", "W_tilde"))
-    return _Pair(
-        weight_reach(instance),
-        instance["R"],
-        logits.shape[1],
-        logits,
-        moved,
-        jnp.sum(jnp.exp(logits), axis=1),
-        jnp.sum(jnp.exp(moved), axis=1),
-        softmax_weights(instance),
-        softmax_weights(instance, "W_tilde"),
-        scaled_rounding(instance) + instance["R"],
-    )
-
-
-def _draw(key: PRNGKeyArray, count: int, largest: float = 0.01) -> Instance:
-    """Perturbed networks; in every second instance z is the sign of the change of S_0."""
-    rng = generator(key)
-    batch = networks(rng, count, (SIZES[0], SIZES[1], 1, SIZES[3]))
-    perturb(rng, batch, (largest / 100, largest))
-    logits = [batch["X"][:, :1] @ batch[name] for name in ("W", "W_tilde")]
-    S = [np.exp(v - v.max(axis=2, keepdims=True)) for v in logits]
-    S = [(v / v.sum(axis=2, keepdims=True))[:, 0] for v in S]
-    z = rng.uniform(-1, 1, S[0].shape)
-    z[::2] = np.sign(S[1] - S[0])[::2]
-    return as_arrays(batch | {"z": z})
-
-
-def _sharp_draw(key: PRNGKeyArray, count: int) -> Instance:
-    return _draw(key, count, largest=3.0)
 
 
 _EVENT = Assumption(
@@ -100,13 +40,13 @@ _COMMON: dict[str, Any] = {
     "count": 48,
     "terms": _ROUNDINGS,
 }
-Bound = Callable[[_Pair], Array]
+Bound = Callable[[Pair], Array]
 
 
 def _part(
     number: int,
     statement: str,
-    compare: Callable[[_Pair, Array], Sides],
+    compare: Callable[[Pair, Array], Sides],
     wrong: tuple[str, Bound],
     note: str,
     place: int = 0,
@@ -115,11 +55,11 @@ def _part(
     text, false = wrong
 
     def sides(instance: Instance) -> Sides:
-        p = _pair(instance)
+        p = pair(instance)
         return compare(p, gu2024_basic_bounds(p.B, p.R, p.m)[number])
 
     def mutated(instance: Instance) -> Sides:
-        p = _pair(instance)
+        p = pair(instance)
         return compare(p, false(p))
 
     return Claim(
@@ -128,7 +68,7 @@ def _part(
         statement=statement,
         status=Status.RECONSTRUCTED,
         provenance=Provenance.DERIVED,
-        instances=_draw,
+        instances=drawn_pairs,
         assumptions=(_EVENT,),
         sides=sides,
         control=Control(text, sides=mutated),
@@ -138,55 +78,55 @@ def _part(
     )
 
 
-def _moved(p: _Pair, right: Array) -> Sides:
+def _moved(p: Pair, right: Array) -> Sides:
     return Sides(jnp.abs(p.moved), right, scale=p.rounding)
 
 
-def _change(p: _Pair, right: Array) -> Sides:
+def _change(p: Pair, right: Array) -> Sides:
     return Sides(jnp.abs(p.moved - p.logits), right, scale=p.rounding)
 
 
-def _factor(p: _Pair, right: Array) -> Sides:
+def _factor(p: Pair, right: Array) -> Sides:
     return Sides(jnp.abs(jnp.expm1(p.moved - p.logits)), right, scale=p.rounding)
 
 
-def _exponential(p: _Pair, right: Array) -> Sides:
+def _exponential(p: Pair, right: Array) -> Sides:
     left = jnp.exp(jnp.abs(p.logits))
     return Sides(left, right, scale=p.rounding * jnp.max(left))
 
 
-def _exponential_moved(p: _Pair, right: Array) -> Sides:
+def _exponential_moved(p: Pair, right: Array) -> Sides:
     left = jnp.exp(jnp.abs(p.moved))
     return Sides(left, right, scale=p.rounding * jnp.max(left))
 
 
-def _exponentials(p: _Pair, right: Array) -> Sides:
+def _exponentials(p: Pair, right: Array) -> Sides:
     left = jnp.abs(jnp.exp(p.logits) - jnp.exp(p.moved))
     return Sides(left, right, scale=p.rounding * jnp.exp(jnp.maximum(p.logits, p.moved)))
 
 
-def _normalisers(p: _Pair, right: Array) -> Sides:
+def _normalisers(p: Pair, right: Array) -> Sides:
     largest = jnp.maximum(p.alpha, p.alpha_moved)
     return Sides(jnp.abs(p.alpha - p.alpha_moved), right, scale=p.rounding * largest)
 
 
-def _inverses(p: _Pair, right: Array) -> Sides:
+def _inverses(p: Pair, right: Array) -> Sides:
     least = jnp.minimum(p.alpha, p.alpha_moved)
     return Sides(jnp.abs(1 / p.alpha - 1 / p.alpha_moved), right, scale=p.rounding / least)
 
 
-def _share(p: _Pair, right: Array) -> Sides:
+def _share(p: Pair, right: Array) -> Sides:
     """S and 1 / (m^2 S) below one number: both sides of part 10."""
     left = jnp.stack([p.S, 1 / (p.m**2 * p.S)])
     return Sides(left, right, scale=p.rounding * left)
 
 
-def _share_moved(p: _Pair, right: Array) -> Sides:
+def _share_moved(p: Pair, right: Array) -> Sides:
     left = jnp.stack([p.S_moved, 1 / (p.m**2 * p.S_moved)])
     return Sides(left, right, scale=p.rounding * left)
 
 
-def _softmax_change(p: _Pair, right: Array) -> Sides:
+def _softmax_change(p: Pair, right: Array) -> Sides:
     return Sides(jnp.abs(p.S - p.S_moved), right, scale=p.rounding * p.S)
 
 
@@ -274,8 +214,8 @@ PART_12 = _part(
 )
 
 
-def _tested(instance: Instance, right: Callable[[_Pair], Array]) -> Sides:
-    p = _pair(instance)
+def _tested(instance: Instance, right: Callable[[Pair], Array]) -> Sides:
+    p = pair(instance)
     left = jnp.abs((p.S - p.S_moved) @ instance["z"])
     return Sides(left, right(p), scale=p.rounding)
 
@@ -289,7 +229,7 @@ PART_13 = Claim(
     ),
     status=Status.RECONSTRUCTED,
     provenance=Provenance.DERIVED,
-    instances=_draw,
+    instances=drawn_pairs,
     assumptions=(_EVENT,),
     sides=lambda i: _tested(i, lambda p: gu2024_basic_bounds(p.B, p.R, p.m)[13]),
     control=Control(
@@ -302,96 +242,4 @@ PART_13 = Claim(
         "needs no B (part-13-sharp)."
     ),
     **_COMMON,
-)
-
-
-def moved_within(instance: Instance) -> Instance:
-    """Move an instance into ||x_i|| <= 1 and ||w_r - w~_r|| <= R.
-
-    Args:
-        instance: with X, W, W_tilde, R.
-
-    Returns:
-        The instance with inputs and steps shortened where they are too long.
-    """
-    squares = jnp.sum(instance["X"] ** 2, axis=1, keepdims=True)
-    X = instance["X"] / jnp.sqrt(jnp.maximum(squares, 1))
-    step = instance["W_tilde"] - instance["W"]
-    # The floor keeps the derivative of the root finite where a column has not moved.
-    lengths = jnp.sqrt(jnp.maximum(jnp.sum(step**2, axis=0), instance["R"] ** 2))
-    moved = instance["W"] + step * (instance["R"] / lengths)[None, :]
-    return {**instance, "X": X, "W_tilde": moved}
-
-
-_SHARP: dict[str, Any] = {
-    **_COMMON,
-    "status": Status.SHARPENED,
-    "provenance": Provenance.DERIVED,
-    "instances": _sharp_draw,
-}
-
-
-def _relative_normaliser(instance: Instance, share: float = 1.0) -> Sides:
-    p = _pair(instance)
-    ratio = p.alpha_moved / p.alpha
-    left = jnp.maximum(ratio, 1 / ratio) - 1
-    return Sides(left, gu2024_basic_bounds_sharp(share * p.R)[8], scale=p.rounding * (1 + left))
-
-
-PART_8_SHARP = Claim(
-    name=f"{_PAPER}/lemma-b-1-part-8-sharp",
-    locator="Lemma B.1, Parts 8 and 9, sharpened",
-    statement=r"e^{-R} \le \tilde{\alpha}_i / \alpha_i \le e^R \;\mathrm{for\ every}\; R, B",
-    sides=_relative_normaliser,
-    control=Control("e^(R/2)", sides=partial(_relative_normaliser, share=0.5)),
-    note="Attained when all columns move by R along x_i. No bound on the weights is needed.",
-    **_SHARP,
-)
-
-
-def _curved(instance: Instance, share: float = 1.0) -> Sides:
-    p = _pair(instance)
-    right = p.S * (1 - p.S) * gu2024_basic_bounds_sharp(share * p.R)[12]
-    return Sides(jnp.abs(p.S - p.S_moved), right, scale=p.rounding * jnp.maximum(p.S, p.S_moved))
-
-
-PART_12_SHARP = Claim(
-    name=f"{_PAPER}/lemma-b-1-part-12-sharp",
-    locator="Lemma B.1, Part 12, sharpened",
-    statement=(
-        r"|S_{i,r} - \tilde{S}_{i,r}| \le S_{i,r} (1 - S_{i,r}) (e^{2R} - 1)"
-        r"\;\mathrm{for\ every}\; R, B"
-    ),
-    sides=_curved,
-    control=Control("e^R in place of e^(2R)", sides=partial(_curved, share=0.5)),
-    note=(
-        "Approached as S_ir tends to 0 with w_r moved up and the others down. On the event S <= "
-        "e^(2B)/m, so that the bound is (2R/m) e^(2B) and less."
-    ),
-    **_SHARP,
-)
-
-
-def _total_variation(instance: Instance, share: float = 1.0) -> Sides:
-    p = _pair(instance)
-    left = jnp.sum(jnp.abs(p.S - p.S_moved), axis=1)
-    return Sides(left, gu2024_basic_bounds_sharp(share * p.R)[13], scale=p.rounding)
-
-
-PART_13_SHARP = Claim(
-    name=f"{_PAPER}/lemma-b-1-part-13-sharp",
-    locator="Lemma B.1, Part 13, sharpened",
-    statement=(
-        r"\max_{\|z\|_\infty \le 1} \langle z, S_i - \tilde{S}_i \rangle ="
-        r"\|S_i - \tilde{S}_i\|_1 \le 2 \tanh(R/2) \le R \;\mathrm{for\ every}\; R, B"
-    ),
-    sides=_total_variation,
-    free=("X", "W", "W_tilde"),
-    domain=moved_within,
-    control=Control("R/4 in place of R/2", sides=partial(_total_variation, share=0.5)),
-    note=(
-        "Attained by two halves of equal weight that move by R against each other. The softmax is "
-        "Lipschitz whatever the size of its logits: no e^(4B) enters."
-    ),
-    **_SHARP,
 )

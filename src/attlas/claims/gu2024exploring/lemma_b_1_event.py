@@ -6,7 +6,6 @@ sigma. With equal inputs the event has probability (1 - 2 Phi(-s))^(m/2) <= exp(
 
 from functools import partial
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
@@ -63,18 +62,29 @@ PART_1 = Claim(
 )
 
 
-def _log_failures(log_m: Array, s: Array) -> Array:
-    """Logarithm of the expected number of units beyond s, (m / 2) 2 Phi(-s)."""
-    return log_m + jax.scipy.stats.norm.logcdf(-s)
+def _log_failures(log_m: Array, s: Array, most: bool = False) -> Array:
+    """Logarithm of m Phi(-s), the expected number of units beyond s, bounded by Mills' ratio.
+
+    Returns:
+        The lower bound phi(s) / (s + 1/s), or the upper one phi(s) / s for `most`.
+    """
+    density = -(s**2) / 2 - 0.5 * jnp.log(2 * jnp.pi)
+    return log_m + density - jnp.log(s if most else s + 1 / s)
 
 
 def _probability(instance: Instance, corrected: bool = False) -> Sides:
-    """1 - delta against an upper bound of the probability, n equal inputs of norm 1."""
+    """1 - delta against the probability for n equal inputs of norm 1.
+
+    Returns:
+        The sides; the right one is bounded above, for the corrected B below.
+    """
     log_m, sigma, delta, n = (instance[k] for k in ("log_m", "sigma", "delta", "n"))
-    B = instance["B"]
-    if corrected:
-        B = sigma * jnp.sqrt(2 * (jnp.log(n / (2 * delta)) + log_m))
-    return Sides(1 - delta, jnp.exp(-jnp.exp(_log_failures(log_m, B / sigma))))
+    if not corrected:
+        s = instance["B"] / sigma
+        return Sides(1 - delta, jnp.exp(-jnp.exp(_log_failures(log_m, s))))
+    s = jnp.sqrt(2 * (jnp.log(n / (2 * delta)) + log_m))
+    # (1 - q)^(m/2) >= 1 - q m / 2 with q = 2 Phi(-s).
+    return Sides(1 - delta, 1 - jnp.exp(_log_failures(log_m, s, most=True)))
 
 
 def _parameters(rng: np.random.Generator, count: int) -> dict[str, np.ndarray]:
