@@ -151,7 +151,7 @@ def _within(instance: Instance, power: float = 1.0) -> Sides:
     K = jnp.kron(jnp.eye(_K), _limit(instance, Activation.SOFTMAX))
     distance = jnp.sum((instance["H"] - K[None, None]) ** 2)
     bound = _variance(instance) / (_DELTA * instance["m"] ** power)
-    return Sides(1.0 * (distance <= bound), jnp.asarray(1 - _DELTA))
+    return Sides(jnp.where(distance <= bound, 1.0, 0.0), jnp.asarray(1 - _DELTA))
 
 
 KERNEL_LIMIT_RATE = Claim(

@@ -231,7 +231,7 @@ def _relu_printed(instance: Instance, power: int = 1) -> Sides:
     bounds = gu2024_kernel_change_printed(1.0, _RADIUS**power, _N, 1, Activation.RELU)
     hit = jnp.sqrt(jnp.sum(largest**2)) <= bounds[1]
     level = 1 - _N**2 * jnp.exp(-_M * _RADIUS / 10)
-    return Sides(1.0 * hit, level)
+    return Sides(jnp.where(hit, 1.0, 0.0), level)
 
 
 LEMMA_5_1_RELU = Claim(

@@ -39,7 +39,7 @@ def _initial(key: PRNGKeyArray, count: int) -> Instance:
 def _event(instance: Instance, m: int = _M) -> Sides:
     B = gu2024_radius(_N, 1, _DELTA, instance["sigma"], m=m)
     hit = jnp.max(jnp.abs(instance["X"] @ instance["W"])) <= B
-    return Sides(1.0 * hit, jnp.asarray(1 - _DELTA))
+    return Sides(jnp.where(hit, 1.0, 0.0), jnp.asarray(1 - _DELTA))
 
 
 PART_1 = Claim(

@@ -41,7 +41,7 @@ def _scale(instance: Instance) -> Array:
 
 def _shifted(instance: Instance, share: float = 1.0) -> Sides:
     m = instance["W"].shape[1]
-    moved = (jnp.arange(m) < share * m).astype(instance["u"].dtype)
+    moved = (jnp.arange(1.0 * m) < share * m).astype(instance["u"].dtype)
     other = {**instance, "W": instance["W"] + instance["u"][:, None] * moved[None, :]}
     left, right = (unit_features(network(i), i["X"]) for i in (other, instance))
     return Sides(left, right, scale=_scale(instance))
