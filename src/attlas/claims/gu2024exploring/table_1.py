@@ -8,6 +8,7 @@ a_r exp<w_r, x>: the scale that the softmax network has, whose m S_ir are of ord
 from functools import cache, partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
@@ -72,7 +73,8 @@ def _steps_needed(instance: Instance, times: float = 1.0) -> Sides:
     above = instance["square"] > _EPSILON * start[:, None]
     last = jnp.max(jnp.where(above, instance["steps"][None], 0), axis=1)
     rate = instance["scale"] * instance["eta"] * instance["lam"] / 2
-    return Sides(last, times * gu2024_steps(n, 1, rate, _EPSILON * start, start))
+    needed = jax.vmap(lambda r, y: gu2024_steps(n, 1, r, _EPSILON * y, y))(rate, start)
+    return Sides(last, times * needed)
 
 
 def _equal_prefactor(instance: Instance, equal: bool = True) -> Sides:

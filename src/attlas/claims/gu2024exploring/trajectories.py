@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import NamedTuple
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -138,12 +139,10 @@ def kernels(
     Returns:
         One kernel an instance.
     """
-    found = [
-        softmax_ntk(
-            SoftmaxNetwork(W[e], a[e], setting.activation), X[e], None if Z is None else Z[e]
-        )
-        for e in range(len(W))
-    ]
+    found = []
+    for e in range(len(W)):
+        network = SoftmaxNetwork(jnp.asarray(W[e]), jnp.asarray(a[e]), setting.activation)
+        found.append(softmax_ntk(network, X[e], None if Z is None else Z[e]))
     return np.stack(found)
 
 
@@ -157,7 +156,9 @@ def train(raw: dict[str, np.ndarray], setting: Setting) -> dict[str, np.ndarray]
     Returns:
         square, movement, largest_step, drift, outputs and path at the records.
     """
-    network = SoftmaxNetwork(jnp.asarray(raw["W"]), jnp.asarray(raw["a"]), setting.activation)
+    layers = jnp.asarray(raw["W"]), jnp.asarray(raw["a"])
+    first = SoftmaxNetwork(layers[0][0], layers[1][0], setting.activation)
+    network = eqx.tree_at(lambda part: (part.W, part.a), first, layers)
     path = train_softmax_networks(
         network,
         jnp.asarray(raw["X"]),
