@@ -161,7 +161,7 @@ WEIGHTS = Claim(
     ledger=Link("Lemma 5.3", 5),
     note=(
         "The form of D is from memory. Steps of .3 to .9 of 1 / (m lambda_max(H*)), 240 of them; "
-        "where D is below the radius of claim-e-5 the targets would have to be below 10^-8."
+        "for D to be below the radius of claim-e-5 the targets would have to be below 10^-6."
     ),
     **_COMMON,
 )

@@ -131,7 +131,7 @@ LEMMA_D_1_SHARP = Claim(
     domain=within_unit_ball,
     note=(
         "P is the largest share of attention times m: 2 to 10 in the trainings here, against "
-        "e^(3B) of 20 to 10^5. Equal inputs and residuals along the signs of a unit reach it."
+        "e^(3B) of 20 to 10^4. Equal inputs and residuals along the signs of a unit reach it."
     ),
     **_COMMON,
 )
