@@ -134,7 +134,7 @@ E_5 = Claim(
     count=56,
     ledger=Link("Lemma 5.3", 3),
     note=(
-        "The radius is 10^-6 and much less: the kernel moves by less than 10^-3 lambda within it. "
+        "The radius is 10^-6 and much less: the kernel moves by less than 10^-4 lambda within it. "
         "The second part has the ratio 1/2 because nothing moves."
     ),
     **_COMMON,

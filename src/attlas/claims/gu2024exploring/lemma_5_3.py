@@ -161,7 +161,7 @@ WEIGHTS = Claim(
     ledger=Link("Lemma 5.3", 5),
     note=(
         "The form of D is from memory. Steps of .3 to .9 of 1 / (m lambda_max(H*)), 240 of them; "
-        "for D to be below the radius of claim-e-5 the targets would have to be below 10^-6."
+        "for D to be below the radius of claim-e-5 the targets would have to be below 10^-7."
     ),
     **_COMMON,
 )
@@ -225,7 +225,7 @@ LOSS_SHARP = Claim(
         note=(
             "The longest step that the three conditions allow, at points of real trainings. "
             "F(tau+1) - F(tau) = -m eta H u + r with ||r|| <= 1.523 m c^3 eta^2 P^2 (nd)^(3/2) "
-            "||u||^2, so that the four parts of Lemma E.1 are not needed: the step is 10^7 times "
+            "||u||^2, so that the four parts of Lemma E.1 are not needed: the step is 10^10 times "
             "and more the printed one, and limited by the largest eigenvalue alone once m is large."
         ),
     ),

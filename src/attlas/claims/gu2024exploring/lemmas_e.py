@@ -152,7 +152,7 @@ E_3 = Claim(
         instances=visited,
         count=COUNT,
         note=(
-            "Points of real trainings of width 256 with steps near 1 / (m lambda_max), 10^7 times "
+            "Points of real trainings of width 256 with steps near 1 / (m lambda_max), 10^9 times "
             "the printed step and more. The printed width is above 10^20."
         ),
     ),
