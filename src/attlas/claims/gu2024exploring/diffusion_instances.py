@@ -96,6 +96,20 @@ def drawn_mixtures(key: PRNGKeyArray, count: int) -> Instance:
     return as_arrays(batch)
 
 
+def decay(batch: dict, t: np.ndarray) -> np.ndarray:
+    """Beta at several times of every instance, in NumPy: nothing is compiled.
+
+    Args:
+        batch: of `schedules`.
+        t: times of shape (count, points).
+
+    Returns:
+        Array of the shape of t.
+    """
+    start, end, T = (batch[name][:, None] for name in ("start", "end", "T"))
+    return np.exp(-t * (start + (end - start) / (2 * T) * t) / 2)
+
+
 def mixture(instance: Instance) -> GaussianMixture:
     """The law of x(0).
 

@@ -1,0 +1,192 @@
+r"""Score estimates whose four errors of Claim G.1 are measured, in the units of Assumption 6.1.
+
+A planar Gaussian mixture is noised at n times in [T_0, T]; inputs (t, x(t)) and labels x(0) are
+divided by the largest norm of the training set. F is the network after some steps on the noisy
+labels, `kernel` the regression with its kernel at the start, m H*, after as many steps, `clean`
+the same on the true labels f_*, `ball` a function of the RKHS fitted to f_* on a larger sample.
+The test law of (t, x) is a Gauss quadrature of the true one, with weights `mass`.
+"""
+
+from functools import cache
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from attlas.claims.gu2024exploring.diffusion_instances import (
+    decay,
+    mixture,
+    mixtures,
+    schedule,
+    schedules,
+)
+from attlas.claims.gu2024exploring.instances import symmetric_networks
+from attlas.claims.gu2024exploring.trajectories import seed_of
+from attlas.core.claim import Instance
+from attlas.data.gaussian_mixtures import posterior_mean
+from attlas.kernels.regression_flow import regression_flow
+from attlas.kernels.softmax_network_ntk import softmax_ntk
+from attlas.models.softmax_network import SoftmaxNetwork
+from attlas.training.softmax_training import train_softmax_networks
+
+SAMPLES = 8
+WIDTH = 64
+_REFERENCE = 24
+_STEPS = 100
+_TIMES, _TIME_MASS = (part / 2 for part in np.polynomial.legendre.leggauss(3))
+_HERMITE, _HERMITE_MASS = np.polynomial.hermite_e.hermegauss(4)
+
+
+@jax.jit
+def _labels(batch: dict[str, Array], t: Array, x: Array) -> tuple[Array, Array]:
+    """f_* of every instance at its points, and its largest slope in x in Frobenius norm."""
+
+    def one(instance: dict[str, Array], t: Array, x: Array) -> tuple[Array, Array]:
+        known = mixture(instance), schedule(instance)
+
+        def both(t: Array, x: Array) -> tuple[Array, Array]:
+            value = posterior_mean(*known, t, x)
+            return value, value
+
+        slope, value = jax.vmap(jax.jacfwd(both, 1, has_aux=True))(t, x)
+        return value, jnp.sqrt(jnp.max(jnp.sum(slope**2, axis=(1, 2))))
+
+    return jax.vmap(one)(batch, t, x)
+
+
+@eqx.filter_jit
+def _outputs(networks: SoftmaxNetwork, Z: Array) -> Array:
+    return jax.vmap(lambda network, Z: jax.vmap(network)(Z))(networks, Z)
+
+
+def _sampled(rng: np.random.Generator, batch: dict, n: int) -> tuple[np.ndarray, ...]:
+    """Times, noised points and labels of n samples."""
+    count = len(batch["T"])
+    t = rng.uniform(0.1, 1, (count, n)) * batch["T"][:, None]
+    part = (rng.uniform(size=(count, n)) > batch["weights"][:, :1]).astype(int)
+    each = np.arange(count)[:, None]
+    roots = np.linalg.cholesky(batch["covariances"])[each, part]
+    x0 = batch["means"][each, part]
+    x0 = x0 + np.einsum("enij,enj->eni", roots, rng.normal(size=x0.shape))
+    beta = decay(batch, t)[..., None]
+    return t, beta * x0 + np.sqrt(1 - beta**2) * rng.normal(size=x0.shape), x0
+
+
+def _quadrature(batch: dict) -> tuple[np.ndarray, ...]:
+    """Times, points and masses of the test law."""
+    count = len(batch["T"])
+    t = batch["T"][:, None] * (0.1 + 0.9 * (0.5 + _TIMES))[None, :]
+    plane = np.stack(np.meshgrid(_HERMITE, _HERMITE), axis=-1).reshape(-1, 2)
+    share = np.outer(_HERMITE_MASS, _HERMITE_MASS).ravel() / _HERMITE_MASS.sum() ** 2
+    beta = decay(batch, t)[:, :, None, None, None]
+    total = beta**2 * batch["covariances"][:, None] + (1 - beta**2) * np.eye(2)
+    away = np.einsum("etkij,qj->etkqi", np.linalg.cholesky(total), plane)
+    x = beta * batch["means"][:, None, :, None] + away
+    mass = np.einsum("t,ek,q->etkq", _TIME_MASS, batch["weights"], share)
+    times = np.broadcast_to(t[:, :, None, None], mass.shape)
+    return times.reshape(count, -1), x.reshape(count, -1, 2), mass.reshape(count, -1)
+
+
+def _predict(
+    gram: np.ndarray, cross: np.ndarray, Y: np.ndarray, size: float, steps: int
+) -> np.ndarray:
+    """Kernel regression of two outputs after some steps."""
+    flow = regression_flow(gram, Y.T.reshape(-1, 1))
+    found = flow.test(cross, np.asarray([float(steps)]), step_size=size)
+    return found[0].reshape(2, -1).T
+
+
+def _in_ball(gram: np.ndarray, cross: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, float]:
+    """Ridge regression, the ridge 1e-6 of the mean eigenvalue; values and squared norm."""
+    ridge = 1e-6 * np.trace(gram) / len(gram)
+    c = np.linalg.solve(gram + ridge * np.eye(len(gram)), Y.T.ravel())
+    return (cross @ c).reshape(2, -1).T, float(c @ gram @ c)
+
+
+def _network(raw: dict[str, np.ndarray], i: int) -> SoftmaxNetwork:
+    return SoftmaxNetwork(jnp.asarray(raw["W"][i]), jnp.asarray(raw["a"][i]))
+
+
+def _kernel_side(
+    raw: dict[str, np.ndarray], i: int, gram: np.ndarray, eta: float
+) -> dict[str, np.ndarray]:
+    """The two kernel regressions and the function of the RKHS of one instance."""
+    network, Z, more = _network(raw, i), raw["Z"][i], raw["X_more"][i]
+    gram, cross = WIDTH * gram, WIDTH * softmax_ntk(network, Z, raw["X"][i])
+    kernels = softmax_ntk(network, more), softmax_ntk(network, Z, more)
+    ball, square = _in_ball(*kernels, raw["Y_more"][i])
+    return {
+        "kernel": _predict(gram, cross, raw["Y"][i], eta, _STEPS),
+        "clean": _predict(gram, cross, raw["Y_true"][i], eta, _STEPS),
+        "ball": ball,
+        "R_H": np.asarray(square),
+    }
+
+
+@cache
+def _runs(seed: tuple[int, ...], count: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(list(seed))
+    law = mixtures(rng, count) | schedules(rng, count, (0.8, 3.0))
+    raw = _encoded(rng, law, count)
+    networks = SoftmaxNetwork(jnp.asarray(raw["W"]), jnp.asarray(raw["a"]))
+    grams = [softmax_ntk(_network(raw, i), raw["X"][i]) for i in range(count)]
+    spectra = np.linalg.eigvalsh(np.stack(grams))
+    eta = 0.5 / (WIDTH * spectra[:, -1])
+    path = train_softmax_networks(
+        networks,
+        jnp.asarray(raw["X"]),
+        jnp.asarray(raw["Y"]),
+        step_size=jnp.asarray(eta),
+        steps=_STEPS,
+        record_at=(_STEPS,),
+        chunk=count,
+    )
+    sides = [_kernel_side(raw, i, grams[i], eta[i]) for i in range(count)]
+    return {
+        **{name: np.stack([side[name] for side in sides]) for name in sides[0]},
+        **{name: law[name] for name in ("start", "end", "T")},
+        **{name: raw[name] for name in ("X", "Y", "truth", "mass", "sigma", "lipschitz")},
+        "F": np.asarray(_outputs(path.network, jnp.asarray(raw["Z"]))),
+        "lam": spectra[:, 0],
+    }
+
+
+def _encoded(rng: np.random.Generator, law: dict, count: int) -> dict[str, np.ndarray]:
+    """Networks, and all inputs and labels in the units of Assumption 6.1."""
+    train, more = _sampled(rng, law, SAMPLES), _sampled(rng, law, _REFERENCE)
+    t, x, mass = _quadrature(law)
+    every = [train[:2], more[:2], (t, x)]
+    times, points = (np.concatenate([part[k] for part in every], axis=1) for k in (0, 1))
+    jax_law = {name: jnp.asarray(value) for name, value in law.items()}
+    known = jax_law, jnp.asarray(times), jnp.asarray(points)
+    label, steepest = (np.asarray(part) for part in _labels(*known))
+    inputs = np.concatenate((times[..., None], points), axis=2)
+    cut = (SAMPLES, SAMPLES + _REFERENCE)
+    inputs = inputs / np.linalg.norm(inputs[:, : cut[0]], axis=2).max(axis=1)[:, None, None]
+    unit = np.linalg.norm(train[2], axis=2).max(axis=1)[:, None, None]
+    X, X_more, Z = np.split(inputs, cut, axis=1)
+    Y_true, Y_more, truth = np.split(label / unit, cut, axis=1)
+    drawn = symmetric_networks(rng, count, (3, WIDTH, 2, 1))
+    return {
+        **{name: drawn[name] for name in ("W", "a", "sigma")},
+        "X": X, "X_more": X_more, "Z": Z, "Y": train[2] / unit,
+        "Y_true": Y_true, "Y_more": Y_more, "truth": truth, "mass": mass,
+        "lipschitz": steepest,
+    }  # fmt: skip
+
+
+def score_runs(key: PRNGKeyArray, count: int) -> Instance:
+    """Trained score estimates, at width 64 on 8 samples after 100 steps.
+
+    Args:
+        key: random key.
+        count: instances.
+
+    Returns:
+        Batch with F, kernel, clean, ball and truth at the test points, mass, R_H (squared RKHS
+        norm of `ball`), lam (smallest eigenvalue of H*), lipschitz (the largest slope of f_* in x
+        at the points, in the units of the data), sigma, X, Y, start, end, T.
+    """
+    return {name: jnp.asarray(value) for name, value in _runs(seed_of(key), count).items()}
