@@ -112,7 +112,7 @@ DECOMPOSITION = Claim(
             "mismatch 0.12, early stopping 0.05, approximation 0.01, error 0.16 where the zero "
             "function has 0.22. Theorem F.2, the paper's own contribution, bounds the one term "
             "that does not matter here. At widths 8, 32, 128 the coupling is 1e-4, 1e-6, 5e-9: "
-            "like m^(-4), because the kernel does not move to first order (kernel-even-in-the-step)."
+            "like m^(-4), as the kernel does not move to first order (kernel-even-in-the-step)."
         )
     ),
 )
