@@ -130,8 +130,9 @@ def _runs(seed: tuple[int, ...], count: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(list(seed))
     law = mixtures(rng, count) | schedules(rng, count, (0.8, 3.0))
     raw = _encoded(rng, law, count)
-    networks = SoftmaxNetwork(jnp.asarray(raw["W"]), jnp.asarray(raw["a"]))
-    grams = [softmax_ntk(_network(raw, i), raw["X"][i]) for i in range(count)]
+    each = [_network(raw, i) for i in range(count)]
+    networks = jax.tree.map(lambda *parts: jnp.stack(parts), *each)
+    grams = [softmax_ntk(each[i], raw["X"][i]) for i in range(count)]
     spectra = np.linalg.eigvalsh(np.stack(grams))
     eta = 0.5 / (WIDTH * spectra[:, -1])
     path = train_softmax_networks(
