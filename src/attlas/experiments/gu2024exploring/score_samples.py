@@ -53,8 +53,8 @@ SHOWN = (1, 2, 3, NTK, NTK + 2, NTK + 4)
 NOTE = (
     "Data and samples are compared at time T0 = .05; 'exact sample' is a second exact sample of "
     "that law: the least that a distance can show. Stopped where the validation loss on noisy "
-    "labels is least. Samples that end ten times farther out than all data are counted as lost, "
-    "and distances are those of the others. The kernel is that of infinite width and takes the "
+    "labels is least among the network's recorded steps, for the kernel too. Samples that end ten "
+    "times farther out than all data are counted as lost, and distances are those of the others. The kernel is that of infinite width and takes the "
     "steps of the network."
 )
 
