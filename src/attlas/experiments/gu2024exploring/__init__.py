@@ -1,0 +1,1 @@
+"""Experiments on softmax networks; gu2024exploring itself has none."""
