@@ -54,8 +54,8 @@ NOTE = (
     "Data and samples are compared at time T0 = .05; 'exact sample' is a second exact sample of "
     "that law: the least that a distance can show. Stopped where the validation loss on noisy "
     "labels is least among the network's recorded steps, for the kernel too. Samples that end ten "
-    "times farther out than all data are counted as lost, and distances are those of the others. The kernel is that of infinite width and takes the "
-    "steps of the network."
+    "times farther out than all data are counted as lost, and distances are those of the others. "
+    "The kernel is that of infinite width and takes the steps of the network."
 )
 
 
