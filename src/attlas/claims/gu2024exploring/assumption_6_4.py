@@ -181,9 +181,9 @@ RADIUS = Claim(
     terms=64,
     note=(
         "What bounds noisy inputs, by concentration of the norm and a union bound; exact "
-        "noncentral chi-square probabilities at ||x(0)|| = 1, the worst case. Dividing by this "
-        "radius makes 6.1 true with probability 1 - delta and costs a factor in lambda; dividing "
-        "by the largest input makes it true of the training set alone: a new input exceeds all n "
-        "with probability 1 / (n + 1)."
+        "noncentral chi-square probabilities at ||x(0)|| = 1, the worst case; less than "
+        "1 % of delta is used. Dividing by this radius makes 6.1 true with probability 1 - delta "
+        "and costs a factor in lambda; dividing by the largest input makes it true of the "
+        "training set alone: a new input exceeds all n with probability 1 / (n + 1)."
     ),
 )

@@ -82,7 +82,8 @@ def _library(instance: Instance, prefactor: bool = True) -> Sides:
         found.append(_gradient(instance, activation)[0])
         closed.append(gradient if prefactor else gradient / instance["W"].shape[1])
     scale = _scale(instance) * jnp.exp(2 * jnp.max(jnp.abs(instance["X"] @ instance["W"])))
-    scales = jnp.stack([_scale(instance), scale, scale])[:, None, None]
+    # ReLU outputs grow like the logits, which `_scale` has; only exponential ones like e^logit.
+    scales = jnp.stack([_scale(instance), _scale(instance), scale])[:, None, None]
     return Sides(jnp.stack(found), jnp.stack(closed), scale=scales)
 
 

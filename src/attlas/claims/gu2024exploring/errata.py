@@ -44,7 +44,7 @@ SMALLEST_EIGENVALUE = Erratum(
     flaw=Flaw.VACUITY,
     text=(
         "lambda is positive but tiny, and falls faster than any power of n in a fixed dimension: "
-        "below 0.03, 1.2e-7, 6.6e-22 for any 10, 20, 40 unit inputs in the plane at sigma = 1. "
+        "below 0.031, 1.2e-7, 6.6e-22 for any 10, 20, 40 unit inputs in the plane at sigma = 1. "
         "Width and steps proportional to lambda^(-2) are then not polynomial in n."
     ),
     claim=f"{_PAPER}/smallest-eigenvalue",
@@ -109,6 +109,31 @@ NOISY_INPUTS = Erratum(
         "unbounded: 'based on normalization' would need a rescaling that depends on the sample."
     ),
     claim=f"{_PAPER}/assumption-6-1-printed",
+)
+
+MOVED_GAUSSIAN = Erratum(
+    paper=_PAPER,
+    locator="Lemma B.1, Parts 2 and 5",
+    flaw=Flaw.GAP,
+    text=(
+        "Both w and w~ are taken from N(0, sigma^2 I), and |<w~, x>| is bounded by the Gaussian "
+        "tail. The lemma is used for trained weights w~, which are not Gaussian. Part 3 gives what "
+        "is needed, B + R in place of B for the moved weights."
+    ),
+    claim=f"{_PAPER}/lemma-b-1-part-2",
+)
+
+CONCENTRATION = Erratum(
+    paper=_PAPER,
+    locator="Lemmas E.3 and E.4",
+    flaw=Flaw.GAP,
+    text=(
+        "The proofs apply the inequalities of Hoeffding and Hanson-Wright to the second layer at "
+        "time tau, where the softmax depends on it through training; independence is not argued "
+        "in the text that we could read, whose formulas are lost. The signs of a pair are not "
+        "independent either. lemma-e-3-sharp and lemma-e-4-corrected need no probability."
+    ),
+    claim=f"{_PAPER}/lemma-e-3-sharp",
 )
 
 NO_EXPERIMENT = Erratum(

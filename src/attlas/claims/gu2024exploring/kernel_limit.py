@@ -147,10 +147,10 @@ def _single_draws(key: PRNGKeyArray, count: int) -> Instance:
     return {name: jnp.asarray(value) for name, value in batch.items()}
 
 
-def _within(instance: Instance, power: float = 1.0) -> Sides:
+def _within(instance: Instance, power: float = 1.0, share: float = 1.0) -> Sides:
     K = jnp.kron(jnp.eye(_K), _limit(instance, Activation.SOFTMAX))
     distance = jnp.sum((instance["H"] - K[None, None]) ** 2)
-    bound = _variance(instance) / (_DELTA * instance["m"] ** power)
+    bound = share * _variance(instance) / (_DELTA * instance["m"] ** power)
     return Sides(jnp.where(distance <= bound, 1.0, 0.0), jnp.asarray(1 - _DELTA))
 
 
@@ -167,14 +167,18 @@ KERNEL_LIMIT_RATE = Claim(
     provenance=Provenance.DERIVED,
     instances=_single_draws,
     sides=_within,
-    control=Control("rate 1/m", sides=partial(_within, power=2.0)),
+    control=(
+        Control("rate 1/m", sides=partial(_within, power=2.0)),
+        Control("V/10", sides=partial(_within, share=0.1)),
+    ),
     count=128,
     terms=_ROUNDINGS,
     note=(
         "V in closed form by the delta method: with s = sigma^2 X X', blocks of two outputs give "
         "2 (x_i' x_j)^2 exp(s_ii + s_jj + 4 s_ij). delta = 0.2, m = 128 to 2048; Chebyshev's "
-        "inequality at the limiting variance. Over 64 draws m E ||.||^2 / V is 0.9 to 1.3 at "
-        "sigma 0.3 and 0.7, but 0.25 at sigma = 1, m = 128: the tails are heavy, V grows like "
-        "exp(8 sigma^2), and widths below that are not yet in the limit."
+        "inequality at the limiting variance, so that V/2 would pass as well. Over 64 draws m E "
+        "||.||^2 / V is 0.9 to 1.3 at sigma 0.3 and 0.7, but 0.25 at sigma = 1, m = 128: the "
+        "tails are heavy, V grows like exp(8 sigma^2), and widths below that are not yet in the "
+        "limit."
     ),
 )

@@ -161,7 +161,8 @@ WEIGHTS = Claim(
     ledger=Link("Lemma 5.3", 5),
     note=(
         "The form of D is from memory. Steps of .3 to .9 of 1 / (m lambda_max(H*)), 240 of them; "
-        "for D to be below the radius of claim-e-5 the targets would have to be below 10^-7."
+        "for D to be below the radius of claim-e-5 the targets would have to be below 10^-7. A "
+        "seven-hundredth of D is reached."
     ),
     **_COMMON,
 )
@@ -180,7 +181,8 @@ WEIGHTS_SHARP = Claim(
     **_common(
         note=(
             "lemma-d-1-sharp summed over the geometric series, whose factor is 2/x and not 4/x "
-            "for x = m eta lambda / 2. P and c are those of the whole run."
+            "for x = m eta lambda / 2. P and c are those of the whole run. 4 % is reached: one "
+            "unit would have to hold P on all samples, with all residuals of its sign."
         )
     ),
 )

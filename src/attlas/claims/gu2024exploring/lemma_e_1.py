@@ -78,7 +78,7 @@ DECOMPOSITION = Claim(
     status=Status.RECONSTRUCTED,
     sides=_decomposition,
     control=tuple(
-        Control(f"C_{j} dropped", sides=partial(_decomposition, without=j)) for j in (0, 1, 3)
+        Control(f"C_{j} dropped", sides=partial(_decomposition, without=j)) for j in range(4)
     ),
     note=(
         "With this factor the decomposition is exact, at any point and for any step. The loss "

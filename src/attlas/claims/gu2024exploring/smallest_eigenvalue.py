@@ -66,7 +66,7 @@ SMALLEST_EIGENVALUE = Claim(
     terms=_ROUNDINGS,
     note=(
         "Equally spaced inputs attain the first term. At sigma = 1 no set of 10, 20, 40 inputs has "
-        "a lambda above 0.03, 1.2e-7, 6.6e-22; random ones have a median of 9e-6 at n = 10. A "
+        "a lambda above 0.031, 1.2e-7, 6.6e-22; random ones have a median of 9e-6 at n = 10. A "
         "width that grows like lambda^(-2) is not polynomial in n in a fixed dimension."
     ),
 )
