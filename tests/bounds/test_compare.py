@@ -1,0 +1,79 @@
+"""One table for one Transformer: order of the bounds, the gap, bad input."""
+
+import numpy as np
+import pytest
+
+from attlas.bounds.compare import compare
+from attlas.bounds.transformer_weights import Head, TransformerWeights
+from attlas.core.errors import UserError
+
+RNG = np.random.default_rng(0)
+
+
+def weights(layers=1, heads=2, d=4, k=3, words=None, size=0.1):
+    def head():
+        return Head(*(size * RNG.normal(size=shape) for shape in ((d, d), (d, k), (k, d))))
+
+    readout = size * RNG.normal(size=(d,) if words is None else (words, d))
+    return TransformerWeights(
+        tuple(tuple(head() for _ in range(heads)) for _ in range(layers)), readout
+    )
+
+
+X = RNG.normal(size=(5, 6, 4)) / 10
+
+
+@pytest.mark.parametrize("model", ["normalised", "plain"])
+def test_sharp_is_below_corrected_is_below_trivial(model):
+    table = compare(weights(), X, 10**6, 0.05, model=model)
+    value = {entry.name: entry.rademacher for entry in table.entries}
+    for ball in ("1,1", "1,inf", "2,1"):
+        assert (
+            value[f"{ball} sharp"] <= value[f"{ball} corrected"] <= value["trivial"] * (1 + 1e-12)
+        )
+    assert table.best.is_bound
+    assert min(entry.gap for entry in table.entries if entry.is_bound) == table.best.gap
+    if model == "plain":
+        assert value["log m"] <= value["log T"] * 1.3
+    else:
+        assert value["mixed sharp"] <= min(value["1,1 sharp"], value["log T sharp"])
+
+
+def test_masked_words_and_uneven_layers():
+    one, two = weights(1, 1, words=7), weights(1, 2, words=7)
+    deep = TransformerWeights((one.layers[0], two.layers[0]), one.readout)
+    table = compare(deep, X, 10**8, 0.05, loss_range=5.0)
+    value = {entry.name: entry.rademacher for entry in table.entries}
+    assert value["trivial"] == 5.0
+    assert 0 < value["mixed sharp"] < 5.0
+    assert table.best.trivial == 5.0
+
+
+def test_more_samples_and_smaller_weights_help():
+    few, many = (compare(weights(size=0.2), X, m, 0.05).best.gap for m in (10**4, 10**8))
+    assert many < few
+
+
+def test_bad_input_is_one_line():
+    w = weights()
+    cases = [
+        (lambda: compare(w, X, 100, 1.5), "delta = 1.5"),
+        (lambda: compare(w, X, 3, 0.1, model="plain"), "Theorem 4.1 asks for more"),
+        (lambda: compare(w, X, 0, 0.1), "m = 0"),
+        (lambda: compare(w, X, 100, 0.1, B_x=1e-3), "B_x = 0.001, but a token"),
+        (lambda: compare(w, X[..., :3], 100, 0.1), "inputs have shape"),
+        (lambda: compare(w, X * np.nan, 100, 0.1), "inputs are not finite"),
+        (lambda: compare(weights(2), X, 100, 0.1, model="plain"), "one layer"),
+        (lambda: compare(w._replace(readout=np.array([np.nan] * 4)), X, 9, 0.1), "readout is not"),
+    ]
+    for call, words in cases:
+        with pytest.raises(UserError, match=words) as caught:
+            call()
+        assert "\n" not in str(caught.value)
+
+
+def test_plain_bounds_never_exceed_the_trivial_one():
+    table = compare(weights(size=3.0), X, 10, 0.05, model="plain")
+    value = {entry.name: entry.rademacher for entry in table.entries if entry.is_bound}
+    assert max(value.values()) == value["trivial"]
+    assert table.best.vacuous
