@@ -5,7 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.experiments.gu2024exploring.sign_regression import draw_network, draw_sign_regression
+from attlas.experiments.gu2024exploring.instances.sign_regression import (
+    draw_network,
+    draw_sign_regression,
+)
 from attlas.experiments.gu2024exploring.smallest_width import _copied, _smallest_widths
 from attlas.models.softmax_network import Activation
 from attlas.runs.cell import Cell

@@ -18,7 +18,10 @@ from jaxtyping import Array
 
 from attlas.bounds.gu2024_convergence import gu2024_radius
 from attlas.bounds.gu2024_perturbation import gu2024_kernel_change, gu2024_kernel_change_printed
-from attlas.experiments.gu2024exploring.sign_regression import draw_network, draw_sign_regression
+from attlas.experiments.gu2024exploring.instances.sign_regression import (
+    draw_network,
+    draw_sign_regression,
+)
 from attlas.kernels.dense_softmax_ntk import softmax_kernel
 from attlas.models.softmax_network import Activation, SoftmaxNetwork
 from attlas.runs.cell import Cell, Scale

@@ -17,7 +17,7 @@ from jaxtyping import Array
 from attlas.data.digits import DIGITS
 from attlas.data.gaussian_mixtures import GaussianMixture, posterior_mean
 from attlas.data.noise_schedule import NoiseSchedule
-from attlas.experiments.gu2024exploring.digit_regression import (
+from attlas.experiments.gu2024exploring.instances.digit_regression import (
     T0,
     DigitRegression,
     draw_digit_regression,

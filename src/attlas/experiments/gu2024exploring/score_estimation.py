@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.gu2024_score import gu2024_score_error
-from attlas.experiments.gu2024exploring.mixture_regression import (
+from attlas.experiments.gu2024exploring.instances.mixture_regression import (
     MIXTURE,
     SIGMA,
     STEP,

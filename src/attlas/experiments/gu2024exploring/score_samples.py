@@ -15,7 +15,7 @@ from jaxtyping import Array
 from attlas.data.gaussian_mixtures import GaussianMixture, diffused, score
 from attlas.data.gaussian_mixtures import sample as sample_mixture
 from attlas.data.noise_schedule import NoiseSchedule
-from attlas.experiments.gu2024exploring.mixture_regression import (
+from attlas.experiments.gu2024exploring.instances.mixture_regression import (
     SIGMA,
     STEP,
     T0,

@@ -1,0 +1,1 @@
+"""What the experiments of this paper draw alike: inputs with labels, mixtures, digits."""
