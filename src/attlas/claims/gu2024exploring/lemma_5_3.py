@@ -110,7 +110,7 @@ def _longest(instance: Instance) -> Instance:
 
 def _long_step(instance: Instance, long: bool = False) -> Sides:
     if long:
-        return _one_step({**instance, "eta": 10 / (instance["W"].shape[1] * instance["most"])})
+        return _one_step({**instance, "eta": 3 / (instance["W"].shape[1] * instance["most"])})
     return _one_step(_longest(instance))
 
 
@@ -221,7 +221,7 @@ LOSS_SHARP = Claim(
     status=Status.SHARPENED,
     sides=_long_step,
     assumptions=(_BALL,),
-    control=Control("a step of 10 / (m lambda_max)", sides=partial(_long_step, long=True)),
+    control=Control("a step of 3 / (m lambda_max)", sides=partial(_long_step, long=True)),
     **_common(
         instances=visited,
         note=(
