@@ -7,7 +7,7 @@ from attlas.core.errors import UserError
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majorities
 from attlas.models.majority_attention import make_majority_attention, total_absolute_weight
 from attlas.training.majority_loss import MajorityLoss
-from attlas.training.majority_training import RELEASED, train_majority
+from attlas.training.majority_training import RELEASED, epoch_order, train_majority
 
 EPS = float(np.finfo(float).eps)
 D, T, N, EPOCHS = 4, 3, 5, 6
@@ -43,7 +43,7 @@ def plain_training(member):
     signs, signs2 = (2.0 * np.eye(2)[np.asarray(labels)] - 1 for _, labels in sets)
     for epoch in range(EPOCHS):
         rate = max(SETTINGS.floor, SETTINGS.decay * rate)
-        order = np.argsort(jax.random.bits(jax.random.fold_in(key, epoch), (N,)))
+        order = np.asarray(epoch_order(jax.random.fold_in(key, epoch), N))
         total = hits = 0.0
         for first in range(0, N, 2):
             pick = order[first : first + 2]

@@ -298,12 +298,29 @@ def _batches(
     batch = min(batch, count)
     steps = -(-count // batch)
     fill = steps * batch - count
-    order = jnp.argsort(jax.random.bits(key, (count,))).astype(jnp.int32)
+    order = epoch_order(key, count)
     present = jnp.arange(steps * batch) < count
     return (
         jnp.pad(order, (0, fill)).reshape(steps, batch),
         present.astype(dtype).reshape(steps, batch),
     )
+
+
+def epoch_order(key: PRNGKeyArray, count: int) -> Int[Array, " n"]:
+    """The permutation of an epoch: the order of random words, which a peer can repeat.
+
+    Args:
+        key: fold_in(key of the member, epochs before).
+        count: sequences.
+
+    Returns:
+        Numbers of the sequences in the order of their visit.
+
+    Examples:
+        >>> sorted(epoch_order(jax.random.key(0), 4).tolist())
+        [0, 1, 2, 3]
+    """
+    return jnp.argsort(jax.random.bits(key, (count,))).astype(jnp.int32)
 
 
 def _moved(
