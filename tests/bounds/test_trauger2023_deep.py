@@ -82,3 +82,14 @@ def test_amplification_and_heads():
 
 def test_never_above_the_radius():
     assert float(trauger2023_deep(jnp.full(3, 1e40), jnp.ones(3), 10, 2.0)) == 2.0
+
+
+def test_cost_of_the_first_keys_is_attained():
+    """Tokens +-B_x, W_QK = 0: the softmax moves by tanh(h B_x^2), the output by B_x times it."""
+    one, B_x, step = jnp.ones((1, 1)), 4.0, 1e-4
+    part = trauger2023_parts(one, one, 0 * one, 1.0, B_x, version="sharp")[3]
+    X, eye = np.array([[B_x], [-B_x]]), np.eye(1)
+    moved = forward([[(step * eye, eye, eye)]], np.ones(1), X)
+    allowed = float(part.beta) * part.reach * step
+    # tanh(z) / z = 1 - z^2 / 3 at z = 1.6e-3
+    np.testing.assert_allclose(moved, allowed, rtol=1e-6)

@@ -79,7 +79,7 @@ def trauger2023_parts(
     r"""The unrolled recursion: what an error in each matrix costs in the output.
 
     $$|\Delta|\le\epsilon_w+B_w\sum_i\alpha_i\sum_h\big(\epsilon_c+L_\sigma\|W_c\|\epsilon_v
-    +\kappa L_\sigma\|W_c\|\|W_v\|x_i\epsilon_{QK}\big)$$
+    +\kappa L_\sigma\|W_c\|\|W_v\|x_i^2\epsilon_{QK}\big)$$
 
     with x_1 = B_x and x_i = 1 above; inputs have norm L_sigma before W_c, B_x in the first layer.
 
@@ -109,7 +109,8 @@ def trauger2023_parts(
         first = B_x if layer == 0 else 1.0
         for head in range(c.shape[1]):
             outer = alpha[layer] * lipschitz * c[layer, head]
-            inner = kappa * first * outer * v[layer, head]
+            # keys and values of the first layer bring one B_x each
+            inner = kappa * first**2 * outer * v[layer, head]
             parts.append(Part(layer + 1, "output", alpha[layer], lipschitz))
             parts.append(Part(layer + 1, "value", outer, first))
             parts.append(Part(layer + 1, "query_key", inner, first))
