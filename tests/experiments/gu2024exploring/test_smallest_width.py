@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.experiments.gu2024exploring.instances.sign_regression import (
+from attlas.experiments.gu2024exploring.instances import (
     draw_network,
     draw_sign_regression,
 )

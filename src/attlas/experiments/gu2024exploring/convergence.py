@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax
 import numpy as np
 
-from attlas.experiments.gu2024exploring.instances.sign_regression import (
+from attlas.experiments.gu2024exploring.instances import (
     draw_network,
     draw_sign_regression,
     stable_step,

@@ -17,7 +17,7 @@ from attlas.bounds.gu2024_regression import (
     gu2024_regression_gap_in_time,
     gu2024_regression_gap_printed,
 )
-from attlas.experiments.gu2024exploring.instances.sign_regression import (
+from attlas.experiments.gu2024exploring.instances import (
     SignRegression,
     draw_network,
     draw_sign_regression,

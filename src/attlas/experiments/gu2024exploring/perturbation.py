@@ -18,7 +18,7 @@ from jaxtyping import Array
 
 from attlas.bounds.gu2024_convergence import gu2024_radius
 from attlas.bounds.gu2024_perturbation import gu2024_kernel_change, gu2024_kernel_change_printed
-from attlas.experiments.gu2024exploring.instances.sign_regression import (
+from attlas.experiments.gu2024exploring.instances import (
     draw_network,
     draw_sign_regression,
 )

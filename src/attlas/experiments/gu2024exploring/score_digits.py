@@ -14,14 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.data.digits import DIGITS
-from attlas.data.gaussian_mixtures import GaussianMixture, posterior_mean
-from attlas.data.noise_schedule import NoiseSchedule
-from attlas.experiments.gu2024exploring.instances.digit_regression import (
+from attlas.data.digit_regression import (
     T0,
     DigitRegression,
     draw_digit_regression,
 )
+from attlas.data.digits import DIGITS
+from attlas.data.gaussian_mixtures import GaussianMixture, posterior_mean
+from attlas.data.noise_schedule import NoiseSchedule
 from attlas.kernels.regression_flow import regression_flow
 from attlas.kernels.softmax_network_limit import softmax_ntk_limit
 from attlas.measures.sample_distance import energy_distance, sliced_wasserstein

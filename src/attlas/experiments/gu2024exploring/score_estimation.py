@@ -14,13 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.gu2024_score import gu2024_score_error
-from attlas.experiments.gu2024exploring.instances.mixture_regression import (
+from attlas.experiments.gu2024exploring.instances import (
     MIXTURE,
     SIGMA,
     STEP,
     MixtureRegression,
     draw_mixture_regression,
-    limit_kernel,
+    mixture_kernel,
 )
 from attlas.kernels.regression_flow import RegressionFlow, regression_flow
 from attlas.models.softmax_network import symmetric_network
@@ -80,15 +80,15 @@ class _Ball(NamedTuple):
 def _ball(p: MixtureRegression) -> _Ball:
     """Kernel regression on true labels, at its best time on the validation pairs."""
     Z = p.inputs(p.reference)
-    K = limit_kernel(Z, Z)
+    K = mixture_kernel(Z, Z)
     flow = regression_flow(K, np.asarray(p.reference.truth))
     times = np.geomspace(1, 1e8, 25) / flow.eigenvalues[-1]
-    values = flow.test(limit_kernel(p.inputs(p.further), Z), times)
+    values = flow.test(mixture_kernel(p.inputs(p.further), Z), times)
     half = values.shape[1] // 2
     away = _mean_square(values[:, :half] - np.asarray(p.further.truth)[None, :half])
     best = int(np.argmin(away))
     rows = flow.test(np.eye(len(K)), times[best : best + 1])[0]
-    inside = limit_kernel(p.inputs(p.train), Z) @ rows
+    inside = mixture_kernel(p.inputs(p.train), Z) @ rows
     squared = float(np.einsum("ik,ij,jk->", rows, K, rows)) / float(p.scale.labels) ** 2
     return _Ball(inside, values[best], squared)
 
@@ -103,7 +103,7 @@ def _flow(p: MixtureRegression, ball: _Ball, n: int) -> tuple[RegressionFlow, np
     Z, labels = p.inputs(p.train)[:n], np.asarray(p.train.labels)[:n]
     noise = labels - np.asarray(p.train.truth)[:n]
     columns = np.concatenate([labels, ball.train[:n], noise], axis=1)
-    return regression_flow(limit_kernel(Z, Z), columns), limit_kernel(p.inputs(p.further), Z)
+    return regression_flow(mixture_kernel(Z, Z), columns), mixture_kernel(p.inputs(p.further), Z)
 
 
 def _trained(cell: Cell, p: MixtureRegression, width: int, largest: np.ndarray) -> SoftmaxTraining:

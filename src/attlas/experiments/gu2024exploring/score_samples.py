@@ -15,13 +15,13 @@ from jaxtyping import Array
 from attlas.data.gaussian_mixtures import GaussianMixture, diffused, score
 from attlas.data.gaussian_mixtures import sample as sample_mixture
 from attlas.data.noise_schedule import NoiseSchedule
-from attlas.experiments.gu2024exploring.instances.mixture_regression import (
+from attlas.experiments.gu2024exploring.instances import (
     SIGMA,
     STEP,
     T0,
     MixtureRegression,
     draw_mixture_regression,
-    limit_kernel,
+    mixture_kernel,
 )
 from attlas.kernels.regression_flow import regression_flow
 from attlas.measures.sample_distance import energy_distance, sliced_wasserstein
@@ -116,9 +116,9 @@ def _stopped(p: MixtureRegression, found: np.ndarray) -> tuple[int, np.ndarray]:
 def _regressions(cell: Cell, p: MixtureRegression) -> tuple[_Learned, float]:
     """Kernel regression at its stop and later, and the largest eigenvalue."""
     s, Z = cell.settings, p.inputs(p.train)
-    flow = regression_flow(limit_kernel(Z, Z), np.asarray(p.train.labels / p.scale.labels))
+    flow = regression_flow(mixture_kernel(Z, Z), np.asarray(p.train.labels / p.scale.labels))
     largest = float(flow.eigenvalues[-1])
-    cross, scale = limit_kernel(p.inputs(p.further), Z), float(p.scale.labels)
+    cross, scale = mixture_kernel(p.inputs(p.further), Z), float(p.scale.labels)
     step = np.asarray(log_spaced(s["steps"], s["records"]), float)
     first, _ = _stopped(p, flow.test(cross, step, STEP / largest) * scale)
     steps = max(1.0, step[first]) * np.asarray(LONGER, float)

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from attlas.bounds.gu2024_convergence import gu2024_steps, gu2024_table_1_log10
-from attlas.experiments.gu2024exploring.instances.sign_regression import (
+from attlas.experiments.gu2024exploring.instances import (
     draw_network,
     draw_sign_regression,
     stable_step,

@@ -1,1 +1,0 @@
-"""What the experiments of this paper draw alike: inputs with labels, mixtures, digits."""
