@@ -9,8 +9,6 @@ With `upper=True` a value is not below the norm of the given numbers: it is rais
 its own rounding, valid for sums in any order and elementary functions right to four units.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -95,7 +93,8 @@ def spectral_norm(W: Float[Array, "*batch r d"], *, upper: bool = False) -> Floa
     The upper value needs no trust in an eigenvalue routine: for ANY square V with
     ||V'V - I|| <= e < 1, ||W||^2 <= ||(WV)'(WV)||_inf / (1 - e), and the rounding of each
     product is bounded by that of its inner products. It is close when V holds the right singular
-    vectors, which is what the routine is asked for.
+    vectors, which is what the routine is asked for. The excess is of order eps times the product
+    of the sides: a few per cent for 2048 x 512 in float32, 1e-10 in float64.
 
     Args:
         W: matrices.
@@ -188,7 +187,9 @@ def _spectral_upper(W: Array) -> Array:
     """The certified bound of `spectral_norm`, on the side with fewer columns."""
     A = jnp.swapaxes(W, -1, -2) if W.shape[-2] < W.shape[-1] else W
     r, d = A.shape[-2:]
-    eps: Any = float(jnp.finfo(A.dtype).eps)
+    eps = float(jnp.finfo(A.dtype).eps)
+    # An inner product of n terms in any order is off by (n + 1)/2 eps of that of the sizes.
+    half = eps / 2
     largest = jnp.max(jnp.abs(A), axis=(-2, -1))
     usable = (largest > 0) & jnp.isfinite(largest)
     unit = jnp.where(usable, largest, 1)
@@ -199,10 +200,10 @@ def _spectral_upper(W: Array) -> Array:
     length, basis = frobenius_norm(A, upper=True), frobenius_norm(V, upper=True)
     identity = jnp.eye(d, dtype=A.dtype).reshape((1,) * (A.ndim - 2) + (d, d))
     gram, metric = (_product(jnp.swapaxes(M, -1, -2), M) for M in (B, V))
-    skew = operator_norm(metric - identity, _INF, _INF, upper=True) + (d + 4) * eps * basis**2
+    skew = operator_norm(metric - identity, _INF, _INF, upper=True) + (d + 4) * half * basis**2
     square = operator_norm(gram, _INF, _INF, upper=True)
-    square = square + (r + 4) * eps * frobenius_norm(B, upper=True) ** 2
-    turned = jnp.sqrt(square) + (d + 4) * eps * length * basis
+    square = square + (r + 4) * half * frobenius_norm(B, upper=True) ** 2
+    turned = jnp.sqrt(square) + (d + 4) * half * length * basis
     bound = turned / jnp.sqrt(jnp.where(skew < 1, 1 - skew, 1)) + eps * length
     bound = _raised(jnp.where(skew < 1, bound, _INF) * unit, 20)
     return jnp.where(usable, bound, jnp.where(largest > 0, _INF, largest))
