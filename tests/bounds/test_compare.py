@@ -84,3 +84,15 @@ def test_weights_that_are_zero_give_zero_and_no_nan(model):
     dead = Head(np.zeros((4, 4)), np.zeros((4, 3)), np.zeros((3, 4)))
     table = compare(TransformerWeights(((dead,),), np.zeros(4)), X, 100, 0.05, model=model)
     assert all(abs(entry.rademacher) < 1e-200 for entry in table.entries)
+
+
+def test_samples_needed_are_where_the_bound_leaves_the_trivial_one():
+    deep = weights(2, size=0.6)
+    table = compare(deep, X, 10**6, 0.05)
+    for name in ("1,1 corrected", "1,inf sharp"):
+        needed = 10 ** next(e.log10_samples for e in table.entries if e.name == name)
+        around = [compare(deep, X, int(f * needed), 0.05) for f in (0.98, 1.02)]
+        below = [next(e for e in t.entries if e.name == name).rademacher for t in around]
+        trivial = table.entries[0].rademacher
+        assert below[1] < trivial * (1 - 1e-6)
+        assert below[0] == pytest.approx(trivial, rel=1e-12)

@@ -30,6 +30,8 @@ class Entry(NamedTuple):
         is_bound: false where a constant of the source is unknown and was set to 1.
         constants: what is used, in words.
         reason: where the number comes from.
+        log10_samples: log10 of the samples at which the complexity of a deep class falls below its
+            trivial value; NaN for other rows.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Entry(NamedTuple):
     is_bound: bool
     constants: str
     reason: str
+    log10_samples: float
 
     @property
     def vacuous(self) -> bool:
@@ -114,7 +117,8 @@ def compare(
 
     Args:
         weights: the Transformer.
-        inputs: samples of shape (n, T, d), for T and the norms of tokens.
+        inputs: samples of shape (n, T, d), for T and the norms of tokens. The complexity is that
+            on the sample, so that norms may be measured on it, if these are all m samples.
         m: samples the bounds speak of.
         delta: probability of failure, in (0, 1).
         model: "normalised" is section 2.6; "plain" the one layer of Theorem 4.1.
@@ -152,6 +156,7 @@ def compare(
             row.is_bound,
             row.constants,
             row.reason,
+            row.log10_samples,
         )
         for row in bounds(weights, tokens, m, lipschitz, loss_range)
     )

@@ -24,6 +24,9 @@ from attlas.bounds.trauger2023_masked import trauger2023_masked_parts
 from attlas.bounds.trauger2023_single import trauger2023_single
 
 BALLS: tuple[Ball, ...] = ("1,1", "1,inf", "2,1")
+THRESHOLD = {"corrected": 599.3, "sharp": 67.95}
+"""m R^2 / D from which Dudley and the chain are below R: docs/proofs/trauger2023_dudley.md."""
+
 LEMMA = {"1,1": "Lemma 3.6", "1,inf": "Lemma 3.3", "2,1": "Lemma 3.4, rows"}
 
 
@@ -37,13 +40,18 @@ class Inputs(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A bound on the Rademacher complexity, with its story."""
+    """A bound on the Rademacher complexity, with its story.
+
+    `log10_samples` is log10 of the m at which a deep bound falls below its trivial value, NaN for
+    rows that do not scale with D / m alone.
+    """
 
     name: str
     value: float
     is_bound: bool
     constants: str
     reason: str
+    log10_samples: float = math.nan
 
 
 def _covers(
@@ -222,13 +230,16 @@ def normalised_bounds(
         C = _part_covers(matrices, tokens, m)
         for name in [*BALLS, "log T", "mixed"] if version == "sharp" else [*BALLS, "log T"]:
             chosen = jnp.asarray([c[name] for c in C])
+            entropy, _ = trauger2023_allocation(chosen, beta)
             if version == "sharp":
                 value = trauger2023_deep(chosen, beta, m, radius)
             else:
-                entropy, _ = trauger2023_allocation(chosen, beta)
                 value = jnp.minimum(dudley_integral(0.0, entropy, m, radius), radius)
             reason = f"{theorem}, {_reason(name)}"
-            rows.append(Row(f"{name} {version}", float(value), True, words, reason))
+            needed = (
+                math.log10(THRESHOLD[version]) + math.log10(float(entropy)) - 2 * math.log10(radius)
+            )
+            rows.append(Row(f"{name} {version}", float(value), True, words, reason, needed))
     counted = _count_parameters(matrices, tokens, m, radius)
     reason = f"{theorem}, dimensions times logarithms of spectral norms"
     return [*rows, Row("parameters", counted, True, "chain, softmax 1", reason)]
