@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from attlas.bounds.compare_classes import Inputs, normalised_bounds, plain_bounds
+from attlas.bounds.compare_classes import Inputs, Row, normalised_bounds, plain_bounds
 from attlas.bounds.generalisation_gap import generalisation_gap
 from attlas.bounds.transformer_weights import TransformerWeights, check_weights
 from attlas.core.errors import UserError
@@ -99,6 +99,13 @@ def _check(weights: TransformerWeights, m: int, delta: float, model: Model) -> i
     return d
 
 
+def _entry(row: Row, slope: float, m: int, delta: float, loss_range: float) -> Entry:
+    """The gap that a bound on the complexity gives."""
+    gap = generalisation_gap(jnp.asarray(slope * row.value), m, delta, loss_range)
+    story = (row.is_bound, row.constants, row.reason, row.log10_samples)
+    return Entry(row.name, row.value, float(gap), loss_range, *story)
+
+
 def compare(
     weights: TransformerWeights,
     inputs: Float[np.ndarray, "..."],
@@ -147,17 +154,6 @@ def compare(
     tokens = _inputs(np.asarray(inputs, float), d, B_x)
     bounds = plain_bounds if model == "plain" else normalised_bounds
     slope = loss_lipschitz if weights.readout.ndim == 1 else 1.0
-    entries = tuple(
-        Entry(
-            row.name,
-            row.value,
-            float(generalisation_gap(jnp.asarray(slope * row.value), m, delta, loss_range)),
-            loss_range,
-            row.is_bound,
-            row.constants,
-            row.reason,
-            row.log10_samples,
-        )
-        for row in bounds(weights, tokens, m, lipschitz, loss_range)
-    )
+    rows = bounds(weights, tokens, m, lipschitz, loss_range)
+    entries = tuple(_entry(row, slope, m, delta, loss_range) for row in rows)
     return Comparison(entries, m, delta, tokens.two)
