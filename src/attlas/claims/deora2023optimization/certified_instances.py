@@ -170,7 +170,7 @@ def descend(instance: Instance, eta: Array, horizon: Array, longest: int) -> dic
         return (U - move * slope[0], W - move * slope[1]), met
 
     start = instance["U"], instance["W"]
-    (U, W), met = jax.lax.scan(step, start, jnp.arange(longest + 1))
+    (U, W), met = jax.lax.scan(step, start, jnp.arange(longest + 1.0))
     return {
         "U_last": U,
         "W_last": W,
@@ -205,7 +205,7 @@ def _certify(raw: Instance, bound: Bound, longest: int, faster: Array) -> dict[s
     K = jnp.clip(jnp.floor(most), 1, longest)
     eta = faster * jnp.minimum(eta, step_limit(terms, K, bound))
     run = descend(whole, eta, K, longest)
-    k = jnp.arange(longest + 1)
+    k = jnp.arange(longest + 1.0)
     average = jnp.sum(jnp.where((k >= 1) & (k <= K), run.pop("losses"), 0)) / K
     kept = {k: v for k, v in whole.items() if k in ("X", "y", "R", "U", "W", "copies")}
     kept |= {k: whole[k] for k in ("U_target", "W_target")}

@@ -95,7 +95,7 @@ COROLLARY_1_SLOPE = Claim(
     name=f"{_PAPER}/corollary-1-1",
     locator="Corollary 1 (1)",
     statement=(
-        r"\|\nabla \widehat L(\theta)\| \le \beta_1(\theta) \widehat L(\theta),\quad"
+        r"\|\nabla \widehat L(\theta)\| \le \beta_1(\theta) \widehat L(\theta),\quad "
         r"\beta_1(\theta) = \sqrt T R \big( 2 R^2 \|\theta\|_{2,\infty} + 1 \big)"
     ),
     sides=_slope,

@@ -215,7 +215,7 @@ COROLLARY_3 = Claim(
     name=f"{_PAPER}/corollary-3",
     locator="Corollary 3 (under Assumption 2)",
     statement=(
-        r"\widehat{L}(\theta_K) \le \frac2K + \frac{5 g_0(1/K)^2}{4\eta K},\quad"
+        r"\widehat{L}(\theta_K) \le \frac2K + \frac{5 g_0(1/K)^2}{4\eta K},\quad "
         r"\|\theta_K - \theta_0\| \le 4 g_0(1/K)"
     ),
     sides=_both,

@@ -26,7 +26,7 @@ _COPIES, _STEPS, _ETA = 3, 3, 0.1
 
 
 def _instances(key: PRNGKeyArray, count: int) -> Instance:
-    batch = grouped_heads(generator(key), count, (_COPIES, _COPIES))
+    batch = grouped_heads(generator(key), count, (float(_COPIES), float(_COPIES)))
     return {name: jnp.asarray(value) for name, value in batch.items()}
 
 

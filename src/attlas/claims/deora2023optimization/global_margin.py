@@ -45,7 +45,7 @@ def _searched(seed: tuple[int, ...], count: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(list(seed))
     S = np.exp(rng.uniform(np.log(0.5), np.log(5.0), count))
     relevant = 1 + np.arange(count) % 2
-    sets = [_samples(S[i], relevant[i]) for i in range(count)]
+    sets = [_samples(float(S[i]), int(relevant[i])) for i in range(count)]
     found = [
         global_margin(
             jnp.asarray(X), jnp.asarray(y), 1, starts=_STARTS, steps=_STEPS, key=jax.random.key(i)
@@ -153,7 +153,7 @@ def _linearised(seed: tuple[int, ...], count: int) -> dict[str, np.ndarray]:
     zeta = relevant / _T
     least = (8 * (1 - zeta / 2**0.5) / (_T**0.5 * (1 - zeta) * zeta**2)) ** (1 / 3)
     S = least * np.where(np.arange(count) % 4, rng.uniform(1, 1.5, count), 1.0)
-    sets = [_samples(S[i], relevant[i]) for i in range(count)]
+    sets = [_samples(float(S[i]), int(relevant[i])) for i in range(count)]
     X, y = np.stack([X for X, _ in sets]), np.stack([y for _, y in sets])
     rows = (zeta / 4 * S)[:, None] * np.array([1.0, -1.0, 0.0])
     U = np.repeat(rows[:, None, None], _T, axis=2)

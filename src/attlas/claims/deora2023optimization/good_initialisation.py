@@ -80,7 +80,7 @@ def _taylor(instance: Instance, curved: bool = True, shuffled: bool = False) -> 
     H = instance["U"].shape[0] * whole["copies"]
     lost = c**2 * deora2023_beta_3(T, d, instance["R"], x) / jnp.sqrt(H)
     start = jnp.max(jnp.abs(margins(whole, instance["U"], instance["W"])))
-    left = c * instance["margin"] - start - curved * lost
+    left = c * instance["margin"] - start - (lost if curved else 0)
     return Sides(left, jnp.min(margins(whole, *target)), scale=c * instance["margin"] + B_PHI)
 
 
@@ -118,7 +118,7 @@ SEPARABILITY = Claim(
     name=f"{_PAPER}/definition-1-p3",
     locator="Definition 1, P3",
     statement=(
-        r"\gamma \le \min_i y_i \langle \nabla\tilde\Phi(X_i;\theta_0), \theta_\star\rangle,\quad"
+        r"\gamma \le \min_i y_i \langle \nabla\tilde\Phi(X_i;\theta_0), \theta_\star\rangle,\quad "
         r"\|\theta_\star\| = \sqrt 2"
     ),
     sides=_separability,
@@ -136,7 +136,7 @@ TAYLOR = Claim(
     locator="Proposition 7, proof",
     statement=(
         r"\min_i y_i \tilde\Phi(X_i;\theta_{(\epsilon)}) \ge -B_\Phi + c\gamma -"
-        r"\frac{c^2\|\theta_\star\|^2}{2} \frac{\beta_3}{\sqrt H},\quad"
+        r"\frac{c^2\|\theta_\star\|^2}{2} \frac{\beta_3}{\sqrt H},\quad "
         r"c = \frac{2B_\Phi + \log(1/\epsilon)}{\gamma}"
     ),
     sides=_taylor,
@@ -151,8 +151,8 @@ PROPOSITION_7 = Claim(
     locator="Proposition 7; Assumption 2 under Definition 1",
     statement=(
         r"\sqrt H \ge \frac{c^2\beta_3(B_2 + \sqrt 2 c)}{B_\Phi} \;\Rightarrow\;"
-        r"\widehat{L}(\theta_{(\epsilon)}) \le \epsilon,\quad"
-        r"\|\theta_{(\epsilon)} - \theta_0\| \le g_0(\epsilon) = \sqrt 2 c,\quad"
+        r"\widehat{L}(\theta_{(\epsilon)}) \le \epsilon,\quad "
+        r"\|\theta_{(\epsilon)} - \theta_0\| \le g_0(\epsilon) = \sqrt 2 c,\quad "
         r"\|\theta_{(\epsilon)}\|_{2,\infty} \le g(\epsilon) = B_2 + \sqrt 2 c"
     ),
     sides=_realised,

@@ -219,7 +219,7 @@ LEMMA_10_SHARP = Claim(
     name=f"{_PAPER}/lemma-10-exponential",
     locator="Lemma 10, sharpened",
     statement=(
-        r"\sqrt H \ge \frac{5}{2 \log 2} \tilde\beta_3 \|\theta - \theta_0\|^2,\quad"
+        r"\sqrt H \ge \frac{5}{2 \log 2} \tilde\beta_3 \|\theta - \theta_0\|^2,\quad "
         r"\eta \le \frac{1}{\rho_k},\quad \eta K \widehat L(\theta) \le \|\theta - \theta_0\|^2"
         r"\;\Rightarrow\; \|\theta_k - \theta\| \le \sqrt5 \|\theta - \theta_0\|,\quad k \le K"
     ),
@@ -240,7 +240,7 @@ THEOREM_1_EXPONENTIAL = Claim(
     name=f"{_PAPER}/theorem-1-exponential",
     locator="Theorem 1, training loss, sharpened",
     statement=(
-        r"\sqrt H \ge \frac{5}{2 \log 2} \tilde\beta_3 \|\theta - \theta_0\|^2,\quad"
+        r"\sqrt H \ge \frac{5}{2 \log 2} \tilde\beta_3 \|\theta - \theta_0\|^2,\quad "
         r"\eta \le \frac{1}{\rho_k},\quad \eta K \widehat L(\theta) \le \|\theta - \theta_0\|^2"
         r"\;\Rightarrow\; \frac1K \sum_{k=1}^K \widehat L(\theta_k) \le 2 \widehat L(\theta) +"
         r"\frac{\|\theta - \theta_0\|^2}{2 \eta K}"

@@ -222,7 +222,7 @@ def _within(instance: Instance, bound: Array, offset: float = 0.0) -> Sides:
     ahead = jnp.zeros(DIMENSION).at[0].set(1).at[1].set(-1)
     p = instance["p"] - offset * instance["zeta"] * instance["S"] * ahead
     hit = jnp.linalg.norm(p) <= bound
-    return Sides(1.0 * hit, jnp.asarray(1 - _DELTA))
+    return Sides(jnp.asarray(hit, float), jnp.asarray(1 - _DELTA))
 
 
 def _printed_error(instance: Instance) -> Array:

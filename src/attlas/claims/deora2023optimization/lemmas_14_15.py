@@ -118,7 +118,7 @@ def _enough_heads(instance: Instance) -> Array:
 def _concentrated(instance: Instance, mean: Array) -> Sides:
     u, w = _parts(instance)
     hit = jnp.all(u + mean * w >= jnp.min(u + w / 2) / 2)
-    return Sides(1.0 * hit, jnp.asarray(1 - _DELTA))
+    return Sides(jnp.asarray(hit, float), jnp.asarray(1 - _DELTA))
 
 
 LEMMA_15 = Claim(

@@ -55,7 +55,7 @@ GAMMA_LINEAR = Claim(
     paper=_PAPER,
     locator="Appendix F and last term of (7)",
     statement=(
-        r"y \Big\langle \tfrac{1}{S \sqrt{2T}} 1_T u_\star^\top, X \Big\rangle = y \langle \nabla_U"
+        r"y \langle \tfrac{1}{S \sqrt{2T}} 1_T u_\star^\top, X \rangle = y \langle \nabla_U"
         r"\Phi(X; U, 0), \overline{U}_\star \rangle \ge \gamma_{lin} = \tfrac{S \sqrt T}{\sqrt 2}"
         r"\big( \zeta - 2 (1-\zeta) \tfrac{Z_\mu}{S^2} \big)"
     ),

@@ -77,7 +77,7 @@ MARGIN_ORDER = Claim(
     paper=_PAPER,
     locator="Sections 5.3 and 7, 'gamma_attn >= gamma_star'",
     statement=(
-        r"T = 10,\ \zeta = \tfrac{1}{2},\ M = 1,\ S = 4,\ z = p = 0: \quad"
+        r"T = 10,\ \zeta = \tfrac{1}{2},\ M = 1,\ S = 4,\ z = p = 0: \quad "
         r"\gamma_{attn} = \tfrac{S \sqrt T}{\sqrt 2} \ge \gamma_\star"
     ),
     kind=Kind.INEQUALITY,
@@ -175,7 +175,7 @@ MARGIN_ORDER_LINEAR = Claim(
     paper=_PAPER,
     locator="Sections 5.3 and 7, 'gamma_star >= gamma_lin'",
     statement=(
-        r"T = 10,\ \zeta = \tfrac{1}{2},\ M = S = 1,\ Z_\mu = Z_\nu = \tfrac{1}{10},\ p = 0: \quad"
+        r"T = 10,\ \zeta = \tfrac{1}{2},\ M = S = 1,\ Z_\mu = Z_\nu = \tfrac{1}{10},\ p = 0: \quad "
         r"\gamma_\star \ge \gamma_{lin}"
     ),
     kind=Kind.INEQUALITY,

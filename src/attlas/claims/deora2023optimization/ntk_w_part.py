@@ -339,8 +339,8 @@ P_TERM = Claim(
     paper=_PAPER,
     locator="Proposition 2, second term of (7)",
     statement=(
-        r"\|p\| \le P: \quad \Big| \Big\langle \sum_t x_t p^\top X^\top \varphi'(0) X,"
-        r"\overline{W}_\star \Big\rangle \Big| \le P T^{5/2} (S+Z)^3"
+        r"\|p\| \le P: \quad \Big| \langle \sum_t x_t p^\top X^\top \varphi'(0) X,"
+        r"\overline{W}_\star \rangle \Big| \le P T^{5/2} (S+Z)^3"
     ),
     kind=Kind.INEQUALITY,
     status=Status.RECONSTRUCTED,
@@ -369,8 +369,8 @@ P_TERM_SHARP = Claim(
     paper=_PAPER,
     locator="Proposition 2, second term of (7), sharpened",
     statement=(
-        r"\|p\| \le P: \quad \Big| \Big\langle \sum_t x_t p^\top X^\top \varphi'(0) X,"
-        r"\overline{W}_\star \Big\rangle \Big| \le"
+        r"\|p\| \le P: \quad \Big| \langle \sum_t x_t p^\top X^\top \varphi'(0) X,"
+        r"\overline{W}_\star \rangle \Big| \le"
         r"\tfrac{2}{3 \sqrt 3} \sqrt{\tfrac{2M+1}{2M+2}} P T R^3"
     ),
     kind=Kind.INEQUALITY,

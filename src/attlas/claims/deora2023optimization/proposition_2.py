@@ -141,7 +141,7 @@ def _outputs(instance: Instance) -> Float[Array, " n"]:
 
 
 def _bounded(instance: Instance, outputs: Array, bound: Array) -> Sides:
-    return Sides(1.0 * jnp.all(jnp.abs(outputs) <= bound), jnp.asarray(1 - _DELTA))
+    return Sides(jnp.asarray(jnp.all(jnp.abs(outputs) <= bound), float), jnp.asarray(1 - _DELTA))
 
 
 def _output_bound(instance: Instance, sharp: bool) -> Array:
@@ -186,7 +186,7 @@ P2_SHARP = Claim(
     paper=_PAPER,
     locator="Proposition 2, P2, without the number of samples",
     statement=(
-        r"P\Big( \max_i |\widetilde\Phi(X_i; \widetilde\theta^{(1)})| \le"
+        r"P\Big( \max_i |\widetilde\Phi(X_i; \widetilde\theta^{(1)})| \le "
         r"T R \big( \tfrac{\zeta S}{2 \sqrt 2} + P \big) \sqrt{2 \log(2/\delta)} \Big)"
         r"\ge 1 - \delta"
     ),
@@ -224,7 +224,7 @@ def _margins(instance: Instance, signs: Array) -> Float[Array, " n"]:
 def _separated(instance: Instance, signs: Array) -> Sides:
     rounding = ROUNDINGS * jnp.finfo(signs.dtype).eps * margin_size(instance)
     hit = jnp.min(_margins(instance, signs)) >= gamma_star(instance) / 2 - rounding
-    return Sides(1.0 * hit, jnp.asarray(1 - _DELTA))
+    return Sides(jnp.asarray(hit, float), jnp.asarray(1 - _DELTA))
 
 
 _POSITIVE = Assumption("gamma_star > 0", lambda i: gamma_star(i) > 0)
@@ -247,7 +247,7 @@ P3 = Claim(
         r"\sqrt H \gtrsim \tfrac{R^4 T (S+P)}{\gamma_\star} \sqrt{2 \log(n/\delta)}"
         r" \;\Rightarrow\; P\Big( \min_i y_i \langle \nabla \widetilde\Phi(X_i;"
         r"\widetilde\theta^{(1)}), \widetilde\theta_\star \rangle \ge"
-        r"\tfrac{\gamma_\star}{2} \Big) \ge 1 - \delta,\quad"
+        r"\tfrac{\gamma_\star}{2} \Big) \ge 1 - \delta,\quad "
         r"\|\widetilde\theta_\star\| = \sqrt 2"
     ),
     kind=Kind.PROBABILITY,
@@ -306,7 +306,12 @@ def _solved(key: PRNGKeyArray, count: int) -> Instance:
     batch = _separable(key, count)
     X, model = jax.jit(jax.vmap(lambda i: (tokens(i), _model(i))))(batch)
     U, W = np.asarray(model.U), np.asarray(model.W)
-    K = np.stack([ntk_gram(MultiHead(U[i], W[i]), np.asarray(X[i])) for i in range(count)])
+    K = np.stack(
+        [
+            ntk_gram(MultiHead(jnp.asarray(U[i]), jnp.asarray(W[i])), np.asarray(X[i]))
+            for i in range(count)
+        ]
+    )
     found = gram_svm_batch(K, np.asarray(batch["y"]))
     return {
         **batch,

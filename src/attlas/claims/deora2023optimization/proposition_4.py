@@ -65,7 +65,7 @@ def _bending(instance: Instance) -> tuple[Array, Array]:
     return away.U, away.W
 
 
-def _two_ends(instance: Instance, limit: float, bound: Bound) -> dict[str, Array]:
+def _two_ends(instance: Instance, limit: float | Array, bound: Bound) -> dict[str, Array]:
     """theta_1 and theta_2 about the drawn point, at the given share of the condition."""
     U, W = instance["U"], instance["W"]
     bent, drawn = _bending(instance), (instance["away_U"], instance["away_W"])

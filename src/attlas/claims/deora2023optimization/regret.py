@@ -164,7 +164,7 @@ EQUATION_17_EXPONENTIAL = Claim(
     locator="Equation (17), sharpened",
     statement=(
         r"\frac1K \sum_{k=1}^K \widehat L(\theta_k) \le \frac1K \sum_{k=0}^{K-1} e^{c_k/2}"
-        r"\widehat L(\theta) + \frac{\|\theta - \theta_0\|^2}{2 \eta K},\quad"
+        r"\widehat L(\theta) + \frac{\|\theta - \theta_0\|^2}{2 \eta K},\quad "
         r"c_k = \frac{\beta_3(\theta) \vee \beta_3(\theta_k)}{\sqrt H} \|\theta - \theta_k\|^2"
     ),
     status=Status.SHARPENED,

@@ -62,7 +62,7 @@ SECTION_7_MARGIN = Claim(
     paper=_PAPER,
     locator="Section 7, margin of attention",
     statement=(
-        r"\max_t \sum_{t' \in \mathcal{R}^c} \varphi_{t'} = \epsilon: \quad"
+        r"\max_t \sum_{t' \in \mathcal{R}^c} \varphi_{t'} = \epsilon: \quad "
         r"y \Phi(X; U_{opt}, \Gamma W_{opt}) \ge \tfrac{S \sqrt T}{\sqrt 2} \big( (1-\epsilon) -"
         r"2 \epsilon \tfrac{Z_\mu}{S} \big)"
     ),

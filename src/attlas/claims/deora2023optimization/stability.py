@@ -123,7 +123,7 @@ def _local(instance: Instance, half: bool = False) -> Sides:
     smooth = weak + jax.vmap(jax.vmap(jax.vmap(lambda x: deora2023_beta_1(T, R, x))))(x) ** 2 / 4
     factor = jnp.max(jnp.maximum(1 + eta * weak * risks, eta * smooth), axis=-1)
     slope = jax.vmap(lambda x: deora2023_beta_1(T, R, x))(instance["largest"])
-    return _sides(instance, factor - 1, slope, half)
+    return _sides(instance, factor - 1, slope[None], half)
 
 
 def _uniform(instance: Instance, half: bool = False, sums: bool = False) -> Sides:
@@ -215,7 +215,7 @@ SUMMED = Claim(
     locator="(22), one step with Proposition 4",
     statement=(
         r"\|\theta_{k+1} - \theta_{k+1}^{\neg i}\| \le (1 + \alpha_{k,i})"
-        r"\|\theta_k - \theta_k^{\neg i}\| + \frac{\eta\tilde\beta_1}{n} \ell_i(\theta_k),\quad"
+        r"\|\theta_k - \theta_k^{\neg i}\| + \frac{\eta\tilde\beta_1}{n} \ell_i(\theta_k),\quad "
         r"\alpha_{k,i} = \frac{4\eta\tilde\beta_3}{3\sqrt H} (\widehat{L}^{\neg i}(\theta_k)"
         r"+ \widehat{L}^{\neg i}(\theta_k^{\neg i}))"
     ),

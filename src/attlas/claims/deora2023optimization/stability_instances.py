@@ -96,7 +96,7 @@ def trajectory(
         move = jnp.where(k < instance["K"], instance["eta"], 0)
         return (carry[0] - move * slope[0], carry[1] - move * slope[1]), carry
 
-    _, path = jax.lax.scan(step, (instance["U"], instance["W"]), jnp.arange(longest + 1))
+    _, path = jax.lax.scan(step, (instance["U"], instance["W"]), jnp.arange(longest + 1.0))
     return path
 
 
@@ -252,7 +252,7 @@ def _train(whole: Instance) -> dict[str, Array]:
     path_U, path_W = jax.vmap(lambda w: trajectory(whole, w, LONGEST))(weights)
     sets = len(COUNTS)
     losses = jax.vmap(jax.vmap(lambda U, W: sample_losses(whole, U, W)))
-    before = jnp.arange(LONGEST + 1)[None, :, None] < whole["K"]
+    before = jnp.arange(LONGEST + 1.0)[None, :, None] < whole["K"]
     summed = jnp.sum(jnp.where(before, losses(path_U[:sets], path_W[:sets]), 0), axis=1)
     heads = jax.vmap(jax.vmap(largest_head))(path_U, path_W)
     return {

@@ -244,7 +244,7 @@ DISTANCE = Claim(
     name=f"{_PAPER}/theorem-1-distance",
     locator="Theorem 1, (4), distances; Lemma 10",
     statement=(
-        r"\|\theta_K-\theta_0\| \le 4\|\theta-\theta_0\|,\quad"
+        r"\|\theta_K-\theta_0\| \le 4\|\theta-\theta_0\|,\quad "
         r"\max_{k \le K} \|\theta_k-\theta\| \le 3\|\theta-\theta_0\|"
     ),
     sides=_distances,

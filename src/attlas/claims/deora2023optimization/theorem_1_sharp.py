@@ -113,7 +113,7 @@ SHARP_DISTANCE = Claim(
     name=f"{_PAPER}/theorem-1-sharp-distance",
     locator="Theorem 1, (4), and Lemma 10, sharpened",
     statement=(
-        _CONSTANTS + r"\|\theta_K-\theta_0\| \le 2.994\,D,\quad"
+        _CONSTANTS + r"\|\theta_K-\theta_0\| \le 2.994\,D,\quad "
         r"\max_{k \le K} \|\theta_k-\theta\| \le 1.994\,D"
     ),
     sides=_distances,

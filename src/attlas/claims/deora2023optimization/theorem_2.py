@@ -77,7 +77,7 @@ def measured(instance: Instance) -> Measured:
     Returns:
         One number a training set.
     """
-    counts, shares = jnp.asarray(COUNTS), jnp.asarray(COUNTS / SAMPLES)
+    counts, shares = jnp.asarray(COUNTS, float), jnp.asarray(COUNTS / SAMPLES)
     p, sets = instance["probability"], len(COUNTS)
     U, W = instance["U_last"], instance["W_last"]
     losses = jax.vmap(lambda U, W: sample_losses(instance, U, W))(U[:sets], W[:sets])
@@ -125,21 +125,26 @@ def _unrolled(instance: Instance, steps: bool = True) -> Sides:
 def _regret(instance: Instance, start: bool = True) -> Sides:
     found = measured(instance)
     D = conditions(instance)["distance"]
-    bound = deora2023_regret(found.target, D, instance["eta"], instance["K"])
+    eta, K = instance["eta"], instance["K"]
+    bound = jax.vmap(lambda loss: deora2023_regret(loss, D, eta, K))(found.target)
     return Sides(found.regret, bound if start else bound - 2.25 * D**2 / instance["eta"])
 
 
 def _stability(instance: Instance, power: int = 0) -> Sides:
     found = measured(instance)
     D, eta, K = conditions(instance)["distance"], instance["eta"], instance["K"]
-    bound = deora2023_stability(SAMPLES, _slope(instance), found.target, D, eta, K)
+    slope = _slope(instance)
+    bound = jax.vmap(lambda loss: deora2023_stability(SAMPLES, slope, loss, D, eta, K))(
+        found.target
+    )
     return Sides(found.stability, eta**power * bound)
 
 
 def _theorem_2(instance: Instance) -> Sides:
     found = measured(instance)
     D, eta, K = conditions(instance)["distance"], instance["eta"], instance["K"]
-    regret = jnp.sum(found.probability * deora2023_regret(found.target, D, eta, K))
+    each = jax.vmap(lambda loss: deora2023_regret(loss, D, eta, K))(found.target)
+    regret = jnp.sum(found.probability * each)
     gap = jnp.sum(found.probability * found.gap)
     return Sides(gap, 4 / SAMPLES * regret, scale=jnp.maximum(1, jnp.abs(gap)))
 
@@ -155,7 +160,7 @@ def _sharp(instance: Instance, gap: bool, steps: bool = True) -> Sides:
     largest = conditions(instance)["largest"]
     r, b = deora2023_radius_factor("sharp", _CURVATURE), w / math.tan(w)
     start = (3 - 2 * b) / (2 * b) + 1
-    regret = steps * K * found.target / math.cos(w) + start * D**2 / eta
+    regret = (K if steps else 0) * found.target / math.cos(w) + start * D**2 / eta
     growth = math.exp(_CURVATURE / r**2 * 2 / math.cos(w) * (1 / math.cos(w) + start))
     T, R = instance["X"].shape[-2], instance["R"]
     slope = deora2023_beta_1(T, R, r * D + largest, "sharp")

@@ -57,7 +57,7 @@ CLAIM_3_4 = Claim(
     locator="Claim 3.4",
     statement=(
         r"\frac{\partial L}{\partial w_r} = \Delta w_r = m \sum_{i=1}^n \sum_{\ell=1}^d"
-        r"(F_{\ell,i} - y_{\ell,i}) \langle v_{\ell,r}, S_i \rangle S_{i,r} x_i,\quad"
+        r"(F_{\ell,i} - y_{\ell,i}) \langle v_{\ell,r}, S_i \rangle S_{i,r} x_i,\quad "
         r"v_{\ell,r} = a_{\ell,r} 1_m - a_\ell"
     ),
     kind=Kind.IDENTITY,
@@ -96,7 +96,7 @@ CLAIM_3_4_THREE = Claim(
     paper=_PAPER,
     locator="Claim 3.4 and Table 1, the networks compared",
     statement=(
-        r"\Delta w_r = \sum_i \sum_\ell (F_{\ell,i} - y_{\ell,i}) g_{\ell,i,r} x_i,\quad"
+        r"\Delta w_r = \sum_i \sum_\ell (F_{\ell,i} - y_{\ell,i}) g_{\ell,i,r} x_i,\quad "
         r"g_{\ell,i,r} = \langle v_{\ell,r}, S_i \rangle m S_{i,r} \;\mathrm{or}\;"
         r"m^{-1/2} a_{\ell,r} \phi'(\langle w_r, x_i \rangle)"
     ),

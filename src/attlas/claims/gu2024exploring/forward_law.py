@@ -103,7 +103,7 @@ MOMENTS = Claim(
     locator="Section 6.1, law of x(t)",
     statement=(
         r"x(t) \mid x(0) \sim N\big( \beta x(0), (1 - \beta^2) I \big),\quad"
-        r"\beta = e^{-\frac12 \int_0^t g},\quad"
+        r"\beta = e^{-\frac12 \int_0^t g},\quad "
         r"e^{-\int_0^t g} \int_0^t e^{\int_0^s g} g(s)\, ds = 1 - \beta^2"
     ),
     kind=Kind.IDENTITY,

@@ -159,7 +159,7 @@ KERNEL_LIMIT_RATE = Claim(
     paper=_PAPER,
     locator="Definition 3.6 at infinite width, rate (ours)",
     statement=(
-        r"P\big( \|H^* - I_d \otimes K\|_F \le \sqrt{V / (\delta m)} \big) \ge 1 - \delta,\quad"
+        r"P\big( \|H^* - I_d \otimes K\|_F \le \sqrt{V / (\delta m)} \big) \ge 1 - \delta,\quad "
         r"V = \lim_{m \to \infty} m\, E \|H^* - I_d \otimes K\|_F^2"
     ),
     kind=Kind.PROBABILITY,

@@ -107,7 +107,7 @@ LEMMA_5_1_ENTRYWISE = Claim(
     name=f"{_PAPER}/lemma-5-1-entrywise",
     locator="Lemma 5.1 / B.2, Part 1",
     statement=(
-        r"\big| [H_{\ell_1,\ell_2}(W)]_{i,j} - [H_{\ell_1,\ell_2}(\tilde W)]_{i,j} \big| \le"
+        r"\big| [H_{\ell_1,\ell_2}(W)]_{i,j} - [H_{\ell_1,\ell_2}(\tilde W)]_{i,j} \big| \le "
         r"R \exp(10 B)"
     ),
     sides=partial(_printed, activation=Activation.SOFTMAX),

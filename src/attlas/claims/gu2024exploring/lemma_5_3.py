@@ -171,7 +171,7 @@ WEIGHTS_SHARP = Claim(
     name=f"{_PAPER}/lemma-5-3-weights-sharp",
     locator="Lemma 5.3, weights, sharpened",
     statement=(
-        r"\|w_r(\tau)-w_r(0)\| \le \frac{4 c P \sqrt{nd}}{m\lambda}\|Y\|_F,\quad"
+        r"\|w_r(\tau)-w_r(0)\| \le \frac{4 c P \sqrt{nd}}{m\lambda}\|Y\|_F,\quad "
         r"c = 1 + \frac{2\|Y\|_F}{m}"
     ),
     status=Status.SHARPENED,

@@ -114,7 +114,7 @@ LEMMA_D_1_SHARP = Claim(
     name=f"{_PAPER}/lemma-d-1-sharp",
     locator="Lemma D.1, sharpened",
     statement=(
-        r"\|\Delta w_r(\tau)\|_2 \le c\,P \sqrt{nd}\,\|F(\tau)-Y\|_F,\quad"
+        r"\|\Delta w_r(\tau)\|_2 \le c\,P \sqrt{nd}\,\|F(\tau)-Y\|_F,\quad "
         r"c = 1 + \frac{\|F\|_\infty}{m},\quad P = \max_{i,r} m S_{i,r}"
     ),
     status=Status.SHARPENED,

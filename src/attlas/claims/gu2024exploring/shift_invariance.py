@@ -52,7 +52,7 @@ SHIFT_INVARIANCE = Claim(
     paper=_PAPER,
     locator="Section 3, invariance of the softmax (ours)",
     statement=(
-        r"F(W + u 1_m^\top, x, a) = F(W, x, a),\quad"
+        r"F(W + u 1_m^\top, x, a) = F(W, x, a),\quad "
         r"H(W + u 1_m^\top) = H(W) \;\mathrm{for\ all}\; u \in R^d"
     ),
     kind=Kind.IDENTITY,

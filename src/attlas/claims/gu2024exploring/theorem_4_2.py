@@ -241,7 +241,7 @@ VACUITY = Claim(
     name=f"{_PAPER}/theorem-4-2-width",
     locator="Theorem 4.2, the width",
     statement=(
-        r"11 \le \log_{10}\Big(\lambda^{-2} n^2 d^2 e^{18B} \log^2\frac{nd}{\delta}\Big),\quad"
+        r"11 \le \log_{10}\Big(\lambda^{-2} n^2 d^2 e^{18B} \log^2\frac{nd}{\delta}\Big),\quad "
         r"n = 4,\; d = 2,\; C = 1,\; \delta = \frac{1}{10}"
     ),
     status=Status.NEW,
