@@ -37,7 +37,8 @@ def entrywise_norm(array: Float[Array, "*shape"], p: float | Float[Array, ""]) -
     r"""The entrywise norm (sum |a|^p)^{1/p}, without overflow and differentiable off zero.
 
     The largest entry is divided out first, so that p = 10 in float32 neither overflows nor
-    underflows. The gradient at the zero array is zero.
+    underflows. The gradient at the zero array is zero. An entry that is NaN or infinite makes the
+    norm NaN or infinite.
 
     Args:
         array: any shape.
@@ -66,4 +67,6 @@ def entrywise_norm(array: Float[Array, "*shape"], p: float | Float[Array, ""]) -
     ratio = size / unit
     total = jnp.sum(jnp.where(ratio > 0, jnp.where(ratio > 0, ratio, 1) ** p, 0))
     safe = jnp.where(total > 0, total, 1)
-    return jnp.where(total > 0, unit * safe ** (1 / p), 0)
+    norm = jnp.where(total > 0, unit * safe ** (1 / p), 0)
+    # NaN and infinity compare as false above: they must not vanish from the sum.
+    return jnp.where(jnp.isfinite(largest), norm, largest)
