@@ -1,0 +1,1 @@
+"""Claims of trauger2023sequence, Sequence Length Independent Norm-Based Generalization Bounds."""
