@@ -20,3 +20,19 @@ def generator(key: PRNGKeyArray) -> np.random.Generator:
         True
     """
     return np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+
+
+def seed_of(key: PRNGKeyArray) -> tuple[int, ...]:
+    """Integers that stand for a key, which is not hashable, by which draws are kept.
+
+    Args:
+        key: random key.
+
+    Returns:
+        Two integers.
+
+    Examples:
+        >>> len(seed_of(jax.random.key(3)))
+        2
+    """
+    return tuple(generator(key).integers(2**31, size=2).tolist())

@@ -30,7 +30,7 @@ from attlas.claims.deora2023optimization.instances import (
     squared_distance,
 )
 from attlas.core.claim import Assumption, Instance
-from attlas.core.generator import generator
+from attlas.core.generator import seed_of
 
 LONGEST = 64
 """Steps of a run of the general instances at most; the horizon K of each is below."""
@@ -274,7 +274,7 @@ def certified(key: PRNGKeyArray, count: int, setting: Setting, faster: float = 1
         of the iterates 1, ..., K), from_target (largest distance of the iterates 0, ..., K from
         the target) and largest_met (largest head of these iterates).
     """
-    seed = tuple(generator(key).integers(2**31, size=2).tolist())
+    seed = seed_of(key)
     return _batch(seed, count, setting, faster)
 
 

@@ -40,7 +40,7 @@ from attlas.core.claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
+from attlas.core.generator import seed_of
 from attlas.core.verdict import Outcome, Witness
 
 _PAPER = "deora2023optimization"
@@ -137,7 +137,7 @@ def on_path(key: PRNGKeyArray, count: int) -> Instance:
     Returns:
         Batch with X, y, copies, U, W, U_other, W_other and share (of the step size allowed).
     """
-    return _pairs(tuple(generator(key).integers(2**31, size=2).tolist()), count)
+    return _pairs(seed_of(key), count)
 
 
 def _step(instance: Instance) -> Array:

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from attlas.bounds.deora2023_mixture import deora2023_gamma_attention, deora2023_gamma_linear
 from attlas.claims.deora2023optimization.mixture_instances import ROUNDINGS
 from attlas.core.claim import Assumption, Claim, Control, Instance, Kind, Provenance, Sides, Status
-from attlas.core.generator import generator
+from attlas.core.generator import seed_of
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.models.multi_head import MultiHead, parameter_norm
 from attlas.solvers.global_margin import global_margin
@@ -63,7 +63,7 @@ def _searched(seed: tuple[int, ...], count: int) -> dict[str, np.ndarray]:
 
 
 def _instances(key: PRNGKeyArray, count: int) -> Instance:
-    seed = tuple(generator(key).integers(0, 2**31, 2).tolist())
+    seed = seed_of(key)
     return {name: jnp.asarray(value) for name, value in _searched(seed, count).items()}
 
 
@@ -170,7 +170,7 @@ def _linearised(seed: tuple[int, ...], count: int) -> dict[str, np.ndarray]:
 
 
 def _large_signal(key: PRNGKeyArray, count: int) -> Instance:
-    seed = tuple(generator(key).integers(0, 2**31, 2).tolist())
+    seed = seed_of(key)
     return {name: jnp.asarray(value) for name, value in _linearised(seed, count).items()}
 
 

@@ -29,7 +29,7 @@ from attlas.claims.deora2023optimization.stability_instances import (
     train_on_all_sets,
 )
 from attlas.core.claim import Assumption, Instance
-from attlas.core.generator import generator
+from attlas.core.generator import seed_of
 from attlas.kernels.multi_head_ntk import ntk_features
 from attlas.models.multi_head import MultiHead
 from attlas.optim.one_step import one_step_initialisation
@@ -224,7 +224,7 @@ def good_initialisations(key: PRNGKeyArray, count: int) -> Instance:
         Batch with X, y, R, U, W, star_U, star_W (for one copy), margin, margin_above, certified,
         epsilon, K.
     """
-    seed = tuple(generator(key).integers(2**31, size=2).tolist())
+    seed = seed_of(key)
     return {name: jnp.asarray(value) for name, value in _good(seed, count).items()}
 
 
@@ -240,5 +240,5 @@ def good_trainings(key: PRNGKeyArray, count: int, faster: float = 1.0) -> Instan
         The batch of `good_initialisations` with copies, eta, the target of risk 1/K, and what
         `train_on_all_sets` adds.
     """
-    seed = tuple(generator(key).integers(2**31, size=2).tolist())
+    seed = seed_of(key)
     return _trained(seed, count, faster)

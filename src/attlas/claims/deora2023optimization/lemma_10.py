@@ -47,7 +47,7 @@ from attlas.core.claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
+from attlas.core.generator import seed_of
 
 _PAPER = "deora2023optimization"
 _LONGEST = 64
@@ -138,7 +138,7 @@ def _runs(seed: tuple[int, ...], count: int, bound: Bound) -> Instance:
 
 
 def _instances(key: PRNGKeyArray, count: int, bound: Bound) -> Instance:
-    return _runs(tuple(generator(key).integers(2**31, size=2).tolist()), count, bound)
+    return _runs(seed_of(key), count, bound)
 
 
 def _within(

@@ -33,7 +33,7 @@ from attlas.core.claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
+from attlas.core.generator import seed_of
 from attlas.solvers.gram_svm import gram_svm_batch
 
 _PAPER = "deora2023optimization"
@@ -124,7 +124,7 @@ def _anywhere(key: PRNGKeyArray, count: int) -> Instance:
 
 
 def _in_place(key: PRNGKeyArray, count: int) -> Instance:
-    seed = tuple(generator(key).integers(0, 2**31, 2).tolist())
+    seed = seed_of(key)
     return {name: jnp.asarray(value) for name, value in _solved(seed, count, True).items()}
 
 

@@ -38,7 +38,7 @@ from attlas.core.claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
+from attlas.core.generator import seed_of
 from attlas.models.multi_head import MultiHead
 from attlas.models.multi_head_derivatives import model_gradient, model_hessian
 
@@ -122,7 +122,7 @@ def close_pairs(
     Returns:
         Batch with X, y, copies, U, W, U_other and W_other.
     """
-    seed = tuple(generator(key).integers(2**31, size=2).tolist())
+    seed = seed_of(key)
     return _pairs(seed, count, limit, bound)
 
 

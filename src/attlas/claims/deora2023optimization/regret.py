@@ -37,7 +37,7 @@ from attlas.core.claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
+from attlas.core.generator import seed_of
 
 _PAPER = "deora2023optimization"
 _STEPS = 24
@@ -124,7 +124,7 @@ def _runs(seed: tuple[int, ...], count: int) -> Instance:
 
 
 def _instances(key: PRNGKeyArray, count: int) -> Instance:
-    return _runs(tuple(generator(key).integers(2**31, size=2).tolist()), count)
+    return _runs(seed_of(key), count)
 
 
 _COMMON: dict[str, Any] = {

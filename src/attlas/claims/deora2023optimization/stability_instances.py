@@ -28,7 +28,7 @@ from attlas.claims.deora2023optimization.instances import (
     squared_distance,
 )
 from attlas.core.claim import Assumption, Instance
-from attlas.core.generator import generator
+from attlas.core.generator import seed_of
 from attlas.losses.logistic import logistic
 
 SAMPLES, ATOMS = 4, 3
@@ -317,7 +317,7 @@ def leave_one_out_runs(key: PRNGKeyArray, count: int, faster: float = 1.0) -> In
         step), largest (head of the run on all samples); beside X, y, R, U, W, U_target,
         W_target, copies, K, eta.
     """
-    seed = tuple(generator(key).integers(2**31, size=2).tolist())
+    seed = seed_of(key)
     return _batch(seed, count, "leave one out", faster)
 
 
@@ -334,5 +334,5 @@ def training_sets(key: PRNGKeyArray, count: int, faster: float = 1.0) -> Instanc
         (of each atom over the iterates before K, per set of `COUNTS`), largest_met, probability
         of the atoms; beside X, y, R, U, W, U_target, W_target, copies, K, eta.
     """
-    seed = tuple(generator(key).integers(2**31, size=2).tolist())
+    seed = seed_of(key)
     return _batch(seed, count, "training sets", faster)

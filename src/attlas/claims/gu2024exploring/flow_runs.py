@@ -17,9 +17,9 @@ from attlas.claims.gu2024exploring.trajectories import (
     Setting,
     draw,
     kernels,
-    seed_of,
 )
 from attlas.core.claim import Instance
+from attlas.core.generator import seed_of
 from attlas.kernels.regression_flow import regression_flow
 from attlas.models.softmax_network import SoftmaxNetwork
 from attlas.models.softmax_network_gradient import network_gradient

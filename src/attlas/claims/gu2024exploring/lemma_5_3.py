@@ -19,7 +19,6 @@ from attlas.claims.gu2024exploring.trajectories import (
     contraction,
     curves,
     draw,
-    seed_of,
     train,
 )
 from attlas.core.claim import (
@@ -33,6 +32,7 @@ from attlas.core.claim import (
     Sides,
     Status,
 )
+from attlas.core.generator import seed_of
 
 _PAPER = "gu2024exploring"
 _SCALES = np.array([1.0, 0.5, 0.25])

@@ -18,8 +18,9 @@ from attlas.claims.gu2024exploring.instances import (
     perturb,
     symmetric_networks,
 )
-from attlas.claims.gu2024exploring.trajectories import GENERAL, STEPS, Setting, runs, seed_of
+from attlas.claims.gu2024exploring.trajectories import GENERAL, STEPS, Setting, runs
 from attlas.core.claim import Instance
+from attlas.core.generator import seed_of
 from attlas.models.softmax_network_gradient import network_gradient
 
 SIZES = (3, 8, 2, 3)

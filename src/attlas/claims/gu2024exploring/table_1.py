@@ -21,7 +21,6 @@ from attlas.claims.gu2024exploring.trajectories import (
     GENERAL,
     STEPS,
     draw,
-    seed_of,
     train,
     trained,
 )
@@ -35,6 +34,7 @@ from attlas.core.claim import (
     Sides,
     Status,
 )
+from attlas.core.generator import seed_of
 from attlas.models.softmax_network import Activation
 
 _PAPER = "gu2024exploring"

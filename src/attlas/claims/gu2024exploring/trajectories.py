@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.core.claim import Instance
-from attlas.core.generator import generator
+from attlas.core.generator import seed_of
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.softmax_network import Activation, SoftmaxNetwork
 from attlas.training.softmax_training import Keep, train_softmax_networks
@@ -211,18 +211,6 @@ def _runs(seed: tuple[int, ...], count: int, setting: Setting) -> dict[str, np.n
         "share": shares.max(axis=(1, 2, 3)),
         "steps": np.broadcast_to(np.asarray(STEPS, float), (count, len(STEPS))),
     }
-
-
-def seed_of(key: PRNGKeyArray) -> tuple[int, ...]:
-    """Integers that stand for a key, by which draws are kept.
-
-    Args:
-        key: random key.
-
-    Returns:
-        Two integers.
-    """
-    return tuple(generator(key).integers(2**31, size=2).tolist())
 
 
 def runs(key: PRNGKeyArray, count: int, setting: Setting = GENERAL) -> dict[str, np.ndarray]:

@@ -15,7 +15,8 @@ import numpy as np
 from jaxtyping import Array
 from scipy import stats
 
-from attlas.data.tokenized_mixture import MixtureSamples, make_tokenized_mixture, sample_mixture
+from attlas.data.tokenized_mixture import MixtureSamples
+from attlas.experiments.deora2023optimization.instances import draw_phases, gaussian_heads
 from attlas.measures.token_attention import relevant_attention
 from attlas.models.multi_head import MultiHead, make_multi_head
 from attlas.optim.one_step import first_phase_steps, one_step_initialisation
@@ -33,8 +34,6 @@ STARTS = ("zero", "one step", *(f"Gaussian {size:g}" for size in DEVIATIONS))
 COLOURS = dict(zip(STARTS, ("#0072b2", "#d55e00", "#009e73", "#cc79a7"), strict=True))
 MARKERS = dict(zip(STARTS, "os^v", strict=True))
 HEAD_COLOURS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#f0e442")
-NOISE = 0.02
-"""Z_mu and Z_nu over S^2; ||z|| is at most a fifth of S."""
 CONFIDENCE = 0.95
 RECORDS = 25
 NOTE = (
@@ -60,27 +59,6 @@ def cells(scale: Scale) -> tuple[Cell, ...]:
         Scale.PAPER: ((1, 3, 5, 7), (1, 4, 16)),
     }[scale]
     return tuple(Cell({**settings, "zeta": tenth / 10, "H": H}) for tenth in tenths for H in heads)
-
-
-def _drawn(cell: Cell, seed: int) -> tuple[MixtureSamples, MixtureSamples]:
-    """The samples that are trained on, and those of the first phase."""
-    s, key = cell.settings, jax.random.fold_in(jax.random.key(cell.seed), seed)
-    bound = NOISE * s["S"] ** 2
-    mixture = make_tokenized_mixture(
-        key, d=s["d"], M=s["M"], S=s["S"], zeta=s["zeta"], Z_mu=bound, Z_nu=bound, Z=0.2 * s["S"]
-    )
-    train, first = (
-        sample_mixture(jax.random.fold_in(key, k), mixture, s[size], s["T"])
-        for k, size in ((1, "n"), (2, "first"))
-    )
-    return train, first
-
-
-def _gaussian(shape: MultiHead, deviation: float, *seed: int) -> MultiHead:
-    """Independent Gaussian entries in every U_h and W_h; one stream whatever the deviation."""
-    rng = np.random.default_rng(seed)
-    U, W = (jnp.asarray(deviation * rng.normal(size=a.shape)) for a in (shape.U, shape.W))
-    return MultiHead(U, W)
 
 
 def _key(cell: Cell, seed: int) -> Array:
@@ -111,9 +89,10 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
     s = cell.settings
     rows = []
     for seed in range(s["seeds"]):
-        train, first = _drawn(cell, seed)
+        key = jax.random.fold_in(jax.random.key(cell.seed), seed)
+        _, train, first = draw_phases(cell.settings, key)
         zero, one_step = _first_models(cell, seed, first)
-        random = (_gaussian(zero, size, cell.seed, seed) for size in DEVIATIONS)
+        random = (gaussian_heads(zero, size, cell.seed, seed) for size in DEVIATIONS)
         starts = jax.tree.map(lambda *leaves: jnp.stack(leaves), zero, one_step, *random)
         path = gradient_descent_ensemble(
             starts,

@@ -24,9 +24,8 @@ from attlas.bounds.deora2023_mixture import (
 from attlas.data.tokenized_mixture import (
     MixtureSamples,
     TokenizedMixture,
-    make_tokenized_mixture,
-    sample_mixture,
 )
+from attlas.experiments.deora2023optimization.instances import draw_phases, gaussian_heads
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.measures.margins import decoder_margin, margins, normalised_margin
 from attlas.models.multi_head import MultiHead, make_multi_head, parameter_norm
@@ -48,8 +47,6 @@ COLOURS = dict(zip(STARTS, ("#0072b2", "#d55e00", "#009e73"), strict=True))
 MARKERS = dict(zip(STARTS, "os^", strict=True))
 RADIUS = 2.0**0.5
 """The norm of P3 and of section 7; margins of unit vectors are multiplied by it."""
-NOISE = 0.02
-"""Z_mu and Z_nu over S^2; ||z|| is at most a fifth of S."""
 REACHED = 0.99
 """Share of a margin from which on it counts as reached."""
 RECORDS = 25
@@ -81,28 +78,13 @@ def cells(scale: Scale) -> tuple[Cell, ...]:
     )
 
 
-def _drawn(cell: Cell) -> tuple[TokenizedMixture, MixtureSamples, MixtureSamples]:
-    """The mixture, the samples that are trained on, and those of the first phase."""
-    s, key = cell.settings, jax.random.key(cell.seed)
-    bound = NOISE * s["S"] ** 2
-    mixture = make_tokenized_mixture(
-        key, d=s["d"], M=s["M"], S=s["S"], zeta=s["zeta"], Z_mu=bound, Z_nu=bound, Z=0.2 * s["S"]
-    )
-    train, first = (
-        sample_mixture(jax.random.fold_in(key, k), mixture, s[size], s["T"])
-        for k, size in ((1, "n"), (2, "first"))
-    )
-    return mixture, train, first
-
-
 def _starts(cell: Cell, first: MixtureSamples) -> tuple[MultiHead, ...]:
     """Zero, one randomised step on the first phase's samples, independent Gaussian entries."""
     s = cell.settings
     key = jax.random.fold_in(jax.random.key(cell.seed), 3)
     zero = make_multi_head(s["H"], s["T"], s["d"], dtype=first.X.dtype)
-    rng = np.random.default_rng([cell.seed, 4])
-    U, W = (jnp.asarray(s["deviation"] * rng.normal(size=a.shape)) for a in (zero.U, zero.W))
-    return zero, one_step_initialisation(key, first.X, first.y, s["H"]), MultiHead(U, W)
+    random = gaussian_heads(zero, s["deviation"], cell.seed, 4)
+    return zero, one_step_initialisation(key, first.X, first.y, s["H"]), random
 
 
 def _first_step_error(start: MultiHead, mixture: TokenizedMixture) -> float:
@@ -141,7 +123,7 @@ def _reached(path: MultiHead, X: Array, y: Array) -> tuple[Array, Array, Array]:
 def run(cell: Cell) -> Mapping[str, np.ndarray]:
     """Train from every start, solve for the margins, and measure what was reached."""
     s = cell.settings
-    mixture, train, first = _drawn(cell)
+    mixture, train, first = draw_phases(cell.settings, jax.random.key(cell.seed))
     starts = _starts(cell, first)
     path = gradient_descent_ensemble(
         jax.tree.map(lambda *leaves: jnp.stack(leaves), *starts),

@@ -14,7 +14,8 @@ import numpy as np
 from scipy import stats
 
 from attlas.bounds.deora2023_initialisation import deora2023_target_scale
-from attlas.data.tokenized_mixture import MixtureSamples, make_tokenized_mixture, sample_mixture
+from attlas.data.tokenized_mixture import MixtureSamples
+from attlas.experiments.deora2023optimization.instances import draw_phases, gaussian_heads
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.models.multi_head import MultiHead, make_multi_head
 from attlas.optim.one_step import one_step_initialisation
@@ -30,8 +31,6 @@ if TYPE_CHECKING:  # workers compute and draw nothing
 HEAD_COLOURS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#f0e442")
 RADIUS = 2.0**0.5
 """The norm of P3: the margin of `gram_svm`, for norm 1, is multiplied by it."""
-NOISE = 0.02
-"""Z_mu and Z_nu over S^2; ||z|| is at most a fifth of S."""
 CONFIDENCE = 0.95
 NOTE = (
     "Gaussian: independent entries N(0, deviation^2) in U and W; one random stream for all "
@@ -55,27 +54,6 @@ def cells(scale: Scale) -> tuple[Cell, ...]:
     return tuple(Cell({**settings, "zeta": tenth / 10, "H": H}) for tenth in tenths for H in heads)
 
 
-def _drawn(cell: Cell, seed: int) -> tuple[MixtureSamples, MixtureSamples]:
-    """The samples that are separated, and those of the first phase."""
-    s, key = cell.settings, jax.random.fold_in(jax.random.key(cell.seed), seed)
-    bound = NOISE * s["S"] ** 2
-    mixture = make_tokenized_mixture(
-        key, d=s["d"], M=s["M"], S=s["S"], zeta=s["zeta"], Z_mu=bound, Z_nu=bound, Z=0.2 * s["S"]
-    )
-    train, first = (
-        sample_mixture(jax.random.fold_in(key, k), mixture, s[size], s["T"])
-        for k, size in ((1, "n"), (2, "first"))
-    )
-    return train, first
-
-
-def _gaussian(shape: MultiHead, deviation: float, *seed: int) -> MultiHead:
-    """Independent Gaussian entries in every U_h and W_h; one stream whatever the deviation."""
-    rng = np.random.default_rng(seed)
-    U, W = (jnp.asarray(deviation * rng.normal(size=a.shape)) for a in (shape.U, shape.W))
-    return MultiHead(U, W)
-
-
 def _first_models(cell: Cell, seed: int, first: MixtureSamples) -> tuple[MultiHead, MultiHead]:
     """Zero, and one randomised step on the first phase's samples."""
     s = cell.settings
@@ -90,9 +68,10 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
     deviations = np.geomspace(0.01, 3.0, s["points"])
     grams, labels, outputs = [], [], []
     for seed in range(s["seeds"]):
-        train, first = _drawn(cell, seed)
+        key = jax.random.fold_in(jax.random.key(cell.seed), seed)
+        _, train, first = draw_phases(cell.settings, key)
         zero, one_step = _first_models(cell, seed, first)
-        random = (_gaussian(zero, size, cell.seed, seed) for size in deviations)
+        random = (gaussian_heads(zero, size, cell.seed, seed) for size in deviations)
         for model in (zero, one_step, *random):
             grams.append(ntk_gram(model, train.X))
             labels.append(np.asarray(train.y))
