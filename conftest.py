@@ -26,6 +26,7 @@ PACKAGES = [f"attlas.{p.name}" for p in (ROOT / "src" / "attlas").iterdir() if p
 install_import_hook([p for p in PACKAGES if p != "attlas.cli"], "beartype.beartype")
 
 import jax  # noqa: E402
+import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 from hypothesis.configuration import set_hypothesis_home_dir  # noqa: E402
@@ -41,6 +42,24 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 settings.register_profile("attlas", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("attlas")
 set_hypothesis_home_dir(CACHE / "hypothesis")
+
+
+_AT_IMPORT = pytest.StashKey[dict[str, dict]]()
+
+
+@pytest.fixture(autouse=True)
+def fresh_draws(request: pytest.FixtureRequest) -> None:
+    """Every test draws the same numbers, whichever tests ran before it in its process.
+
+    A generator that a test file holds goes back to its state after the import before each test.
+    """
+    file = request.node.getparent(pytest.Module)
+    if file is None:
+        return
+    draws = {k: v for k, v in vars(file.obj).items() if isinstance(v, np.random.Generator)}
+    states = {name: draw.bit_generator.state for name, draw in draws.items()}
+    for name, state in file.stash.setdefault(_AT_IMPORT, states).items():
+        draws[name].bit_generator.state = state
 
 
 @pytest.fixture(scope="session")

@@ -9,13 +9,6 @@ from attlas.measures.sample_distance import energy_distance, sliced_wasserstein
 EPS = float(np.finfo(float).eps)
 KEY = jax.random.key(0)
 DRAWS = np.random.default_rng(0)
-START = DRAWS.bit_generator.state
-
-
-@pytest.fixture(autouse=True)
-def fresh_draws():
-    """Every test draws the same numbers, whichever tests ran before it in its process."""
-    DRAWS.bit_generator.state = START
 
 
 def mean_norm(shift, spread, d):
