@@ -1,0 +1,249 @@
+r"""How concentrated attention rows are: (A2) and (A4) of liu2021analyzing, at any scale.
+
+Rows of different lengths come in blocks, so that a million of them need no more memory than a
+block and the results. Selection runs in NumPy on the host, whose sort is ten times XLA's.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from attlas.core.errors import UserError
+
+Norm = Literal["l2", "raw l2", "l1"]
+
+# Rounding that a weight of a row carries besides its share in the row's sum: exp and a division.
+_ENTRY_ROUNDINGS = 8
+
+# Weights that are worked on at once: a block and its copies stay in a core's own cache.
+_CACHED = 65_536
+
+# Terms of a running sum that are added before it is looked at.
+_GROUP = 16
+
+
+class Concentration(NamedTuple):
+    """One entry a row.
+
+    Attributes:
+        s0: smallest number of weights that hold all but tau of the norm, one column a tau; 0
+            where no number does, which happens with "raw l2" alone.
+        top_norm: l2 norm of the floor(sqrt(p)) largest weights, as liu2021analyzing plots it.
+        relative_top_norm: the same over the l2 norm of the row.
+        top_share: their sum.
+        entropy: -sum a log a, in nats.
+        effective_support: exp(entropy), the number of equal weights of that entropy.
+        participation: 1 / ||a||_2^2, the number of equal weights of that l2 norm.
+    """
+
+    s0: np.ndarray
+    top_norm: np.ndarray
+    relative_top_norm: np.ndarray
+    top_share: np.ndarray
+    entropy: np.ndarray
+    effective_support: np.ndarray
+    participation: np.ndarray
+
+
+def concentration(
+    weights: Float[np.ndarray, "r T"],
+    lengths: Int[np.ndarray, " r"] | None = None,
+    taus: tuple[float, ...] = (0.1,),
+    norm: Norm = "l2",
+    eps: float | None = None,
+) -> Concentration:
+    r"""Concentration of each row of a block.
+
+    $$s_0=\min\{s:\|a_{(1..s)}\|\ge(1-\tau)\|a\|\}$$
+
+    with the l2 norm ("l2"), the l1 norm ("l1"), or the print's ||a_(1..s)||_2 >= 1 - tau
+    ("raw l2"). The last takes rows of l2 norm one for granted, which softmax rows are not: it
+    forces the largest weight to be at least (1 - tau)^2. A threshold that is missed by no more
+    than the rounding of a sum counts as reached.
+
+    Args:
+        weights: one row of attention weights each, in its first `lengths` entries.
+        lengths: p of each row; T when None. What lies beyond is not read.
+        taus: levels, each in (0, 1).
+        norm: whose share counts for s0.
+        eps: rounding unit of the arithmetic that produced the rows, when they come from a
+            coarser one; that of their dtype when None.
+
+    Returns:
+        The statistics, in the order of the rows.
+
+    Raises:
+        UserError: if a level or a length is out of its range.
+
+    Source: (A2), (A4) and experiment 1 of liu2021analyzing.
+
+    Examples:
+        >>> row = np.array([[0.75, 0.25, 0.0, 0.0]])
+        >>> found = concentration(row, taus=(0.1, 0.01))
+        >>> found.s0.tolist(), found.top_share.tolist(), found.participation.tolist()
+        ([[1, 2]], [1.0], [1.6])
+    """
+    rows, width = weights.shape
+    sizes = np.full(rows, width) if lengths is None else np.asarray(lengths)
+    if not all(0 < tau < 1 for tau in taus):
+        raise UserError(f"taus = {taus}: choose levels between 0 and 1")
+    if rows and not (sizes.min() >= 1 and sizes.max() <= width):
+        raise UserError(
+            f"lengths from {sizes.min()} to {sizes.max()} in rows of {width}: give 1 to {width}"
+        )
+    unit = max(float(np.finfo(weights.dtype).eps), eps or 0.0)
+    found = Concentration(np.zeros((rows, len(taus)), np.int32), *np.zeros((6, rows)))
+    # Rows that share floor(sqrt(p)) share one slice of largest weights, at little padding.
+    roots = np.array([math.isqrt(p) for p in range(width + 1)])[sizes]
+    for root in np.unique(roots):
+        alike = np.flatnonzero(roots == root)
+        step = max(1, _CACHED // (root + 1) ** 2)
+        for start in range(0, alike.size, step):
+            chosen = alike[start : start + step]
+            block = _padded(weights, sizes, chosen)
+            _require_distributions(block, sizes[chosen], chosen, unit)
+            parts = _statistics(block, int(root), taus, norm)
+            for column, values in zip(found, parts, strict=True):
+                column[chosen] = values
+    return found
+
+
+def streamed_concentration(
+    blocks: Iterable[tuple[np.ndarray, np.ndarray | None]],
+    taus: tuple[float, ...] = (0.1,),
+    norm: Norm = "l2",
+    eps: float | None = None,
+) -> Concentration:
+    """`concentration` of blocks (weights, lengths) that come one at a time.
+
+    Args:
+        blocks: what is to be measured; each is dropped before the next is asked for.
+        taus: levels, each in (0, 1).
+        norm: whose share counts for s0.
+        eps: rounding unit of the arithmetic that produced the rows; their dtype's when None.
+
+    Returns:
+        The statistics of all rows, in the order they came.
+
+    Raises:
+        UserError: if there is no block.
+
+    Examples:
+        >>> rows = np.full((3, 4), 0.25)
+        >>> streamed_concentration([(rows, None), (rows, None)]).s0.ravel().tolist()
+        [4, 4, 4, 4, 4, 4]
+    """
+    parts = [concentration(rows, lengths, taus, norm, eps) for rows, lengths in blocks]
+    if not parts:
+        raise UserError("no attention rows: give at least one block (weights, lengths)")
+    return Concentration(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def top_norm(
+    weights: Float[np.ndarray, "r T"], s0: int, lengths: Int[np.ndarray, " r"] | None = None
+) -> Float[np.ndarray, " r"]:
+    r"""||a_(1..s0)||_2, the l2 norm of the s0 largest weights of each row.
+
+    Args:
+        weights: one row of attention weights each, in its first `lengths` entries.
+        s0: how many.
+        lengths: p of each row; T when None.
+
+    Returns:
+        The norms.
+
+    Raises:
+        UserError: if a row has fewer than s0 weights, or s0 < 1.
+
+    Source: (A2) of liu2021analyzing.
+
+    Examples:
+        >>> top_norm(np.array([[0.1, 0.6, 0.0, 0.3]]), 1).tolist()
+        [0.6]
+    """
+    rows, width = weights.shape
+    sizes = np.full(rows, width) if lengths is None else np.asarray(lengths)
+    if s0 < 1 or (rows and s0 > sizes.min()):
+        least = sizes.min() if rows else width
+        raise UserError(f"s0 = {s0} of p = {least} weights: choose s0 from 1 to the least p")
+    block = _padded(weights, sizes, np.arange(rows))
+    top = np.partition(block, block.shape[1] - s0, axis=1)[:, -s0:]
+    return np.sqrt(np.einsum("ij,ij->i", top, top))
+
+
+def _padded(weights: np.ndarray, sizes: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """The chosen rows, cut to the longest of them, zero beyond their lengths."""
+    widest = int(sizes[chosen].max(initial=1))
+    block = weights[chosen, :widest]
+    inside = np.arange(widest) < sizes[chosen][:, None]
+    return block if inside.all() else np.where(inside, block, np.zeros((), block.dtype))
+
+
+def _require_distributions(
+    block: np.ndarray, sizes: np.ndarray, chosen: np.ndarray, unit: float
+) -> None:
+    """Rows must be distributions up to the rounding of a softmax and of two sums of p terms."""
+    gap = np.abs(block.sum(1, dtype=np.float64) - 1)
+    allowed = (sizes + _ENTRY_ROUNDINGS) * unit
+    # A comparison with NaN is false: such a row counts as wrong.
+    wrong = np.flatnonzero(~((gap <= allowed) & (block.min(1) >= 0)))
+    if wrong.size:
+        k = wrong[0]
+        raise UserError(
+            f"attention row {chosen[k]} sums to {block[k].sum(dtype=np.float64):.9g} "
+            f"with least weight {block[k].min():.3g}: rows must be >= 0 and sum to 1 within "
+            f"{allowed[k]:.1e}"
+        )
+
+
+def _statistics(
+    block: np.ndarray, root: int, taus: tuple[float, ...], norm: Norm
+) -> tuple[np.ndarray, ...]:
+    """The columns of `Concentration` for rows of equal floor(sqrt(p))."""
+    ordered = np.sort(block, axis=1)
+    top = ordered[:, -root:]
+    squares = np.einsum("ij,ij->i", ordered, ordered)
+    top_squares = np.einsum("ij,ij->i", top, top)
+    tiny = np.finfo(block.dtype).tiny
+    logs = np.log(np.maximum(ordered, tiny))
+    entropy = np.maximum(-np.einsum("ij,ij->i", ordered, logs), 0)
+    return (
+        _support_sizes(ordered, squares, taus, norm),
+        np.sqrt(top_squares),
+        np.sqrt(top_squares / squares),
+        top.sum(1),
+        entropy,
+        np.exp(entropy),
+        1 / squares,
+    )
+
+
+def _support_sizes(
+    ordered: np.ndarray, squares: np.ndarray, taus: tuple[float, ...], norm: Norm
+) -> np.ndarray:
+    """s0 = p minus how many of the smallest weights may go; padding goes first, as zeros do."""
+    # Running sums of groups say in which group the answer lies; only that one is summed term by
+    # term, for a running sum over a whole row costs five times its sort.
+    rows, width = ordered.shape
+    padding = -width % _GROUP
+    terms = np.zeros((rows, width + padding), ordered.dtype)
+    np.multiply(ordered, 1 if norm == "l1" else ordered, out=terms[:, padding:])
+    terms = terms.reshape(rows, -1, _GROUP)
+    lost = np.cumsum(terms @ np.ones(_GROUP, terms.dtype), axis=1)
+    total, each = lost[:, -1], np.arange(rows)
+    slack = width * float(np.finfo(ordered.dtype).eps) * total
+    found = np.zeros((rows, len(taus)), np.int32)
+    for column, tau in enumerate(taus):
+        kept = {"l1": (1 - tau) * total, "l2": (1 - tau) ** 2 * squares}.get(norm)
+        kept = np.full_like(total, (1 - tau) ** 2) if kept is None else kept
+        may_go = total - kept + slack
+        whole = np.minimum(np.count_nonzero(lost <= may_go[:, None], axis=1), lost.shape[1] - 1)
+        before = np.where(whole > 0, lost[each, whole - 1], 0)
+        inside = before[:, None] + np.cumsum(terms[each, whole], axis=1)
+        gone = whole * _GROUP + np.count_nonzero(inside <= may_go[:, None], axis=1)
+        sizes = width + padding - gone
+        found[:, column] = np.where(may_go >= 0, np.maximum(sizes, 1), 0)
+    return found
