@@ -1,17 +1,21 @@
 """A Transformer as arrays, free of any model, and the norms that its bounds ask for.
 
-Norms are upper values: rounding of the sums and of the eigenvalues is added. A matrix W that acts
-as x -> W^T x is measured as M = W^T: `rows` and `columns` are those of M.
+Norms are certified upper values, `attlas.core.matrix_norms`. A matrix W that acts as x -> W^T x is
+measured as M = W^T: `rows` and `columns` are those of M.
 """
 
 from typing import NamedTuple
 
+import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
+from attlas.core.matrix_norms import column_norm, row_norm, spectral_norm
+from attlas.core.matrix_product import product_entries, product_spectral_norm
 
 Matrix = Float[np.ndarray, "a b"]
+_INF = float("inf")
 
 
 class Head(NamedTuple):
@@ -64,22 +68,66 @@ class MatrixNorms(NamedTuple):
     row: float
 
 
-def _spectral(M: Matrix) -> float:
-    """Largest singular value from the smaller Gram matrix, rounding added."""
-    small = M if M.shape[0] <= M.shape[1] else M.T
-    top = float(np.linalg.eigvalsh(small @ small.T)[-1])
-    # the Gram matrix is off by its inner length, eigvalsh by its order, times eps ||M||_F^2
-    allowance = sum(M.shape) * float(np.finfo(M.dtype).eps) * float(np.sum(M**2))
-    return float(np.sqrt(max(top, 0.0) + allowance))
+class _Measured(NamedTuple):
+    """Certified norms of one matrix; `column_sum` is the row_sum of its transpose."""
+
+    spectral: float
+    total: float
+    column: float
+    row_sum: float
+    row: float
+    column_sum: float
+
+    def turned(self) -> "_Measured":
+        """Of the transpose."""
+        return self._replace(
+            column=self.row, row=self.column, row_sum=self.column_sum, column_sum=self.row_sum
+        )
 
 
-def matrix_norms(M: Matrix, rank: int | None = None, spectral: float | None = None) -> MatrixNorms:
-    r"""All norms of one matrix, as upper values.
+@jax.jit
+def _norms(M: Float[Array, "a b"]) -> tuple[Array, ...]:
+    """The fields of `_Measured`."""
+    return spectral_norm(M, upper=True), *_entry_norms(M)
+
+
+def _entry_norms(M: Float[Array, "a b"]) -> tuple[Array, ...]:
+    """The fields after the first."""
+    return (
+        column_norm(M, 1, 1, upper=True),
+        column_norm(M, 1, _INF, upper=True),
+        row_norm(M, 2, 1, upper=True),
+        row_norm(M, 1, _INF, upper=True),
+        column_norm(M, 2, 1, upper=True),
+    )
+
+
+@jax.jit
+def _factored_norms(Q: Float[Array, "d r"], K: Float[Array, "d r"]) -> tuple[Array, ...]:
+    """The same of Q K'."""
+    return product_spectral_norm(Q, K), *_entry_norms(product_entries(Q, K))
+
+
+def _measure(M: Matrix | tuple[Matrix, Matrix]) -> _Measured:
+    """The norms of a matrix or of a product, in float64 whatever the default precision."""
+    # narrower weights lose nothing, and the allowances for rounding stay small
+    with jax.enable_x64(True):
+        if isinstance(M, tuple):
+            Q, K = (jax.device_put(np.ascontiguousarray(part, np.float64)) for part in M)
+            return _Measured(*(float(norm) for norm in _factored_norms(Q, K)))
+        # a matrix and its transpose share one compiled program
+        wide = M.shape[0] < M.shape[1]
+        tall = jax.device_put(np.ascontiguousarray(M.T if wide else M, np.float64))
+        found = _Measured(*(float(norm) for norm in _norms(tall)))
+        return found.turned() if wide else found
+
+
+def matrix_norms(M: Matrix, rank: int | None = None) -> MatrixNorms:
+    r"""All norms of one matrix, as certified upper values.
 
     Args:
         M: the matrix of x -> M x.
         rank: largest rank its factors allow, where it is a product.
-        spectral: largest singular value, where known.
 
     Returns:
         The norms.
@@ -89,19 +137,10 @@ def matrix_norms(M: Matrix, rank: int | None = None, spectral: float | None = No
         >>> [f"{norm:.3f}" for norm in (norms.spectral, norms.total, norms.column, norms.row_sum)]
         ['5.000', '7.000', '7.000', '7.000']
     """
-    up = 1 + M.size * float(np.finfo(M.dtype).eps)
-    size = np.abs(M)
-    columns, rows = size.sum(0), size.sum(1)
-    return MatrixNorms(
-        rows=M.shape[0],
-        columns=M.shape[1],
-        rank=min(M.shape) if rank is None else min(rank, *M.shape),
-        spectral=_spectral(M) if spectral is None else spectral,
-        total=float(rows.sum()) * up,
-        column=float(columns.max()) * up,
-        row_sum=float(np.sqrt(np.einsum("ij,ij->i", M, M)).sum()) * up,
-        row=float(rows.max()) * up,
-    )
+    found = _measure(M)[:5]
+    rows, columns = M.shape
+    allowed = min(M.shape) if rank is None else min(rank, *M.shape)
+    return MatrixNorms(rows, columns, allowed, *found)
 
 
 def query_key_norms(query_key: Matrix | tuple[Matrix, Matrix]) -> MatrixNorms:
@@ -119,21 +158,18 @@ def query_key_norms(query_key: Matrix | tuple[Matrix, Matrix]) -> MatrixNorms:
         >>> f"{query_key_norms((np.ones((2, 1)), np.eye(2)[:, :1])).column:.3f}"
         '1.000'
     """
-    product = _product(query_key)
-    if isinstance(query_key, tuple):
-        query, key = query_key
-        factors = [np.asarray(np.linalg.qr(factor, mode="r")) for factor in query_key]
-        eps = float(np.finfo(query.dtype).eps)
-        size = float(np.linalg.norm(query) * np.linalg.norm(key))
-        top = _spectral(factors[0] @ factors[1].T) + 10 * sum(query.shape) * eps * size
-        one = matrix_norms(product, query.shape[1], top)
-    else:
-        one = matrix_norms(product)
-    other = matrix_norms(product.T, one.rank, one.spectral)
-    return one._replace(
-        column=min(one.column, other.column),
-        row_sum=min(one.row_sum, other.row_sum),
-        row=min(one.row, other.row),
+    d = query_key[0].shape[0] if isinstance(query_key, tuple) else query_key.shape[0]
+    rank = min(query_key[0].shape) if isinstance(query_key, tuple) else d
+    found = _measure(query_key)
+    return MatrixNorms(
+        rows=d,
+        columns=d,
+        rank=rank,
+        spectral=found.spectral,
+        total=found.total,
+        column=min(found.column, found.row),
+        row_sum=min(found.row_sum, found.column_sum),
+        row=min(found.column, found.row),
     )
 
 
@@ -151,14 +187,7 @@ def cls_row_sum(head: Head) -> float:
         >>> f"{cls_row_sum(Head(W, W, W)):.3f}"
         '5.000'
     """
-    product = _product(head.query_key)
-    up = 1 + product.size * float(np.finfo(product.dtype).eps)
-    return float(np.sqrt(np.einsum("ij,ij->j", product, product)).sum()) * up
-
-
-def _product(query_key: Matrix | tuple[Matrix, Matrix]) -> Float[np.ndarray, "d d"]:
-    """W_QK itself."""
-    return query_key[0] @ query_key[1].T if isinstance(query_key, tuple) else query_key
+    return _measure(head.query_key).column_sum
 
 
 def check_weights(weights: TransformerWeights) -> int:
