@@ -1,0 +1,129 @@
+r"""What linear regression on some features leaves of others: (A3) and (A5) of liu2021analyzing.
+
+The covariance that is inverted is often singular (dead units, more units than samples). The
+convention here is regression of least norm: directions in which the n x d matrix of centred
+features has a singular value below its rounding, max(n, d) eps ||given||_F, are not used. In particular n
+samples of d >= n - 1 generic features predict anything, and the covariance on the same data is
+zero whatever the target: it says something on fresh data only.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from attlas.core.errors import UserError
+
+
+class ConditionalCovariance(NamedTuple):
+    """Covariance of the residuals.
+
+    Attributes:
+        covariance: var(z1 | z2).
+        largest: its largest eigenvalue, which (A3) asks to be small.
+        unconditional: largest eigenvalue of var(z1), for scale.
+        rank: directions of z2 that were used.
+    """
+
+    covariance: Float[Array, "D D"]
+    largest: Float[Array, ""]
+    unconditional: Float[Array, ""]
+    rank: Int[Array, ""]
+
+
+def conditional_covariance(
+    target: Float[Array, "n D"],
+    given: Float[Array, "n1 d"],
+    fresh: tuple[Float[Array, "n2 D"], Float[Array, "n2 d"]] | None = None,
+) -> ConditionalCovariance:
+    r"""Covariance of z1 after linear regression, with intercept, on z2.
+
+    $$\mathrm{var}(z_1|z_2)=\Sigma_{11}-\Sigma_{12}\Sigma_{22}^+\Sigma_{21}$$
+
+    computed from the residuals themselves, by a singular value decomposition of the centred
+    z2, so that nothing cancels. Averages divide by n.
+
+    Args:
+        target: samples of z1.
+        given: samples of z2.
+        fresh: other samples (z1, z2), on which the regression is then judged: the second
+            moments of its errors there, its intercept's included.
+
+    Returns:
+        The covariance and its size.
+
+    Raises:
+        UserError: if the numbers of samples differ or there are none.
+
+    Source: (A3), (A5) of liu2021analyzing; the print inverts the other block.
+
+    Examples:
+        >>> z = jnp.array([[1.0], [2.0], [6.0]])
+        >>> float(conditional_covariance(3 * z + 1, z).largest) < 1e-28
+        True
+        >>> print(f"{float(conditional_covariance(z, jnp.ones((3, 1))).largest):.4f}")
+        4.6667
+    """
+    if target.shape[0] != given.shape[0] or target.shape[0] < 1:
+        raise UserError(
+            f"{target.shape[0]} targets and {given.shape[0]} features: give pairs, at least one"
+        )
+    return _of_residuals(target, given, fresh)
+
+
+@jax.jit
+def _of_residuals(target: Array, given: Array, fresh: tuple[Array, Array] | None) -> Any:
+    n, d = given.shape
+    z1, z2 = target - target.mean(0)[None, :], given - given.mean(0)[None, :]
+    left, sizes, right = jnp.linalg.svd(z2, full_matrices=False)
+    # The rounding of the centring counts, too: a constant feature is zero only up to it.
+    kept = sizes > max(n, d) * jnp.finfo(given.dtype).eps * jnp.linalg.norm(given)
+    left = jnp.where(kept[None, :], left, 0.0)
+    if fresh is None:
+        # Twice: the first projection leaves its own rounding, the second removes that.
+        errors = z1 - left @ (left.T @ z1)
+        errors = errors - left @ (left.T @ errors)
+    else:
+        inverse = jnp.where(kept, 1 / jnp.where(kept, sizes, 1.0), 0.0)
+        slopes = right.T @ (inverse[:, None] * (left.T @ z1))
+        centred = fresh[1] - given.mean(0)[None, :]
+        errors = fresh[0] - target.mean(0)[None, :] - centred @ slopes
+    both = jnp.stack([errors.T @ errors / errors.shape[0], z1.T @ z1 / n])
+    tops = jnp.linalg.eigvalsh(both)[:, -1]
+    return ConditionalCovariance(both[0], tops[0], tops[1], jnp.sum(kept))
+
+
+@jax.jit
+def schur_complement(
+    own: Float[Array, "D D"], cross: Float[Array, "D d"], given: Float[Array, "d d"]
+) -> Float[Array, "D D"]:
+    r"""var(z1 | z2) from the population's own covariances.
+
+    $$\Sigma_{11}-\Sigma_{12}\Sigma_{22}^+\Sigma_{21}$$
+
+    Eigenvalues of Sigma_22 below d eps times the largest count as zero: a matrix whose entries
+    are rounded does not say whether they are.
+
+    Args:
+        own: Sigma_11.
+        cross: Sigma_12.
+        given: Sigma_22.
+
+    Returns:
+        The conditional covariance; exact for Gaussian vectors.
+
+    Source: section 3.1 of liu2021analyzing, with the inverse taken of Sigma_22.
+
+    Examples:
+        >>> one = jnp.ones((1, 1))
+        >>> schur_complement(2 * one, one, 4 * one).tolist()
+        [[1.75]]
+        >>> schur_complement(2 * one, 0 * one, 0 * one).tolist()
+        [[2.0]]
+    """
+    values, vectors = jnp.linalg.eigh(given)
+    kept = values > given.shape[0] * jnp.finfo(given.dtype).eps * values[-1]
+    inverse = jnp.where(kept, 1 / jnp.where(kept, values, 1.0), 0.0)
+    part = cross @ vectors
+    return own - (part * inverse[None, :]) @ part.T
