@@ -1,12 +1,31 @@
 """Worker processes leave Ctrl-C to their driver and never outlive it."""
 
 import multiprocessing
+import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
 
-from attlas.core.processes import worker_pool
+from attlas.core.processes import available_cores, worker_pool
+
+COUNT = """
+import os
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+from attlas.core.processes import available_cores, worker_variables
+print(available_cores(), worker_variables(1)["NPROC"])
+"""
+
+
+def test_cores_are_those_granted_not_those_of_the_machine():
+    assert 1 <= available_cores() <= (os.cpu_count() or 1)
+    if hasattr(os, "sched_setaffinity"):
+        bare = {name: value for name, value in os.environ.items() if name != "NPROC"}
+        command = [sys.executable, "-c", COUNT]
+        found = subprocess.run(command, env=bare, capture_output=True, text=True, check=True)
+        assert found.stdout.split() == ["1", "1"]
 
 
 def test_a_worker_leaves_the_interrupt_key_to_its_driver():

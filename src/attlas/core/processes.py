@@ -24,6 +24,24 @@ def compile_cache() -> Path:
     return Path(named or platformdirs.user_cache_dir("attlas", appauthor=False)) / "compiled"
 
 
+def available_cores() -> int:
+    """The cores this process may run on: those of its affinity where the system has one.
+
+    A container, a batch system or `taskset` may grant fewer than the machine has; a thread for
+    each of the others would only take turns.
+
+    Returns:
+        Their number, at least one.
+
+    Examples:
+        >>> 1 <= available_cores() <= (os.cpu_count() or 1)
+        True
+    """
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def worker_variables(workers: int, brief: bool = False) -> dict[str, str]:
     """The variables a worker starts under; what the user has set already stays.
 
@@ -42,7 +60,7 @@ def worker_variables(workers: int, brief: bool = False) -> dict[str, str]:
         >>> worker_variables(os.cpu_count() or 1)["NPROC"]
         '1'
     """
-    share = str(max(1, (os.cpu_count() or 1) // max(1, workers)))
+    share = str(max(1, available_cores() // max(1, workers)))
     wanted = {
         "OMP_NUM_THREADS": share,
         "OPENBLAS_NUM_THREADS": share,

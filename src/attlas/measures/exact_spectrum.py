@@ -1,6 +1,5 @@
 r"""Whole Hessians and their spectra, of one small model or of a stack of them."""
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,6 +13,7 @@ from jaxtyping import Array, Float
 from threadpoolctl import threadpool_limits
 
 from attlas.core.errors import UserError
+from attlas.core.processes import available_cores
 from attlas.core.solution import Result, Solution
 
 # Bytes of Hessians that one program call returns: enough to keep the eigensolver's threads
@@ -92,7 +92,7 @@ def hessian_spectra(
     size = sum(leaf.size for leaf in leaves) // models
     axes = (None,) * len(args) if in_axes is None else in_axes
     width = min(models, max(1, _CHUNK_BYTES // (size**2 * leaves[0].dtype.itemsize)))
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = available_cores()
     with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(cores) as threads:
         for first in range(0, models, width):
             # The last chunk repeats models rather than compiling another shape.
@@ -103,7 +103,7 @@ def hessian_spectra(
             )
             chunk = jax.tree.map(lambda leaf, index=index: leaf[index], moved)
             matrices = np.asarray(_hessians(risk, hessian, chunk, fixed, some, axes))
-            pieces = np.array_split(matrices[: models - first], min(cores or 1, models - first))
+            pieces = np.array_split(matrices[: models - first], min(cores, models - first))
             parts += [threads.submit(_eigenvalues, piece) for piece in pieces if len(piece)]
     return _collected([part.result() for part in parts])
 

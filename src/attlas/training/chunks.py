@@ -4,7 +4,6 @@ The work of a chunk should stay in the cache. XLA runs the small products of one
 core, so that several chunks run at once, each from its own thread.
 """
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -15,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
+from attlas.core.processes import available_cores
 from attlas.models.multi_head import MultiHead
 
 CACHE_BYTES = 2**23
@@ -83,6 +83,6 @@ def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
         with jax.enable_x64(wide), jax.default_matmul_precision(digits):
             return jax.tree.map(np.asarray, begin(first) if first else begun)
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(available_cores()) as pool:
         pieces = list(pool.map(finish, starts))
     return jax.tree.map(lambda *parts: jnp.asarray(np.concatenate(parts)[:count]), *pieces)

@@ -5,7 +5,6 @@ of Claim 3.4. The weights of a record are kept only on demand, so that widths of
 records fit; what the theorems ask of them is reduced to numbers on the way.
 """
 
-import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from attlas.core.errors import UserError
+from attlas.core.processes import available_cores
 from attlas.core.solution import Result
 from attlas.kernels.dense_softmax_ntk import softmax_kernel
 from attlas.models.softmax_network import SoftmaxNetwork
@@ -211,7 +211,7 @@ def train_softmax_networks(
     sizes = np.broadcast_to(np.asarray(step_size, dtype), (count,))
     batch = (networks, X if own[0] else None, Y if own[1] else None, sizes)
     shared = (None if own[0] else X, None if own[1] else Y, schedule, X_test)
-    width = -(-count // (os.cpu_count() or 1)) if chunk is None else chunk
+    width = -(-count // available_cores()) if chunk is None else chunk
     found = in_chunks(lambda part: _descend_many(part, shared, keep), batch, width)
     return eqx.tree_at(lambda path: path.steps, found, schedule)
 
