@@ -2,9 +2,9 @@ r"""What linear regression on some features leaves of others: (A3) and (A5) of l
 
 The covariance that is inverted is often singular (dead units, more units than samples). The
 convention here is regression of least norm: directions in which the n x d matrix of centred
-features has a singular value below its rounding, max(n, d) eps ||given||_F, are not used. In particular n
-samples of d >= n - 1 generic features predict anything, and the covariance on the same data is
-zero whatever the target: it says something on fresh data only.
+features has a singular value below its rounding, max(n, d) eps ||given||_F, are not used. In
+particular n samples of d >= n - 1 generic features predict anything, and the covariance on the
+same data is zero whatever the target: it says something on fresh data only.
 """
 
 from typing import Any, NamedTuple
