@@ -256,9 +256,10 @@ def _reason(name: str) -> str:
 
 def _reaches(part: Part, norms: MatrixNorms, tokens: Inputs) -> tuple[float, float]:
     """Euclidean and l_1 bounds on the inputs of one matrix."""
-    spread = math.sqrt(norms.columns) * part.reach
+    reach = float(part.reach)
+    spread = math.sqrt(norms.columns) * reach
     raw = part.layer == 1 and part.kind != "output"
-    return part.reach, min(spread, tokens.one) if raw else spread
+    return reach, min(spread, tokens.one) if raw else spread
 
 
 def _part_covers(matrices: Matrices, tokens: Inputs, m: int) -> list[dict[str, float]]:
@@ -278,7 +279,7 @@ def _count_parameters(matrices: Matrices, tokens: Inputs, m: int, radius: float)
         full, low = norms.rows * norms.columns, norms.rank * (norms.rows + norms.columns)
         p.append(float(min(full, low)))
         factor = 2.0 if full <= low else 4.0
-        scale.append(max(factor * norms.spectral * part.reach, 1e-300))
+        scale.append(max(factor * norms.spectral * float(part.reach), 1e-300))
     beta = jnp.maximum(jnp.stack([part.beta for part in matrices.parts]), 1e-300)
     arrays = jnp.asarray(p), jnp.asarray(scale), beta
     return float(dudley_chain(lambda epsilon: parameter_entropy(*arrays, epsilon), m, radius))

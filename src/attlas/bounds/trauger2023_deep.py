@@ -30,7 +30,7 @@ class Part(NamedTuple):
     layer: int
     kind: str
     beta: Float[Array, ""]
-    reach: float
+    reach: Number
 
 
 def trauger2023_amplification(
@@ -72,8 +72,8 @@ def trauger2023_parts(
     v: Float[Array, "L H"],
     qk: Float[Array, "L H"],
     readout: Number,
-    B_x: float,
-    lipschitz: float = 1.0,
+    B_x: Number,
+    lipschitz: Number = 1.0,
     version: Version = "corrected",
 ) -> list[Part]:
     r"""The unrolled recursion: what an error in each matrix costs in the output.
@@ -122,7 +122,7 @@ def trauger2023_printed_entropy(
     C_x: Number,
     norms: tuple[Number, Number, Number, Number],
     L: int,
-    lipschitz: float = 1.0,
+    lipschitz: Number = 1.0,
     version: Version = "printed",
 ) -> Float[Array, ""]:
     r"""(gamma + eta)^3 of Theorem 4.2 for layers of equal norms, one head.
