@@ -1,0 +1,197 @@
+r"""Pairs of deep networks whose weights differ, and the errors that the recursion adds up.
+
+Two layers of two heads. In every other pair the first layer copies its tokens (attention so sharp
+that each token sees itself), an error in its W_v turns them, and the second layer is the close one
+of `layer_instances`, so that the amplification alpha_1 is nearly reached.
+"""
+
+from functools import cache
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from attlas.claims.trauger2023sequence.layer_instances import (
+    TOKENS,
+    WIDTH,
+    Weights,
+    close_query_key,
+    close_rows,
+    hidden,
+    longest,
+    random_matrices,
+    spectral,
+    stretched,
+    weights_of,
+)
+from attlas.core.claim import Instance
+from attlas.core.generator import seed_of
+from attlas.models.transformer import Layer, Transformer, masked_word_readout, scalar_readout
+
+LAYERS, HEADS, WORDS = 2, 2, 4
+KINDS = ("output", "value", "query_key")
+
+
+def _close(rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """One pair that nearly attains alpha_1; second heads are zero."""
+    rows, move = (part[0] for part in close_rows(rng, 1))
+    step = np.abs(move).max()
+    first, second = 60.0 * np.eye(WIDTH), close_query_key(10.0 ** rng.uniform(0.5, 2, 1))[0]
+    eye = np.eye(WIDTH)
+    # rows e_3, e_2, -e_2 move by +, +, - the step along e_1
+    turn = np.zeros((WIDTH, WIDTH))
+    turn[1:, 0] = step
+    weights = {"query_key": (first, second), "value": (eye, eye), "output": (eye, eye)}
+    pair = {}
+    for name, each in weights.items():
+        pair[name] = np.zeros((LAYERS, HEADS, WIDTH, WIDTH))
+        pair[name][:, 0] = each
+        pair[f"{name}_hat"] = pair[name].copy()
+    pair["value_hat"][0, 0] += turn
+    readout = np.zeros((WORDS, WIDTH))
+    readout[:, 1] = np.where(np.arange(WORDS) == 0, 1.0, -1.0)
+    pair |= {"X": rows, "readout": readout, "readout_hat": readout}
+    return pair | {"slope": np.ones(()), "lipschitz": np.ones(())}
+
+
+@cache
+def _batch(seed: tuple[int, ...], count: int, longer: bool) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    size = 10.0 ** rng.uniform(-0.5, 0.7 if longer else 0.0, (count, 1, 1))
+    X = rng.normal(size=(count, TOKENS, WIDTH))
+    X *= size / np.linalg.norm(X, axis=-1, keepdims=True).max(axis=1, keepdims=True)
+    batch = {
+        "X": X,
+        "slope": rng.uniform(0, 1, count),
+        "lipschitz": rng.uniform(0.3, 3.0 if longer else 1.0, count),
+    }
+    shape = (count, LAYERS, HEADS, WIDTH, WIDTH)
+    shapes = dict.fromkeys(KINDS, shape) | {"readout": (count, WORDS, WIDTH)}
+    for name, wanted in shapes.items():
+        matrix = random_matrices(rng, wanted)
+        # each matrix has an error of its own size, so that every term leads somewhere
+        tail = (1,) * 2
+        error = 10.0 ** rng.uniform(-5, -0.5, (*wanted[:-2], *tail)) * rng.normal(size=wanted)
+        batch |= {name: matrix, f"{name}_hat": matrix + error}
+    for place in range(1, count, 2):
+        for name, value in _close(rng).items():
+            batch[name][place] = value
+    return batch
+
+
+def networks(key: PRNGKeyArray, count: int, longer: bool = True) -> Instance:
+    """Pairs of networks; tokens and L_sigma above 1 among them where asked.
+
+    Args:
+        key: random key.
+        count: pairs.
+        longer: whether B_x and L_sigma exceed 1 on some.
+
+    Returns:
+        A batch with X, the weights of both networks, readouts of four words, and the activation.
+    """
+    return {k: jnp.asarray(v) for k, v in _batch(seed_of(key), count, longer).items()}
+
+
+def one_head(instance: Instance) -> dict[str, Array]:
+    """The same networks with their first heads alone.
+
+    Args:
+        instance: of `networks`.
+
+    Returns:
+        The instance.
+    """
+    names = [f"{name}{hat}" for name in KINDS for hat in ("", "_hat")]
+    return {**instance, **{name: instance[name][:, :1] for name in names}}
+
+
+def _model(instance: Instance, hat: str) -> Transformer:
+    def activation(rows: Array) -> Array:
+        return stretched(rows, instance["lipschitz"], instance["slope"])
+
+    layers = (weights_of(instance, hat, place) for place in range(LAYERS))
+    return Transformer(tuple(Layer(*each, activation=activation) for each in layers))
+
+
+def outputs(instance: Instance, hat: str = "") -> Array:
+    """The scalar output, with the first row of the readout.
+
+    Args:
+        instance: of `networks`.
+        hat: "" or "_hat".
+
+    Returns:
+        The scalar.
+    """
+    w = instance[f"readout{hat}"][0]
+    return scalar_readout(_model(instance, hat), w, instance["X"])
+
+
+def scores(instance: Instance, hat: str = "") -> Array:
+    """The scores of all words at the first token, which plays the mask.
+
+    Args:
+        instance: of `networks`.
+        hat: "" or "_hat".
+
+    Returns:
+        Array of shape (WORDS,).
+    """
+    W, X = instance[f"readout{hat}"], instance["X"]
+    return masked_word_readout(_model(instance, hat), W, X[0], X, jnp.asarray(0))
+
+
+def norms(instance: Instance, hat: str = "") -> dict[str, Float[Array, "L H"]]:
+    """Spectral norms by kind.
+
+    Args:
+        instance: of `networks`.
+        hat: "" or "_hat".
+
+    Returns:
+        Norms of shape (LAYERS, heads) by kind.
+    """
+    return {name: spectral(instance[f"{name}{hat}"]) for name in KINDS}
+
+
+def resolutions(instance: Instance) -> list[Array]:
+    r"""The errors that covers would have to meet, in the order of `trauger2023_parts`.
+
+    max_t ||(W - W^)' x_t|| over the rows x_t that the hatted matrix sees.
+
+    Args:
+        instance: of `networks`.
+
+    Returns:
+        Readout first, then W_c, W_v, W_QK head by head.
+    """
+    X, found = instance["X"], []
+    for place in range(LAYERS):
+        true, hat = (weights_of(instance, hat, place) for hat in ("", "_hat"))
+        seen = hidden(hat, X, instance["lipschitz"], instance["slope"])
+        for head in range(true.value.shape[0]):
+            error = Weights(*(a[head] - b[head] for a, b in zip(true, hat, strict=True)))
+            found += [
+                longest(seen[head] @ error.output),
+                longest(X @ error.value),
+                longest(X @ error.query_key),
+            ]
+        heads = jnp.einsum("htk,hkd->htd", seen, hat.output)
+        X = heads.sum(0) / jnp.maximum(1.0, jnp.linalg.norm(heads.sum(0), axis=-1))[:, None]
+    error = instance["readout"] - instance["readout_hat"]
+    return [longest(error @ X[0][:, None]), *found]
+
+
+def magnitude(instance: Instance) -> Array:
+    """The size of what cancels in the difference of two outputs.
+
+    Args:
+        instance: of `networks`.
+
+    Returns:
+        The largest norm of a row of the readout, times 1 + the largest logit there can be.
+    """
+    reach = jnp.maximum(longest(instance["X"]), 1.0) ** 2
+    logits = jnp.max(spectral(instance["query_key"])) * reach
+    return longest(instance["readout"]) * (1 + logits)
