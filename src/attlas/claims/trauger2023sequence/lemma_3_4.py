@@ -179,8 +179,8 @@ LEMMA_3_4 = Claim(
     ),
     note=(
         "Centres are built by a perceptron in each row on the scaled basis vectors, theta = 1.5. "
-        "Both the distance and the description of the centre are compared; with an honest count "
-        "of its steps the description is shorter than its bound by half."
+        "Both the distance and the description of the centre are compared; the description "
+        "that is really used is less than half of its bound."
     ),
     **_CONSTRUCTED,
 )
