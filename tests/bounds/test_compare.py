@@ -1,9 +1,13 @@
-"""One table for one Transformer: order of the bounds, the gap, bad input."""
+"""One table for one Transformer: order of the bounds, the gap and its terms, bad input."""
 
+import math
+
+import jax
 import numpy as np
 import pytest
 
 from attlas.bounds.compare import compare
+from attlas.bounds.norm_grid import RESOLUTIONS, norm_grid_price, round_up_norm
 from attlas.bounds.transformer_weights import Head, TransformerWeights
 from attlas.core.errors import UserError
 
@@ -96,3 +100,68 @@ def test_samples_needed_are_where_the_bound_leaves_the_trivial_one():
         trivial = table.entries[0].rademacher
         assert below[1] < trivial * (1 - 1e-6)
         assert below[0] == pytest.approx(trivial, rel=1e-12)
+
+
+@pytest.mark.parametrize("model", ["normalised", "plain"])
+def test_the_gap_is_the_sum_of_its_terms_and_norms_fixed_in_advance_cost_nothing(model):
+    w = weights()
+    measured, fixed = (
+        compare(w, X, 10**5, 0.05, model=model, norms=norms) for norms in ("measured", "fixed")
+    )
+    tail = 3 * math.sqrt(math.log(2 / 0.05) / (2 * 10**5))
+    for one, other in zip(measured.entries, fixed.entries, strict=True):
+        assert one.rademacher == other.rademacher
+        assert other.union == other.price == 0
+        assert one.confidence == pytest.approx(tail, rel=1e-14)
+        assert one.gap == pytest.approx(2 * one.rademacher + tail + one.union, rel=1e-14)
+        assert one.union > 0 if one.is_bound else one.union == 0
+        for word in ("union bound over norm grids", "confidence", "largest:"):
+            assert (word in one.reason) == one.is_bound
+        assert "\n" not in one.reason
+
+
+def test_the_union_term_by_hand_for_the_trivial_entry():
+    """One norm, the length of the readout: the smallest of four grids, ten bounds and itself."""
+    w = weights()
+    entry = compare(w, X, 1000, 0.05).entries[0]
+    length = np.linalg.norm(w.readout, keepdims=True)
+    gaps = []
+    for resolution in RESOLUTIONS:
+        price = norm_grid_price(length, resolution).item() + math.log(4 * 11)
+        radius = round_up_norm(length, resolution).item()
+        gaps.append(2 * radius + 3 * math.sqrt((math.log(2 / 0.05) + price) / 2000))
+    assert entry.gap == pytest.approx(min(gaps), rel=1e-12)
+
+
+def test_at_the_samples_needed_an_entry_becomes_useful():
+    w = weights(size=0.6)
+    for model in ("normalised", "plain"):
+        table = compare(w, X, 10**4, 0.05, model=model)
+        limit = table.entries[0].rademacher
+        for index, entry in enumerate(table.entries):
+            if not entry.is_bound or entry.name not in ("1,1 sharp", "log T sharp", "parameters"):
+                continue
+            assert 100 < entry.samples_needed < math.inf
+            before, after = (
+                compare(w, X, math.ceil(f * entry.samples_needed), 0.05, model=model).entries[index]
+                for f in (0.99, 1.0)
+            )
+            assert not after.vacuous
+            assert after.rademacher < limit
+            assert before.vacuous or before.rademacher > limit * (1 - 1e-9)
+
+
+def test_samples_needed_of_a_deep_entry_is_the_threshold_of_its_entropy():
+    """Where the complexity decides; 67.95 is rounded to four digits."""
+    table = compare(weights(2, size=0.6), X, 10**6, 0.05, loss_range=10.0)
+    entry = next(e for e in table.entries if e.name == "1,1 sharp")
+    assert math.log10(entry.samples_needed) == pytest.approx(entry.log10_samples, abs=1e-3)
+
+
+def test_single_precision_by_default_changes_nothing_and_overflows_nowhere():
+    deep = weights(8, size=4.0)
+    wide = compare(deep, X, 10**4, 0.05)
+    with jax.enable_x64(False):
+        narrow = compare(deep, X, 10**4, 0.05)
+    assert all(math.isfinite(entry.gap) for entry in wide.entries)
+    assert [e.gap for e in narrow.entries] == [e.gap for e in wide.entries]

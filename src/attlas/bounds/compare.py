@@ -1,22 +1,28 @@
 r"""All bounds on one trained Transformer, side by side, each with the reason for its number.
 
-The norms are those of the weights handed in. A bound speaks of a class whose norms are fixed before
-the data are seen; read off after training, its confidence lacks a union bound over a grid of norms.
+A bound speaks of a class whose norms are fixed before the data are seen. The norms here are those
+of the weights handed in, so that a union bound over grids of norms is part of every gap and shown
+as its own term; `norms="fixed"` leaves it out. docs/proofs/trauger2023_union.md.
 """
 
 import math
 from typing import Literal, NamedTuple
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 from jaxtyping import Float
 
-from attlas.bounds.compare_classes import Inputs, Row, normalised_bounds, plain_bounds
-from attlas.bounds.generalisation_gap import generalisation_gap
-from attlas.bounds.transformer_weights import TransformerWeights, check_weights
-from attlas.core.errors import UserError
+from attlas.bounds.bound_rows import BoundRows
+from attlas.bounds.compare_inputs import check_comparison, measure_inputs
+from attlas.bounds.deep_rows import deep_rows
+from attlas.bounds.norm_grid import RESOLUTIONS
+from attlas.bounds.plain_rows import plain_rows
+from attlas.bounds.samples_needed import samples_needed
+from attlas.bounds.transformer_weights import TransformerWeights
+from attlas.bounds.weight_norms import weight_norms
 
 Model = Literal["normalised", "plain"]
+Norms = Literal["measured", "fixed"]
 
 
 class Entry(NamedTuple):
@@ -24,14 +30,24 @@ class Entry(NamedTuple):
 
     Attributes:
         name: which.
-        rademacher: bound on the empirical Rademacher complexity of the outputs (or losses).
-        gap: bound on true minus empirical risk.
+        rademacher: bound on the empirical Rademacher complexity of the outputs (or losses) of the
+            class at the norms of the weights.
+        gap: bound on true minus empirical risk, complexity + confidence + union.
         trivial: what the gap is at most anyway, the range of the loss.
         is_bound: false where a constant of the source is unknown and was set to 1.
         constants: what is used, in words.
-        reason: where the number comes from.
+        reason: where the number comes from, what it is made of and what would have to change.
         log10_samples: log10 of the samples at which the complexity of a deep class falls below its
             trivial value; NaN for other rows.
+        complexity: 2 L R, the first term of the gap.
+        confidence: 3 c sqrt(ln(2 / delta) / (2 m)), the second.
+        union: what it costs that the norms were read off after training, the third; 0 for norms
+            fixed in advance, and for what is no bound.
+        price: the logarithm of the union bound, in nats.
+        samples_needed: least m at which the gap is below `trivial` and the complexity below that
+            of the largest output; infinite if none up to 1e250 is, NaN for what is no bound.
+        dominant: the largest term of the gap, and the part of the network with the largest share
+            in the complexity.
     """
 
     name: str
@@ -42,6 +58,12 @@ class Entry(NamedTuple):
     constants: str
     reason: str
     log10_samples: float
+    complexity: float
+    confidence: float
+    union: float
+    price: float
+    samples_needed: float
+    dominant: str
 
     @property
     def vacuous(self) -> bool:
@@ -55,7 +77,7 @@ class Comparison(NamedTuple):
     Attributes:
         entries: one a bound.
         m: samples.
-        delta: probability of failure of each bound.
+        delta: probability that some entry fails.
         B_x: largest Euclidean norm of a token used.
     """
 
@@ -70,40 +92,127 @@ class Comparison(NamedTuple):
         return min((entry for entry in self.entries if entry.is_bound), key=lambda each: each.gap)
 
 
-def _inputs(X: Float[np.ndarray, "n T d"], d: int, B_x: float | None) -> Inputs:
-    """Norms of the tokens, checked."""
-    if X.ndim != 3 or X.shape[-1] != d:
-        raise UserError(f"inputs have shape {X.shape}: they must be (samples, tokens, {d})")
-    if not np.all(np.isfinite(X)):
-        raise UserError("inputs are not finite: look for NaN or infinite tokens")
-    two = float(np.sqrt(np.max(np.sum(X**2, axis=-1))))
-    if B_x is not None and two > B_x * (1 + 1e-12):
-        raise UserError(f"B_x = {B_x}, but a token has norm {two:.6g}: raise B_x or scale the data")
-    one, largest = float(np.abs(X).sum(-1).max()), float(np.abs(X).max())
-    if B_x is None:
-        return Inputs(X.shape[1], two, one, largest)
-    return Inputs(X.shape[1], B_x, min(one, math.sqrt(d) * B_x), min(largest, B_x))
+class _Loss(NamedTuple):
+    """What turns a complexity into a gap."""
+
+    slope: float
+    range: float
+    delta: float
+
+    def tail(self, m: np.ndarray, price: np.ndarray | float = 0.0) -> np.ndarray:
+        """3 c sqrt((ln(2 / delta) + price) / (2 m)), `generalisation_gap` at delta e^-price."""
+        return 3 * self.range * np.sqrt((math.log(2 / self.delta) + price) / (2 * m))
 
 
-def _check(weights: TransformerWeights, m: int, delta: float, model: Model) -> int:
-    """The embedding dimension, after all conditions but those of the inputs."""
-    d = check_weights(weights)
-    if not 0 < delta < 1:
-        raise UserError(f"delta = {delta} is no probability of failure: choose 0 < delta < 1")
-    if m < 1:
-        raise UserError(f"m = {m} samples: a bound needs at least 1")
-    if model == "plain" and m <= max(d, math.log(2 * d)):
-        raise UserError(f"m = {m} samples: Theorem 4.1 asks for more than d = {d}; give more data")
-    if model == "plain" and (len(weights.layers) != 1 or weights.readout.ndim != 1):
-        raise UserError("model 'plain' is one layer with a readout (d,): use model 'normalised'")
-    return d
+class _Gaps(NamedTuple):
+    """The terms of the gap of every row."""
+
+    rademacher: np.ndarray
+    complexity: np.ndarray
+    confidence: np.ndarray
+    union: np.ndarray
+    price: np.ndarray
+
+    @property
+    def total(self) -> np.ndarray:
+        """Their sum."""
+        return self.complexity + self.confidence + self.union
 
 
-def _entry(row: Row, slope: float, m: int, delta: float, loss_range: float) -> Entry:
-    """The gap that a bound on the complexity gives."""
-    gap = generalisation_gap(jnp.asarray(slope * row.value), m, delta, loss_range)
-    story = (row.is_bound, row.constants, row.reason, row.log10_samples)
-    return Entry(row.name, row.value, float(gap), loss_range, *story)
+def _gaps(rows: BoundRows, loss: _Loss, m: np.ndarray) -> _Gaps:
+    """All terms, each row at its own m; grids after the first are paid for."""
+    R = rows.values(m)
+    complexity, confidence = 2 * loss.slope * R[0], loss.tail(m)
+    if len(R) == 1:
+        none = np.zeros(len(m))
+        return _Gaps(R[0], complexity, confidence, none, none)
+    bound = np.array([label.is_bound for label in rows.labels])
+    # all entries on all grids hold at once, so that the best may be picked afterwards
+    price = rows.prices[1:] + math.log(int(bound.sum()) * len(RESOLUTIONS))
+    whole = 2 * loss.slope * R[1:] + loss.tail(m[None, :], price)
+    pick = np.argmin(whole, axis=0), np.arange(len(m))
+    union = np.where(bound, whole[pick] - (complexity + confidence), 0.0)
+    return _Gaps(R[0], complexity, confidence, union, np.where(bound, price[pick], 0.0))
+
+
+def _dominant(rows: BoundRows, row: int, gaps: _Gaps) -> str:
+    """The largest term, and the part behind the complexity."""
+    terms = {"complexity": gaps.complexity, "confidence": gaps.confidence, "union": gaps.union}
+    name = max(terms, key=lambda each: terms[each][row])
+    part = int(np.argmax(rows.shares[row]))
+    share = float(rows.shares[row, part])
+    text = f"{name} ({100 * terms[name][row] / gaps.total[row]:.0f} % of the gap)"
+    return f"{text}, in it {rows.parts[part]} ({100 * share:.0f} %)" if share > 0 else text
+
+
+def _useful(rows: BoundRows, loss: _Loss, m: np.ndarray) -> np.ndarray:
+    """Whether a row says more than the range of the loss and than the largest output."""
+    gaps = _gaps(rows, loss, m)
+    return (gaps.total < loss.range) & _informed(gaps)
+
+
+def _informed(gaps: _Gaps) -> np.ndarray:
+    """Whether a complexity is below the trivial one, which the first row is."""
+    # a chain that stops at its radius gives the radius but for rounding
+    below = gaps.rademacher < gaps.rademacher[0] * (1 - 1e-9)
+    return np.concatenate([[True], below[1:]])
+
+
+def _story(gaps: _Gaps, row: int, loss: _Loss, m: int, needed: float, dominant: str) -> str:
+    """What the number is made of and what would have to change."""
+    text = f"gap {gaps.total[row]:.3g} = 2 L R {gaps.complexity[row]:.3g}"
+    text += f" + confidence {gaps.confidence[row]:.3g} at delta = {loss.delta:g}, m = {m}"
+    if gaps.price[row] > 0:
+        text += f" + union bound over norm grids {gaps.union[row]:.3g}"
+        text += f" ({gaps.price[row]:.0f} nats, as norms were read off after training)"
+    else:
+        text += ", for norms fixed before the data were seen"
+    text += f"; largest: {dominant}; "
+    short = []
+    if not gaps.total[row] < loss.range:
+        short.append(f"not below the range {loss.range:g} of the loss")
+    if not _informed(gaps)[row]:
+        short.append("no better than the largest output")
+    if not short:
+        return f"{text}useful from m = {needed:.3g}"
+    change = "no m mends that: shrink the norms"
+    if math.isfinite(needed):
+        change = f"m = {needed:.3g} would mend that, or smaller norms"
+    return f"{text}{' and '.join(short)}: {change}"
+
+
+def _entries(rows: BoundRows, loss: _Loss, m: int, least: int) -> tuple[Entry, ...]:
+    """The table."""
+    count = len(rows.labels)
+    gaps = _gaps(rows, loss, np.full(count, float(m)))
+    needed = samples_needed(lambda samples: _useful(rows, loss, samples), least, count)
+    found = []
+    for row, label in enumerate(rows.labels):
+        dominant, wanted = _dominant(rows, row, gaps), float(needed[row])
+        reason = f"{label.reason}; {label.constants}; "
+        if label.is_bound:
+            reason += _story(gaps, row, loss, m, wanted, dominant)
+        else:
+            reason += "no bound: the constant c of the source is unknown and 1 stands for it"
+        terms = [float(term[row]) for term in gaps]
+        entry = Entry(
+            label.name,
+            rademacher=terms[0],
+            gap=float(gaps.total[row]),
+            trivial=loss.range,
+            is_bound=label.is_bound,
+            constants=label.constants,
+            reason=reason,
+            log10_samples=float(rows.log10_samples[row]),
+            complexity=terms[1],
+            confidence=terms[2],
+            union=terms[3],
+            price=terms[4],
+            samples_needed=wanted if label.is_bound else math.nan,
+            dominant=dominant if label.is_bound else "the unknown constant",
+        )
+        found.append(entry)
+    return tuple(found)
 
 
 def compare(
@@ -117,25 +226,27 @@ def compare(
     lipschitz: float = 1.0,
     loss_lipschitz: float = 1.0,
     loss_range: float = 1.0,
+    norms: Norms = "measured",
 ) -> Comparison:
     r"""Every bound of this library on one Transformer.
 
-    $${\rm gap}=2L_\ell R+3c\sqrt{\ln(2/\delta)/(2m)}$$
+    $${\rm gap}=2L_\ell R+3c\sqrt{\ln(2/\delta)/(2m)}+\text{union over norm grids}$$
 
     Args:
         weights: the Transformer.
         inputs: samples of shape (n, T, d), for T and the norms of tokens. The complexity is that
             on the sample, so that norms may be measured on it, if these are all m samples.
         m: samples the bounds speak of.
-        delta: probability of failure, in (0, 1).
+        delta: probability that some entry of the table fails, in (0, 1).
         model: "normalised" is section 2.6; "plain" the one layer of Theorem 4.1.
         B_x: bound on the norm of a token known in advance; measured where not given.
         lipschitz: L_sigma of the activation.
         loss_lipschitz: of the loss in the output; a readout of K rows has cross-entropy's own 2.
         loss_range: c, length of the interval of the losses.
+        norms: "measured" after training, or "fixed" before it, as by projection on their balls.
 
     Returns:
-        The comparison.
+        The comparison, computed in float64.
 
     A `UserError` of one line says what is wrong: weights or inputs that do not fit or are not
     finite, a B_x that is exceeded, delta outside (0, 1), m below the condition of the theorem.
@@ -150,10 +261,18 @@ def compare(
         >>> table.best.vacuous, len(table.entries)
         (False, 11)
     """
-    d = _check(weights, m, delta, model)
-    tokens = _inputs(np.asarray(inputs, float), d, B_x)
-    bounds = plain_bounds if model == "plain" else normalised_bounds
-    slope = loss_lipschitz if weights.readout.ndim == 1 else 1.0
-    rows = bounds(weights, tokens, m, lipschitz, loss_range)
-    entries = tuple(_entry(row, slope, m, delta, loss_range) for row in rows)
+    positive = {"lipschitz": lipschitz, "loss_lipschitz": loss_lipschitz, "loss_range": loss_range}
+    least = check_comparison(weights, m, delta, model, norms, positive)
+    with jax.enable_x64(True):
+        tokens = measure_inputs(np.asarray(inputs), weights.readout.shape[-1], B_x)
+        measured = weight_norms(weights)
+        grids = [(measured, None)]
+        if norms == "measured":
+            grids += [(measured.rounded(s), s) for s in RESOLUTIONS]
+        if model == "plain":
+            rows = plain_rows(grids, tokens, m, lipschitz)
+        else:
+            rows = deep_rows(grids, tokens, m, lipschitz, loss_range)
+        slope = loss_lipschitz if weights.readout.ndim == 1 else 1.0
+        entries = _entries(rows, _Loss(slope, loss_range, delta), m, least)
     return Comparison(entries, m, delta, tokens.two)

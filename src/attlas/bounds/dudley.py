@@ -109,6 +109,26 @@ def dudley_integral(
     return c_1 * delta + c_2 * integral / jnp.sqrt(jnp.asarray(m, integral.dtype))
 
 
+def chain_levels(radius: Float[Array, ""]) -> Float[Array, "r n"]:
+    r"""The distances $\epsilon_j=R\rho^{-j}$ at which `dudley_chain` asks for entropies.
+
+    Args:
+        radius: R.
+
+    Returns:
+        One row a ratio rho; levels below 1e-15 of the radius cannot matter and are raised to it.
+
+    Examples:
+        >>> print(f"{float(chain_levels(jnp.asarray(3.0))[0, 0]):.4f}")
+        2.0000
+    """
+    ratios = jnp.asarray(RATIOS, radius.dtype)
+    steps = jnp.arange(1, LEVELS + 1, dtype=radius.dtype)
+    # the squares of lower levels would overflow in single precision
+    depth = jnp.minimum(jnp.log(ratios)[:, None] * steps[None, :], math.log(1e30) / 2)
+    return radius * jnp.exp(-depth)
+
+
 def dudley_chain(
     log_cover: Callable[[Float[Array, "r n"]], Float[Array, "r n"]], m: Number, radius: Number
 ) -> Float[Array, ""]:
@@ -136,11 +156,7 @@ def dudley_chain(
         0.2037
     """
     radius = jnp.asarray(radius)
-    ratios = jnp.asarray(RATIOS, radius.dtype)
-    steps = jnp.arange(1, LEVELS + 1, dtype=radius.dtype)
-    # levels below 1e-30 of the radius cannot matter and would overflow in single precision
-    depth = jnp.minimum(jnp.log(ratios)[:, None] * steps[None, :], math.log(1e30) / 2)
-    levels = radius * jnp.exp(-depth)
+    ratios, levels = jnp.asarray(RATIOS, radius.dtype), chain_levels(radius)
     entropy = log_cover(levels)
     pays = entropy <= jnp.asarray(m, radius.dtype) / 2
     root = jnp.sqrt(2 * jnp.where(pays, entropy, 1) / m)

@@ -50,7 +50,13 @@ def parameter_entropy(
 
 
 def parameter_counting_single(
-    B: Number, norm: Number, B_x: Number, parameters: int, d: int, m: Number, factored: bool = False
+    B: Number,
+    norm: Number,
+    B_x: Number,
+    parameters: Number,
+    d: int,
+    m: Number,
+    factored: bool = False,
 ) -> Float[Array, ""]:
     r"""Parameter counting on the class of Theorem 4.1.
 

@@ -56,6 +56,8 @@ class MatrixNorms(NamedTuple):
         column: ||M||_{1,inf}, the largest l_1 norm of a column.
         row_sum: the sum of the Euclidean norms of the rows.
         row: the largest l_1 norm of a row.
+        row_length: the largest Euclidean norm of a row.
+        column_sum: the sum of the Euclidean norms of the columns.
     """
 
     rows: int
@@ -66,22 +68,33 @@ class MatrixNorms(NamedTuple):
     column: float
     row_sum: float
     row: float
+    row_length: float
+    column_sum: float
 
 
 class _Measured(NamedTuple):
-    """Certified norms of one matrix; `column_sum` is the row_sum of its transpose."""
+    """Certified norms of one matrix, in the order of `MatrixNorms`, and of its transpose."""
 
     spectral: float
     total: float
     column: float
     row_sum: float
     row: float
+    row_length: float
     column_sum: float
+    column_length: float
 
     def turned(self) -> "_Measured":
         """Of the transpose."""
-        return self._replace(
-            column=self.row, row=self.column, row_sum=self.column_sum, column_sum=self.row_sum
+        return _Measured(
+            self.spectral,
+            self.total,
+            column=self.row,
+            row_sum=self.column_sum,
+            row=self.column,
+            row_length=self.column_length,
+            column_sum=self.row_sum,
+            column_length=self.row_length,
         )
 
 
@@ -98,7 +111,9 @@ def _entry_norms(M: Float[Array, "a b"]) -> tuple[Array, ...]:
         column_norm(M, 1, _INF, upper=True),
         row_norm(M, 2, 1, upper=True),
         row_norm(M, 1, _INF, upper=True),
+        row_norm(M, 2, _INF, upper=True),
         column_norm(M, 2, 1, upper=True),
+        column_norm(M, 2, _INF, upper=True),
     )
 
 
@@ -137,7 +152,7 @@ def matrix_norms(M: Matrix, rank: int | None = None) -> MatrixNorms:
         >>> [f"{norm:.3f}" for norm in (norms.spectral, norms.total, norms.column, norms.row_sum)]
         ['5.000', '7.000', '7.000', '7.000']
     """
-    found = _measure(M)[:5]
+    found = _measure(M)[:-1]
     rows, columns = M.shape
     allowed = min(M.shape) if rank is None else min(rank, *M.shape)
     return MatrixNorms(rows, columns, allowed, *found)
@@ -152,7 +167,8 @@ def query_key_norms(query_key: Matrix | tuple[Matrix, Matrix]) -> MatrixNorms:
         query_key: W_QK, or the pair W_Q, W_K.
 
     Returns:
-        The norms; column, row_sum and row are the smaller of the two orientations.
+        The norms; column, row_sum, row and row_length are the smaller of the two orientations,
+        column_sum is that of W_QK as it stands.
 
     Examples:
         >>> f"{query_key_norms((np.ones((2, 1)), np.eye(2)[:, :1])).column:.3f}"
@@ -170,6 +186,8 @@ def query_key_norms(query_key: Matrix | tuple[Matrix, Matrix]) -> MatrixNorms:
         column=min(found.column, found.row),
         row_sum=min(found.row_sum, found.column_sum),
         row=min(found.column, found.row),
+        row_length=min(found.row_length, found.column_length),
+        column_sum=found.column_sum,
     )
 
 

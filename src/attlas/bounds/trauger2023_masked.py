@@ -66,7 +66,7 @@ def trauger2023_masked_parts(parts: list[Part]) -> list[Part]:
 
 
 def clipped_cross_entropy(
-    scores: Float[Array, " K"], word: int, ceiling: float
+    scores: Float[Array, " K"], word: int, ceiling: Number
 ) -> Float[Array, ""]:
     r"""Cross-entropy cut off at a ceiling, so that the loss has a range.
 
