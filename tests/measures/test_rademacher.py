@@ -25,6 +25,23 @@ def test_ascent_finds_the_closed_form_of_linear_classes(ball):
     np.testing.assert_allclose(found.suprema, exact, rtol=1 / 30**2)
 
 
+def test_repeats_are_the_sample_written_out():
+    x = jnp.asarray(generator(jax.random.key(1)).standard_normal((5, 3, 2)))
+    linear = LinearClass("2,1", jnp.array(1.3))
+    few = {"sign_vectors": 4, "starts": 2, "steps": 30, "chunk": 4}
+    found = rademacher_complexity(KEY, linear, x, **few, repeats=7)
+    sums = draw_signs(KEY, 4, 5, 7)
+    assert np.all(np.abs(sums) <= 7)
+    assert np.all(sums % 2 == 1)
+    # Signs of the written-out sample with these sums.
+    signs = np.where(np.arange(7)[None, :, None] < (sums[:, None] + 7) / 2, 1.0, -1.0)
+    whole = jnp.tile(x, (7, 1, 1))
+    exact = linear.suprema(jnp.asarray(signs.reshape(4, 35)), whole)
+    np.testing.assert_allclose(found.suprema, exact, rtol=1 / 30**2)
+    slack = linear.largest(x) * np.sqrt(2 * np.log(20) / (4 * 35))
+    assert found.value - found.certain == pytest.approx(slack, rel=100 * EPS)
+
+
 def attention(ball, radii, activation=jax.nn.relu):
     return AttentionClass(ball, *(jnp.array(r) for r in radii), activation)
 

@@ -79,6 +79,7 @@ def rademacher_complexity(
     step: float = 1.0,
     chunk: int = 8,
     confidence: float = 0.95,
+    repeats: int = 1,
 ) -> Rademacher:
     r"""A lower estimate of the empirical Rademacher complexity, by projected ascent.
 
@@ -96,6 +97,7 @@ def rademacher_complexity(
         step: first step in radii.
         chunk: sign vectors held at a time: memory grows with chunk times starts.
         confidence: level of the interval (two sides) and of the certain limit (one side).
+        repeats: how often each example stands in the sample, at no cost: its signs add up.
 
     Returns:
         The estimate, in the units of the functions.
@@ -112,36 +114,40 @@ def rademacher_complexity(
         >>> print(f"{found.value:.3f}")
         0.500
     """
-    smallest = min(sign_vectors - 1, starts, chunk, steps + 1)
+    smallest = min(sign_vectors - 1, starts, chunk, steps + 1, repeats)
     if smallest < 1 or not 0 < confidence < 1:
-        raise UserError("choose two sign vectors, one start and chunk, a confidence in (0, 1)")
+        raise UserError("choose two sign vectors, one start, chunk, repeat, confidence in (0, 1)")
     if not all(bool(jnp.all(jnp.isfinite(each))) for each in jax.tree.leaves(inputs)):
         raise UserError("the sample holds entries that are not finite: drop those examples")
     leaf = jax.tree.leaves(inputs)[0]
-    signs = draw_signs(key, sign_vectors, leaf.shape[0])
+    signs = draw_signs(key, sign_vectors, leaf.shape[0], repeats) / repeats
     draws = generator(jax.random.fold_in(key, 1))
     first = function_class.draw(draws, (sign_vectors, starts), inputs)
     lengths = step * (1 - np.arange(steps + 1) / max(steps, 1))
     sigma, lengths = (jnp.asarray(each, leaf.dtype) for each in (signs, lengths))
     found = _suprema(function_class, inputs, sigma, first, lengths, min(chunk, sign_vectors))
-    return rademacher_estimate(found, leaf.shape[0], function_class.largest(inputs), confidence)
+    largest = function_class.largest(inputs)
+    return rademacher_estimate(found, repeats * leaf.shape[0], largest, confidence)
 
 
-def draw_signs(key: PRNGKeyArray, sign_vectors: int, m: int) -> np.ndarray:
+def draw_signs(key: PRNGKeyArray, sign_vectors: int, m: int, repeats: int = 1) -> np.ndarray:
     """Sign vectors, one a row; equal keys give equal signs for every class.
 
     Args:
         key: random key.
         sign_vectors: how many.
-        m: sample size.
+        m: examples.
+        repeats: how often each stands in the sample.
 
     Returns:
-        Entries +1 and -1.
+        Entries +1 and -1, or the sums of `repeats` of them.
 
     Examples:
         >>> draw_signs(jax.random.key(0), 2, 3).shape
         (2, 3)
     """
+    if repeats > 1:
+        return 2.0 * generator(key).binomial(repeats, 0.5, (sign_vectors, m)) - repeats
     return generator(key).choice([-1.0, 1.0], (sign_vectors, m))
 
 
