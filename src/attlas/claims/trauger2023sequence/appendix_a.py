@@ -67,7 +67,6 @@ APPENDIX_A = Claim(
     provenance=Provenance.FOUND,
     instances=_covered,
     sides=_mapped,
-    free=("D", "X"),
     control=Control("epsilon without k^{1/q}", sides=partial(_mapped, rooted=False)),
     count=48,
     terms=_ROUNDINGS,

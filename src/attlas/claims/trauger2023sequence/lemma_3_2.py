@@ -43,12 +43,6 @@ def _drawn(key: PRNGKeyArray, count: int) -> Instance:
     return {name: jnp.asarray(value) for name, value in parts.items()}
 
 
-def _inside(instance: Instance) -> Instance:
-    """The input scaled back into its ball."""
-    x, B = instance["x"], instance["B"]
-    return {**instance, "x": x * jnp.minimum(1.0, B / jnp.maximum(jnp.sum(jnp.abs(x)), 1e-300))}
-
-
 def _lengths(vectors: Float[Array, "n k"]) -> Float[Array, "3 n"]:
     """Norms of the rows for q = 1, 2 and infinity."""
     size = jnp.abs(vectors)
@@ -76,8 +70,6 @@ LEMMA_3_2_DISTANCE = Claim(
     provenance=Provenance.FOUND,
     instances=_drawn,
     sides=_distance,
-    free=("x", "D"),
-    domain=_inside,
     control=Control("inputs with l_2 norm B_x", sides=partial(_distance, euclidean=True)),
     terms=ROUNDINGS,
     note="Equality at the vertices of the l_1 ball, which are the scaled basis vectors.",

@@ -135,7 +135,6 @@ ROW_PROJECTION = Claim(
     status=Status.RECONSTRUCTED,
     provenance=Provenance.DERIVED,
     sides=_rows,
-    free=("x", "y"),
     control=Control("rows scaled to length one", sides=partial(_rows, sphere=True)),
     note=(
         "Layer normalisation, which the projection stands for in the paper, scales short rows up; "
