@@ -19,7 +19,7 @@ from attlas.bounds.norm_grid import RESOLUTIONS
 from attlas.bounds.plain_rows import plain_rows
 from attlas.bounds.samples_needed import samples_needed
 from attlas.bounds.transformer_weights import TransformerWeights
-from attlas.bounds.weight_norms import weight_norms
+from attlas.bounds.weight_norms import WeightNorms, weight_norms
 
 Model = Literal["normalised", "plain"]
 Norms = Literal["measured", "fixed"]
@@ -215,6 +215,14 @@ def _entries(rows: BoundRows, loss: _Loss, m: int, least: int) -> tuple[Entry, .
     return tuple(found)
 
 
+def _grids(weights: TransformerWeights, norms: Norms) -> list[tuple[WeightNorms, int | None]]:
+    """The norms of the weights, and those of the classes that are paid for."""
+    measured = weight_norms(weights)
+    if norms == "fixed":
+        return [(measured, None)]
+    return [(measured, None), *((measured.rounded(s), s) for s in RESOLUTIONS)]
+
+
 def compare(
     weights: TransformerWeights,
     inputs: Float[np.ndarray, "..."],
@@ -236,7 +244,7 @@ def compare(
         weights: the Transformer.
         inputs: samples of shape (n, T, d), for T and the norms of tokens. The complexity is that
             on the sample, so that norms may be measured on it, if these are all m samples.
-        m: samples the bounds speak of.
+        m: samples.
         delta: probability that some entry of the table fails, in (0, 1).
         model: "normalised" is section 2.6; "plain" the one layer of Theorem 4.1.
         B_x: bound on the norm of a token known in advance; measured where not given.
@@ -248,8 +256,7 @@ def compare(
     Returns:
         The comparison, computed in float64.
 
-    A `UserError` of one line says what is wrong: weights or inputs that do not fit or are not
-    finite, a B_x that is exceeded, delta outside (0, 1), m below the condition of the theorem.
+    A `UserError` of one line says what is wrong with the weights, the inputs or a number.
 
     Source: Theorems 4.1, 4.2 and 5.1 of trauger2023sequence; constants derived.
 
@@ -261,18 +268,15 @@ def compare(
         >>> table.best.vacuous, len(table.entries)
         (False, 11)
     """
-    positive = {"lipschitz": lipschitz, "loss_lipschitz": loss_lipschitz, "loss_range": loss_range}
-    least = check_comparison(weights, m, delta, model, norms, positive)
+    constants = {"lipschitz": lipschitz, "loss_lipschitz": loss_lipschitz, "loss_range": loss_range}
+    least = check_comparison(weights, m, delta, model, norms, constants)
+    slope = loss_lipschitz if weights.readout.ndim == 1 else 1.0
+    loss = _Loss(slope, loss_range, delta)
     with jax.enable_x64(True):
         tokens = measure_inputs(np.asarray(inputs), weights.readout.shape[-1], B_x)
-        measured = weight_norms(weights)
-        grids = [(measured, None)]
-        if norms == "measured":
-            grids += [(measured.rounded(s), s) for s in RESOLUTIONS]
+        grids = _grids(weights, norms)
         if model == "plain":
             rows = plain_rows(grids, tokens, m, lipschitz)
         else:
             rows = deep_rows(grids, tokens, m, lipschitz, loss_range)
-        slope = loss_lipschitz if weights.readout.ndim == 1 else 1.0
-        entries = _entries(rows, _Loss(slope, loss_range, delta), m, least)
-    return Comparison(entries, m, delta, tokens.two)
+        return Comparison(_entries(rows, loss, m, least), m, delta, tokens.two)

@@ -138,14 +138,20 @@ def _parts(norms: WeightNorms, B_x: float, lipschitz: float, version: Version) -
     return trauger2023_masked_parts(kept) if norms.masked else kept
 
 
-def _reach(parts: list[Part], norms: Sequence[MatrixNorms], tokens: Inputs) -> np.ndarray:
-    """Euclidean and l_1 bounds on the inputs of each matrix."""
-    found = []
+def _inputs_of(
+    parts: list[Part], norms: Sequence[MatrixNorms], tokens: Inputs
+) -> tuple[_Reach, tuple[_Shape, ...]]:
+    """Euclidean and l_1 bounds on the inputs of each matrix, and the shapes there are."""
+    two, one, kinds = [], [], []
     for part, each in zip(parts, norms, strict=True):
         spread = math.sqrt(each.columns) * part.reach
         raw = part.layer == 1 and part.kind != "output"
-        found.append((part.reach, min(spread, tokens.one) if raw else spread))
-    return np.array(found).T
+        two.append(part.reach)
+        one.append(min(spread, tokens.one) if raw else spread)
+        kinds.append(_Shape(each.rows, each.columns, part.kind == "readout"))
+    shapes = tuple(dict.fromkeys(kinds))
+    index = [shapes.index(kind) for kind in kinds]
+    return _Reach(*(jax.device_put(np.array(each)) for each in (two, one, index))), shapes
 
 
 def _grid(norms: WeightNorms, tokens: Inputs, lipschitz: float, loss_range: float) -> _Grid:
@@ -211,12 +217,16 @@ def _reason(name: str) -> str:
     return "all matrices by the cover of Edelman et al. 2022 at m T tokens"
 
 
-def _part_name(part: Part, number: int, heads: int) -> str:
+def _part_names(parts: list[Part], norms: WeightNorms) -> tuple[str, ...]:
     """Such as W_QK of layer 1, head 2."""
-    kind = {"output": "W_c", "value": "W_v", "query_key": "W_QK"}.get(part.kind)
-    if kind is None:
-        return "the readout"
-    return f"{kind} of layer {part.layer}" + (f", head {number}" if heads > 1 else "")
+    heads = [len(layer) for layer in norms.layers]
+    numbers = [n for count in heads for n in range(1, count + 1) for _ in range(3)]
+    matrix = {"output": "W_c", "value": "W_v", "query_key": "W_QK"}
+    names = ["the readout"]
+    for part, number in zip(parts[1:], numbers, strict=True):
+        which = f", head {number}" if heads[part.layer - 1] > 1 else ""
+        names.append(f"{matrix[part.kind]} of layer {part.layer}{which}")
+    return tuple(names)
 
 
 def deep_rows(
@@ -244,13 +254,7 @@ def deep_rows(
     first = grids[0][0]
     labels, matrices = _labels(first.masked), _matrices(first)
     parts = _parts(first, tokens.two, lipschitz, "sharp")
-    kinds = [
-        _Shape(e.rows, e.columns, p.kind == "readout") for e, p in zip(matrices, parts, strict=True)
-    ]
-    shapes = tuple(dict.fromkeys(kinds))
-    two, one = _reach(parts, matrices, tokens)
-    index = np.array([shapes.index(kind) for kind in kinds])
-    reach = _Reach(*(jax.device_put(each) for each in (two, one, index)))
+    reach, shapes = _inputs_of(parts, matrices, tokens)
     arrays = [_grid(norms, tokens, lipschitz, loss_range) for norms, _ in grids]
     counted = [_counts(grid) for grid in arrays]
     T = jax.device_put(np.array(float(tokens.T)))
@@ -261,28 +265,25 @@ def deep_rows(
         found = [_rows(grid, reach, count, T, at, shapes) for grid, (count, _) in pairs]
         return [tuple(map(np.asarray, rows)) for rows in found]
 
+    radius = np.array([float(grid.radius) for grid in arrays])
+
     def values(samples: np.ndarray) -> np.ndarray:
         rows = np.array([found[0] for found in each(samples)])
-        radius = np.array([float(grid.radius) for grid in arrays])
         return np.concatenate([radius[:, None], rows], axis=1)
 
     _, entropy, shares = each(np.full(len(labels), float(m)))[0]
-    limits = np.array(
-        [THRESHOLD[version] for version, _ in VERSIONS for _ in COVERS] + [THRESHOLD["sharp"]]
-    )
-    needed = np.log10(limits) + np.log10(entropy) - 2 * math.log10(float(arrays[0].radius))
-    heads = [len(layer) for layer in first.layers]
-    numbers = [0, *(n for count in heads for n in range(1, count + 1) for _ in range(3))]
-    names = [
-        _part_name(part, number, heads[part.layer - 1])
-        for part, number in zip(parts, numbers, strict=True)
-    ]
-    none = np.full((1, len(parts)), 0.0)
     return BoundRows(
         labels,
         values,
         np.array([_prices(*grid) for grid in grids]),
-        tuple(names),
-        np.concatenate([none, shares, np.asarray(counted[0][1])[None]]),
-        np.array([math.nan, *needed, math.nan]),
+        _part_names(parts, first),
+        np.concatenate([np.zeros((1, len(parts))), shares, np.asarray(counted[0][1])[None]]),
+        _log10_samples(entropy, radius[0]),
     )
+
+
+def _log10_samples(entropy: np.ndarray, radius: float) -> np.ndarray:
+    """Of all rows, from entropies times eps^2 of those between the first and the last."""
+    limits = [THRESHOLD["corrected"]] * len(COVERS) + [THRESHOLD["sharp"]] * (len(COVERS) + 1)
+    needed = np.log10(limits) + np.log10(entropy) - 2 * math.log10(radius)
+    return np.array([math.nan, *needed, math.nan])
