@@ -110,7 +110,9 @@ DUDLEY_TREE = Claim(
         "Each link counts the centres of one level, not of two. The complexities are exact, from "
         "binomial distributions, for up to 16,000 inputs, where the bound is below R. All sign "
         "patterns on m inputs show that Dudley's constant c is at least 1 / sqrt(ln 2) = 1.201, "
-        "so that the bracket by itself is no bound."
+        "so that the bracket by itself is no bound. On the blocks of signs 64 to 72 per cent of "
+        "the bound are reached, on the l_1 balls 2 to 5: a bound with 0.75 of the factor would "
+        "pass here."
     ),
 )
 
@@ -155,7 +157,8 @@ DUDLEY_INTEGRAL = Claim(
     ledger=Link(_CHAIN, 30),
     note=(
         "c_1 = 2.414 and c_2 = 8.243 where 4 and 12 are usual; the paper leaves its constant c "
-        "open. The chain itself is sharper still: 5.08 per unit of sqrt(D / m) log(R / delta)."
+        "open. The chain itself is sharper still: 5.08 per unit of sqrt(D / m) log(R / delta), in "
+        "all 18 to 58 per cent of the derived integral, which is 60 to 69 of the classical one."
     ),
 )
 
