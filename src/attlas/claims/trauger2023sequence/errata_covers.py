@@ -80,26 +80,6 @@ OPEN_CONSTANT = Erratum(
     claim=f"{_PAPER}/dudley-tree",
 )
 
-UNEQUAL_NORMS = Erratum(
-    paper=_PAPER,
-    locator="Sections 1 and 3.4",
-    flaw=Flaw.GAP,
-    text=(
-        "The bounds without log T are compared at equal values of different norms. For the same "
-        "dense weights ||W||_{1,1} is sqrt(2 d / pi) times ||W||_{2,1}, and C is larger by "
-        "2 d / pi, 41 at d = 64: removing log T pays only for ln T above some 350, unless the "
-        "weights are sparse. The (1, inf) cover pays the same factor through its d."
-    ),
-    claim=f"{_PAPER}/section-3-4-dense",
-)
-
-SAMPLE_SIZE = Erratum(
-    paper=_PAPER,
-    locator="Section 2.2",
-    flaw=Flaw.TYPO,
-    text="The bound on the gap mixes n and m for the number of samples.",
-)
-
 LOST_FACTOR = Erratum(
     paper=_PAPER,
     locator="Appendix C, first display",
