@@ -80,7 +80,7 @@ def _limits(key: PRNGKeyArray, count: int) -> Instance:
 
 def _limit(instance: Instance, limit: float = 2.0) -> Sides:
     """The steepest slope as the true word's score falls to -12."""
-    drops = 3.0 * 2.0 ** jnp.arange(3)
+    drops = jnp.asarray([3.0, 6.0, 12.0])
 
     def slope(drop: Array) -> Array:
         scores = instance["a"].at[0].add(-drop)
