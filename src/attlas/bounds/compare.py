@@ -189,7 +189,7 @@ def _entries(rows: BoundRows, loss: _Loss, m: int, least: int) -> tuple[Entry, .
     found = []
     for row, label in enumerate(rows.labels):
         dominant, wanted = _dominant(rows, row, gaps), float(needed[row])
-        reason = f"{label.reason}; {label.constants}; "
+        reason = f"{label.reason}; constants: {label.constants}; "
         if label.is_bound:
             reason += _story(gaps, row, loss, m, wanted, dominant)
         else:

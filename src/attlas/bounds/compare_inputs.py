@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Shaped
 
 from attlas.bounds.bound_rows import Inputs
 from attlas.bounds.transformer_weights import TransformerWeights, check_weights
@@ -76,7 +76,7 @@ def _token_norms(X: Float[Array, "N d"]) -> tuple[Array, Array, Array, Array]:
     return row_norm(X, 2, _INF), two, one, column_norm(X, _INF, _INF)
 
 
-def measure_inputs(X: Float[np.ndarray, "..."], d: int, B_x: float | None) -> Inputs:
+def measure_inputs(X: Shaped[np.ndarray, "..."], d: int, B_x: float | None) -> Inputs:
     """Norms of the tokens, checked and certified.
 
     Args:

@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.bounds.conditions import require_at_least
+
 Number = int | float | Float[Array, ""]
 Constants = Literal["bracket", "classical", "derived"]
 
@@ -95,6 +97,8 @@ def dudley_integral(
         >>> print(f"{float(dudley_integral(0.0, 1.0, 1e4, 1.0)):.4f}")
         0.3608
     """
+    require_at_least(0, A=A, D=D, radius=radius)
+    require_at_least(1, m=m)
     c_1, c_2 = CONSTANTS[constants]
     A, D, radius = jnp.asarray(A), jnp.asarray(D), jnp.asarray(radius)
     if split:
@@ -155,6 +159,8 @@ def dudley_chain(
         >>> print(f"{float(dudley_chain(lambda e: 1 / e**2, 1e4, 1.0)):.4f}")
         0.2037
     """
+    require_at_least(0, radius=radius)
+    require_at_least(1, m=m)
     radius = jnp.asarray(radius)
     ratios, levels = jnp.asarray(RATIOS, radius.dtype), chain_levels(radius)
     entropy = log_cover(levels)

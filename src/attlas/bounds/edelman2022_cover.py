@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.bounds.conditions import require_at_least
 from attlas.bounds.dudley import Number
 
 GRID_RATIOS = tuple(float(ratio) for ratio in 1 + np.geomspace(0.01, 1, 25))
@@ -42,6 +43,8 @@ def edelman2022_cover(
         >>> print(f"{float(edelman2022_cover(1.0, 1.0, 100, 2, 300)):.4f}")
         10.4847
     """
+    require_at_least(0, norm=norm, B_x=B_x)
+    require_at_least(1, points=points, k=k, m=m)
     square = (jnp.asarray(norm) * B_x) ** 2
     if k == 1:
         return square * jnp.log(jnp.asarray(2 * points + 1, square.dtype))

@@ -8,6 +8,7 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.conditions import require_at_least
 from attlas.bounds.dudley import Number
 from attlas.core.errors import UserError
 
@@ -47,6 +48,7 @@ def generalisation_gap(
         raise UserError(f"delta = {delta} is no probability of failure: choose 0 < delta < 1")
     if isinstance(m, int | float) and not m >= 1:
         raise UserError(f"m = {m} samples: a bound needs at least 1")
+    require_at_least(0, rademacher=rademacher, loss_range=loss_range)
     size = jnp.asarray(m, jnp.asarray(1.0).dtype)
     if version == "printed":
         return 2 * jnp.asarray(rademacher) + 4 * loss_range * jnp.sqrt(

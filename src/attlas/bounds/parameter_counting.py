@@ -10,6 +10,7 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.conditions import require_at_least
 from attlas.bounds.dudley import Number, dudley_chain
 
 
@@ -80,6 +81,8 @@ def parameter_counting_single(
         >>> print(f"{float(parameter_counting_single(0.5, 1.0, 1.0, 4, 2, 10000)):.3f}")
         0.0...
     """
+    require_at_least(0, B=B, norm=norm, B_x=B_x)
+    require_at_least(1, parameters=parameters, d=d, m=m)
     scale = (4.0 if factored else 2.0) * jnp.asarray(B_x) ** 3 * norm
 
     def entropy(epsilon: Float[Array, "r n"]) -> Float[Array, "r n"]:

@@ -16,6 +16,7 @@ from attlas.core.matrix_product import product_entries, product_spectral_norm
 
 Matrix = Float[np.ndarray, "a b"]
 _INF = float("inf")
+LARGEST_ENTRY = 1e60
 
 
 class Head(NamedTuple):
@@ -230,17 +231,29 @@ def check_weights(weights: TransformerWeights) -> int:
     if weights.readout.ndim not in (1, 2):
         raise UserError(f"readout has shape {weights.readout.shape}: it must be (d,) or (K, d)")
     d = weights.readout.shape[-1]
+    if min(weights.readout.shape) < 1:
+        raise UserError(f"readout has shape {weights.readout.shape}: give d and K of at least one")
     for layer, heads in enumerate(weights.layers, 1):
         for number, head in enumerate(heads, 1):
             _check_head(head, d, f"layer {layer}, head {number}")
-    if not np.all(np.isfinite(weights.readout)):
-        raise UserError("readout is not finite: look at the training that gave it")
+    _check_entries(weights.readout, "readout")
     return d
 
 
 def _check_head(head: Head, d: int, place: str) -> None:
     """Refuse one head that does not fit."""
     pair = head.query_key if isinstance(head.query_key, tuple) else (head.query_key,)
+    named = (
+        *((part, "query_key") for part in pair),
+        (head.value, "value"),
+        (head.output, "output"),
+    )
+    for array, kind in named:
+        if array.ndim != 2 or min(array.shape) < 1:
+            raise UserError(
+                f"{place}: {kind} has shape {array.shape}: give a matrix of at least one row "
+                "and column"
+            )
     width = pair[0].shape[-1] if len(pair) == 2 else d
     k = head.value.shape[-1]
     wanted = [(part, (d, width), "query_key") for part in pair]
@@ -250,5 +263,15 @@ def _check_head(head: Head, d: int, place: str) -> None:
             raise UserError(
                 f"{place}: {kind} has shape {array.shape}, not {shape}: the readout says d = {d}"
             )
-        if not np.all(np.isfinite(array)):
-            raise UserError(f"{place}: {kind} is not finite: look at the training that gave it")
+        _check_entries(array, f"{place}: {kind}")
+
+
+def _check_entries(array: Float[np.ndarray, "..."], place: str) -> None:
+    """Refuse entries whose products would not be numbers."""
+    largest = float(np.max(np.abs(array)))
+    if not np.isfinite(largest):
+        raise UserError(f"{place} is not finite: look at the training that gave it")
+    if largest > LARGEST_ENTRY:
+        raise UserError(
+            f"{place} holds {largest:.3g}, the bounds overflow above {LARGEST_ENTRY:.0e}: scale it"
+        )

@@ -11,6 +11,7 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.conditions import require_at_least
 from attlas.bounds.dudley import Number
 from attlas.bounds.edelman2022_cover import edelman2022_cover
 from attlas.core.errors import UserError
@@ -59,6 +60,8 @@ def trauger2023_cover(
         >>> print(f"{float(trauger2023_cover('1,1', 2.0, 1.0, 3, 4)):.4f}")  # 4 ln 25
         12.8755
     """
+    require_at_least(0, norm=norm, B_x=B_x)
+    require_at_least(1, k=k, d=d, m=m)
     square = (jnp.asarray(norm) * B_x) ** 2
     if ball == "1,1":
         return square * math.log(2 * d * k + 1)

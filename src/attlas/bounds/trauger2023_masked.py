@@ -12,6 +12,7 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.conditions import require_at_least
 from attlas.bounds.dudley import Number
 from attlas.bounds.trauger2023_deep import Part
 
@@ -40,6 +41,8 @@ def trauger2023_masked(
         >>> float(trauger2023_masked(0.5, 4, "printed")), float(trauger2023_masked(0.5, 4))
         (2.0, 4.0)
     """
+    require_at_least(0, rademacher=rademacher)
+    require_at_least(1, K=K)
     factor = math.sqrt(K) if version == "printed" else K
     return CROSS_ENTROPY_LIPSCHITZ * factor * jnp.asarray(rademacher)
 

@@ -12,6 +12,7 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.conditions import require_at_least
 from attlas.bounds.dudley import Number, dudley_chain, dudley_integral
 from attlas.bounds.trauger2023_cover import Ball, Version, trauger2023_cover
 
@@ -114,6 +115,8 @@ def trauger2023_single(
         >>> [f"{float(value):.3f}" for value in values]
         ['0.487', '0.159']
     """
+    require_at_least(0, B=B, C=C, B_x=B_x)
+    require_at_least(1, d=d, m=m)
     if version == "printed":
         return B * trauger2023_bracket(C, B_x, d, m, "printed")
     kappa = trauger2023_softmax_lipschitz(version)
