@@ -117,7 +117,7 @@ def _perceptron(k: float | int, points: float | int, m: int) -> float:
     return min(r * size + math.log(max(1, math.ceil(cells / math.log(r)))) for r in GRID_RATIOS)
 
 
-def _covers(n: dict[str, float], two: float, one: float, points: float | int, m: int) -> dict[str, float]:
+def _covers(n: dict[str, float], two: float, one: float, points: int, m: int) -> dict[str, float]:
     rows, columns = n["rows"], n["columns"]
     return {
         "1,1": (n["1,1"] * two) ** 2 * math.log(2 * rows * columns + 1),

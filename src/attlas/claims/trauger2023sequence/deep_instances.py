@@ -7,6 +7,7 @@ of `layer_instances`, so that the amplification alpha_1 is nearly reached.
 
 from functools import cache
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -77,20 +78,6 @@ def _batch(seed: tuple[int, ...], count: int, longer: bool) -> dict[str, np.ndar
         for name, value in _close(rng).items():
             batch[name][place] = value
     return batch
-
-
-def networks(key: PRNGKeyArray, count: int, longer: bool = True) -> Instance:
-    """Pairs of networks; tokens and L_sigma above 1 among them where asked.
-
-    Args:
-        key: random key.
-        count: pairs.
-        longer: whether B_x and L_sigma exceed 1 on some.
-
-    Returns:
-        A batch with X, the weights of both networks, readouts of four words, and the activation.
-    """
-    return {k: jnp.asarray(v) for k, v in _batch(seed_of(key), count, longer).items()}
 
 
 def one_head(instance: Instance) -> dict[str, Array]:
@@ -181,6 +168,39 @@ def resolutions(instance: Instance) -> list[Array]:
         X = heads.sum(0) / jnp.maximum(1.0, jnp.linalg.norm(heads.sum(0), axis=-1))[:, None]
     error = instance["readout"] - instance["readout_hat"]
     return [longest(error @ X[0][:, None]), *found]
+
+
+def _measure(instance: Instance) -> dict[str, Array]:
+    """What both networks give and the errors between them, with one head and with all."""
+    single = one_head(instance)
+    return {
+        "moved": jnp.abs(outputs(instance) - outputs(instance, "_hat")),
+        "moved_single": jnp.abs(outputs(single) - outputs(single, "_hat")),
+        "resolutions": jnp.stack(resolutions(instance)),
+        "resolutions_single": jnp.stack(resolutions(single)),
+        "scores": scores(instance),
+        "scores_hat": scores(instance, "_hat"),
+    }
+
+
+# one program for all claims: networks are what takes long to compile
+_measure_all = jax.jit(jax.vmap(_measure))
+
+
+def networks(key: PRNGKeyArray, count: int, longer: bool = True) -> Instance:
+    """Pairs of networks with what they give; tokens and L_sigma above 1 where asked.
+
+    Args:
+        key: random key.
+        count: pairs.
+        longer: whether B_x and L_sigma exceed 1 on some.
+
+    Returns:
+        A batch with X, the weights of both networks, readouts of four words, the activation, the
+        change of the output, the scores and the resolutions in the order of the parts.
+    """
+    batch = {k: jnp.asarray(v) for k, v in _batch(seed_of(key), count, longer).items()}
+    return {**batch, **_measure_all(batch)}
 
 
 def magnitude(instance: Instance) -> Array:

@@ -22,9 +22,6 @@ from attlas.claims.trauger2023sequence.deep_instances import (
     networks,
     norms,
     one_head,
-    outputs,
-    resolutions,
-    scores,
 )
 from attlas.claims.trauger2023sequence.layer_instances import ROUNDINGS, longest
 from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
@@ -47,29 +44,26 @@ def _parts(instance: Instance, kappa: float, equal: bool = False) -> list[Part]:
     return trauger2023_parts(c, v, qk, readout, B_x, instance["lipschitz"], version)
 
 
-def _total(instance: Instance, parts: list[Part], skip: str = "", flat: bool = False) -> Array:
+def _total(
+    instance: Instance, parts: list[Part], single: bool = False, skip: str = "", flat: bool = False
+) -> Array:
     """Sum of cost times resolution; `flat` sets alpha_1 to 1."""
-    total = jnp.zeros(())
-    last = parts[-3 * instance["value"].shape[1]].beta
-    for part, resolution in zip(parts, resolutions(instance), strict=True):
-        cost = part.beta
-        if flat and part.layer == 1:
-            first = parts[1].beta
-            cost = cost * last / jnp.where(first > 0, first, 1)
-        if part.kind != skip:
-            total = total + cost * resolution
-    return total
+    beta = jnp.stack([part.beta for part in parts])
+    if flat:
+        # the first layer's W_c costs alpha_1 B_w, the last one's B_w
+        ratio = parts[-3].beta / jnp.where(parts[1].beta > 0, parts[1].beta, 1.0)
+        beta = jnp.where(jnp.asarray([part.layer == 1 for part in parts]), ratio * beta, beta)
+    kept = jnp.asarray([float(part.kind != skip) for part in parts])
+    return jnp.sum(kept * beta * instance["resolutions_single" if single else "resolutions"])
 
 
 def _printed(instance: Instance, skip: str = "", flat: bool = False) -> Sides:
-    single = one_head(instance)
-    moved = jnp.abs(outputs(single) - outputs(single, "_hat"))
-    right = _total(single, _parts(single, 2.0, equal=True), skip, flat)
-    return Sides(moved, right, scale=magnitude(single))
+    parts = _parts(one_head(instance), 2.0, equal=True)
+    right = _total(instance, parts, True, skip, flat)
+    return Sides(instance["moved_single"], right, scale=magnitude(instance))
 
 
 def _sharp(instance: Instance, half: bool = False, flat: bool = False) -> Sides:
-    moved = jnp.abs(outputs(instance) - outputs(instance, "_hat"))
     parts = _parts(instance, 1.0)
     if half:
         # 1 + ||W_QK|| in place of 1 + 2 ||W_QK|| in the second layer
@@ -78,12 +72,13 @@ def _sharp(instance: Instance, half: bool = False, flat: bool = False) -> Sides:
         both = jnp.sum(outer * (1 + 2 * size["query_key"]))
         ratio = jnp.sum(outer * (1 + size["query_key"])) / both
         parts = [p._replace(beta=p.beta * ratio) if p.layer == 1 else p for p in parts]
-    return Sides(moved, _total(instance, parts, flat=flat), scale=magnitude(instance))
+    right = _total(instance, parts, flat=flat)
+    return Sides(instance["moved"], right, scale=magnitude(instance))
 
 
 def _masked(instance: Instance, slope: float = 2.0, flat: bool = False) -> Sides:
     """The change of the clipped cross-entropy of the first word."""
-    pair = [clipped_cross_entropy(scores(instance, hat), 0, _CEILING) for hat in ("", "_hat")]
+    pair = [clipped_cross_entropy(instance[f"scores{h}"], 0, _CEILING) for h in ("", "_hat")]
     parts = trauger2023_masked_parts(_parts(instance, 1.0))
     right = slope / CROSS_ENTROPY_LIPSCHITZ * _total(instance, parts, flat=flat)
     return Sides(jnp.abs(pair[0] - pair[1]), right, scale=magnitude(instance) + _CEILING)
