@@ -77,7 +77,7 @@ def _runs(key: PRNGKeyArray, count: int) -> Instance:
 def _kept_runs(seed: tuple[int, ...], count: int) -> dict[str, np.ndarray]:
     """Errors of the sampler and of the greedy choice, for means of orthonormal V and others."""
     rng = np.random.default_rng(seed)
-    keys = list(jax.random.split(jax.random.key(seed[0]), count * _DRAWS))
+    seeds = rng.integers(2**31, size=(count, _DRAWS)).tolist()
     sampled, greedy, bounds = np.zeros((count, _DRAWS)), np.zeros(count), np.zeros(count)
     for i in range(count):
         k = int(rng.integers(1, 13))
@@ -91,7 +91,9 @@ def _kept_runs(seed: tuple[int, ...], count: int) -> dict[str, np.ndarray]:
         bounds[i] = float(maurey_bound(gamma, b, norm, k))
         greedy[i] = np.sum((f - maurey_sparsify(alpha, V, k)[0]) ** 2)
         for j in range(_DRAWS):
-            sampled[i, j] = np.sum((f - maurey_sample(keys[i * _DRAWS + j], alpha, V, k)[0]) ** 2)
+            sampled[i, j] = np.sum(
+                (f - maurey_sample(jax.random.key(seeds[i][j]), alpha, V, k)[0]) ** 2
+            )
     return {"sampled": sampled, "greedy": greedy, "bound": bounds}
 
 
