@@ -131,7 +131,6 @@ BRACKET_SPLIT = Claim(
     status=Status.CORRECTED,
     provenance=Provenance.DERIVED,
     sides=_split,
-    free=("C",),
     control=Control("the printed closed form", sides=partial(_split, version="printed")),
     ledger=Link(_CHAIN, 40),
     note=(
@@ -153,7 +152,6 @@ PRINTED_INSIDE = Claim(
     provenance=Provenance.DERIVED,
     sides=_printed,
     assumptions=(Assumption("2 B_x sqrt(C) <= sqrt(m) - sqrt(ln 2d)", _inside),),
-    free=("C", "m"),
     control=(
         Control("C a hundred times smaller in the printed form", partial(_printed, factor=0.1)),
         Control("all C, with delta beyond B_x as well", instances=_instances),

@@ -108,8 +108,8 @@ LABELS = Claim(
     name=f"{_PAPER}/section-6-labels",
     locator="Section 6, labels; released code",
     statement=(
-        r"|I| = 9: \quad \mathbb{1} \Big\{ \sum_{i \in I} S_i > \tfrac{|I|}{2} \Big\} ="
-        r"\mathbb{1} \Big\{ \sum_{i \in I} S_i \ge \tfrac{|I|}{2} \Big\}"
+        r"|I| = 9: \quad \mathbb{1} \Big[ \sum_{i \in I} S_i > \tfrac{|I|}{2} \Big] ="
+        r"\mathbb{1} \Big[ \sum_{i \in I} S_i \ge \tfrac{|I|}{2} \Big]"
     ),
     kind=Kind.IDENTITY,
     status=Status.AS_PRINTED,
@@ -158,7 +158,6 @@ LOSS_ORDER = Claim(
     provenance=Provenance.DERIVED,
     instances=_logits,
     sides=_order,
-    free=("logits",),
     control=Control("without the 2", sides=partial(_order, factor=1.0)),
     note="As (1+a)(1+b) >= 1+ab. A model of small released loss has a small cross-entropy.",
     **_COMMON,
@@ -209,7 +208,7 @@ POWER = Claim(
 TEXT_AND_CODE = Erratum(
     paper=_PAPER,
     locator="Section 6, against the released code",
-    flaw=Flaw.TYPO,
+    flaw=Flaw.GAP,
     text=(
         "The text trains for 200,000 epochs by cross-entropy. The code stops at the first epoch of "
         "training accuracy 1 and keeps the epoch of least validation loss; its loss is the mean of "

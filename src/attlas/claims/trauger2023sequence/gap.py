@@ -154,8 +154,8 @@ EXACT = Claim(
     locator="Section 2.3, two attention classifiers",
     statement=(
         r"\mathbb{E}_\sigma \max_{k,s} \sum_i \sigma_i \frac{1 + s\,\epsilon_{ki}}{2} ="
-        r"\frac{\mathbb{E}|S_n| + \mathbb{E}|S_{m-n}|}{2},\quad"
-        r"n = \#\{i: \epsilon_{1i} = \epsilon_{2i}\}"
+        r"\frac{\mathbb{E}|S_n| + \mathbb{E}|S_{m-n}|}{2},\quad "
+        r"n = \sum_i \mathbb{1} [\epsilon_{1i} = \epsilon_{2i}]"
     ),
     kind=Kind.IDENTITY,
     status=Status.NEW,

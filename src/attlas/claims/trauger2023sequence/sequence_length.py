@@ -13,11 +13,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.edelman2022_cover import edelman2022_cover
+from attlas.bounds.edelman2022_cover import edelman2022_cover, perceptron_cover
 from attlas.bounds.parameter_counting import parameter_counting_single
 from attlas.bounds.trauger2023_cover import trauger2023_cover
 from attlas.bounds.trauger2023_single import trauger2023_bracket, trauger2023_single
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.claim import (
+    Claim,
+    Control,
+    Erratum,
+    Flaw,
+    Instance,
+    Kind,
+    Provenance,
+    Sides,
+    Status,
+)
 from attlas.core.generator import generator
 
 _PAPER = "trauger2023sequence"
@@ -68,6 +78,43 @@ def _lengths(instance: Instance, softmax: bool = True) -> Sides:
     limit = _complexity(instance, instance["law"], True)
     change = jnp.mean(jnp.abs((found if softmax else T[:, None] * found) - limit), axis=1)
     return Sides(limit + change, jnp.broadcast_to(limit, change.shape), scales=jnp.asarray(T))
+
+
+def _cover(W: np.ndarray, points: np.ndarray, epsilon: float) -> np.ndarray:
+    return np.stack([perceptron_cover(row, points, epsilon)[0] for row in W])
+
+
+def _covered(key: PRNGKeyArray, count: int) -> Instance:
+    """Matrices with their centres at the [CLS] tokens, and at the first of them alone."""
+    draws = generator(key)
+    tokens = draws.normal(size=(count, 6, 5, 3))
+    W = np.exp(draws.uniform(-2, 1.5, (count, 1, 1))) * draws.normal(size=(count, 3, 3))
+    first = tokens[:, :, 0]
+    epsilon = draws.uniform(0.02, 0.1, count) * np.abs(W).max((1, 2))
+    given = list(zip(W, first, epsilon, strict=True))
+    found = {
+        "X": tokens,
+        "W": W,
+        "centre": np.stack([_cover(matrix, points, eps) for matrix, points, eps in given]),
+        "first": np.stack([_cover(matrix, points[:1], eps) for matrix, points, eps in given]),
+        "epsilon": epsilon,
+    }
+    return {name: jax.device_put(each) for name, each in found.items()}
+
+
+def _at_cls(instance: Instance, centre: str = "centre") -> Sides:
+    """Distance of the outputs at all samples against that of the logits' vectors at [CLS]."""
+    X = instance["X"]
+
+    def pooled(W: Array) -> Array:
+        law = jax.nn.softmax(jnp.einsum("mtd,de,me->mt", X, W, X[:, 0]), axis=1)
+        return jnp.einsum("mt,mtd->md", law, X)
+
+    left = jnp.max(jnp.abs(pooled(instance["W"]) - pooled(instance[centre])))
+    reach = jnp.max(jnp.abs(X)) * jnp.max(jnp.linalg.norm(X, axis=-1))
+    size = jnp.max(jnp.abs(X))
+    # Each of the three rows is covered at epsilon.
+    return Sides(left, reach * jnp.sqrt(3.0) * instance["epsilon"], scale=size)
 
 
 def _bound_instances(key: PRNGKeyArray, count: int) -> Instance:
@@ -130,7 +177,7 @@ LENGTH_LIMIT = Claim(
     locator="Theorem 4.1, what it says of long sequences",
     statement=(
         r"\hat R_T \to \hat R_\infty < \infty \quad (T \to \infty),\quad "
-        r"\hat R_T = \mathbb{E}_\sigma \sup_{j,W_{QK}} \frac1m \Big|\sum_i \sigma_i e_j^\top"
+        r"\hat R_T = \mathbb{E}_\sigma \sup_{j,W_{QK}} \frac1m \Big|\sum_i \sigma_i e_j^\top "
         r"X_{(i)}^\top \mathrm{softmax}(X_{(i)} W_{QK} x_{[CLS]})\Big|"
     ),
     kind=Kind.LIMIT,
@@ -161,6 +208,39 @@ BOUND_RATE = Claim(
     ),
     note="Entropy coefficients at T = 10 ... 10^4 over that at T = 10, d = 64.",
     **{**_COMMON, "provenance": Provenance.FOUND},
+)
+
+CLS_TOKENS = Claim(
+    name=f"{_PAPER}/sequence-length-cls",
+    locator="Edelman et al. 2022 on the class of Theorem 4.1",
+    statement=(
+        r"\max_{i \le m} \|(W-\hat W)\, x_{[CLS]}^{(i)}\|_\infty \le \epsilon \;\Rightarrow\;"
+        r"\max_{i,j} |e_j^\top X_{(i)}^\top (p_i - \hat p_i)| \le b B_x \sqrt d\, \epsilon"
+    ),
+    kind=Kind.INEQUALITY,
+    status=Status.NEW,
+    instances=_covered,
+    sides=_at_cls,
+    control=Control("centres for the first [CLS] token alone", partial(_at_cls, centre="first")),
+    count=48,
+    note=(
+        "The centres know the m [CLS] tokens alone, none of the m T tokens: with one layer and a "
+        "[CLS] readout the cover of Edelman et al. 2022 has log m, and no log T to be removed. Log "
+        "T enters where all tokens are read, from the second layer on."
+    ),
+    **_COMMON,
+)
+
+NO_LOGARITHM = Erratum(
+    paper=_PAPER,
+    locator="Sections 1 and 4.1, comparison with Edelman et al. 2022",
+    flaw=Flaw.GAP,
+    text=(
+        "For the single layer with a [CLS] readout the earlier cover is needed at the m [CLS] "
+        "tokens alone, as the softmax is compared with W_QK x_cls: it has log m in place of "
+        "log(mT). The dependence on T that Theorem 4.1 removes is not there in that case."
+    ),
+    claim=f"{_PAPER}/sequence-length-cls",
 )
 
 EQUAL_NORMS = Claim(

@@ -190,14 +190,25 @@ ALPHA_CLAIM = Claim(
     **{**_COMMON, "kind": Kind.IDENTITY},
 )
 
-CONSTANTS = Erratum(
+ALPHA = Erratum(
     paper=_PAPER,
-    locator="Corollary 4.1.1",
+    locator="Corollary 4.1.1, alpha",
+    flaw=Flaw.TYPO,
+    text=(
+        "alpha must be 2 B_QK sqrt(ln(2 d^2 + 1)), as Appendix D would have it; printed is "
+        "B_QK sqrt(2 ln(2 d^2 + 1)), sqrt(2) smaller. With the softmax's sharp constant 1 even "
+        "B_QK sqrt(ln(2 d^2 + 1)) is enough."
+    ),
+    claim=f"{_PAPER}/corollary-4-1-1-alpha",
+)
+
+PRODUCT = Erratum(
+    paper=_PAPER,
+    locator="Corollary 4.1.1, B",
     flaw=Flaw.REFUTED,
     text=(
-        "alpha must be 2 B_QK sqrt(ln(2 d^2 + 1)); printed is B_QK sqrt(2 ln(2 d^2 + 1)), sqrt(2) "
-        "smaller. B must be B_w B_c L_sigma B_v; printed is B_c twice, so that the bound would "
-        "not feel W_v."
+        "B must be B_w B_c L_sigma B_v, as in Appendix D; printed is B_c twice, so that the bound "
+        "would not feel W_v."
     ),
     claim=f"{_PAPER}/corollary-4-1-1-product",
 )
