@@ -195,11 +195,11 @@ def majority_bounds(
     """
     if not bool(jnp.all(m > d)):
         raise UserError(f"m = {float(jnp.min(m)):g} samples: Theorem 4.1 asks for more than {d}")
-    return _bounds(norms, m, bits + 1, d, delta)
+    return _bounds(norms, m, jnp.asarray(bits + 1.0, m.dtype), d, delta)
 
 
 def _head_bounds(
-    norms: Numbers, value: Numbers, tokens: Numbers, m: Array, S: int, d: int
+    norms: Numbers, value: Numbers, tokens: Numbers, m: Array, S: Array, d: int
 ) -> Array:
     """Complexity of one head inside the ReLU by every cover."""
     total, column, row_sum, at_cls, spectral = jnp.asarray(norms)
@@ -221,8 +221,8 @@ def _head_bounds(
     return jnp.stack(found)
 
 
-@partial(jax.jit, static_argnames=("S", "d", "delta"))
-def _bounds(norms: MajorityNorms, m: Array, S: int, d: int, delta: float) -> tuple[Array, Array]:
+@partial(jax.jit, static_argnames=("d", "delta"))
+def _bounds(norms: MajorityNorms, m: Array, S: Array, d: int, delta: float) -> tuple[Array, Array]:
     printed = np.array([version == "printed" for _, version in ROWS])
 
     def one(own: MajorityNorms) -> tuple[Array, Array]:

@@ -43,7 +43,7 @@ NAMES: dict[str, str] = dict(
 )  # fmt: skip
 GUESS = float(np.log(2))
 """Loss of guessing: a bound on the gap above it says nothing that a user wants to know."""
-GRID = np.geomspace(1e2, 1e26, 145)
+GRID = np.geomspace(1e2, 1e26, 73)
 """Samples at which the bounds are evaluated, to see where they begin to say something."""
 NOTE = (
     "Released settings: 300 sequences, s = 9, d = 64, two heads of width 64, SGD, stop at training "
@@ -64,7 +64,7 @@ def cells(scale: Scale) -> tuple[Cell, ...]:
     """One cell for each length."""
     lengths, epochs, validation = {
         Scale.SMOKE: ((6,), 4, 20),
-        Scale.QUICK: ((20, 60, 200), 600, 1000),
+        Scale.QUICK: ((20, 60, 200), 500, 1000),
         Scale.PAPER: (RELEASED_LENGTHS, RELEASED_EPOCHS, 10_000),
     }[scale]
     small, released = scale is Scale.SMOKE, scale is Scale.PAPER
