@@ -111,7 +111,7 @@ GRADIENT = Claim(
     name=f"{_PAPER}/appendix-g-gradient",
     locator="Appendix G, the gradient",
     statement=(
-        r"\|\nabla \ell(x)\|_1 = 2(1-p_i), \quad \partial_i \ell = p_i-1, \quad"
+        r"\|\nabla \ell(x)\|_1 = 2(1-p_i), \quad \partial_i \ell = p_i-1, \quad "
         r"\sum_j \partial_j \ell = 0, \quad p = {\rm softmax}(x)"
     ),
     kind=Kind.IDENTITY,

@@ -55,7 +55,7 @@ COMPARE_VALUES = Claim(
     locator="Theorems 4.1, 4.2 and 5.1, the comparison of all bounds",
     statement=(
         r"\hat R_{\text{entry}} = \min_{\rho,n} \epsilon_n + \sqrt{\tfrac2m} \sum_{j \le n}"
-        r"(\epsilon_{j-1}+\epsilon_j) \sqrt{\ln N(\epsilon_j)}, \quad"
+        r"(\epsilon_{j-1}+\epsilon_j) \sqrt{\ln N(\epsilon_j)}, \quad "
         r"\ln N(\epsilon) = \frac{1}{\epsilon^2} \Big( \sum_j C_j^{1/3} \beta_j^{2/3} \Big)^3"
         r"\text{ or } \sum_j p_j \ln \Big( 1+\frac{s_j \beta_j P}{p_j \epsilon} \Big)"
     ),
@@ -75,7 +75,7 @@ COMPARE_SAMPLES = Claim(
     name=f"{_PAPER}/compare-samples",
     locator="Theorem 4.2, samples at which a bound says something",
     statement=(
-        r"\log_{10} m_0 = \log_{10} \frac{67.95\,\gamma^3}{r^2}, \quad"
+        r"\log_{10} m_0 = \log_{10} \frac{67.95\,\gamma^3}{r^2}, \quad "
         r"\hat R < r \text{ for } m > m_0"
     ),
     sides=_samples,
@@ -89,8 +89,8 @@ COMPARE_GAPS = Claim(
     name=f"{_PAPER}/compare-gaps",
     locator="Section 2.3, the gaps, the best and the vacuous",
     statement=(
-        r"{\rm gap} = 2\hat R + 3c \sqrt{\frac{\ln(2/\delta)}{2m}}, \quad"
-        r"{\rm best} = \min_{\text{bounds}} {\rm gap}, \quad"
+        r"{\rm gap} = 2\hat R + 3c \sqrt{\frac{\ln(2/\delta)}{2m}}, \quad "
+        r"{\rm best} = \min_{\text{bounds}} {\rm gap}, \quad "
         r"{\rm vacuous} \iff {\rm gap} \ge c"
     ),
     sides=_gaps,

@@ -112,9 +112,9 @@ _COMMON: dict[str, Any] = {
     "terms": 256,
 }
 _CLOSED = (
-    r"\min \sum_j \frac{C_j}{\epsilon_j^2} \le (\gamma+\eta)^3, \quad"
+    r"\min \sum_j \frac{C_j}{\epsilon_j^2} \le (\gamma+\eta)^3, \quad "
     r"\gamma = C_1^{1/3} \big( (2 B_x \lambda B_v \alpha_1 B_w)^{2/3}"
-    r"+ 1 + (\alpha_1 B_w)^{2/3} + (\alpha_1 B_w \lambda)^{2/3} \big), \quad"
+    r"+ 1 + (\alpha_1 B_w)^{2/3} + (\alpha_1 B_w \lambda)^{2/3} \big), \quad "
 )
 
 COROLLARY_4_2_1 = Claim(
@@ -175,7 +175,7 @@ ROWS_F_0 = Claim(
     paper=_PAPER,
     locator="Corollaries F.0.1 and F.0.2, the inputs of inner layers",
     statement=(
-        r"d=9,\ x=\tfrac13(1,\dots,1),\ W-\hat W = 10^{-3} e_1 (1,\dots,1): \quad"
+        r"d=9,\ x=\tfrac13(1,\dots,1),\ W-\hat W = 10^{-3} e_1 (1,\dots,1): \quad "
         r"\sup_{\|u\|_1 \le 1} \|(W-\hat W)u\| \le \epsilon, \ \|x\|_2 \le 1 \;\Rightarrow\;"
         r"\|(W-\hat W)x\| \le \epsilon"
     ),

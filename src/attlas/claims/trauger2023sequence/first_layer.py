@@ -133,8 +133,8 @@ FIRST_KEYS_PRINTED = Claim(
     name=f"{_PAPER}/lemma-e-2-first-layer",
     locator="Lemma E.2 at i = 1, as printed",
     statement=(
-        r"d=1,\ X=(4,-4),\ W_{QK}=0,\ \hat W_{QK}=10^{-4},\ W_v=W_c=1: \quad"
-        r"\|(g-\hat g)_2^\top\|_{2,\infty} \le"
+        r"d=1,\ X=(4,-4),\ W_{QK}=0,\ \hat W_{QK}=10^{-4},\ W_v=W_c=1: \quad "
+        r"\|(g-\hat g)_2^\top\|_{2,\infty} \le "
         r"2 L_\sigma B_c B_v \|(W_{QK}-\hat W_{QK})^\top X^\top\|_{2,\infty}"
     ),
     instances=lambda key, count: _repeated(_one_dimensional(), count),
@@ -181,7 +181,7 @@ FIRST_VALUES = Claim(
     name=f"{_PAPER}/theorem-4-2-first-values",
     locator="Theorem 4.2, cover of the first W_v",
     statement=(
-        r"d=1,\ X=(4,4),\ W_v=\tfrac18,\ W_c=\tfrac12: \quad"
+        r"d=1,\ X=(4,4),\ W_v=\tfrac18,\ W_c=\tfrac12: \quad "
         r"\sup_{\|x\| \le 1} |(W_v-\hat W_v)x| \le \epsilon_v \;\Rightarrow\;"
         r"\|(g-\hat g)_2^\top\|_{2,\infty} \le L_\sigma B_c \epsilon_v"
     ),
@@ -202,7 +202,7 @@ OUTPUT_REACH = Claim(
     name=f"{_PAPER}/theorem-4-2-output-reach",
     locator="Theorem 4.2, cover of W_c",
     statement=(
-        r"d=1,\ L_\sigma=3,\ W_c=\tfrac16: \quad"
+        r"d=1,\ L_\sigma=3,\ W_c=\tfrac16: \quad "
         r"\sup_{\|x\| \le 1} |(W_c-\hat W_c)x| \le \epsilon_c \;\Rightarrow\;"
         r"\|(g-\hat g)_2^\top\|_{2,\infty} \le \epsilon_c"
     ),

@@ -161,9 +161,9 @@ LEMMA_E_1_KKT = Claim(
     name=f"{_PAPER}/lemma-e-1-kkt",
     locator="Lemma E.1, the resolutions",
     statement=(
-        r"\epsilon_i = \frac{\epsilon}{\gamma} \Big(\frac{C_i}{\beta_i}\Big)^{1/3}: \quad"
-        r"\sum_i \beta_i \epsilon_i = \epsilon, \quad"
-        r"\sum_i \frac{C_i}{\epsilon_i^2} = \frac{\gamma^3}{\epsilon^2}, \quad"
+        r"\epsilon_i = \frac{\epsilon}{\gamma} \Big(\frac{C_i}{\beta_i}\Big)^{1/3}: \quad "
+        r"\sum_i \beta_i \epsilon_i = \epsilon, \quad "
+        r"\sum_i \frac{C_i}{\epsilon_i^2} = \frac{\gamma^3}{\epsilon^2}, \quad "
         r"\frac{C_i}{\beta_i \epsilon_i^3} \text{ equal for all } i"
     ),
     kind=Kind.IDENTITY,

@@ -127,7 +127,7 @@ LEMMA_E_2 = Claim(
     name=f"{_PAPER}/lemma-e-2",
     locator="Lemma E.2, inner layers",
     statement=(
-        r"\|(g-\hat g)_{i+1}^\top\|_{2,\infty} \le"
+        r"\|(g-\hat g)_{i+1}^\top\|_{2,\infty} \le "
         r"\|(W_c-\hat W_c)^\top \sigma(\Pi f(\hat g;\hat W))^\top\|_{2,\infty}"
         r"+ L_\sigma B_c B_v (1+4B_{QK}) \|(g-\hat g)^\top\|_{2,\infty}"
         r"+ 2 L_\sigma B_c B_v \|(W_{QK}-\hat W_{QK})^\top \hat g^\top\|_{2,\infty}"
@@ -154,7 +154,7 @@ LEMMA_E_2_SHARP = Claim(
     name=f"{_PAPER}/lemma-e-2-sharp",
     locator="Lemma E.2 with 1 for the softmax",
     statement=(
-        r"\|(g-\hat g)_{i+1}^\top\|_{2,\infty} \le"
+        r"\|(g-\hat g)_{i+1}^\top\|_{2,\infty} \le "
         r"\|(W_c-\hat W_c)^\top \sigma(\Pi f(\hat g;\hat W))^\top\|_{2,\infty}"
         r"+ L_\sigma \|W_c\| \|W_v\| \big( (1+2\|W_{QK}\|) \|(g-\hat g)^\top\|_{2,\infty}"
         r"+ \|(W_{QK}-\hat W_{QK})^\top \hat g^\top\|_{2,\infty} \big)"

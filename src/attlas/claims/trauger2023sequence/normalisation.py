@@ -45,8 +45,8 @@ PI_NORM = Claim(
     paper=_PAPER,
     locator="Section 2.6 and proof of Theorem 4.2",
     statement=(
-        r"\|\Pi a - \Pi b\| \le \|a-b\|, \quad \|\Pi a\| \le 1, \quad"
-        r"\|\sigma(\Pi a) - \sigma(\Pi b)\| \le L_\sigma \|a-b\|, \quad"
+        r"\|\Pi a - \Pi b\| \le \|a-b\|, \quad \|\Pi a\| \le 1, \quad "
+        r"\|\sigma(\Pi a) - \sigma(\Pi b)\| \le L_\sigma \|a-b\|, \quad "
         r"\|\sigma(\Pi a)\| \le L_\sigma"
     ),
     kind=Kind.INEQUALITY,

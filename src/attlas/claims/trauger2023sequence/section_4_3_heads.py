@@ -66,7 +66,7 @@ HEADS = Claim(
     name=f"{_PAPER}/section-4-3-heads",
     locator="Section 4.3, dependence H^1.5",
     statement=(
-        r"\sqrt{\gamma_H^3} = H^{1.5} \sqrt{\gamma_1^3}, \quad"
+        r"\sqrt{\gamma_H^3} = H^{1.5} \sqrt{\gamma_1^3}, \quad "
         r"\gamma_H = \sum_{h \le H} \sum_j C_j^{1/3} \beta_j^{2/3}"
     ),
     status=Status.RECONSTRUCTED,
@@ -84,7 +84,7 @@ HEADS_DEEP = Claim(
     name=f"{_PAPER}/section-4-3-heads-deep",
     locator="Section 4.3, H heads in L layers",
     statement=(
-        r"\gamma_H = \sum_{i=1}^L H^{1+\frac23(L-i)} \gamma_1^{(i)}, \quad"
+        r"\gamma_H = \sum_{i=1}^L H^{1+\frac23(L-i)} \gamma_1^{(i)}, \quad "
         r"\sqrt{\gamma_H^3} = \Theta(H^{L+1/2})"
     ),
     status=Status.CORRECTED,

@@ -109,9 +109,9 @@ THEOREM_4_2 = Claim(
     paper=_PAPER,
     locator="Theorem 4.2, corrected (B_x and L_sigma at most 1)",
     statement=(
-        r"(\gamma+\eta)^3 = \min \sum_j \frac{C_j}{\epsilon_j^2}: \quad"
+        r"(\gamma+\eta)^3 = \min \sum_j \frac{C_j}{\epsilon_j^2}: \quad "
         r"\gamma = C_{B_x}^{1/3} (2\lambda B_v \alpha_1 B_w)^{2/3}"
-        r"+ C_1^{1/3} \big( 1 + (\alpha_1 B_w)^{2/3} + (\alpha_1 B_w \lambda)^{2/3} \big), \quad"
+        r"+ C_1^{1/3} \big( 1 + (\alpha_1 B_w)^{2/3} + (\alpha_1 B_w \lambda)^{2/3} \big), \quad "
         r"\eta = C_1^{1/3} B_w^{2/3} \sum_{i \ge 2} \alpha_i^{2/3}"
         r"+ (2\alpha_i \lambda B_v)^{2/3} + (\alpha_i \lambda)^{2/3}, \quad \lambda = L_\sigma B_c"
     ),
@@ -136,8 +136,8 @@ THEOREM_4_2_SHARP = Claim(
     paper=_PAPER,
     locator="Theorem 4.2 with 1 for the softmax",
     statement=(
-        r"\gamma = C_{B_x}^{1/3} (\lambda B_v \alpha_1 B_w)^{2/3} + \dots, \quad"
-        r"\tau_i = \alpha_i^{2/3} + (\alpha_i \lambda B_v)^{2/3} + (\alpha_i \lambda)^{2/3}, \quad"
+        r"\gamma = C_{B_x}^{1/3} (\lambda B_v \alpha_1 B_w)^{2/3} + \dots, \quad "
+        r"\tau_i = \alpha_i^{2/3} + (\alpha_i \lambda B_v)^{2/3} + (\alpha_i \lambda)^{2/3}, \quad "
         r"\alpha_i = \prod_{j>i} \lambda B_v (1+2B_{QK})"
     ),
     kind=Kind.IDENTITY,
@@ -183,10 +183,10 @@ THEOREM_4_2_PRINTED = Claim(
     name=f"{_PAPER}/theorem-4-2-printed",
     locator="Theorem 4.2 as printed",
     statement=(
-        r"B_c=2,\ B_v=B_{QK}=B_w=L_\sigma=C_1=C_{B_x}=1: \quad"
+        r"B_c=2,\ B_v=B_{QK}=B_w=L_\sigma=C_1=C_{B_x}=1: \quad "
         r"C_{B_x}^{1/3} (2\lambda B_v \alpha_1 B_w)^{2/3}"
         r"+ C_1^{1/3} \big( 1 + (B_w L_\sigma B_v)^{2/3} + B_w^{2/3} \sum_{i \ge 2} \tau_i \big)"
-        r"= \Big( \min \sum_j \frac{C_j}{\epsilon_j^2} \Big)^{1/3}, \quad"
+        r"= \Big( \min \sum_j \frac{C_j}{\epsilon_j^2} \Big)^{1/3}, \quad "
         r"\tau_i = \alpha_i^{2/3} + (2\alpha_i \lambda B_v)^{2/3} + (\alpha_i L_\sigma B_v)^{2/3}"
     ),
     instances=lambda key, count: {

@@ -186,7 +186,7 @@ COVER_ERROR = Claim(
     name=f"{_PAPER}/theorem-4-2-covers",
     locator="Theorem 4.2, covers built and measured",
     statement=(
-        r"\max_{n \le m} |g(X_n;W,w) - g(X_n;\hat W,\hat w)| \le \epsilon, \quad"
+        r"\max_{n \le m} |g(X_n;W,w) - g(X_n;\hat W,\hat w)| \le \epsilon, \quad "
         r"\hat W_j \text{ the centre at distance } \epsilon_j"
         r"= \frac{\epsilon}{\gamma} \Big( \frac{C_j}{\beta_j} \Big)^{1/3}"
     ),

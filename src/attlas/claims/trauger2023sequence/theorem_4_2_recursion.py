@@ -97,7 +97,7 @@ RECURSION = Claim(
     statement=(
         r"|g(X;W,w) - g(X;\hat W,\hat w)| \le \epsilon_w + B_w \sum_{i=1}^L \alpha_i"
         r"\big( \epsilon_c^{(i)} + L_\sigma B_c \epsilon_v^{(i)}"
-        r"+ 2 L_\sigma B_c B_v \epsilon_{QK}^{(i)} \big), \quad"
+        r"+ 2 L_\sigma B_c B_v \epsilon_{QK}^{(i)} \big), \quad "
         r"\alpha_i = \prod_{j>i} L_\sigma B_c B_v (1+4B_{QK})"
     ),
     status=Status.AS_PRINTED,
@@ -120,8 +120,8 @@ RECURSION_SHARP = Claim(
     locator="Proof of Theorem 4.2, corrected and with 1 for the softmax, H heads",
     statement=(
         r"|\Delta| \le \epsilon_w + B_w \sum_i \alpha_i \sum_h \big( \epsilon_c"
-        r"+ L_\sigma \|W_c\| \epsilon_v + L_\sigma \|W_c\| \|W_v\| x_i^2 \epsilon_{QK} \big), \quad"
-        r"\alpha_i = \prod_{j>i} \sum_h L_\sigma \|W_c\| \|W_v\| (1+2\|W_{QK}\|), \quad"
+        r"+ L_\sigma \|W_c\| \epsilon_v + L_\sigma \|W_c\| \|W_v\| x_i^2 \epsilon_{QK} \big),"
+        r"\quad \alpha_i = \prod_{j>i} \sum_h L_\sigma \|W_c\| \|W_v\| (1+2\|W_{QK}\|), \quad "
         r"x_1 = B_x, \ x_i = 1"
     ),
     status=Status.SHARPENED,

@@ -98,7 +98,7 @@ CONTRACTION = Claim(
     name=f"{_PAPER}/theorem-5-1-contraction",
     locator="Theorem 5.1 with every constant",
     statement=(
-        r"\hat R(\ell_M \circ F) \le 2K \max_{s \le K} \hat R(F_s), \quad"
+        r"\hat R(\ell_M \circ F) \le 2K \max_{s \le K} \hat R(F_s), \quad "
         r"F_s = \{ x \mapsto f(x)_s : f \in F \}"
     ),
     status=Status.RECONSTRUCTED,
@@ -115,7 +115,7 @@ NEEDED = Claim(
     name=f"{_PAPER}/theorem-5-1-sqrt-k-needed",
     locator="Theorem 5.1, the factor sqrt(K)",
     statement=(
-        r"\sqrt K \Big( 1-\frac1K \Big) \max_s \hat R(F_s) \le \hat R(\ell \circ F), \quad"
+        r"\sqrt K \Big( 1-\frac1K \Big) \max_s \hat R(F_s) \le \hat R(\ell \circ F), \quad "
         r"F = \{ x \mapsto u : u \in \{-B,B\}^K \}, \ y_i = i, \ m = K"
     ),
     status=Status.NEW,
