@@ -90,3 +90,49 @@ def test_unusable_input_is_refused():
         train_classifiers(_start(), optax.sgd(1.0), SETS, KEYS, 33, 3)
     with pytest.raises(UserError, match="epochs = 0"):
         train_classifiers(_start(), optax.sgd(1.0), SETS, KEYS, 8, 0)
+
+
+class Classes(eqx.Module):
+    """Three logits W x of a single continuous token."""
+
+    W: jax.Array
+
+    def __call__(self, tokens, mask, key=None):
+        return tokens[0] @ self.W
+
+
+def test_several_logits_mean_loss_and_penalty_one_member_at_a_time():
+    rng = np.random.default_rng(5)
+    X, start = rng.normal(size=(24, 1, 3)), rng.normal(size=(2, 3, 3))
+    data = TokenSequences(X, np.ones((24, 1), bool), np.argmax(X[:, 0], axis=1).astype(float))
+    found = train_classifiers(
+        Classes(jnp.asarray(start)),
+        optax.sgd(0.5),
+        Sets(data, data, data),
+        KEYS,
+        24,
+        3,
+        stop_accuracy=2.0,
+        penalty=lambda model: 0.01 * jnp.sum(jnp.abs(model.W)),
+        mean=True,
+        width=1,
+    )
+    for member in range(2):
+        W = start[member]
+        for epoch in range(3):
+            logits = X[:, 0] @ W
+            share = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+            pick = np.arange(24), data.labels.astype(int)
+            loss = -np.mean(np.log(share[pick])) + 0.01 * np.abs(W).sum()
+            # Sums of 24 numbers of size one in another order, three times.
+            assert np.isclose(found.history.loss[member, epoch], loss, rtol=1e-13)
+            share[pick] -= 1
+            W = W - 0.5 * (X[:, 0].T @ share / 24 + 0.01 * np.sign(W))
+            right = np.mean(np.argmax(X[:, 0] @ W, axis=1) == data.labels)
+            assert np.isclose(found.history.test[member, epoch], right, rtol=1e-15)
+        assert np.allclose(found.last.W[member], W, rtol=1e-13)
+
+
+def test_a_width_that_does_not_divide_is_refused():
+    with pytest.raises(UserError, match="width = 3 does not divide 2 members"):
+        train_classifiers(_start(), optax.sgd(0.1), SETS, KEYS, 8, 1, width=3)

@@ -11,7 +11,7 @@ class TokenSequences(eqx.Module):
     Attributes:
         tokens: integers [n, T], or continuous tokens [n, T, k].
         mask: True where a token is, False where padding is.
-        labels: classes 0 and 1.
+        labels: classes, counted from 0.
     """
 
     tokens: Int[Array | np.ndarray, "n T"] | Float[Array | np.ndarray, "n T k"]

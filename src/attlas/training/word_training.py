@@ -5,7 +5,7 @@ where asked. Each batch is computed from its distinct words (`distinct_word_logi
 through one compiled program, on a CPU one member a core, elsewhere all at once.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
@@ -82,13 +82,10 @@ def train_word_classifiers(
     chunk: int = 250,
     quick_compile: bool = False,
 ) -> TrainedWords:
-    r"""Train e word classifiers on the mean logistic loss, one compiled program for all.
-
-    An epoch visits a fresh permutation of the training set; what does not fill a batch waits for
-    another epoch. Every member trains as it would alone.
+    r"""Train e word classifiers on the mean logistic loss; each trains as it would alone.
 
     Args:
-        models: stacked `WordClassifier`s whose network is a `TwoLayer` or a `SelfAttentionMLP`.
+        models: stacked `WordClassifier`s of a `TwoLayer` or a `SelfAttentionMLP`.
         optimizer: optax transformation on all parameters.
         train: training texts.
         validation: validation texts.
@@ -101,22 +98,18 @@ def train_word_classifiers(
         quick_compile: let XLA optimise little, where compiling costs more than training.
 
     Returns:
-        Models and history. An empty set, a batch larger than the training set, no epoch, or a
-        width that does not divide e raises a `UserError`.
+        Models and history. Unusable settings raise a `UserError`.
 
     Examples:
-        >>> from attlas.data.distinct_words import distinct_words
-        >>> from attlas.data.token_sequences import TokenSequences
+        >>> from attlas.data.distinct_words import DistinctWords
         >>> from attlas.models.two_layer import make_two_layer
         >>> from attlas.models.word_classifier import make_word_classifier
-        >>> tokens = np.tile(np.array([[1, 2], [3, 2]]), (8, 1))
-        >>> data = TokenSequences(tokens, tokens > 0, np.tile([0.0, 1.0], 8))
-        >>> words = distinct_words(data, float)
-        >>> make = lambda key: make_word_classifier(key, 4, 3, make_two_layer(key, 6, 8, True))
+        >>> data = DistinctWords(np.tile([[1], [2]], (8, 1)), np.ones((16, 1)),
+        ...                      np.zeros((16, 1), int), np.tile([0.0, 1.0], 8))
         >>> keys = jax.random.split(jax.random.key(0), 2)
-        >>> with jax.numpy_dtype_promotion("standard"):
-        ...     found = train_word_classifiers(jax.vmap(make)(keys), optax.adam(0.05), words, words,
-        ...                                    keys, batch=4, epochs=30)
+        >>> make = lambda key: make_word_classifier(key, 3, 3, make_two_layer(key, 3, 8, True))
+        >>> found = train_word_classifiers(jax.vmap(make)(keys), optax.sgd(0.5), data, data, keys,
+        ...                                batch=4, epochs=20)
         >>> found.history.validation[:, -1].tolist()
         [1.0, 1.0]
     """
@@ -126,28 +119,14 @@ def train_word_classifiers(
     words = np.asarray(train.words)
     parameters, static = eqx.partition(models, eqx.is_inexact_array)
     size = int(parameters.embedding.shape[1])
-    rows = _most_words(words, epoch_orders(keys, words.shape[0], batch), epochs, size)
+    orders = list(islice(epoch_orders(keys, words.shape[0], batch), epochs))
+    rows = _most_words(words, orders, size)
     states = _fresh_states(parameters, optimizer, count, width)
-    data = jax.tree.map(jnp.asarray, (train, validation))
     epoch = partial(_epoch, static, optimizer, penalty, chunk)
     options = CHEAP_COMPILATION if quick_compile else None
     run: Any = jax.jit(jax.vmap(epoch, in_axes=(0, 0, 0, None)), compiler_options=options)
-    history, pool = [], ThreadPoolExecutor(available_cores())
-    with pool:
-        for order in islice(epoch_orders(keys, words.shape[0], batch), epochs):
-            parts = [order[first : first + width] for first in range(0, count, width)]
-            inputs = [(part, _tables(words, part, rows, size)) for part in parts]
-            if not history:
-                # Compiled here: settings made by a context manager hold for one thread alone.
-                run = run.lower(states[0], *inputs[0], data).compile()
-            begun = [
-                pool.submit(_finished, run, state, *given, data)
-                for state, given in zip(states, inputs, strict=True)
-            ]
-            found = [each.result() for each in begun]
-            states = [state for state, _ in found]
-            history.append(np.concatenate([np.asarray(row) for _, row in found]))
-    return _judged(states, static, WordHistory(*np.transpose(np.array(history), (2, 1, 0))))
+    given = (_batches(words, order, rows, size, width) for order in orders)
+    return _judged(*_run_epochs(run, states, given, (train, validation)), static)
 
 
 def word_accuracies(
@@ -190,6 +169,38 @@ def word_accuracies(
         for first in range(0, count, at_once)
     ]
     return np.concatenate([np.asarray(evaluate(part, data)) for part in parts])
+
+
+def _batches(
+    words: np.ndarray, order: np.ndarray, rows: int, size: int, width: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """For each part of the members the order of an epoch and the words of its batches."""
+    parts = [order[first : first + width] for first in range(0, order.shape[0], width)]
+    return [(part, _tables(words, part, rows, size)) for part in parts]
+
+
+def _run_epochs(
+    run: Any,
+    states: list[_State],
+    batches: Iterable[list[tuple[np.ndarray, np.ndarray]]],
+    data: Any,
+) -> tuple[list[_State], WordHistory]:
+    """Epoch by epoch, parts of the members side by side."""
+    rows: list[np.ndarray] = []
+    data = jax.tree.map(jnp.asarray, data)
+    with ThreadPoolExecutor(available_cores()) as pool:
+        for inputs in batches:
+            if not rows:
+                # Compiled here: settings made by a context manager hold for one thread alone.
+                run = run.lower(states[0], *inputs[0], data).compile()
+            begun = [
+                pool.submit(_finished, run, state, *given, data)
+                for state, given in zip(states, inputs, strict=True)
+            ]
+            found = [each.result() for each in begun]
+            states = [state for state, _ in found]
+            rows.append(np.concatenate([np.asarray(row) for _, row in found]))
+    return states, WordHistory(*np.transpose(np.array(rows), (2, 1, 0)))
 
 
 def _width(asked: int | None, count: int) -> int:
@@ -272,7 +283,7 @@ def _fresh_states(
     return states
 
 
-def _judged(states: list[_State], static: Any, history: WordHistory) -> TrainedWords:
+def _judged(states: list[_State], history: WordHistory, static: Any) -> TrainedWords:
     def joined(trees: list[Any]) -> Any:
         return jax.tree.map(lambda *parts: jnp.concatenate(parts), *trees)
 
@@ -296,10 +307,10 @@ def _distinct(words: np.ndarray, rows: np.ndarray, size: int) -> np.ndarray:
     return np.flatnonzero(seen)
 
 
-def _most_words(words: np.ndarray, orders: Iterator[np.ndarray], epochs: int, size: int) -> int:
+def _most_words(words: np.ndarray, orders: list[np.ndarray], size: int) -> int:
     """The most distinct words of any batch to come, rounded up."""
     most = 0
-    for order in islice(orders, epochs):
+    for order in orders:
         batches = order.reshape(-1, order.shape[2])
         most = max(most, *(_distinct(words, rows, size).size for rows in batches))
     return -(-most // _ROUND) * _ROUND
