@@ -1,0 +1,258 @@
+r"""Encoder-decoder Transformer (Vaswani et al. 2017) that hands out its attention weights.
+
+The model of experiment 1 of liu2021analyzing: learned word vectors times sqrt(d) plus sinusoidal
+positions, blocks of multi-head attention and a ReLU network, layer norm after each sum.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from attlas.core.errors import UserError
+
+Rows = Float[Array, "L H queries keys"]
+
+
+class AttentionRows(NamedTuple):
+    """Attention weights of one sentence pair; each row belongs to a query and sums to one.
+
+    Attributes:
+        encoder: of source words to source words, for each layer and head.
+        decoder: of target words to themselves and the target words before.
+        cross: of target words to source words.
+    """
+
+    encoder: Rows
+    decoder: Rows
+    cross: Rows
+
+
+class MultiHeadAttention(eqx.Module):
+    r"""Heads softmax(X W_Q (Y W_K)' / sqrt(d / H)) Y W_V, side by side, times W_O.
+
+    Attributes:
+        query: W_Q of all heads.
+        key: W_K.
+        value: W_V.
+        output: W_O.
+        heads: H, a divisor of d.
+    """
+
+    query: Float[Array, "d d"]
+    key: Float[Array, "d d"]
+    value: Float[Array, "d d"]
+    output: Float[Array, "d d"]
+    heads: int = eqx.field(static=True)
+
+    def __call__(
+        self, x: Float[Array, "S d"], y: Float[Array, "T d"], seen: Bool[Array, "S T"]
+    ) -> tuple[Float[Array, "S d"], Float[Array, "H S T"]]:
+        """What the queries read, and their weights.
+
+        Args:
+            x: queries.
+            y: what they attend to.
+            seen: which query may attend to what.
+
+        Returns:
+            One row a query, and the attention weights.
+        """
+        shape = (-1, self.heads, x.shape[1] // self.heads)
+        q, k, v = (
+            (a @ w).reshape(shape) for a, w in ((x, self.query), (y, self.key), (y, self.value))
+        )
+        logits = jnp.einsum("shc,thc->hst", q, k) / math.sqrt(shape[2])
+        weights = jax.nn.softmax(jnp.where(seen[None], logits, -jnp.inf), axis=2)
+        return jnp.einsum("hst,thc->shc", weights, v).reshape(x.shape) @ self.output, weights
+
+
+class TranslatorBlock(eqx.Module):
+    r"""Attention to oneself, in the decoder also to the source, and a ReLU network.
+
+    Attributes:
+        own: attention to oneself.
+        source: attention to the encoder's output; None in the encoder.
+        up: first matrix of the network.
+        down: second matrix.
+        scales: of the layer norms, one for each sum.
+    """
+
+    own: MultiHeadAttention
+    source: MultiHeadAttention | None
+    up: Float[Array, "d m"]
+    down: Float[Array, "m d"]
+    scales: Float[Array, "sums d"]
+
+    def __call__(
+        self,
+        x: Float[Array, "S d"],
+        seen: Bool[Array, "S S"],
+        memory: Float[Array, "T d"] | None = None,
+        memory_seen: Bool[Array, "S T"] | None = None,
+    ) -> tuple[Float[Array, "S d"], tuple[Array, ...]]:
+        """Apply the block.
+
+        Args:
+            x: inputs.
+            seen: which position may attend to which.
+            memory: the encoder's output, in the decoder.
+            memory_seen: which position may attend to what of it.
+
+        Returns:
+            Outputs, and the weights of each attention.
+        """
+        mixed, weights = self.own(x, x, seen)
+        x, maps = _layer_norm(x + mixed, self.scales[0]), (weights,)
+        if self.source is not None and memory is not None and memory_seen is not None:
+            mixed, weights = self.source(x, memory, memory_seen)
+            x, maps = _layer_norm(x + mixed, self.scales[1]), (*maps, weights)
+        hidden = jax.nn.relu(x @ self.up) @ self.down
+        return _layer_norm(x + hidden, self.scales[-1]), maps
+
+
+class Translator(eqx.Module):
+    """Encoder and decoder with the logits of the next target word.
+
+    Attributes:
+        source_words: word vectors of the source language.
+        target_words: word vectors of the target language.
+        encoder: blocks of the encoder.
+        decoder: blocks of the decoder.
+        readout: of the decoder's output, to the target vocabulary.
+    """
+
+    source_words: Float[Array, "V d"]
+    target_words: Float[Array, "W d"]
+    encoder: tuple[TranslatorBlock, ...]
+    decoder: tuple[TranslatorBlock, ...]
+    readout: Float[Array, "d W"]
+
+    def __call__(
+        self, source: Int[Array, " S"], mask: Bool[Array, " S"], target: Int[Array, " T"]
+    ) -> Float[Array, "T W"]:
+        """The logits of the word after each target word.
+
+        Args:
+            source: numbers of the source words.
+            mask: True where a source word is, False where padding is.
+            target: numbers of the target words, the first one marking the start.
+
+        Returns:
+            Row t depends on target words 0 to t alone.
+        """
+        return self._forward(source, mask, target)[0]
+
+    def attention(
+        self, source: Int[Array, " S"], mask: Bool[Array, " S"], target: Int[Array, " T"]
+    ) -> AttentionRows:
+        """The attention weights of all layers and heads.
+
+        Args:
+            source: as for a call.
+            mask: as for a call.
+            target: as for a call.
+
+        Returns:
+            Weights; rows of padding positions are there too, and mean nothing.
+        """
+        return self._forward(source, mask, target)[1]
+
+    def _forward(self, source: Array, mask: Array, target: Array) -> tuple[Array, AttentionRows]:
+        x = _placed(self.source_words, source)
+        seen = jnp.broadcast_to(mask[None, :], (source.shape[0], source.shape[0]))
+        encoded, maps = [], []
+        for block in self.encoder:
+            x, (weights,) = block(x, seen)
+            encoded.append(weights)
+        memory, y = x, _placed(self.target_words, target)
+        before = jnp.tril(jnp.ones((target.shape[0], target.shape[0]), bool))
+        across = jnp.broadcast_to(mask[None, :], (target.shape[0], source.shape[0]))
+        for block in self.decoder:
+            y, pair = block(y, before, memory, across)
+            maps.append(pair)
+        decoder, cross = (jnp.stack(part) for part in zip(*maps, strict=True))
+        return y @ self.readout, AttentionRows(jnp.stack(encoded), decoder, cross)
+
+
+def make_translator(
+    key: PRNGKeyArray,
+    vocabularies: tuple[int, int],
+    width: int = 128,
+    blocks: int = 4,
+    heads: int = 8,
+    hidden: int = 512,
+    dtype: Any | None = None,
+) -> Translator:
+    r"""A model with Xavier's uniform start and Gaussian word vectors of variance 1/d.
+
+    Args:
+        key: random key.
+        vocabularies: words of the source and of the target language.
+        width: d, even.
+        blocks: layers L of the encoder, and of the decoder.
+        heads: of each attention, a divisor of d.
+        hidden: width of the network in each block.
+        dtype: floating type; JAX's default when None.
+
+    Returns:
+        The model.
+
+    Raises:
+        UserError: if a size is below 1, the width odd, or no multiple of the heads.
+
+    Examples:
+        >>> model = make_translator(jax.random.key(0), (7, 9), 4, 1, 2, 8)
+        >>> ids = jnp.arange(3)
+        >>> model(ids, ids < 2, jnp.arange(5)).shape
+        (5, 9)
+    """
+    if min(*vocabularies, width, blocks, heads, hidden) < 1:
+        sizes = f"vocabularies = {vocabularies}, width = {width}, blocks = {blocks}"
+        raise UserError(f"{sizes}, heads = {heads}, hidden = {hidden}: all must be at least 1")
+    if width % heads or width % 2:
+        raise UserError(f"width = {width}: choose an even multiple of the {heads} heads")
+    keys = jax.random.split(key, 3 + 2 * blocks)
+    words = [
+        jax.random.normal(k, (v, width), dtype) / math.sqrt(width)
+        for k, v in zip(keys[:2], vocabularies, strict=True)
+    ]
+    encoder = tuple(
+        _make_block(k, width, heads, hidden, False, dtype) for k in keys[3 : 3 + blocks]
+    )
+    decoder = tuple(_make_block(k, width, heads, hidden, True, dtype) for k in keys[3 + blocks :])
+    readout = jax.nn.initializers.glorot_uniform()(keys[2], (width, vocabularies[1]), dtype)
+    return Translator(words[0], words[1], encoder, decoder, readout)
+
+
+def _make_block(
+    key: PRNGKeyArray, width: int, heads: int, hidden: int, decodes: bool, dtype: Any | None
+) -> TranslatorBlock:
+    xavier = jax.nn.initializers.glorot_uniform()
+    keys = jax.random.split(key, 10)
+
+    def attention(first: int) -> MultiHeadAttention:
+        four = (xavier(k, (width, width), dtype) for k in keys[first : first + 4])
+        return MultiHeadAttention(*four, heads=heads)
+
+    up, down = xavier(keys[8], (width, hidden), dtype), xavier(keys[9], (hidden, width), dtype)
+    scales = jnp.ones((3 if decodes else 2, width), up.dtype)
+    return TranslatorBlock(attention(0), attention(4) if decodes else None, up, down, scales)
+
+
+def _layer_norm(x: Float[Array, "S d"], scale: Float[Array, " d"]) -> Float[Array, "S d"]:
+    centred = x - jnp.mean(x, axis=1, keepdims=True)
+    variance = jnp.mean(centred**2, axis=1, keepdims=True)
+    return centred * jax.lax.rsqrt(variance + 1e-6) * scale[None, :]
+
+
+def _placed(words: Float[Array, "V d"], numbers: Int[Array, " S"]) -> Float[Array, "S d"]:
+    """Word vectors with their sinusoidal positions."""
+    d = words.shape[1]
+    angles = np.arange(numbers.shape[0])[:, None] / 1e4 ** (np.arange(0, d, 2)[None, :] / d)
+    places = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    return math.sqrt(d) * words[numbers] + jnp.asarray(places, words.dtype)
