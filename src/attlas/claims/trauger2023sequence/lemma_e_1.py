@@ -101,7 +101,7 @@ def _against_solver(instance: Instance, swapped: bool = False) -> Sides:
 
 
 def _resolutions(instance: Instance, power: float = 1.0) -> Array:
-    """eps_i of the lemma; the control divides by sqrt(beta_i)'s cube root."""
+    """eps_i of the lemma, with beta_i to a power."""
     C, beta, epsilon = (instance[k] for k in ("C", "beta", "epsilon"))
     gamma = jnp.sum(jnp.cbrt(C) * jnp.cbrt(beta) ** 2)
     return epsilon / gamma * jnp.cbrt(C / beta**power)
@@ -187,7 +187,7 @@ LEMMA_E_1_LEAST = Claim(
     free=("share",),
     domain=_feasible,
     control=Control(
-        "exponents 2/3 and 1/3 swapped, on equal shares of the slack",
+        "exponents 2/3 and 1/3 swapped",
         sides=partial(_least, swapped=True),
     ),
     note="A search over the shares comes down to the value and not below it.",
