@@ -49,7 +49,8 @@ def test_table_and_captions_say_what_the_records_hold(scale):
     assert row["stopped at training accuracy 1"] == "2 of 5"
     assert row["loss gap"] == "0.3 (0.1 to 0.5)"
     needed = 2 * np.log10(1e6 / GUESS)
-    assert row["log10 m needed, log T, sharp"].startswith(f"{needed:.3g}")
+    assert row["log10 m needed, log T"].startswith(f"{needed:.3g}")
+    assert row["corrected: 1,1 / 1,inf / 2,1"] == " / ".join([f"{needed:.3g}"] * 3)
     panels = EXPERIMENT.figures(records)
     assert "4 of 10 reached training accuracy 1" in panels[0].caption
     assert "every bound at m = 300 is vacuous" in panels[1].caption

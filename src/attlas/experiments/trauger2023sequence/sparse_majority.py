@@ -182,9 +182,13 @@ def table(records: Sequence[Record]) -> "pandas.DataFrame":
                 f"least bound, m = {s['train']}": _spread(at_m[best]),
                 "Theorem 4.1 printed, c = 1": _spread(at_m["1,1", "printed"]),
                 **{
-                    f"log10 m needed, {name}, {version}": _spread(each.needed((name, version)))
+                    f"log10 m needed, {name}": _spread(each.needed((name, version)))
                     for name, version in BOUNDS
+                    if version == "sharp"
                 },
+                f"corrected: {' / '.join(BALLS)}": " / ".join(
+                    f"{each.needed((ball, 'corrected')).mean():.3g}" for ball in BALLS
+                ),
             }
         )
     return pd.DataFrame(rows)
