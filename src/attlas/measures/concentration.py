@@ -76,7 +76,7 @@ def concentration(
         The statistics, in the order of the rows.
 
     Raises:
-        UserError: if a level or a length is out of its range.
+        UserError: if a level is out of its range; lengths and rows are checked, too.
 
     Source: (A2), (A4) and experiment 1 of liu2021analyzing.
 
@@ -87,13 +87,9 @@ def concentration(
         ([[1, 2]], [1.0], [1.6])
     """
     rows, width = weights.shape
-    sizes = np.full(rows, width) if lengths is None else np.asarray(lengths)
+    sizes = _sizes(weights, lengths)
     if not all(0 < tau < 1 for tau in taus):
         raise UserError(f"taus = {taus}: choose levels between 0 and 1")
-    if rows and not (sizes.min() >= 1 and sizes.max() <= width):
-        raise UserError(
-            f"lengths from {sizes.min()} to {sizes.max()} in rows of {width}: give 1 to {width}"
-        )
     unit = max(float(np.finfo(weights.dtype).eps), eps or 0.0)
     found = Concentration(np.zeros((rows, len(taus)), np.int32), *np.zeros((6, rows)))
     # Rows that share floor(sqrt(p)) share one slice of largest weights, at little padding.
@@ -165,13 +161,23 @@ def top_norm(
         [0.6]
     """
     rows, width = weights.shape
-    sizes = np.full(rows, width) if lengths is None else np.asarray(lengths)
+    sizes = _sizes(weights, lengths)
     if s0 < 1 or (rows and s0 > sizes.min()):
         least = sizes.min() if rows else width
         raise UserError(f"s0 = {s0} of p = {least} weights: choose s0 from 1 to the least p")
     block = _padded(weights, sizes, np.arange(rows))
     top = np.partition(block, block.shape[1] - s0, axis=1)[:, -s0:]
     return np.sqrt(np.einsum("ij,ij->i", top, top))
+
+
+def _sizes(weights: np.ndarray, lengths: np.ndarray | None) -> np.ndarray:
+    rows, width = weights.shape
+    sizes = np.full(rows, width) if lengths is None else np.asarray(lengths)
+    if rows and not (sizes.min() >= 1 and sizes.max() <= width):
+        raise UserError(
+            f"lengths from {sizes.min()} to {sizes.max()} in rows of {width}: give 1 to {width}"
+        )
+    return sizes
 
 
 def _padded(weights: np.ndarray, sizes: np.ndarray, chosen: np.ndarray) -> np.ndarray:

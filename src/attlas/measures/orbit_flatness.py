@@ -196,22 +196,26 @@ def flat_volume(
     """
     _require_search(epsilon, min(reach, float(directions)))
     parts = [ravel_pytree(part)[0] for part in (first, second)]
-    size = sum(part.size for part in parts)
+    size, dtype = sum(part.size for part in parts), parts[0].dtype
     draws = generator(key).standard_normal((directions, size))
     draws = draws / np.linalg.norm(draws, axis=1, keepdims=True)
     draws[:, : parts[0].size] *= alpha
     draws[:, parts[0].size :] /= alpha
-    limits = (math.inf, math.inf) if balls is None else balls
-    settings = jnp.asarray([epsilon, reach, *limits], parts[0].dtype)
-    rays = jnp.asarray(draws, parts[0].dtype)
+    settings = jnp.asarray([epsilon, reach, *(balls or (math.inf, math.inf))], dtype)
+    rays = jnp.asarray(draws, dtype)
     radii = np.asarray(_ray_exits(risk, first, second, args, rays, settings), float)
+    stretch = (parts[0].size - parts[1].size) * math.log(alpha)
+    log_mean, effective = _mean_power(radii, size)
+    ball = size / 2 * math.log(math.pi) - math.lgamma(size / 2 + 1)
+    return FlatVolume(stretch + ball + log_mean, effective, float(np.mean(radii >= reach)))
+
+
+def _mean_power(radii: np.ndarray, size: int) -> tuple[float, float]:
+    """Logarithm of the mean of r^P, and the effective number of its terms."""
     powers = size * np.log(np.maximum(radii, np.finfo(float).tiny))
     weights = np.exp(powers - powers.max())
-    stretch = (parts[0].size - parts[1].size) * math.log(alpha)
-    ball = size / 2 * math.log(math.pi) - math.lgamma(size / 2 + 1)
-    log_volume = stretch + ball + float(powers.max() + np.log(weights.mean()))
     effective = float(weights.sum() ** 2 / np.sum(weights**2))
-    return FlatVolume(log_volume, effective, float(np.mean(radii >= reach)))
+    return float(powers.max() + np.log(weights.mean())), effective
 
 
 class _Joined(eqx.Module):
