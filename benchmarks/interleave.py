@@ -35,22 +35,25 @@ LEAST = 0.3
 """Seconds that a timing takes at least: shorter calls are repeated, as timeit does."""
 
 
-def seconds(work: Callable[[], Any], least: float = 0.0) -> tuple[float, Any]:
-    """Wall time of one call, and what it returned.
+def seconds(
+    work: Callable[[], Any], least: float = 0.0, clock: Callable[[], float] = time.perf_counter
+) -> tuple[float, Any]:
+    """Time of one call, and what it returned.
 
     Args:
         work: returns only when its result is computed.
         least: repeat the call until this much time has passed.
+        clock: of the wall; `time.process_time` leaves out what other work took from the core.
 
     Returns:
         (seconds for each call, result of the last).
     """
-    started = time.perf_counter()
+    started = clock()
     calls = 0
     while True:
         result = work()
         calls += 1
-        passed = time.perf_counter() - started
+        passed = clock() - started
         if passed >= least:
             return passed / calls, result
 
@@ -64,6 +67,7 @@ def compare(
     rounds: int = 3,
     weights: Mapping[str, float] | None = None,
     goal: Mapping[str, float] | None = None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Any]:
     """One row for each peer: how many times ours is faster, at which difference of results.
 
@@ -75,6 +79,7 @@ def compare(
         rounds: interleaved rounds.
         weights: work units of a call relative to ours (a peer that does 1 of 100 has 0.01).
         goal: ratio aimed at, for each peer.
+        clock: as for `seconds`.
 
     Returns:
         JSON-ready case with times, ratios, differences; a peer that raises is a failed row.
@@ -85,13 +90,13 @@ def compare(
     failed: dict[str, str] = {}
     difference: dict[str, float] = {}
     for _ in range(rounds):
-        taken, mine = seconds(ours, LEAST)
+        taken, mine = seconds(ours, LEAST, clock)
         times["ours"].append(taken)
         for peer, work in peers.items():
             if peer in failed:
                 continue
             try:
-                taken, theirs = seconds(work, LEAST)
+                taken, theirs = seconds(work, LEAST, clock)
             except Exception as trouble:  # noqa: BLE001 (a failing peer is a row, not our error)
                 failed[peer] = f"{type(trouble).__name__}: {trouble}"
                 continue
