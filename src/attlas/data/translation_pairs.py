@@ -79,7 +79,7 @@ class TranslationPairs(NamedTuple):
 
 def load_translation_pairs(
     folder: Path | None = None,
-    sizes: tuple[int, int] = (50_000, 2_000),
+    sizes: tuple[int, int] = (30_000, 1_000),
     vocabulary: int = 8_000,
     length: int = 40,
     seed: int = 0,
