@@ -1,0 +1,74 @@
+"""Sentences drawn from a small grammar: a stand-in for text where no real text is at hand.
+
+They are not language: sixty words, agreement of number within a clause, a verb that fixes which
+things can follow, and clauses joined at random. A masked word can be told from its neighbours in
+part only, as in text.
+"""
+
+import numpy as np
+
+from attlas.core.errors import UserError
+
+_ARTICLES = (("the", "a", "this", "every"), ("the", "some", "these", "many"))
+_ADJECTIVES = ("old", "small", "quiet", "red", "clever", "tired", "new", "heavy")
+_PEOPLE = (
+    ("farmer", "child", "teacher", "sailor"),
+    ("farmers", "children", "teachers", "sailors"),
+)
+_VERBS = (
+    (("reads", "read"), ("book", "letter", "map", "sign")),
+    (("eats", "eat"), ("bread", "apple", "soup", "cheese")),
+    (("builds", "build"), ("house", "boat", "wall", "bridge")),
+    (("hears", "hear"), ("song", "bell", "storm", "bird")),
+)
+_PLACES = (("in", "garden"), ("at", "river"), ("near", "market"), ("on", "hill"))
+_JOINTS = ("and", "while", "because", "but")
+
+
+def generated_sentences(count: int, seed: int, least: int = 24) -> list[str]:
+    """Sentences of joined clauses, no two drawn from the same random numbers.
+
+    Args:
+        count: number of sentences.
+        seed: of the draws.
+        least: words that a sentence has at least; it ends with its clause.
+
+    Returns:
+        Lower-case sentences without punctuation.
+
+    Raises:
+        UserError: if a number is below one.
+
+    Examples:
+        >>> generated_sentences(1, 0, 1)
+        ['these quiet farmers build the house']
+        >>> min(len(each.split()) for each in generated_sentences(20, 1, 12)) >= 12
+        True
+    """
+    if count < 1 or least < 1:
+        raise UserError(f"{count} sentences of {least} words: give at least 1 of each")
+    draw = np.random.default_rng(seed)
+    found = []
+    for _ in range(count):
+        words = _clause(draw)
+        while len(words) < least:
+            words += [str(draw.choice(_JOINTS)), *_clause(draw)]
+        found.append(" ".join(words))
+    return found
+
+
+def _clause(draw: np.random.Generator) -> list[str]:
+    """Somebody does something, perhaps somewhere."""
+
+    def pick(words: tuple[str, ...]) -> str:
+        return words[int(draw.integers(len(words)))]
+
+    number = int(draw.integers(2))
+    forms, things = _VERBS[int(draw.integers(len(_VERBS)))]
+    words = [pick(_ARTICLES[number])]
+    words += [pick(_ADJECTIVES)] if draw.random() < 0.5 else []
+    words += [pick(_PEOPLE[number]), forms[number], "the", pick(things)]
+    if draw.random() < 0.3:
+        place = _PLACES[int(draw.integers(len(_PLACES)))]
+        words += [place[0], "the", place[1]]
+    return words
