@@ -95,8 +95,7 @@ def rademacher_complexity(
         starts: starting points for each sign vector.
         steps: of the ascent, at least zero.
         step: first step in radii.
-        chunk: sign vectors held at a time: memory grows with chunk times starts. More than the
-            cache holds is slower on a CPU (8 take 1.5 times as long as 2 at T = 100).
+        chunk: sign vectors held at a time; what leaves the cache is slower (8: 1.5 times).
         confidence: level of the interval (two sides) and of the certain limit (one side).
         repeats: how often each example stands in the sample, at no cost: its signs add up.
 
