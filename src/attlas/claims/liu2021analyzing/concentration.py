@@ -92,8 +92,8 @@ SMALLEST_SUPPORT = Claim(
     count=48,
     terms=ROUNDINGS,
     note=(
-        "The library's s_0 against all 512 subsets of p = 9 weights, at tau = 0.01, 0.1 and 0.3, in "
-        "l2, in l1 and as printed: ||a_(1..s)||_2 >= 1 - tau, which no s reaches on a flat row "
+        "The library's s_0 against all 512 subsets of p = 9 weights, at tau = 0.01, 0.1 and 0.3, "
+        "in l2, in l1 and as printed: ||a_(1..s)||_2 >= 1 - tau, which no s reaches on a flat row "
         "(s_0 = 0 then), because rows sum to one and are not of length one."
     ),
 )
@@ -155,8 +155,8 @@ ASSUMPTION_A2_TRIVIAL = Claim(
     sides=partial(_trivial, largest=True),
     control=Control("the s smallest weights", sides=partial(_trivial, largest=False)),
     note=(
-        "'There exist 0 < s_0 < p and 0 < tau < 1' holds for all weights, uniform ones too: s_0 = 1 "
-        "and tau = 1 - 1/sqrt(p). (A2) names s_0 and tau and restricts nothing. For the scale: the "
+        "'There exist 0 < s_0 < p and 0 < tau < 1' holds for all weights, uniform ones too: "
+        "s_0 = 1 and tau = 1 - 1/sqrt(p). (A2) names s_0 and tau and restricts nothing. The "
         "top 11 of 130 uniform weights have the relative l2 norm 0.29."
     ),
     **_COMMON,

@@ -161,10 +161,10 @@ CONDITIONAL_VARIANCE_WIDE = Claim(
     count=32,
     note=(
         "The features are those of independent inputs: they know nothing of the target, and yet "
-        "the check passes, at n = 50 and width 214, a tenth of the paper's n = 500 and 2142. If 2142 "
-        "is the width of its check ('hidden layers are sufficiently overparameterized with "
-        "p = 2142'), 3.13e-8 is rounding and says nothing of (A3); if d = 256 is, the sample "
-        "still flatters by about half, and the size of the features would have to be told."
+        "the check passes, at n = 50 and width 214, a tenth of the paper's n = 500 and 2142. If "
+        "2142 is its width ('hidden layers are sufficiently overparameterized with p = 2142'), "
+        "3.13e-8 is rounding and says nothing of (A3). If d = 256 is, unrelated features would "
+        "leave about half, but the sample flatters still, and the features' size is not told."
     ),
 )
 
