@@ -62,8 +62,10 @@ def test_a_model_that_is_always_right_is_certified_where_the_bound_allows(record
     found = _certify(perfect)
     assert np.all(MARGINS[found.margin] == MARGINS[-1])
     shown = table([perfect])
-    assert shown["bound"].tolist() == list(FAMILIES)
-    assert not shown["m for error < 1"].str.contains("never").any()
+    assert shown["radius"].tolist() == perfect.arrays["radius"].tolist()
+    for name in FAMILIES:
+        assert not shown[f"m for error < 1, .5, .1: {name}"].str.startswith("never").any()
+    assert np.all(shown["gap"] == 0)
     panels = figures([perfect])
     assert all(panel.caption.count("?") == 1 for panel in panels)
     plt.close("all")

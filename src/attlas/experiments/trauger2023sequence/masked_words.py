@@ -49,7 +49,7 @@ NOTE = (
     "cut off at M = 2 ln K, twice the loss of a uniform guess, which is the trivial bound. Norms "
     "are read off after training: the bounds lack a union over them. Bounds for other m keep the "
     "weights. No test window is a training window, which makes the gap larger, if anything. "
-    "Generated sentences come from a grammar of sixty words and stand in for text."
+    "Generated sentences come from a grammar of some sixty words and stand in for text."
 )
 
 
@@ -103,7 +103,7 @@ def _one(cell: Cell, T: int) -> dict[str, np.ndarray]:
     share = np.bincount(data.train.targets, minlength=K) + 1.0
     weights = [_weights(models, member) for member in range(len(s["decay"]))]
     X = _tokens(inputs, data.train)
-    samples = np.append(10.0 ** np.arange(3, 17, 2), s["train"])
+    samples = np.append(10.0 ** np.arange(3, 18, 2), s["train"])
     best = int(loss[:, 1].argmin())
     return {
         "loss": loss,
@@ -305,7 +305,7 @@ def _bound_panel(found: list[_Length]) -> Panel:
         _draw_bounds(axis, each)
         needed = [each.needed(family) for family in range(len(FAMILIES))]
         parts = [
-            f"{name} {size:.0e}" if math.isfinite(size) else f"{name} over 1e15"
+            f"{name} {size:.0e}" if math.isfinite(size) else f"{name} over 1e17"
             for name, size in zip(FAMILIES, needed, strict=True)
         ]
         least = each.arrays["bound"][-1, : len(BOUNDS)].min()
