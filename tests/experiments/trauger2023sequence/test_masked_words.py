@@ -2,11 +2,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from attlas.bounds.compare import compare
+from attlas.bounds.transformer_weights import Head, TransformerWeights
 from attlas.data.portuguese_english import PORTUGUESE_ENGLISH
 from attlas.experiments.trauger2023sequence.masked_words import (
     BOUNDS,
     EXPERIMENT,
     FAMILIES,
+    _contracted,
     _lengths,
     cells,
     figures,
@@ -33,9 +36,27 @@ def test_losses_stay_below_the_ceiling_and_bounds_above_the_gap(record):
 def test_bounds_fall_with_samples_and_mixed_is_the_least_cover(record):
     (found,) = _lengths([record])
     assert np.all(np.diff(found.arrays["bound"][:-1], axis=0) <= 1e-12)
-    digits = dict(zip(BOUNDS, found.arrays["log10_samples"][0], strict=False))
-    assert digits["mixed sharp"] <= min(digits["1,1 sharp"], digits["log T sharp"]) + 1e-12
-    assert digits["1,1 corrected"] > digits["1,1 sharp"]
+    needed = dict(zip(BOUNDS, found.arrays["needed"][0], strict=True))
+    # each is found to a step of a search
+    assert needed["mixed sharp"] <= 1.1 * min(needed["1,1 sharp"], needed["log T sharp"])
+    assert needed["1,1 corrected"] > needed["1,1 sharp"]
+
+
+def test_contraction_is_that_of_the_compared_complexity():
+    draw = np.random.default_rng(0)
+    kernels = [0.02 * draw.normal(size=(4, 4)) for _ in range(3)]
+    weights = TransformerWeights(((Head(*kernels),),), 0.1 * draw.normal(size=(3, 4)))
+    X, m = draw.normal(size=(5, 2, 4)) / 4, 10**7
+    found = _contracted(weights, X, np.array([float(m)]), 3)[0]
+    row = weights.readout[np.linalg.norm(weights.readout, axis=1).argmax()]
+    table = {
+        e.name: e.rademacher for e in compare(weights._replace(readout=row), X, m, 0.05).entries
+    }
+    tail = 3 * 2 * np.log(3) * np.sqrt(np.log(2 / 0.05) / (2 * m))
+    assert table["1,1 sharp"] < 0.99 * table["trivial"]  # not the cut-off value
+    assert found[0] == pytest.approx(2 * 2 * np.sqrt(3) * table["1,1 corrected"] + tail, rel=2e-3)
+    # the threshold by which the entropy is told has four digits
+    assert found[1] == pytest.approx(2 * 2 * 3 * table["1,1 sharp"] + tail, rel=2e-3)
 
 
 def test_table_and_figures_answer(record):
