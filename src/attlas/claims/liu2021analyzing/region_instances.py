@@ -1,0 +1,119 @@
+r"""Networks on x o f with their exact numbers of cells and regions, and grids of (n1, s0)."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from attlas.bounds.liu2021_regions import (
+    liu2021_central_regions_maximum,
+    liu2021_regions_maximum,
+)
+from attlas.core.claim import Instance
+from attlas.core.generator import generator, seed_of
+from attlas.measures.linear_regions import count_cells, count_linear_regions
+
+UNITS, INPUTS = 6, 4
+
+# Counts are integers below 2^53 and logarithms of integers: exact, or one rounding.
+ROUNDINGS = 8
+
+
+def as_instance(rows: Sequence[Mapping[str, int | float]]) -> Instance:
+    """Rows of numbers as a batch.
+
+    Args:
+        rows: equal keys, one row an instance.
+
+    Returns:
+        One array a key.
+    """
+    return {name: jnp.asarray([float(row[name]) for row in rows]) for name in rows[0]}
+
+
+def size_pairs() -> tuple[tuple[int, int], ...]:
+    """All (n1, s0) with s0 < n1 up to 12 units, and wide networks with s0 spread over them.
+
+    Returns:
+        The pairs; Theorem 4 asks for n1 > s0.
+    """
+    small = [(n1, s0) for n1 in range(2, 13) for s0 in range(1, n1)]
+    shares = (1, 2, 5, 10, 33, 49, 50, 73, 99)
+    wide = [(n1, s0) for n1 in (20, 64, 100, 200, 1000) for s0 in shares if s0 < n1]
+    return tuple(small + wide)
+
+
+def masked_networks(key: PRNGKeyArray, count: int) -> Instance:
+    """Random networks with s0 of four inputs attended to, generic and degenerate by turns.
+
+    Args:
+        key: of the draw.
+        count: how many.
+
+    Returns:
+        `cells`, `central` (cells without biases) and `regions` as counted, and the maxima
+        `most` and `most_central` with, and `least` and `least_central` without their last term.
+    """
+    return as_instance(_counted(seed_of(key), count))
+
+
+@cache
+def _counted(seed: tuple[int, ...], count: int) -> list[dict[str, int]]:
+    rng, rows = np.random.default_rng(seed), []
+    for k in range(count):
+        s0 = 1 + k % 3
+        W, b, w2 = (rng.standard_normal(s) for s in ((UNITS, INPUTS), UNITS, UNITS))
+        if k % 2:
+            # Small integers: parallel and repeated hyperplanes, units that are never active,
+            # kinks that cancel.
+            W, b, w2 = np.round(W), np.round(b), np.round(w2)
+        f = np.zeros(INPUTS)
+        f[rng.permutation(INPUTS)[:s0]] = 2.0 ** -np.arange(s0)
+        kept = W * f[None, :]
+        most, central = (
+            [count_of(UNITS, s) if s else 1 for s in (s0, s0 - 1)]
+            for count_of in (liu2021_regions_maximum, liu2021_central_regions_maximum)
+        )
+        rows.append(
+            {
+                "cells": count_cells(kept, b),
+                "central": count_cells(kept),
+                "regions": count_linear_regions(kept, w2, b),
+                "most": most[0],
+                "least": most[1],
+                "most_central": central[0],
+                "least_central": central[1],
+            }
+        )
+    return rows
+
+
+def affine_pieces(key: PRNGKeyArray, count: int) -> Instance:
+    """Networks in the plane with a point in each cell, repeated to a common number.
+
+    Args:
+        key: of the draw.
+        count: how many.
+
+    Returns:
+        `W`, `b`, `w2`, `points`, and the numbers `cells` and `regions`; every second network
+        has a unit whose kink another one cancels.
+    """
+    from attlas.measures.cell_enumeration import enumerate_cells
+
+    rng, units = generator(key), 4
+    most = liu2021_regions_maximum(units, 2)
+    batch: dict[str, list] = {name: [] for name in ("W", "b", "w2", "points", "cells", "regions")}
+    for k in range(count):
+        W, b, w2 = rng.standard_normal((units, 2)), *rng.standard_normal((2, units))
+        if k % 2:
+            # max(0, z) - max(0, -2z) / 2 = z: together the two units are linear.
+            W[1], b[1], w2[1] = -2 * W[0], -2 * b[0], -w2[0] / 2
+        points = enumerate_cells(W, b).unwrap().points
+        found = W, b, w2, points[np.arange(most) % len(points)]
+        numbers = float(count_cells(W, b)), float(count_linear_regions(W, w2, b))
+        for name, value in zip(batch, (*found, *numbers), strict=True):
+            batch[name].append(value)
+    return {name: jnp.asarray(np.stack(values)) for name, values in batch.items()}
