@@ -8,8 +8,8 @@ is one validation review: the peers evaluate none.
 `core_second_ratio` compares processor time in place of wall time: the two say the same on an idle
 machine, and only the first means something where other work shares the cores.
 `difference` is the largest relative difference, after the first epoch of the first replication,
-of its mean loss and of the sum of absolute parameters; it must stay below a rounding for each of
-the 130 words.
+of its mean loss and of the sum of absolute parameters. optax corrects Adam's bias in float32,
+exact to eps / (1 - 0.999), PyTorch in float64: the difference must stay below that.
 
 The words are those of IMDB where the data folder holds it, else draws from Zipf's law; the result
 says which. `python -m benchmarks.review_ensemble 2` uses two cores, without argument one.
@@ -47,7 +47,7 @@ from attlas.training.word_training import train_word_classifiers  # noqa: E402
 
 MEMBERS, REVIEWS, BATCH, EPOCHS, RATE = 10, 1000, 32, 8, 1e-3
 P, T, HIDDEN, VOCABULARY = 130, 100, 64, 10_000
-TOLERANCE = P * float(np.finfo(np.float32).eps)
+TOLERANCE = float(np.finfo(np.float32).eps) / (1 - 0.999)
 KEYS = jax.random.split(jax.random.key(0), MEMBERS)
 
 

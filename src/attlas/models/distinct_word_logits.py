@@ -13,11 +13,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from attlas.core.errors import UserError
-from attlas.data.word_pieces import PADDING
 from attlas.models.rectifier import rectify
 from attlas.models.self_attention_mlp import SelfAttentionMLP
 from attlas.models.two_layer import TwoLayer
 from attlas.models.word_classifier import WordClassifier
+
+PADDING = 0
+"""Number of the word that is no word: its vector is zero."""
 
 
 def distinct_word_logits(
