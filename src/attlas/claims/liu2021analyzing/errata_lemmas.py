@@ -109,7 +109,7 @@ MIXED_POWERS = Erratum(
     locator="(A3), (A.L.3), Lemmas 1.1 to 1.3, Theorem 1",
     flaw=Flaw.TYPO,
     text=(
-        "(A3) has k^4 / gamma^2 and (A.L.3) k^2 / gamma^2; E u^2 >= gamma and >= gamma^2 are mixed; "
+        "(A3) has k^4 / gamma^2, (A.L.3) k^2 / gamma^2; E u^2 >= gamma and >= gamma^2 are mixed; "
         "eta is C_1 C_2 C_x in Lemma 1 and C_1^2 C_2 in Theorem 1, whose proof carries C_x^2 and "
         "ends with log(s_0 eta / gamma). Counted through, the error is gamma^2, the gradient of "
         "order sqrt(lambda) gamma, and eta = C_1^2 C_2 C_x^2 (claim lemma-1)."

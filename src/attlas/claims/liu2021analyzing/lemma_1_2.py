@@ -76,7 +76,7 @@ def _units(x: Array, a: Array, W: Array) -> Array:
     return rectify((x * a) @ W)
 
 
-def _features(instance: Instance, kept: float) -> Sides:
+def _features(instance: Instance, kept: int) -> Sides:
     phi = _units(instance["x"], instance["a"], instance["W"])
     C_1, C_x = jnp.sqrt(jnp.sum(instance["W"] ** 2)), jnp.max(jnp.abs(instance["x"]))
     return Sides(jnp.sqrt(jnp.sum(phi**2)), kept**0.5 * C_1 * C_x)
