@@ -4,6 +4,7 @@ p = 9 weights, softmax rows from nearly uniform to nearly one-hot. Everything is
 numbers s of largest weights at once.
 """
 
+import math
 from functools import partial
 from typing import Any
 
@@ -41,13 +42,18 @@ def _logits(key: PRNGKeyArray, count: int) -> Instance:
 
 
 def _with_sizes(key: PRNGKeyArray, count: int) -> Instance:
-    """Rows and the library's s_0 of them, one line a norm and one column a level."""
+    """Rows with the library's s_0, one line a norm and one column a level, and top sqrt(p)."""
     logits = np.asarray(_logits(key, count)["logits"])
     weights = np.exp(logits - logits.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
-    sizes = [concentration(weights, taus=_TAUS, norm=norm).s0 for norm in _NORMS]
-    stacked = np.stack(sizes, axis=1).astype(float)
-    return {"weights": jnp.asarray(weights), "s0": jnp.asarray(stacked)}
+    found = [concentration(weights, taus=_TAUS, norm=norm) for norm in _NORMS]
+    tops = (found[0].top_norm, found[0].relative_top_norm, found[0].top_share)
+    parts = {
+        "weights": weights,
+        "s0": np.stack([one.s0 for one in found], axis=1).astype(float),
+        "top": np.stack(tops, axis=1),
+    }
+    return {name: jnp.asarray(value) for name, value in parts.items()}
 
 
 def _needed(weights: Array) -> Array:
@@ -99,6 +105,38 @@ SMALLEST_SUPPORT = Claim(
 )
 
 
+def _best(instance: Instance, sets: np.ndarray) -> Sides:
+    """The three statistics of the best of some sets of sqrt(p) = 3 weights."""
+    a = instance["weights"]
+    members = jnp.asarray(sets, a.dtype)
+    norm = jnp.sqrt(jnp.max(members @ a**2))
+    share = jnp.max(members @ a)
+    return Sides(instance["top"], jnp.stack([norm, norm / jnp.sqrt(jnp.sum(a**2)), share]))
+
+
+_TRIPLES = _ALL_SETS[_ALL_SETS.sum(axis=1) == math.isqrt(_P)]
+
+TOP_WEIGHTS = Claim(
+    name=f"{_PAPER}/top-weights",
+    paper=_PAPER,
+    locator="Experiment 1, the top sqrt(p) weights",
+    statement=(
+        r"\|a_{(1..s)}\|_2 = \max_{|S| = s} \|a_S\|_2, \quad "
+        r"\sum_{i \le s} a_{(i)} = \max_{|S| = s} \sum_{i \in S} a_i \quad "
+        r"(s = \lfloor \sqrt{p} \rfloor)"
+    ),
+    kind=Kind.IDENTITY,
+    status=Status.RECONSTRUCTED,
+    provenance=Provenance.DERIVED,
+    instances=_with_sizes,
+    sides=partial(_best, sets=_TRIPLES),
+    control=Control("the first sqrt(p) weights", sides=partial(_best, sets=_TRIPLES[:1])),
+    count=48,
+    terms=ROUNDINGS,
+    note="The plain and the relative l2 norm and the share that experiment 1 stores.",
+)
+
+
 def _sorted(instance: Instance, r: Array | float = 1.0) -> Array:
     """Weights softmax(r z) in falling order."""
     logits = jnp.sort(instance["logits"])[::-1]
@@ -128,7 +166,6 @@ ASSUMPTION_A2 = Claim(
     status=Status.NEW,
     instances=_logits,
     sides=partial(_gap, uniform=False),
-    free=("logits",),
     control=Control("uniform attention", sides=partial(_gap, uniform=True)),
     note=(
         "When softmax does 'naturally' satisfy (A2): if the s_0-th logit leads the next by Delta. "

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from attlas.core.claim import (
+    Assumption,
     Claim,
     Control,
     Expectation,
@@ -210,11 +211,17 @@ def _spanned(key: PRNGKeyArray, count: int) -> Instance:
     return {name: jnp.asarray(value) for name, value in parts.items()}
 
 
+def _condition(given: Array) -> Array:
+    """Condition number of the centred features of the sample, 1 / eps where a unit is dead."""
+    centred = given[:_SMALL] - given[:_SMALL].mean(0)[None, :]
+    spread = jnp.linalg.svd(centred, compute_uv=False)
+    return spread[0] / jnp.maximum(spread[-1], jnp.finfo(spread.dtype).eps * spread[0])
+
+
 def _fresh(instance: Instance, name: str) -> Sides:
     target, given = instance["target"], instance[name]
     found = conditional_covariance(target[:_SMALL], given[:_SMALL], (target, given))
-    spread = jnp.linalg.svd(given[:_SMALL] - given[:_SMALL].mean(0)[None, :], compute_uv=False)
-    scale = found.unconditional * (spread[0] / spread[-1]) ** 2
+    scale = found.unconditional * _condition(instance["given"]) ** 2
     return Sides(found.largest, jnp.zeros_like(scale), scale=scale)
 
 
@@ -223,13 +230,16 @@ ASSUMPTION_A3 = Claim(
     paper=_PAPER,
     locator="(A3) and (A5), where they hold",
     statement=(
-        r"\Phi^* = A \Phi + b: \quad \lambda_{\max} "
+        r"\Phi^* = A \Phi + b,\ \hat{\Sigma}_\Phi > 0: \quad \lambda_{\max} "
         r"E (\Phi^* - \hat{A} \Phi - \hat{b})(\Phi^* - \hat{A} \Phi - \hat{b})^\top = 0"
     ),
     kind=Kind.IDENTITY,
     status=Status.NEW,
     provenance=Provenance.DERIVED,
     instances=_spanned,
+    assumptions=(
+        Assumption("no unit is dead on the sample", lambda i: _condition(i["given"]) <= 1e4),
+    ),
     sides=partial(_fresh, name="given"),
     control=Control("unrelated features", sides=partial(_fresh, name="unrelated")),
     count=32,

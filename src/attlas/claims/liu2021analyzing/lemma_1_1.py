@@ -136,7 +136,6 @@ LEMMA_1_1_STATIONARY = Claim(
     kind=Kind.INEQUALITY,
     status=Status.RECONSTRUCTED,
     sides=_stationary,
-    free=("ws",),
     control=(
         Control(
             "the student's w in place of the teacher's", sides=lambda i: _stationary(i, norm="w")

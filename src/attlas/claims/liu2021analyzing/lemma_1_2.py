@@ -162,7 +162,6 @@ LEMMA_1_2_LIPSCHITZ = Claim(
     status=Status.CORRECTED,
     instances=_aligned,
     sides=lambda i: _moved(i, 2),
-    free=("step", "w", "w_t"),
     control=Control("without the move of the mask: 4 in place of 7", sides=lambda i: _moved(i, 1)),
     ledger=Link("Lemma 1.2: the gradient", 3),
     note=(
