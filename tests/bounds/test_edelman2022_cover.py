@@ -41,3 +41,9 @@ def test_rows_share_the_resolution_as_proved():
 def test_grows_with_the_logarithm_of_the_points():
     C = [float(edelman2022_cover(1.0, 2.0, 10**p, 8, 10**4)) for p in (3, 6, 9)]
     assert C[0] < C[1] < C[2] < 2.5 * C[0]
+
+
+def test_points_that_are_all_zero_are_covered_by_zero():
+    centre, updates = perceptron_cover(np.array([1.0, -2.0]), np.zeros((3, 2)), 0.1)
+    assert updates == 0
+    np.testing.assert_array_equal(centre, np.zeros(2))

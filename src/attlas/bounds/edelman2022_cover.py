@@ -80,9 +80,14 @@ def perceptron_cover(
         >>> centre, updates = perceptron_cover(np.array([1.0, 0.0]), np.eye(2), 0.5)
         >>> centre.tolist(), updates
         ([0.5, 0.0], 1)
+        >>> perceptron_cover(np.array([1.0, 0.0]), np.zeros((3, 2)), 0.5)[1]  # nothing to tell
+        0
     """
-    step = epsilon / float(np.max(np.sum(X**2, axis=1)))
     centre, updates = np.zeros_like(w), 0
+    largest = float(np.max(np.sum(X**2, axis=1)))
+    if largest == 0:
+        return centre, updates
+    step = epsilon / largest
     while True:
         error = X @ (w - centre)
         worst = int(np.argmax(np.abs(error)))
