@@ -36,3 +36,12 @@ def test_network_is_paid_for_once():
     assert [float(new.beta / old.beta) for new, old in zip(doubled, parts, strict=True)] == [
         2.0
     ] * 4
+
+
+def test_word_may_be_a_traced_index():
+    scores, words = jnp.array([[0.0, 1.0, -1.0], [3.0, 0.0, 20.0]]), jnp.array([2, 1])
+    found = jax.vmap(lambda row, word: clipped_cross_entropy(row, word, 5.0))(scores, words)
+    pairs = zip(scores, (2, 1), strict=True)
+    one_by_one = [clipped_cross_entropy(row, word, 5.0) for row, word in pairs]
+    np.testing.assert_array_equal(found, np.array(one_by_one))
+    assert float(found[1]) == 5.0

@@ -9,8 +9,9 @@ that the network below is paid for once and not K times: docs/proofs/trauger2023
 import math
 from typing import Literal
 
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from attlas.bounds.conditions import require_at_least
 from attlas.bounds.dudley import Number
@@ -69,7 +70,7 @@ def trauger2023_masked_parts(parts: list[Part]) -> list[Part]:
 
 
 def clipped_cross_entropy(
-    scores: Float[Array, " K"], word: int, ceiling: Number
+    scores: Float[Array, " K"], word: int | Int[Array, ""], ceiling: Number
 ) -> Float[Array, ""]:
     r"""Cross-entropy cut off at a ceiling, so that the loss has a range.
 
@@ -77,7 +78,7 @@ def clipped_cross_entropy(
 
     Args:
         scores: one score a word.
-        word: the true word i.
+        word: the true word i, a number or a traced index.
         ceiling: M.
 
     Returns:
@@ -91,6 +92,4 @@ def clipped_cross_entropy(
         >>> float(clipped_cross_entropy(jnp.array([0.0, 100.0]), 0, 5.0))
         5.0
     """
-    largest = jnp.max(scores)
-    loss = largest + jnp.log(jnp.sum(jnp.exp(scores - largest))) - scores[word]
-    return jnp.minimum(loss, ceiling)
+    return jnp.minimum(jax.nn.logsumexp(scores) - scores[word], ceiling)

@@ -15,6 +15,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from attlas.bounds.trauger2023_masked import clipped_cross_entropy
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 from attlas.data.masked_words import MaskedWords
@@ -232,7 +233,7 @@ def _losses(models: Any, inputs: WordInputs, data: Any, ceiling: Array) -> tuple
         words, position, target = row
         scores = model(inputs, words, position)
         right = (jnp.argmax(scores).astype(target.dtype) == target).astype(scores.dtype)
-        return jnp.minimum(ceiling, jax.nn.logsumexp(scores) - scores[target]), right
+        return clipped_cross_entropy(scores, target, ceiling), right
 
     rows = jax.vmap(one, in_axes=(None, 0))
     return jax.vmap(rows, in_axes=(0, None))(models, data)
