@@ -4,12 +4,11 @@ W has k rows and d columns; ||W||_{p,q} takes the p-norms of the columns first. 
 C_{1,inf} are the coefficients of Lemmas 3.6 and 3.3, log N(eps) <= C / eps^2.
 """
 
-import math
 from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
@@ -18,7 +17,6 @@ from attlas.core.matrix_norms import column_norm
 _PAPER = "trauger2023sequence"
 _ROUNDINGS = 64
 _INF = float("inf")
-_SIDE = 64
 
 
 def _matrices(key: PRNGKeyArray, count: int) -> Instance:
@@ -119,42 +117,5 @@ SECTION_3_4_COMPARISON = Claim(
         "'Stronger than it lets on' is right by a factor of at least d on the (1, inf) ball; on "
         "the (1, 1) ball of the same radius Lemma 3.6 is the smaller one. Lemma 3.6 also allows "
         "more inputs, ||x||_2 <= B_x."
-    ),
-)
-
-
-def _gaussian(key: PRNGKeyArray, count: int) -> Instance:
-    """Squared ratios of the (1,1) to the (2,1) norm."""
-    rng = generator(key)
-    W = rng.normal(size=(count, _SIDE, _SIDE))
-    entries = np.sum(np.abs(W), axis=(1, 2))
-    lengths = np.sum(np.sqrt(np.sum(W**2, axis=1)), axis=1)
-    return {"ratio": jnp.asarray((entries / lengths) ** 2)}
-
-
-def _dense(instance: Instance, share: float = 0.97) -> Sides:
-    reached: Array = instance["ratio"] >= share * 2 * _SIDE / math.pi
-    return Sides(jnp.where(reached, 1.0, 0.0), jnp.asarray(0.85))
-
-
-SECTION_3_4_DENSE = Claim(
-    name=f"{_PAPER}/section-3-4-dense",
-    paper=_PAPER,
-    locator="Section 3.4, the norms of dense weights",
-    statement=(
-        r"W_{ij} \sim N(0, 1),\ d = k = 64: \quad "
-        r"P\left( \|W\|_{1,1}^2 \ge 0.97\, \frac{2d}{\pi} \|W\|_{2,1}^2 \right) \ge 0.85"
-    ),
-    kind=Kind.PROBABILITY,
-    status=Status.NEW,
-    provenance=Provenance.DERIVED,
-    instances=_gaussian,
-    sides=_dense,
-    control=Control("1.1 in place of 0.97", sides=partial(_dense, share=1.1)),
-    terms=_ROUNDINGS,
-    note=(
-        "The norms that the bounds ask for are not equal: on dense weights C of Lemma 3.6 is 2 d "
-        "/ pi = 41 times that of the (2,1) norm. It beats the log T bound at the same weights "
-        "only for ln(d m T) above 41 ln(2 d^2 + 1), that is ln T above some 350."
     ),
 )
