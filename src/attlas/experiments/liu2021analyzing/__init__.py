@@ -1,0 +1,1 @@
+"""Experiments after liu2021analyzing."""
