@@ -158,8 +158,8 @@ SOFT_ATTENTION = Claim(
     paper=_PAPER,
     locator="Theorem 4, where f depends on x",
     statement=(
-        r"\mathrm{no\ unit\ changes\ sign\ on\ } [x, x'] \Rightarrow w^{(2)\top} \phi(\langle"
-        r"w^{(1)}, x \odot f(x) \rangle) \mathrm{\ is\ linear\ there}"
+        r"\mathrm{no\ unit\ changes\ sign\ on\ } [x, x'] \Rightarrow w^{(2)\top} \phi("
+        r"\langle w^{(1)}, x \odot f(x) \rangle) \mathrm{\ is\ linear\ there}"
     ),
     kind=Kind.IDENTITY,
     status=Status.ERRATUM,
