@@ -119,7 +119,7 @@ REST = Claim(
     paper=_PAPER,
     locator="Proof of Theorem 1, f_sub, corrected",
     statement=(
-        r"\|f\|_2 = 1,\ \|f_{s_0}\|_2 \ge 1 - \tau \quad \Rightarrow \quad"
+        r"\|f\|_2 = 1,\ \|f_{s_0}\|_2 \ge 1 - \tau \quad \Rightarrow \quad "
         r"\|f_{\mathrm{sub}}\|_2^2 \le 2 \tau - \tau^2"
     ),
     kind=Kind.INEQUALITY,

@@ -1,0 +1,185 @@
+r"""Stationary points of the empirical risk of two-layer networks, followed from the population's.
+
+x is uniform on 24 points, so that population errors are sums and a sample is known by its counts:
+with c_k of n draws at point k and their mean target Y_k the empirical risk is, up to a constant,
+
+    (1/2n) sum_k c_k (h(x_k) - Y_k)^2,
+
+and a fit costs the same at every n. The output has a free bias, which is eliminated: without one
+no ReLU network meets (A1.3), E h = 0 for all weights. Teachers have two units. Three cases:
+
+* attention: teacher and student read x o f(x), f a softmax scaled to ||f||_2 = 1;
+* baseline: both read x / sqrt(p), as in Corollary 1;
+* repeated: the attention case, followed from the best single unit, put in twice.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+from scipy.optimize import least_squares
+
+from attlas.core.claim import Instance
+from attlas.core.generator import seed_of
+from attlas.measures.loglog_slope import loglog_slope
+from attlas.measures.stationary_points import stationary_points
+from attlas.models.two_layer import TwoLayer
+
+COUNT = 40
+POINTS, INPUTS, UNITS = 24, 3, 2
+SIZES = (512, 8192, 131072)
+NOISE = 0.03
+SHARPNESS = 2.0
+CASES = {"attention": 8, "baseline": 8, "repeated": 3}
+_TOLERANCE = 1e-9
+
+
+class Teacher(NamedTuple):
+    """One teacher, the inputs of its units and where the student's points are followed from."""
+
+    z: np.ndarray
+    W: np.ndarray
+    w: np.ndarray
+    W_start: np.ndarray
+    w_start: np.ndarray
+
+
+def features(z: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """Softplus units of a stack of inputs, on the host."""
+    return np.logaddexp(0, SHARPNESS * (z @ W)) / SHARPNESS
+
+
+def centred(values: Array, weight: Array) -> Array:
+    """What is left of outputs when the best bias is taken off."""
+    return values - jnp.sum(weight * values)
+
+
+def risk(theta: tuple[Array, Array], z: Array, weight: Array, target: Array) -> Array:
+    """Half the weighted square error with the best bias."""
+    network = TwoLayer(*theta, sharpness=SHARPNESS)
+    u = centred(jax.vmap(network)(z) - target, weight)
+    return jnp.sum(weight * u**2) / 2
+
+
+def weights(draws: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    """A softmax of a random linear map, scaled to Euclidean norm one."""
+    logits = x @ draws.normal(size=(INPUTS, INPUTS)) / np.abs(x).max()
+    shares = np.exp(logits - logits.max(1, keepdims=True))
+    return shares / np.linalg.norm(shares, axis=1, keepdims=True)
+
+
+def _teacher(draws: np.random.Generator, case: str) -> Teacher:
+    x = draws.uniform(-2, 2, (POINTS, INPUTS))
+    z = x * (np.full(x.shape, INPUTS**-0.5) if case == "baseline" else weights(draws, x))
+    directions = np.linalg.qr(draws.normal(size=(INPUTS, UNITS)))[0]
+    W, w = directions * draws.uniform(1.5, 2.5, UNITS), draws.uniform(1, 2, UNITS)
+    if case != "repeated":
+        return Teacher(z, W, w, W, w)
+    unit, size = single_unit(z, features(z, W) @ w, W.mean(1), w.sum())
+    return Teacher(z, W, w, np.stack([unit, unit], 1), np.array([size, size]) / 2)
+
+
+def single_unit(z: np.ndarray, target: np.ndarray, w1: np.ndarray, w2: float) -> tuple:
+    """The best network of one unit on the whole population, by least squares."""
+
+    def left(theta: np.ndarray) -> np.ndarray:
+        u = features(z, theta[:-1]) * theta[-1] - target
+        return u - u.mean()
+
+    def slope(theta: np.ndarray) -> np.ndarray:
+        inner = theta[-1] / (1 + np.exp(-SHARPNESS * (z @ theta[:-1])))
+        rows = np.column_stack([inner[:, None] * z, features(z, theta[:-1])])
+        return rows - rows.mean(0)
+
+    # The stubs of scipy know names of differences only for the Jacobian.
+    tight: dict[str, Any] = {"jac": slope, "xtol": 1e-12, "ftol": 1e-15, "gtol": 1e-12}
+    found = least_squares(left, np.append(w1, w2), max_nfev=200, **tight).x
+    return found[:-1], found[-1]
+
+
+class Fits(NamedTuple):
+    """Stationary points, all with axes case and teacher, size, run."""
+
+    teachers: dict[str, list[Teacher]]
+    points: dict[str, tuple[np.ndarray, np.ndarray]]
+    errors: dict[str, np.ndarray]
+    certified: dict[str, np.ndarray]
+
+
+@cache
+def fits(seed: tuple[int, ...], count: int) -> Fits:
+    """All stationary points, with their population errors, in one program."""
+    draws = np.random.default_rng(seed)
+    teachers = {case: [_teacher(draws, case) for _ in range(count)] for case in CASES}
+    rows = []
+    for case, runs in CASES.items():
+        for teacher in teachers[case]:
+            clean = features(teacher.z, teacher.W) @ teacher.w
+            for n in np.repeat(SIZES, runs):
+                drawn = draws.multinomial(n, np.full(POINTS, 1 / POINTS))
+                # The mean of no draws is not used: its weight is zero.
+                noise = draws.normal(size=POINTS) * NOISE / np.sqrt(np.maximum(drawn, 1))
+                start = teacher.W_start, teacher.w_start
+                rows.append((teacher.z, drawn / n, clean + noise, *start, clean))
+    z, weight, target, W, w, clean = (np.stack(part) for part in zip(*rows, strict=True))
+    with jax.enable_x64(True):
+        found = stationary_points(
+            risk,
+            tuple(jax.device_put([W, w])),
+            *jax.device_put([z, weight, target]),
+            in_axes=(0, 0, 0),
+            tolerance=_TOLERANCE,
+            max_steps=50,
+        )
+    W, w = (np.asarray(part) for part in found.value)
+    h = np.einsum("knd,kd->kn", features(z, W), w)
+    u = h - clean - np.sum(weight * (h - target), axis=1, keepdims=True)
+    return _sorted(teachers, count, (W, w), np.mean(u**2, axis=1), np.asarray(found.converged))
+
+
+def _sorted(teachers: dict, count: int, points: tuple, error: np.ndarray, sure: np.ndarray) -> Fits:
+    """The rows of the one program, by case, teacher, size and run."""
+    places, done = {}, 0
+    for case, runs in CASES.items():
+        shape = (count, len(SIZES), runs)
+        places[case] = (slice(done, done + int(np.prod(shape))), shape)
+        done += int(np.prod(shape))
+
+    def split(array: np.ndarray) -> dict[str, np.ndarray]:
+        parts = places.items()
+        return {
+            case: array[rows].reshape(*shape, *array.shape[1:]) for case, (rows, shape) in parts
+        }
+
+    W, w = split(points[0]), split(points[1])
+    both = {case: (W[case], w[case]) for case in CASES}
+    return Fits(teachers, both, split(error), split(sure))
+
+
+def curves(key: PRNGKeyArray, count: int) -> Instance:
+    """Mean errors of the certified points at each size, and intervals of their slopes."""
+    found = fits(seed_of(key), count)
+    batch: dict[str, np.ndarray] = {"sizes": np.tile(np.asarray(SIZES, float), (count, 1))}
+    for case in CASES:
+        error, sure = found.errors[case], found.certified[case]
+        number = sure.sum(-1)
+        batch[f"{case}_certified"] = number
+        mean = np.sum(np.where(sure, error, 0), -1) / np.maximum(number, 1)
+        batch[f"{case}_error"] = np.where(number > 0, mean, 1.0)
+        # Runs that were not certified count as failures of whatever is said of them.
+        batch[f"{case}_last"] = np.where(sure, error, np.max(error) + 1)[:, -1]
+        batch[f"{case}_low"] = np.asarray(
+            [_lowest(error[c], sure[c], key) if number[c].min() else 0.0 for c in range(count)]
+        )
+    with jax.enable_x64(True):
+        return {name: jnp.asarray(value) for name, value in batch.items()}
+
+
+def _lowest(error: np.ndarray, sure: np.ndarray, key: PRNGKeyArray) -> float:
+    """The lower limit of the bootstrap interval of the slope; finite with one run a size."""
+    runs = [error[k][sure[k]] for k in range(len(SIZES))]
+    found = loglog_slope(SIZES, runs, key, samples=500)
+    return found.low if np.isfinite(found.low) else found.slope
