@@ -1,0 +1,135 @@
+r"""Concentration, conditional variance and flatness of one head along its training."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from attlas.losses.logistic import logistic
+from attlas.measures.attention_hessian import attention_risk_hessian
+from attlas.measures.concentration import concentration
+from attlas.measures.conditional_covariance import conditional_covariance
+from attlas.measures.exact_spectrum import hessian_spectra
+from attlas.measures.orbit_flatness import orbit_curvature
+from attlas.measures.single_head_path import HeadPath
+from attlas.models.multi_head import MultiHead
+
+
+class HeadLandscape(NamedTuple):
+    """Axes [e, s] unless said.
+
+    Attributes:
+        s0: mean over rows of the number of weights that hold all but tau of the l2 norm.
+        top: mean l2 norm of the floor(sqrt(T)) largest weights.
+        relative_top: the same over the norm of the row.
+        unexplained: largest eigenvalue of the variance of the labels' two units given the
+            head's, regressed on one half of the fresh samples and judged on the other, over
+            that of the units themselves.
+        smallest: smallest eigenvalue of the covariance of the head's two units.
+        curvature: largest eigenvalue of the Hessian of the training risk.
+        orbit: the same in (u, w) of f = w u' X' a, at the last record, [e, a].
+    """
+
+    s0: np.ndarray
+    top: np.ndarray
+    relative_top: np.ndarray
+    unexplained: np.ndarray
+    smallest: np.ndarray
+    curvature: np.ndarray
+    orbit: np.ndarray
+
+
+def head_landscape(
+    path: MultiHead,
+    seen: HeadPath,
+    X: Float[Array, "e n T d"],
+    y: Float[Array, "e n"],
+    fresh_y: Float[Array, "e N"],
+    *,
+    tau: float,
+    alphas: Float[np.ndarray, " a"],
+) -> HeadLandscape:
+    r"""Measure recorded heads as liu2021analyzing asks.
+
+    The hidden units are max(0, +-f): with them the head is a self-attention network of that
+    paper. The orbit is T_alpha: first layer +-u times alpha, second (1, -1) over alpha.
+
+    Args:
+        path: heads that read the last token, axes [e, s] before those of the parameters.
+        seen: `single_head_path` of each.
+        X: training samples of each head.
+        y: labels +-1.
+        fresh_y: labels of the fresh samples.
+        tau: share of the norm that s0 leaves out.
+        alphas: positive scales of the orbit.
+
+    Returns:
+        The measurements.
+
+    Source: (A3), (A4), experiment 1 and Theorem 5 of liu2021analyzing.
+
+    Examples:
+        >>> from attlas.measures.single_head_path import single_head_path
+        >>> from attlas.models.multi_head import Decoder
+        >>> head = MultiHead(jnp.ones((1, 1, 1, 1)), jnp.zeros((1, 1, 1, 1, 1)), Decoder.LAST)
+        >>> X, y = jnp.array([[[[3.0], [1.0]], [[-1.0], [-3.0]]]]), jnp.array([[1.0, -1.0]])
+        >>> seen = jax.vmap(single_head_path)(head, X, y, X, y)
+        >>> found = head_landscape(head, seen, X, y, y, tau=0.1, alphas=np.ones(1))
+        >>> found.s0.tolist(), found.relative_top.round(3).tolist()
+        ([[2.0]], [[0.707]])
+    """
+    shape, rows = seen.outputs.shape[:2], np.asarray(seen.attention)
+    held = concentration(rows.reshape(-1, rows.shape[-1]), taus=(tau,))
+    columns = (held.s0[:, 0], held.top_norm, held.relative_top_norm)
+    host, points, signs = jax.tree.map(np.asarray, path), np.asarray(X), np.asarray(y)
+    flat = jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), host)
+    many = (np.repeat(a, shape[1], axis=0) for a in (points, signs))
+    spectra = hessian_spectra(
+        _risk, flat, *many, in_axes=(0, 0), hessian=attention_risk_hessian
+    ).unwrap()
+    mixed = _mixed(host.W[:, -1, 0], points)
+    one = jax.device_put(np.ones(1, points.dtype))
+    orbits = [
+        orbit_curvature(_orbit_risk, *each[:1], one, alphas, *each[1:]).unwrap()
+        for each in zip(host.U[:, -1, 0], mixed, signs, strict=True)
+    ]
+    return HeadLandscape(
+        *(a.reshape(*shape, -1).mean(axis=-1) for a in columns),
+        *_units(np.asarray(seen.outputs), np.asarray(fresh_y)),
+        spectra[:, -1].reshape(shape),
+        np.stack(orbits),
+    )
+
+
+def _risk(model: MultiHead, X: Array, y: Array) -> Array:
+    return jnp.mean(logistic(y * jax.vmap(model)(X)))
+
+
+def _orbit_risk(u: Array, w: Array, Z: Array, y: Array) -> Array:
+    """The risk with the attention as it is: f = w u' z, z the attended token."""
+    return jnp.mean(logistic(y * (w[0] * (Z @ u))))
+
+
+def _mixed(W: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """The attended tokens of the last query."""
+    logits = np.einsum("end,edf,entf->ent", X[:, :, -1], W, X)
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.einsum("ent,entd->end", weights / weights.sum(axis=-1, keepdims=True), X)
+
+
+def _units(outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Conditional variance on fresh halves, and the least variance of the head's own units."""
+    left, least = np.zeros(outputs.shape[:2]), np.zeros(outputs.shape[:2])
+    half = y.shape[1] // 2
+    for e, s in np.ndindex(left.shape):
+        own, labels = (
+            np.stack([np.maximum(a, 0), np.maximum(-a, 0)], axis=1) for a in (outputs[e, s], y[e])
+        )
+        parts = (labels[:half], own[:half], labels[half : 2 * half], own[half : 2 * half])
+        target, given, *fresh = (jax.device_put(part) for part in parts)
+        found = conditional_covariance(target, given, (fresh[0], fresh[1]))
+        left[e, s] = float(found.largest) / float(found.unconditional)
+        least[e, s] = np.linalg.eigvalsh(np.cov(own.T, bias=True))[0]
+    return left, least
