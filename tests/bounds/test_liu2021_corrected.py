@@ -1,6 +1,7 @@
 """Corrected sample sizes: the steps of their derivation on drawn instances, a counterexample."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -78,6 +79,37 @@ def test_moving_parameters_moves_the_gradient_no_more_than_derived():
         v = [(np.maximum(x @ a, 0) @ b - target) * np.maximum(x @ a, 0) for a, b in ((W, w), moved)]
         worst = max(worst, float(np.linalg.norm(v[0] - v[1])))
     assert 0.05 * 4 * rho < worst <= 4 * rho
+
+
+@pytest.mark.parametrize("d", [1, 3, 40])
+def test_noise_at_a_centre_pays_for_no_dimension(d):
+    # All signs of ten samples, so that probabilities are exact; features of norm B = 1.
+    draw = np.random.default_rng(d)
+    phi = np.abs(draw.standard_normal((10, d)))
+    phi /= np.linalg.norm(phi, axis=1, keepdims=True)
+    signs = np.array(list(product((-1.0, 1.0), repeat=10)))
+    lengths = np.sort(np.linalg.norm(signs @ phi, axis=1)) / 10
+    # P(length >= s / 4) is greatest, against a bound that falls with s, at the lengths themselves.
+    met = 1 - np.arange(lengths.size) / lengths.size
+    bound = np.exp(0.5 - 10 * (4 * lengths) ** 2 / 64)
+    assert np.all(met <= bound)
+    assert np.any(met > bound / 4)
+
+
+def test_failures_add_up_to_what_is_allowed():
+    # N (2 e^-a + sqrt(e) e^-2a) + e^(-n / 2), with N centres and a = n s^2 / (128 M^2).
+    draw = np.random.default_rng(3)
+    for _ in range(50):
+        B, C_2, noise, gamma = 10 ** draw.uniform(-1, 1, 4)
+        d, P = (int(k) for k in draw.integers(1, 50, 2))
+        smallest, failure = B**2 * draw.uniform(0.01, 1), float(draw.uniform(0.001, 0.9))
+        known = Conditions(smallest, 0.0, noise, failure)
+        n = liu2021_sample_size(B, C_2, d, [Block(P)], gamma, known)
+        s, M = math.sqrt(smallest) * gamma, max(2 * C_2 * B**2, noise * B)
+        centres = (d + P) * math.log(3 / min(1.0, s / (16 * M)))
+        a = n * s**2 / (128 * M**2)
+        spent = 2 * math.exp(centres - a) + math.exp(0.5 + centres - 2 * a) + math.exp(-n / 2)
+        assert failure / 4 < spent <= failure
 
 
 def test_rate_and_growth_of_the_sample_size():

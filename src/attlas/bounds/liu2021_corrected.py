@@ -73,7 +73,7 @@ def liu2021_sample_size(
 ) -> float:
     r"""Samples from which every stationary point has a population error of at most gamma^2.
 
-    $$n\ge\frac{128M^2}{s^2}\Big(d\log\frac3\rho+\sum_kP_k\log\frac{3L_k}\rho+d\log5
+    $$n\ge\frac{128M^2}{s^2}\Big(d\log\frac3\rho+\sum_kP_k\log\frac{3L_k}\rho
     +\log\frac4\delta\Big),\qquad n\ge2\log\frac4\delta$$
     $$M=\max(2C_2B^2,C_3B),\quad s^2=\lambda(\gamma^2-C_2^2\,\mathrm{residual}),\quad
     \rho=\min\Big(1,\frac s{4(1+3K)M}\Big)$$
@@ -98,7 +98,7 @@ def liu2021_sample_size(
         >>> few, many = (liu2021_sample_size(1.0, 1.0, 1, [Block(p)], 0.1, Conditions(1.0))
         ...              for p in (10, 1000))
         >>> print(f"{few:.3g} {many:.3g}")
-        4.17e+06 3.52e+08
+        4.09e+06 3.52e+08
     """
     smallest, residual, noise, failure = conditions
     if not (smallest > 0 and gamma > 0 and features > 0 and C_2 > 0 and 0 < failure < 1):
@@ -111,7 +111,7 @@ def liu2021_sample_size(
         return math.inf
     M = max(2 * C_2 * features**2, noise * features)
     rho = min(1.0, math.sqrt(level) / (4 * (1 + 3 * len(blocks)) * M))
-    entropy = d * math.log(3 / rho) + d * math.log(5) + math.log(4 / failure)
+    entropy = d * math.log(3 / rho) + math.log(4 / failure)
     for block in blocks:
         entropy += block.parameters * math.log(3 * max(1.0, block.stretch) / rho)
     return max(128 * M**2 / level * entropy, 2 * math.log(4 / failure))
@@ -146,7 +146,7 @@ def liu2021_known_attention(
         >>> n = liu2021_known_attention(130, 10, 0.1, (1.0, 1.0, 1.0), known)
         >>> support = liu2021_known_attention(11, 10, 0.1, (1.0, 1.0, 1.0), known)
         >>> print(f"{n / support:.1f}")
-        10.7
+        10.9
     """
     C_x, C_1, C_2 = norms
     features = C_1 * C_x * weight_norm
