@@ -1,4 +1,4 @@
-r"""Section 5.2's comparison: brackets at equal norms, and why the norms are not equal.
+r"""Section 2.5's two types of bounds: brackets at equal norms, and why norms are not equal.
 
 A bracket is min_delta delta + int_delta^1 sqrt(entropy / m), B_x = 1, d = 64, at most 1: with
 2 sqrt(C) / epsilon, C = B^2 ln(2 d^2 + 1) or B^2 ln(d m T), or with the count of parameters.
@@ -139,8 +139,8 @@ def _turned(instance: Instance, equal: bool = False) -> Sides:
 _COMMON: dict[str, Any] = {"paper": _PAPER, "provenance": Provenance.DERIVED, "terms": 64}
 
 TABLE = Claim(
-    name=f"{_PAPER}/section-5-2-table",
-    locator="Brackets of the bounds at equal norms",
+    name=f"{_PAPER}/bracket-table",
+    locator="Sections 2.5 and 4.1, brackets of the bounds at equal norms",
     statement=(
         r"\min_\delta \delta + \int_\delta^1 \sqrt{\tfrac{\ln 2d}{m}} + \tfrac{2B_{QK}}{\epsilon}"
         r"\sqrt{\tfrac{\ell}{m}}\, d\epsilon = \mathrm{table},\quad \ell = \ln(2d^2+1),\ "
@@ -163,8 +163,8 @@ TABLE = Claim(
 )
 
 TABLE_TWICE = Claim(
-    name=f"{_PAPER}/section-5-2-table-twice",
-    locator="Brackets of the bounds at equal norms, by quadrature",
+    name=f"{_PAPER}/bracket-table-twice",
+    locator="Sections 2.5 and 4.1, the same brackets by quadrature",
     statement=(
         r"\min_{0<\delta\le 1} \Big( \delta + \int_\delta^1 g(\epsilon)\, d\epsilon \Big) ="
         r"\int_0^1 \min(1, g(\epsilon))\, d\epsilon,\quad g\ \text{falling}"
@@ -181,8 +181,8 @@ TABLE_TWICE = Claim(
 )
 
 NORMS = Claim(
-    name=f"{_PAPER}/section-5-2-norms",
-    locator="The norms of the two bounds are not equal",
+    name=f"{_PAPER}/dense-weights-norms",
+    locator="Section 3.4, the norms of the two bounds are not equal",
     statement=(
         r"\frac{\|W\|_{1,1}}{\|W^\top\|_{2,1}} \Big/ \sqrt{\frac{2d}{\pi}} \to 1 \quad "
         r"(d \to \infty),\quad W_{ij} \sim N(0,1)"
@@ -200,8 +200,8 @@ NORMS = Claim(
 )
 
 TURNED = Claim(
-    name=f"{_PAPER}/section-5-2-norms-entropy",
-    locator="The two entropies on the same dense matrix",
+    name=f"{_PAPER}/dense-weights-entropy",
+    locator="Section 3.4, the two entropies on the same dense matrix",
     statement=(
         r"d = 64,\ T \le 10^{100}: \quad \|W^\top\|_{2,1}^2 \ln(dmT) \le"
         r"\|W\|_{1,1}^2 \ln(2d^2+1)"
@@ -228,5 +228,5 @@ NOT_EQUAL = Erratum(
         "the entropy is 41 times larger, while log T costs 30 per cent: on the same weights the "
         "bound is better only if W_QK is sparse entry by entry."
     ),
-    claim=f"{_PAPER}/section-5-2-norms-entropy",
+    claim=f"{_PAPER}/dense-weights-entropy",
 )

@@ -90,8 +90,7 @@ SWAPPED_COVERS = Erratum(
     locator="Appendix E, the covers",
     flaw=Flaw.TYPO,
     text=(
-        "The text covers {x -> W_QK' x} under the name of W_c and {x -> W_c' x} under that of "
-        "W_QK, and W^{1:i} is declared to start at W^1 and to end at W^(i-1)."
+        "The text covers {x -> W_QK' x} under the name of W_c and {x -> W_c' x} under that of W_QK."
     ),
 )
 

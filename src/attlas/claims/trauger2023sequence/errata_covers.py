@@ -90,3 +90,14 @@ LOST_FACTOR = Erratum(
     ),
     claim=f"{_PAPER}/appendix-c-norms",
 )
+
+COLUMNS = Erratum(
+    paper=_PAPER,
+    locator="Appendix B, proof of Lemma 3.2",
+    flaw=Flaw.TYPO,
+    text=(
+        "The proof expands (W - W^) x as a sum over x_i (W_i - W^_i), and W_i is a row by section "
+        "2.1; the columns W_{:,i} are meant."
+    ),
+    claim=f"{_PAPER}/lemma-3-2-distance",
+)

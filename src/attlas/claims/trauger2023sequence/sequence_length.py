@@ -206,7 +206,10 @@ BOUND_RATE = Claim(
         "the cover at m T tokens of Edelman et al. 2022",
         sides=partial(_bounds_in_length, logarithm=True),
     ),
-    note="Entropy coefficients at T = 10 ... 10^4 over that at T = 10, d = 64.",
+    note=(
+        "Entropy coefficients at T = 10 ... 10^4 over that at T = 10, d = 64. There is no T in the "
+        "formula: what can fail here is the control alone."
+    ),
     **{**_COMMON, "provenance": Provenance.FOUND},
 )
 
@@ -244,7 +247,7 @@ NO_LOGARITHM = Erratum(
 )
 
 EQUAL_NORMS = Claim(
-    name=f"{_PAPER}/section-5-2-equal-norms",
+    name=f"{_PAPER}/equal-norms",
     locator="Corollary 4.1.1 against the log T bound, same number for both norms",
     statement=(
         r"m \ge 1000,\ T \ge 10: \quad \mathrm{bracket} \big( B^2 \ln(2d^2+1) \big) \le"
@@ -257,14 +260,14 @@ EQUAL_NORMS = Claim(
     control=Control("a single token in place of m T", sides=partial(_equal_norms, one=True)),
     note=(
         "d = 64, B_x = 1. With the same number B for both norms the bracket without T is the "
-        "smaller one. The norms are not equal, see section-5-2-norms: on dense weights the "
+        "smaller one. The norms are not equal, see dense-weights-norms: on dense weights the "
         "comparison turns round. 2 d^2 + 1 <= d m T always, as m > d is asked for."
     ),
     **_COMMON,
 )
 
 COUNTING = Claim(
-    name=f"{_PAPER}/section-5-2-parameter-counting",
+    name=f"{_PAPER}/section-2-5-parameter-counting",
     locator="Section 2.5, the two types of bounds",
     statement=(
         r"m = 10^7,\ d = 64,\ B_{QK} \ge 8: \quad \mathrm{bound}_{\mathrm{parameters}} \le"

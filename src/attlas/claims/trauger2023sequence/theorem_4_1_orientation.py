@@ -265,8 +265,7 @@ SHAPES = Erratum(
     flaw=Flaw.TYPO,
     text=(
         "W_Q and W_K are said to lie in R^(d x T); they must be d x k, or the number of parameters "
-        "would grow with the sequence length, against what the section goes on to say. The "
-        "weights of the first i layers are listed as W^(1), ..., W^(i-1)."
+        "would grow with the sequence length, against what the section goes on to say."
     ),
 )
 
