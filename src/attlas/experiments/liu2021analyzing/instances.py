@@ -5,7 +5,7 @@ loss to many digits, so that test errors show the samples and not where training
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import jax
@@ -73,7 +73,7 @@ def fit(outputs: Outputs, problems: Problem, steps: int, width: int) -> Fitted:
     Returns:
         Where each ended.
     """
-    program = jax.jit(jax.vmap(partial(_minimise, outputs, steps)))
+    program = _program(outputs, steps)
     count, parts = len(problems.y), []
     width = min(width, count)
     for first in range(0, count, width):
@@ -81,6 +81,11 @@ def fit(outputs: Outputs, problems: Problem, steps: int, width: int) -> Fitted:
         rows = np.minimum(np.arange(first, first + width), count - 1)
         parts.append(jax.device_get(program(*(jax.device_put(a[rows]) for a in problems))))
     return Fitted(*(np.concatenate(own)[:count] for own in zip(*parts, strict=True)))
+
+
+@cache
+def _program(outputs: Outputs, steps: int) -> Callable[..., tuple[Array, ...]]:
+    return jax.jit(jax.vmap(partial(_minimise, outputs, steps)))
 
 
 def best_of(fitted: Fitted, starts: int) -> Fitted:

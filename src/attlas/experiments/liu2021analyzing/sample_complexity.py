@@ -51,7 +51,7 @@ def cells(scale: Scale) -> tuple[Cell, ...]:
     settings = {
         Scale.SMOKE: {"d": 2, "multiples": (8, 16), "replications": 2, "starts": 1, "steps": 10,
                       "fresh": 100, "width": 4},
-        Scale.QUICK: {"d": 2, "multiples": (16, 32, 64), "replications": 6, "starts": 4,
+        Scale.QUICK: {"d": 2, "multiples": (16, 32, 64), "replications": 10, "starts": 4,
                       "steps": 20, "fresh": 2000, "width": 8},
         Scale.PAPER: {"d": 4, "multiples": (8, 16, 32, 64, 128), "replications": 20, "starts": 4,
                       "steps": 150, "fresh": 10000, "width": 16},
