@@ -13,6 +13,7 @@ from attlas.bounds.liu2021_regions import (
 )
 from attlas.core.claim import Instance
 from attlas.core.generator import generator, seed_of
+from attlas.measures.cell_enumeration import enumerate_cells
 from attlas.measures.linear_regions import count_cells, count_linear_regions
 
 UNITS, INPUTS = 6, 4
@@ -101,8 +102,6 @@ def affine_pieces(key: PRNGKeyArray, count: int) -> Instance:
         `W`, `b`, `w2`, `points`, and the numbers `cells` and `regions`; every second network
         has a unit whose kink another one cancels.
     """
-    from attlas.measures.cell_enumeration import enumerate_cells
-
     rng, units = generator(key), 4
     most = liu2021_regions_maximum(units, 2)
     batch: dict[str, list] = {name: [] for name in ("W", "b", "w2", "points", "cells", "regions")}

@@ -38,6 +38,8 @@ from attlas.measures.orbit_flatness import on_orbit
 
 _PAPER = "liu2021analyzing"
 
+_ZERO_LOSS = Assumption("a minimum, of zero loss", lambda i: jnp.all(i["noise"] == 0))
+
 _FIRST = VALUES * WORDS * UNITS
 """Parameters of W1, p d_v d; w2 has d."""
 
@@ -224,7 +226,7 @@ IN_BALLS = Claim(
     provenance=Provenance.DERIVED,
     sides=lambda i: _in_balls(i, True),
     control=Control("C_2 alone", lambda i: _in_balls(i, False)),
-    assumptions=(Assumption("zero loss", lambda i: jnp.all(i["noise"] == 0)),),
+    assumptions=(_ZERO_LOSS,),
     note=(
         "All over the orbit, the balls being those that the point reaches. Attained by one unit "
         "along one attended value. So balls do remove the sharp minima, as the paper says, in "
@@ -260,7 +262,7 @@ SHARP_MINIMA = Claim(
         "with balls of twice the layers' norms, so that alpha is 1/2 at least",
         lambda i: _exists(i, False),
     ),
-    assumptions=(Assumption("some unit is active on some sample", lambda i: i["live"]),),
+    assumptions=(_ZERO_LOSS, Assumption("some unit is active on some sample", lambda i: i["live"])),
     count=64,
     terms=ROUNDINGS,
     note=(

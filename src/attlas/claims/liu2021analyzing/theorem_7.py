@@ -110,7 +110,7 @@ THEOREM_7_QUANTITATIVE = Claim(
         ),
     ),
     assumptions=(Assumption("rank n", _full_rank),),
-    count=64,
+    count=80,
     terms=ROUNDINGS,
     note=(
         "At any point, stationary or not; attained by a residual along the last left singular "
