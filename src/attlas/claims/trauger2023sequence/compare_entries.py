@@ -6,7 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from attlas.claims.trauger2023sequence.compare_instances import RANGE, comparisons
+from attlas.claims.trauger2023sequence.compare_instances import RANGE, comparisons, unions
 from attlas.core.claim import Assumption, Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import seed_of
 
@@ -37,6 +37,15 @@ def _gaps(instance: Instance, factor: float = 1.0) -> Sides:
     left = jnp.stack([instance["gap"], instance["best"], instance["vacuous"]])
     stated = jnp.stack([factor * again, factor * instance["best_again"], vacuous])
     return Sides(left, stated, error=_QUADRATURE * jnp.abs(stated))
+
+
+def _union_instances(key: PRNGKeyArray, count: int) -> Instance:
+    return {name: jnp.asarray(value[:count]) for name, value in unions(seed_of(key)).items()}
+
+
+def _unions(instance: Instance, again: str = "again") -> Sides:
+    right = instance[again]
+    return Sides(instance["gap"], right, error=_QUADRATURE * jnp.abs(right))
 
 
 _COMMON: dict[str, Any] = {
@@ -97,4 +106,21 @@ COMPARE_GAPS = Claim(
     control=Control("half the gap", sides=partial(_gaps, factor=0.5)),
     note="The best is taken over the entries whose constants are all known.",
     **_COMMON,
+)
+
+COMPARE_UNION = Claim(
+    name=f"{_PAPER}/compare-union",
+    locator="Section 2.3 for norms read off after training",
+    statement=(
+        r"{\rm gap} = \min_{s \in \{1,4,7,10\}} 2\hat R(\lceil b \rceil_s) + 3c \sqrt{"
+        r"\frac{\ln(2/\delta) + \ln(4E) + \sum_i \ln (1/p_s(b_i)) + \dots}{2m}}"
+    ),
+    sides=_unions,
+    control=Control("norms fixed in advance", sides=partial(_unions, again="fixed")),
+    note=(
+        "The union bound of docs/proofs/trauger2023_union.md over four grids of norms and E "
+        "entries, again in NumPy by going through the points of the grids. One plain layer, two "
+        "normalised ones, a masked-word readout."
+    ),
+    **{**_COMMON, "instances": _union_instances, "count": 32},
 )

@@ -8,6 +8,7 @@ the recursion walked from the readout down.
 import math
 from collections.abc import Callable
 from functools import cache
+from typing import Literal
 
 import numpy as np
 from scipy.integrate import quad
@@ -16,6 +17,7 @@ from scipy.optimize import minimize_scalar
 from attlas.bounds.compare import Comparison, compare
 from attlas.bounds.dudley import LEVELS, RATIOS
 from attlas.bounds.edelman2022_cover import GRID_RATIOS
+from attlas.bounds.norm_grid import RESOLUTIONS
 from attlas.bounds.transformer_weights import Head, TransformerWeights
 
 _D, _K, _T, _WORDS = 3, 2, 4, 3
@@ -42,7 +44,7 @@ class Case:
         self.X = rng.normal(size=(3, _T, _D)) * 10.0 ** rng.uniform(-0.7, 0.5)
         self.m = int(10 ** rng.uniform(3, 9))
 
-    def table(self) -> Comparison:
+    def table(self, norms: Literal["measured", "fixed"] = "fixed") -> Comparison:
         """The library's comparison."""
         model = "plain" if self.kind == "plain" else "normalised"
         return compare(
@@ -53,7 +55,7 @@ class Case:
             model=model,
             lipschitz=LIPSCHITZ,
             loss_range=RANGE,
-            norms="fixed",
+            norms=norms,
         )
 
 
@@ -89,22 +91,44 @@ def _dudley(A: float, D: float, m: int, radius: float) -> float:
     return min(float(found.fun), radius)
 
 
-def _norms(M: np.ndarray) -> dict[str, float]:
-    """Norms of x -> M x by loops."""
-    return {
-        "rows": float(M.shape[0]),
-        "columns": float(M.shape[1]),
+def _raised(norms: dict[str, float], grid: int | None) -> dict[str, float]:
+    """Norms raised to the next 2^(k-1) (1 + i / 2^grid), found by going through the points."""
+    if grid is None:
+        return norms
+    raised = {}
+    for name, norm in norms.items():
+        octave = math.ceil(math.log2(norm))
+        points = [2.0 ** (octave - 1) * (1 + i / 2**grid) for i in range(1, 2**grid + 1)]
+        raised[name] = min(point for point in points if point >= norm)
+    return raised
+
+
+def _price(norm: float, grid: int) -> float:
+    """Nats of a norm on a grid: minus the logarithm of its probability."""
+    octave = abs(math.ceil(math.log2(norm)))
+    return -math.log(2.0**-grid * (2 / 3) / ((octave + 1) * (octave + 2)))
+
+
+def _sizes(M: np.ndarray) -> dict[str, float]:
+    return {"rows": float(M.shape[0]), "columns": float(M.shape[1])}
+
+
+def _norms(M: np.ndarray, grid: int | None = None) -> dict[str, float]:
+    """Norms of x -> M x by loops, raised to a grid if there is one."""
+    norms = {
         "top": float(np.linalg.svd(M, compute_uv=False)[0]),
         "1,1": sum(abs(float(entry)) for entry in M.ravel()),
         "1,inf": max(sum(abs(float(entry)) for entry in column) for column in M.T),
         "2,1": sum(math.hypot(*row) for row in M),
         "row": max(sum(abs(float(entry)) for entry in row) for row in M),
+        "length": max(math.hypot(*row) for row in M),
     }
+    return _sizes(M) | _raised(norms, grid)
 
 
-def _either_side(M: np.ndarray) -> dict[str, float]:
+def _either_side(M: np.ndarray, grid: int | None = None) -> dict[str, float]:
     """The smaller norms of M and its transpose."""
-    one, other = _norms(M), _norms(M.T)
+    one, other = _norms(M, grid), _norms(M.T, grid)
     return {name: min(value, other[name]) for name, value in one.items()}
 
 
@@ -134,17 +158,17 @@ def _measures(case: Case) -> tuple[float, float, float]:
     return two, float(np.abs(rows).sum(1).max()), float(np.abs(rows).max())
 
 
-def _plain(case: Case) -> dict[str, float]:
+def _plain(case: Case, grid: int | None = None) -> dict[str, float]:
     """Complexities for one layer without normalisation."""
     two, one, entry = _measures(case)
-    outer = float(np.abs(case.weights.readout).sum()) * LIPSCHITZ
+    outer = _norms(case.weights.readout[None], grid)["row"] * LIPSCHITZ
     base, m, found, trivial = math.log(2 * _D), case.m, {}, 0.0
     for head in case.weights.layers[0]:
         M = np.asarray(head.query_key)
-        B = outer * _norms(head.output.T)["row"] * _norms(head.value.T)["row"]
+        B = outer * _norms(head.output.T, grid)["row"] * _norms(head.value.T, grid)["row"]
         trivial += B * entry
-        C = _covers(_either_side(M), two, one, m * _T, m)
-        C["log m"] = (_norms(M.T)["2,1"] * two) ** 2 * _perceptron(_D, m, m)
+        C = _covers(_either_side(M, grid), two, one, m * _T, m)
+        C["log m"] = (_norms(M.T, grid)["2,1"] * two) ** 2 * _perceptron(_D, m, m)
         added: dict[str, float] = {}
         for name, c in C.items():
             sharp = 2 * B * _chain(lambda e, c=c: base + (entry * two / e) ** 2 * c, m, entry)
@@ -156,7 +180,7 @@ def _plain(case: Case) -> dict[str, float]:
             added[f"{name} sharp"] = sharp
             added[f"{name} corrected"] = 2 * B * _dudley(base, 4 * two**4 * c, m, two)
             added[f"{name} printed"] = B * bracket
-        reach = 2 * two**3 * _norms(M)["top"]
+        reach = 2 * two**3 * _norms(M, grid)["top"]
         # the full matrix has fewer parameters than its factors and the smaller logarithm
         counted = _chain(lambda e, r=reach: base + _D**2 * np.log1p(r / e), m, two)
         added["parameters"] = 2 * B * counted
@@ -165,20 +189,22 @@ def _plain(case: Case) -> dict[str, float]:
     return {"trivial": trivial, **capped}
 
 
-def _parts(case: Case, kappa: float, flipped: bool) -> list[tuple[float, dict, float, float, bool]]:
+def _parts(
+    case: Case, kappa: float, flipped: bool, grid: int | None = None
+) -> list[tuple[float, dict, float, float, bool]]:
     """Cost, norms, Euclidean and l_1 reach of each matrix, from the readout down."""
     two, one, _ = _measures(case)
     readout = np.atleast_2d(case.weights.readout)
     loss = 2.0 if case.kind == "masked" else 1.0
-    cost = loss * max(math.hypot(*row) for row in readout)
-    parts = [(loss, _norms(readout), 1.0, math.sqrt(_D), True)]
+    cost = loss * _norms(readout, grid)["length"]
+    parts = [(loss, _norms(readout, grid), 1.0, math.sqrt(_D), True)]
     for depth in range(len(case.weights.layers), 0, -1):
         reach = two if depth == 1 else 1.0
         near = min(math.sqrt(_D) * reach, one) if depth == 1 else math.sqrt(_D)
         growth = 0.0
         for head in case.weights.layers[depth - 1]:
-            c, v = (_norms(W if flipped else W.T) for W in (head.output, head.value))
-            qk = _either_side(np.asarray(head.query_key))
+            c, v = (_norms(W if flipped else W.T, grid) for W in (head.output, head.value))
+            qk = _either_side(np.asarray(head.query_key), grid)
             outer = LIPSCHITZ * c["top"]
             parts += [
                 (cost, c, LIPSCHITZ, LIPSCHITZ * math.sqrt(c["columns"]), False),
@@ -190,13 +216,13 @@ def _parts(case: Case, kappa: float, flipped: bool) -> list[tuple[float, dict, f
     return parts
 
 
-def _deep(case: Case, flipped: bool = False) -> dict[str, float]:
+def _deep(case: Case, flipped: bool = False, grid: int | None = None) -> dict[str, float]:
     """Complexities and log10 of the samples needed for normalised layers."""
-    m, readout = case.m, case.weights.readout
-    radius = RANGE / 2 if case.kind == "masked" else math.hypot(*readout)
+    m, readout = case.m, np.atleast_2d(case.weights.readout)
+    radius = RANGE / 2 if case.kind == "masked" else _norms(readout, grid)["length"]
     found = {"trivial": radius}
     for version, kappa, least in (("corrected", 2.0, 599.3), ("sharp", 1.0, 67.95)):
-        parts = _parts(case, kappa, flipped)
+        parts = _parts(case, kappa, flipped, grid)
         C = [_covers(n, two, one, m if last else m * _T, m) for _, n, two, one, last in parts]
         for name in COVERS if kappa > 1 else (*COVERS, "mixed"):
             chosen = [min(c.values()) if name == "mixed" else c[name] for c in C]
@@ -207,7 +233,7 @@ def _deep(case: Case, flipped: bool = False) -> dict[str, float]:
             )
             found[f"{name} {version}"] = value
             found[f"samples {name} {version}"] = math.log10(least * D / radius**2)
-    parts = _parts(case, 1.0, flipped)
+    parts = _parts(case, 1.0, flipped, grid)
     counts = [n["rows"] * n["columns"] for _, n, _, _, _ in parts]
     scales = [
         2 * n["top"] * reach * cost * sum(counts) / p
@@ -222,9 +248,9 @@ def _deep(case: Case, flipped: bool = False) -> dict[str, float]:
     return found
 
 
-def _gap(value: float, m: int) -> float:
+def _gap(value: float, m: int, nats: float = 0.0) -> float:
     """True minus empirical risk."""
-    return 2 * value + 3 * RANGE * math.sqrt(math.log(2 / DELTA) / (2 * m))
+    return 2 * value + 3 * RANGE * math.sqrt((math.log(2 / DELTA) + nats) / (2 * m))
 
 
 def _rows(case: Case) -> list[dict[str, float]]:
@@ -271,3 +297,73 @@ def comparisons(seed: tuple[int, ...], count: int) -> dict[str, np.ndarray]:
             break
         rows += _rows(Case(rng, KINDS[place % len(KINDS)]))
     return {name: np.asarray([row[name] for row in rows[:count]]) for name in rows[0]}
+
+
+def _plain_prices(case: Case, grid: int) -> dict[str, float]:
+    """Nats of the norms of each entry, one layer."""
+    heads = case.weights.layers[0]
+    base = _price(_norms(case.weights.readout[None])["row"], grid)
+    either = len(heads) * math.log(2)
+    found = dict.fromkeys(("1,1", "1,inf", "2,1", "log T", "log m", "parameters"), 0.0)
+    for head in heads:
+        base += _price(_norms(head.output.T)["row"], grid)
+        base += _price(_norms(head.value.T)["row"], grid)
+        M = np.asarray(head.query_key)
+        n = _either_side(M)
+        sizes = (n["1,1"], n["1,inf"], n["2,1"], n["2,1"], _norms(M.T)["2,1"], n["top"])
+        found = {
+            name: nats + _price(size, grid)
+            for (name, nats), size in zip(found.items(), sizes, strict=True)
+        }
+    for name in ("1,inf", "2,1", "log T"):
+        found[name] += either
+    return {"trivial": base, **{name: base + nats for name, nats in found.items()}}
+
+
+def _deep_prices(case: Case, grid: int) -> dict[str, float]:
+    """Nats of the norms of each entry, normalised layers."""
+    norms = [part[1] for part in _parts(case, 1.0, flipped=False)]
+    length = _price(norms[0]["length"], grid)
+    base = length + sum(_price(n["top"], grid) for n in norms[1:])
+    either = (len(norms) - 1) / 3 * math.log(2)
+    fields = {"1,1": "1,1", "1,inf": "1,inf", "2,1": "2,1", "log T": "2,1"}
+    found = {
+        name: base + sum(_price(n[field], grid) for n in norms) + (name != "1,1") * either
+        for name, field in fields.items()
+    }
+    dearest = sum(max(_price(n[field], grid) for field in fields.values()) for n in norms)
+    found["mixed"] = base + dearest + len(norms) * math.log(len(fields)) + either
+    found["parameters"] = base + _price(norms[0]["top"], grid)
+    return {"trivial": 0.0 if case.kind == "masked" else length, **found}
+
+
+@cache
+def unions(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
+    """Gaps for norms read off after training, of one Transformer a kind.
+
+    Args:
+        seed: of the draws.
+
+    Returns:
+        gap (the library's), again (by the second computation) and fixed (without the union
+        bound), one entry that is a bound an instance.
+    """
+    rng, rows = np.random.default_rng(seed), []
+    for kind in KINDS:
+        case = Case(rng, kind)
+        plain = kind == "plain"
+        entries = [entry for entry in case.table("measured").entries if entry.is_bound]
+        grids = {}
+        for grid in RESOLUTIONS:
+            R = _plain(case, grid) if plain else _deep(case, grid=grid)
+            grids[grid] = R, (_plain_prices if plain else _deep_prices)(case, grid)
+        fixed = _plain(case) if plain else _deep(case)
+        for entry in entries:
+            cover = entry.name.removesuffix(" sharp").removesuffix(" corrected")
+            gaps = [
+                _gap(R[entry.name], case.m, prices[cover] + math.log(4 * len(entries)))
+                for R, prices in grids.values()
+            ]
+            rows.append((entry.gap, min(gaps), _gap(fixed[entry.name], case.m)))
+    gap, again, without = np.array(rows).T
+    return {"gap": gap, "again": again, "fixed": without}
