@@ -33,7 +33,7 @@ POINTS, INPUTS, UNITS = 24, 3, 2
 SIZES = (512, 8192, 131072)
 NOISE = 0.03
 SHARPNESS = 2.0
-CASES = {"attention": 8, "baseline": 8, "repeated": 3}
+CASES = {"attention": 8, "baseline": 8, "repeated": 2}
 _TOLERANCE = 1e-9
 
 
@@ -132,7 +132,7 @@ def fits(seed: tuple[int, ...], count: int) -> Fits:
             *jax.device_put([z, weight, target]),
             in_axes=(0, 0, 0),
             tolerance=_TOLERANCE,
-            max_steps=50,
+            max_steps=40,
         )
     W, w = (np.asarray(part) for part in found.value)
     h = np.einsum("knd,kd->kn", features(z, W), w)

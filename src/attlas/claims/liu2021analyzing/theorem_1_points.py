@@ -280,7 +280,7 @@ CORRECTED = Claim(
     locator="Theorem 1, with every constant and lambda",
     statement=(
         r"E(\hat{h} - E(y|x))^2 > \gamma^2 \quad \Rightarrow \quad "
-        r"n < \frac{128 M^2}{\lambda \gamma^2} \log \frac{4 \cdot 5^d N}{\delta}"
+        r"n < \frac{128 M^2}{\lambda \gamma^2} \log \frac{4 N}{\delta}"
     ),
     kind=Kind.INEQUALITY,
     status=Status.CORRECTED,

@@ -197,7 +197,6 @@ FEATURES = Claim(
     provenance=Provenance.DERIVED,
     instances=_networks,
     sides=_features,
-    free=("x", "W_V", "W1"),
     control=Control("without sqrt(p)", sides=partial(_features, words=False)),
     note=(
         "Whatever the attention: means of words are no longer than words, and p of them are "
@@ -242,7 +241,6 @@ SOFTMAX = Claim(
     provenance=Provenance.DERIVED,
     instances=_logits,
     sides=partial(_softmax, l1=1.0, l2=1 / np.sqrt(2)),
-    free=("second",),
     control=Control("half of both", sides=partial(_softmax, l1=0.5, l2=0.5 / np.sqrt(2))),
     note=(
         "Both constants are approached by two tokens of equal weight. No lower bound of the sum of "
@@ -300,6 +298,7 @@ PARAMETERS = Claim(
     provenance=Provenance.DERIVED,
     instances=_counted,
     sides=partial(_count, formula="corrected"),
+    count=32,
     control=Control("as in the proof", sides=partial(_count, formula="printed")),
     note="Counted from the arrays of the model.",
     **_COMMON,

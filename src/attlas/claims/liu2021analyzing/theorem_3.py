@@ -171,6 +171,7 @@ PARAMETERS = Claim(
     provenance=Provenance.DERIVED,
     instances=_networks,
     sides=partial(_count, formula="corrected"),
+    count=32,
     control=Control("D (d_k + d_v) q_k, as printed", sides=partial(_count, formula="printed")),
     note=(
         "Counted from the arrays of networks of two and three layers. The last layer flattens its "

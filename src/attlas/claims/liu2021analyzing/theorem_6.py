@@ -287,12 +287,13 @@ PARAMETERS = Claim(
     provenance=Provenance.FOUND,
     instances=_sizes,
     sides=partial(_count, formula="printed"),
+    count=32,
     control=Control("ptd, of flattened words", sides=partial(_count, formula="flattened")),
     note=(
         "No p: a recurrent model reads one context. d_a = a (r + t + 1) for a score of a tanh "
         "units, 0 for a dot product; d_f = r (r + t + 1) for a plain recurrent update."
     ),
-    **_COMMON,
+    paper=_PAPER,
 )
 
 ERROR = Claim(
