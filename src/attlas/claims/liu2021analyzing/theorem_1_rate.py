@@ -165,8 +165,8 @@ CONSTANT = Claim(
     **{**_COMMON, "status": Status.NEW},
     note=(
         "With and without attention, each on a teacher of its own kind, n error / sigma^2 is 9 "
-        "on average (8.9 and 8.8 measured, with a standard error of .24): the number of parameters and nothing else, as "
-        "likelihood theory has it. The factor p^2/s0^2 between Theorem 1 and Corollary 1 does "
-        "not show."
+        "on average (8.9 and 8.8 measured, standard error .24): the number of parameters and "
+        "nothing else, as likelihood theory has it. The factor p^2/s0^2 between Theorem 1 and "
+        "Corollary 1 does not show."
     ),
 )
