@@ -1,4 +1,4 @@
-r"""What the experiments of this paper share: minimisers of the empirical risk of small networks.
+r"""What the experiments of this paper share: small networks and minimisers of their empirical risk.
 
 Damped Gauss-Newton steps (Levenberg 1944, Marquardt 1963) reach stationary points of the squared
 loss to many digits, so that test errors show the samples and not where training stopped.
@@ -31,7 +31,8 @@ class Problem(NamedTuple):
         x: inputs, (problems, samples, ...); samples beyond a problem's own have weight 0.
         y: labels, (problems, samples).
         weight: 1 or 0, (problems, samples).
-        penalty: factors of the l1 norm and of half the squared l2 norm, (problems, 2).
+        penalty: factors of the l1 norm and of half the squared l2 norm, (problems, 2), or of each
+            parameter's part in them, (problems, 2, parameters).
         constants: of the network, (problems, ...).
     """
 
@@ -115,11 +116,11 @@ def _minimise(outputs: Outputs, steps: int, start: Array, *data: Array) -> tuple
         size = jnp.sqrt(theta**2 + SMOOTH**2)
         l1, l2 = penalty
         loss = left @ left / (2 * total)
-        risk = loss + l1 * jnp.sum(size) + l2 / 2 * (theta @ theta)
+        risk = loss + jnp.sum(l1 * size) + jnp.sum(l2 * theta**2) / 2
         slope = rows.T @ left / total + (l1 / size + l2) * theta
         square = rows.T @ (rows * weight[:, None]) / total
-        most = jnp.sqrt(2 * loss * jnp.trace(square)) + l1 * jnp.sqrt(float(theta.size))
-        most = most + l2 * jnp.linalg.norm(theta)
+        most = jnp.sqrt(2 * loss * jnp.trace(square))
+        most = most + jnp.linalg.norm(l1 * jnp.ones_like(theta)) + jnp.linalg.norm(l2 * theta)
         return risk, slope, square + jnp.diag(l1 / size + l2), most
 
     def still(state: tuple[Array, ...]) -> Array:
@@ -142,3 +143,51 @@ def _minimise(outputs: Outputs, steps: int, start: Array, *data: Array) -> tuple
     begin = (start, *first, jnp.full((), _DAMPING, start.dtype), jnp.zeros((), int))
     theta, risk, slope, _, most, _, _ = jax.lax.while_loop(still, step, begin)
     return theta, risk, jnp.linalg.norm(slope) <= STATIONARY * most
+
+
+@cache
+def self_attention(p: int, t: int, d_q: int, d_v: int, d: int) -> Outputs:
+    """The output of `attlas.models.self_attention_mlp.SelfAttentionMLP`, its weights a vector.
+
+    Args:
+        p: words.
+        t: entries of a word.
+        d_q: entries of queries and keys.
+        d_v: entries of values.
+        d: hidden units.
+
+    Returns:
+        Function of the weights W_Q, W_K, W_V, W1, w2, b2; of x (t, p); of a factor on logits.
+    """
+    shapes = ((d_q, t), (d_q, t), (d_v, t), (d_v * p, d), (d,))
+    cuts = np.cumsum([np.prod(shape) for shape in shapes])[:-1].tolist()
+
+    def outputs(theta: Array, x: Array, constants: Array) -> Array:
+        parts = jnp.split(theta[:-1], cuts)
+        W_Q, W_K, W_V, W1, w2 = (a.reshape(s) for a, s in zip(parts, shapes, strict=True))
+        logits = constants[0] / np.sqrt(d_q) * ((W_K @ x).T @ (W_Q @ x))
+        attended = (W_V @ x) @ jax.nn.softmax(logits, axis=0)
+        return jax.nn.relu(attended.T.reshape(-1) @ W1) @ w2 + theta[-1]
+
+    return outputs
+
+
+@cache
+def no_attention(p: int, t: int, d: int) -> Outputs:
+    """Two layers on all words as one vector.
+
+    Args:
+        p: words.
+        t: entries of a word.
+        d: hidden units.
+
+    Returns:
+        Function of the weights W1, w2, b2; of x (t, p); of constants that are not used.
+    """
+    size = p * t * d
+
+    def outputs(theta: Array, x: Array, constants: Array) -> Array:
+        W1, w2 = theta[:size].reshape(p * t, d), theta[size:-1]
+        return jax.nn.relu(x.T.reshape(-1) @ W1) @ w2 + theta[-1] + 0 * constants[0]
+
+    return outputs
