@@ -8,7 +8,7 @@ heads, gu2024exploring for a width, liu2021analyzing for samples.
 import functools
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -61,19 +61,19 @@ class TrainedHead(NamedTuple):
         nuclear: nuclear norm of W.
     """
 
-    n: int
-    T: int
-    d: int
-    R: Number
-    largest: Number
-    step_size: Number
-    steps: Number
-    distance: Number
-    norm: Number
-    risk: Number
-    start_risk: Number
-    decoder: Number
-    nuclear: Number
+    n: Any
+    T: Any
+    d: Any
+    R: Any
+    largest: Any
+    step_size: Any
+    steps: Any
+    distance: Any
+    norm: Any
+    risk: Any
+    start_risk: Any
+    decoder: Any
+    nuclear: Any
 
 
 def head_descent_bounds(head: TrainedHead) -> Mapping[str, Float[Array, "*s"]]:
@@ -83,7 +83,7 @@ def head_descent_bounds(head: TrainedHead) -> Mapping[str, Float[Array, "*s"]]:
     min(4, eta beta_1^2) else.
 
     Args:
-        head: the head, or arrays of the numbers of several.
+        head: the head; `jax.vmap` takes several.
 
     Returns:
         For both versions log10 of the heads of Theorem 1 ("heads") and of Theorem 2 ("stability

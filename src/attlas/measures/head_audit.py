@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array
 
 from attlas.bounds.compare import compare
 from attlas.bounds.deora2023_loss import deora2023_beta_1
@@ -27,7 +26,7 @@ from attlas.measures.head_selection import HeadSelection, head_selection
 from attlas.measures.single_head_path import HeadPath
 from attlas.models.multi_head import MultiHead
 
-SEEN = ("risk", "ramp", "error", "decoder", "sphere", "selection", "norms")
+SEEN = ("risk", "ramp", "error", "decoder", "selection", "norms")
 DESCENT = {
     "heads": "heads, printed",
     "heads_sharp": "heads, sharp",
@@ -60,7 +59,7 @@ ASKED = (
 )
 ALPHAS = np.geomspace(0.1, 10.0, 9)
 AUDIT_DIMS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("decoder", "sphere", "selection"), ("seed", "step")),
+    **dict.fromkeys(("decoder", "selection"), ("seed", "step")),
     **dict.fromkeys(("risk", "ramp", "error"), ("seed", "step", "set")),
     "norms": ("seed", "step", "part"),
     "rate": (),
@@ -69,6 +68,7 @@ AUDIT_DIMS: Mapping[str, tuple[str, ...]] = {
     **{f"land_{name}": ("seed", "step") for name in HeadLandscape._fields},
     "land_orbit": ("seed", "alpha"),
     **{f"margin_{name}": ("seed",) for name in HeadMargins._fields},
+    "margin_reached": ("seed",),
     **{f"margin_{name}": ("seed", "step") for name in ("smallest", "drift", "moved")},
     "margin_errors": ("seed", "predictor"),
     **dict.fromkeys(("stability", "stability_gap"), ("seed", "step")),
@@ -138,7 +138,8 @@ def audit_heads(heads: AuditedHeads, settings: AuditSettings) -> Mapping[str, np
 
     Returns:
         Arrays by name: `SEEN` and `rate` as they are; `svm_*` of `HeadSelection`; `land_*` of
-        `HeadLandscape`; `margin_*` of `HeadMargins`; `stability` and `stability_gap` = 2 G times
+        `HeadLandscape`; `margin_*` of `HeadMargins`, `margin_reached` the least margin of the last
+        record; `stability` and `stability_gap` = 2 G times
         it; `bound_*` for `DESCENT`, [e, s]; `width`, [e, 2]; `asked` for `ASKED`; `gap` and
         `needed` for `COMPARED`, of the ramp risk at the last record.
 
@@ -153,13 +154,16 @@ def audit_heads(heads: AuditedHeads, settings: AuditSettings) -> Mapping[str, np
         path, seen, heads.X, heads.y, heads.fresh_y, tau=settings.tau, alphas=ALPHAS
     )
     margins = _margins(heads, settings)
-    chosen = head_selection(path, heads.X, heads.y, seen.tokens)
+    chosen = head_selection(path, heads.X, heads.y, np.asarray(seen.tokens))
     slope = float(deora2023_beta_1(1, heads.R, float(seen.norms[..., 0].max()), "sharp"))
     found = {name: getattr(seen, name) for name in SEEN} | {"rate": np.array(heads.rate)}
     found |= {f"svm_{name}": np.asarray(value) for name, value in chosen._asdict().items()}
     found |= {f"land_{name}": value for name, value in land._asdict().items()}
     for name in HeadMargins._fields:
         found[f"margin_{name}"] = np.array([getattr(each, name) for each in margins])
+    reached = seen.decoder[:, -1] * seen.norms[:, -1, 0]
+    found["margin_reached"] = reached  # the search may miss what training found
+    found["margin_reachable"] = np.maximum(found["margin_reachable"], reached)
     found |= {"stability": heads.stability, "stability_gap": 2 * slope * heads.stability}
     found |= _formulas(heads, found, settings)
     return found | _complexities(heads, settings.delta)
@@ -184,13 +188,7 @@ def _margins(heads: AuditedHeads, settings: AuditSettings) -> list[HeadMargins]:
     return found
 
 
-@jax.jit
-def _descent(head: TrainedHead, smallest: Array, delta: float) -> dict[str, Array]:
-    width = head_widths(head.n, smallest, delta)
-    return {
-        **head_descent_bounds(head),
-        **{f"width, {name}": value for name, value in width.items()},
-    }
+_descent = jax.jit(jax.vmap(head_descent_bounds))
 
 
 def _formulas(
@@ -214,18 +212,20 @@ def _formulas(
         decoder=norms[..., 0],
         nuclear=np.linalg.norm(heads.path.W[:, :, 0], "nuc", axis=(-2, -1)),
     )
+    shape = norms.shape[:2]
+    flat = (np.broadcast_to(np.asarray(each, float), shape).ravel() for each in head)
+    found = {k: np.asarray(v).reshape(shape) for k, v in _descent(TrainedHead(*flat)).items()}
     smallest = np.maximum(known["margin_smallest"][:, 0], 0) / known["margin_scale"]
-    found = {k: np.asarray(v) for k, v in _descent(head, smallest, settings.delta).items()}
+    widths = [head_widths(head.n, each.item(), settings.delta) for each in smallest]
     asked = []
     for e in range(len(heads.X)):
         last = head._replace(decoder=norms[e, -1, 0].item(), nuclear=head.nuclear[e, -1].item())
         s0, least = round(known["land_s0"][e, -1].item()), known["land_smallest"][e, -1].item()
         sizes = head_sample_sizes(last, s0, settings.tau, least, settings.gamma)
         asked.append([sizes[name] for name in ASKED])
-    width = [found[f"width, {version}"] for version in ("printed", "corrected")]
     return {
         **{f"bound_{slug}": found[name] for slug, name in DESCENT.items()},
-        "width": np.stack(width, axis=1),
+        "width": np.array([[float(each[v]) for v in ("printed", "corrected")] for each in widths]),
         "asked": np.array(asked),
     }
 

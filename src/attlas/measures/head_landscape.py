@@ -44,9 +44,9 @@ class HeadLandscape(NamedTuple):
 def head_landscape(
     path: MultiHead,
     seen: HeadPath,
-    X: Float[Array, "e n T d"],
-    y: Float[Array, "e n"],
-    fresh_y: Float[Array, "e N"],
+    X: Float[np.ndarray, "e n T d"],
+    y: Float[np.ndarray, "e n"],
+    fresh_y: Float[np.ndarray, "e N"],
     *,
     tau: float,
     alphas: Float[np.ndarray, " a"],
@@ -73,33 +73,40 @@ def head_landscape(
     Examples:
         >>> from attlas.measures.single_head_path import single_head_path
         >>> from attlas.models.multi_head import Decoder
-        >>> head = MultiHead(jnp.ones((1, 1, 1, 1)), jnp.zeros((1, 1, 1, 1, 1)), Decoder.LAST)
-        >>> X, y = jnp.array([[[[3.0], [1.0]], [[-1.0], [-3.0]]]]), jnp.array([[1.0, -1.0]])
-        >>> seen = jax.vmap(single_head_path)(head, X, y, X, y)
-        >>> found = head_landscape(head, seen, X, y, y, tau=0.1, alphas=np.ones(1))
+        >>> head = MultiHead(jnp.ones((1, 1)), jnp.zeros((1, 1, 1)), Decoder.LAST)
+        >>> path = jax.tree.map(lambda a: a[None, None], head)
+        >>> X, y = np.array([[[[3.0], [1.0]], [[-1.0], [-3.0]]]]), np.array([[1.0, -1.0]])
+        >>> data = [jnp.asarray(a) for a in (X, y, X, y)]
+        >>> seen = jax.vmap(single_head_path)(path, *data)
+        >>> found = head_landscape(path, seen, X, y, y, tau=0.1, alphas=np.ones(1))
         >>> found.s0.tolist(), found.relative_top.round(3).tolist()
         ([[2.0]], [[0.707]])
     """
     shape, rows = seen.outputs.shape[:2], np.asarray(seen.attention)
     held = concentration(rows.reshape(-1, rows.shape[-1]), taus=(tau,))
     columns = (held.s0[:, 0], held.top_norm, held.relative_top_norm)
-    host, points, signs = jax.tree.map(np.asarray, path), np.asarray(X), np.asarray(y)
+    host = jax.tree.map(np.asarray, path)
     flat = jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), host)
-    many = (np.repeat(a, shape[1], axis=0) for a in (points, signs))
+    many = (np.repeat(a, shape[1], axis=0) for a in (X, y))
     spectra = hessian_spectra(
         _risk, flat, *many, in_axes=(0, 0), hessian=attention_risk_hessian
     ).unwrap()
-    mixed = _mixed(host.W[:, -1, 0], points)
-    one = jax.device_put(np.ones(1, points.dtype))
+    mixed = _mixed(host.W[:, -1, 0], X)
+    one = jax.device_put(np.ones(1, X.dtype))
     orbits = [
-        orbit_curvature(_orbit_risk, *each[:1], one, alphas, *each[1:]).unwrap()
-        for each in zip(host.U[:, -1, 0], mixed, signs, strict=True)
+        orbit_curvature(_orbit_risk, u, one, alphas, Z, sign).unwrap()
+        for u, Z, sign in zip(host.U[:, -1, 0], mixed, y, strict=True)
     ]
+    s0, top, relative = (a.reshape(*shape, -1).mean(axis=-1) for a in columns)
+    unexplained, smallest = _units(np.asarray(seen.outputs), fresh_y)
     return HeadLandscape(
-        *(a.reshape(*shape, -1).mean(axis=-1) for a in columns),
-        *_units(np.asarray(seen.outputs), np.asarray(fresh_y)),
-        spectra[:, -1].reshape(shape),
-        np.stack(orbits),
+        s0=s0,
+        top=top,
+        relative_top=relative,
+        unexplained=unexplained,
+        smallest=smallest,
+        curvature=spectra[:, -1].reshape(shape),
+        orbit=np.stack(orbits),
     )
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Float, PRNGKeyArray
 
 from attlas.core.solution import Solution
 from attlas.kernels.multi_head_ntk import ntk_gram
@@ -26,7 +26,6 @@ class HeadMargins(NamedTuple):
         flat: margin of a linear model on all tokens, which no head of this kind can reach.
         best: best margin found by search over heads, a lower bound of the global margin.
         ceiling: certified upper bound of it.
-        reached: least margin of the last record.
         reachable: best margin found by the same search at the norm of the last record.
         gap: largest relative duality gap of the first three.
         smallest: least eigenvalue of the kernel at each record.
@@ -42,7 +41,6 @@ class HeadMargins(NamedTuple):
     flat: float
     best: float
     ceiling: float
-    reached: float
     reachable: float
     gap: float
     smallest: np.ndarray
@@ -54,8 +52,8 @@ class HeadMargins(NamedTuple):
 
 def head_margins(
     path: list[MultiHead],
-    samples: tuple[Float[Array, "n T d"], Float[Array, " n"]],
-    fresh: tuple[Float[Array, "N T d"], Float[Array, " N"]],
+    samples: tuple[Float[np.ndarray, "n T d"], Float[np.ndarray, " n"]],
+    fresh: tuple[Float[np.ndarray, "N T d"], Float[np.ndarray, " N"]],
     *,
     key: PRNGKeyArray,
     starts: int = 16,
@@ -79,13 +77,14 @@ def head_margins(
     Examples:
         >>> import jax, jax.numpy as jnp
         >>> head = MultiHead(jnp.zeros((1, 1)), jnp.zeros((1, 1, 1)), Decoder.LAST)
-        >>> data = jnp.array([[[2.0]], [[-1.0]]]), jnp.array([1.0, -1.0])
+        >>> data = np.array([[[2.0]], [[-1.0]]]), np.array([1.0, -1.0])
         >>> found = head_margins([head], data, data, key=jax.random.key(0), starts=3, steps=1)
         >>> print(f"{found.ntk:.4f} {found.uniform:.4f} {found.best:.4f} {found.smallest[0]:.4f}")
         1.4142 1.4142 1.4142 0.0000
     """
-    X, y = (np.asarray(a) for a in samples)
-    tangent = tangent_prediction(path[0], X, y, np.asarray(fresh[0]))
+    X, y = samples
+    tangent = tangent_prediction(path[0], X, y, fresh[0])
+    put = jax.device_put(X), jax.device_put(y)
     solved = (
         tangent.margin,
         linear_margin(X.mean(axis=1, keepdims=True), y),
@@ -93,37 +92,28 @@ def head_margins(
     )
     norm = math.hypot(*(float(np.linalg.norm(a)) for a in (path[-1].U, path[-1].W)))
     best, own = (
-        global_margin(
-            samples[0], samples[1], 1, Decoder.LAST, radius=r, starts=starts, steps=steps, key=key
-        )
+        global_margin(*put, 1, Decoder.LAST, radius=r, starts=starts, steps=steps, key=key)
         for r in (RADIUS, norm or RADIUS)
     )
-    last = jax.tree.map(jax.device_put, path[-1])
-    reached = float(np.min(y * np.asarray(_outputs(last, jax.device_put(X)))))
     first, half = tangent.gram, tangent.eigenvalues[0] / 2
     grams = [ntk_gram(model, X) for model in path]
     moves = [np.linalg.norm(gram - first, 2) for gram in grams]
-    wrong = [
-        np.mean(np.asarray(fresh[1]) * f <= 0) for f in (tangent.regression, tangent.classifier)
-    ]
+    wrong = [np.mean(fresh[1] * f <= 0) for f in (tangent.regression, tangent.classifier)]
+    ntk, uniform, flat = (_scaled(each) for each in solved)
     return HeadMargins(
-        *(_scaled(each) for each in solved),
-        float(best.certificate["lower"]),
-        float(best.certificate["upper"]),
-        reached,
-        max(reached, float(own.certificate["lower"])),
-        max(float(np.nan_to_num(each.certificate["gap"])) for each in solved),
-        np.array([np.linalg.eigvalsh(gram)[0] for gram in grams]),
-        float(np.diag(first).max()),
-        np.array([np.linalg.norm(gram - first) for gram in grams]) / np.linalg.norm(first),
-        np.array(moves) / half if half > 0 else np.full(len(moves), np.inf),
-        np.array(wrong),
+        ntk=ntk,
+        uniform=uniform,
+        flat=flat,
+        best=float(best.certificate["lower"]),
+        ceiling=float(best.certificate["upper"]),
+        reachable=float(own.certificate["lower"]),
+        gap=max(float(np.nan_to_num(each.certificate["gap"])) for each in solved),
+        smallest=np.array([np.linalg.eigvalsh(gram)[0] for gram in grams]),
+        scale=float(np.diag(first).max()),
+        drift=np.array([np.linalg.norm(gram - first) for gram in grams]) / np.linalg.norm(first),
+        moved=np.array(moves) / half if half > 0 else np.full(len(moves), np.inf),
+        errors=np.array(wrong),
     )
-
-
-@jax.jit
-def _outputs(model: MultiHead, X: Array) -> Array:
-    return jax.vmap(model)(X)
 
 
 def _scaled(found: Solution) -> float:

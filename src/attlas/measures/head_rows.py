@@ -134,11 +134,14 @@ def _paper_2(a: Mapping[str, np.ndarray]) -> list[HeadRow]:
                  a[f"bound_training{version}"][:, -1], "its heads are missing"),
             HeadRow("deora2023", f"gap by Theorem 2, {name}", gap, _verdict(gap, np.log(2), ok)),
         ]  # fmt: skip
-    said = (
-        f"{np.mean(holds[:, 1:] & early[:, 1:]):.0%} of the records: conditions hold, below log 2"
-    )
-    return [*rows, HeadRow("deora2023", "certified step times the largest curvature",
-                        a["rate"] * a["land_curvature"].max(axis=1), said)]  # fmt: skip
+    useful = np.mean(holds[:, 1:] & early[:, 1:], axis=1)
+    return [
+        *rows,
+        HeadRow("deora2023", "records where Theorem 2 applies and is below log 2, sharp", useful,
+                "as a share"),
+        HeadRow("deora2023", "certified step times the largest curvature",
+                a["rate"] * a["land_curvature"].max(axis=1), "below 2: stable"),
+    ]  # fmt: skip
 
 
 def _paper_3(a: Mapping[str, np.ndarray]) -> list[HeadRow]:

@@ -2,8 +2,9 @@ r"""How one head stands to the attention SVM of the tokens that it selects."""
 
 from typing import NamedTuple
 
+import jax
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
 from attlas.bounds.julistiono2024_cone import julistiono2024_radius
 from attlas.core.solution import Result, Solution
@@ -41,9 +42,9 @@ class HeadSelection(NamedTuple):
 
 def head_selection(
     path: MultiHead,
-    X: Float[Array, "e n T d"],
-    y: Float[Array, "e n"],
-    tokens: Int[Array, "e n"],
+    X: Float[np.ndarray, "e n T d"],
+    y: Float[np.ndarray, "e n"],
+    tokens: Int[np.ndarray, "e n"],
 ) -> HeadSelection:
     r"""Solve the l_2 attention SVM of stated tokens and compare the records with it.
 
@@ -63,14 +64,15 @@ def head_selection(
     Examples:
         >>> import jax.numpy as jnp
         >>> from attlas.models.multi_head import Decoder
-        >>> head = MultiHead(jnp.ones((1, 1, 1, 1)), 2 * jnp.ones((1, 1, 1, 1, 1)), Decoder.LAST)
-        >>> X, y = jnp.array([[[[3.0], [1.0]]]]), jnp.ones((1, 1))
-        >>> found = head_selection(head, X, y, jnp.zeros((1, 1), int))
+        >>> head = MultiHead(jnp.ones((1, 1)), 2 * jnp.ones((1, 1, 1)), Decoder.LAST)
+        >>> path = jax.tree.map(lambda a: a[None, None], head)
+        >>> X, y = np.array([[[[3.0], [1.0]]]]), np.ones((1, 1))
+        >>> found = head_selection(path, X, y, np.zeros((1, 1), int))
         >>> print(found.margin.round(6).tolist(), found.locally_optimal.tolist())
         [2.0] [True]
     """
-    X, y, W = np.asarray(X), np.asarray(y), np.swapaxes(np.asarray(path.W)[:, :, 0], -1, -2)
-    u, queries, tokens = np.asarray(path.U)[:, -1, 0], X[:, :, -1], np.asarray(tokens)
+    W = np.swapaxes(np.asarray(path.W)[:, :, 0], -1, -2)
+    u, queries = np.asarray(path.U)[:, -1, 0], X[:, :, -1]
     found = attention_svm_batch(X, queries, tokens, 2.0)
     margin = _margin(found)
     scores = y[:, :, None] * np.einsum("entd,ed->ent", X, u)
@@ -83,17 +85,24 @@ def head_selection(
     near = np.where(support, margins, -np.inf).max(axis=2)
     delta = np.minimum((far - near).min(axis=1) / 4, 0.25)
     pull = np.linalg.norm(X, axis=-1).max(axis=2) * np.linalg.norm(queries, axis=-1)
-    A, spread = 1 / margin * pull.max(axis=1), np.ptp(scores, axis=2).max(axis=1)
-    safe = np.where(score_gap > 0, score_gap, 1.0)
-    asked = julistiono2024_radius(1 / margin, delta, A, spread, safe, X.shape[2])
+    local = (score_gap > 0) & (margin > 0)
+    norm = 1 / np.where(margin > 0, margin, 1.0)
+    A, spread = norm * pull.max(axis=1), np.ptp(scores, axis=2).max(axis=1)
+    safe = np.where(local, score_gap, 1.0)
+    sizes = [jax.device_put(a) for a in (norm, delta, A, spread, safe)]
+    asked = jax.vmap(
+        lambda norm, delta, A, spread, gap: julistiono2024_radius(
+            norm, delta, A, spread, gap, X.shape[2]
+        )
+    )(*sizes)
     return HeadSelection(
         margin,
         found.certificate["gap"],
         _divergence(W, np.asarray(found.value)),
-        score_gap > 0,
+        local,
         (scores.max(axis=2) == best[..., 0]).mean(axis=1),
         _margin(attention_svm_batch(X, queries, scores.argmax(axis=2), 2.0)),
-        np.where(score_gap > 0, asked, np.inf),
+        np.where(local, asked, np.inf),
     )
 
 

@@ -6,7 +6,6 @@ H = 1 and a last-token decoder, one layer of trauger2023sequence read at [CLS] w
 and a self-attention network of liu2021analyzing with the two hidden units +-u at the last word.
 """
 
-import math
 from typing import NamedTuple
 
 import jax
@@ -15,11 +14,8 @@ from jaxtyping import Array, Float, Int
 
 from attlas.core.errors import UserError
 from attlas.losses.logistic import logistic
-from attlas.measures.margins import normalised_margin
 from attlas.models.multi_head import Decoder, MultiHead
 from attlas.solvers.token_optimality import attention_margins
-
-SPHERE = math.sqrt(2)
 
 
 class HeadPath(NamedTuple):
@@ -32,7 +28,6 @@ class HeadPath(NamedTuple):
         outputs: f on the fresh samples.
         attention: weights that the last token gives, on the fresh samples.
         decoder: least margin over ||u||.
-        sphere: least margin of the head rescaled to ||(u, W)|| = sqrt(2).
         tokens: tokens that the last record attends to most, on the training samples.
         selection: least attention margin of these tokens over ||W||_F.
         norms: ||u|| and ||W||_F.
@@ -44,7 +39,6 @@ class HeadPath(NamedTuple):
     outputs: Float[Array, "s N"]
     attention: Float[Array, "s N T"]
     decoder: Float[Array, " s"]
-    sphere: Float[Array, " s"]
     tokens: Int[Array, " n"]
     selection: Float[Array, " s"]
     norms: Float[Array, "s 2"]
@@ -72,13 +66,14 @@ def single_head_path(
     Raises:
         UserError: if there are several heads or another decoder.
 
-    Source: margins of deora2023optimization (section 7) and of ($\ell_p$-AttSVM) of
+    Source: margins of deora2023optimization (appendix F) and of ($\ell_p$-AttSVM) of
     julistiono2024optimizing.
 
     Examples:
-        >>> head = MultiHead(jnp.full((1, 1, 1), 2.0), jnp.ones((1, 1, 1, 1)), Decoder.LAST)
+        >>> head = MultiHead(jnp.full((1, 1), 2.0), jnp.ones((1, 1, 1)), Decoder.LAST)
+        >>> path = jax.tree.map(lambda a: a[None], head)
         >>> X, y = jnp.array([[[3.0], [1.0]]]), jnp.ones(1)
-        >>> found = single_head_path(head, X, y, X, y)
+        >>> found = single_head_path(path, X, y, X, y)
         >>> found.tokens.tolist(), found.selection.tolist(), found.error.tolist()
         ([0], [2.0], [[0.0, 0.0]])
     """
@@ -100,11 +95,20 @@ def single_head_path(
         gaps = attention_margins(X, queries, tokens, W.T)
         others = jnp.arange(X.shape[1])[None, :] != tokens[:, None]
         least = jnp.min(jnp.where(others, gaps, jnp.inf)) / sizes[1]
-        sphere = normalised_margin(model, X, y, SPHERE)
-        return (*losses, outputs, rows, jnp.min(sides[0]) / sizes[0], sphere, least, sizes)
+        return (*losses, outputs, rows, jnp.min(sides[0]) / sizes[0], least, sizes)
 
-    *found, decoder, sphere, least, sizes = jax.vmap(one)(path)
-    return HeadPath(*found, decoder, sphere, tokens, least, sizes)
+    found = jax.vmap(one)(path)
+    return HeadPath(
+        risk=found[0],
+        ramp=found[1],
+        error=found[2],
+        outputs=found[3],
+        attention=found[4],
+        decoder=found[5],
+        tokens=tokens,
+        selection=found[6],
+        norms=found[7],
+    )
 
 
 def _read(model: MultiHead, X: Array) -> tuple[Array, Array]:

@@ -17,20 +17,19 @@ from attlas.bounds.deora2023_loss import deora2023_beta_2
 from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
 from attlas.measures.head_audit import (
     AUDIT_DIMS,
-    COMPARED,
     AuditedHeads,
     AuditSettings,
     audit_heads,
 )
-from attlas.measures.head_rows import head_rows, theorem_2_applies
+from attlas.measures.head_ladders import head_ladders
+from attlas.measures.head_rows import HeadRow, head_rows, theorem_2_applies
 from attlas.measures.single_head_path import HeadPath, single_head_path
 from attlas.measures.stability import average_model_stability
-from attlas.models.multi_head import Decoder, MultiHead
+from attlas.models.multi_head import Decoder, MultiHead, make_multi_head
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
 from attlas.training.gradient_descent import descend
-from attlas.training.trajectory import log_spaced
 
 if TYPE_CHECKING:  # workers compute and draw nothing
     import pandas
@@ -38,7 +37,6 @@ if TYPE_CHECKING:  # workers compute and draw nothing
 DELTA = 0.05
 COLOURS = {"truth": "#222222", "julistiono2024": "#0072b2", "deora2023": "#d55e00",
            "gu2024": "#009e73", "trauger2023": "#aa4499", "liu2021": "#b8860b"}  # fmt: skip
-BALLS = ("1,1", "1,inf", "2,1")
 NOTE = (
     "Data: (DM1) of deora2023optimization, T = 8 tokens in R^8, one relevant, three irrelevant "
     "patterns, noise of norm 1. The head reads the last token. It is the model of "
@@ -69,8 +67,8 @@ def cells(scale: Scale) -> tuple[Cell, ...]:
     sizes = {
         Scale.SMOKE: {"fresh": 80, "seeds": 2, "left_out": 2, "radius": 6.0, "steps": 200,
                       "records": 5, "searches": 3, "climb": 5},
-        Scale.QUICK: {"fresh": 2000, "seeds": 5, "left_out": 3, "radius": 8.0, "steps": 45_000,
-                      "records": 17, "searches": 6, "climb": 150},
+        Scale.QUICK: {"fresh": 2000, "seeds": 5, "left_out": 2, "radius": 8.0, "steps": 45_000,
+                      "records": 15, "searches": 5, "climb": 100},
         Scale.PAPER: {"fresh": 20_000, "seeds": 10, "left_out": 16, "radius": 14.0,
                       "steps": 200_000, "records": 25, "searches": 16, "climb": 2000},
     }[scale]  # fmt: skip
@@ -89,6 +87,11 @@ class _Data(NamedTuple):
     fresh_relevant: np.ndarray
     R: float
 
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Training and fresh samples with their labels."""
+        return self.X, self.y, self.fresh_X, self.fresh_y
+
 
 def _data(cell: Cell) -> _Data:
     """One mixture a seed, with patterns of norm 1 and one relevant token of T."""
@@ -105,15 +108,17 @@ def _data(cell: Cell) -> _Data:
         R = max(R, float(mixture.R))
         parts.append((train.X, train.y, fresh.X, fresh.y, train.relevant, fresh.relevant))
     stacked = [np.stack([np.asarray(a) for a in each]) for each in zip(*parts, strict=True)]
-    return _Data(*stacked, R)
+    X, y, fresh_X, fresh_y, relevant, fresh_relevant = stacked
+    return _Data(X, y, fresh_X, fresh_y, relevant, fresh_relevant, R)
 
 
 def _start(cell: Cell) -> MultiHead:
     """Small Gaussian parameters, other ones for each seed."""
     s, rng = cell.settings, np.random.default_rng([cell.seed, 7])
     shapes = (s["seeds"], 1, s["d"]), (s["seeds"], 1, s["d"], s["d"])
-    u, W = (jax.device_put(s["deviation"] * rng.normal(size=shape)) for shape in shapes)
-    return MultiHead(u, W, Decoder.LAST)
+    start = [jax.device_put(s["deviation"] * rng.normal(size=shape)) for shape in shapes]
+    one = make_multi_head(1, s["T"], s["d"], Decoder.LAST)
+    return jax.tree.unflatten(jax.tree.structure(one), start)
 
 
 @eqx.filter_jit
@@ -137,15 +142,16 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
     """Train, measure as each paper does, and evaluate every bound."""
     s, data = cell.settings, _data(cell)
     rate = 1 / float(deora2023_beta_2(1, s["d"], data.R, s["radius"], 1, "sharp"))
-    schedule = np.array(log_spaced(s["steps"], s["records"]))
+    late = np.geomspace(s["steps"] / 1000, s["steps"], s["records"] - 1)
+    schedule = np.unique([0, *np.ceil(late).astype(int)])
     blind = np.ones((1 + s["left_out"], s["n"]))
     # samples are exchangeable: the first ones stand for all
     blind[np.arange(1, 1 + s["left_out"]), np.arange(s["left_out"])] = 0
-    given = [jax.device_put(a) for a in (*data[:4], blind, np.float64(rate), schedule)]
+    given = [jax.device_put(a) for a in (*data.arrays, blind, np.float64(rate), schedule)]
     path, stability, seen = jax.tree.map(
         np.asarray, _train(_start(cell), tuple(given[:4]), *given[4:])
     )
-    heads = AuditedHeads(path, seen, stability, *data[:4], data.R, rate, schedule)
+    heads = AuditedHeads(path, seen, stability, *data.arrays, data.R, rate, schedule)
     settings = AuditSettings(s["tau"], s["gamma"], DELTA, s["searches"], s["climb"], seed=cell.seed)
     mass = np.einsum("esnt,ent->esn", seen.attention, data.fresh_relevant).mean(-1)
     picked = np.take_along_axis(data.relevant, seen.tokens[..., None], 2).mean(axis=(1, 2))
@@ -202,7 +208,7 @@ def _draw_training(axes: np.ndarray, a: Mapping[str, np.ndarray], step: np.ndarr
     cosine = 1 - a["svm_divergence"]
     _band(select, step, cosine, "#56b4e9", "cosine with the attention SVM", ls="--")
     select.axhline(0, color="0.6", lw=0.7)
-    select.set_ylim(max(-3.5, 1.1 * np.median(share, axis=0).min()), 1.05)
+    select.set_ylim(-1.05, 1.05)
     select.set_title("Attention SVM (julistiono2024)", fontsize=10)
     orange = COLOURS["deora2023"]
     _band(margin, step, a["decoder"], orange, r"least margin over $\|u\|$")
@@ -220,6 +226,8 @@ def _draw_measures(axes: np.ndarray, a: Mapping[str, np.ndarray], step: np.ndarr
     _band(kernel, step[1:], a["margin_moved"][:, 1:], "#66c2a5",
           r"$\|K_k-K_0\|_2\,/\,(\lambda/2)$", ls="--")  # fmt: skip
     kernel.axhline(1, color="0.6", lw=0.7)
+    kernel.annotate("above: no longer lazy", (step[1], 1), (0, 3), textcoords="offset points",
+                    fontsize=7.5, color="0.4")  # fmt: skip
     kernel.set_yscale("log")
     kernel.set_title("Tangent kernel (gu2024)", fontsize=10)
     gold = COLOURS["liu2021"]
@@ -236,7 +244,9 @@ def _draw_measures(axes: np.ndarray, a: Mapping[str, np.ndarray], step: np.ndarr
     _band(bound, step[1:], a["bound_gap_sharp"][:, 1:], orange, "Theorem 2, sharp", ls="--")
     _band(bound, step[1:], a["bound_gap"][:, 1:], "#8c3800", "Theorem 2, printed", ls=":")
     bound.axhline(np.log(2), color="0.6", lw=0.7)
-    bound.set(yscale="log", ylim=(1e-4, None))
+    bound.annotate("log 2", (step[1], np.log(2)), (0, 3), textcoords="offset points",
+                   fontsize=7.5, color="0.4")  # fmt: skip
+    bound.set(yscale="log", ylim=(1e-3, None))
     bound.set_title("Bounds on the gap (deora2023)", fontsize=10)
 
 
@@ -245,7 +255,7 @@ def _path_panel(record: Record) -> Panel:
     import matplotlib.pyplot as plt
 
     a = record.arrays
-    step = np.maximum(a["step"], 0.7)
+    step = np.maximum(a["step"], a["step"][1] / 1.3)  # the start, on a logarithmic axis
     figure, axes = plt.subplots(2, 3, figsize=(11.5, 7.2), layout="constrained")
     _draw_training(axes[0], a, step)
     _draw_measures(axes[1], a, step)
@@ -267,56 +277,25 @@ def _path_panel(record: Record) -> Panel:
     return Panel(f"One head, n = {record.cell.settings['n']}", caption, figure)
 
 
-def _ladder(a: Mapping[str, np.ndarray]) -> list[tuple[str, str, np.ndarray, bool]]:
-    """Bounds on the gap: paper, name, values, and whether their conditions hold."""
-    compared = dict(zip(COMPARED, a["gap"].T, strict=True))
-    trauger = [(f"Theorem 4.1, ({ball})", compared[f"{ball} sharp"]) for ball in BALLS]
-    trauger += [("cover with log T", compared["log T"]), ("cover with log m", compared["log m"]),
-                ("parameter counting", compared["parameters"])]  # fmt: skip
-    return [
-        ("truth", "true gap, error", _gaps(a, "error")[:, -1], True),
-        ("truth", "true gap, ramp risk", _gaps(a, "ramp")[:, -1], True),
-        ("truth", "true gap, logistic risk", _gaps(a, "risk")[:, -1], True),
-        *(("trauger2023", name, values, True) for name, values in trauger),
-        ("deora2023", "measured stability, Lemma 3", a["stability_gap"][:, -1], True),
-        ("deora2023", "Theorem 2, printed", a["bound_gap"][:, -1],
-         bool(theorem_2_applies(a, "")[:, -1].all())),
-        ("deora2023", "Theorem 2, sharp", a["bound_gap_sharp"][:, -1],
-         bool(theorem_2_applies(a)[:, -1].all())),
-    ]  # fmt: skip
-
-
-def _demands(a: Mapping[str, np.ndarray]) -> list[tuple[str, str, np.ndarray, bool]]:
-    """What the theorems ask for, in decades: samples, heads, units."""
-    needed = dict(zip(COMPARED, np.log10(a["needed"]).T, strict=True))
-    asked = np.log10(a["asked"]).T
-    return [
-        ("trauger2023", "samples: parameter counting", needed["parameters"], True),
-        ("trauger2023", "samples: cover with log T", needed["log T"], True),
-        *(("trauger2023", f"samples: Theorem 4.1, ({b})", needed[f"{b} sharp"], True)
-          for b in BALLS),
-        ("liu2021", "samples: Theorem 1, printed", asked[0], True),
-        ("liu2021", "samples: Theorem 2, printed", asked[2], True),
-        ("liu2021", "samples: Theorem 2, corrected", asked[3], True),
-        ("deora2023", "heads: Theorem 2, sharp", a["bound_stability_heads_sharp"][:, -1], True),
-        ("deora2023", "heads: Theorem 2, printed", a["bound_stability_heads"][:, -1], True),
-        ("gu2024", "units: Theorem 4.2, printed", a["width"][:, 0], True),
-        ("gu2024", "units: Theorem 4.2, corrected", a["width"][:, 1], True),
-    ]  # fmt: skip
-
-
-def _draw_ladder(axis: "Axes", rows: list[tuple[str, str, np.ndarray, bool]]) -> None:
-    """One line a row: median and range, hollow where conditions fail."""
-    for height, (paper, _, values, holds) in enumerate(reversed(rows)):
-        middle, colour = float(np.median(values)), COLOURS[paper]
-        axis.plot([values.min(), values.max()], [height] * 2, color=colour, lw=3, alpha=0.35)
-        axis.plot(middle, height, "o", ms=7, color=colour, mfc=colour if holds else "white")
-        text = f"{middle:.2g}" if abs(middle) < 1000 else f"{middle:,.0f}"
-        axis.annotate(text, (values.max(), height), (7, 0), textcoords="offset points",
+def _draw_ladder(axis: "Axes", rows: list[HeadRow]) -> None:
+    """One line a row: median and range of what is positive, hollow where conditions fail."""
+    for height, (paper, _, values, says) in enumerate(reversed(rows)):
+        known, colour = values[(values > 0) & np.isfinite(values)], COLOURS[paper]
+        middle = float(np.nanmedian(values)) if known.size else 0.0
+        if not 0 < middle < np.inf:
+            text = "unbounded" if middle > 0 else "not positive"
+            axis.annotate(text, (0.01, height), xycoords=("axes fraction", "data"),
+                          va="center", fontsize=8, color=colour)  # fmt: skip
+            continue
+        axis.plot([known.min(), known.max()], [height] * 2, color=colour, lw=3.5, alpha=0.35)
+        axis.plot(middle, height, "o", ms=7, color=colour, mfc="white" if says else colour)
+        text = f"{middle:.2g}" if middle < 100 else f"{middle:,.0f}"
+        axis.annotate(text, (known.max(), height), (7, 0), textcoords="offset points",
                       va="center", fontsize=8, color=colour)  # fmt: skip
-    axis.set_yticks(range(len(rows)), [row[1] for row in reversed(rows)], fontsize=8.5)
+    axis.set_yticks(range(len(rows)), [row.quantity for row in reversed(rows)], fontsize=8.5)
     for label, row in zip(axis.get_yticklabels(), reversed(rows), strict=True):
-        label.set_color(COLOURS[row[0]])
+        label.set_color(COLOURS[row.paper])
+    axis.set_ylim(-0.6, len(rows) - 0.4)
     axis.tick_params(axis="y", length=0)
     axis.grid(axis="x", color="0.92")
     axis.set_axisbelow(True)
@@ -324,45 +303,55 @@ def _draw_ladder(axis: "Axes", rows: list[tuple[str, str, np.ndarray, bool]]) ->
 
 
 def _ladder_panel(record: Record) -> Panel:
-    """All bounds against the true gap, and what would make them speak."""
+    """All margins, all bounds against the true gap, and what would make the bounds speak."""
     import matplotlib.pyplot as plt
     from matplotlib.lines import Line2D
 
-    a, n = record.arrays, record.cell.settings["n"]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5.2), layout="constrained")
-    rows = _ladder(a)
+    n, ladders = record.cell.settings["n"], head_ladders(record.arrays)
+    rows = ladders.gaps
+    figure, axes = plt.subplot_mosaic(
+        [["margins", "asked"], ["gap", "asked"]], figsize=(11.5, 7.6), layout="constrained",
+        height_ratios=[8, 12],
+    )  # fmt: skip
+    upper, left, right = (axes[name] for name in ("margins", "gap", "asked"))
+    _draw_ladder(upper, ladders.margins)
+    upper.set_xscale("log")
+    upper.margins(x=0.12)
+    upper.set_title("Margins ($W$ at norm 1, the head at norm $\\sqrt{2}$)", fontsize=10)
     _draw_ladder(left, rows)
-    truth = np.concatenate([values for paper, _, values, _ in rows if paper == "truth"])
-    floor = max(truth[truth > 0].min(initial=1.0) / 2, 1e-3)
-    left.axvspan(max(truth.min(), floor), truth.max(), color="0.5", alpha=0.12, lw=0)
+    truth = np.concatenate([row.values for row in rows if row.paper == "truth"])
+    low, high = max(truth[truth > 0].min(initial=1.0), 1e-3), max(truth.max(), 2e-3)
+    left.axvspan(low, high, color="0.5", alpha=0.12, lw=0)
     left.axvline(1, color="0.3", ls="--", lw=1)
-    left.set(xscale="log", xlim=(floor, 10 * max(row[2].max() for row in rows)))
-    left.set_xlabel("gap (dashed: 1, the range of the ramp loss; band: the true gaps)")
-    _draw_ladder(right, _demands(a))
+    left.set(xscale="log", xlim=(low / 2, 10 * max(row.values.max() for row in rows)))
+    left.set_title("The true gap and its bounds (dashed: range of the ramp loss)", fontsize=10)
+    _draw_ladder(right, ladders.demands)
     right.axvline(np.log10(n), color="0.3", ls="--", lw=1)
     right.set_xscale("symlog", linthresh=20, linscale=2.5)
-    right.set(xlim=(0, 900), xlabel=f"decades asked for (dashed: the n = {n} samples there are)")
+    right.set_xlim(0, 900)
+    right.set_title(f"$\\log_{{10}}$ of what is asked for (dashed: n = {n})", fontsize=10)
     right.set_xticks([0, 5, 10, 15, 20, 100, 300], ["0", "5", "10", "15", "20", "100", "300"])
-    handles = [Line2D([], [], marker="o", ls="", color=c, label=p) for p, c in COLOURS.items()
-               if p != "julistiono2024"]  # fmt: skip
+    handles = [Line2D([], [], marker="o", ls="", color=c, label=p) for p, c in COLOURS.items()]
     handles.append(Line2D([], [], marker="o", ls="", color="0.4", mfc="white",
                           label="conditions fail"))  # fmt: skip
-    figure.legend(handles=handles, loc="outside lower center", ncols=6, frameon=False, fontsize=9)
-    return Panel(f"Bounds and the truth, n = {n}", _ladder_caption(a, rows, n), figure)
+    figure.legend(handles=handles, loc="outside lower center", ncols=7, frameon=False, fontsize=9)
+    return Panel(f"Margins, bounds and the truth, n = {n}", _ladder_caption(rows, n), figure)
 
 
-def _ladder_caption(a: Mapping[str, np.ndarray], rows: list, n: int) -> str:
+def _ladder_caption(rows: list[HeadRow], n: int) -> str:
     """Which bound is nearest, and by how much it misses."""
-    best = min((row for row in rows if row[0] != "truth" and row[3]), key=lambda r: np.median(r[2]))
-    gap = float(np.median(_gaps(a, "ramp")[:, -1]))
-    state = "none of them says anything" if np.median(best[2]) >= 1 else "it says something"
+    bounds = [(float(np.median(r.values)), r) for r in rows if r.paper != "truth" and not r.says]
+    size, best = min(bounds, key=lambda pair: pair[0])
+    gap = next(float(np.median(r.values)) for r in rows if r.quantity == "true gap, ramp risk")
+    state = "none of them says anything" if size >= 1 else "it says something"
     return (
         f"Does any bound of five papers see the gap of one head trained on {n} samples? The true "
         f"gap of the ramp risk is {gap:.2f}, the smallest bound whose conditions hold is "
-        f"{np.median(best[2]):.3g} ({best[1]}): {state}. Points are medians over the seeds, bars "
-        "their range. Right: the samples, heads or units from which each theorem would speak, in "
-        "decades; samples of liu2021 are for a squared error of 0.25 with hidden constants 1, the "
-        "corrected one with all constants and (A3) taken for granted."
+        f"{size:.3g} ({best.quantity}): {state}. Points are medians over the seeds, bars "
+        "their range. Bounds of trauger2023 stop at the largest output, 2 ||u||_1 max |x|, and "
+        "differ by confidence and union only. Right: the samples, heads or units from which each "
+        "theorem would speak, in decades; samples of liu2021 are for a squared error of 0.25 with "
+        "hidden constants 1, the corrected one with all constants and (A3) taken for granted."
     )
 
 
