@@ -7,6 +7,8 @@ once) for one epoch and is charged for all; ours trains all of them, compilation
 is one validation review: the peers evaluate none.
 `core_second_ratio` compares processor time in place of wall time: the two say the same on an idle
 machine, and only the first means something where other work shares the cores.
+With two cores the peer that counts is the one that runs two replications at once: one run on two
+threads makes them wait for each other at every operation, on a busy machine by a factor of ten.
 `difference` is the largest relative difference, after the first epoch of the first replication,
 of its mean loss and of the sum of absolute parameters. optax corrects Adam's bias in float32,
 exact to eps / (1 - 0.999), PyTorch in float64: the difference must stay below that.
