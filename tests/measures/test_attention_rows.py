@@ -5,7 +5,7 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.data.translation_pairs import SentencePairs
-from attlas.measures.attention_rows import KINDS, attention_rows, draw_rows
+from attlas.measures.attention_rows import KINDS, attention_rows, draw_rows, uniform_rows
 from attlas.measures.concentration import streamed_concentration
 from attlas.models.translator import make_translator
 
@@ -75,6 +75,13 @@ def test_rows_are_those_of_the_model_and_measured_as_they_stream(pairs, model):
     found = streamed_concentration(attention_rows(model, pairs, places, 2))
     assert np.all(found.top_share[lengths <= 1] == 1)
     assert np.all(found.participation <= lengths * (1 + 100 * np.finfo(float).eps))
+
+
+def test_uniform_rows_have_the_lengths_of_the_places(pairs, model):
+    places = draw_rows(model, pairs, 60, jax.random.key(3))
+    found = streamed_concentration(uniform_rows(places, block=7))
+    # A sum of up to four squares, and its inverse.
+    assert np.allclose(found.participation, places.length, rtol=16 * np.finfo(float).eps)
 
 
 def test_bad_counts_are_refused(pairs, model):

@@ -148,6 +148,28 @@ def attention_rows(
         yield _cut(maps, block, local[first:last] - start, width), block.length
 
 
+def uniform_rows(
+    places: RowPlaces, block: int = 16_384
+) -> Iterator[tuple[Float[np.ndarray, "b W"], Int[np.ndarray, " b"]]]:
+    """Uniform weights in place of a model's: what concentration must not be found in.
+
+    Args:
+        places: from `draw_rows`.
+        block: rows that come at once.
+
+    Yields:
+        Weights 1 / p, zero beyond their lengths p, and the lengths.
+
+    Examples:
+        >>> one = np.zeros(1, np.int32)
+        >>> next(uniform_rows(RowPlaces(one, one, one, one, one, np.array([4]))))[0].tolist()
+        [[0.25, 0.25, 0.25, 0.25]]
+    """
+    for start in range(0, places.length.size, block):
+        p = places.length[start : start + block]
+        yield (np.arange(p.max()) < p[:, None]) / p[:, None], p
+
+
 def _cut(maps: AttentionRows, places: RowPlaces, local: np.ndarray, width: int) -> np.ndarray:
     rows = np.zeros((local.size, width), maps.encoder.dtype)
     for kind, weights in enumerate(maps):
