@@ -180,7 +180,8 @@ LEMMA_3_4 = Claim(
     note=(
         "Centres are built by a perceptron in each row on the scaled basis vectors, theta = 1.5. "
         "Both the distance and the description of the centre are compared; the description "
-        "that is really used is less than half of its bound."
+        "that is really used is less than half of its bound, so that a k missing in the logarithm "
+        "would not be seen (compare-values sees it)."
     ),
     **_CONSTRUCTED,
 )

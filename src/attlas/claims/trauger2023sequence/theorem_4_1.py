@@ -135,7 +135,7 @@ THEOREM_4_1_SHARP_LINE = Claim(
         "The chain in place of the integral and softmax constant 1. On tokens that are all alike "
         "the complexity is B sqrt(2 / (pi m)), the bound 2 B sqrt(2 ln 2 / m) and more: of the "
         "factor 3 the 2 is from Rad(F u -F), the rest Massart's lemma. Two thirds of the bound "
-        "would pass, a fifth would not."
+        "would pass, and half of it, a fifth would not; the 2 itself is checked in compare-values."
     ),
     **_COMMON,
 )
