@@ -206,7 +206,7 @@ def _ratios(record: Record) -> Iterator[tuple[str, int, int, _Mean]]:
 
 
 def table(records: Sequence[Record]) -> "pandas.DataFrame":
-    """Ratios of sample sizes with intervals beside the paper's factor, and slopes."""
+    """Ratios of errors at one n, hence of sample sizes, beside the paper's factor, and slopes."""
     import pandas as pd
 
     rows = []
@@ -220,10 +220,13 @@ def table(records: Sequence[Record]) -> "pandas.DataFrame":
         for what, p, s0, found in _ratios(record):
             kind, at = what.split()[-1], list(a["s0"]).index(s0)
             slope = slopes[kind][at]
+            corrected = f"{p / s0:g}" if kind == "fixed" else "1"
+            if what == "one task, moving":
+                corrected = "a floor, no ratio of n"
             rows.append({
-                "p": p, "s0": s0, "compared": what, "ratio of n": found.text,
+                "p": p, "s0": s0, "compared": what, "ratio of errors": found.text,
                 "paper (p/s0)^2": (p / s0) ** 2,
-                "corrected": p / s0 if kind == "fixed" else 1.0,
+                "corrected": corrected,
                 "slope with attention": f"{slope.slope:.2f} [{slope.low:.2f}, {slope.high:.2f}]",
                 "largest n": int(a["n"][-1]),
                 "error without": f"{np.mean(floors[kind][at][-1]):.3g}",
