@@ -137,7 +137,7 @@ def head_widths(n: int, smallest: Number, delta: float = 0.05) -> Mapping[str, F
 
     Examples:
         >>> {name: round(float(value)) for name, value in head_widths(32, 1e-3).items()}
-        {'printed': 210, 'corrected': 305}
+        {'printed': 209, 'corrected': 305}
     """
     B = gu2024_radius(n, 1, delta, 1.0)
     return {

@@ -75,16 +75,9 @@ def _gaps(a: Mapping[str, np.ndarray]) -> list[HeadRow]:
 
 def _demands(a: Mapping[str, np.ndarray]) -> list[HeadRow]:
     needed: dict[str, np.ndarray] = dict(zip(COMPARED, np.log10(a["needed"]).T, strict=True))
-    versions = [f"{ball} {version}" for version in ("sharp", "corrected") for ball in BALLS]
-    rows = [
-        HeadRow(
-            "trauger2023",
-            f"samples: ({name}".replace(" ", ") ", 2) if "," in name else f"samples: {name}",
-            needed[name],
-            "",
-        )
-        for name in ("parameters", "log T", "log m", *versions)
-    ]
+    named = [(name, name) for name in ("parameters", "log T", "log m")]
+    named += [(f"({b}) {v}", f"{b} {v}") for v in ("sharp", "corrected") for b in BALLS]
+    rows = [HeadRow("trauger2023", f"samples: {text}", needed[name], "") for text, name in named]
     asked = zip(ASKED, np.log10(a["asked"]).T, strict=True)
     rows += [HeadRow("liu2021", f"samples: {name}", values, "") for name, values in asked]
     heads = (("sharp", "_sharp"), ("printed", ""))

@@ -26,7 +26,7 @@ class HeadLandscape(NamedTuple):
         relative_top: the same over the norm of the row.
         unexplained: largest eigenvalue of the variance of the labels' two units given the
             head's, regressed on one half of the fresh samples and judged on the other, over
-            that of the units themselves.
+            that of the units themselves; 0 where the labels of the first half are all equal.
         smallest: smallest eigenvalue of the covariance of the head's two units.
         curvature: largest eigenvalue of the Hessian of the training risk.
         orbit: the same in (u, w) of f = w u' X' a, at the last record, [e, a].
@@ -137,6 +137,7 @@ def _units(outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         parts = (labels[:half], own[:half], labels[half : 2 * half], own[half : 2 * half])
         target, given, *fresh = (jax.device_put(part) for part in parts)
         found = conditional_covariance(target, given, (fresh[0], fresh[1]))
-        left[e, s] = float(found.largest) / float(found.unconditional)
+        scale = float(found.unconditional)
+        left[e, s] = float(found.largest) / scale if scale > 0 else 0.0
         least[e, s] = np.linalg.eigvalsh(np.cov(own.T, bias=True))[0]
     return left, least

@@ -72,38 +72,43 @@ def head_selection(
         [2.0] [True]
     """
     W = np.swapaxes(np.asarray(path.W)[:, :, 0], -1, -2)
-    u, queries = np.asarray(path.U)[:, -1, 0], X[:, :, -1]
-    found = attention_svm_batch(X, queries, tokens, 2.0)
-    margin = _margin(found)
-    scores = y[:, :, None] * np.einsum("entd,ed->ent", X, u)
+    found = attention_svm_batch(X, X[:, :, -1], tokens, 2.0)
+    scores = y[:, :, None] * np.einsum("entd,ed->ent", X, np.asarray(path.U)[:, -1, 0])
     best = np.take_along_axis(scores, tokens[..., None], 2)
+    local, radius = _local(found, X, tokens, scores, best)
+    return HeadSelection(
+        _margin(found),
+        found.certificate["gap"],
+        _divergence(W, np.asarray(found.value)),
+        local,
+        (scores.max(axis=2) == best[..., 0]).mean(axis=1),
+        _margin(attention_svm_batch(X, X[:, :, -1], scores.argmax(axis=2), 2.0)),
+        radius,
+    )
+
+
+def _local(
+    found: Solution, X: np.ndarray, tokens: np.ndarray, scores: np.ndarray, best: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Whether the tokens are locally optimal, and R_delta."""
+    margin, margins = _margin(found), found.certificate["margins"]
     other = np.arange(X.shape[2]) != tokens[..., None]
-    margins = found.certificate["margins"]
     support = other & (margins <= 1 + SUPPORT)
     score_gap = np.where(support, best - scores, np.inf).min(axis=(1, 2))
     far = np.where(other & ~support, margins, np.inf).min(axis=2)
     near = np.where(support, margins, -np.inf).max(axis=2)
     delta = np.minimum((far - near).min(axis=1) / 4, 0.25)
-    pull = np.linalg.norm(X, axis=-1).max(axis=2) * np.linalg.norm(queries, axis=-1)
+    pull = np.linalg.norm(X, axis=-1).max(axis=2) * np.linalg.norm(X[:, :, -1], axis=-1)
     local = (score_gap > 0) & (margin > 0)
     norm = 1 / np.where(margin > 0, margin, 1.0)
     A, spread = norm * pull.max(axis=1), np.ptp(scores, axis=2).max(axis=1)
-    safe = np.where(local, score_gap, 1.0)
-    sizes = [jax.device_put(a) for a in (norm, delta, A, spread, safe)]
+    sizes = (norm, delta, A, spread, np.where(local, score_gap, 1.0))
     asked = jax.vmap(
         lambda norm, delta, A, spread, gap: julistiono2024_radius(
             norm, delta, A, spread, gap, X.shape[2]
         )
-    )(*sizes)
-    return HeadSelection(
-        margin,
-        found.certificate["gap"],
-        _divergence(W, np.asarray(found.value)),
-        local,
-        (scores.max(axis=2) == best[..., 0]).mean(axis=1),
-        _margin(attention_svm_batch(X, queries, scores.argmax(axis=2), 2.0)),
-        np.where(local, asked, np.inf),
-    )
+    )(*(jax.device_put(a) for a in sizes))
+    return local, np.where(local, asked, np.inf)
 
 
 def _margin(found: Solution) -> np.ndarray:

@@ -97,18 +97,8 @@ def single_head_path(
         least = jnp.min(jnp.where(others, gaps, jnp.inf)) / sizes[1]
         return (*losses, outputs, rows, jnp.min(sides[0]) / sizes[0], least, sizes)
 
-    found = jax.vmap(one)(path)
-    return HeadPath(
-        risk=found[0],
-        ramp=found[1],
-        error=found[2],
-        outputs=found[3],
-        attention=found[4],
-        decoder=found[5],
-        tokens=tokens,
-        selection=found[6],
-        norms=found[7],
-    )
+    risk, ramp, error, outputs, attention, decoder, least, norms = jax.vmap(one)(path)
+    return HeadPath(risk, ramp, error, outputs, attention, decoder, tokens, least, norms)
 
 
 def _read(model: MultiHead, X: Array) -> tuple[Array, Array]:
