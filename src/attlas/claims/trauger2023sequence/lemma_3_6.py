@@ -203,8 +203,8 @@ GREEDY_COVER = Claim(
     coverage=Coverage.EXHAUSTIVE,
     note=(
         "Maurey's lemma has 1 / K. The gain of three steps is what lets the ceiling go. Equality "
-        "at K = 1. The first inequality is checked in lemma-3-6-distance and lemma-3-6-small. That a "
-        "step is left out below half its length is needed by the proof: centres built without that "
-        "rule pass there as well."
+        "at K = 1. The first inequality is checked in lemma-3-6-distance and lemma-3-6-small. That "
+        "steps are left out below half their length is needed by the proof: centres built without "
+        "that rule pass there as well."
     ),
 )

@@ -106,7 +106,8 @@ CONTRACTION = Claim(
     control=Control("without the factor K", sides=partial(_contraction, words=1)),
     note=(
         "Printed is an order, sqrt(K) up to logarithms, whose constant is unknown and which "
-        "speaks of the worst sample. This is the contraction of Maurer, exact on six samples."
+        "speaks of the worst sample. This is the contraction of Maurer, exact on six samples. On "
+        "these classes 2 sqrt(K) would pass too: whether it always does is open here."
     ),
     **_COMMON,
 )
