@@ -53,8 +53,7 @@ def head_landscape(
 ) -> HeadLandscape:
     r"""Measure recorded heads as liu2021analyzing asks.
 
-    The hidden units are max(0, +-f): with them the head is a self-attention network of that
-    paper. The orbit is T_alpha: first layer +-u times alpha, second (1, -1) over alpha.
+    The hidden units are max(0, +-f). The orbit is T_alpha: first layer +-u times alpha.
 
     Args:
         path: heads that read the last token, axes [e, s] before those of the parameters.
@@ -91,12 +90,6 @@ def head_landscape(
     spectra = hessian_spectra(
         _risk, flat, *many, in_axes=(0, 0), hessian=attention_risk_hessian
     ).unwrap()
-    mixed = _mixed(host.W[:, -1, 0], X)
-    one = jax.device_put(np.ones(1, X.dtype))
-    orbits = [
-        orbit_curvature(_orbit_risk, u, one, alphas, Z, sign).unwrap()
-        for u, Z, sign in zip(host.U[:, -1, 0], mixed, y, strict=True)
-    ]
     s0, top, relative = (a.reshape(*shape, -1).mean(axis=-1) for a in columns)
     unexplained, smallest = _units(np.asarray(seen.outputs), fresh_y)
     return HeadLandscape(
@@ -106,8 +99,18 @@ def head_landscape(
         unexplained=unexplained,
         smallest=smallest,
         curvature=spectra[:, -1].reshape(shape),
-        orbit=np.stack(orbits),
+        orbit=_orbits(host.U[:, -1, 0], _mixed(host.W[:, -1, 0], X), y, alphas),
     )
+
+
+def _orbits(u: np.ndarray, mixed: np.ndarray, y: np.ndarray, alphas: np.ndarray) -> np.ndarray:
+    """Curvature along the orbit of each head, its attention as it is."""
+    one = jax.device_put(np.ones(1, u.dtype))
+    found = [
+        orbit_curvature(_orbit_risk, jax.device_put(each), one, alphas, Z, sign).unwrap()
+        for each, Z, sign in zip(u, mixed, y, strict=True)
+    ]
+    return np.stack(found)
 
 
 def _risk(model: MultiHead, X: Array, y: Array) -> Array:

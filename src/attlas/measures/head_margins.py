@@ -70,9 +70,7 @@ def head_margins(
         steps: of that search.
 
     Returns:
-        The numbers; a margin that did not converge is NaN.
-
-    Source: sections 5.2 and 7 of deora2023optimization; section 5 of gu2024exploring.
+        The numbers, NaN if not converged; sections 5.2 and 7 of deora2023optimization.
 
     Examples:
         >>> import jax, jax.numpy as jnp
@@ -85,19 +83,15 @@ def head_margins(
     X, y = samples
     tangent = tangent_prediction(path[0], X, y, fresh[0])
     put = jax.device_put(X), jax.device_put(y)
-    solved = (
-        tangent.margin,
-        linear_margin(X.mean(axis=1, keepdims=True), y),
-        linear_margin(X, y),
-    )
+    mean = X.mean(axis=1, keepdims=True)
+    solved = (tangent.margin, linear_margin(mean, y), linear_margin(X, y))
     norm = math.hypot(*(float(np.linalg.norm(a)) for a in (path[-1].U, path[-1].W)))
     best, own = (
         global_margin(*put, 1, Decoder.LAST, radius=r, starts=starts, steps=steps, key=key)
         for r in (RADIUS, norm or RADIUS)
     )
-    first, half = tangent.gram, tangent.eigenvalues[0] / 2
-    grams = [ntk_gram(model, X) for model in path]
-    moves = [np.linalg.norm(gram - first, 2) for gram in grams]
+    grams = np.stack([ntk_gram(model, X) for model in path])
+    drift, moved = _moved(grams, tangent.eigenvalues[0] / 2)
     wrong = [np.mean(fresh[1] * f <= 0) for f in (tangent.regression, tangent.classifier)]
     ntk, uniform, flat = (_scaled(each) for each in solved)
     return HeadMargins(
@@ -108,12 +102,20 @@ def head_margins(
         ceiling=float(best.certificate["upper"]),
         reachable=float(own.certificate["lower"]),
         gap=max(float(np.nan_to_num(each.certificate["gap"])) for each in solved),
-        smallest=np.array([np.linalg.eigvalsh(gram)[0] for gram in grams]),
-        scale=float(np.diag(first).max()),
-        drift=np.array([np.linalg.norm(gram - first) for gram in grams]) / np.linalg.norm(first),
-        moved=np.array(moves) / half if half > 0 else np.full(len(moves), np.inf),
+        smallest=np.linalg.eigvalsh(grams)[:, 0],
+        scale=float(np.diag(grams[0]).max()),
+        drift=drift,
+        moved=moved,
         errors=np.array(wrong),
     )
+
+
+def _moved(grams: np.ndarray, half: float) -> tuple[np.ndarray, np.ndarray]:
+    """Change of the kernel, relative to its norm and to half of lambda."""
+    change = grams - grams[0]
+    drift = np.linalg.norm(change, axis=(1, 2)) / np.linalg.norm(grams[0])
+    spectral = np.linalg.norm(change, 2, axis=(1, 2))
+    return drift, spectral / half if half > 0 else np.full(len(grams), np.inf)
 
 
 def _scaled(found: Solution) -> float:
