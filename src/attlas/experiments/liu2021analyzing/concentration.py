@@ -246,7 +246,7 @@ def _histograms(record: Record) -> Panel:
                 axes[1, m].plot(_told(record, measure)[variant], 0, "^", color=COLOURS[v],
                                 ms=7, clip_on=False, zorder=3)  # fmt: skip
         axes[1, m].set(xlabel=label, xlim=(0, 1), ylim=(0, 1.02))
-    for axis in axes[:, 0]:
+    for axis in axes.ravel():
         axis.axvline(PAPER_NORM, color="C2", ls="--", lw=1.3, label="the paper's mean")
     axes[0, 0].set_ylabel("share of rows")
     axes[1, 0].set_ylabel("share of rows above")
@@ -255,8 +255,9 @@ def _histograms(record: Record) -> Panel:
     high, least = record.arrays["high"][1]
     caption = (
         f"Do the floor(sqrt(p)) largest weights hold most of the attention? After training on "
-        f"{_trained_on(record)}. Mean l2 norm {raw['trained']:.3f} (paper {PAPER_NORM}); random "
-        f"start {raw['random start']:.3f}, uniform {raw['uniform']:.3f}. Over the row's own norm "
+        f"{_trained_on(record)}. Mean l2 norm {raw['trained']:.3f}, where the paper's text has "
+        f"{PAPER_NORM} and calls it a share; random start {raw['random start']:.3f}, uniform "
+        f"{raw['uniform']:.3f}. Over the row's own norm "
         f"that is {relative['trained']:.3f}, but {relative['random start']:.3f} at the random "
         f"start and {relative['uniform']:.3f} if uniform; the attention they hold is "
         f"{share['trained']:.3f}, {share['random start']:.3f} and {share['uniform']:.3f}. "
