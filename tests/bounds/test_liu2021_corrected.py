@@ -161,7 +161,7 @@ def test_residuals_above_the_error_cannot_be_mended_by_samples():
 
 
 def test_ranges_are_checked():
-    with pytest.raises(UserError, match="lambda = 0"):
+    with pytest.raises(UserError, match="smallest = 0"):
         liu2021_sample_size(1.0, 1.0, 1, [Block(3)], 0.1, Conditions(0.0))
     with pytest.raises(UserError, match="s0 = 5 of p = 4"):
         liu2021_learned_mask(4, 1, 5, 0.1, ONE, Conditions(1.0))

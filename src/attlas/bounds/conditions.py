@@ -30,3 +30,22 @@ def require_at_least(least: float | int, /, **numbers: object) -> None:
             value >= least and math.isfinite(float(value))
         ):
             raise UserError(f"{name} = {value}: it must be finite and at least {least:g}")
+
+
+def require_positive(**numbers: object) -> None:
+    """Refuse numbers that are zero, negative, infinite or not a number; not arrays of JAX.
+
+    Args:
+        **numbers: what the user calls them, and their values.
+
+    Raises:
+        UserError: if a Python or NumPy number is out of range.
+
+    Examples:
+        >>> require_positive(gamma=0.0)
+        Traceback (most recent call last):
+        attlas.core.errors.UserError: gamma = 0.0: it must be finite and above 0
+    """
+    for name, value in numbers.items():
+        if isinstance(value, int | float | np.number) and not 0 < value < math.inf:
+            raise UserError(f"{name} = {value}: it must be finite and above 0")

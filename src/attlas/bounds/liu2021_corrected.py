@@ -9,6 +9,7 @@ positive eigenvalue of the features' covariance, which the print bounds from the
 import math
 from typing import NamedTuple
 
+from attlas.bounds.conditions import require_at_least, require_positive
 from attlas.core.errors import UserError
 
 
@@ -60,6 +61,8 @@ def liu2021_error(gradient: float, C_2: float, conditions: Conditions) -> float:
         >>> liu2021_error(0.5, 1.0, Conditions(smallest=0.25, residual=0.1))
         1.1
     """
+    require_positive(smallest=conditions.smallest)
+    require_at_least(0, gradient=gradient, C_2=C_2, residual=conditions.residual)
     return gradient**2 / conditions.smallest + C_2**2 * conditions.residual
 
 
@@ -90,7 +93,7 @@ def liu2021_sample_size(
         The sample size, not rounded; infinite where the residual alone exceeds the error.
 
     Raises:
-        UserError: if lambda, gamma, B or the probability is out of range.
+        UserError: if the probability is not between 0 and 1; every number's range is checked.
 
     Source: derived, in place of Theorem 1 of liu2021analyzing.
 
@@ -101,11 +104,13 @@ def liu2021_sample_size(
         4.09e+06 3.52e+08
     """
     smallest, residual, noise, failure = conditions
-    if not (smallest > 0 and gamma > 0 and features > 0 and C_2 > 0 and 0 < failure < 1):
-        raise UserError(
-            f"lambda = {smallest}, gamma = {gamma}, B = {features}, C_2 = {C_2}, "
-            f"delta = {failure}: all must be positive, and delta below 1"
-        )
+    require_positive(smallest=smallest, gamma=gamma, features=features, C_2=C_2)
+    require_at_least(0, residual=residual, noise=noise)
+    require_at_least(1, d=d)
+    for block in blocks:
+        require_at_least(0, parameters=block.parameters, stretch=block.stretch)
+    if not 0 < failure < 1:
+        raise UserError(f"failure = {failure} is no probability: choose 0 < failure < 1")
     level = smallest * (gamma**2 - C_2**2 * residual)
     if level <= 0:
         return math.inf
@@ -149,6 +154,8 @@ def liu2021_known_attention(
         10.9
     """
     C_x, C_1, C_2 = norms
+    require_at_least(1, p=p)
+    require_positive(C_x=C_x, C_1=C_1, C_2=C_2, weight_norm=weight_norm)
     features = C_1 * C_x * weight_norm
     return liu2021_sample_size(features, C_2, d, [Block(p * d)], gamma, conditions)
 
@@ -183,6 +190,7 @@ def liu2021_learned_mask(
     if not 1 <= s0 <= p:
         raise UserError(f"s0 = {s0} of p = {p} inputs: choose s0 from 1 to p")
     C_x, C_1, C_2 = norms
+    require_positive(C_x=C_x, C_1=C_1, C_2=C_2)
     blocks = [Block(p * d), Block(p)]
     return liu2021_sample_size(C_1 * C_x * math.sqrt(s0), C_2, d, blocks, gamma, conditions)
 
@@ -218,6 +226,8 @@ def liu2021_learned_attention(
     """
     p, t, d, d_v, d_q = sizes
     C_x, C_1, C_2, C_5, C_6, C_7 = norms
+    require_at_least(1, p=p, t=t, d=d, d_v=d_v, d_q=d_q)
+    require_positive(C_x=C_x, C_1=C_1, C_2=C_2, C_5=C_5, C_6=C_6, C_7=C_7)
     stretch = C_5 * C_6 * t * C_x**2 / math.sqrt(d_q)
     blocks = [Block(p * d_v * d), Block(d_v * t), Block(t * d_q, stretch), Block(t * d_q, stretch)]
     features = C_1 * C_7 * C_x * math.sqrt(p * t)
@@ -254,6 +264,9 @@ def liu2021_learned_recurrence(
     """
     t, d, d_a, d_f = sizes
     C_x, C_1, C_2 = norms
+    require_at_least(1, t=t, d=d)
+    require_at_least(0, d_a=d_a, d_f=d_f)
+    require_positive(C_x=C_x, C_1=C_1, C_2=C_2)
     blocks = [Block(t * d), Block(d_a, stretches[0]), Block(d_f, stretches[1])]
     return liu2021_sample_size(C_1 * C_x * math.sqrt(t), C_2, d, blocks, gamma, conditions)
 
@@ -282,5 +295,6 @@ def liu2021_deep_corrected(
         >>> liu2021_deep_corrected(1.0, math.e, 7) == 7 * math.e
         True
     """
+    require_positive(gamma=gamma, c_k=c_k, parameters=parameters, margin=margin, c=c)
     level = margin * gamma
     return c * c_k / level**2 * math.log(c_k / level) * parameters

@@ -7,6 +7,7 @@ of these statements gives instead is in `attlas.bounds.liu2021_corrected`.
 
 import math
 
+from attlas.bounds.conditions import require_at_least, require_positive
 from attlas.core.errors import UserError
 
 
@@ -35,7 +36,7 @@ def liu2021_attention(
         The sample size, not rounded; negative where the logarithm is.
 
     Raises:
-        UserError: if s0 is not in 0 ... p or tau not in [0, 1].
+        UserError: if s0 is not in 0 ... p or tau not in [0, 1], or if both are 0.
 
     Source: Theorem 1 of liu2021analyzing (found).
 
@@ -45,8 +46,11 @@ def liu2021_attention(
         >>> print(f"{all_ / few / (1 + math.log(130)) * (1 + math.log(11) / 2):.1f}")
         139.7
     """
-    if not (0 <= s0 <= p and 0 <= tau <= 1):
-        raise UserError(f"s0 = {s0} of p = {p}, tau = {tau}: choose 0 <= s0 <= p, 0 <= tau <= 1")
+    require_positive(p=p, d=d, gamma=gamma, C_1=C_1, C_2=C_2, c=c)
+    if not (0 <= s0 <= p and 0 <= tau <= 1 and s0 + tau > 0):
+        raise UserError(
+            f"s0 = {s0} of p = {p}, tau = {tau}: choose 0 <= s0 <= p, 0 <= tau <= 1, not both 0"
+        )
     spread = math.sqrt(s0) + tau * math.sqrt(p)
     eta = C_1**2 * C_2
     return c * spread**4 * (eta / gamma) ** 2 * math.log(spread * eta / gamma) * (p * d + d)
@@ -74,6 +78,7 @@ def liu2021_baseline(p: int, d: int, gamma: float, C_1: float, C_2: float, c: fl
         >>> print(f"{liu2021_baseline(2, 1, 1.0, 1.0, math.e / 2):.4f}")
         22.1672
     """
+    require_positive(p=p, d=d, gamma=gamma, C_1=C_1, C_2=C_2, c=c)
     eta = C_1**2 * C_2
     return c * (p * eta / gamma) ** 2 * math.log(p * eta / gamma) * (p * d + d)
 
@@ -110,6 +115,9 @@ def liu2021_self_attention(
     Returns:
         The sample size.
 
+    Raises:
+        UserError: if s0 is not in 0 ... p or tau not in [0, 1].
+
     Source: Theorem 2 of liu2021analyzing (found).
 
     Examples:
@@ -120,6 +128,10 @@ def liu2021_self_attention(
         1.22
     """
     C_1, C_2, C_5, C_6, C_8 = norms
+    require_positive(p=p, t=t, d=d, d_v=d_v, gamma=gamma, c=c)
+    require_positive(C_1=C_1, C_2=C_2, C_5=C_5, C_6=C_6, C_8=C_8)
+    if not (0 <= s0 <= p and 0 <= tau <= 1):
+        raise UserError(f"s0 = {s0} of p = {p}, tau = {tau}: choose 0 <= s0 <= p, 0 <= tau <= 1")
     k = (math.sqrt(s0) + tau * math.sqrt(p)) ** 2 + math.sqrt(p) * t
     eta_a, eta_b = C_1**2 * C_2 * C_8, C_5 + C_6
     return c * (k * eta_a / gamma) ** 2 * p * d_v * d * math.log(k * eta_a * eta_b / gamma)
@@ -147,6 +159,7 @@ def liu2021_deep(gamma: float, c_k: float, parameters: int, c: float = 1.0) -> f
         >>> liu2021_deep(1.0, math.e, 7)
         7.0
     """
+    require_positive(gamma=gamma, c_k=c_k, parameters=parameters, c=c)
     return c * math.log(c_k / gamma) * parameters
 
 
@@ -183,6 +196,9 @@ def liu2021_recurrent(
         5.0
     """
     C_x, C_1, C_2, C_8, C_9 = norms
+    require_positive(t=t, d=d, gamma=gamma, c=c)
+    require_positive(C_x=C_x, C_1=C_1, C_2=C_2, C_8=C_8, C_9=C_9)
+    require_at_least(0, d_a=d_a, d_f=d_f)
     eta = C_1 * C_2 * C_x
     size = (C_1 * C_x * eta / gamma) ** 2
     return c * size * math.log(eta * C_8 * C_9 / gamma) * (t * d + d + d_a + d_f)
@@ -219,6 +235,7 @@ def liu2021_mask(
     if not 1 <= s0 <= p:
         raise UserError(f"s0 = {s0} of p = {p} inputs: choose s0 from 1 to p")
     C_x, C_1, C_2 = norms
+    require_positive(d=d, gamma=gamma, C_x=C_x, C_1=C_1, C_2=C_2, c=c)
     eta = C_1 * C_2 * C_x
     size = (s0 * C_1 * C_x * eta / gamma) ** 2
     return c * size * math.log(s0 * eta / gamma) * (p * d + p + d)

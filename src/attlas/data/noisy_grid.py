@@ -91,7 +91,7 @@ def enlarge(images: np.ndarray, side: int) -> Float[np.ndarray, "n s s"]:
         float32 images; of size m unchanged but for the scale.
 
     Raises:
-        UserError: if the images are not square, or the side is not positive.
+        UserError: if the images are not square or not finite, or the side is not positive.
 
     Examples:
         >>> enlarge(np.array([[[0, 4], [4, 8]]]), 4)[0, 0].tolist()
@@ -99,6 +99,8 @@ def enlarge(images: np.ndarray, side: int) -> Float[np.ndarray, "n s s"]:
     """
     if images.ndim != 3 or images.shape[1] != images.shape[2] or not images.size:
         raise UserError(f"images of shape {images.shape} are not [n, s, s]: give square images")
+    if not np.all(np.isfinite(images)):
+        raise UserError("a pixel of the images is not finite: look at the file they came from")
     if side < 1:
         raise UserError(f"side = {side} of an image is not positive: choose at least 1")
     old = images.shape[1]
@@ -122,15 +124,18 @@ def place_in_grid(
         of the first of the image's four cells, which are c, c + 1, c + 4 and c + 5.
 
     Raises:
-        UserError: if the images are not square with an even edge.
+        UserError: if the images are not square with an even edge, or not finite floating numbers.
 
     Examples:
         >>> cells, first = place_in_grid(np.full((1, 2, 2), 2.0), np.random.default_rng(0))
         >>> np.flatnonzero(cells[0, :, 0] == 2).tolist() == [first[0] + k for k in (0, 1, 4, 5)]
         True
     """
-    if images.ndim != 3 or images.shape[1] != images.shape[2] or images.shape[1] % 2:
+    edges = images.shape[1:]
+    if images.ndim != 3 or edges[0] != edges[1] or edges[0] % 2 or edges[0] < 2:
         raise UserError(f"images of shape {images.shape}: give square images with an even edge")
+    if not (np.issubdtype(images.dtype, np.floating) and np.all(np.isfinite(images))):
+        raise UserError(f"pixels of type {images.dtype}: give finite floating numbers in [0, 1]")
     count, cell = images.shape[0], images.shape[1] // 2
     grids = draw.random((count, SIDE * cell, SIDE * cell), np.float32).astype(images.dtype)
     rows, columns = draw.integers(0, SIDE - 1, (2, count))

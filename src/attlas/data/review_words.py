@@ -177,7 +177,7 @@ def number_words(words: Sequence[str], split: Split, length: int = LENGTH) -> To
         Integer tokens [n, p].
 
     Raises:
-        UserError: if a text has no word, or a label is neither 0 nor 1.
+        UserError: if a text has no word, a label is neither 0 nor 1 or missing, or length < 1.
 
     Examples:
         >>> split = Split(np.array(["A new film."], dtype=object), np.array([1]))
@@ -189,9 +189,16 @@ def number_words(words: Sequence[str], split: Split, length: int = LENGTH) -> To
         raise UserError(
             f"label {unknown[0]} is unknown: label reviews 0 (negative) or 1 (positive)"
         )
+    if length < 1 or len(split.inputs) != len(split.labels):
+        raise UserError(
+            f"length = {length}, {len(split.inputs)} texts, {len(split.labels)} labels: choose a "
+            "length of at least 1 and give one label a text"
+        )
     numbers = {word: number for number, word in enumerate(words)}
     tokens = np.full((len(split.inputs), length), PADDING, np.int32)
     for row, text in enumerate(split.inputs):
+        if not isinstance(text, str):
+            raise UserError(f"text {row} is {text!r}: give a string")
         found = [numbers.get(word, UNKNOWN) for word in split_words(text)[:length]]
         if not found:
             raise UserError(f"text {row} has no word: leave it out")
@@ -228,10 +235,15 @@ def generated_reviews(sizes: tuple[int, int, int], seed: int = 0) -> Splits:
     Returns:
         Splits with texts in object arrays and labels int8, 1 is positive.
 
+    Raises:
+        UserError: if a size is negative.
+
     Examples:
         >>> generated_reviews((3, 1, 1)).train.inputs.shape
         (3,)
     """
+    if min(sizes) < 0:
+        raise UserError(f"sizes {sizes}: no set has fewer than no reviews")
     draw = np.random.default_rng(seed)
     parts = []
     for size in sizes:

@@ -5,7 +5,7 @@ independent of them; labels are centred. The teacher is any model, with attentio
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import equinox as eqx
 import jax
@@ -71,17 +71,19 @@ def make_teacher(
         The teacher.
 
     Raises:
-        UserError: if a size is not positive or d is odd for a balanced teacher.
+        UserError: if a size or the sharpness is not positive or d is odd for a balanced teacher.
 
     Examples:
         >>> teacher = make_teacher(jax.random.key(0), 5, 4, norms=(3.0, 2.0))
         >>> print(f"{jnp.linalg.norm(teacher.W1):.4f} {jnp.linalg.norm(teacher.w2):.4f}")
         3.0000 2.0000
     """
-    if p < 1 or d < 1 or (balanced and d % 2) or not min(norms) > 0:
+    if p < 1 or d < 1 or (balanced and d % 2) or not all(0 < norm < np.inf for norm in norms):
         raise UserError(
             f"p = {p}, d = {d}, norms = {norms}: give positive ones, an even d if balanced"
         )
+    if sharpness is not None and not sharpness > 0:
+        raise UserError(f"sharpness = {sharpness} is not positive: choose tau_0 > 0 or None")
     draw = generator(key)
     half = d // 2 if balanced else d
     W1, w2 = draw.standard_normal((p, half)), draw.standard_normal(half)
@@ -123,7 +125,7 @@ def make_teacher_data(
         The data.
 
     Raises:
-        UserError: if a size or the bound is not positive or the noise negative.
+        UserError: if the teacher's outputs are not one finite number each; settings are checked.
 
     Examples:
         >>> teacher = make_teacher(jax.random.key(0), 5, 4, balanced=True)
@@ -133,11 +135,7 @@ def make_teacher_data(
         >>> print(f"{jnp.std(data.y - data.truth):.1f}")
         0.1
     """
-    if n < 1 or min(shape, default=0) < 1 or not bound > 0 or not noise >= 0:
-        raise UserError(
-            f"n = {n}, shape = {shape}, C_x = {bound}, C_3 = {noise}: give positive sizes and "
-            "bound, and a noise that is not negative"
-        )
+    _require_design(n, shape, bound, noise, kind, centre)
     error = 0.0
     if centre is None:
         centre, error = _mean(teacher, shape, bound, dtype)
@@ -149,11 +147,27 @@ def make_teacher_data(
         "uniform": lambda size: draw.uniform(-np.sqrt(3), np.sqrt(3), size),
     }[kind](n)
     truth = _outputs(teacher, x) - centre
+    if truth.shape != (n,) or not bool(jnp.all(jnp.isfinite(truth))):
+        raise UserError("the teacher's outputs must be one finite number each: look at its weights")
     return TeacherData(x, truth + jnp.asarray(noise * spread, truth.dtype), truth, centre, error)
 
 
+def _require_design(
+    n: int, shape: tuple[int, ...], bound: float, noise: float, kind: str, centre: float | None
+) -> None:
+    if n < 1 or min(shape, default=0) < 1 or not 0 < bound < np.inf or not 0 <= noise < np.inf:
+        raise UserError(
+            f"n = {n}, shape = {shape}, C_x = {bound}, C_3 = {noise}: give positive sizes and "
+            "bound, and a noise that is not negative, all finite"
+        )
+    if kind not in get_args(Noise):
+        raise UserError(f"kind = {kind!r} of noise: choose one of {', '.join(get_args(Noise))}")
+    if centre is not None and not np.isfinite(centre):
+        raise UserError(f"centre = {centre} is not finite: leave it out to have it estimated")
+
+
 @eqx.filter_jit
-def _outputs(teacher: Callable[[Array], Array], x: Float[Array, "n *shape"]) -> Float[Array, " n"]:
+def _outputs(teacher: Callable[[Array], Array], x: Float[Array, "n *shape"]) -> Array:
     return jax.vmap(teacher)(x)
 
 

@@ -99,7 +99,8 @@ def load_translation_pairs(
         The two sets; word pieces are learned from the training pairs.
 
     Raises:
-        UserError: if a set is to be empty, or fewer pairs are short enough than asked.
+        UserError: if a set is to be empty, the vocabulary has no room for a piece, or fewer pairs
+            are short enough than asked.
 
     Examples:
         >>> found = load_translation_pairs(sizes=(30, 5), vocabulary=90, length=20, stand_in=True)
@@ -108,6 +109,11 @@ def load_translation_pairs(
     """
     if min(sizes) < 1:
         raise UserError(f"sizes {sizes}: both sets need at least one pair")
+    if vocabulary < 4 or length < 1:
+        raise UserError(
+            f"vocabulary = {vocabulary}, length = {length}: choose at least 4 pieces, padding and "
+            "unknown included, and a length of at least 1"
+        )
     if stand_in:
         pairs: Pairs = generated_pairs(4 * sum(sizes), seed)
         source = "generated sentences, a stand-in for Portuguese-English pairs"
@@ -141,7 +147,7 @@ def number_pairs(pieces: tuple, pairs: Pairs, length: int) -> SentencePairs:
         The pairs, padded to `length` and `length` + 2.
 
     Raises:
-        UserError: if a sentence has no piece, or more than `length`.
+        UserError: if a pair is not two texts, or a sentence has no piece or more than `length`.
 
     Examples:
         >>> pieces = tuple(train_word_pieces(["a b a b"], 20) for _ in range(2))
@@ -152,6 +158,8 @@ def number_pairs(pieces: tuple, pairs: Pairs, length: int) -> SentencePairs:
     target = np.full((len(pairs), length + 2), PADDING, np.int32)
     start = pieces[1].get_vocab_size()
     for row, pair in enumerate(pairs):
+        if len(pair) != 2 or not all(isinstance(text, str) for text in pair):
+            raise UserError(f"pair {row} is {pair!r}: give two texts")
         one, two = (own.encode(text).ids for own, text in zip(pieces, pair, strict=True))
         if not one or not two:
             raise UserError(f"pair {row} has an empty sentence: leave it out")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attlas.core.solution import Result, Solution
-from attlas.measures.linear_regions import Matrix, Vector, count_cells
+from attlas.measures.linear_regions import Matrix, Vector, arrangement, count_cells
 
 
 class Cells(NamedTuple):
@@ -46,8 +46,7 @@ def enumerate_cells(W: Matrix, b: Vector | None = None, *, most: int = 10**6) ->
         [[-1, -1], [-1, 1], [1, -1], [1, 1]]
     """
     count = count_cells(W, b, most=most)
-    normals = np.asarray(W, float)
-    offsets = np.zeros(normals.shape[0]) if b is None else np.asarray(b, float)
+    normals, offsets = arrangement(W, b)
     cutting = np.any(normals != 0, axis=1)
     lengths = np.linalg.norm(normals[cutting], axis=1)
     points = _witnesses(normals[cutting] / lengths[:, None], offsets[cutting] / lengths)

@@ -6,7 +6,7 @@ block and the results. Selection runs in NumPy on the host, whose sort is ten ti
 
 import math
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -76,7 +76,7 @@ def concentration(
         The statistics, in the order of the rows.
 
     Raises:
-        UserError: if a level is out of its range; lengths and rows are checked, too.
+        UserError: if a level is out of its range; lengths, rows and settings are checked, too.
 
     Source: (A2), (A4) and experiment 1 of liu2021analyzing.
 
@@ -86,10 +86,11 @@ def concentration(
         >>> found.s0.tolist(), found.top_share.tolist(), found.participation.tolist()
         ([[1, 2]], [1.0], [1.6])
     """
-    rows, width = weights.shape
     sizes = _sizes(weights, lengths)
+    rows, width = weights.shape
     if not all(0 < tau < 1 for tau in taus):
         raise UserError(f"taus = {taus}: choose levels between 0 and 1")
+    _require_settings(norm, eps)
     unit = max(float(np.finfo(weights.dtype).eps), eps or 0.0)
     found = Concentration(np.zeros((rows, len(taus)), np.int32), *np.zeros((6, rows)))
     # Rows that share floor(sqrt(p)) share one slice of largest weights, at little padding.
@@ -149,7 +150,7 @@ def top_norm(
         lengths: p of each row; T when None.
 
     Returns:
-        The norms.
+        The norms; NaN for a row that has one.
 
     Raises:
         UserError: if a row has fewer than s0 weights, or s0 < 1.
@@ -160,8 +161,8 @@ def top_norm(
         >>> top_norm(np.array([[0.1, 0.6, 0.0, 0.3]]), 1).tolist()
         [0.6]
     """
-    rows, width = weights.shape
     sizes = _sizes(weights, lengths)
+    rows, width = weights.shape
     if s0 < 1 or (rows and s0 > sizes.min()):
         least = sizes.min() if rows else width
         raise UserError(f"s0 = {s0} of p = {least} weights: choose s0 from 1 to the least p")
@@ -170,9 +171,25 @@ def top_norm(
     return np.sqrt(np.einsum("ij,ij->i", top, top))
 
 
+def _require_settings(norm: str, eps: float | None) -> None:
+    if norm not in get_args(Norm) or not (eps is None or 0 <= eps < 1):
+        names = ", ".join(get_args(Norm))
+        raise UserError(f"norm = {norm!r}, eps = {eps}: choose one of {names}, and 0 <= eps < 1")
+
+
 def _sizes(weights: np.ndarray, lengths: np.ndarray | None) -> np.ndarray:
+    if weights.ndim != 2 or not np.issubdtype(weights.dtype, np.floating):
+        raise UserError(
+            f"weights of shape {weights.shape} and type {weights.dtype}: give floating numbers, "
+            "one row of attention weights each"
+        )
     rows, width = weights.shape
     sizes = np.full(rows, width) if lengths is None else np.asarray(lengths)
+    if sizes.shape != (rows,) or not np.issubdtype(sizes.dtype, np.integer):
+        raise UserError(
+            f"lengths of shape {sizes.shape} and type {sizes.dtype} for {rows} rows: give one "
+            "whole number a row"
+        )
     if rows and not (sizes.min() >= 1 and sizes.max() <= width):
         raise UserError(
             f"lengths from {sizes.min()} to {sizes.max()} in rows of {width}: give 1 to {width}"

@@ -54,7 +54,8 @@ def conditional_covariance(
         The covariance and its size.
 
     Raises:
-        UserError: if the numbers of samples differ or there are none.
+        UserError: if shapes do not fit or there are no samples. Samples that are not finite give
+            NaN.
 
     Source: (A3), (A5) of liu2021analyzing; the print inverts the other block.
 
@@ -65,10 +66,16 @@ def conditional_covariance(
         >>> print(f"{float(conditional_covariance(z, jnp.ones((3, 1))).largest):.4f}")
         4.6667
     """
-    if target.shape[0] != given.shape[0] or target.shape[0] < 1:
-        raise UserError(
-            f"{target.shape[0]} targets and {given.shape[0]} features: give pairs, at least one"
-        )
+    for z1, z2 in ((target, given), *(() if fresh is None else (fresh,))):
+        if z1.ndim != 2 or z2.ndim != 2 or z1.shape[0] != z2.shape[0] or z1.size < 1:
+            raise UserError(
+                f"targets {z1.shape} and features {z2.shape}: give pairs of rows, at least one"
+            )
+        if z1.shape[1:] != target.shape[1:] or z2.shape[1:] != given.shape[1:]:
+            raise UserError(
+                f"fresh targets {z1.shape} and features {z2.shape} have other columns than "
+                f"{target.shape} and {given.shape}: give the same ones"
+            )
     return _of_residuals(target, given, fresh)
 
 
@@ -78,7 +85,8 @@ def _of_residuals(target: Array, given: Array, fresh: tuple[Array, Array] | None
     z1, z2 = target - target.mean(0)[None, :], given - given.mean(0)[None, :]
     left, sizes, right = jnp.linalg.svd(z2, full_matrices=False)
     # The rounding of the centring counts, too: a constant feature is zero only up to it.
-    kept = sizes > max(n, d) * jnp.finfo(given.dtype).eps * jnp.linalg.norm(given)
+    # Written so that NaN is kept, and seen in the result.
+    kept = ~(sizes <= max(n, d) * jnp.finfo(given.dtype).eps * jnp.linalg.norm(given))
     left = jnp.where(kept[None, :], left, 0.0)
     if fresh is None:
         # Twice: the first projection leaves its own rounding, the second removes that.
@@ -111,7 +119,10 @@ def schur_complement(
         given: Sigma_22.
 
     Returns:
-        The conditional covariance; exact for Gaussian vectors.
+        The conditional covariance; exact for Gaussian vectors. NaN where an entry is not finite.
+
+    Raises:
+        UserError: if the shapes do not fit.
 
     Source: section 3.1 of liu2021analyzing, with the inverse taken of Sigma_22.
 
@@ -122,8 +133,13 @@ def schur_complement(
         >>> schur_complement(2 * one, 0 * one, 0 * one).tolist()
         [[2.0]]
     """
+    if cross.shape != (own.shape[0], given.shape[0]):
+        raise UserError(
+            f"Sigma_12 of shape {cross.shape}: give ({own.shape[0]}, {given.shape[0]}), a row for "
+            "each of Sigma_11 and a column for each of Sigma_22"
+        )
     values, vectors = jnp.linalg.eigh(given)
-    kept = values > given.shape[0] * jnp.finfo(given.dtype).eps * values[-1]
+    kept = ~(values <= given.shape[0] * jnp.finfo(given.dtype).eps * values[-1])
     inverse = jnp.where(kept, 1 / jnp.where(kept, values, 1.0), 0.0)
     part = cross @ vectors
     return own - (part * inverse[None, :]) @ part.T

@@ -77,6 +77,9 @@ def count_linear_regions(
     Returns:
         The number, exact for the entries as they are (or as rounded).
 
+    Raises:
+        UserError: if the second layer does not fit or is not finite; the first is checked, too.
+
     Source: the quantity of Theorem 4 of liu2021analyzing.
 
     Examples:
@@ -87,8 +90,14 @@ def count_linear_regions(
         >>> count_linear_regions(W, np.array([1.0, -1.0, 1.0]), b)  # x + max(0, x - 1)
         2
     """
+    weights = np.asarray(w2, float)
+    if weights.shape != np.shape(W)[:1] or not np.all(np.isfinite(weights)):
+        raise UserError(
+            f"second layer of shape {weights.shape} on units {np.shape(W)[:1]}: give one finite "
+            "weight a unit"
+        )
     jumps: dict[Row, Fraction] = {}
-    parts = _fractions(np.asarray(w2), denominator)
+    parts = _fractions(weights, denominator)
     pairs = _rational_rows(W, b, denominator, keep_zeros=True)
     for (key, scale), weight in zip(pairs, parts, strict=True):
         jumps[key] = jumps.get(key, Fraction(0)) + weight * scale
@@ -124,8 +133,7 @@ def sampled_cells(
     """
     if lines < 1:
         raise UserError(f"lines = {lines}: draw at least one")
-    normals = np.asarray(W, float)
-    offsets = np.zeros(normals.shape[0]) if b is None else np.asarray(b, float)
+    normals, offsets = arrangement(W, b)
     sizes = np.linalg.norm(normals, axis=1)
     cutting = sizes > 0
     normals, offsets = normals[cutting], offsets[cutting]
@@ -143,6 +151,35 @@ def sampled_cells(
     return len(seen)
 
 
+def arrangement(W: Matrix, b: Vector | None) -> tuple[np.ndarray, np.ndarray]:
+    """Normals and offsets of hyperplanes w_i . x + b_i = 0, checked.
+
+    Args:
+        W: normals, one a row.
+        b: offsets; zero when None.
+
+    Returns:
+        Both in double precision.
+
+    Raises:
+        UserError: if shapes do not fit or an entry is not finite.
+
+    Examples:
+        >>> arrangement(np.eye(2), None)[1].tolist()
+        [0.0, 0.0]
+    """
+    normals = np.asarray(W, float)
+    offsets = np.zeros(normals.shape[:1]) if b is None else np.asarray(b, float)
+    if normals.ndim != 2 or offsets.shape != normals.shape[:1]:
+        raise UserError(
+            f"normals of shape {normals.shape} with offsets {offsets.shape}: give one normal a row "
+            "and one offset each"
+        )
+    if not (np.all(np.isfinite(normals)) and np.all(np.isfinite(offsets))):
+        raise UserError("an entry of the network is not finite: look at its scale")
+    return normals, offsets
+
+
 def _signs(points: np.ndarray, normals: np.ndarray, offsets: np.ndarray) -> set[bytes]:
     """Sign vectors of those points that are farther than rounding from every hyperplane."""
     values = points @ normals.T + offsets[None, :]
@@ -152,8 +189,6 @@ def _signs(points: np.ndarray, normals: np.ndarray, offsets: np.ndarray) -> set[
 
 
 def _fractions(values: np.ndarray, denominator: int | None) -> list[Fraction]:
-    if not np.all(np.isfinite(values)):
-        raise UserError("an entry of the network is not finite: look at its scale")
     exact = [Fraction(float(value)) for value in values.ravel()]
     return exact if denominator is None else [x.limit_denominator(denominator) for x in exact]
 
@@ -162,8 +197,9 @@ def _rational_rows(
     W: Matrix, b: Vector | None, denominator: int | None, keep_zeros: bool = False
 ) -> list[tuple[Row, Fraction]]:
     """Each hyperplane (w, b) as scale times a primitive integer vector, one per hyperplane."""
-    normals = np.asarray(W, float)
-    offsets = np.zeros(normals.shape[0]) if b is None else np.asarray(b, float)
+    if denominator is not None and denominator < 1:
+        raise UserError(f"denominator = {denominator}: choose at least 1, or None for exact ones")
+    normals, offsets = arrangement(W, b)
     found = []
     for normal, offset in zip(normals, offsets, strict=True):
         entries = _fractions(np.r_[normal, offset], denominator)

@@ -76,10 +76,10 @@ def loglog_slope(
     x = np.asarray(scales, float)
     values = [np.asarray(group, float) for group in runs]
     _require_positive(x, values)
-    if samples < 1 or not 0 < confidence < 1:
+    if samples < 1 or not 0 < confidence < 1 or centre not in ("mean", "median"):
         raise UserError(
-            f"samples = {samples}, confidence = {confidence}: choose samples >= 1 and a "
-            "confidence between 0 and 1"
+            f"samples = {samples}, confidence = {confidence}, centre = {centre!r}: choose samples "
+            ">= 1, a confidence between 0 and 1, and the mean or the median"
         )
     middle = np.mean if centre == "mean" else np.median
     log_x = np.log(x) - np.log(x).mean()

@@ -59,12 +59,17 @@ def on_orbit(first: Any, second: Any, alpha: float | Array) -> tuple[Any, Any]:
     Returns:
         The two layers.
 
+    Raises:
+        UserError: if the scale is a number that is not positive or not finite.
+
     Source: Theorem 5 of liu2021analyzing.
 
     Examples:
         >>> [part.tolist() for part in on_orbit(jnp.ones(2), jnp.ones(1), 4.0)]
         [[4.0, 4.0], [0.25]]
     """
+    if isinstance(alpha, int | float) and not 0 < alpha < math.inf:
+        raise UserError(f"alpha = {alpha}: choose a positive finite scale")
     return jax.tree.map(lambda a: alpha * a, first), jax.tree.map(lambda a: a / alpha, second)
 
 
@@ -81,11 +86,19 @@ def orbit_in_balls(first: Any, second: Any, balls: Balls) -> Balls:
     Returns:
         Least and largest scale; the first is above the second where there is none.
 
+    Raises:
+        UserError: if the first layer is zero or a radius is not positive.
+
     Examples:
         >>> orbit_in_balls(jnp.ones(4), jnp.ones(1), (4.0, 2.0))
         (0.5, 2.0)
     """
     norms = [float(jnp.linalg.norm(ravel_pytree(part)[0])) for part in (first, second)]
+    if not (0 < norms[0] < math.inf and norms[1] < math.inf and min(balls) > 0):
+        raise UserError(
+            f"||W1|| = {norms[0]}, ||w2|| = {norms[1]}, radii {balls}: give a first layer that is "
+            "not zero, finite layers and positive radii"
+        )
     return norms[1] / balls[1], balls[0] / norms[0]
 
 
@@ -104,6 +117,9 @@ def orbit_curvature(
     Returns:
         One eigenvalue a scale, with the certificate of `hessian_spectra`.
 
+    Raises:
+        UserError: if there is no scale, or one is not positive or not finite.
+
     Examples:
         >>> found = orbit_curvature(
         ...     lambda a, b: (a[0] * b[0] - 1) ** 2 / 2, jnp.ones(1), jnp.ones(1),
@@ -111,6 +127,9 @@ def orbit_curvature(
         >>> print(np.round(found.unwrap(), 6).tolist())  # alpha^2 + alpha^-2
         [2.0, 100.01]
     """
+    checked = np.asarray(alphas)
+    if checked.size < 1 or not np.all(np.isfinite(checked) & (checked > 0)):
+        raise UserError(f"alphas = {checked.tolist()}: give at least one, all positive and finite")
     scales = jnp.asarray(alphas)
     stack = jax.vmap(on_orbit, in_axes=(None, None, 0))(first, second, scales)
     found = hessian_spectra(_Joined(risk), stack, *args)
@@ -140,10 +159,11 @@ def orbit_extent(
     """
     _require_search(epsilon, most - 1)
     reach = math.log(most)
-    low, high = (
-        float(_orbit_exit(risk, first, second, args, jnp.asarray([epsilon, sign, reach])))
+    (low, level), (high, _) = (
+        _orbit_exit(risk, first, second, args, jnp.asarray([epsilon, sign, reach])).tolist()
         for sign in (-1.0, 1.0)
     )
+    _require_level(level)
     return (
         math.exp(-low) if low < reach else 0.0,
         math.exp(high) if high < reach else math.inf,
@@ -183,7 +203,7 @@ def flat_volume(
         reach: longest ray, in units of T_alpha u.
 
     Returns:
-        The volume.
+        The volume. A centre outside the balls or of a risk that is not finite is refused.
 
     Source: Definition 1 and Theorem 5 of liu2021analyzing.
 
@@ -194,16 +214,18 @@ def flat_volume(
         >>> print(f"{math.exp(found.log_volume):.4f}")  # a disc of radius 2
         12.5664
     """
-    _require_search(epsilon, min(reach, float(directions)))
     parts = [ravel_pytree(part)[0] for part in (first, second)]
+    _require_search(epsilon, min(reach, float(directions), alpha))
+    _require_inside(parts, balls)
     size, dtype = sum(part.size for part in parts), parts[0].dtype
     draws = generator(key).standard_normal((directions, size))
     draws = draws / np.linalg.norm(draws, axis=1, keepdims=True)
     draws[:, : parts[0].size] *= alpha
     draws[:, parts[0].size :] /= alpha
     settings = jnp.asarray([epsilon, reach, *(balls or (math.inf, math.inf))], dtype)
-    rays = jnp.asarray(draws, dtype)
-    radii = np.asarray(_ray_exits(risk, first, second, args, rays, settings), float)
+    exits = _ray_exits(risk, first, second, args, jnp.asarray(draws, dtype), settings)
+    _require_level(exits[1])
+    radii = np.asarray(exits[0], float)
     stretch = (parts[0].size - parts[1].size) * math.log(alpha)
     log_mean, effective = _mean_power(radii, size)
     ball = size / 2 * math.log(math.pi) - math.lgamma(size / 2 + 1)
@@ -230,13 +252,13 @@ class _Joined(eqx.Module):
 @eqx.filter_jit
 def _orbit_exit(
     risk: Risk, first: Any, second: Any, args: tuple[Any, ...], settings: Float[Array, " 3"]
-) -> Array:
+) -> Float[Array, " 2"]:
     level = risk(first, second, *args) + settings[0]
 
     def outside(r: Array) -> Array:
         return ~(risk(*on_orbit(first, second, jnp.exp(settings[1] * r)), *args) <= level)
 
-    return _first_exit(outside, settings[2])
+    return jnp.stack([_first_exit(outside, settings[2]), level])
 
 
 @eqx.filter_jit
@@ -247,7 +269,7 @@ def _ray_exits(
     args: tuple[Any, ...],
     rays: Float[Array, "k P"],
     settings: Float[Array, " 4"],
-) -> Float[Array, " k"]:
+) -> tuple[Float[Array, " k"], Float[Array, ""]]:
     centre, unravel = ravel_pytree((first, second))
     count = ravel_pytree(first)[0].size
     level = risk(first, second, *args) + settings[0]
@@ -261,7 +283,7 @@ def _ray_exits(
 
         return _first_exit(outside, settings[1])
 
-    return jax.lax.map(exit_of, rays, batch_size=256)
+    return jax.lax.map(exit_of, rays, batch_size=256), level
 
 
 def _first_exit(outside: Callable[[Array], Array], reach: Array) -> Array:
@@ -285,5 +307,18 @@ def _require_search(epsilon: float, room: float) -> None:
     if not (epsilon > 0 and room > 0):
         raise UserError(
             f"epsilon = {epsilon}: choose a positive rise, a largest scale above 1, a positive "
-            "reach and at least one direction"
+            "reach and stretch and at least one direction"
         )
+
+
+def _require_inside(parts: list[Array], balls: Balls | None) -> None:
+    for part, radius in zip(parts, balls or (math.inf, math.inf), strict=True):
+        size = float(np.linalg.norm(np.asarray(part)))
+        # A centre on its sphere may be outside by the rounding of its own norm.
+        if not size <= radius * (1 + part.size * float(jnp.finfo(part.dtype).eps)):
+            raise UserError(f"a layer of norm {size} in a ball of radius {radius}: start inside")
+
+
+def _require_level(level: Any) -> None:
+    if not math.isfinite(float(level)):
+        raise UserError(f"the risk at the centre is {float(level)}: it must be finite")

@@ -57,7 +57,8 @@ def stationary_points(
         `steps` accepted. Codes MAX_STEPS and NOT_FINITE say which starts failed.
 
     Raises:
-        UserError: if the starts have no common leading axis or are too large.
+        UserError: if the starts have no common leading axis, no parameters or too many; settings
+            are checked.
 
     Examples:
         >>> risk = lambda x: x[0] ** 4 / 4 - x[0] ** 2 / 2 + x[1] ** 2
@@ -73,8 +74,12 @@ def stationary_points(
     if len(counts) != 1 or min(counts) < 1:
         raise UserError(f"leading axes {sorted(counts)}: every array needs one of all starts")
     size = sum(leaf.size for leaf in leaves) // counts.pop()
-    if size > _LARGEST:
-        raise UserError(f"{size} parameters: whole Hessians are formed, take at most {_LARGEST}")
+    if not 1 <= size <= _LARGEST:
+        raise UserError(
+            f"{size} parameters: whole Hessians are formed, take at least one and at most {_LARGEST}"
+        )
+    if not tolerance > 0 or max_steps < 1:
+        raise UserError(f"tolerance = {tolerance}, max_steps = {max_steps}: both must be positive")
     axes = (None,) * len(args) if in_axes is None else in_axes
     found, certificate, stats = _search(
         risk, moved, fixed, args, axes, jnp.asarray(tolerance, leaves[0].dtype), max_steps

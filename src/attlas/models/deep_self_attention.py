@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from attlas.core.errors import UserError
 from attlas.models.rectifier import rectify
 from attlas.models.self_attention_mlp import SelfAttentionMLP, make_self_attention_mlp
+from attlas.models.word_columns import require_columns
 
 
 class SelfAttentionLayer(eqx.Module):
@@ -45,6 +46,10 @@ class SelfAttentionLayer(eqx.Module):
     temperature: float = eqx.field(static=True, default=1.0)
     sharpness: float | None = eqx.field(static=True, default=None)
 
+    def __check_init__(self) -> None:
+        if not self.temperature > 0:
+            raise UserError(f"temperature = {self.temperature} is not positive: choose one above 0")
+
     def attention(self, x: Float[Array, "t p"]) -> Float[Array, "p p"]:
         """The attention weights; column z sums to one and belongs to query z.
 
@@ -66,6 +71,7 @@ class SelfAttentionLayer(eqx.Module):
         Returns:
             A column a word, of the layer's own dimension.
         """
+        require_columns(x, self.W_V.shape[1])
         attended = (self.W_V @ x) @ self.attention(x)
         return self.W2 @ rectify(self.W1.T @ attended, self.sharpness)
 

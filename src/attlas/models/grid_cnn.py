@@ -86,6 +86,7 @@ class GridCnn(eqx.Module):
         """
         del mask, key
         side = _cell_side(cells)
+        _require_features(_SIDE * side, self.convolutions, self.W1.shape[0])
         grid = cells.reshape(_SIDE, _SIDE, side, side).swapaxes(1, 2)
         features = self.convolutions(grid.reshape(1, _SIDE * side, _SIDE * side))[0]
         return rectify(features @ self.W1 + self.b1) @ self.W2 + self.b2
@@ -137,6 +138,7 @@ class AttentionCnn(eqx.Module):
 
     def _words(self, cells: Cells) -> Float[Array, "t cells"]:
         side = _cell_side(cells)
+        _require_features(side, self.convolutions, self.attention.W_Q.shape[1])
         return self.convolutions(cells.reshape(-1, side, side)).T
 
 
@@ -244,6 +246,16 @@ def _cell_side(cells: Cells) -> int:
     if cells.shape[0] != _SIDE**2 or side**2 != cells.shape[1]:
         raise UserError(f"cells of shape {cells.shape}: give 16 cells of square pixels an image")
     return side
+
+
+def _require_features(side: int, convolutions: Convolutions, read: int) -> None:
+    """Images of another size have another number of features than the next layer reads."""
+    found = max((side - 4) // 2, 0) ** 2 * convolutions.second.shape[3]
+    if found != read:
+        raise UserError(
+            f"images of side {side} have {found} features, the network reads {read}: give images "
+            "of the size it was made for"
+        )
 
 
 def _refuse_sizes(**sizes: int) -> None:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from attlas.core.errors import UserError
+from attlas.models.word_columns import require_columns
 
 WordMask = Bool[Array, " p"] | None
 
@@ -37,11 +38,13 @@ class LstmReader(eqx.Module):
 
         Args:
             x: one input, a column a word.
-            mask: True at words, False at padding; all words when None.
+            mask: True at words, False at padding; all words when None. Without any word the
+                states stay zero.
 
         Returns:
             The logit.
         """
+        require_columns(x, self.W.shape[2], mask=mask)
         seen = jnp.ones(x.shape[1], bool) if mask is None else mask
         inputs = jnp.einsum("dgt,tp->dpg", self.W, x) + self.b[:, None, :]
         inputs = jnp.stack([inputs[0], inputs[1, ::-1]], axis=1)

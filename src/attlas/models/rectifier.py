@@ -3,6 +3,8 @@ r"""The rectified linear unit and its smooth stand-in, the softplus of a sharpne
 import jax
 from jaxtyping import Array, Float
 
+from attlas.core.errors import UserError
+
 
 def rectify(z: Float[Array, "*shape"], sharpness: float | None = None) -> Float[Array, "*shape"]:
     r"""phi(z) = max(z, 0), or phi_{tau_0}(z) = log(1 + exp(tau_0 z)) / tau_0.
@@ -18,6 +20,9 @@ def rectify(z: Float[Array, "*shape"], sharpness: float | None = None) -> Float[
     Returns:
         Outputs of the units.
 
+    Raises:
+        UserError: if the sharpness is not positive.
+
     Examples:
         >>> import jax.numpy as jnp
         >>> rectify(jnp.array([-1.0, 2.0])).tolist()
@@ -27,4 +32,6 @@ def rectify(z: Float[Array, "*shape"], sharpness: float | None = None) -> Float[
     """
     if sharpness is None:
         return jax.nn.relu(z)
+    if not sharpness > 0:
+        raise UserError(f"sharpness = {sharpness} is not positive: choose tau_0 > 0 or None")
     return jax.nn.softplus(sharpness * z) / sharpness

@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from attlas.core.errors import UserError
 from attlas.models.two_layer import TwoLayer, make_two_layer
+from attlas.models.word_columns import require_columns
 
 WordMask = Bool[Array, " p"] | None
 
@@ -100,6 +101,7 @@ class RecurrentAttention(eqx.Module):
         Args:
             x: one input, a column a word.
             mask: True at words, False at padding, which gets no weight; all words when None.
+                Without any word there are no weights, and the output is NaN.
 
         Returns:
             Row k holds the alpha of step k + 1, and sums to one.
@@ -119,6 +121,7 @@ class RecurrentAttention(eqx.Module):
         return self.network(self._run(x, mask)[1])
 
     def _run(self, x: Array, mask: WordMask) -> tuple[Array, Array]:
+        require_columns(x, self.W_c.shape[1], mask=mask)
         seen = jnp.ones(x.shape[1], bool) if mask is None else mask
 
         def step(carry: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], Array]:

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.core.errors import UserError
 from attlas.models.rectifier import rectify
+from attlas.models.word_columns import require_columns
 
 
 class SelfAttentionMLP(eqx.Module):
@@ -51,6 +52,10 @@ class SelfAttentionMLP(eqx.Module):
     equal_weights: bool = eqx.field(static=True, default=False)
     sharpness: float | None = eqx.field(static=True, default=None)
 
+    def __check_init__(self) -> None:
+        if not self.temperature > 0:
+            raise UserError(f"temperature = {self.temperature} is not positive: choose one above 0")
+
     def attention(self, x: Float[Array, "t p"]) -> Float[Array, "p p"]:
         r"""The attention weights A; column z sums to one and belongs to query z.
 
@@ -60,6 +65,7 @@ class SelfAttentionMLP(eqx.Module):
         Returns:
             A, with A[j, z] the weight that word z gives to word j.
         """
+        require_columns(x, self.W_Q.shape[1])
         p = x.shape[1]
         if self.equal_weights:
             return jnp.full((p, p), 1 / p, x.dtype)
@@ -86,6 +92,7 @@ class SelfAttentionMLP(eqx.Module):
         Returns:
             Outputs of the d hidden units.
         """
+        require_columns(x, self.W_V.shape[1], self.W1.shape[0] // self.W_V.shape[0])
         z = self.attended(x).T.reshape(-1) @ self.W1
         return rectify(z if self.b1 is None else z + self.b1, self.sharpness)
 

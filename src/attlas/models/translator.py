@@ -138,8 +138,9 @@ class Translator(eqx.Module):
         """The logits of the word after each target word.
 
         Args:
-            source: numbers of the source words.
-            mask: True where a source word is, False where padding is.
+            source: numbers of the source words, within their vocabulary: compiled programs
+                cannot refuse, and read the last word's vector for a number beyond it.
+            mask: True where a source word is, False where padding is; NaN without any word.
             target: numbers of the target words, the first one marking the start.
 
         Returns:
@@ -163,6 +164,8 @@ class Translator(eqx.Module):
         return self._forward(source, mask, target)[1]
 
     def _forward(self, source: Array, mask: Array, target: Array) -> tuple[Array, AttentionRows]:
+        if mask.shape != source.shape:
+            raise UserError(f"mask of shape {mask.shape} for source {source.shape}: one a word")
         x = _placed(self.source_words, source)
         seen = jnp.broadcast_to(mask[None, :], (source.shape[0], source.shape[0]))
         encoded, maps = [], []

@@ -46,7 +46,12 @@ class TwoLayer(eqx.Module):
 
         Returns:
             Outputs of the d hidden units.
+
+        Raises:
+            UserError: if the input has another number of features.
         """
+        if x.shape != self.W1.shape[:1]:
+            raise UserError(f"x has shape {x.shape}, the network reads {self.W1.shape[:1]}")
         z = x @ self.W1
         return rectify(z if self.b1 is None else z + self.b1, self.sharpness)
 
@@ -91,7 +96,7 @@ class AttendedTwoLayer(eqx.Module):
         Returns:
             Outputs of the d hidden units.
         """
-        return self.network.features(x * self.attention(x))
+        return self.network.features(_weighted(x, self.attention(x)))
 
     def __call__(self, x: Float[Array, " p"]) -> Float[Array, ""]:
         """The output.
@@ -102,7 +107,7 @@ class AttendedTwoLayer(eqx.Module):
         Returns:
             The prediction, or the logit of class 1.
         """
-        return self.network(x * self.attention(x))
+        return self.network(_weighted(x, self.attention(x)))
 
 
 class MaskedTwoLayer(eqx.Module):
@@ -134,7 +139,7 @@ class MaskedTwoLayer(eqx.Module):
         Returns:
             Outputs of the d hidden units.
         """
-        return self.network.features(x * self._mask())
+        return self.network.features(_weighted(x, self._mask()))
 
     def __call__(self, x: Float[Array, " p"]) -> Float[Array, ""]:
         """The output.
@@ -145,10 +150,17 @@ class MaskedTwoLayer(eqx.Module):
         Returns:
             The prediction, or the logit of class 1.
         """
-        return self.network(x * self._mask())
+        return self.network(_weighted(x, self._mask()))
 
     def _mask(self) -> Float[Array, " p"]:
         return self.mask if self.trainable else jax.lax.stop_gradient(self.mask)
+
+
+def _weighted(x: Array, weights: Array) -> Array:
+    """The product x o f; a broadcast would hide weights of another length."""
+    if x.shape != weights.shape:
+        raise UserError(f"weights of shape {weights.shape} for x of shape {x.shape}: one each")
+    return x * weights
 
 
 def make_two_layer(
