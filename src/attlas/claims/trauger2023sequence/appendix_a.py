@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from attlas.bounds.edelman2022_cover import perceptron_cover
+from attlas.bounds.trauger2023_cover import trauger2023_mapping_entropy
 from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
 
@@ -54,7 +55,11 @@ def _mapped(instance: Instance, rooted: bool = True) -> Sides:
     ratio = gaps / largest
     left = jnp.stack([jnp.max(jnp.sum(ratio**q, axis=0) ** (1 / q)) for q in _EXPONENTS])
     right = jnp.asarray([_ROWS ** (1 / q) if rooted else 1.0 for q in _EXPONENTS])
-    return Sides(left, right)
+    # the names of the rows' centres together, in units of one choice, against k C
+    told = jnp.sum(instance["updates"])
+    C = (instance["b"] * instance["B_x"] / instance["epsilon"]) ** 2
+    size = trauger2023_mapping_entropy(C, _ROWS)
+    return Sides(jnp.append(left, told), jnp.append(right, size))
 
 
 APPENDIX_A = Claim(

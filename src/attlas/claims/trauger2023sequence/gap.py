@@ -211,8 +211,8 @@ CONFIDENCE_SHARP = Claim(
     note=(
         "c is the length of the interval of the losses. As the class holds the negatives, both "
         "sides of the gap are seen. The bound is 0.24 in the mean, against 0.60 printed; the "
-        "largest gap of 256 samples is 0.4 of it, nine in ten are below 0.2: 2 in place of 3, or no "
-        "2 R at all, would pass here. The formula itself is held by compare-gaps."
+        "largest gap of 256 samples is 0.4 of it, nine in ten are below 0.2: 2 in place of 3, "
+        "or no 2 R at all, would pass here. The formula itself is held by compare-gaps."
     ),
     **_COMMON,
 )

@@ -95,7 +95,8 @@ LEMMA_3_4_PRINTED = Claim(
     witness=_witness,
     note=(
         "The first inequality is proved by volumes and holds for centres outside the class as "
-        "well. See lemma-3-4-order for the constants and logarithms that the paper hides."
+        "well; half of it would refute the print too. See lemma-3-4-order for the constants and "
+        "logarithms that the paper hides."
     ),
 )
 
