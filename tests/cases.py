@@ -1,16 +1,41 @@
-"""One line for each model, optimiser and generator that the conformance suite tries."""
+"""One line for each model, optimiser, solver and generator that the conformance suite tries."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from attlas.core.generator import generator, seed_of
 from attlas.data import gaussian_mixtures, token_selection, tokenized_mixture
+from attlas.data.noisy_grid import place_in_grid
+from attlas.data.review_words import load_review_words
+from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
+from attlas.data.teacher_network import make_teacher, make_teacher_data
+from attlas.data.translation_pairs import load_translation_pairs
+from attlas.measures.orbit_flatness import orbit_curvature
+from attlas.measures.stationary_points import stationary_points
+from attlas.models.deep_self_attention import make_deep_self_attention
 from attlas.models.factored_multi_head import FactoredMultiHead
+from attlas.models.grid_cnn import make_attention_cnn, make_grid_cnn
+from attlas.models.known_attention import EuclideanAttention, UniformAttention
+from attlas.models.lstm_reader import make_lstm_reader
+from attlas.models.majority_attention import make_majority_attention
 from attlas.models.multi_head import Decoder, MultiHead
+from attlas.models.recurrent_attention import make_recurrent_attention
+from attlas.models.self_attention_mlp import make_self_attention_mlp
 from attlas.models.single_head import SingleHead
+from attlas.models.single_layer_transformer import SingleLayerTransformer
+from attlas.models.transformer import Layer, Transformer
+from attlas.models.translator import make_translator
+from attlas.models.two_layer import AttendedTwoLayer, MaskedTwoLayer, make_two_layer
+from attlas.models.word_classifier import make_word_classifier
 from attlas.optim.mirror_descent import mirror_descent
+from attlas.solvers.gram_svm import gram_svm
+from attlas.solvers.linear_margin import linear_margin
+from attlas.solvers.lp_svm import lp_svm
 
 
 class Case(NamedTuple):
@@ -58,10 +83,108 @@ def _parameters(key, dtype):
     }
 
 
+def _filled(make, *example):
+    """A model that is never drawn, only its shapes are, with normal entries: nothing compiles.
+
+    Examples are given by their shape, or as they are where they hold no floating numbers.
+    """
+
+    def case(key, dtype):
+        draw = generator(key)
+
+        def entries(shape):
+            return jax.device_put((draw.standard_normal(shape) / 2).astype(dtype))
+
+        shapes = jax.eval_shape(partial(make, dtype=dtype), key)
+        model = jax.tree.map(lambda leaf: entries(leaf.shape), shapes)
+        given = (entries(a) if isinstance(a, tuple) else jax.device_put(a) for a in example)
+        return model, tuple(given)
+
+    return case
+
+
+def _around(wrap, p=3):
+    """A network of two layers inside another module."""
+    return lambda key, dtype: wrap(make_two_layer(key, p, 4, dtype=dtype), dtype)
+
+
+def _transformer(key, dtype):
+    layer = Layer(*(jnp.zeros((2, 3, 3), dtype) for _ in range(3)))
+    return Transformer((layer, layer))
+
+
+def _single_layer(key, dtype):
+    return SingleLayerTransformer(
+        jnp.zeros(3, dtype), *(jnp.zeros((2, 3, 3), dtype) for _ in range(3))
+    )
+
+
+def _word_classifier(key, dtype):
+    network = make_self_attention_mlp(key, 4, 3, 2, 2, 5, dtype=dtype)
+    return make_word_classifier(key, 6, 3, network, dtype)
+
+
+def _majority(key, dtype):
+    model = make_majority_attention(key, 4, 2, 3, dtype=jnp.dtype(dtype).name)
+    return model, (jax.device_put(generator(key).standard_normal((5, 4)).astype(dtype)),)
+
+
+_WORDS, _SEEN = np.array([3, 1, 2, 0]), np.array([True, True, True, False])
+_CELL = {"cell": 6, "filters": (2, 2), "hidden": 3, "classes": 2}
+
 MODELS = (
     Case("single_head", _model),
     *(Case(f"multi_head {decoder}", _multi_head(decoder)) for decoder in Decoder),
     Case("factored_multi_head", _factored_multi_head),
+    Case("transformer", _filled(_transformer, (4, 3))),
+    Case("single_layer_transformer", _filled(_single_layer, (4, 3), (3,))),
+    Case("majority_attention", _majority),
+    Case("two_layer", _filled(partial(make_two_layer, p=3, d=4, biases=True), (3,))),
+    Case("two_layer, softplus", _filled(partial(make_two_layer, p=3, d=4, sharpness=9.0), (3,))),
+    Case(
+        "two_layer, attended",
+        _filled(
+            _around(lambda own, _: AttendedTwoLayer(own, EuclideanAttention(UniformAttention()))),
+            (3,),
+        ),
+    ),
+    Case(
+        "two_layer, masked",
+        _filled(_around(lambda own, dtype: MaskedTwoLayer(own, jnp.zeros(3, dtype), True)), (3,)),
+    ),
+    Case(
+        "self_attention_mlp",
+        _filled(partial(make_self_attention_mlp, p=4, t=3, d_q=2, d_v=2, d=5, biases=True), (3, 4)),
+    ),
+    Case(
+        "deep_self_attention",
+        _filled(
+            partial(make_deep_self_attention, p=4, dimensions=(3, 2), d_q=2, d_v=2, units=3), (3, 4)
+        ),
+    ),
+    Case(
+        "recurrent_attention",
+        _filled(partial(make_recurrent_attention, t=3, d=4, steps=3), (3, 4), _SEEN),
+    ),
+    Case(
+        "recurrent_attention, network",
+        _filled(partial(make_recurrent_attention, t=3, d=4, steps=3, score_units=2), (3, 4)),
+    ),
+    Case(
+        "lstm_reader", _filled(partial(make_lstm_reader, t=3, cell=2, hidden=(4,)), (3, 4), _SEEN)
+    ),
+    Case("grid_cnn", _filled(partial(make_grid_cnn, **_CELL), (16, 36))),
+    Case("grid_cnn, attention", _filled(partial(make_attention_cnn, width=3, **_CELL), (16, 36))),
+    Case("word_classifier", _filled(_word_classifier, _WORDS, _SEEN)),
+    Case(
+        "translator",
+        _filled(
+            partial(make_translator, vocabularies=(5, 6), width=4, blocks=1, heads=2, hidden=3),
+            _WORDS,
+            _SEEN,
+            _WORDS[:3],
+        ),
+    ),
 )
 
 OPTIMISERS = (
@@ -97,4 +220,74 @@ GENERATORS = (
     Case("support_selection", token_selection.make_support_selection),
     Case("tokenized_mixture", _mixture_samples),
     Case("gaussian_mixtures", _gaussian_samples),
+)
+
+
+def _teacher_samples(key, dtype):
+    teacher = make_teacher(key, 3, 2, dtype=dtype)
+    return make_teacher_data(key, teacher, 4, (3,), noise=0.1, centre=0.0, dtype=dtype)
+
+
+def _reviews(key, dtype):
+    return load_review_words(sizes=(4, 1, 1), seed=seed_of(key)[0], stand_in=True).train.tokens
+
+
+def _pairs(key, dtype):
+    found = load_translation_pairs(
+        sizes=(4, 1), vocabulary=90, length=20, seed=seed_of(key)[0], stand_in=True
+    )
+    return found.train.source
+
+
+# Drawn by NumPy on the host, so that nothing is compiled for their shapes: not to be traced.
+HOST_GENERATORS = (
+    Case(
+        "sparse_majority",
+        lambda key, dtype: make_sparse_majority(
+            key, 9, MajorityDesign(train=3, validation=2, dimension=4), jnp.dtype(dtype).name
+        ),
+    ),
+    Case("teacher_network", _teacher_samples),
+    Case(
+        "noisy_grid",
+        lambda key, dtype: place_in_grid(np.full((3, 2, 2), 0.5, dtype), generator(key)),
+    ),
+    Case("review_words", _reviews),
+    Case("translation_pairs", _pairs),
+)
+
+
+def _well(x):
+    return x[0] ** 4 / 4 - x[0] ** 2 / 2 + x[1] ** 2
+
+
+def _product(first, second):
+    return (first[0] * second[0] - 1) ** 2 / 2
+
+
+def _rows(dtype):
+    return np.array([[1.0, 0.5], [0.5, 2.0], [1.5, 1.0]], dtype), np.array([1.0, 1.0, 1.0], dtype)
+
+
+def _linear_margin(rows, labels):
+    return linear_margin(rows[:, None, :], labels, tolerance=1e-4)
+
+
+# Each returns a `Solution` of the same problem twice, by a new call.
+SOLVERS = (
+    Case(
+        "gram_svm", lambda dtype: gram_svm(np.eye(3, dtype=dtype), _rows(dtype)[1], tolerance=1e-4)
+    ),
+    Case("lp_svm", lambda dtype: lp_svm(*_rows(dtype), 3.0, tolerance=1e-4)),
+    Case("linear_margin", lambda dtype: _linear_margin(*_rows(dtype))),
+    Case(
+        "stationary_points",
+        lambda dtype: stationary_points(_well, jnp.ones((2, 2), dtype), tolerance=1e-4),
+    ),
+    Case(
+        "orbit_curvature",
+        lambda dtype: orbit_curvature(
+            _product, jnp.ones(1, dtype), jnp.ones(1, dtype), np.array([1.0, 2.0], dtype)
+        ),
+    ),
 )

@@ -1,4 +1,4 @@
-"""Every model, optimiser and generator: jit, vmap, grad, dtype, no second compilation."""
+"""Every model, optimiser, generator, solver: jit, vmap, grad, dtype, no second compilation."""
 
 import sys
 from pathlib import Path
@@ -11,6 +11,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 import cases
+
+from attlas.core.solution import Result
 
 TYPES = (jnp.float32, jnp.float64)
 
@@ -34,18 +36,25 @@ def test_model(case, dtype):
         traces.append(1)  # runs when the function is traced, not when the program is called
         return model(*example)
 
-    batch = jax.tree.map(lambda a: jnp.stack([a, 2 * a]), example)
+    def other(a):
+        return 2 * a if jnp.issubdtype(a.dtype, jnp.floating) else a
 
-    alone = forward(model, *example)
-    together = jax.vmap(forward, in_axes=(None, *(0 for _ in example)))(model, *batch)
-    slope = jax.grad(forward)(model, *example)
+    batch = jax.tree.map(lambda a: jnp.stack([a, other(a)]), example)
 
+    @jax.jit
+    def everything(model, example, batch):
+        slope = jax.grad(lambda model: jnp.sum(forward(model, *example)))(model)
+        many = jax.vmap(forward, in_axes=(None, *(0 for _ in example)))(model, *batch)
+        return forward(model, *example), many, slope
+
+    alone, together, slope = everything(model, example, batch)
     assert alone.dtype == together.dtype == dtype
     assert all(a.dtype == dtype and jnp.all(jnp.isfinite(a)) for a in jax.tree.leaves(slope))
     # One product of a few terms each way: a few units of rounding.
-    assert jnp.allclose(together[0], alone, rtol=0, atol=64 * jnp.finfo(dtype).eps)
+    size = 64 * jnp.finfo(dtype).eps * jnp.maximum(1, jnp.max(jnp.abs(alone)))
+    assert jnp.allclose(together[0], alone, rtol=0, atol=size)
     compiled = len(traces)
-    forward(model, *example)
+    everything(model, example, batch)
     assert len(traces) == compiled
 
 
@@ -101,3 +110,41 @@ def test_generator(case, dtype):
     )
     many = jax.vmap(make)(jax.random.split(jax.random.key(0), 3))
     assert all(a.shape[0] == 3 and jnp.all(jnp.isfinite(a)) for a in floats(many))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@by_name(cases.HOST_GENERATORS)
+def test_host_generator(case, dtype):
+    first, again, other = (
+        jax.tree.leaves(case.make(jax.random.key(seed), dtype=dtype)) for seed in (0, 0, 1)
+    )
+    assert all(a.dtype == dtype and jnp.all(jnp.isfinite(a)) for a in floats(first))
+    for a, b in zip(first, again, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert any(not np.array_equal(a, b) for a, b in zip(first, other, strict=True))
+
+
+TRACED = []
+jax.monitoring.register_event_duration_secs_listener(
+    lambda event, *_, **__: TRACED.append(event) if "trace" in event else None
+)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@by_name(cases.SOLVERS)
+def test_solver(case, dtype):
+    first = case.make(dtype)
+    traced = len(TRACED)
+    again = case.make(dtype)
+    assert len(TRACED) == traced
+    assert first.certificate
+    assert np.all(np.asarray(first.result) == Result.CONVERGED.value)
+    for a, b in zip(jax.tree.leaves(first.unwrap()), jax.tree.leaves(again.unwrap()), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert all(a.dtype == dtype for a in floats(first.value))
+
+
+def test_a_second_compilation_would_be_seen():
+    before = len(TRACED)
+    jax.jit(lambda x: x + 1)(1.0)
+    assert len(TRACED) > before
