@@ -47,6 +47,9 @@ def cache_width(model: Any, X: Float[Array, "n *shape"]) -> int:
 def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
     """Apply a compiled program to slices of a batch; the last slice repeats its last member.
 
+    The program must not factorise batches of matrices (Cholesky, LU, eigenvalues): XLA's CPU pool
+    locks for ever when two such programs run at once (jaxlib 0.10.2).
+
     Args:
         program: maps a batch of `width` members to their results, along the leading axis.
         batch: tree of arrays with a leading axis.
