@@ -76,7 +76,7 @@ def stationary_points(
     size = sum(leaf.size for leaf in leaves) // counts.pop()
     if not 1 <= size <= _LARGEST:
         raise UserError(
-            f"{size} parameters: whole Hessians are formed, take at least one and at most {_LARGEST}"
+            f"{size} parameters: whole Hessians are formed, take at least 1 and at most {_LARGEST}"
         )
     if not tolerance > 0 or max_steps < 1:
         raise UserError(f"tolerance = {tolerance}, max_steps = {max_steps}: both must be positive")
