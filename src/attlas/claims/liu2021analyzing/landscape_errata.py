@@ -68,11 +68,12 @@ CLOSE_TO_P = Erratum(
 
 SOFTPLUS = Erratum(
     paper=_PAPER,
-    locator="Theorem 5",
+    locator="Section 2 and Theorem 5, softplus for ReLU",
     flaw=Flaw.REFUTED,
     text=(
-        "T_alpha leaves the function unchanged for exactly homogeneous activations only, but "
-        "section 2 replaces ReLU by softplus. There T_alpha multiplies the sharpness tau_0 by "
+        "T_alpha leaves the function unchanged for exactly homogeneous activations only. Theorem 5 "
+        "says ReLU and is right; section 2 says that phi is a softplus and that all results hold "
+        "for it. There T_alpha multiplies the sharpness tau_0 by "
         "alpha: for alpha below 1 the orbit leaves every flat set, and with it go the sharp "
         "minima; for alpha above 1 it tends to the ReLU network, and the infinite volume remains "
         "once epsilon exceeds the difference of the two risks."
@@ -110,11 +111,11 @@ ALMOST_SURELY = Erratum(
     locator="Appendix C.3 after Theorem 7, 'almost surely'",
     flaw=Flaw.REFUTED,
     text=(
-        "The arguments of the features have rank p d_v at most, whatever d >= n "
-        "(theorem-7-preactivation), and with ReLU an open set of first layers has rank 0. True "
+        "The arguments of the features have rank p d_v at most, whatever d >= n, and with ReLU the "
+        "features of an open set of first layers have rank 0 (theorem-7-almost-surely). True "
         "for softplus if no two attended values are equal or opposite. It does not help either "
         "way: stationary points are a null set. Copies of one unit are stationary in a network of "
         "any width, with rank 1 and a loss (control of theorem-7)."
     ),
-    claim=f"{_PAPER}/theorem-7-almost-surely",
+    claim=f"{_PAPER}/theorem-7-preactivation",
 )

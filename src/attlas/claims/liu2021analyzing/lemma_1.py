@@ -80,6 +80,6 @@ LEMMA_1 = Claim(
         "The left side is the failure probability of the corrected proof, of covers and three "
         "tail bounds; s^2 = lambda (gamma^2 - C_2^2 lambda_max Var(Phi*|Phi)) has the smallest "
         "eigenvalue of the features, which the print lacks. Masks are not normalised, and s_0^2 "
-        "is right here. Below 7/8 by construction."
+        "is right here. Half of delta is left: the 4 of log(4/delta) might be little more than 2."
     ),
 )

@@ -105,7 +105,8 @@ LEMMA_1_3 = Claim(
     note=(
         "Exact probabilities over all 1024 signs of ten samples, noise of plus and minus C_3. With "
         "||Phi_i|| <= B it gives C_3 B (1 + sqrt(2 tau)) / sqrt(n): no dimension, where a net of "
-        "the sphere costs a factor 5^d and a factor two in the level."
+        "the sphere costs a factor 5^d and a factor two in the level. Loose by 2.5 at least: half "
+        "of either deviation term is not noticed, a missing one is."
     ),
     **_COMMON,
 )

@@ -55,7 +55,8 @@ def masked_networks(key: PRNGKeyArray, count: int) -> Instance:
 
     Returns:
         `cells`, `central` (cells without biases) and `regions` as counted, and the maxima
-        `most` and `most_central` with, and `least` and `least_central` without their last term.
+        `most` and `most_central` with, and `least` and `least_central` without their last term;
+        `generic` is 1 where weights are random numbers, 0 where they are small integers.
     """
     return as_instance(_counted(seed_of(key), count))
 
@@ -86,6 +87,7 @@ def _counted(seed: tuple[int, ...], count: int) -> list[dict[str, int]]:
                 "least": most[1],
                 "most_central": central[0],
                 "least_central": central[1],
+                "generic": 1 - k % 2,
             }
         )
     return rows

@@ -70,10 +70,11 @@ CENTRING = Erratum(
 C_X = Erratum(
     paper=_PAPER,
     locator="Theorem 1, eta = C_1^2 C_2",
-    flaw=Flaw.REFUTED,
+    flaw=Flaw.GAP,
     text=(
         "The proof's xi^2 has C_x^4, so that eta = C_1^2 C_2 C_x^2; as printed the sample size "
-        "changes when inputs are doubled and w1 is halved. Lemma 1 and Theorem 6 define eta as "
+        "changes when inputs are doubled and w1 is halved, unless the hidden constant is meant to "
+        "depend on C_x, though not on C_1 and C_2. Lemma 1 and Theorem 6 define eta as "
         "C_1 C_2 C_x with C_1 C_x outside. The proof ends with log(s0 eta / gamma)."
     ),
     claim=f"{_PAPER}/theorem-1-eta",
@@ -82,8 +83,11 @@ C_X = Erratum(
 LOGARITHM = Erratum(
     paper=_PAPER,
     locator="Corollary 1, log(p eta / gamma)",
-    flaw=Flaw.REFUTED,
-    text="Theorem 1 at s0 = 0, tau = 1 has sqrt(p) there. (A2) asks for s0 > 0 and tau < 1.",
+    flaw=Flaw.TYPO,
+    text=(
+        "Theorem 1 at s0 = 0, tau = 1 has sqrt(p) there, at most a factor 2 of the logarithm where "
+        "eta exceeds gamma. (A2) asks for s0 > 0 and tau < 1."
+    ),
     claim=f"{_PAPER}/corollary-1-logarithm",
 )
 
@@ -139,12 +143,12 @@ DEEP = Erratum(
 DEEP_ASSUMPTION = Erratum(
     paper=_PAPER,
     locator="Appendix A.4, (A6)",
-    flaw=Flaw.REFUTED,
+    flaw=Flaw.VACUITY,
     text=(
         "cov(grad h, u) >= c gamma^2 fails at the true parameters, where u = 0, and (A3.2) asks "
-        "that they exist. Asked only where E u^2 >= gamma^2, it is the theorem but for the "
-        "sampling; and it gives a gradient of c gamma^2, where the proof has c gamma, so that "
-        "1/gamma^4 samples would follow."
+        "that they exist: read for all parameters, no network satisfies both. Asked only where "
+        "E u^2 >= gamma^2, it is the theorem but for the sampling; and it gives a gradient of "
+        "c gamma^2, where the proof has c gamma, so that 1/gamma^4 samples would follow."
     ),
     claim=f"{_PAPER}/assumption-a6",
 )

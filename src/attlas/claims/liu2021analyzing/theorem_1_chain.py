@@ -177,7 +177,7 @@ UNION = Claim(
     note=(
         "20 random networks, 100 draws from 24 inputs, delta = .2. V bounds ||v||, twice V the "
         "centred vectors; the deviations are far below what is allowed, for V is the largest "
-        "norm and not a standard deviation."
+        "norm and not a standard deviation. A fourth of the radius is not noticed."
     ),
 )
 
@@ -197,7 +197,8 @@ SIZE = Claim(
     terms=256,
     note=(
         "Little more than half of delta: the mean of u Phi at the centres takes half, the noise "
-        "and its spread vanish. With log N samples alone the sum is no probability."
+        "and its spread vanish, so that log(4 N / delta) might be log((2 + o(1)) N / delta). With "
+        "log N samples alone the sum is no probability."
     ),
     **_COMMON,
 )

@@ -64,13 +64,13 @@ def _setting() -> dict[str, Any]:
 
 
 def _ends() -> Witness:
-    """Theorem 1 at s0 = 0, tau = 1 and Corollary 1, at p = 130, d = 10, gamma = .1."""
-    known = _setting()
+    """Theorem 1 at s0 = 0, tau = 1 and Corollary 1, at p = 130, d = 10, eta = 4, gamma = .1."""
+    known = {**_setting(), "C_1": 2.0}
     theorem = liu2021_attention(s0=0, tau=1.0, **known)
     return {
         "theorem": np.asarray(theorem),
         "corollary": np.asarray(liu2021_baseline(**known)),
-        "mended": np.asarray(130**2 * 100 * np.log(np.sqrt(130) * 10) * 1310),
+        "mended": np.asarray(130**2 * 40**2 * np.log(np.sqrt(130) * 40) * 1310),
     }
 
 
@@ -149,7 +149,7 @@ COROLLARY_LOG = Claim(
     ),
     expect=Expectation(Outcome.VIOLATED, "the theorem gives sqrt(p) in the logarithm"),
     witness=_ends,
-    note="p = 130, d = 10, eta = 1, gamma = .1; below the resolution of the paper's constants.",
+    note="p = 130, d = 10, eta = 4, gamma = .1; below the resolution of the paper's constants.",
     **_ERRATUM,
 )
 

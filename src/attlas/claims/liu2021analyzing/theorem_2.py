@@ -258,12 +258,15 @@ SOFTMAX_PRINTED = Claim(
         r"\sqrt{p}\, \|\beta - \beta'\|_\infty"
     ),
     kind=Kind.INEQUALITY,
-    status=Status.AS_PRINTED,
+    status=Status.RECONSTRUCTED,
     provenance=Provenance.FOUND,
     instances=_logits,
     sides=_softmax_printed,
     control=Control("1/2 in place of sqrt(p)", sides=partial(_softmax_printed, factor=0.5)),
-    note="Loose by sqrt(2 p) at least. The hidden constant is taken as 1.",
+    note=(
+        "What two displays of the proof say together, the hidden constant taken as 1. Loose by "
+        "sqrt(2 p) at least."
+    ),
     **_COMMON,
 )
 

@@ -162,8 +162,8 @@ SOFT_ATTENTION = Claim(
         r"\langle w^{(1)}, x \odot f(x) \rangle) \mathrm{\ is\ linear\ there}"
     ),
     kind=Kind.IDENTITY,
-    status=Status.ERRATUM,
-    provenance=Provenance.FOUND,
+    status=Status.SUSPECTED_ERRATUM,
+    provenance=Provenance.DERIVED,
     instances=lambda key, count: _repeated(_soft(), count),
     sides=lambda i: _midpoint(i, SoftmaxAttention(i["M"])),
     witness=_soft,

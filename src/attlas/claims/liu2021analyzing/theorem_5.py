@@ -254,7 +254,7 @@ SHARP_MINIMA = Claim(
         r"\forall M\ \exists \alpha: \quad M \le \lambda_{\max} (\nabla^2 L(T_\alpha(\theta)))"
     ),
     kind=Kind.EXISTENCE,
-    status=Status.AS_PRINTED,
+    status=Status.RECONSTRUCTED,
     provenance=Provenance.FOUND,
     instances=on_the_orbit,
     sides=lambda i: _exists(i, True),
@@ -298,8 +298,8 @@ DEAD_UNITS = Claim(
         r"w^{(i)} \ne 0 \Rightarrow \exists j: \quad 0 < \nabla^2_{w^{(1)} w^{(1)}} L(\theta)_{jj}"
     ),
     kind=Kind.EXISTENCE,
-    status=Status.ERRATUM,
-    provenance=Provenance.FOUND,
+    status=Status.SUSPECTED_ERRATUM,
+    provenance=Provenance.DERIVED,
     instances=_dead_instances,
     sides=lambda i: _delta(i, 1.0),
     witness=_dead,

@@ -49,7 +49,7 @@ def _ranks(instance: Instance, activation: str) -> Sides:
 ALMOST_SURELY = Claim(
     name=f"{_PAPER}/theorem-7-almost-surely",
     paper=_PAPER,
-    locator="Appendix C.3, 'almost surely this matrix has full column rank n'",
+    locator="Appendix C.3, 'after the nonlinear activation', with ReLU",
     statement=(
         r"d \ge n: \quad \mathrm{rank} \big[ \phi(\langle w^{(1)}, v_i \rangle) \big]_{i \le n} ="
         r"n \quad \mathrm{for\ almost\ all\ } w^{(1)}"
@@ -75,7 +75,7 @@ ALMOST_SURELY = Claim(
 PREACTIVATION = Claim(
     name=f"{_PAPER}/theorem-7-preactivation",
     paper=_PAPER,
-    locator="Appendix C.3, 'linear dependence of (w1, x o a) holds with measure zero'",
+    locator="Appendix C.3, 'linear dependence holds with measure zero', 'full column rank n'",
     statement=(
         r"d \ge n: \quad \mathrm{rank} \big[ \langle w^{(1)}, v_i \rangle \big]_{i \le n} ="
         r"n \quad \mathrm{for\ almost\ all\ } w^{(1)}"
