@@ -15,6 +15,7 @@ from jaxtyping import Float
 from attlas.bounds.bound_rows import BoundRows
 from attlas.bounds.compare_inputs import check_comparison, measure_inputs
 from attlas.bounds.deep_rows import deep_rows
+from attlas.bounds.generalisation_gap import generalisation_gap
 from attlas.bounds.norm_grid import RESOLUTIONS
 from attlas.bounds.plain_rows import plain_rows
 from attlas.bounds.samples_needed import samples_needed
@@ -100,8 +101,8 @@ class _Loss(NamedTuple):
     delta: float
 
     def tail(self, m: np.ndarray, price: np.ndarray | float = 0.0) -> np.ndarray:
-        """3 c sqrt((ln(2 / delta) + price) / (2 m)), `generalisation_gap` at delta e^-price."""
-        return 3 * self.range * np.sqrt((math.log(2 / self.delta) + price) / (2 * m))
+        """The gap of a class without complexity, at delta e^-price."""
+        return np.asarray(generalisation_gap(0.0, m, self.delta, self.range, price=price))
 
 
 class _Gaps(NamedTuple):

@@ -6,6 +6,7 @@ Proof by McDiarmid's inequality twice and symmetrisation: docs/proofs/trauger202
 from typing import Literal
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.bounds.conditions import require_at_least
@@ -15,11 +16,12 @@ from attlas.core.errors import UserError
 
 def generalisation_gap(
     rademacher: Number,
-    m: Number,
+    m: Number | np.ndarray,
     delta: float,
     loss_range: Number = 1.0,
     version: Literal["printed", "sharp"] = "sharp",
-) -> Float[Array, ""]:
+    price: Number | np.ndarray = 0.0,
+) -> Float[Array, "..."]:
     r"""The bound on the gap, for all functions of the class at once.
 
     $$2R+4c\sqrt{\frac{2\ln(4/\delta)}m}\ \text{(printed, two-sided, |loss|}\le c),\qquad
@@ -31,6 +33,7 @@ def generalisation_gap(
         delta: probability that the bound fails, in (0, 1).
         loss_range: c.
         version: which bound.
+        price: nats of a union bound, delta e^(-price) in place of delta, of "sharp".
 
     Returns:
         The bound on E loss - mean loss.
@@ -54,5 +57,6 @@ def generalisation_gap(
         return 2 * jnp.asarray(rademacher) + 4 * loss_range * jnp.sqrt(
             2 * jnp.log(4 / jnp.asarray(delta)) / size
         )
-    tail = jnp.sqrt(jnp.log(2 / jnp.asarray(delta)) / (2 * size))
+    # the exponential of a price of a thousand nats would underflow
+    tail = jnp.sqrt((jnp.log(2 / jnp.asarray(delta)) + jnp.asarray(price)) / (2 * size))
     return 2 * jnp.asarray(rademacher) + 3 * loss_range * tail
