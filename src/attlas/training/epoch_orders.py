@@ -31,4 +31,5 @@ def epoch_orders(keys: Key[Array, " e"], size: int, batch: int) -> Iterator[np.n
     steps = size // batch
     while True:
         drawn = [g.permutation(size)[: steps * batch] for g in generators]
-        yield np.array(drawn).reshape(len(seeds), steps, batch)
+        # Of a fixed width: threads do not see a precision that a context manager sets.
+        yield np.array(drawn, np.int32).reshape(len(seeds), steps, batch)
