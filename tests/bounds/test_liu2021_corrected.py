@@ -165,3 +165,26 @@ def test_ranges_are_checked():
         liu2021_sample_size(1.0, 1.0, 1, [Block(3)], 0.1, Conditions(0.0))
     with pytest.raises(UserError, match="s0 = 5 of p = 4"):
         liu2021_learned_mask(4, 1, 5, 0.1, ONE, Conditions(1.0))
+
+
+def test_a_generous_error_still_needs_samples_for_the_sizes_of_the_noise():
+    # Of the two conditions the second, 2 log(4 / delta), is the larger one here.
+    found = liu2021_sample_size(1.0, 1.0, 1, [Block(1)], 1e6, Conditions(1.0, failure=0.05))
+    assert found == pytest.approx(2 * math.log(80))
+
+
+def test_queries_and_keys_stretch_by_the_root_of_their_dimension():
+    sizes = [
+        liu2021_learned_attention((2, 3, 1, 1, d_q), 0.1, (1.0, 1.0, 1.0, C_5, 100.0, 1.0), known)
+        for d_q, C_5, known in ((1, 100.0, Conditions(1.0)), (1, 50.0, Conditions(1.0)))
+    ]
+    # Half of a stretch above one: log 2 less for each of the 2 t d_q parameters.
+    M, level = 2 * 6, 0.01
+    assert sizes[0] - sizes[1] == pytest.approx(128 * M**2 / level * 6 * math.log(2))
+    # Four times the dimension: the same halved stretch on four times the parameters.
+    wide = liu2021_learned_attention(
+        (2, 3, 1, 1, 4), 0.1, (1.0, 1.0, 1.0, 100.0, 100.0, 1.0), Conditions(1.0)
+    )
+    rho = math.sqrt(level) / (52 * M)
+    each = math.log(3 * 100.0 * 50.0 * 3 / rho)
+    assert wide - sizes[1] == pytest.approx(128 * M**2 / level * 18 * each)

@@ -61,3 +61,21 @@ def test_lemma_1_and_theorem_6_scale_as_printed():
 def test_more_weights_than_there_are_is_refused(call, message):
     with pytest.raises(UserError, match=message):
         call()
+
+
+def test_every_printed_size_is_the_formula_with_unlike_numbers():
+    # p = 9, t = 5, d = 2, s0 = 4, tau = 1/3: spread 2 + 1 = 3.
+    found = liu2021_attention(9, 2, 4, 1 / 3, 0.5, 2.0, 3.0, c=7.0)
+    assert found == pytest.approx(7 * 3**4 * (12 / 0.5) ** 2 * math.log(3 * 12 / 0.5) * 20)
+    found = liu2021_baseline(9, 2, 0.5, 2.0, 3.0, c=7.0)
+    assert found == pytest.approx(7 * 81 * (12 / 0.5) ** 2 * math.log(9 * 12 / 0.5) * 20)
+    # k = 9 + 15 = 24, eta_a = 4 * 3 * 11 = 132, eta_b = 5 + 7 = 12.
+    found = liu2021_self_attention(9, 5, 2, 3, 4, 1 / 3, 0.5, (2.0, 3.0, 5.0, 7.0, 11.0))
+    expected = (24 * 132 / 0.5) ** 2 * 9 * 3 * 2 * math.log(24 * 132 * 12 / 0.5)
+    assert found == pytest.approx(expected)
+    # eta = C_1 C_2 C_x = 3 * 5 * 2 = 30.
+    found = liu2021_recurrent(5, 2, 3, 4, 0.5, (2.0, 3.0, 5.0, 7.0, 11.0))
+    assert found == pytest.approx((6 * 30 / 0.5) ** 2 * math.log(30 * 77 / 0.5) * 19)
+    found = liu2021_mask(9, 2, 4, 0.5, (2.0, 3.0, 5.0))
+    assert found == pytest.approx((4 * 6 * 30 / 0.5) ** 2 * math.log(4 * 30 / 0.5) * 29)
+    assert liu2021_deep(0.5, 3.0, 6, c=2.0) == pytest.approx(12 * math.log(6))

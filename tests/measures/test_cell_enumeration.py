@@ -74,3 +74,8 @@ def test_cells_thinner_than_rounding_are_said_to_be_out_of_reach():
 def test_no_hyperplane_leaves_one_cell():
     found = enumerate_cells(np.zeros((1, 2)))
     assert found.unwrap().signs.tolist() == [[0]]
+
+
+def test_hyperplanes_at_a_tiny_angle_are_different():
+    found = enumerate_cells(np.array([[1.0, 0.0], [1.0, 1e-9]]))
+    assert found.unwrap().signs.shape == (4, 2)

@@ -135,3 +135,11 @@ def test_bad_rows_are_refused_in_one_line(call, message):
     with pytest.raises(UserError, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("norm", "tau", "s0"), [("l1", 1 / 10, 9), ("l2", 1 - math.sqrt(7 / 10), 7)]
+)
+def test_a_threshold_that_rounding_misses_counts_as_reached(norm, tau, s0):
+    # s0 of ten equal weights have exactly the norm asked for.
+    assert concentration(np.full((1, 10), 0.1), taus=(tau,), norm=norm).s0.item() == s0

@@ -85,3 +85,12 @@ def test_the_printed_block_is_not_the_regression():
 def test_unpaired_samples_are_refused():
     with pytest.raises(UserError, match=r"targets \(2, 1\) and features \(3, 1\)"):
         conditional_covariance(jnp.ones((2, 1)), jnp.ones((3, 1)))
+
+
+def test_a_small_direction_is_used_as_long_as_it_is_no_rounding():
+    _, given = samples(9, d=2)
+    # The second feature is 1e-11 of the first; what depends on it is still explained.
+    given = given * jnp.asarray([[1.0, 1e-11]])
+    found = conditional_covariance(given * jnp.asarray([[1.0, 1e11]]), given)
+    assert int(found.rank) == 2
+    assert float(found.largest) <= 1e-24 * float(found.unconditional)

@@ -133,3 +133,9 @@ def test_sampling_is_a_lower_bound_that_becomes_sharp():
 def test_bad_input_is_refused(call, message):
     with pytest.raises(UserError, match=message):
         call()
+
+
+def test_a_line_passes_the_cells_at_both_of_its_ends():
+    # One point on the line cuts it in two, two points in three.
+    assert sampled_cells(np.ones((1, 1)), key=KEY, lines=1) == 2
+    assert sampled_cells(np.ones((2, 1)), np.array([0.0, 1.0]), key=KEY, lines=1) == 3

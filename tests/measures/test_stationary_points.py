@@ -81,3 +81,10 @@ def test_points_of_a_network_are_certified_by_another_computation():
 def test_unusable_starts_are_refused(starts, message):
     with pytest.raises(UserError, match=message):
         stationary_points(lambda x: jnp.sum(x[0]), starts)
+
+
+def test_the_rounding_of_an_eigenvalue_is_that_of_the_hessian():
+    found = stationary_points(double_well, jnp.asarray([[1.2, 0.3]]), 0.0)
+    # The Hessian at (1, 0) is diag(2, 1).
+    rounding = 2 * float(np.finfo(float).eps) * np.sqrt(5.0)
+    assert float(found.certificate["rounding"][0]) == pytest.approx(rounding)
