@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from types import ModuleType
 
 from attlas.core.processes import cheap_flags
 
@@ -54,7 +55,7 @@ def fresh_draws(request: pytest.FixtureRequest) -> None:
     A generator that a test file holds goes back to its state after the import before each test.
     """
     file = request.node.getparent(pytest.Module)
-    if file is None:
+    if file is None or not isinstance(file.obj, ModuleType):  # examples of a text file
         return
     draws = {k: v for k, v in vars(file.obj).items() if isinstance(v, np.random.Generator)}
     states = {name: draw.bit_generator.state for name, draw in draws.items()}
