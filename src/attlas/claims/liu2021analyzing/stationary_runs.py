@@ -28,12 +28,12 @@ from attlas.measures.loglog_slope import loglog_slope
 from attlas.measures.stationary_points import stationary_points
 from attlas.models.two_layer import TwoLayer
 
-COUNT = 40
+COUNT = 44
 POINTS, INPUTS, UNITS = 24, 3, 2
 SIZES = (512, 8192, 131072)
 NOISE = 0.03
 SHARPNESS = 2.0
-CASES = {"attention": 8, "baseline": 8, "repeated": 2}
+CASES = {"attention": 16, "baseline": 16, "repeated": 3}
 _TOLERANCE = 1e-9
 
 

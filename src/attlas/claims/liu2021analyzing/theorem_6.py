@@ -216,7 +216,7 @@ def _floor(instance: Instance, steps: int = 1) -> Sides:
     return Sides(jnp.var(outputs), error, scale=jnp.mean(outputs**2) + error)
 
 
-_COMMON: dict[str, Any] = {"paper": _PAPER, "count": 64, "terms": 16 * _POINTS}
+_COMMON: dict[str, Any] = {"paper": _PAPER, "count": 96, "terms": 16 * _POINTS}
 
 WEIGHTS = Claim(
     name=f"{_PAPER}/appendix-b-weights",
