@@ -52,8 +52,8 @@ def cells(scale: Scale) -> tuple[Cell, ...]:
     """One cell for each model."""
     real = scale is Scale.PAPER or (scale is Scale.QUICK and is_present(MNIST))
     shape = {"cell": 6, "filters": [4, 8], "width": 32, "hidden": 32}
-    training = {"rate": 2e-3, "batch": 10, "epochs": 18, "stop": 0.95, "members": 3}
-    held = {"train": 800, "validation": 300, "test": 350, "probe": 200}
+    training = {"rate": 2e-3, "batch": 10, "epochs": 16, "stop": 0.95, "members": 3}
+    held = {"train": 800, "validation": 250, "test": 350, "probe": 200}
     if scale is Scale.SMOKE:
         shape |= {"filters": [2, 2], "width": 4, "hidden": 4}
         training |= {"epochs": 2, "members": 2}
