@@ -339,10 +339,10 @@ def _gap_panel(shown: Sequence[_Entry]) -> Panel:
                       color=_colour(each), alpha=0.7)  # fmt: skip
             above, below = above + (gap > reach), below + (gap < -reach)
         axis.set(title=f"{size:,} reviews", xlabel="accuracy minus baseline, points")
-        told.append(f"with {size} reviews {above} surely above, {below} surely below")
+        told.append(f"with {size} reviews {above} intervals lie above 0, {below} below")
     axes[0, 0].set_yticks(-np.arange(len(lines)), lines)
     caption = (
-        f"Which changes surely help? {_said(shown)}; paired differences to the MLP (recurrent "
+        f"Which changes help? {_said(shown)}; paired differences to the MLP (recurrent "
         f"models: to the LSTM) with Student's 95 % intervals: {'; '.join(told)}. Intervals are "
         "over starts and orders on one draw of reviews, each for itself."
     )
