@@ -75,9 +75,7 @@ def stationary_points(
         raise UserError(f"leading axes {sorted(counts)}: every array needs one of all starts")
     size = sum(leaf.size for leaf in leaves) // counts.pop()
     if not 1 <= size <= _LARGEST:
-        raise UserError(
-            f"{size} parameters: whole Hessians are formed, take at least 1 and at most {_LARGEST}"
-        )
+        raise UserError(f"{size} parameters: whole Hessians are formed, take 1 to {_LARGEST}")
     if not tolerance > 0 or max_steps < 1:
         raise UserError(f"tolerance = {tolerance}, max_steps = {max_steps}: both must be positive")
     axes = (None,) * len(args) if in_axes is None else in_axes
