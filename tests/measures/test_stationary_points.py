@@ -75,7 +75,7 @@ def test_points_of_a_network_are_certified_by_another_computation():
     ("starts", "message"),
     [
         ((jnp.ones((2, 1)), jnp.ones((3, 1))), "every array needs one"),
-        (jnp.ones((1, 2001)), "at most 2000"),
+        (jnp.ones((1, 2001)), "take 1 to 2000"),
     ],
 )
 def test_unusable_starts_are_refused(starts, message):
