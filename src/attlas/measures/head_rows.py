@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from attlas.measures.head_audit import ASKED, COMPARED
+from attlas.measures.student_interval import student_interval
 
 
 class HeadRow(NamedTuple):
@@ -76,7 +76,7 @@ def _truth(a: Mapping[str, np.ndarray]) -> list[HeadRow]:
     for name, text in (("error", "error"), ("ramp", "ramp risk"), ("risk", "logistic risk")):
         last = a[name][:, -1]
         gap = last[:, 1] - last[:, 0]
-        half = stats.t.ppf(0.975, len(gap) - 1) * gap.std(ddof=1) / np.sqrt(len(gap))
+        half = float(student_interval(gap).reach)
         rows.append(HeadRow("truth", f"{text}, training", last[:, 0], "after the last step"))
         rows.append(HeadRow("truth", f"{text}, fresh samples", last[:, 1], "the same head"))
         says = f"mean {gap.mean():.3f} +- {half:.3f}, 95% over seeds"

@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
-from scipy import stats
 
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
+from attlas.measures.student_interval import student_interval
 
 
 @runtime_checkable
@@ -172,7 +172,7 @@ def rademacher_estimate(
     """
     values = np.asarray(suprema, float)
     count, mean = values.size, float(values.mean())
-    reach = stats.t.ppf((1 + confidence) / 2, count - 1) * values.std(ddof=1) / np.sqrt(count)
+    reach = student_interval(values, confidence).reach
     # s m signs, each moving the mean of the true suprema by at most 2 largest / (s m).
     slack = largest * np.sqrt(2 * np.log(1 / (1 - confidence)) / (count * m))
     return Rademacher(mean, mean - float(reach), mean + float(reach), mean - float(slack), values)

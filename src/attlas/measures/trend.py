@@ -5,9 +5,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy import stats
 
 from attlas.core.errors import UserError
+from attlas.measures.student_interval import student_interval
 
 
 class Slope(NamedTuple):
@@ -65,8 +65,7 @@ def log_slope(
     mean, count = float(slopes.mean()), slopes.size
     if count < 2:
         return Slope(mean, -np.inf, np.inf, slopes)
-    error = slopes.std(ddof=1) / np.sqrt(count)
-    reach = float(stats.t.ppf((1 + confidence) / 2, count - 1) * error)
+    reach = float(student_interval(slopes, confidence).reach)
     return Slope(mean, mean - reach, mean + reach, slopes)
 
 

@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
-from scipy import stats
 
 from attlas.data.tokenized_mixture import MixtureSamples
 from attlas.experiments.deora2023optimization.instances import draw_phases, gaussian_heads
+from attlas.measures.student_interval import student_interval
 from attlas.measures.token_attention import relevant_attention
 from attlas.models.multi_head import MultiHead, make_multi_head
 from attlas.optim.one_step import first_phase_steps, one_step_initialisation
@@ -121,17 +121,8 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
     return found | means | {"step": found["step"][0]}
 
 
-def _interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean over the first axis, and half of Student's interval."""
-    count = values.shape[0]
-    if count < 2:
-        return np.asarray(values.mean(axis=0)), np.full(values.shape[1:], np.nan)
-    reach = stats.t.ppf((1 + CONFIDENCE) / 2, count - 1) / np.sqrt(count)
-    return np.asarray(values.mean(axis=0)), np.asarray(reach * values.std(axis=0, ddof=1))
-
-
 def _shown(values: np.ndarray) -> str:
-    mean, reach = _interval(values)
+    mean, reach = student_interval(values, CONFIDENCE)
     return f"{mean:.3f} ± {reach:.3f}"
 
 
@@ -180,7 +171,7 @@ def _mass_panel(records: Sequence[Record]) -> Panel:
         step = a["step"]
         axis.axhline(share, color="0.4", ls=":", lw=1.2, label=r"uniform, $\zeta$")
         for k, start in enumerate(STARTS):
-            mean, reach = _interval(a["mass"][:, k])
+            mean, reach = student_interval(a["mass"][:, k], CONFIDENCE)
             axis.semilogx(step, mean, MARKERS[start] + "-", color=COLOURS[start], ms=3, lw=1.2,
                           label=f"from {start}")  # fmt: skip
             axis.fill_between(step, mean - reach, mean + reach, color=COLOURS[start], alpha=0.2,

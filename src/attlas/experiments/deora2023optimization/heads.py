@@ -29,6 +29,7 @@ from attlas.data.tokenized_mixture import (
 )
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.losses.logistic import logistic
+from attlas.measures.student_interval import student_interval
 from attlas.measures.token_attention import relevant_attention
 from attlas.measures.trend import Slope, log_slope
 from attlas.models.multi_head import MultiHead
@@ -240,10 +241,8 @@ def _mean(values: np.ndarray) -> tuple[float, float, float]:
     logs = np.log(values)
     if len(logs) < 2:
         return float(np.exp(logs.mean())), 0.0, np.inf
-    from scipy import stats
-
-    reach = stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))
-    middle, low, high = np.exp(logs.mean() + reach * np.array([0, -1, 1]))
+    mean, reach = student_interval(logs)
+    middle, low, high = np.exp(mean + reach * np.array([0, -1, 1]))
     return float(middle), float(low), float(high)
 
 

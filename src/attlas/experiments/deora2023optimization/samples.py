@@ -24,6 +24,7 @@ from attlas.bounds.deora2023_loss import deora2023_beta_1
 from attlas.data.tokenized_mixture import TokenizedMixture, make_tokenized_mixture, sample_mixture
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.losses.logistic import logistic
+from attlas.measures.student_interval import student_interval
 from attlas.measures.trend import Slope, log_slope
 from attlas.models.repeated_heads import RepeatedHeads, repeat_signed_head
 from attlas.optim.one_step import one_step_initialisation
@@ -222,11 +223,8 @@ def _slope(records: Sequence[Record]) -> Slope | None:
 
 def _interval(values: np.ndarray) -> tuple[float, float]:
     """Mean over blocks and half the width of Student's 95% interval."""
-    from scipy import stats
-
-    count = len(values)
-    error = values.std(ddof=1) / np.sqrt(count) if count > 1 else np.inf
-    return float(values.mean()), float(stats.t.ppf(0.975, max(1, count - 1)) * error)
+    mean, reach = student_interval(values)
+    return float(mean), float(reach) if len(values) > 1 else np.inf
 
 
 def table(records: Sequence[Record]) -> "pandas.DataFrame":

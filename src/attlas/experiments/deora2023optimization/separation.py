@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
 
 from attlas.bounds.deora2023_initialisation import deora2023_target_scale
 from attlas.data.tokenized_mixture import MixtureSamples
 from attlas.experiments.deora2023optimization.instances import draw_phases, gaussian_heads
 from attlas.kernels.multi_head_ntk import ntk_gram
+from attlas.measures.student_interval import student_interval
 from attlas.models.multi_head import MultiHead, make_multi_head
 from attlas.optim.one_step import one_step_initialisation
 from attlas.runs.cell import Cell, Scale
@@ -91,17 +91,8 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
 _outputs = jax.jit(model_outputs)
 
 
-def _interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean over the first axis, and half of Student's interval."""
-    count = values.shape[0]
-    if count < 2:
-        return np.asarray(values.mean(axis=0)), np.full(values.shape[1:], np.nan)
-    reach = stats.t.ppf((1 + CONFIDENCE) / 2, count - 1) / np.sqrt(count)
-    return np.asarray(values.mean(axis=0)), np.asarray(reach * values.std(axis=0, ddof=1))
-
-
 def _shown(values: np.ndarray) -> str:
-    mean, reach = _interval(values)
+    mean, reach = student_interval(values, CONFIDENCE)
     return f"{mean:.3f} ± {reach:.3f}"
 
 
@@ -142,7 +133,7 @@ def _separation_panel(records: Sequence[Record]) -> Panel:
     one_step = {"color": "#d55e00", "lw": 1.2}
     for record, colour in zip(records, HEAD_COLOURS, strict=False):
         a, heads = record.arrays, record.cell.settings["H"]
-        mean, reach = _interval(a["ntk"][:, 2:])
+        mean, reach = student_interval(a["ntk"][:, 2:], CONFIDENCE)
         axes[0].semilogx(a["deviation"], mean, "o-", color=colour, ms=3, lw=1.2,
                        label=f"Gaussian, H = {heads}")  # fmt: skip
         axes[0].fill_between(a["deviation"], mean - reach, mean + reach, color=colour, alpha=0.2,

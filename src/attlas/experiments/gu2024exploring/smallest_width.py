@@ -18,6 +18,7 @@ from attlas.experiments.gu2024exploring.instances import (
     draw_sign_regression,
     stable_step,
 )
+from attlas.measures.student_interval import student_interval
 from attlas.measures.trend import Slope, log_slope
 from attlas.models.softmax_network import Activation, SoftmaxNetwork
 from attlas.runs.cell import Cell, Scale
@@ -320,10 +321,8 @@ def _ratio(found: Mapping[Activation, _Found], other: Activation, scale: int) ->
         return "an unknown share"
     if len(logs) < 2:
         return f"{np.exp(logs.mean()):.2f}"
-    from scipy import stats
-
-    reach = stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))
-    low, middle, high = np.exp(logs.mean() + reach * np.array([-1, 0, 1]))
+    mean, reach = student_interval(logs)
+    low, middle, high = np.exp(mean + reach * np.array([-1, 0, 1]))
     return f"{middle:.2f} [{low:.2f}, {high:.2f}]"
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import numpy as np
-from scipy import stats
 
 from attlas.experiments.liu2021analyzing.instances import (
     Outputs,
@@ -22,6 +21,7 @@ from attlas.experiments.liu2021analyzing.instances import (
     self_attention,
 )
 from attlas.measures.loglog_slope import loglog_slope
+from attlas.measures.student_interval import student_interval
 from attlas.measures.trend import extrapolated_limit
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
@@ -224,9 +224,8 @@ class _Change(NamedTuple):
 
 
 def _change(errors: np.ndarray, plain: np.ndarray) -> _Change:
-    logs = np.log(errors / plain)
-    reach = stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))
-    return _Change(*np.exp([logs.mean(), logs.mean() - reach, logs.mean() + reach]).tolist())
+    mean, reach = student_interval(np.log(errors / plain))
+    return _Change(*np.exp([mean, mean - reach, mean + reach]).tolist())
 
 
 def _swept(records: Sequence[Record]) -> list[Record]:
@@ -240,8 +239,8 @@ def _sized(records: Sequence[Record]) -> list[Record]:
 def _limit(errors: np.ndarray) -> _Change:
     """Extrapolation of the last three sizes, a mean over replications with its interval."""
     found = np.asarray(extrapolated_limit(jax.device_put(errors[-3:].T)))
-    reach = stats.t.ppf(0.975, len(found) - 1) * found.std(ddof=1) / np.sqrt(len(found))
-    return _Change(float(found.mean()), float(found.mean() - reach), float(found.mean() + reach))
+    mean, reach = student_interval(found)
+    return _Change(float(mean), float(mean - reach), float(mean + reach))
 
 
 def table(records: Sequence[Record]) -> "pandas.DataFrame":

@@ -22,6 +22,7 @@ from attlas.data.digits import DIGITS, load_digits
 from attlas.data.mnist import MNIST, load_mnist
 from attlas.data.noisy_grid import SIDE, enlarge, load_noisy_grids, place_in_grid
 from attlas.data.sources import is_present
+from attlas.measures.student_interval import student_interval
 from attlas.models.grid_cnn import make_attention_cnn, make_grid_cnn
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
@@ -143,16 +144,6 @@ def _weights(models: Any, grids: Array) -> Array:
     return eqx.filter_vmap(images, in_axes=(eqx.if_array(0), None))(models, grids)
 
 
-def _interval(values: np.ndarray) -> tuple[float, float]:
-    """Mean, and half the width of Student's 95% interval."""
-    from scipy import stats
-
-    if values.size < 2:
-        return float(values.mean()), math.nan
-    error = values.std(ddof=1) / math.sqrt(values.size)
-    return float(values.mean()), float(stats.t.ppf(0.975, values.size - 1) * error)
-
-
 def _by_model(records: Sequence[Record]) -> dict[str, Record]:
     found = {record.cell.settings["model"]: record for record in records}
     return {model: found[model] for model in MODELS if model in found}
@@ -175,7 +166,7 @@ def table(records: Sequence[Record]) -> "pandas.DataFrame":
     rows = []
     for model, record in found.items():
         a = record.arrays
-        gap, reach = _interval(_gap(found, model))
+        gap, reach = student_interval(_gap(found, model))
         rows.append(
             {
                 "model": MODELS[model],
@@ -240,7 +231,7 @@ def _accuracy_panel(found: Mapping[str, Record]) -> Panel:
         for m, r in found.items()
     )
     gaps = [
-        f"attention minus {MODELS[m]} {'{:+.1f} ± {:.1f}'.format(*_interval(_gap(found, m)))}"
+        "attention minus {} {:+.1f} ± {:.1f}".format(MODELS[m], *student_interval(_gap(found, m)))
         for m in found
         if np.isfinite(_gap(found, m)).all()
     ]

@@ -5,7 +5,6 @@ LSTM beside recurrent attention. Variants of one model differ in numbers only, s
 and all replications train as one ensemble.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +22,7 @@ from attlas.data.review_words import ReviewWords, load_review_words
 from attlas.data.sources import is_present
 from attlas.data.token_sequences import TokenSequences
 from attlas.measures.concentration import concentration
+from attlas.measures.student_interval import student_interval
 from attlas.models.recurrent_attention import RecurrentAttention
 from attlas.models.self_attention_mlp import SelfAttentionMLP
 from attlas.runs.cell import Cell, Scale
@@ -228,21 +228,13 @@ def _entries(records: Sequence[Record]) -> list[_Entry]:
     return entries
 
 
-def _interval(values: np.ndarray) -> tuple[float, float]:
-    """Mean, and half the width of Student's 95% interval."""
-    from scipy import stats
-
-    error = values.std(ddof=1) / math.sqrt(values.size)
-    return float(values.mean()), float(stats.t.ppf(0.975, values.size - 1) * error)
-
-
 def table(records: Sequence[Record]) -> "pandas.DataFrame":
     """Test accuracies in %, paired differences to the baseline, and how concentrated rows are."""
     import pandas as pd
 
     rows = []
     for each in _entries(records):
-        gap, reach = _interval(100 * each.gap)
+        gap, reach = student_interval(100 * each.gap)
         own = 100 * each.accuracy
         rows.append(
             {
@@ -332,7 +324,7 @@ def _gap_panel(shown: Sequence[_Entry]) -> Panel:
         for each in shown:
             if each.settings["n"] != size:
                 continue
-            gap, reach = _interval(100 * each.gap)
+            gap, reach = student_interval(100 * each.gap)
             place = -lines.index(each.name)
             axis.errorbar(gap, place, xerr=reach, fmt="o", color=_colour(each), capsize=3, ms=6)
             axis.plot(100 * each.gap, np.full(each.gap.size, place - 0.25), "|", ms=6,
@@ -369,7 +361,7 @@ def _concentration_panel(entries: Sequence[_Entry]) -> Panel:
     told = [f"{each.name} {each.spread[:, column].mean():.2f}" for each in shown]
     runs = {each.name: 100 * each.accuracy for each in shown}
     if "equal weights" in runs:
-        gap, reach = _interval(runs["self-attention"] - runs["equal weights"])
+        gap, reach = student_interval(runs["self-attention"] - runs["equal weights"])
         told[-1] += f". Self-attention minus equal weights: {gap:+.1f} ± {reach:.1f} points"
     caption = (
         f"Is more concentrated attention more accurate? {_said(entries)}, {largest} reviews; the "

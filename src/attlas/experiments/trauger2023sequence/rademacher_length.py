@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
-from scipy import stats
 
 from attlas.bounds.edelman2022_cover import edelman2022_cover
 from attlas.bounds.parameter_counting import parameter_counting_single
@@ -21,6 +20,7 @@ from attlas.bounds.trauger2023_cover import Ball, trauger2023_cover
 from attlas.bounds.trauger2023_single import trauger2023_single
 from attlas.measures.norm_ball_classes import AttentionClass, Sequences
 from attlas.measures.rademacher import draw_signs, rademacher_complexity, rademacher_estimate
+from attlas.measures.student_interval import student_interval
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
@@ -150,8 +150,7 @@ class _Curve(NamedTuple):
         ratio = last.mean() / first.mean()
         # A ratio of means, linearised: the residuals carry its spread.
         left = (last - ratio * first) / first.mean()
-        reach = stats.t.ppf(0.975, len(left) - 1) * left.std(ddof=1) / np.sqrt(len(left))
-        return float(ratio), float(reach)
+        return float(ratio), float(student_interval(left).reach)
 
 
 def _curve(suprema: np.ndarray) -> _Curve:

@@ -1,0 +1,45 @@
+"""The mean of independent runs and how far it may be off."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+
+class StudentInterval(NamedTuple):
+    """Mean and half the width of its interval.
+
+    Attributes:
+        mean: over the first axis.
+        reach: the interval is mean - reach to mean + reach; NaN for a single run.
+    """
+
+    mean: Float[np.ndarray, "*shape"]
+    reach: Float[np.ndarray, "*shape"]
+
+
+def student_interval(
+    values: Float[np.ndarray, "runs *shape"], confidence: float = 0.95
+) -> StudentInterval:
+    r"""Student's interval $\bar v\pm t_{(1+c)/2,\,r-1}\,s/\sqrt r$ over the first axis.
+
+    Args:
+        values: one entry a run.
+        confidence: c, the level.
+
+    Returns:
+        Mean and reach, in the units of the values.
+
+    Examples:
+        >>> found = student_interval(np.array([0.0, 1.0, 2.0]))
+        >>> f"{found.mean:.1f} {found.reach:.3f}"
+        '1.0 2.484'
+    """
+    # Imported here: it takes half a second, and experiments are listed without it.
+    from scipy import stats
+
+    mean, count = np.asarray(values.mean(axis=0)), values.shape[0]
+    if count < 2:
+        return StudentInterval(mean, np.full(mean.shape, np.nan))
+    reach = stats.t.ppf((1 + confidence) / 2, count - 1) * values.std(axis=0, ddof=1)
+    return StudentInterval(mean, np.asarray(reach / np.sqrt(count)))
