@@ -5,7 +5,6 @@ windows as one further symbol, which is never the one to predict.
 """
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from jaxtyping import Int
 
 from attlas.core.errors import UserError
 from attlas.data.splits import split_groups
+from attlas.data.word_ranking import words_by_frequency
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
@@ -80,11 +80,10 @@ def frequent_words(texts: Sequence[str], K: int) -> tuple[str, ...]:
         >>> frequent_words(["b a a", "c b"], 2)
         ('a', 'b')
     """
-    counts = Counter(word for text in texts for word in split_words(text))
-    if len(counts) < K or K < 2:
-        raise UserError(f"K = {K} words of {len(counts)} in the texts: choose 2 to that many")
-    ordered = sorted(counts, key=lambda word: (-counts[word], word))
-    return tuple(ordered[:K])
+    ordered = words_by_frequency(word for text in texts for word in split_words(text))
+    if len(ordered) < K or K < 2:
+        raise UserError(f"K = {K} words of {len(ordered)} in the texts: choose 2 to that many")
+    return ordered[:K]
 
 
 def mask_words(texts: Sequence[str], vocabulary: Sequence[str], T: int, seed: int) -> MaskedWords:

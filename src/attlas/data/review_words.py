@@ -5,7 +5,6 @@ IMDB. They are a stand-in and nothing else: `ReviewWords.source` says which of t
 """
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from attlas.data.imdb import load_imdb
 from attlas.data.splits import Split, Splits
 from attlas.data.token_sequences import TokenSequences
 from attlas.data.word_pieces import PADDING, UNKNOWN
+from attlas.data.word_ranking import words_by_frequency
 
 LENGTH = 130
 """Words of a review in section 6 of liu2021analyzing."""
@@ -160,8 +160,7 @@ def frequent_words(texts: Sequence[str], vocabulary: int) -> tuple[str, ...]:
         raise UserError("no text to take a vocabulary from: give at least one")
     if vocabulary < 3:
         raise UserError(f"a vocabulary of {vocabulary} has no room for words: choose at least 3")
-    counts = Counter(word for text in texts for word in split_words(text))
-    ordered = sorted(counts, key=lambda word: (-counts[word], word))
+    ordered = words_by_frequency(word for text in texts for word in split_words(text))
     return ("[PAD]", "[UNK]", *ordered[: vocabulary - 2])
 
 
