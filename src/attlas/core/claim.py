@@ -2,44 +2,20 @@ r"""The claim: a numbered statement that runs.
 
 A claim names a statement of a paper, draws instances of it, and computes the two sides of
 its (in)equality on one instance. How sides become a verdict depends on the `Kind` alone and
-is decided in `attlas.verify`; a claim holds no algorithm and no tolerance of its own.
-
-Examples:
-    A claim of one's own takes fifteen lines (the triangle inequality, checked by name):
-
-    >>> import jax
-    >>> import jax.numpy as jnp
-    >>> def draw(key):
-    ...     x, y = jax.random.normal(key, (2, 5))
-    ...     return {"x": x, "y": y}
-    >>> def sides(i):
-    ...     norm = jnp.linalg.norm
-    ...     return Sides(norm(i["x"] + i["y"]), norm(i["x"]) + norm(i["y"]))
-    >>> def halved(i):
-    ...     return Sides(sides(i).lhs, sides(i).rhs / 2)
-    >>> mine = Claim(
-    ...     name="mine/triangle", paper="mine", locator="Fact 1",
-    ...     statement=r"\|x+y\| \le \|x\|+\|y\|",
-    ...     kind=Kind.INEQUALITY, status=Status.NEW, provenance=Provenance.DERIVED,
-    ...     instances=each(draw), sides=sides, free=("x", "y"),
-    ...     control=Control("right side halved", sides=halved))
-    >>> mine.expect.outcome.value
-    'SUPPORTED'
+is decided in `attlas.verify`; a claim holds no algorithm and no tolerance of its own. Claims
+are written as decorated functions: see `attlas.core.statement`.
 """
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import jax
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, Bool
 
+from attlas.core.named_call import call_by_name
+from attlas.core.sampling import Instance, Sampler, draw
 from attlas.core.verdict import Outcome, Witness
-
-Instance = Mapping[str, Array]
-"""One instance: arrays by name. A batch of instances has a leading axis on every array."""
 
 
 class Kind(StrEnum):
@@ -54,7 +30,7 @@ class Kind(StrEnum):
     EXPECTATION = "expectation"
 
 
-class Provenance(StrEnum):
+class Source(StrEnum):
     """Where our text of the statement comes from."""
 
     FOUND = "found"
@@ -85,52 +61,107 @@ class Coverage(StrEnum):
 class Sides(NamedTuple):
     r"""The two sides of one instance, arrays of one common shape.
 
-    `identity`: lhs = rhs. `inequality`: lhs <= rhs. `existence`: lhs <= rhs says that the
-    object was found. `limit`: lhs[k] -> rhs[k] along the last axis, whose `scales` grow
-    geometrically. `rate`: lhs[k] = O(rhs[k]) likewise. `probability`: lhs in {0, 1} and
-    P(lhs = 1) >= rhs. `expectation`: E lhs <= E rhs.
+    `identity`: left = right. `inequality`: left <= right. `existence`: left <= right says that
+    the object was found. `limit`: left[k] -> right[k] along the last axis, whose scales grow
+    geometrically. `rate`: left[k] = O(right[k]) likewise. `probability`: left in {0, 1} and
+    P(left = 1) >= right. `expectation`: E left <= E right.
 
     Attributes:
-        lhs: left side.
-        rhs: right side.
-        scale: magnitude of the terms that were added up to reach the sides, for rounding;
-            the larger side when None. For `expectation` the range of lhs - rhs.
+        left: left side.
+        right: right side.
+        magnitude: size of the terms that were added up to reach the sides, for rounding; the
+            larger side when None.
         error: certified absolute error of the sides (a solver's gap), beyond rounding.
-        scales: the growing parameter of a limit or rate.
+        scales: the growing parameter of a limit or rate; the engine fills it in.
+        range: length of an interval that holds left - right, for an expectation; likewise.
     """
 
-    lhs: Array
-    rhs: Array
-    scale: Array | None = None
+    left: Array
+    right: Array
+    magnitude: Array | None = None
     error: Array | float = 0.0
     scales: Array | None = None
+    range: Array | None = None
 
 
 @dataclass(frozen=True)
 class Assumption:
-    """A condition of the statement, as text and as predicate on one instance."""
+    """A condition of the statement, as text and as predicate on named arrays of an instance."""
 
     text: str
-    holds: Callable[[Instance], Array]
+    predicate: Callable[..., Any]
+
+    def holds(self, instance: Instance) -> Bool[Array, ""]:
+        """Whether the condition holds on one instance.
+
+        Args:
+            instance: arrays by name.
+
+        Returns:
+            A scalar.
+        """
+        return call_by_name(self.predicate, instance)
 
 
-@dataclass(frozen=True)
+def assume(text: str, predicate: Callable[..., Any]) -> Assumption:
+    r"""A condition of a statement; where it fails an instance is NOT_APPLICABLE.
+
+    Args:
+        text: the condition as a reader sees it; mathematics between dollar signs.
+        predicate: its parameters name the arrays that it reads.
+
+    Returns:
+        The assumption.
+
+    Examples:
+        >>> import numpy as np
+        >>> bool(assume(r"$R \le 1$", lambda R: R <= 1).holds({"R": np.asarray(0.5)}))
+        True
+    """
+    return Assumption(text, predicate)
+
+
+@dataclass(frozen=True, init=False)
 class Control:
-    """A false variant that must come out `expect`, VIOLATED unless the claim is an erratum.
+    """A false variant that must come out VIOLATED: it shows that the check can fail.
 
-    Give `sides` (a structural mutation on the same instances, one compilation with the
-    claim), or `instances` (the same sides on instances outside the assumptions, which are
-    then not tested), or both.
+    Name keyword-only parameters of the claim's function with other values (a structural
+    mutation on the same instances, one compilation with the claim), or give `sample` (the same
+    sides on instances outside the assumptions, which are then not tested), or both.
+
+    Attributes:
+        description: what is changed, as a reader sees it.
+        sample: instances in place of the claim's own.
+        expect: the outcome that it must have.
+        changes: values of keyword-only parameters.
+
+    Examples:
+        >>> Control("right side halved", factor=0.5).changes
+        {'factor': 0.5}
     """
 
     description: str
-    sides: Callable[[Instance], Sides] | None = None
-    instances: Callable[[PRNGKeyArray, int], Instance] | None = None
-    expect: Outcome = Outcome.VIOLATED
+    sample: Sampler | None
+    expect: Outcome
+    changes: Mapping[str, Any]
 
-    def __post_init__(self):
-        if self.sides is None and self.instances is None:
-            raise ValueError(f"control '{self.description}' changes nothing")
+    def __init__(
+        self,
+        description: str,
+        *,
+        sample: Sampler | None = None,
+        expect: Outcome = Outcome.VIOLATED,
+        **changes: Any,
+    ):
+        if sample is None and not changes:
+            raise ValueError(f"control '{description}' changes nothing")
+        for name, value in {
+            "description": description,
+            "sample": sample,
+            "expect": expect,
+            "changes": changes,
+        }.items():
+            object.__setattr__(self, name, value)
 
 
 @dataclass(frozen=True)
@@ -146,116 +177,135 @@ class Expectation:
 
 
 @dataclass(frozen=True)
-class Link:
-    """A place in the slack ledger: the links of one chain of inequalities, in proof order."""
+class ProofStep:
+    """A place in the slack ledger: the steps of one chain of inequalities, in proof order."""
 
     chain: str
     position: int
 
 
-def each(draw: Callable[[PRNGKeyArray], Instance]) -> Callable[[PRNGKeyArray, int], Instance]:
-    """Turn a function that draws one instance into one that draws a batch.
-
-    Args:
-        draw: pure function of a key.
-
-    Returns:
-        Function of a key and a count, one compiled program for each count.
-    """
-    batch = jax.jit(jax.vmap(draw))
-
-    def instances(key: PRNGKeyArray, count: int) -> Instance:
-        return batch(jax.random.split(key, count))
-
-    return instances
-
-
 @dataclass(frozen=True)
 class Claim:
-    r"""A numbered statement that runs.
+    r"""A numbered statement that runs; made by the decorators of `attlas.core.statement`.
 
     Attributes:
         name: `<paper>/<slug>`, unique.
-        paper: key in `references.bib`.
+        paper: key in `references.bib`, or the name of the user's own file.
         locator: "Lemma 13 (L2)", as a reader would look it up.
         statement: LaTeX.
+        remark: for the reader; MyST with mathematics between dollar signs.
         kind: which rule decides.
         status: relation to the printed text.
-        provenance: where our text comes from.
-        instances: `(key, count) -> batch`; host code and solvers are allowed here.
-        sides: pure function of one instance; the engine maps and compiles it.
-        control: a false variant, or several.
+        source: where our text comes from.
+        function: computes the two sides; positional parameters name the arrays of the instance,
+            keyword-only ones are what a control changes.
+        sample: draws a batch of instances; host code and solvers are allowed here.
+        controls: false variants.
         assumptions: conditions; where one fails the instance is NOT_APPLICABLE.
-        free: names of the arrays that a challenge may move (inequalities only).
-        domain: differentiable map of an instance into the assumptions, after each move.
-        resolve: recomputes solver outputs of a batch of moved instances, with certificates.
+        search_over: names of the arrays that a challenge may move (inequalities only).
+        project: differentiable map of named arrays into the assumptions, after each move;
+            returns the arrays that it changes.
+        recertify: computes solver outputs of a batch of moved instances again, with certificates;
+            returns the arrays that it changes.
         expect: declared outcome.
         count: instances drawn by default.
-        terms: roundings on the longest path to a side, for the tolerance.
+        roundings: on the longest path to a side, for the tolerance.
         coverage: sampled, exhaustive or symbolic.
         witness: stored instance that is evaluated in place of drawn ones (errata carry one).
-        ledger: place in a chain of inequalities.
-        note: remark for the reader, plain text.
-        source: file and line, filled in.
+        proof_step: place in a chain of inequalities.
+        scales: of a limit or rate: the growing parameter.
+        level: of a probability.
+        range: of an expectation: of left minus right.
+        place: file and line of the definition.
     """
 
     name: str
     paper: str
     locator: str
     statement: str
+    remark: str
     kind: Kind
     status: Status
-    provenance: Provenance
-    instances: Callable[[PRNGKeyArray, int], Instance]
-    sides: Callable[[Instance], Sides]
-    control: Control | tuple[Control, ...]
+    source: Source
+    function: Callable[..., Any]
+    sample: Sampler
+    controls: tuple[Control, ...]
     assumptions: tuple[Assumption, ...] = ()
-    free: tuple[str, ...] = ()
-    domain: Callable[[Instance], Instance] | None = None
-    resolve: Callable[[Instance], Instance] | None = None
+    search_over: tuple[str, ...] = ()
+    project: Callable[..., Mapping[str, Any]] | None = None
+    recertify: Callable[..., Mapping[str, Any]] | None = None
     expect: Expectation = field(default_factory=Expectation)
     count: int = 64
-    terms: int = 64
+    roundings: int = 64
     coverage: Coverage = Coverage.SAMPLED
     witness: Callable[[], Witness] | None = None
-    ledger: Link | None = None
-    note: str = ""
-    source: tuple[str, int] = ("", 0)
+    proof_step: ProofStep | None = None
+    scales: Any = None
+    level: Any = None
+    range: Any = None
+    place: tuple[str, int] = ("", 0)
 
-    def __post_init__(self):
-        if not self.name.startswith(f"{self.paper}/"):
-            raise ValueError(f"claim name '{self.name}' must start with '{self.paper}/'")
-        if not self.controls:
-            raise ValueError(f"claim '{self.name}' has no control: can its check fail?")
-        printed = self.status in (Status.AS_PRINTED, Status.ERRATUM)
-        if printed and self.provenance is not Provenance.FOUND:
-            raise ValueError(
-                f"claim '{self.name}': '{self.status}' needs a statement that was found"
-            )
-        if self.free and self.kind is not Kind.INEQUALITY:
-            raise ValueError(f"claim '{self.name}': only inequalities are challenged")
-        if self.source == ("", 0):
-            object.__setattr__(self, "source", _place_of_definition())
+    def __call__(self, *arrays: Any, **changes: Any) -> Any:
+        """The function itself: the two sides on arrays at hand."""
+        return self.function(*arrays, **changes)
 
-    @property
-    def controls(self) -> tuple[Control, ...]:
-        """The controls, also where there is only one."""
-        return self.control if isinstance(self.control, tuple) else (self.control,)
+    def sides(self, instance: Instance, changes: Mapping[str, Any] | None = None) -> Sides:
+        """The two sides on one instance.
+
+        Args:
+            instance: arrays by name.
+            changes: values of keyword-only parameters, as a control gives them.
+
+        Returns:
+            The sides, with the scales of a limit or rate and the level of a probability.
+        """
+        changes = {} if changes is None else changes
+        found = call_by_name(self.function, instance, changes)
+        if self.kind is Kind.PROBABILITY and self.level is not None:
+            found = found, self._read(self.level, instance, changes)
+        sides = found if isinstance(found, Sides) else Sides(*found)
+        for detail in ("scales", "range"):
+            given = getattr(self, detail)
+            if given is not None:
+                sides = sides._replace(**{detail: self._read(given, instance, changes)})
+        return sides
+
+    @staticmethod
+    def _read(given: Any, instance: Instance, changes: Mapping[str, Any]) -> Any:
+        """A detail that is a number, the name of an array, or a function of named arrays."""
+        if isinstance(given, str):
+            return instance[given]
+        return call_by_name(given, instance, changes) if callable(given) else given
+
+    def draw(self, seed: int, count: int, control: Control | None = None) -> Instance:
+        """A batch of instances, drawn once in a process for equal arguments.
+
+        Args:
+            seed: of the draws.
+            count: number of instances.
+            control: whose sampler is used, if it has one.
+
+        Returns:
+            Arrays with a leading axis.
+        """
+        own = None if control is None else control.sample
+        return draw(self.sample if own is None else own, seed, count)
+
+    def moved_inside(self, instance: Instance) -> Instance:
+        """An instance after `project`, which keeps it within the assumptions.
+
+        Args:
+            instance: arrays by name.
+
+        Returns:
+            The instance with the arrays that `project` changed.
+        """
+        if self.project is None:
+            return instance
+        return {**instance, **call_by_name(self.project, instance)}
 
 
-def _place_of_definition() -> tuple[str, int]:
-    """File and line of the call that made a claim, behind the frames that only pass it on."""
-    passing = {__name__, "jaxtyping", "beartype"}
-    frame = sys._getframe(1)
-    while frame.f_back is not None:
-        module = str(frame.f_globals.get("__name__", __name__))
-        if module not in passing and module.split(".")[0] not in passing:
-            break
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
-
-
-class Flaw(StrEnum):
+class ErratumClass(StrEnum):
     """Classes of errata; only `REFUTED` owes a numerical witness."""
 
     REFUTED = "refuted"
@@ -272,17 +322,17 @@ class Erratum:
     Attributes:
         paper: key in `references.bib`.
         locator: where.
-        flaw: its class.
+        kind: its class.
         text: what is wrong and what is right.
         claim: name of the claim that shows it; required when refuted.
     """
 
     paper: str
     locator: str
-    flaw: Flaw
+    kind: ErratumClass
     text: str
     claim: str = ""
 
     def __post_init__(self):
-        if self.flaw is Flaw.REFUTED and not self.claim:
+        if self.kind is ErratumClass.REFUTED and not self.claim:
             raise ValueError(f"erratum at {self.locator}: a refuted statement owes a witness")

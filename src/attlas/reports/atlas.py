@@ -167,7 +167,7 @@ def _claim_entry(
         claim=claim,
         report=report,
         errata=tuple(e for e in errata if e.claim == claim.name),
-        source=source_of(claim.source),
+        source=source_of(claim.place),
         other_code=report is not None and metadata.get("code", code) != code,
         commit=str(metadata.get("commit") or "")[:12],
     )

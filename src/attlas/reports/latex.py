@@ -126,7 +126,7 @@ def _row(claim: Claim, report: CheckReport | None) -> str:
             latex_number(verdict.tightness),
             f"{verdict.applicable}/{verdict.tried}",
         ]
-    said = [claim.locator, claim.kind.value, claim.status.value, claim.provenance.value]
+    said = [claim.locator, claim.kind.value, claim.status.value, claim.source.value]
     return " & ".join([*map(latex_text, said), *cells]) + r" \\"
 
 

@@ -22,15 +22,15 @@ def slack_ledger(entries: Sequence[ClaimEntry]) -> tuple[Chain, ...]:
         >>> slack_ledger([])
         ()
     """
-    names = {entry.claim.ledger.chain for entry in entries if entry.claim.ledger}
+    names = {entry.claim.proof_step.chain for entry in entries if entry.claim.proof_step}
     return tuple(_chain(name, entries) for name in sorted(names, key=lambda n: (paper_order(n), n)))
 
 
 def _chain(name: str, entries: Sequence[ClaimEntry]) -> Chain:
     placed = [
-        (entry.claim.ledger.position, index, entry)
+        (entry.claim.proof_step.position, index, entry)
         for index, entry in enumerate(entries)
-        if entry.claim.ledger and entry.claim.ledger.chain == name
+        if entry.claim.proof_step and entry.claim.proof_step.chain == name
     ]
     members = [entry for _, _, entry in sorted(placed, key=lambda place: place[:2])]
     tightness = [_tightness(entry) for entry in members]

@@ -1,11 +1,11 @@
 r"""Attack an inequality: multi-start gradient ascent on its relative excess.
 
-Maximises (lhs - rhs) / (|lhs| + |rhs| + scale) + (lhs - rhs - tau) / (|lhs| + |rhs| + tau) over
-the claim's free arrays by Adam, where tau is what rounding allows. The first term has a slope
-everywhere, but is largest where both sides vanish against their terms; the second is monotone
-in the tightness and lowest there. All starts run in one compiled program, the claim's `domain`
-projects after each move. Solver outputs are frozen during the ascent and solved again on the
-end points.
+Maximises (left - right) / (|left| + |right| + magnitude) + (left - right - tau) / (|left| + |right|
++ tau) over the arrays of `search_over` by Adam, where tau is what rounding allows. The first term
+has a slope everywhere, but is largest where both sides vanish against their terms; the second is
+monotone in the tightness and lowest there. All starts run in one compiled program, and the claim's
+`project` map is applied after each move. Solver outputs are frozen during the ascent and solved
+again on the end points.
 """
 
 import time
@@ -18,8 +18,10 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
-from attlas.core.claim import Claim, Instance
+from attlas.core.claim import Claim
 from attlas.core.errors import UserError
+from attlas.core.named_call import call_by_name
+from attlas.core.sampling import Instance
 from attlas.core.verdict import ChallengeReport, Outcome, Verdict
 from attlas.verify.decide import decide
 from attlas.verify.evidence import Batch, Program, compile_program, complete, gather
@@ -55,7 +57,7 @@ def challenge(
     Raises:
         UserError: if the claim offers nothing to challenge.
     """
-    if not claim.free:
+    if not claim.search_over:
         raise UserError(f"claim '{claim.name}' has no free arrays: challenge an inequality")
     deadline = None if seconds is None else time.perf_counter() + seconds
     # Adam mixes integer counts with floats, which strict promotion would refuse.
@@ -69,10 +71,10 @@ def challenge(
             and (done < rounds if deadline is None else time.perf_counter() < deadline)
         ):
             if batch is None:
-                batch = claim.instances(jax.random.key(seed + done), claim.count)
+                batch = claim.draw(seed + done, claim.count)
             ended = climb(batch)
-            if claim.resolve is not None:
-                ended = claim.resolve(ended)
+            if claim.recertify is not None:
+                ended = {**ended, **call_by_name(claim.recertify, ended)}
             best = _better(best, _judge(claim, program, ended, seed + done, steps))
             batch = None
             done += 1
@@ -82,15 +84,15 @@ def challenge(
 def _excess(claim: Claim, instance: Instance) -> Array:
     """The challenged quantity, worst element."""
     sides = complete(claim.sides(instance))
-    size, scale = jnp.abs(sides.lhs) + jnp.abs(sides.rhs), jnp.asarray(sides.scale)
-    rounding = claim.terms * jnp.finfo(size.dtype).eps * scale + sides.error
+    size, magnitude = jnp.abs(sides.left) + jnp.abs(sides.right), jnp.asarray(sides.magnitude)
+    rounding = claim.roundings * jnp.finfo(size.dtype).eps * magnitude + sides.error
     allowed = jax.lax.stop_gradient(rounding)
 
     def part(excess: Array, whole: Array) -> Array:
         return excess / jnp.where(whole > 0, whole, 1)
 
-    plain, certain = sides.lhs - sides.rhs, sides.lhs - sides.rhs - allowed
-    return jnp.max(part(plain, size + scale) + part(certain, size + allowed))
+    plain, certain = sides.left - sides.right, sides.left - sides.right - allowed
+    return jnp.max(part(plain, size + magnitude) + part(certain, size + allowed))
 
 
 def _holds(claim: Claim, instance: Instance) -> Array:
@@ -100,8 +102,8 @@ def _holds(claim: Claim, instance: Instance) -> Array:
 
 def _ascend(claim: Claim, instance: Instance, steps: int) -> Instance:
     """Adam ascent from one instance; returns the best admissible point of the path."""
-    frozen = {k: v for k, v in instance.items() if k not in claim.free}
-    free = {k: instance[k] for k in claim.free}
+    frozen = {k: v for k, v in instance.items() if k not in claim.search_over}
+    free = {k: instance[k] for k in claim.search_over}
     # Each array moves relative to its own size, so that no unit has to be guessed; one flat
     # vector keeps the compiled program small.
     size = {k: jnp.sqrt(jnp.mean(jnp.square(v))) for k, v in free.items()}
@@ -111,11 +113,11 @@ def _ascend(claim: Claim, instance: Instance, steps: int) -> Instance:
     def place(flat: Array) -> Instance:
         moved = unravel(flat)
         whole = {**frozen, **{k: moved[k] * unit[k] for k in moved}}
-        return whole if claim.domain is None else claim.domain(whole)
+        return claim.moved_inside(whole)
 
     def score(flat: Array) -> tuple[Array, tuple[Array, Array]]:
         placed = place(flat)
-        kept, _ = ravel_pytree({k: placed[k] / unit[k] for k in claim.free})
+        kept, _ = ravel_pytree({k: placed[k] / unit[k] for k in claim.search_over})
         return -_excess(claim, placed), (_holds(claim, placed), kept)
 
     optimiser = optax.adam(optax.cosine_decay_schedule(0.1, steps))

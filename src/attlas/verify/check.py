@@ -55,7 +55,7 @@ def check(
         if (tightened := _tightened(claim, verdict, evidence)) is not None:
             controls.append(tightened)
         search = None
-        if challenge_rounds and claim.free:
+        if challenge_rounds and claim.search_over:
             search = challenge(
                 claim, rounds=challenge_rounds, seed=seed, program=program, batch=batch
             )
@@ -82,7 +82,7 @@ def draw_batch(claim: Claim, seed: int, count: int) -> Batch:
     """
     if claim.witness is not None:
         return {name: jnp.asarray(value)[None] for name, value in claim.witness().items()}
-    return claim.instances(jax.random.key(seed), count)
+    return claim.draw(seed, count)
 
 
 def with_witness(verdict: Verdict, batch: Mapping) -> Verdict:
@@ -105,10 +105,9 @@ def _control(
     claim: Claim, k: int, program: Program, batch: Batch, own: tuple, *, alpha: float, seed: int
 ) -> ControlReport:
     control = claim.controls[k]
-    outside = control.instances is not None
-    if control.instances is not None:
-        count = len(next(iter(batch.values())))
-        batch = control.instances(jax.random.key(seed), count)
+    outside = control.sample is not None
+    if outside:
+        batch = claim.draw(seed, len(next(iter(batch.values()))), control)
         own = program(batch)
     holds, sides = own
     evidence = gather(claim, holds, sides[1 + k], assumed=not outside)
@@ -122,9 +121,9 @@ def _tightened(claim: Claim, verdict: Verdict, evidence: Evidence) -> ControlRep
         return None
     if verdict.outcome not in (Outcome.SUPPORTED, Outcome.INCONCLUSIVE):
         return None
-    single = evidence.select(int(np.nanargmax(tightness(evidence, claim.terms))))
+    single = evidence.select(int(np.nanargmax(tightness(evidence, claim.roundings))))
     # The plain ratio: of the one less its allowance the control could not fail.
-    ratio = np.nanmax(tightness(replace(single, error=np.zeros_like(single.error)), terms=0))
-    false = decide(claim, replace(single, rhs=single.rhs * (0.9 * ratio)))
+    ratio = np.nanmax(tightness(replace(single, error=np.zeros_like(single.error)), roundings=0))
+    false = decide(claim, replace(single, right=single.right * (0.9 * ratio)))
     text = "right side times 0.9 of the best ratio found, on its witness"
     return ControlReport(text, Outcome.VIOLATED, replace(false, index=None))

@@ -1,6 +1,6 @@
 r"""From evidence to a verdict: one rule for each kind of claim.
 
-Rounding is allowed for by gamma_t * scale + error, where gamma_t = t eps / (1 - t eps)
+Rounding is allowed for by gamma_t * magnitude + error, where gamma_t = t eps / (1 - t eps)
 bounds t roundings (Higham, Accuracy and Stability, Lemma 3.1), `t` is the claim's count of
 roundings and `error` the certified error of a solver. Nothing else is tolerated.
 """
@@ -18,18 +18,18 @@ MINIMUM = 30
 """Applicable instances below which a sampled claim is not SUPPORTED."""
 
 
-def tolerance(evidence: Evidence, terms: int) -> np.ndarray:
+def tolerance(evidence: Evidence, roundings: int) -> np.ndarray:
     """The absolute error that rounding and certificates allow, elementwise.
 
     Args:
         evidence: the batch.
-        terms: roundings on the longest path to a side.
+        roundings: roundings on the longest path to a side.
 
     Returns:
         Array of the shape of the sides.
     """
-    step = terms * float(np.finfo(evidence.lhs.dtype).eps)
-    return step / (1 - step) * evidence.scale + evidence.error
+    step = roundings * float(np.finfo(evidence.left.dtype).eps)
+    return step / (1 - step) * evidence.magnitude + evidence.error
 
 
 def _flat(array: np.ndarray) -> np.ndarray:
@@ -37,7 +37,7 @@ def _flat(array: np.ndarray) -> np.ndarray:
 
 
 def relative_excess(evidence: Evidence) -> np.ndarray:
-    r"""The relative excess (lhs - rhs) / (|lhs| + |rhs| + scale), worst per instance.
+    r"""The relative excess (left - right) / (|left| + |right| + magnitude), worst per instance.
 
     Args:
         evidence: the batch.
@@ -45,13 +45,13 @@ def relative_excess(evidence: Evidence) -> np.ndarray:
     Returns:
         Array of shape (count,); -inf where an instance is not applicable.
     """
-    size = np.abs(evidence.lhs) + np.abs(evidence.rhs) + evidence.scale
-    ratio = (evidence.lhs - evidence.rhs) / np.where(size > 0, size, 1)
+    size = np.abs(evidence.left) + np.abs(evidence.right) + evidence.magnitude
+    ratio = (evidence.left - evidence.right) / np.where(size > 0, size, 1)
     return np.where(evidence.applicable, _flat(ratio).max(axis=1), -np.inf)
 
 
-def tightness(evidence: Evidence, terms: int) -> np.ndarray:
-    """Largest (lhs - allowed) / rhs of each instance where this and rhs are positive.
+def tightness(evidence: Evidence, roundings: int) -> np.ndarray:
+    """Largest (left - allowed) / right of each instance where this and right are positive.
 
     What rounding and certificates allow is taken off, so that the ratio is one that the true
     sides have at least: it exceeds 1 only where the claim is violated, and two sides that are
@@ -59,14 +59,14 @@ def tightness(evidence: Evidence, terms: int) -> np.ndarray:
 
     Args:
         evidence: the batch.
-        terms: roundings on the longest path to a side.
+        roundings: roundings on the longest path to a side.
 
     Returns:
         Array of shape (count,); NaN where no element has two positive sides.
     """
-    lhs, rhs = _flat(evidence.lhs - tolerance(evidence, terms)), _flat(evidence.rhs)
-    positive = (lhs > 0) & (rhs > 0) & evidence.applicable[:, None]
-    ratio = np.where(positive, lhs / np.where(positive, rhs, 1), -np.inf).max(axis=1)
+    left, right = _flat(evidence.left - tolerance(evidence, roundings)), _flat(evidence.right)
+    positive = (left > 0) & (right > 0) & evidence.applicable[:, None]
+    ratio = np.where(positive, left / np.where(positive, right, 1), -np.inf).max(axis=1)
     return np.where(np.isfinite(ratio), ratio, np.nan)
 
 
@@ -88,16 +88,16 @@ def decide(claim: Claim, evidence: Evidence, *, alpha: float = 1e-3, seed: int =
         return replace(verdict, applicable=count, tried=tried, seed=seed)
 
     if count == 0:
-        why = f"no instance satisfies '{evidence.refused}'"
+        why = f"no instance satisfies '{evidence.failed_assumption}'"
         return numbered(Verdict(Outcome.NOT_APPLICABLE, why))
     # An allowance that is NaN or infinite would excuse any side.
-    parts = (evidence.lhs, evidence.rhs, evidence.scale, evidence.error)
+    parts = (evidence.left, evidence.right, evidence.magnitude, evidence.error)
     inside = np.concatenate([_flat(part) for part in parts], axis=1)
     broken = ~np.isfinite(inside[evidence.applicable]).all(axis=1)
     if broken.any():
         why = f"{int(broken.sum())} of {count} instances gave a side or error that is not finite"
         return numbered(Verdict(Outcome.INCONCLUSIVE, why))
-    verdict = numbered(_RULES[claim.kind](evidence, claim.terms, alpha))
+    verdict = numbered(_RULES[claim.kind](evidence, claim.roundings, alpha))
     sampled = claim.coverage is Coverage.SAMPLED and claim.witness is None
     few = count < MINIMUM and sampled
     if verdict.outcome is Outcome.SUPPORTED and few:
@@ -119,21 +119,21 @@ def _compare(evidence: Evidence, difference: np.ndarray, allowed: np.ndarray) ->
     return Verdict(Outcome.SUPPORTED, "holds on every applicable instance", index=index)
 
 
-def _inequality(evidence: Evidence, terms: int, alpha: float) -> Verdict:
+def _inequality(evidence: Evidence, roundings: int, alpha: float) -> Verdict:
     del alpha
-    verdict = _compare(evidence, evidence.lhs - evidence.rhs, tolerance(evidence, terms))
-    slack = _flat(evidence.rhs - evidence.lhs)[evidence.applicable].min()
-    ratios = tightness(evidence, terms)
+    verdict = _compare(evidence, evidence.left - evidence.right, tolerance(evidence, roundings))
+    slack = _flat(evidence.right - evidence.left)[evidence.applicable].min()
+    ratios = tightness(evidence, roundings)
     best = None if np.isnan(ratios).all() else float(np.nanmax(ratios))
     if verdict.outcome is Outcome.SUPPORTED and best is not None:
         verdict = replace(verdict, index=int(np.nanargmax(ratios)))
     return replace(verdict, slack=float(slack), tightness=best)
 
 
-def _identity(evidence: Evidence, terms: int, alpha: float) -> Verdict:
+def _identity(evidence: Evidence, roundings: int, alpha: float) -> Verdict:
     del alpha
-    residual = np.abs(evidence.lhs - evidence.rhs)
-    allowed = tolerance(evidence, terms)
+    residual = np.abs(evidence.left - evidence.right)
+    allowed = tolerance(evidence, roundings)
     verdict = _compare(evidence, residual, allowed)
     keep = evidence.applicable
     worst = float(_flat(residual)[keep].max())
@@ -147,8 +147,8 @@ def _last_three(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray]
         raise ValueError("a limit or rate needs at least three scales")
     keep = evidence.applicable
     return (
-        evidence.lhs[keep][..., -3:],
-        evidence.rhs[keep][..., -3:],
+        evidence.left[keep][..., -3:],
+        evidence.right[keep][..., -3:],
         evidence.scales[keep][..., -3:],
     )
 
@@ -166,7 +166,7 @@ def _majority(good: np.ndarray, alpha: float, yes: str, no: str) -> Verdict:
     return Verdict(Outcome.INCONCLUSIVE, f"undecided: {share} comply", statistics=numbers)
 
 
-def _limit(evidence: Evidence, terms: int, alpha: float) -> Verdict:
+def _limit(evidence: Evidence, roundings: int, alpha: float) -> Verdict:
     # Distances v1, v2, v3 at three geometric scales must fall and extrapolate below v3 / 2.
     # Aitken's limit v3 - (v3-v2)^2 / ((v3-v2)-(v2-v1)) is exactly c for v = c + b x^(-a), so
     # a plateau is told from decay without fitting a model.
@@ -175,7 +175,7 @@ def _limit(evidence: Evidence, terms: int, alpha: float) -> Verdict:
     if not np.allclose(growth[..., 0], growth[..., 1], rtol=0.1):
         raise ValueError("the scales of a limit must grow geometrically")
     distance = np.abs(left - right).reshape(-1, 3)
-    allowed = tolerance(evidence, terms)[evidence.applicable][..., -1].ravel()
+    allowed = tolerance(evidence, roundings)[evidence.applicable][..., -1].ravel()
     first, second = distance[:, 1] - distance[:, 0], distance[:, 2] - distance[:, 1]
     bend = second - first
     limit = distance[:, 2] - second**2 / np.where(bend == 0, np.inf, bend)
@@ -195,11 +195,11 @@ def _limit(evidence: Evidence, terms: int, alpha: float) -> Verdict:
     )
 
 
-def _rate(evidence: Evidence, terms: int, alpha: float) -> Verdict:
-    # The ratio lhs / rhs must not keep growing over the last three scales: with its local
+def _rate(evidence: Evidence, roundings: int, alpha: float) -> Verdict:
+    # The ratio left / right must not keep growing over the last three scales: with its local
     # log-log slopes s1, s2 an instance complies when s2 <= 0 or when growth fades, s2 <= s1/2;
     # a falsified power law has s1 = s2 > 0.
-    del terms
+    del roundings
     left, right, scales = _last_three(evidence)
     if not ((left > 0) & (right > 0)).all():
         return Verdict(Outcome.INCONCLUSIVE, "a rate needs positive sides")
@@ -216,11 +216,11 @@ def _rate(evidence: Evidence, terms: int, alpha: float) -> Verdict:
     )
 
 
-def _probability(evidence: Evidence, terms: int, alpha: float) -> Verdict:
-    """Exact Clopper-Pearson interval of P(lhs = 1) against the level rhs."""
-    del terms
-    hits = evidence.lhs[evidence.applicable].ravel() > 0.5
-    level = float(evidence.rhs[evidence.applicable].max())
+def _probability(evidence: Evidence, roundings: int, alpha: float) -> Verdict:
+    """Exact Clopper-Pearson interval of P(left = 1) against the level right."""
+    del roundings
+    hits = evidence.left[evidence.applicable].ravel() > 0.5
+    level = float(evidence.right[evidence.applicable].max())
     interval = stats.binomtest(int(hits.sum()), len(hits)).proportion_ci(1 - alpha, method="exact")
     numbers = {"frequency": float(hits.mean()), "low": interval.low, "high": interval.high}
     outcome, why = Outcome.INCONCLUSIVE, "the interval holds the level"
@@ -231,12 +231,14 @@ def _probability(evidence: Evidence, terms: int, alpha: float) -> Verdict:
     return Verdict(outcome, why, slack=float(interval.low) - level, statistics=numbers)
 
 
-def _expectation(evidence: Evidence, terms: int, alpha: float) -> Verdict:
-    """Hoeffding's interval of E(lhs - rhs) from the stated range `scale`."""
-    del terms
+def _expectation(evidence: Evidence, roundings: int, alpha: float) -> Verdict:
+    """Hoeffding's interval of E(left - right) from the stated range."""
+    del roundings
     keep = evidence.applicable
-    difference = (evidence.lhs - evidence.rhs)[keep].ravel()
-    width = float(evidence.scale[keep].max())
+    difference = (evidence.left - evidence.right)[keep].ravel()
+    if evidence.range is None:
+        raise ValueError("an expectation needs the range of left - right")
+    width = float(evidence.range[keep].max())
     half = width * float(np.sqrt(np.log(2 / alpha) / (2 * len(difference))))
     mean = float(difference.mean())
     numbers = {"mean": mean, "low": mean - half, "high": mean + half}

@@ -1,14 +1,15 @@
 """Evaluate a claim and its controls on a batch of instances, as one compiled program."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.core.claim import Claim, Instance, Sides
+from attlas.core.claim import Claim, Sides
+from attlas.core.sampling import Instance
 
 Batch = Mapping[str, Array]
 
@@ -18,40 +19,38 @@ class Evidence:
     """The sides of a batch as NumPy arrays; the leading axis is the instance.
 
     Attributes:
-        lhs: left sides, shape (count, ...).
-        rhs: right sides, same shape.
-        scale: magnitude of the added terms, same shape.
+        left: left sides, shape (count, ...).
+        right: right sides, same shape.
+        magnitude: size of the added terms, same shape.
         error: certified absolute error, same shape.
-        scales: growing parameter of limits and rates, or None.
         applicable: which instances satisfy every assumption, shape (count,).
-        refused: text of the assumption that failed most often, "" if none failed.
+        scales: growing parameter of limits and rates, or None.
+        range: of expectations, same shape as the sides, or None.
+        failed_assumption: text of the one that failed most often, "" if none failed.
     """
 
-    lhs: np.ndarray
-    rhs: np.ndarray
-    scale: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    magnitude: np.ndarray
     error: np.ndarray
-    scales: np.ndarray | None
     applicable: np.ndarray
-    refused: str = ""
+    scales: np.ndarray | None = None
+    range: np.ndarray | None = None
+    failed_assumption: str = ""
 
     def select(self, index: int) -> "Evidence":
         """The evidence of one instance, as a batch of one."""
-        keep = slice(index, index + 1)
-        scales = None if self.scales is None else self.scales[keep]
-        return Evidence(
-            self.lhs[keep],
-            self.rhs[keep],
-            self.scale[keep],
-            self.error[keep],
-            scales,
-            self.applicable[keep],
-            self.refused,
-        )
+        parts = {part.name: getattr(self, part.name) for part in fields(self)}
+        one = {
+            name: value[index : index + 1]
+            for name, value in parts.items()
+            if isinstance(value, np.ndarray)
+        }
+        return replace(self, **one)
 
 
 def complete(sides: Sides) -> Sides:
-    """Fill in the scale and broadcast all parts to one shape.
+    """Fill in the magnitude and broadcast all parts to one shape.
 
     Args:
         sides: what a claim returned.
@@ -59,18 +58,19 @@ def complete(sides: Sides) -> Sides:
     Returns:
         Sides whose arrays share a shape; `scales` stays as it was.
     """
-    lhs, rhs = jnp.asarray(sides.lhs), jnp.asarray(sides.rhs)
-    shape = np.broadcast_shapes(lhs.shape, rhs.shape)
-    lhs, rhs = jnp.broadcast_to(lhs, shape), jnp.broadcast_to(rhs, shape)
-    largest = jnp.maximum(jnp.abs(lhs), jnp.abs(rhs))
-    scale = largest if sides.scale is None else jnp.asarray(sides.scale)
-    error = jnp.asarray(sides.error, dtype=lhs.dtype)
+    left, right = jnp.asarray(sides.left), jnp.asarray(sides.right)
+    shape = np.broadcast_shapes(left.shape, right.shape)
+    left, right = jnp.broadcast_to(left, shape), jnp.broadcast_to(right, shape)
+    largest = jnp.maximum(jnp.abs(left), jnp.abs(right))
+    magnitude = largest if sides.magnitude is None else jnp.asarray(sides.magnitude)
+    error = jnp.asarray(sides.error, dtype=left.dtype)
     return Sides(
-        lhs,
-        rhs,
-        jnp.broadcast_to(scale, shape),
+        left,
+        right,
+        jnp.broadcast_to(magnitude, shape),
         jnp.broadcast_to(error, shape),
         None if sides.scales is None else jnp.asarray(sides.scales),
+        None if sides.range is None else jnp.broadcast_to(jnp.asarray(sides.range), shape),
     )
 
 
@@ -78,25 +78,25 @@ Program = Callable[[Batch], tuple[Array, tuple[Sides, ...]]]
 
 
 def compile_program(claim: Claim) -> Program:
-    """One program for a claim and all controls that mutate its sides.
+    """One program for a claim and all its controls.
 
     Args:
         claim: the claim.
 
     Returns:
-        Function from a batch to (holds, sides), where `holds` has shape
-        (count, assumptions) and `sides` lists the claim's own sides first, then those of
-        each control in order (a control without `sides` repeats the claim's).
+        Function from a batch to (holds, sides), where `holds` has shape (count, assumptions) and
+        `sides` lists the claim's own sides first, then those of each control in order (a control
+        that changes instances only repeats the claim's).
     """
 
     def one(instance: Instance) -> tuple[Array, tuple[Sides, ...]]:
         holds = [jnp.asarray(a.holds(instance), dtype=bool) for a in claim.assumptions]
         own = complete(claim.sides(instance))
-        mutated = tuple(
-            own if control.sides is None else complete(control.sides(instance))
+        changed = tuple(
+            complete(claim.sides(instance, control.changes)) if control.changes else own
             for control in claim.controls
         )
-        return jnp.stack(holds) if holds else jnp.zeros((0,), dtype=bool), (own, *mutated)
+        return jnp.stack(holds) if holds else jnp.zeros((0,), dtype=bool), (own, *changed)
 
     return jax.jit(jax.vmap(one))
 
@@ -113,11 +113,11 @@ def gather(claim: Claim, holds: Array, sides: Sides, assumed: bool = True) -> Ev
     Returns:
         The evidence.
     """
-    lhs, rhs, scale, error = (np.asarray(part) for part in sides[:4])
-    scales = None if sides.scales is None else np.asarray(sides.scales)
+    parts = {name: np.asarray(v) for name, v in sides._asdict().items() if v is not None}
     kept = np.asarray(holds)
-    refused = ""
+    failed_assumption = ""
     if claim.assumptions and not kept.all():
-        refused = claim.assumptions[int(np.argmin(kept.mean(axis=0)))].text
-    applicable = np.asarray(kept.all(axis=1) if assumed else np.ones(len(lhs), dtype=bool))
-    return Evidence(lhs, rhs, scale, error, scales, applicable, refused)
+        failed_assumption = claim.assumptions[int(np.argmin(kept.mean(axis=0)))].text
+    count = len(parts["left"])
+    applicable = np.asarray(kept.all(axis=1) if assumed else np.ones(count, dtype=bool))
+    return Evidence(**parts, applicable=applicable, failed_assumption=failed_assumption)

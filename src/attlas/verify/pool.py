@@ -78,7 +78,7 @@ def check_all(
     )
     files: dict[str, list[str]] = {}
     for claim in claims:
-        files.setdefault(claim.source[0], []).append(claim.name)
+        files.setdefault(claim.place[0], []).append(claim.name)
     groups = sorted(files.values(), key=len, reverse=True)
     before = dict(os.environ)
     os.environ.update(checker_variables(processes))

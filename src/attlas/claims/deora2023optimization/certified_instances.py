@@ -29,7 +29,7 @@ from attlas.claims.deora2023optimization.instances import (
     spread_tokens,
     squared_distance,
 )
-from attlas.core.claim import Assumption, Instance
+from attlas.core.old_claim import Assumption, Instance
 from attlas.core.generator import seed_of
 
 LONGEST = 64

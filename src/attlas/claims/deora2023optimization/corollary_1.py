@@ -27,7 +27,7 @@ from attlas.claims.deora2023optimization.instances import (
     squared_distance,
     token_bound,
 )
-from attlas.core.claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
 from attlas.core.generator import generator
 
 _PAPER = "deora2023optimization"

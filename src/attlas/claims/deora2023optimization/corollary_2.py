@@ -35,7 +35,7 @@ from attlas.claims.deora2023optimization.stability_instances import (
     sample_losses,
 )
 from attlas.claims.deora2023optimization.theorem_2 import measured
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

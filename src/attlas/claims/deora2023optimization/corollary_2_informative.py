@@ -19,7 +19,7 @@ from attlas.bounds.deora2023_model import Bound
 from attlas.bounds.deora2023_training import deora2023_training_loss
 from attlas.claims.deora2023optimization.instances import ROUNDINGS, risk
 from attlas.claims.deora2023optimization.stability_instances import trajectory
-from attlas.core.claim import Claim, Control, Coverage, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Coverage, Instance, Kind, Provenance, Sides, Status
 from attlas.core.verdict import Witness
 
 _PAPER = "deora2023optimization"

@@ -16,7 +16,7 @@ from attlas.claims.deora2023optimization.instances import (
     risk,
     risk_gradient,
 )
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.models.multi_head import MultiHead

@@ -19,7 +19,7 @@ from attlas.claims.deora2023optimization.stability_instances import (
     sample_losses,
     trajectory,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Claim,
     Control,
     Coverage,

@@ -1,13 +1,13 @@
 """Flaws of the paper's sections 2 to 4 and 6 as text, with the claim that shows each, if any."""
 
-from attlas.core.claim import Erratum, Flaw
+from attlas.core.claim import Erratum, ErratumClass
 
 _PAPER = "deora2023optimization"
 
 SOFTMAX_DERIVATIVE = Erratum(
     paper=_PAPER,
     locator="Section 2, notation",
-    flaw=Flaw.TYPO,
+    kind=ErratumClass.TYPO,
     text=(
         "The derivative of the softmax is printed as diag(phi(v)) - v v'; it is diag(phi(v)) - "
         "phi(v) phi(v)'. Lemma 1 is right with the latter and wrong with the former."
@@ -18,7 +18,7 @@ SOFTMAX_DERIVATIVE = Erratum(
 POOLED_DECODER = Erratum(
     paper=_PAPER,
     locator="Footnote * of section 2",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "'Our results also apply to pooling' fails with the printed constants: a decoder shared "
         "by all tokens has a gradient of length up to T R, not sqrt(T) R. With T^2 in place of T "
@@ -30,7 +30,7 @@ POOLED_DECODER = Erratum(
 MATRIX_NORMS = Erratum(
     paper=_PAPER,
     locator="Section 2, notation",
-    flaw=Flaw.TYPO,
+    kind=ErratumClass.TYPO,
     text=(
         "The norms ||A||_{1,2} and ||A||_{1,inf} are printed as maxima over j of norms of the "
         "number A_ij; the columns are meant: max_j ||A_{:,j}||, max_j ||A_{:,j}||_inf."
@@ -40,7 +40,7 @@ MATRIX_NORMS = Erratum(
 ORDER_OF_RHO = Erratum(
     paper=_PAPER,
     locator="Theorem 1",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "The order d^(3/2) T^(3/2) R^13 of rho covers only one of its two terms: T R^2 alpha^2 / 4 "
         "is of order d T^2 R^12, which is the larger one for T above d R^2, and the other is "
@@ -51,7 +51,7 @@ ORDER_OF_RHO = Erratum(
 TAYLOR_SIGN = Erratum(
     paper=_PAPER,
     locator="Equations (14), (16) and (21)",
-    flaw=Flaw.TYPO,
+    kind=ErratumClass.TYPO,
     text=(
         "(14) is Taylor's lower bound and needs >=, as (16), which follows from it, has. (16) "
         "writes theta_1 and theta_2 for theta and theta_k. In (21) a parenthesis closes early: "
@@ -64,7 +64,7 @@ TAYLOR_SIGN = Erratum(
 HEADS_AND_LARGEST_HEAD = Erratum(
     paper=_PAPER,
     locator="Theorem 1, equation (3), and rho",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "(3) has the order ||theta||_{2,inf} D^3, D = ||theta - theta_0||. The proof of section "
         "6.1 needs beta_3(3 D + ||theta||_{2,inf}) D^2, of order d T^(1/2) R^5 (3 D + "
@@ -79,7 +79,7 @@ HEADS_AND_LARGEST_HEAD = Erratum(
 VACUITY = Erratum(
     paper=_PAPER,
     locator="Theorem 1, equation (3); Corollary 2",
-    flaw=Flaw.VACUITY,
+    kind=ErratumClass.VACUITY,
     text=(
         "At practical sizes the conditions ask for more heads than any model has: for d = T = 10, "
         "R = 1, ||theta||_{2,inf} = 1, D = 10 equation (3) without its constant says H >= 1e9, "
@@ -93,7 +93,7 @@ VACUITY = Erratum(
 NORM_OF_THE_DIRECTION = Erratum(
     paper=_PAPER,
     locator="Corollary 2, g_0",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "P3 has a direction of norm sqrt(2), so that the target of Proposition 7 is "
         "sqrt(2) (2 B_Phi + log K) / gamma away, while Corollary 2 takes g_0 without sqrt(2). Its "

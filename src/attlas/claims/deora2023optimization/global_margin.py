@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.bounds.deora2023_mixture import deora2023_gamma_attention, deora2023_gamma_linear
 from attlas.claims.deora2023optimization.mixture_instances import ROUNDINGS
-from attlas.core.claim import Assumption, Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Assumption, Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import seed_of
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.models.multi_head import MultiHead, parameter_norm

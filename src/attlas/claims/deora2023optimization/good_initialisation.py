@@ -31,7 +31,7 @@ from attlas.claims.deora2023optimization.instances import (
     risk,
     squared_distance,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Claim,
     Control,
     Instance,

@@ -28,7 +28,7 @@ from attlas.claims.deora2023optimization.stability_instances import (
     LONGEST,
     train_on_all_sets,
 )
-from attlas.core.claim import Assumption, Instance
+from attlas.core.old_claim import Assumption, Instance
 from attlas.core.generator import seed_of
 from attlas.kernels.multi_head_ntk import ntk_features
 from attlas.models.multi_head import MultiHead

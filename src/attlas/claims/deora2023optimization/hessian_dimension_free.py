@@ -15,7 +15,7 @@ from attlas.claims.deora2023optimization.proposition_1 import (
     hessian_sides,
     one_head,
 )
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 
 _PAPER = "deora2023optimization"
 

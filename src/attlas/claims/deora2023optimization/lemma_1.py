@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from attlas.claims.deora2023optimization.instances import ROUNDINGS, single_heads
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Claim,
     Control,
     Expectation,

@@ -30,7 +30,7 @@ from attlas.claims.deora2023optimization.mixture_instances import (
     tokens,
     with_samples,
 )
-from attlas.core.claim import Claim, Control, Expectation, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Expectation, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
 from attlas.losses.empirical_risk import empirical_risk

@@ -29,7 +29,7 @@ from attlas.claims.deora2023optimization.ntk_w_part import (
     w_part,
     with_error,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

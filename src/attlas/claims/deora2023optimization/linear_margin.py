@@ -22,7 +22,7 @@ from attlas.claims.deora2023optimization.mixture_instances import (
     tokens,
 )
 from attlas.claims.deora2023optimization.ntk_w_part import single_samples, u_part
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

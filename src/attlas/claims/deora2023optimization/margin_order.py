@@ -23,7 +23,7 @@ from attlas.claims.deora2023optimization.mixture_instances import (
     oracle,
 )
 from attlas.claims.deora2023optimization.ntk_w_part import u_part, w_part
-from attlas.core.claim import Claim, Control, Expectation, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Expectation, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
 from attlas.models.multi_head import MultiHead

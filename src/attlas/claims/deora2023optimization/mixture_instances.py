@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.bounds.deora2023_mixture import deora2023_token_radius
-from attlas.core.claim import Instance
+from attlas.core.old_claim import Instance
 
 TOKENS, PATTERNS, DIMENSION = 6, 3, 7
 """Tokens T, the largest number M of irrelevant patterns, and d."""

@@ -18,7 +18,7 @@ from attlas.bounds.deora2023_model import (
     deora2023_multi_head_hessian,
 )
 from attlas.claims.deora2023optimization.instances import ROUNDINGS
-from attlas.core.claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
 from attlas.core.generator import generator
 from attlas.models.multi_head import MultiHead
 

@@ -29,7 +29,7 @@ from attlas.claims.deora2023optimization.mixture_instances import (
     tokens,
     with_samples,
 )
-from attlas.core.claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
 from attlas.core.generator import generator
 from attlas.models.multi_head import MultiHead
 

@@ -15,7 +15,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from attlas.bounds.deora2023_model import Bound, deora2023_gradient, deora2023_hessian
 from attlas.claims.deora2023optimization.instances import ROUNDINGS, single_heads
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Claim,
     Control,
     Expectation,

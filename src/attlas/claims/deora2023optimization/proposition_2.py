@@ -33,7 +33,7 @@ from attlas.claims.deora2023optimization.ntk_w_part import (
     single_samples,
     with_error,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

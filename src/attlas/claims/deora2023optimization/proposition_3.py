@@ -24,7 +24,7 @@ from attlas.claims.deora2023optimization.mixture_instances import (
     oracle,
     tokens,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

@@ -26,7 +26,7 @@ from attlas.claims.deora2023optimization.instances import (
     risk_curvature,
     risk_gradient,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

@@ -13,7 +13,7 @@ from attlas.claims.deora2023optimization.mixture_instances import (
     key_query_norm,
     oracle,
 )
-from attlas.core.claim import Claim, Control, Expectation, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Expectation, Instance, Kind, Provenance, Sides, Status
 from attlas.core.verdict import Outcome, Witness
 from attlas.models.multi_head import MultiHead
 

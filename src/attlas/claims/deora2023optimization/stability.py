@@ -32,7 +32,7 @@ from attlas.claims.deora2023optimization.stability_instances import (
     STEPS,
     leave_one_out_runs,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Claim,
     Control,
     Instance,

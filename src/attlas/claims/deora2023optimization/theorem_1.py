@@ -37,7 +37,7 @@ from attlas.claims.deora2023optimization.instances import (
     risk_curvature,
     squared_distance,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

@@ -26,7 +26,7 @@ from attlas.claims.deora2023optimization.certified_instances import (
 )
 from attlas.claims.deora2023optimization.instances import ROUNDINGS, squared_distance
 from attlas.claims.deora2023optimization.theorem_1 import SHORT_TOKENS
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

@@ -31,7 +31,7 @@ from attlas.claims.deora2023optimization.stability_instances import (
     sample_losses,
     training_sets,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Claim,
     Control,
     Instance,

@@ -16,7 +16,7 @@ from attlas.claims.gu2024exploring.instances import (
     scaled_rounding,
     softmax_weights,
 )
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.models.softmax_network import Activation, SoftmaxNetwork
 from attlas.models.softmax_network_gradient import network_gradient
 

@@ -22,14 +22,13 @@ from attlas.claims.gu2024exploring.one_step import (
     terms_of,
 )
 from attlas.claims.gu2024exploring.trajectories import COUNT, curves
-from attlas.core.claim import (
+from attlas.core.claim import Erratum, ErratumClass
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,
     Coverage,
-    Erratum,
     Expectation,
-    Flaw,
     Instance,
     Kind,
     Link,
@@ -187,7 +186,7 @@ HALF = Claim(
 CONSTANT_OF_E_4 = Erratum(
     paper=_PAPER,
     locator="Lemma E.4",
-    flaw=Flaw.INVALID_PROOF,
+    kind=ErratumClass.INVALID_PROOF,
     text=(
         "C_1 <= -1.6 m eta lambda ||F - Y||^2 does not follow from lambda_min(H(tau)) >= lambda/2, "
         "which gives -m eta lambda at most: C_1 is -2 m eta u'H(tau)u up to a term of order 1/m. "

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attlas.claims.gu2024exploring.score_runs import score_runs
-from attlas.core.claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
 
 _PAPER = "gu2024exploring"
 _CHAIN = f"{_PAPER}/claim-g-1"

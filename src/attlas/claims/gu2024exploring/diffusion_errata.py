@@ -1,13 +1,13 @@
 """Flaws of section 6 as text, with the class of each and the claim that shows it."""
 
-from attlas.core.claim import Erratum, Flaw
+from attlas.core.claim import Erratum, ErratumClass
 
 _PAPER = "gu2024exploring"
 
 SCORE_BOUND = Erratum(
     paper=_PAPER,
     locator="Theorem 6.6",
-    flaw=Flaw.VACUITY,
+    kind=ErratumClass.VACUITY,
     text=(
         "On 8 samples of planar mixtures, with hidden constants 1 and even C = 1, the width is "
         "10^21 to 10^60. The bound itself, as recalled, is 350 to 3e6: 1/(lambda sqrt(n)) and "
@@ -20,7 +20,7 @@ SCORE_BOUND = Erratum(
 COUPLING = Erratum(
     paper=_PAPER,
     locator="Claim G.1 and Theorem 6.6, the coupling",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "What the paper adds to its source is the coupling of network and kernel. Measured, it is "
         "the one term that does not matter: about 5e-8 at width 64, where the label mismatch is "
@@ -33,7 +33,7 @@ COUPLING = Erratum(
 INTERVALS = Erratum(
     paper=_PAPER,
     locator="Section 6.1, (5) and (6)",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "(6) is said to be equivalent to (5), but integrates over [T_0, T] where (5) has [0, T]. "
         "At each time their difference does not depend on s, so that they are equivalent on one "

@@ -8,12 +8,11 @@ from jaxtyping import PRNGKeyArray
 from scipy.stats import chi2
 
 from attlas.claims.gu2024exploring.instances import as_arrays
-from attlas.core.claim import (
+from attlas.core.claim import Erratum, ErratumClass
+from attlas.core.old_claim import (
     Claim,
     Control,
-    Erratum,
     Expectation,
-    Flaw,
     Instance,
     Kind,
     Provenance,
@@ -28,7 +27,7 @@ _PAPER = "gu2024exploring"
 WIDTH = Erratum(
     paper=_PAPER,
     locator="Theorem 4.2, the width",
-    flaw=Flaw.VACUITY,
+    kind=ErratumClass.VACUITY,
     text=(
         "With every hidden constant 1, even with C = 1 in place of C > 10, sigma = 1, delta = 0.1 "
         "and lambda = 0.1 the width is 1.8e23 (n = 5, d = 3), 1.1e24 (n = 10, d = 2), 4.5e33 (n = "
@@ -41,7 +40,7 @@ WIDTH = Erratum(
 SMALLEST_EIGENVALUE = Erratum(
     paper=_PAPER,
     locator="Theorem 4.2, lambda > 0 'as in previous works'",
-    flaw=Flaw.VACUITY,
+    kind=ErratumClass.VACUITY,
     text=(
         "lambda is positive but tiny, and falls faster than any power of n in a fixed dimension: "
         "below 0.031, 1.2e-7, 6.6e-22 for any 10, 20, 40 unit inputs in the plane at sigma = 1. "
@@ -53,7 +52,7 @@ SMALLEST_EIGENVALUE = Erratum(
 B_WITHOUT_WIDTH = Erratum(
     paper=_PAPER,
     locator="Definition 4.1 and Lemma B.1, Part 1",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "B is to bound |<w_r, x_i>| for all m units but has no m in it. It serves for m below "
         "exp(B^2 / (2 sigma^2)), while Theorem 4.2 asks for m above exp(18 B): with C just above "
@@ -67,7 +66,7 @@ B_WITHOUT_WIDTH = Erratum(
 NORMALISATION = Erratum(
     paper=_PAPER,
     locator="Abstract, sections 1 and 5, Lemma 5.1",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "'The normalization effect leads to a good perturbation property': Lemma 5.1 is of the "
         "order of the lemmas for ReLU and the exponential, its constant larger. Relative to the "
@@ -80,7 +79,7 @@ NORMALISATION = Erratum(
 KERNEL_CHANGE = Erratum(
     paper=_PAPER,
     locator="Lemma 5.1 / B.2",
-    flaw=Flaw.VACUITY,
+    kind=ErratumClass.VACUITY,
     text=(
         "True, but R e^(10 B) is at least 22026 R, while the change is about 4 R times the "
         "kernel's own entry at most. A true bound has no e^B at all, because the softmax is "
@@ -92,7 +91,7 @@ KERNEL_CHANGE = Erratum(
 INITIAL_LOSS = Erratum(
     paper=_PAPER,
     locator="Lemma D.3",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "||F(0) - Y||_F = O(sqrt(nd)) is loose: F(0) = 0 and ||y_i|| <= 1 give ||Y||_F <= sqrt(n). "
         "A factor sqrt(d) is lost wherever the lemma is used."
@@ -103,7 +102,7 @@ INITIAL_LOSS = Erratum(
 NOISY_INPUTS = Erratum(
     paper=_PAPER,
     locator="Assumption 6.1",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "||x_i|| <= 1 is assumed of the noisy inputs x(t), which are Gaussian given x(0) and thus "
         "unbounded: 'based on normalization' would need a rescaling that depends on the sample."
@@ -114,7 +113,7 @@ NOISY_INPUTS = Erratum(
 MOVED_GAUSSIAN = Erratum(
     paper=_PAPER,
     locator="Lemma B.1, Parts 2 and 5",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "Both w and w~ are taken from N(0, sigma^2 I), and |<w~, x>| is bounded by the Gaussian "
         "tail. The lemma is used for trained weights w~, which are not Gaussian. Part 3 gives what "
@@ -126,7 +125,7 @@ MOVED_GAUSSIAN = Erratum(
 CONCENTRATION = Erratum(
     paper=_PAPER,
     locator="Lemmas E.3 and E.4",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "The proofs apply the inequalities of Hoeffding and Hanson-Wright to the second layer at "
         "time tau, where the softmax depends on it through training; independence is not argued "
@@ -139,7 +138,7 @@ CONCENTRATION = Erratum(
 NO_EXPERIMENT = Erratum(
     paper=_PAPER,
     locator="Whole paper",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "There is no experiment: neither that wide softmax networks stay near their kernel, nor "
         "the comparison of Table 1, nor the diffusion is measured."

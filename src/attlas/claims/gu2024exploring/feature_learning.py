@@ -14,7 +14,7 @@ from jaxtyping import PRNGKeyArray
 from attlas.claims.gu2024exploring.instances import as_arrays
 from attlas.claims.gu2024exploring.one_step import ROUNDINGS
 from attlas.claims.gu2024exploring.trajectories import GENERAL, Setting, runs
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 
 _PAPER = "gu2024exploring"
 _NARROW = GENERAL._replace(width=4, outputs=1, targets=(0.99, 1.0))

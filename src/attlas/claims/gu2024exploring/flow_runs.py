@@ -18,7 +18,7 @@ from attlas.claims.gu2024exploring.trajectories import (
     draw,
     kernels,
 )
-from attlas.core.claim import Instance
+from attlas.core.old_claim import Instance
 from attlas.core.generator import seed_of
 from attlas.kernels.regression_flow import regression_flow
 from attlas.models.softmax_network import SoftmaxNetwork

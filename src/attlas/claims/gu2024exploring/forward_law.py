@@ -18,7 +18,7 @@ from attlas.claims.gu2024exploring.diffusion_instances import (
     mixture,
     schedule,
 )
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.data.gaussian_mixtures import diffused, log_density
 
 _PAPER = "gu2024exploring"

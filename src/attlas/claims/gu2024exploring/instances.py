@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.core.claim import Instance
+from attlas.core.old_claim import Instance
 from attlas.core.generator import generator
 from attlas.models.softmax_network import Activation, SoftmaxNetwork
 

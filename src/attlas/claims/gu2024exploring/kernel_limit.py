@@ -14,7 +14,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from attlas.bounds.gu2024_kernel_limit import gu2024_limit_variance
 from attlas.claims.gu2024exploring.instances import inputs, symmetric_networks
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
 from attlas.kernels.softmax_network_limit import softmax_ntk_limit
 from attlas.kernels.softmax_network_ntk import softmax_ntk

@@ -23,7 +23,7 @@ from attlas.claims.gu2024exploring.instances import (
     symmetric_networks,
     weight_reach,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

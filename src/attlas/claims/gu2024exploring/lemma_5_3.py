@@ -21,7 +21,7 @@ from attlas.claims.gu2024exploring.trajectories import (
     draw,
     train,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

@@ -12,7 +12,7 @@ from jaxtyping import Array
 
 from attlas.bounds.gu2024_perturbation import gu2024_basic_bounds
 from attlas.claims.gu2024exploring.lemma_b_1_instances import Pair, drawn_pairs, pair
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

@@ -12,7 +12,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from attlas.bounds.gu2024_convergence import gu2024_radius, gu2024_width_log10
 from attlas.claims.gu2024exploring.instances import as_arrays, symmetric_networks
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

@@ -16,7 +16,7 @@ from attlas.claims.gu2024exploring.lemma_b_1_instances import (
     pair,
     perturbed_networks,
 )
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 
 _PAPER = "gu2024exploring"
 _ROUNDINGS = 64

@@ -25,7 +25,7 @@ from attlas.claims.gu2024exploring.one_step import (
     within_unit_ball,
 )
 from attlas.claims.gu2024exploring.trajectories import COUNT, curves
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

@@ -21,7 +21,7 @@ from attlas.claims.gu2024exploring.one_step import (
     within_unit_ball,
 )
 from attlas.claims.gu2024exploring.trajectories import COUNT
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

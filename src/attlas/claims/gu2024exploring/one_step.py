@@ -19,7 +19,7 @@ from attlas.claims.gu2024exploring.instances import (
     symmetric_networks,
 )
 from attlas.claims.gu2024exploring.trajectories import GENERAL, STEPS, Setting, runs
-from attlas.core.claim import Instance
+from attlas.core.old_claim import Instance
 from attlas.core.generator import seed_of
 from attlas.models.softmax_network_gradient import network_gradient
 

@@ -14,7 +14,7 @@ from attlas.claims.gu2024exploring.instances import (
     network,
     scaled_rounding,
 )
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.kernels.dense_softmax_ntk import softmax_kernel
 from attlas.models.softmax_network import SoftmaxNetwork
 from attlas.models.softmax_network_gradient import outputs_and_gradient

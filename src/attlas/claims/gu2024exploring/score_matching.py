@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.claims.gu2024exploring.diffusion_instances import decay, mixtures, schedule, schedules
 from attlas.claims.gu2024exploring.instances import as_arrays
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
 
 _PAPER = "gu2024exploring"

@@ -23,7 +23,7 @@ from attlas.claims.gu2024exploring.diffusion_instances import (
     schedules,
 )
 from attlas.claims.gu2024exploring.instances import symmetric_networks
-from attlas.core.claim import Instance
+from attlas.core.old_claim import Instance
 from attlas.core.generator import seed_of
 from attlas.data.gaussian_mixtures import posterior_mean
 from attlas.kernels.regression_flow import regression_flow

@@ -15,7 +15,7 @@ from attlas.claims.gu2024exploring.instances import (
     network,
     networks,
 )
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
 from attlas.kernels.dense_softmax_ntk import unit_features
 from attlas.models.softmax_network import Activation

@@ -14,7 +14,7 @@ from jaxtyping import PRNGKeyArray
 from scipy.special import iv
 
 from attlas.claims.gu2024exploring.instances import as_arrays
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
 from attlas.kernels.softmax_network_limit import softmax_ntk_limit
 

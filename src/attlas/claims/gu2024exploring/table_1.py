@@ -24,7 +24,7 @@ from attlas.claims.gu2024exploring.trajectories import (
     train,
     trained,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

@@ -26,7 +26,7 @@ from attlas.claims.gu2024exploring.trajectories import (
     source,
     symmetric_start,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

@@ -17,7 +17,7 @@ from attlas.bounds.gu2024_score import gu2024_complexity, gu2024_score_error
 from attlas.claims.gu2024exploring.claim_g_1 import distance
 from attlas.claims.gu2024exploring.instances import as_arrays
 from attlas.claims.gu2024exploring.score_runs import WIDTH, score_runs
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

@@ -21,14 +21,13 @@ from attlas.bounds.gu2024_regression import (
 from attlas.claims.gu2024exploring.flow_runs import flows, flows_of_wide_drift
 from attlas.claims.gu2024exploring.instances import as_arrays
 from attlas.claims.gu2024exploring.one_step import ROUNDINGS
-from attlas.core.claim import (
+from attlas.core.claim import Erratum, ErratumClass
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,
     Coverage,
-    Erratum,
     Expectation,
-    Flaw,
     Instance,
     Kind,
     Provenance,
@@ -235,7 +234,7 @@ UNITS = Claim(
 MISSING_ROW = Erratum(
     paper=_PAPER,
     locator="Theorem F.2",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "The second term has the unit of 1 / kernel: ||K_te(0)|| is missing in it, and its "
         "logarithm vanishes where eps_H m lambda = n d. With 2 ||Y|| ||K_te(0)|| eps_H / lambda^2 "

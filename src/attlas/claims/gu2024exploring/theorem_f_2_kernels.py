@@ -13,7 +13,7 @@ from attlas.bounds.gu2024_regression import (
     gu2024_regression_gap_in_time,
 )
 from attlas.claims.gu2024exploring.instances import as_arrays
-from attlas.core.claim import Assumption, Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Assumption, Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
 from attlas.kernels.regression_flow import regression_flow
 

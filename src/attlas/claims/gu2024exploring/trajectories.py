@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.core.claim import Instance
+from attlas.core.old_claim import Instance
 from attlas.core.generator import seed_of
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.softmax_network import Activation, SoftmaxNetwork

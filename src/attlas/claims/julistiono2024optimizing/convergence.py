@@ -21,7 +21,7 @@ from attlas.claims.julistiono2024optimizing.flow_instances import (
     run_flows,
     seed_of,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

@@ -1,13 +1,13 @@
 """Flaws of the paper as text, with the class of each and the claim that shows it, if any."""
 
-from attlas.core.claim import Erratum, Flaw
+from attlas.core.claim import Erratum, ErratumClass
 
 _PAPER = "julistiono2024optimizing"
 
 STEP_SIZE = Erratum(
     paper=_PAPER,
     locator="Lemmas 24 and 25",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "'eta small enough' is taken as a constant, but no constant makes psi - eta L convex "
         "along the step: for p > 2 the Hessian of psi vanishes at zero entries, for p < 2 at "
@@ -22,7 +22,7 @@ STEP_SIZE = Erratum(
 NORMALISED_STEPS = Erratum(
     paper=_PAPER,
     locator="Experiments, synthetic data",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "The theory is for plain steps; the released experiments divide the gradient by its dual "
         "norm. There ||W(k)||^(p-1) grows up to eta k, not log k, so that the 1/log k rates "
@@ -34,7 +34,7 @@ NORMALISED_STEPS = Erratum(
 LOOSE_CONE = Erratum(
     paper=_PAPER,
     locator="Lemma 13 and equation (8)",
-    flaw=Flaw.VACUITY,
+    kind=ErratumClass.VACUITY,
     text=(
         "The constants behind mu_0 are loose: for p = 3 the best scalar constant is 0.195 where "
         "the lemma has 0.042, for p = 4 it is 1/12 instead of 1/64, and for p < 2 the bound "
@@ -48,7 +48,7 @@ LOOSE_CONE = Erratum(
 BEST_TEST_EPOCH = Erratum(
     paper=_PAPER,
     locator="Table on the movie reviews",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "'Improves generalisation' rests on a table whose entries are the best epoch on the test "
         "set, in the released results: the test set chooses when to stop. At the last epoch the "

@@ -17,7 +17,7 @@ from attlas.claims.julistiono2024optimizing.flow_instances import (
     gaussian_selections,
     seed_of,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

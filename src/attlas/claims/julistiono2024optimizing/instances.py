@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.core.claim import Instance
+from attlas.core.old_claim import Instance
 from attlas.core.norms import entrywise_norm
 from attlas.data.token_selection import TokenSelection
 from attlas.optim.mirror_descent import inverse_potential_gradient, potential_gradient

@@ -15,7 +15,7 @@ from attlas.claims.julistiono2024optimizing.instances import (
     on_trajectory,
     selection,
 )
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.data.token_selection import token_scores
 from attlas.losses.margin_loss import margin_loss
 from attlas.models.single_head import SingleHead, attention_weights

@@ -17,7 +17,7 @@ from attlas.claims.julistiono2024optimizing.instances import (
     on_trajectory,
     selection,
 )
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.data.token_selection import token_scores
 from attlas.losses.logistic import logistic_derivative
 

@@ -20,7 +20,7 @@ from attlas.claims.julistiono2024optimizing.cone_instances import (
     solves_the_svm,
     wide_enough,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

@@ -20,13 +20,12 @@ from attlas.claims.julistiono2024optimizing.cone_instances import (
     EXPONENTS,
     cone_divergence,
 )
-from attlas.core.claim import (
+from attlas.core.claim import Erratum, ErratumClass
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,
-    Erratum,
     Expectation,
-    Flaw,
     Instance,
     Kind,
     Provenance,
@@ -161,7 +160,7 @@ NO_SUPPORT_CORRELATION = Claim(
 NO_SUPPORT = Erratum(
     paper=_PAPER,
     locator="(6), Lemma 19 (12b), Lemma 20",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "As recalled, delta' ranges over samples that have a support token. In a sample without "
         "one, (12b) fails at W_mm itself and the gradient can point away from W_mm at every norm. "

@@ -20,7 +20,7 @@ from attlas.claims.julistiono2024optimizing.cone_instances import (
     plain_norm,
     solves_the_svm,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

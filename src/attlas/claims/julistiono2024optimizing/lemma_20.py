@@ -23,7 +23,7 @@ from attlas.claims.julistiono2024optimizing.cone_instances import (
     token_gaps,
     wide_enough,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

@@ -28,7 +28,7 @@ from attlas.claims.julistiono2024optimizing.instances import (
     risk,
     selection,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Claim,
     Control,
     Instance,

@@ -17,7 +17,7 @@ from attlas.claims.julistiono2024optimizing.instances import (
     mirror_step,
     risk,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Claim,
     Control,
     Coverage,

@@ -24,7 +24,7 @@ from attlas.claims.julistiono2024optimizing.cone_instances import (
     wide_enough,
 )
 from attlas.claims.julistiono2024optimizing.lemma_21 import radius_pi
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

@@ -25,7 +25,7 @@ from attlas.claims.julistiono2024optimizing.cone_instances import (
     wide_enough,
 )
 from attlas.claims.julistiono2024optimizing.lemma_27 import measured_step, small_enough
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

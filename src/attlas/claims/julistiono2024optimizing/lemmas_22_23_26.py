@@ -17,7 +17,7 @@ from attlas.claims.julistiono2024optimizing.instances import (
     on_trajectory,
     risk,
 )
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
 from attlas.core.norms import entrywise_norm
 from attlas.optim.mirror_descent import bregman, potential, potential_gradient

@@ -15,7 +15,7 @@ from attlas.claims.julistiono2024optimizing.flow_instances import (
     gaussian_selections,
     seed_of,
 )
-from attlas.core.claim import Instance
+from attlas.core.old_claim import Instance
 from attlas.data.token_selection import TokenSelection
 from attlas.losses.margin_loss import margin_loss
 from attlas.solvers.attention_svm import attention_svm_batch

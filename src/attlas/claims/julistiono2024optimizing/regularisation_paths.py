@@ -10,7 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from attlas.claims.julistiono2024optimizing.path_instances import global_paths, local_paths
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

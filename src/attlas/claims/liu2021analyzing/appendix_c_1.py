@@ -17,7 +17,7 @@ from attlas.bounds.liu2021_regions import (
     liu2021_regions_maximum,
 )
 from attlas.claims.liu2021analyzing.region_instances import ROUNDINGS, as_instance, size_pairs
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

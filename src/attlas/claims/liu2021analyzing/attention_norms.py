@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Claim,
     Control,
     Coverage,

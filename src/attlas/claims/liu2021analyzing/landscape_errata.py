@@ -1,13 +1,13 @@
 """Flaws of sections 4.1 and 4.2 and appendix C as text, with the claims that show them."""
 
-from attlas.core.claim import Erratum, Flaw
+from attlas.core.claim import Erratum, ErratumClass
 
 _PAPER = "liu2021analyzing"
 
 NO_BIASES = Erratum(
     paper=_PAPER,
     locator="Theorem 4",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "The model has no biases, the proof's units have. Without them all hyperplanes meet at 0, "
         "the maximum is 2 sum_{j < s0} C(n1 - 1, j), and floor(n1 / s0)^s0 exceeds it: 3 > 2 at "
@@ -20,7 +20,7 @@ NO_BIASES = Erratum(
 LOWER_BOUNDS = Erratum(
     paper=_PAPER,
     locator="Section 4.1 and appendix C.1, comparison of the bounds",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "'The bound of attention model is smaller than the one of baseline model' compares lower "
         "bounds of two maxima, which says nothing about the maxima, and is false: the bound is "
@@ -34,7 +34,7 @@ LOWER_BOUNDS = Erratum(
 HARD_ATTENTION = Erratum(
     paper=_PAPER,
     locator="Section 4.1, attention reduces the number of regions",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "The proof leaves out the inputs with weight 0 as if they were the same for every x. For "
         "a softmax of x the function has no linear regions (theorem-4-soft-attention) and no "
@@ -47,7 +47,7 @@ HARD_ATTENTION = Erratum(
 BREAKPOINTS = Erratum(
     paper=_PAPER,
     locator="Proof of Theorem 4, intervals",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "The units max(0, 2 w x - (i - 1)) have breakpoints (i - 1) / 2, not i - 1; q units make "
         "q + 1 pieces, not q; the bounded pieces are mapped onto (0, 1/2), not (0, 1)."
@@ -58,7 +58,7 @@ BREAKPOINTS = Erratum(
 CLOSE_TO_P = Erratum(
     paper=_PAPER,
     locator="Appendix C.1",
-    flaw=Flaw.TYPO,
+    kind=ErratumClass.TYPO,
     text=(
         "'p / (p - s0) is close to p when s0 is relatively small' must be 'close to 1'. The bound "
         "p log p / (p - s0) is loose for large s0; 1 + log p holds for all (appendix-c-1-sharp)."
@@ -69,7 +69,7 @@ CLOSE_TO_P = Erratum(
 SOFTPLUS = Erratum(
     paper=_PAPER,
     locator="Section 2 and Theorem 5, softplus for ReLU",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "T_alpha leaves the function unchanged for exactly homogeneous activations only. Theorem 5 "
         "says ReLU and is right; section 2 says that phi is a softplus and that all results hold "
@@ -84,7 +84,7 @@ SOFTPLUS = Erratum(
 VOLUME = Erratum(
     paper=_PAPER,
     locator="Proof of Theorem 5, volume",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "'Since p d_v d >= d, the determinant goes to infinity' fails for p d_v = 1, where it is "
         "1; and the volume of one image of a neighbourhood is not yet that of the flat set. "
@@ -98,7 +98,7 @@ VOLUME = Erratum(
 DEAD_UNITS = Erratum(
     paper=_PAPER,
     locator="Proof of Theorem 5, Hessian",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "The proof assumes a positive diagonal element of the Hessian in w1; weights that are not "
         "zero do not give one: units that are off on all samples have none."
@@ -109,7 +109,7 @@ DEAD_UNITS = Erratum(
 ALMOST_SURELY = Erratum(
     paper=_PAPER,
     locator="Appendix C.3 after Theorem 7, 'almost surely'",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "The arguments of the features have rank p d_v at most, whatever d >= n, and with ReLU the "
         "features of an open set of first layers have rank 0 (theorem-7-almost-surely). True "

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.core.claim import Instance
+from attlas.core.old_claim import Instance
 from attlas.core.generator import seed_of
 from attlas.measures.exact_spectrum import hessian_matrix
 from attlas.measures.orbit_flatness import on_orbit

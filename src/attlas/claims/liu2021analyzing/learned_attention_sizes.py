@@ -18,7 +18,7 @@ from attlas.bounds.liu2021_corrected import (
     liu2021_learned_recurrence,
 )
 from attlas.bounds.liu2021_sample_size import liu2021_recurrent, liu2021_self_attention
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
 from attlas.models.self_attention_mlp import SelfAttentionMLP
 

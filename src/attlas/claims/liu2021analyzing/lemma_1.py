@@ -13,7 +13,7 @@ from jaxtyping import PRNGKeyArray
 
 from attlas.bounds.liu2021_corrected import Conditions, liu2021_learned_mask
 from attlas.bounds.liu2021_sample_size import liu2021_mask
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
 
 _PAPER = "liu2021analyzing"

@@ -22,7 +22,7 @@ from attlas.claims.liu2021analyzing.teacher_instances import (
     population,
     size_of_terms,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Claim,
     Control,
     Expectation,

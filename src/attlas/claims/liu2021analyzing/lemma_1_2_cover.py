@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Claim,
     Control,
     Expectation,

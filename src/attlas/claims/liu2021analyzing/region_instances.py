@@ -11,7 +11,7 @@ from attlas.bounds.liu2021_regions import (
     liu2021_central_regions_maximum,
     liu2021_regions_maximum,
 )
-from attlas.core.claim import Instance
+from attlas.core.old_claim import Instance
 from attlas.core.generator import generator, seed_of
 from attlas.measures.cell_enumeration import enumerate_cells
 from attlas.measures.linear_regions import count_cells, count_linear_regions

@@ -1,13 +1,13 @@
 """Flaws of the theorems on sample sizes as text, with the class of each and the claim for it."""
 
-from attlas.core.claim import Erratum, Flaw
+from attlas.core.claim import Erratum, ErratumClass
 
 _PAPER = "liu2021analyzing"
 
 CONCENTRATION = Erratum(
     paper=_PAPER,
     locator="Theorem 1 and Corollary 1, (sqrt(s0) + tau sqrt(p))^4 and p^2",
-    flaw=Flaw.INVALID_PROOF,
+    kind=ErratumClass.INVALID_PROOF,
     text=(
         "The dependence on s0 and p is the slack of one inequality: ||x o f||_2 is bounded by "
         "||x||_2 ||f||_2, where max|x| ||f||_2 holds. With ||f||_2 = 1, as the paper asks, the "
@@ -23,7 +23,7 @@ CONCENTRATION = Erratum(
 REST = Erratum(
     paper=_PAPER,
     locator="Proof of Theorem 1, ||f||_2 = ||f_lead||_2 + ||f_sub||_2",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "Squares of norms add up: ||f_sub||_2 is at most sqrt(2 tau - tau^2), and equal to it for "
         "the smallest tau. At tau = .1 it is .436."
@@ -34,7 +34,7 @@ REST = Erratum(
 NORMALISATION = Erratum(
     paper=_PAPER,
     locator="Section 3.1, ||f(x)||_2 = 1",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "A softmax sums to one; its Euclidean norm lies between p^(-1/2), for equal weights, and "
         "one. In a bound through norms uniform attention is then the best, not the worst."
@@ -45,7 +45,7 @@ NORMALISATION = Erratum(
 REPEATED_UNITS = Erratum(
     paper=_PAPER,
     locator="Theorems 1 and 2, 'any stationary point'",
-    flaw=Flaw.VACUITY,
+    kind=ErratumClass.VACUITY,
     text=(
         "Not (0, 0) alone has to be excluded: a stationary point of any narrower network, with a "
         "unit repeated, is one of the wider network, at every n, with features that are not "
@@ -59,7 +59,7 @@ REPEATED_UNITS = Erratum(
 CENTRING = Erratum(
     paper=_PAPER,
     locator="Appendix A.2, (A1.3)",
-    flaw=Flaw.VACUITY,
+    kind=ErratumClass.VACUITY,
     text=(
         "E h = 0 for all parameters is impossible with ReLU units that are not negative: it "
         "fails for every w2 > 0 unless all units are dead. 'Can be achieved by making the data "
@@ -70,7 +70,7 @@ CENTRING = Erratum(
 C_X = Erratum(
     paper=_PAPER,
     locator="Theorem 1, eta = C_1^2 C_2",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "The proof's xi^2 has C_x^4, so that eta = C_1^2 C_2 C_x^2; as printed the sample size "
         "changes when inputs are doubled and w1 is halved, unless the hidden constant is meant to "
@@ -83,7 +83,7 @@ C_X = Erratum(
 LOGARITHM = Erratum(
     paper=_PAPER,
     locator="Corollary 1, log(p eta / gamma)",
-    flaw=Flaw.TYPO,
+    kind=ErratumClass.TYPO,
     text=(
         "Theorem 1 at s0 = 0, tau = 1 has sqrt(p) there, at most a factor 2 of the logarithm where "
         "eta exceeds gamma. (A2) asks for s0 > 0 and tau < 1."
@@ -94,7 +94,7 @@ LOGARITHM = Erratum(
 DOMINANCE = Erratum(
     paper=_PAPER,
     locator="After Theorem 2, 'proportional to (sqrt(s0) + tau sqrt(p))^4'",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "The term sqrt(p) t dominates: at p = 130, t = 100 the printed size falls by 1.22 from "
         "s0 = p to s0 = 11, not by 140. That term is itself a slack: softmax is 1/sqrt(2)-"
@@ -106,7 +106,7 @@ DOMINANCE = Erratum(
 ATTENDED_FEATURES = Erratum(
     paper=_PAPER,
     locator="Proof of Theorem 2, the norm of the features",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "sqrt(2)(sqrt(s0) + tau sqrt(p)) C_1 C_8 bounds, with C_x, one attended word of one value; "
         "p of them are flattened, with d_v values each. With one-hot attention of p = 4 words to "
@@ -119,7 +119,7 @@ ATTENDED_FEATURES = Erratum(
 PARAMETERS = Erratum(
     paper=_PAPER,
     locator="Theorem 2 and its proof, the number of parameters",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "w_Q and w_K have 2 t d_q entries, not 2 p d_q, and w_V has d_v t, which is missing; the "
         "theorem has p d_v d alone. The arguments of the logarithm differ as well: k eta_a eta_b "
@@ -131,7 +131,7 @@ PARAMETERS = Erratum(
 DEEP = Erratum(
     paper=_PAPER,
     locator="Theorem 3",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "The factor c_K / gamma^2 is missing that its own tail bound exp(-n c^2 gamma^2 / c_K) "
         "needs. As printed errors would fall exponentially in n / P, while a regression on P "
@@ -143,7 +143,7 @@ DEEP = Erratum(
 DEEP_ASSUMPTION = Erratum(
     paper=_PAPER,
     locator="Appendix A.4, (A6)",
-    flaw=Flaw.VACUITY,
+    kind=ErratumClass.VACUITY,
     text=(
         "cov(grad h, u) >= c gamma^2 fails at the true parameters, where u = 0, and (A3.2) asks "
         "that they exist: read for all parameters, no network satisfies both. Asked only where "
@@ -156,7 +156,7 @@ DEEP_ASSUMPTION = Erratum(
 DEEP_COUNT = Erratum(
     paper=_PAPER,
     locator="Appendix A.4, d_self + D (d_k + d_v) q_k",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "The last layer flattens p words: its w_D1 has p d_v q_D entries, where the print has "
         "1 x d_v and the count d_v q_k. The proof has D (d_k + d_v q_k), a misplaced bracket. "
@@ -168,7 +168,7 @@ DEEP_COUNT = Erratum(
 RECURRENT_WEIGHTS = Erratum(
     paper=_PAPER,
     locator="Appendix B, alpha_kj = e_kj / sum_j e_kj",
-    flaw=Flaw.TYPO,
+    kind=ErratumClass.TYPO,
     text="The exponential function is missing, in numerator and denominator.",
     claim=f"{_PAPER}/appendix-b-weights",
 )
@@ -176,7 +176,7 @@ RECURRENT_WEIGHTS = Erratum(
 RECURRENT_NORM = Erratum(
     paper=_PAPER,
     locator="Theorem 6, C_1^2 C_x^2 eta^2",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "With entries bounded by C_x, as in (A1.1), a word of t entries has norm sqrt(t) C_x, and "
         "a factor t^2 is missing. The formula of the proof is not in our text."
@@ -187,7 +187,7 @@ RECURRENT_NORM = Erratum(
 REFERENCES = Erratum(
     paper=_PAPER,
     locator="Appendices A and B, references",
-    flaw=Flaw.TYPO,
+    kind=ErratumClass.TYPO,
     text=(
         "'Centered as (A6)' means (A1.3); 'parallel to (A3) to (A6)' (A1) to (A3); '(A9)', for "
         "which the proof of Theorem 2 has a lower bound of ||QK||, (A2.1), and no such bound is "

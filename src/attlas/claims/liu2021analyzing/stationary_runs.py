@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 from scipy.optimize import least_squares
 
-from attlas.core.claim import Instance
+from attlas.core.old_claim import Instance
 from attlas.core.generator import seed_of
 from attlas.measures.loglog_slope import loglog_slope
 from attlas.measures.stationary_points import stationary_points

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.core.claim import Assumption, Instance
+from attlas.core.old_claim import Assumption, Instance
 from attlas.core.generator import generator, seed_of
 from attlas.measures.conditional_covariance import conditional_covariance
 

@@ -15,7 +15,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from attlas.bounds.liu2021_corrected import Block, Conditions, liu2021_sample_size
 from attlas.claims.liu2021analyzing.stationary_runs import features
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Claim,
     Control,
     Instance,

@@ -25,7 +25,7 @@ from attlas.claims.liu2021analyzing.stationary_runs import (
     risk,
     weights,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

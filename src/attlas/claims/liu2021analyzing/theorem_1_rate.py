@@ -20,7 +20,7 @@ from attlas.claims.liu2021analyzing.stationary_runs import (
     UNITS,
     curves,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

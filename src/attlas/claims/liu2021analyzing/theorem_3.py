@@ -10,7 +10,7 @@ from jaxtyping import PRNGKeyArray
 
 from attlas.bounds.liu2021_corrected import liu2021_deep_corrected
 from attlas.bounds.liu2021_sample_size import liu2021_deep
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Claim,
     Control,
     Coverage,

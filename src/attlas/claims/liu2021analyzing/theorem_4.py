@@ -21,7 +21,7 @@ from attlas.claims.liu2021analyzing.region_instances import (
     masked_networks,
     size_pairs,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Claim,
     Control,
     Coverage,

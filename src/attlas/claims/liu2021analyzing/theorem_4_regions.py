@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.bounds.liu2021_regions import liu2021_central_regions_maximum
 from attlas.claims.liu2021analyzing.region_instances import ROUNDINGS, affine_pieces
-from attlas.core.claim import Claim, Control, Expectation, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Expectation, Instance, Kind, Provenance, Sides, Status
 from attlas.core.verdict import Outcome, Witness
 from attlas.models.known_attention import (
     EuclideanAttention,

@@ -21,7 +21,7 @@ from attlas.claims.liu2021analyzing.landscape_instances import (
     networks,
     on_the_orbit,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

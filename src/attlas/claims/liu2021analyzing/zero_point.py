@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
 from attlas.claims.liu2021analyzing.teacher_instances import INPUTS, TEACHERS, UNITS, attended
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
 from attlas.measures.conditional_covariance import conditional_covariance
 from attlas.models.rectifier import rectify

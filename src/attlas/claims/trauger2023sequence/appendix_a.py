@@ -12,7 +12,7 @@ from jaxtyping import PRNGKeyArray
 
 from attlas.bounds.edelman2022_cover import perceptron_cover
 from attlas.bounds.trauger2023_cover import trauger2023_mapping_entropy
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
 
 _PAPER = "trauger2023sequence"

@@ -12,7 +12,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from attlas.bounds.dudley import dudley_integral, entropy_integral
 from attlas.bounds.trauger2023_single import trauger2023_bracket
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Assumption,
     Claim,
     Control,

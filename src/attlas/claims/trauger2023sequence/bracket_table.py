@@ -14,12 +14,11 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from attlas.bounds.dudley import dudley_integral
-from attlas.core.claim import (
+from attlas.core.claim import Erratum, ErratumClass
+from attlas.core.old_claim import (
     Claim,
     Control,
     Coverage,
-    Erratum,
-    Flaw,
     Instance,
     Kind,
     Provenance,
@@ -221,7 +220,7 @@ TURNED = Claim(
 NOT_EQUAL = Erratum(
     paper=_PAPER,
     locator="Sections 1, 2.5 and 3.4, comparison with Edelman et al. 2022",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "The bounds without log T hold for other norms: ||W||_{1,1} in place of ||W'||_{2,1}, or "
         "l_1-bounded tokens. For a dense 64 x 64 matrix the first is 6.4 times the second, so that "

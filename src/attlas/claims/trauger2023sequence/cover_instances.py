@@ -13,7 +13,7 @@ from jaxtyping import Float, PRNGKeyArray
 
 from attlas.bounds.edelman2022_cover import perceptron_cover
 from attlas.bounds.greedy_cover import greedy_cover_centre, greedy_cover_steps
-from attlas.core.claim import Instance
+from attlas.core.old_claim import Instance
 from attlas.core.generator import generator
 
 ROWS, COLUMNS, POINTS = 4, 3, 6

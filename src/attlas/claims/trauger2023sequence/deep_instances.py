@@ -25,7 +25,7 @@ from attlas.claims.trauger2023sequence.layer_instances import (
     stretched,
     weights_of,
 )
-from attlas.core.claim import Instance
+from attlas.core.old_claim import Instance
 from attlas.core.generator import seed_of
 from attlas.models.transformer import Layer, Transformer, masked_word_readout, scalar_readout
 

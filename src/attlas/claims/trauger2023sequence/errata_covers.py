@@ -1,13 +1,13 @@
 """Flaws of sections 2 and 3 and of Appendix C as text, with the claim that shows each, if any."""
 
-from attlas.core.claim import Erratum, Flaw
+from attlas.core.claim import Erratum, ErratumClass
 
 _PAPER = "trauger2023sequence"
 
 SPARSIFICATION = Erratum(
     paper=_PAPER,
     locator="Lemma 3.1",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "False for gamma < 1: for f = V / 2, ||V|| = b = 1 and k = 1 the two averages 0 and V are "
         "at squared distance 1/4, while the bound is 0. Right is gamma b^2 - ||f||^2 over k, or "
@@ -20,7 +20,7 @@ SPARSIFICATION = Erratum(
 NUMBER_OF_COUNTS = Erratum(
     paper=_PAPER,
     locator="Remark on Lemma 3.1",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "'The total amount of (k_1, ..., k_d) is at most d^k' holds for sum k_i = k; with "
         "sum k_i <= k it is (d+1)^k: two atoms and one term have three counts."
@@ -31,7 +31,7 @@ NUMBER_OF_COUNTS = Erratum(
 SMALL_Q = Erratum(
     paper=_PAPER,
     locator="Section 2.4 and Lemma 3.2",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "Covers are defined for every q > 0, but Lemma 3.2 needs the triangle inequality, q >= 1. "
         "For q = 1/2 and the class of the zero and the identity matrix of order 2, B_x = 1 and "
@@ -43,7 +43,7 @@ SMALL_Q = Erratum(
 ORIENTATION = Erratum(
     paper=_PAPER,
     locator="Lemmas 3.4 and 3.5",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "||W||_{2,1} is the sum of the lengths of columns in section 2.1. With it both lemmas are "
         "false: for d = 1 the class is a ball in R^k, and its covers have at least "
@@ -57,7 +57,7 @@ ORIENTATION = Erratum(
 CEILING = Erratum(
     paper=_PAPER,
     locator="Lemmas 3.3 and 3.6, proofs",
-    flaw=Flaw.INVALID_PROOF,
+    kind=ErratumClass.INVALID_PROOF,
     text=(
         "Maurey's lemma takes a whole number of terms, ceil(B_w^2 B_x^2 / epsilon^2), and the "
         "proofs drop the ceiling, which just below epsilon = B_w B_x doubles the size. The lemmas "
@@ -70,7 +70,7 @@ CEILING = Erratum(
 OPEN_CONSTANT = Erratum(
     paper=_PAPER,
     locator="Section 2.4 (Dudley) and Theorem 4.1",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "The constant c is left open and every bound is an O(...), so that no number follows from "
         "the paper. c is at least 1 / sqrt(ln 2) = 1.201 (all sign patterns), and the explicit "
@@ -83,7 +83,7 @@ OPEN_CONSTANT = Erratum(
 LOST_FACTOR = Erratum(
     paper=_PAPER,
     locator="Appendix C, first display",
-    flaw=Flaw.TYPO,
+    kind=ErratumClass.TYPO,
     text=(
         "'v' u <= B_v max_j |e_j u| = max_{j,s} s e_j u' loses B_v in its last expression; the "
         "proof carries the factor. The powers of Appendix A lack absolute values."
@@ -94,7 +94,7 @@ LOST_FACTOR = Erratum(
 COLUMNS = Erratum(
     paper=_PAPER,
     locator="Appendix B, proof of Lemma 3.2",
-    flaw=Flaw.TYPO,
+    kind=ErratumClass.TYPO,
     text=(
         "The proof expands (W - W^) x as a sum over x_i (W_i - W^_i), and W_i is a row by section "
         "2.1; the columns W_{:,i} are meant."

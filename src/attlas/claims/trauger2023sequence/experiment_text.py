@@ -14,13 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.core.claim import (
+from attlas.core.claim import Erratum, ErratumClass
+from attlas.core.old_claim import (
     Claim,
     Control,
     Coverage,
-    Erratum,
     Expectation,
-    Flaw,
     Instance,
     Kind,
     Provenance,
@@ -208,7 +207,7 @@ POWER = Claim(
 TEXT_AND_CODE = Erratum(
     paper=_PAPER,
     locator="Section 6, against the released code",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "The text trains for 200,000 epochs by cross-entropy. The code stops at the first epoch of "
         "training accuracy 1 and keeps the epoch of least validation loss; its loss is the mean of "
@@ -221,7 +220,7 @@ TEXT_AND_CODE = Erratum(
 POWER_GAP = Erratum(
     paper=_PAPER,
     locator="Section 6, Figure 2",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "The absence of a trend in the maximum of five runs is read as support of a bound without "
         "T. The bound with log T predicts a change of ln(64*300*200)/ln(64*300*20) = 1.18 in the "

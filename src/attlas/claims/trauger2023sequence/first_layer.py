@@ -22,7 +22,7 @@ from attlas.claims.trauger2023sequence.layer_instances import (
     spectral,
     weights_of,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Claim,
     Control,
     Coverage,

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.core.claim import Instance
+from attlas.core.old_claim import Instance
 from attlas.models.transformer import Layer, pi_norm
 
 TOKENS, WIDTH = 5, 3

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from attlas.bounds.maurey import maurey_bound
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Claim,
     Control,
     Coverage,

@@ -16,7 +16,7 @@ from attlas.claims.trauger2023sequence.cover_instances import (
     ROWS,
     greedy_instances,
 )
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.matrix_norms import column_norm, spectral_norm
 from attlas.core.norm_balls import project_each_column
 

@@ -26,7 +26,7 @@ from attlas.claims.trauger2023sequence.cover_instances import (
     THETA,
     row_instances,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Claim,
     Control,
     Expectation,

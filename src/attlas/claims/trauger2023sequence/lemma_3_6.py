@@ -20,7 +20,7 @@ from attlas.claims.trauger2023sequence.cover_instances import (
     ROWS,
     greedy_instances,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Claim,
     Control,
     Coverage,

@@ -16,7 +16,7 @@ from attlas.bounds.trauger2023_allocation import (
     trauger2023_allocation,
     trauger2023_allocation_residual,
 )
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator, seed_of
 
 _PAPER = "trauger2023sequence"

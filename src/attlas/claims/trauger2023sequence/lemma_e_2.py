@@ -24,7 +24,7 @@ from attlas.claims.trauger2023sequence.layer_instances import (
     spectral,
     weights_of,
 )
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
 from attlas.models.transformer import pi_norm
 

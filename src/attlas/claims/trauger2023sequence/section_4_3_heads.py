@@ -8,7 +8,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from attlas.bounds.trauger2023_allocation import trauger2023_allocation
 from attlas.bounds.trauger2023_deep import trauger2023_parts
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
 
 _PAPER = "trauger2023sequence"

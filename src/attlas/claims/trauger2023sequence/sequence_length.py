@@ -17,11 +17,10 @@ from attlas.bounds.edelman2022_cover import edelman2022_cover, perceptron_cover
 from attlas.bounds.parameter_counting import parameter_counting_single
 from attlas.bounds.trauger2023_cover import trauger2023_cover
 from attlas.bounds.trauger2023_single import trauger2023_bracket, trauger2023_single
-from attlas.core.claim import (
+from attlas.core.claim import Erratum, ErratumClass
+from attlas.core.old_claim import (
     Claim,
     Control,
-    Erratum,
-    Flaw,
     Instance,
     Kind,
     Provenance,
@@ -237,7 +236,7 @@ CLS_TOKENS = Claim(
 NO_LOGARITHM = Erratum(
     paper=_PAPER,
     locator="Sections 1 and 4.1, comparison with Edelman et al. 2022",
-    flaw=Flaw.GAP,
+    kind=ErratumClass.GAP,
     text=(
         "For the single layer with a [CLS] readout the earlier cover is needed at the m [CLS] "
         "tokens alone, as the softmax is compared with W_QK x_cls: it has log m in place of "

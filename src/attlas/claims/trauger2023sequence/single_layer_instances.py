@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from attlas.bounds.trauger2023_cover import Ball
-from attlas.core.claim import Instance
+from attlas.core.old_claim import Instance
 from attlas.core.generator import generator, seed_of
 from attlas.measures.norm_ball_classes import AttentionClass, LinearClass, Sequences
 from attlas.measures.rademacher import draw_signs, rademacher_complexity

@@ -21,7 +21,7 @@ from attlas.claims.trauger2023sequence.single_layer_instances import (
     measured,
     on_a_line,
 )
-from attlas.core.claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
 
 _PAPER = "trauger2023sequence"
 _CHAIN = f"{_PAPER}/slack"

@@ -21,12 +21,11 @@ from attlas.bounds.trauger2023_single import (
     trauger2023_single,
 )
 from attlas.claims.trauger2023sequence.single_layer_instances import ROUNDINGS
-from attlas.core.claim import (
+from attlas.core.claim import Erratum, ErratumClass
+from attlas.core.old_claim import (
     Claim,
     Control,
-    Erratum,
     Expectation,
-    Flaw,
     Instance,
     Kind,
     Provenance,
@@ -132,7 +131,7 @@ TRANSPOSES_CLAIM = Claim(
 TRANSPOSES = Erratum(
     paper=_PAPER,
     locator="Theorem 4.1, norms of W_c and W_v",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "Printed are ||W_c'||_{1,inf} <= B_c and ||W_v'||_{1,inf} <= B_v, which bound rows. The "
         "proof uses columns, ||W_c||_{1,inf} and ||W_v||_{1,inf}. With a first column of ones W_c "
@@ -193,7 +192,7 @@ ALPHA_CLAIM = Claim(
 ALPHA = Erratum(
     paper=_PAPER,
     locator="Corollary 4.1.1, alpha",
-    flaw=Flaw.TYPO,
+    kind=ErratumClass.TYPO,
     text=(
         "alpha must be 2 B_QK sqrt(ln(2 d^2 + 1)), as Appendix D would have it; printed is "
         "B_QK sqrt(2 ln(2 d^2 + 1)), sqrt(2) smaller. With the softmax's sharp constant 1 even "
@@ -205,7 +204,7 @@ ALPHA = Erratum(
 PRODUCT = Erratum(
     paper=_PAPER,
     locator="Corollary 4.1.1, B",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "B must be B_w B_c L_sigma B_v, as in Appendix D; printed is B_c twice, so that the bound "
         "would not feel W_v."
@@ -251,7 +250,7 @@ DISPLAYS_CLAIM = Claim(
 DISPLAYS = Erratum(
     paper=_PAPER,
     locator="Section 4.1, definition of Y_[CLS]",
-    flaw=Flaw.TYPO,
+    kind=ErratumClass.TYPO,
     text=(
         "The first display has W_QK', the second and the proof have W_QK. For the norm of rows "
         "or columns of W_QK it matters which one is meant; the covers serve both."
@@ -262,7 +261,7 @@ DISPLAYS = Erratum(
 SHAPES = Erratum(
     paper=_PAPER,
     locator="Section 2.6",
-    flaw=Flaw.TYPO,
+    kind=ErratumClass.TYPO,
     text=(
         "W_Q and W_K are said to lie in R^(d x T); they must be d x k, or the number of parameters "
         "would grow with the sequence length, against what the section goes on to say."
@@ -272,7 +271,7 @@ SHAPES = Erratum(
 INDICES = Erratum(
     paper=_PAPER,
     locator="Section 2.3",
-    flaw=Flaw.TYPO,
+    kind=ErratumClass.TYPO,
     text=(
         "The inequality of the gap has n samples on the left and m on the right. With one-sided "
         "McDiarmid's inequality 3 c sqrt(ln(2/delta) / (2m)) does, c the length of the interval of "
@@ -319,7 +318,7 @@ NEGATIVE_CLAIM = Claim(
 NEGATIVE = Erratum(
     paper=_PAPER,
     locator="Theorem 4.1 and Appendix C, the best delta",
-    flaw=Flaw.REFUTED,
+    kind=ErratumClass.REFUTED,
     text=(
         "The proof inserts delta = 2 B_x^2 sqrt(C) / (sqrt(m) - sqrt(ln 2d)) into Dudley's "
         "integral over [delta, B_x] without asking for delta <= B_x. Beyond that the bracket falls "

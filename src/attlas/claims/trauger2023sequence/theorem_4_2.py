@@ -18,7 +18,7 @@ from attlas.bounds.trauger2023_deep import (
     trauger2023_parts,
     trauger2023_printed_entropy,
 )
-from attlas.core.claim import (
+from attlas.core.old_claim import (
     Claim,
     Control,
     Coverage,

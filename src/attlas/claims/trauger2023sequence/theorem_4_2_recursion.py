@@ -24,7 +24,7 @@ from attlas.claims.trauger2023sequence.deep_instances import (
     one_head,
 )
 from attlas.claims.trauger2023sequence.layer_instances import ROUNDINGS, longest
-from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 
 _PAPER = "trauger2023sequence"
 _CEILING = 3.0

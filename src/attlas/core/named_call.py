@@ -1,0 +1,100 @@
+"""Call a function with the arrays that its parameters name."""
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from attlas.core.errors import UserError
+
+
+class Parameters(NamedTuple):
+    """The parameters of a function, by the role they have in a claim.
+
+    Attributes:
+        arrays: positional ones, the arrays it reads.
+        options: keyword-only ones, what a control may change.
+        rest: whether `**` collects the other arrays of the instance.
+    """
+
+    arrays: tuple[str, ...]
+    options: tuple[str, ...]
+    rest: bool
+
+
+@lru_cache(maxsize=4096)
+def parameters(function: Callable[..., Any]) -> Parameters:
+    """The parameters of a function by their role.
+
+    Args:
+        function: any function with a signature.
+
+    Returns:
+        Names of arrays and options, and whether the rest is taken.
+
+    Examples:
+        >>> parameters(lambda W, p, *, factor=1.0: W)
+        Parameters(arrays=('W', 'p'), options=('factor',), rest=False)
+    """
+    kinds = inspect.Parameter
+    listed = inspect.signature(function).parameters.values()
+    return Parameters(
+        tuple(
+            p.name for p in listed if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
+        ),
+        tuple(p.name for p in listed if p.kind is kinds.KEYWORD_ONLY),
+        any(p.kind is kinds.VAR_KEYWORD for p in listed),
+    )
+
+
+def call_by_name(
+    function: Callable[..., Any],
+    arrays: Mapping[str, Any],
+    changes: Mapping[str, Any] | None = None,
+) -> Any:
+    """Call a function with the arrays that its parameters name.
+
+    Args:
+        function: its positional parameters name arrays; with `**rest` it also takes the others.
+        arrays: by name.
+        changes: values of keyword-only parameters; those that it does not have are left out.
+
+    Returns:
+        What the function returns.
+
+    Raises:
+        UserError: if an array is missing, with the nearest names.
+
+    Examples:
+        >>> call_by_name(lambda x, *, factor=1: factor * x, {"x": 3, "y": 4}, {"factor": 2})
+        6
+    """
+    named = parameters(function)
+    missing = [name for name in named.arrays if name not in arrays]
+    if missing:
+        called = getattr(function, "__name__", "a function")
+        raise UserError(f"'{called}' reads '{missing[0]}': {nearest(missing[0], arrays)}")
+    taken = dict(arrays) if named.rest else {name: arrays[name] for name in named.arrays}
+    options = {k: v for k, v in (changes or {}).items() if k in named.options}
+    return function(**taken, **options)
+
+
+def nearest(name: str, known: Mapping[str, Any] | tuple[str, ...]) -> str:
+    """The remedy for a name that is not there.
+
+    Args:
+        name: as it was given.
+        known: the names that there are.
+
+    Returns:
+        A clause that names the nearest ones, or all.
+
+    Examples:
+        >>> nearest("weigth", ("weight", "p"))
+        'did you mean weight? There are p, weight'
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    listed = f"There are {', '.join(names)}" if names else "There are none"
+    return f"did you mean {near[0]}? {listed}" if near else listed
