@@ -114,8 +114,8 @@ def assume(text: str, predicate: Callable[..., Any]) -> Assumption:
         The assumption.
 
     Examples:
-        >>> import numpy as np
-        >>> bool(assume(r"$R \le 1$", lambda R: R <= 1).holds({"R": np.asarray(0.5)}))
+        >>> import jax.numpy as jnp
+        >>> bool(assume(r"$R \le 1$", lambda R: R <= 1).holds({"R": jnp.asarray(0.5)}))
         True
     """
     return Assumption(text, predicate)

@@ -13,7 +13,7 @@ from jaxtyping import Array, PRNGKeyArray
 from attlas.core.generator import generator
 from attlas.core.named_call import parameters
 
-Instance = Mapping[str, Array | np.ndarray]
+Instance = Mapping[str, Array]
 """One instance: arrays by name. A batch of instances has a leading axis on every array."""
 
 Sampler = Callable[..., Mapping[str, Any]]

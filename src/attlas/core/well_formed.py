@@ -132,17 +132,17 @@ def _traced_sides(claim: "Claim", instance: Mapping[str, Any], where: str) -> No
         found = _traced(partial(claim.function, **changes), instance, where)
         if claim.kind == "probability" and claim.level is not None:
             continue
-        pair = isinstance(found, tuple) and len(found) >= 2
-        if not pair:
+        if not isinstance(found, tuple) or len(found) < 2:
             raise UserError(
                 f"{where}: the function returns {_described(found)}: return the pair (left, right)"
             )
+        left, right = (jnp.shape(side) for side in tuple(found)[:2])
         try:
-            np.broadcast_shapes(jnp.shape(found[0]), jnp.shape(found[1]))
+            np.broadcast_shapes(left, right)
         except ValueError as error:
             raise UserError(
-                f"{where}: the sides have the shapes {jnp.shape(found[0])} and "
-                f"{jnp.shape(found[1])}: return arrays that broadcast"
+                f"{where}: the sides have the shapes {left} and {right}: return arrays that "
+                "broadcast"
             ) from error
 
 
