@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from attlas.core.named_call import call_by_name
@@ -263,6 +264,9 @@ class Claim:
         found = call_by_name(self.function, instance, changes)
         if self.kind is Kind.PROBABILITY and self.level is not None:
             found = found, self._read(self.level, instance, changes)
+        if self.kind is Kind.PROBABILITY and not isinstance(found, Sides):
+            event, level = found
+            found = Sides(jnp.asarray(event, dtype=float), jnp.asarray(level, dtype=float))
         sides = found if isinstance(found, Sides) else Sides(*found)
         for detail in ("scales", "range"):
             given = getattr(self, detail)

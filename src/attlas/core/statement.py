@@ -39,68 +39,22 @@ Examples:
     attlas.core.errors.UserError: claim 'notebook/misspelt': control 'half' changes 'scale', ...
 """
 
-import inspect
-import os
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from collections.abc import Callable, Mapping
+from typing import Any, Unpack
 
 import numpy as np
 
 from attlas.core.claim import (
-    Assumption,
     Claim,
     Control,
-    Coverage,
     Expectation,
     Kind,
-    ProofStep,
     Sides,
     Source,
     Status,
 )
-from attlas.core.errors import UserError
-from attlas.core.sampling import Instance, Sampler
-from attlas.core.verdict import Outcome, Witness
-from attlas.core.well_formed import refuse_malformed, try_out
-
-Decorator = Callable[[Callable[..., Any]], Claim]
-_OURS = "attlas.claims."
-
-
-class Details(TypedDict, total=False):
-    """What every decorator takes by keyword; see `attlas.core.claim.Claim`.
-
-    Attributes:
-        sample: draws instances; not needed beside a witness.
-        controls: false variants, at least one.
-        assumptions: conditions, made by `assume`.
-        search_over: name or names of the arrays that a challenge moves.
-        project: map of named arrays back into the assumptions.
-        recertify: solves again after a move.
-        status: relation to the printed text; as printed where it was found, else reconstructed
-            in the folder of a paper and new in a user's file.
-        expect: any other outcome than SUPPORTED, with its reason.
-        count: instances.
-        roundings: on the longest path to a side.
-        coverage: sampled, exhaustive or symbolic.
-        witness: one stored instance, evaluated in place of drawn ones.
-        proof_step: place in a chain of inequalities.
-    """
-
-    sample: Sampler
-    controls: Sequence[Control]
-    assumptions: Sequence[Assumption]
-    search_over: str | Sequence[str]
-    project: Callable[..., Mapping[str, Any]]
-    recertify: Callable[..., Mapping[str, Any]]
-    status: Status
-    expect: Expectation
-    count: int
-    roundings: int
-    coverage: Coverage
-    witness: Callable[[], Witness]
-    proof_step: ProofStep
+from attlas.core.claim_maker import Decorator, Details, claim_maker
+from attlas.core.verdict import Outcome
 
 
 def identity(
@@ -116,7 +70,7 @@ def identity(
     Returns:
         A decorator.
     """
-    return _decorator(Kind.IDENTITY, locator, source, details)
+    return claim_maker(Kind.IDENTITY, locator, source, details)
 
 
 def inequality(
@@ -132,7 +86,7 @@ def inequality(
     Returns:
         A decorator.
     """
-    return _decorator(Kind.INEQUALITY, locator, source, details)
+    return claim_maker(Kind.INEQUALITY, locator, source, details)
 
 
 def existence(
@@ -148,7 +102,7 @@ def existence(
     Returns:
         A decorator.
     """
-    return _decorator(Kind.EXISTENCE, locator, source, details)
+    return claim_maker(Kind.EXISTENCE, locator, source, details)
 
 
 def limit(
@@ -170,7 +124,7 @@ def limit(
     Returns:
         A decorator.
     """
-    return _decorator(Kind.LIMIT, locator, source, details, scales=scales)
+    return claim_maker(Kind.LIMIT, locator, source, details, scales=scales)
 
 
 def rate(
@@ -191,7 +145,7 @@ def rate(
     Returns:
         A decorator.
     """
-    return _decorator(Kind.RATE, locator, source, details, scales=scales)
+    return claim_maker(Kind.RATE, locator, source, details, scales=scales)
 
 
 def probability(
@@ -213,7 +167,7 @@ def probability(
     Returns:
         A decorator.
     """
-    return _decorator(Kind.PROBABILITY, locator, source, details, level=level)
+    return claim_maker(Kind.PROBABILITY, locator, source, details, level=level)
 
 
 def expectation(
@@ -235,7 +189,7 @@ def expectation(
     Returns:
         A decorator.
     """
-    return _decorator(Kind.EXPECTATION, locator, source, details, range=range)
+    return claim_maker(Kind.EXPECTATION, locator, source, details, range=range)
 
 
 def erratum(
@@ -273,7 +227,7 @@ def erratum(
         **corrected.changes,
     )
     filled["controls"] = [right, *details.get("controls", ())]
-    return _decorator(of, locator, source, filled)
+    return claim_maker(of, locator, source, filled)
 
 
 def computed(
@@ -321,94 +275,6 @@ def computed(
             for k, control in enumerate(controls, 1)
         ]
         filled["sample"] = sample
-        return _decorator(kind, locator, source, filled, written=function)(read)
+        return claim_maker(kind, locator, source, filled, written=function)(read)
 
     return wrap
-
-
-def _decorator(
-    kind: Kind,
-    locator: str,
-    source: Source,
-    details: Details,
-    written: Callable[..., Any] | None = None,
-    **special: Any,
-) -> Decorator:
-    if callable(locator):
-        raise UserError(
-            f"claim '{getattr(locator, '__name__', locator)}' has no control: write "
-            f"@{kind}(sample=..., controls=[Control(...)]) above it"
-        )
-
-    def wrap(function: Callable[..., Any]) -> Claim:
-        original = inspect.unwrap(written or function)
-        ours = original.__module__.startswith(_OURS)
-        paper = _paper(original)
-        name = f"{paper}/{original.__name__.strip('_').replace('_', '-')}"
-        statement, remark = _statement(name, original.__doc__)
-        found = source is Source.FOUND
-        default = Status.RECONSTRUCTED if ours else Status.NEW
-        code = original.__code__
-        given: dict[str, Any] = {
-            "status": Status.AS_PRINTED if found else default,
-            "locator": locator or original.__name__.strip("_").replace("_", " ").capitalize(),
-            **details,
-            **special,
-        }
-        searched = given.pop("search_over", ())
-        if given.get("witness") is not None:
-            given.setdefault("sample", _repeated(given["witness"]))
-        if "sample" not in given:
-            raise UserError(f"claim '{name}' draws no instance: give sample=, or a witness=")
-        claim = Claim(
-            name=name,
-            paper=paper,
-            statement=statement,
-            remark=remark,
-            kind=kind,
-            source=source,
-            function=function,
-            controls=tuple(given.pop("controls", ())),
-            assumptions=tuple(given.pop("assumptions", ())),
-            search_over=(searched,) if isinstance(searched, str) else tuple(searched),
-            place=(code.co_filename, code.co_firstlineno),
-            **given,
-        )
-        refuse_malformed(claim)
-        if not ours:
-            try_out(claim)
-        return claim
-
-    return wrap
-
-
-def _paper(function: Callable[..., Any]) -> str:
-    """The folder below `attlas.claims`, or the name of the user's file."""
-    if function.__module__.startswith(_OURS):
-        return function.__module__.removeprefix(_OURS).split(".")[0]
-    file = Path(function.__code__.co_filename)
-    if file.suffix != ".py" or not os.path.exists(file):  # noqa: PTH110
-        return "notebook"
-    return file.parent.name if file.stem == "__init__" else file.stem
-
-
-def _statement(name: str, docstring: str | None) -> tuple[str, str]:
-    """LaTeX of the statement and the remark, from the docstring of the function."""
-    text = inspect.cleandoc(docstring or "")
-    if text.startswith("$$") and "$$" in text[2:]:
-        statement, _, remark = text[2:].partition("$$")
-        return " ".join(statement.split()), " ".join(remark.split())
-    sentence, _, remark = text.partition("\n\n")
-    if not sentence:
-        raise UserError(f"claim '{name}' has no docstring: write the statement there, $$...$$")
-    return rf"\text{{{' '.join(sentence.split())}}}", " ".join(remark.split())
-
-
-def _repeated(witness: Callable[[], Witness]) -> Sampler:
-    """The stored instance, as a batch of equal ones."""
-
-    def sample(rng: np.random.Generator, count: int) -> Instance:
-        del rng
-        return {k: np.repeat(np.asarray(v)[None], count, axis=0) for k, v in witness().items()}
-
-    return sample

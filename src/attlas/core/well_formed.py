@@ -63,11 +63,6 @@ def refuse_malformed(claim: "Claim") -> None:
     for role, function in {"sample": claim.sample, "project": claim.project}.items():
         if function is not None and not callable(function):
             raise UserError(f"{where}: {role} is no function: give one")
-    for condition in claim.assumptions:
-        if not callable(getattr(condition, "predicate", None)):
-            raise UserError(
-                f"{where}: {condition!r} is no assumption: write assume('text', predicate)"
-            )
 
 
 def try_out(claim: "Claim") -> None:

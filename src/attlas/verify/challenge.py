@@ -43,7 +43,7 @@ def challenge(
     """Search for a violation of an inequality.
 
     Args:
-        claim: an inequality with free arrays.
+        claim: an inequality with arrays to search over.
         seconds: keep starting new rounds until this much time has passed; else `rounds`.
         rounds: rounds of fresh starting points when `seconds` is None.
         seed: of the starting points of the first round.
@@ -58,7 +58,7 @@ def challenge(
         UserError: if the claim offers nothing to challenge.
     """
     if not claim.search_over:
-        raise UserError(f"claim '{claim.name}' has no free arrays: challenge an inequality")
+        raise UserError(f"claim '{claim.name}' names no arrays to search_over: challenge one that does")
     deadline = None if seconds is None else time.perf_counter() + seconds
     # Adam mixes integer counts with floats, which strict promotion would refuse.
     with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):

@@ -1,0 +1,173 @@
+"""From a function with its details to a claim: name, paper, statement and defaults."""
+
+import inspect
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+
+from attlas.core.claim import (
+    Assumption,
+    Claim,
+    Control,
+    Coverage,
+    Expectation,
+    Kind,
+    ProofStep,
+    Source,
+    Status,
+)
+from attlas.core.errors import UserError
+from attlas.core.sampling import Instance, Sampler
+from attlas.core.verdict import Witness
+from attlas.core.well_formed import refuse_malformed, try_out
+
+Decorator = Callable[[Callable[..., Any]], Claim]
+_OURS = "attlas.claims."
+
+
+class Details(TypedDict, total=False):
+    """What every decorator takes by keyword; see `attlas.core.claim.Claim`.
+
+    Attributes:
+        sample: draws instances; not needed beside a witness.
+        controls: false variants, at least one.
+        assumptions: conditions, made by `assume`.
+        search_over: name or names of the arrays that a challenge moves.
+        project: map of named arrays back into the assumptions.
+        recertify: solves again after a move.
+        status: relation to the printed text; as printed where it was found, else reconstructed
+            in the folder of a paper and new in a user's file.
+        expect: any other outcome than SUPPORTED, with its reason.
+        count: instances.
+        roundings: on the longest path to a side.
+        coverage: sampled, exhaustive or symbolic.
+        witness: one stored instance, evaluated in place of drawn ones.
+        proof_step: place in a chain of inequalities.
+    """
+
+    sample: Sampler
+    controls: Sequence[Control]
+    assumptions: Sequence[Assumption]
+    search_over: str | Sequence[str]
+    project: Callable[..., Mapping[str, Any]]
+    recertify: Callable[..., Mapping[str, Any]]
+    status: Status
+    expect: Expectation
+    count: int
+    roundings: int
+    coverage: Coverage
+    witness: Callable[[], Witness]
+    proof_step: ProofStep
+
+
+def claim_maker(
+    kind: Kind,
+    locator: Any,
+    source: Source,
+    details: Details,
+    written: Callable[..., Any] | None = None,
+    **special: Any,
+) -> Decorator:
+    """The decorator of one kind of claim.
+
+    Args:
+        kind: of the claim.
+        locator: where the statement stands; the function's name when empty.
+        source: where our text of it comes from.
+        details: what was given by keyword.
+        written: the user's function, where the engine evaluates another one in its place.
+        **special: details of one kind alone.
+
+    Returns:
+        Function from a function to its claim.
+
+    Raises:
+        UserError: that names the claim, the argument and the remedy.
+    """
+    if callable(locator):
+        raise UserError(
+            f"claim '{getattr(locator, '__name__', locator)}' has no control: write "
+            f"@{kind}(sample=..., controls=[Control(...)]) above it"
+        )
+
+    def wrap(function: Callable[..., Any]) -> Claim:
+        original = inspect.unwrap(written or function)
+        ours = original.__module__.startswith(_OURS)
+        code, title = original.__code__, original.__name__.strip("_")
+        paper = _paper(original)
+        name = f"{paper}/{title.replace('_', '-')}"
+        statement, remark = _statement(name, original.__doc__)
+        default = Status.RECONSTRUCTED if ours else Status.NEW
+        given: dict[str, Any] = {
+            "status": Status.AS_PRINTED if source is Source.FOUND else default,
+            "locator": locator or title.replace("_", " ").capitalize(),
+            **details,
+            **special,
+        }
+        conditions = tuple(given.pop("assumptions", ()))
+        for condition in conditions:
+            if not isinstance(condition, Assumption):
+                raise UserError(
+                    f"claim '{name}': {condition!r} is no assumption: write "
+                    "assume('text', predicate)"
+                )
+        searched = given.pop("search_over", ())
+        if given.get("witness") is not None:
+            given.setdefault("sample", _repeated(given["witness"]))
+        if "sample" not in given:
+            raise UserError(f"claim '{name}' draws no instance: give sample=, or a witness=")
+        claim = Claim(
+            name=name,
+            paper=paper,
+            statement=statement,
+            remark=remark,
+            kind=kind,
+            source=source,
+            function=function,
+            controls=tuple(given.pop("controls", ())),
+            assumptions=conditions,
+            search_over=(searched,) if isinstance(searched, str) else tuple(searched),
+            place=(code.co_filename, code.co_firstlineno),
+            **given,
+        )
+        refuse_malformed(claim)
+        if not ours:
+            try_out(claim)
+        return claim
+
+    return wrap
+
+
+def _paper(function: Callable[..., Any]) -> str:
+    """The folder below `attlas.claims`, or the name of the user's file."""
+    if function.__module__.startswith(_OURS):
+        return function.__module__.removeprefix(_OURS).split(".")[0]
+    file = Path(function.__code__.co_filename)
+    if file.suffix != ".py" or not os.path.exists(file):  # noqa: PTH110
+        return "notebook"
+    return file.parent.name if file.stem == "__init__" else file.stem
+
+
+def _statement(name: str, docstring: str | None) -> tuple[str, str]:
+    """LaTeX of the statement and the remark, from the docstring of the function."""
+    text = inspect.cleandoc(docstring or "")
+    if text.startswith("$$") and "$$" in text[2:]:
+        statement, _, remark = text[2:].partition("$$")
+        return " ".join(statement.split()), " ".join(remark.split())
+    sentence, _, remark = text.partition("\n\n")
+    if not sentence:
+        raise UserError(f"claim '{name}' has no docstring: write the statement there, $$...$$")
+    return rf"\text{{{' '.join(sentence.split())}}}", " ".join(remark.split())
+
+
+def _repeated(witness: Callable[[], Witness]) -> Sampler:
+    """The stored instance, as a batch of equal ones."""
+
+    def sample(rng: np.random.Generator, count: int) -> Instance:
+        del rng
+        return {k: np.repeat(np.asarray(v)[None], count, axis=0) for k, v in witness().items()}
+
+    return sample
