@@ -14,10 +14,10 @@ from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.kernels.regression_flow import regression_flow
 from attlas.kernels.softmax_network_limit import softmax_ntk_limit
 from attlas.kernels.softmax_network_ntk import softmax_ntk
-from attlas.models.multi_head import make_multi_head
-from attlas.models.softmax_network import symmetric_network
+from attlas.models.attention.multi_head import make_multi_head
+from attlas.models.networks.softmax_network import symmetric_network
 from attlas.optim.one_step import one_step_initialisation
-from attlas.solvers.gram_svm import gram_svm
+from attlas.solvers.kernel_svm import gram_svm
 from attlas.training.gradient_descent import gradient_descent
 from attlas.training.leave_one_out import leave_one_out
 

@@ -5,7 +5,7 @@ import pytest
 
 from attlas.kernels.dense_softmax_ntk import softmax_kernel
 from attlas.kernels.softmax_network_ntk import softmax_ntk
-from attlas.models.softmax_network import Activation, SoftmaxNetwork
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 
 @pytest.mark.parametrize("activation", list(Activation))

@@ -8,9 +8,9 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
-from attlas.models.multi_head import Decoder, MultiHead, parameter_norm
+from attlas.models.attention.multi_head import Decoder, MultiHead, parameter_norm
 from attlas.solvers.global_margin import global_margin, margin_ceiling
-from attlas.solvers.gram_svm import gram_svm, gram_svm_batch
+from attlas.solvers.kernel_svm import gram_svm, gram_svm_batch
 
 KEY = jax.random.key(0)
 

@@ -9,7 +9,7 @@ from attlas.data.gaussian_mixtures import make_gaussian_mixture
 from attlas.data.noise_schedule import make_noise_schedule
 from attlas.kernels.dense_softmax_ntk import softmax_kernel
 from attlas.kernels.softmax_network_limit import softmax_ntk_limit
-from attlas.models.softmax_network import symmetric_network
+from attlas.models.networks.softmax_network import symmetric_network
 from attlas.training.score_estimation import (
     best_stop,
     fit_gram,

@@ -7,9 +7,9 @@ and one with A' a step, only until the multipliers point at the constraints that
 import numpy as np
 from scipy.optimize import Bounds, minimize
 
-from attlas.core.norms import dual_exponent
-from attlas.solvers.margin_certificate import batch_norm, certify, power_map
-from attlas.solvers.margin_rows import MarginRows
+from attlas.core.norms.entrywise import dual_exponent
+from attlas.solvers.certificate import batch_norm, certify, power_map
+from attlas.solvers.constraints import MarginRows
 
 _STEPS_BETWEEN_CERTIFICATES = 10
 

@@ -7,7 +7,7 @@ In floating point A'l = r with a tiny r, which still proves a number: any w with
 import numpy as np
 from scipy.optimize import linprog, nnls
 
-from attlas.solvers.margin_rows import MarginRows
+from attlas.solvers.constraints import MarginRows
 
 # Entries of A' up to which the active-set method is faster than the simplex method.
 _ACTIVE_SET_ENTRIES = 2_000_000
@@ -23,7 +23,7 @@ def farkas_multipliers(rows: MarginRows) -> tuple[np.ndarray, float]:
         Weights l [m] with 1'l = 1, and the length ||A'l||_2 over that of the longest row.
 
     Examples:
-        >>> from attlas.solvers.margin_rows import VectorRows
+        >>> from attlas.solvers.constraints import VectorRows
         >>> weights, length = farkas_multipliers(VectorRows(np.array([[[1.0], [-1.0]]])))
         >>> weights.round(12).tolist(), length < 1e-15
         ([0.5, 0.5], True)

@@ -15,8 +15,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 from attlas.core.solution import Result, Solution
-from attlas.models.multi_head import Decoder, MultiHead, make_multi_head
-from attlas.solvers.gram_svm import gram_svm_batch
+from attlas.models.attention.multi_head import Decoder, MultiHead, make_multi_head
+from attlas.solvers.kernel_svm import gram_svm_batch
 from attlas.solvers.margin_solution import finite_array, working_dtype
 
 # Sharpness of the smooth minimum, in units of one over the largest possible margin: from

@@ -9,8 +9,8 @@ from jaxtyping import Array
 
 from attlas.core.errors import UserError
 from attlas.core.solution import Result, Solution
-from attlas.solvers.margin_certificate import certify, distance_bound
-from attlas.solvers.margin_rows import MarginRows
+from attlas.solvers.certificate import certify, distance_bound
+from attlas.solvers.constraints import MarginRows
 from attlas.solvers.max_margin import MaxMargin
 
 

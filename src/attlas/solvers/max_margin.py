@@ -13,13 +13,13 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from attlas.core.solution import Result
-from attlas.solvers.central_path import PathEnd, follow
+from attlas.solvers.certificate import certify, distance_bound
+from attlas.solvers.constraints import MarginRows
 from attlas.solvers.dual_descent import dual_descent, primal_point
 from attlas.solvers.farkas import farkas_multipliers, farkas_tolerance
-from attlas.solvers.interior_point import PowerPath
-from attlas.solvers.linear_interior_point import BoxPath
-from attlas.solvers.margin_certificate import certify, distance_bound
-from attlas.solvers.margin_rows import MarginRows
+from attlas.solvers.interior_point.central_path import PathEnd, follow
+from attlas.solvers.interior_point.linear_interior_point import BoxPath
+from attlas.solvers.interior_point.lp_interior_point import PowerPath
 
 # The interior point aims below the tolerance: its last steps are quadratic and a gap g leaves
 # an error of order sqrt(g) in the point.

@@ -23,7 +23,7 @@ from attlas.data.noise_schedule import NoiseSchedule
 from attlas.kernels.dense_softmax_ntk import softmax_kernel
 from attlas.kernels.regression_flow import regression_flow
 from attlas.kernels.softmax_network_limit import softmax_ntk_limit
-from attlas.models.softmax_network import Activation, SoftmaxNetwork
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from attlas.training.softmax_training import train_softmax_network
 
 

@@ -18,8 +18,8 @@ from attlas.core.errors import UserError
 from attlas.core.processes import available_cores
 from attlas.core.solution import Result
 from attlas.kernels.dense_softmax_ntk import softmax_kernel
-from attlas.models.softmax_network import SoftmaxNetwork
-from attlas.models.softmax_network_gradient import outputs_and_gradient
+from attlas.models.networks.softmax_network import SoftmaxNetwork
+from attlas.models.networks.softmax_network_gradient import outputs_and_gradient
 from attlas.training.chunks import in_chunks
 from attlas.training.trajectory import recording_schedule
 

@@ -2,10 +2,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from attlas.audit.head_audit import COMPARED
+from attlas.audit.head_rows import head_rows, theorem_2_applies
+from attlas.audit.ranked_bounds import head_ladders
 from attlas.experiments.liu2021analyzing.common_instance import EXPERIMENT, cells, run
-from attlas.measures.head_audit import COMPARED
-from attlas.measures.head_ladders import head_ladders
-from attlas.measures.head_rows import head_rows, theorem_2_applies
 from attlas.runs.cell import Scale
 from attlas.runs.record import Record
 

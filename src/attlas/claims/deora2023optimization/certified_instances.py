@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.deora2023_model import Bound
-from attlas.bounds.deora2023_training import (
+from attlas.bounds.optimisation.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_training import (
     deora2023_head_condition,
     deora2023_rho,
     deora2023_step_limits,

@@ -10,12 +10,12 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.deora2023_loss import (
+from attlas.bounds.optimisation.deora2023_loss import (
     deora2023_beta_1,
     deora2023_beta_2,
     deora2023_beta_3,
 )
-from attlas.bounds.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_model import Bound
 from attlas.claims.deora2023optimization.instances import (
     ROUNDINGS,
     grouped_heads,

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.deora2023_loss import deora2023_beta_2, deora2023_beta_3
-from attlas.bounds.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_2, deora2023_beta_3
+from attlas.bounds.optimisation.deora2023_model import Bound
 from attlas.claims.deora2023optimization.instances import (
     ROUNDINGS,
     grouped_heads,

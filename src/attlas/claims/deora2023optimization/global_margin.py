@@ -12,14 +12,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.bounds.deora2023_mixture import deora2023_gamma_attention, deora2023_gamma_linear
+from attlas.bounds.optimisation.deora2023_mixture import (
+    deora2023_gamma_attention,
+    deora2023_gamma_linear,
+)
 from attlas.claims.deora2023optimization.mixture_instances import ROUNDINGS
 from attlas.core.claim import Assumption, Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import seed_of
 from attlas.kernels.multi_head_ntk import ntk_gram
-from attlas.models.multi_head import MultiHead, parameter_norm
+from attlas.models.attention.multi_head import MultiHead, parameter_norm
 from attlas.solvers.global_margin import global_margin
-from attlas.solvers.gram_svm import gram_svm_batch
+from attlas.solvers.kernel_svm import gram_svm_batch
 
 _PAPER = "deora2023optimization"
 _T = 3

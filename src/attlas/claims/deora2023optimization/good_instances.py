@@ -12,16 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.deora2023_initialisation import (
+from attlas.bounds.optimisation.deora2023_initialisation import (
     deora2023_target_distance,
     deora2023_target_scale,
 )
-from attlas.bounds.deora2023_loss import (
+from attlas.bounds.optimisation.deora2023_loss import (
     deora2023_beta_1,
     deora2023_beta_2,
     deora2023_beta_3,
 )
-from attlas.bounds.deora2023_training import deora2023_reach
+from attlas.bounds.optimisation.deora2023_training import deora2023_reach
 from attlas.claims.deora2023optimization.instances import heads, spread_tokens
 from attlas.claims.deora2023optimization.stability_instances import (
     ATOMS,
@@ -31,9 +31,9 @@ from attlas.claims.deora2023optimization.stability_instances import (
 from attlas.core.claim import Assumption, Instance
 from attlas.core.generator import seed_of
 from attlas.kernels.multi_head_ntk import ntk_features
-from attlas.models.multi_head import MultiHead
+from attlas.models.attention.multi_head import MultiHead
 from attlas.optim.one_step import one_step_initialisation
-from attlas.solvers.gram_svm import gram_svm_batch
+from attlas.solvers.kernel_svm import gram_svm_batch
 
 B_PHI = 1.0
 """The smallest value that P2 allows; the outputs of these starts are zero."""

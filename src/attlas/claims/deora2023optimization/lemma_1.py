@@ -24,7 +24,7 @@ from attlas.core.claim import (
 )
 from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
-from attlas.models.multi_head import MultiHead
+from attlas.models.attention.multi_head import MultiHead
 
 _PAPER = "deora2023optimization"
 Jacobian = Callable[[Array], Array]

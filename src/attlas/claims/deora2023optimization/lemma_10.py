@@ -13,14 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.deora2023_exponential import (
+from attlas.bounds.optimisation.deora2023_exponential import (
     deora2023_exponential_loss,
     deora2023_exponential_radius,
     deora2023_exponential_root,
 )
-from attlas.bounds.deora2023_loss import deora2023_beta_2, deora2023_beta_3
-from attlas.bounds.deora2023_model import Bound
-from attlas.bounds.deora2023_training import (
+from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_2, deora2023_beta_3
+from attlas.bounds.optimisation.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_training import (
     deora2023_heads_factor,
     deora2023_radius_factor,
     deora2023_reach,

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.deora2023_mixture import deora2023_gamma_linear
+from attlas.bounds.optimisation.deora2023_mixture import deora2023_gamma_linear
 from attlas.claims.deora2023optimization.mixture_instances import (
     ROUNDINGS,
     TOKENS,
@@ -34,7 +34,7 @@ from attlas.core.claim import (
     Status,
 )
 from attlas.core.generator import seed_of
-from attlas.solvers.gram_svm import gram_svm_batch
+from attlas.solvers.kernel_svm import gram_svm_batch
 
 _PAPER = "deora2023optimization"
 _T = 3

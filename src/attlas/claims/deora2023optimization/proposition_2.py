@@ -10,7 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.bounds.deora2023_mixture import deora2023_decoder_bound, deora2023_output_bound
+from attlas.bounds.optimisation.deora2023_mixture import (
+    deora2023_decoder_bound,
+    deora2023_output_bound,
+)
 from attlas.claims.deora2023optimization.mixture_instances import (
     DIMENSION,
     ROUNDINGS,
@@ -46,8 +49,8 @@ from attlas.core.claim import (
 )
 from attlas.core.generator import generator
 from attlas.kernels.multi_head_ntk import ntk_features, ntk_gram
-from attlas.models.multi_head import MultiHead, head_norms
-from attlas.solvers.gram_svm import gram_svm_batch
+from attlas.models.attention.multi_head import MultiHead, head_norms
+from attlas.solvers.kernel_svm import gram_svm_batch
 
 _PAPER = "deora2023optimization"
 _DELTA = 0.1

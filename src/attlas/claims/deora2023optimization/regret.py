@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_model import Bound
 from attlas.claims.deora2023optimization.descent import (
     pair_curvature,
     pair_distance,

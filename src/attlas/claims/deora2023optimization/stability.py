@@ -12,8 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.deora2023_loss import deora2023_beta_1, deora2023_beta_2, deora2023_beta_3
-from attlas.bounds.deora2023_training import deora2023_reach
+from attlas.bounds.optimisation.deora2023_loss import (
+    deora2023_beta_1,
+    deora2023_beta_2,
+    deora2023_beta_3,
+)
+from attlas.bounds.optimisation.deora2023_training import deora2023_reach
 from attlas.claims.deora2023optimization.certified_instances import conditions, shape_of
 from attlas.claims.deora2023optimization.instances import (
     ROUNDINGS,
@@ -43,7 +47,7 @@ from attlas.core.claim import (
     Status,
 )
 from attlas.core.generator import generator
-from attlas.models.multi_head import MultiHead
+from attlas.models.attention.multi_head import MultiHead
 
 _PAPER = "deora2023optimization"
 _CHAIN = "Theorem 2"

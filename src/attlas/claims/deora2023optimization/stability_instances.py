@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.bounds.deora2023_loss import deora2023_beta_1, deora2023_beta_2
-from attlas.bounds.deora2023_training import deora2023_head_condition, deora2023_reach
+from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1, deora2023_beta_2
+from attlas.bounds.optimisation.deora2023_training import deora2023_head_condition, deora2023_reach
 from attlas.claims.deora2023optimization.certified_instances import conditions, shape_of
 from attlas.claims.deora2023optimization.instances import (
     largest_head,

@@ -12,13 +12,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from attlas.bounds.deora2023_generalisation import (
+from attlas.bounds.generalisation.deora2023_generalisation import (
     deora2023_regret,
     deora2023_stability,
     deora2023_stability_gap,
 )
-from attlas.bounds.deora2023_loss import deora2023_beta_1
-from attlas.bounds.deora2023_training import deora2023_radius_factor, deora2023_reach
+from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1
+from attlas.bounds.optimisation.deora2023_training import deora2023_radius_factor, deora2023_reach
 from attlas.claims.deora2023optimization.certified_instances import conditions, shape_of
 from attlas.claims.deora2023optimization.instances import ROUNDINGS, squared_distance
 from attlas.claims.deora2023optimization.stability_instances import (

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.gu2024_convergence import gu2024_movement_radius
+from attlas.bounds.optimisation.gu2024_convergence import gu2024_movement_radius
 from attlas.claims.gu2024exploring.instances import as_arrays, symmetric_networks, weight_reach
 from attlas.claims.gu2024exploring.one_step import (
     ROUNDINGS,
@@ -40,7 +40,7 @@ from attlas.core.claim import (
 from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
 from attlas.kernels.dense_softmax_ntk import softmax_kernel
-from attlas.models.softmax_network import SoftmaxNetwork
+from attlas.models.networks.softmax_network import SoftmaxNetwork
 
 _PAPER = "gu2024exploring"
 

@@ -19,7 +19,7 @@ from attlas.claims.gu2024exploring.instances import (
 )
 from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.kernels.dense_softmax_ntk import softmax_kernel
-from attlas.models.softmax_network import Activation, SoftmaxNetwork
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 _PAPER = "gu2024exploring"
 

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.core.claim import Instance
 from attlas.core.generator import generator
-from attlas.models.softmax_network import Activation, SoftmaxNetwork
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 SIZES = (2, 6, 2, 3)
 """Input dimension d, width m, outputs k and samples n of a shared instance."""

@@ -11,7 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.gu2024_perturbation import gu2024_kernel_change, gu2024_kernel_change_printed
+from attlas.bounds.optimisation.gu2024_perturbation import (
+    gu2024_kernel_change,
+    gu2024_kernel_change_printed,
+)
 from attlas.claims.gu2024exploring.instances import (
     ROUNDINGS,
     SIZES,
@@ -37,7 +40,7 @@ from attlas.core.claim import (
 from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
 from attlas.kernels.dense_softmax_ntk import softmax_kernel
-from attlas.models.softmax_network import Activation
+from attlas.models.networks.softmax_network import Activation
 
 _PAPER = "gu2024exploring"
 _UNITS = 256

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.gu2024_convergence import gu2024_movement
+from attlas.bounds.optimisation.gu2024_convergence import gu2024_movement
 from attlas.claims.gu2024exploring.instances import weight_reach
 from attlas.claims.gu2024exploring.one_step import ROUNDINGS, norm, take, visited
 from attlas.claims.gu2024exploring.trajectories import (

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.gu2024_convergence import gu2024_radius, gu2024_width_log10
+from attlas.bounds.optimisation.gu2024_convergence import gu2024_radius, gu2024_width_log10
 from attlas.claims.gu2024exploring.instances import as_arrays, symmetric_networks
 from attlas.core.claim import (
     Assumption,

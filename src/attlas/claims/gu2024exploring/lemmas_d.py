@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from attlas.bounds.gu2024_convergence import gu2024_gradient, gu2024_start
+from attlas.bounds.optimisation.gu2024_convergence import gu2024_gradient, gu2024_start
 from attlas.claims.gu2024exploring.instances import (
     as_arrays,
     networks,

@@ -21,7 +21,7 @@ from attlas.claims.gu2024exploring.instances import (
 from attlas.claims.gu2024exploring.trajectories import GENERAL, STEPS, Setting, runs
 from attlas.core.claim import Instance
 from attlas.core.generator import seed_of
-from attlas.models.softmax_network_gradient import network_gradient
+from attlas.models.networks.softmax_network_gradient import network_gradient
 
 SIZES = (3, 8, 2, 3)
 """d, m, k and n of a drawn point."""

@@ -16,8 +16,8 @@ from attlas.claims.gu2024exploring.instances import (
 )
 from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.kernels.dense_softmax_ntk import softmax_kernel
-from attlas.models.softmax_network import SoftmaxNetwork
-from attlas.models.softmax_network_gradient import outputs_and_gradient
+from attlas.models.networks.softmax_network import SoftmaxNetwork
+from attlas.models.networks.softmax_network_gradient import outputs_and_gradient
 
 _PAPER = "gu2024exploring"
 

@@ -28,7 +28,7 @@ from attlas.core.generator import seed_of
 from attlas.data.gaussian_mixtures import posterior_mean
 from attlas.kernels.regression_flow import regression_flow
 from attlas.kernels.softmax_network_ntk import softmax_ntk
-from attlas.models.softmax_network import SoftmaxNetwork
+from attlas.models.networks.softmax_network import SoftmaxNetwork
 from attlas.training.softmax_training import train_softmax_networks
 
 SAMPLES = 8

@@ -12,7 +12,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
-from attlas.models.softmax_network import SoftmaxNetwork
+from attlas.models.networks.softmax_network import SoftmaxNetwork
 
 _PAPER = "gu2024exploring"
 _T, _D, _K = 3, 2, 2

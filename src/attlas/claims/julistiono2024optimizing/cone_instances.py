@@ -16,7 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from attlas.bounds.julistiono2024_cone import julistiono2024_mu_0, julistiono2024_radius
+from attlas.bounds.optimisation.julistiono2024_cone import (
+    julistiono2024_mu_0,
+    julistiono2024_radius,
+)
 from attlas.core.claim import Instance
 from attlas.core.generator import generator
 from attlas.losses.logistic import logistic_log_slope

@@ -10,7 +10,7 @@ from jaxtyping import Array, PRNGKeyArray
 from attlas.claims.julistiono2024optimizing.instances import EXPONENTS
 from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
-from attlas.core.norms import entrywise_norm
+from attlas.core.norms.entrywise import entrywise_norm
 
 
 def _instances(key: PRNGKeyArray, count: int) -> Instance:

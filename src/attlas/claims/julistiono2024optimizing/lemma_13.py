@@ -22,7 +22,7 @@ from attlas.core.claim import (
     Status,
 )
 from attlas.core.generator import generator
-from attlas.core.norms import entrywise_norm
+from attlas.core.norms.entrywise import entrywise_norm
 from attlas.optim.mirror_descent import bregman
 
 _PAPER = "julistiono2024optimizing"

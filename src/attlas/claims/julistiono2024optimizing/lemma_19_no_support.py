@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.julistiono2024_cone import julistiono2024_mu_0
+from attlas.bounds.optimisation.julistiono2024_cone import julistiono2024_mu_0
 from attlas.claims.julistiono2024optimizing.cone_instances import (
     EXPONENTS,
     cone_divergence,

@@ -19,7 +19,7 @@ from attlas.claims.julistiono2024optimizing.instances import (
 )
 from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
-from attlas.core.norms import entrywise_norm
+from attlas.core.norms.entrywise import entrywise_norm
 from attlas.optim.mirror_descent import bregman, potential, potential_gradient
 
 _PAPER = "julistiono2024optimizing"

@@ -15,7 +15,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
-from attlas.measures.concentration import Norm, concentration
+from attlas.measures.attention.concentration import Norm, concentration
 
 _PAPER = "liu2021analyzing"
 _P = 9

@@ -23,7 +23,10 @@ from attlas.core.claim import (
 )
 from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
-from attlas.measures.conditional_covariance import conditional_covariance, schur_complement
+from attlas.measures.statistics.conditional_covariance import (
+    conditional_covariance,
+    schur_complement,
+)
 
 _PAPER = "liu2021analyzing"
 # A tenth of the paper's check: 500 samples, 256 hidden units, "overparameterized with p = 2142".

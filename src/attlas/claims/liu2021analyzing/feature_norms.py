@@ -19,7 +19,7 @@ from attlas.core.claim import (
     Status,
 )
 from attlas.core.generator import generator
-from attlas.models.rectifier import rectify
+from attlas.models.networks.rectifier import rectify
 
 _PAPER = "liu2021analyzing"
 _CHAIN = f"{_PAPER}/theorem-1"

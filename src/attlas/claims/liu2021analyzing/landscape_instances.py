@@ -9,10 +9,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.core.claim import Instance
 from attlas.core.generator import seed_of
-from attlas.measures.exact_spectrum import hessian_matrix
-from attlas.measures.orbit_flatness import on_orbit
-from attlas.models.self_attention_mlp import SelfAttentionMLP
-from attlas.models.two_layer import TwoLayer
+from attlas.measures.curvature.exact_spectrum import hessian_matrix
+from attlas.measures.curvature.orbit_flatness import on_orbit
+from attlas.models.attention.self_attention_mlp import SelfAttentionMLP
+from attlas.models.networks.two_layer import TwoLayer
 
 WORDS, DIMENSION, VALUES, UNITS, SAMPLES = 2, 2, 1, 2, 4
 

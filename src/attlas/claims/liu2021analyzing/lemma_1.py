@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from attlas.bounds.liu2021_corrected import Conditions, liu2021_learned_mask
-from attlas.bounds.liu2021_sample_size import liu2021_mask
+from attlas.bounds.generalisation.liu2021_corrected import Conditions, liu2021_learned_mask
+from attlas.bounds.generalisation.liu2021_sample_size import liu2021_mask
 from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
 

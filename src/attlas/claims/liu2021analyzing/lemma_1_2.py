@@ -16,7 +16,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from attlas.core.claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
 from attlas.core.generator import generator
-from attlas.models.rectifier import rectify
+from attlas.models.networks.rectifier import rectify
 
 _PAPER = "liu2021analyzing"
 _P, _S0, _UNITS = 5, 2, 3

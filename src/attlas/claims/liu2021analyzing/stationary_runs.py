@@ -24,9 +24,9 @@ from scipy.optimize import least_squares
 
 from attlas.core.claim import Instance
 from attlas.core.generator import seed_of
-from attlas.measures.loglog_slope import loglog_slope
-from attlas.measures.stationary_points import stationary_points
-from attlas.models.two_layer import TwoLayer
+from attlas.measures.curvature.stationary_points import stationary_points
+from attlas.measures.statistics.loglog_slope import loglog_slope
+from attlas.models.networks.two_layer import TwoLayer
 
 COUNT = 44
 POINTS, INPUTS, UNITS = 24, 3, 2

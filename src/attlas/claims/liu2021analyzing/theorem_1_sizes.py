@@ -9,8 +9,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.liu2021_corrected import Conditions, liu2021_known_attention
-from attlas.bounds.liu2021_sample_size import liu2021_attention, liu2021_baseline
+from attlas.bounds.generalisation.liu2021_corrected import Conditions, liu2021_known_attention
+from attlas.bounds.generalisation.liu2021_sample_size import liu2021_attention, liu2021_baseline
 from attlas.core.claim import (
     Claim,
     Control,
@@ -24,7 +24,7 @@ from attlas.core.claim import (
 )
 from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
-from attlas.models.two_layer import TwoLayer
+from attlas.models.networks.two_layer import TwoLayer
 
 _PAPER = "liu2021analyzing"
 _P, _D, _POINTS = 5, 2, 24

@@ -34,7 +34,7 @@ from attlas.core.claim import (
     Status,
 )
 from attlas.core.verdict import Outcome, Witness
-from attlas.measures.orbit_flatness import on_orbit
+from attlas.measures.curvature.orbit_flatness import on_orbit
 
 _PAPER = "liu2021analyzing"
 

@@ -9,8 +9,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from attlas.core.claim import Claim, Control, Expectation, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
-from attlas.measures.orbit_flatness import on_orbit
-from attlas.models.two_layer import TwoLayer
+from attlas.measures.curvature.orbit_flatness import on_orbit
+from attlas.models.networks.two_layer import TwoLayer
 
 _PAPER = "liu2021analyzing"
 

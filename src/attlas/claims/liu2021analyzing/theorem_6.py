@@ -25,15 +25,15 @@ from attlas.core.claim import (
 )
 from attlas.core.generator import generator, seed_of
 from attlas.core.verdict import Outcome, Witness
-from attlas.measures.conditional_covariance import conditional_covariance
-from attlas.models.rectifier import rectify
-from attlas.models.recurrent_attention import (
+from attlas.measures.statistics.conditional_covariance import conditional_covariance
+from attlas.models.attention.recurrent_attention import (
     DotScore,
     NetworkScore,
     RecurrentAttention,
     make_recurrent_attention,
 )
-from attlas.models.two_layer import TwoLayer
+from attlas.models.networks.rectifier import rectify
+from attlas.models.networks.two_layer import TwoLayer
 
 _PAPER = "liu2021analyzing"
 _T, _P, _D, _STEPS, _POINTS = 2, 4, 2, 3, 16

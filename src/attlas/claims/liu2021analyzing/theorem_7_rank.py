@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from attlas.core.claim import Claim, Control, Expectation, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
-from attlas.models.rectifier import rectify
+from attlas.models.networks.rectifier import rectify
 
 _PAPER = "liu2021analyzing"
 

@@ -8,7 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.trauger2023_masked import CROSS_ENTROPY_LIPSCHITZ, clipped_cross_entropy
+from attlas.bounds.generalisation.trauger2023_masked import (
+    CROSS_ENTROPY_LIPSCHITZ,
+    clipped_cross_entropy,
+)
 from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
 

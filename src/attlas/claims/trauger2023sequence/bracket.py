@@ -10,8 +10,8 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.dudley import dudley_integral, entropy_integral
-from attlas.bounds.trauger2023_single import trauger2023_bracket
+from attlas.bounds.covering.dudley import dudley_integral, entropy_integral
+from attlas.bounds.generalisation.trauger2023_single import trauger2023_bracket
 from attlas.core.claim import (
     Assumption,
     Claim,

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.dudley import dudley_integral
+from attlas.bounds.covering.dudley import dudley_integral
 from attlas.core.claim import (
     Claim,
     Control,

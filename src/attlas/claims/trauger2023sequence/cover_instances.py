@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from attlas.bounds.edelman2022_cover import perceptron_cover
-from attlas.bounds.greedy_cover import greedy_cover_centre, greedy_cover_steps
+from attlas.bounds.covering.edelman2022_cover import perceptron_cover
+from attlas.bounds.covering.greedy_cover import greedy_cover_centre, greedy_cover_steps
 from attlas.core.claim import Instance
 from attlas.core.generator import generator
 

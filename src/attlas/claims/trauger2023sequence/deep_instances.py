@@ -27,7 +27,12 @@ from attlas.claims.trauger2023sequence.layer_instances import (
 )
 from attlas.core.claim import Instance
 from attlas.core.generator import seed_of
-from attlas.models.transformer import Layer, Transformer, masked_word_readout, scalar_readout
+from attlas.models.networks.transformer import (
+    Layer,
+    Transformer,
+    masked_word_readout,
+    scalar_readout,
+)
 
 LAYERS, HEADS, WORDS = 2, 2, 4
 KINDS = ("output", "value", "query_key")

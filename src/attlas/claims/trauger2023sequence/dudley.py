@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 from scipy import stats
 
-from attlas.bounds.dudley import CONSTANTS, dudley_chain, dudley_integral, entropy_integral
+from attlas.bounds.covering.dudley import CONSTANTS, dudley_chain, dudley_integral, entropy_integral
 from attlas.core.claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
 from attlas.core.generator import generator
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from attlas.bounds.trauger2023_deep import trauger2023_parts
+from attlas.bounds.generalisation.trauger2023_deep import trauger2023_parts
 from attlas.claims.trauger2023sequence.layer_instances import (
     ROUNDINGS,
     in_ball,

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.maurey import maurey_bound
+from attlas.bounds.covering.maurey import maurey_bound
 from attlas.core.claim import (
     Claim,
     Control,

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.maurey import maurey_bound, maurey_sample, maurey_sparsify
+from attlas.bounds.covering.maurey import maurey_bound, maurey_sample, maurey_sparsify
 from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator, seed_of
 

@@ -9,7 +9,7 @@ from functools import partial
 
 import jax.numpy as jnp
 
-from attlas.bounds.trauger2023_cover import trauger2023_cover
+from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.claims.trauger2023sequence.cover_instances import (
     COLUMNS,
     ROUNDINGS,
@@ -17,8 +17,8 @@ from attlas.claims.trauger2023sequence.cover_instances import (
     greedy_instances,
 )
 from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
-from attlas.core.matrix_norms import column_norm, spectral_norm
-from attlas.core.norm_balls import project_each_column
+from attlas.core.norms.balls import project_each_column
+from attlas.core.norms.matrix import column_norm, spectral_norm
 
 _PAPER = "trauger2023sequence"
 

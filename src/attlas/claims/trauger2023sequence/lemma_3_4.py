@@ -16,8 +16,8 @@ import numpy as np
 from jax.scipy.special import gammaln
 from jaxtyping import PRNGKeyArray
 
-from attlas.bounds.edelman2022_cover import edelman2022_cover
-from attlas.bounds.trauger2023_cover import ball_cover_floor, trauger2023_cover
+from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
+from attlas.bounds.covering.trauger2023_cover import ball_cover_floor, trauger2023_cover
 from attlas.claims.trauger2023sequence.cover_instances import (
     COLUMNS,
     POINTS,

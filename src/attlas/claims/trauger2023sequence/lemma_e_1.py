@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 from scipy.optimize import minimize
 
-from attlas.bounds.trauger2023_allocation import (
+from attlas.bounds.covering.trauger2023_allocation import (
     trauger2023_allocation,
     trauger2023_allocation_residual,
 )

@@ -26,7 +26,7 @@ from attlas.claims.trauger2023sequence.layer_instances import (
 )
 from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
-from attlas.models.transformer import pi_norm
+from attlas.models.networks.transformer import pi_norm
 
 _PAPER = "trauger2023sequence"
 _NAMES = ("query_key", "value", "output")

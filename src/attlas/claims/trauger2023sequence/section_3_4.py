@@ -12,7 +12,7 @@ from jaxtyping import PRNGKeyArray
 
 from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
-from attlas.core.matrix_norms import column_norm
+from attlas.core.norms.matrix import column_norm
 
 _PAPER = "trauger2023sequence"
 _ROUNDINGS = 64

@@ -6,8 +6,8 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.trauger2023_allocation import trauger2023_allocation
-from attlas.bounds.trauger2023_deep import trauger2023_parts
+from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
+from attlas.bounds.generalisation.trauger2023_deep import trauger2023_parts
 from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
 

@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.edelman2022_cover import edelman2022_cover, perceptron_cover
-from attlas.bounds.parameter_counting import parameter_counting_single
-from attlas.bounds.trauger2023_cover import trauger2023_cover
-from attlas.bounds.trauger2023_single import trauger2023_bracket, trauger2023_single
+from attlas.bounds.covering.edelman2022_cover import edelman2022_cover, perceptron_cover
+from attlas.bounds.covering.parameter_counting import parameter_counting_single
+from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
+from attlas.bounds.generalisation.trauger2023_single import trauger2023_bracket, trauger2023_single
 from attlas.core.claim import (
     Claim,
     Control,

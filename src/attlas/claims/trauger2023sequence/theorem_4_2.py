@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from attlas.bounds.trauger2023_allocation import trauger2023_allocation
-from attlas.bounds.trauger2023_cover import Version
-from attlas.bounds.trauger2023_deep import (
+from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
+from attlas.bounds.covering.trauger2023_cover import Version
+from attlas.bounds.generalisation.trauger2023_deep import (
     trauger2023_amplification,
     trauger2023_parts,
     trauger2023_printed_entropy,

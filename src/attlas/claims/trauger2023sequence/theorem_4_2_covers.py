@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.edelman2022_cover import perceptron_cover
-from attlas.bounds.greedy_cover import greedy_cover_centre, greedy_cover_steps
+from attlas.bounds.covering.edelman2022_cover import perceptron_cover
+from attlas.bounds.covering.greedy_cover import greedy_cover_centre, greedy_cover_steps
 from attlas.claims.trauger2023sequence.deep_instances import KINDS, magnitude, outputs
 from attlas.claims.trauger2023sequence.layer_instances import ROUNDINGS, WIDTH, in_ball
 from attlas.core.claim import Assumption, Claim, Control, Instance, Kind, Provenance, Sides, Status

@@ -13,7 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.trauger2023_masked import clipped_cross_entropy, trauger2023_masked
+from attlas.bounds.generalisation.trauger2023_masked import (
+    clipped_cross_entropy,
+    trauger2023_masked,
+)
 from attlas.core.claim import Assumption, Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import seed_of
 

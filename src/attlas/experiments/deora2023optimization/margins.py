@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.bounds.deora2023_mixture import (
+from attlas.bounds.optimisation.deora2023_mixture import (
     deora2023_first_step_slope,
     deora2023_gamma_attention,
     deora2023_gamma_linear,
@@ -27,14 +27,14 @@ from attlas.data.tokenized_mixture import (
 )
 from attlas.experiments.deora2023optimization.instances import draw_phases, gaussian_heads
 from attlas.kernels.multi_head_ntk import ntk_gram
-from attlas.measures.margins import decoder_margin, margins, normalised_margin
-from attlas.models.multi_head import MultiHead, make_multi_head, parameter_norm
+from attlas.measures.attention.margins import decoder_margin, margins, normalised_margin
+from attlas.models.attention.multi_head import MultiHead, make_multi_head, parameter_norm
 from attlas.optim.one_step import one_step_initialisation
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
 from attlas.solvers.global_margin import global_margin
-from attlas.solvers.gram_svm import gram_svm
+from attlas.solvers.kernel_svm import gram_svm
 from attlas.solvers.linear_margin import linear_margin
 from attlas.training.gradient_descent import gradient_descent_ensemble
 from attlas.training.trajectory import log_spaced

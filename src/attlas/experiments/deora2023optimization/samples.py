@@ -14,24 +14,24 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.bounds.deora2023_generalisation import (
+from attlas.bounds.generalisation.deora2023_generalisation import (
     deora2023_generalisation_gap,
     deora2023_stability_gap,
     deora2023_stability_heads,
 )
-from attlas.bounds.deora2023_initialisation import deora2023_target_distance
-from attlas.bounds.deora2023_loss import deora2023_beta_1
+from attlas.bounds.optimisation.deora2023_initialisation import deora2023_target_distance
+from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1
 from attlas.data.tokenized_mixture import TokenizedMixture, make_tokenized_mixture, sample_mixture
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.losses.logistic import logistic
-from attlas.measures.student_interval import student_interval
-from attlas.measures.trend import Slope, log_slope
-from attlas.models.repeated_heads import RepeatedHeads, repeat_signed_head
+from attlas.measures.statistics.student_interval import student_interval
+from attlas.measures.statistics.trend import Slope, log_slope
+from attlas.models.attention.repeated_heads import RepeatedHeads, repeat_signed_head
 from attlas.optim.one_step import one_step_initialisation
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.solvers.gram_svm import gram_svm_batch
+from attlas.solvers.kernel_svm import gram_svm_batch
 from attlas.training.fresh_sets import fresh_sets
 from attlas.training.leave_one_out import leave_one_out
 from attlas.training.risk_gradient import model_outputs

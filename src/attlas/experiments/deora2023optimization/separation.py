@@ -12,17 +12,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.bounds.deora2023_initialisation import deora2023_target_scale
+from attlas.bounds.optimisation.deora2023_initialisation import deora2023_target_scale
 from attlas.data.tokenized_mixture import MixtureSamples
 from attlas.experiments.deora2023optimization.instances import draw_phases, gaussian_heads
 from attlas.kernels.multi_head_ntk import ntk_gram
-from attlas.measures.student_interval import student_interval
-from attlas.models.multi_head import MultiHead, make_multi_head
+from attlas.measures.statistics.student_interval import student_interval
+from attlas.models.attention.multi_head import MultiHead, make_multi_head
 from attlas.optim.one_step import one_step_initialisation
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.solvers.gram_svm import gram_svm_batch
+from attlas.solvers.kernel_svm import gram_svm_batch
 from attlas.training.risk_gradient import model_outputs
 
 if TYPE_CHECKING:  # workers compute and draw nothing

@@ -16,14 +16,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.bounds.gu2024_convergence import gu2024_radius
-from attlas.bounds.gu2024_perturbation import gu2024_kernel_change, gu2024_kernel_change_printed
+from attlas.bounds.optimisation.gu2024_convergence import gu2024_radius
+from attlas.bounds.optimisation.gu2024_perturbation import (
+    gu2024_kernel_change,
+    gu2024_kernel_change_printed,
+)
 from attlas.experiments.gu2024exploring.instances import (
     draw_network,
     draw_sign_regression,
 )
 from attlas.kernels.dense_softmax_ntk import softmax_kernel
-from attlas.models.softmax_network import Activation, SoftmaxNetwork
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record

@@ -13,19 +13,19 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from attlas.bounds.deora2023_loss import deora2023_beta_2
-from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
-from attlas.measures.head_audit import (
+from attlas.audit.head_audit import (
     AUDIT_DIMS,
     AuditedHeads,
     AuditSettings,
     audit_heads,
 )
-from attlas.measures.head_ladders import head_ladders
-from attlas.measures.head_rows import HeadRow, head_rows, theorem_2_applies
-from attlas.measures.single_head_path import HeadPath, single_head_path
-from attlas.measures.stability import average_model_stability
-from attlas.models.multi_head import Decoder, MultiHead, make_multi_head
+from attlas.audit.head_rows import HeadRow, head_rows, theorem_2_applies
+from attlas.audit.ranked_bounds import head_ladders
+from attlas.audit.single_head_path import HeadPath, single_head_path
+from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_2
+from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
+from attlas.measures.statistics.stability import average_model_stability
+from attlas.models.attention.multi_head import Decoder, MultiHead, make_multi_head
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
