@@ -30,7 +30,7 @@ from attlas.models.networks.translator import make_translator
 from attlas.models.networks.two_layer import AttendedTwoLayer, MaskedTwoLayer, make_two_layer
 from attlas.models.networks.word_classifier import make_word_classifier
 from attlas.optim.mirror_descent import mirror_descent
-from attlas.solvers.kernel_svm import gram_svm
+from attlas.solvers.kernel_svm import kernel_svm
 from attlas.solvers.linear_margin import linear_margin
 from attlas.solvers.lp_svm import lp_svm
 from attlas.tasks.noisy_grid.data import place_in_grid
@@ -276,7 +276,8 @@ def _linear_margin(rows, labels):
 # Each returns a `Solution` of the same problem twice, by a new call.
 SOLVERS = (
     Case(
-        "gram_svm", lambda dtype: gram_svm(np.eye(3, dtype=dtype), _rows(dtype)[1], tolerance=1e-4)
+        "kernel_svm",
+        lambda dtype: kernel_svm(np.eye(3, dtype=dtype), _rows(dtype)[1], tolerance=1e-4),
     ),
     Case("lp_svm", lambda dtype: lp_svm(*_rows(dtype), 3.0, tolerance=1e-4)),
     Case("linear_margin", lambda dtype: _linear_margin(*_rows(dtype))),

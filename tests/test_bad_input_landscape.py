@@ -33,7 +33,7 @@ from attlas.bounds.generalisation.liu2021_sample_size import (
     liu2021_self_attention,
 )
 from attlas.core.errors import UserError
-from attlas.core.solution import Result, Unsolved
+from attlas.core.solution import NotConverged, Result
 from attlas.measures.attention.concentration import concentration, streamed_concentration, top_norm
 from attlas.measures.complexity.cell_enumeration import enumerate_cells
 from attlas.measures.complexity.linear_regions import (
@@ -43,10 +43,10 @@ from attlas.measures.complexity.linear_regions import (
 )
 from attlas.measures.curvature.orbit_flatness import (
     flat_volume,
-    on_orbit,
     orbit_curvature,
     orbit_extent,
     orbit_in_balls,
+    rescaled_layers,
 )
 from attlas.measures.curvature.stationary_points import stationary_points
 from attlas.measures.statistics.conditional_covariance import (
@@ -136,7 +136,10 @@ MEASURES = {
     "too many parameters": (lambda: points(ones(1, 2001)), "2001 parameters: .* take 1 to 2000"),
     "tolerance": (lambda: points(ones(1, 2), tolerance=0.0), "tolerance = 0.0, .* positive"),
     "no step": (lambda: points(ones(1, 2), max_steps=0), "max_steps = 0: both must be positive"),
-    "alpha = 0": (lambda: on_orbit(ones(1), ones(1), 0.0), "alpha = 0.0: .* positive finite"),
+    "alpha = 0": (
+        lambda: rescaled_layers(ones(1), ones(1), 0.0),
+        "alpha = 0.0: .* positive finite",
+    ),
     "scales below 0": (
         lambda: orbit_curvature(bowl, ones(1), ones(1), np.array([1.0, -1.0])),
         r"alphas = \[1.0, -1.0\]: give at least one, all positive",
@@ -286,5 +289,5 @@ def test_what_is_not_finite_comes_out_as_nan_or_as_a_code():
     assert np.isnan(top_norm(NAN * ROWS, 2)).all()
     found = points(NAN * ones(1, 2))
     assert found.result.tolist() == [Result.NOT_FINITE.value]
-    with pytest.raises(Unsolved, match="NOT_FINITE"):
+    with pytest.raises(NotConverged, match="NOT_FINITE"):
         found.unwrap()

@@ -6,8 +6,8 @@ import pytest
 from scipy import sparse
 
 from attlas.core.errors import UserError
-from attlas.core.solution import Result, Unsolved
-from attlas.solvers.kernel_svm import gram_svm, gram_svm_batch
+from attlas.core.solution import NotConverged, Result
+from attlas.solvers.kernel_svm import kernel_svm, kernel_svm_batch
 from attlas.solvers.lp_svm import lp_svm
 
 TOLERANCE = 1e-8
@@ -40,7 +40,7 @@ def quadratic_program(K, y):
 @pytest.mark.parametrize("rank", [None, 5])
 def test_against_a_conic_solver_and_explicit_features(rank):
     phi, y = draw(0, rank=rank)
-    found = gram_svm(phi @ phi.T, y)
+    found = kernel_svm(phi @ phi.T, y)
     explicit = lp_svm(phi, y, 2.0)
     # relative gaps of the three solvers; the rounding of K is squared in the margin
     slack = 2 * TOLERANCE * float(found.unwrap()) + float(found.certificate["rounding"])
@@ -51,7 +51,7 @@ def test_against_a_conic_solver_and_explicit_features(rank):
 
 def test_certificate_names_a_unit_vector_with_that_margin():
     phi, y = draw(1)
-    found = gram_svm(phi @ phi.T, y)
+    found = kernel_svm(phi @ phi.T, y)
     theta = found.certificate["alpha"] @ phi
     np.testing.assert_allclose(np.linalg.norm(theta), 1, rtol=1e-12)
     margins = y * (phi @ theta)
@@ -71,22 +71,22 @@ def test_margin_grows_with_the_root_of_the_matrix(scale):
     phi, y = draw(2)
     K = phi @ phi.T
     np.testing.assert_allclose(
-        gram_svm(scale * K, y).unwrap(), np.sqrt(scale) * gram_svm(K, y).unwrap(), rtol=1e-10
+        kernel_svm(scale * K, y).unwrap(), np.sqrt(scale) * kernel_svm(K, y).unwrap(), rtol=1e-10
     )
 
 
 def test_a_duplicate_sample_changes_nothing_and_one_more_sample_never_helps():
     phi, y = draw(3)
     again, labels = np.vstack([phi, phi[:1]]), np.r_[y, y[0]]
-    whole = float(gram_svm(again @ again.T, labels).unwrap())
-    part = float(gram_svm(phi @ phi.T, y).unwrap())
+    whole = float(kernel_svm(again @ again.T, labels).unwrap())
+    part = float(kernel_svm(phi @ phi.T, y).unwrap())
     np.testing.assert_allclose(whole, part, rtol=2 * TOLERANCE)
-    fewer = float(gram_svm(phi[1:] @ phi[1:].T, y[1:]).unwrap())
+    fewer = float(kernel_svm(phi[1:] @ phi[1:].T, y[1:]).unwrap())
     assert fewer >= part * (1 - 2 * TOLERANCE)
 
 
 def test_orthonormal_samples_in_closed_form():
-    found = gram_svm(np.eye(7), np.array([1.0, -1, 1, 1, -1, -1, 1]))
+    found = kernel_svm(np.eye(7), np.array([1.0, -1, 1, 1, -1, -1, 1]))
     np.testing.assert_allclose(found.unwrap(), 1 / np.sqrt(7), rtol=1e-9)
     assert found.stats["support"].all()
 
@@ -94,14 +94,14 @@ def test_orthonormal_samples_in_closed_form():
 def test_contradicting_labels_are_not_separable():
     phi, y = draw(4)
     phi, y = np.vstack([phi, 3 * phi[:1]]), np.r_[y, -y[0]]
-    found = gram_svm(phi @ phi.T, y)
+    found = kernel_svm(phi @ phi.T, y)
     assert int(found.result) == Result.INFEASIBLE
     weights = found.certificate["farkas"]
     np.testing.assert_allclose(weights, [0.75] + 11 * [0.0] + [0.25], atol=1e-7)
     length = np.linalg.norm((weights * y) @ phi) / np.linalg.norm(phi, axis=1).max()
     assert length <= 1e-7
     assert found.certificate["upper"] <= 1e-6 * np.linalg.norm(phi, axis=1).max()
-    with pytest.raises(Unsolved, match="Farkas"):
+    with pytest.raises(NotConverged, match="Farkas"):
         found.unwrap()
 
 
@@ -109,13 +109,13 @@ def test_contradicting_labels_are_not_separable():
 def test_random_labels_in_few_dimensions_are_not_separable(seed):
     rng = np.random.default_rng(seed)
     phi, y = rng.normal(size=(40, 3)), rng.choice([-1.0, 1.0], 40)
-    found = gram_svm(phi @ phi.T, y)
+    found = kernel_svm(phi @ phi.T, y)
     assert int(found.result) == Result.INFEASIBLE
     assert found.certificate["farkas_residual"] <= 1e-7
 
 
 def test_all_zero_features_are_not_separable():
-    assert int(gram_svm(np.zeros((3, 3)), np.ones(3)).result) == Result.INFEASIBLE
+    assert int(kernel_svm(np.zeros((3, 3)), np.ones(3)).result) == Result.INFEASIBLE
 
 
 def test_batch_equals_single_and_spares_the_separable():
@@ -124,11 +124,11 @@ def test_batch_equals_single_and_spares_the_separable():
     y[2, 0] *= -1
     phi[2, 1], y[2, 1] = phi[2, 0], -y[2, 0]
     K = phi @ phi.transpose(0, 2, 1)
-    together = gram_svm_batch(K, y)
+    together = kernel_svm_batch(K, y)
     assert together.result.tolist() == [0, 0, Result.INFEASIBLE, 0]
     for i in (0, 1, 3):
         np.testing.assert_allclose(
-            together.value[i], gram_svm(K[i], y[i]).unwrap(), rtol=2 * TOLERANCE
+            together.value[i], kernel_svm(K[i], y[i]).unwrap(), rtol=2 * TOLERANCE
         )
 
 
@@ -138,13 +138,13 @@ def test_samples_of_very_different_lengths():
     # orthogonal samples: lambda_i proportional to 1 / |phi_i|^2
     q = np.linalg.qr(phi.T)[0].T
     K = (lengths[:, None] * q) @ (lengths[:, None] * q).T
-    found = gram_svm(K, y)
+    found = kernel_svm(K, y)
     np.testing.assert_allclose(found.unwrap(), np.sum(lengths**-2.0) ** -0.5, rtol=2 * TOLERANCE)
 
 
 def test_many_samples():
     phi, y = draw(5, n=300, features=400)
-    found = gram_svm(phi @ phi.T, y)
+    found = kernel_svm(phi @ phi.T, y)
     assert found.converged
     np.testing.assert_allclose(found.value, quadratic_program(phi @ phi.T, y), rtol=1e-6)
 
@@ -152,10 +152,10 @@ def test_many_samples():
 def test_single_precision_is_honest():
     phi, y = draw(6)
     K = (phi @ phi.T).astype(np.float32)
-    assert int(gram_svm(K, y).result) == Result.PRECISION
-    coarse = gram_svm(K, y, tolerance=1e-5)
+    assert int(kernel_svm(K, y).result) == Result.PRECISION
+    coarse = kernel_svm(K, y, tolerance=1e-5)
     assert coarse.unwrap().dtype == np.float32
-    np.testing.assert_allclose(coarse.value, gram_svm(phi @ phi.T, y).value, rtol=1e-4)
+    np.testing.assert_allclose(coarse.value, kernel_svm(phi @ phi.T, y).value, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -175,5 +175,7 @@ def test_single_precision_is_honest():
 def test_bad_input_is_one_line(change, message):
     given = {"K": np.eye(2), "y": np.ones(2), "tolerance": 1e-8, "max_steps": 100} | change
     with pytest.raises(UserError, match=message) as caught:
-        gram_svm(given["K"], given["y"], tolerance=given["tolerance"], max_steps=given["max_steps"])
+        kernel_svm(
+            given["K"], given["y"], tolerance=given["tolerance"], max_steps=given["max_steps"]
+        )
     assert "\n" not in str(caught.value)

@@ -237,5 +237,5 @@ def _complexities(heads: AuditedHeads, delta: float) -> dict[str, np.ndarray]:
         table = compare(head_transformer(u, W), X, len(X), delta, model="plain", B_x=heads.R)
         entries = {each.name: each for each in table.entries}
         gap.append([entries[name].gap for name in COMPARED])
-        needed.append([entries[name].samples_needed for name in COMPARED])
+        needed.append([entries[name].samples_until_nonvacuous for name in COMPARED])
     return {"gap": np.array(gap), "needed": np.array(needed)}

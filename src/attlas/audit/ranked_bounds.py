@@ -11,21 +11,21 @@ from attlas.audit.head_rows import HeadRow, theorem_2_applies
 BALLS = ("1,1", "1,inf", "2,1")
 
 
-class HeadLadders(NamedTuple):
+class RankedBounds(NamedTuple):
     """Rows whose `says` is empty, or why the number is not one.
 
     Attributes:
         margins: of W at norm 1, and of all parameters at norm sqrt(2).
         gaps: the true gaps, then every bound on one.
-        demands: what the theorems ask for, log10 of samples, heads or units.
+        required_sizes: what the theorems ask for, log10 of samples, heads or units.
     """
 
     margins: list[HeadRow]
     gaps: list[HeadRow]
-    demands: list[HeadRow]
+    required_sizes: list[HeadRow]
 
 
-def head_ladders(a: Mapping[str, np.ndarray]) -> HeadLadders:
+def ranked_bounds(a: Mapping[str, np.ndarray]) -> RankedBounds:
     """Order an audit's numbers at the last record.
 
     Args:
@@ -35,10 +35,10 @@ def head_ladders(a: Mapping[str, np.ndarray]) -> HeadLadders:
         The three ladders.
 
     Examples:
-        >>> HeadLadders([], [], []).gaps
+        >>> RankedBounds([], [], []).gaps
         []
     """
-    return HeadLadders(_margins(a), _gaps(a), _demands(a))
+    return RankedBounds(_margins(a), _gaps(a), _required_sizes(a))
 
 
 def _margins(a: Mapping[str, np.ndarray]) -> list[HeadRow]:
@@ -73,7 +73,7 @@ def _gaps(a: Mapping[str, np.ndarray]) -> list[HeadRow]:
     return rows
 
 
-def _demands(a: Mapping[str, np.ndarray]) -> list[HeadRow]:
+def _required_sizes(a: Mapping[str, np.ndarray]) -> list[HeadRow]:
     needed: dict[str, np.ndarray] = dict(zip(COMPARED, np.log10(a["needed"]).T, strict=True))
     named = [(name, name) for name in ("parameters", "log T", "log m")]
     named += [(f"({b}) {v}", f"{b} {v}") for v in ("sharp", "corrected") for b in BALLS]

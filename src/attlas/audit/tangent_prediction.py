@@ -13,7 +13,7 @@ from jaxtyping import Float
 from attlas.core.solution import Solution
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.models.attention.multi_head import MultiHead
-from attlas.solvers.kernel_svm import gram_svm
+from attlas.solvers.kernel_svm import kernel_svm
 
 
 class TangentPrediction(NamedTuple):
@@ -73,7 +73,7 @@ def tangent_prediction(
     kept = values > len(values) * np.finfo(gram.dtype).eps * values[-1]
     inverse = np.where(kept, 1 / np.where(kept, values, 1), 0)
     regression = cross @ (vectors @ (inverse * (vectors.T @ y)))
-    margin = gram_svm(gram, y)
+    margin = kernel_svm(gram, y)
     solved = bool(margin.converged)
     alpha = np.asarray(margin.certificate["alpha"]) if solved else np.full(len(y), np.nan)
     return TangentPrediction(gram, values, margin, regression, cross @ alpha)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attlas.core.norms.entrywise import dual_exponent
-from attlas.solvers.constraints import MarginRows
+from attlas.core.norms.entrywise import batch_norm, dual_exponent
+from attlas.solvers.constraints import ConstraintOperator
 
 
 class MarginCertificate(NamedTuple):
@@ -29,31 +29,6 @@ class MarginCertificate(NamedTuple):
     lower: np.ndarray
     gap: np.ndarray
     margins: np.ndarray
-
-
-def batch_norm(array: np.ndarray, p: float) -> np.ndarray:
-    """Row-wise l_p norm of [b, D] without overflow.
-
-    Args:
-        array: rows.
-        p: exponent, 1 <= p <= inf.
-
-    Returns:
-        Norms, [b].
-
-    Examples:
-        >>> batch_norm(np.array([[3.0, -4.0], [0.0, 0.0]]), 2.0).tolist()
-        [5.0, 0.0]
-    """
-    size = np.abs(array)
-    largest = size.max(axis=-1)
-    if p == np.inf:
-        return largest
-    unit = np.where(largest > 0, largest, 1.0)
-    ratio = size / unit[:, None]
-    if p == 2:
-        return largest * np.sqrt(np.einsum("bj,bj->b", ratio, ratio))
-    return largest * np.sum(ratio**p, axis=-1) ** (1 / p)
 
 
 def power_map(u: np.ndarray, exponent: float) -> np.ndarray:
@@ -76,7 +51,7 @@ def power_map(u: np.ndarray, exponent: float) -> np.ndarray:
 
 
 def certify(
-    rows: MarginRows, w: np.ndarray, multipliers: np.ndarray, p: float
+    rows: ConstraintOperator, w: np.ndarray, multipliers: np.ndarray, p: float
 ) -> MarginCertificate:
     """Bound the optimum from both sides, in plain float64.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 
 @runtime_checkable
-class MarginRows(Protocol):
+class ConstraintOperator(Protocol):
     """What the solvers ask of a batch of constraint matrices A, each [m, D]."""
 
     @property
@@ -41,15 +41,15 @@ class MarginRows(Protocol):
         """The dense rows of the first problem at some indices, [k, D]."""
         ...
 
-    def part(self, rows: np.ndarray) -> "MarginRows":
+    def part(self, rows: np.ndarray) -> "ConstraintOperator":
         """The first problem with some of its rows, by increasing index."""
         ...
 
-    def take(self, problems: np.ndarray) -> "MarginRows":
+    def take(self, problems: np.ndarray) -> "ConstraintOperator":
         """The problems of the batch at some indices."""
         ...
 
-    def scaled(self, factor: np.ndarray) -> "MarginRows":
+    def scaled(self, factor: np.ndarray) -> "ConstraintOperator":
         """All rows times one factor for each problem, [b]."""
         ...
 

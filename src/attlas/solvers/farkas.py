@@ -7,13 +7,13 @@ In floating point A'l = r with a tiny r, which still proves a number: any w with
 import numpy as np
 from scipy.optimize import linprog, nnls
 
-from attlas.solvers.constraints import MarginRows
+from attlas.solvers.constraints import ConstraintOperator
 
 # Entries of A' up to which the active-set method is faster than the simplex method.
 _ACTIVE_SET_ENTRIES = 2_000_000
 
 
-def farkas_multipliers(rows: MarginRows) -> tuple[np.ndarray, float]:
+def farkas_multipliers(rows: ConstraintOperator) -> tuple[np.ndarray, float]:
     """Convex weights of the rows of one problem whose combination is as short as possible.
 
     Args:
@@ -57,7 +57,7 @@ def _refined(system: np.ndarray, aim: np.ndarray, weights: np.ndarray) -> np.nda
     return moved if better else weights
 
 
-def farkas_tolerance(rows: MarginRows) -> float:
+def farkas_tolerance(rows: ConstraintOperator) -> float:
     """Relative length of A'l below which it is rounding, (m + D) eps.
 
     Args:

@@ -21,7 +21,7 @@ from attlas.solvers.margin_solution import check_options, finite_array, working_
 from attlas.solvers.max_margin import max_margin
 
 
-def gram_svm(
+def kernel_svm(
     K: ArrayLike,
     y: ArrayLike,
     *,
@@ -55,18 +55,18 @@ def gram_svm(
     Source: Assumption P3 of Definition 1 of deora2023optimization, for NTK features.
 
     Examples:
-        >>> found = gram_svm(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0]))
+        >>> found = kernel_svm(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0]))
         >>> print(f"{float(found.unwrap()):.9f}", found.certificate["dual"].round(9).tolist())
         0.707106781 [0.5, 0.5]
-        >>> gram_svm(np.ones((2, 2)), np.array([1.0, -1.0])).unwrap()
+        >>> kernel_svm(np.ones((2, 2)), np.array([1.0, -1.0])).unwrap()
         Traceback (most recent call last):
             ...
-        attlas.core.solution.Unsolved: INFEASIBLE: no point satisfies the constraints: ...
+        attlas.core.solution.NotConverged: INFEASIBLE: no point satisfies the constraints: ...
     """
     return _solve(K, y, tolerance, max_steps, batch=False)
 
 
-def gram_svm_batch(
+def kernel_svm_batch(
     K: ArrayLike,
     y: ArrayLike,
     *,
@@ -84,14 +84,14 @@ def gram_svm_batch(
         max_steps: interior-point steps of one problem at most.
 
     Returns:
-        As `gram_svm`, every array with a leading batch axis.
+        As `kernel_svm`, every array with a leading batch axis.
 
     A `UserError` names shapes, values, labels, a matrix that is no Gram matrix, or options.
 
     Source: Assumption P3 of Definition 1 of deora2023optimization, for NTK features.
 
     Examples:
-        >>> found = gram_svm_batch(np.array([[[4.0]], [[9.0]]]), np.array([[1.0], [-1.0]]))
+        >>> found = kernel_svm_batch(np.array([[[4.0]], [[9.0]]]), np.array([[1.0], [-1.0]]))
         >>> found.unwrap().round(9).tolist()
         [2.0, 3.0]
     """

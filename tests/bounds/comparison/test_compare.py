@@ -9,7 +9,7 @@ import pytest
 from attlas.bounds.comparison import compare as comparison
 from attlas.bounds.comparison.compare import compare
 from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
-from attlas.bounds.covering.norm_grid import RESOLUTIONS, norm_grid_price, round_up_norm
+from attlas.bounds.covering.norm_grid import RESOLUTIONS, norm_grid_cost, round_up_norm
 from attlas.core.errors import UserError
 
 RNG = np.random.default_rng(0)
@@ -30,7 +30,9 @@ X = RNG.normal(size=(5, 6, 4)) / 10
 
 def leave_out_the_search(monkeypatch):
     """The search for the samples needed is most of the work; here nothing looks at its result."""
-    monkeypatch.setattr(comparison, "samples_needed", lambda _, least, count: np.ones(count))
+    monkeypatch.setattr(
+        comparison, "samples_until_nonvacuous", lambda _, least, count: np.ones(count)
+    )
 
 
 @pytest.mark.parametrize("model", ["normalised", "plain"])
@@ -123,7 +125,7 @@ def test_the_gap_is_the_sum_of_its_terms_and_norms_fixed_in_advance_cost_nothing
     tail = 3 * math.sqrt(math.log(2 / 0.05) / (2 * 10**5))
     for one, other in zip(measured.entries, fixed.entries, strict=True):
         assert one.rademacher == other.rademacher
-        assert other.union == other.price == 0
+        assert other.union == other.union_cost == 0
         assert one.confidence == pytest.approx(tail, rel=1e-14)
         assert one.gap == pytest.approx(2 * one.rademacher + tail + one.union, rel=1e-14)
         assert one.union > 0 if one.is_bound else one.union == 0
@@ -140,9 +142,9 @@ def test_the_union_term_by_hand_for_the_trivial_entry(monkeypatch):
     length = np.linalg.norm(w.readout, keepdims=True)
     gaps = []
     for resolution in RESOLUTIONS:
-        price = norm_grid_price(length, resolution).item() + math.log(4 * 11)
+        union_cost = norm_grid_cost(length, resolution).item() + math.log(4 * 11)
         radius = round_up_norm(length, resolution).item()
-        gaps.append(2 * radius + 3 * math.sqrt((math.log(2 / 0.05) + price) / 2000))
+        gaps.append(2 * radius + 3 * math.sqrt((math.log(2 / 0.05) + union_cost) / 2000))
     assert entry.gap == pytest.approx(min(gaps), rel=1e-12)
 
 
@@ -155,9 +157,11 @@ def test_at_the_samples_needed_an_entry_becomes_useful(monkeypatch):
         for index, entry in enumerate(table.entries):
             if not entry.is_bound or entry.name not in ("1,1 sharp", "log T sharp", "parameters"):
                 continue
-            assert 100 < entry.samples_needed < math.inf
+            assert 100 < entry.samples_until_nonvacuous < math.inf
             before, after = (
-                compare(w, X, math.ceil(f * entry.samples_needed), 0.05, model=model).entries[index]
+                compare(
+                    w, X, math.ceil(f * entry.samples_until_nonvacuous), 0.05, model=model
+                ).entries[index]
                 for f in (0.99, 1.0)
             )
             assert not after.vacuous
@@ -169,7 +173,9 @@ def test_samples_needed_of_a_deep_entry_is_the_threshold_of_its_entropy():
     """Where the complexity decides; 67.95 is rounded to four digits."""
     table = compare(weights(2, size=0.6), X, 10**6, 0.05, loss_range=10.0)
     entry = next(e for e in table.entries if e.name == "1,1 sharp")
-    assert math.log10(entry.samples_needed) == pytest.approx(entry.log10_samples, abs=1e-3)
+    assert math.log10(entry.samples_until_nonvacuous) == pytest.approx(
+        entry.log10_samples, abs=1e-3
+    )
 
 
 def test_single_precision_by_default_changes_nothing_and_overflows_nowhere():

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 from attlas.bounds.comparison.bound_table import Inputs
-from attlas.bounds.comparison.normalised import deep_rows as normalised
+from attlas.bounds.comparison.normalised import normalised
 from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
 from attlas.bounds.comparison.weight_norms import weight_norms
 

@@ -5,7 +5,7 @@ import numpy as np
 
 from attlas.bounds.comparison.bound_table import Inputs
 from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
-from attlas.bounds.comparison.unnormalised import plain_rows as unnormalised
+from attlas.bounds.comparison.unnormalised import unnormalised
 from attlas.bounds.comparison.weight_norms import weight_norms
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single

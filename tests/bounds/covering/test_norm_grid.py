@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attlas.bounds.covering.norm_grid import RESOLUTIONS, norm_grid_price, round_up_norm
+from attlas.bounds.covering.norm_grid import RESOLUTIONS, norm_grid_cost, round_up_norm
 
 
 @pytest.mark.parametrize("resolution", RESOLUTIONS)
@@ -15,7 +15,7 @@ def test_norms_are_raised_by_at_most_one_step_and_points_stay(resolution):
     assert np.all(raised <= norms * (1 + 2.0**-resolution))
     np.testing.assert_array_equal(round_up_norm(raised, resolution), raised)
     np.testing.assert_array_equal(
-        norm_grid_price(raised, resolution), norm_grid_price(norms, resolution)
+        norm_grid_cost(raised, resolution), norm_grid_cost(norms, resolution)
     )
 
 
@@ -27,10 +27,10 @@ def test_probabilities_of_all_points_sum_to_one():
         # the smallest octave, below which norms are raised, still has points of its own
         points = points[points >= 2.0**-1000]
         assert np.array_equal(round_up_norm(points, 2), points)
-        total += float(np.exp(-norm_grid_price(points, 2)).sum())
+        total += float(np.exp(-norm_grid_cost(points, 2)).sum())
     assert 1 - 2 * (2 / 3) / 1000 < total < 1
 
 
 def test_a_norm_that_is_zero_has_a_finite_price():
-    assert np.isfinite(norm_grid_price(np.zeros(1), 1)).all()
+    assert np.isfinite(norm_grid_cost(np.zeros(1), 1)).all()
     assert 0 < round_up_norm(np.zeros(1), 1)[0] < 1e-290

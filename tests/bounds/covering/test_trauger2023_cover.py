@@ -7,7 +7,7 @@ import pytest
 
 from attlas.bounds.covering.greedy_cover import greedy_cover_centre, greedy_cover_steps
 from attlas.bounds.covering.trauger2023_cover import (
-    ball_cover_floor,
+    covering_lower_bound,
     trauger2023_cover,
     trauger2023_mapping_entropy,
 )
@@ -38,10 +38,10 @@ def test_constructed_covers_of_the_two_l1_balls(epsilon):
 
 def test_printed_orientation_of_lemma_3_4_is_refuted_by_volumes():
     printed = float(trauger2023_cover("2,1", 2.0, 1.0, 64, 1, version="printed"))
-    assert float(ball_cover_floor(2.0, 1.0, 64, 1.0)) > 2 * printed
+    assert float(covering_lower_bound(2.0, 1.0, 64, 1.0)) > 2 * printed
     # no constant in front helps: the one is linear in k, the other logarithmic
     ratios = [
-        float(ball_cover_floor(2.0, 1.0, k, 1.0))
+        float(covering_lower_bound(2.0, 1.0, k, 1.0))
         / float(trauger2023_cover("2,1", 2.0, 1.0, k, 1, version="printed"))
         for k in (64, 4096)
     ]

@@ -18,7 +18,7 @@ from attlas.bounds.generalisation.deora2023_generalisation import (
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1
 from attlas.bounds.optimisation.deora2023_training import (
     deora2023_head_condition,
-    deora2023_reach,
+    deora2023_head_norm_bound,
     deora2023_rho,
     deora2023_training_loss,
 )
@@ -60,7 +60,7 @@ def test_leave_one_out_runs_obey_the_sharp_stability():
         loss, (dU, dW) = slopes((U, W), weights)
     assert regret <= deora2023_regret(target_loss, distance, step, steps, "sharp")
     apart = [float(parameter_norm(MultiHead(U[i] - U[-1], W[i] - W[-1]))) for i in range(n)]
-    reach = deora2023_reach(distance, largest, "sharp", STABILITY_CURVATURE)
+    reach = deora2023_head_norm_bound(distance, largest, "sharp", STABILITY_CURVATURE)
     beta_1 = deora2023_beta_1(2, 1.0, reach, "sharp")
     assert (
         0

@@ -8,10 +8,10 @@ import pytest
 from attlas.bounds.optimisation.deora2023_training import (
     TRAINING_CURVATURE,
     deora2023_head_condition,
+    deora2023_head_norm_bound,
     deora2023_heads_factor,
     deora2023_iterate_distance,
     deora2023_radius_factor,
-    deora2023_reach,
     deora2023_rho,
     deora2023_step_limits,
     deora2023_training_loss,
@@ -33,7 +33,7 @@ def test_certified_run_obeys_the_sharpened_theorem():
     X = jnp.asarray(X / np.linalg.norm(X, axis=-1).max())
     y = jnp.array([1.0, -1.0, 1.0, -1.0])
     distance, steps = 1.0, 40
-    bound = float(deora2023_reach(distance, 0.4, "sharp"))
+    bound = float(deora2023_head_norm_bound(distance, 0.4, "sharp"))
     H = int(deora2023_head_condition(2, 2, 1.0, distance, 0.4, "sharp"))
     assert H < 300 < 1e6 < deora2023_head_condition(2, 2, 1.0, distance, 0.4)
     start = MultiHead(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.measures.curvature.lanczos_bound import lanczos_shortfall
+from attlas.measures.curvature.lanczos_bound import lanczos_error_bound
 
 
 def test_shortfall_holds_as_often_as_stated():
@@ -21,7 +21,7 @@ def test_shortfall_holds_as_often_as_stated():
             space[:, k] = vector / np.linalg.norm(vector)
             vector = values * space[:, k]
         misses.append(1 - np.linalg.eigvalsh(space.T @ (values[:, None] * space))[-1])
-    short = lanczos_shortfall(steps, size, 0.1)
+    short = lanczos_error_bound(steps, size, 0.1)
     assert short < np.inf
     # At most 10 % may exceed it; the bound is pessimistic, so that none does.
     assert np.mean(np.array(misses) > short) <= 0.1
@@ -30,11 +30,11 @@ def test_shortfall_holds_as_often_as_stated():
 
 
 def test_more_steps_fall_less_short():
-    found = [lanczos_shortfall(steps, 1000, 1e-6) for steps in (40, 80, 160)]
+    found = [lanczos_error_bound(steps, 1000, 1e-6) for steps in (40, 80, 160)]
     assert found[0] > 3.9 * found[1] > 3.9**2 * found[2]
 
 
 @pytest.mark.parametrize("arguments", [(0, 5, 0.1), (5, 0, 0.1), (5, 5, 0.0), (5, 5, 1.0)])
 def test_bad_arguments_are_refused(arguments):
     with pytest.raises(UserError, match="choose"):
-        lanczos_shortfall(*arguments)
+        lanczos_error_bound(*arguments)

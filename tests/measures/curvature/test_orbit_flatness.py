@@ -11,10 +11,10 @@ from attlas.core.errors import UserError
 from attlas.measures.curvature.exact_spectrum import hessian_matrix
 from attlas.measures.curvature.orbit_flatness import (
     flat_volume,
-    on_orbit,
     orbit_curvature,
     orbit_extent,
     orbit_in_balls,
+    rescaled_layers,
 )
 
 KEY = jax.random.key(0)
@@ -56,7 +56,7 @@ def test_the_orbit_is_flat_for_relu_and_not_for_softplus():
     low, high = orbit_extent(softplus_risk, W, w, x, labels, epsilon=1e-4)
     assert 0 < low < 1 < high < math.inf
     for alpha in (low, high):
-        risk = float(softplus_risk(*on_orbit(W, w, alpha), x, labels))
+        risk = float(softplus_risk(*rescaled_layers(W, w, alpha), x, labels))
         assert risk == pytest.approx(1e-4, rel=1e-6)
     # For large alpha the network tends to a ReLU one: a larger rise is never reached.
     assert orbit_extent(softplus_risk, W, w, x, labels, epsilon=0.5)[1] == math.inf
@@ -66,7 +66,7 @@ def test_volumes_along_the_orbit_grow_by_the_jacobian():
     W, w, x, y = at_teacher()
     same = {"epsilon": 0.05, "key": KEY, "directions": 512}
     here = flat_volume(relu_risk, W, w, x, y, **same)
-    there = flat_volume(relu_risk, *on_orbit(W, w, 8.0), x, y, **same, alpha=8.0)
+    there = flat_volume(relu_risk, *rescaled_layers(W, w, 8.0), x, y, **same, alpha=8.0)
     # P1 - P2 = 2: the same rays, transported.
     assert there.log_volume - here.log_volume == pytest.approx(2 * math.log(8), rel=1e-9)
     assert there.capped == here.capped == 0.0

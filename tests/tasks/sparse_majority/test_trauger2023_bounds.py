@@ -7,7 +7,7 @@ import pytest
 
 from attlas.bounds.comparison.bound_table import Inputs
 from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
-from attlas.bounds.comparison.unnormalised import plain_rows as unnormalised
+from attlas.bounds.comparison.unnormalised import unnormalised
 from attlas.bounds.comparison.weight_norms import weight_norms
 from attlas.core.errors import UserError
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority

@@ -32,13 +32,13 @@ class Label(NamedTuple):
     reason: str
 
 
-class BoundRows(NamedTuple):
+class BoundTable(NamedTuple):
     """Bounds on the Rademacher complexity of one class, at the norms of one or more grids.
 
     Attributes:
         labels: of the rows.
         values: from m, one for each row, to values of shape (grids, rows).
-        prices: nats of the norms that a row uses, (grids, rows).
+        union_costs: nats of the norms that a row uses, (grids, rows).
         parts: names of the parts of the network.
         shares: share of each part in the row's complexity, (rows, parts).
         log10_samples: log10 of the m at which a deep row falls below its trivial value, else NaN.
@@ -46,7 +46,7 @@ class BoundRows(NamedTuple):
 
     labels: tuple[Label, ...]
     values: Callable[[Float[np.ndarray, " rows"]], Float[np.ndarray, "grids rows"]]
-    prices: Float[np.ndarray, "grids rows"]
+    union_costs: Float[np.ndarray, "grids rows"]
     parts: tuple[str, ...]
     shares: Float[np.ndarray, "rows parts"]
     log10_samples: Float[np.ndarray, " rows"]

@@ -12,15 +12,15 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from attlas.bounds.comparison.bound_table import BoundRows
+from attlas.bounds.comparison.bound_table import BoundTable
 from attlas.bounds.comparison.compare_inputs import check_comparison, measure_inputs
-from attlas.bounds.comparison.normalised import deep_rows
+from attlas.bounds.comparison.normalised import normalised
 from attlas.bounds.comparison.transformer_weights import TransformerWeights
-from attlas.bounds.comparison.unnormalised import plain_rows
+from attlas.bounds.comparison.unnormalised import unnormalised
 from attlas.bounds.comparison.weight_norms import WeightNorms, weight_norms
 from attlas.bounds.covering.norm_grid import RESOLUTIONS
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
-from attlas.bounds.generalisation.samples_until_nonvacuous import samples_needed
+from attlas.bounds.generalisation.samples_until_nonvacuous import samples_until_nonvacuous
 
 Model = Literal["normalised", "plain"]
 Norms = Literal["measured", "fixed"]
@@ -44,9 +44,10 @@ class Entry(NamedTuple):
         confidence: 3 c sqrt(ln(2 / delta) / (2 m)), the second.
         union: what it costs that the norms were read off after training, the third; 0 for norms
             fixed in advance, and for what is no bound.
-        price: the logarithm of the union bound, in nats.
-        samples_needed: least m at which the gap is below `trivial` and the complexity below that
-            of the largest output; infinite if none up to 1e250 is, NaN for what is no bound.
+        union_cost: the logarithm of the union bound, in nats.
+        samples_until_nonvacuous: least m at which the gap is below `trivial` and the complexity
+            below that of the largest output; infinite if none up to 1e250 is, NaN for what is no
+            bound.
         dominant: the largest term of the gap, and the part of the network with the largest share
             in the complexity.
     """
@@ -62,8 +63,8 @@ class Entry(NamedTuple):
     complexity: float
     confidence: float
     union: float
-    price: float
-    samples_needed: float
+    union_cost: float
+    samples_until_nonvacuous: float
     dominant: str
 
     @property
@@ -100,9 +101,9 @@ class _Loss(NamedTuple):
     range: float
     delta: float
 
-    def tail(self, m: np.ndarray, price: np.ndarray | float = 0.0) -> np.ndarray:
-        """The gap of a class without complexity, at delta e^-price."""
-        return np.asarray(generalisation_gap(0.0, m, self.delta, self.range, price=price))
+    def tail(self, m: np.ndarray, union_cost: np.ndarray | float = 0.0) -> np.ndarray:
+        """The gap of a class without complexity, at delta e^-union_cost."""
+        return np.asarray(generalisation_gap(0.0, m, self.delta, self.range, union_cost=union_cost))
 
 
 class _Gaps(NamedTuple):
@@ -112,7 +113,7 @@ class _Gaps(NamedTuple):
     complexity: np.ndarray
     confidence: np.ndarray
     union: np.ndarray
-    price: np.ndarray
+    union_cost: np.ndarray
 
     @property
     def total(self) -> np.ndarray:
@@ -120,7 +121,7 @@ class _Gaps(NamedTuple):
         return self.complexity + self.confidence + self.union
 
 
-def _gaps(rows: BoundRows, loss: _Loss, m: np.ndarray) -> _Gaps:
+def _gaps(rows: BoundTable, loss: _Loss, m: np.ndarray) -> _Gaps:
     """All terms, each row at its own m; grids after the first are paid for."""
     R = rows.values(m)
     complexity, confidence = 2 * loss.slope * R[0], loss.tail(m)
@@ -129,14 +130,14 @@ def _gaps(rows: BoundRows, loss: _Loss, m: np.ndarray) -> _Gaps:
         return _Gaps(R[0], complexity, confidence, none, none)
     bound = np.array([label.is_bound for label in rows.labels])
     # all entries on all grids hold at once, so that the best may be picked afterwards
-    price = rows.prices[1:] + math.log(int(bound.sum()) * len(RESOLUTIONS))
-    whole = 2 * loss.slope * R[1:] + loss.tail(m[None, :], price)
+    union_cost = rows.union_costs[1:] + math.log(int(bound.sum()) * len(RESOLUTIONS))
+    whole = 2 * loss.slope * R[1:] + loss.tail(m[None, :], union_cost)
     pick = np.argmin(whole, axis=0), np.arange(len(m))
     union = np.where(bound, whole[pick] - (complexity + confidence), 0.0)
-    return _Gaps(R[0], complexity, confidence, union, np.where(bound, price[pick], 0.0))
+    return _Gaps(R[0], complexity, confidence, union, np.where(bound, union_cost[pick], 0.0))
 
 
-def _dominant(rows: BoundRows, row: int, gaps: _Gaps) -> str:
+def _dominant(rows: BoundTable, row: int, gaps: _Gaps) -> str:
     """The largest term, and the part behind the complexity."""
     terms = {"complexity": gaps.complexity, "confidence": gaps.confidence, "union": gaps.union}
     name = max(terms, key=lambda each: terms[each][row])
@@ -146,7 +147,7 @@ def _dominant(rows: BoundRows, row: int, gaps: _Gaps) -> str:
     return f"{text}, in it {rows.parts[part]} ({100 * share:.0f} %)" if share > 0 else text
 
 
-def _useful(rows: BoundRows, loss: _Loss, m: np.ndarray) -> np.ndarray:
+def _useful(rows: BoundTable, loss: _Loss, m: np.ndarray) -> np.ndarray:
     """Whether a row says more than the range of the loss and than the largest output."""
     gaps = _gaps(rows, loss, m)
     return (gaps.total < loss.range) & _informed(gaps)
@@ -163,9 +164,9 @@ def _story(gaps: _Gaps, row: int, loss: _Loss, m: int, needed: float, dominant: 
     """What the number is made of and what would have to change."""
     text = f"gap {gaps.total[row]:.3g} = 2 L R {gaps.complexity[row]:.3g}"
     text += f" + confidence {gaps.confidence[row]:.3g} at delta = {loss.delta:g}, m = {m}"
-    if gaps.price[row] > 0:
+    if gaps.union_cost[row] > 0:
         text += f" + union bound over norm grids {gaps.union[row]:.3g}"
-        text += f" ({gaps.price[row]:.0f} nats, as norms were read off after training)"
+        text += f" ({gaps.union_cost[row]:.0f} nats, as norms were read off after training)"
     else:
         text += ", for norms fixed before the data were seen"
     text += f"; largest: {dominant}; "
@@ -182,11 +183,11 @@ def _story(gaps: _Gaps, row: int, loss: _Loss, m: int, needed: float, dominant: 
     return f"{text}{' and '.join(short)}: {change}"
 
 
-def _entries(rows: BoundRows, loss: _Loss, m: int, least: int) -> tuple[Entry, ...]:
+def _entries(rows: BoundTable, loss: _Loss, m: int, least: int) -> tuple[Entry, ...]:
     """The table."""
     count = len(rows.labels)
     gaps = _gaps(rows, loss, np.full(count, float(m)))
-    needed = samples_needed(lambda samples: _useful(rows, loss, samples), least, count)
+    needed = samples_until_nonvacuous(lambda samples: _useful(rows, loss, samples), least, count)
     found = []
     for row, label in enumerate(rows.labels):
         dominant, wanted = _dominant(rows, row, gaps), float(needed[row])
@@ -208,8 +209,8 @@ def _entries(rows: BoundRows, loss: _Loss, m: int, least: int) -> tuple[Entry, .
             complexity=terms[1],
             confidence=terms[2],
             union=terms[3],
-            price=terms[4],
-            samples_needed=wanted if label.is_bound else math.nan,
+            union_cost=terms[4],
+            samples_until_nonvacuous=wanted if label.is_bound else math.nan,
             dominant=dominant if label.is_bound else "the unknown constant",
         )
         found.append(entry)
@@ -277,7 +278,7 @@ def compare(
         tokens = measure_inputs(np.asarray(inputs), weights.readout.shape[-1], B_x)
         grids = _grids(weights, norms)
         if model == "plain":
-            rows = plain_rows(grids, tokens, m, lipschitz)
+            rows = unnormalised(grids, tokens, m, lipschitz)
         else:
-            rows = deep_rows(grids, tokens, m, lipschitz, loss_range)
+            rows = normalised(grids, tokens, m, lipschitz, loss_range)
         return Comparison(_entries(rows, loss, m, least), m, delta, tokens.two)

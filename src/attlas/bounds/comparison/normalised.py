@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from attlas.bounds.comparison.bound_table import BALLS, FIELD, LEMMA, BoundRows, Inputs, Label
+from attlas.bounds.comparison.bound_table import BALLS, FIELD, LEMMA, BoundTable, Inputs, Label
 from attlas.bounds.comparison.transformer_weights import MatrixNorms
 from attlas.bounds.comparison.weight_norms import WeightNorms
 from attlas.bounds.covering.dudley import chain_levels, dudley_chain, dudley_integral
 from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
-from attlas.bounds.covering.norm_grid import norm_grid_price
+from attlas.bounds.covering.norm_grid import norm_grid_cost
 from attlas.bounds.covering.parameter_counting import parameter_entropy
 from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
 from attlas.bounds.covering.trauger2023_cover import Ball, Version, trauger2023_cover
@@ -181,19 +181,19 @@ def _prices(norms: WeightNorms, resolution: int | None) -> np.ndarray:
     if resolution is None:
         return np.zeros(11)
     matrices = _matrices(norms)
-    prices = norm_grid_price(np.array([each[3:] for each in matrices]), resolution)
-    price = dict(zip(MatrixNorms._fields[3:], prices.T, strict=True))
+    union_costs = norm_grid_cost(np.array([each[3:] for each in matrices]), resolution)
+    union_cost = dict(zip(MatrixNorms._fields[3:], union_costs.T, strict=True))
     # in the cost of a deep error stand the spectral norms, and the longest row of the readout
-    base = price["row_length"][0] + float(price["spectral"][1:].sum())
+    base = union_cost["row_length"][0] + float(union_cost["spectral"][1:].sum())
     either = (len(matrices) - 1) / 3 * math.log(2)  # the better orientation is picked afterwards
     of = [
-        base + float(price[FIELD[name]].sum()) + (0.0 if name == "1,1" else either)
+        base + float(union_cost[FIELD[name]].sum()) + (0.0 if name == "1,1" else either)
         for name in COVERS
     ]
-    dearest = np.max([price[FIELD[name]] for name in COVERS], axis=0)
+    dearest = np.max([union_cost[FIELD[name]] for name in COVERS], axis=0)
     mixed = base + float(dearest.sum()) + len(matrices) * math.log(len(COVERS)) + either
-    largest = 0.0 if norms.masked else float(price["row_length"][0])
-    return np.array([largest, *of, *of, mixed, base + float(price["spectral"][0])])
+    largest = 0.0 if norms.masked else float(union_cost["row_length"][0])
+    return np.array([largest, *of, *of, mixed, base + float(union_cost["spectral"][0])])
 
 
 def _labels(masked: bool) -> tuple[Label, ...]:
@@ -229,13 +229,13 @@ def _part_names(parts: list[Part], norms: WeightNorms) -> tuple[str, ...]:
     return tuple(names)
 
 
-def deep_rows(
+def normalised(
     grids: Sequence[tuple[WeightNorms, int | None]],
     tokens: Inputs,
     m: int,
     lipschitz: float,
     loss_range: float,
-) -> BoundRows:
+) -> BoundTable:
     """The rows of layers with normalisation; of the losses where the readout has K rows.
 
     Args:
@@ -272,7 +272,7 @@ def deep_rows(
         return np.concatenate([radius[:, None], rows], axis=1)
 
     _, entropy, shares = each(np.full(len(labels), float(m)))[0]
-    return BoundRows(
+    return BoundTable(
         labels,
         values,
         np.array([_prices(*grid) for grid in grids]),

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.bounds.comparison.bound_table import BALLS, FIELD, LEMMA, BoundRows, Inputs, Label
+from attlas.bounds.comparison.bound_table import BALLS, FIELD, LEMMA, BoundTable, Inputs, Label
 from attlas.bounds.comparison.weight_norms import WeightNorms
 from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
-from attlas.bounds.covering.norm_grid import norm_grid_price
+from attlas.bounds.covering.norm_grid import norm_grid_cost
 from attlas.bounds.covering.parameter_counting import parameter_counting_single
 from attlas.bounds.covering.trauger2023_cover import Ball, Version, trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
@@ -119,23 +119,23 @@ def _prices(norms: WeightNorms, resolution: int | None) -> np.ndarray:
         return np.zeros(len(_labels()))
     layer = norms.layers[0]
 
-    def price(*values: float) -> float:
-        return float(norm_grid_price(np.array(values), resolution).sum())
+    def union_cost(*values: float) -> float:
+        return float(norm_grid_cost(np.array(values), resolution).sum())
 
-    base = price(norms.readout.total, *(n for h in layer for n in (h.output.row, h.value.row)))
+    base = union_cost(norms.readout.total, *(n for h in layer for n in (h.output.row, h.value.row)))
     either = len(layer) * math.log(2)  # the better orientation is picked afterwards
     of = {
-        name: price(*(getattr(h.query_key, field) for h in layer))
+        name: union_cost(*(getattr(h.query_key, field) for h in layer))
         + (0.0 if name in ("1,1", "log m") else either)
         for name, field in FIELDS.items()
     }
     rows = [0.0, *(of[ball] for ball in BALLS for _ in VERSIONS), of["log T"], of["log m"]]
-    return base + np.array([*rows, price(*(h.query_key.spectral for h in layer))])
+    return base + np.array([*rows, union_cost(*(h.query_key.spectral for h in layer))])
 
 
-def plain_rows(
+def unnormalised(
     grids: Sequence[tuple[WeightNorms, int | None]], tokens: Inputs, m: int, lipschitz: float
-) -> BoundRows:
+) -> BoundTable:
     """The rows of one layer without normalisation, heads added up.
 
     Args:
@@ -167,7 +167,7 @@ def plain_rows(
         return np.where(bound[None, :], np.minimum(found, found[:, :1]), found)
 
     own = np.abs(each(np.full(len(labels), float(m)))[0])
-    return BoundRows(
+    return BoundTable(
         labels,
         values,
         np.array([_prices(*grid) for grid in grids]),

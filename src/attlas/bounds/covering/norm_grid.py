@@ -1,8 +1,8 @@
-r"""Grids of norms and their price: a bound for weights whose norms are read off after training.
+r"""Grids of norms and their union cost, for bounds whose norms are read off after training.
 
 A bound speaks of a class whose norms are fixed before the sample is seen. Norms rounded up to a
 grid whose points p_j >= 0 sum to 1 hold at once with probability 1 - delta, point j failing with
-delta p_j: ln(1 / p_j), in nats, is the price. docs/proofs/trauger2023_union.md.
+delta p_j: ln(1 / p_j), in nats, is the union cost. docs/proofs/trauger2023_union.md.
 """
 
 import math
@@ -47,8 +47,8 @@ def round_up_norm(norm: Float[np.ndarray, "..."], resolution: int) -> Float[np.n
     return np.asarray(np.ldexp(1 + point / 2.0**resolution, octave - 1))
 
 
-def norm_grid_price(norm: Float[np.ndarray, "..."], resolution: int) -> Float[np.ndarray, "..."]:
-    r"""The price of a norm rounded up to its grid.
+def norm_grid_cost(norm: Float[np.ndarray, "..."], resolution: int) -> Float[np.ndarray, "..."]:
+    r"""The union cost of a norm rounded up to its grid.
 
     $$\ln\frac1{p_j}=s\ln2+\ln\tfrac32+\ln\big((|k|+1)(|k|+2)\big)$$
 
@@ -57,12 +57,12 @@ def norm_grid_price(norm: Float[np.ndarray, "..."], resolution: int) -> Float[np
         resolution: s.
 
     Returns:
-        The prices in nats.
+        The union costs in nats.
 
     Source: derived, docs/proofs/trauger2023_union.md.
 
     Examples:
-        >>> print(f"{float(norm_grid_price(np.array(1.0), 0)):.4f}")  # ln 3
+        >>> print(f"{float(norm_grid_cost(np.array(1.0), 0)):.4f}")  # ln 3
         1.0986
     """
     octave: Int[np.ndarray, "..."] = np.abs(_cell(np.asarray(norm, float), resolution)[0])

@@ -37,7 +37,7 @@ def trauger2023_cover(
     &&(\|x\|_1\le B_x)\end{aligned}$$
 
     The printed C_{2,1} = B_x^2 B^2 ln(dk) hides logarithms, and bounds the norms of columns, for
-    which it is false (`ball_cover_floor`); the corrected one bounds the norms of rows.
+    which it is false (`covering_lower_bound`); the corrected one bounds the norms of rows.
 
     Args:
         ball: which norm is bounded.
@@ -95,7 +95,7 @@ def trauger2023_mapping_entropy(scalar_entropy: Number, k: int) -> Float[Array, 
     return jnp.asarray(scalar_entropy) * k
 
 
-def ball_cover_floor(norm: Number, B_x: Number, k: int, epsilon: Number) -> Float[Array, ""]:
+def covering_lower_bound(norm: Number, B_x: Number, k: int, epsilon: Number) -> Float[Array, ""]:
     r"""Least entropy of the matrices of one column w, ||w||_2 <= B, in any cover (volumes).
 
     $$\log N(\epsilon)\ge k\ln\frac{BB_x}\epsilon$$
@@ -114,7 +114,7 @@ def ball_cover_floor(norm: Number, B_x: Number, k: int, epsilon: Number) -> Floa
     Source: derived, docs/proofs/trauger2023_covers.md.
 
     Examples:
-        >>> floor = float(ball_cover_floor(2.0, 1.0, 64, 1.0))
+        >>> floor = float(covering_lower_bound(2.0, 1.0, 64, 1.0))
         >>> printed = float(trauger2023_cover("2,1", 2.0, 1.0, 64, 1, version="printed"))
         >>> print(f"{floor:.1f} > {printed:.1f}")
         44.4 > 16.6

@@ -11,7 +11,10 @@ from jaxtyping import Array, Float
 
 from attlas.bounds.optimisation.deora2023_loss import Number, deora2023_beta_3
 from attlas.bounds.optimisation.deora2023_model import Bound
-from attlas.bounds.optimisation.deora2023_training import deora2023_heads_factor, deora2023_reach
+from attlas.bounds.optimisation.deora2023_training import (
+    deora2023_head_norm_bound,
+    deora2023_heads_factor,
+)
 
 STABILITY_CURVATURE = 0.3
 """The c of the sharpened Theorem 2: it keeps the amplification below the printed 2."""
@@ -59,7 +62,7 @@ def deora2023_stability_heads(
     """
     sharp = bound == "sharp"
     factor = deora2023_heads_factor(bound, STABILITY_CURVATURE) if sharp else 72.0
-    reach = deora2023_reach(distance, largest_head, bound, STABILITY_CURVATURE)
+    reach = deora2023_head_norm_bound(distance, largest_head, bound, STABILITY_CURVATURE)
     root = factor * deora2023_beta_3(T, d, R, reach, bound) * jnp.asarray(distance) ** 2
     return jnp.maximum(jnp.ceil(root**2), 1)
 

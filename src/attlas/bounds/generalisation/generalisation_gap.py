@@ -20,7 +20,7 @@ def generalisation_gap(
     delta: float,
     loss_range: Number = 1.0,
     version: Literal["printed", "sharp"] = "sharp",
-    price: Number | np.ndarray = 0.0,
+    union_cost: Number | np.ndarray = 0.0,
 ) -> Float[Array, "..."]:
     r"""The bound on the gap, for all functions of the class at once.
 
@@ -33,7 +33,7 @@ def generalisation_gap(
         delta: probability that the bound fails, in (0, 1).
         loss_range: c.
         version: which bound.
-        price: nats of a union bound, delta e^(-price) in place of delta, of "sharp".
+        union_cost: nats of a union bound, delta e^(-union_cost) in place of delta, of "sharp".
 
     Returns:
         The bound on E loss - mean loss.
@@ -57,6 +57,6 @@ def generalisation_gap(
         return 2 * jnp.asarray(rademacher) + 4 * loss_range * jnp.sqrt(
             2 * jnp.log(4 / jnp.asarray(delta)) / size
         )
-    # the exponential of a price of a thousand nats would underflow
-    tail = jnp.sqrt((jnp.log(2 / jnp.asarray(delta)) + jnp.asarray(price)) / (2 * size))
+    # the exponential of a union cost of a thousand nats would underflow
+    tail = jnp.sqrt((jnp.log(2 / jnp.asarray(delta)) + jnp.asarray(union_cost)) / (2 * size))
     return 2 * jnp.asarray(rademacher) + 3 * loss_range * tail

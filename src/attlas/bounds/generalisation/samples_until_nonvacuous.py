@@ -11,7 +11,7 @@ HALVINGS = 36
 """250 decades to 4e-9 of one."""
 
 
-def samples_needed(
+def samples_until_nonvacuous(
     useful: Callable[[Float[np.ndarray, " n"]], Bool[np.ndarray, " n"]], least: int, count: int
 ) -> Float[np.ndarray, " n"]:
     r"""The least m at which each of several bounds becomes useful, once useful always useful.
@@ -28,7 +28,7 @@ def samples_needed(
     Source: derived, docs/proofs/trauger2023_union.md.
 
     Examples:
-        >>> samples_needed(lambda m: 3.0 / np.sqrt(m) < 1.0, 1, 1).tolist()
+        >>> samples_until_nonvacuous(lambda m: 3.0 / np.sqrt(m) < 1.0, 1, 1).tolist()
         [10.0]
     """
     low, high = np.full(count, np.log10(float(least))), np.full(count, LARGEST)

@@ -69,7 +69,7 @@ def deora2023_heads_factor(bound: Bound = "printed", c: float = TRAINING_CURVATU
     return 18.0 if bound != "sharp" else deora2023_radius_factor(bound, c) ** 2 / c
 
 
-def deora2023_reach(
+def deora2023_head_norm_bound(
     distance: Number,
     largest_head: Number,
     bound: Bound = "printed",
@@ -91,7 +91,7 @@ def deora2023_reach(
     Source: section 6.1 of deora2023optimization (found).
 
     Examples:
-        >>> float(deora2023_reach(1.0, 2.0))
+        >>> float(deora2023_head_norm_bound(1.0, 2.0))
         5.0
     """
     return jnp.asarray(deora2023_radius_factor(bound, c) * distance + largest_head)
@@ -110,9 +110,9 @@ def deora2023_head_condition(
     $$H=\Big\lceil\big(f\,\tilde\beta_3\,\|\theta-\theta_0\|^2\big)^2\Big\rceil,\qquad
     \tilde\beta_3=\beta_3(x)$$
 
-    at least 1, with f and x of `deora2023_heads_factor` and `deora2023_reach`. In order, (3) asks
-    for sqrt(H) of the size d T^(1/2) R^5 ||theta||_{2,inf} ||theta - theta_0||^3; without the
-    factor d in the two other versions.
+    at least 1, with f and x of `deora2023_heads_factor` and `deora2023_head_norm_bound`. In order,
+    (3) asks for sqrt(H) of the size d T^(1/2) R^5 ||theta||_{2,inf} ||theta - theta_0||^3; without
+    the factor d in the two other versions.
 
     Args:
         T: tokens a sample.
@@ -132,7 +132,7 @@ def deora2023_head_condition(
         >>> [float(deora2023_head_condition(2, 2, 1.0, 1.0, 1.0, version)) for version in versions]
         [1674127.0, 52489.0, 280.0]
     """
-    reach = deora2023_reach(distance, largest_head, bound)
+    reach = deora2023_head_norm_bound(distance, largest_head, bound)
     curvature = deora2023_beta_3(T, d, R, reach, bound)
     root = deora2023_heads_factor(bound) * curvature * jnp.asarray(distance) ** 2
     return jnp.maximum(jnp.ceil(root**2), 1)
@@ -175,7 +175,7 @@ def deora2023_rho(
         >>> [round(float(value), 3) for value in rho]
         [882.0, 21.375, 2.575]
     """
-    reach = deora2023_reach(distance, largest_head, bound)
+    reach = deora2023_head_norm_bound(distance, largest_head, bound)
     if bound != "printed":
         return deora2023_beta_2(T, d, R, reach, H, bound)
     root, side = jnp.sqrt(1.0 * T), jnp.sqrt(1.0 * d)

@@ -22,7 +22,7 @@ from attlas.core.generator import seed_of
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.models.attention.multi_head import MultiHead, parameter_norm
 from attlas.solvers.global_margin import global_margin
-from attlas.solvers.kernel_svm import gram_svm_batch
+from attlas.solvers.kernel_svm import kernel_svm_batch
 
 _PAPER = "deora2023optimization"
 _T = 3
@@ -162,7 +162,7 @@ def _linearised(seed: tuple[int, ...], count: int) -> dict[str, np.ndarray]:
     U = np.repeat(rows[:, None, None], _T, axis=2)
     W = jnp.zeros((1, 3, 3))
     K = np.stack([ntk_gram(MultiHead(jnp.asarray(U[i]), W), X[i]) for i in range(count)])
-    found = gram_svm_batch(K, y)
+    found = kernel_svm_batch(K, y)
     return {
         "S": S,
         "zeta": zeta,

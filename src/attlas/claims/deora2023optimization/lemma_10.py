@@ -21,9 +21,9 @@ from attlas.bounds.optimisation.deora2023_exponential import (
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_2, deora2023_beta_3
 from attlas.bounds.optimisation.deora2023_model import Bound
 from attlas.bounds.optimisation.deora2023_training import (
+    deora2023_head_norm_bound,
     deora2023_heads_factor,
     deora2023_radius_factor,
-    deora2023_reach,
 )
 from attlas.claims.deora2023optimization.descent import pair_distance
 from attlas.claims.deora2023optimization.instances import (
@@ -61,7 +61,7 @@ def _needed(instance: Instance, bound: Bound) -> Array:
     (T, d), R = instance["X"].shape[1:], token_bound(instance["X"])
     if bound == "sharp":
         return deora2023_exponential_root(T, d, R, D, target)
-    beta_3 = deora2023_beta_3(T, d, R, deora2023_reach(D, target), bound)
+    beta_3 = deora2023_beta_3(T, d, R, deora2023_head_norm_bound(D, target), bound)
     return deora2023_heads_factor(bound) * beta_3 * square
 
 

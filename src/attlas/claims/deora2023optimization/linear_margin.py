@@ -34,7 +34,7 @@ from attlas.core.claim import (
     Status,
 )
 from attlas.core.generator import seed_of
-from attlas.solvers.kernel_svm import gram_svm_batch
+from attlas.solvers.kernel_svm import kernel_svm_batch
 
 _PAPER = "deora2023optimization"
 _T = 3
@@ -107,7 +107,7 @@ def _solved(seed: tuple[int, ...], count: int, fixed: bool) -> dict[str, np.ndar
     X = np.stack([X for X, _ in sets]) * S[:, None, None, None]
     y = np.stack([y for _, y in sets])
     flat = X.reshape(count, _SIZE, -1)
-    found = gram_svm_batch(flat @ flat.transpose(0, 2, 1), y)
+    found = kernel_svm_batch(flat @ flat.transpose(0, 2, 1), y)
     return {
         "S": S,
         "zeta": np.array([relevant / _T for _, relevant, _ in chosen]),

@@ -50,7 +50,7 @@ from attlas.core.claim import (
 from attlas.core.generator import generator
 from attlas.kernels.multi_head_ntk import ntk_features, ntk_gram
 from attlas.models.attention.multi_head import MultiHead, head_norms
-from attlas.solvers.kernel_svm import gram_svm_batch
+from attlas.solvers.kernel_svm import kernel_svm_batch
 
 _PAPER = "deora2023optimization"
 _DELTA = 0.1
@@ -315,7 +315,7 @@ def _solved(key: PRNGKeyArray, count: int) -> Instance:
             for i in range(count)
         ]
     )
-    found = gram_svm_batch(K, np.asarray(batch["y"]))
+    found = kernel_svm_batch(K, np.asarray(batch["y"]))
     return {
         **batch,
         "margin": jnp.asarray(found.value),

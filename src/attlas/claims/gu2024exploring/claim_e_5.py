@@ -39,14 +39,14 @@ from attlas.core.claim import (
 )
 from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
-from attlas.kernels.dense_softmax_ntk import softmax_kernel
+from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 
 _PAPER = "gu2024exploring"
 
 
 def _kernel(instance: Instance, name: str) -> Array:
-    return softmax_kernel(SoftmaxNetwork(instance[name], instance["a"]), instance["X"])
+    return dense_softmax_ntk(SoftmaxNetwork(instance[name], instance["a"]), instance["X"])
 
 
 def _within(instance: Instance, printed: bool = True) -> Sides:

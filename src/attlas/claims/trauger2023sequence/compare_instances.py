@@ -361,8 +361,8 @@ def unions(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
         for entry in entries:
             cover = entry.name.removesuffix(" sharp").removesuffix(" corrected")
             gaps = [
-                _gap(R[entry.name], case.m, prices[cover] + math.log(4 * len(entries)))
-                for R, prices in grids.values()
+                _gap(R[entry.name], case.m, union_costs[cover] + math.log(4 * len(entries)))
+                for R, union_costs in grids.values()
             ]
             rows.append((entry.gap, min(gaps), _gap(fixed[entry.name], case.m)))
     gap, again, without = np.array(rows).T

@@ -17,7 +17,7 @@ from jax.scipy.special import gammaln
 from jaxtyping import PRNGKeyArray
 
 from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
-from attlas.bounds.covering.trauger2023_cover import ball_cover_floor, trauger2023_cover
+from attlas.bounds.covering.trauger2023_cover import covering_lower_bound, trauger2023_cover
 from attlas.claims.trauger2023sequence.cover_instances import (
     COLUMNS,
     POINTS,
@@ -62,7 +62,7 @@ def _witness() -> Witness:
 def _columns(instance: Instance) -> Sides:
     B, B_x, epsilon = (instance[name] for name in ("B", "B_x", "epsilon"))
     printed = trauger2023_cover("2,1", B, B_x, _WIDTH, 1, version="printed") / epsilon**2
-    return Sides(ball_cover_floor(B, B_x, _WIDTH, epsilon), printed)
+    return Sides(covering_lower_bound(B, B_x, _WIDTH, epsilon), printed)
 
 
 def _rows(instance: Instance) -> Sides:
@@ -108,7 +108,7 @@ def _order(instance: Instance, columns: bool = True) -> Sides:
     )
     left = jnp.stack(
         [
-            ball_cover_floor(B, B_x, k, epsilon)
+            covering_lower_bound(B, B_x, k, epsilon)
             if columns
             else edelman2022_cover(B, B_x, 1, k, _SAMPLES) / epsilon**2
             for k in _WIDTHS

@@ -1,10 +1,12 @@
 r"""Entrywise l_p norms and their duals.
 
 Throughout, ||W||_{p,p} = (sum_ij |W_ij|^p)^{1/p} is the entrywise norm of an array of any
-shape, and q = p / (p - 1) is the dual exponent of p.
+shape, and q = p / (p - 1) is the dual exponent of p. All entries at once, with p traced:
+`entrywise_norm`; along an axis: `vector_norm`; rows on the host: `batch_norm`.
 """
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
@@ -70,3 +72,70 @@ def entrywise_norm(array: Float[Array, "*shape"], p: float | Float[Array, ""]) -
     norm = jnp.where(total > 0, unit * safe ** (1 / p), 0)
     # NaN and infinity compare as false above: they must not vanish from the sum.
     return jnp.where(jnp.isfinite(largest), norm, largest)
+
+
+def vector_norm(array: Array, p: float | int, axis: int) -> Array:
+    r"""The p-norm along one axis, the largest entry divided out; differentiable off zero.
+
+    Its sums and roots at p = 1 and p = 2 are those that the rounding allowance of
+    `attlas.core.norms.matrix` counts, which is why `entrywise_norm` is not its case of one axis.
+
+    Args:
+        array: any shape.
+        p: exponent, 1 <= p <= inf.
+        axis: what the norm is taken along.
+
+    Returns:
+        The norms, an array without the axis; NaN or infinite where an entry is.
+
+    Raises:
+        UserError: if p is below 1 or NaN.
+
+    Examples:
+        >>> vector_norm(jnp.array([[3.0, -4.0], [0.0, 2.0]]), 2, axis=-1).tolist()
+        [5.0, 2.0]
+    """
+    if not p >= 1:
+        raise UserError(f"exponent p = {p} gives no norm: choose p >= 1")
+    size = jnp.abs(array)
+    largest = jnp.max(size, axis=axis, keepdims=True)
+    outcome = jnp.squeeze(largest, axis)
+    if p == float("inf"):
+        return outcome
+    # A largest entry that is not finite is the answer: NaN must not count as zero.
+    usable = (largest > 0) & jnp.isfinite(largest)
+    ratio = size / jnp.where(usable, largest, 1)
+    if p == 1:
+        root = jnp.sum(ratio, axis=axis)
+    else:
+        positive = ratio > 0
+        powers = ratio**2 if p == 2 else jnp.where(positive, jnp.where(positive, ratio, 1) ** p, 0)
+        total = jnp.sum(powers, axis=axis)
+        safe = jnp.where(total > 0, total, 1)
+        root = jnp.sqrt(safe) if p == 2 else safe ** (1 / p)
+    return jnp.where(jnp.squeeze(usable, axis), outcome * root, outcome)
+
+
+def batch_norm(array: np.ndarray, p: float) -> np.ndarray:
+    """Row-wise l_p norm of [b, D] without overflow, for solvers that run on the host.
+
+    Args:
+        array: rows.
+        p: exponent, 1 <= p <= inf.
+
+    Returns:
+        Norms, [b].
+
+    Examples:
+        >>> batch_norm(np.array([[3.0, -4.0], [0.0, 0.0]]), 2.0).tolist()
+        [5.0, 0.0]
+    """
+    size = np.abs(array)
+    largest = size.max(axis=-1)
+    if p == np.inf:
+        return largest
+    unit = np.where(largest > 0, largest, 1.0)
+    ratio = size / unit[:, None]
+    if p == 2:
+        return largest * np.sqrt(np.einsum("bj,bj->b", ratio, ratio))
+    return largest * np.sum(ratio**p, axis=-1) ** (1 / p)

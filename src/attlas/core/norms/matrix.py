@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
-from attlas.core.norms.entrywise import dual_exponent
+from attlas.core.norms.entrywise import dual_exponent, vector_norm
 
 _INF = float("inf")
 
@@ -42,9 +42,9 @@ def column_norm(
         >>> float(column_norm(W, 2, 1)), float(column_norm(W, 1, float("inf")))
         (6.0, 7.0)
     """
-    inner = _vector_norm(W, q, axis=-2)
+    inner = vector_norm(W, q, axis=-2)
     # Two sums over both axes may be merged into one whose rounding grows with r d.
-    outer = _vector_norm(jax.lax.optimization_barrier(inner) if upper else inner, p, axis=-1)
+    outer = vector_norm(jax.lax.optimization_barrier(inner) if upper else inner, p, axis=-1)
     return _raised(outer, W.shape[-2] + W.shape[-1] + 40) if upper else outer
 
 
@@ -144,29 +144,6 @@ def operator_norm(
     if q == 2 and p == 2:
         return spectral_norm(W, upper=upper)
     raise UserError(f"||W||_{{{q} -> {p}}} has no closed form: choose q = 1, p = inf or 2 -> 2")
-
-
-def _vector_norm(array: Array, p: float | int, axis: int) -> Array:
-    """The p-norm along an axis, the largest entry divided out; differentiable off zero."""
-    if not p >= 1:
-        raise UserError(f"exponent p = {p} gives no norm: choose p >= 1")
-    size = jnp.abs(array)
-    largest = jnp.max(size, axis=axis, keepdims=True)
-    outcome = jnp.squeeze(largest, axis)
-    if p == _INF:
-        return outcome
-    # A largest entry that is not finite is the answer: NaN must not count as zero.
-    usable = (largest > 0) & jnp.isfinite(largest)
-    ratio = size / jnp.where(usable, largest, 1)
-    if p == 1:
-        root = jnp.sum(ratio, axis=axis)
-    else:
-        positive = ratio > 0
-        powers = ratio**2 if p == 2 else jnp.where(positive, jnp.where(positive, ratio, 1) ** p, 0)
-        total = jnp.sum(powers, axis=axis)
-        safe = jnp.where(total > 0, total, 1)
-        root = jnp.sqrt(safe) if p == 2 else safe ** (1 / p)
-    return jnp.where(jnp.squeeze(usable, axis), outcome * root, outcome)
 
 
 def _raised(value: Array, terms: int) -> Array:

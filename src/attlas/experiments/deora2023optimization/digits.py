@@ -28,7 +28,7 @@ from attlas.optim.one_step import one_step_initialisation
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.solvers.kernel_svm import gram_svm
+from attlas.solvers.kernel_svm import kernel_svm
 from attlas.solvers.linear_margin import linear_margin
 from attlas.training.gradient_descent import gradient_descent_ensemble
 from attlas.training.risk_gradient import model_outputs
@@ -138,7 +138,7 @@ def _measured(cell: Cell, data: DigitPairs, path: MultiHead) -> dict[str, object
     return {
         "sphere": sphere,
         "decoder": decoder,
-        "ntk": [RADIUS * _known(gram_svm(ntk_gram(model, X), y)) for model in firsts],
+        "ntk": [RADIUS * _known(kernel_svm(ntk_gram(model, X), y)) for model in firsts],
         "linear": _known(linear_margin(X, y)),
     }
 

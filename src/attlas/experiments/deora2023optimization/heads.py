@@ -38,7 +38,7 @@ from attlas.optim.one_step import one_step_initialisation
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.solvers.kernel_svm import gram_svm_batch
+from attlas.solvers.kernel_svm import kernel_svm_batch
 from attlas.training.chunks import in_chunks
 from attlas.training.gradient_descent import gradient_descent
 from attlas.training.risk_gradient import model_outputs
@@ -122,7 +122,7 @@ def _constants(s: Mapping, problems: list[_Problem], copies: np.ndarray) -> np.n
     """B_2, B_Phi and the NTK margin of every seed; copies are [seed, number of heads, 2]."""
     # Right after the first step the NTK is the same for any number of heads and any signs.
     grams = np.stack([ntk_gram(p.head, p.train.X) for p in problems])
-    svm = gram_svm_batch(grams, np.stack([p.train.y for p in problems]))
+    svm = kernel_svm_batch(grams, np.stack([p.train.y for p in problems]))
     margins = np.where(svm.converged, SEPARATOR * np.asarray(svm.value), np.nan)
     B_2 = [np.linalg.norm(p.head.U) for p in problems]
     outputs = np.stack([_outputs(p) for p in problems])[:, None, :] * _excess(copies)[:, :, None]

@@ -31,7 +31,7 @@ from attlas.optim.one_step import one_step_initialisation
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.solvers.kernel_svm import gram_svm_batch
+from attlas.solvers.kernel_svm import kernel_svm_batch
 from attlas.training.fresh_sets import fresh_sets
 from attlas.training.leave_one_out import leave_one_out
 from attlas.training.risk_gradient import model_outputs
@@ -95,7 +95,7 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
     own = np.einsum("bii->b", crossed) / BLOCK
     other = (crossed.sum(axis=(1, 2)) - BLOCK * own) / (BLOCK * (BLOCK - 1))
     found = [_stability(start, X[k], y[k], (test.X, test.y), settings) for k in range(s["blind"])]
-    svm = gram_svm_batch(np.stack([ntk_gram(head, x) for x in X]), y)
+    svm = kernel_svm_batch(np.stack([ntk_gram(head, x) for x in X]), y)
     margin = np.where(svm.converged, SEPARATOR * np.asarray(svm.value), np.nan)
     moved = (a - np.asarray(b) for a, b in zip(last, (start.U, start.W), strict=True))
     distance = np.sqrt(sum(np.sum(a**2, axis=(1, 2, 3)) for a in moved))

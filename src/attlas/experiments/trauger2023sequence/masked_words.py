@@ -123,7 +123,7 @@ def _one(cell: Cell, T: int) -> dict[str, np.ndarray]:
         "best": np.array(best),
         "samples": samples,
         "bound": np.concatenate([np.array(gaps), _contracted(weights[best], X, samples, K)], 1),
-        "needed": np.array([[entry.samples_needed for entry in row] for row in here]),
+        "needed": np.array([[entry.samples_until_nonvacuous for entry in row] for row in here]),
         "readout": np.array([np.linalg.norm(each.readout, axis=1).max() for each in weights]),
     }
 

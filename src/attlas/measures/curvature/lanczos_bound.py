@@ -5,7 +5,7 @@ import math
 from attlas.core.errors import UserError
 
 
-def lanczos_shortfall(steps: int, size: int, failure: float) -> float:
+def lanczos_error_bound(steps: int, size: int, failure: float) -> float:
     r"""Largest shortfall of Lanczos' extreme value, as a part of the spectrum's width.
 
     For a symmetric matrix of dimension n and a start uniform on the sphere, the largest Ritz
@@ -26,9 +26,9 @@ def lanczos_shortfall(steps: int, size: int, failure: float) -> float:
         UserError: if steps or size is below 1 or failure is not a probability.
 
     Examples:
-        >>> print(f"{lanczos_shortfall(80, 10_000, 1e-6):.4f}")
+        >>> print(f"{lanczos_error_bound(80, 10_000, 1e-6):.4f}")
         0.0142
-        >>> lanczos_shortfall(5, 10_000, 1e-6)
+        >>> lanczos_error_bound(5, 10_000, 1e-6)
         inf
     """
     if steps < 1 or size < 1 or not 0 < failure < 1:

@@ -48,7 +48,7 @@ class FlatVolume(NamedTuple):
     capped: float
 
 
-def on_orbit(first: Any, second: Any, alpha: float | Array) -> tuple[Any, Any]:
+def rescaled_layers(first: Any, second: Any, alpha: float | Array) -> tuple[Any, Any]:
     r"""T_alpha: the first layer times alpha, the second over alpha.
 
     Args:
@@ -65,7 +65,7 @@ def on_orbit(first: Any, second: Any, alpha: float | Array) -> tuple[Any, Any]:
     Source: Theorem 5 of liu2021analyzing.
 
     Examples:
-        >>> [part.tolist() for part in on_orbit(jnp.ones(2), jnp.ones(1), 4.0)]
+        >>> [part.tolist() for part in rescaled_layers(jnp.ones(2), jnp.ones(1), 4.0)]
         [[4.0, 4.0], [0.25]]
     """
     if isinstance(alpha, int | float) and not 0 < alpha < math.inf:
@@ -131,7 +131,7 @@ def orbit_curvature(
     if checked.size < 1 or not np.all(np.isfinite(checked) & (checked > 0)):
         raise UserError(f"alphas = {checked.tolist()}: give at least one, all positive and finite")
     scales = jnp.asarray(alphas)
-    stack = jax.vmap(on_orbit, in_axes=(None, None, 0))(first, second, scales)
+    stack = jax.vmap(rescaled_layers, in_axes=(None, None, 0))(first, second, scales)
     found = hessian_spectra(_Joined(risk), stack, *args)
     return Solution(found.value[:, -1], found.result, found.certificate, found.stats)
 
@@ -256,7 +256,7 @@ def _orbit_exit(
     level = risk(first, second, *args) + settings[0]
 
     def outside(r: Array) -> Array:
-        return ~(risk(*on_orbit(first, second, jnp.exp(settings[1] * r)), *args) <= level)
+        return ~(risk(*rescaled_layers(first, second, jnp.exp(settings[1] * r)), *args) <= level)
 
     return jnp.stack([_first_exit(outside, settings[2]), level])
 

@@ -1,9 +1,9 @@
 r"""Slope of a rate in a log-log plot, with a bootstrap interval over replications.
 
 `attlas.measures.statistics.trend.log_slope` asks for instances that were followed through all
-scales and takes Student's interval. Here every scale may have runs of its own, in any number, as a plot of
-test error against sample size has: the means (or medians) over the runs are fitted, the runs of
-each scale are drawn again.
+scales and takes Student's interval. Here every scale may have runs of its own, in any number, as a
+plot of test error against sample size has: the means (or medians) over the runs are fitted, the
+runs of each scale are drawn again.
 """
 
 from collections.abc import Sequence

@@ -71,7 +71,7 @@ class TwoLayer(eqx.Module):
 class AttendedTwoLayer(eqx.Module):
     r"""The model y = w2' phi(W1' (x o f(x))) with known attention weights f.
 
-    Model (3) of liu2021analyzing, which asks for ||f(x)||_2 = 1; see `known_attention` for the
+    Model (3) of liu2021analyzing, which asks for ||f(x)||_2 = 1; see `fixed_attention` for the
     functions f and for why a softmax does not satisfy this.
 
     Attributes:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from attlas.solvers.certificate import certify
-from attlas.solvers.constraints import MarginRows
+from attlas.solvers.constraints import ConstraintOperator
 
 # Steps without a better certificate after which a problem is given up: rounding rules.
 _PATIENCE = 4
@@ -20,7 +20,7 @@ _LARGE_SYSTEM = 64
 class Path(Protocol):
     """A batch of iterates that step together."""
 
-    rows: MarginRows
+    rows: ConstraintOperator
     w: np.ndarray
     l: np.ndarray
 
@@ -99,7 +99,7 @@ def _solve_systems(matrix: np.ndarray, target: np.ndarray) -> np.ndarray:
     return np.concatenate([_solve_systems(matrix[part], target[part]) for part in parts])
 
 
-def follow(path: Path, p: float, target: float, max_steps: int) -> PathEnd:
+def interior_point(path: Path, p: float, target: float, max_steps: int) -> PathEnd:
     """Step until every problem is certified at the target, stuck, or out of steps.
 
     Args:

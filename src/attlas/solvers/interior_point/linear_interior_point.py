@@ -7,18 +7,18 @@ Gram matrix A H A' plus S/L plus a matrix of rank one.
 
 import numpy as np
 
-from attlas.solvers.constraints import MarginRows
+from attlas.solvers.constraints import ConstraintOperator
 from attlas.solvers.interior_point.central_path import factorise, longest_step
 
 _BACKOFF = 0.995
 
 
-class BoxPath:
+class LinearInteriorPoint:
     """Iterates of a batch of problems with p = inf."""
 
     ready = True
 
-    def __init__(self, rows: MarginRows):
+    def __init__(self, rows: ConstraintOperator):
         """Start at the least-norm direction of l = 1.
 
         Args:

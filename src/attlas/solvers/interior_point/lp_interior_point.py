@@ -11,7 +11,7 @@ import numpy as np
 
 from attlas.core.norms.entrywise import dual_exponent
 from attlas.solvers.certificate import power_map
-from attlas.solvers.constraints import MarginRows
+from attlas.solvers.constraints import ConstraintOperator
 from attlas.solvers.interior_point.central_path import factorise, longest_step
 
 _BACKOFF = 0.995
@@ -19,10 +19,10 @@ _BACKOFF = 0.995
 _FIRST_EXPONENT, _EXPONENT_GROWTH = 4.0, 1.25
 
 
-class PowerPath:
+class LpInteriorPoint:
     """Iterates (w, l, s) of a batch of problems with 1 < p < inf."""
 
-    def __init__(self, rows: MarginRows, p: float, start: np.ndarray | None = None):
+    def __init__(self, rows: ConstraintOperator, p: float, start: np.ndarray | None = None):
         """Start at the best multiple of l = 1 in the dual, or near given multipliers.
 
         Args:

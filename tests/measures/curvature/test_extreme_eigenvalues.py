@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.core.solution import Result, Unsolved
+from attlas.core.solution import NotConverged, Result
 from attlas.losses.empirical_risk import empirical_risk
-from attlas.measures.curvature import hessian_extremes
+from attlas.measures.curvature.extreme_eigenvalues import hessian_extremes
 from attlas.measures.curvature.krylov_space import ritz_pairs
 from attlas.models.attention.multi_head import MultiHead
 
@@ -79,7 +79,7 @@ def test_steps_that_run_out_give_no_number():
     )
     assert int(found.result) == Result.MAX_STEPS
     assert found.certificate["residual"].max() > 1e-6
-    with pytest.raises(Unsolved, match="max_steps"):
+    with pytest.raises(NotConverged, match="max_steps"):
         found.unwrap()
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.data.translation_pairs import SentencePairs
-from attlas.measures.attention.attention_rows import KINDS, attention_rows, draw_rows, uniform_rows
 from attlas.measures.attention.concentration import streamed_concentration
+from attlas.measures.attention.rows import KINDS, attention_rows, draw_rows, uniform_rows
 from attlas.models.networks.translator import make_translator
 
 SOURCES, TARGETS = (4, 1, 3, 2, 4), (3, 5, 2, 4, 5)

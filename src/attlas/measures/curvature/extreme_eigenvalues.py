@@ -15,7 +15,7 @@ from attlas.core.generator import generator
 from attlas.core.solution import Result, Solution
 from attlas.measures.curvature.exact_spectrum import hessian_matrix
 from attlas.measures.curvature.krylov_space import RitzPairs, hessian_products, ritz_pairs
-from attlas.measures.curvature.lanczos_bound import lanczos_shortfall
+from attlas.measures.curvature.lanczos_bound import lanczos_error_bound
 
 # First dimension of a Krylov space; it doubles until the wanted pairs have converged.
 _FIRST_STEPS = 40
@@ -72,7 +72,7 @@ def hessian_extremes(
     vectors found, until nothing beyond them appears: copies of a multiple eigenvalue, which one
     Krylov space cannot see, come to light there. A residual alone proves that some eigenvalue is
     that near, not that none lies beyond; the second run does, up to the shortfall that
-    `lanczos_shortfall` bounds with a stated probability. Up to `exact_below` parameters the
+    `lanczos_error_bound` bounds with a stated probability. Up to `exact_below` parameters the
     whole Hessian is formed instead.
 
     Args:
@@ -263,12 +263,12 @@ def _enclosure(ends: _Ends, complement: RitzPairs | None, size: int, failure: fl
     """Intervals of the eigenvalues of each rank, lower and upper end."""
     # Ritz values never lie outside the eigenvalues of their rank (Cauchy). On the other side, H
     # is diag(V'HV, C) + E with ||E|| <= ||R||, R the residuals and C the Hessian on the
-    # complement, whose ends `lanczos_shortfall` bounds: an eigenvalue is within ||R|| of one no
+    # complement, whose ends `lanczos_error_bound` bounds: an eigenvalue is within ||R|| of one no
     # further out than theta of its rank and the end of C (Weyl).
     count, eps = len(ends.values) // 2, np.finfo(ends.vectors.dtype).eps
     lowest, highest = -np.inf, np.inf
     if complement is not None:
-        short = lanczos_shortfall(complement.steps, size - 2 * count, failure)
+        short = lanczos_error_bound(complement.steps, size - 2 * count, failure)
         inner = complement.values[-1] - complement.values[0]
         reach = short * inner / (1 - 2 * short) if short < np.inf else np.inf
         lowest, highest = complement.values[0] - reach, complement.values[-1] + reach

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.measures.attention.attention_rows import RowPlaces
-from attlas.measures.attention.attention_summary import MEASURES, attention_summary
+from attlas.measures.attention.rows import RowPlaces
+from attlas.measures.attention.summary import MEASURES, attention_summary
 
 TAUS = (0.3, 0.1)
 EPS = np.finfo(float).eps

@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attlas.core.errors import UserError
-from attlas.measures.attention.attention_rows import KINDS, RowPlaces
 from attlas.measures.attention.concentration import Norm, concentration
+from attlas.measures.attention.rows import KINDS, RowPlaces
 
 NORMS: tuple[Norm, ...] = ("l2", "l1")
 MEASURES = (
