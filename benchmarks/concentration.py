@@ -18,7 +18,7 @@ from collections.abc import Iterator  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
-from attlas.measures.concentration import streamed_concentration  # noqa: E402
+from attlas.measures.attention.concentration import streamed_concentration  # noqa: E402
 
 ROWS, WIDTH, BLOCK = 1_000_000, 512, 8_000
 SAMPLE = 20_000

@@ -24,9 +24,9 @@ import torch  # noqa: E402
 from scipy.sparse.linalg import LinearOperator, eigsh  # noqa: E402
 
 from attlas.losses.empirical_risk import empirical_risk  # noqa: E402
-from attlas.measures.curvature import hessian_extremes  # noqa: E402
-from attlas.measures.exact_spectrum import hessian_matrix  # noqa: E402
-from attlas.models.multi_head import MultiHead  # noqa: E402
+from attlas.measures.curvature.exact_spectrum import hessian_matrix  # noqa: E402
+from attlas.measures.curvature.extreme_eigenvalues import hessian_extremes  # noqa: E402
+from attlas.models.attention.multi_head import MultiHead  # noqa: E402
 from attlas.training.gradient_descent import gradient_descent  # noqa: E402
 from benchmarks.multi_head_peers import (  # noqa: E402
     TorchMultiHead,

@@ -39,11 +39,11 @@ import torch  # noqa: E402
 
 from attlas.data.distinct_words import distinct_words  # noqa: E402
 from attlas.data.imdb import IMDB  # noqa: E402
-from attlas.data.review_words import load_review_words  # noqa: E402
 from attlas.data.sources import is_present  # noqa: E402
 from attlas.data.token_sequences import TokenSequences  # noqa: E402
-from attlas.models.self_attention_mlp import make_self_attention_mlp  # noqa: E402
-from attlas.models.word_classifier import make_word_classifier  # noqa: E402
+from attlas.models.attention.self_attention_mlp import make_self_attention_mlp  # noqa: E402
+from attlas.models.networks.word_classifier import make_word_classifier  # noqa: E402
+from attlas.tasks.reviews.review_words import load_review_words  # noqa: E402
 from attlas.training.epoch_orders import epoch_orders  # noqa: E402
 from attlas.training.word_training import train_word_classifiers  # noqa: E402
 

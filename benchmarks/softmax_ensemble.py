@@ -16,7 +16,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 from attlas.kernels.softmax_network_ntk import softmax_ntk  # noqa: E402
-from attlas.models.softmax_network import SoftmaxNetwork  # noqa: E402
+from attlas.models.networks.softmax_network import SoftmaxNetwork  # noqa: E402
 from attlas.training.softmax_training import train_softmax_networks  # noqa: E402
 
 NETWORKS, SAMPLES, DIMENSION, WIDTH, STEPS = 200, 20, 5, 256, 300

@@ -27,7 +27,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 from attlas.kernels.softmax_network_ntk import softmax_ntk  # noqa: E402
-from attlas.models.softmax_network import SoftmaxNetwork  # noqa: E402
+from attlas.models.networks.softmax_network import SoftmaxNetwork  # noqa: E402
 from benchmarks.multi_head_kernel import difference, resident  # noqa: E402
 
 DIMENSION, WIDTH = 32, 8192

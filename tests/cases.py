@@ -10,32 +10,32 @@ import numpy as np
 
 from attlas.core.generator import generator, seed_of
 from attlas.data import gaussian_mixtures, token_selection, tokenized_mixture
-from attlas.data.noisy_grid import place_in_grid
-from attlas.data.review_words import load_review_words
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
 from attlas.data.teacher_network import make_teacher, make_teacher_data
 from attlas.data.translation_pairs import load_translation_pairs
-from attlas.measures.orbit_flatness import orbit_curvature
-from attlas.measures.stationary_points import stationary_points
-from attlas.models.deep_self_attention import make_deep_self_attention
-from attlas.models.factored_multi_head import FactoredMultiHead
-from attlas.models.grid_cnn import make_attention_cnn, make_grid_cnn
-from attlas.models.known_attention import EuclideanAttention, UniformAttention
-from attlas.models.lstm_reader import make_lstm_reader
-from attlas.models.majority_attention import make_majority_attention
-from attlas.models.multi_head import Decoder, MultiHead
-from attlas.models.recurrent_attention import make_recurrent_attention
-from attlas.models.self_attention_mlp import make_self_attention_mlp
-from attlas.models.single_head import SingleHead
-from attlas.models.single_layer_transformer import SingleLayerTransformer
-from attlas.models.transformer import Layer, Transformer
-from attlas.models.translator import make_translator
-from attlas.models.two_layer import AttendedTwoLayer, MaskedTwoLayer, make_two_layer
-from attlas.models.word_classifier import make_word_classifier
+from attlas.measures.curvature.orbit_flatness import orbit_curvature
+from attlas.measures.curvature.stationary_points import stationary_points
+from attlas.models.attention.deep_self_attention import make_deep_self_attention
+from attlas.models.attention.factored_multi_head import FactoredMultiHead
+from attlas.models.attention.fixed_attention import EuclideanAttention, UniformAttention
+from attlas.models.attention.majority_attention import make_majority_attention
+from attlas.models.attention.multi_head import Decoder, MultiHead
+from attlas.models.attention.recurrent_attention import make_recurrent_attention
+from attlas.models.attention.self_attention_mlp import make_self_attention_mlp
+from attlas.models.attention.single_head import SingleHead
+from attlas.models.networks.lstm_reader import make_lstm_reader
+from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
+from attlas.models.networks.transformer import Layer, Transformer
+from attlas.models.networks.translator import make_translator
+from attlas.models.networks.two_layer import AttendedTwoLayer, MaskedTwoLayer, make_two_layer
+from attlas.models.networks.word_classifier import make_word_classifier
 from attlas.optim.mirror_descent import mirror_descent
-from attlas.solvers.gram_svm import gram_svm
+from attlas.solvers.kernel_svm import kernel_svm
 from attlas.solvers.linear_margin import linear_margin
 from attlas.solvers.lp_svm import lp_svm
+from attlas.tasks.noisy_grid.data import place_in_grid
+from attlas.tasks.noisy_grid.grid_cnn import make_attention_cnn, make_grid_cnn
+from attlas.tasks.reviews.review_words import load_review_words
 
 
 class Case(NamedTuple):
@@ -276,7 +276,8 @@ def _linear_margin(rows, labels):
 # Each returns a `Solution` of the same problem twice, by a new call.
 SOLVERS = (
     Case(
-        "gram_svm", lambda dtype: gram_svm(np.eye(3, dtype=dtype), _rows(dtype)[1], tolerance=1e-4)
+        "kernel_svm",
+        lambda dtype: kernel_svm(np.eye(3, dtype=dtype), _rows(dtype)[1], tolerance=1e-4),
     ),
     Case("lp_svm", lambda dtype: lp_svm(*_rows(dtype), 3.0, tolerance=1e-4)),
     Case("linear_margin", lambda dtype: _linear_margin(*_rows(dtype))),

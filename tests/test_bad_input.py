@@ -15,13 +15,13 @@ import pytest
 
 from attlas.cli.main import main
 from attlas.core.errors import UserError
-from attlas.core.norms import entrywise_norm
+from attlas.core.norms.entrywise import entrywise_norm
 from attlas.core.processes import checker_variables
 from attlas.data import token_selection
 from attlas.data.mnist import MNIST, load_mnist
 from attlas.data.sources import State, verify
 from attlas.data.token_selection import TokenSelection, make_token_selection, validate
-from attlas.measures.direction import direction_divergence
+from attlas.measures.attention.direction import direction_divergence
 from attlas.optim.mirror_descent import potential
 from attlas.runs.load import load
 from attlas.runs.store import Store

@@ -5,20 +5,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.bounds.compare import compare
-from attlas.bounds.compare_inputs import check_comparison, measure_inputs
-from attlas.bounds.dudley import dudley_chain, dudley_integral
-from attlas.bounds.edelman2022_cover import edelman2022_cover
-from attlas.bounds.generalisation_gap import generalisation_gap
-from attlas.bounds.transformer_weights import Head, TransformerWeights
-from attlas.bounds.trauger2023_cover import trauger2023_cover
-from attlas.bounds.trauger2023_masked import trauger2023_masked
-from attlas.bounds.trauger2023_single import trauger2023_single
+from attlas.bounds.comparison.compare import compare
+from attlas.bounds.comparison.compare_inputs import check_comparison, measure_inputs
+from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
+from attlas.bounds.covering.dudley import dudley_chain, dudley_integral
+from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
+from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
+from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
+from attlas.bounds.generalisation.trauger2023_masked import trauger2023_masked
+from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
 from attlas.core.errors import UserError
-from attlas.core.matrix_norms import column_norm, operator_norm
-from attlas.core.norm_balls import project
-from attlas.measures.norm_ball_classes import LinearClass
-from attlas.measures.rademacher import rademacher_complexity
+from attlas.core.norms.balls import project
+from attlas.core.norms.matrix import column_norm, operator_norm
+from attlas.measures.complexity.norm_ball_classes import LinearClass
+from attlas.measures.complexity.rademacher import rademacher_complexity
 
 HEAD = Head(np.eye(4) / 2, np.ones((4, 3)) / 8, np.ones((3, 4)) / 8)
 WEIGHTS = TransformerWeights(((HEAD,),), np.ones(4) / 4)

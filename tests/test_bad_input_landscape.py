@@ -6,7 +6,14 @@ import jaxtyping
 import numpy as np
 import pytest
 
-from attlas.bounds.liu2021_corrected import (
+from attlas.bounds.expressivity.liu2021_regions import (
+    liu2021_central_regions_maximum,
+    liu2021_construction,
+    liu2021_regions,
+    liu2021_regions_break_even,
+    liu2021_regions_maximum,
+)
+from attlas.bounds.generalisation.liu2021_corrected import (
     Block,
     Conditions,
     liu2021_deep_corrected,
@@ -17,14 +24,7 @@ from attlas.bounds.liu2021_corrected import (
     liu2021_learned_recurrence,
     liu2021_sample_size,
 )
-from attlas.bounds.liu2021_regions import (
-    liu2021_central_regions_maximum,
-    liu2021_construction,
-    liu2021_regions,
-    liu2021_regions_break_even,
-    liu2021_regions_maximum,
-)
-from attlas.bounds.liu2021_sample_size import (
+from attlas.bounds.generalisation.liu2021_sample_size import (
     liu2021_attention,
     liu2021_baseline,
     liu2021_deep,
@@ -33,20 +33,27 @@ from attlas.bounds.liu2021_sample_size import (
     liu2021_self_attention,
 )
 from attlas.core.errors import UserError
-from attlas.core.solution import Result, Unsolved
-from attlas.measures.cell_enumeration import enumerate_cells
-from attlas.measures.concentration import concentration, streamed_concentration, top_norm
-from attlas.measures.conditional_covariance import conditional_covariance, schur_complement
-from attlas.measures.linear_regions import count_cells, count_linear_regions, sampled_cells
-from attlas.measures.loglog_slope import loglog_slope
-from attlas.measures.orbit_flatness import (
+from attlas.core.solution import NotConverged, Result
+from attlas.measures.attention.concentration import concentration, streamed_concentration, top_norm
+from attlas.measures.complexity.cell_enumeration import enumerate_cells
+from attlas.measures.complexity.linear_regions import (
+    count_cells,
+    count_linear_regions,
+    sampled_cells,
+)
+from attlas.measures.curvature.orbit_flatness import (
     flat_volume,
-    on_orbit,
     orbit_curvature,
     orbit_extent,
     orbit_in_balls,
+    rescaled_layers,
 )
-from attlas.measures.stationary_points import stationary_points
+from attlas.measures.curvature.stationary_points import stationary_points
+from attlas.measures.statistics.conditional_covariance import (
+    conditional_covariance,
+    schur_complement,
+)
+from attlas.measures.statistics.loglog_slope import loglog_slope
 
 KEY, NAN, INF = jax.random.key(0), float("nan"), float("inf")
 ROWS, EYE, ONE = np.full((2, 4), 0.25), np.eye(2), (1.0, 1.0, 1.0)
@@ -129,7 +136,10 @@ MEASURES = {
     "too many parameters": (lambda: points(ones(1, 2001)), "2001 parameters: .* take 1 to 2000"),
     "tolerance": (lambda: points(ones(1, 2), tolerance=0.0), "tolerance = 0.0, .* positive"),
     "no step": (lambda: points(ones(1, 2), max_steps=0), "max_steps = 0: both must be positive"),
-    "alpha = 0": (lambda: on_orbit(ones(1), ones(1), 0.0), "alpha = 0.0: .* positive finite"),
+    "alpha = 0": (
+        lambda: rescaled_layers(ones(1), ones(1), 0.0),
+        "alpha = 0.0: .* positive finite",
+    ),
     "scales below 0": (
         lambda: orbit_curvature(bowl, ones(1), ones(1), np.array([1.0, -1.0])),
         r"alphas = \[1.0, -1.0\]: give at least one, all positive",
@@ -279,5 +289,5 @@ def test_what_is_not_finite_comes_out_as_nan_or_as_a_code():
     assert np.isnan(top_norm(NAN * ROWS, 2)).all()
     found = points(NAN * ones(1, 2))
     assert found.result.tolist() == [Result.NOT_FINITE.value]
-    with pytest.raises(Unsolved, match="NOT_FINITE"):
+    with pytest.raises(NotConverged, match="NOT_FINITE"):
         found.unwrap()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.core.solution import Result, Unsolved
+from attlas.core.solution import NotConverged, Result
 from attlas.data.labelled_tokens import require_labelled_tokens
 from attlas.data.noise_schedule import make_noise_schedule, require_times
 from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
@@ -14,10 +14,10 @@ from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.kernels.regression_flow import regression_flow
 from attlas.kernels.softmax_network_limit import softmax_ntk_limit
 from attlas.kernels.softmax_network_ntk import softmax_ntk
-from attlas.models.multi_head import make_multi_head
-from attlas.models.softmax_network import symmetric_network
+from attlas.models.attention.multi_head import make_multi_head
+from attlas.models.networks.softmax_network import symmetric_network
 from attlas.optim.one_step import one_step_initialisation
-from attlas.solvers.gram_svm import gram_svm
+from attlas.solvers.kernel_svm import kernel_svm
 from attlas.training.gradient_descent import gradient_descent
 from attlas.training.leave_one_out import leave_one_out
 
@@ -79,9 +79,9 @@ def test_refused_in_one_line(case):
 
 
 def test_data_that_no_direction_separates_are_named_so():
-    found = gram_svm(np.ones((2, 2)), np.asarray(Y))  # one feature, both labels
+    found = kernel_svm(np.ones((2, 2)), np.asarray(Y))  # one feature, both labels
     assert found.result == Result.INFEASIBLE.value
-    with pytest.raises(Unsolved, match="INFEASIBLE"):
+    with pytest.raises(NotConverged, match="INFEASIBLE"):
         found.unwrap()
 
 

@@ -8,24 +8,29 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.data.noisy_grid import enlarge, load_noisy_grids, place_in_grid
-from attlas.data.review_words import (
+from attlas.data.splits import Split
+from attlas.data.teacher_network import make_teacher, make_teacher_data
+from attlas.data.translation_pairs import load_translation_pairs, number_pairs
+from attlas.data.word_pieces import train_word_pieces
+from attlas.models.attention.deep_self_attention import SelfAttentionLayer, make_deep_self_attention
+from attlas.models.attention.recurrent_attention import make_recurrent_attention
+from attlas.models.attention.self_attention_mlp import SelfAttentionMLP, make_self_attention_mlp
+from attlas.models.networks.lstm_reader import make_lstm_reader
+from attlas.models.networks.translator import make_translator
+from attlas.models.networks.two_layer import (
+    AttendedTwoLayer,
+    MaskedTwoLayer,
+    TwoLayer,
+    make_two_layer,
+)
+from attlas.tasks.noisy_grid.data import enlarge, load_noisy_grids, place_in_grid
+from attlas.tasks.noisy_grid.grid_cnn import make_attention_cnn, make_grid_cnn
+from attlas.tasks.reviews.review_words import (
     frequent_words,
     generated_reviews,
     load_review_words,
     number_words,
 )
-from attlas.data.splits import Split
-from attlas.data.teacher_network import make_teacher, make_teacher_data
-from attlas.data.translation_pairs import load_translation_pairs, number_pairs
-from attlas.data.word_pieces import train_word_pieces
-from attlas.models.deep_self_attention import SelfAttentionLayer, make_deep_self_attention
-from attlas.models.grid_cnn import make_attention_cnn, make_grid_cnn
-from attlas.models.lstm_reader import make_lstm_reader
-from attlas.models.recurrent_attention import make_recurrent_attention
-from attlas.models.self_attention_mlp import SelfAttentionMLP, make_self_attention_mlp
-from attlas.models.translator import make_translator
-from attlas.models.two_layer import AttendedTwoLayer, MaskedTwoLayer, TwoLayer, make_two_layer
 
 KEY, NAN, INF = jax.random.key(0), float("nan"), float("inf")
 

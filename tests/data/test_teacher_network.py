@@ -7,8 +7,12 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.data.teacher_network import make_teacher, make_teacher_data
-from attlas.models.known_attention import EuclideanAttention, SoftmaxAttention, TopAttention
-from attlas.models.self_attention_mlp import make_self_attention_mlp
+from attlas.models.attention.fixed_attention import (
+    EuclideanAttention,
+    SoftmaxAttention,
+    TopAttention,
+)
+from attlas.models.attention.self_attention_mlp import make_self_attention_mlp
 
 KEY = jax.random.key(3)
 

@@ -3,9 +3,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.kernels.dense_softmax_ntk import softmax_kernel
+from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
 from attlas.kernels.softmax_network_ntk import softmax_ntk
-from attlas.models.softmax_network import Activation, SoftmaxNetwork
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 
 @pytest.mark.parametrize("activation", list(Activation))
@@ -16,10 +16,10 @@ def test_the_kernel_is_the_tiled_one_and_the_gram_of_jacobians(activation):
         jnp.asarray(draw.normal(size=(d, m))), jnp.asarray(draw.normal(size=(k, m))), activation
     )
     X, Z = jnp.asarray(draw.normal(size=(n, d))), jnp.asarray(draw.normal(size=(2, d)))
-    kernel = softmax_kernel(network, X)
+    kernel = dense_softmax_ntk(network, X)
     slack = 10 * k * m * np.finfo(float).eps * np.abs(kernel).max()
     np.testing.assert_allclose(kernel, softmax_ntk(network, X), rtol=0, atol=slack)
-    cross = softmax_kernel(network, X, Z)
+    cross = dense_softmax_ntk(network, X, Z)
     np.testing.assert_allclose(cross, softmax_ntk(network, X, Z), rtol=0, atol=slack)
 
     def outputs(W):

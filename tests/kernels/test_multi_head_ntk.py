@@ -11,7 +11,7 @@ from jax.flatten_util import ravel_pytree
 
 from attlas.core.errors import UserError
 from attlas.kernels.multi_head_ntk import ntk_features, ntk_gram
-from attlas.models.multi_head import Decoder, MultiHead
+from attlas.models.attention.multi_head import Decoder, MultiHead
 
 H, T, D, N = 3, 4, 3, 7
 

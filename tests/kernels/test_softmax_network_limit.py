@@ -7,7 +7,7 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.kernels.softmax_network_limit import softmax_ntk_limit
 from attlas.kernels.softmax_network_ntk import softmax_ntk
-from attlas.models.softmax_network import Activation, SoftmaxNetwork
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 SIGMA, WIDTH = 0.7, 40_000
 

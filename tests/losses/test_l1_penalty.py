@@ -5,8 +5,8 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.losses.l1_penalty import l1_penalty
-from attlas.models.two_layer import make_two_layer
-from attlas.models.word_classifier import make_word_classifier
+from attlas.models.networks.two_layer import make_two_layer
+from attlas.models.networks.word_classifier import make_word_classifier
 
 
 def test_named_parameters_of_a_nested_model_are_penalised_and_no_others():

@@ -8,7 +8,7 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
 from attlas.losses.empirical_risk import empirical_risk
-from attlas.models.multi_head import Decoder, make_multi_head
+from attlas.models.attention.multi_head import Decoder, make_multi_head
 from attlas.optim.one_step import first_phase_steps, one_step_initialisation
 
 KEY = jax.random.key(0)

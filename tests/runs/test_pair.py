@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.runs.pair import Damaged, pack_arrays, probe_folder, read_pair, set_aside, write_pair
+from attlas.runs.pair import Damaged, pack_arrays, probe_folder, quarantine, read_pair, write_pair
 from attlas.runs.record import SCHEMA
 
 ARRAYS = {
@@ -132,10 +132,10 @@ def test_drafts_of_a_killed_process_are_removed_when_stale(folder):
 
 
 def test_set_aside_overwrites_nothing(folder):
-    set_aside(folder, "one")
+    quarantine(folder, "one")
     assert read_pair(folder, "one") is None
     write_pair(folder, "one", {"kind": "test"}, {})
-    aside = set_aside(folder, "one")
+    aside = quarantine(folder, "one")
     names = sorted(path.name for path in aside.iterdir())
     assert names == ["one.0.json", "one.0.npz", "one.1.json", "one.1.npz"]
 

@@ -8,8 +8,8 @@ import pytest
 from scipy import sparse
 
 from attlas.core.errors import UserError
-from attlas.core.norms import entrywise_norm
-from attlas.core.solution import Result, Unsolved
+from attlas.core.norms.entrywise import entrywise_norm
+from attlas.core.solution import NotConverged, Result
 from attlas.solvers.attention_svm import attention_svm, attention_svm_batch
 
 EXPONENTS = (1.1, 1.5, 1.75, 2.0, 3.0, 4.0, 10.0, float("inf"))
@@ -127,7 +127,7 @@ def test_infeasible_has_a_proof_and_no_number(p):
     assert weights.min() >= 0
     assert weights.sum() == pytest.approx(1)
     assert np.abs(combined).max() <= (A.size + 64) * np.finfo(float).eps
-    with pytest.raises(Unsolved, match="INFEASIBLE"):
+    with pytest.raises(NotConverged, match="INFEASIBLE"):
         found.unwrap()
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
-from attlas.models.multi_head import Decoder, MultiHead, parameter_norm
-from attlas.solvers.global_margin import global_margin, margin_ceiling
-from attlas.solvers.gram_svm import gram_svm, gram_svm_batch
+from attlas.models.attention.multi_head import Decoder, MultiHead, parameter_norm
+from attlas.solvers.global_margin import global_margin, margin_upper_bound
+from attlas.solvers.kernel_svm import kernel_svm, kernel_svm_batch
 
 KEY = jax.random.key(0)
 
@@ -36,7 +36,7 @@ def test_one_head_on_scalar_tokens_against_a_grid():
     w = np.linspace(-2, 2, 2001)
     features = attended(np.asarray(X)[:, :, 0], w)
     labels = np.broadcast_to(np.asarray(y), (len(w), len(y)))
-    margins = gram_svm_batch(features @ features.transpose(0, 2, 1), labels)
+    margins = kernel_svm_batch(features @ features.transpose(0, 2, 1), labels)
     grid = np.nanmax(np.sqrt(4 - w**2) * np.asarray(margins.value))
     # the grid misses the top by its curvature times a step of 0.002 squared
     np.testing.assert_allclose(found.unwrap(), grid, rtol=1e-4)
@@ -51,7 +51,7 @@ def test_the_value_is_attained_on_the_sphere_and_below_the_ceiling():
     np.testing.assert_allclose(parameter_norm(model), 2**0.5, rtol=1e-9)
     np.testing.assert_allclose(jnp.min(y * jax.vmap(model)(X)), found.value, rtol=1e-12)
     uniform = np.repeat(np.asarray(X).mean(axis=1), 3, axis=0).reshape(4, -1)
-    start = 2**0.5 * gram_svm(uniform @ uniform.T, y).unwrap()
+    start = 2**0.5 * kernel_svm(uniform @ uniform.T, y).unwrap()
     assert start <= found.value <= found.certificate["upper"]
     assert found.stats["agreeing"] >= 3
 
@@ -91,7 +91,7 @@ def test_no_model_exceeds_the_ceiling(decoder, scale):
         return jax.vmap(one)(U, W)
 
     largest = ratios(jnp.asarray(U), jnp.asarray(W)).max()
-    assert 0 < largest <= margin_ceiling(X, y, decoder, radius=1.0)
+    assert 0 < largest <= margin_upper_bound(X, y, decoder, radius=1.0)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def test_the_ceiling_is_reached_by_equal_tokens(decoder, reads):
     # two samples of four copies of one token each, at right angles: attention changes nothing
     tokens, y = np.array([[3.0, 0.0], [0.0, 4.0]]), np.array([1.0, -1.0])
     X = jnp.asarray(np.repeat(tokens[:, None], 4, axis=1))
-    best = gram_svm(reads**2 * tokens @ tokens.T, y).unwrap()
+    best = kernel_svm(reads**2 * tokens @ tokens.T, y).unwrap()
     # lambda = 0.36 lies between two points of the grid, which costs (0.01 * 5 / 2.4)^2 / 2
-    ceiling = margin_ceiling(X, jnp.asarray(y), decoder, radius=1.0)
+    ceiling = margin_upper_bound(X, jnp.asarray(y), decoder, radius=1.0)
     np.testing.assert_allclose(ceiling, best, rtol=3e-4)
     assert ceiling >= best
 

@@ -5,7 +5,7 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
-from attlas.solvers.gram_svm import gram_svm
+from attlas.solvers.kernel_svm import kernel_svm
 from attlas.solvers.linear_margin import linear_margin
 from attlas.solvers.lp_svm import lp_svm
 
@@ -21,7 +21,7 @@ def test_three_computations_agree(seed):
     X, y = draw(seed)
     found = linear_margin(X, y)
     flat = X.reshape(len(X), -1)
-    kernel = gram_svm(flat @ flat.T, y)
+    kernel = kernel_svm(flat @ flat.T, y)
     least = lp_svm(flat, y, 2.0).unwrap()
     U = found.certificate["U"]
     np.testing.assert_allclose(np.linalg.norm(U), 1, rtol=1e-12)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.core.norms import entrywise_norm
+from attlas.core.norms.entrywise import entrywise_norm
 from attlas.core.solution import Result
 from attlas.data.token_selection import make_separable_selection, optimal_tokens, token_scores
 from attlas.losses.logistic import logistic

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from attlas.core.norms import entrywise_norm
+from attlas.core.norms.entrywise import entrywise_norm
 from attlas.data.token_selection import make_separable_selection
 from attlas.solvers.attention_svm import attention_svm
 from attlas.solvers.regularisation_path import regularisation_path

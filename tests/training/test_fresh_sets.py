@@ -8,7 +8,7 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
 from attlas.losses.logistic import logistic
-from attlas.models.multi_head import make_multi_head
+from attlas.models.attention.multi_head import make_multi_head
 from attlas.training.fresh_sets import fresh_sets
 from attlas.training.gradient_descent import gradient_descent
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.models.multi_head import make_multi_head
+from attlas.models.attention.multi_head import make_multi_head
 from attlas.training.gradient_descent import gradient_descent
 from attlas.training.leave_one_out import leave_one_out
 

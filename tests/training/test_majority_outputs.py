@@ -3,7 +3,7 @@ import numpy as np
 
 from attlas.core.generator import generator
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
-from attlas.models.single_layer_transformer import SingleLayerTransformer
+from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
 from attlas.training.majority_outputs import majority_outputs
 
 

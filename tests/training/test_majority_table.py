@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
-from attlas.models.majority_attention import MajorityAttention, make_majority_attention
+from attlas.models.attention.majority_attention import MajorityAttention, make_majority_attention
 from attlas.training.majority_table import majority_table, table_logits
 
 EPS = float(np.finfo(float).eps)

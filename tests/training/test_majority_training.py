@@ -5,7 +5,10 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majorities
-from attlas.models.majority_attention import make_majority_attention, total_absolute_weight
+from attlas.models.attention.majority_attention import (
+    make_majority_attention,
+    total_absolute_weight,
+)
 from attlas.training.majority_loss import MajorityLoss
 from attlas.training.majority_training import RELEASED, epoch_order, train_majority
 

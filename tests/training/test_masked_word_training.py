@@ -5,7 +5,7 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.data.masked_words import MaskedWords
-from attlas.models.transformer import masked_word_readout
+from attlas.models.networks.transformer import masked_word_readout
 from attlas.training.masked_word_training import (
     MaskedWordSettings,
     make_word_inputs,

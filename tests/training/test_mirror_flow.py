@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.core.norms import entrywise_norm
+from attlas.core.norms.entrywise import entrywise_norm
 from attlas.data.token_selection import make_support_selection
 from attlas.training.mirror_flow import mirror_flow
 from attlas.training.train_selection import train_selection

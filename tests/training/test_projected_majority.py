@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.core.norm_balls import ball_norm
+from attlas.core.norms.balls import ball_norm
 from attlas.data.sparse_majority import (
     BitEmbedding,
     MajorityDesign,

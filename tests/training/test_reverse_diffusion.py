@@ -9,7 +9,7 @@ from attlas.core.solution import Result
 from attlas.data import gaussian_mixtures
 from attlas.data.gaussian_mixtures import diffused, make_gaussian_mixture, moments
 from attlas.data.noise_schedule import make_noise_schedule
-from attlas.measures.sample_distance import energy_distance
+from attlas.measures.statistics.sample_distance import energy_distance
 from attlas.training.reverse_diffusion import reverse_times, sample
 
 EPS = float(np.finfo(float).eps)

@@ -5,7 +5,7 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.data.token_sequences import TokenSequences
-from attlas.models.self_attention_mlp import make_self_attention_mlp
+from attlas.models.attention.self_attention_mlp import make_self_attention_mlp
 from attlas.training.review_variants import ReviewSizes, make_review_model, train_reviews
 
 SIZES = ReviewSizes(vocabulary=6, length=4, t=3, hidden=5, state=2, steps=2, readers=(3,))

@@ -7,7 +7,7 @@ import pytest
 
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.losses.margin_loss import margin_loss
-from attlas.models.multi_head import Decoder, MultiHead, make_multi_head
+from attlas.models.attention.multi_head import Decoder, MultiHead, make_multi_head
 from attlas.training.risk_gradient import model_outputs, risk_gradient
 
 DRAW = np.random.default_rng(0)

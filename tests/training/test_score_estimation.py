@@ -7,9 +7,9 @@ from attlas.core.errors import UserError
 from attlas.data.diffusion_pairs import fit_scale, make_diffusion_pairs
 from attlas.data.gaussian_mixtures import make_gaussian_mixture
 from attlas.data.noise_schedule import make_noise_schedule
-from attlas.kernels.dense_softmax_ntk import softmax_kernel
+from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
 from attlas.kernels.softmax_network_limit import softmax_ntk_limit
-from attlas.models.softmax_network import symmetric_network
+from attlas.models.networks.softmax_network import symmetric_network
 from attlas.training.score_estimation import (
     best_stop,
     fit_gram,
@@ -38,7 +38,7 @@ def test_descent_on_the_gram_side_follows_the_flow_and_descent_in_closed_form(ne
     K = (
         softmax_ntk_limit(inputs, inputs, 1.0)
         if network is None
-        else softmax_kernel(network, inputs)
+        else dense_softmax_ntk(network, inputs)
     )
     labels = float(jnp.linalg.norm(PAIRS.labels / SCALE.labels))
     gap = float(jnp.linalg.norm(gram.coefficients - flow[1].coefficients))

@@ -6,7 +6,7 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.kernels.softmax_network_ntk import softmax_ntk
-from attlas.models.softmax_network import Activation, SoftmaxNetwork
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from attlas.training.softmax_training import (
     Keep,
     train_softmax_network,

@@ -7,7 +7,7 @@ import optax
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.core.norms import dual_exponent, entrywise_norm
+from attlas.core.norms.entrywise import dual_exponent, entrywise_norm
 from attlas.core.solution import Result
 from attlas.data.token_selection import (
     TokenSelection,
@@ -15,7 +15,7 @@ from attlas.data.token_selection import (
     make_separable_selection,
     make_token_selection,
 )
-from attlas.measures.selection import selected_tokens
+from attlas.measures.attention.selection import selected_tokens
 from attlas.optim.mirror_descent import mirror_descent
 from attlas.training.selection_gradient import selection_gradient, selection_loss
 from attlas.training.train_selection import train_selection, train_selection_ensemble

@@ -7,7 +7,7 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.data.translation_pairs import load_translation_pairs
-from attlas.models.translator import make_translator
+from attlas.models.networks.translator import make_translator
 from attlas.training.translation import train_translator, warm_up_rate
 
 

@@ -9,11 +9,11 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.data.distinct_words import distinct_words
-from attlas.data.review_words import load_review_words
 from attlas.losses.l1_penalty import l1_penalty
-from attlas.models.self_attention_mlp import make_self_attention_mlp
-from attlas.models.two_layer import make_two_layer
-from attlas.models.word_classifier import make_word_classifier
+from attlas.models.attention.self_attention_mlp import make_self_attention_mlp
+from attlas.models.networks.two_layer import make_two_layer
+from attlas.models.networks.word_classifier import make_word_classifier
+from attlas.tasks.reviews.review_words import load_review_words
 from attlas.training.epoch_orders import epoch_orders
 from attlas.training.word_training import train_word_classifiers, word_accuracies
 

@@ -45,7 +45,7 @@ _ADVICE = {
 }
 
 
-class Unsolved(ArithmeticError):
+class NotConverged(ArithmeticError):
     """A value was asked of a `Solution` that has not converged."""
 
 
@@ -66,7 +66,7 @@ class Solution(eqx.Module, Generic[Value]):
         >>> Solution(1.5, np.asarray(4)).unwrap()
         Traceback (most recent call last):
             ...
-        attlas.core.solution.Unsolved: GRADIENT_BELOW_ROUNDING: the gradient fell below ...
+        attlas.core.solution.NotConverged: GRADIENT_BELOW_ROUNDING: the gradient fell below ...
     """
 
     value: Value
@@ -86,11 +86,11 @@ class Solution(eqx.Module, Generic[Value]):
             The value.
 
         Raises:
-            Unsolved: naming the first code that is not `CONVERGED`.
+            NotConverged: naming the first code that is not `CONVERGED`.
         """
         codes = np.atleast_1d(np.asarray(jax.device_get(self.result)))
         failed = codes[codes != Result.CONVERGED.value]
         if failed.size:
             code = Result(int(failed.flat[0]))
-            raise Unsolved(f"{code.name}: {code.advice}")
+            raise NotConverged(f"{code.name}: {code.advice}")
         return self.value

@@ -15,8 +15,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
-from attlas.models.known_attention import Weights
-from attlas.models.two_layer import AttendedTwoLayer, TwoLayer
+from attlas.models.attention.fixed_attention import Weights
+from attlas.models.networks.two_layer import AttendedTwoLayer, TwoLayer
 
 Noise = Literal["gaussian", "signs", "uniform"]
 

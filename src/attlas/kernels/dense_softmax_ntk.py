@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attlas.models.softmax_network import Activation, SoftmaxNetwork
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 
-def softmax_kernel(
+def dense_softmax_ntk(
     network: SoftmaxNetwork,
     X: Float[Array, "n d"],
     Z: Float[Array, "n2 d"] | None = None,
@@ -33,7 +33,7 @@ def softmax_kernel(
 
     Examples:
         >>> network = SoftmaxNetwork(jnp.zeros((2, 2)), jnp.array([[1.0, -1.0]]))
-        >>> softmax_kernel(network, jnp.eye(2)).tolist()
+        >>> dense_softmax_ntk(network, jnp.eye(2)).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
     """
     left = unit_features(network, X)

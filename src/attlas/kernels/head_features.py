@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attlas.models.multi_head import Decoder
+from attlas.models.attention.multi_head import Decoder
 
 
 class HeadBlock(NamedTuple):

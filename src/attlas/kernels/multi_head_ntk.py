@@ -21,8 +21,8 @@ from attlas.kernels.head_features import (
     scratch_width,
     write_features,
 )
-from attlas.models.multi_head import Decoder, MultiHead
-from attlas.models.multi_head_derivatives import model_gradient
+from attlas.models.attention.multi_head import Decoder, MultiHead
+from attlas.models.attention.multi_head_derivatives import model_gradient
 
 
 def ntk_features(model: MultiHead, X: Float[Array, "n T d"]) -> Float[Array, "n P"]:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
-from attlas.models.softmax_network import Activation
+from attlas.models.networks.softmax_network import Activation
 
 
 def softmax_ntk_limit(

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
-from attlas.models.softmax_network import Activation, SoftmaxNetwork
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 _CACHE_BYTES = 2**19
 """Rows are made in pieces of this size, which stay in the core's own cache over all passes."""

@@ -27,7 +27,7 @@ def l1_penalty(model: Any, names: tuple[str, ...], strength: float = 1e-4) -> Fl
         UserError: if a name does not occur among the model's floating-point arrays.
 
     Examples:
-        >>> from attlas.models.two_layer import TwoLayer
+        >>> from attlas.models.networks.two_layer import TwoLayer
         >>> model = TwoLayer(jnp.array([[1.0, -2.0]]), jnp.array([9.0, 9.0]))
         >>> float(l1_penalty(model, ("W1",), strength=0.5))
         1.5

@@ -13,7 +13,7 @@ import optax
 from jaxtyping import Array, Bool, Float
 
 from attlas.core.errors import UserError
-from attlas.core.norms import dual_exponent, entrywise_norm
+from attlas.core.norms.entrywise import dual_exponent, entrywise_norm
 
 Exponent = float | Any | Callable[[Any], Any]
 """One p, or a pytree of p's as the parameters (prefixes allowed), or a function that makes one."""

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.core.errors import UserError
 from attlas.data.labelled_tokens import require_labelled_tokens
-from attlas.models.multi_head import Decoder, MultiHead
+from attlas.models.attention.multi_head import Decoder, MultiHead
 
 
 def first_phase_steps(

@@ -150,7 +150,7 @@ def read_pair(folder: Path, stem: str) -> tuple[dict[str, Any], dict[str, np.nda
         return document, {name: archive[name] for name in archive.files}
 
 
-def set_aside(folder: Path, stem: str) -> Path:
+def quarantine(folder: Path, stem: str) -> Path:
     """Move a damaged pair into `set-aside/`, where nothing reads it, without overwriting.
 
     Args:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from attlas.runs.cell import Cell
-from attlas.runs.pair import Damaged, probe_folder, read_pair, set_aside, write_pair
+from attlas.runs.pair import Damaged, probe_folder, quarantine, read_pair, write_pair
 from attlas.runs.record import Record, record_key
 
 FOLDER = "attlas-results"
@@ -133,7 +133,7 @@ class Store:
         try:
             return self.read(experiment, key)
         except Damaged as damage:
-            aside = set_aside(self.root / experiment, key)
+            aside = quarantine(self.root / experiment, key)
             self.note(f"{damage}: moved to {aside}, the cell is computed again")
             return None
 

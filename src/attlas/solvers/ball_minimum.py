@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array
 from scipy.optimize import minimize
 
-from attlas.core.norms import entrywise_norm
+from attlas.core.norms.entrywise import entrywise_norm
 
 Blocks = tuple[Array, ...]
 

@@ -7,9 +7,9 @@ and one with A' a step, only until the multipliers point at the constraints that
 import numpy as np
 from scipy.optimize import Bounds, minimize
 
-from attlas.core.norms import dual_exponent
-from attlas.solvers.margin_certificate import batch_norm, certify, power_map
-from attlas.solvers.margin_rows import MarginRows
+from attlas.core.norms.entrywise import batch_norm, dual_exponent
+from attlas.solvers.certificate import certify, power_map
+from attlas.solvers.constraints import ConstraintOperator
 
 _STEPS_BETWEEN_CERTIFICATES = 10
 
@@ -34,7 +34,7 @@ def primal_point(pull: np.ndarray, p: float) -> np.ndarray:
     return norm * power_map(pull / unit, q - 1)
 
 
-def dual_descent(rows: MarginRows, p: float, target: float, max_steps: int) -> np.ndarray:
+def dual_descent(rows: ConstraintOperator, p: float, target: float, max_steps: int) -> np.ndarray:
     """Multipliers of one problem to a rough relative gap.
 
     Args:

@@ -7,13 +7,13 @@ In floating point A'l = r with a tiny r, which still proves a number: any w with
 import numpy as np
 from scipy.optimize import linprog, nnls
 
-from attlas.solvers.margin_rows import MarginRows
+from attlas.solvers.constraints import ConstraintOperator
 
 # Entries of A' up to which the active-set method is faster than the simplex method.
 _ACTIVE_SET_ENTRIES = 2_000_000
 
 
-def farkas_multipliers(rows: MarginRows) -> tuple[np.ndarray, float]:
+def farkas_multipliers(rows: ConstraintOperator) -> tuple[np.ndarray, float]:
     """Convex weights of the rows of one problem whose combination is as short as possible.
 
     Args:
@@ -23,7 +23,7 @@ def farkas_multipliers(rows: MarginRows) -> tuple[np.ndarray, float]:
         Weights l [m] with 1'l = 1, and the length ||A'l||_2 over that of the longest row.
 
     Examples:
-        >>> from attlas.solvers.margin_rows import VectorRows
+        >>> from attlas.solvers.constraints import VectorRows
         >>> weights, length = farkas_multipliers(VectorRows(np.array([[[1.0], [-1.0]]])))
         >>> weights.round(12).tolist(), length < 1e-15
         ([0.5, 0.5], True)
@@ -57,7 +57,7 @@ def _refined(system: np.ndarray, aim: np.ndarray, weights: np.ndarray) -> np.nda
     return moved if better else weights
 
 
-def farkas_tolerance(rows: MarginRows) -> float:
+def farkas_tolerance(rows: ConstraintOperator) -> float:
     """Relative length of A'l below which it is rounding, (m + D) eps.
 
     Args:

@@ -15,8 +15,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 from attlas.core.solution import Result, Solution
-from attlas.models.multi_head import Decoder, MultiHead, make_multi_head
-from attlas.solvers.gram_svm import gram_svm_batch
+from attlas.models.attention.multi_head import Decoder, MultiHead, make_multi_head
+from attlas.solvers.kernel_svm import kernel_svm_batch
 from attlas.solvers.margin_solution import finite_array, working_dtype
 
 # Sharpness of the smooth minimum, in units of one over the largest possible margin: from
@@ -62,8 +62,9 @@ def global_margin(
 
     Returns:
         The margin. `Result.MAX_STEPS` if fewer than three starts agree on it, or if it is not
-        positive. Certificate: `lower` (the value), `upper` (`margin_ceiling`), `spread` (relative
-        distance of the third best start). Stats: `model`, `values` (all starts), `agreeing`.
+        positive. Certificate: `lower` (the value), `upper` (`margin_upper_bound`), `spread`
+        (relative distance of the third best start). Stats: `model`, `values` (all starts),
+        `agreeing`.
 
     Raises:
         UserError: if starts, steps or tolerance, or X, y, heads or radius, are out of range.
@@ -84,7 +85,7 @@ def global_margin(
     X = jnp.asarray(X, working_dtype(X))
     y = jnp.asarray(y, X.dtype)
     models = _best_decoders(_first_models(X, heads, decoder, radius, starts, key), X, y, radius)
-    ceiling = margin_ceiling(X, y, decoder, radius=radius)
+    ceiling = margin_upper_bound(X, y, decoder, radius=radius)
     unit, size = (jnp.asarray(value, X.dtype) for value in (ceiling or 1.0, radius))
     models = _ascend(models, X, y, unit, size, steps)
     refined = _best_decoders(models, X, y, radius)
@@ -92,7 +93,7 @@ def global_margin(
     return _best(models, np.asarray(_margins(models, X, y), np.float64), ceiling, tolerance)
 
 
-def margin_ceiling(
+def margin_upper_bound(
     X: Float[Array, "n T d"],
     y: Float[Array, " n"],
     decoder: Decoder = Decoder.FULL,
@@ -122,9 +123,9 @@ def margin_ceiling(
 
     Examples:
         >>> X = jnp.array([[[2.0]], [[1.0]]])
-        >>> margin_ceiling(X, jnp.array([1.0, 1.0]), radius=1.0)
+        >>> margin_upper_bound(X, jnp.array([1.0, 1.0]), radius=1.0)
         1.0
-        >>> margin_ceiling(X, jnp.array([1.0, -1.0]), radius=1.0).__round__(12)
+        >>> margin_upper_bound(X, jnp.array([1.0, -1.0]), radius=1.0).__round__(12)
         0.05
     """
     tokens = np.asarray(X, np.float64) * np.asarray(y, np.float64)[:, None, None]
@@ -213,7 +214,7 @@ def _best_decoders(models: MultiHead, X: Array, y: Array, radius: float) -> Mult
     starts, n = features.shape[:2]
     flat = features.reshape(starts, n, -1)
     labels = np.broadcast_to(np.asarray(y, np.float64), (starts, n))
-    found = gram_svm_batch(np.matmul(flat, flat.transpose(0, 2, 1)), labels)
+    found = kernel_svm_batch(np.matmul(flat, flat.transpose(0, 2, 1)), labels)
     W = np.asarray(models.W, np.float64)
     left = np.maximum(radius**2 - np.einsum("shde,shde->s", W, W), 0.0)
     theta = np.einsum("sn,snp->sp", found.certificate["alpha"], flat) * np.sqrt(left)[:, None]

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
 from attlas.core.solution import Solution
-from attlas.solvers.margin_rows import VectorRows
+from attlas.solvers.constraints import VectorRows
 from attlas.solvers.margin_solution import check_options, finite_array, to_solution, working_dtype
 from attlas.solvers.max_margin import max_margin
 

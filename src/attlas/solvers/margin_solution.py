@@ -9,8 +9,8 @@ from jaxtyping import Array
 
 from attlas.core.errors import UserError
 from attlas.core.solution import Result, Solution
-from attlas.solvers.margin_certificate import certify, distance_bound
-from attlas.solvers.margin_rows import MarginRows
+from attlas.solvers.certificate import certify, distance_bound
+from attlas.solvers.constraints import ConstraintOperator
 from attlas.solvers.max_margin import MaxMargin
 
 
@@ -92,7 +92,7 @@ def finite_array(array: ArrayLike, name: str, axes: str) -> np.ndarray:
 
 def to_solution(
     answer: MaxMargin,
-    rows: MarginRows,
+    rows: ConstraintOperator,
     p: float,
     tolerance: float,
     dtype: np.dtype,

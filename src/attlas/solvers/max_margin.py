@@ -13,13 +13,13 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from attlas.core.solution import Result
-from attlas.solvers.central_path import PathEnd, follow
+from attlas.solvers.certificate import certify, distance_bound
+from attlas.solvers.constraints import ConstraintOperator
 from attlas.solvers.dual_descent import dual_descent, primal_point
 from attlas.solvers.farkas import farkas_multipliers, farkas_tolerance
-from attlas.solvers.interior_point import PowerPath
-from attlas.solvers.linear_interior_point import BoxPath
-from attlas.solvers.margin_certificate import certify, distance_bound
-from attlas.solvers.margin_rows import MarginRows
+from attlas.solvers.interior_point.central_path import PathEnd, interior_point
+from attlas.solvers.interior_point.linear_interior_point import LinearInteriorPoint
+from attlas.solvers.interior_point.lp_interior_point import LpInteriorPoint
 
 # The interior point aims below the tolerance: its last steps are quadratic and a gap g leaves
 # an error of order sqrt(g) in the point.
@@ -62,7 +62,7 @@ class MaxMargin(NamedTuple):
     steps: np.ndarray
 
 
-def max_margin(rows: MarginRows, p: float, tolerance: float, max_steps: int) -> MaxMargin:
+def max_margin(rows: ConstraintOperator, p: float, tolerance: float, max_steps: int) -> MaxMargin:
     """Solve every problem of a batch.
 
     Args:
@@ -119,17 +119,17 @@ def _libraries() -> ThreadpoolController:
 
 
 def _path_end(
-    rows: MarginRows, p: float, max_steps: int, start: np.ndarray | None = None
+    rows: ConstraintOperator, p: float, max_steps: int, start: np.ndarray | None = None
 ) -> PathEnd:
     if start is not None and p < np.inf:
-        end = follow(PowerPath(rows, p, start), p, _TARGET, max_steps)
+        end = interior_point(LpInteriorPoint(rows, p, start), p, _TARGET, max_steps)
         if end.gap.max() <= _TARGET:
             return end
-    path = BoxPath(rows) if p == np.inf else PowerPath(rows, p)
-    return follow(path, p, _TARGET, max_steps)
+    path = LinearInteriorPoint(rows) if p == np.inf else LpInteriorPoint(rows, p)
+    return interior_point(path, p, _TARGET, max_steps)
 
 
-def _in_chunks(rows: MarginRows, p: float, max_steps: int) -> PathEnd:
+def _in_chunks(rows: ConstraintOperator, p: float, max_steps: int) -> PathEnd:
     b, m, size = rows.shape
     width = max(1, _CHUNK_BYTES // (8 * (2 * m * m + 8 * (m + size))))
     ends = [
@@ -139,7 +139,7 @@ def _in_chunks(rows: MarginRows, p: float, max_steps: int) -> PathEnd:
     return PathEnd(*(np.concatenate(field) for field in zip(*ends, strict=True)))
 
 
-def _working_set(rows: MarginRows, p: float, max_steps: int) -> PathEnd:
+def _working_set(rows: ConstraintOperator, p: float, max_steps: int) -> PathEnd:
     """Solve one large problem on the constraints that matter."""
     _, m, _ = rows.shape
     near = 2.0 if p == np.inf else p

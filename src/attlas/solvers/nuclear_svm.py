@@ -14,8 +14,8 @@ from scipy import sparse
 from attlas.core.errors import UserError
 from attlas.core.solution import Result, Solution
 from attlas.solvers.attention_svm import attention_rows, check_problem, scatter_others
+from attlas.solvers.constraints import AttentionRows
 from attlas.solvers.farkas import farkas_multipliers, farkas_tolerance
-from attlas.solvers.margin_rows import AttentionRows
 from attlas.solvers.margin_solution import check_options, finite_array, working_dtype
 
 _LARGEST_DIMENSION = 32

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from attlas.core.norms import entrywise_norm
+from attlas.core.norms.entrywise import entrywise_norm
 from attlas.data.token_selection import TokenSelection, token_scores
 from attlas.solvers.token_optimality import attention_margins, support_tokens
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attlas.core.norms import entrywise_norm
+from attlas.core.norms.entrywise import entrywise_norm
 from attlas.data.token_selection import TokenSelection
 from attlas.losses.margin_loss import margin_loss
 from attlas.optim.mirror_descent import inverse_potential_gradient, potential_gradient

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
 from attlas.core.processes import available_cores
-from attlas.models.multi_head import MultiHead
+from attlas.models.attention.multi_head import MultiHead
 
 CACHE_BYTES = 2**23
 """What the attention of one chunk may take; measured on second-level caches of 2 MB."""
@@ -34,7 +34,7 @@ def cache_width(model: Any, X: Float[Array, "n *shape"]) -> int:
         Number of models, from 1 to 128.
 
     Examples:
-        >>> from attlas.models.multi_head import make_multi_head
+        >>> from attlas.models.attention.multi_head import make_multi_head
         >>> cache_width(make_multi_head(4, 10, 10), jnp.ones((100, 10, 10), jnp.float32))
         13
     """

@@ -149,7 +149,7 @@ def train_classifiers(
         Models, history and the two ways of selecting. Unusable settings raise a `UserError`.
 
     Examples:
-        >>> from attlas.models.encoder import make_encoder
+        >>> from attlas.models.networks.encoder import make_encoder
         >>> tokens = np.tile(np.array([[0, 1], [2, 1]]), (8, 1))
         >>> data = TokenSequences(tokens, np.ones((16, 2), bool), np.tile([0.0, 1.0], 8))
         >>> make = lambda key: make_encoder(key, 3, 2, width=8, blocks=1, heads=1, hidden=4)

@@ -100,7 +100,7 @@ def fresh_sets(
         UserError: if the sets have no leading axis, or test tokens do not fit training tokens.
 
     Examples:
-        >>> from attlas.models.multi_head import make_multi_head
+        >>> from attlas.models.attention.multi_head import make_multi_head
         >>> X = jnp.array([[[[1.0]]], [[[-1.0]]]])
         >>> found = fresh_sets(
         ...     make_multi_head(1, 1, 1), X, X[:, :, 0, 0], X[:, 0], X[:, 0, 0, 0],

@@ -18,7 +18,7 @@ from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.data.labelled_tokens import require_labelled_tokens
 from attlas.losses.margin_loss import margin_loss
-from attlas.models.multi_head import Decoder, MultiHead
+from attlas.models.attention.multi_head import Decoder, MultiHead
 from attlas.training.chunks import cache_width, in_chunks
 from attlas.training.risk_gradient import risk_gradient
 from attlas.training.trajectory import recording_schedule
@@ -128,7 +128,7 @@ def require_trainable(model: Any, X: Array, y: Array, step_size: Any, loss: str)
             positive and finite, samples or losses that cannot be used.
 
     Examples:
-        >>> from attlas.models.multi_head import make_multi_head
+        >>> from attlas.models.attention.multi_head import make_multi_head
         >>> X, y = jnp.ones((2, 3, 4)), jnp.ones(2)
         >>> require_trainable(make_multi_head(1, 3, 5), X, y, 0.1, "logistic")
         Traceback (most recent call last):
@@ -184,7 +184,7 @@ def gradient_descent(
         The recorded steps, in the dtype of the samples.
 
     Examples:
-        >>> from attlas.models.multi_head import make_multi_head
+        >>> from attlas.models.attention.multi_head import make_multi_head
         >>> X = jnp.array([[[1.0]], [[-1.0]]])
         >>> path = gradient_descent(
         ...     make_multi_head(1, 1, 1), X, X[:, 0, 0], step_size=1.0, steps=9, record_at=(0, 1))
@@ -235,7 +235,7 @@ def gradient_descent_ensemble(
         The recorded steps, models along the leading axis.
 
     Examples:
-        >>> from attlas.models.multi_head import make_multi_head
+        >>> from attlas.models.attention.multi_head import make_multi_head
         >>> models = jax.tree.map(lambda a: jnp.stack([a] * 3), make_multi_head(1, 1, 1))
         >>> X = jnp.array([[[1.0]], [[-1.0]]])
         >>> path = gradient_descent_ensemble(

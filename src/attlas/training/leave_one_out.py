@@ -73,7 +73,7 @@ def leave_one_out(
         All trajectories.
 
     Examples:
-        >>> from attlas.models.multi_head import make_multi_head
+        >>> from attlas.models.attention.multi_head import make_multi_head
         >>> X = jnp.array([[[1.0]], [[-1.0]]])
         >>> found = leave_one_out(
         ...     make_multi_head(1, 1, 1), X, X[:, 0, 0], step_size=1.0, steps=1, record_at=(0, 1))

@@ -14,7 +14,7 @@ from attlas.data.sparse_majority import (
     SparseMajority,
     make_sparse_majorities,
 )
-from attlas.models.majority_attention import make_majority_attention
+from attlas.models.attention.majority_attention import make_majority_attention
 from attlas.training.majority_training import RELEASED as RELEASED_TRAINING
 from attlas.training.majority_training import (
     MajoritySettings,

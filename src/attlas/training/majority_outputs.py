@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int8
 
 from attlas.data.sparse_majority import BitEmbedding
-from attlas.models.single_layer_transformer import SingleLayerTransformer
+from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
 
 
 def majority_outputs(

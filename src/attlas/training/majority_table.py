@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int8
 
 from attlas.data.sparse_majority import BitEmbedding
-from attlas.models.majority_attention import MajorityAttention
+from attlas.models.attention.majority_attention import MajorityAttention
 
 
 class MajorityTable(NamedTuple):
@@ -57,7 +57,7 @@ def majority_table(model: MajorityAttention, embedding: BitEmbedding) -> Majorit
 
     Examples:
         >>> from attlas.data.sparse_majority import make_sparse_majority
-        >>> from attlas.models.majority_attention import make_majority_attention
+        >>> from attlas.models.attention.majority_attention import make_majority_attention
         >>> data = make_sparse_majority(jax.random.key(0), 12)
         >>> table = majority_table(make_majority_attention(jax.random.key(1)), data.embedding)
         >>> table.change.shape
@@ -109,7 +109,7 @@ def table_logits(table: MajorityTable, bits: Int8[Array, "n T"]) -> Float[Array,
 
     Examples:
         >>> from attlas.data.sparse_majority import make_sparse_majority
-        >>> from attlas.models.majority_attention import make_majority_attention
+        >>> from attlas.models.attention.majority_attention import make_majority_attention
         >>> data = make_sparse_majority(jax.random.key(0), 12)
         >>> model = make_majority_attention(jax.random.key(1))
         >>> plain = jax.vmap(model)(jax.vmap(data.embedding)(data.bits))

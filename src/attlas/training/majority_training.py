@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from attlas.core.errors import UserError
 from attlas.data.sparse_majority import SparseMajority
-from attlas.models.majority_attention import MajorityAttention, total_absolute_weight
+from attlas.models.attention.majority_attention import MajorityAttention, total_absolute_weight
 from attlas.training.chunks import in_chunks
 from attlas.training.majority_loss import MajorityLoss, majority_loss
 from attlas.training.majority_table import majority_table, table_logits
@@ -115,7 +115,7 @@ def start_majority(models: MajorityAttention, settings: MajoritySettings) -> Maj
         The state, with one entry a member.
 
     Examples:
-        >>> from attlas.models.majority_attention import make_majority_attention
+        >>> from attlas.models.attention.majority_attention import make_majority_attention
         >>> models = jax.tree.map(lambda a: a[None], make_majority_attention(jax.random.key(0)))
         >>> start_majority(models, RELEASED).epoch.tolist()
         [0]
@@ -165,7 +165,7 @@ def train_majority(
 
     Examples:
         >>> from attlas.data.sparse_majority import MajorityDesign, make_sparse_majorities
-        >>> from attlas.models.majority_attention import make_majority_attention
+        >>> from attlas.models.attention.majority_attention import make_majority_attention
         >>> keys = jax.random.split(jax.random.key(0), 2)
         >>> design = MajorityDesign(train=8, validation=20, indices=1, dimension=4)
         >>> data = make_sparse_majorities(keys, 2, design)

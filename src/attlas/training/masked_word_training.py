@@ -15,11 +15,11 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from attlas.bounds.trauger2023_masked import clipped_cross_entropy
+from attlas.bounds.generalisation.trauger2023_masked import clipped_cross_entropy
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 from attlas.data.masked_words import MaskedWords
-from attlas.models.transformer import Layer, Transformer, masked_word_readout
+from attlas.models.networks.transformer import Layer, Transformer, masked_word_readout
 
 
 class WordInputs(eqx.Module):

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from attlas.core.errors import UserError
-from attlas.core.norms import dual_exponent, entrywise_norm
+from attlas.core.norms.entrywise import dual_exponent, entrywise_norm
 from attlas.data.token_selection import TokenSelection, token_scores, validate
 from attlas.losses.margin_loss import margin_loss
 from attlas.optim.mirror_descent import (

@@ -16,10 +16,10 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
-from attlas.core.norm_balls import project
+from attlas.core.norms.balls import project
 from attlas.data.sparse_majority import SparseMajority
 from attlas.losses.logistic import logistic
-from attlas.models.single_layer_transformer import SingleLayerTransformer
+from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
 from attlas.training.majority_outputs import majority_outputs
 
 

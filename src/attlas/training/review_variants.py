@@ -18,11 +18,11 @@ from attlas.core.errors import UserError
 from attlas.data.distinct_words import distinct_words
 from attlas.data.token_sequences import TokenSequences
 from attlas.losses.l1_penalty import l1_penalty
-from attlas.models.lstm_reader import LstmReader, make_lstm_reader
-from attlas.models.recurrent_attention import RecurrentAttention, make_recurrent_attention
-from attlas.models.self_attention_mlp import SelfAttentionMLP, make_self_attention_mlp
-from attlas.models.two_layer import TwoLayer, make_two_layer
-from attlas.models.word_classifier import WordClassifier, make_word_classifier
+from attlas.models.attention.recurrent_attention import RecurrentAttention, make_recurrent_attention
+from attlas.models.attention.self_attention_mlp import SelfAttentionMLP, make_self_attention_mlp
+from attlas.models.networks.lstm_reader import LstmReader, make_lstm_reader
+from attlas.models.networks.two_layer import TwoLayer, make_two_layer
+from attlas.models.networks.word_classifier import WordClassifier, make_word_classifier
 from attlas.training.classifier import Sets, accuracy, train_classifiers
 from attlas.training.word_training import train_word_classifiers, word_accuracies
 

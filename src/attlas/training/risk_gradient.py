@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.losses.margin_loss import margin_loss
-from attlas.models.multi_head import Decoder, MultiHead
+from attlas.models.attention.multi_head import Decoder, MultiHead
 
 
 def risk_gradient(

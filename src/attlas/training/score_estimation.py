@@ -20,10 +20,10 @@ from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.data.diffusion_pairs import DiffusionPairs, PairScale
 from attlas.data.noise_schedule import NoiseSchedule
-from attlas.kernels.dense_softmax_ntk import softmax_kernel
+from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
 from attlas.kernels.regression_flow import regression_flow
 from attlas.kernels.softmax_network_limit import softmax_ntk_limit
-from attlas.models.softmax_network import Activation, SoftmaxNetwork
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from attlas.training.softmax_training import train_softmax_network
 
 
@@ -141,7 +141,9 @@ class KernelEstimator(ScoreEstimator):
         if self.kernel is None:
             cross = softmax_ntk_limit(inputs, self.inputs, self.sigma, self.activation)
             return cross @ self.coefficients
-        stacked = softmax_kernel(self.kernel, inputs, self.inputs) @ self.coefficients.T.reshape(-1)
+        stacked = dense_softmax_ntk(self.kernel, inputs, self.inputs) @ self.coefficients.T.reshape(
+            -1
+        )
         return stacked.reshape(-1, inputs.shape[0]).T
 
 
@@ -309,7 +311,7 @@ def _encoded(pairs: DiffusionPairs, scale: PairScale) -> tuple[Array, Array]:
 
 def _gram(start: KernelEstimator) -> np.ndarray:
     if start.kernel is not None:
-        return np.asarray(softmax_kernel(start.kernel, start.inputs))
+        return np.asarray(dense_softmax_ntk(start.kernel, start.inputs))
     X = start.inputs
     return np.asarray(softmax_ntk_limit(X, X, start.sigma, start.activation))
 

@@ -17,9 +17,9 @@ from jaxtyping import Array, Float, Int
 from attlas.core.errors import UserError
 from attlas.core.processes import available_cores
 from attlas.core.solution import Result
-from attlas.kernels.dense_softmax_ntk import softmax_kernel
-from attlas.models.softmax_network import SoftmaxNetwork
-from attlas.models.softmax_network_gradient import outputs_and_gradient
+from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
+from attlas.models.networks.softmax_network import SoftmaxNetwork
+from attlas.models.networks.softmax_network_gradient import outputs_and_gradient
 from attlas.training.chunks import in_chunks
 from attlas.training.trajectory import recording_schedule
 
@@ -102,7 +102,7 @@ def descend_softmax(
         [0.0, 0.5]
     """
     start = network.W
-    reference = softmax_kernel(network, X) if keep.drift else None
+    reference = dense_softmax_ntk(network, X) if keep.drift else None
 
     def step(_: Any, W: Array) -> Array:
         return W - step_size * outputs_and_gradient(_with(network, W), X, Y)[1]
@@ -114,7 +114,7 @@ def descend_softmax(
         numbers = jnp.sum((F - Y) ** 2) / 2, _largest_column(W - start)
         move = step_size * gradient
         further = None if X_test is None else jax.vmap(now)(X_test)
-        away = None if reference is None else jnp.linalg.norm(softmax_kernel(now, X) - reference)
+        away = None if reference is None else jnp.linalg.norm(dense_softmax_ntk(now, X) - reference)
         kept = (*numbers, _largest_column(move), F, further, away, W if keep.weights else None)
         # The step that follows reuses this gradient: recording every step costs no second one.
         return (W - move, W), kept

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
-from attlas.core.norms import dual_exponent
+from attlas.core.norms.entrywise import dual_exponent
 from attlas.core.solution import Result
 from attlas.data.token_selection import TokenSelection, validate
 from attlas.losses.margin_loss import margin_loss

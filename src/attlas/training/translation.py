@@ -14,7 +14,7 @@ from attlas.core.errors import UserError
 from attlas.core.processes import CHEAP_COMPILATION
 from attlas.core.solution import Result
 from attlas.data.translation_pairs import SentencePairs
-from attlas.models.translator import Translator
+from attlas.models.networks.translator import Translator
 from attlas.training.epoch_orders import epoch_orders
 
 
@@ -96,7 +96,7 @@ def train_translator(
         UserError: if a set is empty, a batch does not fit, or there is no epoch.
 
     Examples:
-        >>> from attlas.models.translator import make_translator
+        >>> from attlas.models.networks.translator import make_translator
         >>> ones = np.ones((8, 2), int)
         >>> pairs = SentencePairs(ones, ones > 0, 2 * ones, ones > 0)
         >>> found = train_translator(make_translator(jax.random.key(0), (3, 4), 2, 1, 1, 2),
@@ -137,7 +137,7 @@ def piece_losses(
         Losses in nats and ones for right pieces; zero at padding.
 
     Examples:
-        >>> from attlas.models.translator import make_translator
+        >>> from attlas.models.networks.translator import make_translator
         >>> ones = jnp.ones((1, 3), int)
         >>> pairs = SentencePairs(ones, ones > 0, ones, jnp.array([[True, True, False]]))
         >>> losses, _ = piece_losses(make_translator(jax.random.key(0), (3, 4), 2, 1, 1, 2), pairs)

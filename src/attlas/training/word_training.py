@@ -23,7 +23,7 @@ from attlas.core.processes import CHEAP_COMPILATION, available_cores
 from attlas.core.solution import Result
 from attlas.data.distinct_words import DistinctWords
 from attlas.losses.logistic import logistic
-from attlas.models.distinct_word_logits import distinct_word_logits
+from attlas.models.networks.distinct_word_logits import distinct_word_logits
 from attlas.training.epoch_orders import epoch_orders
 
 _ROUND = 64
@@ -102,8 +102,8 @@ def train_word_classifiers(
 
     Examples:
         >>> from attlas.data.distinct_words import DistinctWords
-        >>> from attlas.models.two_layer import make_two_layer
-        >>> from attlas.models.word_classifier import make_word_classifier
+        >>> from attlas.models.networks.two_layer import make_two_layer
+        >>> from attlas.models.networks.word_classifier import make_word_classifier
         >>> data = DistinctWords(np.tile([[1], [2]], (8, 1)), np.ones((16, 1)),
         ...                      np.zeros((16, 1), int), np.tile([0.0, 1.0], 8))
         >>> keys = jax.random.split(jax.random.key(0), 2)
@@ -146,8 +146,8 @@ def word_accuracies(
     Examples:
         >>> from attlas.data.distinct_words import distinct_words
         >>> from attlas.data.token_sequences import TokenSequences
-        >>> from attlas.models.two_layer import TwoLayer
-        >>> from attlas.models.word_classifier import WordClassifier
+        >>> from attlas.models.networks.two_layer import TwoLayer
+        >>> from attlas.models.networks.word_classifier import WordClassifier
         >>> one = WordClassifier(jnp.ones((2, 1)), TwoLayer(jnp.ones((1, 1)), jnp.ones(1)))
         >>> data = TokenSequences(np.ones((2, 1), int), np.ones((2, 1), bool), np.array([0.0, 1]))
         >>> stacked = jax.tree.map(lambda a: a[None], one)

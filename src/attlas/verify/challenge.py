@@ -58,7 +58,9 @@ def challenge(
         UserError: if the claim offers nothing to challenge.
     """
     if not claim.search_over:
-        raise UserError(f"claim '{claim.name}' names no arrays to search_over: challenge one that does")
+        raise UserError(
+            f"claim '{claim.name}' names no arrays to search_over: challenge one that does"
+        )
     deadline = None if seconds is None else time.perf_counter() + seconds
     # Adam mixes integer counts with floats, which strict promotion would refuse.
     with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):

@@ -10,7 +10,7 @@ from attlas.experiments.gu2024exploring.instances import (
     draw_sign_regression,
 )
 from attlas.experiments.gu2024exploring.smallest_width import _copied, _smallest_widths
-from attlas.models.softmax_network import Activation
+from attlas.models.networks.softmax_network import Activation
 from attlas.runs.cell import Cell
 from attlas.runs.record import Record
 from attlas.training.softmax_training import train_softmax_network

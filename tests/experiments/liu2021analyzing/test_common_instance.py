@@ -2,10 +2,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from attlas.audit.head_audit import COMPARED
+from attlas.audit.head_rows import head_rows, theorem_2_applies
+from attlas.audit.ranked_bounds import ranked_bounds
 from attlas.experiments.liu2021analyzing.common_instance import EXPERIMENT, cells, run
-from attlas.measures.head_audit import COMPARED
-from attlas.measures.head_ladders import head_ladders
-from attlas.measures.head_rows import head_rows, theorem_2_applies
 from attlas.runs.cell import Scale
 from attlas.runs.record import Record
 
@@ -47,7 +47,7 @@ def test_all_papers_have_rows_margins_bounds_and_demands(record):
     rows = head_rows(record.arrays, 12, 0.5)
     assert {row.paper for row in rows} == KEYS
     assert all(row.says for row in rows)
-    ladders = head_ladders(record.arrays)
+    ladders = ranked_bounds(record.arrays)
     assert {row.paper for each in ladders for row in each} == KEYS
     assert sum(row.paper == "truth" for row in ladders.gaps) == 3
     shown = EXPERIMENT.table([record])

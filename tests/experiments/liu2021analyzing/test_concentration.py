@@ -18,7 +18,7 @@ from attlas.experiments.liu2021analyzing.concentration import (
     run,
     table,
 )
-from attlas.measures.attention_summary import MEASURES
+from attlas.measures.attention.summary import MEASURES
 from attlas.runs.cell import Scale
 from attlas.runs.record import Record
 from attlas.training.translation import TrainedTranslator

@@ -13,8 +13,8 @@ from attlas.experiments.liu2021analyzing.inconsistency import (
     levels,
 )
 from attlas.experiments.liu2021analyzing.instances import no_attention, self_attention
-from attlas.models.self_attention_mlp import SelfAttentionMLP
-from attlas.models.two_layer import TwoLayer
+from attlas.models.attention.self_attention_mlp import SelfAttentionMLP
+from attlas.models.networks.two_layer import TwoLayer
 from attlas.runs.cell import Scale
 from attlas.runs.record import Record
 

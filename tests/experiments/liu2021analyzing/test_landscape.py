@@ -22,7 +22,7 @@ from attlas.experiments.liu2021analyzing.landscape import (
     _teacher,
     risk,
 )
-from attlas.models.two_layer import TwoLayer
+from attlas.models.networks.two_layer import TwoLayer
 from attlas.runs.cell import Scale
 from attlas.runs.record import Record
 

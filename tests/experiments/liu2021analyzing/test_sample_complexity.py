@@ -16,8 +16,12 @@ from attlas.experiments.liu2021analyzing.sample_complexity import (
     _teacher,
     two_layer,
 )
-from attlas.models.known_attention import EuclideanAttention, SoftmaxAttention, TopAttention
-from attlas.models.two_layer import TwoLayer
+from attlas.models.attention.fixed_attention import (
+    EuclideanAttention,
+    SoftmaxAttention,
+    TopAttention,
+)
+from attlas.models.networks.two_layer import TwoLayer
 from attlas.runs.cell import Scale
 from attlas.runs.record import Record
 

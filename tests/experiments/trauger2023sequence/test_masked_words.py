@@ -2,8 +2,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from attlas.bounds.compare import compare
-from attlas.bounds.transformer_weights import Head, TransformerWeights
+from attlas.bounds.comparison.compare import compare
+from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
 from attlas.data.portuguese_english import PORTUGUESE_ENGLISH
 from attlas.experiments.trauger2023sequence.masked_words import (
     BOUNDS,

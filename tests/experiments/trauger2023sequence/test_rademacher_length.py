@@ -13,7 +13,7 @@ from attlas.experiments.trauger2023sequence.rademacher_length import (
     _curve,
     _sample,
 )
-from attlas.measures.norm_ball_classes import AttentionClass, Sequences
+from attlas.measures.complexity.norm_ball_classes import AttentionClass, Sequences
 from attlas.runs.cell import Scale
 from attlas.runs.record import Record
 

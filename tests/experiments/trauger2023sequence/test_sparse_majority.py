@@ -4,7 +4,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from attlas.bounds.trauger2023_majority import ROWS
 from attlas.experiments.trauger2023sequence.sparse_majority import (
     EXPERIMENT,
     GRID,
@@ -13,6 +12,7 @@ from attlas.experiments.trauger2023sequence.sparse_majority import (
 )
 from attlas.runs.cell import Scale
 from attlas.runs.record import Record
+from attlas.tasks.sparse_majority.trauger2023_bounds import ROWS
 
 
 def test_crossing_of_a_power_law_is_exact_and_the_last_one_counts():

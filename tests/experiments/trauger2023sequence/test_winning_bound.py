@@ -4,8 +4,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from attlas.bounds.trauger2023_cover import trauger2023_cover
-from attlas.bounds.trauger2023_single import trauger2023_single
+from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
+from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
 from attlas.experiments.trauger2023sequence.winning_bound import (
     CHECKED,
     EXPERIMENT,

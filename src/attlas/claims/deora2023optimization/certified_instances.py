@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.deora2023_model import Bound
-from attlas.bounds.deora2023_training import (
+from attlas.bounds.optimisation.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_training import (
     deora2023_head_condition,
     deora2023_rho,
     deora2023_step_limits,
@@ -29,8 +29,8 @@ from attlas.claims.deora2023optimization.instances import (
     spread_tokens,
     squared_distance,
 )
-from attlas.core.old_claim import Assumption, Instance
 from attlas.core.generator import seed_of
+from attlas.core.old_claim import Assumption, Instance
 
 LONGEST = 64
 """Steps of a run of the general instances at most; the horizon K of each is below."""

@@ -10,12 +10,12 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.deora2023_loss import (
+from attlas.bounds.optimisation.deora2023_loss import (
     deora2023_beta_1,
     deora2023_beta_2,
     deora2023_beta_3,
 )
-from attlas.bounds.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_model import Bound
 from attlas.claims.deora2023optimization.instances import (
     ROUNDINGS,
     grouped_heads,
@@ -27,8 +27,8 @@ from attlas.claims.deora2023optimization.instances import (
     squared_distance,
     token_bound,
 )
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
 from attlas.core.generator import generator
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
 
 _PAPER = "deora2023optimization"
 

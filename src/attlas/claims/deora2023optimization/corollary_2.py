@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.deora2023_initialisation import (
+from attlas.bounds.optimisation.deora2023_initialisation import (
     deora2023_corollary_2_gap,
     deora2023_corollary_2_training,
     deora2023_target_scale,
@@ -35,6 +35,7 @@ from attlas.claims.deora2023optimization.stability_instances import (
     sample_losses,
 )
 from attlas.claims.deora2023optimization.theorem_2 import measured
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -46,7 +47,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 
 _PAPER = "deora2023optimization"
 _CHAIN = "Corollary 2"

@@ -10,16 +10,25 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from attlas.bounds.deora2023_initialisation import (
+from attlas.bounds.optimisation.deora2023_initialisation import (
     deora2023_corollary_2_heads,
     deora2023_corollary_2_step,
     deora2023_target_distance,
 )
-from attlas.bounds.deora2023_model import Bound
-from attlas.bounds.deora2023_training import deora2023_training_loss
+from attlas.bounds.optimisation.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_training import deora2023_training_loss
 from attlas.claims.deora2023optimization.instances import ROUNDINGS, risk
 from attlas.claims.deora2023optimization.stability_instances import trajectory
-from attlas.core.old_claim import Claim, Control, Coverage, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import (
+    Claim,
+    Control,
+    Coverage,
+    Instance,
+    Kind,
+    Provenance,
+    Sides,
+    Status,
+)
 from attlas.core.verdict import Witness
 
 _PAPER = "deora2023optimization"

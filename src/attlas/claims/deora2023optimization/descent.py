@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.deora2023_loss import deora2023_beta_2, deora2023_beta_3
-from attlas.bounds.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_2, deora2023_beta_3
+from attlas.bounds.optimisation.deora2023_model import Bound
 from attlas.claims.deora2023optimization.instances import (
     ROUNDINGS,
     grouped_heads,
@@ -28,6 +28,7 @@ from attlas.claims.deora2023optimization.instances import (
     squared_distance,
     token_bound,
 )
+from attlas.core.generator import seed_of
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -40,7 +41,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import seed_of
 from attlas.core.verdict import Outcome, Witness
 
 _PAPER = "deora2023optimization"

@@ -16,10 +16,10 @@ from attlas.claims.deora2023optimization.instances import (
     risk,
     risk_gradient,
 )
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.losses.empirical_risk import empirical_risk
-from attlas.models.multi_head import MultiHead
+from attlas.models.attention.multi_head import MultiHead
 
 _PAPER = "deora2023optimization"
 _COPIES, _STEPS, _ETA = 3, 3, 0.1

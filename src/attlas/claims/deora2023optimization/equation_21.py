@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from attlas.bounds.deora2023_loss import deora2023_beta_1, deora2023_beta_3
-from attlas.bounds.deora2023_training import deora2023_reach
+from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1, deora2023_beta_3
+from attlas.bounds.optimisation.deora2023_training import deora2023_head_norm_bound
 from attlas.claims.deora2023optimization.certified_instances import conditions, shape_of
 from attlas.claims.deora2023optimization.instances import ROUNDINGS, squared_distance
 from attlas.claims.deora2023optimization.stability_instances import (
@@ -62,7 +62,7 @@ def _instances(key: PRNGKeyArray, count: int) -> Instance:
 def _sides(instance: Instance, printed: bool = True) -> Sides:
     terms = conditions(instance)
     T, d, R, D, largest = shape_of(terms)
-    x, eta = deora2023_reach(D, largest), instance["eta"]
+    x, eta = deora2023_head_norm_bound(D, largest), instance["eta"]
     U, W = trajectory(instance, jnp.ones(2), _STEPS)
     V, Z = trajectory(instance, jnp.array([1.0, 0.0]), _STEPS)
 

@@ -18,8 +18,8 @@ from attlas.claims.deora2023optimization.mixture_instances import (
     tokens,
     with_samples,
 )
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 
 _PAPER = "deora2023optimization"
 _SCALES = 2.0 ** np.arange(2, 7)

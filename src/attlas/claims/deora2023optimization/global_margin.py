@@ -12,14 +12,26 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.bounds.deora2023_mixture import deora2023_gamma_attention, deora2023_gamma_linear
+from attlas.bounds.optimisation.deora2023_mixture import (
+    deora2023_gamma_attention,
+    deora2023_gamma_linear,
+)
 from attlas.claims.deora2023optimization.mixture_instances import ROUNDINGS
-from attlas.core.old_claim import Assumption, Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import seed_of
+from attlas.core.old_claim import (
+    Assumption,
+    Claim,
+    Control,
+    Instance,
+    Kind,
+    Provenance,
+    Sides,
+    Status,
+)
 from attlas.kernels.multi_head_ntk import ntk_gram
-from attlas.models.multi_head import MultiHead, parameter_norm
+from attlas.models.attention.multi_head import MultiHead, parameter_norm
 from attlas.solvers.global_margin import global_margin
-from attlas.solvers.gram_svm import gram_svm_batch
+from attlas.solvers.kernel_svm import kernel_svm_batch
 
 _PAPER = "deora2023optimization"
 _T = 3
@@ -159,7 +171,7 @@ def _linearised(seed: tuple[int, ...], count: int) -> dict[str, np.ndarray]:
     U = np.repeat(rows[:, None, None], _T, axis=2)
     W = jnp.zeros((1, 3, 3))
     K = np.stack([ntk_gram(MultiHead(jnp.asarray(U[i]), W), X[i]) for i in range(count)])
-    found = gram_svm_batch(K, y)
+    found = kernel_svm_batch(K, y)
     return {
         "S": S,
         "zeta": zeta,

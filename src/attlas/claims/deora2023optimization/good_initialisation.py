@@ -11,12 +11,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from attlas.bounds.deora2023_initialisation import (
+from attlas.bounds.optimisation.deora2023_initialisation import (
     deora2023_target_distance,
     deora2023_target_heads,
     deora2023_target_scale,
 )
-from attlas.bounds.deora2023_loss import deora2023_beta_3
+from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_3
 from attlas.claims.deora2023optimization.good_instances import (
     B_PHI,
     GOOD,

@@ -12,28 +12,28 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.deora2023_initialisation import (
+from attlas.bounds.optimisation.deora2023_initialisation import (
     deora2023_target_distance,
     deora2023_target_scale,
 )
-from attlas.bounds.deora2023_loss import (
+from attlas.bounds.optimisation.deora2023_loss import (
     deora2023_beta_1,
     deora2023_beta_2,
     deora2023_beta_3,
 )
-from attlas.bounds.deora2023_training import deora2023_reach
+from attlas.bounds.optimisation.deora2023_training import deora2023_head_norm_bound
 from attlas.claims.deora2023optimization.instances import heads, spread_tokens
 from attlas.claims.deora2023optimization.stability_instances import (
     ATOMS,
     LONGEST,
     train_on_all_sets,
 )
-from attlas.core.old_claim import Assumption, Instance
 from attlas.core.generator import seed_of
+from attlas.core.old_claim import Assumption, Instance
 from attlas.kernels.multi_head_ntk import ntk_features
-from attlas.models.multi_head import MultiHead
+from attlas.models.attention.multi_head import MultiHead
 from attlas.optim.one_step import one_step_initialisation
-from attlas.solvers.gram_svm import gram_svm_batch
+from attlas.solvers.kernel_svm import kernel_svm_batch
 
 B_PHI = 1.0
 """The smallest value that P2 allows; the outputs of these starts are zero."""
@@ -77,7 +77,7 @@ def margin_direction(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     U, W, X = (jnp.asarray(batch[name]) for name in "UWX")
     features = jax.jit(jax.vmap(lambda U, W, X: ntk_features(MultiHead(U, W), X)))
     phi = np.asarray(features(U, W, X))
-    found = gram_svm_batch(phi @ phi.transpose(0, 2, 1), batch["y"])
+    found = kernel_svm_batch(phi @ phi.transpose(0, 2, 1), batch["y"])
     star = np.einsum("bi,bip->bp", found.certificate["alpha"], phi)
     # Features that nearly cancel leave a norm that is 1 up to their rounding only.
     star *= np.sqrt(2) / np.linalg.norm(star, axis=1, keepdims=True)
@@ -122,7 +122,7 @@ def largest_start(instance: Instance) -> Array:
 def _radius(instance: Instance) -> tuple[Array, Array]:
     """D = sqrt(2) g_0(1/K), and x = 3 D + B_2 + D, which bounds the heads of all iterates."""
     D = deora2023_target_distance(B_PHI, instance["margin"], 1 / instance["K"])
-    return D, deora2023_reach(D, largest_start(instance) + D)
+    return D, deora2023_head_norm_bound(D, largest_start(instance) + D)
 
 
 def heads_needed(instance: Instance) -> Array:

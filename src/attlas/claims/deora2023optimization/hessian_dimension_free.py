@@ -8,7 +8,7 @@ from typing import Any
 
 from jaxtyping import Array
 
-from attlas.bounds.deora2023_model import Bound, deora2023_hessian
+from attlas.bounds.optimisation.deora2023_model import Bound, deora2023_hessian
 from attlas.claims.deora2023optimization.instances import ROUNDINGS
 from attlas.claims.deora2023optimization.proposition_1 import (
     hessian_norm,

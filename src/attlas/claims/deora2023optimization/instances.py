@@ -21,8 +21,8 @@ from jaxtyping import Array, Float
 from attlas.core.old_claim import Instance
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.losses.logistic import logistic_derivative
-from attlas.models.multi_head import MultiHead
-from attlas.models.multi_head_derivatives import model_gradient, model_hessian
+from attlas.models.attention.multi_head import MultiHead
+from attlas.models.attention.multi_head_derivatives import model_gradient, model_hessian
 
 SIZES = (2, 2, 2, 2)
 """Groups G, samples n, tokens T and dimension d of a shared instance."""

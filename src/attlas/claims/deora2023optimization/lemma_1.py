@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from attlas.claims.deora2023optimization.instances import ROUNDINGS, single_heads
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Claim,
     Control,
@@ -22,9 +23,8 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
-from attlas.models.multi_head import MultiHead
+from attlas.models.attention.multi_head import MultiHead
 
 _PAPER = "deora2023optimization"
 Jacobian = Callable[[Array], Array]

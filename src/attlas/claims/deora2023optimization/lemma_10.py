@@ -13,17 +13,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.deora2023_exponential import (
+from attlas.bounds.optimisation.deora2023_exponential import (
     deora2023_exponential_loss,
     deora2023_exponential_radius,
     deora2023_exponential_root,
 )
-from attlas.bounds.deora2023_loss import deora2023_beta_2, deora2023_beta_3
-from attlas.bounds.deora2023_model import Bound
-from attlas.bounds.deora2023_training import (
+from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_2, deora2023_beta_3
+from attlas.bounds.optimisation.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_training import (
+    deora2023_head_norm_bound,
     deora2023_heads_factor,
     deora2023_radius_factor,
-    deora2023_reach,
 )
 from attlas.claims.deora2023optimization.descent import pair_distance
 from attlas.claims.deora2023optimization.instances import (
@@ -36,6 +36,7 @@ from attlas.claims.deora2023optimization.instances import (
     squared_distance,
     token_bound,
 )
+from attlas.core.generator import seed_of
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -47,7 +48,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import seed_of
 
 _PAPER = "deora2023optimization"
 _LONGEST = 64
@@ -61,7 +61,7 @@ def _needed(instance: Instance, bound: Bound) -> Array:
     (T, d), R = instance["X"].shape[1:], token_bound(instance["X"])
     if bound == "sharp":
         return deora2023_exponential_root(T, d, R, D, target)
-    beta_3 = deora2023_beta_3(T, d, R, deora2023_reach(D, target), bound)
+    beta_3 = deora2023_beta_3(T, d, R, deora2023_head_norm_bound(D, target), bound)
     return deora2023_heads_factor(bound) * beta_3 * square
 
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.bounds.deora2023_mixture import (
+from attlas.bounds.optimisation.deora2023_mixture import (
     deora2023_first_step_error,
     deora2023_first_step_slope,
 )
@@ -30,11 +30,20 @@ from attlas.claims.deora2023optimization.mixture_instances import (
     tokens,
     with_samples,
 )
-from attlas.core.old_claim import Claim, Control, Expectation, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
+from attlas.core.old_claim import (
+    Claim,
+    Control,
+    Expectation,
+    Instance,
+    Kind,
+    Provenance,
+    Sides,
+    Status,
+)
 from attlas.core.verdict import Outcome, Witness
 from attlas.losses.empirical_risk import empirical_risk
-from attlas.models.multi_head import make_multi_head
+from attlas.models.attention.multi_head import make_multi_head
 
 _PAPER = "deora2023optimization"
 _CYCLE = 6

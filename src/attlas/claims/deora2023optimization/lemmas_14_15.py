@@ -29,6 +29,7 @@ from attlas.claims.deora2023optimization.ntk_w_part import (
     w_part,
     with_error,
 )
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -40,7 +41,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 
 _PAPER = "deora2023optimization"
 _DELTA = 0.1

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.deora2023_mixture import deora2023_gamma_linear
+from attlas.bounds.optimisation.deora2023_mixture import deora2023_gamma_linear
 from attlas.claims.deora2023optimization.mixture_instances import (
     ROUNDINGS,
     TOKENS,
@@ -22,6 +22,7 @@ from attlas.claims.deora2023optimization.mixture_instances import (
     tokens,
 )
 from attlas.claims.deora2023optimization.ntk_w_part import single_samples, u_part
+from attlas.core.generator import seed_of
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -33,8 +34,7 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import seed_of
-from attlas.solvers.gram_svm import gram_svm_batch
+from attlas.solvers.kernel_svm import kernel_svm_batch
 
 _PAPER = "deora2023optimization"
 _T = 3
@@ -107,7 +107,7 @@ def _solved(seed: tuple[int, ...], count: int, fixed: bool) -> dict[str, np.ndar
     X = np.stack([X for X, _ in sets]) * S[:, None, None, None]
     y = np.stack([y for _, y in sets])
     flat = X.reshape(count, _SIZE, -1)
-    found = gram_svm_batch(flat @ flat.transpose(0, 2, 1), y)
+    found = kernel_svm_batch(flat @ flat.transpose(0, 2, 1), y)
     return {
         "S": S,
         "zeta": np.array([relevant / _T for _, relevant, _ in chosen]),

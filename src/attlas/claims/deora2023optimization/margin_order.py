@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.deora2023_mixture import (
+from attlas.bounds.optimisation.deora2023_mixture import (
     deora2023_gamma_attention,
     deora2023_gamma_linear,
     deora2023_gamma_star,
@@ -23,10 +23,19 @@ from attlas.claims.deora2023optimization.mixture_instances import (
     oracle,
 )
 from attlas.claims.deora2023optimization.ntk_w_part import u_part, w_part
-from attlas.core.old_claim import Claim, Control, Expectation, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
+from attlas.core.old_claim import (
+    Claim,
+    Control,
+    Expectation,
+    Instance,
+    Kind,
+    Provenance,
+    Sides,
+    Status,
+)
 from attlas.core.verdict import Outcome, Witness
-from attlas.models.multi_head import MultiHead
+from attlas.models.attention.multi_head import MultiHead
 
 _PAPER = "deora2023optimization"
 _SATURATED = 10.0

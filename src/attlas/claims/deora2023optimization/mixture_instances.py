@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.bounds.deora2023_mixture import deora2023_token_radius
+from attlas.bounds.optimisation.deora2023_mixture import deora2023_token_radius
 from attlas.core.old_claim import Instance
 
 TOKENS, PATTERNS, DIMENSION = 6, 3, 7

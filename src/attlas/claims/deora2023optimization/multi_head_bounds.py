@@ -12,15 +12,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.deora2023_model import (
+from attlas.bounds.optimisation.deora2023_model import (
     Bound,
     deora2023_multi_head_gradient,
     deora2023_multi_head_hessian,
 )
 from attlas.claims.deora2023optimization.instances import ROUNDINGS
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
 from attlas.core.generator import generator
-from attlas.models.multi_head import MultiHead
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
+from attlas.models.attention.multi_head import MultiHead
 
 _PAPER = "deora2023optimization"
 _HEADS = 1024

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.bounds.deora2023_mixture import (
+from attlas.bounds.optimisation.deora2023_mixture import (
     Version,
     deora2023_gamma_linear,
     deora2023_gamma_star,
@@ -29,9 +29,9 @@ from attlas.claims.deora2023optimization.mixture_instances import (
     tokens,
     with_samples,
 )
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
 from attlas.core.generator import generator
-from attlas.models.multi_head import MultiHead
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
+from attlas.models.attention.multi_head import MultiHead
 
 _PAPER = "deora2023optimization"
 

@@ -13,8 +13,9 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.deora2023_model import Bound, deora2023_gradient, deora2023_hessian
+from attlas.bounds.optimisation.deora2023_model import Bound, deora2023_gradient, deora2023_hessian
 from attlas.claims.deora2023optimization.instances import ROUNDINGS, single_heads
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Claim,
     Control,
@@ -26,9 +27,8 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
-from attlas.models.multi_head import Decoder, MultiHead
+from attlas.models.attention.multi_head import Decoder, MultiHead
 
 _PAPER = "deora2023optimization"
 

@@ -10,7 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.bounds.deora2023_mixture import deora2023_decoder_bound, deora2023_output_bound
+from attlas.bounds.optimisation.deora2023_mixture import (
+    deora2023_decoder_bound,
+    deora2023_output_bound,
+)
 from attlas.claims.deora2023optimization.mixture_instances import (
     DIMENSION,
     ROUNDINGS,
@@ -33,6 +36,7 @@ from attlas.claims.deora2023optimization.ntk_w_part import (
     single_samples,
     with_error,
 )
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -44,10 +48,9 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 from attlas.kernels.multi_head_ntk import ntk_features, ntk_gram
-from attlas.models.multi_head import MultiHead, head_norms
-from attlas.solvers.gram_svm import gram_svm_batch
+from attlas.models.attention.multi_head import MultiHead, head_norms
+from attlas.solvers.kernel_svm import kernel_svm_batch
 
 _PAPER = "deora2023optimization"
 _DELTA = 0.1
@@ -312,7 +315,7 @@ def _solved(key: PRNGKeyArray, count: int) -> Instance:
             for i in range(count)
         ]
     )
-    found = gram_svm_batch(K, np.asarray(batch["y"]))
+    found = kernel_svm_batch(K, np.asarray(batch["y"]))
     return {
         **batch,
         "margin": jnp.asarray(found.value),

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.bounds.deora2023_mixture import (
+from attlas.bounds.optimisation.deora2023_mixture import (
     Version,
     deora2023_gamma_attention,
     deora2023_saturation,
@@ -24,6 +24,7 @@ from attlas.claims.deora2023optimization.mixture_instances import (
     oracle,
     tokens,
 )
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -35,8 +36,7 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
-from attlas.models.multi_head import MultiHead
+from attlas.models.attention.multi_head import MultiHead
 
 _PAPER = "deora2023optimization"
 

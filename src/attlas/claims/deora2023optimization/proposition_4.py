@@ -15,8 +15,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.deora2023_loss import deora2023_beta_3
-from attlas.bounds.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_3
+from attlas.bounds.optimisation.deora2023_model import Bound
 from attlas.claims.deora2023optimization.descent import expansion, pair_curvature, pair_distance
 from attlas.claims.deora2023optimization.instances import (
     ROUNDINGS,
@@ -27,6 +27,7 @@ from attlas.claims.deora2023optimization.instances import (
     squared_distance,
     token_bound,
 )
+from attlas.core.generator import seed_of
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -38,9 +39,8 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import seed_of
-from attlas.models.multi_head import MultiHead
-from attlas.models.multi_head_derivatives import model_gradient, model_hessian
+from attlas.models.attention.multi_head import MultiHead
+from attlas.models.attention.multi_head_derivatives import model_gradient, model_hessian
 
 _PAPER = "deora2023optimization"
 _CELLS = 8

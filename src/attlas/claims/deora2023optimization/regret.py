@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_model import Bound
 from attlas.claims.deora2023optimization.descent import (
     pair_curvature,
     pair_distance,
@@ -26,6 +26,7 @@ from attlas.claims.deora2023optimization.instances import (
     risk_curvature,
     risk_gradient,
 )
+from attlas.core.generator import seed_of
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -37,7 +38,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import seed_of
 
 _PAPER = "deora2023optimization"
 _STEPS = 24

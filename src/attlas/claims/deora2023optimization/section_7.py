@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from attlas.bounds.deora2023_mixture import deora2023_gamma_attention
+from attlas.bounds.optimisation.deora2023_mixture import deora2023_gamma_attention
 from attlas.claims.deora2023optimization.mixture_instances import (
     DIMENSION,
     PATTERNS,
@@ -13,9 +13,18 @@ from attlas.claims.deora2023optimization.mixture_instances import (
     key_query_norm,
     oracle,
 )
-from attlas.core.old_claim import Claim, Control, Expectation, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import (
+    Claim,
+    Control,
+    Expectation,
+    Instance,
+    Kind,
+    Provenance,
+    Sides,
+    Status,
+)
 from attlas.core.verdict import Outcome, Witness
-from attlas.models.multi_head import MultiHead
+from attlas.models.attention.multi_head import MultiHead
 
 _PAPER = "deora2023optimization"
 

@@ -12,8 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.deora2023_loss import deora2023_beta_1, deora2023_beta_2, deora2023_beta_3
-from attlas.bounds.deora2023_training import deora2023_reach
+from attlas.bounds.optimisation.deora2023_loss import (
+    deora2023_beta_1,
+    deora2023_beta_2,
+    deora2023_beta_3,
+)
+from attlas.bounds.optimisation.deora2023_training import deora2023_head_norm_bound
 from attlas.claims.deora2023optimization.certified_instances import conditions, shape_of
 from attlas.claims.deora2023optimization.instances import (
     ROUNDINGS,
@@ -32,6 +36,7 @@ from attlas.claims.deora2023optimization.stability_instances import (
     STEPS,
     leave_one_out_runs,
 )
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Claim,
     Control,
@@ -42,8 +47,7 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
-from attlas.models.multi_head import MultiHead
+from attlas.models.attention.multi_head import MultiHead
 
 _PAPER = "deora2023optimization"
 _CHAIN = "Theorem 2"
@@ -130,7 +134,7 @@ def _uniform(instance: Instance, half: bool = False, sums: bool = False) -> Side
     """(21), and (22) with the sum of the two risks times 4/3 in place of the maximum."""
     terms, found = conditions(instance), instance["risks"]
     T, d, R, D, target = shape_of(terms)
-    x = deora2023_reach(D, target)
+    x = deora2023_head_norm_bound(D, target)
     ends = 4 / 3 * (found[..., 0] + found[..., -1])
     risks = ends if sums else jnp.max(found, axis=-1)
     negative = deora2023_beta_3(T, d, R, x) / jnp.sqrt(terms["H"])

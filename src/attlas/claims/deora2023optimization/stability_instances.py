@@ -17,8 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.bounds.deora2023_loss import deora2023_beta_1, deora2023_beta_2
-from attlas.bounds.deora2023_training import deora2023_head_condition, deora2023_reach
+from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1, deora2023_beta_2
+from attlas.bounds.optimisation.deora2023_training import (
+    deora2023_head_condition,
+    deora2023_head_norm_bound,
+)
 from attlas.claims.deora2023optimization.certified_instances import conditions, shape_of
 from attlas.claims.deora2023optimization.instances import (
     largest_head,
@@ -27,8 +30,8 @@ from attlas.claims.deora2023optimization.instances import (
     spread_tokens,
     squared_distance,
 )
-from attlas.core.old_claim import Assumption, Instance
 from attlas.core.generator import seed_of
+from attlas.core.old_claim import Assumption, Instance
 from attlas.losses.logistic import logistic
 
 SAMPLES, ATOMS = 4, 3
@@ -139,7 +142,7 @@ def step_size_limit(instance: Instance, steps: Array | float) -> Array:
     """
     terms = conditions(instance)
     T, d, R, D, largest = shape_of(terms)
-    x = deora2023_reach(D, largest)
+    x = deora2023_head_norm_bound(D, largest)
     target, start = worst_losses(instance)
     smooth = jnp.maximum(deora2023_beta_2(T, d, R, x, terms["H"]), deora2023_beta_1(T, R, x) ** 2)
     limit = jnp.minimum(1 / smooth, D**2 / jnp.maximum(steps * target, start))

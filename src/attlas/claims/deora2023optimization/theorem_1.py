@@ -11,15 +11,15 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from attlas.bounds.deora2023_loss import (
+from attlas.bounds.optimisation.deora2023_loss import (
     deora2023_beta_1,
     deora2023_beta_2,
     deora2023_beta_3,
 )
-from attlas.bounds.deora2023_training import (
+from attlas.bounds.optimisation.deora2023_training import (
     deora2023_head_condition,
+    deora2023_head_norm_bound,
     deora2023_iterate_distance,
-    deora2023_reach,
     deora2023_rho,
     deora2023_training_loss,
 )
@@ -107,7 +107,7 @@ def _curvature(instance: Instance, slope: float = 1.0) -> Sides:
     terms = conditions(instance)
     points = [(instance["U"], instance["W"]), (instance["U_last"], instance["W_last"])]
     found = jnp.stack([risk_curvature(instance, *point).largest for point in points])
-    x = deora2023_reach(terms["distance"], terms["largest"])
+    x = deora2023_head_norm_bound(terms["distance"], terms["largest"])
     T, d, R = (terms[name] for name in "TdR")
     beta_2 = deora2023_beta_2(T, d, R, x, terms["H"])
     return Sides(found, beta_2 - (1 - slope) * deora2023_beta_1(T, R, x) ** 2 / 4)
@@ -115,7 +115,7 @@ def _curvature(instance: Instance, slope: float = 1.0) -> Sides:
 
 def _smoothness(instance: Instance) -> Sides:
     terms = conditions(instance)
-    reach = deora2023_reach(terms["distance"], terms["largest"])
+    reach = deora2023_head_norm_bound(terms["distance"], terms["largest"])
     T, d, R = (terms[name] for name in "TdR")
     beta_2 = deora2023_beta_2(T, d, R, reach, terms["H"])
     return Sides(beta_2, deora2023_rho(*shape_of(terms), terms["H"]))

@@ -10,7 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from attlas.bounds.deora2023_training import (
+from attlas.bounds.optimisation.deora2023_training import (
     deora2023_head_condition,
     deora2023_iterate_distance,
     deora2023_rho,

@@ -12,13 +12,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from attlas.bounds.deora2023_generalisation import (
+from attlas.bounds.generalisation.deora2023_generalisation import (
     deora2023_regret,
     deora2023_stability,
     deora2023_stability_gap,
 )
-from attlas.bounds.deora2023_loss import deora2023_beta_1
-from attlas.bounds.deora2023_training import deora2023_radius_factor, deora2023_reach
+from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1
+from attlas.bounds.optimisation.deora2023_training import (
+    deora2023_head_norm_bound,
+    deora2023_radius_factor,
+)
 from attlas.claims.deora2023optimization.certified_instances import conditions, shape_of
 from attlas.claims.deora2023optimization.instances import ROUNDINGS, squared_distance
 from attlas.claims.deora2023optimization.stability_instances import (
@@ -101,7 +104,7 @@ def measured(instance: Instance) -> Measured:
 def _slope(instance: Instance) -> Array:
     """beta-tilde_1, the Lipschitz constant of every sample's loss where the iterates are."""
     T, _, R, D, largest = shape_of(conditions(instance))
-    return deora2023_beta_1(T, R, deora2023_reach(D, largest))
+    return deora2023_beta_1(T, R, deora2023_head_norm_bound(D, largest))
 
 
 def _lemma_3(instance: Instance, squared: bool = False) -> Sides:

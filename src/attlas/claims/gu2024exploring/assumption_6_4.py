@@ -19,8 +19,8 @@ from attlas.claims.gu2024exploring.diffusion_instances import (
     schedules,
 )
 from attlas.claims.gu2024exploring.instances import as_arrays
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.data.gaussian_mixtures import posterior_mean
 
 _PAPER = "gu2024exploring"

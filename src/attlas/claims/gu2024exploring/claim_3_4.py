@@ -17,8 +17,8 @@ from attlas.claims.gu2024exploring.instances import (
     softmax_weights,
 )
 from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
-from attlas.models.softmax_network import Activation, SoftmaxNetwork
-from attlas.models.softmax_network_gradient import network_gradient
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
+from attlas.models.networks.softmax_network_gradient import network_gradient
 
 _PAPER = "gu2024exploring"
 

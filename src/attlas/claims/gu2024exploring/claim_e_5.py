@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.gu2024_convergence import gu2024_movement_radius
+from attlas.bounds.optimisation.gu2024_convergence import gu2024_movement_radius
 from attlas.claims.gu2024exploring.instances import as_arrays, symmetric_networks, weight_reach
 from attlas.claims.gu2024exploring.one_step import (
     ROUNDINGS,
@@ -23,6 +23,7 @@ from attlas.claims.gu2024exploring.one_step import (
 )
 from attlas.claims.gu2024exploring.trajectories import COUNT, curves
 from attlas.core.claim import Erratum, ErratumClass
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -36,16 +37,15 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
-from attlas.kernels.dense_softmax_ntk import softmax_kernel
-from attlas.models.softmax_network import SoftmaxNetwork
+from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
+from attlas.models.networks.softmax_network import SoftmaxNetwork
 
 _PAPER = "gu2024exploring"
 
 
 def _kernel(instance: Instance, name: str) -> Array:
-    return softmax_kernel(SoftmaxNetwork(instance[name], instance["a"]), instance["X"])
+    return dense_softmax_ntk(SoftmaxNetwork(instance[name], instance["a"]), instance["X"])
 
 
 def _within(instance: Instance, printed: bool = True) -> Sides:

@@ -18,8 +18,8 @@ from attlas.claims.gu2024exploring.instances import (
     softmax_weights,
 )
 from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
-from attlas.kernels.dense_softmax_ntk import softmax_kernel
-from attlas.models.softmax_network import Activation, SoftmaxNetwork
+from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 _PAPER = "gu2024exploring"
 
@@ -88,7 +88,7 @@ def _dense(instance: Instance, divided: bool = False) -> Sides:
     m, sides = instance["W"].shape[1], []
     for activation in Activation:
         share = m if activation is Activation.SOFTMAX else 1.0
-        right = softmax_kernel(network(instance, activation=activation), instance["X"])
+        right = dense_softmax_ntk(network(instance, activation=activation), instance["X"])
         left = _gram(instance, activation) / share
         sides.append((left, right / m if divided else right, _scale(instance, activation)))
     left, right, scale = (jnp.stack(part) for part in zip(*sides, strict=True))

@@ -18,7 +18,7 @@ from attlas.claims.gu2024exploring.instances import (
 )
 from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.kernels.dense_softmax_ntk import unit_features
-from attlas.models.softmax_network import Activation
+from attlas.models.networks.softmax_network import Activation
 
 _PAPER = "gu2024exploring"
 

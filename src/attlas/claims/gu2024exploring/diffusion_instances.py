@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.claims.gu2024exploring.instances import as_arrays
-from attlas.core.old_claim import Instance
 from attlas.core.generator import generator
+from attlas.core.old_claim import Instance
 from attlas.data.gaussian_mixtures import GaussianMixture
 from attlas.data.noise_schedule import NoiseSchedule
 

@@ -9,6 +9,7 @@ from scipy.stats import chi2
 
 from attlas.claims.gu2024exploring.instances import as_arrays
 from attlas.core.claim import Erratum, ErratumClass
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Claim,
     Control,
@@ -19,7 +20,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
 
 _PAPER = "gu2024exploring"

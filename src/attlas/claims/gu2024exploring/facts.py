@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 
 _PAPER = "gu2024exploring"
 _ROUNDINGS = 64

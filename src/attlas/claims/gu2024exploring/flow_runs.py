@@ -18,11 +18,11 @@ from attlas.claims.gu2024exploring.trajectories import (
     draw,
     kernels,
 )
-from attlas.core.old_claim import Instance
 from attlas.core.generator import seed_of
+from attlas.core.old_claim import Instance
 from attlas.kernels.regression_flow import regression_flow
-from attlas.models.softmax_network import SoftmaxNetwork
-from attlas.models.softmax_network_gradient import network_gradient
+from attlas.models.networks.softmax_network import SoftmaxNetwork
+from attlas.models.networks.softmax_network_gradient import network_gradient
 
 RECORDS = 8
 """Times after the start."""

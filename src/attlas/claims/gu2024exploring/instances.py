@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.core.old_claim import Instance
 from attlas.core.generator import generator
-from attlas.models.softmax_network import Activation, SoftmaxNetwork
+from attlas.core.old_claim import Instance
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 SIZES = (2, 6, 2, 3)
 """Input dimension d, width m, outputs k and samples n of a shared instance."""

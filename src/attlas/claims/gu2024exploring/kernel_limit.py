@@ -12,13 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.gu2024_kernel_limit import gu2024_limit_variance
+from attlas.bounds.optimisation.gu2024_kernel_limit import gu2024_limit_variance
 from attlas.claims.gu2024exploring.instances import inputs, symmetric_networks
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.kernels.softmax_network_limit import softmax_ntk_limit
 from attlas.kernels.softmax_network_ntk import softmax_ntk
-from attlas.models.softmax_network import Activation, SoftmaxNetwork
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 _PAPER = "gu2024exploring"
 _D, _K, _N = 2, 2, 2

@@ -11,7 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.gu2024_perturbation import gu2024_kernel_change, gu2024_kernel_change_printed
+from attlas.bounds.optimisation.gu2024_perturbation import (
+    gu2024_kernel_change,
+    gu2024_kernel_change_printed,
+)
 from attlas.claims.gu2024exploring.instances import (
     ROUNDINGS,
     SIZES,
@@ -23,6 +26,7 @@ from attlas.claims.gu2024exploring.instances import (
     symmetric_networks,
     weight_reach,
 )
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -34,10 +38,9 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
-from attlas.kernels.dense_softmax_ntk import softmax_kernel
-from attlas.models.softmax_network import Activation
+from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
+from attlas.models.networks.softmax_network import Activation
 
 _PAPER = "gu2024exploring"
 _UNITS = 256
@@ -67,7 +70,7 @@ def _instances(key: PRNGKeyArray, count: int, radii: tuple[float, float]) -> Ins
 def _change(instance: Instance, activation: Activation) -> tuple[Array, Array]:
     """|H(W_tilde) - H(W)|, and the size of its rounding."""
     kernels = [
-        softmax_kernel(network(instance, weights, activation), instance["X"])
+        dense_softmax_ntk(network(instance, weights, activation), instance["X"])
         for weights in ("W", "W_tilde")
     ]
     size = sum(jnp.max(jnp.abs(kernel)) for kernel in kernels)
@@ -284,7 +287,7 @@ def _against_exponential(instance: Instance, own: bool = False) -> Sides:
     """The largest relative change of a diagonal entry, against e^(2R) - 1 or its own bound."""
     R = instance["R"]
     change, _ = _change(instance, Activation.SOFTMAX)
-    entries = jnp.diag(softmax_kernel(network(instance), instance["X"]))
+    entries = jnp.diag(dense_softmax_ntk(network(instance), instance["X"]))
     left = jnp.max(jnp.diag(change) / entries)
     right = (1 + R) ** 2 * jnp.expm1(4 * R) if own else jnp.expm1(2 * R)
     return Sides(left, right, scale=jnp.asarray(1.0))

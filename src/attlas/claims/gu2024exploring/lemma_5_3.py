@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.gu2024_convergence import gu2024_movement
+from attlas.bounds.optimisation.gu2024_convergence import gu2024_movement
 from attlas.claims.gu2024exploring.instances import weight_reach
 from attlas.claims.gu2024exploring.one_step import ROUNDINGS, norm, take, visited
 from attlas.claims.gu2024exploring.trajectories import (
@@ -21,6 +21,7 @@ from attlas.claims.gu2024exploring.trajectories import (
     draw,
     train,
 )
+from attlas.core.generator import seed_of
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -32,7 +33,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import seed_of
 
 _PAPER = "gu2024exploring"
 _SCALES = np.array([1.0, 0.5, 0.25])

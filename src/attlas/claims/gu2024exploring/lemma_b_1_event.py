@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.gu2024_convergence import gu2024_radius, gu2024_width_log10
+from attlas.bounds.optimisation.gu2024_convergence import gu2024_radius, gu2024_width_log10
 from attlas.claims.gu2024exploring.instances import as_arrays, symmetric_networks
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -23,7 +24,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
 
 _PAPER = "gu2024exploring"

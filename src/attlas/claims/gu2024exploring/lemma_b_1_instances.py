@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from attlas.claims.gu2024exploring.instances import SIZES, as_arrays, networks, perturb
-from attlas.core.old_claim import Instance
 from attlas.core.generator import generator
+from attlas.core.old_claim import Instance
 
 
 class Pair(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from attlas.bounds.gu2024_perturbation import gu2024_basic_bounds_sharp
+from attlas.bounds.optimisation.gu2024_perturbation import gu2024_basic_bounds_sharp
 from attlas.claims.gu2024exploring.instances import as_arrays, scaled_rounding, softmax_weights
 from attlas.claims.gu2024exploring.lemma_b_1_instances import (
     drawn_pairs,

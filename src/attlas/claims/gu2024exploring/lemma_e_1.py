@@ -12,10 +12,10 @@ from jaxtyping import PRNGKeyArray
 
 from attlas.claims.gu2024exploring.instances import network, scaled_rounding
 from attlas.claims.gu2024exploring.one_step import ROUNDINGS, norm, points, take, terms_of
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
-from attlas.models.softmax_network import SoftmaxNetwork
-from attlas.models.softmax_network_gradient import network_gradient, outputs_and_gradient
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.models.networks.softmax_network import SoftmaxNetwork
+from attlas.models.networks.softmax_network_gradient import network_gradient, outputs_and_gradient
 
 _PAPER = "gu2024exploring"
 

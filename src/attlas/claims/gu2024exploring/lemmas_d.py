@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from attlas.bounds.gu2024_convergence import gu2024_gradient, gu2024_start
+from attlas.bounds.optimisation.gu2024_convergence import gu2024_gradient, gu2024_start
 from attlas.claims.gu2024exploring.instances import (
     as_arrays,
     networks,
@@ -25,6 +25,7 @@ from attlas.claims.gu2024exploring.one_step import (
     within_unit_ball,
 )
 from attlas.claims.gu2024exploring.trajectories import COUNT, curves
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -36,7 +37,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 
 _PAPER = "gu2024exploring"
 _CHAIN = "Lemma 5.3"

@@ -32,7 +32,7 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.kernels.dense_softmax_ntk import softmax_kernel
+from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
 
 _PAPER = "gu2024exploring"
 _CHAIN = "Lemma 5.3, one step"
@@ -66,7 +66,7 @@ def _progress(instance: Instance, constant: float = 2.0, eigenvalue: float = 2.0
     step = take(instance)
     part, scale = _part(instance, step, 1)
     unit = step.m * step.eta * norm(step.u) ** 2
-    least = jnp.linalg.eigvalsh(softmax_kernel(network(instance), instance["X"]))[0]
+    least = jnp.linalg.eigvalsh(dense_softmax_ntk(network(instance), instance["X"]))[0]
     lost = step.c * step.share * jnp.sqrt(step.size) * norm(step.F) / step.m
     return Sides(eigenvalue * least - constant * lost, -part / unit, scale=scale / unit)
 

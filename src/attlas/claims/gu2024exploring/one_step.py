@@ -19,9 +19,9 @@ from attlas.claims.gu2024exploring.instances import (
     symmetric_networks,
 )
 from attlas.claims.gu2024exploring.trajectories import GENERAL, STEPS, Setting, runs
-from attlas.core.old_claim import Instance
 from attlas.core.generator import seed_of
-from attlas.models.softmax_network_gradient import network_gradient
+from attlas.core.old_claim import Instance
+from attlas.models.networks.softmax_network_gradient import network_gradient
 
 SIZES = (3, 8, 2, 3)
 """d, m, k and n of a drawn point."""

@@ -15,9 +15,9 @@ from attlas.claims.gu2024exploring.instances import (
     scaled_rounding,
 )
 from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
-from attlas.kernels.dense_softmax_ntk import softmax_kernel
-from attlas.models.softmax_network import SoftmaxNetwork
-from attlas.models.softmax_network_gradient import outputs_and_gradient
+from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
+from attlas.models.networks.softmax_network import SoftmaxNetwork
+from attlas.models.networks.softmax_network_gradient import outputs_and_gradient
 
 _PAPER = "gu2024exploring"
 
@@ -29,7 +29,7 @@ def _even(instance: Instance, second: float = 1.0) -> Sides:
     slope = outputs_and_gradient(SoftmaxNetwork(start.W, a), instance["X"], instance["Y"])[1]
     step = slope / start.width
     down, up = (
-        softmax_kernel(SoftmaxNetwork(start.W + sign * step, a), instance["X"])
+        dense_softmax_ntk(SoftmaxNetwork(start.W + sign * step, a), instance["X"])
         for sign in (-1.0, 1.0)
     )
     moved = scaled_rounding(instance) + jnp.max(jnp.abs(step))

@@ -14,8 +14,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.claims.gu2024exploring.diffusion_instances import decay, mixtures, schedule, schedules
 from attlas.claims.gu2024exploring.instances import as_arrays
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 
 _PAPER = "gu2024exploring"
 _WAVES = 2

@@ -23,12 +23,12 @@ from attlas.claims.gu2024exploring.diffusion_instances import (
     schedules,
 )
 from attlas.claims.gu2024exploring.instances import symmetric_networks
-from attlas.core.old_claim import Instance
 from attlas.core.generator import seed_of
+from attlas.core.old_claim import Instance
 from attlas.data.gaussian_mixtures import posterior_mean
 from attlas.kernels.regression_flow import regression_flow
 from attlas.kernels.softmax_network_ntk import softmax_ntk
-from attlas.models.softmax_network import SoftmaxNetwork
+from attlas.models.networks.softmax_network import SoftmaxNetwork
 from attlas.training.softmax_training import train_softmax_networks
 
 SAMPLES = 8

@@ -15,11 +15,11 @@ from attlas.claims.gu2024exploring.instances import (
     network,
     networks,
 )
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.kernels.dense_softmax_ntk import unit_features
-from attlas.models.softmax_network import Activation
-from attlas.models.softmax_network_gradient import outputs_and_gradient
+from attlas.models.networks.softmax_network import Activation
+from attlas.models.networks.softmax_network_gradient import outputs_and_gradient
 
 _PAPER = "gu2024exploring"
 

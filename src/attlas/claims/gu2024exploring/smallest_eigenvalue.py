@@ -14,8 +14,8 @@ from jaxtyping import PRNGKeyArray
 from scipy.special import iv
 
 from attlas.claims.gu2024exploring.instances import as_arrays
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.kernels.softmax_network_limit import softmax_ntk_limit
 
 _PAPER = "gu2024exploring"

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from attlas.bounds.gu2024_convergence import gu2024_steps
+from attlas.bounds.optimisation.gu2024_convergence import gu2024_steps
 from attlas.claims.gu2024exploring.instances import as_arrays
 from attlas.claims.gu2024exploring.one_step import ROUNDINGS
 from attlas.claims.gu2024exploring.trajectories import (
@@ -24,6 +24,7 @@ from attlas.claims.gu2024exploring.trajectories import (
     train,
     trained,
 )
+from attlas.core.generator import seed_of
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -34,8 +35,7 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import seed_of
-from attlas.models.softmax_network import Activation
+from attlas.models.networks.softmax_network import Activation
 
 _PAPER = "gu2024exploring"
 _ONE = GENERAL._replace(outputs=1)

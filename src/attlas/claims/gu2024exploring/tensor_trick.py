@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
-from attlas.models.softmax_network import SoftmaxNetwork
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.models.networks.softmax_network import SoftmaxNetwork
 
 _PAPER = "gu2024exploring"
 _T, _D, _K = 3, 2, 2

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.gu2024_convergence import gu2024_radius, gu2024_width_log10
-from attlas.bounds.gu2024_perturbation import gu2024_kernel_change
+from attlas.bounds.optimisation.gu2024_convergence import gu2024_radius, gu2024_width_log10
+from attlas.bounds.optimisation.gu2024_perturbation import gu2024_kernel_change
 from attlas.claims.gu2024exploring.instances import as_arrays, network
 from attlas.claims.gu2024exploring.lemma_5_3 import floor
 from attlas.claims.gu2024exploring.one_step import ROUNDINGS, norm

@@ -12,11 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.bounds.gu2024_convergence import gu2024_radius, gu2024_width_log10
-from attlas.bounds.gu2024_score import gu2024_complexity, gu2024_score_error
+from attlas.bounds.optimisation.gu2024_convergence import gu2024_radius, gu2024_width_log10
+from attlas.bounds.optimisation.gu2024_score import gu2024_complexity, gu2024_score_error
 from attlas.claims.gu2024exploring.claim_g_1 import distance
 from attlas.claims.gu2024exploring.instances import as_arrays
 from attlas.claims.gu2024exploring.score_runs import WIDTH, score_runs
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -28,7 +29,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 from attlas.core.verdict import Outcome
 
 _PAPER = "gu2024exploring"

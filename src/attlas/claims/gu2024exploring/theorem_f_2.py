@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.gu2024_regression import (
+from attlas.bounds.optimisation.gu2024_regression import (
     gu2024_regression_gap,
     gu2024_regression_gap_in_time,
     gu2024_regression_gap_printed,

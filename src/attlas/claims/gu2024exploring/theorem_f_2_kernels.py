@@ -8,13 +8,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from attlas.bounds.gu2024_regression import (
+from attlas.bounds.optimisation.gu2024_regression import (
     gu2024_regression_gap,
     gu2024_regression_gap_in_time,
 )
 from attlas.claims.gu2024exploring.instances import as_arrays
-from attlas.core.old_claim import Assumption, Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
+from attlas.core.old_claim import (
+    Assumption,
+    Claim,
+    Control,
+    Instance,
+    Kind,
+    Provenance,
+    Sides,
+    Status,
+)
 from attlas.kernels.regression_flow import regression_flow
 
 _PAPER = "gu2024exploring"

@@ -16,9 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from attlas.bounds.julistiono2024_cone import julistiono2024_mu_0, julistiono2024_radius
-from attlas.core.old_claim import Instance
+from attlas.bounds.optimisation.julistiono2024_cone import (
+    julistiono2024_mu_0,
+    julistiono2024_radius,
+)
 from attlas.core.generator import generator
+from attlas.core.old_claim import Instance
 from attlas.losses.logistic import logistic_log_slope
 from attlas.optim.mirror_descent import inverse_potential_gradient
 

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from attlas.core.norms.entrywise import entrywise_norm
 from attlas.core.old_claim import Instance
-from attlas.core.norms import entrywise_norm
 from attlas.data.token_selection import TokenSelection
 from attlas.optim.mirror_descent import bregman
 from attlas.solvers.attention_svm import attention_svm_batch

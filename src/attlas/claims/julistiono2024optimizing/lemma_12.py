@@ -5,7 +5,7 @@ import numpy as np
 
 from attlas.claims.julistiono2024optimizing.instances import EXPONENTS
 from attlas.core.claim import Control, Source
-from attlas.core.norms import entrywise_norm
+from attlas.core.norms.entrywise import entrywise_norm
 from attlas.core.statement import inequality
 
 

@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from attlas.core.generator import generator
+from attlas.core.norms.entrywise import entrywise_norm
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -21,8 +23,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
-from attlas.core.norms import entrywise_norm
 from attlas.optim.mirror_descent import bregman
 
 _PAPER = "julistiono2024optimizing"

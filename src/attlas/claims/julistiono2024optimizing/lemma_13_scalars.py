@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 from scipy.optimize import brentq
 
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -22,7 +23,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 from attlas.optim.mirror_descent import bregman, potential
 
 _PAPER = "julistiono2024optimizing"

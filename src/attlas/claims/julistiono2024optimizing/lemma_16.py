@@ -12,8 +12,8 @@ from attlas.claims.julistiono2024optimizing.instances import (
     risk,
     selection,
 )
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.data.token_selection import token_scores
 from attlas.losses.logistic import logistic
 

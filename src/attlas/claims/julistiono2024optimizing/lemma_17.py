@@ -18,7 +18,7 @@ from attlas.claims.julistiono2024optimizing.instances import (
 from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.data.token_selection import token_scores
 from attlas.losses.margin_loss import margin_loss
-from attlas.models.single_head import SingleHead, attention_weights
+from attlas.models.attention.single_head import SingleHead, attention_weights
 from attlas.training.selection_gradient import selection_gradient
 
 _PAPER = "julistiono2024optimizing"

@@ -15,12 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.julistiono2024_cone import julistiono2024_mu_0
+from attlas.bounds.optimisation.julistiono2024_cone import julistiono2024_mu_0
 from attlas.claims.julistiono2024optimizing.cone_instances import (
     EXPONENTS,
     cone_divergence,
 )
 from attlas.core.claim import Erratum, ErratumClass
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -32,7 +33,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
 
 _PAPER = "julistiono2024optimizing"

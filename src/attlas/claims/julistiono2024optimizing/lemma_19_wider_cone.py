@@ -10,7 +10,7 @@ from functools import partial
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from attlas.bounds.julistiono2024_cone import julistiono2024_mu_0_sharpened
+from attlas.bounds.optimisation.julistiono2024_cone import julistiono2024_mu_0_sharpened
 from attlas.claims.julistiono2024optimizing.cone_instances import (
     closed_form,
     cone_divergence,

@@ -28,6 +28,7 @@ from attlas.claims.julistiono2024optimizing.instances import (
     risk,
     selection,
 )
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Claim,
     Control,
@@ -38,7 +39,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 from attlas.data.token_selection import token_scores
 from attlas.optim.mirror_descent import bregman, potential, potential_gradient
 

@@ -18,8 +18,8 @@ from attlas.claims.julistiono2024optimizing.instances import (
     on_trajectory,
 )
 from attlas.claims.julistiono2024optimizing.lemma_18 import gradient_bound
+from attlas.core.norms.entrywise import entrywise_norm
 from attlas.core.old_claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
-from attlas.core.norms import entrywise_norm
 
 _PAPER = "julistiono2024optimizing"
 

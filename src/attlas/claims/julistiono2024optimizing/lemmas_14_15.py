@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from attlas.claims.julistiono2024optimizing.instances import EXPONENTS
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -17,7 +18,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 
 _PAPER = "julistiono2024optimizing"
 

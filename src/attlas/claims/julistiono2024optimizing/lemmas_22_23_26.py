@@ -17,9 +17,9 @@ from attlas.claims.julistiono2024optimizing.instances import (
     on_trajectory,
     risk,
 )
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
-from attlas.core.norms import entrywise_norm
+from attlas.core.norms.entrywise import entrywise_norm
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.optim.mirror_descent import bregman, potential, potential_gradient
 
 _PAPER = "julistiono2024optimizing"

@@ -11,12 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.liu2021_regions import (
+from attlas.bounds.expressivity.liu2021_regions import (
     liu2021_central_regions_maximum,
     liu2021_regions,
     liu2021_regions_maximum,
 )
 from attlas.claims.liu2021analyzing.region_instances import ROUNDINGS, as_instance, size_pairs
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -29,7 +30,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
 
 _PAPER = "liu2021analyzing"

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -21,9 +22,11 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
-from attlas.measures.conditional_covariance import conditional_covariance, schur_complement
+from attlas.measures.statistics.conditional_covariance import (
+    conditional_covariance,
+    schur_complement,
+)
 
 _PAPER = "liu2021analyzing"
 # A tenth of the paper's check: 500 samples, 256 hidden units, "overparameterized with p = 2142".

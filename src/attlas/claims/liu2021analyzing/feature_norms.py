@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Claim,
     Control,
@@ -18,8 +19,7 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
-from attlas.models.rectifier import rectify
+from attlas.models.networks.rectifier import rectify
 
 _PAPER = "liu2021analyzing"
 _CHAIN = f"{_PAPER}/theorem-1"

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.core.old_claim import Instance
 from attlas.core.generator import seed_of
-from attlas.measures.exact_spectrum import hessian_matrix
-from attlas.measures.orbit_flatness import on_orbit
-from attlas.models.self_attention_mlp import SelfAttentionMLP
-from attlas.models.two_layer import TwoLayer
+from attlas.core.old_claim import Instance
+from attlas.measures.curvature.exact_spectrum import hessian_matrix
+from attlas.measures.curvature.orbit_flatness import rescaled_layers
+from attlas.models.attention.self_attention_mlp import SelfAttentionMLP
+from attlas.models.networks.two_layer import TwoLayer
 
 WORDS, DIMENSION, VALUES, UNITS, SAMPLES = 2, 2, 1, 2, 4
 
@@ -143,7 +143,7 @@ def _differentiated(batch: Instance, simple: int) -> Instance:
 def _hessians(instance: Instance) -> Instance:
     layers, v = (instance["W1"], instance["w2"]), instance["v"]
     y = jax.vmap(TwoLayer(*layers))(v) + instance["noise"]
-    moved = on_orbit(*layers, instance["alpha"])
+    moved = rescaled_layers(*layers, instance["alpha"])
     stack = jax.tree.map(lambda a, b: jnp.stack([a, b]), layers, moved)
     pair = jax.vmap(hessian_matrix, in_axes=(None, 0, None, None))(risk, stack, v, y)
     return {"y": y, "H": pair[0], "H_alpha": pair[1], "live": jnp.any(v @ layers[0] > 0)}

@@ -12,15 +12,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.liu2021_corrected import (
+from attlas.bounds.generalisation.liu2021_corrected import (
     Conditions,
     liu2021_learned_attention,
     liu2021_learned_recurrence,
 )
-from attlas.bounds.liu2021_sample_size import liu2021_recurrent, liu2021_self_attention
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.bounds.generalisation.liu2021_sample_size import (
+    liu2021_recurrent,
+    liu2021_self_attention,
+)
 from attlas.core.generator import generator
-from attlas.models.self_attention_mlp import SelfAttentionMLP
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.models.attention.self_attention_mlp import SelfAttentionMLP
 
 _PAPER = "liu2021analyzing"
 _T, _P, _Q = 3, 2, 2

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from attlas.bounds.liu2021_corrected import Conditions, liu2021_learned_mask
-from attlas.bounds.liu2021_sample_size import liu2021_mask
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.bounds.generalisation.liu2021_corrected import Conditions, liu2021_learned_mask
+from attlas.bounds.generalisation.liu2021_sample_size import liu2021_mask
 from attlas.core.generator import generator
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 
 _PAPER = "liu2021analyzing"
 _CONSTANTS = ("s0", "C_x", "C_1", "C_2", "gamma", "smallest", "residual", "noise", "failure")

@@ -33,7 +33,7 @@ from attlas.core.old_claim import (
     Status,
 )
 from attlas.core.verdict import Outcome, Witness
-from attlas.models.rectifier import rectify
+from attlas.models.networks.rectifier import rectify
 
 _PAPER = "liu2021analyzing"
 

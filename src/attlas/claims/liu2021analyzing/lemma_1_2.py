@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
 from attlas.core.generator import generator
-from attlas.models.rectifier import rectify
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
+from attlas.models.networks.rectifier import rectify
 
 _PAPER = "liu2021analyzing"
 _P, _S0, _UNITS = 5, 2, 3

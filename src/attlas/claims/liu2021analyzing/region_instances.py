@@ -7,14 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from attlas.bounds.liu2021_regions import (
+from attlas.bounds.expressivity.liu2021_regions import (
     liu2021_central_regions_maximum,
     liu2021_regions_maximum,
 )
-from attlas.core.old_claim import Instance
 from attlas.core.generator import generator, seed_of
-from attlas.measures.cell_enumeration import enumerate_cells
-from attlas.measures.linear_regions import count_cells, count_linear_regions
+from attlas.core.old_claim import Instance
+from attlas.measures.complexity.cell_enumeration import enumerate_cells
+from attlas.measures.complexity.linear_regions import count_cells, count_linear_regions
 
 UNITS, INPUTS = 6, 4
 

@@ -22,11 +22,11 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 from scipy.optimize import least_squares
 
-from attlas.core.old_claim import Instance
 from attlas.core.generator import seed_of
-from attlas.measures.loglog_slope import loglog_slope
-from attlas.measures.stationary_points import stationary_points
-from attlas.models.two_layer import TwoLayer
+from attlas.core.old_claim import Instance
+from attlas.measures.curvature.stationary_points import stationary_points
+from attlas.measures.statistics.loglog_slope import loglog_slope
+from attlas.models.networks.two_layer import TwoLayer
 
 COUNT = 44
 POINTS, INPUTS, UNITS = 24, 3, 2

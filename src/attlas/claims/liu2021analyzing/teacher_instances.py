@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.core.old_claim import Assumption, Instance
 from attlas.core.generator import generator, seed_of
-from attlas.measures.conditional_covariance import conditional_covariance
+from attlas.core.old_claim import Assumption, Instance
+from attlas.measures.statistics.conditional_covariance import conditional_covariance
 
 POINTS, INPUTS, UNITS, TEACHERS = 24, 4, 3, 2
 # Means over the population, products of features and a 3 x 3 inverse.

@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.liu2021_corrected import Block, Conditions, liu2021_sample_size
+from attlas.bounds.generalisation.liu2021_corrected import Block, Conditions, liu2021_sample_size
 from attlas.claims.liu2021analyzing.stationary_runs import features
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Claim,
     Control,
@@ -25,8 +26,7 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
-from attlas.models.rectifier import rectify
+from attlas.models.networks.rectifier import rectify
 
 _PAPER = "liu2021analyzing"
 _CHAIN = f"{_PAPER}/theorem-1"

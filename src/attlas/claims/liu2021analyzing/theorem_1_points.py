@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.liu2021_corrected import Conditions, liu2021_known_attention
+from attlas.bounds.generalisation.liu2021_corrected import Conditions, liu2021_known_attention
 from attlas.claims.liu2021analyzing.stationary_runs import (
     COUNT,
     INPUTS,
@@ -25,6 +25,7 @@ from attlas.claims.liu2021analyzing.stationary_runs import (
     risk,
     weights,
 )
+from attlas.core.generator import generator, seed_of
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -37,9 +38,8 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator, seed_of
 from attlas.core.verdict import Outcome
-from attlas.measures.conditional_covariance import conditional_covariance
+from attlas.measures.statistics.conditional_covariance import conditional_covariance
 
 _PAPER = "liu2021analyzing"
 _ROUNDINGS = 8 * POINTS

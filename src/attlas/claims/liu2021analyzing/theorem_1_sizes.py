@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from attlas.bounds.liu2021_corrected import Conditions, liu2021_known_attention
-from attlas.bounds.liu2021_sample_size import liu2021_attention, liu2021_baseline
+from attlas.bounds.generalisation.liu2021_corrected import Conditions, liu2021_known_attention
+from attlas.bounds.generalisation.liu2021_sample_size import liu2021_attention, liu2021_baseline
 from attlas.core.claim import Control, Coverage, Kind, Status
 from attlas.core.statement import erratum, identity
-from attlas.models.two_layer import TwoLayer
+from attlas.models.networks.two_layer import TwoLayer
 
 _P, _D, _POINTS = 5, 2, 24
 

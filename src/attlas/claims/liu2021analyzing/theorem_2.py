@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.liu2021_sample_size import liu2021_self_attention
+from attlas.bounds.generalisation.liu2021_sample_size import liu2021_self_attention
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Claim,
     Control,
@@ -24,9 +25,8 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
-from attlas.models.self_attention_mlp import SelfAttentionMLP, make_self_attention_mlp
+from attlas.models.attention.self_attention_mlp import SelfAttentionMLP, make_self_attention_mlp
 
 _PAPER = "liu2021analyzing"
 _P, _T, _V, _D = 4, 4, 2, 2

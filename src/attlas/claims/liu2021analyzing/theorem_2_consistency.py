@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
-from attlas.models.known_attention import EuclideanAttention, TopAttention
-from attlas.models.two_layer import AttendedTwoLayer, TwoLayer
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.models.attention.fixed_attention import EuclideanAttention, TopAttention
+from attlas.models.networks.two_layer import AttendedTwoLayer, TwoLayer
 
 _PAPER = "liu2021analyzing"
 _ATTENTION = EuclideanAttention(TopAttention(jnp.abs, 1))

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from attlas.bounds.liu2021_corrected import liu2021_deep_corrected
-from attlas.bounds.liu2021_sample_size import liu2021_deep
+from attlas.bounds.generalisation.liu2021_corrected import liu2021_deep_corrected
+from attlas.bounds.generalisation.liu2021_sample_size import liu2021_deep
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Claim,
     Control,
@@ -21,9 +22,8 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
-from attlas.models.deep_self_attention import DeepSelfAttention, make_deep_self_attention
+from attlas.models.attention.deep_self_attention import DeepSelfAttention, make_deep_self_attention
 
 _PAPER = "liu2021analyzing"
 # Twice log N: at log N itself the bound of the probability is one.

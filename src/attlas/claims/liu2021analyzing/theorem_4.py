@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from attlas.bounds.liu2021_regions import (
+from attlas.bounds.expressivity.liu2021_regions import (
     liu2021_construction,
     liu2021_regions,
     liu2021_regions_maximum,
@@ -34,7 +34,7 @@ from attlas.core.old_claim import (
     Status,
 )
 from attlas.core.verdict import Outcome, Witness
-from attlas.measures.linear_regions import count_linear_regions
+from attlas.measures.complexity.linear_regions import count_linear_regions
 
 _PAPER = "liu2021analyzing"
 

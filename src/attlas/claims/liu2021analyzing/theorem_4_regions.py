@@ -7,18 +7,27 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.bounds.liu2021_regions import liu2021_central_regions_maximum
+from attlas.bounds.expressivity.liu2021_regions import liu2021_central_regions_maximum
 from attlas.claims.liu2021analyzing.region_instances import ROUNDINGS, affine_pieces
-from attlas.core.old_claim import Claim, Control, Expectation, Instance, Kind, Provenance, Sides, Status
+from attlas.core.old_claim import (
+    Claim,
+    Control,
+    Expectation,
+    Instance,
+    Kind,
+    Provenance,
+    Sides,
+    Status,
+)
 from attlas.core.verdict import Outcome, Witness
-from attlas.models.known_attention import (
+from attlas.models.attention.fixed_attention import (
     EuclideanAttention,
     SoftmaxAttention,
     TopAttention,
     UniformAttention,
     Weights,
 )
-from attlas.models.two_layer import AttendedTwoLayer, TwoLayer
+from attlas.models.networks.two_layer import AttendedTwoLayer, TwoLayer
 
 _PAPER = "liu2021analyzing"
 

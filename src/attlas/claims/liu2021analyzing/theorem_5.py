@@ -34,7 +34,7 @@ from attlas.core.old_claim import (
     Status,
 )
 from attlas.core.verdict import Outcome, Witness
-from attlas.measures.orbit_flatness import on_orbit
+from attlas.measures.curvature.orbit_flatness import rescaled_layers
 
 _PAPER = "liu2021analyzing"
 
@@ -82,7 +82,7 @@ def _determinant(instance: Instance, power: int) -> Sides:
 
     def moved(z: Float[Array, " P"]) -> Float[Array, " P"]:
         first, second = unravel(z)
-        return ravel_pytree(on_orbit(first, second, scale))[0]
+        return ravel_pytree(rescaled_layers(first, second, scale))[0]
 
     matrix = jax.jacfwd(moved)(flat)
     right = power * jnp.log(scale)

@@ -6,11 +6,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.core.old_claim import Claim, Control, Expectation, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
+from attlas.core.old_claim import (
+    Claim,
+    Control,
+    Expectation,
+    Instance,
+    Kind,
+    Provenance,
+    Sides,
+    Status,
+)
 from attlas.core.verdict import Outcome, Witness
-from attlas.measures.orbit_flatness import on_orbit
-from attlas.models.two_layer import TwoLayer
+from attlas.measures.curvature.orbit_flatness import rescaled_layers
+from attlas.models.networks.two_layer import TwoLayer
 
 _PAPER = "liu2021analyzing"
 
@@ -38,7 +47,7 @@ def _size(instance: Instance, tau: float) -> Float[Array, ""]:
 def _moved(instance: Instance, sharpness: float | None) -> Float[Array, " k"]:
     """Outputs at T_alpha(theta) for each alpha."""
     layers = instance["W1"], instance["w2"]
-    nets = [TwoLayer(*on_orbit(*layers, a), sharpness=sharpness) for a in _ALPHAS]
+    nets = [TwoLayer(*rescaled_layers(*layers, a), sharpness=sharpness) for a in _ALPHAS]
     return jnp.stack([net(instance["v"]) for net in nets])
 
 

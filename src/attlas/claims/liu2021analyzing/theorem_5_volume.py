@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.claims.liu2021analyzing.landscape_instances import ROUNDINGS, risk
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import seed_of
-from attlas.measures.orbit_flatness import flat_volume
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.measures.curvature.orbit_flatness import flat_volume
 
 _PAPER = "liu2021analyzing"
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from attlas.core.generator import generator, seed_of
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -23,17 +24,16 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator, seed_of
 from attlas.core.verdict import Outcome, Witness
-from attlas.measures.conditional_covariance import conditional_covariance
-from attlas.models.rectifier import rectify
-from attlas.models.recurrent_attention import (
+from attlas.measures.statistics.conditional_covariance import conditional_covariance
+from attlas.models.attention.recurrent_attention import (
     DotScore,
     NetworkScore,
     RecurrentAttention,
     make_recurrent_attention,
 )
-from attlas.models.two_layer import TwoLayer
+from attlas.models.networks.rectifier import rectify
+from attlas.models.networks.two_layer import TwoLayer
 
 _PAPER = "liu2021analyzing"
 _T, _P, _D, _STEPS, _POINTS = 2, 4, 2, 3, 16

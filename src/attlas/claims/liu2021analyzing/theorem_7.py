@@ -12,11 +12,20 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.claims.liu2021analyzing.landscape_instances import ROUNDINGS, network, risk
-from attlas.core.old_claim import Assumption, Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator, seed_of
-from attlas.measures.stationary_points import stationary_points
-from attlas.models.self_attention_mlp import SelfAttentionMLP
-from attlas.models.two_layer import TwoLayer
+from attlas.core.old_claim import (
+    Assumption,
+    Claim,
+    Control,
+    Instance,
+    Kind,
+    Provenance,
+    Sides,
+    Status,
+)
+from attlas.measures.curvature.stationary_points import stationary_points
+from attlas.models.attention.self_attention_mlp import SelfAttentionMLP
+from attlas.models.networks.two_layer import TwoLayer
 
 _PAPER = "liu2021analyzing"
 

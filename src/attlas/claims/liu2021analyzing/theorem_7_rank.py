@@ -4,10 +4,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.core.old_claim import Claim, Control, Expectation, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
+from attlas.core.old_claim import (
+    Claim,
+    Control,
+    Expectation,
+    Instance,
+    Kind,
+    Provenance,
+    Sides,
+    Status,
+)
 from attlas.core.verdict import Outcome, Witness
-from attlas.models.rectifier import rectify
+from attlas.models.networks.rectifier import rectify
 
 _PAPER = "liu2021analyzing"
 

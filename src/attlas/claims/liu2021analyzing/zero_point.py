@@ -12,10 +12,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
 from attlas.claims.liu2021analyzing.teacher_instances import INPUTS, TEACHERS, UNITS, attended
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
-from attlas.measures.conditional_covariance import conditional_covariance
-from attlas.models.rectifier import rectify
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.measures.statistics.conditional_covariance import conditional_covariance
+from attlas.models.networks.rectifier import rectify
 
 _PAPER = "liu2021analyzing"
 _SHARPNESS = 10.0

@@ -6,9 +6,9 @@ import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
 from attlas.claims.trauger2023sequence.layer_instances import WIDTH, longest, stretched
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
-from attlas.models.transformer import pi_norm
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.models.networks.transformer import pi_norm
 
 _PAPER = "trauger2023sequence"
 

@@ -1,7 +1,8 @@
 r"""Appendix A: covers of maps from covers of their rows.
 
 D = W - centre has the rows D_j, X the inputs, epsilon bounds the distance of every row. The rows
-of the covered instances are covered by the perceptron of `attlas.bounds.edelman2022_cover`.
+of the covered instances are covered by the perceptron of
+`attlas.bounds.covering.edelman2022_cover`.
 """
 
 from functools import partial
@@ -10,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from attlas.bounds.edelman2022_cover import perceptron_cover
-from attlas.bounds.trauger2023_cover import trauger2023_mapping_entropy
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.bounds.covering.edelman2022_cover import perceptron_cover
+from attlas.bounds.covering.trauger2023_cover import trauger2023_mapping_entropy
 from attlas.core.generator import generator
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 
 _PAPER = "trauger2023sequence"
 _ROWS, _COLUMNS, _POINTS = 4, 3, 6

@@ -8,9 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.trauger2023_masked import CROSS_ENTROPY_LIPSCHITZ, clipped_cross_entropy
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.bounds.generalisation.trauger2023_masked import (
+    CROSS_ENTROPY_LIPSCHITZ,
+    clipped_cross_entropy,
+)
 from attlas.core.generator import generator
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 
 _PAPER = "trauger2023sequence"
 _WORDS = 5

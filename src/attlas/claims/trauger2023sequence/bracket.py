@@ -10,8 +10,9 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.dudley import dudley_integral, entropy_integral
-from attlas.bounds.trauger2023_single import trauger2023_bracket
+from attlas.bounds.covering.dudley import dudley_integral, entropy_integral
+from attlas.bounds.generalisation.trauger2023_single import trauger2023_bracket
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Assumption,
     Claim,
@@ -23,7 +24,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 
 _PAPER = "trauger2023sequence"
 _CHAIN = f"{_PAPER}/slack"

@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.dudley import dudley_integral
+from attlas.bounds.covering.dudley import dudley_integral
 from attlas.core.claim import Erratum, ErratumClass
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Claim,
     Control,
@@ -25,7 +26,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 
 _PAPER = "trauger2023sequence"
 _D = 64

@@ -7,8 +7,17 @@ import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
 from attlas.claims.trauger2023sequence.compare_instances import RANGE, comparisons, unions
-from attlas.core.old_claim import Assumption, Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import seed_of
+from attlas.core.old_claim import (
+    Assumption,
+    Claim,
+    Control,
+    Instance,
+    Kind,
+    Provenance,
+    Sides,
+    Status,
+)
 
 _PAPER = "trauger2023sequence"
 # Quadrature to a relative 1e-12 and a scalar search, both for Dudley's integral.

@@ -14,11 +14,11 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 
-from attlas.bounds.compare import Comparison, compare
-from attlas.bounds.dudley import LEVELS, RATIOS
-from attlas.bounds.edelman2022_cover import GRID_RATIOS
-from attlas.bounds.norm_grid import RESOLUTIONS
-from attlas.bounds.transformer_weights import Head, TransformerWeights
+from attlas.bounds.comparison.compare import Comparison, compare
+from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
+from attlas.bounds.covering.dudley import LEVELS, RATIOS
+from attlas.bounds.covering.edelman2022_cover import GRID_RATIOS
+from attlas.bounds.covering.norm_grid import RESOLUTIONS
 
 _D, _K, _T, _WORDS = 3, 2, 4, 3
 LIPSCHITZ, DELTA, RANGE = 1.5, 0.05, 2.0
@@ -361,8 +361,8 @@ def unions(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
         for entry in entries:
             cover = entry.name.removesuffix(" sharp").removesuffix(" corrected")
             gaps = [
-                _gap(R[entry.name], case.m, prices[cover] + math.log(4 * len(entries)))
-                for R, prices in grids.values()
+                _gap(R[entry.name], case.m, union_costs[cover] + math.log(4 * len(entries)))
+                for R, union_costs in grids.values()
             ]
             rows.append((entry.gap, min(gaps), _gap(fixed[entry.name], case.m)))
     gap, again, without = np.array(rows).T

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from attlas.bounds.edelman2022_cover import perceptron_cover
-from attlas.bounds.greedy_cover import greedy_cover_centre, greedy_cover_steps
-from attlas.core.old_claim import Instance
+from attlas.bounds.covering.edelman2022_cover import perceptron_cover
+from attlas.bounds.covering.greedy_cover import greedy_cover_centre, greedy_cover_steps
 from attlas.core.generator import generator
+from attlas.core.old_claim import Instance
 
 ROWS, COLUMNS, POINTS = 4, 3, 6
 """Rows k and columns d of the matrices, and the number N of given inputs."""

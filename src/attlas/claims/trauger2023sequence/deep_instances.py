@@ -25,9 +25,14 @@ from attlas.claims.trauger2023sequence.layer_instances import (
     stretched,
     weights_of,
 )
-from attlas.core.old_claim import Instance
 from attlas.core.generator import seed_of
-from attlas.models.transformer import Layer, Transformer, masked_word_readout, scalar_readout
+from attlas.core.old_claim import Instance
+from attlas.models.networks.transformer import (
+    Layer,
+    Transformer,
+    masked_word_readout,
+    scalar_readout,
+)
 
 LAYERS, HEADS, WORDS = 2, 2, 4
 KINDS = ("output", "value", "query_key")

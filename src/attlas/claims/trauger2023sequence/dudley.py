@@ -14,9 +14,9 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 from scipy import stats
 
-from attlas.bounds.dudley import CONSTANTS, dudley_chain, dudley_integral, entropy_integral
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
+from attlas.bounds.covering.dudley import CONSTANTS, dudley_chain, dudley_integral, entropy_integral
 from attlas.core.generator import generator
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
 
 _PAPER = "trauger2023sequence"
 _CHAIN = f"{_PAPER}/slack"

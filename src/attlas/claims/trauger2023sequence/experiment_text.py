@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from attlas.core.claim import Erratum, ErratumClass
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Claim,
     Control,
@@ -26,7 +27,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
 from attlas.training.majority_loss import MajorityLoss, majority_loss
 

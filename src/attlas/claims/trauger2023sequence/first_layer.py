@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from attlas.bounds.trauger2023_deep import trauger2023_parts
+from attlas.bounds.generalisation.trauger2023_deep import trauger2023_parts
 from attlas.claims.trauger2023sequence.layer_instances import (
     ROUNDINGS,
     in_ball,
@@ -22,6 +22,7 @@ from attlas.claims.trauger2023sequence.layer_instances import (
     spectral,
     weights_of,
 )
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Claim,
     Control,
@@ -33,7 +34,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
 
 _PAPER = "trauger2023sequence"

@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.greedy_cover import greedy_cover_centre, greedy_cover_steps
-from attlas.bounds.trauger2023_cover import trauger2023_cover
+from attlas.bounds.covering.greedy_cover import greedy_cover_centre, greedy_cover_steps
+from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.claims.trauger2023sequence.cover_instances import ROUNDINGS, ball_points
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import seed_of
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 
 _PAPER = "trauger2023sequence"
 _SAMPLES, _TOKENS, _D = 4, 5, 3

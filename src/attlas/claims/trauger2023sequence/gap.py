@@ -14,13 +14,13 @@ import numpy as np
 from jax.scipy.special import gammaln
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.generalisation_gap import generalisation_gap
-from attlas.bounds.trauger2023_cover import trauger2023_cover
-from attlas.bounds.trauger2023_single import trauger2023_single
+from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
+from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
+from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
 from attlas.claims.trauger2023sequence.single_layer_instances import ROUNDINGS, D, small_sequences
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
 from attlas.core.generator import generator, seed_of
-from attlas.core.norm_balls import project
+from attlas.core.norms.balls import project
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Link, Provenance, Sides, Status
 
 _PAPER = "trauger2023sequence"
 _CHAIN = f"{_PAPER}/slack"

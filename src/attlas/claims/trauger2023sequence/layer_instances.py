@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.core.old_claim import Instance
-from attlas.models.transformer import Layer, pi_norm
+from attlas.models.networks.transformer import Layer, pi_norm
 
 TOKENS, WIDTH = 5, 3
 # The longest path: two layers of a softmax over 5 tokens, products of 3 x 3 with vectors and

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.maurey import maurey_bound, maurey_sample, maurey_sparsify
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.bounds.covering.maurey import maurey_bound, maurey_sample, maurey_sparsify
 from attlas.core.generator import generator, seed_of
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 
 _PAPER = "trauger2023sequence"
 _TERMS = 3

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Claim,
     Control,
@@ -22,7 +23,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
 
 _PAPER = "trauger2023sequence"

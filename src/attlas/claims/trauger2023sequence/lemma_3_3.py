@@ -9,16 +9,16 @@ from functools import partial
 
 import jax.numpy as jnp
 
-from attlas.bounds.trauger2023_cover import trauger2023_cover
+from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.claims.trauger2023sequence.cover_instances import (
     COLUMNS,
     ROUNDINGS,
     ROWS,
     greedy_instances,
 )
+from attlas.core.norms.balls import project_each_column
+from attlas.core.norms.matrix import column_norm, spectral_norm
 from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
-from attlas.core.matrix_norms import column_norm, spectral_norm
-from attlas.core.norm_balls import project_each_column
 
 _PAPER = "trauger2023sequence"
 

@@ -16,8 +16,8 @@ import numpy as np
 from jax.scipy.special import gammaln
 from jaxtyping import PRNGKeyArray
 
-from attlas.bounds.edelman2022_cover import edelman2022_cover
-from attlas.bounds.trauger2023_cover import ball_cover_floor, trauger2023_cover
+from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
+from attlas.bounds.covering.trauger2023_cover import covering_lower_bound, trauger2023_cover
 from attlas.claims.trauger2023sequence.cover_instances import (
     COLUMNS,
     POINTS,
@@ -26,6 +26,7 @@ from attlas.claims.trauger2023sequence.cover_instances import (
     THETA,
     row_instances,
 )
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Claim,
     Control,
@@ -36,7 +37,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
 
 _PAPER = "trauger2023sequence"
@@ -62,7 +62,7 @@ def _witness() -> Witness:
 def _columns(instance: Instance) -> Sides:
     B, B_x, epsilon = (instance[name] for name in ("B", "B_x", "epsilon"))
     printed = trauger2023_cover("2,1", B, B_x, _WIDTH, 1, version="printed") / epsilon**2
-    return Sides(ball_cover_floor(B, B_x, _WIDTH, epsilon), printed)
+    return Sides(covering_lower_bound(B, B_x, _WIDTH, epsilon), printed)
 
 
 def _rows(instance: Instance) -> Sides:
@@ -108,7 +108,7 @@ def _order(instance: Instance, columns: bool = True) -> Sides:
     )
     left = jnp.stack(
         [
-            ball_cover_floor(B, B_x, k, epsilon)
+            covering_lower_bound(B, B_x, k, epsilon)
             if columns
             else edelman2022_cover(B, B_x, 1, k, _SAMPLES) / epsilon**2
             for k in _WIDTHS

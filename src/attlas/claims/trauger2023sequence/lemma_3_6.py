@@ -1,7 +1,7 @@
 r"""Lemma 3.6: the cover of the ||W||_{1,1} ball for inputs of the l_2 ball, constructed.
 
-The greedy centre of `attlas.bounds.greedy_cover` is projected on the ball, which brings it no
-farther from W, so that the cover is a subset of the class as section 2.4 asks.
+The greedy centre of `attlas.bounds.covering.greedy_cover` is projected on the ball, which
+brings it no farther from W, so that the cover is a subset of the class as section 2.4 asks.
 """
 
 import math
@@ -12,14 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from attlas.bounds.greedy_cover import greedy_cover_errors
-from attlas.bounds.trauger2023_cover import trauger2023_cover
+from attlas.bounds.covering.greedy_cover import greedy_cover_errors
+from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.claims.trauger2023sequence.cover_instances import (
     COLUMNS,
     ROUNDINGS,
     ROWS,
     greedy_instances,
 )
+from attlas.core.norms.balls import project_entrywise
+from attlas.core.norms.matrix import spectral_norm
 from attlas.core.old_claim import (
     Claim,
     Control,
@@ -31,8 +33,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.matrix_norms import spectral_norm
-from attlas.core.norm_balls import project_entrywise
 
 _PAPER = "trauger2023sequence"
 

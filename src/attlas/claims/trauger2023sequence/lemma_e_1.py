@@ -12,12 +12,12 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 from scipy.optimize import minimize
 
-from attlas.bounds.trauger2023_allocation import (
+from attlas.bounds.covering.trauger2023_allocation import (
     trauger2023_allocation,
     trauger2023_allocation_residual,
 )
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator, seed_of
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 
 _PAPER = "trauger2023sequence"
 _PARTS = 6

@@ -24,9 +24,9 @@ from attlas.claims.trauger2023sequence.layer_instances import (
     spectral,
     weights_of,
 )
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
-from attlas.models.transformer import pi_norm
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.models.networks.transformer import pi_norm
 
 _PAPER = "trauger2023sequence"
 _NAMES = ("query_key", "value", "output")

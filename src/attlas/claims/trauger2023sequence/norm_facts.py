@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
-from attlas.core.matrix_norms import column_norm, frobenius_norm, row_norm, spectral_norm
-from attlas.core.norm_balls import ball_norm, project
-from attlas.core.norm_duality import dual_norm
+from attlas.core.norms.balls import ball_norm, project
+from attlas.core.norms.duality import dual_norm
+from attlas.core.norms.matrix import column_norm, frobenius_norm, row_norm, spectral_norm
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 
 _PAPER = "trauger2023sequence"
 _ROUNDINGS = 128

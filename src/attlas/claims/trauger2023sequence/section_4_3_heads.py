@@ -6,10 +6,10 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.trauger2023_allocation import trauger2023_allocation
-from attlas.bounds.trauger2023_deep import trauger2023_parts
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
+from attlas.bounds.generalisation.trauger2023_deep import trauger2023_parts
 from attlas.core.generator import generator
+from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 
 _PAPER = "trauger2023sequence"
 _HEADS = (2, 5)

@@ -13,11 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.edelman2022_cover import edelman2022_cover, perceptron_cover
-from attlas.bounds.parameter_counting import parameter_counting_single
-from attlas.bounds.trauger2023_cover import trauger2023_cover
-from attlas.bounds.trauger2023_single import trauger2023_bracket, trauger2023_single
+from attlas.bounds.covering.edelman2022_cover import edelman2022_cover, perceptron_cover
+from attlas.bounds.covering.parameter_counting import parameter_counting_single
+from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
+from attlas.bounds.generalisation.trauger2023_single import trauger2023_bracket, trauger2023_single
 from attlas.core.claim import Erratum, ErratumClass
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Claim,
     Control,
@@ -27,7 +28,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 
 _PAPER = "trauger2023sequence"
 _LENGTHS = (10, 100, 1000, 10000)

@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.trauger2023_cover import Ball
-from attlas.core.old_claim import Instance
+from attlas.bounds.covering.trauger2023_cover import Ball
 from attlas.core.generator import generator, seed_of
-from attlas.measures.norm_ball_classes import AttentionClass, LinearClass, Sequences
-from attlas.measures.rademacher import draw_signs, rademacher_complexity
+from attlas.core.old_claim import Instance
+from attlas.measures.complexity.norm_ball_classes import AttentionClass, LinearClass, Sequences
+from attlas.measures.complexity.rademacher import draw_signs, rademacher_complexity
 
 M, TOKENS, D = 512, 3, 2
 """Samples, tokens a sequence, dimension."""

@@ -11,9 +11,9 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from attlas.bounds.dudley import dudley_chain
-from attlas.bounds.trauger2023_cover import Ball, Version, trauger2023_cover
-from attlas.bounds.trauger2023_single import trauger2023_alpha, trauger2023_single
+from attlas.bounds.covering.dudley import dudley_chain
+from attlas.bounds.covering.trauger2023_cover import Ball, Version, trauger2023_cover
+from attlas.bounds.generalisation.trauger2023_single import trauger2023_alpha, trauger2023_single
 from attlas.claims.trauger2023sequence.single_layer_instances import (
     ROUNDINGS,
     D,

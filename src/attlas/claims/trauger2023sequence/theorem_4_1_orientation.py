@@ -14,14 +14,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.trauger2023_cover import trauger2023_cover
-from attlas.bounds.trauger2023_single import (
+from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
+from attlas.bounds.generalisation.trauger2023_single import (
     trauger2023_alpha,
     trauger2023_bracket,
     trauger2023_single,
 )
 from attlas.claims.trauger2023sequence.single_layer_instances import ROUNDINGS
 from attlas.core.claim import Erratum, ErratumClass
+from attlas.core.norms.matrix import column_norm, row_norm
 from attlas.core.old_claim import (
     Claim,
     Control,
@@ -32,9 +33,8 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.matrix_norms import column_norm, row_norm
 from attlas.core.verdict import Outcome, Witness
-from attlas.models.single_layer_transformer import SingleLayerTransformer
+from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
 
 _PAPER = "trauger2023sequence"
 _M = 300

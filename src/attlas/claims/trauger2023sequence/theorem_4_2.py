@@ -11,13 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from attlas.bounds.trauger2023_allocation import trauger2023_allocation
-from attlas.bounds.trauger2023_cover import Version
-from attlas.bounds.trauger2023_deep import (
+from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
+from attlas.bounds.covering.trauger2023_cover import Version
+from attlas.bounds.generalisation.trauger2023_deep import (
     trauger2023_amplification,
     trauger2023_parts,
     trauger2023_printed_entropy,
 )
+from attlas.core.generator import generator
 from attlas.core.old_claim import (
     Claim,
     Control,
@@ -29,7 +30,6 @@ from attlas.core.old_claim import (
     Sides,
     Status,
 )
-from attlas.core.generator import generator
 from attlas.core.verdict import Outcome, Witness
 
 _PAPER = "trauger2023sequence"

@@ -15,12 +15,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.edelman2022_cover import perceptron_cover
-from attlas.bounds.greedy_cover import greedy_cover_centre, greedy_cover_steps
+from attlas.bounds.covering.edelman2022_cover import perceptron_cover
+from attlas.bounds.covering.greedy_cover import greedy_cover_centre, greedy_cover_steps
 from attlas.claims.trauger2023sequence.deep_instances import KINDS, magnitude, outputs
 from attlas.claims.trauger2023sequence.layer_instances import ROUNDINGS, WIDTH, in_ball
-from attlas.core.old_claim import Assumption, Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import seed_of
+from attlas.core.old_claim import (
+    Assumption,
+    Claim,
+    Control,
+    Instance,
+    Kind,
+    Provenance,
+    Sides,
+    Status,
+)
 
 _PAPER = "trauger2023sequence"
 _LAYERS, _SAMPLES, _TOKENS, _SLOPE = 2, 2, 4, 0.3

@@ -10,8 +10,8 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from attlas.bounds.trauger2023_deep import Part, trauger2023_parts
-from attlas.bounds.trauger2023_masked import (
+from attlas.bounds.generalisation.trauger2023_deep import Part, trauger2023_parts
+from attlas.bounds.generalisation.trauger2023_masked import (
     CROSS_ENTROPY_LIPSCHITZ,
     clipped_cross_entropy,
     trauger2023_masked_parts,

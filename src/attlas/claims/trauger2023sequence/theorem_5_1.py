@@ -13,9 +13,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.bounds.trauger2023_masked import clipped_cross_entropy, trauger2023_masked
-from attlas.core.old_claim import Assumption, Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.bounds.generalisation.trauger2023_masked import (
+    clipped_cross_entropy,
+    trauger2023_masked,
+)
 from attlas.core.generator import seed_of
+from attlas.core.old_claim import (
+    Assumption,
+    Claim,
+    Control,
+    Instance,
+    Kind,
+    Provenance,
+    Sides,
+    Status,
+)
 
 _PAPER = "trauger2023sequence"
 _WORDS = _SAMPLES = 6

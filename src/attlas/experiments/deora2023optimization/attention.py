@@ -16,9 +16,9 @@ from jaxtyping import Array
 
 from attlas.data.tokenized_mixture import MixtureSamples
 from attlas.experiments.deora2023optimization.instances import draw_phases, gaussian_heads
-from attlas.measures.student_interval import student_interval
-from attlas.measures.token_attention import relevant_attention
-from attlas.models.multi_head import MultiHead, make_multi_head
+from attlas.measures.attention.token_attention import relevant_attention
+from attlas.measures.statistics.student_interval import student_interval
+from attlas.models.attention.multi_head import MultiHead, make_multi_head
 from attlas.optim.one_step import first_phase_steps, one_step_initialisation
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel

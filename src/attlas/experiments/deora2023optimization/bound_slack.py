@@ -13,23 +13,27 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.bounds.deora2023_initialisation import (
+from attlas.bounds.optimisation.deora2023_initialisation import (
     deora2023_corollary_2_heads,
     deora2023_corollary_2_step,
 )
-from attlas.bounds.deora2023_loss import deora2023_beta_1, deora2023_beta_2, deora2023_beta_3
-from attlas.bounds.deora2023_model import Bound
-from attlas.bounds.deora2023_training import deora2023_head_condition, deora2023_rho
+from attlas.bounds.optimisation.deora2023_loss import (
+    deora2023_beta_1,
+    deora2023_beta_2,
+    deora2023_beta_3,
+)
+from attlas.bounds.optimisation.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_training import deora2023_head_condition, deora2023_rho
 from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.losses.empirical_risk import empirical_risk
-from attlas.measures.curvature import hessian_extremes
-from attlas.models.multi_head import MultiHead
+from attlas.measures.curvature.extreme_eigenvalues import hessian_extremes
+from attlas.models.attention.multi_head import MultiHead
 from attlas.optim.one_step import one_step_initialisation
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.solvers.gram_svm import gram_svm
+from attlas.solvers.kernel_svm import kernel_svm
 from attlas.training.gradient_descent import gradient_descent
 from attlas.training.trajectory import log_spaced
 
@@ -97,7 +101,7 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
         hessian_extremes(risk, MultiHead(jnp.asarray(u), jnp.asarray(w)), train.X, train.y)
         for u, w in zip(U, W, strict=True)
     ]
-    svm = gram_svm(ntk_gram(start, np.asarray(train.X)), np.asarray(train.y))
+    svm = kernel_svm(ntk_gram(start, np.asarray(train.X)), np.asarray(train.y))
     margin = SEPARATOR * float(svm.value) if svm.converged else np.nan
     away = np.sqrt(np.sum((U[-1] - U[0]) ** 2) + np.sum((W[-1] - W[0]) ** 2))
     outputs = np.abs(np.asarray(_outputs(start, train.X)))

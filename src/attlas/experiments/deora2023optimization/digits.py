@@ -22,13 +22,13 @@ from attlas.data.mnist import MNIST
 from attlas.data.sources import is_present
 from attlas.data.token_sequences import TokenSequences
 from attlas.kernels.multi_head_ntk import ntk_gram
-from attlas.measures.margins import decoder_margin, normalised_margin
-from attlas.models.multi_head import MultiHead, make_multi_head
+from attlas.measures.attention.margins import decoder_margin, normalised_margin
+from attlas.models.attention.multi_head import MultiHead, make_multi_head
 from attlas.optim.one_step import one_step_initialisation
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.solvers.gram_svm import gram_svm
+from attlas.solvers.kernel_svm import kernel_svm
 from attlas.solvers.linear_margin import linear_margin
 from attlas.training.gradient_descent import gradient_descent_ensemble
 from attlas.training.risk_gradient import model_outputs
@@ -138,7 +138,7 @@ def _measured(cell: Cell, data: DigitPairs, path: MultiHead) -> dict[str, object
     return {
         "sphere": sphere,
         "decoder": decoder,
-        "ntk": [RADIUS * _known(gram_svm(ntk_gram(model, X), y)) for model in firsts],
+        "ntk": [RADIUS * _known(kernel_svm(ntk_gram(model, X), y)) for model in firsts],
         "linear": _known(linear_margin(X, y)),
     }
 

@@ -14,13 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.bounds.deora2023_initialisation import (
+from attlas.bounds.optimisation.deora2023_initialisation import (
     deora2023_corollary_2_gap,
     deora2023_corollary_2_heads,
     deora2023_corollary_2_step,
     deora2023_corollary_2_training,
 )
-from attlas.bounds.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_model import Bound
 from attlas.data.tokenized_mixture import (
     MixtureSamples,
     TokenizedMixture,
@@ -29,16 +29,16 @@ from attlas.data.tokenized_mixture import (
 )
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.losses.logistic import logistic
-from attlas.measures.student_interval import student_interval
-from attlas.measures.token_attention import relevant_attention
-from attlas.measures.trend import Slope, log_slope
-from attlas.models.multi_head import MultiHead
-from attlas.models.repeated_heads import RepeatedHeads, repeat_signed_head
+from attlas.measures.attention.token_attention import relevant_attention
+from attlas.measures.statistics.student_interval import student_interval
+from attlas.measures.statistics.trend import Slope, log_slope
+from attlas.models.attention.multi_head import MultiHead
+from attlas.models.attention.repeated_heads import RepeatedHeads, repeat_signed_head
 from attlas.optim.one_step import one_step_initialisation
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.solvers.gram_svm import gram_svm_batch
+from attlas.solvers.kernel_svm import kernel_svm_batch
 from attlas.training.chunks import in_chunks
 from attlas.training.gradient_descent import gradient_descent
 from attlas.training.risk_gradient import model_outputs
@@ -122,7 +122,7 @@ def _constants(s: Mapping, problems: list[_Problem], copies: np.ndarray) -> np.n
     """B_2, B_Phi and the NTK margin of every seed; copies are [seed, number of heads, 2]."""
     # Right after the first step the NTK is the same for any number of heads and any signs.
     grams = np.stack([ntk_gram(p.head, p.train.X) for p in problems])
-    svm = gram_svm_batch(grams, np.stack([p.train.y for p in problems]))
+    svm = kernel_svm_batch(grams, np.stack([p.train.y for p in problems]))
     margins = np.where(svm.converged, SEPARATOR * np.asarray(svm.value), np.nan)
     B_2 = [np.linalg.norm(p.head.U) for p in problems]
     outputs = np.stack([_outputs(p) for p in problems])[:, None, :] * _excess(copies)[:, :, None]

@@ -14,7 +14,7 @@ from attlas.data.tokenized_mixture import (
     make_tokenized_mixture,
     sample_mixture,
 )
-from attlas.models.multi_head import MultiHead
+from attlas.models.attention.multi_head import MultiHead
 
 NOISE = 0.02
 """Z_mu and Z_nu over S^2; ||z|| is at most a fifth of S."""

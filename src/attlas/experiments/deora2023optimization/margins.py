@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.bounds.deora2023_mixture import (
+from attlas.bounds.optimisation.deora2023_mixture import (
     deora2023_first_step_slope,
     deora2023_gamma_attention,
     deora2023_gamma_linear,
@@ -27,14 +27,14 @@ from attlas.data.tokenized_mixture import (
 )
 from attlas.experiments.deora2023optimization.instances import draw_phases, gaussian_heads
 from attlas.kernels.multi_head_ntk import ntk_gram
-from attlas.measures.margins import decoder_margin, margins, normalised_margin
-from attlas.models.multi_head import MultiHead, make_multi_head, parameter_norm
+from attlas.measures.attention.margins import decoder_margin, margins, normalised_margin
+from attlas.models.attention.multi_head import MultiHead, make_multi_head, parameter_norm
 from attlas.optim.one_step import one_step_initialisation
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
 from attlas.solvers.global_margin import global_margin
-from attlas.solvers.gram_svm import gram_svm
+from attlas.solvers.kernel_svm import kernel_svm
 from attlas.solvers.linear_margin import linear_margin
 from attlas.training.gradient_descent import gradient_descent_ensemble
 from attlas.training.trajectory import log_spaced
@@ -51,7 +51,7 @@ REACHED = 0.99
 """Share of a margin from which on it counts as reached."""
 RECORDS = 25
 NOTE = (
-    "Noise: Z_mu = Z_nu = .02 S^2, Z = .2 S. gram_svm and linear_margin answer for parameters of "
+    "Noise: Z_mu = Z_nu = .02 S^2, Z = .2 S. kernel_svm and linear_margin answer for parameters of "
     "norm 1; P3 and section 7 have norm sqrt(2), so NTK margins and the linear margin of the "
     "second axis are multiplied by it. gamma_attn lets W grow without bound and is comparable "
     "on the first axis only. The global margin is the best of a search with one head: a certified "
@@ -137,7 +137,7 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
         zip(("decoder", "sphere", "per_distance"), _reached(path.model, train.X, train.y),
             strict=True)
     )  # fmt: skip
-    tangent = [gram_svm(ntk_gram(model, train.X), train.y) for model in starts]
+    tangent = [kernel_svm(ntk_gram(model, train.X), train.y) for model in starts]
     linear = linear_margin(train.X, train.y)
     key = jax.random.fold_in(jax.random.key(cell.seed), 5)
     best = global_margin(

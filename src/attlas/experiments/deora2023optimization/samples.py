@@ -14,24 +14,24 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.bounds.deora2023_generalisation import (
+from attlas.bounds.generalisation.deora2023_generalisation import (
     deora2023_generalisation_gap,
     deora2023_stability_gap,
     deora2023_stability_heads,
 )
-from attlas.bounds.deora2023_initialisation import deora2023_target_distance
-from attlas.bounds.deora2023_loss import deora2023_beta_1
+from attlas.bounds.optimisation.deora2023_initialisation import deora2023_target_distance
+from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1
 from attlas.data.tokenized_mixture import TokenizedMixture, make_tokenized_mixture, sample_mixture
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.losses.logistic import logistic
-from attlas.measures.student_interval import student_interval
-from attlas.measures.trend import Slope, log_slope
-from attlas.models.repeated_heads import RepeatedHeads, repeat_signed_head
+from attlas.measures.statistics.student_interval import student_interval
+from attlas.measures.statistics.trend import Slope, log_slope
+from attlas.models.attention.repeated_heads import RepeatedHeads, repeat_signed_head
 from attlas.optim.one_step import one_step_initialisation
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.solvers.gram_svm import gram_svm_batch
+from attlas.solvers.kernel_svm import kernel_svm_batch
 from attlas.training.fresh_sets import fresh_sets
 from attlas.training.leave_one_out import leave_one_out
 from attlas.training.risk_gradient import model_outputs
@@ -95,7 +95,7 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
     own = np.einsum("bii->b", crossed) / BLOCK
     other = (crossed.sum(axis=(1, 2)) - BLOCK * own) / (BLOCK * (BLOCK - 1))
     found = [_stability(start, X[k], y[k], (test.X, test.y), settings) for k in range(s["blind"])]
-    svm = gram_svm_batch(np.stack([ntk_gram(head, x) for x in X]), y)
+    svm = kernel_svm_batch(np.stack([ntk_gram(head, x) for x in X]), y)
     margin = np.where(svm.converged, SEPARATOR * np.asarray(svm.value), np.nan)
     moved = (a - np.asarray(b) for a, b in zip(last, (start.U, start.W), strict=True))
     distance = np.sqrt(sum(np.sum(a**2, axis=(1, 2, 3)) for a in moved))

@@ -12,17 +12,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.bounds.deora2023_initialisation import deora2023_target_scale
+from attlas.bounds.optimisation.deora2023_initialisation import deora2023_target_scale
 from attlas.data.tokenized_mixture import MixtureSamples
 from attlas.experiments.deora2023optimization.instances import draw_phases, gaussian_heads
 from attlas.kernels.multi_head_ntk import ntk_gram
-from attlas.measures.student_interval import student_interval
-from attlas.models.multi_head import MultiHead, make_multi_head
+from attlas.measures.statistics.student_interval import student_interval
+from attlas.models.attention.multi_head import MultiHead, make_multi_head
 from attlas.optim.one_step import one_step_initialisation
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.solvers.gram_svm import gram_svm_batch
+from attlas.solvers.kernel_svm import kernel_svm_batch
 from attlas.training.risk_gradient import model_outputs
 
 if TYPE_CHECKING:  # workers compute and draw nothing
@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # workers compute and draw nothing
 
 HEAD_COLOURS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#f0e442")
 RADIUS = 2.0**0.5
-"""The norm of P3: the margin of `gram_svm`, for norm 1, is multiplied by it."""
+"""The norm of P3: the margin of `kernel_svm`, for norm 1, is multiplied by it."""
 CONFIDENCE = 0.95
 NOTE = (
     "Gaussian: independent entries N(0, deviation^2) in U and W; one random stream for all "
@@ -76,7 +76,7 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
             grams.append(ntk_gram(model, train.X))
             labels.append(np.asarray(train.y))
             outputs.append(float(jnp.max(jnp.abs(_outputs(model, train.X)))))
-    svm = gram_svm_batch(np.stack(grams), np.stack(labels))
+    svm = kernel_svm_batch(np.stack(grams), np.stack(labels))
     # 0 where the labels are not separable, NaN where no certificate was reached.
     margin = np.where(svm.converged, RADIUS * np.asarray(svm.value), np.nan)
     margin = np.where(np.isnan(margin) & (svm.certificate["lower"] == 0), 0.0, margin)

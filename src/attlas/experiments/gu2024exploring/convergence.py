@@ -18,8 +18,8 @@ from attlas.experiments.gu2024exploring.instances import (
 )
 from attlas.kernels.regression_flow import regression_flow
 from attlas.kernels.softmax_network_ntk import softmax_ntk
-from attlas.measures.trend import Slope, log_slope
-from attlas.models.softmax_network import Activation
+from attlas.measures.statistics.trend import Slope, log_slope
+from attlas.models.networks.softmax_network import Activation
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record

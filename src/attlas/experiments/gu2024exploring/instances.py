@@ -16,7 +16,7 @@ from attlas.data.gaussian_mixtures import GaussianMixture, make_gaussian_mixture
 from attlas.data.noise_schedule import NoiseSchedule, make_noise_schedule
 from attlas.kernels.softmax_network_limit import softmax_ntk_limit
 from attlas.kernels.softmax_network_ntk import softmax_ntk
-from attlas.models.softmax_network import Activation, SoftmaxNetwork
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 PIECE = 32
 """Sizes are rounded up to multiples of this where that saves compiling."""

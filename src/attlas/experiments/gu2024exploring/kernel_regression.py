@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from attlas.bounds.gu2024_regression import (
+from attlas.bounds.optimisation.gu2024_regression import (
     gu2024_regression_gap,
     gu2024_regression_gap_in_time,
     gu2024_regression_gap_printed,
@@ -26,8 +26,8 @@ from attlas.experiments.gu2024exploring.instances import (
 )
 from attlas.kernels.regression_flow import regression_flow
 from attlas.kernels.softmax_network_ntk import softmax_ntk
-from attlas.measures.trend import Slope, log_slope
-from attlas.models.softmax_network import Activation, SoftmaxNetwork
+from attlas.measures.statistics.trend import Slope, log_slope
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record

@@ -16,14 +16,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.bounds.gu2024_convergence import gu2024_radius
-from attlas.bounds.gu2024_perturbation import gu2024_kernel_change, gu2024_kernel_change_printed
+from attlas.bounds.optimisation.gu2024_convergence import gu2024_radius
+from attlas.bounds.optimisation.gu2024_perturbation import (
+    gu2024_kernel_change,
+    gu2024_kernel_change_printed,
+)
 from attlas.experiments.gu2024exploring.instances import (
     draw_network,
     draw_sign_regression,
 )
-from attlas.kernels.dense_softmax_ntk import softmax_kernel
-from attlas.models.softmax_network import Activation, SoftmaxNetwork
+from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
@@ -72,7 +75,7 @@ def _moved(network: SoftmaxNetwork, change: Array) -> SoftmaxNetwork:
 def _smooth_kernel(network: SoftmaxNetwork, X: Array, width: Array) -> Array:
     """The kernel, with a smooth step in place of ReLU's derivative: it has a gradient."""
     if network.activation is not Activation.RELU:
-        return softmax_kernel(network, X)
+        return dense_softmax_ntk(network, X)
     features = network.a[:, None, :] * jax.nn.sigmoid(X @ network.W / width)[None]
     k, n, m = features.shape
     rows = features.reshape(k * n, m)
@@ -90,10 +93,10 @@ def _changes(
     network: SoftmaxNetwork, X: Array, radii: Array, starts: Array, climb: int
 ) -> tuple[Array, Array]:
     """Frobenius norm of the change at the start and at the best of the climb, [R, start]."""
-    before = softmax_kernel(network, X)
+    before = dense_softmax_ntk(network, X)
 
     def measured(change: Array) -> Array:
-        return jnp.linalg.norm(softmax_kernel(_moved(network, change), X) - before)
+        return jnp.linalg.norm(dense_softmax_ntk(_moved(network, change), X) - before)
 
     def one(R: Array, start: Array) -> tuple[Array, Array]:
         smooth_before = _smooth_kernel(network, X, R)
@@ -144,7 +147,9 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
             rows["aligned"].append(np.asarray(best).max(axis=1))
             rows["printed"].append(np.asarray(printed))
             rows["sharp"].append(np.asarray(sharp))
-            rows["norm"].append(float(jnp.linalg.norm(softmax_kernel(network, jax.device_put(X)))))
+            rows["norm"].append(
+                float(jnp.linalg.norm(dense_softmax_ntk(network, jax.device_put(X))))
+            )
             if activation is Activation.SOFTMAX:
                 reach.append(logits)
         for name, values in rows.items():

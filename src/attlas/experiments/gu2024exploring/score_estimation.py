@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.bounds.gu2024_score import gu2024_score_error
+from attlas.bounds.optimisation.gu2024_score import gu2024_score_error
 from attlas.experiments.gu2024exploring.instances import (
     MIXTURE,
     SIGMA,
@@ -23,7 +23,7 @@ from attlas.experiments.gu2024exploring.instances import (
     mixture_kernel,
 )
 from attlas.kernels.regression_flow import RegressionFlow, regression_flow
-from attlas.models.softmax_network import symmetric_network
+from attlas.models.networks.softmax_network import symmetric_network
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record

@@ -24,8 +24,8 @@ from attlas.experiments.gu2024exploring.instances import (
     mixture_kernel,
 )
 from attlas.kernels.regression_flow import regression_flow
-from attlas.measures.sample_distance import energy_distance, sliced_wasserstein
-from attlas.models.softmax_network import SoftmaxNetwork, symmetric_network
+from attlas.measures.statistics.sample_distance import energy_distance, sliced_wasserstein
+from attlas.models.networks.softmax_network import SoftmaxNetwork, symmetric_network
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record

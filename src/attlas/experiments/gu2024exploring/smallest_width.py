@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax
 import numpy as np
 
-from attlas.bounds.gu2024_convergence import gu2024_steps, gu2024_table_1_log10
+from attlas.bounds.optimisation.gu2024_convergence import gu2024_steps, gu2024_table_1_log10
 from attlas.experiments.gu2024exploring.instances import (
     draw_network,
     draw_sign_regression,
     stable_step,
 )
-from attlas.measures.student_interval import student_interval
-from attlas.measures.trend import Slope, log_slope
-from attlas.models.softmax_network import Activation, SoftmaxNetwork
+from attlas.measures.statistics.student_interval import student_interval
+from attlas.measures.statistics.trend import Slope, log_slope
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record

@@ -17,8 +17,8 @@ from jaxtyping import Array
 
 from attlas.core.processes import CHEAP_COMPILATION
 from attlas.data.token_selection import TokenSelection, make_token_selection
-from attlas.measures.direction import direction_divergence
-from attlas.measures.selection import selected_tokens
+from attlas.measures.attention.direction import direction_divergence
+from attlas.measures.attention.selection import selected_tokens
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.data.token_selection import TokenSelection
-from attlas.measures.direction import direction_divergence
+from attlas.measures.attention.direction import direction_divergence
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record

@@ -17,7 +17,7 @@ from jaxtyping import Array
 
 from attlas.core.solution import Solution
 from attlas.data.token_selection import TokenSelection
-from attlas.measures.direction import direction_divergence
+from attlas.measures.attention.direction import direction_divergence
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record

@@ -15,11 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.bounds.julistiono2024_cone import julistiono2024_mu_0
-from attlas.core.norms import entrywise_norm
+from attlas.bounds.optimisation.julistiono2024_cone import julistiono2024_mu_0
+from attlas.core.norms.entrywise import entrywise_norm
 from attlas.data.token_selection import TokenSelection, make_support_selection
-from attlas.measures.direction import direction_divergence
-from attlas.measures.trend import Slope, log_slope
+from attlas.measures.attention.direction import direction_divergence
+from attlas.measures.statistics.trend import Slope, log_slope
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record

@@ -25,7 +25,7 @@ from attlas.data.sources import is_present
 from attlas.data.splits import Split
 from attlas.data.token_sequences import TokenSequences
 from attlas.data.word_pieces import encode_words, train_word_pieces
-from attlas.models.encoder import Encoder, make_encoder
+from attlas.models.networks.encoder import Encoder, make_encoder
 from attlas.optim.mirror_descent import mirror_descent
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel

@@ -13,19 +13,19 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from attlas.bounds.deora2023_loss import deora2023_beta_2
-from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
-from attlas.measures.head_audit import (
+from attlas.audit.head_audit import (
     AUDIT_DIMS,
     AuditedHeads,
     AuditSettings,
     audit_heads,
 )
-from attlas.measures.head_ladders import head_ladders
-from attlas.measures.head_rows import HeadRow, head_rows, theorem_2_applies
-from attlas.measures.single_head_path import HeadPath, single_head_path
-from attlas.measures.stability import average_model_stability
-from attlas.models.multi_head import Decoder, MultiHead, make_multi_head
+from attlas.audit.head_rows import HeadRow, head_rows, theorem_2_applies
+from attlas.audit.ranked_bounds import ranked_bounds
+from attlas.audit.single_head_path import HeadPath, single_head_path
+from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_2
+from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
+from attlas.measures.statistics.stability import average_model_stability
+from attlas.models.attention.multi_head import Decoder, MultiHead, make_multi_head
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
@@ -307,7 +307,7 @@ def _ladder_panel(record: Record) -> Panel:
     import matplotlib.pyplot as plt
     from matplotlib.lines import Line2D
 
-    n, ladders = record.cell.settings["n"], head_ladders(record.arrays)
+    n, ladders = record.cell.settings["n"], ranked_bounds(record.arrays)
     rows = ladders.gaps
     figure, axes = plt.subplot_mosaic(
         [["margins", "asked"], ["gap", "asked"]], figsize=(11.5, 7.6), layout="constrained",
@@ -325,7 +325,7 @@ def _ladder_panel(record: Record) -> Panel:
     left.axvline(1, color="0.3", ls="--", lw=1)
     left.set(xscale="log", xlim=(low / 2, 10 * max(row.values.max() for row in rows)))
     left.set_title("The true gap and its bounds (dashed: range of the ramp loss)", fontsize=10)
-    _draw_ladder(right, ladders.demands)
+    _draw_ladder(right, ladders.required_sizes)
     right.axvline(np.log10(n), color="0.3", ls="--", lw=1)
     right.set_xscale("symlog", linthresh=20, linscale=2.5)
     right.set_xlim(0, 900)

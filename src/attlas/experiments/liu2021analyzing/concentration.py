@@ -19,10 +19,10 @@ from attlas.core.solution import Result
 from attlas.data.portuguese_english import PORTUGUESE_ENGLISH
 from attlas.data.sources import is_present
 from attlas.data.translation_pairs import SentencePairs, TranslationPairs, load_translation_pairs
-from attlas.measures.attention_rows import KINDS, attention_rows, draw_rows, uniform_rows
-from attlas.measures.attention_summary import MEASURES, NORMS, AttentionSummary, attention_summary
-from attlas.models.tempered_translator import tempered
-from attlas.models.translator import Translator, make_translator
+from attlas.measures.attention.rows import KINDS, attention_rows, draw_rows, uniform_rows
+from attlas.measures.attention.summary import MEASURES, NORMS, AttentionSummary, attention_summary
+from attlas.models.networks.tempered_translator import tempered
+from attlas.models.networks.translator import Translator, make_translator
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record

@@ -20,9 +20,9 @@ from attlas.experiments.liu2021analyzing.instances import (
     no_attention,
     self_attention,
 )
-from attlas.measures.loglog_slope import loglog_slope
-from attlas.measures.student_interval import student_interval
-from attlas.measures.trend import extrapolated_limit
+from attlas.measures.statistics.loglog_slope import loglog_slope
+from attlas.measures.statistics.student_interval import student_interval
+from attlas.measures.statistics.trend import extrapolated_limit
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record

@@ -147,7 +147,7 @@ def _minimise(outputs: Outputs, steps: int, start: Array, *data: Array) -> tuple
 
 @cache
 def self_attention(p: int, t: int, d_q: int, d_v: int, d: int) -> Outputs:
-    """The output of `attlas.models.self_attention_mlp.SelfAttentionMLP`, its weights a vector.
+    """The output of `SelfAttentionMLP`, its weights a vector.
 
     Args:
         p: words.

@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas.experiments.liu2021analyzing.instances import Problem, fit
-from attlas.measures.loglog_slope import loglog_slope
-from attlas.measures.stationary_points import stationary_points
+from attlas.measures.curvature.stationary_points import stationary_points
+from attlas.measures.statistics.loglog_slope import loglog_slope
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record

@@ -14,15 +14,19 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.bounds.liu2021_regions import (
+from attlas.bounds.expressivity.liu2021_regions import (
     liu2021_central_regions_maximum,
     liu2021_construction,
     liu2021_regions,
     liu2021_regions_maximum,
 )
-from attlas.measures.concentration import concentration
-from attlas.measures.linear_regions import count_cells, count_linear_regions, sampled_cells
-from attlas.models.self_attention_mlp import SelfAttentionMLP
+from attlas.measures.attention.concentration import concentration
+from attlas.measures.complexity.linear_regions import (
+    count_cells,
+    count_linear_regions,
+    sampled_cells,
+)
+from attlas.models.attention.self_attention_mlp import SelfAttentionMLP
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record

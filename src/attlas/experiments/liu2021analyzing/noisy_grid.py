@@ -20,13 +20,13 @@ from attlas.core.processes import CHEAP_COMPILATION
 from attlas.core.solution import Result
 from attlas.data.digits import DIGITS, load_digits
 from attlas.data.mnist import MNIST, load_mnist
-from attlas.data.noisy_grid import SIDE, enlarge, load_noisy_grids, place_in_grid
 from attlas.data.sources import is_present
-from attlas.measures.student_interval import student_interval
-from attlas.models.grid_cnn import make_attention_cnn, make_grid_cnn
+from attlas.measures.statistics.student_interval import student_interval
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
+from attlas.tasks.noisy_grid.data import SIDE, enlarge, load_noisy_grids, place_in_grid
+from attlas.tasks.noisy_grid.grid_cnn import make_attention_cnn, make_grid_cnn
 from attlas.training.classifier import Sets, train_classifiers
 
 if TYPE_CHECKING:  # workers compute and draw nothing

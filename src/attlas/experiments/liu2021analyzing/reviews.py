@@ -18,16 +18,16 @@ from jaxtyping import Array
 from attlas.core.processes import CHEAP_COMPILATION
 from attlas.core.solution import Result
 from attlas.data.imdb import IMDB
-from attlas.data.review_words import ReviewWords, load_review_words
 from attlas.data.sources import is_present
 from attlas.data.token_sequences import TokenSequences
-from attlas.measures.concentration import concentration
-from attlas.measures.student_interval import student_interval
-from attlas.models.recurrent_attention import RecurrentAttention
-from attlas.models.self_attention_mlp import SelfAttentionMLP
+from attlas.measures.attention.concentration import concentration
+from attlas.measures.statistics.student_interval import student_interval
+from attlas.models.attention.recurrent_attention import RecurrentAttention
+from attlas.models.attention.self_attention_mlp import SelfAttentionMLP
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
+from attlas.tasks.reviews.review_words import ReviewWords, load_review_words
 from attlas.training.review_variants import ReviewSizes, make_review_model, train_reviews
 
 if TYPE_CHECKING:  # workers compute and draw nothing

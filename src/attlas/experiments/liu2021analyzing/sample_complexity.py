@@ -14,7 +14,7 @@ from jaxtyping import Array
 from scipy import stats
 
 from attlas.experiments.liu2021analyzing.instances import Problem, best_of, fit
-from attlas.measures.loglog_slope import LogLogSlope, loglog_slope
+from attlas.measures.statistics.loglog_slope import LogLogSlope, loglog_slope
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
@@ -60,7 +60,7 @@ def cells(scale: Scale) -> tuple[Cell, ...]:
 
 
 def two_layer(theta: Array, x: Array, constants: Array) -> Array:
-    """The output of `attlas.models.two_layer.TwoLayer`, its weights in one vector.
+    """The output of `attlas.models.networks.two_layer.TwoLayer`, its weights in one vector.
 
     Args:
         theta: first layer row by row, then the second.

@@ -14,12 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.bounds.compare import Entry, compare
-from attlas.bounds.deep_rows import THRESHOLD
-from attlas.bounds.dudley import dudley_chain, dudley_integral
-from attlas.bounds.generalisation_gap import generalisation_gap
-from attlas.bounds.transformer_weights import Head, TransformerWeights
-from attlas.bounds.trauger2023_masked import trauger2023_masked
+from attlas.bounds.comparison.compare import Entry, compare
+from attlas.bounds.comparison.normalised import THRESHOLD
+from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
+from attlas.bounds.covering.dudley import dudley_chain, dudley_integral
+from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
+from attlas.bounds.generalisation.trauger2023_masked import trauger2023_masked
 from attlas.data.generated_sentences import generated_sentences
 from attlas.data.masked_words import MaskedSplit, MaskedWords, make_masked_words
 from attlas.data.portuguese_english import PORTUGUESE_ENGLISH, load_portuguese_english
@@ -123,7 +123,7 @@ def _one(cell: Cell, T: int) -> dict[str, np.ndarray]:
         "best": np.array(best),
         "samples": samples,
         "bound": np.concatenate([np.array(gaps), _contracted(weights[best], X, samples, K)], 1),
-        "needed": np.array([[entry.samples_needed for entry in row] for row in here]),
+        "needed": np.array([[entry.samples_until_nonvacuous for entry in row] for row in here]),
         "readout": np.array([np.linalg.norm(each.readout, axis=1).max() for each in weights]),
     }
 

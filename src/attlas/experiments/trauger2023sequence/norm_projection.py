@@ -15,18 +15,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.bounds.edelman2022_cover import edelman2022_cover
-from attlas.bounds.generalisation_gap import generalisation_gap
-from attlas.bounds.parameter_counting import parameter_counting_single
-from attlas.bounds.trauger2023_cover import trauger2023_cover
-from attlas.bounds.trauger2023_single import trauger2023_single
+from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
+from attlas.bounds.covering.parameter_counting import parameter_counting_single
+from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
+from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
+from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
 from attlas.data.sparse_majority import (
     BitEmbedding,
     MajorityDesign,
     SparseMajority,
     make_sparse_majority,
 )
-from attlas.models.single_layer_transformer import SingleLayerTransformer
+from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record

@@ -14,13 +14,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.bounds.edelman2022_cover import edelman2022_cover
-from attlas.bounds.parameter_counting import parameter_counting_single
-from attlas.bounds.trauger2023_cover import Ball, trauger2023_cover
-from attlas.bounds.trauger2023_single import trauger2023_single
-from attlas.measures.norm_ball_classes import AttentionClass, Sequences
-from attlas.measures.rademacher import draw_signs, rademacher_complexity, rademacher_estimate
-from attlas.measures.student_interval import student_interval
+from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
+from attlas.bounds.covering.parameter_counting import parameter_counting_single
+from attlas.bounds.covering.trauger2023_cover import Ball, trauger2023_cover
+from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
+from attlas.measures.complexity.norm_ball_classes import AttentionClass, Sequences
+from attlas.measures.complexity.rademacher import (
+    draw_signs,
+    rademacher_complexity,
+    rademacher_estimate,
+)
+from attlas.measures.statistics.student_interval import student_interval
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record

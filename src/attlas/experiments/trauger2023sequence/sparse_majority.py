@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax
 import numpy as np
 
-from attlas.bounds.trauger2023_majority import BALLS, ROWS, majority_bounds, majority_norms
 from attlas.data.sparse_majority import MajorityDesign
-from attlas.measures.trend_power import trend_power
+from attlas.measures.statistics.trend_power import trend_power
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
+from attlas.tasks.sparse_majority.trauger2023_bounds import (
+    BALLS,
+    ROWS,
+    majority_bounds,
+    majority_norms,
+)
 from attlas.training.majority_lengths import train_majority_lengths
 from attlas.training.majority_training import MajoritySettings
 

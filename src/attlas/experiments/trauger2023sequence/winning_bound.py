@@ -14,11 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.bounds.edelman2022_cover import edelman2022_cover
-from attlas.bounds.parameter_counting import parameter_counting_single, parameter_entropy
-from attlas.bounds.transformer_weights import matrix_norms
-from attlas.bounds.trauger2023_cover import trauger2023_cover
-from attlas.bounds.trauger2023_single import trauger2023_bracket, trauger2023_single
+from attlas.bounds.comparison.transformer_weights import matrix_norms
+from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
+from attlas.bounds.covering.parameter_counting import parameter_counting_single, parameter_entropy
+from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
+from attlas.bounds.generalisation.trauger2023_single import trauger2023_bracket, trauger2023_single
 from attlas.core.generator import generator
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel

@@ -1,0 +1,1 @@
+"""What bounds and measurements tell about one trained attention layer."""

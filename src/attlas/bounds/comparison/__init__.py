@@ -1,0 +1,1 @@
+"""The bounds on Transformer classes side by side, for given weights."""

@@ -1,0 +1,284 @@
+r"""All bounds on one trained Transformer, side by side, each with the reason for its number.
+
+A bound speaks of a class whose norms are fixed before the data are seen. The norms here are those
+of the weights handed in, so that a union bound over grids of norms is part of every gap and shown
+as its own term; `norms="fixed"` leaves it out. docs/proofs/trauger2023_union.md.
+"""
+
+import math
+from typing import Literal, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from attlas.bounds.comparison.bound_table import BoundTable
+from attlas.bounds.comparison.compare_inputs import check_comparison, measure_inputs
+from attlas.bounds.comparison.normalised import normalised
+from attlas.bounds.comparison.transformer_weights import TransformerWeights
+from attlas.bounds.comparison.unnormalised import unnormalised
+from attlas.bounds.comparison.weight_norms import WeightNorms, weight_norms
+from attlas.bounds.covering.norm_grid import RESOLUTIONS
+from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
+from attlas.bounds.generalisation.samples_until_nonvacuous import samples_until_nonvacuous
+
+Model = Literal["normalised", "plain"]
+Norms = Literal["measured", "fixed"]
+
+
+class Entry(NamedTuple):
+    """One bound.
+
+    Attributes:
+        name: which.
+        rademacher: bound on the empirical Rademacher complexity of the outputs (or losses) of the
+            class at the norms of the weights.
+        gap: bound on true minus empirical risk, complexity + confidence + union.
+        trivial: what the gap is at most anyway, the range of the loss.
+        is_bound: false where a constant of the source is unknown and was set to 1.
+        constants: what is used, in words.
+        reason: where the number comes from, what it is made of and what would have to change.
+        log10_samples: log10 of the samples at which the complexity of a deep class falls below its
+            trivial value; NaN for other rows.
+        complexity: 2 L R, the first term of the gap.
+        confidence: 3 c sqrt(ln(2 / delta) / (2 m)), the second.
+        union: what it costs that the norms were read off after training, the third; 0 for norms
+            fixed in advance, and for what is no bound.
+        union_cost: the logarithm of the union bound, in nats.
+        samples_until_nonvacuous: least m at which the gap is below `trivial` and the complexity
+            below that of the largest output; infinite if none up to 1e250 is, NaN for what is no
+            bound.
+        dominant: the largest term of the gap, and the part of the network with the largest share
+            in the complexity.
+    """
+
+    name: str
+    rademacher: float
+    gap: float
+    trivial: float
+    is_bound: bool
+    constants: str
+    reason: str
+    log10_samples: float
+    complexity: float
+    confidence: float
+    union: float
+    union_cost: float
+    samples_until_nonvacuous: float
+    dominant: str
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the bound says no more than the range of the loss."""
+        return not self.gap < self.trivial
+
+
+class Comparison(NamedTuple):
+    """The entries in order, and what they share.
+
+    Attributes:
+        entries: one a bound.
+        m: samples.
+        delta: probability that some entry fails.
+        B_x: largest Euclidean norm of a token used.
+    """
+
+    entries: tuple[Entry, ...]
+    m: int
+    delta: float
+    B_x: float
+
+    @property
+    def best(self) -> Entry:
+        """The smallest of the bounds whose constants are all known."""
+        return min((entry for entry in self.entries if entry.is_bound), key=lambda each: each.gap)
+
+
+class _Loss(NamedTuple):
+    """What turns a complexity into a gap."""
+
+    slope: float
+    range: float
+    delta: float
+
+    def tail(self, m: np.ndarray, union_cost: np.ndarray | float = 0.0) -> np.ndarray:
+        """The gap of a class without complexity, at delta e^-union_cost."""
+        return np.asarray(generalisation_gap(0.0, m, self.delta, self.range, union_cost=union_cost))
+
+
+class _Gaps(NamedTuple):
+    """The terms of the gap of every row."""
+
+    rademacher: np.ndarray
+    complexity: np.ndarray
+    confidence: np.ndarray
+    union: np.ndarray
+    union_cost: np.ndarray
+
+    @property
+    def total(self) -> np.ndarray:
+        """Their sum."""
+        return self.complexity + self.confidence + self.union
+
+
+def _gaps(rows: BoundTable, loss: _Loss, m: np.ndarray) -> _Gaps:
+    """All terms, each row at its own m; grids after the first are paid for."""
+    R = rows.values(m)
+    complexity, confidence = 2 * loss.slope * R[0], loss.tail(m)
+    if len(R) == 1:
+        none = np.zeros(len(m))
+        return _Gaps(R[0], complexity, confidence, none, none)
+    bound = np.array([label.is_bound for label in rows.labels])
+    # all entries on all grids hold at once, so that the best may be picked afterwards
+    union_cost = rows.union_costs[1:] + math.log(int(bound.sum()) * len(RESOLUTIONS))
+    whole = 2 * loss.slope * R[1:] + loss.tail(m[None, :], union_cost)
+    pick = np.argmin(whole, axis=0), np.arange(len(m))
+    union = np.where(bound, whole[pick] - (complexity + confidence), 0.0)
+    return _Gaps(R[0], complexity, confidence, union, np.where(bound, union_cost[pick], 0.0))
+
+
+def _dominant(rows: BoundTable, row: int, gaps: _Gaps) -> str:
+    """The largest term, and the part behind the complexity."""
+    terms = {"complexity": gaps.complexity, "confidence": gaps.confidence, "union": gaps.union}
+    name = max(terms, key=lambda each: terms[each][row])
+    part = int(np.argmax(rows.shares[row]))
+    share = float(rows.shares[row, part])
+    text = f"{name} ({100 * terms[name][row] / gaps.total[row]:.0f} % of the gap)"
+    return f"{text}, in it {rows.parts[part]} ({100 * share:.0f} %)" if share > 0 else text
+
+
+def _useful(rows: BoundTable, loss: _Loss, m: np.ndarray) -> np.ndarray:
+    """Whether a row says more than the range of the loss and than the largest output."""
+    gaps = _gaps(rows, loss, m)
+    return (gaps.total < loss.range) & _informed(gaps)
+
+
+def _informed(gaps: _Gaps) -> np.ndarray:
+    """Whether a complexity is below the trivial one, which the first row is."""
+    # a chain that stops at its radius gives the radius but for rounding
+    below = gaps.rademacher < gaps.rademacher[0] * (1 - 1e-9)
+    return np.concatenate([[True], below[1:]])
+
+
+def _story(gaps: _Gaps, row: int, loss: _Loss, m: int, needed: float, dominant: str) -> str:
+    """What the number is made of and what would have to change."""
+    text = f"gap {gaps.total[row]:.3g} = 2 L R {gaps.complexity[row]:.3g}"
+    text += f" + confidence {gaps.confidence[row]:.3g} at delta = {loss.delta:g}, m = {m}"
+    if gaps.union_cost[row] > 0:
+        text += f" + union bound over norm grids {gaps.union[row]:.3g}"
+        text += f" ({gaps.union_cost[row]:.0f} nats, as norms were read off after training)"
+    else:
+        text += ", for norms fixed before the data were seen"
+    text += f"; largest: {dominant}; "
+    short = []
+    if not gaps.total[row] < loss.range:
+        short.append(f"not below the range {loss.range:g} of the loss")
+    if not _informed(gaps)[row]:
+        short.append("no better than the largest output")
+    if not short:
+        return f"{text}useful from m = {needed:.3g}"
+    change = "no m mends that: shrink the norms"
+    if math.isfinite(needed):
+        change = f"m = {needed:.3g} would mend that, or smaller norms"
+    return f"{text}{' and '.join(short)}: {change}"
+
+
+def _entries(rows: BoundTable, loss: _Loss, m: int, least: int) -> tuple[Entry, ...]:
+    """The table."""
+    count = len(rows.labels)
+    gaps = _gaps(rows, loss, np.full(count, float(m)))
+    needed = samples_until_nonvacuous(lambda samples: _useful(rows, loss, samples), least, count)
+    found = []
+    for row, label in enumerate(rows.labels):
+        dominant, wanted = _dominant(rows, row, gaps), float(needed[row])
+        reason = f"{label.reason}; constants: {label.constants}; "
+        if label.is_bound:
+            reason += _story(gaps, row, loss, m, wanted, dominant)
+        else:
+            reason += "no bound: the constant c of the source is unknown and 1 stands for it"
+        terms = [float(term[row]) for term in gaps]
+        entry = Entry(
+            label.name,
+            rademacher=terms[0],
+            gap=float(gaps.total[row]),
+            trivial=loss.range,
+            is_bound=label.is_bound,
+            constants=label.constants,
+            reason=reason,
+            log10_samples=float(rows.log10_samples[row]),
+            complexity=terms[1],
+            confidence=terms[2],
+            union=terms[3],
+            union_cost=terms[4],
+            samples_until_nonvacuous=wanted if label.is_bound else math.nan,
+            dominant=dominant if label.is_bound else "the unknown constant",
+        )
+        found.append(entry)
+    return tuple(found)
+
+
+def _grids(weights: TransformerWeights, norms: Norms) -> list[tuple[WeightNorms, int | None]]:
+    """The norms of the weights, and those of the classes that are paid for."""
+    measured = weight_norms(weights)
+    if norms == "fixed":
+        return [(measured, None)]
+    return [(measured, None), *((measured.rounded(s), s) for s in RESOLUTIONS)]
+
+
+def compare(
+    weights: TransformerWeights,
+    inputs: Float[np.ndarray, "..."],
+    m: int,
+    delta: float,
+    *,
+    model: Model = "normalised",
+    B_x: float | None = None,
+    lipschitz: float = 1.0,
+    loss_lipschitz: float = 1.0,
+    loss_range: float = 1.0,
+    norms: Norms = "measured",
+) -> Comparison:
+    r"""Every bound of this library on one Transformer.
+
+    $${\rm gap}=2L_\ell R+3c\sqrt{\ln(2/\delta)/(2m)}+\text{union over norm grids}$$
+
+    Args:
+        weights: the Transformer.
+        inputs: samples of shape (n, T, d), for T and the norms of tokens. The complexity is that
+            on the sample, so that norms may be measured on it, if these are all m samples.
+        m: samples.
+        delta: probability that some entry of the table fails, in (0, 1).
+        model: "normalised" is section 2.6; "plain" the one layer of Theorem 4.1.
+        B_x: bound on the norm of a token known in advance; measured where not given.
+        lipschitz: L_sigma of the activation.
+        loss_lipschitz: of the loss in the output; a readout of K rows has cross-entropy's own 2.
+        loss_range: c, length of the interval of the losses.
+        norms: "measured" after training, or "fixed" before it, as by projection on their balls.
+
+    Returns:
+        The comparison, computed in float64.
+
+    A `UserError` of one line says what is wrong with the weights, the inputs or a number.
+
+    Source: Theorems 4.1, 4.2 and 5.1 of trauger2023sequence; constants derived.
+
+    Examples:
+        >>> from attlas.bounds.comparison.transformer_weights import Head
+        >>> head = Head(np.eye(2) / 8, np.eye(2) / 8, np.eye(2) / 8)
+        >>> weights = TransformerWeights(((head,),), np.ones(2) / 2)
+        >>> table = compare(weights, np.eye(2)[None], 10**6, 0.05)
+        >>> table.best.vacuous, len(table.entries)
+        (False, 11)
+    """
+    constants = {"lipschitz": lipschitz, "loss_lipschitz": loss_lipschitz, "loss_range": loss_range}
+    least = check_comparison(weights, m, delta, model, norms, constants)
+    slope = loss_lipschitz if weights.readout.ndim == 1 else 1.0
+    loss = _Loss(slope, loss_range, delta)
+    with jax.enable_x64(True):
+        tokens = measure_inputs(np.asarray(inputs), weights.readout.shape[-1], B_x)
+        grids = _grids(weights, norms)
+        if model == "plain":
+            rows = unnormalised(grids, tokens, m, lipschitz)
+        else:
+            rows = normalised(grids, tokens, m, lipschitz, loss_range)
+        return Comparison(_entries(rows, loss, m, least), m, delta, tokens.two)

@@ -1,0 +1,119 @@
+"""What a comparison is asked about: conditions of the theorems and norms of the tokens."""
+
+import math
+from collections.abc import Mapping
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Shaped
+
+from attlas.bounds.comparison.bound_table import Inputs
+from attlas.bounds.comparison.transformer_weights import TransformerWeights, check_weights
+from attlas.core.errors import UserError
+from attlas.core.norms.matrix import column_norm, row_norm
+
+_INF = float("inf")
+
+
+def check_comparison(
+    weights: TransformerWeights,
+    m: int,
+    delta: float,
+    model: str,
+    norms: str,
+    positive: Mapping[str, float],
+) -> int:
+    """Refuse what no theorem speaks of.
+
+    Args:
+        weights: the Transformer.
+        m: samples.
+        delta: probability of failure.
+        model: "plain" or "normalised".
+        norms: "measured" or "fixed".
+        positive: constants by name that must be finite and positive.
+
+    Returns:
+        The least m that the theorem allows.
+
+    Raises:
+        UserError: if a condition does not hold.
+
+    Examples:
+        >>> from attlas.bounds.comparison.transformer_weights import Head
+        >>> weights = TransformerWeights(((Head(*[np.eye(2)] * 3),),), np.ones(2))
+        >>> check_comparison(weights, 10, 0.1, "plain", "fixed", {})
+        3
+    """
+    d = check_weights(weights)
+    if not 0 < delta < 1:
+        raise UserError(f"delta = {delta} is no probability of failure: choose 0 < delta < 1")
+    if not (m >= 1 and math.isfinite(m)):
+        raise UserError(f"m = {m} samples: a bound needs at least 1")
+    for name, choice, known in (
+        ("model", model, ("normalised", "plain")),
+        ("norms", norms, ("measured", "fixed")),
+    ):
+        if choice not in known:
+            raise UserError(f"{name} = {choice!r} is unknown: choose {known[0]!r} or {known[1]!r}")
+    for name, value in positive.items():
+        if not (value > 0 and math.isfinite(value)):
+            raise UserError(f"{name} = {value}: it must be finite and above 0")
+    if model == "normalised":
+        return 1
+    if m <= max(d, math.log(2 * d)):
+        raise UserError(f"m = {m} samples: Theorem 4.1 asks for more than d = {d}; give more data")
+    if len(weights.layers) != 1 or weights.readout.ndim != 1:
+        raise UserError("model 'plain' is one layer with a readout (d,): use model 'normalised'")
+    return d + 1
+
+
+@jax.jit
+def _token_norms(X: Float[Array, "N d"]) -> tuple[Array, Array, Array, Array]:
+    """The largest Euclidean norm as computed, and upper values of the three norms."""
+    two, one = (row_norm(X, p, _INF, upper=True) for p in (2, 1))
+    return row_norm(X, 2, _INF), two, one, column_norm(X, _INF, _INF)
+
+
+def measure_inputs(X: Shaped[np.ndarray, "..."], d: int, B_x: float | None) -> Inputs:
+    """Norms of the tokens, checked and certified.
+
+    Args:
+        X: samples of shape (n, T, d).
+        d: embedding dimension.
+        B_x: bound on the Euclidean norms known in advance, or None.
+
+    Returns:
+        The norms, upper values in the default precision or wider; B_x where it is given, raised
+        by the rounding of tokens that were scaled to it.
+
+    Raises:
+        UserError: if the shape does not fit, an entry is not finite or B_x is exceeded.
+
+    Examples:
+        >>> measure_inputs(np.eye(2)[None], 2, 3.0).two
+        3.0
+    """
+    if X.ndim != 3 or X.shape[-1] != d:
+        raise UserError(f"inputs have shape {X.shape}: they must be (samples, tokens, {d})")
+    if min(X.shape) < 1:
+        raise UserError(f"inputs have shape {X.shape}: give at least one sample of one token")
+    if X.dtype.kind not in "fiub":
+        raise UserError(f"inputs are of type {X.dtype}: they must be real numbers")
+    # rounding of each entry of a scaled token, in the precision it came in
+    slack = 1 + 4 * math.sqrt(d) * float(np.finfo(X.dtype if X.dtype.kind == "f" else float).eps)
+    wide = X if X.dtype == np.float64 else X.astype(np.float64)
+    plain, two, one, largest = map(float, _token_norms(jnp.asarray(wide.reshape(-1, d))))
+    if not math.isfinite(plain + one):
+        raise UserError("inputs are not finite: look for NaN or infinite tokens")
+    if B_x is None:
+        return Inputs(X.shape[1], two, one, largest)
+    if not (B_x > 0 and math.isfinite(B_x)):
+        raise UserError(f"B_x = {B_x}: a bound on norms must be finite and above 0")
+    if plain > B_x * slack:
+        raise UserError(
+            f"B_x = {B_x}, but a token has norm {plain:.6g}: raise B_x or scale the data"
+        )
+    bound = max(B_x, two)
+    return Inputs(X.shape[1], bound, min(one, math.sqrt(d) * bound), min(largest, bound))

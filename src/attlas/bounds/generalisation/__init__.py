@@ -1,0 +1,1 @@
+"""Bounds on the gap between training and test risk, and the samples they need."""

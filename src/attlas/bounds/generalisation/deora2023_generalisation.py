@@ -1,0 +1,224 @@
+r"""Theorem 2 of deora2023optimization: stability of gradient descent and the generalisation gap.
+
+"printed" follows the paper. "sharp" compares along segments as the sharpened Theorem 1 does, with
+c = 3/10: docs/proofs/deora2023_training.md.
+"""
+
+import math
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from attlas.bounds.optimisation.deora2023_loss import Number, deora2023_beta_3
+from attlas.bounds.optimisation.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_training import (
+    deora2023_head_norm_bound,
+    deora2023_heads_factor,
+)
+
+STABILITY_CURVATURE = 0.3
+"""The c of the sharpened Theorem 2: it keeps the amplification below the printed 2."""
+
+
+def _shares() -> tuple[float, float]:
+    """Factors of K L and D^2 / eta in the sharpened regret."""
+    w = math.sqrt(STABILITY_CURVATURE)
+    b = w / math.tan(w)
+    return 1 / math.cos(w), (3 - 2 * b) / (2 * b) + 1
+
+
+def deora2023_stability_heads(
+    T: Number,
+    d: Number,
+    R: Number,
+    distance: Number,
+    largest_head: Number,
+    bound: Bound = "printed",
+) -> Float[Array, ""]:
+    r"""The smallest number of heads for which Theorem 2 is certified.
+
+    $$H=\Big\lceil\big(f\tilde\beta_3\|\theta-\theta_0\|^2\big)^2\Big\rceil,\qquad
+    f=2\cdot6^2=72\ \text{(printed)},\qquad f=11.03\ \text{(sharp)}$$
+
+    The two trajectories are at most 6 ||theta - theta_0|| apart, and Proposition 4 is used on the
+    segment between them; the paper says "same up to constants" as Theorem 1.
+
+    Args:
+        T: tokens a sample.
+        d: embedding dimension.
+        R: largest norm of a token.
+        distance: ||theta - theta_0|| of the target.
+        largest_head: ||theta||_{2,inf} of the target.
+        bound: which version.
+
+    Returns:
+        A whole number as a float.
+
+    Source: Theorem 2 of deora2023optimization (constant derived).
+
+    Examples:
+        >>> float(deora2023_stability_heads(1, 1, 1.0, 1.0, 0.0, "dimension_free"))
+        254016.0
+    """
+    sharp = bound == "sharp"
+    factor = deora2023_heads_factor(bound, STABILITY_CURVATURE) if sharp else 72.0
+    reach = deora2023_head_norm_bound(distance, largest_head, bound, STABILITY_CURVATURE)
+    root = factor * deora2023_beta_3(T, d, R, reach, bound) * jnp.asarray(distance) ** 2
+    return jnp.maximum(jnp.ceil(root**2), 1)
+
+
+def deora2023_amplification(bound: Bound = "printed") -> float:
+    r"""How much the distance of two trajectories grows beyond the sum of their increments.
+
+    $$2\ \text{(printed)},\qquad e^A,\ A=\frac{2q\,(1/\cos w+(3-2b)/(2b)+1)}f,\
+    q=\frac1{\cos w}\ \text{(sharp)}$$
+
+    Args:
+        bound: which version; "dimension_free" is the printed one.
+
+    Returns:
+        The factor, at the heads of `deora2023_stability_heads`.
+
+    Source: section 6.2 of deora2023optimization (found); "sharp" derived.
+
+    Examples:
+        >>> print(f"{deora2023_amplification('sharp'):.3f}")
+        1.829
+    """
+    if bound != "sharp":
+        return 2.0
+    loss, path = _shares()
+    factor = deora2023_heads_factor(bound, STABILITY_CURVATURE)
+    # two trajectories are at most twice as far apart as each from the target: c becomes 4 c
+    peak = 1 / math.cos(math.sqrt(4 * STABILITY_CURVATURE) / 2)
+    return math.exp(2 * peak * (loss + path) / factor)
+
+
+def deora2023_regret(
+    target_loss: Number,
+    distance: Number,
+    step_size: Number,
+    steps: Number,
+    bound: Bound = "printed",
+) -> Float[Array, ""]:
+    r"""The bound on the sum of the risks of the iterates 0, ..., K-1.
+
+    $$2K\hat L(\theta)+\frac{9\|\theta-\theta_0\|^2}{4\eta}\ \text{(printed)},\qquad
+    \frac{K\hat L(\theta)}{\cos w}+\Big(\frac{3-2b}{2b}+1\Big)\frac{\|\theta-\theta_0\|^2}\eta
+    \ \text{(sharp)}$$
+
+    It is K times the bound of Theorem 1, and the start's risk, which the step size bounds.
+
+    Args:
+        target_loss: empirical risk at the target.
+        distance: ||theta - theta_0|| of the target.
+        step_size: eta.
+        steps: K.
+        bound: which version; "sharp" needs the heads of `deora2023_stability_heads`.
+
+    Returns:
+        The bound; "sharp" has 1.171 and 1.670 in place of 2 and 2.25.
+
+    Source: section 6.2 of deora2023optimization (found); "sharp" derived.
+
+    Examples:
+        >>> float(deora2023_regret(0.1, 2.0, 0.5, 10))
+        20.0
+    """
+    loss, path = _shares() if bound == "sharp" else (2.0, 2.25)
+    return loss * steps * target_loss + path * jnp.asarray(distance) ** 2 / step_size
+
+
+def deora2023_stability(
+    n: Number,
+    beta_1: Number,
+    target_loss: Number,
+    distance: Number,
+    step_size: Number,
+    steps: Number,
+    bound: Bound = "printed",
+) -> Float[Array, ""]:
+    r"""The bound on the average stability of the model under removal of one sample.
+
+    $$\frac1n\sum_i\|\theta_K-\theta_K^{\neg i}\|\le\frac{2\eta\tilde\beta_1}n
+    \Big(2K\hat L(\theta)+\frac{9\|\theta-\theta_0\|^2}{4\eta}\Big)$$
+
+    Args:
+        n: samples.
+        beta_1: Lipschitz constant at the radius of the iterates.
+        target_loss: empirical risk at the target.
+        distance: ||theta - theta_0|| of the target.
+        step_size: eta.
+        steps: K.
+        bound: which version of the 2 and of the regret.
+
+    Returns:
+        The bound.
+
+    Source: section 6.2 of deora2023optimization (found).
+
+    Examples:
+        >>> float(deora2023_stability(10, 3.0, 0.1, 2.0, 0.5, 10))
+        6.0
+    """
+    regret = deora2023_regret(target_loss, distance, step_size, steps, bound)
+    return deora2023_amplification(bound) * step_size * beta_1 / n * regret
+
+
+def deora2023_stability_gap(lipschitz: Number, stability: Number) -> Float[Array, ""]:
+    r"""The generalisation gap by average stability.
+
+    $$E[L(\theta_K)-\hat L(\theta_K)]\le2G\,E\Big[\frac1n\sum_i\|\theta_K-\theta_K^{\neg i}\|\Big]$$
+
+    Args:
+        lipschitz: G, of the loss of one sample in the parameters.
+        stability: the expected average stability.
+
+    Returns:
+        The bound.
+
+    Source: Lemma 3 of deora2023optimization (found).
+
+    Examples:
+        >>> float(deora2023_stability_gap(2.0, 0.5))
+        2.0
+    """
+    return jnp.asarray(2 * lipschitz * stability)
+
+
+def deora2023_generalisation_gap(
+    n: Number,
+    target_loss: Number,
+    distance: Number,
+    step_size: Number,
+    steps: Number,
+    slope: Number = 1.0,
+    bound: Bound = "printed",
+) -> Float[Array, ""]:
+    r"""The bound (5) on the expected generalisation gap.
+
+    $$\frac{4s}n\Big(2K\hat L(\theta)+\frac{9\|\theta-\theta_0\|^2}{4\eta}\Big),\qquad
+    s=1\ \text{(printed)},\quad s=\eta\tilde\beta_1^2\ \text{(before}\ \eta\tilde\beta_1^2\le1)$$
+
+    An expectation over training sets of the printed values bounds the expected gap.
+
+    Args:
+        n: samples.
+        target_loss: empirical risk at the target.
+        distance: ||theta - theta_0|| of the target.
+        step_size: eta.
+        steps: K.
+        slope: s; where rho is not the printed one, eta <= 1/rho only gives s <= 4.
+        bound: which version of the 4 and of the regret.
+
+    Returns:
+        The bound.
+
+    Source: Theorem 2, (5), of deora2023optimization (found).
+
+    Examples:
+        >>> float(deora2023_generalisation_gap(10, 0.1, 2.0, 0.5, 10))
+        8.0
+    """
+    regret = deora2023_regret(target_loss, distance, step_size, steps, bound)
+    return 2 * deora2023_amplification(bound) * jnp.asarray(slope) / n * regret

@@ -1,0 +1,296 @@
+r"""Good initialisations of deora2023optimization: Proposition 7 and Corollary 2.
+
+B_2 bounds the heads (P1), B_Phi the outputs (P2), and gamma is the NTK margin (P3) of a direction
+of norm sqrt(2). `norm` is that normalisation: the target lies at c sqrt(2) from the start, while
+Corollary 2 has g_0 = c. With norm = 1 the two agree; with sqrt(2) the squares of Corollary 2
+lack a factor 2.
+"""
+
+import math
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from attlas.bounds.optimisation.deora2023_loss import Number, deora2023_beta_3
+from attlas.bounds.optimisation.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_training import deora2023_head_condition, deora2023_rho
+
+SEPARATOR_NORM = math.sqrt(2)
+"""||theta_star|| in P3 of Definition 1."""
+
+
+def deora2023_target_scale(B_Phi: Number, margin: Number, epsilon: Number) -> Float[Array, ""]:
+    r"""How far the target lies along the separating direction: also g_0 of Corollary 2.
+
+    $$c=\frac{2B_\Phi+\log(1/\epsilon)}\gamma$$
+
+    Args:
+        B_Phi: bound on the outputs at the start.
+        margin: gamma, the NTK margin.
+        epsilon: risk wanted at the target.
+
+    Returns:
+        c.
+
+    Source: Proposition 7 of deora2023optimization (derived), g_0(1/K) of Corollary 2 (found).
+
+    Examples:
+        >>> float(deora2023_target_scale(1.0, 0.5, 1.0))
+        4.0
+    """
+    return (2 * B_Phi + jnp.log(1 / jnp.asarray(epsilon))) / margin
+
+
+def deora2023_target_distance(
+    B_Phi: Number, margin: Number, epsilon: Number, norm: Number = SEPARATOR_NORM
+) -> Float[Array, ""]:
+    r"""Distance of the target from the start, g_0(epsilon) of Assumption 2.
+
+    $$\|\theta_{(\epsilon)}-\theta_0\|=c\,\|\theta_\star\|$$
+
+    Args:
+        B_Phi: bound on the outputs at the start.
+        margin: gamma, the NTK margin.
+        epsilon: risk wanted at the target.
+        norm: of theta_star: sqrt(2) in P3, 1 where Corollary 2 holds as printed.
+
+    Returns:
+        The distance.
+
+    Source: Proposition 7 of deora2023optimization (derived).
+
+    Examples:
+        >>> float(deora2023_target_distance(1.0, 0.5, 1.0, norm=1.0))
+        4.0
+    """
+    return deora2023_target_scale(B_Phi, margin, epsilon) * norm
+
+
+def deora2023_target_heads(
+    T: Number,
+    d: Number,
+    R: Number,
+    B_2: Number,
+    B_Phi: Number,
+    margin: Number,
+    epsilon: Number,
+    bound: Bound = "printed",
+    norm: Number = SEPARATOR_NORM,
+) -> Float[Array, ""]:
+    r"""Heads for which the target has risk at most epsilon.
+
+    $$\sqrt H\ge\frac{c^2\|\theta_\star\|^2}{2B_\Phi}\,\beta_3(B_2+c\|\theta_\star\|)$$
+
+    Args:
+        T: tokens a sample.
+        d: embedding dimension.
+        R: largest norm of a token.
+        B_2: bound on the heads at the start.
+        B_Phi: bound on the outputs at the start.
+        margin: gamma, the NTK margin.
+        epsilon: risk wanted at the target.
+        bound: which version of beta_3.
+        norm: of theta_star.
+
+    Returns:
+        The smallest H, a whole number as a float.
+
+    Source: Proposition 7 of deora2023optimization (derived).
+
+    Examples:
+        >>> float(deora2023_target_heads(1, 1, 1.0, 1.0, 1.0, 2.0, 1.0, "dimension_free", 1.0))
+        7.0
+    """
+    distance = deora2023_target_distance(B_Phi, margin, epsilon, norm)
+    curvature = deora2023_beta_3(T, d, R, B_2 + distance, bound)
+    return jnp.maximum(jnp.ceil((distance**2 * curvature / (2 * B_Phi)) ** 2), 1)
+
+
+def deora2023_target_loss(
+    B_Phi: Number,
+    margin: Number,
+    epsilon: Number,
+    curvature: Number,
+    H: Number,
+    norm: Number = SEPARATOR_NORM,
+) -> Float[Array, ""]:
+    r"""Risk at the target by Taylor's bound, for any number of heads.
+
+    $$\hat L(\theta_{(\epsilon)})\le\log(1+e^{-m}),\qquad
+    m=-B_\Phi+c\gamma-\frac{c^2\|\theta_\star\|^2}2\frac{\beta_3}{\sqrt H}$$
+
+    Args:
+        B_Phi: bound on the outputs at the start.
+        margin: gamma, the NTK margin.
+        epsilon: risk wanted at the target.
+        curvature: beta_3 on the segment.
+        H: number of heads.
+        norm: of theta_star.
+
+    Returns:
+        The bound, at most epsilon once H is that of `deora2023_target_heads`.
+
+    Source: Proposition 7 of deora2023optimization (derived).
+
+    Examples:
+        >>> print(f"{float(deora2023_target_loss(1.0, 1.0, 0.1, 0.0, 4)):.4f}")
+        0.0361
+    """
+    c = deora2023_target_scale(B_Phi, margin, epsilon)
+    loss = (c * norm) ** 2 / 2 * curvature / jnp.sqrt(1.0 * H)
+    return jnp.logaddexp(0.0, B_Phi - c * margin + loss)
+
+
+def deora2023_corollary_2_heads(
+    T: Number,
+    d: Number,
+    R: Number,
+    B_2: Number,
+    B_Phi: Number,
+    margin: Number,
+    steps: Number,
+    bound: Bound = "printed",
+    norm: Number = SEPARATOR_NORM,
+) -> Float[Array, ""]:
+    r"""Heads for which Corollary 2 is certified: Theorem 1 and Proposition 7 at epsilon = 1/K.
+
+    In order sqrt(H) is d T^(1/2) R^5 B_2^2 g_0(1/K)^3 as printed.
+
+    Args:
+        T: tokens a sample.
+        d: embedding dimension.
+        R: largest norm of a token.
+        B_2: bound on the heads at the start.
+        B_Phi: bound on the outputs at the start.
+        margin: gamma, the NTK margin.
+        steps: K.
+        bound: which version.
+        norm: of theta_star.
+
+    Returns:
+        The smallest H, a whole number as a float.
+
+    Source: Corollary 2 of deora2023optimization (constants derived).
+
+    Examples:
+        >>> heads = deora2023_corollary_2_heads(1, 1, 1.0, 1.0, 1.0, 2.0, 1, "dimension_free", 1.0)
+        >>> float(heads)
+        39204.0
+    """
+    epsilon = 1 / jnp.asarray(steps)
+    distance = deora2023_target_distance(B_Phi, margin, epsilon, norm)
+    target = deora2023_target_heads(T, d, R, B_2, B_Phi, margin, epsilon, bound, norm)
+    descent = deora2023_head_condition(T, d, R, distance, B_2 + distance, bound)
+    return jnp.maximum(target, descent)
+
+
+def deora2023_corollary_2_step(
+    T: Number,
+    d: Number,
+    R: Number,
+    B_2: Number,
+    B_Phi: Number,
+    margin: Number,
+    steps: Number,
+    H: Number,
+    bound: Bound = "printed",
+    norm: Number = SEPARATOR_NORM,
+) -> Float[Array, ""]:
+    r"""The step size of Corollary 2.
+
+    $$\eta=1\wedge\frac1\rho\wedge\frac{4B_\Phi^2}{\gamma^2\log(1+e^{B_\Phi})}$$
+
+    Args:
+        T: tokens a sample.
+        d: embedding dimension.
+        R: largest norm of a token.
+        B_2: bound on the heads at the start.
+        B_Phi: bound on the outputs at the start.
+        margin: gamma, the NTK margin.
+        steps: K.
+        H: number of heads.
+        bound: which version of rho.
+        norm: of theta_star.
+
+    Returns:
+        eta.
+
+    Source: Corollary 2 of deora2023optimization (found; rho with derived constants).
+
+    Examples:
+        >>> float(deora2023_corollary_2_step(1, 1, 0.1, 1.0, 1.0, 1.0, 1, 4, "dimension_free"))
+        1.0
+    """
+    distance = deora2023_target_distance(B_Phi, margin, 1 / jnp.asarray(steps), norm)
+    rho = deora2023_rho(T, d, R, distance, B_2 + distance, H, bound)
+    start = 4 * jnp.asarray(B_Phi) ** 2 / (margin**2 * jnp.logaddexp(0.0, B_Phi))
+    return jnp.minimum(jnp.minimum(1 / rho, start), 1)
+
+
+def deora2023_corollary_2_training(
+    B_Phi: Number, margin: Number, step_size: Number, steps: Number, norm: Number = 1.0
+) -> Float[Array, ""]:
+    r"""The training bound of Corollary 2.
+
+    $$\hat L(\theta_K)\le\frac2K+\frac{5\,(2B_\Phi+\log K)^2}{4\gamma^2\eta K}\|\theta_\star\|^2$$
+
+    Args:
+        B_Phi: bound on the outputs at the start.
+        margin: gamma, the NTK margin.
+        step_size: eta.
+        steps: K.
+        norm: of theta_star: 1 gives the printed bound, sqrt(2) the one that P3 supports.
+
+    Returns:
+        The bound.
+
+    Source: Corollary 2 of deora2023optimization (found).
+
+    Examples:
+        >>> float(deora2023_corollary_2_training(1.0, 1.0, 1.0, 1))
+        7.0
+    """
+    distance = deora2023_target_distance(B_Phi, margin, 1 / jnp.asarray(steps), norm)
+    return 2 / jnp.asarray(steps) + 5 * distance**2 / (4 * step_size * steps)
+
+
+def deora2023_corollary_2_gap(
+    B_Phi: Number,
+    margin: Number,
+    step_size: Number,
+    steps: Number,
+    n: Number,
+    norm: Number = 1.0,
+    bound: Bound = "printed",
+) -> Float[Array, ""]:
+    r"""The bound of Corollary 2 on the expected generalisation gap.
+
+    $$\frac{17\,(2B_\Phi+\log K)^2}{\gamma^2\eta n}\|\theta_\star\|^2\ \text{(printed)},\qquad
+    \frac4n\Big(2+\frac{9g_0^2}{4\eta}\Big),\ g_0=\frac{2B_\Phi+\log K}\gamma\|\theta_\star\|$$
+
+    The first follows from the second where g_0^2 >= eta.
+
+    Args:
+        B_Phi: bound on the outputs at the start.
+        margin: gamma, the NTK margin.
+        step_size: eta.
+        steps: K.
+        n: samples.
+        norm: of theta_star: 1 gives the printed bound, sqrt(2) the one that P3 supports.
+        bound: "printed" for the first, else the second.
+
+    Returns:
+        The bound.
+
+    Source: Corollary 2 of deora2023optimization (found).
+
+    Examples:
+        >>> float(deora2023_corollary_2_gap(1.0, 1.0, 1.0, 1, 4))
+        17.0
+        >>> float(deora2023_corollary_2_gap(1.0, 1.0, 1.0, 1, 4, bound="sharp"))
+        11.0
+    """
+    distance = deora2023_target_distance(B_Phi, margin, 1 / jnp.asarray(steps), norm)
+    if bound == "printed":
+        return 17 * distance**2 / (step_size * n)
+    return 4 / jnp.asarray(n) * (2 + 9 * distance**2 / (4 * step_size))

@@ -1,0 +1,139 @@
+r"""The three functions of Corollary 1 of deora2023optimization: slope, smoothness, weak convexity.
+
+||grad L|| <= beta_1 L, ||hess L|| <= beta_2, lambda_min(hess L) >= -beta_3 L / sqrt(H). For a
+pooled or a last-token decoder T is replaced by `deora2023_effective_tokens`. Throughout x stands
+for the largest norm of a head's parameters; that of its decoder suffices (footnote of section 3).
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from attlas.bounds.optimisation.deora2023_model import THIRD_MOMENT, Bound
+
+Number = int | float | Float[Array, ""]
+
+
+def deora2023_beta_1(
+    T: Number, R: Number, largest_head: Number, bound: Bound = "printed"
+) -> Float[Array, ""]:
+    r"""The slope of the risk relative to the risk, and its Lipschitz constant.
+
+    $$\beta_1=\sqrt TR(2R^2x+1)\ \text{(printed)},\qquad
+    \beta_1=\sqrt TR\max(1,R^2x)\ \text{(sharp)}$$
+
+    Args:
+        T: tokens a sample.
+        R: largest norm of a token.
+        largest_head: x, the largest norm ||theta_h|| of a head's parameters.
+        bound: which version; "dimension_free" is the printed one.
+
+    Returns:
+        beta_1 with ||grad L|| <= beta_1 L.
+
+    Source: Corollary 1 (1) of deora2023optimization (found); "sharp" derived, and attained by
+    the model at both values of the maximum.
+
+    Examples:
+        >>> float(deora2023_beta_1(4, 1.0, 1.0)), float(deora2023_beta_1(4, 1.0, 1.0, "sharp"))
+        (6.0, 2.0)
+    """
+    reach = jnp.asarray(R) ** 2 * largest_head
+    factor = jnp.maximum(1, reach) if bound == "sharp" else 2 * reach + 1
+    return jnp.sqrt(1.0 * T) * R * factor
+
+
+def deora2023_beta_3(
+    T: Number, d: Number, R: Number, largest_head: Number, bound: Bound = "printed"
+) -> Float[Array, ""]:
+    r"""The curvature of one head, which bounds the negative curvature of the risk.
+
+    $$\beta_3=2\sqrt{Td}R^3(3\sqrt dR^2x+1)\ \text{(printed)},\quad
+    \sqrt TR^3(2R^2x+1)\ \text{(dimension-free)},\quad
+    \sqrt TR^3\,\tfrac{s+\sqrt{s^2+4}}2,\ s=\tfrac{4R^2x}{3\sqrt3}\ \text{(sharp)}$$
+
+    Args:
+        T: tokens a sample.
+        d: embedding dimension; only the printed version depends on it.
+        R: largest norm of a token.
+        largest_head: x, the largest norm ||theta_h|| of a head's parameters.
+        bound: which version.
+
+    Returns:
+        beta_3 with lambda_min(hess L) >= -beta_3 L / sqrt(H).
+
+    Source: Corollary 1 (3) of deora2023optimization (found); the two others derived.
+
+    Examples:
+        >>> versions = ("printed", "dimension_free", "sharp")
+        >>> [round(float(deora2023_beta_3(4, 4, 1.0, 1.0, version)), 4) for version in versions]
+        [56.0, 6.0, 2.9128]
+    """
+    reach = jnp.asarray(R) ** 2 * largest_head
+    root = jnp.sqrt(1.0 * T)
+    if bound == "printed":
+        side = jnp.sqrt(1.0 * d)
+        return 2 * root * side * R**3 * (3 * side * reach + 1)
+    if bound == "dimension_free":
+        return root * R**3 * (2 * reach + 1)
+    s = THIRD_MOMENT * reach
+    return root * R**3 * (s + jnp.sqrt(s**2 + 4)) / 2
+
+
+def deora2023_beta_2(
+    T: Number, d: Number, R: Number, largest_head: Number, H: Number, bound: Bound = "printed"
+) -> Float[Array, ""]:
+    r"""The smoothness of the risk.
+
+    $$\beta_2=\frac{\beta_3}{\sqrt H}+\frac{\beta_1^2}4$$
+
+    Args:
+        T: tokens a sample.
+        d: embedding dimension.
+        R: largest norm of a token.
+        largest_head: x, the largest norm ||theta_h|| of a head's parameters.
+        H: number of heads.
+        bound: which version of beta_1 and beta_3.
+
+    Returns:
+        beta_2 with ||hess L|| <= beta_2.
+
+    Source: Corollary 1 (2) of deora2023optimization (found).
+
+    Examples:
+        >>> float(deora2023_beta_2(4, 4, 1.0, 1.0, 4))
+        37.0
+    """
+    curvature = deora2023_beta_3(T, d, R, largest_head, bound)
+    slope = deora2023_beta_1(T, R, largest_head, bound)
+    return curvature / jnp.sqrt(1.0 * H) + slope**2 / 4
+
+
+def deora2023_quasi_convexity(
+    curvature: Number = 0.5, bound: Bound = "printed"
+) -> Float[Array, ""]:
+    r"""How far the risk on a segment may exceed its larger end.
+
+    $$\max_{[\theta_1,\theta_2]}\hat L\le q\,(\hat L(\theta_1)\vee\hat L(\theta_2)),\quad
+    q=\frac1{1-c/2}\ \text{(printed: 4/3 at c = 1/2)},\quad
+    q=\frac1{\cos(\sqrt c/2)}\ \text{(sharp)},\quad
+    c=\frac{\beta_3\|\theta_1-\theta_2\|^2}{\sqrt H}$$
+
+    Along the segment f'' >= -c f, and f = cos(sqrt(c) (t - 1/2)) attains the sharp factor.
+
+    Args:
+        curvature: c; below 2 for the printed version, below pi^2 for the sharp one.
+        bound: which version; "dimension_free" is the printed one.
+
+    Returns:
+        q.
+
+    Source: Proposition 4 of deora2023optimization (found at c = 1/2); "sharp" derived.
+
+    Examples:
+        >>> print(f"{float(deora2023_quasi_convexity()):.4f}")
+        1.3333
+        >>> print(f"{float(deora2023_quasi_convexity(bound='sharp')):.4f}")
+        1.0659
+    """
+    c = jnp.asarray(curvature)
+    return 1 / jnp.cos(jnp.sqrt(c) / 2) if bound == "sharp" else 1 / (1 - c / 2)

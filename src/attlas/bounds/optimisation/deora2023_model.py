@@ -1,0 +1,206 @@
+r"""Bounds on the gradient and the Hessian of multi-head attention (deora2023optimization).
+
+Three versions stand side by side. "printed" is Proposition 1. "dimension_free" drops d from the
+Hessian, because the second derivative in W is a third central moment of the softmax law. "sharp"
+has the best constant of that moment, 4/(3 sqrt 3), and the exact norm of the two blocks; each of
+its blocks is attained. Proofs: docs/proofs/deora2023_dimension_free_hessian.md.
+"""
+
+import math
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from attlas.models.attention.multi_head import Decoder
+
+Bound = Literal["printed", "dimension_free", "sharp"]
+
+THIRD_MOMENT = 4 / (3 * math.sqrt(3))
+"""Largest |E[(a - Ea)(b - Eb)^2]| over all laws and all |a|, |b| <= 1."""
+
+
+def deora2023_effective_tokens(T: int, decoder: Decoder = Decoder.FULL) -> int:
+    r"""The number that stands for T in all bounds, by what the decoder reads.
+
+    The gradient in a decoder u shared by all tokens is a sum of T rows, of norm up to T R and not
+    sqrt(T) R as the footnote of section 2 has it; that of the last token alone is one row. With
+    T^2 and 1 in place of T, every bound of the paper holds for the two.
+
+    Args:
+        T: tokens a sample.
+        decoder: what the decoders read.
+
+    Returns:
+        T, T^2 or 1 for the full, the pooled and the last-token decoder.
+
+    Source: Proposition 1 of deora2023optimization; for the pooled decoder corrected (derived).
+
+    Examples:
+        >>> deora2023_effective_tokens(5, Decoder.POOLED)
+        25
+    """
+    return {Decoder.FULL: T, Decoder.POOLED: T * T, Decoder.LAST: 1}[decoder]
+
+
+def deora2023_gradient(
+    X: Float[Array, "T d"],
+    U: Float[Array, "T d"],
+    bound: Bound = "printed",
+    decoder: Decoder = Decoder.FULL,
+) -> Float[Array, ""]:
+    r"""Bound on ||grad Phi|| of one head.
+
+    $$2R^2\sum_t\|Xu_t\|_\infty+\sqrt TR\ \text{(printed)},\qquad
+    \sqrt TR\max\Big(1,R\big(\textstyle\sum_t\|Xu_t\|_\infty^2\big)^{1/2}\Big)\ \text{(sharp)}$$
+
+    with R the largest norm of a token.
+
+    Args:
+        X: tokens, one a row.
+        U: the head's decoder over all tokens.
+        bound: which version; "dimension_free" is the printed one.
+        decoder: which parameters are meant; U must be of its form.
+
+    Returns:
+        The bound.
+
+    Source: Proposition 1 of deora2023optimization (found); "sharp" derived.
+
+    Examples:
+        >>> X, U = jnp.array([[1.0], [-1.0]]), jnp.array([[1.0], [-1.0]])
+        >>> print(f"{float(deora2023_gradient(X, U)):.4f}")
+        5.4142
+        >>> float(deora2023_gradient(X, U, "sharp"))  # attained at W = 0
+        2.0...
+    """
+    R = jnp.sqrt(jnp.max(jnp.sum(X**2, axis=1)))
+    reach = jnp.max(jnp.abs(U @ X.T), axis=1)
+    tokens = deora2023_effective_tokens(X.shape[0], decoder)
+    if bound == "sharp":
+        # for one u read at all tokens, sqrt(T) stands in the factor tokens already
+        share = X.shape[0] / tokens if decoder is Decoder.POOLED else 1.0
+        # the maximum under the root keeps the derivative finite at U = 0
+        return math.sqrt(tokens) * R * jnp.sqrt(jnp.maximum(1, R**2 * share * jnp.sum(reach**2)))
+    return 2 * R**2 * jnp.sum(reach) + math.sqrt(tokens) * R
+
+
+def deora2023_hessian(
+    X: Float[Array, "T d"],
+    U: Float[Array, "T d"],
+    bound: Bound = "printed",
+    decoder: Decoder = Decoder.FULL,
+) -> Float[Array, ""]:
+    r"""Bound on the spectral norm of the Hessian of one head.
+
+    $$6dR^2m^2S+2\sqrt{Td}\,R^2m\ \text{(printed)},\quad
+    2R^4S+\sqrt TR^3\ \text{(dimension-free)},\quad
+    \tfrac12\Big(c+\sqrt{c^2+4TR^6}\Big),\ c=\tfrac4{3\sqrt3}R^4S\ \text{(sharp)}$$
+
+    with S = sum_t ||X u_t||_inf, R the largest norm of a token, and m the largest entry of X.
+
+    Args:
+        X: tokens, one a row.
+        U: the head's decoder over all tokens.
+        bound: which version.
+        decoder: which parameters are meant; U must be of its form.
+
+    Returns:
+        The bound.
+
+    Source: Proposition 1 of deora2023optimization (found); the two others derived.
+
+    Examples:
+        >>> X, U = jnp.array([[1.0], [-1.0]]), jnp.zeros((2, 1))
+        >>> versions = ("printed", "dimension_free", "sharp")
+        >>> [round(float(deora2023_hessian(X, U, version)), 4) for version in versions]
+        [2.8284, 1.4142, 1.4142]
+    """
+    d = X.shape[1]
+    R = jnp.sqrt(jnp.max(jnp.sum(X**2, axis=1)))
+    total = jnp.sum(jnp.max(jnp.abs(U @ X.T), axis=1))
+    root = math.sqrt(deora2023_effective_tokens(X.shape[0], decoder))
+    if bound == "printed":
+        m = jnp.max(jnp.abs(X))
+        return 6 * d * R**2 * m**2 * total + 2 * root * math.sqrt(d) * R**2 * m
+    if bound == "dimension_free":
+        return 2 * R**4 * total + root * R**3
+    corner = THIRD_MOMENT * R**4 * total
+    return (corner + jnp.sqrt(corner**2 + 4 * (root * R**3) ** 2)) / 2
+
+
+def deora2023_hessian_dimension_free(
+    X: Float[Array, "T d"], U: Float[Array, "T d"]
+) -> Float[Array, ""]:
+    r"""The Hessian bound 2 R^4 sum_t ||X u_t||_inf + sqrt(T) R^3 of one head.
+
+    Args:
+        X: tokens, one a row.
+        U: the head's decoder over all tokens.
+
+    Returns:
+        The bound.
+
+    Source: sharpens Proposition 1 of deora2023optimization (derived).
+
+    Examples:
+        >>> print(f"{deora2023_hessian_dimension_free(jnp.ones((4, 1)), jnp.ones((4, 1))):.1f}")
+        10.0
+    """
+    return deora2023_hessian(X, U, "dimension_free")
+
+
+def deora2023_multi_head_gradient(
+    X: Float[Array, "T d"],
+    U: Float[Array, "H T d"],
+    bound: Bound = "printed",
+    decoder: Decoder = Decoder.FULL,
+) -> Float[Array, ""]:
+    r"""Bound on the gradient of H heads: the largest bound of one, whatever H.
+
+    Args:
+        X: tokens, one a row.
+        U: the heads' decoders over all tokens (`MultiHead.token_decoders`).
+        bound: which version.
+        decoder: which parameters are meant.
+
+    Returns:
+        The bound.
+
+    Source: Appendix A.1 of deora2023optimization (derived).
+
+    Examples:
+        >>> X, U = jnp.ones((1, 1)), jnp.array([[[0.0]], [[1.0]]])
+        >>> float(deora2023_multi_head_gradient(X, U))
+        3.0
+    """
+    return jnp.max(jax.vmap(lambda head: deora2023_gradient(X, head, bound, decoder))(U))
+
+
+def deora2023_multi_head_hessian(
+    X: Float[Array, "T d"],
+    U: Float[Array, "H T d"],
+    bound: Bound = "printed",
+    decoder: Decoder = Decoder.FULL,
+) -> Float[Array, ""]:
+    r"""Bound on the Hessian of H heads: the largest bound of one, divided by sqrt(H).
+
+    Args:
+        X: tokens, one a row.
+        U: the heads' decoders over all tokens (`MultiHead.token_decoders`).
+        bound: which version.
+        decoder: which parameters are meant.
+
+    Returns:
+        The bound.
+
+    Source: Appendix A.1 of deora2023optimization (derived).
+
+    Examples:
+        >>> X, U = jnp.ones((1, 1)), jnp.ones((4, 1, 1))
+        >>> float(deora2023_multi_head_hessian(X, U))
+        4.0
+    """
+    heads = jax.vmap(lambda head: deora2023_hessian(X, head, bound, decoder))(U)
+    return jnp.max(heads) / math.sqrt(U.shape[0])

@@ -1,0 +1,282 @@
+r"""Theorem 1 of deora2023optimization with its exact constants, printed and sharpened.
+
+D = ||theta - theta_0|| is the distance of the target theta from the start, D_h = ||theta||_{2,inf}
+its largest head. "printed" and "dimension_free" follow the paper's proof. "sharp" compares the
+risk on a segment with the solution of g'' = -c g, c = 9/10, in place of the quasi-convexity of
+Proposition 4: docs/proofs/deora2023_training.md. Two facts are used of c: with w = sqrt(c),
+a = w / sin w and b = w / tan w, and the squared radius of the iterates is 3 + 2 a - 2 b times D^2.
+"""
+
+import math
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from attlas.bounds.optimisation.deora2023_loss import (
+    Number,
+    deora2023_beta_2,
+    deora2023_beta_3,
+)
+from attlas.bounds.optimisation.deora2023_model import Bound
+
+TRAINING_CURVATURE = 0.9
+"""The c of the sharpened Theorem 1: any c up to .93 keeps the printed 5/4."""
+
+
+def deora2023_radius_factor(bound: Bound = "printed", c: float = TRAINING_CURVATURE) -> float:
+    r"""The factor r in ||theta_k - theta|| <= r ||theta - theta_0|| for all iterates.
+
+    $$r=3\ \text{(printed)},\qquad r=\sqrt{3+2a-2b},\ a=\tfrac w{\sin w},\ b=\tfrac w{\tan w},\
+    w=\sqrt c\ \text{(sharp)}$$
+
+    Args:
+        bound: which version; "dimension_free" is the printed one.
+        c: curvature allowed on the segment from an iterate to the target, below pi^2 / 4.
+
+    Returns:
+        r.
+
+    Source: Lemma 10 of deora2023optimization (found); "sharp" derived.
+
+    Examples:
+        >>> print(f"{deora2023_radius_factor():.3f} {deora2023_radius_factor('sharp'):.3f}")
+        3.000 1.994
+    """
+    if bound != "sharp":
+        return 3.0
+    w = math.sqrt(c)
+    return math.sqrt(3 + 2 * w / math.sin(w) - 2 * w / math.tan(w))
+
+
+def deora2023_heads_factor(bound: Bound = "printed", c: float = TRAINING_CURVATURE) -> float:
+    r"""The factor f in the condition sqrt(H) >= f beta_3 ||theta - theta_0||^2.
+
+    $$f=2\cdot3^2=18\ \text{(printed)},\qquad f=r^2/c\ \text{(sharp)}$$
+
+    Args:
+        bound: which version; "dimension_free" is the printed one.
+        c: curvature allowed on the segment from an iterate to the target.
+
+    Returns:
+        f.
+
+    Source: section 6.1 of deora2023optimization (derived constant).
+
+    Examples:
+        >>> print(f"{deora2023_heads_factor():.2f} {deora2023_heads_factor('sharp'):.2f}")
+        18.00 4.42
+    """
+    return 18.0 if bound != "sharp" else deora2023_radius_factor(bound, c) ** 2 / c
+
+
+def deora2023_head_norm_bound(
+    distance: Number,
+    largest_head: Number,
+    bound: Bound = "printed",
+    c: float = TRAINING_CURVATURE,
+) -> Float[Array, ""]:
+    r"""Bound on the largest head of all iterates.
+
+    $$x=r\|\theta-\theta_0\|+\|\theta\|_{2,\infty}$$
+
+    Args:
+        distance: ||theta - theta_0|| of the target.
+        largest_head: ||theta||_{2,inf} of the target.
+        bound: which version of r.
+        c: curvature allowed on the segment from an iterate to the target.
+
+    Returns:
+        x with ||theta_k||_{2,inf} <= x.
+
+    Source: section 6.1 of deora2023optimization (found).
+
+    Examples:
+        >>> float(deora2023_head_norm_bound(1.0, 2.0))
+        5.0
+    """
+    return jnp.asarray(deora2023_radius_factor(bound, c) * distance + largest_head)
+
+
+def deora2023_head_condition(
+    T: Number,
+    d: Number,
+    R: Number,
+    distance: Number,
+    largest_head: Number,
+    bound: Bound = "printed",
+) -> Float[Array, ""]:
+    r"""The smallest number of heads for which Theorem 1 is certified.
+
+    $$H=\Big\lceil\big(f\,\tilde\beta_3\,\|\theta-\theta_0\|^2\big)^2\Big\rceil,\qquad
+    \tilde\beta_3=\beta_3(x)$$
+
+    at least 1, with f and x of `deora2023_heads_factor` and `deora2023_head_norm_bound`. In order,
+    (3) asks for sqrt(H) of the size d T^(1/2) R^5 ||theta||_{2,inf} ||theta - theta_0||^3; without
+    the factor d in the two other versions.
+
+    Args:
+        T: tokens a sample.
+        d: embedding dimension.
+        R: largest norm of a token.
+        distance: ||theta - theta_0|| of the target.
+        largest_head: ||theta||_{2,inf} of the target.
+        bound: which version.
+
+    Returns:
+        A whole number as a float: it easily exceeds the range of int32.
+
+    Source: Theorem 1, (3), of deora2023optimization (constants derived).
+
+    Examples:
+        >>> versions = ("printed", "dimension_free", "sharp")
+        >>> [float(deora2023_head_condition(2, 2, 1.0, 1.0, 1.0, version)) for version in versions]
+        [1674127.0, 52489.0, 280.0]
+    """
+    reach = deora2023_head_norm_bound(distance, largest_head, bound)
+    curvature = deora2023_beta_3(T, d, R, reach, bound)
+    root = deora2023_heads_factor(bound) * curvature * jnp.asarray(distance) ** 2
+    return jnp.maximum(jnp.ceil(root**2), 1)
+
+
+def deora2023_rho(
+    T: Number,
+    d: Number,
+    R: Number,
+    distance: Number,
+    largest_head: Number,
+    H: Number,
+    bound: Bound = "printed",
+) -> Float[Array, ""]:
+    r"""The inverse step size 1/eta of Theorem 1.
+
+    $$\rho=\Big(\frac{2\sqrt{Td}R^3}{\sqrt H}+\frac{TR^2}4\Big)\alpha^2,\quad
+    \alpha=3\sqrt dR^2\big[3\sqrt TR^3x+2\sqrt TR\big]\ \text{(printed)}$$
+
+    For R >= 1 this exceeds beta_2 at every iterate. The other versions are beta_2(x) itself, for
+    any R: the descent along each step keeps the step inside the ball (see the proof).
+
+    Args:
+        T: tokens a sample.
+        d: embedding dimension.
+        R: largest norm of a token.
+        distance: ||theta - theta_0|| of the target.
+        largest_head: ||theta||_{2,inf} of the target.
+        H: number of heads.
+        bound: which version.
+
+    Returns:
+        rho with eta <= 1 / rho.
+
+    Source: section 6.1 of deora2023optimization (found, 2 sqrt(T d) R^3 derived).
+
+    Examples:
+        >>> versions = ("printed", "dimension_free", "sharp")
+        >>> rho = [deora2023_rho(1, 1, 1.0, 1.0, 1.0, 64, version) for version in versions]
+        >>> [round(float(value), 3) for value in rho]
+        [882.0, 21.375, 2.575]
+    """
+    reach = deora2023_head_norm_bound(distance, largest_head, bound)
+    if bound != "printed":
+        return deora2023_beta_2(T, d, R, reach, H, bound)
+    root, side = jnp.sqrt(1.0 * T), jnp.sqrt(1.0 * d)
+    alpha = 3 * side * R**2 * (3 * root * R**3 * reach + 2 * root * R)
+    return (2 * root * side * R**3 / jnp.sqrt(1.0 * H) + T * R**2 / 4) * alpha**2
+
+
+def deora2023_step_limits(
+    rho: Number,
+    distance: Number,
+    steps: Number,
+    target_loss: Number,
+    start_loss: Number,
+) -> dict[str, Float[Array, ""]]:
+    r"""The four limits of the step size in Theorem 1; the step is their minimum.
+
+    $$\eta\le1\wedge\frac1\rho\wedge\frac{\|\theta-\theta_0\|^2}{K\hat L(\theta)}
+    \wedge\frac{\|\theta-\theta_0\|^2}{\hat L(\theta_0)}$$
+
+    Args:
+        rho: of `deora2023_rho`.
+        distance: ||theta - theta_0|| of the target.
+        steps: K.
+        target_loss: empirical risk at the target.
+        start_loss: empirical risk at the start.
+
+    Returns:
+        The limits by name: "unit", "smoothness", "target_loss", "start_loss". The proof of the
+        sharpened version does not use "unit".
+
+    Source: Theorem 1 of deora2023optimization (found).
+
+    Examples:
+        >>> limits = deora2023_step_limits(4.0, 1.0, 10, 0.1, 0.5)
+        >>> min(limits, key=limits.get), float(min(limits.values()))
+        ('smoothness', 0.25)
+    """
+    square = jnp.asarray(distance) ** 2
+    return {
+        "unit": jnp.ones_like(square),
+        "smoothness": jnp.asarray(1 / jnp.asarray(rho)),
+        "target_loss": square / (steps * target_loss),
+        "start_loss": square / start_loss,
+    }
+
+
+def deora2023_training_loss(
+    target_loss: Number,
+    distance: Number,
+    step_size: Number,
+    steps: Number,
+    bound: Bound = "printed",
+) -> Float[Array, ""]:
+    r"""The bound (4) on the average risk of the iterates 1, ..., K, and so on the last.
+
+    $$\frac1K\sum_{k=1}^K\hat L(\theta_k)\le2\hat L(\theta)
+    +\frac{5\|\theta-\theta_0\|^2}{4\eta K}\ \text{(printed)},\qquad
+    \frac{\hat L(\theta)}{\cos w}+\frac{(3-2b)\|\theta-\theta_0\|^2}{2b\,\eta K}\ \text{(sharp)}$$
+
+    Args:
+        target_loss: empirical risk at the target.
+        distance: ||theta - theta_0|| of the target.
+        step_size: eta.
+        steps: K.
+        bound: which version; "dimension_free" is the printed one.
+
+    Returns:
+        The bound; "sharp" has 1.716 and 1.205 in place of 2 and 1.25.
+
+    Source: Theorem 1, (4), of deora2023optimization (found); "sharp" derived.
+
+    Examples:
+        >>> float(deora2023_training_loss(0.1, 2.0, 0.5, 10))
+        1.2
+    """
+    w = math.sqrt(TRAINING_CURVATURE)
+    b = w / math.tan(w)
+    loss, path = (1 / math.cos(w), (3 - 2 * b) / (2 * b)) if bound == "sharp" else (2.0, 1.25)
+    return loss * target_loss + path * jnp.asarray(distance) ** 2 / (step_size * steps)
+
+
+def deora2023_iterate_distance(
+    distance: Number, bound: Bound = "printed"
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    r"""Bounds on the distances of the iterates from the start and from the target.
+
+    $$\|\theta_k-\theta_0\|\le(1+r)\|\theta-\theta_0\|,\qquad
+    \|\theta_k-\theta\|\le r\|\theta-\theta_0\|$$
+
+    Args:
+        distance: ||theta - theta_0|| of the target.
+        bound: which version of r: 3 as printed.
+
+    Returns:
+        The two bounds, in this order.
+
+    Source: Theorem 1, (4), and Lemma 10 of deora2023optimization (found).
+
+    Examples:
+        >>> [float(bound) for bound in deora2023_iterate_distance(2.0)]
+        [8.0, 6.0]
+    """
+    near = deora2023_radius_factor(bound) * jnp.asarray(distance)
+    return near + distance, near

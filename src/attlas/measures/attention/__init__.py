@@ -1,0 +1,1 @@
+"""What attention does: its rows, concentration, direction and the margins it reaches."""

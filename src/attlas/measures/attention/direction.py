@@ -1,0 +1,55 @@
+r"""How far the direction of one matrix is from that of another."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from attlas.core.norms.entrywise import entrywise_norm
+from attlas.optim.mirror_descent import bregman
+
+
+def direction_divergence(
+    W: Float[Array, "*shape"], target: Float[Array, "*shape"], p: float
+) -> Float[Array, ""]:
+    r"""Directional Bregman divergence D_psi(target / ||target||_p, W / ||W||_p).
+
+    psi = (1/p) ||.||_p^p; section 1.6 of julistiono2024optimizing, with psi of the training p.
+    For unit norms it equals 1 - <grad psi(W), target> (section 1.2), but that difference
+    loses all digits below the rounding unit; summed entry by entry with `bregman` each term is
+    non-negative, so that small divergences are relatively accurate up to the
+    rounding of the directions themselves (about eps^2).
+
+    Args:
+        W: trained matrix.
+        target: direction to compare with, such as the attention SVM's.
+        p: exponent of the potential.
+
+    Returns:
+        Divergence, 0 for equal directions; NaN if either matrix is zero.
+
+    Examples:
+        >>> W = jnp.array([[1.0, 2.0], [0.0, -1.0]])
+        >>> float(direction_divergence(2 * W, W, 3.0)) < 1e-30
+        True
+        >>> print(f"{float(direction_divergence(-W, W, 2.0)):.6f}")
+        2.000000
+    """
+    return bregman(target / entrywise_norm(target, p), W / entrywise_norm(W, p), p)
+
+
+def correlation_coefficient(
+    W: Float[Array, "*shape"], target: Float[Array, "*shape"]
+) -> Float[Array, ""]:
+    r"""Cosine of the angle, <W, target> / (||W||_2 ||target||_2).
+
+    Args:
+        W: first matrix.
+        target: second matrix.
+
+    Returns:
+        Cosine in [-1, 1]; NaN if either matrix is zero.
+
+    Examples:
+        >>> print(f"{float(correlation_coefficient(jnp.eye(2), jnp.ones((2, 2)))):.6f}")
+        0.707107
+    """
+    return jnp.sum(W / entrywise_norm(W, 2.0) * (target / entrywise_norm(target, 2.0)))

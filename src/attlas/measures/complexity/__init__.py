@@ -1,0 +1,1 @@
+"""Complexity of classes and of networks: Rademacher averages and linear regions."""

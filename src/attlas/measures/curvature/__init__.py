@@ -1,0 +1,1 @@
+"""Hessians: their extreme eigenvalues, exact spectra, flatness and stationary points."""

@@ -1,0 +1,306 @@
+r"""Extreme eigenvalues of a Hessian, with the evidence that they are the extreme ones."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, PRNGKeyArray
+
+from attlas.core.errors import UserError
+from attlas.core.generator import generator
+from attlas.core.solution import Result, Solution
+from attlas.measures.curvature.exact_spectrum import hessian_matrix
+from attlas.measures.curvature.krylov_space import RitzPairs, hessian_products, ritz_pairs
+from attlas.measures.curvature.lanczos_bound import lanczos_error_bound
+
+# First dimension of a Krylov space; it doubles until the wanted pairs have converged.
+_FIRST_STEPS = 40
+
+
+class Extremes(NamedTuple):
+    """The two ends of a spectrum.
+
+    Attributes:
+        smallest: eigenvalues from the smallest upwards.
+        largest: eigenvalues from the largest downwards.
+    """
+
+    smallest: np.ndarray
+    largest: np.ndarray
+
+
+class _Ends(NamedTuple):
+    """Rayleigh-Ritz pairs, ascending, the lower half from one end and the upper from the other."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+    residuals: np.ndarray
+
+
+class _Problem(NamedTuple):
+    risk: Callable[..., Array]
+    parameters: Any
+    args: tuple[Any, ...]
+    size: int
+    count: int
+    tolerance: float
+    max_steps: int
+
+    def products(self, rows: np.ndarray) -> np.ndarray:
+        found = hessian_products(self.risk, self.parameters, self.args, jnp.asarray(rows))
+        return np.asarray(found)
+
+
+def hessian_extremes(
+    risk: Callable[..., Array],
+    parameters: Any,
+    *args: Any,
+    count: int = 1,
+    tolerance: float = 1e-6,
+    max_steps: int = 320,
+    exact_below: int = 600,
+    failure: float = 1e-6,
+    key: PRNGKeyArray | None = None,
+) -> Solution[Extremes]:
+    r"""The `count` smallest and largest eigenvalues of the Hessian of a risk, with enclosures.
+
+    Lanczos from a random start; then Lanczos again from a fresh start on the complement of the
+    vectors found, until nothing beyond them appears: copies of a multiple eigenvalue, which one
+    Krylov space cannot see, come to light there. A residual alone proves that some eigenvalue is
+    that near, not that none lies beyond; the second run does, up to the shortfall that
+    `lanczos_error_bound` bounds with a stated probability. Up to `exact_below` parameters the
+    whole Hessian is formed instead.
+
+    Args:
+        risk: scalar function risk(parameters, *args); hand data over as `args`.
+        parameters: any pytree; its floating arrays are what is differentiated.
+        *args: further arguments of `risk`.
+        count: eigenvalues wanted at each end.
+        tolerance: largest residual ||H v - theta v|| over the largest |theta|.
+        max_steps: largest dimension K of a Krylov space; K vectors are held in memory.
+        exact_below: size up to which all eigenvalues are computed.
+        failure: probability with which the enclosures may fail.
+        key: of the random starts.
+
+    Returns:
+        The eigenvalues. Certificate: `residual`, of real products, one row an end (smallest
+        first), so that some eigenvalue lies that near; `enclosure` [2, count, 2], intervals
+        that hold the eigenvalue of that rank, except with probability `failure` (0 where exact);
+        `vectors` [2, count, P], with which anyone repeats the residuals. Codes: MAX_STEPS where
+        unconverged or more kept appearing, PRECISION where rounding hides the tolerance.
+
+    Raises:
+        UserError: if count, tolerance, max_steps or failure is out of its range.
+
+    Examples:
+        >>> risk = lambda x: (3 * x[0] ** 2 - x[1] ** 2) / 2
+        >>> found = hessian_extremes(risk, jnp.ones(2))
+        >>> found.unwrap().smallest.tolist(), found.unwrap().largest.tolist()
+        ([-1.0], [3.0])
+    """
+    flat = ravel_pytree(eqx.filter(parameters, eqx.is_inexact_array))[0]
+    if not 1 <= count <= flat.size:
+        raise UserError(f"count = {count} of {flat.size} eigenvalues: choose 1 to {flat.size}")
+    if not (tolerance > 0 and max_steps > 2 * count and 0 < failure < 1):
+        raise UserError(
+            f"tolerance = {tolerance}, max_steps = {max_steps}, failure = {failure}: "
+            "choose tolerance > 0, max_steps > 2 count and failure between 0 and 1"
+        )
+    problem = _Problem(risk, parameters, args, flat.size, count, tolerance, max_steps)
+    # Below, a Krylov space and its complement would not leave room for both ends.
+    if flat.size <= max(exact_below, 8 * count):
+        return _exact(problem, flat.dtype)
+    return _by_lanczos(problem, flat.dtype, failure, jax.random.key(0) if key is None else key)
+
+
+def _exact(problem: _Problem, dtype: Any) -> Solution[Extremes]:
+    found = hessian_matrix(problem.risk, problem.parameters, *problem.args)
+    matrix = np.asarray(found, float)
+    if not np.all(np.isfinite(matrix)):
+        return _not_finite(problem)
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    count = problem.count
+    chosen = np.r_[0:count, problem.size - count : problem.size]
+    rows = vectors[:, chosen].T.astype(dtype)
+    residuals = np.linalg.norm(problem.products(rows) - values[chosen, None] * rows, axis=1)
+    ends = _Ends(values[chosen], rows, residuals)
+    scale = float(np.max(np.abs(values)))
+    # A symmetric eigensolver is backward stable; the Hessian's entries carry as much rounding.
+    width = problem.size * np.finfo(dtype).eps * scale
+    enclosure = ends.values[:, None] + width * np.array([[-1.0, 1.0]])
+    limited = np.max(residuals) > problem.tolerance * scale
+    result = Result.PRECISION if limited else Result.CONVERGED
+    stats = {"exact": True, "products": problem.size + 2 * count, "steps": 0, "starts": 0}
+    return _solution(ends, enclosure, 0.0, result, stats)
+
+
+def _by_lanczos(
+    problem: _Problem, dtype: Any, failure: float, key: PRNGKeyArray
+) -> Solution[Extremes]:
+    count, draws = problem.count, generator(key)
+    rounds, levels = count + 2, _levels(problem)
+    ends = _Ends(np.zeros(2 * count), np.zeros((2 * count, problem.size), dtype), np.zeros(0))
+    result, complement = Result.MAX_STEPS, None
+    products = steps = starts = 0
+    for turn in range(rounds):
+        starts = turn + 1
+        start = draws.standard_normal(problem.size)
+        pairs, settled, used = _grow(problem, start, ends if turn else None, levels)
+        products, steps = products + used, max(steps, pairs.steps)
+        if not np.isfinite(pairs.values[0]):
+            return _not_finite(problem)
+        chosen = _beyond(problem, pairs, ends if turn else None)
+        if chosen.size:
+            ends = _merged(problem, ends, pairs.vectors(chosen), draws)
+            products += 6 * count
+        else:
+            complement = pairs
+            if settled:
+                result = _judged(ends, problem.tolerance)
+        if not (chosen.size and settled):
+            break
+    # Each of the runs, at either end, may be the one that fails.
+    part = failure / (2 * rounds * len(levels))
+    enclosure = _enclosure(ends, complement, problem.size, part)
+    stats = {"exact": False, "products": products, "steps": steps, "starts": starts}
+    return _solution(ends, enclosure, failure, result, stats)
+
+
+def _levels(problem: _Problem) -> list[int]:
+    """Dimensions of the Krylov spaces that are tried, doubling."""
+    top = min(problem.max_steps, problem.size - 2 * problem.count)
+    levels = [min(max(_FIRST_STEPS, 4 * problem.count), top)]
+    while levels[-1] < top:
+        levels.append(min(2 * levels[-1], top))
+    return levels
+
+
+def _grow(
+    problem: _Problem, start: np.ndarray, ends: _Ends | None, levels: list[int]
+) -> tuple[RitzPairs, bool, int]:
+    """Larger Krylov spaces of one start until the pairs that matter have converged."""
+    locked = np.zeros((2 * problem.count, problem.size)) if ends is None else ends.vectors
+    centre = 0.0 if ends is None else float(ends.values.mean())
+    used = 0
+    for steps in levels:
+        pairs = ritz_pairs(
+            problem.risk, problem.parameters, problem.args, start, locked, centre, steps
+        )
+        used += steps
+        if not np.isfinite(pairs.values[0]):
+            return pairs, False, used
+        level = problem.tolerance * _scale(pairs, ends)
+        chosen = _beyond(problem, pairs, ends)
+        settled = bool(np.all(pairs.bounds[chosen] <= level))
+        if ends is not None:
+            # The outermost pair of the complement has to stay inside what was found.
+            low, high = _innermost(problem, ends)
+            room = max(level, pairs.values[0] - low), max(level, high - pairs.values[-1])
+            settled &= bool(pairs.bounds[0] <= room[0] and pairs.bounds[-1] <= room[1])
+        if settled:
+            return pairs, True, used
+    return pairs, False, used
+
+
+def _scale(pairs: RitzPairs, ends: _Ends | None) -> float:
+    known = np.abs(pairs.values[[0, -1]]).max()
+    return float(known if ends is None else max(known, np.abs(ends.values).max()))
+
+
+def _innermost(problem: _Problem, ends: _Ends) -> tuple[float, float]:
+    return float(ends.values[problem.count - 1]), float(ends.values[problem.count])
+
+
+def _beyond(problem: _Problem, pairs: RitzPairs, ends: _Ends | None) -> np.ndarray:
+    """Indices of the pairs to take in: the ends at first, later only what lies beyond them."""
+    size, count = pairs.values.size, problem.count
+    index = np.arange(size)
+    near = (index < count) | (index >= size - count)
+    if ends is None:
+        return np.flatnonzero(near)
+    level = problem.tolerance * _scale(pairs, ends)
+    low, high = _innermost(problem, ends)
+    outside = (pairs.values < low - level) | (pairs.values > high + level)
+    return np.flatnonzero(near & outside)
+
+
+def _merged(problem: _Problem, ends: _Ends, rows: np.ndarray, draws: np.random.Generator) -> _Ends:
+    """Rayleigh-Ritz in the span of old and new vectors; residuals by products made afresh."""
+    count = problem.count
+    held = ends.vectors[np.linalg.norm(ends.vectors, axis=1) > 0]
+    # A Krylov space that ended early, as for a multiple of the identity, is filled up.
+    short = max(0, 2 * count - len(held) - len(rows))
+    filling = draws.standard_normal((short, problem.size)).astype(rows.dtype)
+    basis = np.linalg.qr(np.concatenate([held, rows, filling]).T)[0].T
+    padded = np.zeros((4 * count, problem.size), basis.dtype)
+    padded[: len(basis)] = basis
+    images = np.concatenate([problem.products(half) for half in np.split(padded, 2)])
+    small = (basis @ images[: len(basis)].T).astype(float)
+    values, coefficients = np.linalg.eigh((small + small.T) / 2)
+    chosen = np.r_[0:count, len(values) - count : len(values)]
+    vectors = (coefficients[:, chosen].T @ basis).astype(basis.dtype)
+    misses = problem.products(vectors) - values[chosen, None] * vectors
+    return _Ends(values[chosen], vectors, np.linalg.norm(misses, axis=1))
+
+
+def _judged(ends: _Ends, tolerance: float) -> Result:
+    # Lanczos says the tolerance is met: where a real product disagrees, that is rounding.
+    limited = np.max(ends.residuals) > tolerance * np.abs(ends.values).max()
+    return Result.PRECISION if limited else Result.CONVERGED
+
+
+def _not_finite(problem: _Problem) -> Solution[Extremes]:
+    nothing = np.full(2 * problem.count, np.nan)
+    ends = _Ends(nothing, np.full((2 * problem.count, problem.size), np.nan), nothing)
+    return _solution(ends, np.full((2 * problem.count, 2), np.nan), 1.0, Result.NOT_FINITE, {})
+
+
+def _enclosure(ends: _Ends, complement: RitzPairs | None, size: int, failure: float) -> np.ndarray:
+    """Intervals of the eigenvalues of each rank, lower and upper end."""
+    # Ritz values never lie outside the eigenvalues of their rank (Cauchy). On the other side, H
+    # is diag(V'HV, C) + E with ||E|| <= ||R||, R the residuals and C the Hessian on the
+    # complement, whose ends `lanczos_error_bound` bounds: an eigenvalue is within ||R|| of one no
+    # further out than theta of its rank and the end of C (Weyl).
+    count, eps = len(ends.values) // 2, np.finfo(ends.vectors.dtype).eps
+    lowest, highest = -np.inf, np.inf
+    if complement is not None:
+        short = lanczos_error_bound(complement.steps, size - 2 * count, failure)
+        inner = complement.values[-1] - complement.values[0]
+        reach = short * inner / (1 - 2 * short) if short < np.inf else np.inf
+        lowest, highest = complement.values[0] - reach, complement.values[-1] + reach
+    rounding = np.sqrt(size) * eps * np.abs(ends.values).max()
+    # ||R||_F, with the rounding of products of this length.
+    slack = np.linalg.norm(ends.residuals) + rounding
+    low = np.where(
+        np.arange(2 * count) < count,
+        np.minimum(ends.values, lowest) - slack,
+        ends.values - rounding,
+    )
+    high = np.where(
+        np.arange(2 * count) < count,
+        ends.values + rounding,
+        np.maximum(ends.values, highest) + slack,
+    )
+    return np.stack([low, high], axis=1)
+
+
+def _solution(
+    ends: _Ends, enclosure: np.ndarray, failure: float, result: Result, stats: dict[str, Any]
+) -> Solution[Extremes]:
+    count = len(ends.values) // 2
+    # Ascending within: the largest are told from the top.
+    order = np.r_[0:count, 2 * count - 1 : count - 1 : -1]
+    certificate = {
+        "residual": ends.residuals[order].reshape(2, count),
+        "enclosure": enclosure[order].reshape(2, count, 2),
+        "failure": np.asarray(failure),
+        "vectors": ends.vectors[order].reshape(2, count, -1),
+    }
+    values = ends.values[order]
+    return Solution(
+        Extremes(values[:count], values[count:]), np.asarray(result.value), certificate, stats
+    )

@@ -1,0 +1,1 @@
+"""Statistics of runs: intervals, slopes, trends, distances and stability."""

@@ -1,0 +1,110 @@
+r"""Slope of a rate in a log-log plot, with a bootstrap interval over replications.
+
+`attlas.measures.statistics.trend.log_slope` asks for instances that were followed through all
+scales and takes Student's interval. Here every scale may have runs of its own, in any number, as a
+plot of test error against sample size has: the means (or medians) over the runs are fitted, the
+runs of each scale are drawn again.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from attlas.core.errors import UserError
+from attlas.core.generator import generator
+
+
+class LogLogSlope(NamedTuple):
+    """Least-squares line log(value) = intercept + slope log(scale).
+
+    Attributes:
+        slope: of the centres of the runs.
+        low: lower limit of the percentile interval.
+        high: upper limit.
+        intercept: at scale 1.
+        curvature: of the least-squares parabola in log(scale); a power law has none. NaN with
+            fewer than three scales.
+        bootstrap: slopes of the samples.
+    """
+
+    slope: float
+    low: float
+    high: float
+    intercept: float
+    curvature: float
+    bootstrap: np.ndarray
+
+
+def loglog_slope(
+    scales: Sequence[float | int] | np.ndarray,
+    runs: Sequence[Sequence[float] | np.ndarray] | np.ndarray,
+    key: PRNGKeyArray,
+    centre: Literal["mean", "median"] = "mean",
+    samples: int = 2000,
+    confidence: float = 0.95,
+) -> LogLogSlope:
+    r"""Slope of the centre of runs against their scale, both in logarithms.
+
+    The runs of each scale are drawn again with replacement, independently of the other scales;
+    the interval holds the middle `confidence` of the slopes. With few runs a scale (below
+    about five) such intervals are too short: a mean of r values varies by (r - 1) / r of what
+    it should. With one run a scale the interval is the whole line.
+
+    Args:
+        scales: positive, at least two of them different.
+        runs: positive values, one sequence a scale.
+        key: of the bootstrap.
+        centre: what is fitted; the logarithm is taken after it.
+        samples: bootstrap samples.
+        confidence: of the interval.
+
+    Returns:
+        Slope and interval.
+
+    Raises:
+        UserError: if the scales or values do not allow a slope.
+
+    Examples:
+        >>> import jax
+        >>> runs = [[0.9, 1.1], [0.09, 0.11], [0.009, 0.011]]
+        >>> found = loglog_slope([1, 10, 100], runs, jax.random.key(0))
+        >>> print(f"{found.slope:.3f} {found.low < -1 < found.high}")
+        -1.000 True
+    """
+    x = np.asarray(scales, float)
+    values = [np.asarray(group, float) for group in runs]
+    _require_positive(x, values)
+    if samples < 1 or not 0 < confidence < 1 or centre not in ("mean", "median"):
+        raise UserError(
+            f"samples = {samples}, confidence = {confidence}, centre = {centre!r}: choose samples "
+            ">= 1, a confidence between 0 and 1, and the mean or the median"
+        )
+    middle = np.mean if centre == "mean" else np.median
+    log_x = np.log(x) - np.log(x).mean()
+    log_y = np.log([middle(group) for group in values])
+    slope = float(log_x @ log_y / (log_x @ log_x))
+    intercept = float(log_y.mean() - slope * np.log(x).mean())
+    bend = float(np.polyfit(log_x, log_y, 2)[0]) if np.unique(x).size > 2 else float("nan")
+    draws = generator(key)
+    again = [group[draws.integers(group.size, size=(samples, group.size))] for group in values]
+    centres = np.log(np.stack([middle(group, axis=1) for group in again]))
+    slopes = log_x @ centres / (log_x @ log_x)
+    low, high = np.quantile(slopes, [(1 - confidence) / 2, (1 + confidence) / 2])
+    if max(group.size for group in values) == 1:
+        low, high = -np.inf, np.inf
+    return LogLogSlope(slope, float(low), float(high), intercept, bend, slopes)
+
+
+def _require_positive(x: np.ndarray, values: list[np.ndarray]) -> None:
+    if x.ndim != 1 or len(values) != x.size or np.unique(x).size < 2:
+        raise UserError(
+            f"{x.size} scales ({np.unique(x).size} different) for {len(values)} groups of runs: "
+            "give one group a scale and at least two scales"
+        )
+    if any(group.ndim != 1 or group.size < 1 for group in values):
+        raise UserError("a scale has no runs: give at least one value at every scale")
+    everything = np.concatenate([x, *values])
+    if not np.all(np.isfinite(everything) & (everything > 0)):
+        raise UserError("a slope in logarithms needs positive finite entries: drop the others")

@@ -1,0 +1,1 @@
+"""Attention layers and heads, as the papers define them."""

@@ -1,0 +1,1 @@
+"""Whole networks: Transformers, translators, classifiers and two-layer networks."""

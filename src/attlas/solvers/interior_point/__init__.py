@@ -1,0 +1,1 @@
+"""Interior-point methods for l_p margins, all of a batch together."""

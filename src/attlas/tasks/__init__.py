@@ -1,0 +1,1 @@
+"""Vertical slices: all that one task needs besides the general library."""

@@ -1,0 +1,1 @@
+"""Image classification with the object in one cell of a noisy grid."""

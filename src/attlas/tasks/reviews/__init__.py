@@ -1,0 +1,1 @@
+"""Film reviews as sequences of words."""

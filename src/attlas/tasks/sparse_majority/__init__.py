@@ -1,0 +1,1 @@
+"""The majority of a few chosen signs of a long word."""

@@ -1,0 +1,33 @@
+"""The rows on normalised layers: what enters them."""
+
+import jax
+import numpy as np
+
+from attlas.bounds.comparison.bound_table import Inputs
+from attlas.bounds.comparison.normalised import normalised
+from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
+from attlas.bounds.comparison.weight_norms import weight_norms
+
+HEAD = Head(
+    np.diag([0.5, 0.25]), np.array([[1.0, 2.0], [0.5, 0.0]]), np.array([[1.0, -1.0], [0, 3]])
+)
+INPUTS = Inputs(7, 1.0, 1.2, 0.9)
+SAMPLES = 10**9
+
+
+def test_length_enters_the_logarithm_alone():
+    weights = TransformerWeights(((HEAD,),), np.array([1e-3, 1e-3]))
+
+    def rows(tokens: Inputs) -> dict[str, float]:
+        with jax.enable_x64(True):
+            table = normalised([(weight_norms(weights), None)], tokens, SAMPLES, 1.0, 1.0)
+            values = table.values(np.full(len(table.labels), float(SAMPLES)))[0]
+        names = [label.name for label in table.labels]
+        return dict(zip(names, values.tolist(), strict=True))
+
+    short, long = rows(INPUTS), rows(INPUTS._replace(T=10**6))
+    for name, value in short.items():
+        if name.startswith("log T"):
+            assert value < long[name] < 2 * value
+        elif name != "mixed sharp":
+            assert long[name] == value

@@ -1,0 +1,92 @@
+"""Dudley's bounds against quadrature, brute minimisation and exact complexities."""
+
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attlas.bounds.covering.dudley import (
+    CONSTANTS,
+    dudley_chain,
+    dudley_integral,
+    entropy_integral,
+)
+
+
+@pytest.mark.parametrize(("A", "D"), [(0.0, 2.0), (3.0, 0.5), (4.0, 0.0)])
+def test_entropy_integral_is_the_quadrature(A, D):
+    # midpoint rule in log eps: error (h^2 / 24) times the second derivative, h = 1e-4
+    edges = np.linspace(math.log(0.01), math.log(2.0), 53_000)
+    epsilon = np.exp((edges[1:] + edges[:-1]) / 2)
+    value = np.sum(np.sqrt(A + D / epsilon**2) * epsilon) * (edges[1] - edges[0])
+    np.testing.assert_allclose(entropy_integral(A, D, 0.01, 2.0), value, rtol=1e-8)
+
+
+@pytest.mark.parametrize("constants", ["bracket", "classical", "derived"])
+@pytest.mark.parametrize("split", [False, True])
+def test_delta_is_the_best_of_a_fine_grid(constants, split):
+    A, D, R = 5.0, 0.3, 1.5
+    for m in (10, 1000, 10**6):
+        delta = np.geomspace(1e-6 * R, R, 4001)
+        c_1, c_2 = CONSTANTS[constants]
+        integral = np.asarray(
+            jax.vmap(lambda low: entropy_integral(A, D, low, R, split))(jnp.asarray(delta))
+        )
+        values = c_1 * delta + c_2 * integral / math.sqrt(m)
+        best = float(dudley_integral(A, D, m, R, constants, split))
+        # the grid is 0.35 % apart and the function is convex: second order in the distance
+        assert values.min() * (1 - 1e-4) <= best <= values.min() * (1 + 1e-12)
+
+
+def test_order_of_the_four_bounds():
+    for m in (10**3, 10**5, 10**7):
+        chain = float(dudley_chain(lambda e: 2 / e**2, m, 1.0))
+        derived, classical = (
+            float(dudley_integral(0.0, 2.0, m, 1.0, name)) for name in ("derived", "classical")
+        )
+        assert chain <= min(1.0, derived) <= derived < classical
+    # 3.591 sqrt 2 per unit of log(R / delta), from the least of (ratio + 1) / log ratio
+    slopes = [float(dudley_chain(lambda e: 1 / e**2, m, 1.0)) * math.sqrt(m) for m in (1e10, 1e12)]
+    np.testing.assert_allclose((slopes[1] - slopes[0]) / math.log(10), 5.079, rtol=0.03)
+
+
+def test_finite_class_gives_massart():
+    """N(eps) = 2^m everywhere: the chain may not beat, and nearly attains, sqrt(2 log N / m)."""
+    A, m = math.log(8.0), 10**5
+    value = float(dudley_chain(lambda e: jnp.full_like(e, A), m, 1.0))
+    massart = math.sqrt(2 * A / m)
+    assert massart <= value <= 1.01 * massart
+
+
+def test_bounds_hold_for_the_exact_complexity_of_an_l1_ball():
+    """Linear functions of an l_1 ball: the supremum is max_j |X^T sigma|_j / m, over all signs."""
+    rng = np.random.default_rng(0)
+    m, d = 10, 4
+    X = rng.uniform(-1, 1, size=(m, d))
+    signs = np.array(list(itertools.product([-1.0, 1.0], repeat=m)))
+    exact = float(np.mean(np.max(np.abs(signs @ X), axis=1)) / m)
+    radius, two = float(np.abs(X).max()), float(np.sqrt((X**2).sum(1)).max())
+    D = two**2 * math.log(2 * d + 1)
+    for scale in (1, 10**2, 10**4):
+        # the same points repeated: the entropy stays, the exact value falls like the root
+        chain = float(dudley_chain(lambda e: D / e**2, m * scale, radius))
+        assert exact / math.sqrt(scale) <= chain * (1 + 1e-12)
+        assert chain <= radius
+
+
+def test_bracket_is_the_printed_closed_form_where_delta_is_inside():
+    A, D, m, R = math.log(128), 0.02, 10**4, 1.0
+    scale = math.sqrt(D / m)
+    root = math.sqrt(A / m)
+    printed = scale * (1 + math.log(R * (1 - root) / scale)) + R * root
+    value = dudley_integral(A, D, m, R, "bracket", split=True)
+    np.testing.assert_allclose(value, printed, rtol=1e-12)
+
+
+def test_single_precision_is_followed():
+    radius = jnp.asarray(1.0, "float32")
+    D = jnp.asarray(1.0, "float32")
+    assert dudley_chain(lambda e: D / e**2, 1000, radius).dtype == jnp.float32

@@ -1,0 +1,49 @@
+"""The perceptron behind the log T cover."""
+
+import numpy as np
+
+from attlas.bounds.covering.edelman2022_cover import edelman2022_cover, perceptron_cover
+
+
+def test_perceptron_covers_within_its_count():
+    rng = np.random.default_rng(0)
+    for epsilon in (0.1, 0.3, 1.1):
+        X = rng.normal(size=(40, 6))
+        X /= np.linalg.norm(X, axis=1).max()
+        w = rng.normal(size=6)
+        w /= np.linalg.norm(w)
+        centre, updates = perceptron_cover(w, X, epsilon)
+        assert np.max(np.abs(X @ (w - centre))) <= epsilon
+        assert updates < 1 / epsilon**2
+
+
+def test_rows_share_the_resolution_as_proved():
+    """Rows on a grid of ratio theta: all columns within eps, fewer than theta K updates."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(30, 5))
+    X /= np.linalg.norm(X, axis=1).max()
+    W = rng.normal(size=(4, 5)) * np.array([1, 0.3, 0.05, 0.001])[:, None]
+    b = np.linalg.norm(W, axis=1)
+    B, epsilon, theta = b.sum(), 0.2 * b.sum(), 1.3
+    K = (B / epsilon) ** 2
+    error, updates = np.zeros(30), 0
+    for row, size in zip(W, b, strict=True):
+        if size <= B / K:
+            error += (X @ row) ** 2
+            continue
+        told = B / K * theta ** np.ceil(np.log(size * K / B) / np.log(theta))
+        centre, used = perceptron_cover(row, X, float(epsilon * np.sqrt(told / (theta * B))))
+        error, updates = error + (X @ (row - centre)) ** 2, updates + used
+    assert np.sqrt(error.max()) <= epsilon
+    assert updates < theta * K
+
+
+def test_grows_with_the_logarithm_of_the_points():
+    C = [float(edelman2022_cover(1.0, 2.0, 10**p, 8, 10**4)) for p in (3, 6, 9)]
+    assert C[0] < C[1] < C[2] < 2.5 * C[0]
+
+
+def test_points_that_are_all_zero_are_covered_by_zero():
+    centre, updates = perceptron_cover(np.array([1.0, -2.0]), np.zeros((3, 2)), 0.1)
+    assert updates == 0
+    np.testing.assert_array_equal(centre, np.zeros(2))

@@ -1,0 +1,48 @@
+"""Lemma 3.1: the sparsifier meets the corrected bound; the printed one fails below 1."""
+
+import jax
+import numpy as np
+import pytest
+
+from attlas.bounds.covering.maurey import maurey_bound, maurey_sample, maurey_sparsify
+from attlas.core.errors import UserError
+
+
+@pytest.mark.parametrize("form", ["corrected", "scaled"])
+@pytest.mark.parametrize("gamma", [1.0, 0.4])
+def test_both_forms_meet_their_bounds(form, gamma):
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        V = rng.normal(size=(6, 4))
+        alpha = gamma * rng.dirichlet(np.ones(6))
+        f, b = alpha @ V, np.linalg.norm(V, axis=1).max()
+        for k in (1, 3, 20):
+            average, counts = maurey_sparsify(alpha, V, k, form)
+            bound = maurey_bound(float(alpha.sum()), float(b), float(np.linalg.norm(f)), k, form)
+            assert np.sum((f - average) ** 2) <= float(bound) * (1 + 1e-12)
+            scale = alpha.sum() if form == "scaled" else 1.0
+            np.testing.assert_allclose(average, scale * counts @ V / k, atol=1e-14)
+            assert counts.sum() == k if form == "scaled" else counts.sum() <= k
+
+
+def test_printed_bound_is_refuted_below_one():
+    alpha, V = np.array([0.5]), np.ones((1, 1))
+    errors = [(0.5 - count) ** 2 for count in (0, 1)]
+    assert min(errors) == 0.25 > float(maurey_bound(0.5, 1.0, 0.5, 1, "printed")) == 0.0
+    assert np.sum((0.5 - maurey_sparsify(alpha, V, 1)[0]) ** 2) == 0.25
+
+
+def test_expected_error_of_the_sample_is_the_variance():
+    alpha, V = np.full(4, 0.25), np.eye(4)
+    errors = [
+        np.sum((maurey_sample(jax.random.key(s), alpha, V, 2)[0] - 0.25) ** 2) for s in range(400)
+    ]
+    # equality for orthonormal atoms; the error of a pair is 1/4 or 3/4, deviation 0.22 / 20
+    bound = float(maurey_bound(1.0, 1.0, 0.5, 2))
+    assert abs(np.mean(errors) - bound) < 5 * np.std(errors) / 20
+    assert bound == 0.375
+
+
+def test_no_negative_coefficient():
+    with pytest.raises(UserError, match="must be >= 0"):
+        maurey_sparsify(np.array([-0.5, 1.0]), np.eye(2), 1)

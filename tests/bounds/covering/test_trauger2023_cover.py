@@ -1,0 +1,52 @@
+"""Linear covers: constructed for small sizes, sizes against the bounds, orientation refuted."""
+
+import math
+
+import numpy as np
+import pytest
+
+from attlas.bounds.covering.greedy_cover import greedy_cover_centre, greedy_cover_steps
+from attlas.bounds.covering.trauger2023_cover import (
+    covering_lower_bound,
+    trauger2023_cover,
+    trauger2023_mapping_entropy,
+)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 0.7, 1.3])
+def test_constructed_covers_of_the_two_l1_balls(epsilon):
+    rng = np.random.default_rng(1)
+    k, d, B, B_x = 3, 4, 1.0, 1.2
+    X = rng.normal(size=(200, d))
+    X_two = B_x * X / np.linalg.norm(X, axis=1)[:, None]
+    X_one = B_x * X / np.abs(X).sum(1)[:, None]
+    steps = greedy_cover_steps(B * B_x / epsilon)
+    for _ in range(20):
+        W = rng.dirichlet(np.ones(k * d)) * rng.choice([-1, 1], k * d) * B
+        centre = greedy_cover_centre(W, B, steps) if steps else np.zeros(k * d)
+        error = X_two @ (W - centre).reshape(k, d).T
+        assert np.max(np.linalg.norm(error, axis=1)) <= epsilon * (1 + 1e-12)
+        columns = rng.dirichlet(np.ones(k), d) * B
+        centres = [greedy_cover_centre(c, B, steps) if steps else 0 * c for c in columns]
+        error = X_one @ (columns - np.array(centres))
+        assert np.max(np.linalg.norm(error, axis=1)) <= epsilon * (1 + 1e-12)
+    C = trauger2023_cover("1,1", B, B_x, k, d)
+    assert steps * math.log(2 * k * d + 1) <= float(C) / epsilon**2
+    C = trauger2023_cover("1,inf", B, B_x, k, d)
+    assert d * steps * math.log(2 * k + 1) <= float(C) / epsilon**2
+
+
+def test_printed_orientation_of_lemma_3_4_is_refuted_by_volumes():
+    printed = float(trauger2023_cover("2,1", 2.0, 1.0, 64, 1, version="printed"))
+    assert float(covering_lower_bound(2.0, 1.0, 64, 1.0)) > 2 * printed
+    # no constant in front helps: the one is linear in k, the other logarithmic
+    ratios = [
+        float(covering_lower_bound(2.0, 1.0, k, 1.0))
+        / float(trauger2023_cover("2,1", 2.0, 1.0, k, 1, version="printed"))
+        for k in (64, 4096)
+    ]
+    assert ratios[1] > 30 * ratios[0]
+
+
+def test_rows_are_covered_one_by_one():
+    assert float(trauger2023_mapping_entropy(1.5, 4)) == 6.0

@@ -1,0 +1,47 @@
+"""Theorem 5.1: cross-entropy is 2-Lipschitz in the largest score, and no less."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attlas.bounds.generalisation.trauger2023_deep import trauger2023_parts
+from attlas.bounds.generalisation.trauger2023_masked import (
+    CROSS_ENTROPY_LIPSCHITZ,
+    clipped_cross_entropy,
+    trauger2023_masked,
+    trauger2023_masked_parts,
+)
+
+
+def test_lipschitz_constant_is_two_and_approached():
+    rng = np.random.default_rng(0)
+    loss = jax.vmap(lambda scores: clipped_cross_entropy(scores, 1, 3.0))
+    a, b = (jnp.asarray(4 * rng.normal(size=(300, 4))) for _ in range(2))
+    moved, reach = np.abs(np.asarray(loss(a) - loss(b))), np.abs(np.asarray(a - b)).max(1)
+    assert np.all(moved <= CROSS_ENTROPY_LIPSCHITZ * reach * (1 + 1e-13))
+    slope = jax.grad(lambda s: clipped_cross_entropy(s, 1, 50.0))(jnp.array([20.0, 0.0, 0.0, 0.0]))
+    # 2 (1 - p) with p = e^-20
+    np.testing.assert_allclose(jnp.sum(jnp.abs(slope)), 2.0, atol=1e-8)
+
+
+def test_factors_of_the_two_contractions():
+    assert float(trauger2023_masked(1.0, 9, "printed")) == 6.0
+    assert float(trauger2023_masked(1.0, 9)) == 18.0
+
+
+def test_network_is_paid_for_once():
+    one = jnp.ones((1, 1))
+    parts = trauger2023_parts(one, one, one, 1.0, 1.0)
+    doubled = trauger2023_masked_parts(parts)
+    assert [float(new.beta / old.beta) for new, old in zip(doubled, parts, strict=True)] == [
+        2.0
+    ] * 4
+
+
+def test_word_may_be_a_traced_index():
+    scores, words = jnp.array([[0.0, 1.0, -1.0], [3.0, 0.0, 20.0]]), jnp.array([2, 1])
+    found = jax.vmap(lambda row, word: clipped_cross_entropy(row, word, 5.0))(scores, words)
+    pairs = zip(scores, (2, 1), strict=True)
+    one_by_one = [clipped_cross_entropy(row, word, 5.0) for row, word in pairs]
+    np.testing.assert_array_equal(found, np.array(one_by_one))
+    assert float(found[1]) == 5.0

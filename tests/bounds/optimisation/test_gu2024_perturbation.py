@@ -1,0 +1,112 @@
+"""The sharpened perturbation bounds hold for attacks, and are nearly attained."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attlas.bounds.optimisation.gu2024_perturbation import (
+    gu2024_basic_bounds,
+    gu2024_basic_bounds_sharp,
+    gu2024_kernel_change,
+    gu2024_kernel_change_printed,
+)
+from attlas.kernels.softmax_network_ntk import softmax_ntk
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork, symmetric_network
+
+D, M, K, N = 3, 64, 2, 5
+
+
+def moved(network, rng, R, X):
+    """A perturbation of norm R in every unit: random, or along a sample with random signs."""
+    delta = rng.normal(size=network.W.shape)
+    if rng.random() < 0.7:
+        signs = rng.choice([-1.0, 1.0], size=M) if rng.random() < 0.5 else np.sign(X[0] @ network.W)
+        delta = X[rng.integers(N)][:, None] * np.asarray(signs)[None, :]
+    delta *= R / np.linalg.norm(delta, axis=0)
+    return SoftmaxNetwork(network.W + jnp.asarray(delta), network.a, network.activation)
+
+
+@pytest.mark.parametrize("activation", list(Activation))
+@pytest.mark.parametrize("R", [1e-3, 0.1, 1.0])
+def test_no_perturbation_exceeds_the_sharpened_lemma(activation, R):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, D)) / 2
+    worst = 0.0
+    for trial in range(6):
+        network = symmetric_network(
+            jax.random.key(trial), D, M, K, sigma=1.0 + trial / 2, activation=activation
+        )
+        if trial % 2:
+            network = SoftmaxNetwork(network.W, jnp.asarray(rng.uniform(-1, 1, (K, M))), activation)
+        bound = np.asarray(gu2024_kernel_change(network, jnp.asarray(X), R))
+        change = np.abs(softmax_ntk(moved(network, rng, R, X), X) - softmax_ntk(network, X))
+        assert np.all(change <= bound * (1 + 1e-9))
+        worst = max(worst, np.max(change[bound > 0] / bound[bound > 0], initial=0.0))
+    # No sign changes where no unit of a ReLU network is within 1e-3 of zero.
+    assert worst > 0.05 or (activation is Activation.RELU and R < 0.01)
+
+
+def test_the_constant_of_the_diagonal_is_nearly_attained():
+    # One unit of large overlap and small softmax mass, lifted against all the others.
+    m, mass, R = 10**6, 0.01, 1e-4
+    pair = np.log(mass / 2 / ((1 - mass) / (m - 2)))
+    W = np.zeros((1, m))
+    W[0, :2] = pair
+    a = np.tile([1.0, -1.0], m // 2)[None]
+    network = SoftmaxNetwork(jnp.asarray(W), jnp.asarray(a))
+    lifted = np.where(W > 0, R, -R)
+    after = softmax_ntk(SoftmaxNetwork(jnp.asarray(W + lifted), jnp.asarray(a)), np.ones((1, 1)))
+    change = (after - softmax_ntk(network, np.ones((1, 1)))).item()
+    bound = float(gu2024_kernel_change(network, jnp.ones((1, 1)), R)[0, 0])
+    assert 0.95 < change / bound <= 1
+
+
+def test_basic_bounds_hold_and_the_sharp_ones_are_below():
+    rng = np.random.default_rng(3)
+    R, m, parts = 0.009, 50, {}
+    for _ in range(20):
+        w = rng.normal(size=m)
+        delta = R * rng.choice([-1.0, 1.0], size=m)
+        B = max(1.0, np.abs(w).max())
+        e, f = np.exp(w), np.exp(w + delta)
+        S, T = e / e.sum(), f / f.sum()
+        z = rng.choice([-1.0, 1.0], size=m)
+        left = {
+            1: np.abs(w).max(),
+            2: np.abs(w + delta).max(),
+            3: np.abs(delta).max(),
+            4: e.max(),
+            5: f.max(),
+            6: np.abs(np.exp(-delta) - 1).max(),
+            7: np.abs(e - f).max(),
+            8: abs(e.sum() - f.sum()),
+            9: abs(1 / e.sum() - 1 / f.sum()),
+            10: S.max(),
+            11: T.max(),
+            12: np.abs(S - T).max(),
+            13: abs(z @ (S - T)),
+        }
+        right = gu2024_basic_bounds(B, R, m)
+        assert right.keys() == left.keys()
+        for part, value in left.items():
+            assert value <= right[part] * (1 + 1e-12), part
+        sharp = gu2024_basic_bounds_sharp(R)
+        ratios = {
+            7: (np.abs(e - f) / e).max(),
+            8: abs(e.sum() - f.sum()) / e.sum(),
+            9: e.sum() * abs(1 / e.sum() - 1 / f.sum()),
+            12: (np.abs(S - T) / S).max(),
+            13: abs(z @ (S - T)),
+        }
+        for part, value in ratios.items():
+            assert value <= sharp[part] * (1 + 1e-9), part
+            parts[part] = max(parts.get(part, 0), value / sharp[part])
+    assert parts[7] > 0.999
+
+
+def test_the_printed_lemma_grows_as_its_exponent():
+    one, two = (float(gu2024_kernel_change_printed(B, 0.01, 5, 3)[1]) for B in (1.0, 2.0))
+    np.testing.assert_allclose(two / one, np.exp(10), rtol=1e-12)
+    relu = gu2024_kernel_change_printed(9.0, 0.01, 5, 1, Activation.RELU)
+    np.testing.assert_allclose([float(v) for v in relu], [0.02, 0.1], rtol=1e-12)

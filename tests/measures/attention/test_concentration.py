@@ -1,0 +1,145 @@
+"""Concentration of attention rows against loops over rows, and its conventions."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from attlas.core.errors import UserError
+from attlas.measures.attention.concentration import concentration, streamed_concentration, top_norm
+
+
+def ragged(seed: int, rows: int, width: int, dtype: str = "float64", scale: float = 3.0):
+    """Softmax rows of different lengths, padded by numbers that must not be read."""
+    draw = np.random.default_rng(seed)
+    lengths = draw.integers(1, width + 1, rows)
+    inside = np.arange(width) < lengths[:, None]
+    scores = np.where(inside, scale * draw.standard_normal((rows, width)), -np.inf)
+    raised = np.exp(scores - scores.max(1, keepdims=True)).astype(dtype)
+    weights = raised / raised.sum(1, keepdims=True)
+    return np.where(inside, weights, np.array(7.0, dtype)), lengths
+
+
+def by_hand(row: np.ndarray, tau: float, norm: str) -> int:
+    """Smallest s0 by trying each."""
+    ordered, order = np.sort(row)[::-1], 1 if norm == "l1" else 2
+    goal = (1 - tau) * (1.0 if norm == "raw l2" else float(np.linalg.norm(row, order)))
+    reached = [s for s in range(1, row.size + 1) if np.linalg.norm(ordered[:s], order) >= goal]
+    return reached[0] if reached else 0
+
+
+@pytest.mark.parametrize("norm", ["l2", "raw l2", "l1"])
+def test_every_statistic_equals_a_loop_over_rows(norm):
+    weights, lengths = ragged(0, 200, 37)
+    taus = (0.3, 0.1, 0.02)
+    found = concentration(weights, lengths, taus, norm)
+    for i, p in enumerate(lengths):
+        row = weights[i, :p]
+        top = np.sort(row)[::-1][: math.isqrt(p)]
+        assert found.s0[i].tolist() == [by_hand(row, tau, norm) for tau in taus]
+        entropy = -float(row @ np.log(row))
+        direct = [
+            np.linalg.norm(top),
+            np.linalg.norm(top) / np.linalg.norm(row),
+            top.sum(),
+            entropy,
+            math.exp(entropy),
+            1 / float(row @ row),
+        ]
+        # Sums of 37 terms, and exp of an entropy of at most log 37.
+        np.testing.assert_allclose(
+            [c[i] for c in found[1:]], direct, rtol=200 * 2.3e-16, atol=1e-15
+        )
+
+
+def test_float32_rows_agree_with_float64_up_to_their_rounding():
+    weights, lengths = ragged(1, 500, 200, "float32")
+    fine = np.where(np.arange(200) < lengths[:, None], weights.astype(float), 0)
+    fine /= fine.sum(1, keepdims=True)
+    single, double = concentration(weights, lengths), concentration(fine, lengths)
+    assert np.mean(single.s0 == double.s0) > 0.99
+    tolerance = 200 * np.finfo(np.float32).eps
+    np.testing.assert_allclose(single.top_norm, double.top_norm, rtol=tolerance)
+    np.testing.assert_allclose(single.entropy, double.entropy, atol=6 * tolerance)
+
+
+def test_uniform_rows_do_not_concentrate():
+    found = concentration(np.full((2, 100), 0.01), taus=(0.5, 0.1))
+    # sqrt(s / 100) >= 1 - tau: 25 and 81 weights.
+    assert found.s0.tolist() == [[25, 81], [25, 81]]
+    np.testing.assert_allclose(found.relative_top_norm, math.sqrt(0.1), rtol=1e-13)
+    np.testing.assert_allclose(found.effective_support, 100, rtol=1e-12)
+
+
+def test_raw_norm_cannot_be_reached_by_flat_rows():
+    found = concentration(np.array([[0.5, 0.5], [0.95, 0.05]]), taus=(0.1,), norm="raw l2")
+    assert found.s0.tolist() == [[0], [1]]
+
+
+def test_raw_norm_forces_one_large_weight():
+    weights, lengths = ragged(2, 2000, 50, scale=6.0)
+    found = concentration(weights, lengths, taus=(0.091,), norm="raw l2")
+    largest = np.where(np.arange(50) < lengths[:, None], weights, 0).max(1)
+    reached = found.s0[:, 0] > 0
+    assert reached.any()
+    assert not reached.all()
+    assert np.all(largest[reached] >= 0.909**2)
+
+
+def test_blocks_are_asked_for_one_at_a_time():
+    weights, lengths = ragged(3, 60, 20)
+    whole, alive = concentration(weights, lengths), []
+
+    def blocks() -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        for start in range(0, 60, 25):
+            alive.append(start)
+            yield weights[start : start + 25], lengths[start : start + 25]
+
+    parts = streamed_concentration(blocks())
+    assert alive == [0, 25, 50]
+    for one, other in zip(whole, parts, strict=True):
+        # Another padding groups the terms of a sum otherwise.
+        np.testing.assert_allclose(one, other, rtol=20 * np.finfo(float).eps)
+
+
+def test_top_norm_against_a_sort():
+    weights, lengths = ragged(4, 50, 30)
+    lengths = np.maximum(lengths, 3)
+    weights = np.where(weights == 7.0, 0.01, weights)
+    rows = [np.sort(w[:p])[::-1][:3] for w, p in zip(weights, lengths, strict=True)]
+    expected = [np.linalg.norm(row) for row in rows]
+    np.testing.assert_allclose(top_norm(weights, 3, lengths), expected, rtol=1e-14)
+
+
+def test_a_coarser_arithmetic_is_allowed_its_rounding():
+    row = np.full((1, 8), 0.125 * (1 + 2e-3), np.float32)
+    with pytest.raises(UserError, match=r"sums to 1\.00"):
+        concentration(row)
+    assert concentration(row, eps=2.0**-8).s0.tolist() == [[7]]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: concentration(np.array([[0.5, 0.4]])), "attention row 0 sums to 0.9 "),
+        (lambda: concentration(np.array([[1.5, -0.5]])), "least weight -0.5"),
+        (lambda: concentration(np.array([[np.nan, 1.0]])), "sums to nan"),
+        (lambda: concentration(np.ones((1, 1)), np.array([2])), "give 1 to 1"),
+        (lambda: concentration(np.ones((1, 1)), taus=(1.0,)), "between 0 and 1"),
+        (lambda: top_norm(np.ones((1, 1)), 2), "s0 = 2 of p = 1 weights"),
+        (lambda: streamed_concentration([]), "no attention rows"),
+    ],
+)
+def test_bad_rows_are_refused_in_one_line(call, message):
+    with pytest.raises(UserError, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("norm", "tau", "s0"), [("l1", 1 / 10, 9), ("l2", 1 - math.sqrt(7 / 10), 7)]
+)
+def test_a_threshold_that_rounding_misses_counts_as_reached(norm, tau, s0):
+    # s0 of ten equal weights have exactly the norm asked for.
+    assert concentration(np.full((1, 10), 0.1), taus=(tau,), norm=norm).s0.item() == s0

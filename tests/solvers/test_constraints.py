@@ -1,0 +1,39 @@
+"""The structured operators agree with the dense matrix they stand for."""
+
+import numpy as np
+import pytest
+
+from attlas.solvers.constraints import AttentionRows, ConstraintOperator, PairRows, VectorRows
+
+RNG = np.random.default_rng(0)
+WHOLE = AttentionRows(RNG.normal(size=(1, 3, 4, 5)), RNG.normal(size=(1, 3, 5)))
+CASES = {
+    "whole": WHOLE,
+    "part": WHOLE.part(np.array([0, 1, 5, 8, 11])),
+    "part of part": WHOLE.part(np.array([0, 1, 5, 8, 11])).part(np.array([1, 3])),
+    "plain": VectorRows(RNG.normal(size=(1, 6, 25))),
+    "scaled": WHOLE.scaled(np.array([3.0])),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_operator_is_its_matrix(name):
+    rows = CASES[name]
+    assert isinstance(rows, ConstraintOperator)
+    _, m, size = rows.shape
+    A = rows.select(np.arange(m))
+    w, l = RNG.normal(size=(1, size)), RNG.normal(size=(1, m))
+    h = RNG.uniform(0.5, 2, size=(1, size))
+    # rounding of sums of at most 25 terms of order one
+    close = {"rtol": 0, "atol": 25 * 64 * np.finfo(float).eps}
+    np.testing.assert_allclose(rows.apply(w)[0], A @ w[0], **close)
+    np.testing.assert_allclose(rows.adjoint(l)[0], A.T @ l[0], **close)
+    np.testing.assert_allclose(rows.gram(h)[0], (A * h) @ A.T, **{**close, "rtol": 1e-13})
+    np.testing.assert_allclose(rows.lengths()[0], np.linalg.norm(A, axis=1), **close)
+
+
+def test_part_keeps_the_chosen_rows():
+    index = np.array([2, 3, 7])
+    part = WHOLE.part(index)
+    assert isinstance(part, PairRows)
+    np.testing.assert_array_equal(part.select(np.arange(3)), WHOLE.select(index))
