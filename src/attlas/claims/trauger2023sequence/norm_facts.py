@@ -12,8 +12,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from attlas.core.claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 from attlas.core.generator import generator
-from attlas.core.norms.balls import ball_norm, project
-from attlas.core.norms.duality import dual_norm
+from attlas.core.norms.balls import ball_norm, dual_norm, project
 from attlas.core.norms.matrix import column_norm, frobenius_norm, row_norm, spectral_norm
 
 _PAPER = "trauger2023sequence"
