@@ -5,8 +5,7 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
-from attlas.core.norms.balls import ball_norm, project
-from attlas.core.norms.duality import dual_norm, support_point
+from attlas.core.norms.balls import ball_norm, dual_norm, project, support_point
 
 BALLS = ("1,1", "2,1", "1,inf", "spectral", "frobenius")
 EPS = np.finfo(float).eps

@@ -11,8 +11,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from attlas.core.generator import generator
-from attlas.core.norms.balls import ball_norm, project
-from attlas.core.norms.duality import dual_norm
+from attlas.core.norms.balls import ball_norm, dual_norm, project
 from attlas.core.norms.matrix import column_norm, frobenius_norm, row_norm, spectral_norm
 from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
 

@@ -14,8 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.core.norms.balls import project
-from attlas.core.norms.duality import dual_norm, support_point
+from attlas.core.norms.balls import dual_norm, project, support_point
 
 
 def _move(W: Array, gradient: Array, ball: str, reach: Array, even: Array) -> Array:
