@@ -68,7 +68,8 @@ def claim_e_5(W, a, X, Y, V, *, printed=True):
     it. The second part has the ratio 1/2 because nothing moves.
     """
     start, lam = _least(W, a, X)
-    R = gu2024_movement_radius(*Y.shape, jnp.maximum(lam, 0), weight_reach(X, W))
+    n, k = Y.shape
+    R = gu2024_movement_radius(n, k, jnp.maximum(lam, 0), weight_reach(X, W))
     after, least = _least(W + (R if printed else 1.0) * V, a, X)
     left = jnp.stack((norm(after - start), lam / 2))
     return Sides(left, jnp.stack((lam / 2, least)), magnitude=norm(start))

@@ -67,7 +67,8 @@ def lemma_5_3_weights(movement, Y, m, lam, B, *, sign=1.0):
     them; for $D$ to be below the radius of claim-e-5 the targets would have to be below $10^{-7}$.
     A seven-hundredth of $D$ is reached.
     """
-    return movement, gu2024_movement(*Y.shape, m, lam, sign * B, norm(Y))
+    n, k = Y.shape
+    return movement, gu2024_movement(n, k, m, lam, sign * B, norm(Y))
 
 
 @on_trainings(

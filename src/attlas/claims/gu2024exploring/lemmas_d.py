@@ -31,8 +31,8 @@ def lemma_d_1(W, a, X, Y, part, *, sign=1.0):
     there: with Definition 4.1 the right side is larger by $e^{30}$ at least. lemma-d-1-sharp
     shows how much is lost.
     """
-    step = take(W, a, X, Y, part=part)
-    return step.gradient, gu2024_gradient(*Y.shape, sign * weight_reach(X, W), norm(step.u))
+    step, (n, k) = take(W, a, X, Y, part=part), Y.shape
+    return step.gradient, gu2024_gradient(n, k, sign * weight_reach(X, W), norm(step.u))
 
 
 @at_points(
@@ -101,7 +101,7 @@ def lemma_d_3(W, a, X, Y, part):
 
     Targets of length 1 reach the bound: the factor $\sqrt d$ is never needed.
     """
-    step = take(W, a, X, Y, part=part)
+    step, (n, k) = take(W, a, X, Y, part=part), Y.shape
     # The outputs at the start are zero up to the rounding of m terms of size P each.
-    magnitude = step.m * step.share + jnp.sqrt(len(X))
-    return Sides(norm(step.u), gu2024_start(*Y.shape, "sharp"), magnitude=magnitude)
+    magnitude = step.m * step.share + jnp.sqrt(n)
+    return Sides(norm(step.u), gu2024_start(n, k, "sharp"), magnitude=magnitude)

@@ -60,7 +60,7 @@ class Step(NamedTuple):
     size: float
 
 
-def take(W, a, X, Y, *, eta=None, part=None):
+def take(W, a, X, Y, *, eta=None, part=1.0):
     """One step of length eta, or of the `part` of that at which eta max ||Delta w_r|| is .01."""
     m = W.shape[1]
     S = jax.nn.softmax(X @ W, axis=1)

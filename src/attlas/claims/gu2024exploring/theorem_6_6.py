@@ -60,8 +60,8 @@ on_score_runs = partial(
 
 def _error_and_bound(mass, F, clean, ball, truth, Y, lam, R_H, alone):
     """The error, and the sum of the terms or the early stopping term alone."""
-    early = distance(mass, clean, ball)
-    terms = gu2024_score_error(*Y.shape, lam, _DELTA, R_H, early)
+    early, (n, d) = distance(mass, clean, ball), Y.shape
+    terms = gu2024_score_error(n, d, lam, _DELTA, R_H, early)
     total = jnp.sum(jnp.stack(list(terms.values())))
     return distance(mass, F, truth), terms["early_stopping"] if alone else total
 

@@ -116,8 +116,10 @@ def theorem_f_2(gap, row, test_change, kernel_change, Y, lam, m, error, *, C=2.0
     ten-thousandth of it; as a statement on kernels it fails for every constant: theorem-f-2-units.
     """
 
+    n, k = Y.shape
+
     def bound(_, eps_test):
-        return gu2024_regression_gap_printed(*Y.shape, m, lam, kernel_change, eps_test, C)
+        return gu2024_regression_gap_printed(n, k, m, lam, kernel_change, eps_test, C)
 
     return _against(bound, gap, row, test_change, m, error)
 

@@ -73,13 +73,14 @@ def symmetric_start(rng, sigma, width, outputs):
     return np.repeat(W, 2, axis=2), np.stack((a, -a), axis=3).reshape(count, outputs, width)
 
 
-def draw(rng, count, setting):
+def draw(rng, count: int, setting: Setting):
     """Data and starts, with the kernel H* and its extreme eigenvalues lam and most."""
     rng = np.random.default_rng(seed_of(rng))
     sigma = rng.uniform(*setting.sigma, count)
     X = spread_inputs(rng, count, setting.samples, sigma)
     Y = rng.normal(size=(count, setting.samples, setting.outputs))
-    lengths = np.exp(rng.uniform(*np.log(setting.targets), (count, 1, 1)))
+    low, high = np.log(setting.targets)
+    lengths = np.exp(rng.uniform(low, high, (count, 1, 1)))
     Y *= lengths * rng.uniform(0.8, 1, (count, setting.samples, 1))
     Y /= np.linalg.norm(Y / lengths, axis=2, keepdims=True).max(axis=1, keepdims=True)
     W, a = symmetric_start(rng, sigma, setting.width, setting.outputs)
