@@ -115,7 +115,6 @@ def theorem_f_2(gap, row, test_change, kernel_change, Y, lam, m, error, *, C=2.0
     From memory, with 2 for the hidden constant. It holds on these networks, which reach a
     ten-thousandth of it; as a statement on kernels it fails for every constant: theorem-f-2-units.
     """
-
     n, k = Y.shape
 
     def bound(_, eps_test):
