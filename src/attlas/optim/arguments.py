@@ -116,7 +116,7 @@ def mirror_exponents(p: Exponent) -> Exponent:
         >>> mirror_exponents({"v": 2, "W": jnp.array(3.0)})
         {'W': 3.0, 'v': 2.0}
     """  # noqa: DOC502 (raised one call below)
-    if _is_function(p):
+    if callable(p) and _is_leaf(p):
         return p
     jax.tree.map(require_mirror_exponent, p)
     return jax.tree.map(lambda each: number(each, "exponent p"), p)
@@ -139,7 +139,7 @@ def exponent_of_each_leaf(p: Exponent, params: Any) -> Any:
         >>> exponent_of_each_leaf({"v": 2.0, "W": 3.0}, {"v": jnp.ones(2), "W": [1.0, 1.0]})
         {'W': [3.0, 3.0], 'v': 2.0}
     """
-    tree = mirror_exponents(p(params)) if _is_function(p) else p
+    tree = mirror_exponents(p(params)) if callable(p) and _is_leaf(p) else p
     try:
         return jax.tree.map(lambda e, part: jax.tree.map(lambda _: e, part), tree, params)
     except ValueError as error:
@@ -165,10 +165,10 @@ def in_dtype_of(array: Array, p: float | Array) -> float | Array:
     """
     if isinstance(p, float):
         return p
-    cast = p.astype(array.dtype)
+    cast = jnp.asarray(p, array.dtype)
     return jnp.where((cast > 1) & jnp.isfinite(cast), cast, jnp.nan)
 
 
-def _is_function(p: Exponent) -> bool:
-    """Whether p is to be called; a pytree that happens to be callable, as a model, is not."""
-    return callable(p) and jax.tree_util.all_leaves([p])
+def _is_leaf(p: Exponent) -> bool:
+    """Whether p is no pytree: a model of exponents is one, even if it can be called."""
+    return jax.tree_util.all_leaves([p])

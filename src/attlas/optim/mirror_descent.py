@@ -222,16 +222,6 @@ def _normalization(
     return factors, stalled
 
 
-def _dual_of(w: Array, p: float | Array, dual: Array, point: Array, of: Array) -> Array:
-    """The mirror variable: the kept one where w and p are as the last step left them."""
-    p = in_dtype_of(w, p)
-    return jnp.where((w == point) & (p == of), dual, potential_gradient(w, p))
-
-
-def _move(w: Array, old: Array, new: Array, p: float | Array) -> Array:
-    return jnp.where(old == new, 0, inverse_potential_gradient(new, in_dtype_of(w, p)) - w)
-
-
 class _Rule(NamedTuple):
     """The arguments of `mirror_descent`, checked, and the transformation they define."""
 
@@ -243,16 +233,14 @@ class _Rule(NamedTuple):
     weight_decay: float | Array
 
     def checked(self) -> "_Rule":
-        rate, floor, normalized = self.learning_rate, self.floor, self.normalized
+        rate, floor = self.learning_rate, self.floor
         if not callable(rate):
             # A schedule may begin at 0, and `inject_hyperparams` hands its value on as an array.
             rate = nonnegative(rate, "learning_rate", zero=isinstance(rate, jax.Array))
-        if not isinstance(normalized, bool):
-            raise UserError(f"normalized = {normalized!r} is neither True nor False: choose one")
         return _Rule(
             rate,
             mirror_exponents(self.p),
-            normalized,
+            self.normalized,
             nonnegative(self.eps, "eps"),
             None if floor is None else nonnegative(floor, "floor"),
             nonnegative(self.weight_decay, "weight_decay"),
@@ -267,7 +255,7 @@ class _Rule(NamedTuple):
         return MirrorDescentState(dual, point, kept, jnp.zeros((), jnp.int32), jnp.asarray(False))
 
     def update(
-        self, updates: Any, state: MirrorDescentState, params: Any = None
+        self, updates: Any, state: Any, params: Any = None
     ) -> tuple[Any, MirrorDescentState]:
         if params is None:
             raise UserError("mirror_descent needs the parameters: call update(grads, state, w)")
@@ -288,7 +276,7 @@ class _Rule(NamedTuple):
         new = jax.tree.map(advance, old, updates, scale)
         change = jax.tree.map(_move, params, old, new, exponents)
         point, kept = optax.apply_updates(params, change), jax.tree.map(_scalar, params, exponents)
-        count = optax.safe_increment(state.count)
+        count = jnp.asarray(optax.safe_increment(state.count))
         return change, MirrorDescentState(new, point, kept, count, stalled)
 
 
@@ -302,7 +290,13 @@ def _gradient_map(w: Array, p: float | Array) -> Array:
 
 def _dual_of(w: Array, p: float | Array, dual: Array, point: Array, of: Array) -> Array:
     """The kept mirror variable where w and p are as the last step left them, else a new one."""
-    return jnp.where((w == point) & (_scalar(w, p) == of), dual, _gradient_map(w, p))
+    kept = (w == point) & (_scalar(w, p) == of)
+
+    def take_anew() -> Array:
+        return jnp.where(kept, dual, _gradient_map(w, p))
+
+    # The powers cost as much as the step itself, and are seldom needed.
+    return jax.lax.cond(jnp.all(kept), lambda: dual, take_anew)
 
 
 def _move(w: Array, old: Array, new: Array, p: float | Array) -> Array:
