@@ -186,15 +186,16 @@ def _group_norms(gradient: Any, exponents: Any) -> Any:
     own = [_dual_norm(g, p) for g, p in zip(leaves, each, strict=True)]
     keys = [p if isinstance(p, float) else id(p) for p in each]
 
-    def over_group(p: float | Array) -> Array:
+    def of_group(p: float | Array) -> Array:
         parts = []
         for norm, other in zip(own, each, strict=True):
-            same = True if other is p else other == p
-            if same is not False:  # known before tracing, or traced: then zero leaves the norm
+            same = other is p or other == p
+            # Whether traced exponents agree is seen late: those that do not add zero.
+            if same is not False:
                 parts.append(norm if same is True else jnp.where(same, norm, 0))
         return _dual_norm(jnp.stack(parts), p)
 
-    norms = {key: over_group(p) for key, p in dict(zip(keys, each, strict=True)).items()}
+    norms = {key: of_group(p) for key, p in dict(zip(keys, each, strict=True)).items()}
     return jax.tree.unflatten(structure, [norms[key] for key in keys])
 
 
