@@ -141,7 +141,7 @@ def test_a_step_is_the_pure_step(p):
     assert jnp.allclose(jax.jit(by_hand)(p), by_hand(p), **CLOSE)  # p traced
 
 
-def test_a_schedule_is_asked_for_every_step():
+def test_a_schedule_is_evaluated_at_every_step():
     schedule = optax.linear_schedule(0.0, 0.1, 5)
     w, state = run(mirror_descent(schedule, 3.0), START, GRADIENTS)
     assert jnp.allclose(
