@@ -95,7 +95,7 @@ def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
     busy = sum(report.seconds for report in reports.values())
     typer.echo(
         f"{len(reports)} claims checked in {busy:.0f} s of work: "
-        f"{len(reports) - defective} as declared, {defective} not"
+        f"{len(reports) - defective} as expected, {defective} unexpected"
     )
 
 
