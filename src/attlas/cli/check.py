@@ -86,11 +86,12 @@ def check(
 
 def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
     from attlas.cli.tables import show_table
+    from attlas.core.prose import plain
 
     show_table(COLUMNS, [_row(claim, reports[claim.name]) for claim in claims])
     for claim in claims:
         for defect in reports[claim.name].defects:
-            typer.echo(f"{claim.name}: {defect}")
+            typer.echo(f"{claim.name}: {plain(defect)}")
     defective = sum(bool(report.defects) for report in reports.values())
     busy = sum(report.seconds for report in reports.values())
     typer.echo(
@@ -101,6 +102,7 @@ def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
 
 def _row(claim: "Claim", report: "CheckReport") -> tuple[str, ...]:
     from attlas.cli.tables import number
+    from attlas.core.prose import plain
 
     good = sum(control.as_expected for control in report.controls)
     search = report.challenge
@@ -110,7 +112,7 @@ def _row(claim: "Claim", report: "CheckReport") -> tuple[str, ...]:
         attacked = "broken" if search.violated else f"best ratio {number(search.ratio)}"
     return (
         report.claim,
-        claim.locator,
+        plain(claim.locator),
         claim.kind,
         claim.status,
         report.verdict.outcome,
