@@ -21,7 +21,8 @@ def plain(text: str) -> str:
 
 def _read(latex: str) -> str:
     spoken = re.sub(r"\\[,;:!]|\\q?quad|~", " ", latex)
-    spoken = re.sub(r"\\(?:mathrm|operatorname|text|mathcal|hat|bar|tilde)\b\s*", "", spoken)
+    named = r"\\(?:mathrm|operatorname|text|mathcal|hat|bar|tilde)\s*\{([^{}]*)\}"
+    spoken = re.sub(named, r"\1", spoken)
     spoken = re.sub(r"\\leq?(?![a-zA-Z])", "<=", spoken.replace(r"\|", "||"))
     spoken = re.sub(r"\\geq?(?![a-zA-Z])", ">=", spoken)
     return re.sub(r"\s+", " ", re.sub(r"\\([a-zA-Z]+)", r"\1", spoken)).strip()
