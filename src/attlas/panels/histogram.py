@@ -29,13 +29,18 @@ class Histogram(Panel):
     """
 
     values: Quantity
-    edges: Sequence[float] = field(kw_only=True)
+    edges: Sequence[float] | np.ndarray = field(kw_only=True)
     counted: str = field(default="", kw_only=True)
     colour: str = field(default="", kw_only=True)
     above: bool = field(default=False, kw_only=True)
     filled: Any = field(default=None, kw_only=True)
     names: str | Mapping[Any, str] = field(default="", kw_only=True)
     at: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+
+    @property
+    def shown(self) -> Quantity:
+        """The quantity whose labels the small multiples have."""
+        return self.values
 
     def draw(self, axes: "Axes", view: View) -> None:
         """Draw every outline.

@@ -34,6 +34,11 @@ class ImageStrip(Panel):
     most: int = field(default=12, kw_only=True)
     at: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
+    @property
+    def shown(self) -> Quantity:
+        """The quantity whose labels the small multiples have."""
+        return self.images
+
     def draw(self, axes: "Axes", view: View) -> None:
         """Draw all rows as one picture, their labels beside them.
 

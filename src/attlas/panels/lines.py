@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from attlas.panels.palette import DASHES, INK, colours
-from attlas.panels.panel import Panel, Quantity, View, labels_of, named, places, series
+from attlas.panels.panel import Panel, Quantity, View, along, labels_of, named, places, series
 from attlas.panels.summary import Spread, quartiles
 
 if TYPE_CHECKING:
@@ -47,6 +47,11 @@ class Lines(Panel):
     legend: bool = field(default=True, kw_only=True)
     at: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
+    @property
+    def shown(self) -> Quantity:
+        """The quantity whose labels the small multiples have."""
+        return self.y
+
     def draw(self, axes: "Axes", view: View) -> None:
         """Draw every line with its band.
 
@@ -54,7 +59,9 @@ class Lines(Panel):
             axes: where.
             view: what.
         """
-        y, x = view.get(self.y, self.at), view.get(self.x, self.at)
+        y = view.get(self.y, self.at)
+        x = along(y, self.x) if y is not None else None
+        x = view.get(self.x, self.at) if x is None else x
         if y is None or x is None:
             return
         shades = colours(labels_of(view.data, self.colour)) if self.colour in y.dims else {}
@@ -94,8 +101,9 @@ class Lines(Panel):
         axes: "Axes", y: xr.DataArray, x: xr.DataArray, style: str, look: dict[str, Any]
     ) -> None:
         """One thin line for each member."""
+        own = x.dims[0] if x.ndim == 1 else None
         x, y = xr.broadcast(x.copy(data=places(axes, x)), y)
-        along = y.dims[-1] if x.ndim == 1 else x.dims[-1]
+        along = own if own else x.dims[-1]
         rest = [dim for dim in y.dims if dim != along]
         x, y = (a.transpose(*rest, along).values.reshape(-1, a.sizes[along]) for a in (x, y))
         for k, (own_x, own_y) in enumerate(zip(x, y, strict=True)):

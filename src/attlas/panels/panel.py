@@ -1,5 +1,6 @@
 """A panel: one pair of axes, or small multiples of it, with the layers drawn on it."""
 
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ if TYPE_CHECKING:  # workers import experiments and draw nothing
 
 Quantity = str | Callable[[xr.Dataset], xr.DataArray]
 """A variable or coordinate by name, or what a function makes of the data set."""
+Ends = tuple[float | int | None, float | int | None]
+"""Of an axis; None for the one that the data have."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ class Panel:
         yscale: the same.
         xlim: ends of the axis.
         ylim: ends of the axis.
+        xticks: places of ticks, written as plain numbers; matplotlib's choice when empty.
         shared: whether small multiples share their vertical axis.
         width: of one pair of axes, in units of the usual one.
         added: layers drawn on the same axes.
@@ -71,10 +75,11 @@ class Panel:
     ylabel: str = ""
     xscale: str = "linear"
     yscale: str = "linear"
-    xlim: tuple[float | None, float | None] | None = None
-    ylim: tuple[float | None, float | None] | None = None
+    xlim: Ends | None = None
+    ylim: Ends | None = None
+    xticks: Sequence[float | int] = ()
     shared: bool = True
-    width: float = 1.0
+    width: float | int = 1.0
     added: tuple["Panel", ...] = ()
 
     def __add__(self, other: "Panel") -> "Panel":
@@ -89,6 +94,11 @@ class Panel:
         """
         raise NotImplementedError
 
+    @property
+    def shown(self) -> Quantity:
+        """The quantity whose labels the small multiples have."""
+        raise NotImplementedError
+
     def views(self, data: xr.Dataset) -> list[list[View]]:
         """The small multiples, by row.
 
@@ -98,8 +108,12 @@ class Panel:
         Returns:
             Views, at least one.
         """
+        first = View(data).get(self.shown)
         rows, columns = (
-            labels_of(data, name) if name else [None] for name in (self.row, self.panel)
+            labels_of(data if first is None or name not in first.dims else first, name)
+            if name
+            else [None]
+            for name in (self.row, self.panel)
         )
         return [
             [View(data, {n: v for n, v in ((self.row, r), (self.panel, c)) if n}) for c in columns]
@@ -120,6 +134,9 @@ class Panel:
                 set_scale(scale)
         for layer in (replace(self, added=()), *self.added):
             layer.draw(axes, view)
+        if len(self.xticks):
+            axes.set_xticks(self.xticks, [f"{tick:g}" for tick in self.xticks])
+            axes.minorticks_off()
         if self.xlim is not None:
             axes.set_xlim(*self.xlim)
         if self.ylim is not None:
@@ -143,6 +160,19 @@ def labels_of(data: xr.Dataset | xr.DataArray, name: str) -> list[Any]:
     return data[name].values.tolist() if name in data.coords else list(range(data.sizes[name]))
 
 
+def along(y: xr.DataArray, x: Quantity) -> xr.DataArray | None:
+    """The labels of an axis as far as a quantity has them.
+
+    Args:
+        y: the quantity.
+        x: what it is drawn along.
+
+    Returns:
+        Labels; None where x is no coordinate of the quantity.
+    """
+    return y[x] if isinstance(x, str) and x in y.coords else None
+
+
 def places(axes: "Axes", x: xr.DataArray, across: bool = False) -> np.ndarray:
     """Where the labels of an axis stand: numbers where they are, text at ticks of its own.
 
@@ -159,7 +189,8 @@ def places(axes: "Axes", x: xr.DataArray, across: bool = False) -> np.ndarray:
     if across:
         axes.set_yticks(-np.arange(x.size), x.values.tolist())
         return -np.arange(x.size, dtype=float)
-    axes.set_xticks(np.arange(x.size), x.values.tolist())
+    axes.set_xticks(np.arange(x.size), [textwrap.fill(text, 10) for text in x.values.tolist()])
+    axes.set_xlim(-0.4, x.size - 0.6)
     return np.arange(x.size, dtype=float)
 
 

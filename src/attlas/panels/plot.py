@@ -37,7 +37,7 @@ class Plot:
     title: str
     panels: Panel | Sequence[Panel]
     caption: str | Callable[[xr.Dataset], str]
-    height: float = 1.0
+    height: float | int = 1.0
 
     def __call__(self, data: xr.Dataset) -> CaptionedFigure:
         """Draw the figure.
@@ -53,7 +53,7 @@ class Plot:
         panels = [self.panels] if isinstance(self.panels, Panel) else list(self.panels)
         lines = _lines_of(panels, data)
         widths = [sum(_width(panel, data) for panel in line) for line in lines]
-        heights = [max(len(panel.views(data)) for panel in line) * self.height for line in lines]
+        heights = [max(_height(panel, data) for panel in line) * self.height for line in lines]
         size = (WIDTH * max(widths) + 0.4, HEIGHT * sum(heights) + 2 * LEGEND_ROW * len(lines))
         figure = plt.figure(figsize=size, layout="constrained")
         rows = figure.subfigures(len(lines), 1, height_ratios=heights, squeeze=False)[:, 0]
@@ -74,6 +74,12 @@ def _width(panel: Panel, data: xr.Dataset) -> float:
     return panel.width * len(panel.views(data)[0])
 
 
+def _height(panel: Panel, data: xr.Dataset) -> float:
+    """Rows of small multiples share the numbers below them: each needs less height."""
+    rows = len(panel.views(data))
+    return 1.0 if rows == 1 else 0.8 * rows
+
+
 def _lines_of(panels: Sequence[Panel], data: xr.Dataset) -> list[list[Panel]]:
     """The panels in lines that are not too wide."""
     lines: list[list[Panel]] = [[]]
@@ -89,7 +95,11 @@ def _drawn(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, obj
     """Draw a panel's small multiples; the entries of its legend."""
     views = panel.views(data)
     axes = figure.subplots(
-        len(views), len(views[0]), squeeze=False, sharey="row" if panel.shared else False
+        len(views),
+        len(views[0]),
+        squeeze=False,
+        sharex="col",
+        sharey="row" if panel.shared else False,
     )
     entries: dict[str, object] = {}
     for k, (line, own) in enumerate(zip(axes, views, strict=True)):
@@ -110,7 +120,7 @@ def _legend(figure: "SubFigure", entries: dict[str, object], width: float) -> No
     if not entries:
         return
     longest = max(map(len, entries)) + 6
-    columns = max(1, min(len(entries), int(17 * width * 1.05 * 2 / longest)))
+    columns = max(1, min(len(entries), int(44 * width / longest)))
     figure.legend(
         list(entries.values()), list(entries), loc="outside lower center", ncols=columns,
         frameon=False, fontsize=8.5,

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from attlas.panels.palette import INK, MARKERS, colours
-from attlas.panels.panel import Panel, Quantity, View, labels_of, named, places, series
+from attlas.panels.panel import Panel, Quantity, View, along, labels_of, named, places, series
 from attlas.panels.summary import Spread, interval
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class Points(Panel):
         ink: colour, where there is no axis of colour.
         marker: of all marks; one for each label of colour when empty.
         hollow: whether marks are open.
+        clip: whether marks at the edge of the axes are cut there.
         across: whether the quantity runs along the horizontal axis.
         legend: whether the legend names what is drawn.
         at: labels at which y is cut first.
@@ -49,9 +50,15 @@ class Points(Panel):
     ink: str = field(default=INK, kw_only=True)
     marker: str = field(default="", kw_only=True)
     hollow: bool = field(default=False, kw_only=True)
+    clip: bool = field(default=True, kw_only=True)
     across: bool = field(default=False, kw_only=True)
     legend: bool = field(default=True, kw_only=True)
     at: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+
+    @property
+    def shown(self) -> Quantity:
+        """The quantity whose labels the small multiples have."""
+        return self.y
 
     def draw(self, axes: "Axes", view: View) -> None:
         """Draw every mark with its interval.
@@ -60,7 +67,9 @@ class Points(Panel):
             axes: where.
             view: what.
         """
-        y, x = view.get(self.y, self.at), view.get(self.x, self.at)
+        y = view.get(self.y, self.at)
+        x = along(y, self.x) if y is not None else None
+        x = view.get(self.x, self.at) if x is None else x
         if y is None or x is None:
             return
         values = labels_of(view.data, self.colour) if self.colour in y.dims else [None]
@@ -93,6 +102,7 @@ class Points(Panel):
         way = {"x": middle, "y": at, "xerr": reach} if self.across else (
             {"x": at, "y": middle, "yerr": reach}
         )  # fmt: skip
+        look |= {"clip_on": self.clip, "zorder": 3}
         axes.errorbar(**way, ls=self.line, ms=5, lw=1.3, elinewidth=1, capsize=2.5, **face, **look)
         if self.members and over:
             flat = y.transpose(*over, *x.dims).values.reshape(-1, *at.shape)
@@ -102,8 +112,8 @@ class Points(Panel):
 
     def _places(self, axes: "Axes", x: xr.DataArray, aside: float) -> np.ndarray:
         """Where the marks stand, colours beside each other."""
-        found = places(axes, x, self.across)
+        found = np.asarray(places(axes, x, self.across))
         if x.dtype.kind != "U" and self.xscale.startswith("log"):
-            return found * (1 + self.dodge) ** aside
+            return np.asarray(found * (1 + self.dodge) ** aside)
         spacing = np.diff(np.unique(found)).min(initial=1.0)
-        return found + (-1 if self.across else 1) * self.dodge * aside * spacing
+        return np.asarray(found + (-1 if self.across else 1) * self.dodge * aside * spacing)

@@ -12,7 +12,7 @@ from attlas.panels.panel import Panel, View
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Level = float | Callable[[xr.Dataset], Any] | Mapping[Any, float]
+Level = float | int | Callable[[xr.Dataset], Any] | Mapping[Any, float | int]
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ class Printed:
     head: str
     numbers: Mapping[Any, Any]
 
-    def entry(self, view: View, row: Row) -> Any:
+    def entries(self, view: View, row: Row) -> dict[str, Any]:
         """The entry at a row.
 
         Args:
@@ -100,12 +100,10 @@ class Printed:
             row: its labels.
 
         Returns:
-            The number, NaN where there is none.
+            The number by head, NaN where there is none.
         """
         labels = tuple(row.values())
-        return self.numbers.get(
-            labels, self.numbers.get(labels[0], np.nan) if len(labels) == 1 else np.nan
-        )
+        return {self.head: self.numbers.get(labels if len(labels) > 1 else labels[0], np.nan)}
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,7 @@ def closest_svm(data: xr.Dataset) -> str:
     answer = "the SVM of its own p in every panel" if closest else "not always that of its own p"
     return (
         "Which attention SVM does mirror descent approach? Median over seeds and quartiles; the "
-        f"nearest at the last step is {answer}. Open marks: end points read from the paper's figure."
+        f"nearest at the last step is {answer}. Open marks: end points of the released figure."
     )
 
 

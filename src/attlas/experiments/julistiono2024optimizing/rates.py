@@ -153,7 +153,7 @@ def compared(paths: xr.Dataset, s: Settings) -> xr.Dataset:
             "clock_reach": reach,
             "clock_log_k": (("clock", "member"), clocks),
             "guide_norm": ("point", x),
-            "guide_printed": ("point", first * rate(x) / rate(x[0])),
+            "guide_printed": ("point", first * rate(x) / rate(x)[0]),
             "guide_power": ("point", first * (x / x[0]) ** -min(2.0, 2 * (s.p - 1))),
         },
         {"fit": list(RANGES), "exponent": list(PathExponents._fields), "clock": list(KINDS[1:])},
