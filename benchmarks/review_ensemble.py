@@ -44,8 +44,8 @@ from attlas.data.sources import is_present  # noqa: E402
 from attlas.data.token_sequences import TokenSequences  # noqa: E402
 from attlas.models.self_attention_mlp import make_self_attention_mlp  # noqa: E402
 from attlas.models.word_classifier import make_word_classifier  # noqa: E402
-from attlas.training.epoch_orders import epoch_orders  # noqa: E402
-from attlas.training.word_training import train_word_classifiers  # noqa: E402
+from attlas.tasks.reviews.distinct_word_training import train_word_classifiers  # noqa: E402
+from attlas.training.epochs import epoch_orders  # noqa: E402
 
 MEMBERS, REVIEWS, BATCH, EPOCHS, RATE = 10, 1000, 32, 8, 1e-3
 P, T, HIDDEN, VOCABULARY = 130, 100, 64, 10_000

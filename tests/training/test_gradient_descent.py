@@ -10,7 +10,7 @@ from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.models.multi_head import make_multi_head, parameter_norm
-from attlas.training.chunks import in_chunks
+from attlas.training.ensemble import in_chunks
 from attlas.training.gradient_descent import gradient_descent, gradient_descent_ensemble
 
 DRAW = np.random.default_rng(1)

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from attlas.core.errors import UserError
 from attlas.data.labelled_tokens import require_labelled_tokens
 from attlas.losses.margin_loss import margin_loss
-from attlas.training.chunks import cache_width, in_chunks
+from attlas.training.ensemble import cache_width, in_chunks
 from attlas.training.gradient_descent import Descent, descend, require_trainable
 from attlas.training.risk_gradient import model_outputs
 from attlas.training.trajectory import recording_schedule

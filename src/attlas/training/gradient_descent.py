@@ -19,7 +19,7 @@ from attlas.core.solution import Result
 from attlas.data.labelled_tokens import require_labelled_tokens
 from attlas.losses.margin_loss import margin_loss
 from attlas.models.multi_head import Decoder, MultiHead
-from attlas.training.chunks import cache_width, in_chunks
+from attlas.training.ensemble import cache_width, in_chunks
 from attlas.training.risk_gradient import risk_gradient
 from attlas.training.trajectory import recording_schedule
 

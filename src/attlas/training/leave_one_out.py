@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.training.chunks import cache_width, in_chunks
+from attlas.training.ensemble import cache_width, in_chunks
 from attlas.training.gradient_descent import Descent, descend, require_trainable
 from attlas.training.trajectory import recording_schedule
 

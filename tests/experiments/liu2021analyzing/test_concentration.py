@@ -21,7 +21,7 @@ from attlas.experiments.liu2021analyzing.concentration import (
 from attlas.measures.attention_summary import MEASURES
 from attlas.runs.cell import Scale
 from attlas.runs.record import Record
-from attlas.training.translation import TrainedTranslator
+from attlas.tasks.translation import TrainedTranslator
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from attlas.data.gaussian_mixtures import posterior_mean
 from attlas.kernels.regression_flow import regression_flow
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.softmax_network import SoftmaxNetwork
-from attlas.training.softmax_training import train_softmax_networks
+from attlas.tasks.softmax_regression import train_softmax_networks
 
 SAMPLES = 8
 WIDTH = 64

@@ -39,7 +39,7 @@ from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
 from attlas.solvers.gram_svm import gram_svm_batch
-from attlas.training.chunks import in_chunks
+from attlas.training.ensemble import in_chunks
 from attlas.training.gradient_descent import gradient_descent
 from attlas.training.risk_gradient import model_outputs
 from attlas.training.trajectory import log_spaced

@@ -27,7 +27,7 @@ from attlas.models.softmax_network import symmetric_network
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.training.softmax_training import SoftmaxTraining, train_softmax_networks
+from attlas.tasks.softmax_regression import SoftmaxTraining, train_softmax_networks
 from attlas.training.trajectory import log_spaced
 
 if TYPE_CHECKING:  # workers compute and draw nothing

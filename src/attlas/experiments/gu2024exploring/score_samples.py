@@ -29,9 +29,13 @@ from attlas.models.softmax_network import SoftmaxNetwork, symmetric_network
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.training.reverse_diffusion import sample
-from attlas.training.score_estimation import KernelEstimator, NetworkEstimator, ScoreEstimator
-from attlas.training.softmax_training import Keep, train_softmax_network
+from attlas.tasks.diffusion.reverse_diffusion import sample
+from attlas.tasks.diffusion.score_estimation import (
+    KernelEstimator,
+    NetworkEstimator,
+    ScoreEstimator,
+)
+from attlas.tasks.softmax_regression import Keep, train_softmax_network
 from attlas.training.trajectory import log_spaced
 
 if TYPE_CHECKING:  # workers compute and draw nothing

@@ -24,7 +24,7 @@ from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
 from attlas.solvers.attention_svm import attention_svm_batch
 from attlas.solvers.token_optimality import is_locally_optimal
-from attlas.training.train_selection import train_selection_ensemble
+from attlas.tasks.token_selection.training import train_selection_ensemble
 from attlas.training.trajectory import log_spaced
 
 if TYPE_CHECKING:  # workers compute and draw nothing

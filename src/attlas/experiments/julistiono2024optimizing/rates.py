@@ -25,8 +25,8 @@ from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
 from attlas.solvers.attention_svm import attention_svm_batch
 from attlas.solvers.selection_geometry import selection_geometry
-from attlas.training.mirror_flow import FlowTrajectory, mirror_flow
-from attlas.training.train_selection import train_selection_ensemble
+from attlas.tasks.token_selection.flow import FlowTrajectory, mirror_flow
+from attlas.tasks.token_selection.training import train_selection_ensemble
 from attlas.training.trajectory import log_spaced
 
 if TYPE_CHECKING:  # workers compute and draw nothing

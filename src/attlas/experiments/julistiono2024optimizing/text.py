@@ -30,7 +30,7 @@ from attlas.optim.mirror_descent import mirror_descent
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.training.classifier import Sets, train_classifiers
+from attlas.tasks.sequence_classifiers import Sets, train_classifiers
 
 EXPONENTS = (1.1, 2.0, 3.0)
 PAPER_RATES = {

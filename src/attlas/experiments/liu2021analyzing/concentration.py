@@ -26,7 +26,7 @@ from attlas.models.translator import Translator, make_translator
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.training.translation import (
+from attlas.tasks.translation import (
     TrainedTranslator,
     piece_losses,
     train_translator,

@@ -27,7 +27,7 @@ from attlas.models.grid_cnn import make_attention_cnn, make_grid_cnn
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.training.classifier import Sets, train_classifiers
+from attlas.tasks.sequence_classifiers import Sets, train_classifiers
 
 if TYPE_CHECKING:  # workers compute and draw nothing
     import pandas

@@ -28,7 +28,7 @@ from attlas.models.self_attention_mlp import SelfAttentionMLP
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.training.review_variants import ReviewSizes, make_review_model, train_reviews
+from attlas.tasks.reviews.variants import ReviewSizes, make_review_model, train_reviews
 
 if TYPE_CHECKING:  # workers compute and draw nothing
     import pandas

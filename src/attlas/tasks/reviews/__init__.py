@@ -1,0 +1,1 @@
+"""Sentiment of reviews: word classifiers of four kinds, in variants."""

@@ -1,0 +1,1 @@
+"""Sparse majority: a head reads the majority of a few bits among many."""
