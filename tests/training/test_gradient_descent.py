@@ -86,7 +86,7 @@ def test_any_module_of_tokens_is_trained():
     )
     # At zero the slope is -1/2: half of the mean of y X.
     expected = jnp.mean(Y[:, None, None] * X, axis=0) / 2
-    np.testing.assert_allclose(path.model.w[1], expected, rtol=1e-13, atol=1e-16)
+    np.testing.assert_allclose(path.params.w[1], expected, rtol=1e-13, atol=1e-16)
 
 
 def test_divergence_has_its_code():

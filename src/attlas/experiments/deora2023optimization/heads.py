@@ -196,7 +196,7 @@ def _trained(batch: tuple, schedule: tuple[int, ...]) -> tuple[Array, ...]:
             margins = test.y * model_outputs(RepeatedHeads(U, W, model.copies), test.X)
             return jnp.mean(logistic(margins)), jnp.mean((margins <= 0).astype(margins.dtype))
 
-        losses, errors = jax.vmap(measured)(path.model.U, path.model.W)
+        losses, errors = jax.vmap(measured)(path.params.U, path.params.W)
         last = path.at(-1)
         focus = relevant_attention(last.distinct, test.X, test.relevant).mean(axis=0)
         share = model.copies / jnp.sum(model.copies)
