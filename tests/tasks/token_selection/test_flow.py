@@ -17,7 +17,7 @@ def test_plain_steps_reach_the_same_point_at_the_same_clock(p):
     W0 = 0.1 * jnp.ones((4, 4))
     flow = mirror_flow(data, W0, p=p, steps=400, step=0.01, record_at=(400,))
     rate = 0.05
-    k = int(jnp.rint(jnp.exp(flow.log_steps(rate)[0])))
+    k = int(jnp.rint(jnp.exp(flow.log_time[0] - float(np.log(rate)))))
     plain = train_selection(
         data, W0, p=p, learning_rate=rate, steps=k, record_at=(k,), normalized=False
     )

@@ -19,7 +19,8 @@ from attlas.core.norms import entrywise_norm
 from attlas.data.token_selection import TokenSelection
 from attlas.optim.mirror_descent import bregman
 from attlas.solvers.attention_svm import attention_svm_batch
-from attlas.tasks.token_selection.flow import FlowTrajectory, mirror_flow
+from attlas.tasks.token_selection.flow import mirror_flow
+from attlas.training.trajectory import Trajectory
 
 OTHER = {1.5: 3.0, 2.0: 3.0, 3.0: 1.5}
 """Each p of a flow, and another p whose attention SVM it does not approach."""
@@ -75,7 +76,7 @@ def best_tokens(data: TokenSelection) -> np.ndarray:
     return np.argmax(scores, axis=-1)
 
 
-def run_flows(data: TokenSelection, W0: np.ndarray, p: float) -> FlowTrajectory:
+def run_flows(data: TokenSelection, W0: np.ndarray, p: float) -> Trajectory:
     """Flows of stacked problems, recorded every `EVERY` steps.
 
     Args:

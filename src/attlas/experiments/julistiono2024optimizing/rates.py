@@ -25,9 +25,9 @@ from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
 from attlas.solvers.attention_svm import attention_svm_batch
 from attlas.solvers.selection_geometry import selection_geometry
-from attlas.tasks.token_selection.flow import FlowTrajectory, mirror_flow
+from attlas.tasks.token_selection.flow import mirror_flow
 from attlas.tasks.token_selection.training import train_selection_ensemble
-from attlas.training.trajectory import log_spaced
+from attlas.training.trajectory import Trajectory, log_spaced
 
 if TYPE_CHECKING:  # workers compute and draw nothing
     import pandas
@@ -125,14 +125,12 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
     with np.errstate(divide="ignore"):  # step 0
         log_k = np.log(np.asarray(plain.steps, float))
     found["plain_log_k"] = np.tile(log_k, (s["seeds"], 1))
-    found["flow_log_k"] = np.asarray(flow.log_steps(s["rate"]))
-    found["fine_log_k"] = np.asarray(fine.log_steps(s["rate"]))
+    found["flow_log_k"] = np.asarray(flow.log_time - float(np.log(s["rate"])))
+    found["fine_log_k"] = np.asarray(fine.log_time - float(np.log(s["rate"])))
     return found
 
 
-def _followed(
-    data: TokenSelection, start: Array, p: float, steps: int, reach: float
-) -> FlowTrajectory:
+def _followed(data: TokenSelection, start: Array, p: float, steps: int, reach: float) -> Trajectory:
     """Flows up to about a norm; one schedule length, so that both clocks share a program."""
     spaced = np.unique(np.geomspace(10, steps, RECORDS).astype(int))
     bare = TokenSelection(data.X, data.y, data.z, data.v)

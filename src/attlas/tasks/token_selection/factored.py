@@ -3,35 +3,17 @@ r"""Gradient descent on the factors of W = K Q', whose bias is the nuclear norm.
 import functools
 from collections.abc import Sequence
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
 from attlas.data.token_selection import TokenSelection, token_scores, validate
 from attlas.losses.margin_loss import margin_loss
 from attlas.tasks.token_selection.gradient import scaled_gradient
-from attlas.training.trajectory import recording_schedule
-
-
-class FactoredTrajectory(eqx.Module):
-    r"""Recorded steps of the factored training.
-
-    Attributes:
-        steps: numbers of the recorded steps, 0 before the first.
-        W: key-query matrices W = K Q'.
-        K: key factors.
-        Q: query factors.
-        log_gradient_norm: log of the norm of the gradient in (K, Q).
-    """
-
-    steps: Int[Array, " s"]
-    W: Float[Array, "*e s d d"]
-    K: Float[Array, "*e s d m"]
-    Q: Float[Array, "*e s d m"]
-    log_gradient_norm: Float[Array, "*e s"]
+from attlas.training.fit import record_along
+from attlas.training.trajectory import Trajectory, recording_schedule
 
 
 @functools.partial(jax.jit, static_argnames=("loss", "normalized"))
@@ -53,20 +35,16 @@ def _train(
         norm = jnp.sqrt(jnp.sum(along_K**2) + jnp.sum(along_Q**2))
         return along_K, along_Q, norm, scale
 
-    def advance(_: Array, factors: tuple[Array, Array]) -> tuple[Array, Array]:
+    def advance(factors: tuple[Array, Array]) -> tuple[Array, Array]:
         along_K, along_Q, norm, scale = gradient(factors)
         size = 1 / jnp.where(norm > 0, norm, 1) if normalized else jnp.exp(scale)
         return factors[0] - rate * size * along_K, factors[1] - rate * size * along_Q
 
-    def segment(
-        factors: tuple[Array, Array], length: Array
-    ) -> tuple[tuple[Array, Array], tuple[Array, ...]]:
-        factors = jax.lax.fori_loop(0, length, advance, factors)
+    def observe(factors: tuple[Array, Array]) -> tuple[Array, ...]:
         _, _, norm, scale = gradient(factors)
-        K, Q = factors
-        return factors, (K @ Q.T, K, Q, scale + jnp.log(norm))
+        return *factors, factors[0] @ factors[1].T, scale + jnp.log(norm)
 
-    return jax.lax.scan(segment, factors, lengths)[1]
+    return record_along(advance, observe, factors, lengths)[1]
 
 
 def train_factored(
@@ -79,7 +57,7 @@ def train_factored(
     record_at: Sequence[int] | None = None,
     loss: str = "logistic",
     normalized: bool = True,
-) -> FactoredTrajectory:
+) -> Trajectory:
     r"""Gradient descent on (K, Q) with W = K Q': grad_K = G Q, grad_Q = G' K, G = grad_W L.
 
     Small starts lead to the nuclear-norm attention SVM where descent on W leads to the Frobenius
@@ -96,7 +74,8 @@ def train_factored(
         normalized: divide by the joint Frobenius norm of both gradients.
 
     Returns:
-        The recorded steps.
+        The recorded factors K and Q; observed are W = K Q' and log_gradient_norm, the log of the
+        norm of the gradient in (K, Q).
 
     Raises:
         UserError: for data or settings that cannot be used.
@@ -122,5 +101,7 @@ def train_factored(
     lengths = jnp.asarray(np.diff(schedule, prepend=0), jnp.int32)
     bare = TokenSelection(data.X, data.y, data.z, data.v)
     rate = jnp.asarray(learning_rate, K0.dtype)
-    records = _train(bare, (K0, Q0), rate, lengths, loss=loss, normalized=normalized)
-    return FactoredTrajectory(jnp.asarray(schedule, jnp.int32), *records)
+    K, Q, W, log_norm = _train(bare, (K0, Q0), rate, lengths, loss=loss, normalized=normalized)
+    params, observed = {"K": K, "Q": Q}, {"W": W, "log_gradient_norm": log_norm}
+    last = jax.tree.map(lambda a: a[-1], params)
+    return Trajectory(jnp.asarray(schedule, jnp.int32), params, last, observed=observed)

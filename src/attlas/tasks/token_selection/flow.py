@@ -10,11 +10,10 @@ import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
 from attlas.core.norms import dual_exponent, entrywise_norm
@@ -26,36 +25,8 @@ from attlas.optim.mirror_descent import (
     require_mirror_exponent,
 )
 from attlas.tasks.token_selection.gradient import scaled_gradient
-from attlas.training.trajectory import recording_schedule
-
-
-class FlowTrajectory(eqx.Module):
-    r"""Recorded points of a mirror flow.
-
-    Attributes:
-        steps: numbers of the rescaled steps, 0 before the first.
-        W: key-query matrices.
-        norm: ||W||_p.
-        log_time: log t of the plain clock, -inf at the start.
-        log_gradient_norm: log ||grad L||_q, finite where the norm underflows.
-    """
-
-    steps: Int[Array, " s"]
-    W: Float[Array, "*e s d d"]
-    norm: Float[Array, "*e s"]
-    log_time: Float[Array, "*e s"]
-    log_gradient_norm: Float[Array, "*e s"]
-
-    def log_steps(self, learning_rate: float) -> Float[Array, "*e s"]:
-        """Logarithm of the number k = t / eta of plain steps of a given size.
-
-        Args:
-            learning_rate: eta of the plain steps.
-
-        Returns:
-            log k at the recorded points.
-        """
-        return self.log_time - float(np.log(learning_rate))
+from attlas.training.fit import record_along
+from attlas.training.trajectory import Trajectory, recording_schedule
 
 
 class _Flow(NamedTuple):
@@ -75,7 +46,7 @@ def _log_gradient(W: Array, data: TokenSelection, p: float, loss: str) -> tuple[
 def _flow(
     data: TokenSelection, W0: Array, step: Array, lengths: Array, *, p: float, loss: str
 ) -> tuple[Array, ...]:
-    def advance(_: Array, state: _Flow) -> _Flow:
+    def advance(state: _Flow) -> _Flow:
         W = inverse_potential_gradient(state.dual, p)
         unit, log_norm = _log_gradient(W, data, p, loss)
         # ||W||^{p-1} grows by at most c: this c lets ||W|| grow by about `step`.
@@ -87,14 +58,12 @@ def _flow(
             jnp.where(moves, log_time, state.log_time),
         )
 
-    def segment(state: _Flow, length: Array) -> tuple[_Flow, tuple[Array, ...]]:
-        state = jax.lax.fori_loop(0, length, advance, state)
+    def observe(state: _Flow) -> tuple[Array, ...]:
         W = inverse_potential_gradient(state.dual, p)
-        log_norm = _log_gradient(W, data, p, loss)[1]
-        return state, (W, entrywise_norm(W, p), state.log_time, log_norm)
+        return W, entrywise_norm(W, p), state.log_time, _log_gradient(W, data, p, loss)[1]
 
     start = _Flow(potential_gradient(W0, p), jnp.asarray(-jnp.inf, W0.dtype))
-    return jax.lax.scan(segment, start, lengths)[1]
+    return record_along(advance, observe, start, lengths)[1]
 
 
 def mirror_flow(
@@ -106,7 +75,7 @@ def mirror_flow(
     step: float = 0.05,
     record_at: Sequence[int] | None = None,
     loss: str = "logistic",
-) -> FlowTrajectory:
+) -> Trajectory:
     r"""Follow d/dt grad psi(W) = -grad L(W) from W0, with t in the log domain.
 
     Each rescaled step changes grad psi(W) by (p-1) `step` max(||W||, 1)^{p-2} in dual norm, so that
@@ -124,7 +93,9 @@ def mirror_flow(
         loss: name of a margin loss.
 
     Returns:
-        The recorded points; map over problems with `jax.vmap`.
+        The recorded points W; observed are norm, ||W||_p; log_time, log t of the plain clock (-inf
+        at the start); log_gradient_norm, log ||grad L||_q, finite where the norm underflows.
+        The number of plain steps of size eta is t / eta. Map over problems with `jax.vmap`.
 
     Raises:
         UserError: for data or settings that cannot be used.
@@ -147,5 +118,8 @@ def mirror_flow(
     schedule = recording_schedule(steps, record_at)
     lengths = jnp.asarray(np.diff(schedule, prepend=0), jnp.int32)
     bare = TokenSelection(data.X, data.y, data.z, data.v)
-    records = _flow(bare, W0, jnp.asarray(step, W0.dtype), lengths, p=float(p), loss=loss)
-    return FlowTrajectory(jnp.asarray(schedule, jnp.int32), *records)
+    W, *seen = _flow(bare, W0, jnp.asarray(step, W0.dtype), lengths, p=float(p), loss=loss)
+    names = ("norm", "log_time", "log_gradient_norm")
+    observed = dict(zip(names, seen, strict=True))
+    steps_made = jnp.asarray(schedule, jnp.int32)
+    return Trajectory(steps_made, {"W": W}, {"W": W[-1]}, observed=observed)

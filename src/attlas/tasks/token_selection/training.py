@@ -10,7 +10,6 @@ import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,6 +22,8 @@ from attlas.data.token_selection import TokenSelection, validate
 from attlas.losses.margin_loss import margin_loss
 from attlas.optim.mirror_descent import require_mirror_exponent
 from attlas.optim.rational_power import rational_power
+from attlas.training.ensemble import in_chunks
+from attlas.training.fit import record_along
 from attlas.training.trajectory import Trajectory, recording_schedule
 
 CACHE_BYTES = 2**20
@@ -154,7 +155,7 @@ def _observe(carry: _Carry, v: Array, problem: _Problem, rule: _Rule) -> tuple[A
 def _train(
     data: TokenSelection, W0: Array, v0: Array, rates: Array, lengths: Array, *, rule: _Rule
 ) -> tuple[tuple[Array, ...], _Carry]:
-    """All records of a batch: an outer scan over records, an inner loop over steps."""
+    """All records of a batch, problems along the leading axis."""
     q = dual_exponent(rule.p)
     parts = [jnp.sum(rational_power(jnp.abs(a), q), axis=-1) ** (1 / q) for a in (data.X, data.z)]
     rate, eps = (jnp.broadcast_to(r, (W0.shape[0], 1, 1)) for r in rates)
@@ -172,27 +173,34 @@ def _train(
         jnp.zeros((batch, 1, 1), lengths.dtype),
     )
 
-    def segment(carry: _Carry, length: Array) -> tuple[_Carry, tuple[Array, ...]]:
-        advance = functools.partial(_step, v=data.v, problem=problem, rule=rule)
-        carry = jax.lax.fori_loop(0, length, lambda _, c: advance(c), carry)
-        return carry, _observe(carry, data.v, problem, rule)
-
-    last, records = jax.lax.scan(segment, start, lengths)
-    return records, last
+    last, records = record_along(
+        functools.partial(_step, v=data.v, problem=problem, rule=rule),
+        functools.partial(_observe, v=data.v, problem=problem, rule=rule),
+        start,
+        lengths,
+    )
+    return jax.tree.map(lambda a: jnp.swapaxes(a, 0, 1), records), last
 
 
 def _package(
     records: tuple[Array, ...], last: _Carry, schedule: np.ndarray, rule: _Rule
 ) -> Trajectory:
-    W, loss, norm, attention, v = (jnp.swapaxes(jnp.asarray(r), 0, 1) for r in records)
+    W, loss, norm, attention, v = records
     finite = jnp.all(jnp.isfinite(W), axis=(1, 2, 3)) & jnp.all(jnp.isfinite(loss), axis=1)
     ended = jnp.where(
         last.moving[:, 0, 0], Result.MAX_STEPS.value, Result.GRADIENT_BELOW_ROUNDING.value
     )
-    result = jnp.where(finite, ended, Result.NOT_FINITE.value).astype(jnp.int32)
-    steps = jnp.asarray(schedule, jnp.int32)
-    moved = last.moved[:, 0, 0]
-    return Trajectory(steps, W, loss, norm, attention, result, moved, v if rule.joint else None)
+    params = {"W": W, "v": v if rule.joint else None}
+    return Trajectory(
+        jnp.asarray(schedule, jnp.int32),
+        params,
+        jax.tree.map(lambda a: a[:, -1], params),
+        loss,
+        norm,
+        {"attention": attention},
+        jnp.where(finite, ended, Result.NOT_FINITE.value).astype(jnp.int32),
+        last.moved[:, 0, 0],
+    )
 
 
 def _rule(p: float, rates: tuple[float, float], loss: str, normalized: bool, joint: bool) -> _Rule:
@@ -260,12 +268,9 @@ def train_selection(
     if W0.shape != (data.X.shape[2],) * 2:
         raise UserError(f"W0 has shape {W0.shape}: give d x d with d = {data.X.shape[2]}")
     start = _head(data, v0)
-    batch = jax.tree.map(lambda a: a[None], (_bare(data), W0, start))
-    rate = jnp.asarray((learning_rate, eps), W0.dtype)
-    records, last = _train(*batch, rate, _lengths(schedule), rule=rule)
-    path = _package(records, last, schedule, rule)
-    alone = jax.tree.map(lambda a: a[0], eqx.tree_at(lambda t: t.steps, path, jnp.zeros(1)))
-    return eqx.tree_at(lambda t: t.steps, alone, path.steps)
+    alone = jax.tree.map(lambda a: a[None], (_bare(data), W0, start))
+    rates = jnp.asarray((learning_rate, eps), W0.dtype)
+    return _package(*_train(*alone, rates, _lengths(schedule), rule=rule), schedule, rule).member(0)
 
 
 def _head(data: TokenSelection, v0: Array | None) -> Array:
@@ -301,27 +306,6 @@ def cache_chunk(data: TokenSelection) -> int:
     # Tokens, queries in both orders, W, G and the rows of attention.
     entries = n * T * d + 2 * n * d + 3 * d * d + 4 * n * T
     return max(1, CACHE_BYTES // (entries * data.X.dtype.itemsize))
-
-
-def _chunks(
-    data: TokenSelection,
-    W0: Array,
-    v0: Array,
-    rates: Array,
-    schedule: np.ndarray,
-    rule: _Rule,
-    width: int,
-) -> Trajectory:
-    """Train chunk after chunk; finished chunks wait in host memory."""
-    count, pieces = W0.shape[0], []
-    whole = jax.tree.map(np.asarray, (data, W0, v0))
-    for first in range(0, count, width):
-        pick = np.minimum(np.arange(first, first + width), count - 1)
-        part = jax.tree.map(lambda a, pick=pick: jnp.asarray(a[pick]), whole)
-        records, last = _train(*part, rates, _lengths(schedule), rule=rule)
-        path = _package(records, last, schedule, rule)
-        pieces.append(jax.tree.map(np.asarray, eqx.tree_at(lambda t: t.steps, path, None)))
-    return jax.tree.map(lambda *a: jnp.asarray(np.concatenate(a)[:count]), *pieces)
 
 
 def _width(data: TokenSelection, W0: Array, chunk: int | None) -> int:
@@ -386,7 +370,9 @@ def train_selection_ensemble(
     width = _width(data, W0, chunk)
     start = _head(data, v0)
     rates = jnp.asarray((learning_rate, eps), W0.dtype)
-    joined = _chunks(_bare(data), W0, start, rates, schedule, rule, width)
-    return eqx.tree_at(
-        lambda t: t.steps, joined, jnp.asarray(schedule, jnp.int32), is_leaf=lambda x: x is None
+
+    lengths = _lengths(schedule)
+    found = in_chunks(
+        lambda part: _train(*part, rates, lengths, rule=rule), (_bare(data), W0, start), width
     )
+    return _package(*found, schedule, rule)
