@@ -54,7 +54,7 @@ class Problem:
         run = train_softmax_networks(
             networks, *data, step_size=self.eta, steps=STEPS, record_at=every
         )
-        return np.asarray(run.network.W), np.asarray(run.loss)
+        return np.asarray(run.last.W), np.asarray(run.loss)
 
     def autograd(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         """The usual loop: autograd and SGD."""

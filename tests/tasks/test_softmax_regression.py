@@ -62,7 +62,7 @@ def test_records_are_those_of_descent_by_autodiff(activation):
         np.testing.assert_allclose(path.test_outputs[slot], jax.vmap(then)(Z), **close)
         drift = np.linalg.norm(softmax_ntk(then, X) - start)
         np.testing.assert_allclose(path.drift[slot], drift, **close)
-    assert np.array_equal(path.network.W, path.W[-1])
+    assert np.array_equal(path.last.W, path.W[-1])
     assert int(path.result) == Result.MAX_STEPS.value
 
 
@@ -78,9 +78,9 @@ def test_an_ensemble_with_own_samples_is_its_members():
         for e in range(3):
             own = samples if samples.ndim == 2 else samples[e]
             last = plain_descent(members[e], own, Y, eta[e], 5)[-1]
-            np.testing.assert_allclose(many.network.W[e], last[0], rtol=0, atol=1e-12)
-    assert many.W is None
-    assert many.drift is None
+            np.testing.assert_allclose(many.last.W[e], last[0], rtol=0, atol=1e-12)
+    assert many.params is None
+    assert "drift" not in many.observed
     assert many.loss.shape == (3, 1)
     assert many.result.shape == (3,)
 

@@ -44,12 +44,12 @@ def test_one_full_batch_step_descends_and_is_measured(data):
     )
     # About 150 logarithms of softmaxes over 90 logits of size one, summed in another order.
     room = 1e4 * np.finfo(float).eps
-    assert abs(found.train[0] - _mean_loss(model, data.train, rows)[0]) < room
-    assert found.train[1] < found.train[0]
-    held = _mean_loss(found.model, data.validation, np.arange(5))
+    assert abs(found.loss[0] - _mean_loss(model, data.train, rows)[0]) < room
+    assert found.loss[1] < found.loss[0]
+    held = _mean_loss(found.last, data.validation, np.arange(5))
     assert abs(found.validation[1] - held[0]) < room
     assert np.isclose(found.accuracy[1], held[1], rtol=1e-14)
-    assert found.result is Result.MAX_STEPS
+    assert int(found.result) == Result.MAX_STEPS
 
 
 def test_warm_up_grows_linearly_and_then_falls_with_the_root():

@@ -5,7 +5,6 @@ is one more such word; what is trained are the layers and the readout, whose nor
 measure.
 """
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -13,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from attlas.bounds.trauger2023_masked import clipped_cross_entropy
@@ -20,6 +20,7 @@ from attlas.core.errors import UserError
 from attlas.core.generator import generator
 from attlas.data.masked_words import MaskedWords
 from attlas.models.transformer import Layer, Transformer, masked_word_readout
+from attlas.training.fit import fit
 
 
 class WordInputs(eqx.Module):
@@ -146,7 +147,20 @@ def train_masked_words(
     start = _start(draw, settings, inputs)
     rows = draw.integers(0, len(data.targets), (settings.steps, settings.batch)).astype(np.int32)
     strength = jnp.asarray(decay, inputs.words.dtype)
-    return _train(settings.rate, start, inputs, _on_device(data), jnp.asarray(rows), strength)
+    return fit(
+        _risk,
+        Partial(_decayed_adam, settings.rate, strength),
+        start,
+        (inputs, _on_device(data)),
+        record_at=(settings.steps,),
+        batches=jnp.asarray(rows),
+        ensemble={"optimizer": Partial(_decayed_adam, False, True)},
+    ).last
+
+
+def _decayed_adam(rate: float, decay: Array) -> optax.GradientTransformation:
+    """Adam with the decoupled decay rate * decay of every weight."""
+    return optax.chain(optax.adam(rate), optax.add_decayed_weights(-rate * decay))
 
 
 def masked_word_losses(
@@ -196,33 +210,12 @@ def _start(draw: np.random.Generator, s: MaskedWordSettings, inputs: WordInputs)
     return MaskedWordModel(Transformer(layers), normal(s.d**-0.5, K, s.d))
 
 
-@partial(jax.jit, static_argnums=0)
-def _train(
-    rate: float, start: Any, inputs: WordInputs, data: Any, rows: Array, decay: Array
-) -> Any:
-    """All models as one program."""
-    words, positions, targets = data
-    adam = optax.adam(rate)
-
-    def risk(model: MaskedWordModel, chosen: Array) -> Array:
-        scores = jax.vmap(model, in_axes=(None, 0, 0))(inputs, words[chosen], positions[chosen])
-        true = jnp.take_along_axis(scores, targets[chosen][:, None], axis=1)[:, 0]
-        return jnp.mean(jax.nn.logsumexp(scores, axis=1) - true)
-
-    def one(strength: Array) -> Any:
-        def step(carry: Any, chosen: Array) -> tuple[Any, None]:
-            model, state = carry
-            slope: Any = jax.grad(risk)(model, chosen)
-            # Adam counts its steps in integers, whose powers of beta mix dtypes
-            with jax.numpy_dtype_promotion("standard"):
-                updates, state = adam.update(slope, state)
-            left = jnp.asarray(1, strength.dtype) - rate * strength
-            moved = jax.tree.map(lambda a, u: left * a + u, model, updates)
-            return (moved, state), None
-
-        return jax.lax.scan(step, (start, adam.init(start)), rows)[0][0]
-
-    return jax.vmap(one)(decay)
+def _risk(model: MaskedWordModel, given: tuple[WordInputs, Any], chosen: Array) -> Array:
+    """Mean cross-entropy of some samples."""
+    inputs, (words, positions, targets) = given
+    scores = jax.vmap(model, in_axes=(None, 0, 0))(inputs, words[chosen], positions[chosen])
+    true = jnp.take_along_axis(scores, targets[chosen][:, None], axis=1)[:, 0]
+    return jnp.mean(jax.nn.logsumexp(scores, axis=1) - true)
 
 
 @jax.jit

@@ -21,7 +21,7 @@ from attlas.kernels.dense_softmax_ntk import softmax_kernel
 from attlas.models.softmax_network import SoftmaxNetwork
 from attlas.models.softmax_network_gradient import outputs_and_gradient
 from attlas.training.ensemble import in_chunks
-from attlas.training.trajectory import recording_schedule
+from attlas.training.trajectory import Trajectory, recording_schedule
 
 
 class Keep(NamedTuple):
@@ -39,35 +39,6 @@ class Keep(NamedTuple):
 NUMBERS_ONLY = Keep()
 
 
-class SoftmaxTraining(eqx.Module):
-    r"""Recorded steps of one training, or of many along leading axes.
-
-    Attributes:
-        steps: numbers of the recorded steps, 0 before the first.
-        network: the network at the last record.
-        loss: (1/2) ||F - Y||_F^2.
-        movement: max_r ||w_r - w_r(0)||.
-        largest_step: max_r eta ||Delta w_r||, of the step that starts at the record.
-        outputs: F on the training samples.
-        test_outputs: F on further samples, None without.
-        drift: ||H - H(0)||_F, None unless asked for.
-        W: first layer, None unless asked for.
-        result: code of `attlas.core.solution.Result`: MAX_STEPS when all steps were made,
-            NOT_FINITE when a record is not finite.
-    """
-
-    steps: Int[Array, " s"]
-    network: SoftmaxNetwork
-    loss: Float[Array, "*e s"]
-    movement: Float[Array, "*e s"]
-    largest_step: Float[Array, "*e s"]
-    outputs: Float[Array, "*e s n k"]
-    test_outputs: Float[Array, "*e s n2 k"] | None
-    drift: Float[Array, "*e s"] | None
-    W: Float[Array, "*e s d m"] | None
-    result: Int[Array, "*e"]
-
-
 def descend_softmax(
     network: SoftmaxNetwork,
     X: Float[Array, "n d"],
@@ -76,7 +47,7 @@ def descend_softmax(
     schedule: Int[Array, " s"],
     X_test: Float[Array, "n2 d"] | None = None,
     keep: Keep = NUMBERS_ONLY,
-) -> SoftmaxTraining:
+) -> Trajectory:
     r"""`train_softmax_network` without checks, for use inside `jax.jit` and `jax.vmap`.
 
     Rows of zeros in X with zero targets change nothing at the symmetric initialisation, so that
@@ -121,10 +92,17 @@ def descend_softmax(
 
     before = jnp.concatenate((schedule[:1], jnp.diff(schedule) - 1))
     (_, last), kept = jax.lax.scan(record, (start, start), before)
-    loss, movement, largest, F, further, away, W = kept
-    result = _result(loss, movement, largest)
-    end = _with(network, last)
-    return SoftmaxTraining(schedule, end, loss, movement, largest, F, further, away, W, result)
+    loss, *numbers, F, further, away, W = kept
+    names = ("movement", "largest_step", "outputs", "test_outputs", "drift")
+    seen = dict(zip(names, (*numbers, F, further, away), strict=True))
+    return Trajectory(
+        schedule,
+        None if W is None else {"W": W},
+        _with(network, last),
+        loss,
+        observed={name: a for name, a in seen.items() if a is not None},
+        result=_result(loss, *numbers),
+    )
 
 
 def train_softmax_network(
@@ -137,7 +115,7 @@ def train_softmax_network(
     record_at: Sequence[int] | None = None,
     X_test: Float[Array, "n2 d"] | None = None,
     keep: Keep = NUMBERS_ONLY,
-) -> SoftmaxTraining:
+) -> Trajectory:
     r"""W(tau + 1) = W(tau) - eta Delta W(tau), Definition 3.5 of gu2024exploring.
 
     Args:
@@ -151,7 +129,11 @@ def train_softmax_network(
         keep: what else is recorded.
 
     Returns:
-        The recorded steps, in the dtype of the network.
+        The recorded steps, in the dtype of the network: the loss (1/2) ||F - Y||_F^2; `last`, the
+        network at the last record; W where it is kept. Observed are movement, max_r
+        ||w_r - w_r(0)||; largest_step, max_r eta ||Delta w_r|| of the step that starts at the
+        record; outputs, F on the training samples; test_outputs, on further ones; and drift,
+        ||H - H(0)||_F, where it is asked for.
 
     Examples:
         >>> network = SoftmaxNetwork(jnp.zeros((1, 2)), jnp.array([[1.0, -1.0]]))
@@ -177,7 +159,7 @@ def train_softmax_networks(
     X_test: Float[Array, "n2 d"] | None = None,
     keep: Keep = NUMBERS_ONLY,
     chunk: int | None = None,
-) -> SoftmaxTraining:
+) -> Trajectory:
     r"""`train_softmax_network` of many networks of one shape, in chunks of one program.
 
     Args:
@@ -256,15 +238,15 @@ def require_regression(
 
 
 @eqx.filter_jit
-def _descend(*arguments: Any) -> SoftmaxTraining:
+def _descend(*arguments: Any) -> Trajectory:
     return descend_softmax(*arguments)
 
 
 @eqx.filter_jit
-def _descend_many(batch: tuple, shared: tuple, keep: Keep) -> SoftmaxTraining:
+def _descend_many(batch: tuple, shared: tuple, keep: Keep) -> Trajectory:
     X_all, Y_all, schedule, X_test = shared
 
-    def one(member: tuple) -> SoftmaxTraining:
+    def one(member: tuple) -> Trajectory:
         network, X, Y, size = member
         samples, targets = X_all if X is None else X, Y_all if Y is None else Y
         return descend_softmax(network, samples, targets, size, schedule, X_test, keep)

@@ -1,39 +1,21 @@
 r"""Training a translator by teacher forcing: each target word from the right ones before it."""
 
-from functools import partial
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from attlas.core.errors import UserError
-from attlas.core.processes import CHEAP_COMPILATION
-from attlas.core.solution import Result
 from attlas.data.translation_pairs import SentencePairs
 from attlas.models.translator import Translator
 from attlas.training.epochs import epoch_orders
-
-
-class TrainedTranslator(NamedTuple):
-    """A translator and what was measured after each of s epochs.
-
-    Attributes:
-        model: the model after its last epoch.
-        train: mean cross-entropy of a target piece over the epoch's batches, in nats.
-        validation: mean cross-entropy of a validation piece, in nats.
-        accuracy: share of validation pieces that have the largest logit.
-        result: all epochs done, or not finite.
-    """
-
-    model: Translator
-    train: Float[np.ndarray, " s"]
-    validation: Float[np.ndarray, " s"]
-    accuracy: Float[np.ndarray, " s"]
-    result: Result
+from attlas.training.fit import fit
+from attlas.training.trajectory import Trajectory
 
 
 def warm_up_rate(width: int, warm_up: int, factor: float = 1.0) -> optax.Schedule:
@@ -75,8 +57,8 @@ def train_translator(
     epochs: int,
     chunk: int = 100,
     quick_compile: bool = False,
-) -> TrainedTranslator:
-    """Train by minibatches of the mean cross-entropy of a target piece, one scan an epoch.
+) -> Trajectory:
+    """Train by minibatches of the mean cross-entropy of a target piece, recorded after each epoch.
 
     Args:
         model: where to start.
@@ -90,7 +72,9 @@ def train_translator(
         quick_compile: let XLA optimise little, where compiling costs more than training.
 
     Returns:
-        The trained translator.
+        The epochs, and the translator after the last one. The loss is the mean cross-entropy of
+        a target piece over the epoch's batches, in nats; observed are that of a validation
+        piece, and accuracy, the share of validation pieces that have the largest logit.
 
     Raises:
         UserError: if a set is empty, a batch does not fit, or there is no epoch.
@@ -101,27 +85,27 @@ def train_translator(
         >>> pairs = SentencePairs(ones, ones > 0, 2 * ones, ones > 0)
         >>> found = train_translator(make_translator(jax.random.key(0), (3, 4), 2, 1, 1, 2),
         ...                          optax.sgd(0.5), pairs, pairs, jax.random.key(1), 4, 5)
-        >>> found.accuracy[-1].tolist(), found.result.name
-        (1.0, 'MAX_STEPS')
+        >>> found.accuracy[-1].tolist(), int(found.result)
+        (1.0, 2)
     """
     count, held = train.source.shape[0], validation.source.shape[0]
     if not 1 <= batch <= count or held < 1:
         raise UserError(f"batch = {batch} of {count} pairs, {held} validation pairs: none may lack")
     if epochs < 1:
         raise UserError(f"epochs = {epochs} trains nothing: choose at least 1")
-    parameters, static = eqx.partition(model, eqx.is_inexact_array)
-    options = CHEAP_COMPILATION if quick_compile else None
-    step = jax.jit(partial(_epoch, static, optimizer, min(chunk, held)), compiler_options=options)
-    data = jax.tree.map(jnp.asarray, (train, validation))
-    state, rows = (parameters, jax.jit(optimizer.init)(parameters)), []
-    orders = epoch_orders(key[None], count, batch)
-    for _ in range(epochs):
-        state, row = step(state, next(orders)[0], data)
-        rows.append(np.asarray(row))
-    finite = all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(state[0]))
-    code = Result.MAX_STEPS if finite else Result.NOT_FINITE
-    train_loss, held_loss, accuracy = np.array(rows).T
-    return TrainedTranslator(eqx.combine(state[0], static), train_loss, held_loss, accuracy, code)
+    orders = islice(epoch_orders(key[None], count, batch), epochs)
+    rows = np.concatenate([order[0] for order in orders])
+    return fit(
+        _batch_loss,
+        optimizer,
+        model,
+        jax.tree.map(jnp.asarray, (train, validation)),
+        record_at=[(n + 1) * (count // batch) for n in range(epochs)],
+        batches=jnp.asarray(rows),
+        observe=Partial(_evaluated, min(chunk, held)),
+        keep=False,
+        quick_compile=quick_compile,
+    )
 
 
 def piece_losses(
@@ -152,34 +136,20 @@ def piece_losses(
     return jnp.where(counts, losses, 0), (right & counts).astype(losses.dtype)
 
 
-def _epoch(
-    static: Any,
-    optimizer: optax.GradientTransformation,
-    chunk: int,
-    state: tuple[Any, Any],
-    order: Int[Array, "steps batch"],
-    data: tuple[SentencePairs, SentencePairs],
-) -> tuple[tuple[Any, Any], Float[Array, " measured"]]:
-    train, validation = data
-
-    def loss(parameters: Any, part: SentencePairs) -> Array:
-        losses, _ = piece_losses(eqx.combine(parameters, static), part)
-        return jnp.sum(losses) / jnp.sum(part.target_mask[:, 1:]).astype(losses.dtype)
-
-    def step(carry: tuple[Any, Any], rows: Array) -> tuple[tuple[Any, Any], Array]:
-        parameters, optimizer_state = carry
-        part = jax.tree.map(lambda a: a[rows], train)
-        value, slope = jax.value_and_grad(loss)(parameters, part)
-        updates, optimizer_state = optimizer.update(slope, optimizer_state, parameters)
-        return (optax.apply_updates(parameters, updates), optimizer_state), value
-
-    state, losses = jax.lax.scan(step, state, order)
-    held, right = _evaluated(eqx.combine(state[0], static), validation, chunk)
-    return state, jnp.stack([jnp.mean(losses), held, right])
+def _batch_loss(
+    model: Translator, data: tuple[SentencePairs, SentencePairs], rows: Int[Array, " batch"]
+) -> Float[Array, ""]:
+    """Mean cross-entropy of a piece of some training pairs."""
+    part = jax.tree.map(lambda a: a[rows], data[0])
+    losses, _ = piece_losses(model, part)
+    return jnp.sum(losses) / jnp.sum(part.target_mask[:, 1:]).astype(losses.dtype)
 
 
-def _evaluated(model: Any, pairs: SentencePairs, chunk: int) -> tuple[Array, Array]:
-    """Mean cross-entropy and accuracy over the pieces, chunk by chunk."""
+def _evaluated(
+    chunk: int, model: Translator, data: tuple[SentencePairs, SentencePairs]
+) -> dict[str, Array]:
+    """Mean cross-entropy and accuracy over the validation pieces, chunk by chunk."""
+    pairs = data[1]
     fill = -pairs.source.shape[0] % chunk
 
     def chunked(array: Any) -> Array:
@@ -192,4 +162,4 @@ def _evaluated(model: Any, pairs: SentencePairs, chunk: int) -> tuple[Array, Arr
     parts = parts._replace(target_mask=parts.target_mask & counts.reshape(-1, chunk)[:, :, None])
     losses, right = jax.lax.map(lambda part: piece_losses(model, part), parts)
     total = jnp.sum(parts.target_mask[..., 1:]).astype(losses.dtype)
-    return jnp.sum(losses) / total, jnp.sum(right) / total
+    return {"validation": jnp.sum(losses) / total, "accuracy": jnp.sum(right) / total}

@@ -96,7 +96,7 @@ def fit(
     steps: int | None = None,
     record_at: Sequence[int] | Int[Array, " s"] | None = None,
     batches: Any = None,
-    observe: Mapping[str, Callable[[Any, Any], Any]] | None = None,
+    observe: Callable[[Any, Any], Mapping[str, Any]] | None = None,
     project: Callable[[Any], Any] | None = None,
     keep: bool = True,
     ensemble: Mapping[str, Any] | None = None,
@@ -117,10 +117,10 @@ def fit(
         data: what the loss is given, any tree of arrays.
         steps: number of steps; the last of `record_at` when None.
         record_at: increasing step numbers to record; log-spaced ones when None. Training ends at
-            the last of them. A JAX array is taken as it is, so that it may be traced.
+            the last of them. A traced array is taken as it is.
         batches: arrays with a leading axis of steps, of which the loss is given the entry of its
             step: numbers of samples, fresh samples, keys; full batch when None.
-        observe: named functions of (params, data), evaluated at the records.
+        observe: from (params, data) to named arrays, evaluated at the records.
         project: from parameters to parameters, applied to the start and after each step.
         keep: keep the parameters of the records.
         ensemble: which of "params", "data", "batches" and "optimizer" have a leading axis of
@@ -150,13 +150,13 @@ def fit(
         >>> [round(u, 9) for u in (path.last**2).tolist()]
         [4.0, 7.0, 19.0]
     """
-    schedule = recording_schedule(steps, record_at)
+    schedule = _schedule(steps, record_at)
     moving, rest = eqx.partition(params, eqx.is_inexact_array)
     moving = jax.tree.map(jnp.asarray, moving)
     if not jax.tree.leaves(moving):
         raise UserError("no floating array in params: give the numbers to train as arrays")
     _require_batches(batches, schedule, ensemble)
-    task = _Task(loss, project, dict(observe or {}), keep)
+    task = _Task(loss, project, observe, keep)
     # A full batch ends with the gradient at its record, of which the step is not recorded.
     first = jnp.full(1, -1 if batches is None else 0, jnp.int32)
     lengths = jnp.diff(jnp.asarray(schedule, jnp.int32), prepend=first)
@@ -186,7 +186,8 @@ def fit(
 def _train(given: dict[str, Any], rest: Any, task: _Task, lengths: Array) -> tuple[Any, ...]:
     """One training: records of parameters, the last ones, losses, norms, observations, code."""
     data, batches, optimizer = (given[name] for name in ("data", "batches", "optimizer"))
-    rule = optax.with_extra_args_support(optimizer() if callable(optimizer) else optimizer)
+    made: Any = optimizer() if callable(optimizer) else optimizer
+    rule = optax.with_extra_args_support(made)
     objective, whole = _objective(task.loss, rest), batches is None
 
     def projected(params: Any) -> Any:
@@ -208,8 +209,8 @@ def _train(given: dict[str, Any], rest: Any, task: _Task, lengths: Array) -> tup
 
     def look(now: _Point) -> tuple[Any, ...]:
         params, value, norm = now.seen if whole else (now.params, now.seen, None)
-        seen = {name: f(eqx.combine(params, rest), data) for name, f in task.observe.items()}
-        return (params if task.keep else None), value, norm, seen
+        seen = task.observe(eqx.combine(params, rest), data) if task.observe else {}
+        return (params if task.keep else None), value, norm, dict(seen)
 
     start, first = projected(given["params"]), jnp.zeros((), jnp.int32)
     zero = jnp.zeros((), jax.eval_shape(slope_at, start, first)[0].dtype)
@@ -225,6 +226,13 @@ def _train(given: dict[str, Any], rest: Any, task: _Task, lengths: Array) -> tup
     finite = jnp.stack([jnp.all(jnp.isfinite(a)) for a in jax.tree.leaves(numbers)])
     code = jnp.where(jnp.all(finite), Result.MAX_STEPS.value, Result.NOT_FINITE.value)
     return path, last, value, norm, seen, code.astype(jnp.int32)
+
+
+def _schedule(steps: int | None, record_at: Any) -> Any:
+    try:
+        return recording_schedule(steps, record_at)
+    except jax.errors.TracerArrayConversionError:
+        return record_at
 
 
 def _objective(loss: Any, rest: Any) -> Callable[..., tuple[Array, Any]]:
@@ -251,7 +259,8 @@ def _members(own: dict, shared: dict, rest: Any, task: _Task, lengths: Array) ->
 
 
 _run = eqx.filter_jit(_members)
-_run_quickly = eqx.filter_jit(_members, compiler_options=CHEAP_COMPILATION)
+_quickly: Any = {"compiler_options": CHEAP_COMPILATION}
+_run_quickly = eqx.filter_jit(_members, **_quickly)
 
 
 def _split(given: dict[str, Any], ensemble: Mapping[str, Any]) -> tuple[dict, dict, int]:

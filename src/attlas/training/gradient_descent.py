@@ -34,9 +34,9 @@ class Samples(NamedTuple):
         weights: of the samples; the risk divides by n whatever they are.
     """
 
-    X: Array
-    y: Array
-    weights: Array
+    X: Any
+    y: Any
+    weights: Any
 
 
 def _value_and_gradient(model: Any, samples: Samples, loss: str) -> tuple[Array, Any]:

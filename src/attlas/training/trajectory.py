@@ -1,12 +1,11 @@
 r"""What training returns: the recorded steps, and the schedules that choose them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Float, Int
 
 from attlas.core.errors import UserError
 
@@ -18,18 +17,18 @@ class Trajectory(eqx.Module):
     mapping: `path.attention` is `path.observed["attention"]`, `path.W` is `path.params["W"]`.
 
     Attributes:
-        steps: numbers of the recorded steps, 0 before the first.
+        steps: numbers of the s recorded steps, 0 before the first.
         params: the parameters, with an axis of records before those of every array; None where
             they were not kept.
         last: the parameters at the last record.
-        loss: the objective at the record; with batches its mean over those since the record
-            before, each before its step, and NaN at step 0. None where it was not computed.
-        gradient_norm: norm of the gradient there, Euclidean unless the trainer says otherwise;
-            None with batches.
+        loss: [*e, s], the objective at the record; with batches its mean over those since the
+            record before, each before its step, and NaN at step 0. None where not computed.
+        gradient_norm: [*e, s], norm of the gradient there, Euclidean unless the trainer says
+            otherwise; None with batches.
         observed: named quantities at the records.
-        result: code of `attlas.core.solution.Result`: MAX_STEPS when all steps were made,
+        result: [*e], code of `attlas.core.solution.Result`: MAX_STEPS when all steps were made,
             NOT_FINITE when a record is not finite; a trainer that stops by itself has others.
-        stopped_at: the step at which such a trainer stopped, `steps[-1]` if it did not.
+        stopped_at: [*e], the step at which such a trainer stopped, `steps[-1]` if it did not.
 
     Examples:
         >>> path = Trajectory(np.arange(2), {"w": np.eye(2)}, {"w": np.eye(2)[1]},
@@ -38,14 +37,14 @@ class Trajectory(eqx.Module):
         ([1.0, 2.0], [0.0, 1.0])
     """
 
-    steps: Int[Array | np.ndarray, "*repeated s"]
+    steps: Any
     params: Any
     last: Any
-    loss: Float[Array | np.ndarray, "*e s"] | None = None
-    gradient_norm: Float[Array | np.ndarray, "*e s"] | None = None
+    loss: Any = None
+    gradient_norm: Any = None
     observed: dict[str, Any] = eqx.field(default_factory=dict)
-    result: Int[Array | np.ndarray, "*e"] | None = None
-    stopped_at: Int[Array | np.ndarray, "*e"] | None = None
+    result: Any = None
+    stopped_at: Any = None
 
     def __getattr__(self, name: str) -> Any:
         """An observed quantity, or an entry of parameters that are a mapping."""
@@ -92,7 +91,7 @@ class Trajectory(eqx.Module):
 
         parts = (self.loss, self.gradient_norm, self.observed, self.result, self.stopped_at)
         trees = jax.tree.map(own, (self.params, self.last))
-        return Trajectory(self.steps, *trees, *jax.tree.map(lambda a: a[which], parts))
+        return Trajectory(self.steps, *trees, *jax.tree.map(lambda a: a[which, ...], parts))
 
     def to_xarray(self) -> Any:
         """All recorded arrays as an `xarray.Dataset`.
@@ -156,15 +155,12 @@ def log_spaced(steps: int, count: int = 33) -> tuple[int, ...]:
     return (0, *(int(k) for k in np.unique(spaced)))
 
 
-def recording_schedule(
-    steps: int | None, record_at: Sequence[int] | Array | None
-) -> np.ndarray | Array:
+def recording_schedule(steps: int | None, record_at: Any) -> np.ndarray:
     """The steps to record, checked; log-spaced ones when none are named.
 
     Args:
         steps: the last step; the last of `record_at` when None.
-        record_at: increasing step numbers from 0 on, or None. A JAX array may be traced, hence
-            is not checked.
+        record_at: increasing step numbers from 0 on, or None.
 
     Returns:
         Integer array.
@@ -180,8 +176,6 @@ def recording_schedule(
             ...
         attlas.core.errors.UserError: record_at asks for step 20 of 10: raise steps
     """
-    if isinstance(record_at, jax.Array):
-        return record_at
     if steps is None and record_at is None:
         raise UserError("neither steps nor record_at: give the number of steps")
     if steps is not None and steps < 1:

@@ -149,7 +149,7 @@ def _runs(seed: tuple[int, ...], count: int) -> dict[str, np.ndarray]:
         **{name: np.stack([side[name] for side in sides]) for name in sides[0]},
         **{name: law[name] for name in ("start", "end", "T")},
         **{name: raw[name] for name in ("X", "Y", "truth", "mass", "sigma", "lipschitz")},
-        "F": np.asarray(_outputs(path.network, jnp.asarray(raw["Z"]))),
+        "F": np.asarray(_outputs(path.last, jnp.asarray(raw["Z"]))),
         "lam": spectra[:, 0],
     }
 

@@ -136,7 +136,6 @@ def _trained(cell: Cell, p: DigitRegression, rate: float) -> tuple[_Curves, Netw
         steps=s["steps"], record_at=log_spaced(s["steps"], s["records"]),
         X_test=p.inputs(p.further), keep=Keep(weights=True),
     )  # fmt: skip
-    assert path.W is not None
     validation, test = p.losses(np.asarray(path.test_outputs) * float(p.scale.labels))
     stop = int(np.argmin(validation))
     network = SoftmaxNetwork(path.W[stop], start.a)

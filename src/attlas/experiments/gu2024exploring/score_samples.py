@@ -102,7 +102,6 @@ def _networks(cell: Cell, p: MixtureRegression, largest: float) -> _Learned:
         record_at=log_spaced(s["steps"], s["records"]), X_test=p.inputs(p.further),
         keep=Keep(weights=True),
     )  # fmt: skip
-    assert path.W is not None
     found = np.asarray(path.test_outputs) * float(p.scale.labels)
     chosen, error = _stopped(p, found)
     at = [chosen, len(found) - 1]

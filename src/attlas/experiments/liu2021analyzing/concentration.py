@@ -26,12 +26,8 @@ from attlas.models.translator import Translator, make_translator
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.tasks.translation import (
-    TrainedTranslator,
-    piece_losses,
-    train_translator,
-    warm_up_rate,
-)
+from attlas.tasks.translation import piece_losses, train_translator, warm_up_rate
+from attlas.training.trajectory import Trajectory
 
 if TYPE_CHECKING:
     import pandas
@@ -85,11 +81,11 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
         seed=cell.seed, stand_in=s["task"] == "stand-in",
     )  # fmt: skip
     start, found = _train(cell, data)
-    models = (start, found.model, tempered(found.model, FACTOR))
+    models = (start, found.last, tempered(found.last, FACTOR))
     some = SentencePairs(*(part[: s["sentences"]] for part in data.train))
     places = draw_rows(start, some, s["rows"], jax.random.key(cell.seed + 1), least=2)
     cut = partial(attention_rows, pairs=some, places=places, quick_compile=s["quick_compile"])
-    alone = ((_power(rows, FACTOR), p) for rows, p in cut(found.model))
+    alone = ((_power(rows, FACTOR), p) for rows, p in cut(found.last))
     # In the order of VARIANTS.
     blocks = (*(cut(model) for model in models), alone, uniform_rows(places))
     parts = [attention_summary(b, places, TAUS, BINS.size - 1, PAPER_NORM) for b in blocks]
@@ -103,11 +99,11 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
             if name not in COUNTS
         },
         "validation": np.array([*losses, *[(np.nan, np.nan)] * 2]),
-        "loss": np.stack([found.train, found.validation], axis=1),
+        "loss": np.stack([found.loss, found.validation], axis=1),
     }
 
 
-def _train(cell: Cell, data: TranslationPairs) -> tuple[Translator, TrainedTranslator]:
+def _train(cell: Cell, data: TranslationPairs) -> tuple[Translator, Trajectory]:
     """The random start, and what became of it."""
     s = cell.settings
     key = jax.random.key(cell.seed)
@@ -119,7 +115,7 @@ def _train(cell: Cell, data: TranslationPairs) -> tuple[Translator, TrainedTrans
             start, optax.adam(rate, b2=0.98, eps=1e-9), data.train, data.validation, key,
             s["batch"], s["epochs"], quick_compile=s["quick_compile"],
         )  # fmt: skip
-    if found.result is Result.NOT_FINITE:
+    if int(found.result) == Result.NOT_FINITE:
         raise UserError("training left the finite numbers: lower the factor of the rate")
     return start, found
 

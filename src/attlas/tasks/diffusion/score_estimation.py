@@ -8,12 +8,13 @@ times from one eigendecomposition) and `fit_gram` (gradient descent on its coeff
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
+from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
@@ -25,6 +26,7 @@ from attlas.kernels.regression_flow import regression_flow
 from attlas.kernels.softmax_network_limit import softmax_ntk_limit
 from attlas.models.softmax_network import Activation, SoftmaxNetwork
 from attlas.tasks.softmax_regression import train_softmax_network
+from attlas.training.fit import ClosedForm, fit
 
 
 class ScoreEstimator(eqx.Module):
@@ -181,7 +183,7 @@ def fit_network(
     )
     if int(path.result) == Result.NOT_FINITE.value:
         raise UserError(f"step_size = {step_size}: the training diverges: choose a smaller one")
-    return NetworkEstimator(scale, path.network)
+    return NetworkEstimator(scale, path.last)
 
 
 def fit_kernel(
@@ -244,7 +246,10 @@ def fit_gram(
     K, Y = jnp.asarray(_gram(start)), _encoded(pairs, start.scale)[1]
     n, d = Y.shape
     targets = Y if start.kernel is None else Y.T.reshape(-1, 1)
-    found = _descend(K, targets, jnp.asarray(step_size, K.dtype), steps)
+    rate = Partial(optax.sgd, jnp.asarray(step_size, K.dtype))
+    zero = jnp.zeros_like(targets)
+    path = fit(ClosedForm(_gram_risk), rate, zero, (K, targets), steps=steps, record_at=(steps,))
+    found = path.last
     if not bool(jnp.all(jnp.isfinite(found))):
         raise UserError(f"step_size = {step_size}: the descent diverges: choose a smaller one")
     return _with(start, found if start.kernel is None else found.reshape(d, n).T)
@@ -318,9 +323,8 @@ def _with(start: KernelEstimator, coefficients: Array) -> KernelEstimator:
     return eqx.tree_at(lambda part: part.coefficients, start, coefficients)
 
 
-@eqx.filter_jit
-def _descend(K: Array, targets: Array, size: Array, steps: Any) -> Array:
-    def step(_: Any, c: Array) -> Array:
-        return c + size * (targets - K @ c)
-
-    return jax.lax.fori_loop(0, steps, step, jnp.zeros_like(targets))
+def _gram_risk(c: Array, problem: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The risk <c, K c> / 2 - <c, Y>, whose gradient is the residual K c - Y."""
+    K, Y = problem
+    residual = K @ c - Y
+    return jnp.sum(c * (residual - Y)) / 2, residual

@@ -6,7 +6,7 @@ most the largest entry of a token: what they would gain, the margin loses, as f 
 them.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,7 @@ from attlas.data.sparse_majority import SparseMajority
 from attlas.losses.logistic import logistic
 from attlas.models.single_layer_transformer import SingleLayerTransformer
 from attlas.tasks.sparse_majority.outputs import majority_outputs
+from attlas.training.fit import fit
 
 
 class ProjectedSettings(NamedTuple):
@@ -134,31 +135,18 @@ def _start(draw: np.random.Generator, d: int, k: int, dtype: np.dtype) -> Single
     return SingleLayerTransformer(w, query_key, value, output)
 
 
-def _descend(
-    settings: ProjectedSettings,
-    start: SingleLayerTransformer,
-    data: SparseMajority,
-    rows: Int[Array, "s b"],
-    radius: Float[Array, ""],
-) -> SingleLayerTransformer:
-    """One model."""
-    optimizer = optax.sgd(settings.rate, settings.momentum)
-    tau = settings.temperature
+class _Batched(NamedTuple):
+    """The sequences, and the temperature of the loss."""
 
-    def risk(model: SingleLayerTransformer, chosen: Int[Array, " b"]) -> Float[Array, ""]:
-        out = majority_outputs(model, data.embedding, data.bits[chosen])
-        signs = 2 * data.labels[chosen].astype(out.dtype) - 1
-        return tau * jnp.mean(logistic(signs * out / tau))
+    data: SparseMajority
+    temperature: Array
 
-    def step(carry: Any, chosen: Int[Array, " b"]) -> tuple[Any, None]:
-        model, state = carry
-        slope: Any = jax.grad(risk)(model, chosen)
-        updates, state = optimizer.update(slope, state)
-        moved: Any = optax.apply_updates(model, updates)
-        return (project_single_layer(moved, radius, settings.ball), state), None
 
-    first: Any = project_single_layer(start, radius, settings.ball)
-    return jax.lax.scan(step, (first, optimizer.init(first)), rows)[0][0]
+def _risk(model: SingleLayerTransformer, given: _Batched, rows: Int[Array, " b"]) -> Array:
+    data, tau = given
+    out = majority_outputs(model, data.embedding, data.bits[rows])
+    signs = 2 * data.labels[rows].astype(out.dtype) - 1
+    return tau * jnp.mean(logistic(signs * out / tau))
 
 
 @jax.jit(static_argnums=0)
@@ -170,4 +158,18 @@ def _train(
     radii: Float[Array, " r"],
 ) -> SingleLayerTransformer:
     """All models as one program."""
-    return jax.vmap(lambda radius: _descend(settings, start, data, rows, radius))(radii)
+    optimizer = optax.sgd(settings.rate, settings.momentum)
+    given = _Batched(data, jnp.asarray(settings.temperature, start.w.dtype))
+
+    def one(radius: Array) -> SingleLayerTransformer:
+        return fit(
+            _risk,
+            optimizer,
+            start,
+            given,
+            record_at=(settings.steps,),
+            batches=rows,
+            project=lambda model: project_single_layer(model, radius, settings.ball),
+        ).last
+
+    return jax.vmap(one)(radii)

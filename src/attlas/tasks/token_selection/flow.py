@@ -29,6 +29,9 @@ from attlas.training.fit import record_along
 from attlas.training.trajectory import Trajectory, recording_schedule
 
 
+_OBSERVED: tuple[str, ...] = ("norm", "log_time", "log_gradient_norm")
+
+
 class _Flow(NamedTuple):
     dual: Array
     log_time: Array
@@ -119,7 +122,6 @@ def mirror_flow(
     lengths = jnp.asarray(np.diff(schedule, prepend=0), jnp.int32)
     bare = TokenSelection(data.X, data.y, data.z, data.v)
     W, *seen = _flow(bare, W0, jnp.asarray(step, W0.dtype), lengths, p=float(p), loss=loss)
-    names = ("norm", "log_time", "log_gradient_norm")
-    observed = dict(zip(names, seen, strict=True))
+    observed = dict(zip(_OBSERVED, seen, strict=True))
     steps_made = jnp.asarray(schedule, jnp.int32)
     return Trajectory(steps_made, {"W": W}, {"W": W[-1]}, observed=observed)

@@ -270,7 +270,8 @@ def train_selection(
     start = _head(data, v0)
     alone = jax.tree.map(lambda a: a[None], (_bare(data), W0, start))
     rates = jnp.asarray((learning_rate, eps), W0.dtype)
-    return _package(*_train(*alone, rates, _lengths(schedule), rule=rule), schedule, rule).member(0)
+    records, last = _train(*alone, rates, _lengths(schedule), rule=rule)
+    return _package(records, last, schedule, rule).member(0)
 
 
 def _head(data: TokenSelection, v0: Array | None) -> Array:
@@ -372,7 +373,7 @@ def train_selection_ensemble(
     rates = jnp.asarray((learning_rate, eps), W0.dtype)
 
     lengths = _lengths(schedule)
-    found = in_chunks(
+    records, last = in_chunks(
         lambda part: _train(*part, rates, lengths, rule=rule), (_bare(data), W0, start), width
     )
-    return _package(*found, schedule, rule)
+    return _package(records, last, schedule, rule)
