@@ -28,7 +28,6 @@ from attlas.tasks.token_selection.gradient import scaled_gradient
 from attlas.training.fit import record_along
 from attlas.training.trajectory import Trajectory, recording_schedule
 
-
 _OBSERVED: tuple[str, ...] = ("norm", "log_time", "log_gradient_norm")
 
 
