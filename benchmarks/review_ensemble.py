@@ -129,7 +129,7 @@ class Problem:
 
     def ours(self) -> np.ndarray:
         """Mean loss of the first epoch of the first replication."""
-        return np.asarray(self.trained(EPOCHS).history.loss[0, :1])
+        return np.asarray(self.trained(EPOCHS).loss[0, :1])
 
     def peer(self, fused: bool, member: int = 0) -> np.ndarray:
         """Mean loss and sum of absolute parameters after one epoch, in the usual eager loop."""

@@ -9,7 +9,7 @@ from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.data.token_sequences import TokenSequences
 from attlas.optim.mirror_descent import mirror_descent
-from attlas.tasks.sequence_classifiers import Sets, train_classifiers
+from attlas.tasks.sequence_classifiers import Sets, held_out_accuracies, train_classifiers
 
 
 class Linear(eqx.Module):
@@ -48,30 +48,30 @@ def test_full_batch_training_is_mirror_descent():
         # The order of the 32 summands differs; the root magnifies rounding of u near zero.
         assert np.allclose(found.last.w[member], w, rtol=1e-9)
         right = np.mean((SETS.test.tokens[:, 0] @ w > 0) == (SETS.test.labels > 0))
-        assert np.isclose(found.test_at_last()[member], right)
+        assert np.isclose(held_out_accuracies(found).last[member], right)
 
 
 def test_epoch_is_selected_on_validation_alone():
     found = train_classifiers(_start(), optax.sgd(0.02), SETS, KEYS, 8, 12, stop_accuracy=2.0)
-    history = found.history
-    assert history.test.shape == (2, 12)
+    tested = held_out_accuracies(found)
+    assert found.test.shape == (2, 12)
     for member in range(2):
-        first_best = int(np.argmax(history.validation[member]))
-        assert found.epoch[member] == first_best
-        assert found.test_at_selected()[member] == history.test[member, first_best]
+        first_best = int(np.argmax(found.validation[member]))
+        assert found.selected_at[member] == first_best
+        assert tested.selected[member] == found.test[member, first_best]
         w = np.asarray(found.selected.w[member])
         right = np.mean((SETS.validation.tokens[:, 0] @ w > 0) == (SETS.validation.labels > 0))
-        assert np.isclose(right, history.validation[member].max())
-    assert np.all(found.test_at_best_test() >= found.test_at_selected())
+        assert np.isclose(right, found.validation[member].max())
+    assert np.all(tested.best >= tested.selected)
     assert set(found.result) == {Result.MAX_STEPS.value}
 
 
 def test_members_stop_on_their_own():
     start = Linear(jnp.stack([jnp.array([5.0, 0, 0]), jnp.array([-5.0, 0, 0])]))
     found = train_classifiers(start, optax.sgd(0.001), SETS, KEYS, 8, 4, stop_accuracy=0.8)
-    assert found.epochs.tolist() == [1, 4]
+    assert found.stopped_at.tolist() == [4, 16]
     assert found.result.tolist() == [Result.CONVERGED.value, Result.MAX_STEPS.value]
-    assert np.isnan(found.history.test[0, 1:]).all()
+    assert np.isnan(found.test[0, 1:]).all()
     again = train_classifiers(start, optax.sgd(0.001), SETS, KEYS, 8, 1, stop_accuracy=0.8)
     assert np.array_equal(again.last.w[0], found.last.w[0])
 
@@ -79,7 +79,7 @@ def test_members_stop_on_their_own():
 def test_divergence_is_a_result_code():
     found = train_classifiers(_start(), optax.sgd(jnp.inf), SETS, KEYS, 8, 3)
     assert set(found.result) == {Result.NOT_FINITE.value}
-    assert found.epochs.tolist() == [1, 1]
+    assert found.stopped_at.tolist() == [4, 4]
 
 
 def test_unusable_input_is_refused():
@@ -125,11 +125,11 @@ def test_several_logits_mean_loss_and_penalty_one_member_at_a_time():
             pick = np.arange(24), data.labels.astype(int)
             loss = -np.mean(np.log(share[pick])) + 0.01 * np.abs(W).sum()
             # Sums of 24 numbers of size one in another order, three times.
-            assert np.isclose(found.history.loss[member, epoch], loss, rtol=1e-13)
+            assert np.isclose(found.loss[member, epoch], loss, rtol=1e-13)
             share[pick] -= 1
             W = W - 0.5 * (X[:, 0].T @ share / 24 + 0.01 * np.sign(W))
             right = np.mean(np.argmax(X[:, 0] @ W, axis=1) == data.labels)
-            assert np.isclose(found.history.test[member, epoch], right, rtol=1e-15)
+            assert np.isclose(found.test[member, epoch], right, rtol=1e-15)
         assert np.allclose(found.last.W[member], W, rtol=1e-13)
 
 

@@ -6,9 +6,9 @@ Here the epoch is selected on the validation split; the paper's number is kept b
 experiments of liu2021analyzing take the mean loss, an l1 penalty, and ten classes for images.
 """
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -16,14 +16,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Key, PRNGKeyArray
 
 from attlas.core.errors import UserError
-from attlas.core.processes import CHEAP_COMPILATION, available_cores
-from attlas.core.solution import Result
 from attlas.data.token_sequences import TokenSequences
 from attlas.losses.logistic import logistic
-from attlas.training.epochs import epoch_orders
+from attlas.training.epochs import epoch_orders, fit_epochs
+from attlas.training.trajectory import Trajectory
 
 
 class Sets(NamedTuple):
@@ -34,71 +33,16 @@ class Sets(NamedTuple):
     test: TokenSequences
 
 
-class History(NamedTuple):
-    """What was measured after each epoch, NaN after a member has stopped.
-
-    Attributes:
-        loss: mean training loss over the epoch's batches, each before its step.
-        train: training accuracy over the same batches.
-        validation: validation accuracy.
-        test: test accuracy.
-    """
-
-    loss: Float[np.ndarray, "e s"]
-    train: Float[np.ndarray, "e s"]
-    validation: Float[np.ndarray, "e s"]
-    test: Float[np.ndarray, "e s"]
-
-
-class Trained(NamedTuple):
-    """A trained ensemble of e members.
-
-    Attributes:
-        selected: models at the epoch of best validation accuracy, stacked.
-        last: models after their last epoch, stacked.
-        history: measurements of s epochs.
-        epoch: the selected epoch of each member, from 0.
-        epochs: epochs each member was trained.
-        result: codes of `Result`: converged when the stopping accuracy was reached.
-    """
-
-    selected: Any
-    last: Any
-    history: History
-    epoch: Int[np.ndarray, " e"]
-    epochs: Int[np.ndarray, " e"]
-    result: Int[np.ndarray, " e"]
-
-    def test_at_selected(self) -> Float[np.ndarray, " e"]:
-        """Test accuracy at the epoch of best validation accuracy: the honest number."""
-        return self.history.test[np.arange(self.epoch.size), self.epoch]
-
-    def test_at_last(self) -> Float[np.ndarray, " e"]:
-        """Test accuracy after the last epoch."""
-        return self.history.test[np.arange(self.epoch.size), self.epochs - 1]
-
-    def test_at_best_test(self) -> Float[np.ndarray, " e"]:
-        """Best test accuracy of any epoch: the paper's selection rule, optimistic."""
-        return np.nanmax(self.history.test, axis=1)
-
-
-class _State(NamedTuple):
-    model: Any
-    optimizer: Any
-    selected: Any
-    best: Array
-    stopped: Array
-
-
 class _Loss(NamedTuple):
     penalty: Callable[[Any], Array] | None
     mean: bool
 
     def __call__(
-        self, parameters: Any, static: Any, part: TokenSequences, key: PRNGKeyArray
+        self, model: Any, sets: Sets, batch: tuple[Array, PRNGKeyArray]
     ) -> tuple[Array, Array]:
         """Loss of a batch, and how many of its sequences are put in their class."""
-        model = eqx.combine(parameters, static)
+        rows, key = batch
+        part = jax.tree.map(lambda a: a[rows], sets.train)
         labels = jnp.asarray(part.labels)
         keys = jax.random.split(key, labels.shape[0])
         logits = jax.vmap(model)(part.tokens, part.mask, keys)
@@ -125,8 +69,8 @@ def train_classifiers(
     penalty: Callable[[Any], Array] | None = None,
     mean: bool = False,
     width: int | None = None,
-) -> Trained:
-    r"""Train e classifiers by minibatches, one scan an epoch.
+) -> Trajectory:
+    r"""Train e classifiers by minibatches, evaluated after each epoch.
 
     The loss of a logit is logistic, that of several their cross-entropy, summed over the batch.
     A member stops when its accuracy over an epoch reaches `stop_accuracy`.
@@ -146,7 +90,8 @@ def train_classifiers(
         width: members a program runs at once, a divisor of e; all when None. Convolutions want 1.
 
     Returns:
-        Models, history and the two ways of selecting. Unusable settings raise a `UserError`.
+        The epochs, as `fit_epochs` returns them, with the test accuracy beside that of
+        validation. Unusable settings raise a `UserError`.
 
     Examples:
         >>> from attlas.models.encoder import make_encoder
@@ -156,83 +101,69 @@ def train_classifiers(
         >>> keys = jax.random.split(jax.random.key(0), 2)
         >>> found = train_classifiers(jax.vmap(make)(keys), optax.sgd(0.1),
         ...                           Sets(data, data, data), keys, batch=4, epochs=20)
-        >>> found.test_at_selected().tolist()
+        >>> held_out_accuracies(found).selected.tolist()
         [1.0, 1.0]
     """
-    count = int(keys.shape[0])
-    width = count if width is None else width
-    _refuse_unusable(sets, batch, epochs, count, width)
-    parameters, static = eqx.partition(models, eqx.is_inexact_array)
-    epoch = partial(_epoch, static, optimizer, _Loss(penalty, mean), chunk, stop_accuracy)
-    options = CHEAP_COMPILATION if quick_compile else None
-    run = jax.jit(jax.vmap(epoch, in_axes=(0, 0, 0, None, None)), compiler_options=options)
-    state = _fresh_state(parameters, optimizer, count, sets)
-    return _judged(
-        *_run_epochs(run, state, keys, sets, batch, epochs, width), static, stop_accuracy
+    width = int(keys.shape[0]) if width is None else width
+    _refuse_unusable(sets, batch, epochs)
+    found = fit_epochs(
+        _Loss(penalty, mean),
+        optimizer,
+        models,
+        sets,
+        _batches(keys, sets.train.labels.shape[0], batch, epochs),
+        evaluate=partial(_held_out, chunk),
+        batch=batch,
+        width=width,
+        stop_accuracy=stop_accuracy,
+        quick_compile=quick_compile,
     )
+    return found if mean else eqx.tree_at(lambda path: path.loss, found, found.loss / batch)
 
 
-def _run_epochs(
-    run: Any, state: _State, keys: Array, sets: Sets, batch: int, epochs: int, width: int
-) -> tuple[_State, History]:
-    """Epoch by epoch, parts of the members side by side."""
-    count = keys.shape[0]
-    cuts = [slice(first, first + width) for first in range(0, count, width)]
-    parts = [(jax.tree.map(lambda a, c=cut: a[c], state), keys[cut]) for cut in cuts]
-    rows, orders = [], epoch_orders(keys, sets.train.labels.shape[0], batch)
-    sets = jax.tree.map(jnp.asarray, sets)
-    with ThreadPoolExecutor(available_cores()) as pool:
-        for number in range(epochs):
-            order, now = next(orders), np.uint32(number)
-            if not rows and len(cuts) > 1:
-                # Compiled here: settings made by a context manager hold for one thread alone.
-                run = run.lower(*_inputs(parts[0], order[cuts[0]], now), sets).compile()
-            if len(cuts) == 1:
-                found = [run(*_inputs(parts[0], order, now), sets)]
-            else:
-                given = [_inputs(p, order[c], now) for p, c in zip(parts, cuts, strict=True)]
-                found = list(pool.map(partial(_finished, run, sets), given))
-            parts = [(new, own) for (new, _), (_, own) in zip(found, parts, strict=True)]
-            rows.append(np.concatenate([jax.device_get(row) for _, row in found]))
-            if all(np.all(part.stopped) for part, _ in parts):
-                break
-    state = jax.tree.map(lambda *own: jnp.concatenate(own), *(part for part, _ in parts))
-    return state, History(*np.transpose(np.array(rows), (2, 1, 0)))
+def _batches(keys: Array, size: int, batch: int, epochs: int) -> Iterator[tuple[np.ndarray, Array]]:
+    """For each epoch the order of the sequences and the keys of dropout."""
+    for number, order in enumerate(islice(epoch_orders(keys, size, batch), epochs)):
+        yield order, _dropout_keys(keys, np.uint32(number), order.shape[1])
 
 
-def _finished(run: Any, sets: Sets, inputs: tuple[Any, ...]) -> Any:
-    return jax.block_until_ready(run(*inputs, sets))
+@partial(jax.jit, static_argnums=2)
+def _dropout_keys(keys: Array, number: np.uint32 | Array, steps: int) -> Array:
+    return jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, number), steps))(keys)
 
 
-def _inputs(part: tuple[_State, Array], order: np.ndarray, number: np.uint32) -> tuple[Any, ...]:
-    state, keys = part
-    return state, order, keys, number
+class HeldOut(NamedTuple):
+    """Test accuracies of the members of an ensemble.
+
+    Attributes:
+        selected: at the epoch of best validation accuracy: the honest number.
+        last: after the last epoch.
+        best: of any epoch: the paper's selection rule, optimistic.
+    """
+
+    selected: Float[np.ndarray, " e"]
+    last: Float[np.ndarray, " e"]
+    best: Float[np.ndarray, " e"]
 
 
-def _fresh_state(
-    parameters: Any, optimizer: optax.GradientTransformation, count: int, sets: Sets
-) -> _State:
-    return _State(
-        parameters,
-        jax.jit(jax.vmap(optimizer.init))(parameters),
-        parameters,
-        jnp.full(count, -1.0, sets.train.labels.dtype),
-        jnp.zeros(count, bool),
-    )
+def held_out_accuracies(path: Trajectory) -> HeldOut:
+    """Test accuracies at the selected, the last and the best epoch.
 
+    Args:
+        path: from `train_classifiers`.
 
-def _judged(state: _State, history: History, static: Any, stop_accuracy: float) -> Trained:
-    finite = np.array(jax.device_get(_all_finite(state.model)))
-    reached = np.nanmax(history.train, axis=1) >= stop_accuracy
-    code = np.where(reached, Result.CONVERGED.value, Result.MAX_STEPS.value)
-    return Trained(
-        eqx.combine(state.selected, static),
-        eqx.combine(state.model, static),
-        history,
-        np.nanargmax(history.validation, axis=1),
-        np.sum(np.isfinite(history.test), axis=1),
-        np.where(finite, code, Result.NOT_FINITE.value),
-    )
+    Returns:
+        The three, one number per member.
+
+    Examples:
+        >>> path = Trajectory(np.array([5, 10]), None, None, selected_at=np.array([0]),
+        ...                   observed={"test": np.array([[0.5, 0.25]])})
+        >>> [a.tolist() for a in held_out_accuracies(path)]
+        [[0.5], [0.25], [0.5]]
+    """
+    test, members = path.observed["test"], np.arange(len(path.selected_at))
+    last = np.sum(np.isfinite(test), axis=1) - 1
+    return HeldOut(test[members, path.selected_at], test[members, last], np.nanmax(test, axis=1))
 
 
 def accuracy(
@@ -280,63 +211,15 @@ def _is_right(logits: Array, labels: Array) -> Bool[Array, " n"]:
     return jnp.where(labels > 0.5, logits > 0, logits < 0)
 
 
-def _epoch(
-    static: Any,
-    optimizer: optax.GradientTransformation,
-    batch_loss: _Loss,
-    chunk: int,
-    stop_accuracy: float,
-    state: _State,
-    order: Int[Array, "steps batch"],
-    key: PRNGKeyArray,
-    number: Array | np.uint32,
-    sets: Sets,
-) -> tuple[_State, Float[Array, " measured"]]:
-    dropout_key = jax.random.fold_in(key, number)
-    steps, batch = order.shape
-
-    def step(carry: tuple[Any, Any], now: tuple[Array, Array]) -> tuple[Any, tuple[Array, Array]]:
-        parameters, optimizer_state = carry
-        rows, step_key = now
-        part = jax.tree.map(lambda a: a[rows], sets.train)
-        (loss, hits), slope = jax.value_and_grad(batch_loss, has_aux=True)(
-            parameters, static, part, step_key
-        )
-        updates, optimizer_state = optimizer.update(slope, optimizer_state, parameters)
-        return (optax.apply_updates(parameters, updates), optimizer_state), (loss, hits)
-
-    (parameters, optimizer_state), (losses, hits) = jax.lax.scan(
-        step, (state.model, state.optimizer), (order, jax.random.split(dropout_key, steps))
-    )
-    moved = jax.tree.map(
-        lambda new, old: jnp.where(state.stopped, old, new),
-        (parameters, optimizer_state),
-        (state.model, state.optimizer),
-    )
-    model = eqx.combine(moved[0], static)
-    trained = jnp.sum(hits).astype(losses.dtype) / (steps * batch)
+def _held_out(chunk: int, model: Any, sets: Sets) -> dict[str, Array]:
+    """Accuracy on the validation and the test set, evaluated together."""
     both = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), sets.validation, sets.test)
     right = _right(model, both, chunk)
     size = sets.validation.labels.shape[0]
-    held, tested = jnp.mean(right[:size]), jnp.mean(right[size:])
-    shown = jnp.mean(losses) if batch_loss.mean else jnp.sum(losses) / (steps * batch)
-    row = jnp.stack([shown, trained, held, tested])
-    row = jnp.where(state.stopped, jnp.nan, row)
-    better = ~state.stopped & (held > state.best.astype(held.dtype))
-    selected = jax.tree.map(lambda new, old: jnp.where(better, new, old), moved[0], state.selected)
-    best = jnp.where(better, held.astype(state.best.dtype), state.best)
-    stopped = state.stopped | (trained >= stop_accuracy) | ~_is_finite(moved[0])
-    return _State(moved[0], moved[1], selected, best, stopped), row
+    return {"validation": jnp.mean(right[:size]), "test": jnp.mean(right[size:])}
 
 
-def _is_finite(tree: Any) -> Bool[Array, ""]:
-    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))
-
-
-_all_finite = jax.jit(jax.vmap(_is_finite))
-
-
-def _refuse_unusable(sets: Sets, batch: int, epochs: int, count: int, width: int) -> None:
+def _refuse_unusable(sets: Sets, batch: int, epochs: int) -> None:
     for name, data in sets._asdict().items():
         if data.labels.shape[0] == 0:
             raise UserError(f"the {name} set is empty: give at least one sequence")
@@ -345,5 +228,3 @@ def _refuse_unusable(sets: Sets, batch: int, epochs: int, count: int, width: int
         raise UserError(f"batch = {batch} does not fit {size} sequences: choose 1 to {size}")
     if epochs < 1:
         raise UserError(f"epochs = {epochs} trains nothing: choose at least 1")
-    if width < 1 or count % width:
-        raise UserError(f"width = {width} does not divide {count} members: choose a divisor")

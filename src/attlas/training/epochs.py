@@ -1,10 +1,48 @@
-r"""The order in which each member of an ensemble visits its training set, epoch by epoch."""
+r"""Training by epochs: after each one members are evaluated, selected and perhaps stopped.
 
-from collections.abc import Iterator
+What `fit` does in one program is done here epoch by epoch, where the batches of an epoch are
+prepared on the host, or where all members may have stopped long before the last epoch.
+"""
 
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Key
+import optax
+from jaxtyping import Array, Bool, Key
+
+from attlas.core.errors import UserError
+from attlas.core.processes import CHEAP_COMPILATION, available_cores
+from attlas.core.solution import Result
+from attlas.training.trajectory import Trajectory
+
+NEVER = 2.0
+"""An accuracy that no member reaches."""
+
+
+class _Task(NamedTuple):
+    """What is done in an epoch."""
+
+    loss: Callable[..., tuple[Array, Array]]
+    optimizer: optax.GradientTransformation
+    evaluate: Callable[[Any, Any], dict[str, Array]]
+    batch: int
+    stop_accuracy: float
+
+
+class _Member(NamedTuple):
+    """Where a member stands, and its best point so far."""
+
+    params: Any
+    optimizer: Any
+    selected: Any
+    best: Array
+    stopped: Array
 
 
 def epoch_orders(keys: Key[Array, " e"], size: int, batch: int) -> Iterator[np.ndarray]:
@@ -33,3 +71,167 @@ def epoch_orders(keys: Key[Array, " e"], size: int, batch: int) -> Iterator[np.n
         drawn = [g.permutation(size)[: steps * batch] for g in generators]
         # Of a fixed width: threads do not see a precision that a context manager sets.
         yield np.array(drawn, np.int32).reshape(len(seeds), steps, batch)
+
+
+def fit_epochs(
+    loss: Callable[[Any, Any, Any], tuple[Array, Array]],
+    optimizer: optax.GradientTransformation,
+    models: Any,
+    data: Any,
+    batches: Iterable[Any],
+    *,
+    evaluate: Callable[[Any, Any], dict[str, Array]],
+    batch: int,
+    width: int,
+    stop_accuracy: float = NEVER,
+    quick_compile: bool = False,
+    squeeze: bool = False,
+) -> Trajectory:
+    r"""Train classifiers epoch by epoch, and select for each the epoch of best validation.
+
+    A member stops when its accuracy over an epoch reaches `stop_accuracy`, or when a parameter is
+    not finite; training ends with the last member.
+
+    Args:
+        loss: from (model, data, one entry of the batches) to the loss of the batch and the number
+            of its samples that are put in their class.
+        optimizer: optax transformation on all parameters.
+        models: stacked models, with a leading axis of members on every array.
+        data: what loss and evaluation are given.
+        batches: for each epoch arrays [members, steps, ...].
+        evaluate: from (model, data) to named accuracies; that of "validation" selects.
+        batch: samples a batch.
+        width: members that a program runs at once, a divisor of their number.
+        stop_accuracy: training accuracy at which a member stops; above 1 none does.
+        quick_compile: let XLA optimise little, where compiling costs more than training.
+        squeeze: run a width of 1 without an axis of members. It costs an eighth of the time on a
+            CPU, where gathers get longer indices.
+
+    Returns:
+        The epochs: `loss`, the mean over the batches, each before its step; `train`, the accuracy
+        over the same batches; and what is evaluated; NaN after a member has stopped. `selected`
+        are the models at the epoch of best validation, `selected_at` its record. The result is
+        CONVERGED where the stopping accuracy was reached.
+
+    Raises:
+        UserError: if the width does not divide the members, or there is no epoch.
+
+    Examples:
+        >>> def loss(w, _, x):
+        ...     return w * x, jnp.sum(x > 0)
+        >>> path = fit_epochs(loss, optax.sgd(1.0), jnp.zeros(2), None,
+        ...                   [np.ones((2, 3)), -np.ones((2, 3))], batch=1, width=2,
+        ...                   evaluate=lambda w, _: {"validation": -w})
+        >>> path.validation.tolist(), path.selected.tolist(), path.train[0].tolist()
+        ([[3.0, 0.0], [3.0, 0.0]], [-3.0, -3.0], [1.0, 0.0])
+    """
+    params, rest = eqx.partition(models, eqx.is_inexact_array)
+    count = jax.tree.leaves(params)[0].shape[0]
+    if width < 1 or count % width:
+        raise UserError(f"width = {width} does not divide {count} members: choose a divisor")
+    task = _Task(loss, optimizer, evaluate, batch, stop_accuracy)
+    epoch = partial(_epoch, task, rest)
+    joined = _alone(epoch) if squeeze and width == 1 else jax.vmap(epoch, in_axes=(0, 0, None))
+    run = jax.jit(joined, compiler_options=CHEAP_COMPILATION if quick_compile else None)
+    started = _started(params, optimizer, count)
+    cuts = [slice(first, first + width) for first in range(0, count, width)]
+    last, rows, steps = _run_epochs(run, started, batches, jax.tree.map(jnp.asarray, data), cuts)
+    seen = jax.tree.map(lambda *each: np.stack(each, axis=1), *rows)
+    return _judged(last, seen, rest, stop_accuracy, steps)
+
+
+def _run_epochs(
+    run: Any, members: _Member, batches: Iterable[Any], data: Any, cuts: list[slice]
+) -> tuple[_Member, list[dict[str, np.ndarray]], int]:
+    """Epoch by epoch, parts of the members side by side: the last state, rows, steps an epoch."""
+
+    def finished(run: Any, *inputs: Any) -> Any:
+        return jax.block_until_ready(run(*inputs, data))
+
+    parts, rows, steps = [jax.tree.map(lambda a, c=cut: a[c], members) for cut in cuts], [], 0
+    with ThreadPoolExecutor(available_cores()) as pool:
+        for given in batches:
+            own = [jax.tree.map(lambda a, c=cut: a[c], given) for cut in cuts]
+            if not rows:
+                # Compiled here: settings made by a context manager hold for one thread alone.
+                run = run.lower(parts[0], own[0], data).compile()
+                steps = jax.tree.leaves(given)[0].shape[1]
+            found = list(pool.map(partial(finished, run), parts, own))
+            parts = [part for part, _ in found]
+            seen = [jax.device_get(row) for _, row in found]
+            rows.append(jax.tree.map(lambda *each: np.concatenate(each), *seen))
+            if all(np.all(part.stopped) for part in parts):
+                break
+    if not rows:
+        raise UserError("no epoch of batches: give at least one")
+    return jax.tree.map(lambda *each: jnp.concatenate(each), *parts), rows, steps
+
+
+def _alone(epoch: Callable[..., Any]) -> Callable[..., Any]:
+    def one(member: Any, batches: Any, data: Any) -> Any:
+        found = epoch(*jax.tree.map(lambda a: a[0], (member, batches)), data)
+        return jax.tree.map(lambda a: a[None], found)
+
+    return one
+
+
+def _started(params: Any, optimizer: optax.GradientTransformation, count: int) -> _Member:
+    dtype = jax.tree.leaves(params)[0].dtype
+    best, stopped = jnp.full(count, -jnp.inf, dtype), jnp.zeros(count, bool)
+    return _Member(params, jax.jit(jax.vmap(optimizer.init))(params), params, best, stopped)
+
+
+def _epoch(
+    task: _Task, rest: Any, member: _Member, batches: Any, data: Any
+) -> tuple[_Member, dict[str, Array]]:
+    def objective(params: Any, chosen: Any) -> tuple[Array, Array]:
+        return task.loss(eqx.combine(params, rest), data, chosen)
+
+    def step(carry: tuple[Any, Any], chosen: Any) -> tuple[Any, tuple[Array, Array]]:
+        params, state = carry
+        (value, hits), slope = jax.value_and_grad(objective, has_aux=True)(params, chosen)
+        updates, state = task.optimizer.update(slope, state, params)
+        return (optax.apply_updates(params, updates), state), (value, hits)
+
+    start = member.params, member.optimizer
+    end, (losses, hits) = jax.lax.scan(step, start, batches)
+    params, state = _unless(member.stopped, end, start)
+    held = task.evaluate(eqx.combine(params, rest), data)
+    train = jnp.sum(hits).astype(losses.dtype) / (losses.size * task.batch)
+    seen = {"loss": jnp.mean(losses), "train": train, **held}
+    seen = {name: jnp.where(member.stopped, jnp.nan, a) for name, a in seen.items()}
+    accuracy = held["validation"].astype(member.best.dtype)
+    better = ~member.stopped & (accuracy > member.best)
+    selected = _unless(~better, params, member.selected)
+    best = jnp.where(better, accuracy, member.best)
+    stopped = member.stopped | (train >= task.stop_accuracy) | ~_is_finite(params)
+    return _Member(params, state, selected, best, stopped), seen
+
+
+def _unless(stays: Bool[Array, ""], new: Any, old: Any) -> Any:
+    return jax.tree.map(lambda new, old: jnp.where(stays, old, new), new, old)
+
+
+def _is_finite(tree: Any) -> Bool[Array, ""]:
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))
+
+
+_all_finite = jax.jit(jax.vmap(_is_finite))
+
+
+def _judged(last: _Member, seen: dict, rest: Any, stop_accuracy: float, steps: int) -> Trajectory:
+    loss, train = seen.pop("loss"), seen["train"]
+    reached = np.nanmax(train, axis=1) >= stop_accuracy
+    code = np.where(reached, Result.CONVERGED.value, Result.MAX_STEPS.value)
+    finite = np.asarray(_all_finite(last.params))
+    return Trajectory(
+        steps * np.arange(1, loss.shape[1] + 1),
+        None,
+        eqx.combine(last.params, rest),
+        loss,
+        observed=seen,
+        result=np.where(finite, code, Result.NOT_FINITE.value),
+        stopped_at=steps * np.sum(np.isfinite(seen["validation"]), axis=1),
+        selected=eqx.combine(last.selected, rest),
+        selected_at=np.nanargmax(seen["validation"], axis=1),
+    )

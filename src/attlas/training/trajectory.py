@@ -29,6 +29,8 @@ class Trajectory(eqx.Module):
         result: [*e], code of `attlas.core.solution.Result`: MAX_STEPS when all steps were made,
             NOT_FINITE when a record is not finite; a trainer that stops by itself has others.
         stopped_at: [*e], the step at which such a trainer stopped, `steps[-1]` if it did not.
+        selected: the parameters at the record that a trainer selects on validation data.
+        selected_at: [*e], number of that record.
 
     Examples:
         >>> path = Trajectory(np.arange(2), {"w": np.eye(2)}, {"w": np.eye(2)[1]},
@@ -45,6 +47,8 @@ class Trajectory(eqx.Module):
     observed: dict[str, Any] = eqx.field(default_factory=dict)
     result: Any = None
     stopped_at: Any = None
+    selected: Any = None
+    selected_at: Any = None
 
     def __getattr__(self, name: str) -> Any:
         """An observed quantity, or an entry of parameters that are a mapping."""
@@ -89,9 +93,22 @@ class Trajectory(eqx.Module):
         def own(a: Any) -> Any:
             return a[which] if eqx.is_inexact_array(a) else a
 
-        parts = (self.loss, self.gradient_norm, self.observed, self.result, self.stopped_at)
-        trees = jax.tree.map(own, (self.params, self.last))
-        return Trajectory(self.steps, *trees, *jax.tree.map(lambda a: a[which, ...], parts))
+        def part(tree: Any) -> Any:
+            return jax.tree.map(lambda a: a[which, ...], tree)
+
+        params, last, selected = jax.tree.map(own, (self.params, self.last, self.selected))
+        return Trajectory(
+            steps=self.steps,
+            params=params,
+            last=last,
+            loss=part(self.loss),
+            gradient_norm=part(self.gradient_norm),
+            observed=part(self.observed),
+            result=part(self.result),
+            stopped_at=part(self.stopped_at),
+            selected=selected,
+            selected_at=part(self.selected_at),
+        )
 
     def to_xarray(self) -> Any:
         """All recorded arrays as an `xarray.Dataset`.

@@ -16,6 +16,7 @@ from attlas.models.two_layer import make_two_layer
 from attlas.models.word_classifier import make_word_classifier
 from attlas.tasks.reviews.distinct_word_training import train_word_classifiers, word_accuracies
 from attlas.training.epochs import epoch_orders
+from attlas.training.fit import fit
 
 P, V = 12, 30
 PENALTY = partial(l1_penalty, names=("W1", "w2"), strength=1e-3)
@@ -30,7 +31,7 @@ def _make(key):
     return make_word_classifier(key, V, 4, network)
 
 
-def test_an_epoch_is_what_a_plain_loop_over_the_batches_does():
+def test_two_epochs_are_what_fit_does_with_the_plain_model():
     data, keys = _reviews((16, 8, 8)), jax.random.split(jax.random.key(0), 2)
     train, held = distinct_words(data.train, np.float64), distinct_words(data.validation, float)
     optimizer = optax.sgd(0.5)
@@ -44,16 +45,16 @@ def test_an_epoch_is_what_a_plain_loop_over_the_batches_does():
         sign = 2 * labels[rows] - 1
         return jnp.mean(jnp.log1p(jnp.exp(-sign * logits))) + PENALTY(model)
 
-    slope = jax.jit(jax.value_and_grad(loss))
-    model, orders, losses = _make(keys[1]), epoch_orders(keys, 16, 4), []
-    for _ in range(2):
-        for rows in next(orders)[1]:
-            value, step = slope(model, jnp.asarray(rows))
-            losses.append(float(value))
-            model = jax.tree.map(lambda a, g: a - 0.5 * g, model, step)
+    orders = epoch_orders(keys, 16, 4)
+    rows = np.concatenate([next(orders)[1] for _ in range(2)])
+    plain = fit(
+        lambda model, _, chosen: loss(model, chosen), optimizer, _make(keys[1]),
+        record_at=(4, 8), batches=jnp.asarray(rows),
+    )  # fmt: skip
+    model = plain.last
     # Eight steps, each a few hundred roundings of numbers of size one.
     room = 8 * 500 * np.finfo(float).eps
-    assert np.allclose(found.history.loss[1], np.reshape(losses, (2, 4)).mean(axis=1), atol=room)
+    assert np.allclose(found.loss[1], plain.loss, atol=room)
     for mine, theirs in zip(jax.tree.leaves(found.last), jax.tree.leaves(model), strict=True):
         assert np.max(np.abs(np.asarray(mine)[1] - np.asarray(theirs))) < room
     assert found.result.tolist() == [Result.MAX_STEPS.value] * 2
@@ -74,9 +75,9 @@ def test_members_at_once_or_one_by_one_and_the_selected_epoch():
     alone, together = run(8, 6, width=1), run(8, 6, width=2)
     # 30 steps of a few hundred roundings each.
     room = 30 * 500 * np.finfo(float).eps
-    for one, other in zip(alone.history, together.history, strict=True):
-        assert np.allclose(one, other, atol=room)
-    best = np.max(alone.history.validation, axis=1)
+    for name in ("loss", "train", "validation"):
+        assert np.allclose(getattr(alone, name), getattr(together, name), atol=room)
+    best = np.max(alone.validation, axis=1)
     assert np.array_equal(word_accuracies(alone.selected, held, width=2), best)
     assert np.array_equal(alone.history.validation[np.arange(2), alone.epoch], best)
 

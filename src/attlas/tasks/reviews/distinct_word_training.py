@@ -5,8 +5,7 @@ where asked. Each batch is computed from its distinct words (`distinct_word_logi
 through one compiled program, on a CPU one member a core, elsewhere all at once.
 """
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
@@ -16,57 +15,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Key
 
 from attlas.core.errors import UserError
-from attlas.core.processes import CHEAP_COMPILATION, available_cores
-from attlas.core.solution import Result
 from attlas.data.distinct_words import DistinctWords
 from attlas.losses.logistic import logistic
 from attlas.models.distinct_word_logits import distinct_word_logits
-from attlas.training.epochs import epoch_orders
+from attlas.training.epochs import epoch_orders, fit_epochs
+from attlas.training.trajectory import Trajectory
 
 _ROUND = 64
 """Rows of a table of distinct words are a multiple of this."""
-
-
-class WordHistory(NamedTuple):
-    """What was measured after each epoch.
-
-    Attributes:
-        loss: mean training loss with its penalty over the epoch's batches, each before its step.
-        train: training accuracy over the same batches.
-        validation: validation accuracy.
-    """
-
-    loss: Float[np.ndarray, "e s"]
-    train: Float[np.ndarray, "e s"]
-    validation: Float[np.ndarray, "e s"]
-
-
-class TrainedWords(NamedTuple):
-    """A trained ensemble of e members.
-
-    Attributes:
-        selected: models at the epoch of best validation accuracy, stacked.
-        last: models after the last epoch, stacked.
-        history: measurements of s epochs.
-        epoch: the selected epoch of each member, from 0.
-        result: codes of `Result`: all epochs done, or not finite.
-    """
-
-    selected: Any
-    last: Any
-    history: WordHistory
-    epoch: Int[np.ndarray, " e"]
-    result: Int[np.ndarray, " e"]
-
-
-class _State(NamedTuple):
-    model: Any
-    optimizer: Any
-    selected: Any
-    best: Array
 
 
 def train_word_classifiers(
@@ -81,7 +40,7 @@ def train_word_classifiers(
     width: int | None = None,
     chunk: int = 250,
     quick_compile: bool = False,
-) -> TrainedWords:
+) -> Trajectory:
     r"""Train e word classifiers on the mean logistic loss; each trains as it would alone.
 
     Args:
@@ -98,7 +57,7 @@ def train_word_classifiers(
         quick_compile: let XLA optimise little, where compiling costs more than training.
 
     Returns:
-        Models and history. Unusable settings raise a `UserError`.
+        The epochs, as `fit_epochs` returns them. Unusable settings raise a `UserError`.
 
     Examples:
         >>> from attlas.data.distinct_words import DistinctWords
@@ -110,23 +69,48 @@ def train_word_classifiers(
         >>> make = lambda key: make_word_classifier(key, 3, 3, make_two_layer(key, 3, 8, True))
         >>> found = train_word_classifiers(jax.vmap(make)(keys), optax.sgd(0.5), data, data, keys,
         ...                                batch=4, epochs=20)
-        >>> found.history.validation[:, -1].tolist()
+        >>> found.validation[:, -1].tolist()
         [1.0, 1.0]
     """
-    count = int(keys.shape[0])
-    width = _width(width, count)
-    _refuse_unusable(train, validation, batch, epochs, count, width)
-    words = np.asarray(train.words)
-    parameters, static = eqx.partition(models, eqx.is_inexact_array)
-    size = int(parameters.embedding.shape[1])
+    width = _width(width, int(keys.shape[0]))
+    _refuse_unusable(train, validation, batch, epochs)
+    words, size = np.asarray(train.words), int(models.embedding.shape[1])
     orders = list(islice(epoch_orders(keys, words.shape[0], batch), epochs))
     rows = _most_words(words, orders, size)
-    states = _fresh_states(parameters, optimizer, count, width)
-    epoch = partial(_epoch, static, optimizer, penalty, chunk)
-    options = CHEAP_COMPILATION if quick_compile else None
-    run: Any = jax.jit(_side_by_side(epoch, width), compiler_options=options)
-    given = (_batches(words, order, rows, size, width) for order in orders)
-    return _judged(*_run_epochs(run, states, given, (train, validation)), static)
+    return fit_epochs(
+        _Loss(penalty),
+        optimizer,
+        models,
+        (train, validation),
+        ((order, _tables(words, order, rows, size)) for order in orders),
+        evaluate=partial(_held_out, chunk),
+        batch=batch,
+        width=width,
+        quick_compile=quick_compile,
+        squeeze=True,
+    )
+
+
+class _Loss(NamedTuple):
+    penalty: Callable[[Any], Array] | None
+
+    def __call__(
+        self, model: Any, data: tuple[DistinctWords, DistinctWords], batch: tuple[Array, Array]
+    ) -> tuple[Array, Array]:
+        """Loss of a batch from its distinct words, and how many logits have the right sign."""
+        rows, table = batch
+        part = jax.tree.map(lambda a: a[rows], data[0])
+        logits = distinct_word_logits(model, table, part.words, part.counts, part.places)
+        margins = logits * (2 * part.labels - 1)
+        mean = jnp.mean(logistic(margins))
+        total = mean if self.penalty is None else mean + self.penalty(model)
+        return total, jnp.sum(margins > 0)
+
+
+def _held_out(
+    chunk: int, model: Any, data: tuple[DistinctWords, DistinctWords]
+) -> dict[str, Array]:
+    return {"validation": jnp.mean(_right(model, data[1], chunk))}
 
 
 def word_accuracies(
@@ -171,98 +155,9 @@ def word_accuracies(
     return np.concatenate([np.asarray(evaluate(part, data)) for part in parts])
 
 
-def _batches(
-    words: np.ndarray, order: np.ndarray, rows: int, size: int, width: int
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """For each part of the members the order of an epoch and the words of its batches."""
-    parts = [order[first : first + width] for first in range(0, order.shape[0], width)]
-    return [(part, _tables(words, part, rows, size)) for part in parts]
-
-
-def _run_epochs(
-    run: Any,
-    states: list[_State],
-    batches: Iterable[list[tuple[np.ndarray, np.ndarray]]],
-    data: Any,
-) -> tuple[list[_State], WordHistory]:
-    """Epoch by epoch, parts of the members side by side."""
-    rows: list[np.ndarray] = []
-    data = jax.tree.map(jnp.asarray, data)
-    with ThreadPoolExecutor(available_cores()) as pool:
-        for inputs in batches:
-            if not rows:
-                # Compiled here: settings made by a context manager hold for one thread alone.
-                run = run.lower(states[0], *inputs[0], data).compile()
-            begun = [
-                pool.submit(_finished, run, state, *given, data)
-                for state, given in zip(states, inputs, strict=True)
-            ]
-            found = [each.result() for each in begun]
-            states = [state for state, _ in found]
-            rows.append(np.concatenate([np.asarray(row) for _, row in found]))
-    return states, WordHistory(*np.transpose(np.array(rows), (2, 1, 0)))
-
-
-def _side_by_side(epoch: Callable[..., Any], width: int) -> Callable[..., Any]:
-    """An epoch of one member as an epoch of several."""
-    if width > 1:
-        return jax.vmap(epoch, in_axes=(0, 0, 0, None))
-
-    # A batch axis of one costs an eighth of the time on a CPU: gathers get longer indices.
-    def alone(*inputs: Any) -> Any:
-        *own, data = inputs
-        found = epoch(*jax.tree.map(lambda a: a[0], own), data)
-        return jax.tree.map(lambda a: a[None], found)
-
-    return alone
-
-
 def _width(asked: int | None, count: int) -> int:
     alone = 1 if jax.default_backend() == "cpu" else count
     return alone if asked is None else asked
-
-
-def _finished(run: Any, *inputs: Any) -> Any:
-    return jax.block_until_ready(run(*inputs))
-
-
-def _epoch(
-    static: Any,
-    optimizer: optax.GradientTransformation,
-    penalty: Callable[[Any], Array] | None,
-    chunk: int,
-    state: _State,
-    order: Int[Array, "steps batch"],
-    tables: Int[Array, "steps W"],
-    data: tuple[DistinctWords, DistinctWords],
-) -> tuple[_State, Float[Array, " measured"]]:
-    train, validation = data
-
-    def loss(parameters: Any, part: Any, table: Array) -> tuple[Array, Array]:
-        model = eqx.combine(parameters, static)
-        logits = distinct_word_logits(model, table, part.words, part.counts, part.places)
-        margins = logits * (2 * part.labels - 1)
-        mean = jnp.mean(logistic(margins))
-        return mean if penalty is None else mean + penalty(model), jnp.sum(margins > 0)
-
-    def step(carry: tuple[Any, Any], now: tuple[Array, Array]) -> tuple[Any, tuple[Array, Array]]:
-        parameters, optimizer_state = carry
-        rows, table = now
-        part = jax.tree.map(lambda a: a[rows], train)
-        (value, hits), slope = jax.value_and_grad(loss, has_aux=True)(parameters, part, table)
-        updates, optimizer_state = optimizer.update(slope, optimizer_state, parameters)
-        return (optax.apply_updates(parameters, updates), optimizer_state), (value, hits)
-
-    start = (state.model, state.optimizer)
-    (model, optimizer_state), (losses, hits) = jax.lax.scan(step, start, (order, tables))
-    trained = jnp.sum(hits).astype(losses.dtype) / order.size
-    held = jnp.mean(_right(eqx.combine(model, static), validation, chunk)).astype(losses.dtype)
-    better = held > state.best
-    selected = jax.tree.map(lambda new, old: jnp.where(better, new, old), model, state.selected)
-    best = jnp.where(better, held, state.best)
-    return _State(model, optimizer_state, selected, best), jnp.stack(
-        [jnp.mean(losses), trained, held]
-    )
 
 
 def _right(model: Any, data: Any, chunk: int) -> Float[Array, " n"]:
@@ -283,35 +178,6 @@ def _right(model: Any, data: Any, chunk: int) -> Float[Array, " n"]:
     found = jax.lax.map(logits, arrays).reshape(-1)[:count]
     right = jnp.where(data.labels > 0.5, found > 0, found < 0)
     return right.astype(found.dtype)
-
-
-def _fresh_states(
-    parameters: Any, optimizer: optax.GradientTransformation, count: int, width: int
-) -> list[_State]:
-    begin = jax.jit(jax.vmap(optimizer.init))
-    states = []
-    for first in range(0, count, width):
-        own = jax.tree.map(lambda a, i=first: a[i : i + width], parameters)
-        best = jnp.full(width, -1.0, own.embedding.dtype)
-        states.append(_State(own, begin(own), own, best))
-    return states
-
-
-def _judged(states: list[_State], history: WordHistory, static: Any) -> TrainedWords:
-    def joined(trees: list[Any]) -> Any:
-        return jax.tree.map(lambda *parts: jnp.concatenate(parts), *trees)
-
-    last = joined([state.model for state in states])
-    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(last)]
-    flat = [leaf.reshape(leaf.shape[0], -1) for leaf in leaves]
-    finite = np.all([np.isfinite(leaf).all(axis=1) for leaf in flat], axis=0)
-    return TrainedWords(
-        eqx.combine(joined([state.selected for state in states]), static),
-        eqx.combine(last, static),
-        history,
-        np.argmax(history.validation, axis=1),
-        np.where(finite, Result.MAX_STEPS.value, Result.NOT_FINITE.value),
-    )
 
 
 def _distinct(words: np.ndarray, rows: np.ndarray, size: int) -> np.ndarray:
@@ -344,8 +210,6 @@ def _refuse_unusable(
     validation: DistinctWords,
     batch: int,
     epochs: int,
-    count: int,
-    width: int,
 ) -> None:
     for name, data in {"training": train, "validation": validation}.items():
         if not data.labels.shape[0]:
@@ -355,5 +219,3 @@ def _refuse_unusable(
         raise UserError(f"batch = {batch} does not fit {size} texts: choose 1 to {size}")
     if epochs < 1:
         raise UserError(f"epochs = {epochs} trains nothing: choose at least 1")
-    if width < 1 or count % width:
-        raise UserError(f"width = {width} does not divide {count} members: choose a divisor")

@@ -25,6 +25,7 @@ from attlas.models.two_layer import TwoLayer, make_two_layer
 from attlas.models.word_classifier import WordClassifier, make_word_classifier
 from attlas.tasks.reviews.distinct_word_training import train_word_classifiers, word_accuracies
 from attlas.tasks.sequence_classifiers import Sets, accuracy, train_classifiers
+from attlas.training.trajectory import Trajectory
 
 _GIVEN = ("strength", "temperature")
 
@@ -123,7 +124,7 @@ def train_reviews(
     keys: Key[Array, " e"],
     batch: int,
     epochs: int,
-) -> tuple[Any, Float[np.ndarray, " e"]]:
+) -> tuple[Trajectory, Float[np.ndarray, " e"]]:
     r"""Train stacked review models by Adam on the mean logistic loss plus their penalties.
 
     The penalty is on W1 and w2 of a network on words, and on all weights of the recurrent
@@ -140,7 +141,7 @@ def train_reviews(
         epochs: number of epochs.
 
     Returns:
-        `TrainedWords` or `Trained`, and the test accuracy of each member at its chosen epoch.
+        The epochs, and the test accuracy of each member at its selected epoch.
 
     Source: section 6 of liu2021analyzing.
 
