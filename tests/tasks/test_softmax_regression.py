@@ -1,6 +1,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from attlas.core.errors import UserError
@@ -12,6 +13,7 @@ from attlas.tasks.softmax_regression import (
     train_softmax_network,
     train_softmax_networks,
 )
+from attlas.training.fit import fit
 
 DRAW = np.random.default_rng(2)
 D, M, K, N = 3, 8, 2, 4
@@ -22,40 +24,34 @@ W = jnp.asarray(DRAW.normal(size=(3, D, M)))
 A = jnp.asarray(DRAW.choice([-1.0, 1.0], size=(3, K, M)))
 
 
-def plain_descent(network, samples, targets, eta, steps):
-    """The first layers of all steps by autodiff, in a Python loop."""
+def plain_loss(network):
+    """Loss of the first layer, for autodiff."""
 
-    def loss(W):
-        outputs = jax.vmap(SoftmaxNetwork(W, network.a, network.activation))(samples)
-        return jnp.sum((outputs - targets) ** 2) / 2
+    def loss(W, data):
+        outputs = jax.vmap(SoftmaxNetwork(W, network.a, network.activation))(data[0])
+        return jnp.sum((outputs - data[1]) ** 2) / 2
 
-    value_and_grad = jax.jit(jax.value_and_grad(loss))
-    path, W = [], network.W
-    for _ in range(steps + 1):
-        value, slope = value_and_grad(W)
-        path.append((W, float(value), slope))
-        W = W - eta * slope
-    return path
+    return loss
 
 
 @pytest.mark.parametrize("activation", list(Activation))
-def test_records_are_those_of_descent_by_autodiff(activation):
+def test_the_kernel_is_fit_with_gradient_descent(activation):
     network, eta, record_at = SoftmaxNetwork(W[0], A[0], activation), 0.02, (0, 1, 3, 7)
     path = train_softmax_network(
         network, X, Y, step_size=eta, steps=9, record_at=record_at, X_test=Z,
         keep=Keep(weights=True, drift=True),
     )  # fmt: skip
-    plain = plain_descent(network, X, Y, eta, 7)
+    loss = plain_loss(network)
+    plain = fit(loss, optax.sgd(eta), network.W, (X, Y), record_at=record_at)
     start = softmax_ntk(network, X)
-    for slot, number in enumerate(record_at):
-        W_then, loss, slope = plain[number]
+    for slot, W_then in enumerate(plain.params):
         # Seven contracting steps of sums of at most n k m terms.
         close = {"rtol": 0, "atol": 1e3 * N * K * M * np.finfo(float).eps}
         np.testing.assert_allclose(path.W[slot], W_then, **close)
-        np.testing.assert_allclose(path.loss[slot], loss, **close)
+        np.testing.assert_allclose(path.loss[slot], plain.loss[slot], **close)
         moved = np.linalg.norm(W_then - network.W, axis=0).max()
         np.testing.assert_allclose(path.movement[slot], moved, **close)
-        longest = eta * np.linalg.norm(slope, axis=0).max()
+        longest = eta * np.linalg.norm(jax.grad(loss)(W_then, (X, Y)), axis=0).max()
         np.testing.assert_allclose(path.largest_step[slot], longest, **close)
         then = SoftmaxNetwork(W_then, network.a, activation)
         np.testing.assert_allclose(path.outputs[slot], jax.vmap(then)(X), **close)
@@ -77,8 +73,8 @@ def test_an_ensemble_with_own_samples_is_its_members():
         )
         for e in range(3):
             own = samples if samples.ndim == 2 else samples[e]
-            last = plain_descent(members[e], own, Y, eta[e], 5)[-1]
-            np.testing.assert_allclose(many.last.W[e], last[0], rtol=0, atol=1e-12)
+            plain = fit(plain_loss(members[e]), optax.sgd(eta[e]), W[e], (own, Y), record_at=(5,))
+            np.testing.assert_allclose(many.last.W[e], plain.last, rtol=0, atol=1e-12)
     assert many.params is None
     assert "drift" not in many.observed
     assert many.loss.shape == (3, 1)

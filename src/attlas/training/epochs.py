@@ -21,9 +21,6 @@ from attlas.core.processes import CHEAP_COMPILATION, available_cores
 from attlas.core.solution import Result
 from attlas.training.trajectory import Trajectory
 
-NEVER = 2.0
-"""An accuracy that no member reaches."""
-
 
 class _Task(NamedTuple):
     """What is done in an epoch."""
@@ -32,7 +29,7 @@ class _Task(NamedTuple):
     optimizer: optax.GradientTransformation
     evaluate: Callable[[Any, Any], dict[str, Array]]
     batch: int
-    stop_accuracy: float
+    stop_accuracy: float | None
 
 
 class _Member(NamedTuple):
@@ -83,14 +80,14 @@ def fit_epochs(
     evaluate: Callable[[Any, Any], dict[str, Array]],
     batch: int,
     width: int,
-    stop_accuracy: float = NEVER,
+    stop_accuracy: float | None = None,
     quick_compile: bool = False,
     squeeze: bool = False,
 ) -> Trajectory:
     r"""Train classifiers epoch by epoch, and select for each the epoch of best validation.
 
-    A member stops when its accuracy over an epoch reaches `stop_accuracy`, or when a parameter is
-    not finite; training ends with the last member.
+    With a `stop_accuracy` a member stops when its accuracy over an epoch reaches it, or when a
+    parameter is not finite; training ends with the last member.
 
     Args:
         loss: from (model, data, one entry of the batches) to the loss of the batch and the number
@@ -102,7 +99,7 @@ def fit_epochs(
         evaluate: from (model, data) to named accuracies; that of "validation" selects.
         batch: samples a batch.
         width: members that a program runs at once, a divisor of their number.
-        stop_accuracy: training accuracy at which a member stops; above 1 none does.
+        stop_accuracy: training accuracy at which a member stops; no member does when None.
         quick_compile: let XLA optimise little, where compiling costs more than training.
         squeeze: run a width of 1 without an axis of members. It costs an eighth of the time on a
             CPU, where gathers get longer indices.
@@ -121,7 +118,7 @@ def fit_epochs(
         ...     return w * x, jnp.sum(x > 0)
         >>> path = fit_epochs(loss, optax.sgd(1.0), jnp.zeros(2), None,
         ...                   [np.ones((2, 3)), -np.ones((2, 3))], batch=1, width=2,
-        ...                   evaluate=lambda w, _: {"validation": -w})
+        ...                   evaluate=lambda w, _: {"validation": jnp.abs(w)})
         >>> path.validation.tolist(), path.selected.tolist(), path.train[0].tolist()
         ([[3.0, 0.0], [3.0, 0.0]], [-3.0, -3.0], [1.0, 0.0])
     """
@@ -133,22 +130,24 @@ def fit_epochs(
     epoch = partial(_epoch, task, rest)
     joined = _alone(epoch) if squeeze and width == 1 else jax.vmap(epoch, in_axes=(0, 0, None))
     run = jax.jit(joined, compiler_options=CHEAP_COMPILATION if quick_compile else None)
-    started = _started(params, optimizer, count)
     cuts = [slice(first, first + width) for first in range(0, count, width)]
-    last, rows, steps = _run_epochs(run, started, batches, jax.tree.map(jnp.asarray, data), cuts)
+    parts = _started(params, optimizer, cuts)
+    parts, rows, steps = _run_epochs(run, parts, batches, jax.tree.map(jnp.asarray, data), cuts)
+    ends = [(part.params, part.selected) for part in parts]
+    last, selected = jax.tree.map(lambda *each: jnp.concatenate(each), *ends)
     seen = jax.tree.map(lambda *each: np.stack(each, axis=1), *rows)
-    return _judged(last, seen, rest, stop_accuracy, steps)
+    return _judged(last, selected, seen, rest, stop_accuracy, steps)
 
 
 def _run_epochs(
-    run: Any, members: _Member, batches: Iterable[Any], data: Any, cuts: list[slice]
-) -> tuple[_Member, list[dict[str, np.ndarray]], int]:
-    """Epoch by epoch, parts of the members side by side: the last state, rows, steps an epoch."""
+    run: Any, parts: list[_Member], batches: Iterable[Any], data: Any, cuts: list[slice]
+) -> tuple[list[_Member], list[dict[str, np.ndarray]], int]:
+    """Epoch by epoch, parts of the members side by side: their states, rows, steps an epoch."""
 
     def finished(run: Any, *inputs: Any) -> Any:
         return jax.block_until_ready(run(*inputs, data))
 
-    parts, rows, steps = [jax.tree.map(lambda a, c=cut: a[c], members) for cut in cuts], [], 0
+    rows, steps = [], 0
     with ThreadPoolExecutor(available_cores()) as pool:
         for given in batches:
             own = [jax.tree.map(lambda a, c=cut: a[c], given) for cut in cuts]
@@ -164,7 +163,7 @@ def _run_epochs(
                 break
     if not rows:
         raise UserError("no epoch of batches: give at least one")
-    return jax.tree.map(lambda *each: jnp.concatenate(each), *parts), rows, steps
+    return parts, rows, steps
 
 
 def _alone(epoch: Callable[..., Any]) -> Callable[..., Any]:
@@ -175,10 +174,17 @@ def _alone(epoch: Callable[..., Any]) -> Callable[..., Any]:
     return one
 
 
-def _started(params: Any, optimizer: optax.GradientTransformation, count: int) -> _Member:
-    dtype = jax.tree.leaves(params)[0].dtype
-    best, stopped = jnp.full(count, -jnp.inf, dtype), jnp.zeros(count, bool)
-    return _Member(params, jax.jit(jax.vmap(optimizer.init))(params), params, best, stopped)
+def _started(
+    params: Any, optimizer: optax.GradientTransformation, cuts: list[slice]
+) -> list[_Member]:
+    begin, dtype = jax.jit(jax.vmap(optimizer.init)), jax.tree.leaves(params)[0].dtype
+    parts = []
+    for cut in cuts:
+        own = jax.tree.map(lambda a, c=cut: a[c], params)
+        width = cut.stop - cut.start
+        best, stopped = jnp.full(width, -1.0, dtype), jnp.zeros(width, bool)
+        parts.append(_Member(own, begin(own), own, best, stopped))
+    return parts
 
 
 def _epoch(
@@ -194,17 +200,21 @@ def _epoch(
         return (optax.apply_updates(params, updates), state), (value, hits)
 
     start = member.params, member.optimizer
-    end, (losses, hits) = jax.lax.scan(step, start, batches)
-    params, state = _unless(member.stopped, end, start)
+    (params, state), (losses, hits) = jax.lax.scan(step, start, batches)
+    goal = task.stop_accuracy
+    if goal is not None:
+        params, state = _unless(member.stopped, (params, state), start)
     held = task.evaluate(eqx.combine(params, rest), data)
     train = jnp.sum(hits).astype(losses.dtype) / (losses.size * task.batch)
     seen = {"loss": jnp.mean(losses), "train": train, **held}
-    seen = {name: jnp.where(member.stopped, jnp.nan, a) for name, a in seen.items()}
-    accuracy = held["validation"].astype(member.best.dtype)
-    better = ~member.stopped & (accuracy > member.best)
+    better = held["validation"].astype(member.best.dtype) > member.best
+    stopped = member.stopped
+    if goal is not None:
+        seen = {name: jnp.where(stopped, jnp.nan, a) for name, a in seen.items()}
+        better = ~stopped & better
+        stopped = stopped | (train >= goal) | ~_is_finite(params)
     selected = _unless(~better, params, member.selected)
-    best = jnp.where(better, accuracy, member.best)
-    stopped = member.stopped | (train >= task.stop_accuracy) | ~_is_finite(params)
+    best = jnp.where(better, held["validation"].astype(member.best.dtype), member.best)
     return _Member(params, state, selected, best, stopped), seen
 
 
@@ -216,22 +226,23 @@ def _is_finite(tree: Any) -> Bool[Array, ""]:
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))
 
 
-_all_finite = jax.jit(jax.vmap(_is_finite))
-
-
-def _judged(last: _Member, seen: dict, rest: Any, stop_accuracy: float, steps: int) -> Trajectory:
-    loss, train = seen.pop("loss"), seen["train"]
-    reached = np.nanmax(train, axis=1) >= stop_accuracy
+def _judged(
+    last: Any, selected: Any, seen: dict, rest: Any, stop_accuracy: float | None, steps: int
+) -> Trajectory:
+    loss = seen.pop("loss")
+    flat = [np.asarray(leaf).reshape(len(loss), -1) for leaf in jax.tree.leaves(last)]
+    finite = np.all([np.isfinite(leaf).all(axis=1) for leaf in flat], axis=0)
+    goal = np.inf if stop_accuracy is None else stop_accuracy
+    reached = np.nanmax(seen["train"], axis=1) >= goal
     code = np.where(reached, Result.CONVERGED.value, Result.MAX_STEPS.value)
-    finite = np.asarray(_all_finite(last.params))
     return Trajectory(
         steps * np.arange(1, loss.shape[1] + 1),
         None,
-        eqx.combine(last.params, rest),
+        eqx.combine(last, rest),
         loss,
         observed=seen,
         result=np.where(finite, code, Result.NOT_FINITE.value),
         stopped_at=steps * np.sum(np.isfinite(seen["validation"]), axis=1),
-        selected=eqx.combine(last.selected, rest),
+        selected=eqx.combine(selected, rest),
         selected_at=np.nanargmax(seen["validation"], axis=1),
     )

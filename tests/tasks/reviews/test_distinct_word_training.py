@@ -79,7 +79,7 @@ def test_members_at_once_or_one_by_one_and_the_selected_epoch():
         assert np.allclose(getattr(alone, name), getattr(together, name), atol=room)
     best = np.max(alone.validation, axis=1)
     assert np.array_equal(word_accuracies(alone.selected, held, width=2), best)
-    assert np.array_equal(alone.history.validation[np.arange(2), alone.epoch], best)
+    assert np.array_equal(alone.validation[np.arange(2), alone.selected_at], best)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from attlas.core.errors import UserError
@@ -8,6 +9,7 @@ from attlas.data.sparse_majority import MajorityDesign, make_sparse_majorities
 from attlas.models.majority_attention import make_majority_attention, total_absolute_weight
 from attlas.tasks.sparse_majority.loss import MajorityLoss
 from attlas.tasks.sparse_majority.training import RELEASED, epoch_order, train_majority
+from attlas.training.fit import fit
 
 EPS = float(np.finfo(float).eps)
 D, T, N, EPOCHS = 4, 3, 5, 6
@@ -58,6 +60,30 @@ def plain_training(member):
         if hits == N:
             break
     return np.array(rows), models
+
+
+def test_the_kernel_is_fit_with_momentum_where_the_rate_stays():
+    still = SETTINGS._replace(batch=N, decay=1.0, floor=0.0, rate=0.1, stop_accuracy=2.0)
+    found = train_majority(MODELS, DATA, KEYS, EPOCHS, still, chunk=EPOCHS)
+    for member in range(2):
+        model, data = (jax.tree.map(lambda a, i=member: a[i], tree) for tree in (MODELS, DATA))
+        tokens = jax.vmap(data.embedding)(data.bits)
+        signs = 2 * jax.nn.one_hot(data.labels, 2, dtype=tokens.dtype) - 1
+        folds = [jax.random.fold_in(KEYS[member], epoch) for epoch in range(EPOCHS)]
+        plain = fit(
+            lambda model, given, rows: slope_of(model, given[0][rows], given[1][rows])[0][0],
+            optax.sgd(0.1, momentum=0.9),
+            model,
+            (tokens, signs),
+            record_at=range(1, EPOCHS + 1),
+            batches=jnp.stack([epoch_order(key, N) for key in folds]),
+        )
+        # Per step a few hundred roundings; momentum of .9 adds up ten steps.
+        room = EPOCHS * 10 * 500 * EPS
+        assert np.allclose(found.history[member, :, 0], plain.loss, rtol=0, atol=room)
+        own = jax.tree.map(lambda a, i=member: a[i], found.state.model)
+        for a, b in zip(jax.tree.leaves(own), jax.tree.leaves(plain.last), strict=True):
+            assert np.allclose(a, b, rtol=0, atol=room)
 
 
 @pytest.fixture(scope="module")
