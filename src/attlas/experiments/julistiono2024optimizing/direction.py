@@ -29,7 +29,7 @@ from attlas.runs.join import join
 from attlas.runs.settings import Settings
 from attlas.solvers.attention_svm import attention_svm_batch
 from attlas.solvers.token_optimality import is_locally_optimal
-from attlas.training.train_selection import train_selection_ensemble
+from attlas.tasks.token_selection.training import train_selection_ensemble
 from attlas.training.trajectory import log_spaced
 
 STEPS = {1.75: 1500, 2.0: 2000, 3.0: 20000}

@@ -40,8 +40,8 @@ from attlas.runs.join import join
 from attlas.runs.settings import Settings
 from attlas.solvers.attention_svm import attention_svm_batch
 from attlas.solvers.selection_geometry import selection_geometry
-from attlas.training.mirror_flow import mirror_flow
-from attlas.training.train_selection import train_selection_ensemble
+from attlas.tasks.token_selection.flow import mirror_flow
+from attlas.tasks.token_selection.training import train_selection_ensemble
 from attlas.training.trajectory import log_spaced
 
 REACH = {1.5: 2000.0, 2.0: 1400.0, 3.0: 1000.0}
@@ -110,7 +110,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         ).assign_coords(kind=[kind])
         for kind, *arrays in zip(
             KINDS,
-            (log_k, *(flow.log_steps(s.rate) for flow in flows)),
+            (log_k, *(flow.log_time - float(np.log(s.rate)) for flow in flows)),
             *(np.split(np.asarray(a), ends, axis=1) for a in (norm, divergence)),
             strict=True,
         )

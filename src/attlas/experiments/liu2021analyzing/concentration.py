@@ -36,8 +36,8 @@ from attlas.panels.table import Column, Printed, Table
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
-from attlas.training.translation import train_translator, warm_up_rate
-from attlas.training.translation_scores import translation_scores
+from attlas.tasks.translation import train_translator, warm_up_rate
+from attlas.tasks.translation_scores import translation_scores
 
 PAPER_NORM = 0.909
 """The paper's mean l2 norm of the floor(sqrt(p)) largest weights."""
@@ -108,13 +108,13 @@ def run(s: Settings, key: Array) -> xr.Dataset:
             start, adam, data.train, data.validation, key, s.batch, s.epochs,
             quick_compile=s.quick_compile,
         )  # fmt: skip
-    if found.result is Result.NOT_FINITE:
+    if int(found.result) == Result.NOT_FINITE:
         raise UserError("training diverged: lower the factor of the rate")
-    models = (start, found.model, tempered(found.model, FACTOR))
+    models = (start, found.last, tempered(found.last, FACTOR))
     some = SentencePairs(*(part[: s.sentences] for part in data.train))
     places = draw_rows(start, some, s.rows, jax.random.key(s.seed + 1), least=2)
     cut = partial(attention_rows, pairs=some, places=places, quick_compile=s.quick_compile)
-    alone = ((sharpened_rows(rows, FACTOR), p) for rows, p in cut(found.model))
+    alone = ((sharpened_rows(rows, FACTOR), p) for rows, p in cut(found.last))
     blocks = (*(cut(model) for model in models), alone, uniform_rows(places))
     summaries = {
         name: attention_summary(block, places, TAUS, BINS.size - 1, PAPER_NORM)
@@ -123,7 +123,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     scores = [translation_scores(model, data.validation, s.quick_compile) for model in models]
     return attention_dataset(summaries, TAUS).assign(
         validation=(("variant", "score"), [*scores, *[(np.nan, np.nan)] * 2]),
-        loss=(("epoch", "set"), np.stack([found.train, found.validation], axis=1)),
+        loss=(("epoch", "set"), np.stack([found.loss, found.validation], axis=1)),
         score=["loss", "accuracy"],
         set=["training", "validation"],
     )
