@@ -39,7 +39,7 @@ def _posterior_covariance(law, beta, variance, x):
 
 
 @identity(
-    "Assumption 6.4, the derivative of f_*",
+    "Assumption 6.4, the derivative of $f_*$",
     status=Status.NEW,
     sample=noised_mixtures,
     roundings=2 * ROUNDINGS,
@@ -127,7 +127,7 @@ def exit_probabilities(rng, count):
 
 
 @inequality(
-    "Assumption 6.1 for the inputs x(t), corrected",
+    "Assumption 6.1 for the inputs $x(t)$, corrected",
     status=Status.CORRECTED,
     sample=exit_probabilities,
     controls=[Control("without the logarithm", logarithm=False)],

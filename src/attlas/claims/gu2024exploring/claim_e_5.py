@@ -109,7 +109,7 @@ def _in_the_ball(start, W, a, X):
 
 
 @erratum(
-    "Lemma E.4, from lambda_min(H(tau)) >= lambda / 2",
+    r"Lemma E.4, from $\lambda_{\min}(H(\tau)) \ge \lambda / 2$",
     Source.DERIVED,
     witness=four_units,
     reason=r"half of $\lambda$ gives a factor of 1 at most, not of 1.6",

@@ -25,7 +25,7 @@ WIDTH = Erratum(
 
 SMALLEST_EIGENVALUE = Erratum(
     paper=_PAPER,
-    locator="Theorem 4.2, lambda > 0 'as in previous works'",
+    locator=r"Theorem 4.2, $\lambda > 0$ 'as in previous works'",
     kind=ErratumClass.VACUITY,
     text=(
         r"$\lambda$ is positive but tiny, and falls faster than any power of $n$ in a fixed "
@@ -142,7 +142,7 @@ def at_time_one():
 
 
 @erratum(
-    "Assumption 6.1 for the inputs x(t)",
+    "Assumption 6.1 for the inputs $x(t)$",
     Source.RECALLED,
     witness=at_time_one,
     reason="at $t = 1$, $d = 2$, $x(0) = 0$ the probability is 0.55 for a single sample",

@@ -69,7 +69,7 @@ def forward_solution(start, end, T, t, x0, *, inner=1.0):
 
 
 @identity(
-    "Section 6.1, law of x(t)",
+    "Section 6.1, law of $x(t)$",
     sample=noised_mixtures,
     roundings=ROUNDINGS,
     controls=[_UNWEIGHTED],
@@ -90,7 +90,7 @@ def forward_moments(start, end, T, t, *, inner=1.0):
 
 
 @identity(
-    "Section 6.1, density of x(t)",
+    "Section 6.1, density of $x(t)$",
     sample=noised_mixtures,
     roundings=ROUNDINGS,
     controls=[Control("drift $-g x$ in place of $-g x / 2$", drift=2.0)],

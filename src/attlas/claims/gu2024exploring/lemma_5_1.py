@@ -110,7 +110,7 @@ def lemma_5_1_frobenius(W, W_tilde, a, X, R, *, reach=1.0):
 
 
 @as_printed(
-    "Section 5, Lemma 6.7 of the exponential network, with its o(1)",
+    "Section 5, Lemma 6.7 of the exponential network, with its $o(1)$",
     controls=[Control("without $e^{2 B}$", reach=0.0)],
 )
 def lemma_5_1_exponential(W, W_tilde, a, X, R, *, reach=1.0):

@@ -117,7 +117,7 @@ def lemma_5_3_loss(W, a, X, Y, lam, *, target=1.0):
 
 
 @on_steps(
-    "Lemma 5.3, loss, with a step of 3 / (4 m lambda_max)",
+    r"Lemma 5.3, loss, with a step of $3 / (4 m \lambda_{\max})$",
     status=Status.SHARPENED,
     controls=[Control(r"a step of $3 / (m \lambda_{\max})$", long=True)],
 )

@@ -19,7 +19,7 @@ _EXPONENT = 18
 
 
 @probability(
-    "Lemma B.1, Part 1, with m in B",
+    "Lemma B.1, Part 1, with $m$ in $B$",
     status=Status.CORRECTED,
     level=1 - _DELTA,
     sample=partial(symmetric_networks, sizes=(_D, _M, 1, _N)),

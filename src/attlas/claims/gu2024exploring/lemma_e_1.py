@@ -44,7 +44,7 @@ def exponents(rng, count):
 
 
 @inequality(
-    "Lemma E.1, the factor Theta(1) in v_2",
+    r"Lemma E.1, the factor $\Theta(1)$ in $v_2$",
     status=Status.SHARPENED,
     sample=exponents,
     count=32,
@@ -64,7 +64,7 @@ def lemma_e_1_factor(delta, *, divisor=6.0):
 
 
 @at_points(
-    "Lemma E.1, the term v_0",
+    "Lemma E.1, the term $v_0$",
     status=Status.NEW,
     controls=[Control(r"$F(\tau)$ in place of $F(\tau+1)$", before=True)],
 )

@@ -35,7 +35,7 @@ def circles(rng, count):
 
 
 @inequality(
-    "Theorem 4.2, size of lambda (ours)",
+    r"Theorem 4.2, size of $\lambda$ (ours)",
     status=Status.NEW,
     sample=circles,
     count=48,

@@ -116,7 +116,7 @@ def sample_sizes(rng, count, largest=5.0, d=8):
 
 
 @inequality(
-    "Theorem 6.6, the term Gamma",
+    r"Theorem 6.6, the term $\Gamma$",
     status=Status.NEW,
     sample=sample_sizes,
     controls=[
