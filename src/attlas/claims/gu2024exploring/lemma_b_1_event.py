@@ -9,7 +9,10 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.bounds.optimisation.gu2024_convergence import gu2024_radius, gu2024_width_log10
+from attlas.bounds.optimisation.gu2024_convergence import (
+    gu2024_radius,
+    gu2024_width_at_radius_log10,
+)
 from attlas.claims.gu2024exploring.instances import symmetric_networks
 from attlas.core.claim import Control, Source, Status, assume
 from attlas.core.statement import erratum, inequality, probability
@@ -42,8 +45,8 @@ def _log_failures(log_m, s, tail):
 
 def five_samples():
     """Five samples, three outputs, delta 0.1: B = 22.4, m = e^408, s = 22.4."""
-    B = float(gu2024_radius(5, 3, 0.1, 1.0, C=10.01))
-    log_m = float(gu2024_width_log10(5, 3, 1.0, B, 0.1)) * np.log(10)
+    B = float(gu2024_radius(5, 3, 0.1, 1.0, C=10.01, constants="printed"))
+    log_m = float(gu2024_width_at_radius_log10(5, 3, 1.0, B, 0.1)) * np.log(10)
     numbers = {"n": 5.0, "delta": 0.1, "sigma": 1.0, "B": B, "log_m": log_m}
     return {name: np.asarray(value) for name, value in numbers.items()}
 

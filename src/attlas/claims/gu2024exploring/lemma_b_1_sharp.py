@@ -7,7 +7,7 @@ from functools import partial
 
 import jax.numpy as jnp
 
-from attlas.bounds.optimisation.gu2024_perturbation import gu2024_basic_bounds_sharp
+from attlas.bounds.optimisation.gu2024_perturbation import gu2024_relative_bounds
 from attlas.claims.gu2024exploring.instances import logit_rounding, softmax_weights
 from attlas.claims.gu2024exploring.lemma_b_1_instances import pairs, perturbed_networks
 from attlas.core.claim import Control, Sides, Status
@@ -31,7 +31,7 @@ def lemma_b_1_part_8_sharp(alpha, alpha_moved, R, rounding, *, share=1.0):
     """
     ratio = alpha_moved / alpha
     left = jnp.maximum(ratio, 1 / ratio) - 1
-    right = gu2024_basic_bounds_sharp(share * R)[8]
+    right = gu2024_relative_bounds(share * R)[8]
     return Sides(left, right, magnitude=rounding * (1 + left))
 
 
@@ -46,7 +46,7 @@ def lemma_b_1_part_12_sharp(S, S_moved, R, rounding, *, share=1.0):
     Approached as $S_{ir}$ tends to 0 with $w_r$ moved up and the others down. On the event
     $S \le e^{2B}/m$, so that the bound is $(2R/m) e^{2B}$ and less.
     """
-    right = S * (1 - S) * gu2024_basic_bounds_sharp(share * R)[12]
+    right = S * (1 - S) * gu2024_relative_bounds(share * R)[12]
     return Sides(jnp.abs(S - S_moved), right, magnitude=rounding * jnp.maximum(S, S_moved))
 
 
@@ -74,5 +74,5 @@ def lemma_b_1_part_13_sharp(X, W, W_tilde, R, *, share=1.0):
     Lipschitz whatever the size of its logits: no $e^{4B}$ enters.
     """
     left = jnp.sum(jnp.abs(softmax_weights(X, W) - softmax_weights(X, W_tilde)), axis=1)
-    right = gu2024_basic_bounds_sharp(share * R)[13]
+    right = gu2024_relative_bounds(share * R)[13]
     return Sides(left, right, magnitude=logit_rounding(X, W) + R)

@@ -104,4 +104,4 @@ def lemma_d_3(W, a, X, Y, part):
     step, (n, k) = take(W, a, X, Y, part=part), Y.shape
     # The outputs at the start are zero up to the rounding of m terms of size P each.
     magnitude = step.m * step.share + jnp.sqrt(n)
-    return Sides(norm(step.u), gu2024_start(n, k, "sharp"), magnitude=magnitude)
+    return Sides(norm(step.u), gu2024_start(n, k), magnitude=magnitude)

@@ -8,7 +8,7 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.bounds.optimisation.gu2024_convergence import gu2024_radius, gu2024_width_log10
+from attlas.bounds.optimisation.gu2024_convergence import gu2024_width_log10
 from attlas.bounds.optimisation.gu2024_perturbation import gu2024_kernel_change
 from attlas.claims.gu2024exploring.lemma_5_3 import floor
 from attlas.claims.gu2024exploring.one_step import ROUNDINGS, norm
@@ -167,8 +167,7 @@ def theorem_4_2_sharp_weights(movement, Y, m, lam, P, *, factor=1.0):
 def _printed_width(Y, lam, sigma):
     """log10 of the printed width at C = 1."""
     n, k = Y.shape
-    B = gu2024_radius(n, k, _DELTA, sigma, 1.0)
-    return gu2024_width_log10(n, k, lam, B, _DELTA)
+    return gu2024_width_log10(n, k, lam, _DELTA, sigma, C=1.0, constants="printed")
 
 
 @on_trainings(

@@ -10,7 +10,7 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.bounds.optimisation.gu2024_convergence import gu2024_radius, gu2024_width_log10
+from attlas.bounds.optimisation.gu2024_convergence import gu2024_width_log10
 from attlas.bounds.optimisation.gu2024_score import gu2024_complexity, gu2024_score_error
 from attlas.claims.gu2024exploring.claim_g_1 import distance
 from attlas.claims.gu2024exploring.score_runs import WIDTH, score_runs
@@ -35,8 +35,8 @@ def _bounded_rate(start, end):
 def _as_wide_as_printed(Y, sigma, lam):
     """At C = 1, with the third power of n d."""
     n, d = Y.shape
-    B = gu2024_radius(n, d, _DELTA, sigma, 1.0)
-    return gu2024_width_log10(n, d, lam, B, _DELTA, power=3) <= np.log10(WIDTH)
+    printed = gu2024_width_log10(n, d, lam, _DELTA, sigma, C=1.0, power=3, constants="printed")
+    return printed <= np.log10(WIDTH)
 
 
 _ASSUMPTIONS = (

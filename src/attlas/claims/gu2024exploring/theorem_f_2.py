@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.bounds.optimisation.gu2024_convergence import gu2024_start
 from attlas.bounds.optimisation.gu2024_regression import (
     gu2024_regression_gap,
     gu2024_regression_gap_in_time,
-    gu2024_regression_gap_printed,
 )
 from attlas.claims.gu2024exploring.flow_runs import flows, flows_of_wide_drift
 from attlas.claims.gu2024exploring.one_step import ROUNDINGS
@@ -64,7 +64,7 @@ def theorem_f_2_sharp(gap, row, test_change, kernel_change, start, lam, m, error
     """
 
     def bound(row, eps_test):
-        return gu2024_regression_gap(start, row, lam, kernel_change, eps_test, lam / 2)
+        return gu2024_regression_gap(start, row, lam, kernel_change, eps_test)
 
     return _against(bound, gap, row, test_change, m, error)
 
@@ -86,7 +86,7 @@ def theorem_f_2_sharper(gap, row, test_change, kernel_change, start, lam, least,
     rho = jnp.minimum(least, lam)
 
     def bound(row, eps_test):
-        return gu2024_regression_gap(start, row, lam, kernel_change, eps_test, rho)
+        return gu2024_regression_gap(start, row, lam, kernel_change, eps_test, contraction=rho)
 
     return _against(bound, gap, row, test_change, m, error)
 
@@ -116,9 +116,12 @@ def theorem_f_2(gap, row, test_change, kernel_change, Y, lam, m, error, *, C=2.0
     ten-thousandth of it; as a statement on kernels it fails for every constant: theorem-f-2-units.
     """
     n, k = Y.shape
+    start = gu2024_start(n, k, "printed")
 
-    def bound(_, eps_test):
-        return gu2024_regression_gap_printed(n, k, m, lam, kernel_change, eps_test, C)
+    def bound(row, eps_test):
+        return gu2024_regression_gap(
+            start, row, lam, kernel_change, eps_test, m=m, C=C, constants="printed"
+        )
 
     return _against(bound, gap, row, test_change, m, error)
 
@@ -156,7 +159,7 @@ def theorem_f_2_units(H, eps, row, t, m, y, *, sharp=False):
     gap = jnp.abs(reached(H) - reached(H + eps))
     if sharp:
         return gap, gu2024_regression_gap(y, row, H, eps, 0.0)
-    return gap, gu2024_regression_gap_printed(1, 1, m, H, eps, 0.0, 1e6)
+    return gap, gu2024_regression_gap(y, row, H, eps, 0.0, m=m, C=1e6, constants="printed")
 
 
 MISSING_ROW = Erratum(

@@ -81,7 +81,7 @@ def theorem_f_2_kernels(gap, y, row, lam, most, eps, eps_test, *, known_row=True
     """
     start, length = jnp.linalg.norm(y), jnp.linalg.norm(row)
     taken = length if known_row else jnp.ones(())
-    always = gu2024_regression_gap(start, taken, lam, eps, eps_test, lam - eps)
+    always = gu2024_regression_gap(start, taken, lam, eps, eps_test, contraction=lam - eps)
     times = jnp.asarray(_TIMES) / lam
     in_time = gu2024_regression_gap_in_time(times, start, taken, lam, eps, eps_test)
     magnitude = start * (length + eps_test) * most / lam**2
