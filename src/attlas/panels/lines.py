@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from attlas.panels.palette import DASHES, INK, colours
-from attlas.panels.panel import Panel, Quantity, View, along, labels_of, named, places, series
+from attlas.panels.panel import Panel, Quantity, View, along, named, places, series
 from attlas.panels.summary import Spread, quartiles
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ class Lines(Panel):
         x = view.get(self.x, self.at) if x is None else x
         if y is None or x is None:
             return
-        shades = colours(labels_of(view.data, self.colour)) if self.colour in y.dims else {}
-        dashes = labels_of(view.data, self.dash) if self.dash in y.dims else []
+        shades = colours(view.labels_of(y, self.colour)) if self.colour in y.dims else {}
+        dashes = view.labels_of(y, self.dash) if self.dash in y.dims else []
         for labels, part in series(y, (self.colour, self.dash)):
             own = x.sel({name: v for name, v in labels.items() if name in x.dims})
             style = DASHES[dashes.index(labels[self.dash])] if dashes else self.style

@@ -11,7 +11,7 @@ KINDS = {bool: "yes or no", int: "whole numbers", float: "numbers", str: "names"
 _WORDS = {"yes": True, "true": True, "no": False, "false": False}
 
 
-class Settings:
+class Settings(Mapping[str, Any]):
     """The values of one cell; `s.rate` and `s["rate"]` are the same.
 
     Lists are tuples. Besides the settings of its grid a cell has `seed`, `dtype` and, where the
@@ -41,7 +41,10 @@ class Settings:
         return values[name]
 
     def __getitem__(self, name: str) -> Any:
-        return getattr(self, name)
+        return self._values[name]
+
+    def __len__(self) -> int:
+        return len(self._values)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
