@@ -78,5 +78,5 @@ def start_constants(
     margin = np.where(svm.converged, np.sqrt(2) * np.asarray(svm.value), np.nan)
     outputs = np.stack([uniform_outputs(head, own) for head, own in zip(heads, X, strict=True)])
     largest = (outputs[:, None, :] * sign_excess(copies)[:, :, None]).max(axis=(1, 2))
-    B_2 = [np.linalg.norm(head.U) for head in heads]
+    B_2 = np.array([np.linalg.norm(head.U) for head in heads])
     return StartConstants(np.maximum(1, B_2), np.maximum(1, largest), margin)

@@ -93,8 +93,8 @@ class Lines(Panel):
         kept = np.isfinite(middle.values) & np.isfinite(at)
         axes.plot(at[kept], middle.values[kept], style, lw=1.4, ms=4, **look)
         if band and not band.low.equals(band.high):
-            ends = (end.transpose(*middle.dims).values[kept] for end in (band.low, band.high))
-            axes.fill_between(at[kept], *ends, color=look["color"], alpha=0.2, lw=0)
+            low, high = (e.transpose(*middle.dims).values[kept] for e in (band.low, band.high))
+            axes.fill_between(at[kept], low, high, color=look["color"], alpha=0.2, lw=0)
 
     @staticmethod
     def _each(
@@ -105,8 +105,10 @@ class Lines(Panel):
         x, y = xr.broadcast(x.copy(data=places(axes, x)), y)
         along = own if own else x.dims[-1]
         rest = [dim for dim in y.dims if dim != along]
-        x, y = (a.transpose(*rest, along).values.reshape(-1, a.sizes[along]) for a in (x, y))
-        for k, (own_x, own_y) in enumerate(zip(x, y, strict=True)):
+        all_x, all_y = (
+            a.transpose(*rest, along).values.reshape(-1, a.sizes[along]) for a in (x, y)
+        )
+        for k, (own_x, own_y) in enumerate(zip(all_x, all_y, strict=True)):
             kept = np.isfinite(own_x) & np.isfinite(own_y)
             label = {} if k == 0 else {"label": None}
             axes.plot(own_x[kept], own_y[kept], style, lw=1, ms=3, alpha=0.7, **{**look, **label})

@@ -12,6 +12,7 @@ from attlas.panels.panel import Panel
 from attlas.runs.experiment import CaptionedFigure
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.figure import SubFigure
 
 WIDTH, HEIGHT = 3.2, 3.0
@@ -93,7 +94,7 @@ def _lines_of(panels: Sequence[Panel], data: xr.Dataset) -> list[list[Panel]]:
     return lines
 
 
-def _drawn(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, object]:
+def _drawn(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, "Artist"]:
     """Draw a panel's small multiples; the entries of its legend."""
     views = panel.views(data)
     axes = figure.subplots(
@@ -103,7 +104,7 @@ def _drawn(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, obj
         sharex="col",
         sharey="row" if panel.shared else False,
     )
-    entries: dict[str, object] = {}
+    entries: dict[str, "Artist"] = {}
     for k, (line, own) in enumerate(zip(axes, views, strict=True)):
         for j, (axis, view) in enumerate(zip(line, own, strict=True)):
             panel.draw_all(axis, view)
@@ -117,7 +118,7 @@ def _drawn(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, obj
     return entries
 
 
-def _legend(figure: "SubFigure", entries: dict[str, object], width: float) -> int:
+def _legend(figure: "SubFigure", entries: dict[str, "Artist"], width: float) -> int:
     """One legend below the figure, in as few lines as its width allows; how many those are."""
     if not entries:
         return 0

@@ -2,8 +2,10 @@
 
 import difflib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from attlas.core.errors import UserError
 
@@ -109,14 +111,13 @@ def _read(value: object, kind: type) -> Any:
             return _WORDS[text.lower()]
         found = kind(text)
     else:
-        reader: Callable[[Any], Any] = getattr(value, "item", lambda: value)
-        found = reader()
+        found = value.item() if isinstance(value, np.generic) else value
         same = isinstance(found, kind) and isinstance(found, bool) == (kind is bool)
         if kind is float and isinstance(found, int) and not isinstance(found, bool):
             found, same = float(found), True
         if not same:
             raise ValueError(value)
-    if kind is float and not math.isfinite(found):
+    if isinstance(found, float) and not math.isfinite(found):
         raise ValueError(value)
     return found
 

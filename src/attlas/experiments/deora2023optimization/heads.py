@@ -5,7 +5,7 @@ size for every number of heads. After the first step a head is known by its sign
 two groups of equal ones: even the number of heads that Corollary 2 asks for is trained exactly.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -96,7 +96,7 @@ def repeated(heads: MultiHead, counts: tuple[int, ...], first: int, member: int)
     )
 
 
-def stacked(trees: list) -> Any:
+def stacked(trees: Sequence[Any]) -> Any:
     """Trees of one structure as one tree."""
     return jax.tree.map(lambda *a: np.stack(a), *trees)
 
