@@ -16,8 +16,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.bounds.julistiono2024_rate import julistiono2024_rate
 from attlas.bounds.optimisation.julistiono2024_cone import julistiono2024_mu_0
+from attlas.bounds.optimisation.julistiono2024_rate import julistiono2024_rate
 from attlas.core.norms.entrywise import entrywise_norm
 from attlas.data.token_selection import TokenSelection, make_support_selection
 from attlas.measures.attention.direction import direction_divergence

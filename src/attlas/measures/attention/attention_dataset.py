@@ -63,10 +63,10 @@ def means_over_rows(data: xr.Dataset) -> xr.Dataset:
     Returns:
         `mean`, `s0_root` and the number of `rows`, by `attention`: "all" and the kinds.
     """
-    parts = []
+    parts: list[xr.Dataset] = []
     for name, kinds in ((ALL, list(KINDS)), *((kind, [kind]) for kind in KINDS)):
         own = data[["mean", "s0_root", "rows"]].sel(kind=kinds)
         means = own.weighted(own.rows.fillna(0)).mean(["kind", "layer", "head"])
         rows = own.rows.sum(["kind", "layer", "head"])
         parts.append(means.assign(rows=rows).expand_dims(attention=[name]))
-    return xr.concat(parts, "attention")
+    return xr.Dataset(xr.concat(parts, "attention"))
