@@ -7,19 +7,18 @@ samples of three Gaussian tokens in three dimensions (four constraints in nine u
 the attention SVM of the best tokens is almost surely feasible); starts near W_mm.
 """
 
-from functools import cache, partial
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
 
 from attlas.core.norms.entrywise import entrywise_norm
-from attlas.core.old_claim import Instance
+from attlas.core.sampling import shared
 from attlas.data.token_selection import TokenSelection
 from attlas.optim.mirror_descent import bregman
 from attlas.solvers.attention_svm import attention_svm_batch
-from attlas.training.mirror_flow import FlowTrajectory, mirror_flow
+from attlas.training.mirror_flow import mirror_flow
 
 OTHER = {1.5: 3.0, 2.0: 3.0, 3.0: 1.5}
 """Each p of a flow, and another p whose attention SVM it does not approach."""
@@ -32,73 +31,45 @@ LATE = np.array([1 / 4, 1 / 2, 1.0])
 """Limits need late scales, past the transient of the start."""
 
 
-def seed_of(key: PRNGKeyArray) -> tuple[int, ...]:
-    """A hashable seed, by which expensive instances are remembered within a process.
-
-    Args:
-        key: random key.
-
-    Returns:
-        Its data.
-    """
-    return tuple(int(word) for word in np.asarray(jax.random.key_data(key)).ravel())
-
-
-def gaussian_selections(draw: np.random.Generator, count: int, n: int, T: int, d: int):
-    """Gaussian tokens, queries and value heads with random labels.
-
-    Args:
-        draw: source of randomness.
-        count: problems.
-        n: samples.
-        T: tokens.
-        d: dimension.
-
-    Returns:
-        A stacked `TokenSelection`.
-    """
-    X, z = draw.normal(size=(count, n, T, d)), draw.normal(size=(count, n, d))
-    y, v = draw.choice([-1.0, 1.0], (count, n)), draw.normal(size=(count, d))
+def gaussian_selections(rng, count, n, T, d):
+    """Gaussian tokens, queries and value heads with random labels, as a stacked `TokenSelection`."""
+    X, z = rng.normal(size=(count, n, T, d)), rng.normal(size=(count, n, d))
+    y, v = rng.choice([-1.0, 1.0], (count, n)), rng.normal(size=(count, d))
     return TokenSelection(*(jnp.asarray(a) for a in (X, y, z, v)))
 
 
-def best_tokens(data: TokenSelection) -> np.ndarray:
-    """The globally optimal tokens of stacked problems.
-
-    Args:
-        data: stacked problems.
-
-    Returns:
-        Indices, [problem, sample].
-    """
+def best_tokens(data):
+    """Indices [problem, sample] of the globally optimal tokens of stacked problems."""
     scores = np.asarray(data.y)[..., None] * np.einsum("bntd,bd->bnt", data.X, data.v)
     return np.argmax(scores, axis=-1)
 
 
-def run_flows(data: TokenSelection, W0: np.ndarray, p: float) -> FlowTrajectory:
-    """Flows of stacked problems, recorded every `EVERY` steps.
-
-    Args:
-        data: stacked problems.
-        W0: starts.
-        p: exponent.
-
-    Returns:
-        The trajectories.
-    """
+def run_flows(data, W0, p):
+    """Flows of stacked problems from W0, recorded every `EVERY` steps."""
     flow = partial(
         mirror_flow, p=p, steps=STEPS, step=STEP, record_at=range(EVERY, STEPS + 1, EVERY)
     )
     return jax.vmap(flow)(data, jnp.asarray(W0))
 
 
-def _at(grid: np.ndarray, axis: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Values between records, linear in the logarithm, one row a problem."""
+def joined(parts):
+    """The arrays of several batches, one after another."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def interleaved(found, count):
+    """The first instances of a batch whose exponents come one after another, all p in turn."""
+    order = np.argsort(np.argsort(found["p"], kind="stable") % len(OTHER), kind="stable")
+    return {name: value[order[:count]] for name, value in found.items()}
+
+
+def _at(grid, axis, values):
+    """Values between records, linear in the logarithm, one row per problem."""
     rows = zip(grid, axis, np.log(values), strict=True)
     return np.exp(np.stack([np.interp(g, a, v) for g, a, v in rows]))
 
 
-def _divergence(W: Array, target: Array, p: Array) -> Array:
+def _divergence(W, target, p):
     return bregman(target / entrywise_norm(target, p), W / entrywise_norm(W, p), p)
 
 
