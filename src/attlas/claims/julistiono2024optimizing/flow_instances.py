@@ -32,7 +32,7 @@ LATE = np.array([1 / 4, 1 / 2, 1.0])
 
 
 def gaussian_selections(rng, count, n, T, d):
-    """Gaussian tokens, queries and value heads with random labels, as a stacked `TokenSelection`."""
+    """Stacked problems of Gaussian tokens, queries and value heads with random labels."""
     X, z = rng.normal(size=(count, n, T, d)), rng.normal(size=(count, n, d))
     y, v = rng.choice([-1.0, 1.0], (count, n)), rng.normal(size=(count, d))
     return TokenSelection(*(jnp.asarray(a) for a in (X, y, z, v)))
@@ -57,12 +57,6 @@ def joined(parts):
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def interleaved(found, count):
-    """The first instances of a batch whose exponents come one after another, all p in turn."""
-    order = np.argsort(np.argsort(found["p"], kind="stable") % len(OTHER), kind="stable")
-    return {name: value[order[:count]] for name, value in found.items()}
-
-
 def _at(grid, axis, values):
     """Values between records, linear in the logarithm, one row per problem."""
     rows = zip(grid, axis, np.log(values), strict=True)
@@ -79,16 +73,16 @@ divergences = jax.jit(
 )
 
 
-@cache
-def _flows(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
-    draw, parts = np.random.default_rng(seed), []
+@shared
+def _flows(rng):
+    parts = []
     for p, other in OTHER.items():
-        data = gaussian_selections(draw, EACH, 2, 3, 3)
+        data = gaussian_selections(rng, EACH, 2, 3, 3)
         tokens = best_tokens(data)
         found = attention_svm_batch(data.X, data.z, tokens, p)
         compared = attention_svm_batch(data.X, data.z, tokens, other)
         W_mm = np.asarray(found.value)
-        noise = draw.normal(size=W_mm.shape) * 0.1
+        noise = rng.normal(size=W_mm.shape) * 0.1
         near = W_mm / np.linalg.norm(W_mm, axis=(1, 2), keepdims=True) + noise
         path = run_flows(data, START * near, p)
         norm, log_time = np.asarray(path.norm), np.asarray(path.log_time)
@@ -112,22 +106,17 @@ def _flows(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
                 "late_norm": _at(late, log_time, norm),
             }
         )
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return joined(parts)
 
 
-def flows(key: PRNGKeyArray, count: int) -> Instance:
-    """Flows for p = 1.5, 2 and 3, read off at three scales of the norm and of log time.
+def flows(rng, count):
+    """Flows for p = 1.5, 2 and 3 in turn, at three scales of the norm and of log time; at most 60.
 
-    Args:
-        key: random key; flows of one key are computed once in a process.
-        count: instances wanted, at most 3 x 20.
-
-    Returns:
-        Arrays with a leading axis: `p`, `certified` (both attention SVMs); at `SHARES` of the
-        last norm `norm`, `divergence_by_norm`; at `SHARES` of the last log time `log_k`,
-        `norm_by_time`, `divergence`; at `LATE` of it `late_log_k`, `late_norm`,
-        `late_divergence` and `late_other_divergence` (SVM of another p).
+    `certified` says it of both attention SVMs. At `SHARES` of the last norm: `norm`,
+    `divergence_by_norm`; at `SHARES` of the last log time: `log_k`, `norm_by_time`, `divergence`;
+    at `LATE` of it: `late_log_k`, `late_norm`, `late_divergence` and `late_other_divergence` (from
+    the SVM of another p).
     """
-    found = _flows(seed_of(key))
+    found = _flows(rng)
     order = np.arange(len(found["p"])).reshape(len(OTHER), -1).T.ravel()[:count]
-    return {name: jnp.asarray(value[order]) for name, value in found.items()}
+    return {name: value[order] for name, value in found.items()}
