@@ -17,7 +17,7 @@ from attlas.core.sampling import shared
 from attlas.core.statement import limit
 from attlas.solvers.attention_svm import attention_svm_batch
 from attlas.solvers.nuclear_svm import nuclear_svm
-from attlas.training.factored import train_factored
+from attlas.tasks.token_selection.factored import train_factored
 
 _COUNT, _RATE = 40, 0.02
 _RECORDS = (1000, 2000, 4000)

@@ -10,7 +10,7 @@ from attlas.core.claim import Control, Sides, Status
 from attlas.core.statement import inequality
 from attlas.data.token_selection import TokenSelection, token_scores
 from attlas.losses.logistic import logistic
-from attlas.training.selection_gradient import selection_loss
+from attlas.tasks.token_selection.gradient import selection_loss
 
 
 def matrices(rng, count):

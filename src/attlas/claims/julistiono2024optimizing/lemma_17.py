@@ -12,7 +12,7 @@ from attlas.core.statement import identity
 from attlas.data.token_selection import TokenSelection, token_scores
 from attlas.losses.margin_loss import margin_loss
 from attlas.models.attention.single_head import SingleHead, attention_weights
-from attlas.training.selection_gradient import selection_gradient
+from attlas.tasks.token_selection.gradient import selection_gradient
 
 
 def _formula(data, W, loss, rank_one):

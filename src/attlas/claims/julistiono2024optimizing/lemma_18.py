@@ -13,7 +13,7 @@ from attlas.core.claim import Control, Status
 from attlas.core.statement import inequality
 from attlas.data.token_selection import TokenSelection, token_scores
 from attlas.losses.logistic import logistic_derivative
-from attlas.training.selection_gradient import selection_gradient
+from attlas.tasks.token_selection.gradient import selection_gradient
 
 
 def gradient_bound(data, p, factor=2.0):

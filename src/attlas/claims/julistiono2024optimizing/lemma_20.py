@@ -25,7 +25,7 @@ from attlas.claims.julistiono2024optimizing.cone_instances import (
 from attlas.core.claim import Control, ProofStep, Sides, Source, assume
 from attlas.core.statement import inequality
 from attlas.losses.margin_loss import margin_loss
-from attlas.training.selection_gradient import scaled_gradient
+from attlas.tasks.token_selection.gradient import scaled_gradient
 
 _CHAIN = "Lemmas 19-21"
 # Gaps are sums of two products of three factors; W is normalised, placed and scaled: 64 roundings,

@@ -25,7 +25,7 @@ from attlas.claims.julistiono2024optimizing.cone_instances import (
 from attlas.core.claim import Control, ProofStep, Sides, Source, Status, assume
 from attlas.core.statement import inequality
 from attlas.losses.margin_loss import margin_loss
-from attlas.training.selection_gradient import scaled_gradient
+from attlas.tasks.token_selection.gradient import scaled_gradient
 
 
 def radius_pi(X, q, v, p, W_mm, pi, *, with_log):

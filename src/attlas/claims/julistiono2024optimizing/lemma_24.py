@@ -28,7 +28,7 @@ from attlas.core.claim import Control, ProofStep, Sides, Status
 from attlas.core.statement import identity, inequality
 from attlas.data.token_selection import TokenSelection, token_scores
 from attlas.optim.mirror_descent import bregman, potential, potential_gradient
-from attlas.training.selection_gradient import selection_gradient, selection_loss
+from attlas.tasks.token_selection.gradient import selection_gradient, selection_loss
 
 _DOUBLINGS = 64
 

@@ -12,7 +12,7 @@ from attlas.core.claim import Control, Coverage, Sides, Source, Status
 from attlas.core.statement import erratum
 from attlas.data.token_selection import TokenSelection
 from attlas.optim.mirror_descent import potential
-from attlas.training.selection_gradient import selection_gradient, selection_loss
+from attlas.tasks.token_selection.gradient import selection_gradient, selection_loss
 
 
 def two_tokens():

@@ -28,7 +28,7 @@ from attlas.core.claim import Control, ProofStep, Sides, assume
 from attlas.core.statement import inequality
 from attlas.losses.margin_loss import margin_loss
 from attlas.optim.mirror_descent import inverse_potential_gradient, potential_gradient
-from attlas.training.selection_gradient import scaled_gradient
+from attlas.tasks.token_selection.gradient import scaled_gradient
 
 _CHAIN = "Lemmas 27-29"
 # A step is a power of exponent up to 10 of a sum, a norm and a product with two vectors.

@@ -20,7 +20,7 @@ from attlas.core.claim import Control, ProofStep, Sides, Status
 from attlas.core.norms.entrywise import entrywise_norm
 from attlas.core.statement import inequality
 from attlas.data.token_selection import TokenSelection
-from attlas.training.selection_gradient import selection_gradient
+from attlas.tasks.token_selection.gradient import selection_gradient
 
 
 def _norms(data, W, p, eta):

@@ -17,7 +17,7 @@ from attlas.core.norms.entrywise import entrywise_norm
 from attlas.core.statement import identity, inequality
 from attlas.data.token_selection import TokenSelection
 from attlas.optim.mirror_descent import bregman, potential, potential_gradient
-from attlas.training.selection_gradient import selection_gradient, selection_loss
+from attlas.tasks.token_selection.gradient import selection_gradient, selection_loss
 
 
 @inequality(

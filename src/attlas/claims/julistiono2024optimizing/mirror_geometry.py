@@ -19,7 +19,7 @@ from attlas.core.norms.entrywise import entrywise_norm
 from attlas.core.statement import identity, inequality
 from attlas.data.token_selection import TokenSelection
 from attlas.optim.mirror_descent import bregman, potential_gradient
-from attlas.training.selection_gradient import selection_gradient
+from attlas.tasks.token_selection.gradient import selection_gradient
 
 _RECORDS = (1, 8, 64)
 

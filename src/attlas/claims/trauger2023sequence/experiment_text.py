@@ -28,7 +28,7 @@ from attlas.core.old_claim import (
     Status,
 )
 from attlas.core.verdict import Outcome, Witness
-from attlas.training.majority_loss import MajorityLoss, majority_loss
+from attlas.tasks.sparse_majority.loss import MajorityLoss, majority_loss
 
 _PAPER = "trauger2023sequence"
 
