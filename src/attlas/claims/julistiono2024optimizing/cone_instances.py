@@ -96,7 +96,8 @@ def cone_scale(X, q, p, W_mm):
     reach = jnp.sum(jnp.abs(X) ** dual, axis=-1) ** (1 / dual) * jnp.abs(q)[:, None]
     norm = plain_norm(W_mm, p)
     A = norm * jnp.max(reach)
-    return ConeScale(delta, A, julistiono2024_mu_0(delta, A, p, X.shape[-1]), norm)
+    mu = julistiono2024_mu_0(delta, A, p, X.shape[-1], constants="printed")
+    return ConeScale(delta, A, mu, norm)
 
 
 def closed_form(raw):

@@ -57,7 +57,8 @@ def in_the_cone(m, b, p):
     q = p / (p - 1)
     A = jnp.maximum(1.0, ((1 + m) ** q + b**q) ** (1 / q)) / 2
     W_mm, W = jnp.stack([jnp.ones_like(m), 0 * m]), jnp.stack([jnp.ones_like(m), -2 * m / b])
-    return cone_divergence(W_mm, W, p) <= julistiono2024_mu_0(0.25, A, p, 2)
+    width = julistiono2024_mu_0(0.25, A, p, 2, constants="printed")
+    return cone_divergence(W_mm, W, p) <= width
 
 
 @erratum(

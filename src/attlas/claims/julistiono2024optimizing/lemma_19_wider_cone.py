@@ -2,14 +2,14 @@ r"""Equation (8), sharpened: a wider cone with the same guarantee, free of the d
 
 On the sphere D_psi is the divergence of ||.||_p^2 / 2, (p-1)-strongly convex for 1 < p <= 2,
 and for p > 2 it has the best constant of the scalar inequality (claim lemma-13-l1-sharp); see
-`julistiono2024_mu_0_sharpened`.
+`julistiono2024_mu_0`.
 """
 
 from functools import partial
 
 import jax.numpy as jnp
 
-from attlas.bounds.optimisation.julistiono2024_cone import julistiono2024_mu_0_sharpened
+from attlas.bounds.optimisation.julistiono2024_cone import julistiono2024_mu_0
 from attlas.claims.julistiono2024optimizing.cone_instances import (
     SOLVED,
     closed_form,
@@ -28,7 +28,7 @@ def _in_wider_cone(raw, wider=1.0):
     placed = closed_form(raw)
     X, q, p, W_mm = (placed[name] for name in ("X", "q", "p", "W_mm"))
     scale = cone_scale(X, q, p, W_mm)
-    width = wider * julistiono2024_mu_0_sharpened(scale.delta, scale.A, p)
+    width = wider * julistiono2024_mu_0(scale.delta, scale.A, p)
     return {**placed, "W": into_cone(W_mm, raw["W"], p, width * raw["share"]), "width": width}
 
 
