@@ -49,7 +49,7 @@ def trained_pairs(rng, count):
 
 
 @limit(
-    "beyond the paper: W = W_K W_Q'",
+    r"beyond the paper: $W = W_K W_Q^\top$",
     status=Status.NEW,
     scales=np.array(_RECORDS, float),
     sample=trained_pairs,

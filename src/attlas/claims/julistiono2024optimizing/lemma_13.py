@@ -115,7 +115,7 @@ def lemma_13_frobenius(W1, W2, p, *, whole=False):
 
 
 @on_unit_pairs(
-    "Lemma 13 (L2), in the norm of p",
+    "Lemma 13 (L2), in the norm of $p$",
     status=Status.SHARPENED,
     sample=below_two,
     controls=[Control("twice the constant", factor=1.0)],

@@ -72,7 +72,7 @@ def lemma_19_distance(X, q, p, W_mm, W, *, parts=4.0):
 
 
 @on_printed_cone(
-    "Lemma 19, proof (Hoelder's inequality)",
+    "Lemma 19, proof (Hölder's inequality)",
     controls=[Control("the smallest entry of the difference in place of its norm", by_entry=True)],
     proof_step=ProofStep(_CHAIN, 2),
 )
