@@ -16,7 +16,7 @@ from attlas.experiments.liu2021analyzing.concentration import (
 )
 from attlas.measures.attention.summary import MEASURES
 from attlas.runs.record import Record
-from attlas.tasks.translation import TrainedTranslator
+from attlas.training.trajectory import Trajectory
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_table_and_figures_show_every_variant(data):
 
 def test_training_that_diverges_is_said(cell, monkeypatch):
     nothing = np.zeros(0)
-    broken = TrainedTranslator(None, nothing, nothing, nothing, Result.NOT_FINITE)
+    broken = Trajectory(nothing, None, None, result=np.asarray(Result.NOT_FINITE))
     monkeypatch.setattr(concentration, "train_translator", lambda *_, **__: broken)
     with jax.enable_x64(False), pytest.raises(UserError, match="lower the factor"):
         EXPERIMENT.computed(cell)

@@ -129,7 +129,8 @@ def measured(data: TokenSelection, target: Array, W: Array, p: float) -> tuple[A
     """Norm and divergence along the paths of one problem, and the printed mu_0 of its cone."""
     assert data.tokens is not None
     geometry = selection_geometry(data, data.tokens, target, p)
-    width = julistiono2024_mu_0(geometry.delta, geometry.A, p, target.shape[0])
+    d = target.shape[0]
+    width = julistiono2024_mu_0(geometry.delta, geometry.A, p, d, constants="printed")
     norm = jax.vmap(partial(entrywise_norm, p=p))(W)
     return norm, jax.vmap(partial(direction_divergence, target=target, p=p))(W), width
 
