@@ -69,4 +69,4 @@ def means_over_rows(data: xr.Dataset) -> xr.Dataset:
         means = own.weighted(own.rows.fillna(0)).mean(["kind", "layer", "head"])
         rows = own.rows.sum(["kind", "layer", "head"])
         parts.append(means.assign(rows=rows).expand_dims(attention=[name]))
-    return xr.Dataset(xr.concat(parts, "attention"))
+    return xr.concat(parts, "attention")
