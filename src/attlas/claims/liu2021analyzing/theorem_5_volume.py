@@ -36,10 +36,11 @@ def _measured(rng, k):
     y = jnp.maximum(v @ W1, 0.0) @ w2
     epsilon = 0.01 * float(jnp.mean(y**2)) + 1e-3
 
-    def log_volume(alpha, key, **kept_in):
+    def log_volume(alpha, key, **region):
+        """Of what is seen from T_alpha(theta)."""
         point = alpha * W1, w2 / alpha
-        settings = {"epsilon": epsilon, "directions": 256, "alpha": alpha, **kept_in}
-        return flat_volume(two_layer_risk, *point, v, y, key=key, **settings).log_volume
+        search = {"epsilon": epsilon, "directions": 256, "alpha": alpha, **region}
+        return flat_volume(two_layer_risk, *point, v, y, key=key, **search).log_volume
 
     balls = 2 * float(jnp.linalg.norm(W1)), 2 * float(jnp.linalg.norm(w2))
     here = log_volume(1.0, keys[0], reach=_REACH)
