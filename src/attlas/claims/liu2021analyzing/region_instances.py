@@ -80,4 +80,6 @@ def affine_pieces(rng, count):
         numbers = float(count_cells(W, b)), float(count_linear_regions(W, w2, b))
         found.append((W, b, w2, points[np.arange(most) % len(points)], *numbers))
     names = ("W", "b", "w2", "points", "cells", "regions")
-    return {name: np.stack(values) for name, values in zip(names, zip(*found, strict=True), strict=True)}
+    return {
+        name: np.stack(values) for name, values in zip(names, zip(*found, strict=True), strict=True)
+    }
