@@ -122,7 +122,9 @@ def lemma_1_2_lipschitz(x, a, W, w, a_t, W_t, w_t, step, rho, *, K=2):
     teacher = a_t, W_t, w_t
     there = gradient_term(x, *moved(step, rho, a, W, w, C_1, C_2), *teacher)
     size = C_2 * _S0 * C_1**2 * C_x**2
-    return Sides(norm(gradient_term(x, a, W, w, *teacher) - there), (1.0 + 3.0 * K) * size * rho, size)
+    return Sides(
+        norm(gradient_term(x, a, W, w, *teacher) - there), (1.0 + 3.0 * K) * size * rho, size
+    )
 
 
 def compositions():
