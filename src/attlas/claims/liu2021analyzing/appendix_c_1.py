@@ -5,6 +5,7 @@ increases for x <= n1 / e.
 """
 
 import math
+from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +13,6 @@ import numpy as np
 from attlas.bounds.expressivity.liu2021_regions import (
     liu2021_central_regions_maximum,
     liu2021_regions,
-    liu2021_regions_maximum,
 )
 from attlas.claims.liu2021analyzing.region_instances import ROUNDINGS, size_pairs
 from attlas.core.claim import Control, Coverage, Sides, Source, Status, assume
@@ -102,8 +102,8 @@ def triples():
     """(n1, s0, p) with the condition of C.1, and the bounds as Theorem 4 prints them."""
     sizes = ((200, 50, 73), (199, 1, 100), (299, 99, 100))
     n1, s0, p = np.asarray(sizes, float).T
-    maxima = [[math.log(liu2021_regions_maximum(n, s)) for s in rest] for n, *rest in sizes]
-    bounds = [[math.log(liu2021_regions(n, s)) for s in rest] for n, *rest in sizes]
+    maxima = [[math.log(liu2021_regions(n, s)) for s in rest] for n, *rest in sizes]
+    bounds = [[math.log(liu2021_regions(n, s, "printed")) for s in rest] for n, *rest in sizes]
     return {"n1": n1, "s0": s0, "p": p, "bounds": np.asarray(bounds), "maxima": np.asarray(maxima)}
 
 
@@ -146,8 +146,8 @@ def neighbours(rng, count):
     """Logarithms of bounds and maxima at s0 and at one input more, on the grid."""
     del rng, count
     counted = {
-        "printed": liu2021_regions,
-        "most": liu2021_regions_maximum,
+        "printed": partial(liu2021_regions, constants="printed"),
+        "most": liu2021_regions,
         "central": liu2021_central_regions_maximum,
     }
     return {

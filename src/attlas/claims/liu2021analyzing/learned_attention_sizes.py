@@ -9,15 +9,11 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.bounds.generalisation.liu2021_corrected import (
-    Conditions,
-    liu2021_learned_attention,
-    liu2021_learned_recurrence,
-)
 from attlas.bounds.generalisation.liu2021_sample_size import (
     liu2021_recurrent,
     liu2021_self_attention,
 )
+from attlas.bounds.generalisation.liu2021_union_bound import Conditions
 from attlas.claims.liu2021analyzing.union_bound import batch, terms, what_fails
 from attlas.core.claim import Control, Sides, Status
 from attlas.core.statement import inequality
@@ -83,9 +79,10 @@ def self_attention(rng):
     p, t, d, d_v, d_q = (int(k) for k in rng.integers(1, 9, 5))
     C_x, C_1, C_2, C_5, C_6, C_7, gamma = (float(v) for v in 10 ** rng.uniform(-1, 1, 7))
     known = conditions(rng, gamma, C_2)
-    sizes, norms = (p, t, d, d_v, d_q), (C_x, C_1, C_2, C_5, C_6, C_7)
-    n = liu2021_learned_attention(sizes, gamma, norms, known)
-    printed = liu2021_self_attention(p, t, d, d_v, 1, 0.0, gamma, (C_1, C_2, C_5, C_6, C_7))
+    # For the print C_8 is as large as C_7, and one weight counts.
+    setting = ((p, t, d, d_v, d_q), gamma, (C_x, C_1, C_2, C_5, C_6, C_7, C_7))
+    n = liu2021_self_attention(*setting, known)
+    printed = liu2021_self_attention(*setting, s0=1, constants="printed")
     L = C_5 * C_6 * t * C_x**2 / math.sqrt(d_q)
     blocks = [(p * d_v * d, 1.0), (d_v * t, 1.0), (t * d_q, L), (t * d_q, L)]
     B = C_1 * C_7 * C_x * math.sqrt(p * t)
@@ -117,8 +114,9 @@ def recurrence(rng):
     t, d, d_a, d_f = (int(k) for k in rng.integers(1, 30, 4))
     C_x, C_1, C_2, C_8, C_9, gamma = (float(v) for v in 10 ** rng.uniform(-1, 1, 6))
     known = conditions(rng, gamma, C_2)
-    n = liu2021_learned_recurrence((t, d, d_a, d_f), gamma, (C_x, C_1, C_2), (C_8, C_9), known)
-    printed = liu2021_recurrent(t, d, d_a, d_f, gamma, (C_x, C_1, C_2, C_8, C_9))
+    setting = ((t, d, d_a, d_f), gamma, (C_x, C_1, C_2), (C_8, C_9))
+    n = liu2021_recurrent(*setting, known)
+    printed = liu2021_recurrent(*setting, constants="printed")
     blocks = [(t * d, 1.0), (d_a, C_8), (d_f, C_9)]
     return n, printed, terms(C_1 * C_x * math.sqrt(t), C_2, d, blocks, gamma, known)
 

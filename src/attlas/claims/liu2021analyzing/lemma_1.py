@@ -7,8 +7,8 @@ and the mask.
 import math
 from functools import partial
 
-from attlas.bounds.generalisation.liu2021_corrected import Conditions, liu2021_learned_mask
 from attlas.bounds.generalisation.liu2021_sample_size import liu2021_mask
+from attlas.bounds.generalisation.liu2021_union_bound import Conditions
 from attlas.claims.liu2021analyzing.union_bound import batch, terms, what_fails
 from attlas.core.claim import Control, Status
 from attlas.core.statement import inequality
@@ -23,8 +23,9 @@ def mask(rng):
     failure = float(rng.uniform(0.01, 0.5))
     residual = float(rng.uniform(0, 0.9)) * (gamma / C_2) ** 2
     known = Conditions(smallest, residual, noise, failure)
-    n = liu2021_learned_mask(p, d, s0, gamma, (C_x, C_1, C_2), known)
-    printed = liu2021_mask(p, d, s0, gamma, (C_x, C_1, C_2))
+    setting = (p, d, s0, gamma, (C_x, C_1, C_2))
+    n = liu2021_mask(*setting, known)
+    printed = liu2021_mask(*setting, constants="printed")
     B, blocks = math.sqrt(s0) * C_1 * C_x, [(p * d, 1.0), (p, 1.0)]
     return n, printed, terms(B, C_2, d, blocks, gamma, known)
 

@@ -40,7 +40,8 @@ def covers(rng, count):
         centres = separated(points, epsilon)
         gaps = np.linalg.norm(points[:, None] - centres[None], axis=2).min(axis=1)
         rows.append((float(d), R, epsilon, float(len(centres)), gaps.max()))
-    return dict(zip(("d", "R", "epsilon", "size", "gap"), np.array(rows).T, strict=True))
+    d, R, epsilon, size, gap = np.array(rows).T
+    return {"d": d, "R": R, "epsilon": epsilon, "size": size, "gap": gap}
 
 
 @inequality(

@@ -4,7 +4,7 @@ import numpy as np
 
 from attlas.bounds.expressivity.liu2021_regions import (
     liu2021_central_regions_maximum,
-    liu2021_regions_maximum,
+    liu2021_regions,
 )
 from attlas.measures.complexity.cell_enumeration import enumerate_cells
 from attlas.measures.complexity.linear_regions import count_cells, count_linear_regions
@@ -54,8 +54,8 @@ def masked_networks(rng, count):
                 "cells": count_cells(kept, b),
                 "central": count_cells(kept),
                 "regions": count_linear_regions(kept, w2, b),
-                "most": liu2021_regions_maximum(UNITS, s0),
-                "least": liu2021_regions_maximum(UNITS, s0 - 1) if s0 > 1 else 1,
+                "most": liu2021_regions(UNITS, s0),
+                "least": liu2021_regions(UNITS, s0 - 1) if s0 > 1 else 1,
                 "most_central": liu2021_central_regions_maximum(UNITS, s0),
                 "least_central": liu2021_central_regions_maximum(UNITS, s0 - 1) if s0 > 1 else 1,
                 "generic": 1 - k % 2,
@@ -70,7 +70,7 @@ def affine_pieces(rng, count):
     Every second network has a unit whose kink another one cancels.
     """
     units, found = 4, []
-    most = liu2021_regions_maximum(units, 2)
+    most = liu2021_regions(units, 2)
     for k in range(count):
         W, b, w2 = rng.standard_normal((units, 2)), *rng.standard_normal((2, units))
         if k % 2:

@@ -10,7 +10,7 @@ import math
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.bounds.generalisation.liu2021_corrected import Block, Conditions, liu2021_sample_size
+from attlas.bounds.generalisation.liu2021_union_bound import Block, Conditions, liu2021_sample_size
 from attlas.claims.liu2021analyzing.stationary_runs import features
 from attlas.core.claim import Control, ProofStep, Sides, Status
 from attlas.core.statement import inequality, probability
@@ -115,8 +115,8 @@ def sizes(rng, count):
         n = liu2021_sample_size(B, C_2, d, [Block(parameters)], gamma, known)
         entropy = (d + parameters) * math.log(3 / rho)
         rows.append((n, entropy, level / (128 * M**2), failure))
-    names = ("n", "entropy", "exponent", "failure")
-    return dict(zip(names, np.array(rows).T, strict=True))
+    n, entropy, exponent, failure = np.array(rows).T
+    return {"n": n, "entropy": entropy, "exponent": exponent, "failure": failure}
 
 
 @inequality(

@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.bounds.generalisation.liu2021_corrected import Conditions, liu2021_known_attention
+from attlas.bounds.generalisation.liu2021_sample_size import liu2021_attention
+from attlas.bounds.generalisation.liu2021_union_bound import Conditions
 from attlas.claims.liu2021analyzing.stationary_runs import (
     COUNT,
     INPUTS,
@@ -117,7 +118,7 @@ def samples_needed(z, W, w, W_s, w_s, error):
     C_x = np.linalg.norm(z, axis=1).max() + np.sqrt(UNITS) * np.log(2) / (SHARPNESS * C_1)
     known = Conditions(float(spectrum[0]), 0.0, NOISE)
     norms = (float(C_x), float(C_1), float(C_2))
-    return liu2021_known_attention(INPUTS, UNITS, float(np.sqrt(error)), norms, known)
+    return liu2021_attention(INPUTS, UNITS, float(np.sqrt(error)), norms, known)
 
 
 def a3_at_zero(z, W, w, share):

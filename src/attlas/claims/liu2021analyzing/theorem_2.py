@@ -149,8 +149,9 @@ def theorem_2_softmax_printed(first, second, *, factor=_P**0.5):
 
 def concentrating():
     """From s0 = p = 130 to s0 = 11 at t = 100, tau = 0, all norms 1, gamma = 10^-3."""
-    ones = (1.0, 1.0, 1.0, 1.0, 1.0)
-    sizes = [liu2021_self_attention(130, 100, 50, 100, s0, 0.0, 1e-3, ones) for s0 in (130, 11)]
+    ones = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+    setting = ((130, 100, 50, 100, 100), 1e-3, ones)
+    sizes = [liu2021_self_attention(*setting, s0=s0, constants="printed") for s0 in (130, 11)]
     return {"sizes": np.asarray(sizes)}
 
 

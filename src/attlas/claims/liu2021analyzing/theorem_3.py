@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.bounds.generalisation.liu2021_corrected import liu2021_deep_corrected
 from attlas.bounds.generalisation.liu2021_sample_size import liu2021_deep
 from attlas.core.claim import Control, Coverage, Sides, Status
 from attlas.core.statement import erratum, identity, inequality
@@ -21,8 +20,8 @@ def setting(gamma, c_k, parameters, margin):
         "c_k": c_k,
         "parameters": float(parameters),
         "margin": margin,
-        "printed": liu2021_deep(gamma, c_k, parameters, c=_HIDDEN),
-        "corrected": liu2021_deep_corrected(gamma, c_k, parameters, margin, c=_HIDDEN),
+        "printed": liu2021_deep(gamma, c_k, parameters, c=_HIDDEN, constants="printed"),
+        "corrected": liu2021_deep(gamma, c_k, parameters, margin, c=_HIDDEN),
     }
 
 
@@ -102,7 +101,8 @@ def counted_networks(rng, count):
         printed = own + layers * (t + d_v) * units
         corrected = own + (layers - 1) * (t + d_v) * units + (p * d_v + 1) * units
         rows.append((leaves, printed, corrected))
-    return dict(zip(("leaves", "printed", "corrected"), np.array(rows, float).T, strict=True))
+    leaves, printed, corrected = np.array(rows, float).T
+    return {"leaves": leaves, "printed": printed, "corrected": corrected}
 
 
 @identity(

@@ -9,11 +9,7 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.bounds.expressivity.liu2021_regions import (
-    liu2021_construction,
-    liu2021_regions,
-    liu2021_regions_maximum,
-)
+from attlas.bounds.expressivity.liu2021_regions import liu2021_regions
 from attlas.claims.liu2021analyzing.region_instances import (
     ROUNDINGS,
     columns,
@@ -32,7 +28,7 @@ def two_networks():
         W, (b, w2) = rng.standard_normal((n1, s0)), rng.standard_normal((2, n1))
         rows.append(
             {
-                "printed": liu2021_regions(n1, s0),
+                "printed": liu2021_regions(n1, s0, "printed"),
                 # Generic ones have the most regions: see theorem-4-central-maximum.
                 "without": count_linear_regions(W, w2),
                 "with_biases": count_linear_regions(W, w2, b),
@@ -74,8 +70,8 @@ def constructions(rng, count):
             {
                 "regions": count_linear_regions(W, w2, b),
                 "without": count_linear_regions(W, w2),
-                "corrected": liu2021_construction(n1, s0),
-                "printed": liu2021_regions(n1, s0),
+                "corrected": liu2021_regions(n1, s0, "corrected"),
+                "printed": liu2021_regions(n1, s0, "printed"),
             }
         )
     # Inputs that f leaves out and units that are left over change nothing.
@@ -110,10 +106,10 @@ def logarithms(rng, count):
     return columns(
         [
             {
-                "printed": math.log(liu2021_regions(n1, s0)),
-                "construction": math.log(liu2021_construction(n1, s0)),
-                "most": math.log(liu2021_regions_maximum(n1, s0)),
-                "least": math.log(liu2021_regions_maximum(n1, s0) - math.comb(n1, s0)),
+                "printed": math.log(liu2021_regions(n1, s0, "printed")),
+                "construction": math.log(liu2021_regions(n1, s0, "corrected")),
+                "most": math.log(liu2021_regions(n1, s0)),
+                "least": math.log(liu2021_regions(n1, s0) - math.comb(n1, s0)),
             }
             for n1, s0 in size_pairs()
         ]

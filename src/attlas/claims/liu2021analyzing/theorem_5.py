@@ -78,7 +78,8 @@ def theorem_5_jacobian(W1, w2, alpha, *, power=_FIRST - UNITS):
     flat, unravel = ravel_pytree((W1, w2))
 
     def moved(z):
-        return ravel_pytree(rescaled_layers(*unravel(z), alpha))[0]
+        first, second = unravel(z)
+        return ravel_pytree(rescaled_layers(first, second, alpha))[0]
 
     log_determinant = jnp.linalg.slogdet(jax.jacfwd(moved)(flat))[1]
     size = flat.size * jnp.abs(jnp.log(alpha))

@@ -152,7 +152,8 @@ def counted(rng, count):
         d_a = units * (state + t + 1) if network else 0
         d_f = state * (state + t + 1)
         rows.append((leaves, t * d + d + d_a + d_f, p * t * d + d + d_a + d_f))
-    return dict(zip(("leaves", "printed", "flattened"), np.array(rows, float).T, strict=True))
+    leaves, printed, flattened = np.array(rows, float).T
+    return {"leaves": leaves, "printed": printed, "flattened": flattened}
 
 
 @identity(

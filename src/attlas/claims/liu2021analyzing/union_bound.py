@@ -27,8 +27,9 @@ def batch(draw, rng, count):
     for _ in range(count):
         n, printed, bound = draw(rng)
         rows.append((n, max(printed, 0.0), *bound))
-    names = ("n", "printed", "entropy", "exponent", "failure")
-    return dict(zip(names, np.array(rows).T, strict=True))
+    n, printed, entropy, exponent, failure = np.array(rows).T
+    sizes = {"n": n, "printed": printed}
+    return sizes | {"entropy": entropy, "exponent": exponent, "failure": failure}
 
 
 def what_fails(n, entropy, exponent, failure):
