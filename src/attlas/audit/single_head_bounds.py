@@ -33,11 +33,7 @@ from attlas.bounds.optimisation.deora2023_training import (
     deora2023_step_limits,
     deora2023_training_loss,
 )
-from attlas.bounds.optimisation.gu2024_convergence import (
-    gu2024_radius,
-    gu2024_width_corrected_log10,
-    gu2024_width_log10,
-)
+from attlas.bounds.optimisation.gu2024_convergence import gu2024_width_log10
 
 VERSIONS: tuple[Bound, Bound] = ("printed", "sharp")
 
@@ -139,10 +135,9 @@ def head_widths(n: int, smallest: Number, delta: float = 0.05) -> Mapping[str, F
         >>> {name: round(float(value)) for name, value in head_widths(32, 1e-3).items()}
         {'printed': 209, 'corrected': 305}
     """
-    B = gu2024_radius(n, 1, delta, 1.0)
     return {
-        "printed": gu2024_width_log10(n, 1, smallest, B, delta),
-        "corrected": gu2024_width_corrected_log10(n, 1, smallest, delta, 1.0),
+        "printed": gu2024_width_log10(n, 1, smallest, delta, 1.0, constants="printed"),
+        "corrected": gu2024_width_log10(n, 1, smallest, delta, 1.0),
     }
 
 

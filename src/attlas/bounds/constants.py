@@ -12,21 +12,22 @@ from attlas.core.errors import UserError
 Constants = Literal["printed", "corrected", "sharp"]
 
 
-def require_constants(constants: str) -> None:
-    """Refuse a word that is none of the three.
+def require_constants(constants: str, *known: Constants) -> None:
+    """Refuse constants that a bound does not have.
 
     Args:
         constants: as the user gave it.
+        *known: those that there are; all three when none is named.
 
     Raises:
         UserError: that lists the words.
 
     Examples:
         >>> require_constants("sharp")
-        >>> require_constants("ours")
+        >>> require_constants("exact", "printed", "sharp")
         Traceback (most recent call last):
-        attlas.core.errors.UserError: constants = 'ours': choose one of printed, corrected, sharp
+        attlas.core.errors.UserError: constants = 'exact': choose one of printed, sharp
     """
-    known = get_args(Constants)
-    if constants not in known:
-        raise UserError(f"constants = {constants!r}: choose one of {', '.join(known)}")
+    choices = known or get_args(Constants)
+    if constants not in choices:
+        raise UserError(f"constants = {constants!r}: choose one of {', '.join(choices)}")

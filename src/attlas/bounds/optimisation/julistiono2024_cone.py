@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.constants import require_constants
 from attlas.core.errors import UserError
 
 Number = float | Float[Array, ""]
@@ -62,11 +63,10 @@ def julistiono2024_mu_0(
         12.000000
     """
     p = jnp.asarray(p)
+    require_constants(constants, "printed", "sharp")
     if constants == "sharp":
         high = _best_constant(p) * (delta / (4 * A)) ** p
         return jnp.where(p > 2, high, (p - 1) / 2 * (delta / (4 * A)) ** 2)
-    if constants != "printed":
-        raise UserError(f"constants '{constants}' are unknown: choose 'sharp' or 'printed'")
     if d is None:
         raise UserError("the printed width depends on the dimension: give d")
     high = (delta / (8 * A)) ** p / p
