@@ -87,7 +87,8 @@ def section_5_3_scaling(p, log_C, log_S, log_H, log_n, c, *, cube=3.0):
 
 def sixteen_heads():
     """H = 16, log n = 1, p = 1 and C such that the first condition holds with equality."""
-    return {"H": 16.0, "log_n": 1.0, "p": 1.0, "C": 2.0}
+    numbers = {"H": 16.0, "log_n": 1.0, "p": 1.0, "C": 2.0}
+    return {name: np.asarray(value) for name, value in numbers.items()}
 
 
 @erratum(
