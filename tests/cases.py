@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from attlas.core.generator import generator, seed_of
 from attlas.data import gaussian_mixtures, token_selection, tokenized_mixture
@@ -193,6 +194,14 @@ OPTIMISERS = (
     Case(
         "mirror_descent, p per leaf",
         lambda: mirror_descent(0.1, {"v": 2.0, "W": 3.0}, normalized=True),
+    ),
+    Case(
+        "mirror_descent, scheduled and decayed",
+        lambda: mirror_descent(optax.linear_schedule(0.1, 0.2, 5), 3.0, weight_decay=0.1),
+    ),
+    Case(
+        "mirror_descent, injected",
+        lambda: optax.inject_hyperparams(mirror_descent)(0.1, 3.0, normalized=True),
     ),
 )
 PARAMETERS = _parameters

@@ -1,6 +1,120 @@
 """attlas: the executable atlas of attention theory.
 
-The module path is the API: import what you need from the folder whose verb fits,
-`attlas.data` generates, `attlas.models` apply, `attlas.training` trains, and so on.
-Nothing is re-exported here, and importing this package does not import JAX.
+`import attlas as at` is enough to begin; a name is imported when it is first used, and JAX with
+the first name that needs it.
+
+================================================  ================================================
+Question                                          Call
+================================================  ================================================
+Is my lemma true, and how tight is it?            `check(claim)`, with `challenge_rounds=1`
+How do I write a lemma?                           `inequality`, `identity`, `limit`, `rate`,
+                                                  `probability`, `expectation`, `existence`,
+                                                  `computed`, `erratum`; `Control`, `assume`,
+                                                  `Sides`, `Source`
+Can a search break it? Does a witness still?      `challenge(claim)`, `replay(claim, witness)`
+What do the five papers claim?                    `find_claims(["lemma-12"])`
+Which tokens does training select?                `attention_svm`, `lp_svm`, `kernel_svm`
+How do I train with mirror descent?               `mirror_descent` (for optax), `fit`
+How far is a direction from the SVM's?            `direction_divergence`, `bregman`
+Do my attention rows concentrate?                 `concentration(weights)`
+How sharp is this minimum?                        `hessian_extremes`
+What is the tangent kernel?                       `ntk_gram`, `softmax_ntk`
+How complex is this class?                        `rademacher_complexity`
+Which bound on the gap is smallest, is it         `compare_bounds(weights, inputs, m=...,
+non-vacuous, and from how many samples?           delta=...)` with `TransformerWeights`
+How do I read the records of an experiment?       `load("direction")`
+================================================  ================================================
+
+All else is imported from the folder whose verb fits: `attlas.data` generates, `attlas.models`
+apply, `attlas.bounds` bound, `attlas.measures` measure.
+
+Examples:
+    >>> import attlas as at
+    >>> at.check(at.find_claims(["lemma-12"])[0]).verdict.outcome.value
+    'SUPPORTED'
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from attlas.bounds.comparison.compare import compare as compare_bounds
+    from attlas.bounds.comparison.transformer_weights import TransformerWeights
+    from attlas.core.claim import Claim, Control, Sides, Source, assume
+    from attlas.core.solution import Solution
+    from attlas.core.statement import (
+        computed,
+        erratum,
+        existence,
+        expectation,
+        identity,
+        inequality,
+        limit,
+        probability,
+        rate,
+    )
+    from attlas.kernels.multi_head_ntk import ntk_gram
+    from attlas.kernels.softmax_network_ntk import softmax_ntk
+    from attlas.measures.attention.concentration import concentration
+    from attlas.measures.attention.direction import direction_divergence
+    from attlas.measures.complexity.rademacher import rademacher_complexity
+    from attlas.measures.curvature.extreme_eigenvalues import hessian_extremes
+    from attlas.optim.mirror_descent import bregman, mirror_descent
+    from attlas.runs.load import load
+    from attlas.solvers.attention_svm import attention_svm
+    from attlas.solvers.kernel_svm import kernel_svm
+    from attlas.solvers.lp_svm import lp_svm
+    from attlas.verify.challenge import challenge, replay
+    from attlas.verify.check import check
+    from attlas.verify.registry import find_claims
+
+_PLACES = {
+    "Claim": "core.claim",
+    "Control": "core.claim",
+    "Sides": "core.claim",
+    "Source": "core.claim",
+    "assume": "core.claim",
+    "identity": "core.statement",
+    "inequality": "core.statement",
+    "limit": "core.statement",
+    "rate": "core.statement",
+    "probability": "core.statement",
+    "expectation": "core.statement",
+    "existence": "core.statement",
+    "computed": "core.statement",
+    "erratum": "core.statement",
+    "check": "verify.check",
+    "challenge": "verify.challenge",
+    "replay": "verify.challenge",
+    "find_claims": "verify.registry",
+    "Solution": "core.solution",
+    "attention_svm": "solvers.attention_svm",
+    "lp_svm": "solvers.lp_svm",
+    "kernel_svm": "solvers.kernel_svm",
+    "mirror_descent": "optim.mirror_descent",
+    "bregman": "optim.mirror_descent",
+    "concentration": "measures.attention.concentration",
+    "direction_divergence": "measures.attention.direction",
+    "hessian_extremes": "measures.curvature.extreme_eigenvalues",
+    "rademacher_complexity": "measures.complexity.rademacher",
+    "ntk_gram": "kernels.multi_head_ntk",
+    "softmax_ntk": "kernels.softmax_network_ntk",
+    "compare_bounds": "bounds.comparison.compare:compare",
+    "TransformerWeights": "bounds.comparison.transformer_weights",
+    "load": "runs.load",
+}
+
+__all__ = list(_PLACES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'attlas' has no attribute '{name}'")
+    module, _, attribute = _PLACES[name].partition(":")
+    value = getattr(importlib.import_module(f"attlas.{module}"), attribute or name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PLACES})

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attlas.core.errors import UserError
 from attlas.optim.rational_power import rational_power
 
 
@@ -28,3 +29,9 @@ def test_zero_and_the_smallest_numbers():
     assert found[0] == found[1] == 0
     # The power's exponent is rounded: eps / 6 times |log x| = 708.
     assert jnp.allclose(found[2:] / x[2:] ** (1 / 3), 1, rtol=512 * np.finfo(np.float64).eps)
+
+
+@pytest.mark.parametrize("exponent", [0.0, -1.0, float("inf"), float("nan")])
+def test_other_exponents_are_refused(exponent):
+    with pytest.raises(UserError, match="not positive and finite"):
+        rational_power(jnp.ones(2), exponent)

@@ -4,19 +4,26 @@ The mirror map is [grad psi(w)]_j = sign(w_j) |w_j|^{p-1}, and one step reads
 grad psi(w+) = grad psi(w) - eta grad L(w) (l_p-AttGD of julistiono2024optimizing).
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from attlas.core.errors import UserError
-from attlas.core.norms.entrywise import dual_exponent, entrywise_norm
+from attlas.core.norms.entrywise import entrywise_norm
+from attlas.optim.arguments import (
+    Exponent,
+    exponent_of_each_leaf,
+    in_dtype_of,
+    mirror_exponents,
+    nonnegative,
+    require_mirror_exponent,
+)
 
-Exponent = float | Any | Callable[[Any], Any]
-"""One p, or a pytree of p's as the parameters (prefixes allowed), or a function that makes one."""
+LearningRate = optax.ScalarOrSchedule | Any
+"""One eta, or a function of the step number."""
 
 
 def _signed_power(x: Array, exponent: float | Array) -> Array:
@@ -25,25 +32,6 @@ def _signed_power(x: Array, exponent: float | Array) -> Array:
         return x
     size = jnp.where(x == 0, 1, jnp.abs(x))
     return jnp.where(x == 0, 0, jnp.sign(x) * size**exponent)
-
-
-def require_mirror_exponent(p: float | Float[Array, ""]) -> None:
-    """Refuse an exponent without a mirror map; a traced one cannot be seen and passes.
-
-    Args:
-        p: exponent.
-
-    Raises:
-        UserError: unless 1 < p < inf.
-
-    Examples:
-        >>> require_mirror_exponent(1.0)
-        Traceback (most recent call last):
-            ...
-        attlas.core.errors.UserError: exponent p = 1.0 has no mirror map: choose 1 < p < inf
-    """
-    if isinstance(p, float | int) and not 1 < p < float("inf"):
-        raise UserError(f"exponent p = {p} has no mirror map: choose 1 < p < inf")
 
 
 def potential(w: Float[Array, "*shape"], p: float | Float[Array, ""]) -> Float[Array, ""]:
@@ -105,6 +93,30 @@ def inverse_potential_gradient(
     return _signed_power(u, 1 / (p - 1))
 
 
+def mirror_step(
+    w: Float[Array, "*shape"],
+    gradient: Float[Array, "*shape"],
+    learning_rate: float | Float[Array, ""],
+    p: float | Float[Array, ""],
+) -> Float[Array, "*shape"]:
+    r"""One plain step grad psi(w+) = grad psi(w) - eta g; every argument may be traced.
+
+    Args:
+        w: where the step starts, any shape.
+        gradient: g, of the same shape.
+        learning_rate: eta.
+        p: exponent, above 1.
+
+    Returns:
+        w+, of the same shape.
+
+    Examples:
+        >>> mirror_step(jnp.array([1.0, 0.0]), jnp.array([-6.0, 2.0]), 0.5, 3.0).tolist()
+        [2.0, -1.0]
+    """
+    return inverse_potential_gradient(potential_gradient(w, p) - learning_rate * gradient, p)
+
+
 def bregman(
     w: Float[Array, "*shape"], v: Float[Array, "*shape"], p: float | Float[Array, ""]
 ) -> Float[Array, ""]:
@@ -147,113 +159,199 @@ def bregman(
 
 
 class MirrorDescentState(NamedTuple):
-    """State of `mirror_descent`.
+    """State of `mirror_descent`; its trees have the structure of the parameters.
+
+    The mirror variable is kept because for p near 1 a weight underflows long before it does
+    (p = 1.1: w = u^10): recomputed from w, it would lose every gradient an entry has collected.
 
     Attributes:
-        dual: the mirror variable u = grad psi(w), same structure as the parameters.
-        stalled: whether the last gradient was below its floor, so that nothing moved.
+        dual: the mirror variable u = grad psi(w).
+        point: the parameters w that `dual` belongs to, where the last step put them.
+        exponents: the p that `dual` belongs to, one scalar per leaf.
+        count: steps taken, the argument of a schedule.
+        stalled: whether the last gradient was at or below its floor, so that nothing moved.
     """
 
     dual: Any
+    point: Any
+    exponents: Any
+    count: Int[Array, ""]
     stalled: Bool[Array, ""]
-
-
-def _exponents(p: Exponent, params: Any) -> Any:
-    """One exponent a leaf, each checked."""
-    given = p(params) if callable(p) else p
-    tree = jax.tree.map(lambda e, sub: jax.tree.map(lambda _: float(e), sub), given, params)
-    for exponent in jax.tree.leaves(tree):
-        require_mirror_exponent(exponent)
-    return tree
 
 
 def _group_norms(gradient: Any, exponents: Any) -> Any:
     """For each leaf the dual norm over all leaves of its exponent."""
     leaves, structure = jax.tree.flatten(gradient)
-    labels = jax.tree.leaves(exponents)
-    norms = {}
-    for label in set(labels):
-        parts = [g for g, e in zip(leaves, labels, strict=True) if e == label]
-        q = dual_exponent(label)
-        each = jnp.stack([entrywise_norm(g, q) for g in parts])
-        norms[label] = entrywise_norm(each, q)
-    return jax.tree.unflatten(structure, [norms[label] for label in labels])
+    each = jax.tree.leaves(exponents)
+    own = [_dual_norm(g, p) for g, p in zip(leaves, each, strict=True)]
+    keys = [p if isinstance(p, float) else id(p) for p in each]
+
+    def of_group(p: float | Array) -> Array:
+        parts = []
+        for norm, other in zip(own, each, strict=True):
+            same = other is p or other == p
+            # Whether traced exponents agree is seen late: those that do not add zero.
+            if same is not False:
+                parts.append(norm if same is True else jnp.where(same, norm, 0))
+        return _dual_norm(jnp.stack(parts), p)
+
+    norms = {key: of_group(p) for key, p in dict(zip(keys, each, strict=True)).items()}
+    return jax.tree.unflatten(structure, [norms[key] for key in keys])
+
+
+def _dual_norm(g: Array, p: float | Array) -> Array:
+    p = in_dtype_of(g, p)
+    return entrywise_norm(g, p / (p - 1))
 
 
 def _normalization(
-    gradient: Any, exponents: Any, eps: float, floor: float | None
+    gradient: Any, exponents: Any, eps: float | Array, floor: float | Array | None
 ) -> tuple[Any, Array]:
     """Factor of each leaf, and whether some norm is too small to move at all."""
     norms = _group_norms(gradient, exponents)
 
     def low(norm: Array) -> Array:
         info = jnp.finfo(norm.dtype)
-        return norm <= (float(info.tiny / info.eps) if floor is None else floor)
+        least = float(info.tiny / info.eps) if floor is None else floor
+        return norm <= jnp.asarray(least, norm.dtype)
 
     stalled = jnp.any(jnp.stack([low(norm) for norm in jax.tree.leaves(norms)]))
     factors = jax.tree.map(
-        lambda n: jnp.where(stalled, 0, 1 / (jnp.where(stalled, 1, n) + eps)), norms
+        lambda n: jnp.where(stalled, 0, 1 / (jnp.where(stalled, 1, n) + jnp.asarray(eps, n.dtype))),
+        norms,
     )
     return factors, stalled
 
 
-def _move(w: Array, old: Array, new: Array, exponent: float) -> Array:
-    return jnp.where(old == new, 0, inverse_potential_gradient(new, exponent) - w)
+class _Rule(NamedTuple):
+    """The arguments of `mirror_descent`, checked, and the transformation they define."""
+
+    learning_rate: LearningRate
+    p: Exponent
+    normalized: bool
+    eps: float | Array
+    floor: float | Array | None
+    weight_decay: float | Array
+
+    def checked(self) -> "_Rule":
+        rate, floor = self.learning_rate, self.floor
+        if not callable(rate):
+            # A schedule may begin at 0, and `inject_hyperparams` hands its value on as an array.
+            rate = nonnegative(rate, "learning_rate", zero=isinstance(rate, jax.Array))
+        return _Rule(
+            rate,
+            mirror_exponents(self.p),
+            self.normalized,
+            nonnegative(self.eps, "eps"),
+            None if floor is None else nonnegative(floor, "floor"),
+            nonnegative(self.weight_decay, "weight_decay"),
+        )
+
+    def init(self, params: Any) -> MirrorDescentState:
+        exponents = exponent_of_each_leaf(self.p, params)
+        dual = jax.tree.map(_gradient_map, params, exponents)
+        # Copies: parameters and state may both be donated to a compiled step.
+        dual, point = jax.tree.map(jnp.copy, (dual, params))
+        kept = jax.tree.map(_scalar, params, exponents)
+        return MirrorDescentState(dual, point, kept, jnp.zeros((), jnp.int32), jnp.asarray(False))
+
+    def update(
+        self, updates: Any, state: Any, params: Any = None
+    ) -> tuple[Any, MirrorDescentState]:
+        if params is None:
+            raise UserError("mirror_descent needs the parameters: call update(grads, state, w)")
+        exponents = exponent_of_each_leaf(self.p, params)
+        scale, stalled = jax.tree.map(jnp.ones_like, updates), jnp.asarray(False)
+        if self.normalized:
+            scale, stalled = _normalization(updates, exponents, self.eps, self.floor)
+        rate, decay = self.learning_rate, self.weight_decay
+        rate = rate(state.count) if callable(rate) else rate
+
+        def advance(u: Array, g: Array, s: Array) -> Array:
+            eta = jnp.asarray(rate, u.dtype)
+            if not (isinstance(decay, float) and decay == 0):
+                u = u * jnp.where(stalled, 1, 1 - eta * jnp.asarray(decay, u.dtype))
+            return u - eta * s * g
+
+        old = jax.tree.map(_dual_of, params, exponents, state.dual, state.point, state.exponents)
+        new = jax.tree.map(advance, old, updates, scale)
+        change = jax.tree.map(_move, params, old, new, exponents)
+        point, kept = optax.apply_updates(params, change), jax.tree.map(_scalar, params, exponents)
+        count = jnp.asarray(optax.safe_increment(state.count))
+        return change, MirrorDescentState(new, point, kept, count, stalled)
+
+
+def _scalar(w: Array, p: float | Array) -> Array:
+    return jnp.full_like(w, in_dtype_of(w, p), shape=())
+
+
+def _gradient_map(w: Array, p: float | Array) -> Array:
+    return potential_gradient(w, in_dtype_of(w, p))
+
+
+def _dual_of(w: Array, p: float | Array, dual: Array, point: Array, of: Array) -> Array:
+    """The kept mirror variable where w and p are as the last step left them, else a new one."""
+    kept = (w == point) & (_scalar(w, p) == of)
+
+    def take_anew() -> Array:
+        return jnp.where(kept, dual, _gradient_map(w, p))
+
+    # The powers cost as much as the step itself, and are seldom needed.
+    return jax.lax.cond(jnp.all(kept), lambda: dual, take_anew)
+
+
+def _move(w: Array, old: Array, new: Array, p: float | Array) -> Array:
+    return jnp.where(old == new, 0, inverse_potential_gradient(new, in_dtype_of(w, p)) - w)
 
 
 def mirror_descent(
-    learning_rate: float,
+    learning_rate: LearningRate,
     p: Exponent,
     normalized: bool = False,
-    eps: float = 0.0,
-    floor: float | None = None,
+    eps: float | Array = 0.0,
+    floor: float | Array | None = None,
+    weight_decay: float | Array = 0.0,
 ) -> optax.GradientTransformation:
     r"""l_p mirror descent, plain or dual-normalised (l_p-AttGD of julistiono2024optimizing).
 
-    u+ = u - eta g, w+ = sign(u+) |u+|^{1/(p-1)}, with u = grad psi(w) kept in the state: for p
-    near 1 a weight underflows long before its mirror variable does (p = 1.1: w = u^10), so that
-    recomputing u from w would lose every gradient an entry has collected. The state is
-    the truth: parameters changed by other hands are not read. An entry whose gradient is zero
-    does not move, hence weights too small for u = |w|^{p-1} (p = 10 in float32: below 6e-5) are
-    kept until a gradient reaches them.
+    u+ = (1 - eta lambda) u - eta g, w+ = sign(u+) |u+|^{1/(p-1)}, with u = grad psi(w) and weight
+    decay lambda. Dual-normalised: g is divided by ||g||_q + eps, q = p / (p - 1), the norm over
+    all leaves that share one p. An entry whose u does not change does not move, hence weights too
+    small for u = |w|^{p-1} (p = 10 in float32: below 6e-5) are kept until a gradient reaches them.
 
-    Dual-normalised: g is divided by ||g||_q + eps, q = p / (p - 1), the norm over all leaves that
-    share one p. A gradient at or below `floor` does not move and sets `stalled`.
+    In a chain, what comes before acts on the gradient: clipping, momentum, decay of w. What comes
+    after acts on the displacement w+ - w, which has its sign and eta already, and is never undone:
+    where a parameter, or p, is not what the last step left (`optax.scale`, a projection, a
+    reset), that entry takes up u = grad psi(w) anew.
 
     Args:
-        learning_rate: eta, above 0.
-        p: exponent 1 < p < inf; or a pytree of exponents, or a function of the parameters.
+        learning_rate: eta above 0, or a schedule: a function of the number of steps taken.
+        p: exponent 1 < p < inf; or a pytree of exponents, a prefix of the parameters' tree; or a
+            function of the parameters that makes one (`optax.inject_hyperparams` wants it in
+            `static_args`). Numbers may be traced; an exponent out of range then gives NaN.
         normalized: whether to divide by the dual norm.
         eps: added to that norm.
-        floor: dual norm at or below which a normalised step does not move; the
+        floor: dual norm at or below which a normalised step moves nothing, decay included; the
             smallest normal number over its rounding unit when None (products have lost bits).
+        weight_decay: lambda, at least 0; at p = 2 that of `optax.add_decayed_weights`.
 
     Returns:
         An optax transformation; `update` needs the parameters.
 
+    Raises:
+        UserError: for an argument that is no number or out of range, for a p that does not fit
+            the parameters, and for `update` without them.
+
     Examples:
-        >>> step = mirror_descent(0.5, 3.0)
-        >>> w = jnp.array([1.0, 0.0])
-        >>> updates, _ = step.update(jnp.array([-6.0, 2.0]), step.init(w), w)
-        >>> (w + updates).tolist()
-        [2.0, -1.0]
-    """
+        At p = 2 it is `optax.sgd`. At p = 3 a gradient clipped to (0, 1) moves u to (1, -1/4).
 
-    def init(params: Any) -> MirrorDescentState:
-        exponents = _exponents(p, params)
-        return MirrorDescentState(
-            jax.tree.map(potential_gradient, params, exponents), jnp.asarray(False)
-        )
-
-    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, MirrorDescentState]:
-        if params is None:
-            raise UserError("mirror_descent needs the parameters: call update(grads, state, w)")
-        exponents = _exponents(p, params)
-        scale, stalled = jax.tree.map(jnp.ones_like, updates), jnp.asarray(False)
-        if normalized:
-            scale, stalled = _normalization(updates, exponents, eps, floor)
-        dual = jax.tree.map(lambda u, g, s: u - learning_rate * s * g, state.dual, updates, scale)
-        change = jax.tree.map(_move, params, state.dual, dual, exponents)
-        return change, MirrorDescentState(dual, stalled)
-
-    return optax.GradientTransformation(init, update)
+        >>> w, g = jnp.array([1.0, 0.0]), jnp.array([0.0, 2.0])
+        >>> def step(*rules):
+        ...     return optax.chain(*rules).update(g, optax.chain(*rules).init(w), w)[0].tolist()
+        >>> step(mirror_descent(0.25, 2.0)), step(optax.sgd(0.25))
+        ([0.0, -0.5], [-0.0, -0.5])
+        >>> step(optax.clip_by_global_norm(1.0), mirror_descent(0.25, 3.0))
+        [0.0, -0.5]
+    """  # noqa: DOC502 (raised by the rule)
+    rule = _Rule(learning_rate, p, normalized, eps, floor, weight_decay).checked()
+    return optax.GradientTransformation(rule.init, rule.update)

@@ -12,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.core.errors import UserError
+
 # Exponent bias of the binary format times 2/3, less the mean error of the linear guess.
 _GUESS = {4: (np.int32, 0x2A5137A0), 8: (np.int64, 0x2A9F7893782DA1CE)}
 
@@ -49,12 +51,17 @@ def rational_power(x: Float[Array, "*shape"], exponent: float) -> Float[Array, "
     Returns:
         x^a; the relative error is a few units of rounding times k.
 
+    Raises:
+        UserError: unless 0 < a < inf.
+
     Examples:
         >>> print(f"{float(rational_power(jnp.array(8.0), 4 / 3)):.12f}")
         16.000000000000
         >>> float(rational_power(jnp.array(9.0), 1.5))
         27.0
     """
+    if not 0 < exponent < float("inf"):
+        raise UserError(f"exponent a = {exponent} is not positive and finite: choose another")
     roots = {1: "", 2: "s", 4: "ss", 3: "c", 6: "sc", 9: "cc"}
     fraction = Fraction(exponent).limit_denominator(9)
     exact = abs(float(fraction) - exponent) <= 4 * np.finfo(np.float64).eps * exponent

@@ -8,6 +8,7 @@ from importlib import resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from attlas.core.prose import plain
 from attlas.core.verdict import Outcome
 from attlas.reports.content import MARKS, Atlas
 from attlas.reports.numbers import number, plain_number
@@ -57,6 +58,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "number": number,
+        "plain": plain,
         "plain_number": plain_number,
         "typeset": typeset,
         "prose": prose,

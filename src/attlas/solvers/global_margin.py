@@ -63,8 +63,7 @@ def global_margin(
     Returns:
         The margin. `Result.MAX_STEPS` if fewer than three starts agree on it, or if it is not
         positive. Certificate: `lower` (the value), `upper` (`margin_upper_bound`), `spread`
-        (relative distance of the third best start). Stats: `model`, `values` (all starts),
-        `agreeing`.
+        (relative distance of the third best start). Stats: `model`, `values`, `agreeing`.
 
     Raises:
         UserError: if starts, steps or tolerance, or X, y, heads or radius, are out of range.

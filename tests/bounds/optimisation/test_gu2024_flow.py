@@ -8,7 +8,7 @@ from attlas.bounds.optimisation.gu2024_convergence import gu2024_radius, gu2024_
 from attlas.bounds.optimisation.gu2024_flow import gu2024_flow_certificate
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.networks.softmax_network import symmetric_network
-from attlas.training.softmax_training import Keep, train_softmax_network
+from attlas.tasks.softmax_regression import Keep, train_softmax_network
 
 X = jnp.array([[1.0, 0.0], [0.0, 1.0]])
 Y = jnp.array([[0.3], [-0.2]])

@@ -21,7 +21,7 @@ from attlas.experiments.liu2021analyzing.concentration import (
 from attlas.measures.attention.summary import MEASURES
 from attlas.runs.cell import Scale
 from attlas.runs.record import Record
-from attlas.training.translation import TrainedTranslator
+from attlas.training.trajectory import Trajectory
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +106,7 @@ def test_table_and_figures_show_every_variant(cell, arrays):
 
 
 def test_training_that_diverges_is_said(cell, monkeypatch):
-    nothing = np.zeros(0)
-    broken = TrainedTranslator(None, nothing, nothing, nothing, Result.NOT_FINITE)
+    broken = Trajectory(np.zeros(0, int), None, None, result=np.array(Result.NOT_FINITE.value))
     monkeypatch.setattr(concentration, "train_translator", lambda *_, **__: broken)
     with jax.enable_x64(False), pytest.raises(UserError, match="lower the factor"):
         run(cell)

@@ -29,7 +29,7 @@ from attlas.data.gaussian_mixtures import posterior_mean
 from attlas.kernels.regression_flow import regression_flow
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.networks.softmax_network import SoftmaxNetwork
-from attlas.training.softmax_training import train_softmax_networks
+from attlas.tasks.softmax_regression import train_softmax_networks
 
 SAMPLES = 8
 WIDTH = 64
@@ -149,7 +149,7 @@ def _runs(seed: tuple[int, ...], count: int) -> dict[str, np.ndarray]:
         **{name: np.stack([side[name] for side in sides]) for name in sides[0]},
         **{name: law[name] for name in ("start", "end", "T")},
         **{name: raw[name] for name in ("X", "Y", "truth", "mass", "sigma", "lipschitz")},
-        "F": np.asarray(_outputs(path.network, jnp.asarray(raw["Z"]))),
+        "F": np.asarray(_outputs(path.last, jnp.asarray(raw["Z"]))),
         "lam": spectra[:, 0],
     }
 

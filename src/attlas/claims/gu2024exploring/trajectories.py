@@ -18,7 +18,7 @@ from attlas.core.generator import seed_of
 from attlas.core.old_claim import Instance
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
-from attlas.training.softmax_training import Keep, train_softmax_networks
+from attlas.tasks.softmax_regression import Keep, train_softmax_networks
 
 STEPS = (0, 1, 2, 4, 8, 16, 32, 64, 120, 240)
 """Recorded steps of every run."""

@@ -29,7 +29,7 @@ from attlas.core.old_claim import (
 )
 from attlas.solvers.attention_svm import attention_svm_batch
 from attlas.solvers.nuclear_svm import nuclear_svm
-from attlas.training.factored import train_factored
+from attlas.tasks.token_selection.factored import train_factored
 
 _PAPER = "julistiono2024optimizing"
 _COUNT, _RATE = 40, 0.02

@@ -1,7 +1,7 @@
 r"""Mirror flows in log time, on which the limits and rates of this paper are checked.
 
 Plain steps keep log k below 14 and cannot tell the rates apart. Small rescaled steps follow the
-flow d/dt grad psi(W) = -grad L(W) instead, with log t accumulated (`attlas.training.mirror_flow`):
+flow d/dt grad psi(W) = -grad L(W) instead, with log t accumulated (`token_selection.flow`):
 log t reaches several hundred. These are statements on the flow, not on discrete descent. Data: two
 samples of three Gaussian tokens in three dimensions (four constraints in nine unknowns, so that
 the attention SVM of the best tokens is almost surely feasible); starts near W_mm.
@@ -19,7 +19,8 @@ from attlas.core.old_claim import Instance
 from attlas.data.token_selection import TokenSelection
 from attlas.optim.mirror_descent import bregman
 from attlas.solvers.attention_svm import attention_svm_batch
-from attlas.training.mirror_flow import FlowTrajectory, mirror_flow
+from attlas.tasks.token_selection.flow import mirror_flow
+from attlas.training.trajectory import Trajectory
 
 OTHER = {1.5: 3.0, 2.0: 3.0, 3.0: 1.5}
 """Each p of a flow, and another p whose attention SVM it does not approach."""
@@ -75,7 +76,7 @@ def best_tokens(data: TokenSelection) -> np.ndarray:
     return np.argmax(scores, axis=-1)
 
 
-def run_flows(data: TokenSelection, W0: np.ndarray, p: float) -> FlowTrajectory:
+def run_flows(data: TokenSelection, W0: np.ndarray, p: float) -> Trajectory:
     """Flows of stacked problems, recorded every `EVERY` steps.
 
     Args:

@@ -15,7 +15,7 @@ from attlas.core.norms.entrywise import entrywise_norm
 from attlas.core.old_claim import Instance
 from attlas.data.token_selection import TokenSelection
 from attlas.optim.mirror_descent import inverse_potential_gradient, potential_gradient
-from attlas.training.selection_gradient import selection_gradient, selection_loss
+from attlas.tasks.token_selection.gradient import selection_gradient, selection_loss
 
 EXPONENTS = (1.1, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
 SIZES = (3, 3, 3)

@@ -35,7 +35,7 @@ from attlas.losses.margin_loss import margin_loss
 from attlas.solvers.attention_svm import attention_svm_batch
 from attlas.solvers.lp_svm import lp_svm_batch
 from attlas.solvers.regularisation_path import LogJointLoss
-from attlas.training.ball_descent import descend_in_ball
+from attlas.tasks.token_selection.ball import descend_in_ball
 
 _PAPER = "julistiono2024optimizing"
 _EACH, _STARTS, _STEPS = 44, 3, 1000

@@ -19,7 +19,7 @@ from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Si
 from attlas.data.token_selection import token_scores
 from attlas.losses.margin_loss import margin_loss
 from attlas.models.attention.single_head import SingleHead, attention_weights
-from attlas.training.selection_gradient import selection_gradient
+from attlas.tasks.token_selection.gradient import selection_gradient
 
 _PAPER = "julistiono2024optimizing"
 _LOSSES = ("logistic", "exponential", "correlation")

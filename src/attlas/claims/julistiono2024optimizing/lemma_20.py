@@ -35,7 +35,7 @@ from attlas.core.old_claim import (
     Status,
 )
 from attlas.losses.margin_loss import margin_loss
-from attlas.training.selection_gradient import scaled_gradient
+from attlas.tasks.token_selection.gradient import scaled_gradient
 
 _PAPER = "julistiono2024optimizing"
 _CHAIN = "Lemmas 19-21"

@@ -36,7 +36,7 @@ from attlas.core.old_claim import (
     Status,
 )
 from attlas.losses.margin_loss import margin_loss
-from attlas.training.selection_gradient import scaled_gradient
+from attlas.tasks.token_selection.gradient import scaled_gradient
 
 _PAPER = "julistiono2024optimizing"
 # Norms, the cone's projection and a gradient of two samples of two tokens: 64 roundings.

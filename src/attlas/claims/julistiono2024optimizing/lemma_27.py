@@ -37,7 +37,7 @@ from attlas.core.old_claim import (
 )
 from attlas.losses.margin_loss import margin_loss
 from attlas.optim.mirror_descent import inverse_potential_gradient, potential_gradient
-from attlas.training.selection_gradient import scaled_gradient
+from attlas.tasks.token_selection.gradient import scaled_gradient
 
 _PAPER = "julistiono2024optimizing"
 _CHAIN = "Lemmas 27-29"

@@ -21,7 +21,7 @@ from attlas.losses.margin_loss import margin_loss
 from attlas.solvers.attention_svm import attention_svm_batch
 from attlas.solvers.regularisation_path import LogExcessLoss
 from attlas.solvers.token_optimality import is_locally_optimal
-from attlas.training.ball_descent import descend_in_ball
+from attlas.tasks.token_selection.ball import descend_in_ball
 
 EACH, STARTS, STEPS = 20, 4, 1000
 MULTIPLES = np.array([20.0, 40.0, 80.0])

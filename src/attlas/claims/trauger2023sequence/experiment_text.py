@@ -22,7 +22,7 @@ from attlas.core.claim import (
     Status,
 )
 from attlas.core.statement import erratum, identity, inequality, probability
-from attlas.training.majority_loss import MajorityLoss, majority_loss
+from attlas.tasks.sparse_majority.loss import MajorityLoss, majority_loss
 
 
 def bits(rng, count):

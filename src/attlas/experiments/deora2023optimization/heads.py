@@ -39,7 +39,7 @@ from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
 from attlas.solvers.kernel_svm import kernel_svm_batch
-from attlas.training.chunks import in_chunks
+from attlas.training.ensemble import in_chunks
 from attlas.training.gradient_descent import gradient_descent
 from attlas.training.risk_gradient import model_outputs
 from attlas.training.trajectory import log_spaced
@@ -196,7 +196,7 @@ def _trained(batch: tuple, schedule: tuple[int, ...]) -> tuple[Array, ...]:
             margins = test.y * model_outputs(RepeatedHeads(U, W, model.copies), test.X)
             return jnp.mean(logistic(margins)), jnp.mean((margins <= 0).astype(margins.dtype))
 
-        losses, errors = jax.vmap(measured)(path.model.U, path.model.W)
+        losses, errors = jax.vmap(measured)(path.params.U, path.params.W)
         last = path.at(-1)
         focus = relevant_attention(last.distinct, test.X, test.relevant).mean(axis=0)
         share = model.copies / jnp.sum(model.copies)

@@ -27,7 +27,7 @@ from attlas.data.sources import is_present
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.training.masked_word_training import (
+from attlas.tasks.masked_words import (
     MaskedWordModel,
     MaskedWordSettings,
     WordInputs,

@@ -30,8 +30,8 @@ from attlas.models.networks.single_layer_transformer import SingleLayerTransform
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.training.majority_outputs import majority_outputs
-from attlas.training.projected_majority import ProjectedSettings, train_projected
+from attlas.tasks.sparse_majority.outputs import majority_outputs
+from attlas.tasks.sparse_majority.projected import ProjectedSettings, train_projected
 
 if TYPE_CHECKING:  # workers compute and draw nothing
     import pandas

@@ -1,0 +1,174 @@
+r"""Arguments of optimisers: numbers that may be traced, and one exponent per leaf.
+
+`jax.vmap` and `optax.inject_hyperparams` hand numbers over as arrays whose value cannot be seen
+while a program is traced. What can be seen is checked; what cannot be passes.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from attlas.core.errors import UserError
+
+Exponent = float | Any | Callable[[Any], Any]
+"""One p, or a pytree of p's as the parameters (prefixes allowed), or a function that makes one."""
+
+
+def number(value: Any, name: str) -> Any:
+    """A scalar as a float where its value can be seen, unchanged where it is traced.
+
+    Args:
+        value: a real number of Python, NumPy or JAX.
+        name: what to call it in a message.
+
+    Returns:
+        A float, or the traced scalar.
+
+    Raises:
+        UserError: if it is not a single real number.
+
+    Examples:
+        >>> number(jnp.array(3), "p")
+        3.0
+        >>> number("3", "p")
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: p = '3' is not a number: give a real one
+    """
+    kind = getattr(value, "dtype", type(value))
+    real = jnp.issubdtype(kind, jnp.floating) or jnp.issubdtype(kind, jnp.integer)
+    if not real or not isinstance(value, float | int | np.number | np.ndarray | jax.Array):
+        raise UserError(f"{name} = {value!r} is not a number: give a real one")
+    if np.ndim(value) != 0:
+        raise UserError(f"{name} has shape {np.shape(value)}: give one number, and use jax.vmap")
+    try:
+        return float(value)
+    except jax.errors.ConcretizationTypeError:
+        return value
+
+
+def nonnegative(value: Any, name: str, *, zero: bool = True) -> Any:
+    """`number`, refused where it is seen to be negative or not finite.
+
+    Args:
+        value: a real number, or a traced one.
+        name: what to call it in a message.
+        zero: whether 0 is accepted.
+
+    Returns:
+        A float, or the traced scalar.
+
+    Raises:
+        UserError: if it is not a single number, or out of range.
+
+    Examples:
+        >>> nonnegative(0, "eps")
+        0.0
+        >>> nonnegative(0, "rate", zero=False)
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: rate = 0.0 is not positive and finite: choose another
+    """
+    known = number(value, name)
+    if isinstance(known, float) and not (0 < known < float("inf") or (zero and known == 0)):
+        wrong = "is negative or not finite" if zero else "is not positive and finite"
+        raise UserError(f"{name} = {known} {wrong}: choose another")
+    return known
+
+
+def require_mirror_exponent(p: Any) -> None:
+    """Refuse an exponent without a mirror map; a traced one cannot be seen and passes.
+
+    Args:
+        p: exponent.
+
+    Raises:
+        UserError: unless p is a single number with 1 < p < inf.
+
+    Examples:
+        >>> require_mirror_exponent(1.0)
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: exponent p = 1.0 has no mirror map: choose 1 < p < inf
+    """
+    known = number(p, "exponent p")
+    if isinstance(known, float) and not 1 < known < float("inf"):
+        raise UserError(f"exponent p = {known} has no mirror map: choose 1 < p < inf")
+
+
+def mirror_exponents(p: Exponent) -> Exponent:
+    """Check exponents before there are parameters; a function is checked when it is called.
+
+    Args:
+        p: one exponent, a pytree of exponents, or a function of the parameters.
+
+    Returns:
+        The same, what can be seen as floats.
+
+    Raises:
+        UserError: for an exponent without a mirror map.
+
+    Examples:
+        >>> mirror_exponents({"v": 2, "W": jnp.array(3.0)})
+        {'W': 3.0, 'v': 2.0}
+    """  # noqa: DOC502 (raised one call below)
+    if callable(p) and _is_leaf(p):
+        return p
+    jax.tree.map(require_mirror_exponent, p)
+    return jax.tree.map(lambda each: number(each, "exponent p"), p)
+
+
+def exponent_of_each_leaf(p: Exponent, params: Any) -> Any:
+    """The tree of exponents that belongs to a tree of parameters.
+
+    Args:
+        p: what `mirror_exponents` returned.
+        params: parameters.
+
+    Returns:
+        One exponent per leaf, a float or a traced scalar.
+
+    Raises:
+        UserError: if p is no prefix of the parameters' tree, or a function made a bad exponent.
+
+    Examples:
+        >>> exponent_of_each_leaf({"v": 2.0, "W": 3.0}, {"v": jnp.ones(2), "W": [1.0, 1.0]})
+        {'W': [3.0, 3.0], 'v': 2.0}
+    """
+    tree = mirror_exponents(p(params)) if callable(p) and _is_leaf(p) else p
+    try:
+        return jax.tree.map(lambda e, part: jax.tree.map(lambda _: e, part), tree, params)
+    except ValueError as error:
+        shown = f"{jax.tree.structure(tree)} does not fit {jax.tree.structure(params)}"
+        raise UserError(f"p as {shown}: give one p, or a prefix of the parameters") from error
+
+
+def in_dtype_of(array: Array, p: float | Array) -> float | Array:
+    """An exponent ready for the powers of an array; a traced one out of range becomes NaN.
+
+    Args:
+        array: what will be raised to a power.
+        p: a float, or a traced scalar.
+
+    Returns:
+        The float, or the scalar in the array's dtype.
+
+    Examples:
+        >>> in_dtype_of(jnp.ones(2), 3.0)
+        3.0
+        >>> bool(jnp.isnan(jax.jit(in_dtype_of)(jnp.ones(2), 0.5)))
+        True
+    """
+    if isinstance(p, float):
+        return p
+    cast = jnp.asarray(p, array.dtype)
+    return jnp.where((cast > 1) & jnp.isfinite(cast), cast, jnp.nan)
+
+
+def _is_leaf(p: Exponent) -> bool:
+    """Whether p is no pytree: a model of exponents is one, even if it can be called."""
+    return jax.tree_util.all_leaves([p])
