@@ -242,7 +242,7 @@ def normalised(
         grids: norms with the resolution of the grid that they were rounded to, None for norms
             that cost nothing.
         tokens: norms of the inputs.
-        m: samples at which shares and `log10_samples` are told.
+        m: samples at which shares and `log10_samples` are given.
         lipschitz: L_sigma.
         loss_range: length of the interval of the losses, for a readout of K rows.
 

@@ -142,7 +142,7 @@ def unnormalised(
         grids: norms with the resolution of the grid that they were rounded to, None for norms
             that cost nothing.
         tokens: norms of the inputs.
-        m: samples at which shares are told.
+        m: samples at which shares are given.
         lipschitz: L_sigma.
 
     Returns:
