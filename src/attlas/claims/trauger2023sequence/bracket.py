@@ -27,7 +27,7 @@ def classes(rng, count):
 
 
 def _bracket(m, B_x, C, split):
-    return dudley_integral(_A, 4 * B_x**4 * C, m, B_x, "bracket", split)
+    return dudley_integral(_A, 4 * B_x**4 * C, m, B_x, constants="printed", split=split)
 
 
 def kept(m, B_x, C, delta):
@@ -78,7 +78,7 @@ def bracket_split(m, B_x, C, *, closed=False):
     printed closed form, which is too small wherever its $\delta$ exceeds $B_x$.
     """
     if closed:
-        right = trauger2023_bracket(C, B_x, _D, m, version="printed")
+        right = trauger2023_bracket(C, B_x, _D, m, constants="printed")
     else:
         right = _bracket(m, B_x, C, split=True)
     return _bracket(m, B_x, C, split=False), right
@@ -106,6 +106,6 @@ def theorem_4_1_closed_form(m, B_x, C, *, factor=1.0):
     The missing condition of the theorem. Its print also leaves $\sqrt{\ln 2d}$ out of the
     logarithm of Appendix C, which is on the safe side.
     """
-    printed = trauger2023_bracket(factor**2 * C, B_x, _D, m, version="printed")
+    printed = trauger2023_bracket(factor**2 * C, B_x, _D, m, constants="printed")
     size = 2 * B_x**2 * jnp.sqrt(C / m) + B_x
     return Sides(_bracket(m, B_x, C, split=True), printed, magnitude=size)

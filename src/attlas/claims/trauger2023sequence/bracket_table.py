@@ -49,7 +49,7 @@ def _counted(norm, m):
 
 def _closed(norm, m, size):
     return dudley_integral(
-        math.log(2 * _D), 4 * norm**2 * size, m, 1.0, constants="bracket", split=True
+        math.log(2 * _D), 4 * norm**2 * size, m, 1.0, constants="printed", split=True
     )
 
 

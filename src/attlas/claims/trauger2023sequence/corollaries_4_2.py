@@ -13,8 +13,8 @@ import numpy as np
 from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_deep import (
+    trauger2023_deep_entropy,
     trauger2023_parts,
-    trauger2023_printed_entropy,
 )
 from attlas.claims.trauger2023sequence.layer_instances import longest
 from attlas.core.claim import Control, Sides, Status
@@ -43,7 +43,7 @@ def _cover(ball, norm, reach, rows, columns):
 def _optimum(ball, k, d, *, B_c, B_v, B_qk, B_w, B, B_x, lipschitz):
     """Lemma E.1 with each matrix at its own size."""
     c, v, qk = (jnp.full((_LAYERS, 1), 1.0) * norm for norm in (B_c, B_v, B_qk))
-    parts = trauger2023_parts(c, v, qk, B_w, B_x, lipschitz, version="corrected")
+    parts = trauger2023_parts(c, v, qk, B_w, B_x, lipschitz, constants="corrected")
     shapes = {"readout": (1, d), "output": (d, k), "value": (k, d), "query_key": (d, d)}
     C = [_cover(ball, B, jnp.asarray(p.reach), *shapes[p.kind]) for p in parts]
     return trauger2023_allocation(jnp.stack(C), jnp.stack([part.beta for part in parts]))[0]
@@ -67,8 +67,8 @@ def _compared(ball, constants, coefficient, drawn):
         C_1 = _coefficient(ball, B, k, d, coefficient)
         left.append(_optimum(ball, k, d, **drawn))
         right.append(
-            trauger2023_printed_entropy(
-                C_1, C_1 * B_x**2, norms, _LAYERS, drawn["lipschitz"], version=constants
+            trauger2023_deep_entropy(
+                C_1, C_1 * B_x**2, norms, _LAYERS, drawn["lipschitz"], constants=constants
             )
         )
     return jnp.stack(left), jnp.stack(right)

@@ -84,7 +84,7 @@ def dudley_tree(A, D, m, R, exact, *, bracket=None):
     """
     if bracket is None:
         return exact, _chain(A, D, m, R)
-    return exact, bracket * dudley_integral(A, D, m, R, constants="bracket")
+    return exact, bracket * dudley_integral(A, D, m, R, constants="printed")
 
 
 def entropies(rng, count):
@@ -102,9 +102,9 @@ on_entropies = partial(inequality, sample=entropies, roundings=_ROUNDINGS)
 @on_entropies(
     "Section 2.4 (Dudley), the integral with its constants",
     proof_step=ProofStep(_SLACK, 30),
-    controls=[Control("$c_1 = c_2 = 1$, the paper's bracket", constants="bracket")],
+    controls=[Control("$c_1 = c_2 = 1$, the paper's bracket", constants="printed")],
 )
-def _dudley_integral(A, D, m, R, *, constants="derived"):
+def _dudley_integral(A, D, m, R, *, constants="sharp"):
     r"""$$\text{chain} \le \inf_\delta \Big( c_1 \delta + \frac{c_2}{\sqrt{m}} \int_\delta^R
     \sqrt{\log \mathcal{N}(\epsilon)}\, d\epsilon \Big),\quad
     c_1 = 1 + \sqrt{2},\ c_2 = \sqrt{2}\,(1 + \sqrt{2})^2$$
@@ -129,13 +129,13 @@ def dudley_constants(A, D, m, R, *, swapped=False):
     constant $c$ open.
     """
     derived, classical = (
-        dudley_integral(A, D, m, R, constants=name) for name in ("derived", "classical")
+        dudley_integral(A, D, m, R, constants=name) for name in ("sharp", "classical")
     )
     return (classical, derived) if swapped else (derived, classical)
 
 
 def _value_at(A, D, m, R, delta):
-    c_1, c_2 = CONSTANTS["derived"]
+    c_1, c_2 = CONSTANTS["sharp"]
     return c_1 * delta + c_2 * entropy_integral(A, D, delta, R) / jnp.sqrt(m)
 
 
@@ -155,10 +155,10 @@ def dudley_minimum(A, D, m, R, delta, *, split=False):
     for $\delta_* \le R$; then its bracket can be negative. $\delta_* = R$ where
     $m c_1^2 \le c_2^2 A$.
     """
-    best = dudley_integral(A, D, m, R, constants="derived")
+    best = dudley_integral(A, D, m, R, constants="sharp")
     if not split:
         return best, _value_at(A, D, m, R, delta)
-    c_1, c_2 = CONSTANTS["derived"]
+    c_1, c_2 = CONSTANTS["sharp"]
     room = c_1 * jnp.sqrt(m) - c_2 * jnp.sqrt(A)
     own = c_2 * jnp.sqrt(D) / jnp.where(room > 0, room, 1)
     return _value_at(A, D, m, R, jnp.where((room > 0) & (own < R), own, R)), best

@@ -131,7 +131,7 @@ def _covered(pair, reach):
     """The recursion with resolutions that are measured on the unit ball, or on what is seen."""
     c, v, qk = (spectral(pair[name])[None] for name in ("output", "value", "query_key"))
     parts = trauger2023_parts(
-        c, v, qk, 1.0, longest(pair["g"]), pair["lipschitz"], version="corrected"
+        c, v, qk, 1.0, longest(pair["g"]), pair["lipschitz"], constants="corrected"
     )
     total = jnp.zeros(())
     for part in parts[1:]:

@@ -98,7 +98,7 @@ def _within(X, M, law, shares, m, constants, power):
     """Whether the largest gap of the four classifiers is below the bound over m^power."""
     wrong = _wrong(X, M)
     change = jnp.abs(wrong @ (law - shares)) / 2
-    bound = generalisation_gap(_complexity(wrong, shares, m), _M, _DELTA, 1.0, version=constants)
+    bound = generalisation_gap(_complexity(wrong, shares, m), _M, _DELTA, 1.0, constants=constants)
     return jnp.max(change) <= bound / _M**power
 
 
@@ -191,6 +191,6 @@ def gap_trained(gap, m, radius, B, *, power=0.0):
     a wrong power of $m$ would be seen.
     """
     C = trauger2023_cover("1,1", radius, 1.0, D, D)
-    complexity = trauger2023_single(B, C, 1.0, D, m, version="corrected") / 4
-    bound = generalisation_gap(complexity, m, 0.05, 1.0, version="sharp")
+    complexity = trauger2023_single(B, C, 1.0, D, m, constants="corrected") / 4
+    bound = generalisation_gap(complexity, m, 0.05, 1.0, constants="sharp")
     return Sides(gap, bound / m**power, magnitude=jnp.ones_like(bound))

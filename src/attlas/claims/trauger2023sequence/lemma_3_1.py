@@ -52,21 +52,21 @@ def _best(V, alpha, counts, scale):
     return jnp.min(jnp.sum((scale * counts @ V - (alpha @ V)[None, :]) ** 2, axis=1))
 
 
-def _bound(V, alpha, terms, form):
+def _bound(V, alpha, terms, constants):
     """The bound for a number of terms, and b squared."""
     square = jnp.max(jnp.sum(V**2, axis=1))
     norm = jnp.sqrt(jnp.sum((alpha @ V) ** 2))
-    bound = maurey_bound(jnp.sum(alpha), jnp.sqrt(square), norm, 1, form=form)
+    bound = maurey_bound(jnp.sum(alpha), jnp.sqrt(square), norm, 1, constants=constants)
     return bound / terms, square
 
 
-def _compared(V, alpha, k, below, full, form, terms=1.0):
-    """The best average, on the scale of the bound's form, and the bound for k `terms` terms."""
-    if form == "scaled":
+def _compared(V, alpha, k, below, full, constants, terms=1.0):
+    """The best average, at the scale that the constants are for, and the bound for k terms."""
+    if constants == "sharp":
         best = _best(V, alpha, full, jnp.sum(alpha) / k)
     else:
         best = _best(V, alpha, below, 1 / k)
-    bound, square = _bound(V, alpha, terms * k, form)
+    bound, square = _bound(V, alpha, terms * k, constants)
     return Sides(best, bound, magnitude=square)
 
 
@@ -86,12 +86,12 @@ def half_an_atom():
     of=Kind.EXISTENCE,
     witness=half_an_atom,
     reason=r"$\gamma = 1/2$, one atom, one term: 1/4 against 0",
-    corrected=Control(r"$\gamma b^2$ in place of $\gamma^2 b^2$", form="corrected"),
+    corrected=Control(r"$\gamma b^2$ in place of $\gamma^2 b^2$", constants="corrected"),
     controls=[
-        Control(r"the scale $\gamma / k$ with sum $k$", form="scaled", expect=Outcome.SUPPORTED)
+        Control(r"the scale $\gamma / k$ with sum $k$", constants="sharp", expect=Outcome.SUPPORTED)
     ],
 )
-def lemma_3_1_printed(V, alpha, k, below, full, *, form="printed"):
+def lemma_3_1_printed(V, alpha, k, below, full, *, constants="printed"):
     r"""$$f = \sum_i \alpha_i V_i,\ \gamma = \|\alpha\|_1 \le 1,\ \|V_i\| \le b: \quad
     \exists\, k_i \ge 0,\ \sum_i k_i \le k:
     \left\| f - \frac{1}{k} \sum_i k_i V_i \right\|^2 \le \frac{\gamma^2 b^2 - \|f\|^2}{k}$$
@@ -99,7 +99,7 @@ def lemma_3_1_printed(V, alpha, k, below, full, *, form="printed"):
     Half of one unit vector by one term: the choices 0 and $V$ are both at squared distance 1/4,
     and the printed bound is 0. The covers use $\gamma = 1$, where print and correction agree.
     """
-    return _compared(V, alpha, k, below, full, form)
+    return _compared(V, alpha, k, below, full, constants)
 
 
 def coefficients_inside(alpha):
@@ -117,10 +117,10 @@ on_averages = partial(inequality, sample=averages, status=Status.CORRECTED, coun
     project=coefficients_inside,
     controls=[
         Control("$k$ halved: $k$ terms for the bound of $2 k$", terms=2.0),
-        Control(r"$\gamma^2$ as printed", form="printed"),
+        Control(r"$\gamma^2$ as printed", constants="printed"),
     ],
 )
-def lemma_3_1(V, alpha, k, below, full, *, form="corrected", terms=1.0):
+def lemma_3_1(V, alpha, k, below, full, *, constants="corrected", terms=1.0):
     r"""$$f = \sum_i \alpha_i V_i,\ \gamma = \|\alpha\|_1 \le 1,\ \|V_i\| \le b: \quad
     \min_{\sum_i k_i \le k} \left\| f - \frac{1}{k} \sum_i k_i V_i \right\|^2 \le
     \frac{\gamma b^2 - \|f\|^2}{k}$$
@@ -128,7 +128,7 @@ def lemma_3_1(V, alpha, k, below, full, *, form="corrected", terms=1.0):
     The minimum is taken over all counts. Equality at half of one atom by one term; for more terms
     the best average is better than the mean one of the proof.
     """
-    return _compared(V, alpha, k, below, full, form, terms)
+    return _compared(V, alpha, k, below, full, constants, terms)
 
 
 @on_averages(
@@ -141,7 +141,7 @@ def lemma_3_1_scaled(V, alpha, k, full, *, scaled=True):
 
     The printed bound is right for this scale, and for it there are at most $d^k$ counts.
     """
-    bound, square = _bound(V, alpha, k, "scaled")
+    bound, square = _bound(V, alpha, k, "sharp")
     best = _best(V, alpha, full, (jnp.sum(alpha) if scaled else 1.0) / k)
     return Sides(best, bound, magnitude=square)
 

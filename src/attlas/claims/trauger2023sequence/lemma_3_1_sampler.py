@@ -69,10 +69,11 @@ def runs(rng, count):
             V, alpha = np.eye(16)[:8], np.full(8, 1 / 8) if i % 3 else np.eye(8)[0] / (2 * k)
         f, b = alpha @ V, float(np.sqrt(np.max(np.sum(V**2, axis=1))))
         gamma, norm = min(1.0, float(alpha.sum())), float(np.linalg.norm(f))
-        bounds[i] = float(maurey_bound(gamma, b, norm, k, form="corrected"))
-        greedy[i] = np.sum((f - maurey_sparsify(alpha, V, k)[0]) ** 2)
+        bounds[i] = float(maurey_bound(gamma, b, norm, k, constants="corrected"))
+        greedy[i] = np.sum((f - maurey_sparsify(alpha, V, k, constants="corrected")[0]) ** 2)
         for j in range(_DRAWS):
-            drawn = maurey_sample(jax.random.key(seeds[i][j]), alpha, V, k)[0]
+            key = jax.random.key(seeds[i][j])
+            drawn = maurey_sample(key, alpha, V, k, constants="corrected")[0]
             sampled[i, j] = np.sum((f - drawn) ** 2)
     return {"sampled": sampled, "greedy": greedy, "bound": bounds}
 

@@ -46,7 +46,7 @@ def one_column():
 
 def _printed(B, B_x, k, epsilon):
     """The printed entropy at d = 1."""
-    return trauger2023_cover("2,1", B, B_x, k, 1, version="printed") / epsilon**2
+    return trauger2023_cover("2,1", B, B_x, k, 1, constants="printed") / epsilon**2
 
 
 def _of_rows(B, B_x, k, epsilon):

@@ -22,7 +22,7 @@ def _gamma(c, v, qk, C, w, *, depth, heads, only=0):
     """Gamma of the network below the readout, or of one of its layers."""
     one = jnp.ones((depth, heads))
     c, v, qk = (one * norm[:depth, None] for norm in (c, v, qk))
-    parts = trauger2023_parts(c, v, qk, w, 1.0, version="corrected")[1:]
+    parts = trauger2023_parts(c, v, qk, w, 1.0, constants="corrected")[1:]
     kept = [place for place, part in enumerate(parts) if only in (0, part.layer)]
     # W_c, W_v and W_QK have coefficients of their own, equal in all layers and heads
     C = jnp.stack([C[place % 3] for place in kept])

@@ -185,7 +185,7 @@ def equal_norms(norm, m, T, *, one=False):
     tokens = jnp.ones_like(m) if one else m * T
     C = norm**2 * jnp.log(_WIDE * tokens)
     left, right = (
-        trauger2023_bracket(entropy, 1.0, _WIDE, m, version="corrected")
+        trauger2023_bracket(entropy, 1.0, _WIDE, m, constants="corrected")
         for entropy in (_flat_cover(norm), C)
     )
     return left, right
@@ -205,4 +205,4 @@ def section_2_5_parameter_counting(norm, m, *, factor=1.0):
     """
     norm, m = factor * (8 + 3 * norm), jnp.full_like(m, 1e7)
     counted = parameter_counting_single(1.0, norm, 1.0, _WIDE**2, _WIDE, m)
-    return counted, trauger2023_single(1.0, _flat_cover(norm), 1.0, _WIDE, m, version="sharp")
+    return counted, trauger2023_single(1.0, _flat_cover(norm), 1.0, _WIDE, m, constants="sharp")

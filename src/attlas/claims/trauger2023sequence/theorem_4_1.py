@@ -51,7 +51,7 @@ def theorem_4_1(radius, B_x, B, rademacher, summed, *, repeats=None):
     times tighter.
     """
     C = jnp.square(radius * B_x) * math.log(2)
-    bound = trauger2023_single(B, C, B_x, 1, float(M), version="corrected")
+    bound = trauger2023_single(B, C, B_x, 1, float(M), constants="corrected")
     return repeats * summed if repeats else rademacher, bound
 
 
@@ -73,7 +73,7 @@ def theorem_4_1_sharp_line(radius, B_x, B, rademacher, *, signs=True):
     """
     if signs:
         C = jnp.square(radius * B_x) * math.log(2)
-        bound = trauger2023_single(B, C, B_x, 1, float(M), version="sharp")
+        bound = trauger2023_single(B, C, B_x, 1, float(M), constants="sharp")
     else:
         D = jnp.square(radius * B_x**2) * math.log(2)
         bound = 2 * B * dudley_chain(lambda epsilon: D / epsilon**2, float(M), B_x)
@@ -85,13 +85,13 @@ def _entropy(ball, radius, B_x):
     if ball == "2,1":
         # The finest level that pays depends on m, which alpha does not show.
         return trauger2023_cover(ball, radius, B_x, D, D, M)
-    alpha = trauger2023_alpha(ball, radius, D, version="corrected")
+    alpha = trauger2023_alpha(ball, radius, D, constants="corrected")
     return jnp.square(alpha * B_x / 2)
 
 
 def _corollary(ball, radius, B_x, B, rademacher, summed, repeats):
     C = _entropy(ball, radius, B_x)
-    bound = trauger2023_single(B, C, B_x, D, float(M), version="corrected")
+    bound = trauger2023_single(B, C, B_x, D, float(M), constants="corrected")
     return repeats * summed if repeats else rademacher, bound
 
 

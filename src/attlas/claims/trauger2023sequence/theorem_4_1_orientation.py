@@ -62,7 +62,7 @@ def _repeated_token(w, query_key, value, output, token, B):
     complexity = jnp.abs(model(token[None], token)) * _mean_sum(_M)
     # W_QK = 0: a class of one matrix, so that any C will do.
     C, B_x = jnp.asarray(1e-6), jnp.linalg.norm(token)
-    return complexity, trauger2023_single(B, C, B_x, token.shape[0], float(_M), version="sharp")
+    return complexity, trauger2023_single(B, C, B_x, token.shape[0], float(_M), constants="sharp")
 
 
 @erratum(
@@ -124,7 +124,7 @@ def corollary_4_1_1_alpha(norm, B_x, *, constants="printed"):
     Appendix D puts the 2 before the root; here it stands under it.
     """
     C = trauger2023_cover("1,1", norm, B_x, _ALPHA_D, _ALPHA_D)
-    alpha = trauger2023_alpha("1,1", norm, _ALPHA_D, version=constants)
+    alpha = trauger2023_alpha("1,1", norm, _ALPHA_D, constants=constants)
     return alpha, 2 * jnp.sqrt(C) / B_x
 
 
@@ -169,7 +169,7 @@ def theorem_4_1_negative(norm, *, constants="printed"):
     bound.
     """
     C = trauger2023_cover("1,1", norm, 1.0, 64, 64)
-    bracket = trauger2023_bracket(C, 1.0, 64, _M, version=constants)
+    bracket = trauger2023_bracket(C, 1.0, 64, _M, constants=constants)
     return jnp.asarray(_mean_sum(_M)), bracket
 
 

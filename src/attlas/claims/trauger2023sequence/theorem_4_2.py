@@ -12,8 +12,8 @@ import numpy as np
 from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
 from attlas.bounds.generalisation.trauger2023_deep import (
     trauger2023_amplification,
+    trauger2023_deep_entropy,
     trauger2023_parts,
-    trauger2023_printed_entropy,
 )
 from attlas.core.claim import Control, Kind, Status
 from attlas.core.statement import erratum, identity
@@ -65,7 +65,7 @@ def output_norm_2():
 def _closed(C_1, C_x, norms, lipschitz, constants):
     """The closed form at every depth."""
     entropies = [
-        trauger2023_printed_entropy(C_1, C_x, norms, depth, lipschitz, version=constants)
+        trauger2023_deep_entropy(C_1, C_x, norms, depth, lipschitz, constants=constants)
         for depth in _DEPTHS
     ]
     return jnp.stack(entropies)
@@ -124,7 +124,7 @@ def theorem_4_2_parts(B_c, B_v, B_qk, B_w, lipschitz, C_1, C_x, optimum, *, own=
     found = []
     for depth in _DEPTHS:
         c, v, qk = (jnp.full((depth, 1), 1.0) * norm for norm in (B_c, B_v, B_qk))
-        parts = trauger2023_parts(c, v, qk, B_w, 1.0, lipschitz, version="corrected")
+        parts = trauger2023_parts(c, v, qk, B_w, 1.0, lipschitz, constants="corrected")
         heavy = jnp.asarray([p.layer == 1 and p.kind == "query_key" for p in parts])
         beta = jnp.stack([part.beta for part in parts])
         if own:
@@ -189,7 +189,7 @@ def theorem_4_2_amplification(B_c, B_v, B_qk, lipschitz, product, *, shifted=Fal
     """
     found = jnp.stack(
         [
-            trauger2023_amplification(B_c, B_v, B_qk, lipschitz, version=constants)
+            trauger2023_amplification(B_c, B_v, B_qk, lipschitz, constants=constants)
             for constants in ("corrected", "sharp")
         ]
     )

@@ -32,7 +32,7 @@ def _parts(pair, size, readout, constants):
     """The costs at given spectral norms by kind and norm of the readout."""
     c, v, qk = (size[name] for name in KINDS)
     B_x = longest(pair["X"])
-    return trauger2023_parts(c, v, qk, readout, B_x, pair["lipschitz"], version=constants)
+    return trauger2023_parts(c, v, qk, readout, B_x, pair["lipschitz"], constants=constants)
 
 
 def _own_parts(pair):

@@ -71,7 +71,7 @@ def theorem_5_1_contraction(scores, ceiling, *, words=_WORDS):
     constant. This is the contraction of Maurer, exact on six samples. On these classes
     $2 \sqrt K$ would pass too: whether it always does is open here.
     """
-    right = trauger2023_masked(_of_a_word(scores), words, version="contraction")
+    right = trauger2023_masked(_of_a_word(scores), words, constants="sharp")
     return Sides(_of_losses(scores, ceiling), right, magnitude=1 + jnp.max(jnp.abs(scores)))
 
 
