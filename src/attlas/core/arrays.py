@@ -172,6 +172,26 @@ def own_precision(**arrays: ArrayInput) -> Iterator[tuple[Array, ...]]:
         yield tuple(jnp.asarray(value, dtype) for value in found)
 
 
+@contextmanager
+def precision_of(tree: Any) -> Iterator[None]:
+    """JAX's precision as wide as the arrays of a pytree: float64 in the block if any of them is.
+
+    Args:
+        tree: arrays of NumPy or JAX; other leaves do not count.
+
+    Examples:
+        >>> with jax.enable_x64(False), precision_of({"W": np.ones(2)}):
+        ...     print(jnp.asarray(np.ones(2)).dtype)
+        float64
+    """
+    wide = any(getattr(leaf, "dtype", None) == np.float64 for leaf in jax.tree.leaves(tree))
+    if not wide or jnp.result_type(float) == np.float64:
+        yield
+        return
+    with jax.enable_x64(True):
+        yield
+
+
 def as_tree(value: Any, name: str) -> Any:
     """A pytree whose arrays JAX can differentiate: lists of numbers and tensors become arrays.
 

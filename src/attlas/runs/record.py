@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from attlas.core.display.tables import arrays_table, described
 from attlas.runs.cell import Cell, canonical_json
 
 SCHEMA = 1
@@ -43,7 +44,7 @@ def record_key(experiment: str, revision: int, cell: Cell) -> str:
     return hashlib.sha256(canonical_json(content).encode()).hexdigest()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Record:
     """What one cell gave.
 
@@ -60,3 +61,10 @@ class Record:
     arrays: Mapping[str, np.ndarray]
     metadata: Mapping[str, Any]
     key: str
+
+    def __repr__(self) -> str:
+        arrays = ", ".join(f"{name}={described(a)}" for name, a in self.arrays.items())
+        return f"Record({self.experiment}, {self.cell.label}; {arrays}; key {self.key[:12]})"
+
+    def _repr_html_(self) -> str:
+        return arrays_table(self.arrays, f"{self.experiment}: {self.cell.label}")

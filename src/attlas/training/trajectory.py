@@ -6,6 +6,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from attlas.core.display.tables import arrays_table
 from attlas.core.errors import UserError
 
 
@@ -33,6 +34,10 @@ class Trajectory(eqx.Module):
     result: Int[Array, "*e"]
     stopped_at: Int[Array, "*e"]
     v: Float[Array, "*e s d"] | None = None
+
+    def _repr_html_(self) -> str:
+        arrays = {name: array for name, array in vars(self).items() if array is not None}
+        return arrays_table(arrays, f"{self.steps.shape[-1]} recorded steps")
 
 
 def log_spaced(steps: int, count: int = 33) -> tuple[int, ...]:

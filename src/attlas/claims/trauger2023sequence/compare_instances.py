@@ -14,7 +14,7 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 
-from attlas.bounds.comparison.compare import Comparison, compare
+from attlas.bounds.comparison.compare import Comparison, compare_bounds
 from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
 from attlas.bounds.covering.dudley import LEVELS, RATIOS
 from attlas.bounds.covering.edelman2022_cover import GRID_RATIOS
@@ -47,7 +47,7 @@ class Case:
     def table(self, norms: Literal["measured", "fixed"] = "fixed") -> Comparison:
         """The library's comparison."""
         model = "plain" if self.kind == "plain" else "normalised"
-        return compare(
+        return compare_bounds(
             self.weights,
             self.X,
             self.m,
