@@ -56,7 +56,7 @@ def test_pictures_are_short_well_formed_and_escaped(name):
     thing = SHOWN[name]()
     page = thing._repr_html_()
     # one table or several: well formed inside one element, hence nothing unescaped
-    tree = ElementTree.fromstring(f"<div>{page}</div>")
+    tree = ElementTree.fromstring(f"<div>{page}</div>".replace("<wbr>", "<wbr/>"))
     assert tree.findall(".//table")
     assert {node.tag for node in tree.iter()}.isdisjoint({"b", "left", "x", "script"})
     assert len(page) < 9000
