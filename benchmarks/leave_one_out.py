@@ -102,7 +102,7 @@ def jax_loop_closed_form(model, X, y, trainings: int) -> np.ndarray:
             steps=STEPS,
             record_at=(STEPS,),
             weights=jnp.asarray(weights_without(i)),
-        ).model
+        ).params
         for i in range(trainings)
     ]
     return flat(*(np.concatenate([getattr(m, part) for m in found]) for part in ("U", "W")))
@@ -123,7 +123,7 @@ def measure(H: int, T: int, d: int, goals: dict[str, float], rounds: int) -> dic
     def ours() -> np.ndarray:
         run = leave_one_out(model, *data, step_size=RATE, steps=STEPS, record_at=(STEPS,))
         jax.block_until_ready(run.distance)
-        return flat(run.without.model.U[:, 0], run.without.model.W[:, 0])
+        return flat(run.without.params.U[:, 0], run.without.params.W[:, 0])
 
     few = {"PyTorch loop": 2, "JAX loop": 10, "JAX loop, our gradient": 10, "torch.func vmap": 5}
     jax_loop(model, *data, 1)

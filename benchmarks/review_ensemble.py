@@ -43,9 +43,9 @@ from attlas.data.sources import is_present  # noqa: E402
 from attlas.data.token_sequences import TokenSequences  # noqa: E402
 from attlas.models.attention.self_attention_mlp import make_self_attention_mlp  # noqa: E402
 from attlas.models.networks.word_classifier import make_word_classifier  # noqa: E402
+from attlas.tasks.reviews.distinct_word_training import train_word_classifiers  # noqa: E402
 from attlas.tasks.reviews.review_words import load_review_words  # noqa: E402
-from attlas.training.epoch_orders import epoch_orders  # noqa: E402
-from attlas.training.word_training import train_word_classifiers  # noqa: E402
+from attlas.training.epochs import epoch_orders  # noqa: E402
 
 MEMBERS, REVIEWS, BATCH, EPOCHS, RATE = 10, 1000, 32, 8, 1e-3
 P, T, HIDDEN, VOCABULARY = 130, 100, 64, 10_000
@@ -129,7 +129,7 @@ class Problem:
 
     def ours(self) -> np.ndarray:
         """Mean loss of the first epoch of the first replication."""
-        return np.asarray(self.trained(EPOCHS).history.loss[0, :1])
+        return np.asarray(self.trained(EPOCHS).loss[0, :1])
 
     def peer(self, fused: bool, member: int = 0) -> np.ndarray:
         """Mean loss and sum of absolute parameters after one epoch, in the usual eager loop."""

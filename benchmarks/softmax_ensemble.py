@@ -17,7 +17,7 @@ import torch  # noqa: E402
 
 from attlas.kernels.softmax_network_ntk import softmax_ntk  # noqa: E402
 from attlas.models.networks.softmax_network import SoftmaxNetwork  # noqa: E402
-from attlas.training.softmax_training import train_softmax_networks  # noqa: E402
+from attlas.tasks.softmax_regression import train_softmax_networks  # noqa: E402
 
 NETWORKS, SAMPLES, DIMENSION, WIDTH, STEPS = 200, 20, 5, 256, 300
 HOW = ("loop, autograd", "loop, closed form", "batch, closed form")
@@ -54,7 +54,7 @@ class Problem:
         run = train_softmax_networks(
             networks, *data, step_size=self.eta, steps=STEPS, record_at=every
         )
-        return np.asarray(run.network.W), np.asarray(run.loss)
+        return np.asarray(run.last.W), np.asarray(run.loss)
 
     def autograd(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         """The usual loop: autograd and SGD."""

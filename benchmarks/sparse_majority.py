@@ -19,7 +19,7 @@ import torch  # noqa: E402
 
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majorities  # noqa: E402
 from attlas.models.attention.majority_attention import make_majority_attention  # noqa: E402
-from attlas.training.majority_training import (  # noqa: E402
+from attlas.tasks.sparse_majority.training import (  # noqa: E402
     RELEASED,
     epoch_order,
     train_majority,

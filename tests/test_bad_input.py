@@ -28,9 +28,9 @@ from attlas.runs.store import Store
 from attlas.runs.text_file import probe_text_file, write_text_file
 from attlas.runs.witness import write_witness
 from attlas.solvers.regularisation_path import regularisation_path
-from attlas.training.factored import train_factored
-from attlas.training.mirror_flow import mirror_flow
-from attlas.training.train_selection import train_selection, train_selection_ensemble
+from attlas.tasks.token_selection.factored import train_factored
+from attlas.tasks.token_selection.flow import mirror_flow
+from attlas.tasks.token_selection.training import train_selection, train_selection_ensemble
 
 LEMMA = "julistiono2024optimizing/lemma-12"
 KEY = jax.random.key(0)

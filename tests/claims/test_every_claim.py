@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from latex2mathml.converter import convert
 
-from attlas.core.claim import Claim, Control, Flaw
+from attlas.core.claim import Claim, Control, ErratumClass
 from attlas.core.verdict import Outcome, Verdict
 from attlas.verify import check as engine
 from attlas.verify.registry import find_claims, find_errata
@@ -23,7 +23,7 @@ def assert_as_declared(claim: Claim) -> None:
 @pytest.mark.parametrize(
     "claim",
     [
-        pytest.param(claim, id=claim.name, marks=pytest.mark.xdist_group(claim.source[0]))
+        pytest.param(claim, id=claim.name, marks=pytest.mark.xdist_group(claim.place[0]))
         for claim in CLAIMS
     ],
 )
@@ -34,14 +34,14 @@ def test_claim_and_controls(claim):
 def test_statements_can_be_typeset_and_papers_agree_with_folders():
     for claim in CLAIMS:
         assert convert(claim.statement).startswith("<math")
-        assert f"claims/{claim.paper}/" in claim.source[0].replace("\\", "/")
+        assert f"claims/{claim.paper}/" in claim.place[0].replace("\\", "/")
 
 
 def test_refuted_errata_name_a_claim_with_a_witness():
     named = {claim.name: claim for claim in CLAIMS}
     errata = find_errata()
     assert all(erratum.claim in named for erratum in errata if erratum.claim)
-    refuted = [named[erratum.claim] for erratum in errata if erratum.flaw is Flaw.REFUTED]
+    refuted = [named[erratum.claim] for erratum in errata if erratum.kind is ErratumClass.REFUTED]
     assert refuted
     assert all(claim.witness is not None for claim in refuted)
 
@@ -62,6 +62,6 @@ def test_an_engine_that_always_refuses_makes_the_test_fail(monkeypatch):
 
 def test_a_true_control_makes_the_test_fail():
     (claim,) = find_claims(["julistiono2024optimizing/lemma-12"])
-    same = Control("the claim itself", sides=claim.sides)
+    same = Control("the claim itself", switched=False)
     with pytest.raises(AssertionError):
-        assert_as_declared(replace(claim, control=same))
+        assert_as_declared(replace(claim, controls=(same,)))

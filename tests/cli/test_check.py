@@ -52,7 +52,7 @@ def test_check_writes_verdict_and_json_from_worker_processes(attlas, tmp_path):
         "--json", file, "--latex", tmp_path / "table.tex",
     )  # fmt: skip
     assert (code, err) == (0, "")
-    for said in (LEMMA, "Lemma 12", "SUPPORTED", "2/2", "1 as declared, 0 not"):
+    for said in (LEMMA, "Lemma 12", "SUPPORTED", "2/2", "1 as expected, 0 unexpected"):
         assert said in out
     documents = json.loads(file.read_text())
     assert violations(documents, "check") == ()
@@ -75,7 +75,7 @@ def test_check_leaves_with_1_when_something_differs(attlas, monkeypatch, tmp_pat
     monkeypatch.setattr(pool, "check_all", stand_in)
     code, out, _ = attlas("--results", tmp_path, "check", LEMMA)
     assert code == 1
-    assert "0 as declared, 1 not" in out
+    assert "0 as expected, 1 unexpected" in out
     assert f"{LEMMA}: " in out
 
 

@@ -25,6 +25,11 @@ def test_claims_are_listed_whole(shown):
     assert [claim.name for claim in find_claims() if claim.name not in out] == []
 
 
+def test_claims_say_over_what_they_are_attacked(shown):
+    (line,) = (row for row in shown("list", "claims").splitlines() if "/lemma-12 " in row)
+    assert line.split()[-1] == "W"
+
+
 def test_experiments_are_listed(shown):
     out = shown("list", "experiments")
     assert [each.name for each in find_experiments() if each.name not in out] == []

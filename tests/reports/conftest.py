@@ -9,13 +9,12 @@ from attlas.core.claim import (
     Claim,
     Control,
     Erratum,
+    ErratumClass,
     Expectation,
-    Flaw,
     Kind,
-    Link,
-    Provenance,
+    ProofStep,
+    Source,
     Status,
-    each,
 )
 from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
 from attlas.runs.cell import Cell, Scale
@@ -34,17 +33,19 @@ def toy_claim(slug, locator, statement=r"x \le y", **fields):
     given = {
         "kind": Kind.INEQUALITY,
         "status": Status.RECONSTRUCTED,
-        "provenance": Provenance.DERIVED,
-        "control": (Control("sides exchanged", sides=lambda i: i),),
+        "source": Source.DERIVED,
+        "controls": (Control("sides exchanged", exchanged=True),),
         "paper": PAPER,
+        "remark": "",
+        "place": (__file__, 1),
         **fields,
     }
     return Claim(
         name=f"{given['paper']}/{slug}",
         locator=locator,
         statement=statement,
-        instances=each(lambda key: {}),
-        sides=lambda i: i,
+        sample=lambda rng, count: {},
+        function=lambda x, y: (x, y),
         **given,
     )
 
@@ -94,13 +95,13 @@ def toy_experiment(name, **fields):
 def claims():
     chain = "From A to B"
     return (
-        toy_claim("plain", "Lemma 1", ledger=Link(chain, 2)),
-        toy_claim("first", "Lemma 0", ledger=Link(chain, 1)),
+        toy_claim("plain", "Lemma 1", proof_step=ProofStep(chain, 2)),
+        toy_claim("first", "Lemma 0", proof_step=ProofStep(chain, 1)),
         toy_claim("wrong", "Lemma 2", expect=Expectation(Outcome.VIOLATED, "the sign is lost")),
         toy_claim("true-control", "Lemma 3"),
         toy_claim("never", "Lemma 4"),
         toy_claim(
-            "hostile", HOSTILE, rf"\text{{{HOSTILE}}} \href{{javascript:1}}{{x}}", note=HOSTILE
+            "hostile", HOSTILE, rf"\text{{{HOSTILE}}} \href{{javascript:1}}{{x}}", remark=HOSTILE
         ),
     )
 
@@ -108,8 +109,10 @@ def claims():
 @pytest.fixture
 def errata():
     return (
-        Erratum(PAPER, "Lemma 2", Flaw.REFUTED, f"Not so: $x>y$. {HOSTILE}", f"{PAPER}/wrong"),
-        Erratum(PAPER, "Table 1", Flaw.TYPO, "A digit."),
+        Erratum(
+            PAPER, "Lemma 2", ErratumClass.REFUTED, f"Not so: $x>y$. {HOSTILE}", f"{PAPER}/wrong"
+        ),
+        Erratum(PAPER, "Table 1", ErratumClass.TYPO, "A digit."),
     )
 
 

@@ -107,7 +107,7 @@ def test_names_of_the_page_are_unique_and_links_arrive(reader):
 
 
 def test_verdicts_are_words_and_pictures_have_text(page, reader):
-    for word in ("supported", "violated", "not run", "unexpected", "as declared"):
+    for word in ("supported", "violated", "not run", "unexpected", "as expected"):
         assert word in page
     for tag, attributes in reader.tags:
         if tag == "img":

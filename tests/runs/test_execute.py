@@ -104,8 +104,8 @@ def test_bad_input_is_refused_before_anything_runs(squares, tmp_path):
     with pytest.raises(UserError, match="cannot run on 'cloud'"):
         execute([squares], "smoke", store=store, on="cloud")
     script = Experiment(
-        "script", "mine", "", "", 1, squares.cells, squares.run, squares.table, squares.figures,
-        module="__main__",
+        "A script", "?", squares.run, squares.table, squares.figures, name="script",
+        cells=squares.cells, module="__main__",
     )  # fmt: skip
     with pytest.raises(UserError, match="workers cannot import"):
         execute([script], "smoke", store=store)

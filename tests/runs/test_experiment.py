@@ -26,12 +26,12 @@ def test_an_experiment_knows_the_module_and_line_that_define_it():
     frame = inspect.currentframe()
     assert frame is not None
     line = frame.f_lineno + 1
-    made = Experiment("toy", "mine", "", "", 1, lambda s: (), dict, pd.DataFrame, lambda r: ())
+    made = Experiment("A toy", "", dict, pd.DataFrame, lambda r: (), name="toy")
     assert made.module == __name__
     assert made.source == (__file__, line)
 
 
-@pytest.mark.parametrize("name", ["verdicts", "witnesses", "a/b", "..", ""])
+@pytest.mark.parametrize("name", ["verdicts", "witnesses", "a/b", ".."])
 def test_a_name_that_cannot_be_a_folder_of_its_own_is_refused(name):
     with pytest.raises(ValueError, match="not a word of its own"):
         make(name)

@@ -6,7 +6,7 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.runs.cell import Cell
 from attlas.runs.execute import execute
-from attlas.runs.load import DamagedRecord, load, to_pandas, to_xarray
+from attlas.runs.load import DamagedRecord, load_records, to_pandas, to_xarray
 from attlas.runs.record import Record
 from attlas.runs.store import Store
 
@@ -18,21 +18,21 @@ def results(squares, serial, tmp_path):
 
 
 def test_records_load_by_scale_and_revision(squares, results):
-    assert len(load(squares, results=results)) == 6
-    smoke = load(squares, scale="smoke", results=results)
+    assert len(load_records(squares, results=results)) == 6
+    smoke = load_records(squares, scale="smoke", results=results)
     assert [r.cell.settings["x"] for r in smoke] == [0, 1, 2]
-    assert load(replace(squares, revision=2), results=results) == ()
+    assert load_records(replace(squares, revision=2), results=results) == ()
 
 
 def test_a_damaged_record_is_a_warning(squares, results):
     path = next((results / "squares").glob("*.npz"))
     path.write_bytes(b"")
     with pytest.warns(DamagedRecord, match=path.name):
-        assert len(load(squares, results=results)) == 5
+        assert len(load_records(squares, results=results)) == 5
 
 
 def test_a_table_has_one_row_for_each_cell(squares, results):
-    table = to_pandas(load(squares, scale="smoke", results=results))
+    table = to_pandas(load_records(squares, scale="smoke", results=results))
     assert table["x"].tolist() == [0, 1, 2]
     assert table["square"].tolist() == [0, 1, 4]
     assert table["dtype"].tolist() == ["float64", "float32", "float64"]
@@ -40,7 +40,7 @@ def test_a_table_has_one_row_for_each_cell(squares, results):
 
 
 def test_labelled_arrays_carry_settings_and_axes(squares, results):
-    data = to_xarray(load(squares, scale="quick", results=results), squares)
+    data = to_xarray(load_records(squares, scale="quick", results=results), squares)
     assert data["power"].dims == ("cell", "exponent")
     assert data["exponent"].dims == ("exponent",)
     three = data.set_index(cell="x").sel(cell=3)

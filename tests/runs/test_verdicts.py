@@ -86,4 +86,4 @@ def test_what_is_no_witness_is_one_clear_line(tmp_path, report):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_schema_refuses_what_is_not_its_own(name):
     assert schema(name)["$id"] == f"{name}.json"
-    assert violations({"schema": 2}, name)
+    assert violations({"schema": 3}, name)

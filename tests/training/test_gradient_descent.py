@@ -10,7 +10,7 @@ from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.models.attention.multi_head import make_multi_head, parameter_norm
-from attlas.training.chunks import in_chunks
+from attlas.training.ensemble import in_chunks
 from attlas.training.gradient_descent import gradient_descent, gradient_descent_ensemble
 
 DRAW = np.random.default_rng(1)
@@ -86,7 +86,7 @@ def test_any_module_of_tokens_is_trained():
     )
     # At zero the slope is -1/2: half of the mean of y X.
     expected = jnp.mean(Y[:, None, None] * X, axis=0) / 2
-    np.testing.assert_allclose(path.model.w[1], expected, rtol=1e-13, atol=1e-16)
+    np.testing.assert_allclose(path.params.w[1], expected, rtol=1e-13, atol=1e-16)
 
 
 def test_divergence_has_its_code():

@@ -17,7 +17,7 @@ MODEL = jax.tree.map(
 
 
 def arrays(path):
-    return jax.tree.map(np.asarray, path.model)
+    return jax.tree.map(np.asarray, path.params)
 
 
 def test_each_trajectory_is_that_of_the_deleted_sample():
@@ -35,5 +35,5 @@ def test_each_trajectory_is_that_of_the_deleted_sample():
         apart = jax.tree.map(lambda a, b: np.asarray(a) - b, *map(arrays, (full, deleted)))
         norms = np.sqrt(sum(np.sum(a.reshape(7, -1) ** 2, axis=1) for a in jax.tree.leaves(apart)))
         np.testing.assert_allclose(found.distance[i], norms, rtol=0, atol=1e-14)
-    assert found.without.model.U.shape == (5, 7, 2, 4, 3)
+    assert found.without.params.U.shape == (5, 7, 2, 4, 3)
     np.testing.assert_allclose(found.stability, np.mean(found.distance, axis=0), rtol=1e-14)

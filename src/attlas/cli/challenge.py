@@ -56,6 +56,7 @@ def _search(
     context: typer.Context, name: str | None, seconds: float, seed: int
 ) -> "tuple[Claim, Verdict]":
     from attlas.cli.tables import number
+    from attlas.core.prose import plain
     from attlas.runs.store import Store
     from attlas.runs.witness import FOLDER, write_witness
     from attlas.verify.challenge import challenge as search
@@ -64,7 +65,7 @@ def _search(
     store = Store(session_of(context).results)
     store.prepare(FOLDER)
     found = search(claim, seconds=seconds, seed=seed)
-    typer.echo(f"claim       {claim.name} ({claim.locator})")
+    typer.echo(f"claim       {claim.name} ({plain(claim.locator)})")
     typer.echo(f"best ratio  {number(found.ratio)} of left over right side")
     _show(found.verdict)
     if found.verdict.witness is not None:
@@ -82,6 +83,7 @@ def _search(
 
 def _replay(name: str | None, file: Path) -> "tuple[Claim, Verdict]":
     from attlas.core.errors import UserError
+    from attlas.core.prose import plain
     from attlas.runs.witness import read_witness
     from attlas.verify.challenge import replay
 
@@ -96,7 +98,7 @@ def _replay(name: str | None, file: Path) -> "tuple[Claim, Verdict]":
             f"{file} does not fit '{claim.name}' of this attlas ({type(error).__name__}): search "
             "again with `attlas challenge`"
         ) from error
-    typer.echo(f"claim       {claim.name} ({claim.locator})")
+    typer.echo(f"claim       {claim.name} ({plain(claim.locator)})")
     _show(verdict)
     return claim, verdict
 

@@ -86,21 +86,23 @@ def check(
 
 def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
     from attlas.cli.tables import show_table
+    from attlas.core.prose import plain
 
     show_table(COLUMNS, [_row(claim, reports[claim.name]) for claim in claims])
     for claim in claims:
         for defect in reports[claim.name].defects:
-            typer.echo(f"{claim.name}: {defect}")
+            typer.echo(f"{claim.name}: {plain(defect)}")
     defective = sum(bool(report.defects) for report in reports.values())
     busy = sum(report.seconds for report in reports.values())
     typer.echo(
         f"{len(reports)} claims checked in {busy:.0f} s of work: "
-        f"{len(reports) - defective} as declared, {defective} not"
+        f"{len(reports) - defective} as expected, {defective} unexpected"
     )
 
 
 def _row(claim: "Claim", report: "CheckReport") -> tuple[str, ...]:
     from attlas.cli.tables import number
+    from attlas.core.prose import plain
 
     good = sum(control.as_expected for control in report.controls)
     search = report.challenge
@@ -110,7 +112,7 @@ def _row(claim: "Claim", report: "CheckReport") -> tuple[str, ...]:
         attacked = "broken" if search.violated else f"best ratio {number(search.ratio)}"
     return (
         report.claim,
-        claim.locator,
+        plain(claim.locator),
         claim.kind,
         claim.status,
         report.verdict.outcome,

@@ -22,7 +22,10 @@ def list_(
 
     makers = {
         Listing.PAPERS: (("paper", "year", "title", "claims", "experiments"), _papers),
-        Listing.CLAIMS: (("claim", "locator", "kind", "status", "source"), _claims),
+        Listing.CLAIMS: (
+            ("claim", "locator", "kind", "status", "source", "attacked over"),
+            _claims,
+        ),
         Listing.EXPERIMENTS: (("experiment", "paper", "question"), _experiments),
     }
     for listing in Listing if what is None else (what,):
@@ -46,9 +49,13 @@ def _papers() -> list[tuple[str, ...]]:
 
 
 def _claims() -> list[tuple[str, ...]]:
+    from attlas.core.prose import plain
     from attlas.verify.registry import find_claims
 
-    return [(c.name, c.locator, c.kind, c.status, c.source) for c in find_claims()]
+    return [
+        (c.name, plain(c.locator), c.kind, c.status, c.source, ", ".join(c.search_over) or "-")
+        for c in find_claims()
+    ]
 
 
 def _experiments() -> list[tuple[str, ...]]:

@@ -18,6 +18,12 @@ def run(
         str,
         typer.Option(metavar="smoke|quick|paper", help="Seconds, 45 s a paper, or the paper's."),
     ] = "quick",
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUES", help="Other values of a setting, by commas; repeatable."
+        ),
+    ] = None,
     on: Annotated[
         str,
         typer.Option(
@@ -38,11 +44,13 @@ def run(
     from attlas.runs.execute import execute
     from attlas.runs.find import find_named
     from attlas.runs.progress import progress_for
+    from attlas.runs.settings import split_assignments
     from attlas.runs.store import Store
 
     session = session_of(context)
+    changes = split_assignments(set_ or [])
     summary = execute(
-        find_named(experiments),
+        [experiment.changed(changes) for experiment in find_named(experiments)],
         scale,
         on=on,
         fresh=fresh,

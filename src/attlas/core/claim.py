@@ -168,7 +168,7 @@ class Control:
 
 @dataclass(frozen=True)
 class Expectation:
-    """The outcome a claim declares, with a reason unless it is SUPPORTED."""
+    """The outcome a claim expects, with a reason unless it is SUPPORTED."""
 
     outcome: Outcome = Outcome.SUPPORTED
     reason: str = ""
@@ -209,7 +209,7 @@ class Claim:
             returns the arrays that it changes.
         recertify: computes solver outputs of a batch of moved instances again, with certificates;
             returns the arrays that it changes.
-        expect: declared outcome.
+        expect: the outcome it must have.
         count: instances drawn by default.
         roundings: on the longest path to a side, for the tolerance.
         coverage: sampled, exhaustive or symbolic.

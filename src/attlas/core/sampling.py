@@ -28,6 +28,10 @@ _memory: OrderedDict[Any, Any] = OrderedDict()
 
 def _remember(key: Any, compute: Callable[[], Value]) -> Value:
     """The value kept under a key, computed if it is not there; the oldest are forgotten."""
+    try:
+        hash(key)
+    except TypeError:
+        return compute()
     if key not in _memory:
         _memory[key] = compute()
     _memory.move_to_end(key)

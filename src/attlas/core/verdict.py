@@ -102,7 +102,7 @@ class CheckReport:
         claim: the claim's name.
         verdict: the claim's own verdict.
         controls: the verdicts of its controls.
-        expect: the outcome that the claim declares.
+        expect: the outcome that the claim expects.
         challenge: the search for a counterexample, if one was made.
         seconds: wall time.
         statement: LaTeX of the claim, where the report was made by a check of it.
@@ -124,7 +124,7 @@ class CheckReport:
 
     @property
     def defects(self) -> tuple[str, ...]:
-        """What a maintainer must mend: empty when all came out as declared."""
+        """What needs investigation: empty when all came out as expected."""
         found = []
         if self.verdict.outcome is not self.expect:
             found.append(f"{self.verdict.outcome}, expected {self.expect}: {self.verdict.reason}")

@@ -11,7 +11,7 @@ from attlas.reports.content import Drawing, ExperimentEntry, Source
 from attlas.reports.figures import embed
 from attlas.reports.tables import table_html
 from attlas.runs.cell import Scale
-from attlas.runs.experiment import Experiment, Panel
+from attlas.runs.experiment import CaptionedFigure, Experiment
 from attlas.runs.record import Record, record_key
 
 MOST_VALUES = 12
@@ -42,9 +42,9 @@ def exhibit(
     scale, chosen, total = _largest(experiment, by_key, problems)
     if not chosen:
         return ExperimentEntry(experiment, source, problems=tuple(problems))
-    panels = _made("the figures", lambda: experiment.figures(chosen), problems) or ()
+    panels = _made("the figures", lambda: experiment.shown_figures(chosen), problems) or ()
     drawings = tuple(filter(None, (_drawn(panel, problems) for panel in panels)))
-    frame = _made("the table", lambda: experiment.table(chosen), problems)
+    frame = _made("the table", lambda: experiment.shown_table(chosen), problems)
     return ExperimentEntry(
         experiment,
         source,
@@ -83,7 +83,7 @@ def _largest(
     return best
 
 
-def _drawn(panel: Panel, problems: list[str]) -> Drawing | None:
+def _drawn(panel: CaptionedFigure, problems: list[str]) -> Drawing | None:
     alt = f"{panel.title}. {panel.caption}"
     picture = _made(f"the figure '{panel.title}'", lambda: embed(panel.figure, alt), problems)
     # A figure made through pyplot stays in its registry, with its memory, until it is closed.

@@ -1,9 +1,11 @@
 """Verdict tables for a paper: LaTeX with booktabs, and where each number comes from."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from attlas.core.claim import Claim
+from attlas.core.display.statements import Untypeset, mathml
 from attlas.core.verdict import CheckReport
 from attlas.reports.content import MARKS
 
@@ -37,7 +39,7 @@ def latex_table(
 
     The comment above the table says what computed it, the column `source` whether the text of
     a statement was found, recalled or derived. A dagger marks what came out other than
-    declared.
+    expected.
 
     Args:
         results: claims with their reports, None where one was not run.
@@ -92,6 +94,33 @@ def latex_text(text: str) -> str:
     return "".join(_SPECIAL.get(character, character) for character in text)
 
 
+def latex_prose(text: str) -> str:
+    r"""Plain text with $mathematics$ in it, which stays if it can be typeset.
+
+    Args:
+        text: what an author wrote.
+
+    Returns:
+        LaTeX; mathematics with an unknown command is escaped as text.
+
+    Examples:
+        >>> print(latex_prose(r"Lemma 3 & $\eta = C_1^2$"))
+        Lemma 3 \& $\eta = C_1^2$
+    """
+    parts = re.split(r"(\$[^$\n]+\$)", text)
+    return "".join(part if _is_mathematics(part) else latex_text(part) for part in parts)
+
+
+def _is_mathematics(part: str) -> bool:
+    if not (part.startswith("$") and len(part) > 2):
+        return False
+    try:
+        mathml(part[1:-1])
+    except Untypeset:
+        return False
+    return True
+
+
 def latex_number(value: float | None) -> str:
     r"""A number with three digits.
 
@@ -127,7 +156,7 @@ def _row(claim: Claim, report: CheckReport | None) -> str:
             f"{verdict.applicable}/{verdict.tried}",
         ]
     said = [claim.locator, claim.kind.value, claim.status.value, claim.source.value]
-    return " & ".join([*map(latex_text, said), *cells]) + r" \\"
+    return " & ".join([*map(latex_prose, said), *cells]) + r" \\"
 
 
 def _comment(text: str) -> str:

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from attlas.core.display.numbers import number, plain_number
 from attlas.core.display.statements import prose, typeset
+from attlas.core.prose import plain
 from attlas.core.verdict import Outcome
 from attlas.reports.content import MARKS, Atlas
 from attlas.reports.tables import witness_html
@@ -57,6 +58,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "number": number,
+        "plain": plain,
         "plain_number": plain_number,
         "typeset": typeset,
         "prose": prose,

@@ -15,7 +15,7 @@ import jax
 import attlas
 
 PACKAGE = Path(attlas.__path__[0])
-SHOWING = ("reports", "cli")
+SHOWING = ("panels", "reports", "cli")
 LIBRARIES = ("attlas", "jax", "jaxlib", "numpy", "scipy", "equinox", "optax")
 
 
@@ -23,7 +23,7 @@ LIBRARIES = ("attlas", "jax", "jaxlib", "numpy", "scipy", "equinox", "optax")
 def code_hash() -> str:
     r"""The sha256 of the package's sources that can change a result, by path and content.
 
-    How results are shown (`reports`, `cli`) is left out.
+    How results are shown (`panels`, `reports`, `cli`) is left out.
 
     Returns:
         64 hexadecimal digits; equal on two machines with equal sources.

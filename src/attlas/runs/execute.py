@@ -106,7 +106,8 @@ def _write_all(
             failures.append(CellFailure(experiment.name, cell.label, *said))
             progress.failed(label, outcome.message)
             continue
-        store.write(Record(experiment.name, cell, outcome.arrays, outcome.metadata, key))
+        found = outcome.arrays, outcome.metadata
+        store.write(Record(experiment.name, cell, *found, key, outcome.layout))
         progress.finished(label, outcome.metadata["seconds"])
     return failures
 

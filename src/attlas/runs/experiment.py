@@ -1,26 +1,31 @@
-"""An experiment: a grid at three scales, what one cell computes, and how it is shown."""
+"""An experiment: a grid, what one of its cells computes, and how the results are shown."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 
+from attlas.core.errors import UserError
 from attlas.runs.cell import Cell as Cell
 from attlas.runs.cell import Scale as Scale
-from attlas.runs.record import Record
+from attlas.runs.grid import Grid
+from attlas.runs.record import Layout, Record
+from attlas.runs.settings import Settings
 
 if TYPE_CHECKING:  # they cost a worker half of its start, and workers draw nothing
     import matplotlib.figure
     import pandas
+    import xarray
 
 RESERVED = ("verdicts", "witnesses")
 _CONSTRUCTORS = (__name__, "jaxtyping", "beartype")
 
 
 @dataclass(frozen=True, eq=False)
-class Panel:
+class CaptionedFigure:
     """One figure of an experiment with the caption that answers the experiment's question."""
 
     title: str
@@ -28,51 +33,195 @@ class Panel:
     figure: "matplotlib.figure.Figure"
 
 
+Panel = CaptionedFigure
+
+
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    r"""A grid of cells, and how its records are shown.
+    r"""A grid of cells, and how what they gave is shown.
 
     `run` is called in a worker process, under float64 or float32 as the cell says; it is a
-    pure function of the cell. The module that defines the experiment is importable there.
+    pure function of the settings, and of a key made of the cell's seed. The module that defines
+    the experiment is importable there.
 
     Attributes:
-        name: unique, the file's name; also the folder of its records.
-        paper: key in `references.bib`.
         title: a few words.
-        question: what the experiment answers, one sentence.
-        revision: raise it when `run` changes its results: old records are then not used.
-        cells: the grid of a scale.
-        run: results of one cell, arrays of numbers, booleans or text by name.
-        table: one table of the records, the paper's numbers beside ours.
-        figures: panels of the records.
-        dims: names of the axes of each array, for `attlas.runs.load.to_xarray`.
+        question: what the experiment answers: the first sentence of the module's docstring.
+        grid: its settings at three scales.
+        run: results of one cell, a data set with named axes.
+        table: the numbers beside the paper's: a table of the whole data set, or several, one
+            below the other.
+        figures: each draws one figure of the whole data set.
         note: remark for the reader: deviations from the paper.
+        revision: raise it when `run` changes its results: old records are then not used.
+        name: unique, the module's name unless given; also the folder of its records.
+        paper: key in `references.bib`, the package's name unless given.
         module: dotted name of the defining module, filled in.
         source: file and line, filled in.
+        cells, dims: of experiments written before grids; they go when all have moved.
     """
 
-    name: str
-    paper: str
     title: str
-    question: str
-    revision: int
-    cells: Callable[[Scale], tuple[Cell, ...]]
-    run: Callable[[Cell], Mapping[str, np.ndarray]]
-    table: Callable[[Sequence[Record]], "pandas.DataFrame"]
-    figures: Callable[[Sequence[Record]], tuple[Panel, ...]]
-    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    question: str | None
+    run: Callable[..., Any]
+    table: Any
+    figures: Any
+    grid: Grid | None = None
     note: str = ""
+    revision: int = 1
+    name: str = ""
+    paper: str = ""
     module: str = ""
     source: tuple[str, int] = ("", 0)
+    cells: Callable[..., tuple[Cell, ...]] = field(default=lambda scale: ())
+    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self):
-        if not self.name.replace("_", "").replace("-", "").isalnum() or self.name in RESERVED:
-            raise ValueError(f"experiment name '{self.name}' is not a word of its own")
         # The constructor is generated, and tests wrap it in shape checks: look past both.
         caller = sys._getframe(1)
         while caller.f_back and caller.f_globals["__name__"].startswith(_CONSTRUCTORS):
             caller = caller.f_back
-        if not self.module:
-            object.__setattr__(self, "module", caller.f_globals["__name__"])
+        module = self.module or caller.f_globals["__name__"]
+        package, _, own = module.rpartition(".")
+        filled = {
+            "module": module,
+            "name": self.name or own,
+            "paper": self.paper or package.rpartition(".")[2],
+            "question": " ".join((self.question or "").strip().split("\n\n")[0].split()),
+        }
         if self.source == ("", 0):
-            object.__setattr__(self, "source", (caller.f_code.co_filename, caller.f_lineno))
+            filled["source"] = (caller.f_code.co_filename, caller.f_lineno)
+        if self.grid is not None:
+            filled["cells"] = self.grid.cells
+        for name, value in filled.items():
+            object.__setattr__(self, name, value)
+        if not self.name.replace("_", "").replace("-", "").isalnum() or self.name in RESERVED:
+            raise ValueError(f"experiment name '{self.name}' is not a word of its own")
+
+    def changed(self, values: Mapping[str, Any]) -> "Experiment":
+        """The experiment with other values of some settings.
+
+        Args:
+            values: see `Grid.changed`.
+
+        Returns:
+            Another experiment of the same name; its records have keys of their own.
+
+        Raises:
+            UserError: if a setting is unknown, or a value is not of its type.
+        """
+        if self.grid is None:
+            if values:
+                raise UserError(f"the settings of {self.name} cannot be changed yet")
+            return self
+        return replace(self, grid=self.grid.changed(values, self.name))
+
+    def computed(self, cell: Cell) -> tuple[dict[str, np.ndarray], Layout]:
+        """What one cell gives.
+
+        Args:
+            cell: of the grid.
+
+        Returns:
+            Arrays by name, and their axes.
+        """
+        if self.grid is None:
+            arrays = {name: np.asarray(value) for name, value in self.run(cell).items()}
+            return arrays, Layout({name: self.dims[name] for name in arrays if name in self.dims})
+        settings = Settings(cell.settings, seed=cell.seed, dtype=cell.dtype)
+        found: xarray.Dataset = self.run(settings, jax.random.key(cell.seed))
+        return {str(n): v.values for n, v in found.variables.items()}, Layout.of(found)
+
+    def dataset(self, records: Sequence[Record]) -> "xarray.Dataset":
+        """The records as one data set, its coordinates the grid's axes and members.
+
+        Settings that all cells share are its attributes; others that a cell has are coordinates
+        along the axes that they follow.
+
+        Args:
+            records: of cells of one grid, at least one.
+
+        Returns:
+            Labelled arrays; what has not been computed is NaN.
+        """
+        from attlas.runs.join import join  # an import of xarray
+
+        assert self.grid is not None
+        shared = _shared(records)
+        whole = join([self._labelled(record) for record in records])
+        axes = [name for name in self.grid.axes if name in whole.dims]
+        rest = dict.fromkeys(n for r in records for n in r.cell.settings if n not in shared)
+        for name in rest:
+            followed = _followed(name, [r.cell.settings for r in records], axes)
+            if followed and name not in (*whole.variables, *axes, "members"):
+                axis, values = followed
+                labels = whole[axis].values.tolist()
+                whole = whole.assign_coords({name: (axis, [values[label] for label in labels])})
+        return whole.assign_attrs({**shared, "experiment": self.name})
+
+    def shown_table(self, records: Sequence[Record]) -> "pandas.DataFrame":
+        """The table of some records.
+
+        Args:
+            records: of cells of one grid, at least one.
+
+        Returns:
+            The table.
+        """
+        import pandas as pd
+
+        if self.grid is None:
+            return self.table(records)
+        tables = self.table if isinstance(self.table, Sequence) else (self.table,)
+        data = self.dataset(records)
+        return pd.concat([each(data) for each in tables], ignore_index=True)
+
+    def shown_figures(self, records: Sequence[Record]) -> tuple[CaptionedFigure, ...]:
+        """The figures of some records.
+
+        Args:
+            records: of cells of one grid, at least one.
+
+        Returns:
+            Figures with captions.
+        """
+        if self.grid is None:
+            return tuple(self.figures(records))
+        data = self.dataset(records)
+        return tuple(each(data) for each in self.figures)
+
+    def _labelled(self, record: Record) -> "xarray.Dataset":
+        """One record on the axes of its grid."""
+        data, s = record.dataset, record.cell.settings
+        assert self.grid is not None
+        if "members" in s:
+            if "member" not in data.dims:
+                data = data.expand_dims(member=[record.cell.seed])
+            elif "member" not in data.coords:
+                numbers = record.cell.seed + np.arange(data.sizes["member"])
+                data = data.assign_coords(member=numbers)
+        # An axis of lists, or one that the results name themselves, is there already.
+        own = [n for n in self.grid.axes if n not in data.dims and not isinstance(s[n], list)]
+        return data.expand_dims({name: [s[name]] for name in own})
+
+
+def _shared(records: Sequence[Record]) -> dict[str, Any]:
+    """The settings that all cells have in common."""
+    first = records[0].cell.settings
+    every = [record.cell.settings for record in records]
+    return {
+        name: value
+        for name, value in first.items()
+        if all(name in s and s[name] == value for s in every)
+    }
+
+
+def _followed(
+    name: str, settings: Sequence[Mapping[str, Any]], axes: Sequence[str]
+) -> tuple[str, dict[Any, Any]] | None:
+    """The one axis that a setting follows, with its value at each label."""
+    for axis in axes:
+        values: dict[Any, Any] = {}
+        if all(values.setdefault(s[axis], s.get(name)) == s.get(name) for s in settings):
+            return axis, values
+    return None

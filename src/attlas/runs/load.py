@@ -1,7 +1,7 @@
-"""Load the records of an experiment: as they are, as a table, as labelled arrays."""
+"""Load what an experiment gave: as one labelled data set, or record by record."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,48 @@ def load(
     experiment: str | Experiment,
     *,
     scale: Scale | str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    results: Path | str | None = None,
+) -> xr.Dataset:
+    """What the cells of a grid gave, as one data set with the grid as coordinates.
+
+    Args:
+        experiment: its name, or the experiment.
+        scale: which grid; when None the most complete one, the larger of equals.
+        settings: other values of some settings, as `attlas run --set` takes them.
+        results: results folder; the default one when None.
+
+    Returns:
+        Labelled arrays; what has not been computed is NaN.
+
+    Raises:
+        UserError: if the experiment, the scale or a setting is unknown, the name stands for
+            several experiments, no cell has been run, or a record has another schema.
+    """
+    found = experiment if isinstance(experiment, Experiment) else _one_named(experiment)
+    found = found.changed(settings or {})
+    scales = (Scale.PAPER, Scale.QUICK, Scale.SMOKE) if scale is None else (scale_named(scale),)
+    by_scale = [
+        (load_records(found, scale=s, results=results), len(found.cells(s))) for s in scales
+    ]
+    records, _ = max(by_scale, key=lambda one: len(one[0]) / one[1])
+    if not records:
+        told = "".join(f" --set {name}={_text(value)}" for name, value in (settings or {}).items())
+        raise UserError(f"{found.name} has no records there: attlas run {found.name}{told}")
+    return found.dataset(records) if found.grid else to_xarray(records, found)
+
+
+def _text(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def load_records(
+    experiment: str | Experiment,
+    *,
+    scale: Scale | str | None = None,
     results: Path | str | None = None,
 ) -> tuple[Record, ...]:
-    """The records of an experiment's current revision.
+    """The records of an experiment's current revision, cell by cell.
 
     Args:
         experiment: its name, or the experiment.

@@ -2,16 +2,19 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from attlas.core.display.tables import arrays_table, described
 from attlas.runs.cell import Cell, canonical_json
 
-SCHEMA = 1
-"""Version of the record files; another version is refused, never guessed."""
+if TYPE_CHECKING:
+    import xarray
+
+SCHEMA = 2
+"""Version of the record files; another version is refused, never guessed. 2: arrays have axes."""
 
 
 def record_key(experiment: str, revision: int, cell: Cell) -> str:
@@ -44,6 +47,37 @@ def record_key(experiment: str, revision: int, cell: Cell) -> str:
     return hashlib.sha256(canonical_json(content).encode()).hexdigest()
 
 
+@dataclass(frozen=True)
+class Layout:
+    """What makes arrays a labelled data set.
+
+    Attributes:
+        dims: names of the axes of each array.
+        coordinates: names of the arrays that label axes.
+    """
+
+    dims: Mapping[str, tuple[str, ...]]
+    coordinates: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, dataset: "xarray.Dataset") -> "Layout":
+        """The layout of a data set.
+
+        Args:
+            dataset: any.
+
+        Returns:
+            Axes of all its variables, and its coordinates.
+
+        Examples:
+            >>> import xarray as xr
+            >>> Layout.of(xr.Dataset({"y": ("x", [1.0])}, {"x": [2]})).coordinates
+            ('x',)
+        """
+        dims = {str(n): tuple(map(str, v.dims)) for n, v in dataset.variables.items()}
+        return cls(dims, tuple(map(str, dataset.coords)))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Record:
     """What one cell gave.
@@ -54,6 +88,7 @@ class Record:
         arrays: results by name.
         metadata: code hash, versions, commit or None, device, flags, seconds, time, revision.
         key: see `record_key`.
+        layout: the axes of the arrays, and which of them are coordinates.
     """
 
     experiment: str
@@ -61,6 +96,20 @@ class Record:
     arrays: Mapping[str, np.ndarray]
     metadata: Mapping[str, Any]
     key: str
+    layout: Layout = field(default_factory=lambda: Layout({}))
+
+    @property
+    def dataset(self) -> "xarray.Dataset":
+        """The arrays with their axes and labels."""
+        import xarray as xr  # half of a worker's start, and old records need no labels
+
+        dims = {
+            name: self.layout.dims.get(name, tuple(f"{name}_{k}" for k in range(array.ndim)))
+            for name, array in self.arrays.items()
+        }
+        whole = {name: (dims[name], array) for name, array in self.arrays.items()}
+        labels = {name: whole.pop(name) for name in self.layout.coordinates}
+        return xr.Dataset(whole, labels)
 
     def __repr__(self) -> str:
         arrays = ", ".join(f"{name}={described(a)}" for name, a in self.arrays.items())

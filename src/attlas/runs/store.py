@@ -6,7 +6,7 @@ from pathlib import Path
 
 from attlas.runs.cell import Cell
 from attlas.runs.pair import Damaged, probe_folder, quarantine, read_pair, write_pair
-from attlas.runs.record import Record, record_key
+from attlas.runs.record import Layout, Record, record_key
 
 FOLDER = "attlas-results"
 
@@ -88,6 +88,10 @@ class Store:
                 "dtype": record.cell.dtype,
                 "data_hash": record.cell.data_hash,
             },
+            "layout": {
+                "dims": {name: list(dims) for name, dims in record.layout.dims.items()},
+                "coordinates": list(record.layout.coordinates),
+            },
             "metadata": dict(record.metadata),
         }
         return write_pair(self.root / record.experiment, record.key, document, record.arrays)
@@ -118,7 +122,9 @@ class Store:
         made = record_key(document["experiment"], metadata["revision"], cell)
         if not made == document["key"] == key:
             raise Damaged(f"{folder / key}.json was renamed (its key is {made[:12]})")
-        return Record(experiment, cell, arrays, metadata, key)
+        dims = {name: tuple(axes) for name, axes in document["layout"]["dims"].items()}
+        layout = Layout(dims, tuple(document["layout"]["coordinates"]))
+        return Record(experiment, cell, arrays, metadata, key, layout)
 
     def read_or_set_aside(self, experiment: str, key: str) -> Record | None:
         """Read one record; a damaged one is named, moved to `set-aside/` and reads as absent.

@@ -4,7 +4,7 @@ import datetime
 import importlib
 import time
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from signal import SIG_IGN, SIGINT, signal
 from typing import Any
 
@@ -15,6 +15,7 @@ from attlas.core.errors import UserError
 from attlas.runs.cell import Cell
 from attlas.runs.environment import environment
 from attlas.runs.experiment import Experiment
+from attlas.runs.record import Layout
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Computed:
 
     arrays: dict[str, np.ndarray]
     metadata: dict[str, Any]
+    layout: Layout = field(default_factory=lambda: Layout({}))
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,7 @@ def compute(task: Task) -> Computed | Failed:
         experiment = _find(task)
         cell = Cell.from_json(task.cell)
         with jax.enable_x64(cell.dtype == "float64"), jax.default_matmul_precision("highest"):
-            results = experiment.run(cell)
-            arrays = {name: np.asarray(value) for name, value in results.items()}
+            arrays, layout = experiment.computed(cell)
         metadata = {
             **environment(),
             "revision": experiment.revision,
@@ -70,7 +71,7 @@ def compute(task: Task) -> Computed | Failed:
         return Failed(str(error))
     except Exception as error:  # noqa: BLE001 (reported by the driver, with its traceback)
         return Failed(f"{type(error).__name__}: {error}", traceback.format_exc())
-    return Computed(arrays, metadata)
+    return Computed(arrays, metadata, layout)
 
 
 def dask_setup(worker: object) -> None:

@@ -1,1 +1,1 @@
-"""Vertical slices: all that one task needs besides the general library."""
+"""Tasks: each trains one thing, from its loss to what is measured of the trained models."""

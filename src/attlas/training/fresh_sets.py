@@ -10,15 +10,18 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
+from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
 from attlas.data.labelled_tokens import require_labelled_tokens
 from attlas.losses.margin_loss import margin_loss
-from attlas.training.chunks import cache_width, in_chunks
-from attlas.training.gradient_descent import Descent, descend, require_trainable
+from attlas.training.ensemble import cache_width, in_chunks
+from attlas.training.fit import fit
+from attlas.training.gradient_descent import Samples, empirical_loss, require_trainable
 from attlas.training.risk_gradient import model_outputs
-from attlas.training.trajectory import recording_schedule
+from attlas.training.trajectory import Trajectory
 
 
 class FreshSets(eqx.Module):
@@ -30,7 +33,7 @@ class FreshSets(eqx.Module):
         test_error: standard error of that mean.
     """
 
-    path: Descent
+    path: Trajectory
     test_loss: Float[Array, "m s"]
     test_error: Float[Array, "m s"]
 
@@ -38,32 +41,6 @@ class FreshSets(eqx.Module):
     def gap(self) -> Float[Array, "m s"]:
         """Generalisation gap of each set, test loss less training loss."""
         return self.test_loss - self.path.loss
-
-
-@eqx.filter_jit
-def _train_and_test(
-    model: Any,
-    sets: tuple[Array, Array],
-    test: tuple[Array, Array],
-    step_size: Array,
-    schedule: Array,
-    loss: str,
-) -> tuple[Descent, Array]:
-    def train(X: Array, y: Array) -> Descent:
-        return descend(model, X, y, jnp.ones_like(y), step_size, schedule, loss)
-
-    path = jax.vmap(train)(*sets)
-    moving = eqx.filter(path.model, eqx.is_inexact_array)
-    rest = eqx.filter(model, eqx.is_inexact_array, inverse=True)
-
-    def measure(parameters: Any) -> Array:
-        outputs = model_outputs(eqx.combine(parameters, rest), test[0])
-        losses = margin_loss(loss).value(test[1] * outputs)
-        return jnp.stack([jnp.mean(losses), jnp.std(losses) / losses.shape[0] ** 0.5])
-
-    # One model at a time: the attention on a large test set fills the cache alone.
-    rows = jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), moving)
-    return path, jax.lax.map(measure, rows).reshape(*path.loss.shape, 2)
 
 
 def fresh_sets(
@@ -114,13 +91,29 @@ def fresh_sets(
         )
     require_trainable(model, X, y, step_size, loss)
     require_labelled_tokens(X_test, y_test)
-    schedule = jnp.asarray(recording_schedule(steps, record_at), int)
-    rate = jnp.asarray(step_size, X.dtype)
-
-    def program(sets: tuple[Array, Array]) -> tuple[Descent, Array]:
-        return _train_and_test(model, sets, (X_test, y_test), rate, schedule, loss)
-
     width = cache_width(model, X[0]) if chunk is None else chunk
-    path, tested = in_chunks(program, (X, y), width)
-    path = eqx.tree_at(lambda p: p.steps, path, schedule)
+    path = fit(
+        empirical_loss(loss),
+        Partial(optax.sgd, jnp.asarray(step_size, X.dtype)),
+        model,
+        Samples(X, y, jnp.ones_like(y)),
+        steps=steps,
+        record_at=record_at,
+        ensemble={"data": True},
+        chunk=width,
+    )
+    moving, rest = eqx.partition(path.params, eqx.is_inexact_array)
+    tested = in_chunks(lambda some: _test(some, rest, X_test, y_test, loss), moving, width)
     return FreshSets(path, tested[..., 0], tested[..., 1])
+
+
+@eqx.filter_jit
+def _test(models: Any, rest: Any, X: Array, y: Array, loss: str) -> Float[Array, "m s 2"]:
+    """Mean loss of each record of each set, and its standard error."""
+
+    def measure(parameters: Any) -> Array:
+        losses = margin_loss(loss).value(y * model_outputs(eqx.combine(parameters, rest), X))
+        return jnp.stack([jnp.mean(losses), jnp.std(losses) / losses.shape[0] ** 0.5])
+
+    # One model at a time: the attention on a large test set fills the cache alone.
+    return jax.lax.map(lambda records: jax.lax.map(measure, records), models)

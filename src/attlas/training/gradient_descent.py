@@ -1,57 +1,65 @@
 r"""Full-batch gradient descent on the empirical risk: one model, or many at once.
 
-theta_{k+1} = theta_k - eta grad L(theta_k), as deora2023optimization trains. One loop with one
-gradient in it writes every step into the slot of the next record, so that recording each step
-costs no second gradient and any schedule of as many records runs the same program.
+theta_{k+1} = theta_k - eta grad L(theta_k), as deora2023optimization trains: `fit` with the
+gradient of `risk_gradient`, which is in closed form for multi-head attention.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int
 
 from attlas.core.errors import UserError
-from attlas.core.solution import Result
 from attlas.data.labelled_tokens import require_labelled_tokens
 from attlas.losses.margin_loss import margin_loss
 from attlas.models.attention.multi_head import Decoder, MultiHead
-from attlas.training.chunks import cache_width, in_chunks
+from attlas.training.ensemble import cache_width
+from attlas.training.fit import ClosedForm, fit
 from attlas.training.risk_gradient import risk_gradient
-from attlas.training.trajectory import recording_schedule
+from attlas.training.trajectory import Trajectory
 
 
-class Descent(eqx.Module):
-    r"""Recorded steps of one training, or of many along leading axes.
+class Samples(NamedTuple):
+    """What the risk is taken over.
 
     Attributes:
-        steps: numbers of the recorded steps, 0 before the first.
-        model: the model, with an axis of records before those of every parameter.
-        loss: weighted empirical risk.
-        gradient_norm: Euclidean norm of its gradient.
-        result: code of `attlas.core.solution.Result`: MAX_STEPS when all steps were made,
-            NOT_FINITE when a record is not finite.
+        X: samples along the first axis.
+        y: labels +-1.
+        weights: of the samples; the risk divides by n whatever they are.
     """
 
-    steps: Int[Array, " s"]
-    model: Any
-    loss: Float[Array, "*e s"]
-    gradient_norm: Float[Array, "*e s"]
-    result: Int[Array, "*e"]
+    X: Any
+    y: Any
+    weights: Any
 
-    def at(self, record: int) -> Any:
-        """The model of one record of a single training.
 
-        Args:
-            record: its number, -1 for the last.
+def _value_and_gradient(model: Any, samples: Samples, loss: str) -> tuple[Array, Any]:
+    return risk_gradient(model, *samples, loss)
 
-        Returns:
-            The model without the axis of records.
-        """
-        return jax.tree.map(lambda a: a[record] if eqx.is_inexact_array(a) else a, self.model)
+
+def empirical_loss(loss: str) -> ClosedForm:
+    r"""Risk L(theta) = (1/n) sum_i w_i l(y_i Phi(X_i)) of `Samples`, as `fit` wants it.
+
+    Args:
+        loss: name of a margin loss.
+
+    Returns:
+        The risk with its gradient.
+
+    Examples:
+        >>> model = MultiHead(jnp.zeros((1, 1, 1)), jnp.zeros((1, 1, 1)))
+        >>> samples = Samples(jnp.ones((2, 1, 1)), jnp.ones(2), jnp.ones(2))
+        >>> path = fit(empirical_loss("logistic"), optax.sgd(2.0), model, samples, steps=1)
+        >>> path.params.U[:, 0, 0, 0].tolist()
+        [0.0, 1.0]
+    """
+    return ClosedForm(Partial(_value_and_gradient, loss=loss))
 
 
 def descend(
@@ -62,7 +70,7 @@ def descend(
     step_size: Float[Array, ""],
     schedule: Int[Array, " s"],
     loss: str,
-) -> Descent:
+) -> Trajectory:
     r"""`gradient_descent` without checks, for use inside `jax.jit` and `jax.vmap`.
 
     Args:
@@ -81,36 +89,11 @@ def descend(
         >>> model = MultiHead(jnp.zeros((1, 1, 1)), jnp.zeros((1, 1, 1)))
         >>> ones = jnp.ones(2)
         >>> data = jnp.ones((2, 1, 1)), ones, ones, jnp.array(2.0), jnp.array([0, 1])
-        >>> descend(model, *data, "logistic").model.U[:, 0, 0, 0].tolist()
+        >>> descend(model, *data, "logistic").params.U[:, 0, 0, 0].tolist()
         [0.0, 1.0]
     """
-    start, rest = eqx.partition(model, eqx.is_inexact_array)
-    count = schedule.shape[0]
-    room = jax.tree.map(lambda a: jnp.zeros((count, *a.shape), a.dtype), start)
-    numbers = jnp.zeros((2, count), X.dtype)
-
-    def advance(k: Array, carry: tuple) -> tuple:
-        parameters, slot, path, numbers = carry
-        value, slope = risk_gradient(eqx.combine(parameters, rest), X, y, weights, loss)
-        slope = eqx.filter(slope, eqx.is_inexact_array)
-        norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(slope)))
-        path = jax.tree.map(lambda room, a: room.at[slot].set(a), path, parameters)
-        numbers = numbers.at[:, slot].set(jnp.stack([value, norm]))
-        parameters = jax.tree.map(lambda a, g: a - step_size * g, parameters, slope)
-        return parameters, slot + (schedule[slot] == k).astype(slot.dtype), path, numbers
-
-    carry = (start, jnp.zeros((), int), room, numbers)
-    _, _, path, numbers = jax.lax.fori_loop(0, schedule[-1] + 1, advance, carry)
-    whole = jnp.stack([jnp.all(jnp.isfinite(a)) for a in (*jax.tree.leaves(path), numbers)])
-    result = jnp.where(jnp.all(whole), Result.MAX_STEPS.value, Result.NOT_FINITE.value)
-    return Descent(
-        schedule, eqx.combine(path, rest), numbers[0], numbers[1], result.astype(jnp.int32)
-    )
-
-
-@eqx.filter_jit
-def _descend(*arguments: Any) -> Descent:
-    return descend(*arguments)
+    optimizer = Partial(optax.sgd, step_size)
+    return fit(empirical_loss(loss), optimizer, model, Samples(X, y, weights), record_at=schedule)
 
 
 def require_trainable(model: Any, X: Array, y: Array, step_size: Any, loss: str) -> None:
@@ -164,7 +147,7 @@ def gradient_descent(
     record_at: Sequence[int] | None = None,
     loss: str = "logistic",
     weights: Float[Array, " n"] | None = None,
-) -> Descent:
+) -> Trajectory:
     r"""theta_{k+1} = theta_k - eta grad L(theta_k), on all samples at every step.
 
     The cost is `steps` gradients, the memory that of the records. Under `jax.vmap` the model, the
@@ -188,24 +171,19 @@ def gradient_descent(
         >>> X = jnp.array([[[1.0]], [[-1.0]]])
         >>> path = gradient_descent(
         ...     make_multi_head(1, 1, 1), X, X[:, 0, 0], step_size=1.0, steps=9, record_at=(0, 1))
-        >>> path.model.U[:, 0, 0, 0].tolist()
+        >>> path.params.U[:, 0, 0, 0].tolist()
         [0.0, 0.5]
     """
     require_trainable(model, X, y, step_size, loss)
-    schedule = jnp.asarray(recording_schedule(steps, record_at), int)
     weights = jnp.ones_like(y) if weights is None else weights
-    return _descend(model, X, y, weights, jnp.asarray(step_size, X.dtype), schedule, loss)
-
-
-@eqx.filter_jit
-def _descend_many(models: Any, sizes: Array, shared: tuple, loss: str) -> Descent:
-    moving, rest = eqx.partition(models, eqx.is_inexact_array)
-    X, y, weights, schedule = shared
-
-    def one(parameters: Any, size: Array) -> Descent:
-        return descend(eqx.combine(parameters, rest), X, y, weights, size, schedule, loss)
-
-    return jax.vmap(one)(moving, sizes)
+    return fit(
+        empirical_loss(loss),
+        Partial(optax.sgd, jnp.asarray(step_size, X.dtype)),
+        model,
+        Samples(X, y, weights),
+        steps=steps,
+        record_at=record_at,
+    )
 
 
 def gradient_descent_ensemble(
@@ -218,7 +196,7 @@ def gradient_descent_ensemble(
     record_at: Sequence[int] | None = None,
     loss: str = "logistic",
     chunk: int | None = None,
-) -> Descent:
+) -> Trajectory:
     r"""`gradient_descent` of many starts or step sizes on the same samples, in chunks.
 
     Args:
@@ -240,20 +218,21 @@ def gradient_descent_ensemble(
         >>> X = jnp.array([[[1.0]], [[-1.0]]])
         >>> path = gradient_descent_ensemble(
         ...     models, X, X[:, 0, 0], step_size=jnp.array([1.0, 2, 4]), steps=1, record_at=(1,))
-        >>> path.model.U[:, 0, 0, 0, 0].tolist()
+        >>> path.params.U[:, 0, 0, 0, 0].tolist()
         [0.5, 1.0, 2.0]
     """
     moving, rest = eqx.partition(models, eqx.is_inexact_array)
     count = jax.tree.leaves(moving)[0].shape[0]
     first = eqx.combine(jax.tree.map(lambda a: a[0], moving), rest)
     require_trainable(first, X, y, step_size, loss)
-    schedule = jnp.asarray(recording_schedule(steps, record_at), int)
     sizes = np.broadcast_to(np.asarray(step_size, X.dtype), (count,))
-    shared = (X, y, jnp.ones_like(y), schedule)
-
-    def program(batch: tuple) -> Descent:
-        return _descend_many(eqx.combine(batch[0], rest), batch[1], shared, loss)
-
-    width = cache_width(first, X) if chunk is None else chunk
-    found = in_chunks(program, (moving, sizes), width)
-    return eqx.tree_at(lambda path: path.steps, found, schedule)
+    return fit(
+        empirical_loss(loss),
+        Partial(optax.sgd, sizes),
+        models,
+        Samples(X, y, jnp.ones_like(y)),
+        steps=steps,
+        record_at=record_at,
+        ensemble={"params": True, "optimizer": True},
+        chunk=cache_width(first, X) if chunk is None else chunk,
+    )

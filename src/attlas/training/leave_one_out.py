@@ -10,12 +10,14 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
+import optax
+from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
-from attlas.training.chunks import cache_width, in_chunks
-from attlas.training.gradient_descent import Descent, descend, require_trainable
-from attlas.training.trajectory import recording_schedule
+from attlas.training.ensemble import cache_width
+from attlas.training.fit import fit
+from attlas.training.gradient_descent import Samples, empirical_loss, require_trainable
+from attlas.training.trajectory import Trajectory
 
 
 class LeaveOneOut(eqx.Module):
@@ -27,21 +29,14 @@ class LeaveOneOut(eqx.Module):
         distance: ||theta_k - theta_k^{-i}||.
     """
 
-    full: Descent
-    without: Descent
+    full: Trajectory
+    without: Trajectory
     distance: Float[Array, "n s"]
 
     @property
     def stability(self) -> Float[Array, " s"]:
         """Average model stability, the mean of ||theta_k - theta_k^{-i}|| over i."""
         return jnp.mean(self.distance, axis=0)
-
-
-@eqx.filter_jit
-def _blind(
-    model: Any, weights: Array, X: Array, y: Array, step_size: Array, schedule: Array, loss: str
-) -> Descent:
-    return jax.vmap(lambda w: descend(model, X, y, w, step_size, schedule, loss))(weights)
 
 
 def leave_one_out(
@@ -82,18 +77,18 @@ def leave_one_out(
     """
     require_trainable(model, X, y, step_size, loss)
     n = X.shape[0]
-    schedule = jnp.asarray(recording_schedule(steps, record_at), int)
-    weights = np.concatenate([np.ones((1, n)), 1 - np.eye(n)]).astype(X.dtype)
-    rate = jnp.asarray(step_size, X.dtype)
-    width = cache_width(model, X) if batch is None else batch
-    found = in_chunks(lambda w: _blind(model, w, X, y, rate, schedule, loss), weights, width)
-    full, without = (
-        eqx.tree_at(
-            lambda path: path.steps, jax.tree.map(lambda a, part=part: a[part], found), schedule
-        )
-        for part in (0, slice(1, None))
+    found = fit(
+        empirical_loss(loss),
+        Partial(optax.sgd, jnp.asarray(step_size, X.dtype)),
+        model,
+        Samples(X, y, jnp.concatenate([jnp.ones((1, n)), 1 - jnp.eye(n)]).astype(X.dtype)),
+        steps=steps,
+        record_at=record_at,
+        ensemble={"data": Samples(False, False, True)},
+        chunk=cache_width(model, X) if batch is None else batch,
     )
-    return LeaveOneOut(full, without, _distance(full.model, without.model))
+    full, without = found.member(0), found.member(slice(1, None))
+    return LeaveOneOut(full, without, _distance(full.params, without.params))
 
 
 @jax.jit

@@ -1,10 +1,11 @@
 r"""What training returns: the recorded steps, and the schedules that choose them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any
 
 import equinox as eqx
+import jax
 import numpy as np
-from jaxtyping import Array, Float, Int
 
 from attlas.core.display.tables import arrays_table
 from attlas.core.errors import UserError
@@ -13,27 +14,154 @@ from attlas.core.errors import UserError
 class Trajectory(eqx.Module):
     r"""Recorded steps of one training, or of an ensemble along leading axes.
 
+    What was observed is also an attribute under its name, and so are parameters that come as a
+    mapping: `path.attention` is `path.observed["attention"]`, `path.W` is `path.params["W"]`.
+
     Attributes:
-        steps: numbers of the recorded steps, 0 before the first.
-        W: key-query matrices.
-        loss: empirical risk.
-        gradient_norm: dual norm ||grad_W L||_q.
-        attention: attention weights of each sample.
-        result: code of `attlas.core.solution.Result`: MAX_STEPS means that all steps were
-            made; GRADIENT_BELOW_ROUNDING that normalised steps stopped early and later
-            records repeat the last point.
-        stopped_at: the step at which it stopped, `steps[-1]` if it did not.
-        v: value heads where they were trained, else None.
+        steps: numbers of the s recorded steps, 0 before the first.
+        params: the parameters, with an axis of records before those of every array; None where
+            they were not kept.
+        last: the parameters at the last record.
+        loss: [*e, s], the objective at the record; with batches its mean over those since the
+            record before, each before its step, and NaN at step 0. None where not computed.
+        gradient_norm: [*e, s], norm of the gradient there, Euclidean unless the trainer says
+            otherwise; None with batches.
+        observed: named quantities at the records.
+        result: [*e], code of `attlas.core.solution.Result`: MAX_STEPS when all steps were made,
+            NOT_FINITE when a record is not finite; a trainer that stops by itself has others.
+        stopped_at: [*e], the step at which such a trainer stopped, `steps[-1]` if it did not.
+        selected: the parameters at the record that a trainer selects on validation data.
+        selected_at: [*e], number of that record.
+
+    Examples:
+        >>> path = Trajectory(np.arange(2), {"w": np.eye(2)}, {"w": np.eye(2)[1]},
+        ...                   loss=np.ones(2), observed={"norm": np.array([1.0, 2.0])})
+        >>> path.norm.tolist(), path.at(-1)["w"].tolist()
+        ([1.0, 2.0], [0.0, 1.0])
     """
 
-    steps: Int[Array, " s"]
-    W: Float[Array, "*e s d d"]
-    loss: Float[Array, "*e s"]
-    gradient_norm: Float[Array, "*e s"]
-    attention: Float[Array, "*e s n T"]
-    result: Int[Array, "*e"]
-    stopped_at: Int[Array, "*e"]
-    v: Float[Array, "*e s d"] | None = None
+    steps: Any
+    params: Any
+    last: Any
+    loss: Any = None
+    gradient_norm: Any = None
+    observed: dict[str, Any] = eqx.field(default_factory=dict)
+    result: Any = None
+    stopped_at: Any = None
+    selected: Any = None
+    selected_at: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        """An observed quantity, or an entry of parameters that are a mapping."""
+        for field in ("observed", "params"):
+            found = vars(self).get(field)
+            if isinstance(found, Mapping) and name in found:
+                return found[name]
+        known = ", ".join(sorted(vars(self).get("observed") or {})) or "nothing"
+        raise AttributeError(f"the trajectory has no '{name}'; observed: {known}")
+
+    def _repr_html_(self) -> str:
+        named = jax.tree_util.tree_leaves_with_path(vars(self))
+        arrays = {
+            jax.tree_util.keystr(path, simple=True, separator="."): leaf
+            for path, leaf in named
+            if eqx.is_array_like(leaf)
+        }
+        return arrays_table(arrays, f"A trajectory of {len(self.steps)} records")
+
+    def at(self, record: int) -> Any:
+        """The parameters of one record of a single training.
+
+        Args:
+            record: its number, -1 for the last.
+
+        Returns:
+            The parameters without the axis of records.
+
+        Raises:
+            UserError: if the parameters were not kept.
+        """
+        if self.params is None:
+            raise UserError("the parameters of the records were not kept: train with keep=True")
+        return jax.tree.map(lambda a: a[record] if eqx.is_inexact_array(a) else a, self.params)
+
+    def member(self, which: int | slice) -> "Trajectory":
+        """One training of an ensemble, or some of them.
+
+        Args:
+            which: number of the member, or a slice.
+
+        Returns:
+            Its trajectory.
+
+        Examples:
+            >>> path = Trajectory(np.arange(2), None, None, loss=np.array([[1.0, 0.5], [2.0, 1.0]]))
+            >>> path.member(1).loss.tolist()
+            [2.0, 1.0]
+        """
+
+        def own(a: Any) -> Any:
+            return a[which] if eqx.is_inexact_array(a) else a
+
+        def part(tree: Any) -> Any:
+            return jax.tree.map(lambda a: a[which, ...], tree)
+
+        params, last, selected = jax.tree.map(own, (self.params, self.last, self.selected))
+        return Trajectory(
+            steps=self.steps,
+            params=params,
+            last=last,
+            loss=part(self.loss),
+            gradient_norm=part(self.gradient_norm),
+            observed=part(self.observed),
+            result=part(self.result),
+            stopped_at=part(self.stopped_at),
+            selected=selected,
+            selected_at=part(self.selected_at),
+        )
+
+    def to_xarray(self) -> Any:
+        """All recorded arrays as an `xarray.Dataset`.
+
+        Returns:
+            Data set with the dimension `step`, `member` for ensembles, and one unnamed dimension
+            for each further axis; an array of the parameters goes by its place in their tree.
+
+        Examples:
+            >>> path = Trajectory(np.arange(2), {"w": np.eye(2)}, {"w": np.eye(2)[1]})
+            >>> dict(path.to_xarray().sizes)
+            {'step': 2, 'w_0': 2}
+        """
+        import xarray as xr  # a second to import, so late
+
+        steps = np.asarray(self.steps)
+        steps = steps.reshape(-1, steps.shape[-1])[0]
+        outer = ("member",) if self.result is not None and np.ndim(self.result) else ()
+        arrays = {"loss": self.loss, "gradient_norm": self.gradient_norm, **self.observed}
+        leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(self.params, eqx.is_inexact_array))
+        arrays |= {jax.tree_util.keystr(path, simple=True, separator="."): a for path, a in leaves}
+        found = {}
+        for name, array in arrays.items():
+            if array is None:
+                continue
+            own = [f"{name}_{i}" for i in range(np.ndim(array) - len(outer) - 1)]
+            found[name] = ((*outer, "step", *own), np.asarray(array))
+        return xr.Dataset(found, {"step": steps})
+
+    def to_pandas(self) -> Any:
+        """The numbers of each record, one row per record (and member) and one column each.
+
+        Returns:
+            `pandas.DataFrame` of all recorded scalars, indexed by `step`, after `member`.
+
+        Examples:
+            >>> path = Trajectory(np.arange(2), None, None, loss=np.array([1.0, 0.5]))
+            >>> path.to_pandas().loss.to_dict()
+            {0: 1.0, 1: 0.5}
+        """
+        table = self.to_xarray()
+        scalars = [name for name, a in table.items() if set(a.dims) <= {"member", "step"}]
+        return table[scalars].to_dataframe()
 
     def _repr_html_(self) -> str:
         arrays = {name: array for name, array in vars(self).items() if array is not None}
@@ -58,11 +186,11 @@ def log_spaced(steps: int, count: int = 33) -> tuple[int, ...]:
     return (0, *(int(k) for k in np.unique(spaced)))
 
 
-def recording_schedule(steps: int, record_at: Sequence[int] | None) -> np.ndarray:
+def recording_schedule(steps: int | None, record_at: Any) -> np.ndarray:
     """The steps to record, checked; log-spaced ones when none are named.
 
     Args:
-        steps: the last step.
+        steps: the last step; the last of `record_at` when None.
         record_at: increasing step numbers from 0 on, or None.
 
     Returns:
@@ -79,11 +207,13 @@ def recording_schedule(steps: int, record_at: Sequence[int] | None) -> np.ndarra
             ...
         attlas.core.errors.UserError: record_at asks for step 20 of 10: raise steps
     """
-    if steps < 1:
+    if steps is None and record_at is None:
+        raise UserError("neither steps nor record_at: give the number of steps")
+    if steps is not None and steps < 1:
         raise UserError(f"steps = {steps} trains nothing: choose at least 1")
-    chosen = np.asarray(log_spaced(steps) if record_at is None else record_at, np.int64)
+    chosen = np.asarray(log_spaced(steps or 1) if record_at is None else record_at, np.int64)
     if chosen.size == 0 or chosen[0] < 0 or np.any(np.diff(chosen) <= 0):
         raise UserError("record_at must be increasing step numbers from 0 on: sort them")
-    if chosen[-1] > steps:
+    if steps is not None and chosen[-1] > steps:
         raise UserError(f"record_at asks for step {chosen[-1]} of {steps}: raise steps")
     return chosen

@@ -33,7 +33,7 @@ def check(
         challenge_rounds: rounds of gradient search added for inequalities with free arrays.
 
     Returns:
-        The report; `report.defects` is empty when all came out as declared.
+        The report; `report.defects` is empty when all came out as expected.
 
     Examples:
         >>> from attlas.verify.registry import find_claims

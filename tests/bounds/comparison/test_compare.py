@@ -30,16 +30,8 @@ def weights(layers=1, heads=2, d=4, k=3, words=None, size=0.1):
 X = RNG.normal(size=(5, 6, 4)) / 10
 
 
-def leave_out_the_search(monkeypatch):
-    """The search for the samples needed is most of the work; here nothing looks at its result."""
-    monkeypatch.setattr(
-        comparison, "samples_until_nonvacuous", lambda _, least, count: np.ones(count)
-    )
-
-
 @pytest.mark.parametrize("model", ["normalised", "plain"])
-def test_sharp_is_below_corrected_is_below_trivial(model, monkeypatch):
-    leave_out_the_search(monkeypatch)
+def test_sharp_is_below_corrected_is_below_trivial(model):
     table = compare_bounds(weights(), X, 10**6, 0.05, model=model)
     value = {entry.name: entry.rademacher for entry in table.entries}
     for ball in ("1,1", "1,inf", "2,1"):
@@ -54,8 +46,7 @@ def test_sharp_is_below_corrected_is_below_trivial(model, monkeypatch):
         assert value["mixed sharp"] <= min(value["1,1 sharp"], value["log T sharp"])
 
 
-def test_masked_words_and_uneven_layers(monkeypatch):
-    leave_out_the_search(monkeypatch)
+def test_masked_words_and_uneven_layers():
     one, two = weights(1, 1, words=7), weights(1, 2, words=7)
     deep = TransformerWeights((one.layers[0], two.layers[0]), one.readout)
     table = compare_bounds(deep, X, 10**8, 0.05, loss_range=5.0)
@@ -65,8 +56,7 @@ def test_masked_words_and_uneven_layers(monkeypatch):
     assert table.best.trivial == 5.0
 
 
-def test_more_samples_and_smaller_weights_help(monkeypatch):
-    leave_out_the_search(monkeypatch)
+def test_more_samples_and_smaller_weights_help():
     few, many = (compare_bounds(weights(size=0.2), X, m, 0.05).best.gap for m in (10**4, 10**8))
     assert many < few
 
@@ -101,8 +91,7 @@ def test_bad_input_is_one_line():
         assert "\n" not in str(caught.value)
 
 
-def test_plain_bounds_never_exceed_the_trivial_one(monkeypatch):
-    leave_out_the_search(monkeypatch)
+def test_plain_bounds_never_exceed_the_trivial_one():
     table = compare_bounds(weights(size=3.0), X, 10, 0.05, model="plain")
     value = {entry.name: entry.rademacher for entry in table.entries if entry.is_bound}
     assert max(value.values()) == value["trivial"]
@@ -110,15 +99,13 @@ def test_plain_bounds_never_exceed_the_trivial_one(monkeypatch):
 
 
 @pytest.mark.parametrize("model", ["normalised", "plain"])
-def test_weights_that_are_zero_give_zero_and_no_nan(model, monkeypatch):
-    leave_out_the_search(monkeypatch)
+def test_weights_that_are_zero_give_zero_and_no_nan(model):
     dead = Head(np.zeros((4, 4)), np.zeros((4, 3)), np.zeros((3, 4)))
     table = compare_bounds(TransformerWeights(((dead,),), np.zeros(4)), X, 100, 0.05, model=model)
     assert all(abs(entry.rademacher) < 1e-200 for entry in table.entries)
 
 
-def test_samples_needed_are_where_the_bound_leaves_the_trivial_one(monkeypatch):
-    leave_out_the_search(monkeypatch)
+def test_samples_needed_are_where_the_bound_leaves_the_trivial_one():
     deep = weights(2, size=0.6)
     table = compare_bounds(deep, X, 10**6, 0.05)
     for name in ("1,1 corrected", "1,inf sharp"):
@@ -144,14 +131,14 @@ def test_the_gap_is_the_sum_of_its_terms_and_norms_fixed_in_advance_cost_nothing
         assert one.confidence == pytest.approx(tail, rel=1e-14)
         assert one.gap == pytest.approx(2 * one.rademacher + tail + one.union, rel=1e-14)
         assert one.union > 0 if one.is_bound else one.union == 0
+    for one in measured.entries:
         for word in ("union bound over norm grids", "confidence", "largest:"):
             assert (word in one.reason) == one.is_bound
         assert "\n" not in one.reason
 
 
-def test_the_union_term_by_hand_for_the_trivial_entry(monkeypatch):
+def test_the_union_term_by_hand_for_the_trivial_entry():
     """One norm, the length of the readout: the smallest of four grids, ten bounds and itself."""
-    leave_out_the_search(monkeypatch)
     w = weights()
     entry = compare_bounds(w, X, 1000, 0.05).entries[0]
     length = np.linalg.norm(w.readout, keepdims=True)
@@ -163,12 +150,11 @@ def test_the_union_term_by_hand_for_the_trivial_entry(monkeypatch):
     assert entry.gap == pytest.approx(min(gaps), rel=1e-12)
 
 
-def test_at_the_samples_needed_an_entry_becomes_useful(monkeypatch):
+def test_at_the_samples_needed_an_entry_becomes_non_vacuous():
     w = weights(size=0.6)
     tables = {
         model: compare_bounds(w, X, 10**4, 0.05, model=model) for model in ("normalised", "plain")
     }
-    leave_out_the_search(monkeypatch)
     for model, table in tables.items():
         limit = table.entries[0].rademacher
         for index, entry in enumerate(table.entries):
@@ -204,17 +190,31 @@ def test_single_precision_by_default_changes_nothing_and_overflows_nowhere():
     assert [e.gap for e in narrow.entries] == [e.gap for e in wide.entries]
 
 
+def test_samples_until_nonvacuous_are_searched_for_when_they_are_asked_for(monkeypatch):
+    searches = []
+
+    def search(informative, least, count):
+        searches.append(count)
+        return np.full(count, 10.0)
+
+    monkeypatch.setattr(comparison, "samples_until_nonvacuous", search)
+    entries = compare_bounds(weights(), X, 10**4, 0.05).entries
+    assert searches == []
+    assert [entry.samples_until_nonvacuous for entry in entries] == [10.0] * len(entries)
+    assert searches == [len(entries)]
+    assert "m = 10" in entries[0].reason
+
+
 @pytest.mark.parametrize(
     "read",
     [lambda a: a.tolist(), np.float32, lambda a: jnp.asarray(a, "bfloat16"), "torch"],
     ids=["lists", "float32", "bfloat16", "torch"],
 )
-def test_weights_and_inputs_of_any_array(read, monkeypatch, torch_like):
+def test_weights_and_inputs_of_any_array(read, torch_like):
     read = torch_like if read == "torch" else read
     # sixteenths, which every type holds exactly
     w = jax.tree.map(lambda a: np.round(16 * a) / 16, weights(size=0.5))
     inputs = np.round(16 * X) / 16
-    leave_out_the_search(monkeypatch)
     heads = [Head(*(read(M) for M in head)) for head in w.layers[0]]
     given = TransformerWeights((tuple(heads),), read(w.readout))
     found = compare_bounds(given, read(inputs), 10**6, 0.05)

@@ -13,7 +13,7 @@ from attlas.experiments.gu2024exploring.smallest_width import _copied, _smallest
 from attlas.models.networks.softmax_network import Activation
 from attlas.runs.cell import Cell
 from attlas.runs.record import Record
-from attlas.training.softmax_training import train_softmax_network
+from attlas.tasks.softmax_regression import train_softmax_network
 
 STEPS = 12
 TIGHT = 1e-9

@@ -25,7 +25,7 @@ def check_comparison(
     norms: str,
     positive: Mapping[str, float],
 ) -> int:
-    """Refuse what no theorem speaks of.
+    """Refuse what no theorem covers.
 
     Args:
         weights: the Transformer.

@@ -12,9 +12,7 @@ from attlas.core.display.numbers import MINUS, number, plain_number
 from attlas.core.display.statements import prose
 
 
-def table(
-    heads: Sequence[str], rows: Iterable[Sequence[object]], caption: str = ""
-) -> Markup:
+def table(heads: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> Markup:
     """A table with its caption; numbers with three digits, all text escaped.
 
     Args:

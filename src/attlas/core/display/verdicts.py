@@ -8,6 +8,7 @@ from markupsafe import Markup
 from attlas.core.display.numbers import plain_number
 from attlas.core.display.statements import prose, typeset
 from attlas.core.display.tables import arrays_table, table
+from attlas.core.prose import plain
 
 if TYPE_CHECKING:
     from attlas.core.claim import Claim
@@ -56,13 +57,13 @@ def report_text(report: "CheckReport") -> str:
         Text of a few lines.
     """
     lines = [f"{report.claim}: {verdict_text(report.verdict)}"]
-    lines += [f"  control '{c.description}': {c.verdict.outcome}" for c in report.controls]
+    lines += [f"  control '{plain(c.description)}': {c.verdict.outcome}" for c in report.controls]
     if report.challenge:
         lines.append(
             f"  challenge: best ratio {plain_number(report.challenge.ratio)} from "
             f"{report.challenge.starts} starts, {report.challenge.steps} steps"
         )
-    return "\n".join([*lines, *(f"  unexpected: {text}" for text in report.defects)])
+    return "\n".join([*lines, *(f"  unexpected: {plain(text)}" for text in report.defects)])
 
 
 def report_html(report: "CheckReport") -> Markup:
@@ -110,7 +111,7 @@ def claim_html(claim: "Claim") -> Markup:
 
 def _details(verdict: "Verdict") -> Iterator[str]:
     if verdict.reason:
-        yield verdict.reason
+        yield plain(verdict.reason)
     for name in ("slack", "tightness"):
         value = getattr(verdict, name)
         if value is not None:

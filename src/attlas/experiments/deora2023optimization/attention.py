@@ -102,14 +102,14 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
             steps=s["steps"],
             record_at=log_spaced(s["steps"], RECORDS),
         )
-        from_relevant, from_others = _masses(path.model, train.X, train.relevant)
+        from_relevant, from_others = _masses(path.params, train.X, train.relevant)
         rows.append(
             {
                 "step": path.steps,
                 "loss": path.loss,
                 "mass_relevant": from_relevant,
                 "mass_others": from_others,
-                "largest_W": jnp.sqrt(jnp.max(jnp.sum(path.model.W**2, axis=(3, 4)), axis=2)),
+                "largest_W": jnp.sqrt(jnp.max(jnp.sum(path.params.W**2, axis=(3, 4)), axis=2)),
                 "sign": jnp.sign(first_phase_steps(_key(cell, seed), s["H"])),
             }
         )

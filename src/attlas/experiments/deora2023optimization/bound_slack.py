@@ -95,7 +95,7 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
         steps=s["steps"],
         record_at=log_spaced(s["steps"], s["records"]),
     )
-    U, W = np.asarray(path.model.U), np.asarray(path.model.W)
+    U, W = np.asarray(path.params.U), np.asarray(path.params.W)
     largest = np.sqrt((U**2).sum(axis=(2, 3)) + (W**2).sum(axis=(2, 3))).max(axis=1)
     extremes = [
         hessian_extremes(risk, MultiHead(jnp.asarray(u), jnp.asarray(w)), train.X, train.y)

@@ -161,7 +161,7 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
         record_at=log_spaced(s["steps"], RECORDS),
     )
     everything = jnp.concatenate([data.X_train, data.X_test])
-    outputs, mass, rows = (np.asarray(a, np.float64) for a in _seen(path.model, everything))
+    outputs, mass, rows = (np.asarray(a, np.float64) for a in _seen(path.params, everything))
     test_loss, test_accuracy = _scores(outputs[..., n:], data.y_test)
     _, accuracy = _scores(outputs[..., :n], data.y_train)
     tokens = np.asarray(data.X_train, np.float64)
@@ -177,7 +177,7 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
         "information": row_information(
             TokenSequences(tokens, np.ones(tokens.shape[:2], bool), labels)
         ),
-        **_measured(cell, data, path.model),
+        **_measured(cell, data, path.params),
     }
     return {name: np.asarray(value) for name, value in found.items()}
 

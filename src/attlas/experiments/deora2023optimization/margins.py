@@ -134,7 +134,7 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
         record_at=log_spaced(s["steps"], RECORDS),
     )
     found = dict(
-        zip(("decoder", "sphere", "per_distance"), _reached(path.model, train.X, train.y),
+        zip(("decoder", "sphere", "per_distance"), _reached(path.params, train.X, train.y),
             strict=True)
     )  # fmt: skip
     tangent = [kernel_svm(ntk_gram(model, train.X), train.y) for model in starts]

@@ -90,7 +90,7 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
     y = np.asarray(drawn.y).reshape(m, n)
     settings = {"step_size": s["rate"], "steps": s["steps"], "record_at": (s["steps"],)}
     trained = fresh_sets(start, jnp.asarray(X), jnp.asarray(y), test.X, test.y, **settings)
-    last = _last(trained.path.model)
+    last = _last(trained.path.params)
     crossed = np.asarray(_crossed(*_blocks((*last, X, y)), start.copies))
     own = np.einsum("bii->b", crossed) / BLOCK
     other = (crossed.sum(axis=(1, 2)) - BLOCK * own) / (BLOCK * (BLOCK - 1))
@@ -144,7 +144,7 @@ def _stability(
 ) -> dict[str, float]:
     """Average stability, slopes and the gap by leave-one-out of one training set."""
     found = leave_one_out(start, jnp.asarray(X), jnp.asarray(y), **settings)
-    lost, slope, largest = _left_out(_last(found.without.model), start.copies, (X, y), test)
+    lost, slope, largest = _left_out(_last(found.without.params), start.copies, (X, y), test)
     return {
         "stability": np.asarray(found.stability)[0],
         "loo_gap": np.mean(lost) - np.asarray(found.full.loss)[0],

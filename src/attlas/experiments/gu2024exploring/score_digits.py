@@ -29,9 +29,9 @@ from attlas.models.networks.softmax_network import SoftmaxNetwork, symmetric_net
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.training.reverse_diffusion import sample
-from attlas.training.score_estimation import KernelEstimator, NetworkEstimator
-from attlas.training.softmax_training import Keep, train_softmax_network
+from attlas.tasks.diffusion.reverse_diffusion import sample
+from attlas.tasks.diffusion.score_estimation import KernelEstimator, NetworkEstimator
+from attlas.tasks.softmax_regression import Keep, train_softmax_network
 from attlas.training.trajectory import log_spaced
 
 if TYPE_CHECKING:  # workers compute and draw nothing
@@ -136,7 +136,6 @@ def _trained(cell: Cell, p: DigitRegression, rate: float) -> tuple[_Curves, Netw
         steps=s["steps"], record_at=log_spaced(s["steps"], s["records"]),
         X_test=p.inputs(p.further), keep=Keep(weights=True),
     )  # fmt: skip
-    assert path.W is not None
     validation, test = p.losses(np.asarray(path.test_outputs) * float(p.scale.labels))
     stop = int(np.argmin(validation))
     network = SoftmaxNetwork(path.W[stop], start.a)

@@ -27,8 +27,8 @@ from attlas.models.networks.softmax_network import symmetric_network
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.training.softmax_training import SoftmaxTraining, train_softmax_networks
-from attlas.training.trajectory import log_spaced
+from attlas.tasks.softmax_regression import train_softmax_networks
+from attlas.training.trajectory import Trajectory, log_spaced
 
 if TYPE_CHECKING:  # workers compute and draw nothing
     import pandas
@@ -106,7 +106,7 @@ def _flow(p: MixtureRegression, ball: _Ball, n: int) -> tuple[RegressionFlow, np
     return regression_flow(mixture_kernel(Z, Z), columns), mixture_kernel(p.inputs(p.further), Z)
 
 
-def _trained(cell: Cell, p: MixtureRegression, width: int, largest: np.ndarray) -> SoftmaxTraining:
+def _trained(cell: Cell, p: MixtureRegression, width: int, largest: np.ndarray) -> Trajectory:
     """One start trained on every n: rows of zeros fill up the smaller sets."""
     s, sizes = cell.settings, np.asarray(cell.settings["n"])
     key = jax.random.fold_in(jax.random.key(cell.seed), 10)

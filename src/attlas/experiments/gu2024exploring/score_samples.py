@@ -29,9 +29,13 @@ from attlas.models.networks.softmax_network import SoftmaxNetwork, symmetric_net
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.training.reverse_diffusion import sample
-from attlas.training.score_estimation import KernelEstimator, NetworkEstimator, ScoreEstimator
-from attlas.training.softmax_training import Keep, train_softmax_network
+from attlas.tasks.diffusion.reverse_diffusion import sample
+from attlas.tasks.diffusion.score_estimation import (
+    KernelEstimator,
+    NetworkEstimator,
+    ScoreEstimator,
+)
+from attlas.tasks.softmax_regression import Keep, train_softmax_network
 from attlas.training.trajectory import log_spaced
 
 if TYPE_CHECKING:  # workers compute and draw nothing
@@ -98,7 +102,6 @@ def _networks(cell: Cell, p: MixtureRegression, largest: float) -> _Learned:
         record_at=log_spaced(s["steps"], s["records"]), X_test=p.inputs(p.further),
         keep=Keep(weights=True),
     )  # fmt: skip
-    assert path.W is not None
     found = np.asarray(path.test_outputs) * float(p.scale.labels)
     chosen, error = _stopped(p, found)
     at = [chosen, len(found) - 1]

@@ -24,7 +24,7 @@ from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.training.softmax_training import train_softmax_networks
+from attlas.tasks.softmax_regression import train_softmax_networks
 
 if TYPE_CHECKING:  # workers compute and draw nothing
     import pandas

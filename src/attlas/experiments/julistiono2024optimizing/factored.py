@@ -19,8 +19,8 @@ from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
 from attlas.solvers.attention_svm import attention_svm
 from attlas.solvers.nuclear_svm import nuclear_svm
-from attlas.training.factored import train_factored
-from attlas.training.train_selection import train_selection_ensemble
+from attlas.tasks.token_selection.factored import train_factored
+from attlas.tasks.token_selection.training import train_selection_ensemble
 from attlas.training.trajectory import log_spaced
 
 if TYPE_CHECKING:  # workers compute and draw nothing

@@ -19,7 +19,7 @@ from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
 from attlas.solvers.attention_svm import attention_svm
 from attlas.solvers.lp_svm import lp_svm
-from attlas.training.train_selection import train_selection
+from attlas.tasks.token_selection.training import train_selection
 from attlas.training.trajectory import log_spaced
 
 if TYPE_CHECKING:  # workers compute and draw nothing

@@ -30,7 +30,7 @@ from attlas.optim.mirror_descent import mirror_descent
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.training.classifier import Sets, train_classifiers
+from attlas.tasks.sequence_classifiers import Sets, held_out_accuracies, train_classifiers
 
 EXPONENTS = (1.1, 2.0, 3.0)
 PAPER_RATES = {
@@ -114,15 +114,16 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
     row_mean = attention.mean(axis=1) if s["task"] == "digits" else np.zeros((s["runs"], 0))
     informed = row_information(sets.train) if s["task"] == "digits" else np.zeros(0)
     # Of one length in all cells, so that they stack: NaN after the last epoch.
-    rest = ((0, 0), (0, s["epochs"] - found.history.loss.shape[1]))
-    curves = found.history._asdict().items()
+    rest = ((0, 0), (0, s["epochs"] - found.loss.shape[1]))
+    curves = {"loss": found.loss, **found.observed}.items()
+    tested = held_out_accuracies(found)
     return {
         **{name: np.pad(curve, rest, constant_values=np.nan) for name, curve in curves},
-        "test_selected": found.test_at_selected(),
-        "test_last": found.test_at_last(),
-        "test_best": found.test_at_best_test(),
-        "selected_epoch": found.epoch,
-        "epochs": found.epochs,
+        "test_selected": tested.selected,
+        "test_last": tested.last,
+        "test_best": tested.best,
+        "selected_epoch": found.selected_at,
+        "epochs": np.sum(np.isfinite(found.test), axis=1),
         "result": found.result,
         "decisive": np.sum(attention * decisive[None], axis=2),
         "uniform": np.mean(decisive, axis=1, where=probe.mask),

@@ -130,7 +130,7 @@ def _train(
     def one(head: MultiHead, X: Array, y: Array, *fresh: Array) -> tuple:
         every = jax.vmap(lambda w: descend(head, X, y, w, rate, schedule, "logistic"))(weights)
         whole, without = (
-            jax.tree.map(lambda a, part=part: a[part], every.model) for part in (0, slice(1, None))
+            jax.tree.map(lambda a, part=part: a[part], every.params) for part in (0, slice(1, None))
         )
         stability = average_model_stability(whole, without)
         return whole, stability, single_head_path(whole, X, y, *fresh)

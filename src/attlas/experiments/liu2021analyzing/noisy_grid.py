@@ -27,7 +27,7 @@ from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
 from attlas.tasks.noisy_grid.data import SIDE, enlarge, load_noisy_grids, place_in_grid
 from attlas.tasks.noisy_grid.grid_cnn import make_attention_cnn, make_grid_cnn
-from attlas.training.classifier import Sets, train_classifiers
+from attlas.tasks.sequence_classifiers import Sets, held_out_accuracies, train_classifiers
 
 if TYPE_CHECKING:  # workers compute and draw nothing
     import pandas
@@ -93,13 +93,13 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
             chunk=100,            mean=True, width=width,
         )  # fmt: skip
     # Of one length for all models: NaN after the last epoch.
-    rest = ((0, 0), (0, s["epochs"] - found.history.loss.shape[1]))
-    curves = found.history._asdict().items()
+    rest = ((0, 0), (0, s["epochs"] - found.loss.shape[1]))
+    curves = {"loss": found.loss, **found.observed}.items()
     parts = [leaf.size // s["members"] for leaf in jax.tree.leaves(models)]
     return {
         **{name: np.pad(curve, rest, constant_values=np.nan) for name, curve in curves},
-        "accuracy": found.test_at_selected(),
-        "selected_epoch": found.epoch,
+        "accuracy": held_out_accuracies(found).selected,
+        "selected_epoch": found.selected_at,
         "result": found.result,
         "parameters": np.array(sum(parts)),
         **_attention(s, found.selected, cell.seed),

@@ -28,7 +28,7 @@ from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
 from attlas.tasks.reviews.review_words import ReviewWords, load_review_words
-from attlas.training.review_variants import ReviewSizes, make_review_model, train_reviews
+from attlas.tasks.reviews.variants import ReviewSizes, make_review_model, train_reviews
 
 if TYPE_CHECKING:  # workers compute and draw nothing
     import pandas
@@ -125,14 +125,13 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
         models, s["rate"], train, data.validation, data.test, keys, s["batch"], s["epochs"]
     )
     shape = (-1, s["members"])
-    curves = found.history._asdict()
     spread, uniform = _concentrations(found.selected, data.test)
     return {
         "accuracy": right.reshape(shape),
-        "loss": curves["loss"].reshape(*shape, s["epochs"]),
-        "train": curves["train"].reshape(*shape, s["epochs"]),
-        "validation": curves["validation"].reshape(*shape, s["epochs"]),
-        "selected_epoch": found.epoch.reshape(shape),
+        "loss": found.loss.reshape(*shape, s["epochs"]),
+        "train": found.train.reshape(*shape, s["epochs"]),
+        "validation": found.validation.reshape(*shape, s["epochs"]),
+        "selected_epoch": found.selected_at.reshape(shape),
         "result": found.result.reshape(shape),
         "concentration": spread.reshape(*shape, len(STATISTICS)),
         "uniform": uniform,

@@ -27,7 +27,7 @@ from attlas.data.sources import is_present
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
-from attlas.training.masked_word_training import (
+from attlas.tasks.masked_words import (
     MaskedWordModel,
     MaskedWordSettings,
     WordInputs,
@@ -180,7 +180,10 @@ def _contracted(
     def one(m: Array) -> Array:
         first = jnp.minimum(dudley_integral(0.0, printed, m, radius), radius)
         second = dudley_chain(lambda epsilon: sharp / epsilon**2, m, radius)
-        both = trauger2023_masked(first, K, "printed"), trauger2023_masked(second, K)
+        both = (
+            trauger2023_masked(first, K, constants="printed"),
+            trauger2023_masked(second, K, constants="sharp"),
+        )
         return jnp.stack([generalisation_gap(R, m, DELTA, 2 * math.log(K)) for R in both])
 
     return np.asarray(jax.jit(jax.vmap(one))(samples))

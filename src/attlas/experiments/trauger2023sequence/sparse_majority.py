@@ -16,14 +16,14 @@ from attlas.measures.statistics.trend_power import trend_power
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
+from attlas.tasks.sparse_majority.lengths import train_majority_lengths
+from attlas.tasks.sparse_majority.training import MajoritySettings
 from attlas.tasks.sparse_majority.trauger2023_bounds import (
     BALLS,
     ROWS,
     majority_bounds,
     majority_norms,
 )
-from attlas.training.majority_lengths import train_majority_lengths
-from attlas.training.majority_training import MajoritySettings
 
 if TYPE_CHECKING:  # workers compute and draw nothing
     import pandas

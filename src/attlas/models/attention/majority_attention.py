@@ -3,7 +3,7 @@ r"""The model of section 6 of trauger2023sequence in plain form: attention, ReLU
 f(X) = R' (D' relu(MHA(X)_[CLS]) + b_D) + b_R with two logits. It is Keras' MultiHeadAttention
 (heads of width `key_dim` each, biases everywhere, scores divided by sqrt(key_dim)), then ReLU and
 Dense at every position, of which the last one, [CLS], is read. This form is the ground truth for
-`attlas.training.majority_table`, which computes the same function in another order.
+`attlas.tasks.sparse_majority.table`, which computes the same function in another order.
 """
 
 import equinox as eqx

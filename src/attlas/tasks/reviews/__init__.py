@@ -1,1 +1,1 @@
-"""Film reviews as sequences of words."""
+"""Sentiment of reviews: word classifiers of four kinds, in variants."""

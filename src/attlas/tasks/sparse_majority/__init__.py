@@ -1,1 +1,1 @@
-"""The majority of a few chosen signs of a long word."""
+"""Sparse majority: a head reads the majority of a few bits among many."""

@@ -1,0 +1,114 @@
+"""Lines with bands."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from attlas.panels.palette import DASHES, INK, colours
+from attlas.panels.panel import Panel, Quantity, View, along, named, places, series
+from attlas.panels.summary import Spread, quartiles
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Lines(Panel):
+    """A quantity along another one: one line for each label of the axes of colour and dash.
+
+    Attributes:
+        y: what is drawn.
+        x: along what: an axis (of text, too), or a variable.
+        colour: axis of the data set with one colour for each label.
+        dash: axis with one dash for each label.
+        band: what stands for the other axes (members); None draws each of them, thin.
+        names: of the labels of colour in the legend.
+        dash_names: of those of dash.
+        label: in the legend, where there is no axis of colour.
+        ink: colour, where there is no axis of colour.
+        style: of the line, where there is no axis of dash; "o" and other markers draw points.
+        legend: whether the legend names what is drawn.
+        at: labels at which y and x are cut first.
+    """
+
+    y: Quantity
+    x: Quantity
+    colour: str = field(default="", kw_only=True)
+    dash: str = field(default="", kw_only=True)
+    band: Spread | None = field(default=quartiles, kw_only=True)
+    names: str | Mapping[Any, str] = field(default="", kw_only=True)
+    dash_names: str | Mapping[Any, str] = field(default="", kw_only=True)
+    label: str = field(default="", kw_only=True)
+    ink: str = field(default=INK, kw_only=True)
+    style: str = field(default="-", kw_only=True)
+    legend: bool = field(default=True, kw_only=True)
+    at: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+
+    @property
+    def shown(self) -> Quantity:
+        """The quantity whose labels the small multiples have."""
+        return self.y
+
+    def draw(self, axes: "Axes", view: View) -> None:
+        """Draw every line with its band.
+
+        Args:
+            axes: where.
+            view: what.
+        """
+        y = view.get(self.y, self.at)
+        x = along(y, self.x) if y is not None else None
+        x = view.get(self.x, self.at) if x is None else x
+        if y is None or x is None:
+            return
+        shades = colours(view.labels_of(y, self.colour)) if self.colour in y.dims else {}
+        dashes = view.labels_of(y, self.dash) if self.dash in y.dims else []
+        for labels, part in series(y, (self.colour, self.dash)):
+            own = x.sel({name: v for name, v in labels.items() if name in x.dims})
+            style = DASHES[dashes.index(labels[self.dash])] if dashes else self.style
+            told = [
+                named(names, name, labels[name])
+                for name, names in ((self.colour, self.names), (self.dash, self.dash_names))
+                if name in labels
+            ]
+            line = {
+                "label": (", ".join(told) or self.label or None) if self.legend else None,
+                "color": shades.get(labels.get(self.colour), self.ink),
+            }
+            self._line(axes, part, own, style, line)
+
+    def _line(
+        self, axes: "Axes", y: xr.DataArray, x: xr.DataArray, style: str, look: dict[str, Any]
+    ) -> None:
+        over = [str(dim) for dim in y.dims if dim not in x.dims]
+        if self.band is None or x.ndim > 1:
+            self._each(axes, y, x, style, look)
+            return
+        band = self.band(y, over) if over else None
+        middle = band.middle if band else y
+        at = places(axes, x)
+        kept = np.isfinite(middle.values) & np.isfinite(at)
+        axes.plot(at[kept], middle.values[kept], style, lw=1.4, ms=4, **look)
+        if band and not band.low.equals(band.high):
+            low, high = (e.transpose(*middle.dims).values[kept] for e in (band.low, band.high))
+            axes.fill_between(at[kept], low, high, color=look["color"], alpha=0.2, lw=0)
+
+    @staticmethod
+    def _each(
+        axes: "Axes", y: xr.DataArray, x: xr.DataArray, style: str, look: dict[str, Any]
+    ) -> None:
+        """One thin line for each member."""
+        own = x.dims[0] if x.ndim == 1 else None
+        x, y = xr.broadcast(x.copy(data=places(axes, x)), y)
+        along = own if own else x.dims[-1]
+        rest = [dim for dim in y.dims if dim != along]
+        all_x, all_y = (
+            a.transpose(*rest, along).values.reshape(-1, a.sizes[along]) for a in (x, y)
+        )
+        for k, (own_x, own_y) in enumerate(zip(all_x, all_y, strict=True)):
+            kept = np.isfinite(own_x) & np.isfinite(own_y)
+            label = {} if k == 0 else {"label": None}
+            axes.plot(own_x[kept], own_y[kept], style, lw=1, ms=3, alpha=0.7, **{**look, **label})

@@ -1,0 +1,35 @@
+"""One palette for all figures, told apart by the colour-blind and in print."""
+
+from collections.abc import Sequence
+from typing import Any
+
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555")
+"""The colours of Okabe and Ito, in the order in which they are used."""
+INK = "#333333"
+"""Of what is not a series: references, the measured beside its bounds."""
+DASHES = ("-", "--", ":", "-.")
+MARKERS = "os^Dvphx"
+
+
+def colours(values: Sequence[Any]) -> dict[Any, str]:
+    """One colour for each value: the palette, or shades where there are more.
+
+    Args:
+        values: labels of an axis, in order.
+
+    Returns:
+        Colours by value.
+
+    Examples:
+        >>> colours(["zero", "Gaussian"])
+        {'zero': '#0072b2', 'Gaussian': '#d55e00'}
+        >>> len(set(colours(range(12)).values()))
+        12
+    """
+    if len(values) <= len(PALETTE):
+        return dict(zip(values, PALETTE, strict=False))
+    import matplotlib as mpl
+    from matplotlib.colors import to_hex
+
+    shades = mpl.colormaps["viridis"]
+    return {value: to_hex(shades(0.92 * k / (len(values) - 1))) for k, value in enumerate(values)}

@@ -1,0 +1,1 @@
+"""Diffusion: scores learned from noised points, and samples drawn with them."""

@@ -1,0 +1,1 @@
+"""Token selection: an attention head learns which token decides the label."""

@@ -1,0 +1,248 @@
+r"""Training by epochs: after each one members are evaluated, selected and perhaps stopped.
+
+What `fit` does in one program is done here epoch by epoch, where the batches of an epoch are
+prepared on the host, or where all members may have stopped long before the last epoch.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Bool, Key
+
+from attlas.core.errors import UserError
+from attlas.core.processes import CHEAP_COMPILATION, available_cores
+from attlas.core.solution import Result
+from attlas.training.trajectory import Trajectory
+
+
+class _Task(NamedTuple):
+    """What is done in an epoch."""
+
+    loss: Callable[..., tuple[Array, Array]]
+    optimizer: optax.GradientTransformation
+    evaluate: Callable[[Any, Any], dict[str, Array]]
+    batch: int
+    stop_accuracy: float | None
+
+
+class _Member(NamedTuple):
+    """Where a member stands, and its best point so far."""
+
+    params: Any
+    optimizer: Any
+    selected: Any
+    best: Array
+    stopped: Array
+
+
+def epoch_orders(keys: Key[Array, " e"], size: int, batch: int) -> Iterator[np.ndarray]:
+    """For each epoch fresh permutations, cut in batches.
+
+    What does not fill a batch waits for another epoch. Drawn on the host: sorting random bits
+    would take a third of a compilation.
+
+    Args:
+        keys: one random key a member.
+        size: examples of the training set.
+        batch: examples a batch, at most `size`.
+
+    Yields:
+        Example numbers [e, steps, batch], without end.
+
+    Examples:
+        >>> first = next(epoch_orders(jax.random.split(jax.random.key(0), 2), size=7, batch=3))
+        >>> first.shape, int(np.unique(first[0]).size)
+        ((2, 2, 3), 6)
+    """
+    seeds = np.asarray(jax.random.key_data(keys)).tolist()
+    generators = [np.random.default_rng(seed) for seed in seeds]
+    steps = size // batch
+    while True:
+        drawn = [g.permutation(size)[: steps * batch] for g in generators]
+        # Of a fixed width: threads do not see a precision that a context manager sets.
+        yield np.array(drawn, np.int32).reshape(len(seeds), steps, batch)
+
+
+def fit_epochs(
+    loss: Callable[[Any, Any, Any], tuple[Array, Array]],
+    optimizer: optax.GradientTransformation,
+    models: Any,
+    data: Any,
+    batches: Iterable[Any],
+    *,
+    evaluate: Callable[[Any, Any], dict[str, Array]],
+    batch: int,
+    width: int,
+    stop_accuracy: float | None = None,
+    quick_compile: bool = False,
+    squeeze: bool = False,
+) -> Trajectory:
+    r"""Train classifiers epoch by epoch, and select for each the epoch of best validation.
+
+    With a `stop_accuracy` a member stops when its accuracy over an epoch reaches it, or when a
+    parameter is not finite; training ends with the last member.
+
+    Args:
+        loss: from (model, data, one entry of the batches) to the loss of the batch and the number
+            of its samples that are put in their class.
+        optimizer: optax transformation on all parameters.
+        models: stacked models, with a leading axis of members on every array.
+        data: what loss and evaluation are given.
+        batches: for each epoch arrays [members, steps, ...].
+        evaluate: from (model, data) to named accuracies; that of "validation" selects.
+        batch: samples a batch.
+        width: members that a program runs at once, a divisor of their number.
+        stop_accuracy: training accuracy at which a member stops; no member does when None.
+        quick_compile: let XLA optimise little, where compiling costs more than training.
+        squeeze: run a width of 1 without an axis of members. It costs an eighth of the time on a
+            CPU, where gathers get longer indices.
+
+    Returns:
+        The epochs: `loss`, the mean over the batches, each before its step; `train`, the accuracy
+        over the same batches; and what is evaluated; NaN after a member has stopped. `selected`
+        are the models at the epoch of best validation, `selected_at` its record. The result is
+        CONVERGED where the stopping accuracy was reached.
+
+    Raises:
+        UserError: if the width does not divide the members, or there is no epoch.
+
+    Examples:
+        >>> def loss(w, _, x):
+        ...     return w * x, jnp.sum(x > 0)
+        >>> path = fit_epochs(loss, optax.sgd(1.0), jnp.zeros(2), None,
+        ...                   [np.ones((2, 3)), -np.ones((2, 3))], batch=1, width=2,
+        ...                   evaluate=lambda w, _: {"validation": jnp.abs(w)})
+        >>> path.validation.tolist(), path.selected.tolist(), path.train[0].tolist()
+        ([[3.0, 0.0], [3.0, 0.0]], [-3.0, -3.0], [1.0, 0.0])
+    """
+    params, rest = eqx.partition(models, eqx.is_inexact_array)
+    count = jax.tree.leaves(params)[0].shape[0]
+    if width < 1 or count % width:
+        raise UserError(f"width = {width} does not divide {count} members: choose a divisor")
+    task = _Task(loss, optimizer, evaluate, batch, stop_accuracy)
+    epoch = partial(_epoch, task, rest)
+    joined = _alone(epoch) if squeeze and width == 1 else jax.vmap(epoch, in_axes=(0, 0, None))
+    run = jax.jit(joined, compiler_options=CHEAP_COMPILATION if quick_compile else None)
+    cuts = [slice(first, first + width) for first in range(0, count, width)]
+    parts = _started(params, optimizer, cuts)
+    parts, rows, steps = _run_epochs(run, parts, batches, jax.tree.map(jnp.asarray, data), cuts)
+    ends = [(part.params, part.selected) for part in parts]
+    last, selected = jax.tree.map(lambda *each: jnp.concatenate(each), *ends)
+    seen = jax.tree.map(lambda *each: np.stack(each, axis=1), *rows)
+    return _judged(last, selected, seen, rest, stop_accuracy, steps)
+
+
+def _run_epochs(
+    run: Any, parts: list[_Member], batches: Iterable[Any], data: Any, cuts: list[slice]
+) -> tuple[list[_Member], list[dict[str, np.ndarray]], int]:
+    """Epoch by epoch, parts of the members side by side: their states, rows, steps an epoch."""
+
+    def finished(run: Any, *inputs: Any) -> Any:
+        return jax.block_until_ready(run(*inputs, data))
+
+    rows, steps = [], 0
+    with ThreadPoolExecutor(available_cores()) as pool:
+        for given in batches:
+            own = [jax.tree.map(lambda a, c=cut: a[c], given) for cut in cuts]
+            if not rows:
+                # Compiled here: settings made by a context manager hold for one thread alone.
+                run = run.lower(parts[0], own[0], data).compile()
+                steps = jax.tree.leaves(given)[0].shape[1]
+            found = list(pool.map(partial(finished, run), parts, own))
+            parts = [part for part, _ in found]
+            seen = [jax.device_get(row) for _, row in found]
+            rows.append(jax.tree.map(lambda *each: np.concatenate(each), *seen))
+            if all(np.all(part.stopped) for part in parts):
+                break
+    if not rows:
+        raise UserError("no epoch of batches: give at least one")
+    return parts, rows, steps
+
+
+def _alone(epoch: Callable[..., Any]) -> Callable[..., Any]:
+    def one(member: Any, batches: Any, data: Any) -> Any:
+        found = epoch(*jax.tree.map(lambda a: a[0], (member, batches)), data)
+        return jax.tree.map(lambda a: a[None], found)
+
+    return one
+
+
+def _started(
+    params: Any, optimizer: optax.GradientTransformation, cuts: list[slice]
+) -> list[_Member]:
+    begin, dtype = jax.jit(jax.vmap(optimizer.init)), jax.tree.leaves(params)[0].dtype
+    parts = []
+    for cut in cuts:
+        own = jax.tree.map(lambda a, c=cut: a[c], params)
+        width = cut.stop - cut.start
+        best, stopped = jnp.full(width, -1.0, dtype), jnp.zeros(width, bool)
+        parts.append(_Member(own, begin(own), own, best, stopped))
+    return parts
+
+
+def _epoch(
+    task: _Task, rest: Any, member: _Member, batches: Any, data: Any
+) -> tuple[_Member, dict[str, Array]]:
+    def objective(params: Any, chosen: Any) -> tuple[Array, Array]:
+        return task.loss(eqx.combine(params, rest), data, chosen)
+
+    def step(carry: tuple[Any, Any], chosen: Any) -> tuple[Any, tuple[Array, Array]]:
+        params, state = carry
+        (value, hits), slope = jax.value_and_grad(objective, has_aux=True)(params, chosen)
+        updates, state = task.optimizer.update(slope, state, params)
+        return (optax.apply_updates(params, updates), state), (value, hits)
+
+    start = member.params, member.optimizer
+    (params, state), (losses, hits) = jax.lax.scan(step, start, batches)
+    goal = task.stop_accuracy
+    if goal is not None:
+        params, state = _unless(member.stopped, (params, state), start)
+    held = task.evaluate(eqx.combine(params, rest), data)
+    train = jnp.sum(hits).astype(losses.dtype) / (losses.size * task.batch)
+    seen = {"loss": jnp.mean(losses), "train": train, **held}
+    better = held["validation"].astype(member.best.dtype) > member.best
+    stopped = member.stopped
+    if goal is not None:
+        seen = {name: jnp.where(stopped, jnp.nan, a) for name, a in seen.items()}
+        better = ~stopped & better
+        stopped = stopped | (train >= goal) | ~_is_finite(params)
+    selected = _unless(~better, params, member.selected)
+    best = jnp.where(better, held["validation"].astype(member.best.dtype), member.best)
+    return _Member(params, state, selected, best, stopped), seen
+
+
+def _unless(stays: Bool[Array, ""], new: Any, old: Any) -> Any:
+    return jax.tree.map(lambda new, old: jnp.where(stays, old, new), new, old)
+
+
+def _is_finite(tree: Any) -> Bool[Array, ""]:
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))
+
+
+def _judged(
+    last: Any, selected: Any, seen: dict, rest: Any, stop_accuracy: float | None, steps: int
+) -> Trajectory:
+    loss = seen.pop("loss")
+    flat = [np.asarray(leaf).reshape(len(loss), -1) for leaf in jax.tree.leaves(last)]
+    finite = np.all([np.isfinite(leaf).all(axis=1) for leaf in flat], axis=0)
+    goal = np.inf if stop_accuracy is None else stop_accuracy
+    reached = np.nanmax(seen["train"], axis=1) >= goal
+    code = np.where(reached, Result.CONVERGED.value, Result.MAX_STEPS.value)
+    return Trajectory(
+        steps * np.arange(1, loss.shape[1] + 1),
+        None,
+        eqx.combine(last, rest),
+        loss,
+        observed=seen,
+        result=np.where(finite, code, Result.NOT_FINITE.value),
+        stopped_at=steps * np.sum(np.isfinite(seen["validation"]), axis=1),
+        selected=eqx.combine(selected, rest),
+        selected_at=np.nanargmax(seen["validation"], axis=1),
+    )
