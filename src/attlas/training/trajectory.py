@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from attlas.core.display.tables import arrays_table
 from attlas.core.errors import UserError
 
 
@@ -58,6 +59,15 @@ class Trajectory(eqx.Module):
                 return found[name]
         known = ", ".join(sorted(vars(self).get("observed") or {})) or "nothing"
         raise AttributeError(f"the trajectory has no '{name}'; observed: {known}")
+
+    def _repr_html_(self) -> str:
+        named = jax.tree_util.tree_leaves_with_path(vars(self))
+        arrays = {
+            jax.tree_util.keystr(path, simple=True, separator="."): leaf
+            for path, leaf in named
+            if eqx.is_array_like(leaf)
+        }
+        return arrays_table(arrays, f"A trajectory of {len(self.steps)} records")
 
     def at(self, record: int) -> Any:
         """The parameters of one record of a single training.
@@ -152,6 +162,10 @@ class Trajectory(eqx.Module):
         table = self.to_xarray()
         scalars = [name for name, a in table.items() if set(a.dims) <= {"member", "step"}]
         return table[scalars].to_dataframe()
+
+    def _repr_html_(self) -> str:
+        arrays = {name: array for name, array in vars(self).items() if array is not None}
+        return arrays_table(arrays, f"{self.steps.shape[-1]} recorded steps")
 
 
 def log_spaced(steps: int, count: int = 33) -> tuple[int, ...]:
