@@ -67,7 +67,7 @@ def record_along(
         observe: what is recorded of a state.
         start: the state before the first step.
         lengths: steps before each record, since the one before.
-        begin: what is done to a state after each record.
+        begin: what is done to a state before the steps to each record.
 
     Returns:
         The last state, and the records along a leading axis.
@@ -124,7 +124,8 @@ def fit(
         project: from parameters to parameters, applied to the start and after each step.
         keep: keep the parameters of the records.
         ensemble: which of "params", "data", "batches" and "optimizer" have a leading axis of
-            members: True, or a tree of booleans where some arrays of one have it.
+            members: True, or a tree of booleans where some arrays of one have it. Restarts are
+            stacked starts.
         chunk: members in a program; all when None. Chunks run at once, one on each core.
         quick_compile: let XLA optimise little, where compiling costs more than training.
 
