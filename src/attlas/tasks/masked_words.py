@@ -20,7 +20,7 @@ from attlas.core.errors import UserError
 from attlas.core.generator import generator
 from attlas.data.masked_words import MaskedWords
 from attlas.models.transformer import Layer, Transformer, masked_word_readout
-from attlas.training.fit import fit
+from attlas.training.fit import Ensemble, fit
 
 
 class WordInputs(eqx.Module):
@@ -154,7 +154,7 @@ def train_masked_words(
         (inputs, _on_device(data)),
         record_at=(settings.steps,),
         batches=jnp.asarray(rows),
-        ensemble={"optimizer": Partial(_decayed_adam, False, True)},
+        ensemble=Ensemble(optimizer=Partial(_decayed_adam, False, True)),
     ).last
 
 

@@ -37,6 +37,7 @@ class Keep(NamedTuple):
 
 
 NUMBERS_ONLY = Keep()
+_OBSERVED: tuple[str, ...] = ("movement", "largest_step", "outputs", "test_outputs", "drift")
 
 
 def descend_softmax(
@@ -92,13 +93,16 @@ def descend_softmax(
 
     before = jnp.concatenate((schedule[:1], jnp.diff(schedule) - 1))
     (_, last), kept = jax.lax.scan(record, (start, start), before)
+    return _package(schedule, _with(network, last), kept)
+
+
+def _package(schedule: Array, last: SoftmaxNetwork, kept: tuple[Array | None, ...]) -> Trajectory:
     loss, *numbers, F, further, away, W = kept
-    names = ("movement", "largest_step", "outputs", "test_outputs", "drift")
-    seen = dict(zip(names, (*numbers, F, further, away), strict=True))
+    seen = dict(zip(_OBSERVED, (*numbers, F, further, away), strict=True))
     return Trajectory(
         schedule,
         None if W is None else {"W": W},
-        _with(network, last),
+        last,
         loss,
         observed={name: a for name, a in seen.items() if a is not None},
         result=_result(loss, *numbers),

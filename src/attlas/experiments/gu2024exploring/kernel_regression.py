@@ -87,7 +87,7 @@ def _limit_gap(
     s: Mapping, path: _Path, problem: SignRegression, Z: np.ndarray, step: np.ndarray
 ) -> np.ndarray:
     """|network - regression with the kernel of infinite width| on the test points."""
-    cross = limit_kernel(Z, problem.X, s["sigma"], path.last.activation)
+    cross = limit_kernel(Z, problem.X, s["sigma"], path.network.activation)
     flow = regression_flow(problem.kernel, problem.y[:, None])
     return np.abs(path.predicted - flow.test(cross, step, path.step_size)[..., 0])
 
@@ -97,7 +97,7 @@ def _measured(
 ) -> dict[str, np.ndarray]:
     """Gap in time, changes of the kernel, and the bounds, of one training."""
     n, y = len(problem.y), problem.y
-    both, network = np.concatenate([problem.X, Z]), path.last
+    both, network = np.concatenate([problem.X, Z]), path.network
     rows = [
         softmax_ntk(
             SoftmaxNetwork(jax.device_put(W), network.a, network.activation), both, problem.X
