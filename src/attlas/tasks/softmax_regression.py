@@ -96,7 +96,7 @@ def descend_softmax(
     return _package(schedule, _with(network, last), kept)
 
 
-def _package(schedule: Array, last: SoftmaxNetwork, kept: tuple[Array | None, ...]) -> Trajectory:
+def _package(schedule: Array, last: SoftmaxNetwork, kept: tuple[Any, ...]) -> Trajectory:
     loss, *numbers, F, further, away, W = kept
     seen = dict(zip(_OBSERVED, (*numbers, F, further, away), strict=True))
     return Trajectory(
