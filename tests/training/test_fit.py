@@ -214,7 +214,7 @@ def test_divergence_has_its_code(batches, keep):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"steps": 0}, "steps = 0 trains nothing"),
+        ({"steps": 0}, "steps = 0 must be at least 1"),
         ({"steps": None}, "neither steps nor record_at"),
         ({"record_at": (3, 2)}, "increasing"),
         ({"record_at": (9,)}, "step 9 of 4: raise steps"),

@@ -27,8 +27,8 @@ class WordInputs(eqx.Module):
     """Fixed directions of K + 1 words, the mask last, and of T positions; rows of length one.
 
     Attributes:
-        words: one row a word of the vocabulary, one for all others, one for the mask.
-        positions: one row a position.
+        words: one row per word of the vocabulary, one for all others, one for the mask.
+        positions: one row per position.
     """
 
     words: Float[Array, "K2 d"]
@@ -68,7 +68,7 @@ class MaskedWordSettings(NamedTuple):
         k: width of a head's values.
         layers: L.
         steps: of Adam.
-        batch: samples a step, drawn with replacement.
+        batch: samples per step, drawn with replacement.
         rate: of Adam.
     """
 
@@ -141,7 +141,7 @@ def train_masked_words(
     """
     if settings.steps < 1 or settings.batch < 1:
         raise UserError(
-            f"{settings.steps} steps of {settings.batch} samples train nothing: give at least 1"
+            f"steps = {settings.steps}, batch = {settings.batch}: both must be at least 1"
         )
     draw = generator(key)
     start = _start(draw, settings, inputs)

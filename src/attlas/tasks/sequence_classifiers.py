@@ -79,7 +79,7 @@ def train_classifiers(
         optimizer: optax transformation on all parameters.
         sets: training, validation and test sequences.
         keys: e random keys, for the order of the batches and for dropout.
-        batch: sequences a batch.
+        batch: sequences per batch.
         epochs: most epochs.
         stop_accuracy: training accuracy at which a member stops; above 1 none does.
         chunk: sequences evaluated at once.
@@ -224,4 +224,4 @@ def _refuse_unusable(sets: Sets, batch: int, epochs: int) -> None:
     if not 1 <= batch <= size:
         raise UserError(f"batch = {batch} does not fit {size} sequences: choose 1 to {size}")
     if epochs < 1:
-        raise UserError(f"epochs = {epochs} trains nothing: choose at least 1")
+        raise UserError(f"epochs = {epochs} must be at least 1: raise it")

@@ -49,9 +49,9 @@ def epoch_orders(keys: Key[Array, " e"], size: int, batch: int) -> Iterator[np.n
     would take a third of a compilation.
 
     Args:
-        keys: one random key a member.
+        keys: one random key per member.
         size: examples of the training set.
-        batch: examples a batch, at most `size`.
+        batch: examples per batch, at most `size`.
 
     Yields:
         Example numbers [e, steps, batch], without end.
@@ -96,7 +96,7 @@ def fit_epochs(
         data: what loss and evaluation are given.
         batches: for each epoch arrays [members, steps, ...].
         evaluate: from (model, data) to named accuracies; that of "validation" selects.
-        batch: samples a batch.
+        batch: samples per batch.
         width: members that a program runs at once, a divisor of their number.
         stop_accuracy: training accuracy at which a member stops; no member does when None.
         quick_compile: let XLA optimise little, where compiling costs more than training.

@@ -207,7 +207,7 @@ def gradient_descent_ensemble(
         steps: number of steps.
         record_at: increasing step numbers to record; log-spaced ones when None.
         loss: name of a margin loss.
-        chunk: models a chunk; what fits the cache when None.
+        chunk: models per chunk; what fits the cache when None.
 
     Returns:
         The recorded steps, models along the leading axis.

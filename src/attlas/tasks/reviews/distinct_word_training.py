@@ -49,7 +49,7 @@ def train_word_classifiers(
         train: training texts.
         validation: validation texts.
         keys: e random keys, for the order of the batches.
-        batch: texts a batch.
+        batch: texts per batch.
         epochs: number of epochs.
         penalty: of a model, added to the loss; `l1_penalty` for one.
         width: members a program runs at once, a divisor of e; 1 on a CPU and e elsewhere if None.
@@ -225,4 +225,4 @@ def _refuse_unusable(
         size = train.labels.shape[0]
         raise UserError(f"batch = {batch} does not fit {size} texts: choose 1 to {size}")
     if epochs < 1:
-        raise UserError(f"epochs = {epochs} trains nothing: choose at least 1")
+        raise UserError(f"epochs = {epochs} must be at least 1: raise it")
