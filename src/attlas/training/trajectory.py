@@ -164,7 +164,6 @@ class Trajectory(eqx.Module):
         return table[scalars].to_dataframe()
 
 
-
 def log_spaced(steps: int, count: int = 33) -> tuple[int, ...]:
     """Step 0 and about `count` steps at equal ratios from 1 to the last one.
 
