@@ -1,4 +1,4 @@
-r"""What the theorems of three papers say of one head that was trained, beside `compare`.
+r"""What the theorems of three papers say of one head that was trained, beside `compare_bounds`.
 
 Constants not known are set to one where said. Nothing here checks that a theorem applies; it
 returns what its conditions ask for, so that this can be seen: deora2023optimization asks for
@@ -19,12 +19,12 @@ from attlas.bounds.generalisation.deora2023_generalisation import (
     deora2023_generalisation_gap,
     deora2023_stability_heads,
 )
-from attlas.bounds.generalisation.liu2021_corrected import Conditions, liu2021_learned_attention
 from attlas.bounds.generalisation.liu2021_sample_size import (
     liu2021_attention,
     liu2021_baseline,
     liu2021_self_attention,
 )
+from attlas.bounds.generalisation.liu2021_union_bound import Conditions
 from attlas.bounds.optimisation.deora2023_loss import Number, deora2023_beta_1
 from attlas.bounds.optimisation.deora2023_model import Bound
 from attlas.bounds.optimisation.deora2023_training import (
@@ -176,24 +176,19 @@ def head_sample_sizes(
     T, d = head.T, head.d
     C_1, C_2 = math.sqrt(2) * head.decoder, math.sqrt(2)
     side = math.sqrt(math.sqrt(d) * head.nuclear)
-    known = {"gamma": gamma, "C_1": C_1, "C_2": C_2}
+    fixed = (T, 2, gamma, (head.largest, C_1, C_2))
+    learned = ((T, d, 2, d, d), gamma, (head.largest, C_1, C_2, side, side, math.sqrt(d), 1.0))
+    attention, printed = {"s0": s0, "tau": tau}, "printed"
     return {
-        "Theorem 1, printed": liu2021_attention(T, 2, s0, tau, **known),
-        "Corollary 1, printed": liu2021_baseline(T, 2, **known),
-        "Theorem 2, printed": liu2021_self_attention(
-            T, d, 2, d, s0, tau, gamma, (C_1, C_2, side, side, 1.0)
-        ),
-        "Theorem 2, corrected": liu2021_learned_attention(
-            (T, d, 2, d, d),
-            gamma,
-            (head.largest, C_1, C_2, side, side, math.sqrt(d)),
-            Conditions(smallest),
-        ),
+        "Theorem 1, printed": liu2021_attention(*fixed, **attention, constants=printed),
+        "Corollary 1, printed": liu2021_baseline(*fixed, constants=printed),
+        "Theorem 2, printed": liu2021_self_attention(*learned, **attention, constants=printed),
+        "Theorem 2, corrected": liu2021_self_attention(*learned, Conditions(smallest)),
     }
 
 
 def head_transformer(u: Float[np.ndarray, " d"], W: Float[np.ndarray, "d d"]) -> TransformerWeights:
-    r"""The head as a layer of Theorem 4.1, for `compare` with model "plain".
+    r"""The head as a layer of Theorem 4.1, for `compare_bounds` with model "plain".
 
     $$u'X'\mathrm{softmax}(XW'x_T)=w'W_c'\sigma(W_v'X'\mathrm{softmax}(XW_{QK}'x_{CLS}))$$
 

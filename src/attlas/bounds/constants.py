@@ -1,29 +1,33 @@
-"""Which constants a bound has: the paper's, those that its proof gives, or the best ones proved."""
+"""The one keyword for whose constants a bound has: `constants=`.
 
-from typing import Literal
+"printed" are the paper's, a hidden one set to an argument; "corrected" are those that its proof
+gives once its errors are fixed; "sharp" are the best that are proved, and the default everywhere.
+Where nothing sharper than the correction is proved, the two are one.
+"""
+
+from typing import Literal, get_args
 
 from attlas.core.errors import UserError
 
 Constants = Literal["printed", "corrected", "sharp"]
 
 
-def refuse_unknown(constants: str, *known: Constants) -> None:
+def require_constants(constants: str, *known: Constants) -> None:
     """Refuse constants that a bound does not have.
 
     Args:
-        constants: as the caller wrote it.
-        *known: those that there are.
+        constants: as the user gave it.
+        *known: those that there are; all three when none is named.
 
     Raises:
-        UserError: if it is none of them.
+        UserError: that lists the words.
 
     Examples:
-        >>> refuse_unknown("sharp", "printed", "sharp")
-        >>> refuse_unknown("exact", "printed", "sharp")
+        >>> require_constants("sharp")
+        >>> require_constants("exact", "printed", "sharp")
         Traceback (most recent call last):
-            ...
-        attlas.core.errors.UserError: constants='exact': choose 'printed' or 'sharp'
+        attlas.core.errors.UserError: constants = 'exact': choose one of printed, sharp
     """
-    if constants not in known:
-        choices = " or ".join(f"'{name}'" for name in known)
-        raise UserError(f"constants='{constants}': choose {choices}")
+    choices = known or get_args(Constants)
+    if constants not in choices:
+        raise UserError(f"constants = {constants!r}: choose one of {', '.join(choices)}")

@@ -28,7 +28,7 @@ def test_one_head_by_hand_and_heads_add_up():
     w = np.array([0.25, -0.5])
     C = trauger2023_cover("1,1", 0.75, 1.0, 2, 2)
     # ||w||_1 = 3/4, columns of W_c have l_1 norm 4 at most, those of W_v 2
-    value = float(trauger2023_single(0.75 * 4 * 2, C, 1.0, 2, SAMPLES, "sharp", 0.9))
+    value = float(trauger2023_single(0.75 * 4 * 2, C, 1.0, 2, SAMPLES, largest_entry=0.9))
     for heads in (1, 3):
         found = rows(TransformerWeights(((HEAD,) * heads,), w))
         np.testing.assert_allclose(found["1,1 sharp"], heads * value, rtol=1e-12)

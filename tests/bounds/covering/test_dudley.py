@@ -25,7 +25,7 @@ def test_entropy_integral_is_the_quadrature(A, D):
     np.testing.assert_allclose(entropy_integral(A, D, 0.01, 2.0), value, rtol=1e-8)
 
 
-@pytest.mark.parametrize("constants", ["bracket", "classical", "derived"])
+@pytest.mark.parametrize("constants", ["printed", "classical", "sharp"])
 @pytest.mark.parametrize("split", [False, True])
 def test_delta_is_the_best_of_a_fine_grid(constants, split):
     A, D, R = 5.0, 0.3, 1.5
@@ -36,7 +36,7 @@ def test_delta_is_the_best_of_a_fine_grid(constants, split):
             jax.vmap(lambda low: entropy_integral(A, D, low, R, split))(jnp.asarray(delta))
         )
         values = c_1 * delta + c_2 * integral / math.sqrt(m)
-        best = float(dudley_integral(A, D, m, R, constants, split))
+        best = float(dudley_integral(A, D, m, R, constants=constants, split=split))
         # the grid is 0.35 % apart and the function is convex: second order in the distance
         assert values.min() * (1 - 1e-4) <= best <= values.min() * (1 + 1e-12)
 
@@ -44,10 +44,11 @@ def test_delta_is_the_best_of_a_fine_grid(constants, split):
 def test_order_of_the_four_bounds():
     for m in (10**3, 10**5, 10**7):
         chain = float(dudley_chain(lambda e: 2 / e**2, m, 1.0))
-        derived, classical = (
-            float(dudley_integral(0.0, 2.0, m, 1.0, name)) for name in ("derived", "classical")
+        sharp, classical = (
+            float(dudley_integral(0.0, 2.0, m, 1.0, constants=name))
+            for name in ("sharp", "classical")
         )
-        assert chain <= min(1.0, derived) <= derived < classical
+        assert chain <= min(1.0, sharp) <= sharp < classical
     # 3.591 sqrt 2 per unit of log(R / delta), from the least of (ratio + 1) / log ratio
     slopes = [float(dudley_chain(lambda e: 1 / e**2, m, 1.0)) * math.sqrt(m) for m in (1e10, 1e12)]
     np.testing.assert_allclose((slopes[1] - slopes[0]) / math.log(10), 5.079, rtol=0.03)
@@ -82,7 +83,7 @@ def test_bracket_is_the_printed_closed_form_where_delta_is_inside():
     scale = math.sqrt(D / m)
     root = math.sqrt(A / m)
     printed = scale * (1 + math.log(R * (1 - root) / scale)) + R * root
-    value = dudley_integral(A, D, m, R, "bracket", split=True)
+    value = dudley_integral(A, D, m, R, constants="printed", split=True)
     np.testing.assert_allclose(value, printed, rtol=1e-12)
 
 

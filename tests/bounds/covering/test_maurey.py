@@ -8,28 +8,29 @@ from attlas.bounds.covering.maurey import maurey_bound, maurey_sample, maurey_sp
 from attlas.core.errors import UserError
 
 
-@pytest.mark.parametrize("form", ["corrected", "scaled"])
+@pytest.mark.parametrize("constants", ["corrected", "sharp"])
 @pytest.mark.parametrize("gamma", [1.0, 0.4])
-def test_both_forms_meet_their_bounds(form, gamma):
+def test_both_forms_meet_their_bounds(constants, gamma):
     rng = np.random.default_rng(0)
     for _ in range(5):
         V = rng.normal(size=(6, 4))
         alpha = gamma * rng.dirichlet(np.ones(6))
         f, b = alpha @ V, np.linalg.norm(V, axis=1).max()
         for k in (1, 3, 20):
-            average, counts = maurey_sparsify(alpha, V, k, form)
-            bound = maurey_bound(float(alpha.sum()), float(b), float(np.linalg.norm(f)), k, form)
+            average, counts = maurey_sparsify(alpha, V, k, constants=constants)
+            size = float(np.linalg.norm(f))
+            bound = maurey_bound(float(alpha.sum()), float(b), size, k, constants=constants)
             assert np.sum((f - average) ** 2) <= float(bound) * (1 + 1e-12)
-            scale = alpha.sum() if form == "scaled" else 1.0
+            scale = alpha.sum() if constants == "sharp" else 1.0
             np.testing.assert_allclose(average, scale * counts @ V / k, atol=1e-14)
-            assert counts.sum() == k if form == "scaled" else counts.sum() <= k
+            assert counts.sum() == k if constants == "sharp" else counts.sum() <= k
 
 
 def test_printed_bound_is_refuted_below_one():
     alpha, V = np.array([0.5]), np.ones((1, 1))
     errors = [(0.5 - count) ** 2 for count in (0, 1)]
-    assert min(errors) == 0.25 > float(maurey_bound(0.5, 1.0, 0.5, 1, "printed")) == 0.0
-    assert np.sum((0.5 - maurey_sparsify(alpha, V, 1)[0]) ** 2) == 0.25
+    assert min(errors) == 0.25 > float(maurey_bound(0.5, 1.0, 0.5, 1, constants="printed")) == 0.0
+    assert np.sum((0.5 - maurey_sparsify(alpha, V, 1, constants="corrected")[0]) ** 2) == 0.25
 
 
 def test_expected_error_of_the_sample_is_the_variance():

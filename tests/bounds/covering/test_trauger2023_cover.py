@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from attlas.bounds.covering.edelman2022_cover import perceptron_cover
 from attlas.bounds.covering.greedy_cover import greedy_cover_centre, greedy_cover_steps
 from attlas.bounds.covering.trauger2023_cover import (
     covering_lower_bound,
@@ -37,16 +38,33 @@ def test_constructed_covers_of_the_two_l1_balls(epsilon):
 
 
 def test_printed_orientation_of_lemma_3_4_is_refuted_by_volumes():
-    printed = float(trauger2023_cover("2,1", 2.0, 1.0, 64, 1, version="printed"))
+    printed = float(trauger2023_cover("2,1", 2.0, 1.0, 64, 1, constants="printed"))
     assert float(covering_lower_bound(2.0, 1.0, 64, 1.0)) > 2 * printed
     # no constant in front helps: the one is linear in k, the other logarithmic
     ratios = [
         float(covering_lower_bound(2.0, 1.0, k, 1.0))
-        / float(trauger2023_cover("2,1", 2.0, 1.0, k, 1, version="printed"))
+        / float(trauger2023_cover("2,1", 2.0, 1.0, k, 1, constants="printed"))
         for k in (64, 4096)
     ]
     assert ratios[1] > 30 * ratios[0]
 
 
-def test_rows_are_covered_one_by_one():
-    assert float(trauger2023_mapping_entropy(1.5, 4)) == 6.0
+@pytest.mark.parametrize("q", [1.0, 2.0, 4.0])
+def test_covers_of_the_rows_cover_the_map(q):
+    """The product of perceptron covers of three rows, at k^{1/q} epsilon and not below it."""
+    rng = np.random.default_rng(2)
+    k, epsilon = 3, 0.5
+    W = np.repeat(rng.normal(size=(1, 4)), k, axis=0)
+    W /= np.linalg.norm(W[0])
+    X = rng.normal(size=(8, 4))
+    X /= np.linalg.norm(X, axis=1)[:, None]
+    found = [perceptron_cover(row, X, epsilon) for row in W]
+    gap = (W - np.stack([centre for centre, _ in found])) @ X.T
+    row_gap = np.abs(gap).max()
+    map_gap = np.linalg.norm(gap, ord=q, axis=0).max()
+    assert map_gap == pytest.approx(k ** (1 / q) * row_gap)
+    assert row_gap <= epsilon
+    # a centre is named by its updates, each one of 2 N + 1 choices: the names of the rows add up
+    one_row = math.log(2 * len(X) + 1) / epsilon**2
+    named = sum(updates for _, updates in found) * math.log(2 * len(X) + 1)
+    assert named <= float(trauger2023_mapping_entropy(one_row, k))

@@ -15,7 +15,7 @@ def test_holds_in_simulation():
     bound = float(generalisation_gap(complexity, m, delta))
     means = rng.integers(0, 2, (5000, m)).mean(1)
     assert np.mean(np.abs(means - 0.5) > bound) <= delta
-    assert bound < float(generalisation_gap(complexity, m, delta, version="printed"))
+    assert bound < float(generalisation_gap(complexity, m, delta, constants="printed"))
 
 
 def test_refuses_what_is_no_probability():

@@ -9,8 +9,8 @@ from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
 from attlas.bounds.generalisation.trauger2023_deep import (
     trauger2023_amplification,
     trauger2023_deep,
+    trauger2023_deep_entropy,
     trauger2023_parts,
-    trauger2023_printed_entropy,
 )
 
 
@@ -40,7 +40,7 @@ def test_costs_bound_the_measured_change(B_x):
         norms = np.linalg.norm(layers, 2, axis=(-2, -1))
         qk, v, c = (jnp.asarray(norms[:, :, part]) for part in range(3))
         length = float(np.linalg.norm(readout))
-        parts = trauger2023_parts(c, v, qk, length, B_x, version="sharp")
+        parts = trauger2023_parts(c, v, qk, length, B_x, constants="sharp")
         order = {"output": 2, "value": 1, "query_key": 0}
         scale = 10.0 ** rng.uniform(-5, -1, size=len(parts))
         change, allowed = np.zeros_like(layers), 0.0
@@ -58,23 +58,27 @@ def test_corrected_closed_form_is_the_allocation_and_the_printed_is_not():
     B_c, B_v, B_qk, B_w, L, lipschitz = 1.5, 0.7, 0.9, 2.0, 3, 1.2
     one = jnp.ones((L, 1))
     norms = (B_c, B_v, B_qk, B_w)
-    for version in ("corrected", "sharp"):
-        parts = trauger2023_parts(B_c * one, B_v * one, B_qk * one, B_w, 1.0, lipschitz, version)
+    for constants in ("corrected", "sharp"):
+        sizes = (B_c * one, B_v * one, B_qk * one)
+        parts = trauger2023_parts(*sizes, B_w, 1.0, lipschitz, constants=constants)
         beta = jnp.stack([part.beta for part in parts])
         first = jnp.array([part.layer == 1 and part.kind == "query_key" for part in parts])
         C = jnp.where(first, 4.0, 1.3)
         total, _ = trauger2023_allocation(C, beta)
-        closed = trauger2023_printed_entropy(1.3, 4.0, norms, L, lipschitz, version)
+        closed = trauger2023_deep_entropy(1.3, 4.0, norms, L, lipschitz, constants=constants)
         np.testing.assert_allclose(closed, total, rtol=1e-12)
-    printed = float(trauger2023_printed_entropy(1.3, 4.0, norms, L, lipschitz))
-    corrected = trauger2023_printed_entropy(1.3, 4.0, norms, L, lipschitz, "corrected")
-    assert printed < 0.6 * float(corrected)
+    printed, corrected = (
+        float(trauger2023_deep_entropy(1.3, 4.0, norms, L, lipschitz, constants=constants))
+        for constants in ("printed", "corrected")
+    )
+    assert printed < 0.6 * corrected
 
 
 def test_amplification_and_heads():
     one = jnp.ones((3, 2))
-    assert trauger2023_amplification(one, one, one).tolist() == [100.0, 10.0, 1.0]
-    assert trauger2023_amplification(one, one, one, 1.0, "sharp").tolist() == [36.0, 6.0, 1.0]
+    corrected = trauger2023_amplification(one, one, one, constants="corrected")
+    assert corrected.tolist() == [100.0, 10.0, 1.0]
+    assert trauger2023_amplification(one, one, one).tolist() == [36.0, 6.0, 1.0]
     # H heads of equal parts: entropy H^3, complexity H^{1.5}
     value, _ = trauger2023_allocation(jnp.ones(8), jnp.ones(8))
     assert float(value) == pytest.approx(8.0**3)
@@ -87,7 +91,7 @@ def test_never_above_the_radius():
 def test_cost_of_the_first_keys_is_attained():
     """Tokens +-B_x, W_QK = 0: the softmax moves by tanh(h B_x^2), the output by B_x times it."""
     one, B_x, step = jnp.ones((1, 1)), 4.0, 1e-4
-    part = trauger2023_parts(one, one, 0 * one, 1.0, B_x, version="sharp")[3]
+    part = trauger2023_parts(one, one, 0 * one, 1.0, B_x, constants="sharp")[3]
     X, eye = np.array([[B_x], [-B_x]]), np.eye(1)
     moved = forward([[(step * eye, eye, eye)]], np.ones(1), X)
     allowed = float(part.beta) * part.reach * step

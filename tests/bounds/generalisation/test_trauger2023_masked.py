@@ -1,8 +1,11 @@
 """Theorem 5.1: cross-entropy is 2-Lipschitz in the largest score, and no less."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from attlas.bounds.generalisation.trauger2023_deep import trauger2023_parts
 from attlas.bounds.generalisation.trauger2023_masked import (
@@ -24,9 +27,18 @@ def test_lipschitz_constant_is_two_and_approached():
     np.testing.assert_allclose(jnp.sum(jnp.abs(slope)), 2.0, atol=1e-8)
 
 
-def test_factors_of_the_two_contractions():
-    assert float(trauger2023_masked(1.0, 9, "printed")) == 6.0
-    assert float(trauger2023_masked(1.0, 9)) == 18.0
+@pytest.mark.parametrize("K", [5, 8])
+def test_contraction_of_free_signs_lies_between_the_order_and_the_bound(K):
+    """K scores that are free to be +-1, sample i with the word i; all signs, exactly."""
+    corners = np.array(list(itertools.product((1.0, -1.0), repeat=K)))
+    # the complexity of one word: its sign is chosen for all samples at once
+    word = np.mean(np.abs(corners.sum(1))) / K
+    losses = np.log(np.exp(corners).sum(1))[:, None] - corners
+    complexity = np.mean((corners @ losses.T).max(1)) / K
+    assert 0.5 * (1 - 1 / K) * float(trauger2023_masked(word, K, constants="printed")) < complexity
+    assert complexity < float(trauger2023_masked(word, K))
+    # with K in place of its root the first inequality is false
+    assert 0.5 * (1 - 1 / K) * float(trauger2023_masked(word, K)) > complexity
 
 
 def test_network_is_paid_for_once():

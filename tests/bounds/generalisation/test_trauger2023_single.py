@@ -20,15 +20,16 @@ from attlas.bounds.generalisation.trauger2023_single import (
 @pytest.mark.parametrize(("norm", "m", "value"), [(10, 300, -0.72), (30, 300, -13.8)])
 def test_printed_bracket_is_negative(norm, m, value):
     C = trauger2023_cover("1,1", float(norm), 1.0, 64, 64)
-    printed = float(trauger2023_bracket(C, 1.0, 64, m, "printed"))
+    printed = float(trauger2023_bracket(C, 1.0, 64, m, constants="printed"))
     np.testing.assert_allclose(printed, value, atol=0.06)
-    assert float(trauger2023_bracket(C, 1.0, 64, m)) == 1.0
+    assert float(trauger2023_bracket(C, 1.0, 64, m, constants="corrected")) == 1.0
 
 
 def test_corrected_bracket_has_the_values_of_the_notes():
     for norm, m, value in [(1, 300, 0.794), (1, 10**4, 0.250), (3, 10**6, 0.0925)]:
         C = trauger2023_cover("1,1", float(norm), 1.0, 64, 64)
-        np.testing.assert_allclose(trauger2023_bracket(C, 1.0, 64, m), value, rtol=2e-3)
+        bracket = trauger2023_bracket(C, 1.0, 64, m, constants="corrected")
+        np.testing.assert_allclose(bracket, value, rtol=2e-3)
 
 
 def test_softmax_constant_is_attained_and_never_exceeded():
@@ -43,23 +44,25 @@ def test_softmax_constant_is_attained_and_never_exceeded():
     np.testing.assert_allclose(ratio, 1.0, rtol=1e-8)
 
 
-def test_versions_in_order_and_capped():
+def test_constants_in_order_and_capped():
     for norm, m in [(0.1, 10**4), (1.0, 10**6), (5.0, 100)]:
         C = trauger2023_cover("1,1", norm, 1.0, 16, 16)
         corrected, sharp = (
-            float(trauger2023_single(0.5, C, 1.0, 16, m, v)) for v in ("corrected", "sharp")
+            float(trauger2023_single(0.5, C, 1.0, 16, m, constants=constants))
+            for constants in ("corrected", "sharp")
         )
         assert sharp <= corrected <= 1.0
-        few = float(trauger2023_single(0.5, C, 1.0, 16, m, "sharp", 0.25))
+        few = float(trauger2023_single(0.5, C, 1.0, 16, m, largest_entry=0.25))
         assert few <= min(sharp, 0.25)
 
 
 def test_alphas_of_the_corollaries():
-    values = [trauger2023_alpha(ball, 3.0, 8, "printed") for ball in ("1,1", "1,inf", "2,1")]
+    balls = ("1,1", "1,inf", "2,1")
+    values = [trauger2023_alpha(ball, 3.0, 8, constants="printed") for ball in balls]
     wanted = [3 * math.sqrt(2 * math.log(129)), 6 * math.sqrt(8 * math.log(17))]
     np.testing.assert_allclose(values, [*wanted, 6 * math.sqrt(2 * math.log(8))])
     C = trauger2023_cover("1,1", 3.0, 0.7, 8, 8)
-    alpha = float(trauger2023_alpha("1,1", 3.0, 8))
+    alpha = float(trauger2023_alpha("1,1", 3.0, 8, constants="corrected"))
     np.testing.assert_allclose(0.7 * alpha, 2 * np.sqrt(float(C)))
 
 
@@ -76,6 +79,6 @@ def test_sharp_bound_stands_above_a_sampled_class():
     signs = rng.choice([-1.0, 1.0], (50, m))
     sampled = float(np.mean(np.abs(signs @ features.T).max(1)) / m)
     C = trauger2023_cover("1,1", 1.0, 1.0, d, d)
-    bound = float(trauger2023_single(0.5, C, 1.0, d, m, "sharp"))
+    bound = float(trauger2023_single(0.5, C, 1.0, d, m))
     assert 0 < sampled < bound
     assert bound <= float(dudley_integral(math.log(2 * d), float(C), m, 1.0))

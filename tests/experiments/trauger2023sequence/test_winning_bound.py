@@ -34,7 +34,7 @@ def test_brackets_agree_with_those_worked_out_apart(record):
 def test_a_grid_point_is_the_bound_of_the_library(record):
     B, m = record.arrays["norm"][1], record.arrays["samples"][3]
     C = trauger2023_cover("1,1", float(B), 1.0, 64, 64)
-    alone = float(trauger2023_single(1.0, C, 1.0, 64, float(m), "sharp"))
+    alone = float(trauger2023_single(1.0, C, 1.0, 64, float(m)))
     found = record.arrays["bound"][0, 1, 3, FAMILIES.index("1,1")]
     assert found == pytest.approx(alone, rel=1e-12)  # one program or many: a few roundings
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -126,6 +127,13 @@ def test_a_coarser_arithmetic_is_allowed_its_rounding():
         (lambda: concentration(np.array([[1.5, -0.5]])), "least weight -0.5"),
         (lambda: concentration(np.array([[np.nan, 1.0]])), "sums to nan"),
         (lambda: concentration(np.ones((1, 1)), np.array([2])), "give 1 to 1"),
+        (lambda: concentration(np.ones((2, 3, 1)), np.ones(2, int)), r"lengths of shape \(2,\)"),
+        (lambda: concentration(np.ones((2, 1)), np.ones((3, 2), int)), r"for rows \(2,\)"),
+        (lambda: concentration(np.ones((2, 1)), np.ones(2)), "type float64 for rows"),
+        (lambda: concentration(1.0), r"weights of shape \(\)"),
+        (lambda: concentration([[1, 0]]), "type int64: give floating numbers"),
+        (lambda: concentration([[1.0], []]), "weights has rows of different lengths"),
+        (lambda: concentration(np.full((2, 3, 2), 0.4)), r"attention row \(0, 0\) sums to 0.8"),
         (lambda: concentration(np.ones((1, 1)), taus=(1.0,)), "between 0 and 1"),
         (lambda: top_norm(np.ones((1, 1)), 2), "s0 = 2 of p = 1 weights"),
         (lambda: streamed_concentration([]), "no attention rows"),
@@ -143,3 +151,89 @@ def test_bad_rows_are_refused_in_one_line(call, message):
 def test_a_threshold_that_rounding_misses_counts_as_reached(norm, tau, s0):
     # s0 of ten equal weights have exactly the norm asked for.
     assert concentration(np.full((1, 10), 0.1), taus=(tau,), norm=norm).s0.item() == s0
+
+
+ALL_SETS = (np.arange(2**9)[:, None] >> np.arange(9)) % 2 == 1
+
+
+def nine_weights(seed: int, rows: int) -> np.ndarray:
+    """Softmax rows of nine weights from nearly uniform to nearly one-hot."""
+    draw = np.random.default_rng(seed)
+    logits = 10 ** draw.uniform(-1.5, 1, (rows, 1)) * draw.standard_normal((rows, 9))
+    raised = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return raised / raised.sum(axis=1, keepdims=True)
+
+
+def smallest_set(row: np.ndarray, tau: float, norm: str, sets: np.ndarray) -> int:
+    """Size of the smallest of some sets of weights that holds all but tau; 0 where none does."""
+    powers = row if norm == "l1" else row**2
+    kept = 1 - tau if norm == "l1" else (1 - tau) ** 2
+    goal = kept * (1.0 if norm == "raw l2" else powers.sum())
+    sizes = sets.sum(axis=1)[sets @ powers >= goal]
+    return int(sizes.min(initial=10)) % 10
+
+
+@pytest.mark.parametrize("norm", ["l2", "raw l2", "l1"])
+def test_s0_is_the_size_of_the_smallest_of_all_sets(norm):
+    weights, taus = nine_weights(5, 48), (0.1, 0.3, 0.01)
+    prefixes = np.tril(np.ones((9, 9), bool))
+    found = concentration(weights, taus=taus, norm=norm).s0.tolist()
+    of_all, of_prefixes = (
+        [[smallest_set(row, tau, norm, sets) for tau in taus] for row in weights]
+        for sets in (ALL_SETS, prefixes)
+    )
+    assert found == of_all
+    assert found != of_prefixes
+
+
+def test_the_top_weights_are_the_best_of_all_triples():
+    weights = nine_weights(6, 48)
+    triples = ALL_SETS[ALL_SETS.sum(axis=1) == 3]
+    found = concentration(weights)
+    norms = np.sqrt((weights**2 @ triples.T).max(axis=1))
+    np.testing.assert_allclose(found.top_norm, norms, rtol=1e-14)
+    own = np.linalg.norm(weights, axis=1)
+    np.testing.assert_allclose(found.relative_top_norm, norms / own, rtol=1e-14)
+    np.testing.assert_allclose(found.top_share, (weights @ triples.T).max(axis=1), rtol=1e-14)
+    assert np.any(found.top_share > weights[:, :3].sum(axis=1) * 1.01)
+
+
+def causal_maps(dtype="float64"):
+    """Softmax maps [n, H, T, T] of causal attention, in float64 and in a type."""
+    scores = np.random.default_rng(7).normal(size=(2, 3, 5, 5))
+    raised = np.tril(np.exp(scores))
+    exact = raised / raised.sum(axis=-1, keepdims=True)
+    return exact, jnp.asarray(exact, dtype)
+
+
+def test_maps_give_the_numbers_of_their_rows_bit_for_bit():
+    maps, _ = causal_maps()
+    lengths = np.arange(1, 6)
+    whole = concentration(maps, lengths, taus=(0.1, 0.01))
+    flat = concentration(maps.reshape(-1, 5), np.tile(lengths, 6), taus=(0.1, 0.01))
+    for name, column in whole._asdict().items():
+        assert column.shape == (2, 3, 5, *([2] if name == "s0" else []))
+        np.testing.assert_array_equal(column.ravel(), getattr(flat, name).ravel())
+    np.testing.assert_array_equal(
+        top_norm(maps, 1, lengths).ravel(), top_norm(maps.reshape(-1, 5), 1, np.tile(lengths, 6))
+    )
+    one = concentration(maps[0, 0, 4])
+    assert one.entropy.shape == ()
+    assert one.entropy == whole.entropy[0, 0, 4]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_narrow_types_are_widened_and_keep_their_rounding_unit(dtype):
+    exact, narrow = causal_maps(dtype)
+    found, wide = (concentration(maps, np.arange(1, 6)) for maps in (narrow, exact))
+    # each of at most five weights is off by half a unit of itself
+    unit = float(jnp.finfo(dtype).eps)
+    np.testing.assert_allclose(found.participation, wide.participation, rtol=8 * unit)
+
+
+def test_tensors_and_lists_are_rows(torch_like):
+    exact, narrow = causal_maps("bfloat16")
+    tensor = torch_like(np.asarray(narrow, np.float32), "torch.bfloat16")
+    found = concentration(tensor, [1, 2, 3, 4, 5])
+    np.testing.assert_array_equal(found.entropy, concentration(narrow, np.arange(1, 6)).entropy)
+    assert concentration(exact.tolist(), [1, 2, 3, 4, 5]).s0.shape == (2, 3, 5, 1)

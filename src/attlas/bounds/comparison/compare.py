@@ -1,32 +1,41 @@
 r"""All bounds on one trained Transformer, side by side, each with the reason for its number.
 
-A bound speaks of a class whose norms are fixed before the data are seen. The norms here are those
+A bound holds for a class whose norms are fixed before the data are seen. The norms here are those
 of the weights handed in, so that a union bound over grids of norms is part of every gap and shown
 as its own term; `norms="fixed"` leaves it out. docs/proofs/trauger2023_union.md.
 """
 
 import math
-from typing import Literal, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Float
 
 from attlas.bounds.comparison.bound_table import BoundTable
 from attlas.bounds.comparison.compare_inputs import check_comparison, measure_inputs
 from attlas.bounds.comparison.normalised import normalised
-from attlas.bounds.comparison.transformer_weights import TransformerWeights
+from attlas.bounds.comparison.transformer_weights import TransformerWeights, read_weights
 from attlas.bounds.comparison.unnormalised import unnormalised
 from attlas.bounds.comparison.weight_norms import WeightNorms, weight_norms
 from attlas.bounds.covering.norm_grid import RESOLUTIONS
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.bounds.generalisation.samples_until_nonvacuous import samples_until_nonvacuous
+from attlas.core.arrays import ArrayInput
+from attlas.core.display.numbers import plain_number
+from attlas.core.display.tables import table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Model = Literal["normalised", "plain"]
 Norms = Literal["measured", "fixed"]
 
 
-class Entry(NamedTuple):
+@dataclass(frozen=True)
+class Entry:
     """One bound.
 
     Attributes:
@@ -37,7 +46,6 @@ class Entry(NamedTuple):
         trivial: what the gap is at most anyway, the range of the loss.
         is_bound: false where a constant of the source is unknown and was set to 1.
         constants: what is used, in words.
-        reason: where the number comes from, what it is made of and what would have to change.
         log10_samples: log10 of the samples at which the complexity of a deep class falls below its
             trivial value; NaN for other rows.
         complexity: 2 L R, the first term of the gap.
@@ -45,11 +53,10 @@ class Entry(NamedTuple):
         union: what it costs that the norms were read off after training, the third; 0 for norms
             fixed in advance, and for what is no bound.
         union_cost: the logarithm of the union bound, in nats.
-        samples_until_nonvacuous: least m at which the gap is below `trivial` and the complexity
-            below that of the largest output; infinite if none up to 1e250 is, NaN for what is no
-            bound.
         dominant: the largest term of the gap, and the part of the network with the largest share
             in the complexity.
+        search: finds `samples_until_nonvacuous`.
+        story: from that number to `reason`.
     """
 
     name: str
@@ -58,26 +65,40 @@ class Entry(NamedTuple):
     trivial: float
     is_bound: bool
     constants: str
-    reason: str
     log10_samples: float
     complexity: float
     confidence: float
     union: float
     union_cost: float
-    samples_until_nonvacuous: float
     dominant: str
+    search: Callable[[], float] = field(repr=False, compare=False)
+    story: Callable[[float], str] = field(repr=False, compare=False)
 
     @property
     def vacuous(self) -> bool:
-        """Whether the bound says no more than the range of the loss."""
+        """Whether the gap is not below the range of the loss."""
         return not self.gap < self.trivial
+
+    @property
+    def samples_until_nonvacuous(self) -> float:
+        """Least m with a gap below `trivial` and a complexity below that of the largest output.
+
+        Infinite if none up to 1e250 is, NaN for what is no bound. The first entry of a table that
+        is asked searches for all of them, which takes longer than the table itself.
+        """
+        return self.search()
+
+    @property
+    def reason(self) -> str:
+        """Where the number comes from, what it is made of and what would have to change."""
+        return self.story(self.samples_until_nonvacuous)
 
 
 class Comparison(NamedTuple):
     """The entries in order, and what they share.
 
     Attributes:
-        entries: one a bound.
+        entries: one per bound.
         m: samples.
         delta: probability that some entry fails.
         B_x: largest Euclidean norm of a token used.
@@ -92,6 +113,39 @@ class Comparison(NamedTuple):
     def best(self) -> Entry:
         """The smallest of the bounds whose constants are all known."""
         return min((entry for entry in self.entries if entry.is_bound), key=lambda each: each.gap)
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """The table with one row per bound, by name; searches for the samples, as `Entry` says."""
+        import pandas as pd  # a quarter of a second that the bounds themselves do not need
+
+        numbers = [part.name for part in fields(Entry) if part.compare]
+        names = [*numbers, "vacuous", "samples_until_nonvacuous", "reason"]
+        rows = [{name: getattr(entry, name) for name in names} for entry in self.entries]
+        return pd.DataFrame(rows).set_index("name")
+
+    def __repr__(self) -> str:
+        rows = [(e.name, plain_number(e.gap), _standing(e, self.best)) for e in self.entries]
+        widths = [max(len(row[k]) for row in rows) for k in range(2)]
+        lines = (f"{n:{widths[0]}}  {gap:>{widths[1]}}  {said}" for n, gap, said in rows)
+        return "\n".join([self._caption("m", "delta"), *lines])
+
+    def _repr_html_(self) -> str:
+        heads = ("bound", "gap at most", "samples until non-vacuous", "", "largest term")
+        rows = (
+            (e.name, e.gap, e.samples_until_nonvacuous, _standing(e, self.best), e.dominant)
+            for e in self.entries
+        )
+        return table(heads, rows, self._caption("$m$", r"$\delta$"))
+
+    def _caption(self, m: str, delta: str) -> str:
+        return f"Bounds on the generalisation gap, {m} = {self.m}, {delta} = {self.delta:g}"
+
+
+def _standing(entry: Entry, best: Entry) -> str:
+    if not entry.is_bound:
+        return "no bound: a constant is unknown"
+    smallest = ", the smallest" if entry is best else ""
+    return ("vacuous" if entry.vacuous else "non-vacuous") + smallest
 
 
 class _Loss(NamedTuple):
@@ -148,7 +202,7 @@ def _dominant(rows: BoundTable, row: int, gaps: _Gaps) -> str:
 
 
 def _useful(rows: BoundTable, loss: _Loss, m: np.ndarray) -> np.ndarray:
-    """Whether a row says more than the range of the loss and than the largest output."""
+    """Whether a row is below the range of the loss and below the largest output."""
     gaps = _gaps(rows, loss, m)
     return (gaps.total < loss.range) & _informed(gaps)
 
@@ -160,9 +214,13 @@ def _informed(gaps: _Gaps) -> np.ndarray:
     return np.concatenate([[True], below[1:]])
 
 
-def _story(gaps: _Gaps, row: int, loss: _Loss, m: int, needed: float, dominant: str) -> str:
-    """What the number is made of and what would have to change."""
-    text = f"gap {gaps.total[row]:.3g} = 2 L R {gaps.complexity[row]:.3g}"
+def _story(rows: BoundTable, gaps: _Gaps, row: int, loss: _Loss, m: int, needed: float) -> str:
+    """Where a number comes from, what it is made of and what would have to change."""
+    label, dominant = rows.labels[row], _dominant(rows, row, gaps)
+    text = f"{label.reason}; constants: {label.constants}; "
+    if not label.is_bound:
+        return f"{text}no bound: the constant c of the source is unknown and 1 stands for it"
+    text += f"gap {gaps.total[row]:.3g} = 2 L R {gaps.complexity[row]:.3g}"
     text += f" + confidence {gaps.confidence[row]:.3g} at delta = {loss.delta:g}, m = {m}"
     if gaps.union_cost[row] > 0:
         text += f" + union bound over norm grids {gaps.union[row]:.3g}"
@@ -176,45 +234,44 @@ def _story(gaps: _Gaps, row: int, loss: _Loss, m: int, needed: float, dominant: 
     if not _informed(gaps)[row]:
         short.append("no better than the largest output")
     if not short:
-        return f"{text}useful from m = {needed:.3g}"
-    change = "no m mends that: shrink the norms"
+        return f"{text}non-vacuous from m = {needed:.3g}"
+    change = "vacuous for every m: shrink the norms"
     if math.isfinite(needed):
-        change = f"m = {needed:.3g} would mend that, or smaller norms"
-    return f"{text}{' and '.join(short)}: {change}"
+        change = f"non-vacuous from m = {needed:.3g}, or with smaller norms"
+    return f"{text}{' and '.join(short)}; {change}"
 
 
 def _entries(rows: BoundTable, loss: _Loss, m: int, least: int) -> tuple[Entry, ...]:
-    """The table."""
+    """The table; the samples until a bound is non-vacuous are found when they are asked for."""
     count = len(rows.labels)
     gaps = _gaps(rows, loss, np.full(count, float(m)))
-    needed = samples_until_nonvacuous(lambda samples: _useful(rows, loss, samples), least, count)
-    found = []
-    for row, label in enumerate(rows.labels):
-        dominant, wanted = _dominant(rows, row, gaps), float(needed[row])
-        reason = f"{label.reason}; constants: {label.constants}; "
-        if label.is_bound:
-            reason += _story(gaps, row, loss, m, wanted, dominant)
-        else:
-            reason += "no bound: the constant c of the source is unknown and 1 stands for it"
-        terms = [float(term[row]) for term in gaps]
-        entry = Entry(
+
+    @cache
+    def needed() -> np.ndarray:
+        with jax.enable_x64(True):
+            return samples_until_nonvacuous(lambda at: _useful(rows, loss, at), least, count)
+
+    def entry(row: int) -> Entry:
+        label = rows.labels[row]
+        rademacher, complexity, confidence, union, union_cost = (float(term[row]) for term in gaps)
+        return Entry(
             label.name,
-            rademacher=terms[0],
+            rademacher,
             gap=float(gaps.total[row]),
             trivial=loss.range,
             is_bound=label.is_bound,
             constants=label.constants,
-            reason=reason,
             log10_samples=float(rows.log10_samples[row]),
-            complexity=terms[1],
-            confidence=terms[2],
-            union=terms[3],
-            union_cost=terms[4],
-            samples_until_nonvacuous=wanted if label.is_bound else math.nan,
-            dominant=dominant if label.is_bound else "the unknown constant",
+            complexity=complexity,
+            confidence=confidence,
+            union=union,
+            union_cost=union_cost,
+            dominant=_dominant(rows, row, gaps) if label.is_bound else "the unknown constant",
+            search=lambda: float(needed()[row]) if label.is_bound else math.nan,
+            story=lambda samples: _story(rows, gaps, row, loss, m, samples),
         )
-        found.append(entry)
-    return tuple(found)
+
+    return tuple(entry(row) for row in range(count))
 
 
 def _grids(weights: TransformerWeights, norms: Norms) -> list[tuple[WeightNorms, int | None]]:
@@ -225,9 +282,9 @@ def _grids(weights: TransformerWeights, norms: Norms) -> list[tuple[WeightNorms,
     return [(measured, None), *((measured.rounded(s), s) for s in RESOLUTIONS)]
 
 
-def compare(
+def compare_bounds(
     weights: TransformerWeights,
-    inputs: Float[np.ndarray, "..."],
+    inputs: ArrayInput,
     m: int,
     delta: float,
     *,
@@ -243,7 +300,7 @@ def compare(
     $${\rm gap}=2L_\ell R+3c\sqrt{\ln(2/\delta)/(2m)}+\text{union over norm grids}$$
 
     Args:
-        weights: the Transformer.
+        weights: the Transformer, of lists or of arrays of NumPy, JAX or torch, as the inputs.
         inputs: samples of shape (n, T, d), for T and the norms of tokens. The complexity is that
             on the sample, so that norms may be measured on it, if these are all m samples.
         m: samples.
@@ -258,7 +315,7 @@ def compare(
     Returns:
         The comparison, computed in float64.
 
-    A `UserError` of one line says what is wrong with the weights, the inputs or a number.
+    What is wrong with the weights, the inputs or a number is a `UserError` of one line.
 
     Source: Theorems 4.1, 4.2 and 5.1 of trauger2023sequence; constants derived.
 
@@ -266,16 +323,17 @@ def compare(
         >>> from attlas.bounds.comparison.transformer_weights import Head
         >>> head = Head(np.eye(2) / 8, np.eye(2) / 8, np.eye(2) / 8)
         >>> weights = TransformerWeights(((head,),), np.ones(2) / 2)
-        >>> table = compare(weights, np.eye(2)[None], 10**6, 0.05)
+        >>> table = compare_bounds(weights, np.eye(2)[None], 10**6, 0.05)
         >>> table.best.vacuous, len(table.entries)
         (False, 11)
     """
+    weights = read_weights(weights)
     constants = {"lipschitz": lipschitz, "loss_lipschitz": loss_lipschitz, "loss_range": loss_range}
     least = check_comparison(weights, m, delta, model, norms, constants)
     slope = loss_lipschitz if weights.readout.ndim == 1 else 1.0
     loss = _Loss(slope, loss_range, delta)
     with jax.enable_x64(True):
-        tokens = measure_inputs(np.asarray(inputs), weights.readout.shape[-1], B_x)
+        tokens = measure_inputs(inputs, weights.readout.shape[-1], B_x)
         grids = _grids(weights, norms)
         if model == "plain":
             rows = unnormalised(grids, tokens, m, lipschitz)

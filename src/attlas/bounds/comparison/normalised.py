@@ -18,13 +18,13 @@ from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
 from attlas.bounds.covering.norm_grid import norm_grid_cost
 from attlas.bounds.covering.parameter_counting import parameter_entropy
 from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
-from attlas.bounds.covering.trauger2023_cover import Ball, Version, trauger2023_cover
+from attlas.bounds.covering.trauger2023_cover import Ball, Constants, trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_deep import Part, trauger2023_parts
 from attlas.bounds.generalisation.trauger2023_masked import trauger2023_masked_parts
 
 Cover = Ball | Literal["log T"]
 COVERS: tuple[Cover, ...] = (*BALLS, "log T")
-VERSIONS: tuple[tuple[Version, str], ...] = (
+CONSTANTS: tuple[tuple[Constants, str], ...] = (
     ("corrected", "2.41, 8.24, softmax 2"),
     ("sharp", "chain, softmax 1"),
 )
@@ -43,7 +43,7 @@ class _Shape(NamedTuple):
 
 
 class _Grid(NamedTuple):
-    """One class: norms in the order of `COVERS`, costs by version, radius, and the counts."""
+    """One class: norms in the order of `COVERS`, costs by constants, radius, and the counts."""
 
     norms: Float[Array, "covers n"]
     beta: Float[Array, "2 n"]
@@ -122,7 +122,7 @@ def _matrices(norms: WeightNorms) -> tuple[MatrixNorms, ...]:
     return (norms.readout, *(each for heads in norms.layers for head in heads for each in head))
 
 
-def _parts(norms: WeightNorms, B_x: float, lipschitz: float, version: Version) -> list[Part]:
+def _parts(norms: WeightNorms, B_x: float, lipschitz: float, constants: Constants) -> list[Part]:
     """Costs of the matrices; layers of fewer heads are filled with zero heads and cut again."""
     widest = max(len(heads) for heads in norms.layers)
     sizes = np.zeros((3, len(norms.layers), widest))
@@ -130,7 +130,8 @@ def _parts(norms: WeightNorms, B_x: float, lipschitz: float, version: Version) -
         for head, triple in enumerate(heads):
             sizes[:, layer, head] = [each.spectral for each in triple]
     c, v, qk = (jax.device_put(size) for size in sizes)
-    parts = trauger2023_parts(c, v, qk, norms.readout.row_length, B_x, lipschitz, version)
+    readout = norms.readout.row_length
+    parts = trauger2023_parts(c, v, qk, readout, B_x, lipschitz, constants=constants)
     kept = [parts[0]]
     for layer, heads in enumerate(norms.layers):
         start = 1 + 3 * layer * widest
@@ -157,7 +158,7 @@ def _inputs_of(
 def _grid(norms: WeightNorms, tokens: Inputs, lipschitz: float, loss_range: float) -> _Grid:
     """The arrays of one class."""
     matrices = _matrices(norms)
-    parts = [_parts(norms, tokens.two, lipschitz, version) for version, _ in VERSIONS]
+    parts = [_parts(norms, tokens.two, lipschitz, constants) for constants, _ in CONSTANTS]
     parameters, scales = [], []
     for part, each in zip(parts[0], matrices, strict=True):
         full, low = each.rows * each.columns, each.rank * (each.rows + each.columns)
@@ -201,9 +202,9 @@ def _labels(masked: bool) -> tuple[Label, ...]:
     what = "half the range of the loss" if masked else "largest |output| of the class"
     theorem = "Theorem 5.1 by a cover of the scores" if masked else "Theorem 4.2"
     rows = [Label("trivial", True, "none", what)]
-    for version, words in VERSIONS:
-        for name in (*COVERS, "mixed") if version == "sharp" else COVERS:
-            rows.append(Label(f"{name} {version}", True, words, f"{theorem}, {_reason(name)}"))
+    for constants, words in CONSTANTS:
+        for name in (*COVERS, "mixed") if constants == "sharp" else COVERS:
+            rows.append(Label(f"{name} {constants}", True, words, f"{theorem}, {_reason(name)}"))
     last = f"{theorem}, dimensions times logarithms of spectral norms"
     return (*rows, Label("parameters", True, "chain, softmax 1", last))
 
@@ -242,7 +243,7 @@ def normalised(
         grids: norms with the resolution of the grid that they were rounded to, None for norms
             that cost nothing.
         tokens: norms of the inputs.
-        m: samples at which shares and `log10_samples` are told.
+        m: samples at which shares and `log10_samples` are given.
         lipschitz: L_sigma.
         loss_range: length of the interval of the losses, for a readout of K rows.
 

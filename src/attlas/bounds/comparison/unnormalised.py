@@ -15,10 +15,10 @@ from attlas.bounds.comparison.weight_norms import WeightNorms
 from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
 from attlas.bounds.covering.norm_grid import norm_grid_cost
 from attlas.bounds.covering.parameter_counting import parameter_counting_single
-from attlas.bounds.covering.trauger2023_cover import Ball, Version, trauger2023_cover
+from attlas.bounds.covering.trauger2023_cover import Ball, Constants, trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
 
-VERSIONS: tuple[tuple[Version, str], ...] = (
+CONSTANTS: tuple[tuple[Constants, str], ...] = (
     ("printed", "unknown c set to 1"),
     ("corrected", "2.41, 8.24, softmax 2"),
     ("sharp", "chain, softmax 1"),
@@ -44,8 +44,8 @@ def _labels() -> tuple[Label, ...]:
     for ball in BALLS:
         where = f"Theorem 4.1 with {LEMMA[ball]}, ||W_QK||_{{{ball}}}"
         rows += [
-            Label(f"{ball} {version}", version != "printed", words, where)
-            for version, words in VERSIONS
+            Label(f"{ball} {constants}", constants != "printed", words, where)
+            for constants, words in CONSTANTS
         ]
     where = "Edelman et al. 2022 cover of W_QK at"
     last = "dimension of W_QK times logarithm of its spectral norm"
@@ -77,11 +77,17 @@ def _by_head(
             C = trauger2023_cover(name, size, reach, d, d, samples)
         return jnp.maximum(C, TINY)
 
-    def row(name: Cover, version: Version, samples: Array) -> Array:
+    def row(name: Cover, constants: Constants, samples: Array) -> Array:
         size = heads.norms[COVERS.index(name)]
         return jax.vmap(
             lambda B, norm: trauger2023_single(
-                B, cover(name, norm, samples), two, d, samples, version, largest
+                B,
+                cover(name, norm, samples),
+                two,
+                d,
+                samples,
+                constants=constants,
+                largest_entry=largest,
             )
         )(heads.outer, size)
 
@@ -93,13 +99,13 @@ def _by_head(
             )
         )(heads.outer, heads.spectral, p)
 
-    wanted: list[tuple[Cover, Version]] = []
+    wanted: list[tuple[Cover, Constants]] = []
     for ball in BALLS:
-        for version, _ in VERSIONS:
-            wanted.append((ball, version))
+        for constants, _ in CONSTANTS:
+            wanted.append((ball, constants))
     wanted.append(("log T", "sharp"))
     wanted.append(("log m", "sharp"))
-    found = [row(name, version, m[i]) for i, (name, version) in enumerate(wanted, 1)]
+    found = [row(name, which, m[i]) for i, (name, which) in enumerate(wanted, 1)]
     return jnp.stack([heads.outer * largest, *found, jnp.minimum(counted(False), counted(True))])
 
 
@@ -129,7 +135,7 @@ def _prices(norms: WeightNorms, resolution: int | None) -> np.ndarray:
         + (0.0 if name in ("1,1", "log m") else either)
         for name, field in FIELDS.items()
     }
-    rows = [0.0, *(of[ball] for ball in BALLS for _ in VERSIONS), of["log T"], of["log m"]]
+    rows = [0.0, *(of[ball] for ball in BALLS for _ in CONSTANTS), of["log T"], of["log m"]]
     return base + np.array([*rows, union_cost(*(h.query_key.spectral for h in layer))])
 
 
@@ -142,7 +148,7 @@ def unnormalised(
         grids: norms with the resolution of the grid that they were rounded to, None for norms
             that cost nothing.
         tokens: norms of the inputs.
-        m: samples at which shares are told.
+        m: samples at which shares are given.
         lipschitz: L_sigma.
 
     Returns:

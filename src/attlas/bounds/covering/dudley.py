@@ -16,14 +16,14 @@ from jaxtyping import Array, Float
 from attlas.bounds.generalisation.conditions import require_at_least
 
 Number = int | float | Float[Array, ""]
-Constants = Literal["bracket", "classical", "derived"]
+DudleyConstants = Literal["printed", "classical", "sharp"]
 
-CONSTANTS: dict[str, tuple[float, float]] = {
-    "bracket": (1.0, 1.0),
+CONSTANTS: dict[DudleyConstants, tuple[float, float]] = {
+    "printed": (1.0, 1.0),
     "classical": (4.0, 12.0),
-    "derived": (1 + math.sqrt(2), math.sqrt(2) * (1 + math.sqrt(2)) ** 2),
+    "sharp": (1 + math.sqrt(2), math.sqrt(2) * (1 + math.sqrt(2)) ** 2),
 }
-"""Factors of delta and of the integral. "bracket" is what the paper multiplies by its unknown c."""
+"""Factors of delta and of the integral. The printed ones are multiplied by an unknown c."""
 
 RATIOS = np.concatenate([np.geomspace(1.5, 12, 60), np.geomspace(15, 1e6, 40)])
 LEVELS = 48
@@ -67,7 +67,8 @@ def dudley_integral(
     D: Number,
     m: Number,
     radius: Number,
-    constants: Constants = "derived",
+    *,
+    constants: DudleyConstants = "sharp",
     split: bool = False,
 ) -> Float[Array, ""]:
     r"""Dudley's bound for log N = A + D / eps^2, minimised over delta exactly.
@@ -83,16 +84,16 @@ def dudley_integral(
         D: coefficient of 1 / eps^2, above 0.
         m: samples.
         radius: bound on |f|.
-        constants: c_1 and c_2; "bracket" alone is no bound.
+        constants: c_1 and c_2; with the printed ones it is no bound. "classical" are 4 and 12.
         split: integrate sqrt(A) + sqrt(D) / eps instead, as the paper does.
 
     Returns:
         The bound; at most c_1 radius.
 
-    Source: section 2.4 of trauger2023sequence; constants derived.
+    Source: section 2.4 of trauger2023sequence; "sharp" derived.
 
     Examples:
-        >>> print(f"{float(dudley_integral(0.0, 1.0, 1e4, 1.0, 'bracket')):.4f}")
+        >>> print(f"{float(dudley_integral(0.0, 1.0, 1e4, 1.0, constants='printed')):.4f}")
         0.0561
         >>> print(f"{float(dudley_integral(0.0, 1.0, 1e4, 1.0)):.4f}")
         0.3608
@@ -120,7 +121,7 @@ def chain_levels(radius: Float[Array, ""]) -> Float[Array, "r n"]:
         radius: R.
 
     Returns:
-        One row a ratio rho; levels below 1e-15 of the radius cannot matter and are raised to it.
+        One row per ratio rho; levels below 1e-15 of the radius cannot matter and are raised to it.
 
     Examples:
         >>> print(f"{float(chain_levels(jnp.asarray(3.0))[0, 0]):.4f}")
@@ -141,7 +142,7 @@ def dudley_chain(
     $$R\le\min_{\rho,n}\ \epsilon_n+\sqrt{\frac2m}\sum_{j=1}^n(\epsilon_{j-1}+\epsilon_j)
     \sqrt{\log N(\epsilon_j)},\qquad\epsilon_j=R\rho^{-j}$$
 
-    For log N = D / eps^2 the factor of sqrt(D/m) log(R/delta) tends to 5.08 where the derived
+    For log N = D / eps^2 the factor of sqrt(D/m) log(R/delta) tends to 5.08 where the sharp
     integral has 8.24 and the classical one 12. Levels of entropy above m / 2 never pay and are
     left out, so that `log_cover` need be right only up to m / 2.
 

@@ -2,7 +2,7 @@ r"""The log T cover of Edelman et al. (2022), Lemma 4.6, with an explicit consta
 
 Matrices W of k rows with sum_i ||W_i||_2 <= B, inputs ||x||_2 <= B_x at N given points. The proof
 runs a perceptron in each row (docs/proofs/trauger2023_covers.md); theta is the ratio of the grid
-on which the norms of the rows are told.
+on which the norms of the rows are described.
 """
 
 import math
@@ -51,8 +51,8 @@ def edelman2022_cover(
     size = jnp.log(jnp.asarray(2 * k * points + 1, square.dtype))
     cells = jnp.log(jnp.maximum(jnp.asarray(m, square.dtype) / 2, 2.0))
     grid = jnp.asarray(GRID_RATIOS, square.dtype)
-    told = jnp.log(jnp.maximum(jnp.ceil(cells / jnp.log(grid)), 1))
-    return square * jnp.min(grid * size + told)
+    lengths = jnp.log(jnp.maximum(jnp.ceil(cells / jnp.log(grid)), 1))
+    return square * jnp.min(grid * size + lengths)
 
 
 def perceptron_cover(
@@ -68,7 +68,7 @@ def perceptron_cover(
 
     Args:
         w: the linear function.
-        X: points, one a row.
+        X: points, one per row.
         epsilon: distance wanted.
 
     Returns:
@@ -80,7 +80,7 @@ def perceptron_cover(
         >>> centre, updates = perceptron_cover(np.array([1.0, 0.0]), np.eye(2), 0.5)
         >>> centre.tolist(), updates
         ([0.5, 0.0], 1)
-        >>> perceptron_cover(np.array([1.0, 0.0]), np.zeros((3, 2)), 0.5)[1]  # nothing to tell
+        >>> perceptron_cover(np.array([1.0, 0.0]), np.zeros((3, 2)), 0.5)[1]  # nothing to describe
         0
     """
     centre, updates = np.zeros_like(w), 0

@@ -2,24 +2,22 @@ r"""Maurey's sparsification (Lemma 3.1 of trauger2023sequence) as an algorithm.
 
 f = sum_i alpha_i V_i with alpha >= 0, gamma = sum alpha_i <= 1, ||V_i|| <= b. As printed the lemma
 is false for gamma < 1: V = b, alpha = 1/2 and k = 1 leave an error b^2 / 4 above 0. Two corrected
-forms: sum k_i <= k with the 0 as a further atom, or sum k_i = k with the scale gamma / k.
+forms: sum k_i <= k with the 0 as a further atom ("corrected"), or sum k_i = k with the scale
+gamma / k ("sharp", with the printed bound).
 """
-
-from typing import Literal
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from attlas.bounds.covering.dudley import Number
+from attlas.bounds.covering.trauger2023_cover import Constants
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 
-Form = Literal["printed", "corrected", "scaled"]
-
 
 def maurey_bound(
-    gamma: Number, b: Number, norm: Number, k: int, form: Form = "corrected"
+    gamma: Number, b: Number, norm: Number, k: int, *, constants: Constants = "sharp"
 ) -> Float[Array, ""]:
     r"""The bound on the squared error of the best k-sparse average.
 
@@ -31,7 +29,7 @@ def maurey_bound(
         b: largest norm of an atom.
         norm: ||f||.
         k: terms.
-        form: "printed" and "scaled" have the same value.
+        constants: "printed" and "sharp" have the same value.
 
     Returns:
         The bound.
@@ -39,21 +37,21 @@ def maurey_bound(
     Source: Lemma 3.1 of trauger2023sequence (found); corrected (derived).
 
     Examples:
-        >>> float(maurey_bound(0.5, 1.0, 0.5, 1)), float(maurey_bound(0.5, 1.0, 0.5, 1, "printed"))
-        (0.25, 0.0)
+        >>> [float(maurey_bound(0.5, 1.0, 0.5, 1, constants=c)) for c in ("corrected", "sharp")]
+        [0.25, 0.0]
     """
-    weight = jnp.asarray(gamma) if form == "corrected" else jnp.asarray(gamma) ** 2
+    weight = jnp.asarray(gamma) if constants == "corrected" else jnp.asarray(gamma) ** 2
     return (weight * jnp.asarray(b) ** 2 - jnp.asarray(norm) ** 2) / k
 
 
 def _atoms(
-    alpha: Float[np.ndarray, " n"], V: Float[np.ndarray, "n d"], form: Form
+    alpha: Float[np.ndarray, " n"], V: Float[np.ndarray, "n d"], constants: Constants
 ) -> tuple[Float[np.ndarray, " a"], Float[np.ndarray, "a d"]]:
-    """Probabilities and atoms whose mean is f; the last atom is 0 unless the form is scaled."""
+    """Probabilities and atoms whose mean is f; the last atom of "corrected" is 0."""
     gamma = float(alpha.sum())
     if not (np.all(alpha >= 0) and 0 < gamma <= 1 + 1e-12):
         raise UserError(f"coefficients sum to {gamma}: they must be >= 0 with a sum in (0, 1]")
-    if form == "scaled":
+    if constants == "sharp":
         return alpha / gamma, gamma * V
     return np.append(alpha, max(0.0, 1 - gamma)), np.vstack([V, np.zeros((1, V.shape[1]))])
 
@@ -63,16 +61,17 @@ def maurey_sample(
     alpha: Float[np.ndarray, " n"],
     V: Float[np.ndarray, "n d"],
     k: int,
-    form: Form = "corrected",
+    *,
+    constants: Constants = "sharp",
 ) -> tuple[Float[np.ndarray, " d"], Int[np.ndarray, " n"]]:
     """A random k-sparse average whose expected squared error is at most the bound.
 
     Args:
         key: random key.
         alpha: coefficients.
-        V: atoms, one a row.
+        V: atoms, one per row.
         k: terms.
-        form: "corrected" or "scaled".
+        constants: "sharp" for averages of scale gamma / k, "corrected" for 1 / k.
 
     Returns:
         The average and the counts k_i.
@@ -85,13 +84,17 @@ def maurey_sample(
         >>> average.tolist(), counts.tolist()
         ([1.0], [3])
     """
-    law, atoms = _atoms(alpha, V, form)
+    law, atoms = _atoms(alpha, V, constants)
     counts = generator(key).multinomial(k, law / law.sum())
     return counts @ atoms / k, counts[: len(alpha)]
 
 
 def maurey_sparsify(
-    alpha: Float[np.ndarray, " n"], V: Float[np.ndarray, "n d"], k: int, form: Form = "corrected"
+    alpha: Float[np.ndarray, " n"],
+    V: Float[np.ndarray, "n d"],
+    k: int,
+    *,
+    constants: Constants = "sharp",
 ) -> tuple[Float[np.ndarray, " d"], Int[np.ndarray, " n"]]:
     r"""A k-sparse average that meets the bound, without chance (conditional expectations).
 
@@ -100,9 +103,9 @@ def maurey_sparsify(
 
     Args:
         alpha: coefficients.
-        V: atoms, one a row.
+        V: atoms, one per row.
         k: terms.
-        form: "corrected" or "scaled".
+        constants: "sharp" for averages of scale gamma / k, "corrected" for 1 / k.
 
     Returns:
         The average and the counts k_i.
@@ -114,7 +117,7 @@ def maurey_sparsify(
         >>> average.tolist(), counts.tolist()
         ([0.5, 0.5], [1, 1])
     """
-    _, atoms = _atoms(alpha, V, form)
+    _, atoms = _atoms(alpha, V, constants)
     target = alpha @ V
     total, counts = np.zeros(V.shape[1]), np.zeros(len(atoms), int)
     for term in range(1, k + 1):

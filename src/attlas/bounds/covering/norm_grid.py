@@ -1,6 +1,6 @@
 r"""Grids of norms and their union cost, for bounds whose norms are read off after training.
 
-A bound speaks of a class whose norms are fixed before the sample is seen. Norms rounded up to a
+A bound holds for a class whose norms are fixed before the sample is seen. Norms rounded up to a
 grid whose points p_j >= 0 sum to 1 hold at once with probability 1 - delta, point j failing with
 delta p_j: ln(1 / p_j), in nats, is the union cost. docs/proofs/trauger2023_union.md.
 """
@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 RESOLUTIONS = (1, 4, 7, 10)
-"""Grids of 2^s points an octave; any may be taken afterwards for ln 4 nats."""
+"""Grids of 2^s points per octave; any may be taken afterwards for ln 4 nats."""
 
 SMALLEST = 2.0**-1000
 """A norm below it counts as this."""

@@ -17,7 +17,8 @@ from attlas.bounds.generalisation.conditions import require_at_least
 from attlas.core.errors import UserError
 
 Ball = Literal["1,1", "1,inf", "2,1"]
-Version = Literal["printed", "corrected", "sharp"]
+Constants = Literal["printed", "corrected", "sharp"]
+"""As the paper prints them, its own proof put right, or the best that is proved here."""
 
 
 def trauger2023_cover(
@@ -27,7 +28,8 @@ def trauger2023_cover(
     k: int,
     d: int,
     m: Number = 1e12,
-    version: Version = "corrected",
+    *,
+    constants: Constants = "sharp",
 ) -> Float[Array, ""]:
     r"""The coefficient C of the entropy of a ball of matrices.
 
@@ -46,7 +48,7 @@ def trauger2023_cover(
         k: rows of W.
         d: columns of W.
         m: samples of the chain the cover is used in; for "2,1" alone.
-        version: "sharp" is "corrected".
+        constants: "corrected" is "sharp".
 
     Returns:
         C.
@@ -68,7 +70,7 @@ def trauger2023_cover(
     if ball == "1,inf":
         return square * (d * math.log(2 * k + 1))
     if ball == "2,1":
-        if version == "printed":
+        if constants == "printed":
             return square * math.log(d * k)
         return edelman2022_cover(norm, B_x, d, k, m)
     raise UserError(f"ball {ball!r} has no cover here: choose '1,1', '1,inf' or '2,1'")
@@ -115,7 +117,7 @@ def covering_lower_bound(norm: Number, B_x: Number, k: int, epsilon: Number) -> 
 
     Examples:
         >>> floor = float(covering_lower_bound(2.0, 1.0, 64, 1.0))
-        >>> printed = float(trauger2023_cover("2,1", 2.0, 1.0, 64, 1, version="printed"))
+        >>> printed = float(trauger2023_cover("2,1", 2.0, 1.0, 64, 1, constants="printed"))
         >>> print(f"{floor:.1f} > {printed:.1f}")
         44.4 > 16.6
     """

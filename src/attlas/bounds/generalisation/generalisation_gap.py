@@ -19,7 +19,8 @@ def generalisation_gap(
     m: Number | np.ndarray,
     delta: float,
     loss_range: Number = 1.0,
-    version: Literal["printed", "sharp"] = "sharp",
+    *,
+    constants: Literal["printed", "sharp"] = "sharp",
     union_cost: Number | np.ndarray = 0.0,
 ) -> Float[Array, "..."]:
     r"""The bound on the gap, for all functions of the class at once.
@@ -32,7 +33,7 @@ def generalisation_gap(
         m: samples.
         delta: probability that the bound fails, in (0, 1).
         loss_range: c.
-        version: which bound.
+        constants: which bound.
         union_cost: nats of a union bound, delta e^(-union_cost) in place of delta, of "sharp".
 
     Returns:
@@ -53,7 +54,7 @@ def generalisation_gap(
         raise UserError(f"m = {m} samples: a bound needs at least 1")
     require_at_least(0, rademacher=rademacher, loss_range=loss_range)
     size = jnp.asarray(m, jnp.asarray(1.0).dtype)
-    if version == "printed":
+    if constants == "printed":
         return 2 * jnp.asarray(rademacher) + 4 * loss_range * jnp.sqrt(
             2 * jnp.log(4 / jnp.asarray(delta)) / size
         )

@@ -1,4 +1,4 @@
-"""How many samples a bound needs to say anything: monotone search over m."""
+"""How many samples a bound needs to be non-vacuous: monotone search over m."""
 
 from collections.abc import Callable
 
@@ -6,24 +6,24 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 LARGEST = 250.0
-"""Decades of samples beyond which a bound counts as never useful."""
+"""Decades of samples beyond which a bound counts as always vacuous."""
 HALVINGS = 36
 """250 decades to 4e-9 of one."""
 
 
 def samples_until_nonvacuous(
-    useful: Callable[[Float[np.ndarray, " n"]], Bool[np.ndarray, " n"]], least: int, count: int
+    informative: Callable[[Float[np.ndarray, " n"]], Bool[np.ndarray, " n"]], least: int, count: int
 ) -> Float[np.ndarray, " n"]:
-    r"""The least m at which each of several bounds becomes useful, once useful always useful.
+    r"""The least m at which each of several bounds becomes non-vacuous, and stays so.
 
     Args:
-        useful: whether each bound is, each at its own m.
+        informative: whether each bound is, each at its own m.
         least: smallest m that the bounds allow.
         count: number of bounds.
 
     Returns:
-        Samples at which each was found useful, whole numbers up to 1e15; infinite where it is not
-        even at m = 1e250.
+        Samples at which each was found non-vacuous, whole numbers up to 1e15; infinite where it is
+        not even at m = 1e250.
 
     Source: derived, docs/proofs/trauger2023_union.md.
 
@@ -32,10 +32,10 @@ def samples_until_nonvacuous(
         [10.0]
     """
     low, high = np.full(count, np.log10(float(least))), np.full(count, LARGEST)
-    never, at_once = ~useful(10**high), useful(np.full(count, float(least)))
+    never, at_once = ~informative(10**high), informative(np.full(count, float(least)))
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        enough = useful(10**middle)
+        enough = informative(10**middle)
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     whole = np.maximum(np.ceil(10 ** np.minimum(high, 15.0)), float(least))
     found = np.where(high < 15, whole, 10**high)

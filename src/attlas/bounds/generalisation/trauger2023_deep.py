@@ -1,8 +1,8 @@
 r"""Theorem 4.2 of trauger2023sequence: L normalised layers, scalar readout.
 
 Errors of the matrices add up in the output with costs beta; Lemma E.1 shares the resolution out.
-One `Part` is one matrix. Versions: "printed" as in the theorem; "corrected" its own recursion, with
-the input bound of the first layer; "sharp" has 1 for the softmax. Proofs:
+One `Part` is one matrix. Constants: "printed" as in the theorem; "corrected" its own recursion,
+with the input bound of the first layer; "sharp" has 1 for the softmax. Proofs:
 docs/proofs/trauger2023_layers.md.
 """
 
@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from attlas.bounds.covering.dudley import Number, dudley_chain
 from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
-from attlas.bounds.covering.trauger2023_cover import Version
+from attlas.bounds.covering.trauger2023_cover import Constants
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_softmax_lipschitz
 
 
@@ -38,7 +38,8 @@ def trauger2023_amplification(
     v: Float[Array, "L H"],
     qk: Float[Array, "L H"],
     lipschitz: Number = 1.0,
-    version: Version = "corrected",
+    *,
+    constants: Constants = "sharp",
 ) -> Float[Array, " L"]:
     r"""alpha_i: how much an error of the rows after layer i grows up to the last layer.
 
@@ -49,7 +50,7 @@ def trauger2023_amplification(
         v: spectral norms of W_v.
         qk: spectral norms of W_QK.
         lipschitz: L_sigma.
-        version: kappa is 1 in "sharp", else 2.
+        constants: kappa is 1 in "sharp", else 2.
 
     Returns:
         alpha_1, ..., alpha_L = 1.
@@ -59,9 +60,9 @@ def trauger2023_amplification(
     Examples:
         >>> one = jnp.ones((2, 1))
         >>> trauger2023_amplification(one, one, one).tolist()
-        [5.0, 1.0]
+        [3.0, 1.0]
     """
-    kappa = trauger2023_softmax_lipschitz(version)
+    kappa = trauger2023_softmax_lipschitz(constants)
     growth = jnp.sum(lipschitz * c * v * (1 + 2 * kappa * qk), axis=1)
     later = jnp.cumprod(growth[::-1])[::-1]
     return jnp.concatenate([later[1:], jnp.ones_like(later[:1])])
@@ -74,7 +75,8 @@ def trauger2023_parts(
     readout: Number,
     B_x: Number,
     lipschitz: Number = 1.0,
-    version: Version = "corrected",
+    *,
+    constants: Constants = "sharp",
 ) -> list[Part]:
     r"""The unrolled recursion: what an error in each matrix costs in the output.
 
@@ -90,7 +92,7 @@ def trauger2023_parts(
         readout: B_w, Euclidean norm of the readout.
         B_x: largest norm of a token.
         lipschitz: L_sigma.
-        version: kappa is 1 in "sharp", else 2.
+        constants: kappa is 1 in "sharp", else 2.
 
     Returns:
         The parts, readout first, then W_c, W_v, W_QK head by head.
@@ -100,10 +102,10 @@ def trauger2023_parts(
     Examples:
         >>> one = jnp.ones((1, 1))
         >>> [float(part.beta) for part in trauger2023_parts(one, one, one, 1.0, 1.0)]
-        [1.0, 1.0, 1.0, 2.0]
+        [1.0, 1.0, 1.0, 1.0]
     """
-    kappa = trauger2023_softmax_lipschitz(version)
-    alpha = readout * trauger2023_amplification(c, v, qk, lipschitz, version)
+    kappa = trauger2023_softmax_lipschitz(constants)
+    alpha = readout * trauger2023_amplification(c, v, qk, lipschitz, constants=constants)
     parts = [Part(0, "readout", jnp.ones_like(alpha[0]), 1.0)]
     for layer in range(c.shape[0]):
         first = B_x if layer == 0 else 1.0
@@ -117,13 +119,14 @@ def trauger2023_parts(
     return parts
 
 
-def trauger2023_printed_entropy(
+def trauger2023_deep_entropy(
     C_1: Number,
     C_x: Number,
     norms: tuple[Number, Number, Number, Number],
     L: int,
     lipschitz: Number = 1.0,
-    version: Version = "printed",
+    *,
+    constants: Constants = "sharp",
 ) -> Float[Array, ""]:
     r"""(gamma + eta)^3 of Theorem 4.2 for layers of equal norms, one head.
 
@@ -140,7 +143,7 @@ def trauger2023_printed_entropy(
         norms: spectral norms B_c, B_v, B_QK and the readout's B_w.
         L: layers.
         lipschitz: L_sigma.
-        version: "sharp" has kappa = 1.
+        constants: "sharp" has kappa = 1.
 
     Returns:
         The entropy times eps^2.
@@ -149,24 +152,25 @@ def trauger2023_printed_entropy(
 
     Examples:
         >>> norms = (2.0, 1.0, 1.0, 1.0)
-        >>> print(f"{float(trauger2023_printed_entropy(1.0, 1.0, norms, 1)):.2f}")
+        >>> for constants in ("printed", "corrected", "sharp"):
+        ...     print(f"{trauger2023_deep_entropy(1.0, 1.0, norms, 1, constants=constants):.2f}")
         92.34
-        >>> print(f"{float(trauger2023_printed_entropy(1.0, 1.0, norms, 1, 1.0, 'corrected')):.2f}")
         227.79
+        138.57
     """
     B_c, B_v, B_qk, B_w = (jnp.asarray(norm) for norm in norms)
-    kappa = trauger2023_softmax_lipschitz(version)
+    kappa = trauger2023_softmax_lipschitz(constants)
     growth = lipschitz * B_c * B_v * (1 + 2 * kappa * B_qk)
     alpha = growth ** jnp.arange(L - 1, -1, -1, dtype=growth.dtype)
     own, heavy = jnp.cbrt(jnp.asarray(C_1)), jnp.cbrt(jnp.asarray(C_x))
-    third = lipschitz * (B_v if version == "printed" else B_c)
+    third = lipschitz * (B_v if constants == "printed" else B_c)
     inner = kappa * lipschitz * B_c * B_v
 
     def root(cost: Float[Array, "..."]) -> Float[Array, "..."]:
         return jnp.cbrt(cost * B_w) ** 2
 
     eta = own * jnp.sum(root(alpha[1:]) + root(alpha[1:] * inner) + root(alpha[1:] * third))
-    if version == "printed":
+    if constants == "printed":
         own_first = 1 + root(third)
     else:
         own_first = 1 + root(alpha[0]) + root(alpha[0] * third)

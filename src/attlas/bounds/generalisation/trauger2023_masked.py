@@ -1,7 +1,7 @@
 r"""Theorem 5.1 of trauger2023sequence: prediction of a masked word among K by cross-entropy.
 
 The loss is 2-Lipschitz in the largest score. "printed" is the order sqrt(K) of the l_inf
-contraction, whose constant and logarithms the paper hides; "contraction" has every constant, by
+contraction, whose constant and logarithms the paper hides; "sharp" has every constant, by
 the l_2 contraction of Maurer (2016); and `trauger2023_masked_parts` covers scores directly, so
 that the network below is paid for once and not K times: docs/proofs/trauger2023_layers.md.
 """
@@ -22,29 +22,29 @@ CROSS_ENTROPY_LIPSCHITZ = 2.0
 
 
 def trauger2023_masked(
-    rademacher: Number, K: int, version: Literal["printed", "contraction"] = "contraction"
+    rademacher: Number, K: int, *, constants: Literal["printed", "sharp"] = "sharp"
 ) -> Float[Array, ""]:
     r"""Rademacher complexity of the losses from that of the score of one word.
 
-    $$2\sqrt KR\ \text{(printed, order)},\qquad2KR\ \text{(contraction)}$$
+    $$2\sqrt KR\ \text{(printed, order)},\qquad2KR\ \text{(sharp)}$$
 
     Args:
         rademacher: R, a bound for every word.
         K: words.
-        version: which.
+        constants: which.
 
     Returns:
         The value.
 
-    Source: Theorem 5.1 of trauger2023sequence (found); "contraction" derived.
+    Source: Theorem 5.1 of trauger2023sequence (found); "sharp" derived.
 
     Examples:
-        >>> float(trauger2023_masked(0.5, 4, "printed")), float(trauger2023_masked(0.5, 4))
-        (2.0, 4.0)
+        >>> [float(trauger2023_masked(0.5, 4, constants=c)) for c in ("printed", "sharp")]
+        [2.0, 4.0]
     """
     require_at_least(0, rademacher=rademacher)
     require_at_least(1, K=K)
-    factor = math.sqrt(K) if version == "printed" else K
+    factor = math.sqrt(K) if constants == "printed" else K
     return CROSS_ENTROPY_LIPSCHITZ * factor * jnp.asarray(rademacher)
 
 
@@ -77,7 +77,7 @@ def clipped_cross_entropy(
     $$\min\big(M,\ln\textstyle\sum_te^{x_t}-x_i\big)$$
 
     Args:
-        scores: one score a word.
+        scores: one score per word.
         word: the true word i, a number or a traced index.
         ceiling: M.
 

@@ -13,18 +13,18 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attlas.bounds.covering.dudley import Number, dudley_chain, dudley_integral
-from attlas.bounds.covering.trauger2023_cover import Ball, Version, trauger2023_cover
+from attlas.bounds.covering.trauger2023_cover import Ball, Constants, trauger2023_cover
 from attlas.bounds.generalisation.conditions import require_at_least
 
 
-def trauger2023_softmax_lipschitz(version: Version = "sharp") -> float:
+def trauger2023_softmax_lipschitz(constants: Constants = "sharp") -> float:
     r"""Lipschitz constant of the softmax from the largest entry to the l_1 norm.
 
     $$\|{\rm softmax}(a)-{\rm softmax}(b)\|_1\le\kappa\|a-b\|_\infty,\qquad\kappa=2\
     \text{(printed)},\ 1\ \text{(sharp)}$$
 
     Args:
-        version: "corrected" is "printed".
+        constants: "corrected" is "printed".
 
     Returns:
         kappa.
@@ -35,11 +35,11 @@ def trauger2023_softmax_lipschitz(version: Version = "sharp") -> float:
         >>> trauger2023_softmax_lipschitz("printed"), trauger2023_softmax_lipschitz()
         (2.0, 1.0)
     """
-    return 1.0 if version == "sharp" else 2.0
+    return 1.0 if constants == "sharp" else 2.0
 
 
 def trauger2023_bracket(
-    C: Number, B_x: Number, d: int, m: Number, version: Version = "corrected"
+    C: Number, B_x: Number, d: int, m: Number, *, constants: Constants = "sharp"
 ) -> Float[Array, ""]:
     r"""The bracket of Theorem 4.1, which an unknown constant multiplies.
 
@@ -55,7 +55,7 @@ def trauger2023_bracket(
         B_x: largest Euclidean norm of a token.
         d: embedding dimension.
         m: samples.
-        version: "sharp" has 1 instead of 2 before B_x^2 and does not split the root.
+        constants: "sharp" has 1 instead of 2 before B_x^2 and does not split the root.
 
     Returns:
         The bracket.
@@ -64,18 +64,20 @@ def trauger2023_bracket(
 
     Examples:
         >>> C = trauger2023_cover("1,1", 10.0, 1.0, 64, 64)
-        >>> print(f"{float(trauger2023_bracket(C, 1.0, 64, 300, 'printed')):.2f}")
+        >>> for constants in ("printed", "corrected", "sharp"):
+        ...     print(f"{trauger2023_bracket(C, 1.0, 64, 300, constants=constants):.2f}")
         -0.72
-        >>> float(trauger2023_bracket(C, 1.0, 64, 300))
-        1.0
+        1.00
+        1.00
     """
-    kappa = trauger2023_softmax_lipschitz(version)
+    kappa = trauger2023_softmax_lipschitz(constants)
     C, B_x = jnp.asarray(C), jnp.asarray(B_x)
-    if version == "printed":
+    if constants == "printed":
         scale = kappa * B_x**2 * jnp.sqrt(C / m)
         return scale * (1 + jnp.log(B_x / scale)) + B_x * jnp.sqrt(math.log(2 * d) / jnp.asarray(m))
     A, D = math.log(2 * d), kappa**2 * B_x**4 * C
-    return dudley_integral(A, D, m, B_x, "bracket", split=version == "corrected")
+    split = constants == "corrected"
+    return dudley_integral(A, D, m, B_x, constants="printed", split=split)
 
 
 def trauger2023_single(
@@ -84,7 +86,8 @@ def trauger2023_single(
     B_x: Number,
     d: int,
     m: Number,
-    version: Version = "corrected",
+    *,
+    constants: Constants = "sharp",
     largest_entry: Number | None = None,
 ) -> Float[Array, ""]:
     r"""The bound on the empirical Rademacher complexity of one layer, one head.
@@ -101,7 +104,7 @@ def trauger2023_single(
         B_x: largest Euclidean norm of a token.
         d: embedding dimension.
         m: samples.
-        version: which bound.
+        constants: which bound.
         largest_entry: b; B_x where not given.
 
     Returns:
@@ -111,17 +114,18 @@ def trauger2023_single(
 
     Examples:
         >>> C = trauger2023_cover("1,1", 1.0, 1.0, 64, 64)
-        >>> values = [trauger2023_single(1.0, C, 1.0, 64, 1e6, v) for v in ("corrected", "sharp")]
-        >>> [f"{float(value):.3f}" for value in values]
-        ['0.487', '0.159']
+        >>> for constants in ("corrected", "sharp"):
+        ...     print(f"{trauger2023_single(1.0, C, 1.0, 64, 1e6, constants=constants):.3f}")
+        0.487
+        0.159
     """
     require_at_least(0, B=B, C=C, B_x=B_x)
     require_at_least(1, d=d, m=m)
-    if version == "printed":
-        return B * trauger2023_bracket(C, B_x, d, m, "printed")
-    kappa = trauger2023_softmax_lipschitz(version)
+    if constants == "printed":
+        return B * trauger2023_bracket(C, B_x, d, m, constants="printed")
+    kappa = trauger2023_softmax_lipschitz(constants)
     C, B_x = jnp.asarray(C), jnp.asarray(B_x)
-    if version == "corrected":
+    if constants == "corrected":
         D = kappa**2 * B_x**4 * C
         raw = dudley_integral(math.log(2 * d), D, m, B_x)
         return 2 * B * jnp.minimum(raw, B_x)
@@ -131,7 +135,7 @@ def trauger2023_single(
 
 
 def trauger2023_alpha(
-    ball: Ball, norm: Number, d: int, version: Version = "corrected"
+    ball: Ball, norm: Number, d: int, *, constants: Constants = "sharp"
 ) -> Float[Array, ""]:
     r"""Alpha of Corollaries 4.1.1, D.0.1 and D.0.2: kappa sqrt(C) / B_x.
 
@@ -142,7 +146,7 @@ def trauger2023_alpha(
         ball: "1,1", "1,inf" or "2,1" for the three corollaries.
         norm: bound B on the norm of M.
         d: embedding dimension.
-        version: "sharp" is half of "corrected".
+        constants: "sharp" is half of "corrected".
 
     Returns:
         alpha.
@@ -150,11 +154,13 @@ def trauger2023_alpha(
     Source: Corollaries 4.1.1, D.0.1, D.0.2 of trauger2023sequence (found); 4.1.1 corrected.
 
     Examples:
-        >>> printed, right = (trauger2023_alpha("1,1", 1.0, 8, v) for v in ("printed", "corrected"))
-        >>> print(f"{float(right / printed):.4f}")
-        1.4142
+        >>> for constants in ("printed", "corrected", "sharp"):
+        ...     print(f"{trauger2023_alpha('1,1', 1.0, 8, constants=constants):.4f}")
+        3.1176
+        4.4090
+        2.2045
     """
-    if ball == "1,1" and version == "printed":
+    if ball == "1,1" and constants == "printed":
         return jnp.asarray(norm) * math.sqrt(2 * math.log(2 * d**2 + 1))
-    C = trauger2023_cover(ball, norm, 1.0, d, d, version=version)
-    return trauger2023_softmax_lipschitz(version) * jnp.sqrt(C)
+    C = trauger2023_cover(ball, norm, 1.0, d, d, constants=constants)
+    return trauger2023_softmax_lipschitz(constants) * jnp.sqrt(C)

@@ -12,7 +12,7 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attlas.bounds.constants import refuse_unknown
+from attlas.bounds.constants import require_constants
 from attlas.bounds.optimisation.gu2024_perturbation import Number
 from attlas.core.errors import UserError
 from attlas.models.networks.softmax_network import Activation
@@ -63,7 +63,7 @@ def gu2024_radius(
         >>> print(f"{float(gu2024_radius(5, 3, 0.1, 1.0, constants='printed')):.2f}")
         22.38
     """
-    refuse_unknown(constants, "printed", "corrected")
+    require_constants(constants, "printed", "corrected")
     if constants == "printed":
         size = C * sigma * jnp.sqrt(jnp.log(jnp.asarray(n * d / delta)))
     elif m is None:
@@ -140,7 +140,7 @@ def gu2024_width_log10(
         >>> print(f"{float(gu2024_width_log10(5, 3, 0.1, 0.1, 1.0, C=1, constants='printed')):.1f}")
         23.3
     """
-    refuse_unknown(constants, "printed", "corrected")
+    require_constants(constants, "printed", "corrected")
     if constants == "printed":
         B = gu2024_radius(n, d, delta, sigma, C=C, constants="printed")
         return gu2024_width_at_radius_log10(n, d, smallest, B, delta, power)
@@ -365,7 +365,7 @@ def gu2024_start(
         >>> float(gu2024_start(4, 4)), float(gu2024_start(4, 4, "printed"))
         (2.0, 4.0)
     """
-    refuse_unknown(constants, "printed", "sharp")
+    require_constants(constants, "printed", "sharp")
     return jnp.sqrt(jnp.asarray(1.0 * n * (d if constants == "printed" else 1)))
 
 

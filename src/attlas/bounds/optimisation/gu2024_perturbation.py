@@ -11,7 +11,7 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from attlas.bounds.constants import refuse_unknown
+from attlas.bounds.constants import require_constants
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 Number = int | float | Float[Array, ""]
@@ -127,7 +127,7 @@ def gu2024_kernel_change(
         >>> print(f"{float(printed[0, 0]):.1f}")
         220.3
     """
-    refuse_unknown(constants, "printed", "sharp")
+    require_constants(constants, "printed", "sharp")
     logits = X @ network.W
     if constants == "printed":
         B = jnp.maximum(jnp.max(jnp.abs(logits)), 1) if B is None else jnp.asarray(B)

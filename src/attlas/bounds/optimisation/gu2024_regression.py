@@ -10,7 +10,7 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attlas.bounds.constants import refuse_unknown
+from attlas.bounds.constants import require_constants
 from attlas.bounds.optimisation.gu2024_perturbation import Number
 from attlas.core.errors import UserError
 
@@ -66,7 +66,7 @@ def gu2024_regression_gap(
         >>> float(gu2024_regression_gap(1.0, 2.0, 0.5, 2.0, 0.25, m=1, constants="printed"))
         0.5
     """
-    refuse_unknown(constants, "printed", "sharp")
+    require_constants(constants, "printed", "sharp")
     start, smallest = jnp.asarray(start), jnp.asarray(smallest)
     if constants == "sharp":
         rho = smallest / 2 if contraction is None else contraction

@@ -7,37 +7,21 @@ that the construction can tell apart.
 
 import math
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, PRNGKeyArray
 
 from attlas.bounds.covering.edelman2022_cover import perceptron_cover
 from attlas.bounds.covering.greedy_cover import greedy_cover_centre, greedy_cover_steps
-from attlas.core.generator import generator
-from attlas.core.old_claim import Instance
 
 ROWS, COLUMNS, POINTS = 4, 3, 6
 """Rows k and columns d of the matrices, and the number N of given inputs."""
 ROUNDINGS = 256
 """Up to 60 steps of a centre, products of 12 terms, a projection and a norm."""
 THETA = 1.5
-"""Ratio of the grid on which the lengths of rows are told."""
+"""Ratio of the grid on which the lengths of rows are described."""
 
 
-def ball_points(
-    rng: np.random.Generator, count: int, size: int, offset: int = 0
-) -> Float[np.ndarray, "count size"]:
-    """Points of the unit l_1 ball: a vertex, flat ones on 2 to `size` entries, and random ones.
-
-    Args:
-        rng: generator.
-        count: points.
-        size: dimension.
-        offset: where to start in the list of kinds.
-
-    Returns:
-        One point a row.
-    """
+def ball_points(rng, count, size, offset=0):
+    """Points of the unit l_1 ball: a vertex, flat ones on 2 to `size` entries, and random ones."""
     points = rng.dirichlet(np.full(size, 0.3), count)
     points *= rng.uniform(0.3, 1, (count, 1)) ** (rng.random((count, 1)) < 0.3)
     for i in range(count):
@@ -47,7 +31,7 @@ def ball_points(
     return points * rng.choice([-1.0, 1.0], points.shape)
 
 
-def _radii(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _radii(rng, count):
     """B, B_x and epsilon; B B_x / epsilon just above one, just above two, or up to seven."""
     B, B_x = 10 ** rng.uniform(-2, 2, (2, count))
     ratio = rng.uniform(0.8, 7, count)
@@ -55,18 +39,11 @@ def _radii(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray
     return B, B_x, B * B_x / ratio
 
 
-def greedy_instances(key: PRNGKeyArray, count: int, by_column: bool) -> Instance:
+def greedy_instances(rng, count, by_column):
     """Matrices of a ball, their greedy centres and the log number of centres.
 
-    Args:
-        key: random key.
-        count: instances.
-        by_column: cover every column on its own, for Lemma 3.3; all entries at once otherwise.
-
-    Returns:
-        The batch with W, centre, B, B_x, epsilon and size.
+    Each column is covered on its own, for Lemma 3.3, or all entries at once.
     """
-    rng = generator(key)
     B, B_x, epsilon = _radii(rng, count)
     if by_column:
         pieces = ball_points(rng, count * COLUMNS, ROWS).reshape(count, COLUMNS, ROWS)
@@ -82,29 +59,18 @@ def greedy_instances(key: PRNGKeyArray, count: int, by_column: bool) -> Instance
                 centres[i, j] = greedy_cover_centre(pieces[i, j], float(B[i]), steps)
     shape = (count, COLUMNS, ROWS)
     W, centre = (np.swapaxes(each.reshape(shape), 1, 2) for each in (pieces, centres))
-    parts = {"W": W, "centre": centre, "B": B, "B_x": B_x, "epsilon": epsilon, "size": size}
-    return {name: jnp.asarray(value) for name, value in parts.items()}
+    return {"W": W, "centre": centre, "B": B, "B_x": B_x, "epsilon": epsilon, "size": size}
 
 
-def row_centre(
-    W: Float[np.ndarray, "k d"], X: Float[np.ndarray, "N d"], B: float, B_x: float, epsilon: float
-) -> tuple[Float[np.ndarray, "k d"], float]:
-    r"""The centre of docs/proofs/trauger2023_covers.md, row by row, and its description length.
+def row_centre(W, X, B, B_x, epsilon):
+    """The centre of docs/proofs/trauger2023_covers.md, row by row, and its description length.
 
-    Args:
-        W: matrix with the sum of the row lengths at most B.
-        X: inputs, one a row.
-        B: radius.
-        B_x: bound on the lengths of the inputs.
-        epsilon: distance.
-
-    Returns:
-        The centre, and (updates) ln(2 k N + 1) + (rows kept) ln(cells).
+    That is (updates) ln(2 k N + 1) + (rows kept) ln(cells).
     """
-    centre, told = np.zeros_like(W), 0.0
+    centre, nats = np.zeros_like(W), 0.0
     K = (B * B_x / epsilon) ** 2
     if K <= 1:
-        return centre, told
+        return centre, nats
     cells = math.ceil(math.log(K) / math.log(THETA))
     for i, row in enumerate(W):
         length = float(np.linalg.norm(row))
@@ -112,23 +78,16 @@ def row_centre(
             cell = max(1, math.ceil(math.log(length * K / B) / math.log(THETA)))
             share = min(cell, cells) * math.log(THETA) - math.log(K) - math.log(THETA)
             centre[i], updates = perceptron_cover(row, X, epsilon * math.exp(share / 2))
-            told += updates * math.log(2 * len(W) * len(X) + 1) + math.log(max(cells, 1))
-    return centre, told
+            nats += updates * math.log(2 * len(W) * len(X) + 1) + math.log(max(cells, 1))
+    return centre, nats
 
 
-def row_instances(key: PRNGKeyArray, count: int, basis: bool, columns: bool = False) -> Instance:
+def row_instances(rng, count, basis, columns=False):
     """Matrices whose row lengths add up to at most B, and their centres.
 
-    Args:
-        key: random key.
-        count: instances.
-        basis: the inputs are B_x e_1, ..., B_x e_d, the first repeated; random ones otherwise.
-        columns: one flat column of LENGTH B instead, a matrix of the column ball alone.
-
-    Returns:
-        The batch with W, centre, X, B, B_x, epsilon and size.
+    With `basis` the inputs are B_x e_1, ..., B_x e_d, the first repeated; else random ones. With
+    `columns` there is one flat column of length B, a matrix of the column ball alone.
     """
-    rng = generator(key)
     B, B_x, epsilon = _radii(rng, count)
     shares = ball_points(rng, count, ROWS)
     lines = rng.normal(size=(count, ROWS, COLUMNS))
@@ -147,6 +106,5 @@ def row_instances(key: PRNGKeyArray, count: int, basis: bool, columns: bool = Fa
     for i in range(count):
         points = X[i, :COLUMNS] if basis else X[i]
         centre[i], size[i] = row_centre(W[i], points, float(B[i]), float(B_x[i]), float(epsilon[i]))
-    parts = {"W": W, "centre": centre, "X": X, "size": size}
-    parts |= {"B": B, "B_x": B_x, "epsilon": epsilon}
-    return {name: jnp.asarray(value) for name, value in parts.items()}
+    drawn = {"W": W, "centre": centre, "X": X, "size": size}
+    return drawn | {"B": B, "B_x": B_x, "epsilon": epsilon}

@@ -5,12 +5,10 @@ that each token sees itself), an error in its W_v turns them, and the second lay
 of `layer_instances`, so that the amplification alpha_1 is nearly reached.
 """
 
-from functools import cache
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array
 
 from attlas.claims.trauger2023sequence.layer_instances import (
     TOKENS,
@@ -25,8 +23,6 @@ from attlas.claims.trauger2023sequence.layer_instances import (
     stretched,
     weights_of,
 )
-from attlas.core.generator import seed_of
-from attlas.core.old_claim import Instance
 from attlas.models.networks.transformer import (
     Layer,
     Transformer,
@@ -38,7 +34,7 @@ LAYERS, HEADS, WORDS = 2, 2, 4
 KINDS = ("output", "value", "query_key")
 
 
-def _close(rng: np.random.Generator) -> dict[str, np.ndarray]:
+def _close(rng):
     """One pair that nearly attains alpha_1; second heads are zero."""
     rows, move = (part[0] for part in close_rows(rng, 1))
     step = np.abs(move).max()
@@ -60,9 +56,7 @@ def _close(rng: np.random.Generator) -> dict[str, np.ndarray]:
     return pair | {"slope": np.ones(()), "lipschitz": np.ones(())}
 
 
-@cache
-def _batch(seed: tuple[int, ...], count: int, longer: bool) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(seed)
+def _batch(rng, count, longer):
     size = 10.0 ** rng.uniform(-0.5, 0.7 if longer else 0.0, (count, 1, 1))
     X = rng.normal(size=(count, TOKENS, WIDTH))
     X *= size / np.linalg.norm(X, axis=-1, keepdims=True).max(axis=1, keepdims=True)
@@ -85,20 +79,13 @@ def _batch(seed: tuple[int, ...], count: int, longer: bool) -> dict[str, np.ndar
     return batch
 
 
-def one_head(instance: Instance) -> dict[str, Array]:
-    """The same networks with their first heads alone.
-
-    Args:
-        instance: of `networks`.
-
-    Returns:
-        The instance.
-    """
+def one_head(instance):
+    """The same networks with their first heads alone."""
     names = [f"{name}{hat}" for name in KINDS for hat in ("", "_hat")]
     return {**instance, **{name: instance[name][:, :1] for name in names}}
 
 
-def _model(instance: Instance, hat: str) -> Transformer:
+def _model(instance, hat):
     def activation(rows: Array) -> Array:
         return stretched(rows, instance["lipschitz"], instance["slope"])
 
@@ -106,57 +93,27 @@ def _model(instance: Instance, hat: str) -> Transformer:
     return Transformer(tuple(Layer(*each, activation=activation) for each in layers))
 
 
-def outputs(instance: Instance, hat: str = "") -> Array:
-    """The scalar output, with the first row of the readout.
-
-    Args:
-        instance: of `networks`.
-        hat: "" or "_hat".
-
-    Returns:
-        The scalar.
-    """
+def outputs(instance, hat=""):
+    """The scalar output, with the first row of the readout."""
     w = instance[f"readout{hat}"][0]
     return scalar_readout(_model(instance, hat), w, instance["X"])
 
 
-def scores(instance: Instance, hat: str = "") -> Array:
-    """The scores of all words at the first token, which plays the mask.
-
-    Args:
-        instance: of `networks`.
-        hat: "" or "_hat".
-
-    Returns:
-        Array of shape (WORDS,).
-    """
+def scores(instance, hat=""):
+    """The scores of all words at the first token, which plays the mask."""
     W, X = instance[f"readout{hat}"], instance["X"]
     return masked_word_readout(_model(instance, hat), W, X[0], X, jnp.asarray(0))
 
 
-def norms(instance: Instance, hat: str = "") -> dict[str, Float[Array, "L H"]]:
-    """Spectral norms by kind.
-
-    Args:
-        instance: of `networks`.
-        hat: "" or "_hat".
-
-    Returns:
-        Norms of shape (LAYERS, heads) by kind.
-    """
+def norms(instance, hat=""):
+    """Spectral norms by kind, one per layer and head."""
     return {name: spectral(instance[f"{name}{hat}"]) for name in KINDS}
 
 
-def resolutions(instance: Instance) -> list[Array]:
+def resolutions(instance):
     r"""The errors that covers would have to meet, in the order of `trauger2023_parts`.
 
     max_t ||(W - W^)' x_t|| over the rows x_t that the hatted matrix sees.
-
-    Args:
-        instance: of `networks`.
-
-    Returns:
-        Readout first, then W_c, W_v, W_QK head by head.
     """
     X, found = instance["X"], []
     for place in range(LAYERS):
@@ -175,7 +132,7 @@ def resolutions(instance: Instance) -> list[Array]:
     return [longest(error @ X[0][:, None]), *found]
 
 
-def _measure(instance: Instance) -> dict[str, Array]:
+def _measure(instance):
     """What both networks give and the errors between them, with one head and with all."""
     single = one_head(instance)
     return {
@@ -192,31 +149,18 @@ def _measure(instance: Instance) -> dict[str, Array]:
 _measure_all = jax.jit(jax.vmap(_measure))
 
 
-def networks(key: PRNGKeyArray, count: int, longer: bool = True) -> Instance:
+def networks(rng, count, longer=True):
     """Pairs of networks with what they give; tokens and L_sigma above 1 where asked.
 
-    Args:
-        key: random key.
-        count: pairs.
-        longer: whether B_x and L_sigma exceed 1 on some.
-
-    Returns:
-        A batch with X, the weights of both networks, readouts of four words, the activation, the
-        change of the output, the scores and the resolutions in the order of the parts.
+    X, the weights of both networks, readouts of four words, the activation, the change of the
+    output, the scores and the resolutions in the order of the parts.
     """
-    batch = {k: jnp.asarray(v) for k, v in _batch(seed_of(key), count, longer).items()}
+    batch = _batch(np.random.default_rng(rng.integers(2**31, size=2)), count, longer)
     return {**batch, **_measure_all(batch)}
 
 
-def magnitude(instance: Instance) -> Array:
-    """The size of what cancels in the difference of two outputs.
-
-    Args:
-        instance: of `networks`.
-
-    Returns:
-        The largest norm of a row of the readout, times 1 + the largest logit there can be.
-    """
+def magnitude(instance):
+    """The size of what cancels in the difference of two outputs."""
     reach = jnp.maximum(longest(instance["X"]), 1.0) ** 2
     logits = jnp.max(spectral(instance["query_key"])) * reach
     return longest(instance["readout"]) * (1 + logits)

@@ -11,12 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.core.old_claim import Instance
 from attlas.models.networks.transformer import Layer, pi_norm
 
 TOKENS, WIDTH = 5, 3
 # The longest path: two layers of a softmax over 5 tokens, products of 3 x 3 with vectors and
-# norms; singular values and exponentials count with their sizes, which Sides.scale carries.
+# norms; singular values and exponentials count with their sizes, which `magnitude` carries.
 ROUNDINGS = 256
 
 
@@ -29,31 +28,12 @@ class Weights(NamedTuple):
 
 
 def stretched(rows: Array, lipschitz: Array, slope: Array) -> Array:
-    """The activation: L_sigma times a leaky ReLU, Lipschitz with L_sigma, 0 at 0.
-
-    Args:
-        rows: arguments.
-        lipschitz: L_sigma.
-        slope: of the leaky branch, in [0, 1].
-
-    Returns:
-        The values.
-    """
+    """The activation: L_sigma times a leaky ReLU, Lipschitz with L_sigma, 0 at 0."""
     return lipschitz * jnp.where(rows > 0, rows, slope * rows)
 
 
 def hidden(weights: Weights, rows: Array, lipschitz: Array, slope: Array) -> Array:
-    """sigma(Pi_norm(f_h(g))), the rows that W_c of each head sees.
-
-    Args:
-        weights: of one layer.
-        rows: g of shape (T, d).
-        lipschitz: L_sigma.
-        slope: of the activation.
-
-    Returns:
-        Array of shape (H, T, k).
-    """
+    """sigma(Pi_norm(f_h(g))), the rows that W_c of each head sees."""
     logits = jnp.einsum("sd,hde,te->hst", rows, weights.query_key, rows)
     law = jnp.exp(logits - jnp.max(logits, axis=-1, keepdims=True))
     law = law / jnp.sum(law, axis=-1, keepdims=True)
@@ -62,55 +42,23 @@ def hidden(weights: Weights, rows: Array, lipschitz: Array, slope: Array) -> Arr
 
 
 def layer(weights: Weights, rows: Array, lipschitz: Array, slope: Array) -> Array:
-    """The layer itself, as the model computes it.
-
-    Args:
-        weights: of one layer.
-        rows: g of shape (T, d).
-        lipschitz: L_sigma.
-        slope: of the activation.
-
-    Returns:
-        The output rows of shape (T, d).
-    """
+    """The layer itself, as the model computes it."""
     return Layer(*weights, activation=lambda x: stretched(x, lipschitz, slope))(rows, rows)
 
 
 def longest(rows: Array) -> Array:
-    """Largest Euclidean norm of a row, over all but the last axis.
-
-    Args:
-        rows: vectors along the last axis.
-
-    Returns:
-        The norm.
-    """
+    """Largest Euclidean norm of a row, over all but the last axis."""
     # the small number keeps the derivative at rows that are 0 finite
     return jnp.sqrt(jnp.max(jnp.sum(rows**2, axis=-1)) + 1e-300)
 
 
 def spectral(matrices: Array) -> Array:
-    """Largest singular values.
-
-    Args:
-        matrices: of shape (..., a, b).
-
-    Returns:
-        Array of shape (...).
-    """
+    """Largest singular values."""
     return jnp.linalg.svd(matrices, compute_uv=False)[..., 0]
 
 
 def close_rows(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Tokens e_3, +-e_2 and how far each moves along e_1.
-
-    Args:
-        rng: unused but for the sizes of the moves.
-        count: pairs.
-
-    Returns:
-        Tokens and moves, each of shape (count, T, 3); moves have length 1e-6 to 1e-4.
-    """
+    """Tokens e_3, +-e_2 and how far each moves along e_1."""
     rows = np.zeros((count, TOKENS, WIDTH))
     rows[:, 0, 2] = 1
     rows[:, 1:, 1] = np.resize([1.0, -1.0], TOKENS - 1)
@@ -120,57 +68,25 @@ def close_rows(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.nda
 
 
 def close_query_key(size: np.ndarray) -> np.ndarray:
-    """Q (e_3 e_1' + e_1 e_2').
-
-    Args:
-        size: q, any shape.
-
-    Returns:
-        Matrices of shape (*size.shape, 3, 3).
-    """
+    """Q (e_3 e_1' + e_1 e_2')."""
     pattern = np.zeros((WIDTH, WIDTH))
     pattern[2, 0] = pattern[0, 1] = 1
     return size[..., None, None] * pattern
 
 
 def in_ball(rows: np.ndarray, radius: float | np.ndarray = 1.0) -> np.ndarray:
-    """Rows projected on a ball, on the host.
-
-    Args:
-        rows: vectors along the last axis.
-        radius: of the ball.
-
-    Returns:
-        The projections.
-    """
+    """Rows projected on a ball, on the host."""
     length = np.linalg.norm(rows, axis=-1, keepdims=True)
     return rows / np.maximum(1, length / radius)
 
 
 def random_matrices(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Gaussian matrices whose sizes range over two decades from one instance to the next.
-
-    Args:
-        rng: generator.
-        shape: of the result; the first axis is the instance.
-
-    Returns:
-        The matrices.
-    """
+    """Gaussian matrices whose sizes range over two decades from one instance to the next."""
     size = 10.0 ** rng.uniform(-1.2, 0.8, (shape[0], *(1,) * (len(shape) - 1)))
     return size * rng.normal(size=shape)
 
 
-def weights_of(instance: Instance, hat: str = "", place: int | None = None) -> Weights:
-    """The weights of a layer, with a hat or without.
-
-    Args:
-        instance: with query_key, value, output and their hatted forms.
-        hat: "" or "_hat".
-        place: index of the layer where there are several.
-
-    Returns:
-        The weights.
-    """
+def weights_of(instance, hat="", place=None) -> Weights:
+    """The weights of a layer, with a hat or without; `place` is its index among several."""
     parts = [instance[f"{name}{hat}"] for name in Weights._fields]
     return Weights(*(part if place is None else part[place] for part in parts))

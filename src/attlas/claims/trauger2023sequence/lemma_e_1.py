@@ -4,192 +4,133 @@ The second solver (SLSQP on the shares s_i = beta_i eps_i) knows nothing of the 
 is certified by convexity, f(s) - min f <= <grad f(s), s> - min_i (grad f(s))_i on the simplex.
 """
 
-from functools import cache, partial
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
 from scipy.optimize import minimize
 
 from attlas.bounds.covering.trauger2023_allocation import (
     trauger2023_allocation,
     trauger2023_allocation_residual,
 )
-from attlas.core.generator import generator, seed_of
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.claim import Control, Sides, Source
+from attlas.core.statement import identity, inequality
 
-_PAPER = "trauger2023sequence"
 _PARTS = 6
-# Six roots of relative error 4 eps each, six sums and a cube: below 64 roundings.
-_TERMS = 64
+# Six roots of relative error 4 eps each, six sums and a cube: below the default of 64 roundings.
 
 
-def _solve(weight: Float[np.ndarray, " n"]) -> tuple[float, float]:
+def resolutions(rng, count):
+    """Coefficients over four decades, costs over two, a resolution and shares of it."""
+    return {
+        "C": 10.0 ** rng.uniform(-2, 2, (count, _PARTS)),
+        "beta": 10.0 ** rng.uniform(-1, 1, (count, _PARTS)),
+        "epsilon": 10.0 ** rng.uniform(-2, 1, count),
+        "share": rng.dirichlet(np.ones(_PARTS), count),
+    }
+
+
+def _solve(weight):
     """Least sum of weight / s^2 over the simplex, and how far above the least it may be."""
 
-    def value(s: Float[np.ndarray, " n"]) -> float:
+    def value(s):
         return float(np.sum(weight / s**2))
 
-    def slope(s: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    def slope(s):
         return -2 * weight / s**3
 
-    size = len(weight)
     # shares start in proportion to the square roots, which is not the answer
     start = np.sqrt(weight) / np.sqrt(weight).sum()
     unit = value(start)
+    simplex = {"type": "eq", "fun": lambda s: s.sum() - 1, "jac": lambda s: np.ones_like(s)}
     found = minimize(
         lambda s: value(s) / unit,
         start,
         jac=lambda s: slope(s) / unit,
         method="SLSQP",
-        bounds=[(1e-6, 1.0)] * size,
-        constraints={
-            "type": "eq",
-            "fun": lambda s: s.sum() - 1,
-            "jac": lambda s: np.ones_like(s),
-        },
+        bounds=[(1e-6, 1.0)] * len(weight),
+        constraints=simplex,
         options={"ftol": 1e-14, "maxiter": 300},
     ).x
     found = found / found.sum()
     return value(found), float(slope(found) @ found - slope(found).min())
 
 
-@cache
-def _batch(seed: tuple[int, ...], count: int) -> dict[str, np.ndarray]:
-    """Coefficients over four decades, costs over two, a share, and the second solver's value."""
-    rng = np.random.default_rng(seed)
-    C = 10.0 ** rng.uniform(-2, 2, (count, _PARTS))
-    beta = 10.0 ** rng.uniform(-1, 1, (count, _PARTS))
-    solved = np.asarray([_solve(c * b**2) for c, b in zip(C, beta, strict=True)])
-    return {
-        "C": C,
-        "beta": beta,
-        "epsilon": 10.0 ** rng.uniform(-2, 1, count),
-        "share": rng.dirichlet(np.ones(_PARTS), count),
-        "value": solved[:, 0],
-        "gap": solved[:, 1],
-    }
+def solved(rng, count):
+    """Coefficients and costs with the second solver's value and its gap."""
+    drawn = resolutions(np.random.default_rng(rng.integers(2**31, size=2)), count)
+    pairs = zip(drawn["C"], drawn["beta"], strict=True)
+    value, gap = np.asarray([_solve(c * b**2) for c, b in pairs]).T
+    return {"C": drawn["C"], "beta": drawn["beta"], "value": value, "gap": gap}
 
 
-def _instances(key: PRNGKeyArray, count: int) -> Instance:
-    batch = _batch(seed_of(key), count)
-    return {name: jnp.asarray(value) for name, value in batch.items()}
+def _least(C, beta, swapped):
+    """gamma^3; with the exponents swapped, a false one."""
+    if swapped:
+        return jnp.sum(jnp.cbrt(C) ** 2 * jnp.cbrt(beta)) ** 3
+    return trauger2023_allocation(C, beta)[0]
 
 
-def _drawn(key: PRNGKeyArray, count: int) -> Instance:
-    """The same laws without the second solver."""
-    rng = generator(key)
-    draw = {
-        "C": 10.0 ** rng.uniform(-2, 2, (count, _PARTS)),
-        "beta": 10.0 ** rng.uniform(-1, 1, (count, _PARTS)),
-        "epsilon": 10.0 ** rng.uniform(-2, 1, count),
-        "share": rng.dirichlet(np.ones(_PARTS), count),
-    }
-    return {name: jnp.asarray(value) for name, value in draw.items()}
+@identity(
+    "Lemma E.1, against a second solver",
+    Source.FOUND,
+    sample=solved,
+    count=48,
+    controls=[Control("exponents 2/3 and 1/3 swapped", swapped=True)],
+)
+def lemma_e_1_value(C, beta, value, gap, *, swapped=False):
+    r"""$$\min_{\sum_i \beta_i \epsilon_i = 1} \sum_i \frac{C_i}{\epsilon_i^2} = \gamma^3,
+    \quad \gamma = \sum_i C_i^{1/3} \beta_i^{2/3}$$
+
+    Six covers, coefficients over four decades. The other value comes from sequential quadratic
+    programming, with the gap that convexity certifies as its error.
+    """
+    return Sides(_least(C, beta, swapped), value, error=gap)
 
 
-def _optimum(instance: Instance) -> Array:
-    return trauger2023_allocation(instance["C"], instance["beta"])[0]
+@identity(
+    "Lemma E.1, the resolutions",
+    Source.FOUND,
+    sample=resolutions,
+    count=48,
+    controls=[Control(r"without the costs $\beta$", power=0.0)],
+)
+def lemma_e_1_kkt(C, beta, epsilon, *, power=1.0):
+    r"""$$\epsilon_i = \frac{\epsilon}{\gamma} \Big(\frac{C_i}{\beta_i}\Big)^{1/3}: \quad
+    \sum_i \beta_i \epsilon_i = \epsilon, \quad
+    \sum_i \frac{C_i}{\epsilon_i^2} = \frac{\gamma^3}{\epsilon^2}, \quad
+    \frac{C_i}{\beta_i \epsilon_i^3} \text{ equal for all } i$$
 
-
-def _against_solver(instance: Instance, swapped: bool = False) -> Sides:
-    """gamma^3 and the second solver's value at eps = 1, which exceeds the least by the gap."""
-    C, beta = instance["C"], instance["beta"]
-    gamma = jnp.sum(jnp.cbrt(C) ** 2 * jnp.cbrt(beta)) if swapped else jnp.cbrt(_optimum(instance))
-    return Sides(gamma**3, instance["value"], error=instance["gap"])
-
-
-def _resolutions(instance: Instance, power: float = 1.0) -> Array:
-    """eps_i of the lemma, with beta_i to a power."""
-    C, beta, epsilon = (instance[k] for k in ("C", "beta", "epsilon"))
+    The printed solution satisfies the optimality conditions to rounding.
+    """
     gamma = jnp.sum(jnp.cbrt(C) * jnp.cbrt(beta) ** 2)
-    return epsilon / gamma * jnp.cbrt(C / beta**power)
-
-
-def _reached(instance: Instance, power: float = 1.0) -> Sides:
-    """The budget, the value and the conditions of Karush, Kuhn and Tucker at the resolutions."""
-    C, beta, epsilon = (instance[k] for k in ("C", "beta", "epsilon"))
-    parts = _resolutions(instance, power)
+    parts = epsilon / gamma * jnp.cbrt(C / beta**power)
     residual = trauger2023_allocation_residual(C, beta, parts / epsilon)
     left = jnp.stack([jnp.sum(beta * parts) / epsilon, jnp.sum(C / parts**2), residual])
-    right = jnp.stack([jnp.ones(()), _optimum(instance) / epsilon**2, jnp.zeros(())])
+    least = _least(C, beta, swapped=False) / epsilon**2
+    right = jnp.stack([jnp.ones(()), least, jnp.zeros(())])
     # the residual compares numbers of order one
-    return Sides(left, right, scale=jnp.maximum(jnp.abs(right), 1))
+    return Sides(left, right, magnitude=jnp.maximum(jnp.abs(right), 1))
 
 
-def _feasible(instance: Instance) -> dict[str, Array]:
+def on_budget(share):
     """Positive shares of the budget."""
-    share = jnp.maximum(jnp.abs(instance["share"]), 1e-6)
-    return {**instance, "share": share / jnp.sum(share)}
+    share = jnp.maximum(jnp.abs(share), 1e-6)
+    return {"share": share / jnp.sum(share)}
 
 
-def _least(instance: Instance, swapped: bool = False) -> Sides:
-    C, beta, epsilon = (instance[k] for k in ("C", "beta", "epsilon"))
-    parts = epsilon * instance["share"] / beta
-    gamma = jnp.sum(jnp.cbrt(C) ** 2 * jnp.cbrt(beta)) if swapped else jnp.cbrt(_optimum(instance))
-    return Sides(gamma**3 / epsilon**2, jnp.sum(C / parts**2))
-
-
-_COMMON: dict[str, Any] = {
-    "paper": _PAPER,
-    "status": Status.AS_PRINTED,
-    "provenance": Provenance.FOUND,
-    "terms": _TERMS,
-    "count": 48,
-}
-
-LEMMA_E_1_VALUE = Claim(
-    name=f"{_PAPER}/lemma-e-1-value",
-    locator="Lemma E.1, against a second solver",
-    statement=(
-        r"\min_{\sum_i \beta_i \epsilon_i = 1} \sum_i \frac{C_i}{\epsilon_i^2} = \gamma^3,"
-        r"\quad \gamma = \sum_i C_i^{1/3} \beta_i^{2/3}"
-    ),
-    kind=Kind.IDENTITY,
-    instances=_instances,
-    sides=_against_solver,
-    control=Control("exponents 2/3 and 1/3 swapped", sides=partial(_against_solver, swapped=True)),
-    note=(
-        "Six covers, coefficients over four decades. The other value comes from sequential "
-        "quadratic programming, with the gap that convexity certifies as its error."
-    ),
-    **_COMMON,
+@inequality(
+    "Lemma E.1, no resolutions do better",
+    Source.FOUND,
+    sample=resolutions,
+    count=48,
+    search_over="share",
+    project=on_budget,
+    controls=[Control("exponents 2/3 and 1/3 swapped", swapped=True)],
 )
+def lemma_e_1_least(C, beta, epsilon, share, *, swapped=False):
+    r"""$$\sum_i \beta_i \epsilon_i = \epsilon \;\Rightarrow\;
+    \frac{\gamma^3}{\epsilon^2} \le \sum_i \frac{C_i}{\epsilon_i^2}$$
 
-LEMMA_E_1_KKT = Claim(
-    name=f"{_PAPER}/lemma-e-1-kkt",
-    locator="Lemma E.1, the resolutions",
-    statement=(
-        r"\epsilon_i = \frac{\epsilon}{\gamma} \Big(\frac{C_i}{\beta_i}\Big)^{1/3}: \quad "
-        r"\sum_i \beta_i \epsilon_i = \epsilon, \quad "
-        r"\sum_i \frac{C_i}{\epsilon_i^2} = \frac{\gamma^3}{\epsilon^2}, \quad "
-        r"\frac{C_i}{\beta_i \epsilon_i^3} \text{ equal for all } i"
-    ),
-    kind=Kind.IDENTITY,
-    instances=_drawn,
-    sides=_reached,
-    control=Control("without the costs beta", sides=partial(_reached, power=0.0)),
-    note="The printed solution satisfies the optimality conditions to rounding.",
-    **_COMMON,
-)
-
-LEMMA_E_1_LEAST = Claim(
-    name=f"{_PAPER}/lemma-e-1-least",
-    locator="Lemma E.1, no resolutions do better",
-    statement=(
-        r"\sum_i \beta_i \epsilon_i = \epsilon \;\Rightarrow\;"
-        r"\frac{\gamma^3}{\epsilon^2} \le \sum_i \frac{C_i}{\epsilon_i^2}"
-    ),
-    kind=Kind.INEQUALITY,
-    instances=_drawn,
-    sides=_least,
-    free=("share",),
-    domain=_feasible,
-    control=Control(
-        "exponents 2/3 and 1/3 swapped",
-        sides=partial(_least, swapped=True),
-    ),
-    note="A search over the shares comes down to the value and not below it.",
-    **_COMMON,
-)
+    A search over the shares comes down to the value and not below it.
+    """
+    return _least(C, beta, swapped) / epsilon**2, jnp.sum(C / (epsilon * share / beta) ** 2)

@@ -4,11 +4,9 @@ Rows are those after an inner layer, of norm at most 1. All norms are measured o
 """
 
 from functools import partial
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
 
 from attlas.claims.trauger2023sequence.layer_instances import (
     ROUNDINGS,
@@ -24,15 +22,14 @@ from attlas.claims.trauger2023sequence.layer_instances import (
     spectral,
     weights_of,
 )
-from attlas.core.generator import generator
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.core.claim import Control, Sides, Source, Status
+from attlas.core.statement import inequality
 from attlas.models.networks.transformer import pi_norm
 
-_PAPER = "trauger2023sequence"
 _NAMES = ("query_key", "value", "output")
 
 
-def _close(rng: np.random.Generator, kind: int) -> dict[str, np.ndarray]:
+def _close(rng, kind):
     """A pair that nearly attains one term: that of the rows (0), of W_QK, of W_v or of W_c (3)."""
     rows, move = (part[0] for part in close_rows(rng, 1))
     step, sharp = 10.0 ** rng.uniform(-6, -4), close_query_key(10.0 ** rng.uniform(0, 2, 1))
@@ -49,9 +46,8 @@ def _close(rng: np.random.Generator, kind: int) -> dict[str, np.ndarray]:
     return pair
 
 
-def _instances(key: PRNGKeyArray, count: int) -> Instance:
+def layer_pairs(rng, count):
     """Random pairs, flat to saturated attention, and pairs close to each constant in turn."""
-    rng = generator(key)
     g = in_ball(rng.normal(size=(count, TOKENS, WIDTH)) * rng.uniform(0.1, 2, (count, 1, 1)))
     move = 10.0 ** rng.uniform(-4, 0, (count, 1, 1)) * rng.normal(size=g.shape)
     batch = {
@@ -67,23 +63,18 @@ def _instances(key: PRNGKeyArray, count: int) -> Instance:
     for place in range(1, count, 2):
         for name, value in _close(rng, (place // 2) % 4).items():
             batch[name][place] = value
-    return {name: jnp.asarray(value) for name, value in batch.items()}
+    return batch
 
 
-def _in_ball(instance: Instance) -> dict[str, Array]:
-    return {**instance, "g": pi_norm(instance["g"]), "g_hat": pi_norm(instance["g_hat"])}
-
-
-def _terms(instance: Instance, kappa: float, both: bool) -> tuple[Array, Array]:
+def _terms(pair, kappa, both):
     """The measured change, and the right side's terms: W_c, rows, W_QK and W_v."""
-    true, hat = weights_of(instance), weights_of(instance, "_hat")
-    g, g_hat = instance["g"], instance["g_hat"]
-    shape = (instance["lipschitz"], instance["slope"])
+    true, hat = weights_of(pair), weights_of(pair, "_hat")
+    g, g_hat, shape = pair["g"], pair["g_hat"], (pair["lipschitz"], pair["slope"])
     moved = longest(layer(true, g, *shape) - layer(hat, g_hat, *shape))
-    size = {name: spectral(instance[name])[0] for name in _NAMES}
+    size = {name: spectral(pair[name])[0] for name in _NAMES}
     if both:
-        size = {n: jnp.maximum(s, spectral(instance[f"{n}_hat"])[0]) for n, s in size.items()}
-    outer = instance["lipschitz"] * size["output"]
+        size = {n: jnp.maximum(s, spectral(pair[f"{n}_hat"])[0]) for n, s in size.items()}
+    outer = pair["lipschitz"] * size["output"]
     inner = outer * size["value"]
     seen = hidden(hat, g_hat, *shape)[0]
     terms = (
@@ -95,127 +86,97 @@ def _terms(instance: Instance, kappa: float, both: bool) -> tuple[Array, Array]:
     return moved, jnp.stack(terms)
 
 
-def _sides(
-    instance: Instance,
-    kappa: float = 2.0,
-    both: bool = True,
-    without: tuple[int, ...] = (),
-    query_only: bool = False,
-) -> Sides:
-    moved, terms = _terms(instance, kappa, both)
-    kept = jnp.asarray([float(place not in without) for place in range(4)])
-    right = jnp.sum(kept * terms)
+def _magnitude(pair):
+    """The rows are of size L ||W_c||, their difference is what is compared."""
+    size = 1 + pair["lipschitz"] * spectral(pair["output"])[0]
+    return size * (1 + spectral(pair["query_key"])[0])
+
+
+on_layers = partial(inequality, sample=layer_pairs, roundings=ROUNDINGS)
+
+
+@on_layers(
+    "Lemma E.2, inner layers",
+    Source.FOUND,
+    controls=[
+        Control("without the term of $W_c$", without=0),
+        Control("without the growth of the rows", without=1),
+        Control("without the term of $W_{QK}$", without=2),
+        Control("without the term of $W_v$", without=3),
+    ],
+)
+def lemma_e_2(*, without=None, **pair):
+    r"""$$\|(g-\hat g)_{i+1}^\top\|_{2,\infty} \le
+    \|(W_c-\hat W_c)^\top \sigma(\Pi f(\hat g;\hat W))^\top\|_{2,\infty}
+    + L_\sigma B_c B_v (1+4B_{QK}) \|(g-\hat g)^\top\|_{2,\infty}
+    + 2 L_\sigma B_c B_v \|(W_{QK}-\hat W_{QK})^\top \hat g^\top\|_{2,\infty}
+    + L_\sigma B_c \|(W_v-\hat W_v)^\top \hat g^\top\|_{2,\infty}$$
+
+    Rows of norm at most 1, as after any layer but the first; $B$ bounds both networks. The terms
+    of $W_c$ and of $W_v$ are attained; for the other two see lemma-e-2-sharp, and for the first
+    layer lemma-e-2-first-layer.
+    """
+    moved, terms = _terms(pair, kappa=2.0, both=True)
+    kept = jnp.asarray([float(place != without) for place in range(4)])
+    return Sides(moved, jnp.sum(kept * terms), magnitude=_magnitude(pair))
+
+
+@on_layers(
+    "Lemma E.2 with 1 for the softmax",
+    status=Status.SHARPENED,
+    search_over=("g", "g_hat"),
+    project=lambda g, g_hat: {"g": pi_norm(g), "g_hat": pi_norm(g_hat)},
+    controls=[
+        Control("1/2 for the softmax", kappa=0.5),
+        Control(r"$1 + \|W_{QK}\|$ in place of $1 + 2 \|W_{QK}\|$", query_only=True),
+    ],
+)
+def lemma_e_2_sharp(*, kappa=1.0, query_only=False, **pair):
+    r"""$$\|(g-\hat g)_{i+1}^\top\|_{2,\infty} \le
+    \|(W_c-\hat W_c)^\top \sigma(\Pi f(\hat g;\hat W))^\top\|_{2,\infty}
+    + L_\sigma \|W_c\| \|W_v\| \big( (1+2\|W_{QK}\|) \|(g-\hat g)^\top\|_{2,\infty}
+    + \|(W_{QK}-\hat W_{QK})^\top \hat g^\top\|_{2,\infty} \big)
+    + L_\sigma \|W_c\| \|(W_v-\hat W_v)^\top \hat g^\top\|_{2,\infty}$$
+
+    Only norms of the unhatted weights enter, so that centres of a cover may lie outside the class.
+    The constants are attained in the limit: 1 for $W_{QK}$ by two opposite tokens at equal weight,
+    $2 \|W_{QK}\|$ by a query and keys that move together under sharp attention.
+    """
+    moved, terms = _terms(pair, kappa, both=False)
+    right = jnp.sum(terms)
     if query_only:
         # the growth of the rows with one end of the logits in place of both
-        inner = instance["lipschitz"] * spectral(instance["output"])[0]
-        inner = inner * spectral(instance["value"])[0]
-        ends = kappa * spectral(instance["query_key"])[0]
-        right = right - inner * ends * longest(instance["g"] - instance["g_hat"])
-    # the rows are of size L ||W_c||, their difference is what is compared
-    scale = 1 + instance["lipschitz"] * spectral(instance["output"])[0]
-    return Sides(moved, right, scale=scale * (1 + spectral(instance["query_key"])[0]))
+        inner = pair["lipschitz"] * spectral(pair["output"])[0] * spectral(pair["value"])[0]
+        ends = kappa * spectral(pair["query_key"])[0]
+        right = right - inner * ends * longest(pair["g"] - pair["g_hat"])
+    return Sides(moved, right, magnitude=_magnitude(pair))
 
 
-_COMMON: dict[str, Any] = {
-    "paper": _PAPER,
-    "kind": Kind.INEQUALITY,
-    "instances": _instances,
-    "terms": ROUNDINGS,
-}
-
-LEMMA_E_2 = Claim(
-    name=f"{_PAPER}/lemma-e-2",
-    locator="Lemma E.2, inner layers",
-    statement=(
-        r"\|(g-\hat g)_{i+1}^\top\|_{2,\infty} \le "
-        r"\|(W_c-\hat W_c)^\top \sigma(\Pi f(\hat g;\hat W))^\top\|_{2,\infty}"
-        r"+ L_\sigma B_c B_v (1+4B_{QK}) \|(g-\hat g)^\top\|_{2,\infty}"
-        r"+ 2 L_\sigma B_c B_v \|(W_{QK}-\hat W_{QK})^\top \hat g^\top\|_{2,\infty}"
-        r"+ L_\sigma B_c \|(W_v-\hat W_v)^\top \hat g^\top\|_{2,\infty}"
-    ),
-    status=Status.AS_PRINTED,
-    provenance=Provenance.FOUND,
-    sides=_sides,
-    control=(
-        Control("without the term of W_c", sides=partial(_sides, without=(0,))),
-        Control("without the growth of the rows", sides=partial(_sides, without=(1,))),
-        Control("without the term of W_QK", sides=partial(_sides, without=(2,))),
-        Control("without the term of W_v", sides=partial(_sides, without=(3,))),
-    ),
-    note=(
-        "Rows of norm at most 1, as after any layer but the first; B bounds both networks. The "
-        "terms of W_c and of W_v are attained; for the other two see lemma-e-2-sharp, and for "
-        "the first layer lemma-e-2-first-layer."
-    ),
-    **_COMMON,
-)
-
-LEMMA_E_2_SHARP = Claim(
-    name=f"{_PAPER}/lemma-e-2-sharp",
-    locator="Lemma E.2 with 1 for the softmax",
-    statement=(
-        r"\|(g-\hat g)_{i+1}^\top\|_{2,\infty} \le "
-        r"\|(W_c-\hat W_c)^\top \sigma(\Pi f(\hat g;\hat W))^\top\|_{2,\infty}"
-        r"+ L_\sigma \|W_c\| \|W_v\| \big( (1+2\|W_{QK}\|) \|(g-\hat g)^\top\|_{2,\infty}"
-        r"+ \|(W_{QK}-\hat W_{QK})^\top \hat g^\top\|_{2,\infty} \big)"
-        r"+ L_\sigma \|W_c\| \|(W_v-\hat W_v)^\top \hat g^\top\|_{2,\infty}"
-    ),
-    status=Status.SHARPENED,
-    provenance=Provenance.DERIVED,
-    sides=partial(_sides, kappa=1.0, both=False),
-    control=(
-        Control("1/2 for the softmax", sides=partial(_sides, kappa=0.5, both=False)),
-        Control(
-            "1 + ||W_QK|| in place of 1 + 2 ||W_QK||",
-            sides=partial(_sides, kappa=1.0, both=False, query_only=True),
-        ),
-    ),
-    free=("g", "g_hat"),
-    domain=_in_ball,
-    note=(
-        "Only norms of the unhatted weights enter, so that centres of a cover may lie outside the "
-        "class. The constants are attained in the limit: 1 for W_QK by two opposite tokens at "
-        "equal weight, 2 ||W_QK|| by a query and keys that move together under sharp attention."
-    ),
-    **_COMMON,
-)
-
-
-def _readouts(key: PRNGKeyArray, count: int) -> Instance:
+def readouts(rng, count):
     """Two rows in the ball and two readouts; in every other pair only one of them differs."""
-    rng = generator(key)
     y = in_ball(rng.normal(size=(count, WIDTH)))
     w = rng.normal(size=(count, WIDTH)) * 10.0 ** rng.uniform(-1, 1, (count, 1))
     error = rng.normal(size=(2, count, WIDTH)) * 10.0 ** rng.uniform(-4, 0, (2, count, 1))
     error[0, 1::4] = 0
     error[1, 3::4] = 0
-    batch = {"y": y, "y_hat": in_ball(y + error[0]), "w": w, "w_hat": w + error[1]}
-    return {name: jnp.asarray(value) for name, value in batch.items()}
+    return {"y": y, "y_hat": in_ball(y + error[0]), "w": w, "w_hat": w + error[1]}
 
 
-def _readout(instance: Instance, rows: float = 1.0, readout: float = 1.0) -> Sides:
-    y, y_hat, w, w_hat = (instance[k] for k in ("y", "y_hat", "w", "w_hat"))
-    change = longest((y - y_hat)[None])
-    right = rows * longest(w[None]) * change + readout * jnp.abs((w - w_hat) @ y_hat)
-    return Sides(jnp.abs(w @ y - w_hat @ y_hat), right, scale=longest(w[None]) + 1)
-
-
-LEMMA_E_3 = Claim(
-    name=f"{_PAPER}/lemma-e-3",
-    paper=_PAPER,
-    locator="Lemma E.3",
-    statement=(
-        r"|w^\top Y - \hat w^\top \hat Y| \le \|w\| \|Y-\hat Y\| + |(w-\hat w)^\top \hat Y|"
-    ),
-    kind=Kind.INEQUALITY,
-    status=Status.AS_PRINTED,
-    provenance=Provenance.FOUND,
-    instances=_readouts,
-    sides=_readout,
-    control=(
-        Control("without the term of the rows", sides=partial(_readout, rows=0.0)),
-        Control("without the term of the readout", sides=partial(_readout, readout=0.0)),
-    ),
-    terms=32,
-    note="Rows Y of the last layer are any rows in the unit ball. Attained.",
+@inequality(
+    "Lemma E.3",
+    Source.FOUND,
+    sample=readouts,
+    roundings=32,
+    controls=[
+        Control("without the term of the rows", rows=0.0),
+        Control("without the term of the readout", readout=0.0),
+    ],
 )
+def lemma_e_3(y, y_hat, w, w_hat, *, rows=1.0, readout=1.0):
+    r"""$$|w^\top Y - \hat w^\top \hat Y| \le \|w\| \|Y-\hat Y\| + |(w-\hat w)^\top \hat Y|$$
+
+    Rows $Y$ of the last layer are any rows in the unit ball. Attained.
+    """
+    size, change = longest(w[None]), longest((y - y_hat)[None])
+    right = rows * size * change + readout * jnp.abs((w - w_hat) @ y_hat)
+    return Sides(jnp.abs(w @ y - w_hat @ y_hat), right, magnitude=size + 1)

@@ -5,27 +5,26 @@ a Monte-Carlo interval. In dimension one the mean over all signs is exact, see `
 """
 
 import math
-from functools import cache
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
 
 from attlas.bounds.covering.trauger2023_cover import Ball
-from attlas.core.generator import generator, seed_of
-from attlas.core.old_claim import Instance
+from attlas.core.generator import generator
+from attlas.core.sampling import shared
 from attlas.measures.complexity.norm_ball_classes import AttentionClass, LinearClass, Sequences
 from attlas.measures.complexity.rademacher import draw_signs, rademacher_complexity
 
 M, TOKENS, D = 512, 3, 2
-"""Samples, tokens a sequence, dimension."""
+"""Samples, tokens per sequence, dimension."""
 SIGNS = 24
+BALLS: tuple[Ball, ...] = ("1,1", "1,inf", "2,1")
 ROUNDINGS = 256
 """The longest path: 48 links of a chain, each with a square root and a logarithm."""
 
 
-def _shape_tokens(draws: np.random.Generator, index: int, tokens: np.ndarray) -> np.ndarray:
+def _shape_tokens(draws, index, tokens):
     """Gaussian tokens, equal lengths, or the corners of a cube: there every entry is largest."""
     kind = index % 3
     if kind == 1:
@@ -36,15 +35,15 @@ def _shape_tokens(draws: np.random.Generator, index: int, tokens: np.ndarray) ->
     return tokens
 
 
-def _radius(draws: np.random.Generator, index: int) -> float:
-    """Most classes are so small that the bounds say something; some saturate the softmax."""
+def _radius(draws, index):
+    """Most classes are so small that the bounds are non-vacuous; some saturate the softmax."""
     low, high = (0.3, 30.0) if index % 4 == 3 else (0.0005, 0.3)
     return float(np.exp(draws.uniform(math.log(low), math.log(high))))
 
 
-def _measure(seed: tuple[int, ...], index: int, ball: Ball) -> dict[str, float]:
+def _measure(seed, index, ball):
     """One sample, one class, its lower complexity."""
-    draws = np.random.default_rng((*seed, index))
+    draws = np.random.default_rng([*seed, index])
     tokens = _shape_tokens(draws, index, draws.normal(size=(M, TOKENS, D)))
     norm = float(draws.choice([0.3, 1.0, 3.0]))
     tokens *= norm / np.linalg.norm(tokens, ord=2 if ball == "1,1" else 1, axis=-1).max()
@@ -80,29 +79,26 @@ def _measure(seed: tuple[int, ...], index: int, ball: Ball) -> dict[str, float]:
     }
 
 
-@cache
-def _measured(seed: tuple[int, ...], count: int, ball: Ball) -> Instance:
-    rows = [_measure(seed, index, ball) for index in range(count)]
-    return {name: jax.device_put(np.array([row[name] for row in rows])) for name in rows[0]}
-
-
-def measured(key: PRNGKeyArray, count: int, ball: Ball) -> Instance:
+@shared
+def measured(rng, count, ball):
     """Samples of 512 sequences with the lower complexity of the class on each.
 
-    Args:
-        key: random key.
-        count: number of samples.
-        ball: norm that bounds W_QK; tokens are l_1-bounded for "1,inf" and "2,1".
-
-    Returns:
-        radius (of W_QK), B_x, largest (token entry), B (the norms outside the attention),
-        rademacher (lower end of the 99 % interval), summed (estimate for the sum of the tokens in
-        place of their average by softmax).
+    `ball` bounds W_QK; tokens are l_1-bounded for "1,inf" and "2,1". Drawn are the radius of
+    W_QK, B_x, the largest entry of a token, B (the norms outside the attention), rademacher (lower
+    end of the 99 % interval) and summed (for the sum of the tokens in place of their average).
     """
-    return _measured(seed_of(key), count, ball)
+    seed = rng.integers(2**31, size=2).tolist()
+    rows = [_measure(seed, index, ball) for index in range(count)]
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def _sign_sums(n: int) -> tuple[np.ndarray, np.ndarray]:
+def on_all_balls(key, count):
+    """The samples of `measured` for each of the three balls, on an axis behind the first."""
+    found = [measured(generator(key), count, ball=ball) for ball in BALLS]
+    return {name: np.stack([each[name] for each in found], axis=1) for name in found[0]}
+
+
+def _sign_sums(n):
     """The values of a sum of n signs and their probabilities."""
     k = np.arange(n + 1)
     log_n = math.lgamma(n + 1)
@@ -110,7 +106,7 @@ def _sign_sums(n: int) -> tuple[np.ndarray, np.ndarray]:
     return 2.0 * k - n, np.exp(log_p - n * math.log(2))
 
 
-def _line(draws: np.random.Generator, index: int) -> dict[str, float]:
+def _line(draws, index):
     """Two sequences of numbers, 256 times each, and the exact mean over all signs."""
     tokens = _shape_tokens(draws, index, draws.normal(size=(2, TOKENS, 1)))[:, :, 0]
     norm = float(draws.choice([0.3, 1.0, 3.0]))
@@ -135,39 +131,19 @@ def _line(draws: np.random.Generator, index: int) -> dict[str, float]:
     }
 
 
-def on_a_line(key: PRNGKeyArray, count: int) -> Instance:
+def on_a_line(rng, count):
     """Samples of dimension one: two sequences that stand 256 times each, so m = 512.
 
     The signs of equal sequences count by their sum alone, which is binomial: the mean over all
     2^512 sign vectors is a sum over 257^2 pairs, without sampling. W takes nine values, so that
-    the complexity is still a lower one.
-
-    Args:
-        key: random key.
-        count: number of samples.
-
-    Returns:
-        radius, B_x, B, rademacher and summed as `measured` has them.
+    the complexity is still a lower one. Arrays as in `measured`.
     """
-    draws = generator(key)
-    rows = [_line(draws, index) for index in range(count)]
-    return {name: jax.device_put(np.array([row[name] for row in rows])) for name in rows[0]}
+    rows = [_line(rng, index) for index in range(count)]
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def small_sequences(key: PRNGKeyArray, count: int, m: int, matrices: int) -> dict[str, Array]:
-    """Short sequences and query-key matrices of all scales, for exact enumeration.
-
-    Args:
-        key: random key.
-        count: number of instances.
-        m: sequences.
-        matrices: number of W_QK.
-
-    Returns:
-        X, of shape (count, m, 3, 2), and M, of shape (count, matrices, 2, 2).
-    """
-    draws = generator(key)
-    tokens = draws.normal(size=(count, m, TOKENS, D))
-    scale = np.exp(draws.uniform(-2, 3, size=(count, 1, 1, 1)))
-    weights = scale * draws.normal(size=(count, matrices, D, D))
-    return {"X": jax.device_put(tokens), "M": jax.device_put(weights)}
+def small_sequences(rng, count, m, matrices):
+    """Short sequences and query-key matrices of all scales, for exact enumeration."""
+    tokens = rng.normal(size=(count, m, TOKENS, D))
+    scale = np.exp(rng.uniform(-2, 3, size=(count, 1, 1, 1)))
+    return {"X": tokens, "M": scale * rng.normal(size=(count, matrices, D, D))}

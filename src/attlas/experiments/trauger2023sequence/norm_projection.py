@@ -157,9 +157,9 @@ def _complexities(d: int, T: int) -> Callable[[np.ndarray, np.ndarray], Array]:
             edelman2022_cover(r, 1.0, m * T, d, m),  # the sum of row norms is at most r
             trauger2023_cover("1,1", r, 1.0, 1, d),
         ]
-        chain = jax.vmap(lambda C: trauger2023_single(1.0, C, 1.0, d, m, "sharp"))
+        chain = jax.vmap(lambda C: trauger2023_single(1.0, C, 1.0, d, m))
         sharp, log_t, fixed = chain(jnp.stack(covers))
-        corrected = trauger2023_single(1.0, covers[0], 1.0, d, m, "corrected")
+        corrected = trauger2023_single(1.0, covers[0], 1.0, d, m, constants="corrected")
         full, few = (parameter_counting_single(1.0, r, 1.0, p, d, m) for p in (d * d, d))
         return jnp.minimum(jnp.stack([corrected, sharp, log_t, full, fixed, few]), 1.0)
 

@@ -129,12 +129,14 @@ def _class_bounds(points: Array, ball: Ball, radius: float, d: int, m: int) -> d
     C = trauger2023_cover(ball, radius, 1.0 if ball == "1,1" else l1, d, d, m)
     logs = jax.vmap(lambda N: edelman2022_cover(radius * (d if wide else 1), 1.0, N, d, m))(points)
     all_C = jnp.concatenate([C[None], logs])
-    sharp = jax.vmap(lambda each: trauger2023_single(1.0, each, 1.0, d, m, "sharp"))(all_C)
+    sharp = jax.vmap(lambda each: trauger2023_single(1.0, each, 1.0, d, m, constants="sharp"))(
+        all_C
+    )
     spectral = radius * (l1 if wide else 1.0)
     return {
         "theorem": sharp[0],
         "log_T": sharp[1:],
-        "corrected": trauger2023_single(1.0, C, 1.0, d, m, "corrected"),
+        "corrected": trauger2023_single(1.0, C, 1.0, d, m, constants="corrected"),
         "parameters": parameter_counting_single(1.0, spectral, 1.0, d * d, d, m),
     }
 

@@ -121,7 +121,7 @@ def _families(d: int, B: Array, m: Array, factors: Array) -> Array:
         trauger2023_cover("2,1", row_sum, factors[4], d, d, m),
         *(edelman2022_cover(row_sum, 1.0, m * T, d, m) for T in (1, *LENGTHS)),
     ]
-    values = jax.vmap(lambda C: trauger2023_single(1.0, C, 1.0, d, m, "sharp"))(jnp.stack(covers))
+    values = jax.vmap(lambda C: trauger2023_single(1.0, C, 1.0, d, m))(jnp.stack(covers))
     counted = parameter_counting_single(1.0, spectral, 1.0, d * d, d, m)
     return jnp.concatenate([values[:3], counted[None], values[3:]])
 
@@ -130,7 +130,7 @@ def _orders(d: int, B: Array, m: Array) -> Array:
     """The brackets in the order of `BRACKETS`, cut off at the trivial value."""
     covers = [trauger2023_cover("1,1", B, 1.0, d, d)]
     covers += [B**2 * jnp.log(d * m * T) for T in (20, 200)]
-    values = [trauger2023_bracket(C, 1.0, d, m) for C in covers]
+    values = [trauger2023_bracket(C, 1.0, d, m, constants="corrected") for C in covers]
     # 4 B / eps cells a parameter; Gauss-Legendre in the square root of eps, where it is smooth
     node, weight = np.polynomial.legendre.leggauss(60)
     root = (node + 1) / 2

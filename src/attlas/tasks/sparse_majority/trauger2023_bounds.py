@@ -31,7 +31,7 @@ from attlas.bounds.comparison.transformer_weights import (
 )
 from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
 from attlas.bounds.covering.parameter_counting import parameter_counting_single
-from attlas.bounds.covering.trauger2023_cover import Ball, Version, trauger2023_cover
+from attlas.bounds.covering.trauger2023_cover import Ball, Constants, trauger2023_cover
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
 from attlas.core.errors import UserError
@@ -39,7 +39,7 @@ from attlas.data.sparse_majority import BitEmbedding
 from attlas.models.attention.majority_attention import MajorityAttention
 
 BALLS: tuple[Ball, ...] = ("1,1", "1,inf", "2,1")
-ROWS: tuple[tuple[str, Version], ...] = (
+ROWS: tuple[tuple[str, Constants], ...] = (
     *((ball, "sharp") for ball in BALLS),
     ("log T", "sharp"),
     ("log m", "sharp"),
@@ -47,7 +47,7 @@ ROWS: tuple[tuple[str, Version], ...] = (
     *((ball, "corrected") for ball in BALLS),
     *((ball, "printed") for ball in BALLS),
 )
-"""Covers of keys and queries with the version of Theorem 4.1; the printed ones are no bounds."""
+"""Covers of keys and queries with the constants of Theorem 4.1; the printed ones are no bounds."""
 
 
 Numbers = Array | np.ndarray
@@ -218,17 +218,21 @@ def _head_bounds(
         "log m": edelman2022_cover(at_cls, two, m, d, m),
     }
     found = []
-    for name, version in ROWS:
+    for name, constants in ROWS:
         if name == "parameters":
             found.append(parameter_counting_single(factor, spectral, two, d * d, d, m))
         else:
-            found.append(trauger2023_single(factor, C[name], two, d, m, version, largest))
+            found.append(
+                trauger2023_single(
+                    factor, C[name], two, d, m, constants=constants, largest_entry=largest
+                )
+            )
     return jnp.stack(found)
 
 
 @partial(jax.jit, static_argnames=("d", "delta"))
 def _bounds(norms: MajorityNorms, m: Array, S: Array, d: int, delta: float) -> tuple[Array, Array]:
-    printed = np.array([version == "printed" for _, version in ROWS])
+    printed = np.array([constants == "printed" for _, constants in ROWS])
 
     def one(own: MajorityNorms) -> tuple[Array, Array]:
         reach = jnp.sum(own.value) * own.tokens[2]
