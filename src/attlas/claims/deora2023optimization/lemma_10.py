@@ -19,6 +19,7 @@ from attlas.bounds.optimisation.deora2023_exponential import (
 )
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_2, deora2023_beta_3
 from attlas.bounds.optimisation.deora2023_training import (
+    Setting,
     deora2023_head_norm_bound,
     deora2023_heads_factor,
     deora2023_radius_factor,
@@ -47,7 +48,7 @@ def _needed(run, constants) -> Array:
     D, target = jnp.sqrt(square), largest_head(run["U_other"], run["W_other"])
     (T, d), R = run["X"].shape[1:], token_bound(run["X"])
     if constants == "sharp":
-        return deora2023_exponential_root(T, d, R, D, target)
+        return deora2023_exponential_root(Setting(T, d, R, D, target))
     x = deora2023_head_norm_bound(D, target, constants)
     return deora2023_heads_factor(constants) * deora2023_beta_3(T, d, R, x, constants) * square
 

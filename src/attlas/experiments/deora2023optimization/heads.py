@@ -15,12 +15,13 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas.bounds.optimisation.deora2023_initialisation import (
+    Start,
     deora2023_corollary_2_gap,
     deora2023_corollary_2_heads,
     deora2023_corollary_2_step,
     deora2023_corollary_2_training,
 )
-from attlas.bounds.optimisation.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_model import HeadConstants
 from attlas.data.tokenized_mixture import (
     MixtureSamples,
     TokenizedMixture,
@@ -47,7 +48,7 @@ from attlas.training.trajectory import log_spaced
 if TYPE_CHECKING:  # workers compute and draw nothing
     import pandas
 
-VERSIONS: tuple[Bound, ...] = ("printed", "dimension_free", "sharp")
+VERSIONS: tuple[HeadConstants, ...] = ("printed", "dimension_free", "sharp")
 DATA = {"T": 4, "d": 8, "M": 3, "S": 2.0, "zeta": 0.25, "Z": 3.0, "Z_mu": 0.5, "Z_nu": 0.5}
 HORIZONS = tuple(10.0**k for k in range(1, 21))
 """The K at which Corollary 2 is evaluated, each with its own step size and number of heads."""
@@ -103,17 +104,17 @@ def _corollary(setting: tuple[Array, ...], steps: Array) -> Array:
     """Heads, step size, training and gap bound of Corollary 2, by seed, version and K."""
     T, d, R, B_2, B_Phi, margin, n = setting
 
-    def one(B_2: Array, B_Phi: Array, margin: Array, K: Array, bound: Bound) -> Array:
-        of = (T, d, R, B_2, B_Phi, margin, K)
-        H = deora2023_corollary_2_heads(*of, bound=bound)
-        step = deora2023_corollary_2_step(*of, H, bound=bound)
+    def one(B_2: Array, B_Phi: Array, margin: Array, K: Array, constants: HeadConstants) -> Array:
+        start = Start(T, d, R, B_2, B_Phi, margin)
+        H = deora2023_corollary_2_heads(start, K, constants)
+        step = deora2023_corollary_2_step(start, K, H, constants)
         training = deora2023_corollary_2_training(B_Phi, margin, step, K, SEPARATOR)
-        gap = deora2023_corollary_2_gap(B_Phi, margin, step, K, n, SEPARATOR)
+        gap = deora2023_corollary_2_gap(B_Phi, margin, step, K, n, SEPARATOR, "printed")
         return jnp.stack([H, step, training, gap])
 
     found = []
-    for bound in VERSIONS:
-        along = jax.vmap(partial(one, bound=bound), (None, None, None, 0))
+    for constants in VERSIONS:
+        along = jax.vmap(partial(one, constants=constants), (None, None, None, 0))
         found.append(jax.vmap(along, (0, 0, 0, None))(B_2, B_Phi, margin, steps))
     return jnp.stack(found, axis=1)
 
