@@ -201,7 +201,7 @@ def theorem_1_exponential(eta, K, *, path=1.0, **rest):
     $\eta \widehat L(\theta_0) \le \|\theta - \theta_0\|^2$. In general
     $\exp(c/2) \widehat L(\theta) + \|\theta - \theta_0\|^2 / (2 \eta K)$ with
     $\sqrt H \ge (1 + 2 \exp(c/2)) / c$ times $\beta_3 \|\theta - \theta_0\|^2$: proof in
-    docs/proofs/deora2023_training.md. On these runs $\widehat L(\theta)$ for its double would do,
+    `docs/proofs/deora2023_training.md`. On these runs $\widehat L(\theta)$ for its double would do,
     with half of the other term as well it would not.
     """
     there = risk(rest, rest["U_other"], rest["W_other"])
