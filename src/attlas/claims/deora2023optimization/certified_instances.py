@@ -14,8 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.bounds.optimisation.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_model import HeadConstants
 from attlas.bounds.optimisation.deora2023_training import (
+    Setting,
     deora2023_head_condition,
     deora2023_rho,
     deora2023_step_limits,
@@ -47,7 +48,7 @@ class Runs(NamedTuple):
         informative: share of zero starts with targets of small risk at the longest horizon.
     """
 
-    constants: Bound = "printed"
+    constants: HeadConstants = "printed"
     longest: int = LONGEST
     groups: int = 2
     d: int = 2
@@ -60,29 +61,21 @@ class Conditions(NamedTuple):
     """What the conditions of Theorem 1 read of a run.
 
     Attributes:
-        T: tokens.
-        d: embedding dimension.
-        R: bound of the tokens.
-        distance: D = ||theta - theta_0||.
-        largest: largest head of the target.
+        setting: data and target.
         H: number of heads.
         start_loss: risk at the start.
         target_loss: risk at the target.
     """
 
-    T: Array
-    d: Array
-    R: Array
-    distance: Array
-    largest: Array
+    setting: Setting
     H: Array
     start_loss: Array
     target_loss: Array
 
     @property
-    def setting(self) -> tuple[Array, ...]:
-        """T, d, R, distance, largest: what all bounds of Theorem 1 start with."""
-        return self[:5]
+    def distance(self) -> Array:
+        """D = ||theta - theta_0||."""
+        return jnp.asarray(self.setting.distance)
 
 
 def conditions(run) -> Conditions:
@@ -90,29 +83,27 @@ def conditions(run) -> Conditions:
     T, d = run["X"].shape[-2:]
     change = [run[f"{name}_target"] - run[name] for name in "UW"]
     target = run["U_target"], run["W_target"]
+    distance = jnp.sqrt(squared_distance(run["copies"], *change))
+    sizes = jnp.asarray(float(T)), jnp.asarray(float(d)), run["R"]
     return Conditions(
-        T=jnp.asarray(float(T)),
-        d=jnp.asarray(float(d)),
-        R=run["R"],
-        distance=jnp.sqrt(squared_distance(run["copies"], *change)),
-        largest=largest_head(*target),
+        setting=Setting(*sizes, distance, largest_head(*target)),
         H=len(run["U"]) * run["copies"],
         start_loss=risk(run, run["U"], run["W"]),
         target_loss=risk(run, *target),
     )
 
 
-def enough_heads(constants: Bound):
+def enough_heads(constants: HeadConstants):
     """The condition (3) on the number of heads with its exact constants."""
 
     def holds(**run):
         found = conditions(run)
-        return deora2023_head_condition(*found.setting, constants) <= found.H
+        return deora2023_head_condition(found.setting, constants) <= found.H
 
     return assume("the number of heads satisfies (3) with exact constants", holds)
 
 
-def small_step(constants: Bound):
+def small_step(constants: HeadConstants):
     """The condition of Theorem 1 on the step size; a sharp one may exceed 1."""
 
     def holds(**run):
@@ -123,10 +114,10 @@ def small_step(constants: Bound):
     return assume("the step size satisfies the conditions of Theorem 1", holds)
 
 
-def step_limit(found: Conditions, steps, constants: Bound) -> Array:
+def step_limit(found: Conditions, steps, constants: HeadConstants) -> Array:
     """The largest step size that Theorem 1 allows; the limit 1 is the printed version's alone."""
     limits = deora2023_step_limits(
-        deora2023_rho(*found.setting, found.H, constants),
+        deora2023_rho(found.setting, found.H, constants),
         found.distance,
         steps,
         found.target_loss,
@@ -161,7 +152,7 @@ def descend(run, eta, horizon, longest) -> dict[str, Array]:
     }
 
 
-def _certify(raw, constants: Bound, longest, faster) -> dict[str, Array]:
+def _certify(raw, constants: HeadConstants, longest, faster) -> dict[str, Array]:
     """Heads, target, horizon and step size of one drawn instance, and its run."""
     D, near = raw["distance"], largest_head(raw["U"], raw["W"])
     T, d = raw["X"].shape[-2:]
@@ -169,7 +160,7 @@ def _certify(raw, constants: Bound, longest, faster) -> dict[str, Array]:
     # Twice: the largest head of the target depends on the number of heads.
     reach = near + D
     for _ in range(2):
-        needed = deora2023_head_condition(T, d, R, D, reach, constants)
+        needed = deora2023_head_condition(Setting(T, d, R, D, reach), constants)
         reach = near + D / jnp.sqrt(jnp.maximum(needed / groups, 1))
     copies = jnp.maximum(jnp.ceil(raw["spare"] * needed / groups), 2)
     whole = {**raw, "copies": copies}

@@ -19,6 +19,7 @@ from attlas.bounds.optimisation.deora2023_exponential import (
 )
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_2, deora2023_beta_3
 from attlas.bounds.optimisation.deora2023_training import (
+    Setting,
     deora2023_head_norm_bound,
     deora2023_heads_factor,
     deora2023_radius_factor,
@@ -47,7 +48,7 @@ def _needed(run, constants) -> Array:
     D, target = jnp.sqrt(square), largest_head(run["U_other"], run["W_other"])
     (T, d), R = run["X"].shape[1:], token_bound(run["X"])
     if constants == "sharp":
-        return deora2023_exponential_root(T, d, R, D, target)
+        return deora2023_exponential_root(Setting(T, d, R, D, target))
     x = deora2023_head_norm_bound(D, target, constants)
     return deora2023_heads_factor(constants) * deora2023_beta_3(T, d, R, x, constants) * square
 
@@ -200,7 +201,7 @@ def theorem_1_exponential(eta, K, *, path=1.0, **rest):
     $\eta \widehat L(\theta_0) \le \|\theta - \theta_0\|^2$. In general
     $\exp(c/2) \widehat L(\theta) + \|\theta - \theta_0\|^2 / (2 \eta K)$ with
     $\sqrt H \ge (1 + 2 \exp(c/2)) / c$ times $\beta_3 \|\theta - \theta_0\|^2$: proof in
-    docs/proofs/deora2023_training.md. On these runs $\widehat L(\theta)$ for its double would do,
+    `docs/proofs/deora2023_training.md`. On these runs $\widehat L(\theta)$ for its double would do,
     with half of the other term as well it would not.
     """
     there = risk(rest, rest["U_other"], rest["W_other"])

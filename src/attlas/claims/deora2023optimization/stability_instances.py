@@ -19,6 +19,7 @@ from jaxtyping import Array, Float
 
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1, deora2023_beta_2
 from attlas.bounds.optimisation.deora2023_training import (
+    Setting,
     deora2023_head_condition,
     deora2023_head_norm_bound,
 )
@@ -104,7 +105,7 @@ def step_size_limit(run, steps) -> Array:
 
 def _enough_heads(**run):
     found = conditions(run)
-    return HEADS_FACTOR * deora2023_head_condition(*found.setting, "printed") <= found.H
+    return HEADS_FACTOR * deora2023_head_condition(found.setting, "printed") <= found.H
 
 
 CONDITIONS = (
@@ -122,7 +123,8 @@ def _prepare(raw, faster, longest) -> dict[str, Array]:
     """Heads, target, horizon and step size of one drawn instance."""
     D, near = raw["distance"], largest_head(raw["U"], raw["W"])
     T, d = raw["X"].shape[-2:]
-    needed = HEADS_FACTOR * deora2023_head_condition(T, d, raw["R"], D, near + D, "printed")
+    setting = Setting(T, d, raw["R"], D, near + D)
+    needed = HEADS_FACTOR * deora2023_head_condition(setting, "printed")
     copies = jnp.ceil(raw["spare"] * needed / len(raw["U"])) + 1
     whole = {**raw, "copies": copies}
     slope = risk_gradient(whole, raw["U"], raw["W"])

@@ -127,9 +127,10 @@ def lemma_3(*, squared=False, **run):
     2G\, E\left[\frac1n \sum_{i=1}^n \|\theta_K - \theta_K^{\neg i}\|\right]$$
 
     Exact expectations: all fifteen training sets of four samples with three values. $G$ is the
-    Lipschitz constant on the ball of the heads met. The 2 is one for each leg of $\theta(S)$,
-    $\theta(S^{\neg i})$, $\theta(S$ with $i$ replaced$)$; the largest ratio met is .2, as the two
-    legs cancel in part for small steps: with plus or minus one label at $n = 1$ it would be 1/2.
+    Lipschitz constant on the ball of the heads met. The 2 is one for each leg from $\theta(S)$ by
+    $\theta(S^{\neg i})$ to the run with sample $i$ replaced; the largest ratio met is .2, as the
+    two legs cancel in part for small steps: with plus or minus one label at $n = 1$ it would be
+    1/2.
     """
     found = measured(run)
     # The iterates and the segments between them lie in the ball of the largest head met.
