@@ -14,7 +14,7 @@ import itertools  # noqa: E402
 import numpy as np  # noqa: E402
 from scipy.optimize import linprog  # noqa: E402
 
-from attlas.bounds.expressivity.liu2021_regions import liu2021_regions_maximum  # noqa: E402
+from attlas.bounds.expressivity.liu2021_regions import liu2021_regions  # noqa: E402
 from attlas.measures.complexity.cell_enumeration import enumerate_cells  # noqa: E402
 from attlas.measures.complexity.linear_regions import count_cells  # noqa: E402
 
@@ -64,7 +64,7 @@ def measure(n: int, s: int, rounds: int) -> dict:
     for peer, row in case["peers"].items():
         if row.get("difference", 0.0) > 0:
             raise AssertionError(f"{peer} finds other cells: {row['difference']:.0f} differ")
-    return {**case, "cells": liu2021_regions_maximum(n, s)}
+    return {**case, "cells": liu2021_regions(n, s)}
 
 
 def alone(n: int, s: int) -> dict:
@@ -72,7 +72,7 @@ def alone(n: int, s: int) -> dict:
     W, b = arrangement(n, s)
     taken, found = seconds(lambda: enumerate_cells(W, b).unwrap(), LEAST)
     counting, count = seconds(lambda: count_cells(W, b), LEAST)
-    if not len(found.signs) == count == liu2021_regions_maximum(n, s):
+    if not len(found.signs) == count == liu2021_regions(n, s):
         raise AssertionError(f"{len(found.signs)} cells, {count} counted")
     return {
         "case": f"n = {n} hyperplanes, s = {s} dimensions: ours alone",

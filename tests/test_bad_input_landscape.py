@@ -8,21 +8,8 @@ import pytest
 
 from attlas.bounds.expressivity.liu2021_regions import (
     liu2021_central_regions_maximum,
-    liu2021_construction,
     liu2021_regions,
     liu2021_regions_break_even,
-    liu2021_regions_maximum,
-)
-from attlas.bounds.generalisation.liu2021_corrected import (
-    Block,
-    Conditions,
-    liu2021_deep_corrected,
-    liu2021_error,
-    liu2021_known_attention,
-    liu2021_learned_attention,
-    liu2021_learned_mask,
-    liu2021_learned_recurrence,
-    liu2021_sample_size,
 )
 from attlas.bounds.generalisation.liu2021_sample_size import (
     liu2021_attention,
@@ -31,6 +18,12 @@ from attlas.bounds.generalisation.liu2021_sample_size import (
     liu2021_mask,
     liu2021_recurrent,
     liu2021_self_attention,
+)
+from attlas.bounds.generalisation.liu2021_union_bound import (
+    Block,
+    Conditions,
+    liu2021_error,
+    liu2021_sample_size,
 )
 from attlas.core.errors import UserError
 from attlas.core.solution import NotConverged, Result
@@ -57,7 +50,7 @@ from attlas.measures.statistics.loglog_slope import loglog_slope
 
 KEY, NAN, INF = jax.random.key(0), float("nan"), float("inf")
 ROWS, EYE, ONE = np.full((2, 4), 0.25), np.eye(2), (1.0, 1.0, 1.0)
-KNOWN, FIVE, SIX = Conditions(1.0), (1.0,) * 5, (1.0,) * 6
+KNOWN, SEVEN, PRINTED = Conditions(1.0), (1.0,) * 7, {"constants": "printed"}
 
 
 def ones(*shape):
@@ -206,42 +199,54 @@ BOUNDS = {
     "stretch": (lambda: size(blocks=(1, NAN)), "stretch = nan"),
     "residual": (lambda: size(known=Conditions(1.0, -1.0)), "residual = -1.0: .* at least 0"),
     "noise": (lambda: size(known=Conditions(1.0, 0.0, NAN)), "noise = nan"),
-    "delta": (lambda: size(known=Conditions(1.0, failure=1.0)), "failure = 1.0 is no probability"),
+    "delta": (
+        lambda: size(known=Conditions(1.0, failure=1.0)),
+        r"failure = 1.0: it must lie in \(0, 1\)",
+    ),
     "error without lambda": (lambda: liu2021_error(0.1, 1.0, Conditions(-1.0)), "smallest = -1.0"),
-    "no input": (lambda: liu2021_known_attention(0, 1, 0.1, ONE, KNOWN), "p = 0"),
+    "no input": (lambda: liu2021_attention(0, 1, 0.1, ONE, KNOWN), "p = 0"),
     "two negative norms": (
-        lambda: liu2021_known_attention(3, 1, 0.1, (-1.0, -1.0, 1.0), KNOWN),
+        lambda: liu2021_attention(3, 1, 0.1, (-1.0, -1.0, 1.0), KNOWN),
         "C_x = -1.0",
     ),
-    "p below s0": (lambda: liu2021_learned_mask(3, 1, 4, 0.1, ONE, KNOWN), "s0 = 4 of p = 3"),
-    "no query": (lambda: liu2021_learned_attention((4, 3, 5, 3, 0), 0.1, SIX, KNOWN), "d_q = 0"),
+    "p below s0": (lambda: liu2021_mask(3, 1, 4, 0.1, ONE, KNOWN), "s0 = 4 of p = 3"),
+    "no query": (lambda: liu2021_self_attention((4, 3, 5, 3, 0), 0.1, SEVEN, KNOWN), "d_q = 0"),
     "no entry": (
-        lambda: liu2021_learned_recurrence((0, 1, 1, 1), 0.1, ONE, (1.0, 1.0), KNOWN),
+        lambda: liu2021_recurrent((0, 1, 1, 1), 0.1, ONE, (1.0, 1.0), KNOWN),
         "t = 0",
     ),
-    "deep, corrected": (lambda: liu2021_deep_corrected(0.0, 1.0, 5), "gamma = 0.0"),
+    "deep, corrected": (lambda: liu2021_deep(0.0, 1.0, 5), "gamma = 0.0"),
     "p below s0, printed": (
-        lambda: liu2021_attention(3, 1, 4, 0.0, 0.1, 1.0, 1.0),
+        lambda: liu2021_attention(3, 1, 0.1, ONE, s0=4, **PRINTED),
         "s0 = 4 of p = 3",
     ),
-    "no weight": (lambda: liu2021_attention(3, 1, 0, 0.0, 0.1, 1.0, 1.0), "not both 0"),
-    "gamma, printed": (lambda: liu2021_attention(3, 1, 2, 0.0, 0.0, 1.0, 1.0), "gamma = 0.0"),
-    "Corollary 1": (lambda: liu2021_baseline(3, 1, -0.1, 1.0, 1.0), "gamma = -0.1"),
+    "no weight": (lambda: liu2021_attention(3, 1, 0.1, ONE, s0=0, **PRINTED), "not both 0"),
+    "gamma, printed": (lambda: liu2021_attention(3, 1, 0.0, ONE, **PRINTED), "gamma = 0.0"),
+    "Corollary 1": (lambda: liu2021_baseline(3, 1, -0.1, ONE, **PRINTED), "gamma = -0.1"),
     "Theorem 2": (
-        lambda: liu2021_self_attention(3, 2, 1, 1, 4, 0.0, 0.1, FIVE),
+        lambda: liu2021_self_attention((3, 2, 1, 1, 1), 0.1, SEVEN, s0=4, **PRINTED),
         "s0 = 4 of p = 3",
     ),
     "Theorem 2, C_8": (
-        lambda: liu2021_self_attention(3, 2, 1, 1, 2, 0.0, 0.1, (*FIVE[1:], 0.0)),
+        lambda: liu2021_self_attention((3, 2, 1, 1, 1), 0.1, (*SEVEN[1:], 0.0), **PRINTED),
         "C_8 = 0.0",
     ),
-    "Theorem 3": (lambda: liu2021_deep(0.1, 0.0, 3), "c_k = 0.0"),
-    "Theorem 6": (lambda: liu2021_recurrent(2, 1, 1, 1, 0.1, (*FIVE[1:], -1.0)), "C_9 = -1.0"),
-    "Lemma 1": (lambda: liu2021_mask(2, 1, 3, 0.1, ONE), "s0 = 3 of p = 2"),
-    "Lemma 1, gamma": (lambda: liu2021_mask(2, 1, 1, 0.0, ONE), "gamma = 0.0"),
+    "Theorem 3": (lambda: liu2021_deep(0.1, 0.0, 3, **PRINTED), "c_k = 0.0"),
+    "Theorem 6": (
+        lambda: liu2021_recurrent((2, 1, 1, 1), 0.1, ONE, (1.0, -1.0), **PRINTED),
+        "C_9 = -1.0",
+    ),
+    "Lemma 1": (lambda: liu2021_mask(2, 1, 3, 0.1, ONE, **PRINTED), "s0 = 3 of p = 2"),
+    "Lemma 1, gamma": (lambda: liu2021_mask(2, 1, 1, 0.0, ONE, **PRINTED), "gamma = 0.0"),
+    "no such constants": (
+        lambda: liu2021_deep(0.5, 3.0, 6, constants="ours"),
+        "constants = 'ours': choose one of printed, corrected, sharp",
+    ),
+    "no such regions": (lambda: liu2021_regions(1, 1, "ours"), "constants = 'ours': choose"),
+    "no conditions": (lambda: liu2021_attention(5, 1, 1.0, ONE), "give conditions=Conditions"),
     "no unit": (lambda: liu2021_regions(0, 1), "n1 = 0 units on s0 = 1"),
-    "no input, construction": (lambda: liu2021_construction(1, 0), "at least one of each"),
-    "no input, maximum": (lambda: liu2021_regions_maximum(1, 0), "at least one of each"),
+    "no input, construction": (lambda: liu2021_regions(1, 0, "corrected"), "at least one of each"),
+    "no input, maximum": (lambda: liu2021_regions(1, 0), "at least one of each"),
     "no unit, central": (lambda: liu2021_central_regions_maximum(0, 1), "at least one of each"),
     "s0 = p": (lambda: liu2021_regions_break_even(3, 3), "s0 = 3 of p = 3 .* from 1 to p - 1"),
 }

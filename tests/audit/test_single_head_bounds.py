@@ -48,7 +48,7 @@ def test_widths_fall_with_the_eigenvalue():
 
 def test_the_head_is_a_network_with_two_units():
     found = head_sample_sizes(HEAD, 3, 0.1, 0.05)
-    same = liu2021_baseline(8, 2, 0.5, np.sqrt(2) * 2.5, np.sqrt(2))
+    same = liu2021_baseline(8, 2, 0.5, (1.2, np.sqrt(2) * 2.5, np.sqrt(2)), constants="printed")
     assert found["Corollary 1, printed"] == pytest.approx(same)
     assert found["Theorem 2, corrected"] > found["Theorem 2, printed"]
 

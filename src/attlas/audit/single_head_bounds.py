@@ -19,12 +19,12 @@ from attlas.bounds.generalisation.deora2023_generalisation import (
     deora2023_generalisation_gap,
     deora2023_stability_heads,
 )
-from attlas.bounds.generalisation.liu2021_corrected import Conditions, liu2021_learned_attention
 from attlas.bounds.generalisation.liu2021_sample_size import (
     liu2021_attention,
     liu2021_baseline,
     liu2021_self_attention,
 )
+from attlas.bounds.generalisation.liu2021_union_bound import Conditions
 from attlas.bounds.optimisation.deora2023_loss import Number, deora2023_beta_1
 from attlas.bounds.optimisation.deora2023_model import Bound
 from attlas.bounds.optimisation.deora2023_training import (
@@ -33,11 +33,7 @@ from attlas.bounds.optimisation.deora2023_training import (
     deora2023_step_limits,
     deora2023_training_loss,
 )
-from attlas.bounds.optimisation.gu2024_convergence import (
-    gu2024_radius,
-    gu2024_width_corrected_log10,
-    gu2024_width_log10,
-)
+from attlas.bounds.optimisation.gu2024_convergence import gu2024_width_log10
 
 VERSIONS: tuple[Bound, Bound] = ("printed", "sharp")
 
@@ -139,10 +135,9 @@ def head_widths(n: int, smallest: Number, delta: float = 0.05) -> Mapping[str, F
         >>> {name: round(float(value)) for name, value in head_widths(32, 1e-3).items()}
         {'printed': 209, 'corrected': 305}
     """
-    B = gu2024_radius(n, 1, delta, 1.0)
     return {
-        "printed": gu2024_width_log10(n, 1, smallest, B, delta),
-        "corrected": gu2024_width_corrected_log10(n, 1, smallest, delta, 1.0),
+        "printed": gu2024_width_log10(n, 1, smallest, delta, 1.0, constants="printed"),
+        "corrected": gu2024_width_log10(n, 1, smallest, delta, 1.0),
     }
 
 
@@ -181,19 +176,14 @@ def head_sample_sizes(
     T, d = head.T, head.d
     C_1, C_2 = math.sqrt(2) * head.decoder, math.sqrt(2)
     side = math.sqrt(math.sqrt(d) * head.nuclear)
-    known = {"gamma": gamma, "C_1": C_1, "C_2": C_2}
+    fixed = (T, 2, gamma, (head.largest, C_1, C_2))
+    learned = ((T, d, 2, d, d), gamma, (head.largest, C_1, C_2, side, side, math.sqrt(d), 1.0))
+    attention, printed = {"s0": s0, "tau": tau}, "printed"
     return {
-        "Theorem 1, printed": liu2021_attention(T, 2, s0, tau, **known),
-        "Corollary 1, printed": liu2021_baseline(T, 2, **known),
-        "Theorem 2, printed": liu2021_self_attention(
-            T, d, 2, d, s0, tau, gamma, (C_1, C_2, side, side, 1.0)
-        ),
-        "Theorem 2, corrected": liu2021_learned_attention(
-            (T, d, 2, d, d),
-            gamma,
-            (head.largest, C_1, C_2, side, side, math.sqrt(d)),
-            Conditions(smallest),
-        ),
+        "Theorem 1, printed": liu2021_attention(*fixed, **attention, constants=printed),
+        "Corollary 1, printed": liu2021_baseline(*fixed, constants=printed),
+        "Theorem 2, printed": liu2021_self_attention(*learned, **attention, constants=printed),
+        "Theorem 2, corrected": liu2021_self_attention(*learned, Conditions(smallest)),
     }
 
 

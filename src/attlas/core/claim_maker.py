@@ -20,7 +20,7 @@ from attlas.core.claim import (
     Status,
 )
 from attlas.core.errors import UserError
-from attlas.core.sampling import Instance, Sampler
+from attlas.core.sampling import Sampler
 from attlas.core.verdict import Witness
 from attlas.core.well_formed import refuse_malformed, try_out
 
@@ -166,7 +166,7 @@ def _statement(name: str, docstring: str | None) -> tuple[str, str]:
 def _repeated(witness: Callable[[], Witness]) -> Sampler:
     """The stored instance, as a batch of equal ones."""
 
-    def sample(rng: np.random.Generator, count: int) -> Instance:
+    def sample(rng: np.random.Generator, count: int) -> Mapping[str, np.ndarray]:
         del rng
         return {k: np.repeat(np.asarray(v)[None], count, axis=0) for k, v in witness().items()}
 

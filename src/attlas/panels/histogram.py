@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attlas.panels.palette import DASHES, INK, colours
-from attlas.panels.panel import Panel, Quantity, View, labels_of, named, series
+from attlas.panels.panel import Panel, Quantity, View, named, series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +52,7 @@ class Histogram(Panel):
         values = view.get(self.values, self.at)
         if values is None:
             return
-        labels = labels_of(view.data, self.colour) if self.colour in values.dims else [None]
+        labels = view.labels_of(values, self.colour) if self.colour in values.dims else [None]
         shades, edges = colours(labels), np.asarray(self.edges)
         for own, part in series(values, (self.colour,)):
             label = own.get(self.colour)

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from attlas.panels.palette import DASHES, INK, colours
-from attlas.panels.panel import Panel, Quantity, View, along, labels_of, named, places, series
+from attlas.panels.panel import Panel, Quantity, View, along, named, places, series
 from attlas.panels.summary import Spread, quartiles
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ class Lines(Panel):
         x = view.get(self.x, self.at) if x is None else x
         if y is None or x is None:
             return
-        shades = colours(labels_of(view.data, self.colour)) if self.colour in y.dims else {}
-        dashes = labels_of(view.data, self.dash) if self.dash in y.dims else []
+        shades = colours(view.labels_of(y, self.colour)) if self.colour in y.dims else {}
+        dashes = view.labels_of(y, self.dash) if self.dash in y.dims else []
         for labels, part in series(y, (self.colour, self.dash)):
             own = x.sel({name: v for name, v in labels.items() if name in x.dims})
             style = DASHES[dashes.index(labels[self.dash])] if dashes else self.style
@@ -93,8 +93,8 @@ class Lines(Panel):
         kept = np.isfinite(middle.values) & np.isfinite(at)
         axes.plot(at[kept], middle.values[kept], style, lw=1.4, ms=4, **look)
         if band and not band.low.equals(band.high):
-            ends = (end.transpose(*middle.dims).values[kept] for end in (band.low, band.high))
-            axes.fill_between(at[kept], *ends, color=look["color"], alpha=0.2, lw=0)
+            low, high = (e.transpose(*middle.dims).values[kept] for e in (band.low, band.high))
+            axes.fill_between(at[kept], low, high, color=look["color"], alpha=0.2, lw=0)
 
     @staticmethod
     def _each(
@@ -105,8 +105,10 @@ class Lines(Panel):
         x, y = xr.broadcast(x.copy(data=places(axes, x)), y)
         along = own if own else x.dims[-1]
         rest = [dim for dim in y.dims if dim != along]
-        x, y = (a.transpose(*rest, along).values.reshape(-1, a.sizes[along]) for a in (x, y))
-        for k, (own_x, own_y) in enumerate(zip(x, y, strict=True)):
+        all_x, all_y = (
+            a.transpose(*rest, along).values.reshape(-1, a.sizes[along]) for a in (x, y)
+        )
+        for k, (own_x, own_y) in enumerate(zip(all_x, all_y, strict=True)):
             kept = np.isfinite(own_x) & np.isfinite(own_y)
             label = {} if k == 0 else {"label": None}
             axes.plot(own_x[kept], own_y[kept], style, lw=1, ms=3, alpha=0.7, **{**look, **label})

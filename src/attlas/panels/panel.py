@@ -46,6 +46,18 @@ class View:
         except KeyError:
             return None
 
+    def labels_of(self, values: xr.DataArray, name: str) -> list[Any]:
+        """The labels of an axis: all that the data set has, so that each keeps its colour.
+
+        Args:
+            values: a quantity along the axis.
+            name: of the axis.
+
+        Returns:
+            Labels.
+        """
+        return labels_of(self.data if name in self.data.dims else values, name)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:

@@ -1,5 +1,7 @@
 """A plot: panels side by side, with one rule for sizes and one for legends."""
 
+import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,13 +12,14 @@ from attlas.panels.panel import Panel
 from attlas.runs.experiment import CaptionedFigure
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.figure import SubFigure
 
 WIDTH, HEIGHT = 3.2, 3.0
 """Inches of one pair of axes, its labels included."""
 WIDEST = 4
 """Pairs of axes side by side."""
-LEGEND_ROW = 0.24
+LEGEND_ROW = 0.2
 
 
 @dataclass(frozen=True)
@@ -52,20 +55,20 @@ class Plot:
 
         panels = [self.panels] if isinstance(self.panels, Panel) else list(self.panels)
         lines = _lines_of(panels, data)
-        widths = [sum(_width(panel, data) for panel in line) for line in lines]
+        widths = [[_width(panel, data) for panel in line] for line in lines]
         heights = [max(_height(panel, data) for panel in line) * self.height for line in lines]
-        size = (WIDTH * max(widths) + 0.4, HEIGHT * sum(heights) + 2 * LEGEND_ROW * len(lines))
-        figure = plt.figure(figsize=size, layout="constrained")
+        figure = plt.figure(layout="constrained")
         rows = figure.subfigures(len(lines), 1, height_ratios=heights, squeeze=False)[:, 0]
-        for row, line in zip(rows, lines, strict=True):
-            ratios = [_width(panel, data) for panel in line]
+        legends = 0
+        for row, line, ratios in zip(rows, lines, widths, strict=True):
             columns = row.subfigures(1, len(line), width_ratios=ratios, squeeze=False)[0]
             entries = [_drawn(c, panel, data) for c, panel in zip(columns, line, strict=True)]
             if len(entries) > 1 and all(list(e) == list(entries[0]) for e in entries):
-                _legend(row, entries[0], sum(ratios))
-                continue
-            for column, own, width in zip(columns, entries, ratios, strict=True):
-                _legend(column, own, width)
+                columns, entries, ratios = [row], entries[:1], [sum(ratios)]
+            legends += max(map(_legend, columns, entries, ratios))
+        figure.set_size_inches(
+            WIDTH * max(map(sum, widths)) + 0.4, HEIGHT * sum(heights) + LEGEND_ROW * legends
+        )
         caption = self.caption if isinstance(self.caption, str) else self.caption(data)
         return CaptionedFigure(self.title, caption, figure)
 
@@ -91,7 +94,7 @@ def _lines_of(panels: Sequence[Panel], data: xr.Dataset) -> list[list[Panel]]:
     return lines
 
 
-def _drawn(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, object]:
+def _drawn(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, "Artist"]:
     """Draw a panel's small multiples; the entries of its legend."""
     views = panel.views(data)
     axes = figure.subplots(
@@ -101,7 +104,7 @@ def _drawn(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, obj
         sharex="col",
         sharey="row" if panel.shared else False,
     )
-    entries: dict[str, object] = {}
+    entries: dict[str, "Artist"] = {}
     for k, (line, own) in enumerate(zip(axes, views, strict=True)):
         for j, (axis, view) in enumerate(zip(line, own, strict=True)):
             panel.draw_all(axis, view)
@@ -115,13 +118,15 @@ def _drawn(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, obj
     return entries
 
 
-def _legend(figure: "SubFigure", entries: dict[str, object], width: float) -> None:
-    """One legend below the figure, in as few lines as its width allows."""
+def _legend(figure: "SubFigure", entries: dict[str, "Artist"], width: float) -> int:
+    """One legend below the figure, in as few lines as its width allows; how many those are."""
     if not entries:
-        return
-    longest = max(map(len, entries)) + 6
-    columns = max(1, min(len(entries), int(44 * width / longest)))
+        return 0
+    # What is typeset is shorter than its source.
+    longest = max(len(re.sub(r"\\[a-z]+|[$\\{}_^]", "", label)) for label in entries)
+    columns = max(1, min(len(entries), int(WIDTH * width / (0.55 + 0.068 * longest))))
     figure.legend(
         list(entries.values()), list(entries), loc="outside lower center", ncols=columns,
         frameon=False, fontsize=8.5,
     )  # fmt: skip
+    return math.ceil(len(entries) / columns)

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from attlas.panels.palette import INK, MARKERS, colours
-from attlas.panels.panel import Panel, Quantity, View, along, labels_of, named, places, series
+from attlas.panels.panel import Panel, Quantity, View, along, named, places, series
 from attlas.panels.summary import Spread, interval
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Points(Panel):
         x = view.get(self.x, self.at) if x is None else x
         if y is None or x is None:
             return
-        values = labels_of(view.data, self.colour) if self.colour in y.dims else [None]
+        values = view.labels_of(y, self.colour) if self.colour in y.dims else [None]
         shades = colours(values)
         for labels, part in series(y, (self.colour,)):
             value = labels.get(self.colour)
@@ -108,7 +108,7 @@ class Points(Panel):
             flat = y.transpose(*over, *x.dims).values.reshape(-1, *at.shape)
             for own in flat:
                 pair = (own, at) if self.across else (at, own)
-                axes.plot(*pair, ".", color=look["color"], alpha=0.4, ms=4, mew=0, zorder=1)
+                axes.plot(*pair, "o", color=look["color"], alpha=0.4, ms=4, mew=0, zorder=1)
 
     def _places(self, axes: "Axes", x: xr.DataArray, aside: float) -> np.ndarray:
         """Where the marks stand, colours beside each other."""

@@ -47,12 +47,12 @@ class Reference(Panel):
         level = _number(self.y if across else self.x, view)
         if level is None:
             return
+        end = None if self.to is None else _number(self.to, view)
         line, strip = (axes.axhline, axes.axhspan) if across else (axes.axvline, axes.axvspan)
         label = self.label or None
-        if self.to is None:
+        if end is None:
             line(level, color=self.ink, ls=self.style, lw=1.2, label=label)
         else:
-            end = _number(self.to, view)
             strip(level, end, color=self.ink, alpha=0.2, lw=0, label=label)
 
 

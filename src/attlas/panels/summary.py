@@ -117,6 +117,20 @@ def geometric_interval(values: xr.DataArray, over: Sequence[str]) -> Band:
     return Band(*(xr.DataArray(np.exp(part)) for part in found))
 
 
+def geometric_mean_only(values: xr.DataArray, over: Sequence[str]) -> Band:
+    """The geometric mean of the finite values, with no band.
+
+    Args:
+        values: positive.
+        over: the axes of the members.
+
+    Returns:
+        The band, whose ends are the mean.
+    """
+    middle = geometric_interval(values, over).middle
+    return Band(middle, middle, middle)
+
+
 def mean_and_error(values: xr.DataArray) -> str:
     """Mean and standard error of the finite values, as text.
 
@@ -217,6 +231,22 @@ def median(values: xr.DataArray) -> float:
     flat = values.values.astype(float).ravel()
     kept = flat[~np.isnan(flat)]
     return float(np.median(kept)) if len(kept) else np.nan
+
+
+def at_most(values: xr.DataArray) -> str:
+    """The median of a bound, as text.
+
+    Args:
+        values: the bound, one per member.
+
+    Returns:
+        Two significant digits.
+
+    Examples:
+        >>> at_most(xr.DataArray([1.0, 20.0, 300.0]))
+        '<= 2.0e+01'
+    """
+    return f"<= {median(values):.1e}"
 
 
 def only(values: xr.DataArray) -> object:

@@ -102,8 +102,8 @@ class Printed:
         Returns:
             The number by head, NaN where there is none.
         """
-        labels = tuple(row.values())
-        return {self.head: self.numbers.get(labels if len(labels) > 1 else labels[0], np.nan)}
+        first, *rest = row.values()
+        return {self.head: self.numbers.get((first, *rest) if rest else first, np.nan)}
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Experiment:
     """
 
     title: str
-    question: str
+    question: str | None
     run: Callable[..., Any]
     table: Any
     figures: Any
@@ -87,7 +87,7 @@ class Experiment:
             "module": module,
             "name": self.name or own,
             "paper": self.paper or package.rpartition(".")[2],
-            "question": " ".join(self.question.strip().split("\n\n")[0].split()),
+            "question": " ".join((self.question or "").strip().split("\n\n")[0].split()),
         }
         if self.source == ("", 0):
             filled["source"] = (caller.f_code.co_filename, caller.f_lineno)

@@ -124,6 +124,8 @@ class Grid:
             if name not in known:
                 raise UserError(self._unknown(name, of))
             items = list(given) if isinstance(given, list | tuple) else [given]
+            if not items:
+                raise UserError(f"setting {name} is empty: name at least one value")
             new[name] = self._value(name, items, known[name])
         return replace(self, changes=new)
 
@@ -133,7 +135,7 @@ class Grid:
         Returns:
             Values by name, the axes' first; those of a function are evaluated.
         """
-        found: dict[str, list[Any]] = {}
+        found: dict[str, list[Any]] = {name: list(values) for name, values in self.each.items()}
         for scale in Scale:
             for cell in replace(self, changes={}).cells(scale):
                 for name, value in cell.settings.items():
@@ -146,8 +148,9 @@ class Grid:
 
     def _declared(self, scale: Scale) -> tuple[dict[str, list[Any]], dict[str, Any]]:
         """Axes and shared settings of a scale."""
-        own = getattr(self, scale.value)
-        whole = {**self.each, **self.fixed, **(own() if callable(own) else own), **self.changes}
+        given = {Scale.SMOKE: self.smoke, Scale.QUICK: self.quick, Scale.PAPER: self.paper}[scale]
+        own = given() if callable(given) else given
+        whole = {**self.each, **self.fixed, **own, **self.changes}
         axes = {name: list(whole[name]) for name in whole if name in self.axes}
         return axes, {n: v for n, v in whole.items() if n not in axes}
 
@@ -171,12 +174,10 @@ class Grid:
     def _value(self, name: str, items: list[Any], declared: list[Any]) -> Any:
         """The value of a changed setting: a list for an axis, one value or a list elsewhere."""
         like = declared[0]
-        choices = [*dict.fromkeys([*declared, *self.choices.get(name, ())])]
-        names = choices if isinstance(like, str) else self.choices.get(name, ())
-        if name not in LAYOUT and isinstance(like, list | tuple) and name not in self.each:
-            return checked(name, items, like, names)
+        names = list(dict.fromkeys([*_names(declared), *self.choices.get(name, ())]))
         if isinstance(like, list | tuple):
-            return [checked(name, items, like, names)]
+            whole = checked(name, items, like, names)
+            return [whole] if name in self.each else whole
         found = [checked(name, item, like, names) for item in items]
         if name in self.each:
             return found
@@ -199,11 +200,18 @@ class _Swept(list):
     """Values of a setting that became an axis."""
 
 
+def _names(values: Any) -> list[str]:
+    """All texts in values that may be lists."""
+    if isinstance(values, list | tuple):
+        return [name for value in values for name in _names(value)]
+    return [values] if isinstance(values, str) else []
+
+
 def _allowed(values: Sequence[Any]) -> str:
     """What a setting takes, in a few words."""
     item = values[0]
-    if isinstance(item, str):
-        return ", ".join(values)
+    if _names(values):
+        return ", ".join(dict.fromkeys(_names(values)))
     while isinstance(item, list | tuple):
         item = item[0]
     kind = next(kind for kind in KINDS if isinstance(item, kind))

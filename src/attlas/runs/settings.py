@@ -2,8 +2,10 @@
 
 import difflib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from attlas.core.errors import UserError
 
@@ -11,7 +13,7 @@ KINDS = {bool: "yes or no", int: "whole numbers", float: "numbers", str: "names"
 _WORDS = {"yes": True, "true": True, "no": False, "false": False}
 
 
-class Settings:
+class Settings(Mapping[str, Any]):
     """The values of one cell; `s.rate` and `s["rate"]` are the same.
 
     Lists are tuples. Besides the settings of its grid a cell has `seed`, `dtype` and, where the
@@ -41,7 +43,10 @@ class Settings:
         return values[name]
 
     def __getitem__(self, name: str) -> Any:
-        return getattr(self, name)
+        return self._values[name]
+
+    def __len__(self) -> int:
+        return len(self._values)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -106,14 +111,13 @@ def _read(value: object, kind: type) -> Any:
             return _WORDS[text.lower()]
         found = kind(text)
     else:
-        reader: Callable[[Any], Any] = getattr(value, "item", lambda: value)
-        found = reader()
+        found = value.item() if isinstance(value, np.generic) else value
         same = isinstance(found, kind) and isinstance(found, bool) == (kind is bool)
         if kind is float and isinstance(found, int) and not isinstance(found, bool):
             found, same = float(found), True
         if not same:
             raise ValueError(value)
-    if kind is float and not math.isfinite(found):
+    if isinstance(found, float) and not math.isfinite(found):
         raise ValueError(value)
     return found
 

@@ -53,7 +53,7 @@ def selection_geometry(
         tolerance: of `support_tokens`.
 
     Returns:
-        The numbers, for `bounds.julistiono2024_cone`.
+        The numbers, for `bounds.optimisation.julistiono2024_cone`.
 
     Source: section 1.3 of julistiono2024optimizing.
 

@@ -7,9 +7,8 @@ import pytest
 
 from attlas.bounds.optimisation.gu2024_perturbation import (
     gu2024_basic_bounds,
-    gu2024_basic_bounds_sharp,
     gu2024_kernel_change,
-    gu2024_kernel_change_printed,
+    gu2024_relative_bounds,
 )
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork, symmetric_network
@@ -91,7 +90,7 @@ def test_basic_bounds_hold_and_the_sharp_ones_are_below():
         assert right.keys() == left.keys()
         for part, value in left.items():
             assert value <= right[part] * (1 + 1e-12), part
-        sharp = gu2024_basic_bounds_sharp(R)
+        sharp = gu2024_relative_bounds(R)
         ratios = {
             7: (np.abs(e - f) / e).max(),
             8: abs(e.sum() - f.sum()) / e.sum(),
@@ -106,7 +105,22 @@ def test_basic_bounds_hold_and_the_sharp_ones_are_below():
 
 
 def test_the_printed_lemma_grows_as_its_exponent():
-    one, two = (float(gu2024_kernel_change_printed(B, 0.01, 5, 3)[1]) for B in (1.0, 2.0))
+    X = np.eye(5, 3)
+
+    def whole(B, outputs, activation):
+        network = symmetric_network(jax.random.key(0), 3, 4, outputs, activation=activation)
+        bound = gu2024_kernel_change(network, jnp.asarray(X), 0.01, B=B, constants="printed")
+        return float(jnp.linalg.norm(bound))
+
+    one, two = (whole(B, 3, Activation.SOFTMAX) for B in (1.0, 2.0))
+    np.testing.assert_allclose(one, 0.01 * 5 * 3 * np.exp(10), rtol=1e-12)
     np.testing.assert_allclose(two / one, np.exp(10), rtol=1e-12)
-    relu = gu2024_kernel_change_printed(9.0, 0.01, 5, 1, Activation.RELU)
-    np.testing.assert_allclose([float(v) for v in relu], [0.02, 0.1], rtol=1e-12)
+    np.testing.assert_allclose(whole(9.0, 1, Activation.RELU), 2 * 5 * 0.01, rtol=1e-12)
+    exponential = whole(2.0, 1, Activation.EXPONENTIAL)
+    np.testing.assert_allclose(exponential, 3 * 5 * 0.01 * np.exp(4), rtol=1e-12)
+
+
+def test_the_printed_lemma_reads_its_radius_from_the_weights():
+    network = SoftmaxNetwork(jnp.array([[3.0, -1.0]]), jnp.array([[1.0, -1.0]]))
+    bound = gu2024_kernel_change(network, jnp.ones((1, 1)), 0.01, constants="printed")
+    np.testing.assert_allclose(bound, [[0.01 * np.exp(30)]], rtol=1e-12)

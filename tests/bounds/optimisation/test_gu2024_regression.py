@@ -2,12 +2,13 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from attlas.bounds.optimisation.gu2024_regression import (
     gu2024_regression_gap,
     gu2024_regression_gap_in_time,
-    gu2024_regression_gap_printed,
 )
+from attlas.core.errors import UserError
 
 STEPS = 400
 
@@ -62,7 +63,7 @@ def test_one_sample_attains_the_bound():
     # H = lambda - eps_H and K_te + eps_test from the start: both predictors in closed form.
     network, kernel = (row + eps_test) * y / (smallest - eps_H), row * y / smallest
     rho = smallest - eps_H
-    bound = gu2024_regression_gap(y, row, smallest, eps_H, eps_test, rho)
+    bound = gu2024_regression_gap(y, row, smallest, eps_H, eps_test, contraction=rho)
     np.testing.assert_allclose(network - kernel, bound, rtol=1e-12)
 
 
@@ -73,6 +74,14 @@ def test_the_printed_bound_scales_wrongly_with_the_kernel():
     same = [gu2024_regression_gap(1.0, 2 * c, 0.5 * c, 0.1 * c, 0.3 * c) for c in (1.0, s)]
     np.testing.assert_allclose(same[0], same[1], rtol=1e-12)
     printed = [
-        gu2024_regression_gap_printed(5, 1, 100 / c, 0.5 * c, 0.1 * c, 0.3 * c) for c in (1.0, s)
+        gu2024_regression_gap(
+            5**0.5, 2 * c, 0.5 * c, 0.1 * c, 0.3 * c, m=100 / c, constants="printed"
+        )
+        for c in (1.0, s)
     ]
     assert not 0.9 < printed[1] / printed[0] < 1.1
+
+
+def test_the_printed_bound_needs_the_width():
+    with pytest.raises(UserError, match="the printed bound has no width: give m="):
+        gu2024_regression_gap(1.0, 1.0, 1.0, 0.1, 0.1, constants="printed")

@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+import pytest
 
 from attlas.bounds.optimisation.gu2024_score import (
     gu2024_approximation,
@@ -20,14 +21,39 @@ def test_the_approximation_peaks_where_its_derivative_vanishes_and_then_falls():
     np.testing.assert_allclose(far[1] / far[0], 1e4 ** (-1 / d) * logs, rtol=1e-9)
 
 
-def test_terms_are_those_of_the_sum_and_vacuous_at_real_sizes():
-    n, d, delta = 1000, 2, 0.1
-    Gamma = (2 * d**2 * math.log(math.e * (n + 1)) ** 1.5 / math.sqrt(n) + 1 / math.sqrt(n)) ** 2
-    Gamma += d**2 / n * (math.log(1 / delta) + math.log(math.log(n)))
-    np.testing.assert_allclose(gu2024_complexity(n, d, delta), Gamma, rtol=1e-12)
-    terms = gu2024_score_error(n, d, 0.1, delta, 1e6, 0.25)
-    A = float(gu2024_approximation(1e6, d))
-    wanted = [1 / (0.1 * math.sqrt(n)), 0.25, d * A**2, d * A, math.sqrt(d * A * Gamma), Gamma]
-    np.testing.assert_allclose([float(v) for v in terms.values()], wanted, rtol=1e-12)
-    # Labels have norm at most 1: predicting zero does better than this bound.
-    assert float(terms["complexity"]) > 1
+N = math.exp(3) - 1
+"""Here e (n + 1) = e^4, whose logarithm to the power 3/2 is 8."""
+DELTA = math.log(N) * math.exp(-5)
+"""Here log(1 / delta) + log log n = 5."""
+
+
+@pytest.mark.parametrize(("d", "n_times_Gamma"), [(1, 17**2 + 5), (2, 65**2 + 4 * 5)])
+def test_the_complexity_where_its_logarithms_are_whole_numbers(d, n_times_Gamma):
+    np.testing.assert_allclose(N * gu2024_complexity(N, d, DELTA), n_times_Gamma, rtol=1e-12)
+
+
+def test_the_complexity_with_the_inside_of_its_logarithm_given():
+    # log log n = log(1 / delta) = 1, and log 1 = 0: only (1 + 2 d^2) / n is left.
+    n = math.exp(math.e)
+    found = [n * gu2024_complexity(n, d, math.exp(-1), inside=1.0) for d in (1, 3)]
+    np.testing.assert_allclose(found, [3, 19], rtol=1e-12)
+
+
+def test_the_terms_where_the_approximation_is_one():
+    # sqrt(R_H) = e Lambda: A = c_1 Lambda / e with Lambda = sqrt(2) at d = 2.
+    c_1, R_H = math.e / math.sqrt(2), 2 * math.exp(2)
+    terms = gu2024_score_error(N, 2, 0.1, DELTA, R_H, 0.25, c_1=c_1)
+    assert float(terms["early_stopping"]) == 0.25
+    found = [float(terms[name]) for name in ("approximation_squared", "approximation")]
+    np.testing.assert_allclose(found, [2, 2], rtol=1e-12)
+    squares = {"coupling": 100, "complexity": 4245**2 / N, "mixed": 2 * 4245}
+    found = [N * float(terms[name]) ** 2 for name in squares]
+    np.testing.assert_allclose(found, list(squares.values()), rtol=1e-12)
+    assert len(terms) == 6
+
+
+@pytest.mark.parametrize(("d", "n"), [(2, 1.3e5), (8, 1.2e8)])
+def test_predicting_zero_is_better_than_the_bound_up_to_these_sizes(d, n):
+    # Labels have norm at most 1, so that the error of the zero function is at most 1.
+    below, above = (float(gu2024_complexity(part * n, d, 0.1)) for part in (0.9, 1.1))
+    assert above < 1 < below

@@ -1,5 +1,7 @@
 """The widths do what they promise: a divergence below them forces the directions together."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,9 +9,9 @@ import pytest
 
 from attlas.bounds.optimisation.julistiono2024_cone import (
     julistiono2024_mu_0,
-    julistiono2024_mu_0_sharpened,
     julistiono2024_radius,
 )
+from attlas.core.errors import UserError
 from attlas.core.norms.entrywise import entrywise_norm
 
 
@@ -28,26 +30,23 @@ def test_divergence_below_the_width_forces_the_distance(p):
         distance = (np.abs(v - w) ** p).sum(-1) ** (1 / p)
         # solved for the width at which delta / (4 A) is the distance found
         reach = 4 * A * distance / delta
-        for bound in (
-            lambda scale: np.asarray(jax.vmap(lambda s: julistiono2024_mu_0(s, A, p, d))(scale)),
-            lambda scale: np.asarray(
-                jax.vmap(lambda s: julistiono2024_mu_0_sharpened(s, A, p))(scale)
-            ),
-        ):
+        for constants in ("printed", "sharp"):
+            width = partial(julistiono2024_mu_0, A=A, p=p, d=d, constants=constants)
+            bound = np.asarray(jax.vmap(width)(jnp.asarray(delta * reach)))
             # 1 - <.,.> is known to rounding of its terms
-            assert (divergence >= bound(jnp.asarray(delta * reach)) - 64e-16).all()
+            assert (divergence >= bound - 64e-16).all()
 
 
 @pytest.mark.parametrize("p", [1.5, 2.0, 2.5, 4.0])
-def test_sharpened_width_is_not_below_the_printed_one(p):
-    sharp = julistiono2024_mu_0_sharpened(0.2, 3.0, p)
-    assert float(sharp) >= float(julistiono2024_mu_0(0.2, 3.0, p, 10))
+def test_sharp_width_is_not_below_the_printed_one(p):
+    sharp = julistiono2024_mu_0(0.2, 3.0, p)
+    assert float(sharp) >= float(julistiono2024_mu_0(0.2, 3.0, p, 10, constants="printed"))
 
 
-def test_sharpened_width_has_the_best_scalar_constant():
+def test_sharp_width_has_the_best_scalar_constant():
     """(2 - sqrt 2)/3 at p = 3, where s = 1 + sqrt 2; continuous at p = 2."""
-    np.testing.assert_allclose(julistiono2024_mu_0_sharpened(4.0, 1.0, 3.0), (2 - 2**0.5) / 3)
-    near, at = (julistiono2024_mu_0_sharpened(4.0, 1.0, p) for p in (2 + 1e-6, 2.0))
+    np.testing.assert_allclose(julistiono2024_mu_0(4.0, 1.0, 3.0), (2 - 2**0.5) / 3)
+    near, at = (julistiono2024_mu_0(4.0, 1.0, p) for p in (2 + 1e-6, 2.0))
     np.testing.assert_allclose(near, at, rtol=1e-5)
 
 
@@ -59,6 +58,14 @@ def test_radius_grows_with_tokens_and_is_never_negative():
 
 
 def test_formulas_trace_over_the_exponent():
-    values = jax.vmap(lambda p: julistiono2024_mu_0(0.25, 2.0, p, 4))(jnp.array([1.5, 3.0]))
-    assert float(values[1]) == float(julistiono2024_mu_0(0.25, 2.0, 3.0, 4))
+    printed = partial(julistiono2024_mu_0, 0.25, 2.0, d=4, constants="printed")
+    values = jax.vmap(lambda p: printed(p=p))(jnp.array([1.5, 3.0]))
+    assert float(values[1]) == float(printed(p=3.0))
     assert float(entrywise_norm(values, 2.0)) > 0
+
+
+def test_what_the_printed_width_needs_is_said_in_one_line():
+    with pytest.raises(UserError, match="give d"):
+        julistiono2024_mu_0(0.25, 1.0, 3.0, constants="printed")
+    with pytest.raises(UserError, match="'sharp' or 'printed'"):
+        julistiono2024_mu_0(0.25, 1.0, 3.0, 4, constants="loose")

@@ -2,6 +2,7 @@ import jax
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import xarray as xr
 
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
@@ -11,38 +12,44 @@ from attlas.experiments.liu2021analyzing.concentration import (
     EXPERIMENT,
     PAPER_NORM,
     SHOWN,
-    TAUS,
     VARIANTS,
-    cells,
-    figures,
-    run,
-    table,
 )
 from attlas.measures.attention.summary import MEASURES
-from attlas.runs.cell import Scale
 from attlas.runs.record import Record
 from attlas.training.trajectory import Trajectory
 
 
 @pytest.fixture(scope="module")
 def cell():
-    return cells(Scale.SMOKE)[0]
+    (found,) = EXPERIMENT.cells("smoke")
+    return found
 
 
 @pytest.fixture(scope="module")
-def arrays(cell):
+def record(cell):
     with jax.enable_x64(False):
-        return run(cell)
+        arrays, layout = EXPERIMENT.computed(cell)
+    return Record("concentration", cell, arrays, {}, "", layout)
+
+
+@pytest.fixture(scope="module")
+def arrays(record):
+    return record.arrays
+
+
+@pytest.fixture
+def data(record):
+    """Two members that are the same."""
+    one = EXPERIMENT.dataset([record])
+    found = xr.concat([one, one.assign_coords(member=[1])], "member", data_vars="minimal")
+    return found.assign_attrs(one.attrs)
 
 
 def _measure(arrays, name):
     return arrays["mean"][..., MEASURES.index(name)]
 
 
-def test_arrays_have_the_named_axes(arrays):
-    assert set(arrays) == set(EXPERIMENT.dims)
-    for name, array in arrays.items():
-        assert array.ndim == len(EXPERIMENT.dims[name]), name
+def test_rows_are_counted_once(arrays):
     assert arrays["rows"].sum() == 500
     assert np.all(arrays["histogram"].sum(axis=(1, 3)) == 500)
     assert arrays["histogram"].shape[-1] == BINS.size - 1
@@ -85,11 +92,10 @@ def test_norms_force_weights_and_levels_are_ordered(arrays):
     assert arrays["loss"][-1, 1] == pytest.approx(arrays["validation"][1, 0], rel=1e-5)
 
 
-def test_table_and_figures_show_every_variant(cell, arrays):
-    records = [Record("concentration", cell, arrays, {}, "")] * 2
-    shown = table(records)
+def test_table_and_figures_show_every_variant(data):
+    shown = EXPERIMENT.table(data)
     assert shown["weights"].tolist() == [name for name in VARIANTS for _ in range(4)]
-    # Both records count, and the kinds make up the whole.
+    # Both members count, and the kinds make up the whole.
     rows = shown["rows"].to_numpy().reshape(len(VARIANTS), 4)
     assert np.all(rows[:, 0] == 1000)
     assert np.all(rows[:, 1:].sum(axis=1) == 1000)
@@ -97,30 +103,29 @@ def test_table_and_figures_show_every_variant(cell, arrays):
     parts = (whole[:, 1:] * rows[:, 1:]).sum(axis=1) / rows[:, 0]
     assert np.allclose(parts, whole[:, 0])
     assert shown["paper, top sqrt(p)"].dropna().tolist() == [PAPER_NORM]
-    panels = figures(records)
-    assert len(panels) == 4
-    assert all(panel.caption.count("?") == 1 for panel in panels)
-    assert "stand-in" in panels[0].caption
+    figures = [figure(data) for figure in EXPERIMENT.figures]
+    assert len(figures) == 4
+    assert all(figure.caption.count("?") == 1 for figure in figures)
+    assert "stand-in" in figures[0].caption
     plt.close("all")
-    assert figures([]) == ()
 
 
 def test_training_that_diverges_is_said(cell, monkeypatch):
-    broken = Trajectory(np.zeros(0, int), None, None, result=np.array(Result.NOT_FINITE.value))
+    nothing = np.zeros(0)
+    broken = Trajectory(nothing, None, None, result=np.asarray(Result.NOT_FINITE))
     monkeypatch.setattr(concentration, "train_translator", lambda *_, **__: broken)
     with jax.enable_x64(False), pytest.raises(UserError, match="lower the factor"):
-        run(cell)
+        EXPERIMENT.computed(cell)
 
 
 def test_quick_takes_the_corpora_where_they_are(tmp_path, monkeypatch):
     monkeypatch.setenv("ATTLAS_DATA", str(tmp_path))
-    stand_in = cells(Scale.QUICK)[0]
+    (stand_in,) = EXPERIMENT.cells("quick")
     assert (stand_in.settings["task"], stand_in.data_hash) == ("stand-in", "")
     (tmp_path / "pt_en").mkdir()
     for corpus in ("flores200_devtest", "ntrex128", "python_docs_prose", "tatoeba", "tico19_test"):
         (tmp_path / "pt_en" / f"{corpus}_por-eng.tsv.gz").touch()
-    real = cells(Scale.QUICK)[0]
+    (real,) = EXPERIMENT.cells("quick")
     assert real.settings["task"] == "pt_en"
     assert real.data_hash
-    assert cells(Scale.PAPER)[0].settings["rows"] == 100_000
-    assert len(TAUS) == len(set(TAUS))
+    assert EXPERIMENT.cells("paper")[0].settings["rows"] == 100_000

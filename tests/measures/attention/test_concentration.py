@@ -143,3 +143,48 @@ def test_bad_rows_are_refused_in_one_line(call, message):
 def test_a_threshold_that_rounding_misses_counts_as_reached(norm, tau, s0):
     # s0 of ten equal weights have exactly the norm asked for.
     assert concentration(np.full((1, 10), 0.1), taus=(tau,), norm=norm).s0.item() == s0
+
+
+ALL_SETS = (np.arange(2**9)[:, None] >> np.arange(9)) % 2 == 1
+
+
+def nine_weights(seed: int, rows: int) -> np.ndarray:
+    """Softmax rows of nine weights from nearly uniform to nearly one-hot."""
+    draw = np.random.default_rng(seed)
+    logits = 10 ** draw.uniform(-1.5, 1, (rows, 1)) * draw.standard_normal((rows, 9))
+    raised = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return raised / raised.sum(axis=1, keepdims=True)
+
+
+def smallest_set(row: np.ndarray, tau: float, norm: str, sets: np.ndarray) -> int:
+    """Size of the smallest of some sets of weights that holds all but tau; 0 where none does."""
+    powers = row if norm == "l1" else row**2
+    kept = 1 - tau if norm == "l1" else (1 - tau) ** 2
+    goal = kept * (1.0 if norm == "raw l2" else powers.sum())
+    sizes = sets.sum(axis=1)[sets @ powers >= goal]
+    return int(sizes.min(initial=10)) % 10
+
+
+@pytest.mark.parametrize("norm", ["l2", "raw l2", "l1"])
+def test_s0_is_the_size_of_the_smallest_of_all_sets(norm):
+    weights, taus = nine_weights(5, 48), (0.1, 0.3, 0.01)
+    prefixes = np.tril(np.ones((9, 9), bool))
+    found = concentration(weights, taus=taus, norm=norm).s0.tolist()
+    of_all, of_prefixes = (
+        [[smallest_set(row, tau, norm, sets) for tau in taus] for row in weights]
+        for sets in (ALL_SETS, prefixes)
+    )
+    assert found == of_all
+    assert found != of_prefixes
+
+
+def test_the_top_weights_are_the_best_of_all_triples():
+    weights = nine_weights(6, 48)
+    triples = ALL_SETS[ALL_SETS.sum(axis=1) == 3]
+    found = concentration(weights)
+    norms = np.sqrt((weights**2 @ triples.T).max(axis=1))
+    np.testing.assert_allclose(found.top_norm, norms, rtol=1e-14)
+    own = np.linalg.norm(weights, axis=1)
+    np.testing.assert_allclose(found.relative_top_norm, norms / own, rtol=1e-14)
+    np.testing.assert_allclose(found.top_share, (weights @ triples.T).max(axis=1), rtol=1e-14)
+    assert np.any(found.top_share > weights[:, :3].sum(axis=1) * 1.01)

@@ -1,84 +1,48 @@
 r"""Numbers of linear regions of a two-layer network: Theorem 4 of liu2021analyzing and after.
 
 All are exact Python integers. The print bounds the maximum from below, and compares such lower
-bounds; the maxima themselves are known and are given here beside it.
+bounds; the maximum itself is known and is the default here.
 """
 
 import math
 
+from attlas.bounds.constants import Constants, require_constants
 from attlas.core.errors import UserError
 
 
-def liu2021_regions(n1: int, s0: int) -> int:
-    r"""The printed lower bound of the largest number of linear regions.
+def liu2021_regions(n1: int, s0: int, constants: Constants = "sharp") -> int:
+    r"""Lower bound of the largest number of linear regions with biases; by default the maximum.
 
-    $$\lfloor n_1/s_0\rfloor^{s_0}$$
+    $$\lfloor n_1/s_0\rfloor^{s_0}\text{ (printed)},\quad
+    (\lfloor n_1/s_0\rfloor+1)^{s_0}\text{ (corrected)},\quad
+    \sum_{j\le s_0}\binom{n_1}j\text{ (sharp)}$$
 
-    Holds with biases, which the paper's model lacks and its proof uses; without them it fails,
-    for instance at s0 = 1, n1 = 3 and at s0 = 2, n1 = 10. It is not monotone in s0.
-
-    Args:
-        n1: hidden units.
-        s0: inputs whose attention weight is not zero.
-
-    Returns:
-        The bound.
-
-    Source: Theorem 4 of liu2021analyzing (found).
-
-    Examples:
-        >>> liu2021_regions(10, 2), liu2021_central_regions_maximum(10, 2)
-        (25, 20)
-    """
-    _require_sizes(n1, s0)
-    return (n1 // s0) ** s0
-
-
-def liu2021_construction(n1: int, s0: int) -> int:
-    r"""Regions of the network that the proof of Theorem 4 builds.
-
-    $$(\lfloor n_1/s_0\rfloor+1)^{s_0}$$
-
-    q units with different breakpoints cut a line into q + 1 pieces, not q; each group of units
-    cuts an axis of its own.
+    The print holds with biases, which the paper's model lacks and its proof uses; without them it
+    fails, for instance at s0 = 1, n1 = 3 and at s0 = 2, n1 = 10. It is not monotone in s0. The
+    network that the proof builds has more regions: q units with different breakpoints cut a line
+    into q + 1 pieces, not q, and each group of units cuts an axis of its own. The maximum, of a
+    generic arrangement of hyperplanes, grows with s0.
 
     Args:
         n1: hidden units.
         s0: inputs whose attention weight is not zero.
+        constants: "printed", "corrected" for the proof's own network, "sharp" for the maximum.
 
     Returns:
         The number.
 
-    Source: derived; docs/proofs/liu2021_regions.md.
+    Source: Theorem 4 of liu2021analyzing (found); its construction is derived in
+        docs/proofs/liu2021_regions.md; the maximum is Zaslavsky's (1975).
 
     Examples:
-        >>> liu2021_construction(10, 2)
-        36
+        >>> [liu2021_regions(10, 2, name) for name in ("printed", "corrected", "sharp")]
+        [25, 36, 56]
     """
+    require_constants(constants)
     _require_sizes(n1, s0)
-    return (n1 // s0 + 1) ** s0
-
-
-def liu2021_regions_maximum(n1: int, s0: int) -> int:
-    r"""Largest number of linear regions with biases: a generic arrangement of hyperplanes.
-
-    $$\sum_{j\le s_0}\binom{n_1}j$$
-
-    Args:
-        n1: hidden units.
-        s0: inputs whose attention weight is not zero.
-
-    Returns:
-        The maximum; it grows with s0.
-
-    Source: Zaslavsky (1975), in place of Theorem 4 of liu2021analyzing.
-
-    Examples:
-        >>> liu2021_regions_maximum(10, 2)
-        56
-    """
-    _require_sizes(n1, s0)
-    return sum(math.comb(n1, j) for j in range(s0 + 1))
+    if constants == "sharp":
+        return sum(math.comb(n1, j) for j in range(s0 + 1))
+    return (n1 // s0 + (constants == "corrected")) ** s0
 
 
 def liu2021_central_regions_maximum(n1: int, s0: int) -> int:

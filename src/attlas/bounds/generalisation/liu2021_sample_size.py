@@ -1,216 +1,325 @@
-r"""Sample sizes of liu2021analyzing as printed; the hidden constant is an argument.
+r"""Sample sizes of liu2021analyzing, as printed and with every constant.
 
 Symbols: C_x bounds the entries of x, C_1 and C_2 the norms of the two layers, C_5 and C_6 those
-of query and key, C_8 the largest row sum of |w_V|; gamma^2 is the error allowed. What a proof
-of these statements gives instead is in `attlas.bounds.generalisation.liu2021_corrected`.
+of query and key, C_7 is ||w_V||_F and C_8 the largest row sum of |w_V|; gamma^2 is the error
+allowed. "printed" has a hidden constant c and knows neither C_x in Theorems 1 and 2 nor the
+`Conditions`; what is proved ("corrected" and "sharp" are one here) needs them, has no hidden
+constant, and does not depend on how concentrated the attention is.
 """
 
 import math
 
+from attlas.bounds.constants import Constants, require_constants
 from attlas.bounds.generalisation.conditions import require_at_least, require_positive
+from attlas.bounds.generalisation.liu2021_union_bound import (
+    Block,
+    Conditions,
+    liu2021_sample_size,
+)
 from attlas.core.errors import UserError
 
 
 def liu2021_attention(
-    p: int, d: int, s0: int, tau: float, gamma: float, C_1: float, C_2: float, c: float = 1.0
+    p: int,
+    d: int,
+    gamma: float,
+    norms: tuple[float, float, float],
+    conditions: Conditions | None = None,
+    *,
+    s0: int | None = None,
+    tau: float = 0.0,
+    weight_norm: float = 1.0,
+    c: float = 1.0,
+    constants: Constants = "sharp",
 ) -> float:
     r"""Theorem 1: attention weights known, s0 of them holding all but tau of their l2 norm.
 
     $$c\,(\sqrt{s_0}+\tau\sqrt p)^4\frac{\eta^2}{\gamma^2}
-    \log\frac{(\sqrt{s_0}+\tau\sqrt p)\eta}\gamma(pd+d),\qquad\eta=C_1^2C_2$$
+    \log\frac{(\sqrt{s_0}+\tau\sqrt p)\eta}\gamma(pd+d),\qquad\eta=C_1^2C_2\qquad
+    \text{(printed)}$$
 
     The proof's eta has a factor C_x^2 that the statement drops; the factor before eta is an
-    artefact: ||x o f||_2 <= C_x whenever ||f||_2 <= 1.
+    artefact: ||x o f||_2 <= C_x whenever ||f||_2 <= 1. What is proved is `liu2021_sample_size`
+    with features bounded by C_1 C_x ||f||_2.
+
+    Args:
+        p: inputs that may count: all, or a known support of s0.
+        d: hidden units.
+        gamma: error allowed, not squared.
+        norms: C_x, C_1, C_2.
+        conditions: of the features; not read when printed.
+        s0: weights that count, of the print; all p when None, 0 with tau = 1 for equal weights.
+        tau: what the others hold, of the print.
+        weight_norm: bound of ||f(x)||_2, not of the print: 1 for any distribution, 1/sqrt(p) for
+            equal ones, sqrt(p) for no attention at all.
+        c: hidden constant of the print.
+        constants: "printed", or what is proved.
+
+    Returns:
+        The sample size, not rounded; printed, negative where the logarithm is.
+
+    Raises:
+        UserError: if s0 is not in 0 ... p or tau not in [0, 1], or if both are 0; without the
+            conditions that a proof needs.
+
+    Source: Theorem 1 of liu2021analyzing (found); corrected (derived).
+
+    Examples:
+        A known support of 11 inputs saves parameters; concentration saves nothing:
+
+        >>> one, known = (1.0, 1.0, 1.0), Conditions(smallest=1.0)
+        >>> n = liu2021_attention(130, 10, 0.1, one, known)
+        >>> print(f"{n / liu2021_attention(11, 10, 0.1, one, known):.1f}")
+        10.9
+        >>> n == liu2021_attention(130, 10, 0.1, one, known, s0=11, tau=0.1)
+        True
+    """
+    C_x, C_1, C_2 = norms
+    if _is_printed(constants):
+        s0 = p if s0 is None else s0
+        require_positive(p=p, d=d, gamma=gamma, C_1=C_1, C_2=C_2, c=c)
+        _require_concentration(p, s0, tau)
+        if s0 + tau == 0:
+            raise UserError("s0 = 0 and tau = 0: choose them not both 0")
+        spread = math.sqrt(s0) + tau * math.sqrt(p)
+        eta = C_1**2 * C_2
+        return c * spread**4 * (eta / gamma) ** 2 * math.log(spread * eta / gamma) * (p * d + d)
+    require_at_least(1, p=p)
+    require_positive(C_x=C_x, C_1=C_1, C_2=C_2, weight_norm=weight_norm)
+    return _proved(C_1 * C_x * weight_norm, C_2, d, [Block(p * d)], gamma, conditions)
+
+
+def liu2021_baseline(
+    p: int,
+    d: int,
+    gamma: float,
+    norms: tuple[float, float, float],
+    conditions: Conditions | None = None,
+    *,
+    c: float = 1.0,
+    constants: Constants = "sharp",
+) -> float:
+    r"""Corollary 1: all weights 1/sqrt(p).
+
+    $$c\,p^2\frac{\eta^2}{\gamma^2}\log\frac{p\eta}\gamma(pd+d),\qquad\eta=C_1^2C_2\qquad
+    \text{(printed)}$$
+
+    Theorem 1 at s0 = 0, tau = 1 has sqrt(p) in the logarithm. What is proved is the same as for
+    any other weights of norm one.
 
     Args:
         p: inputs.
         d: hidden units.
-        s0: weights that count; 0 with tau = 1 for equal weights.
-        tau: what the others hold.
         gamma: error allowed, not squared.
-        C_1: norm of the first layer.
-        C_2: norm of the second layer.
-        c: hidden constant.
+        norms: C_x, C_1, C_2.
+        conditions: of the features; not read when printed.
+        c: hidden constant of the print.
+        constants: "printed", or what is proved.
 
     Returns:
-        The sample size, not rounded; negative where the logarithm is.
+        The sample size.
 
-    Raises:
-        UserError: if s0 is not in 0 ... p or tau not in [0, 1], or if both are 0.
-
-    Source: Theorem 1 of liu2021analyzing (found).
+    Source: Corollary 1 of liu2021analyzing (found); corrected (derived).
 
     Examples:
-        >>> same = dict(p=130, d=1, gamma=1.0, C_1=1.0, C_2=math.e)
-        >>> few, all_ = liu2021_attention(s0=11, tau=0.0, **same), liu2021_baseline(**same)
+        The printed advantage of 11 concentrated weights of 130 is p^2 / s0^2 = 139.7:
+
+        >>> norms, printed = (1.0, 1.0, math.e), "printed"
+        >>> few = liu2021_attention(130, 1, 1.0, norms, s0=11, constants=printed)
+        >>> all_ = liu2021_baseline(130, 1, 1.0, norms, constants=printed)
         >>> print(f"{all_ / few / (1 + math.log(130)) * (1 + math.log(11) / 2):.1f}")
         139.7
     """
-    require_positive(p=p, d=d, gamma=gamma, C_1=C_1, C_2=C_2, c=c)
-    if not (0 <= s0 <= p and 0 <= tau <= 1 and s0 + tau > 0):
-        raise UserError(
-            f"s0 = {s0} of p = {p}, tau = {tau}: choose 0 <= s0 <= p, 0 <= tau <= 1, not both 0"
-        )
-    spread = math.sqrt(s0) + tau * math.sqrt(p)
-    eta = C_1**2 * C_2
-    return c * spread**4 * (eta / gamma) ** 2 * math.log(spread * eta / gamma) * (p * d + d)
-
-
-def liu2021_baseline(p: int, d: int, gamma: float, C_1: float, C_2: float, c: float = 1.0) -> float:
-    r"""Corollary 1: all weights 1/sqrt(p).
-
-    $$c\,p^2\frac{\eta^2}{\gamma^2}\log\frac{p\eta}\gamma(pd+d),\qquad\eta=C_1^2C_2$$
-
-    Args:
-        p: inputs.
-        d: hidden units.
-        gamma: error allowed, not squared.
-        C_1: norm of the first layer.
-        C_2: norm of the second layer.
-        c: hidden constant.
-
-    Returns:
-        The sample size. Theorem 1 at s0 = 0, tau = 1 has sqrt(p) in the logarithm.
-
-    Source: Corollary 1 of liu2021analyzing (found).
-
-    Examples:
-        >>> print(f"{liu2021_baseline(2, 1, 1.0, 1.0, math.e / 2):.4f}")
-        22.1672
-    """
+    if not _is_printed(constants):
+        return liu2021_attention(p, d, gamma, norms, conditions, constants=constants)
+    _, C_1, C_2 = norms
     require_positive(p=p, d=d, gamma=gamma, C_1=C_1, C_2=C_2, c=c)
     eta = C_1**2 * C_2
     return c * (p * eta / gamma) ** 2 * math.log(p * eta / gamma) * (p * d + d)
 
 
 def liu2021_self_attention(
-    p: int,
-    t: int,
-    d: int,
-    d_v: int,
-    s0: int,
-    tau: float,
+    sizes: tuple[int, int, int, int, int],
     gamma: float,
-    norms: tuple[float, float, float, float, float],
+    norms: tuple[float, float, float, float, float, float, float],
+    conditions: Conditions | None = None,
+    *,
+    s0: int | None = None,
+    tau: float = 0.0,
     c: float = 1.0,
+    constants: Constants = "sharp",
 ) -> float:
     r"""Theorem 2: self-attention that is learned.
 
     $$c\,k^2\,pd_vd\frac{\eta_a^2}{\gamma^2}\log\frac{k\,\eta_a\eta_b}\gamma,\qquad
-    k=(\sqrt{s_0}+\tau\sqrt p)^2+\sqrt p\,t,\ \eta_a=C_1^2C_2C_8,\ \eta_b=C_5+C_6$$
+    k=(\sqrt{s_0}+\tau\sqrt p)^2+\sqrt p\,t,\ \eta_a=C_1^2C_2C_8,\ \eta_b=C_5+C_6\qquad
+    \text{(printed)}$$
 
-    sqrt(p) t dominates k; w_Q, w_K and w_V are not counted among the parameters.
+    sqrt(p) t dominates k; w_Q, w_K and w_V are not counted among the parameters. What is proved
+    has B = C_1 C_7 C_x sqrt(p t) and counts all of them: queries and keys move the attention
+    weights by at most C_5 C_6 t C_x^2 / sqrt(d_q) in l1 for a change as large as their balls, for
+    softmax is 1-Lipschitz from l_inf to l1.
 
     Args:
-        p: words.
-        t: entries a word.
-        d: hidden units.
-        d_v: entries of a value.
-        s0: weights that count.
-        tau: what the others hold.
+        sizes: p words, t entries of each, d hidden units, d_v of a value, d_q of a query.
         gamma: error allowed, not squared.
-        norms: C_1, C_2, C_5, C_6, C_8.
-        c: hidden constant.
+        norms: C_x, C_1, C_2, C_5, C_6, C_7, C_8, Frobenius norms from C_1 to C_7.
+        conditions: of the features; not read when printed.
+        s0: weights that count, of the print; all p when None.
+        tau: what the others hold, of the print.
+        c: hidden constant of the print.
+        constants: "printed", or what is proved.
 
     Returns:
-        The sample size.
+        The sample size; what is proved does not depend on the concentration of the weights.
 
-    Raises:
-        UserError: if s0 is not in 0 ... p or tau not in [0, 1].
-
-    Source: Theorem 2 of liu2021analyzing (found).
+    Source: Theorem 2 of liu2021analyzing (found); corrected (derived).
 
     Examples:
-        >>> ones = (1.0, 1.0, 1.0, 1.0, 1.0)
-        >>> few, all_ = (liu2021_self_attention(130, 100, 1, 1, s0, 0.0, 1e-9, ones)
+        Even the printed size falls by 1.22 alone where 11 of 130 weights count:
+
+        >>> sizes, ones = (130, 100, 1, 1, 1), (1.0,) * 7
+        >>> few, all_ = (liu2021_self_attention(sizes, 1e-9, ones, s0=s0, constants="printed")
         ...              for s0 in (11, 130))
         >>> print(f"{all_ / few:.2f}")
         1.22
+        >>> narrow, wide = (liu2021_self_attention((4, 3, 5, 3, q), 0.1, ones, Conditions(1.0))
+        ...                 for q in (3, 12))
+        >>> 1 < wide / narrow < 2
+        True
     """
-    C_1, C_2, C_5, C_6, C_8 = norms
-    require_positive(p=p, t=t, d=d, d_v=d_v, gamma=gamma, c=c)
-    require_positive(C_1=C_1, C_2=C_2, C_5=C_5, C_6=C_6, C_8=C_8)
-    if not (0 <= s0 <= p and 0 <= tau <= 1):
-        raise UserError(f"s0 = {s0} of p = {p}, tau = {tau}: choose 0 <= s0 <= p, 0 <= tau <= 1")
-    k = (math.sqrt(s0) + tau * math.sqrt(p)) ** 2 + math.sqrt(p) * t
-    eta_a, eta_b = C_1**2 * C_2 * C_8, C_5 + C_6
-    return c * (k * eta_a / gamma) ** 2 * p * d_v * d * math.log(k * eta_a * eta_b / gamma)
+    p, t, d, d_v, d_q = sizes
+    C_x, C_1, C_2, C_5, C_6, C_7, C_8 = norms
+    if _is_printed(constants):
+        s0 = p if s0 is None else s0
+        require_positive(p=p, t=t, d=d, d_v=d_v, gamma=gamma, c=c)
+        require_positive(C_1=C_1, C_2=C_2, C_5=C_5, C_6=C_6, C_8=C_8)
+        _require_concentration(p, s0, tau)
+        k = (math.sqrt(s0) + tau * math.sqrt(p)) ** 2 + math.sqrt(p) * t
+        eta_a, eta_b = C_1**2 * C_2 * C_8, C_5 + C_6
+        return c * (k * eta_a / gamma) ** 2 * p * d_v * d * math.log(k * eta_a * eta_b / gamma)
+    require_at_least(1, p=p, t=t, d=d, d_v=d_v, d_q=d_q)
+    require_positive(C_x=C_x, C_1=C_1, C_2=C_2, C_5=C_5, C_6=C_6, C_7=C_7)
+    stretch = C_5 * C_6 * t * C_x**2 / math.sqrt(d_q)
+    blocks = [Block(p * d_v * d), Block(d_v * t), Block(t * d_q, stretch), Block(t * d_q, stretch)]
+    return _proved(C_1 * C_7 * C_x * math.sqrt(p * t), C_2, d, blocks, gamma, conditions)
 
 
-def liu2021_deep(gamma: float, c_k: float, parameters: int, c: float = 1.0) -> float:
+def liu2021_deep(
+    gamma: float,
+    c_k: float,
+    parameters: int,
+    margin: float = 1.0,
+    c: float = 1.0,
+    *,
+    constants: Constants = "sharp",
+) -> float:
     r"""Theorem 3: D layers.
 
-    $$c\,\log\Big(\frac{c_k}\gamma\Big)(d_{self}+D(d_k+d_v)q_k)$$
+    $$c\,\log\Big(\frac{c_K}\gamma\Big)P\text{ (printed)},\quad
+    c\,\frac{c_K}{m^2\gamma^2}\log\Big(\frac{c_K}{m\gamma}\Big)P\text{ (corrected)},\quad
+    P=d_{self}+D(d_k+d_v)q_k$$
 
-    The proof's own tail bound exp(-n c^2 gamma^2 / c_K) needs a factor c_K / gamma^2 besides.
+    The proof's own tail bound exp(-n m^2 gamma^2 / c_K) needs the second.
 
     Args:
         gamma: error allowed, not squared.
-        c_k: Lipschitz constant of the gradient of the network.
-        parameters: d_self + D (d_k + d_v) q_k.
+        c_k: Lipschitz constant of the gradient of the network, c_K of the tail bound.
+        parameters: P.
+        margin: m of (A6), by which the gradient exceeds m gamma; not of the print.
         c: hidden constant.
+        constants: "printed", or what the proof gives.
 
     Returns:
-        The sample size.
+        The order of the sample size; (A6) is an assumption on the result, so that constants
+        would mean little.
 
-    Source: Theorem 3 of liu2021analyzing (found).
+    Source: Theorem 3 of liu2021analyzing (found); corrected by its proof.
 
     Examples:
-        >>> liu2021_deep(1.0, math.e, 7)
-        7.0
+        >>> [liu2021_deep(1.0, math.e, 7, constants=name) / 7 for name in ("printed", "sharp")]
+        [1.0, 2.718281828459045]
     """
+    printed = _is_printed(constants)
     require_positive(gamma=gamma, c_k=c_k, parameters=parameters, c=c)
-    return c * math.log(c_k / gamma) * parameters
+    if printed:
+        return c * math.log(c_k / gamma) * parameters
+    require_positive(margin=margin)
+    level = margin * gamma
+    return c * c_k / level**2 * math.log(c_k / level) * parameters
 
 
 def liu2021_recurrent(
-    t: int,
-    d: int,
-    d_a: int,
-    d_f: int,
+    sizes: tuple[int, int, int, int],
     gamma: float,
-    norms: tuple[float, float, float, float, float],
+    norms: tuple[float, float, float],
+    stretches: tuple[float, float],
+    conditions: Conditions | None = None,
+    *,
     c: float = 1.0,
+    constants: Constants = "sharp",
 ) -> float:
     r"""Theorem 6: recurrent attention.
 
     $$c\frac{C_1^2C_x^2\eta^2}{\gamma^2}\log\frac{\eta C_8C_9}\gamma(td+d+d_a+d_f),\qquad
-    \eta=C_1C_2C_x$$
+    \eta=C_1C_2C_x\qquad\text{(printed)}$$
+
+    What is proved has B = C_1 C_x sqrt(t), a context being a mean of words.
 
     Args:
-        t: entries a word.
-        d: hidden units.
-        d_a: parameters of the score.
-        d_f: parameters of the state's update.
+        sizes: t entries per word, d hidden units, d_a and d_f parameters of score and update.
         gamma: error allowed, not squared.
-        norms: C_x, C_1, C_2, C_8, C_9; the last two of the parameters of score and update.
-        c: hidden constant.
+        norms: C_x, C_1, C_2.
+        stretches: l1 change of the attention weights for a change of the parameters of score
+            and update as large as their balls; the print has the radii C_8 and C_9 alone.
+        conditions: of the features; not read when printed.
+        c: hidden constant of the print.
+        constants: "printed", or what is proved.
 
     Returns:
         The sample size.
 
-    Source: Theorem 6 of liu2021analyzing (found).
+    Source: Theorem 6 of liu2021analyzing (found); corrected (derived).
 
     Examples:
-        >>> liu2021_recurrent(2, 1, 1, 1, 1.0, (1.0, 1.0, 1.0, math.e, 1.0))
+        >>> sizes, one = (2, 1, 1, 1), (1.0, 1.0, 1.0)
+        >>> liu2021_recurrent(sizes, 1.0, one, (math.e, 1.0), constants="printed")
         5.0
+        >>> liu2021_recurrent(sizes, 1.0, one, (math.e, 1.0), Conditions(1.0)) > 1000
+        True
     """
-    C_x, C_1, C_2, C_8, C_9 = norms
-    require_positive(t=t, d=d, gamma=gamma, c=c)
-    require_positive(C_x=C_x, C_1=C_1, C_2=C_2, C_8=C_8, C_9=C_9)
+    (t, d, d_a, d_f), (C_x, C_1, C_2), (C_8, C_9) = sizes, norms, stretches
+    if _is_printed(constants):
+        require_positive(t=t, d=d, gamma=gamma, c=c)
+        require_positive(C_x=C_x, C_1=C_1, C_2=C_2, C_8=C_8, C_9=C_9)
+        require_at_least(0, d_a=d_a, d_f=d_f)
+        eta = C_1 * C_2 * C_x
+        size = (C_1 * C_x * eta / gamma) ** 2
+        return c * size * math.log(eta * C_8 * C_9 / gamma) * (t * d + d + d_a + d_f)
+    require_at_least(1, t=t, d=d)
     require_at_least(0, d_a=d_a, d_f=d_f)
-    eta = C_1 * C_2 * C_x
-    size = (C_1 * C_x * eta / gamma) ** 2
-    return c * size * math.log(eta * C_8 * C_9 / gamma) * (t * d + d + d_a + d_f)
+    require_positive(C_x=C_x, C_1=C_1, C_2=C_2)
+    blocks = [Block(t * d), Block(d_a, C_8), Block(d_f, C_9)]
+    return _proved(C_1 * C_x * math.sqrt(t), C_2, d, blocks, gamma, conditions)
 
 
 def liu2021_mask(
-    p: int, d: int, s0: int, gamma: float, norms: tuple[float, float, float], c: float = 1.0
+    p: int,
+    d: int,
+    s0: int,
+    gamma: float,
+    norms: tuple[float, float, float],
+    conditions: Conditions | None = None,
+    *,
+    c: float = 1.0,
+    constants: Constants = "sharp",
 ) -> float:
     r"""Lemma 1: one mask in [0, 1]^p for all samples, learned, with s0 entries that are not 0.
 
     $$c\frac{s_0^2C_1^2C_x^2\eta^2}{\gamma^2}\log\frac{s_0\eta}\gamma(pd+p+d),\qquad
-    \eta=C_1C_2C_x$$
+    \eta=C_1C_2C_x\qquad\text{(printed)}$$
+
+    Here s0^2 is right, for masks are not normalised: what is proved has B = C_1 C_x sqrt(s0).
 
     Args:
         p: inputs.
@@ -218,24 +327,60 @@ def liu2021_mask(
         s0: entries of the mask that are not zero, at most p.
         gamma: error allowed, not squared.
         norms: C_x, C_1, C_2.
-        c: hidden constant.
+        conditions: of the features; not read when printed.
+        c: hidden constant of the print.
+        constants: "printed", or what is proved.
 
     Returns:
-        The sample size; here s0^2 is right, for masks are not normalised.
+        The sample size.
 
     Raises:
         UserError: unless 1 <= s0 <= p.
 
-    Source: Lemma 1 of liu2021analyzing (found).
+    Source: Lemma 1 of liu2021analyzing (found); corrected (derived).
 
     Examples:
-        >>> liu2021_mask(1, 1, 1, 1.0, (1.0, 1.0, math.e)) == 3 * math.e**2
+        >>> liu2021_mask(1, 1, 1, 1.0, (1.0, 1.0, math.e), constants="printed") == 3 * math.e**2
+        True
+        >>> one, known = (1.0, 1.0, 1.0), Conditions(1.0)
+        >>> 9 < liu2021_mask(9, 1, 9, 1.0, one, known) / liu2021_mask(9, 1, 3, 1.0, one, known) < 14
         True
     """
+    printed = _is_printed(constants)
     if not 1 <= s0 <= p:
         raise UserError(f"s0 = {s0} of p = {p} inputs: choose s0 from 1 to p")
     C_x, C_1, C_2 = norms
-    require_positive(d=d, gamma=gamma, C_x=C_x, C_1=C_1, C_2=C_2, c=c)
-    eta = C_1 * C_2 * C_x
-    size = (s0 * C_1 * C_x * eta / gamma) ** 2
-    return c * size * math.log(s0 * eta / gamma) * (p * d + p + d)
+    require_positive(C_x=C_x, C_1=C_1, C_2=C_2)
+    if printed:
+        require_positive(d=d, gamma=gamma, c=c)
+        eta = C_1 * C_2 * C_x
+        size = (s0 * C_1 * C_x * eta / gamma) ** 2
+        return c * size * math.log(s0 * eta / gamma) * (p * d + p + d)
+    blocks = [Block(p * d), Block(p)]
+    return _proved(C_1 * C_x * math.sqrt(s0), C_2, d, blocks, gamma, conditions)
+
+
+def _is_printed(constants: Constants) -> bool:
+    require_constants(constants)
+    return constants == "printed"
+
+
+def _require_concentration(p: int, s0: int, tau: float) -> None:
+    if not (0 <= s0 <= p and 0 <= tau <= 1):
+        raise UserError(f"s0 = {s0} of p = {p}, tau = {tau}: choose 0 <= s0 <= p, 0 <= tau <= 1")
+
+
+def _proved(
+    features: float,
+    C_2: float,
+    d: int,
+    blocks: list[Block],
+    gamma: float,
+    conditions: Conditions | None,
+) -> float:
+    if conditions is None:
+        raise UserError(
+            "conditions are missing: give conditions=Conditions(smallest=...), the smallest "
+            'eigenvalue of the features\' covariance, or constants="printed"'
+        )
+    return liu2021_sample_size(features, C_2, d, blocks, gamma, conditions)

@@ -12,7 +12,9 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.constants import require_constants
 from attlas.bounds.optimisation.gu2024_perturbation import Number
+from attlas.core.errors import UserError
 from attlas.models.networks.softmax_network import Activation
 
 WIDTH_EXPONENT = 18
@@ -21,46 +23,60 @@ KERNEL_EXPONENT = 10
 
 
 def gu2024_radius(
-    n: Number, d: Number, delta: Number, sigma: Number, C: Number = 10.0, m: Number | None = None
+    n: Number,
+    d: Number,
+    delta: Number,
+    sigma: Number,
+    *,
+    m: Number | None = None,
+    C: Number = 10.0,
+    constants: Literal["printed", "corrected"] = "corrected",
 ) -> Float[Array, ""]:
     r"""B, which is to bound |<w_r, x_i>| for all units and samples of norm at most 1.
 
     $$B=\max\{C\sigma\sqrt{\log(nd/\delta)},1\}\ \text{(printed)},\qquad
     \max\{\sigma\sqrt{2\log(nm/(2\delta))},1\}\ \text{(corrected)}$$
 
-    The second, with the width given, holds with probability 1 - delta at the symmetric
-    initialisation, where m / 2 units are distinct.
+    The second holds with probability 1 - delta at the symmetric initialisation, where m / 2 units
+    are distinct.
 
     Args:
         n: samples.
-        d: outputs.
+        d: outputs; not used by the corrected B.
         delta: probability of failure.
         sigma: standard deviation of the first layer.
+        m: width, which the corrected B needs.
         C: of Definition 4.1; not used by the corrected B.
-        m: width for the corrected B, None for the printed one.
+        constants: "printed" or "corrected".
 
     Returns:
         B.
 
+    Raises:
+        UserError: if the constants are unknown, or m is missing for the corrected B.
+
     Source: Definition 4.1 of gu2024exploring (recalled); corrected (derived).
 
     Examples:
-        >>> print(f"{float(gu2024_radius(5, 3, 0.1, 1.0)):.2f}")
-        22.38
         >>> print(f"{float(gu2024_radius(5, 3, 0.1, 1.0, m=1000)):.2f}")
         4.50
+        >>> print(f"{float(gu2024_radius(5, 3, 0.1, 1.0, constants='printed')):.2f}")
+        22.38
     """
-    if m is None:
+    require_constants(constants, "printed", "corrected")
+    if constants == "printed":
         size = C * sigma * jnp.sqrt(jnp.log(jnp.asarray(n * d / delta)))
+    elif m is None:
+        raise UserError("the corrected B has no width: give m=, or constants='printed'")
     else:
         size = sigma * jnp.sqrt(2 * jnp.log(jnp.asarray(n * m / (2 * delta))))
     return jnp.maximum(size, 1)
 
 
-def gu2024_width_log10(
+def gu2024_width_at_radius_log10(
     n: Number, d: Number, smallest: Number, B: Number, delta: Number, power: int = 2
 ) -> Float[Array, ""]:
-    r"""log10 of the width of Theorem 4.2, its hidden constant set to 1.
+    r"""log10 of the width of Theorem 4.2 where B is known, its hidden constant set to 1.
 
     $$m=\lambda^{-2}(nd)^2e^{18B}\log^2(nd/\delta)$$
 
@@ -78,39 +94,57 @@ def gu2024_width_log10(
     Source: Theorem 4.2 of gu2024exploring (recalled, consistent).
 
     Examples:
-        >>> B = gu2024_radius(5, 3, 0.1, 1.0, C=1.0)
-        >>> print(f"{float(gu2024_width_log10(5, 3, 0.1, B, 0.1)):.1f}")
-        23.3
+        >>> import math
+        >>> print(f"{float(gu2024_width_at_radius_log10(1, 1, 0.1, 0.0, math.exp(-1))):.3f}")
+        2.000
     """
     logs = 2 * jnp.log10(jnp.log(jnp.asarray(n * d / delta)))
     return _polynomial(n, d, smallest, power) + _power_of_e(WIDTH_EXPONENT, B) + logs
 
 
-def gu2024_width_corrected_log10(
-    n: Number, d: Number, smallest: Number, delta: Number, sigma: Number
+def gu2024_width_log10(
+    n: Number,
+    d: Number,
+    smallest: Number,
+    delta: Number,
+    sigma: Number,
+    *,
+    C: Number = 10.0,
+    power: int = 2,
+    constants: Literal["printed", "corrected"] = "corrected",
 ) -> Float[Array, ""]:
-    r"""log10 of the width of Theorem 4.2 with the corrected B, which depends on the width.
+    r"""log10 of the width of Theorem 4.2, with the printed or the corrected B.
 
-    With u = (log m + c)^{1/2}, c = log(n / (2 delta)), b = 18 sqrt(2) sigma and K the logarithm
-    of the other factors, log m = K + 18 B reads u^2 - b u - (K + c) = 0.
+    The corrected B depends on the width. With u = (log m + c)^{1/2}, c = log(n / (2 delta)), b =
+    18 sqrt(2) sigma and K the logarithm of the other factors, log m = K + 18 B reads u^2 - b u -
+    (K + c) = 0.
 
     Args:
         n: samples.
-        d: outputs.
+        d: outputs; 1 gives Corollary 4.3.
         smallest: lambda.
         delta: probability of failure.
         sigma: standard deviation of the first layer.
+        C: of Definition 4.1; not used by the corrected B.
+        power: of n d; 3 in Theorem 6.6.
+        constants: "printed" or "corrected".
 
     Returns:
-        log10 m, where B >= 1 as it is for all but the smallest sigma.
+        log10 m; if corrected, for B >= 1, as it is for all but the smallest sigma.
 
-    Source: Theorem 4.2 and Definition 4.1 of gu2024exploring (corrected, derived).
+    Source: Theorem 4.2 and Definition 4.1 of gu2024exploring (recalled); corrected (derived).
 
     Examples:
-        >>> print(f"{float(gu2024_width_corrected_log10(5, 3, 0.1, 0.1, 1.0)):.0f}")
+        >>> print(f"{float(gu2024_width_log10(5, 3, 0.1, 0.1, 1.0)):.0f}")
         294
+        >>> print(f"{float(gu2024_width_log10(5, 3, 0.1, 0.1, 1.0, C=1, constants='printed')):.1f}")
+        23.3
     """
-    others = math.log(10) * gu2024_width_log10(n, d, smallest, 0.0, delta)
+    require_constants(constants, "printed", "corrected")
+    if constants == "printed":
+        B = gu2024_radius(n, d, delta, sigma, C=C, constants="printed")
+        return gu2024_width_at_radius_log10(n, d, smallest, B, delta, power)
+    others = math.log(10) * gu2024_width_at_radius_log10(n, d, smallest, 0.0, delta, power)
     c = jnp.log(jnp.asarray(n / (2 * delta)))
     b = WIDTH_EXPONENT * math.sqrt(2) * sigma
     u = (b + jnp.sqrt(b**2 + 4 * (others + c))) / 2
@@ -311,7 +345,7 @@ def gu2024_gradient(n: Number, d: Number, B: Number, residual: Number) -> Float[
 
 
 def gu2024_start(
-    n: Number, d: Number, bound: Literal["printed", "sharp"] = "printed"
+    n: Number, d: Number, constants: Literal["printed", "sharp"] = "sharp"
 ) -> Float[Array, ""]:
     r"""Lemma D.3: the bound on ||F(0) - Y||_F for targets of norm at most 1.
 
@@ -320,7 +354,7 @@ def gu2024_start(
     Args:
         n: samples.
         d: outputs.
-        bound: which version.
+        constants: "printed" or "sharp".
 
     Returns:
         The bound.
@@ -328,10 +362,11 @@ def gu2024_start(
     Source: Lemma D.3 of gu2024exploring (recalled); sharp (derived).
 
     Examples:
-        >>> float(gu2024_start(4, 4)), float(gu2024_start(4, 4, "sharp"))
-        (4.0, 2.0)
+        >>> float(gu2024_start(4, 4)), float(gu2024_start(4, 4, "printed"))
+        (2.0, 4.0)
     """
-    return jnp.sqrt(jnp.asarray(1.0 * n * (d if bound == "printed" else 1)))
+    require_constants(constants, "printed", "sharp")
+    return jnp.sqrt(jnp.asarray(1.0 * n * (d if constants == "printed" else 1)))
 
 
 def _polynomial(n: Number, d: Number, smallest: Number, power: int) -> Float[Array, ""]:

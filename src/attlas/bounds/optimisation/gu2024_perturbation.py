@@ -11,10 +11,10 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from attlas.bounds.constants import require_constants
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 Number = int | float | Float[Array, ""]
-Bound = Literal["printed", "sharp"]
 
 
 def gu2024_basic_bounds(B: Number, R: Number, m: Number) -> dict[int, Float[Array, ""]]:
@@ -59,8 +59,10 @@ def gu2024_basic_bounds(B: Number, R: Number, m: Number) -> dict[int, Float[Arra
     }
 
 
-def gu2024_basic_bounds_sharp(R: Number) -> dict[int, Float[Array, ""]]:
-    r"""Parts 7, 8, 9, 12 and 13 of Lemma B.1 without B, each the best possible.
+def gu2024_relative_bounds(R: Number) -> dict[int, Float[Array, ""]]:
+    r"""Parts 7, 8, 9, 12 and 13 of Lemma B.1 for relative changes, each the best possible.
+
+    No B is needed:
 
     $$\tfrac{|e^{\langle w,x\rangle}-e^{\langle\tilde w,x\rangle}|}{e^{\langle w,x\rangle}},\
     \tfrac{|\alpha-\tilde\alpha|}\alpha,\ \alpha|\alpha^{-1}-\tilde\alpha^{-1}|\le e^R-1,\qquad
@@ -76,7 +78,7 @@ def gu2024_basic_bounds_sharp(R: Number) -> dict[int, Float[Array, ""]]:
     Source: Lemma B.1 of gu2024exploring (sharpened, derived).
 
     Examples:
-        >>> print(f"{float(gu2024_basic_bounds_sharp(0.01)[13]):.6f}")
+        >>> print(f"{float(gu2024_relative_bounds(0.01)[13]):.6f}")
         0.010000
     """
     R = jnp.asarray(R)
@@ -84,73 +86,66 @@ def gu2024_basic_bounds_sharp(R: Number) -> dict[int, Float[Array, ""]]:
     return {7: units, 8: units, 9: units, 12: jnp.expm1(2 * R), 13: 2 * jnp.tanh(R / 2)}
 
 
-def gu2024_kernel_change_printed(
-    B: Number, R: Number, n: Number, d: Number, activation: Activation = Activation.SOFTMAX
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    r"""Lemma 5.1 as printed: the largest change of an entry and of the Frobenius norm.
-
-    $$|H-\tilde H|_{ij}\le Re^{10B},\qquad\|H-\tilde H\|_F\le Rnd\,e^{10B}$$
-
-    The quoted lemmas for one output: ReLU 2 R and 2 n R, exponential 3 R e^{2B} and
-    3 n R e^{2B} (there 3 R n^{1 + o(1)}).
-
-    Args:
-        B: of Definition 4.1.
-        R: largest ||w_r - w~_r||, below 0.01.
-        n: samples.
-        d: outputs.
-        activation: of the hidden units.
-
-    Returns:
-        Both bounds.
-
-    Source: Lemma 5.1 and section 5 of gu2024exploring (recalled, consistent).
-
-    Examples:
-        >>> entry, whole = gu2024_kernel_change_printed(1.0, 0.01, 5, 3)
-        >>> print(f"{float(entry):.1f} {float(whole):.0f}")
-        220.3 3304
-    """
-    constants = {
-        Activation.SOFTMAX: jnp.exp(10 * jnp.asarray(B)),
-        Activation.RELU: jnp.asarray(2.0),
-        Activation.EXPONENTIAL: 3 * jnp.exp(2 * jnp.asarray(B)),
-    }
-    entry = R * constants[activation]
-    return entry, entry * n * d
-
-
 def gu2024_kernel_change(
-    network: SoftmaxNetwork, X: Float[Array, "n d"], R: Number
+    network: SoftmaxNetwork,
+    X: Float[Array, "n d"],
+    R: Number,
+    *,
+    B: Number | None = None,
+    constants: Literal["printed", "sharp"] = "sharp",
 ) -> Float[Array, "kn kn"]:
-    r"""Lemma 5.1 sharpened: a bound on every entry of |H(W~) - H(W)|, for ||w~_r - w_r|| <= R.
+    r"""Lemma 5.1: a bound on every entry of |H(W~) - H(W)|, for ||w~_r - w_r|| <= R.
+
+    Printed, for R < 0.01 and ||x_i|| <= 1: R e^{10B} in every entry, hence R n d e^{10B} in
+    Frobenius norm. The quoted lemmas for one output have 2 R (ReLU) and 3 R e^{2B} (exponential,
+    there 3 R n^{o(1)}). Sharp, for every R:
 
     $$|\tilde H-H|\le|\langle x_i,x_j\rangle|\,\kappa_{ij}\,(1+\alpha_{\ell i})(1+\alpha_{\ell'j})
     \big(e^{2R(\|x_i\|+\|x_j\|)}-1\big),\qquad\kappa_{ij}=m\sum_rS_{i,r}S_{j,r}$$
 
-    with alpha_li = min(1, |<a_l, S_i>| + R ||x_i||), for |a| <= 1 and every R. For exponential
-    units kappa_ij = (1/m) sum_r e^{<w_r, x_i + x_j>}, the exponent is R ||x_i + x_j||, and no
-    alpha stands. For ReLU kappa_ij (...) is the share of units whose sign can change in the
-    product.
+    with alpha_li = min(1, |<a_l, S_i>| + R ||x_i||), for |a| <= 1. For exponential units
+    kappa_ij = (1/m) sum_r e^{<w_r, x_i + x_j>}, the exponent is R ||x_i + x_j||, and no alpha
+    stands. For ReLU kappa_ij (...) is the share of units whose sign can change in the product.
 
     Args:
         network: at W, with |a| <= 1.
         X: samples.
         R: radius.
+        B: of Definition 4.1, for the printed bound; max(1, |<w_r, x_i>|) when None.
+        constants: "printed" or "sharp".
 
     Returns:
         The bounds in the layout of H: k x k blocks of n x n, row l n + i.
 
-    Source: Lemma 5.1 of gu2024exploring (sharpened, derived).
+    Source: Lemma 5.1 and section 5 of gu2024exploring (recalled); sharp (derived).
 
     Examples:
         >>> network = SoftmaxNetwork(jnp.zeros((1, 2)), jnp.array([[1.0, -1.0]]))
         >>> print(f"{float(gu2024_kernel_change(network, jnp.ones((1, 1)), 0.01)[0, 0]):.6f}")
         0.041631
+        >>> printed = gu2024_kernel_change(network, jnp.ones((1, 1)), 0.01, constants="printed")
+        >>> print(f"{float(printed[0, 0]):.1f}")
+        220.3
     """
+    require_constants(constants, "printed", "sharp")
+    logits = X @ network.W
+    if constants == "printed":
+        B = jnp.maximum(jnp.max(jnp.abs(logits)), 1) if B is None else jnp.asarray(B)
+        entry = {
+            Activation.SOFTMAX: jnp.exp(10 * B),
+            Activation.RELU: 2.0,
+            Activation.EXPONENTIAL: 3 * jnp.exp(2 * B),
+        }[network.activation]
+        size = network.a.shape[0] * X.shape[0]
+        return jnp.full((size, size), R * entry)
+    return _kernel_change(network, X, logits, jnp.asarray(R))
+
+
+def _kernel_change(
+    network: SoftmaxNetwork, X: Float[Array, "n d"], logits: Float[Array, "n m"], R: Array
+) -> Float[Array, "kn kn"]:
     k, n = network.a.shape[0], X.shape[0]
     inner, reach = jnp.abs(X @ X.T), R * jnp.linalg.norm(X, axis=1)
-    logits = X @ network.W
     if network.activation is Activation.RELU:
         within = jnp.abs(logits) <= reach[:, None]
         unsure = _touched(logits > 0, within).astype(X.dtype)

@@ -5,47 +5,14 @@ it, drops the logarithm and sqrt(d), holds at every time and is attained:
 docs/proofs/gu2024_kernel_regression.md.
 """
 
+from typing import Literal
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.constants import require_constants
 from attlas.bounds.optimisation.gu2024_perturbation import Number
-
-
-def gu2024_regression_gap_printed(
-    n: Number,
-    d: Number,
-    m: Number,
-    smallest: Number,
-    kernel_change: Number,
-    test_change: Number,
-    C: Number = 1.0,
-) -> Float[Array, ""]:
-    r"""Theorem F.2 as recalled, with its hidden constant as an argument.
-
-    $$C\Big(\frac{\sqrt{nd}}\lambda\epsilon_{test}+\frac{\sqrt{nd}}{\lambda^2}
-    \log^2\Big(\frac{nd}{\epsilon_Hm\lambda}\Big)\epsilon_H\Big)$$
-
-    Args:
-        n: samples.
-        d: outputs.
-        m: width.
-        smallest: lambda.
-        kernel_change: eps_H, bound on ||H(tau) - H*||_F, at most lambda / 2 and above 0.
-        test_change: eps_test, bound on the change of the kernel row of the test point.
-        C: hidden constant.
-
-    Returns:
-        The bound on |gamma_nn - gamma_ntk| for one output.
-
-    Source: Theorem F.2 of gu2024exploring (recalled).
-
-    Examples:
-        >>> float(gu2024_regression_gap_printed(1, 1, 1, 0.5, 2.0, 0.25))
-        0.5
-    """
-    size = jnp.sqrt(jnp.asarray(1.0 * n * d))
-    logs = jnp.log(jnp.asarray(n * d / (kernel_change * m * smallest))) ** 2
-    return C * size * (test_change / smallest + logs * kernel_change / smallest**2)
+from attlas.core.errors import UserError
 
 
 def gu2024_regression_gap(
@@ -54,35 +21,60 @@ def gu2024_regression_gap(
     smallest: Number,
     kernel_change: Number,
     test_change: Number,
+    *,
     contraction: Number | None = None,
+    m: Number | None = None,
+    C: Number = 1.0,
+    constants: Literal["printed", "sharp"] = "sharp",
 ) -> Float[Array, ""]:
-    r"""Theorem F.2 sharpened, for flow: the gap at all times.
+    r"""Theorem F.2 for flow: the gap between a network and its kernel regression at all times.
+
+    Sharp, where $\lambda_{\min}(H(\tau))\ge\rho$, and printed, as it is recalled:
 
     $$|\gamma_{nn}-\gamma_{ntk}|\le\|Y\|\Big(\frac{\epsilon_{test}}\rho
-    +\frac{\|K_{te}(0)\|\,\epsilon_H}{\lambda\rho}\Big),\qquad\lambda_{\min}(H(\tau))\ge\rho$$
+    +\frac{\|K_{te}(0)\|\,\epsilon_H}{\lambda\rho}\Big),\qquad
+    C\sqrt{nd}\Big(\frac{\epsilon_{test}}\lambda
+    +\log^2\Big(\frac{nd}{\epsilon_Hm\lambda}\Big)\frac{\epsilon_H}{\lambda^2}\Big)$$
 
-    At rho = lambda / 2 this is 2 ||Y|| eps_test / lambda + 2 ||Y|| ||K_te(0)|| eps_H / lambda^2.
+    At rho = lambda / 2 the first is 2 ||Y|| eps_test / lambda + 2 ||Y|| ||K_te(0)|| eps_H /
+    lambda^2.
 
     Args:
-        start: ||F(0) - Y||, which is ||Y|| at the symmetric initialisation.
-        test_kernel: Euclidean norm of the kernel row between test and training points.
+        start: ||F(0) - Y||, which is ||Y|| at the symmetric initialisation; the printed bound has
+            (n d)^(1/2) in its place, the printed `gu2024_start`.
+        test_kernel: Euclidean norm of the kernel row between test and training points, which is
+            missing in the printed bound.
         smallest: lambda, least eigenvalue of H*.
-        kernel_change: eps_H in any operator norm's upper bound.
-        test_change: eps_test, Euclidean.
+        kernel_change: eps_H in any operator norm's upper bound; printed: at most lambda / 2.
+        test_change: eps_test, Euclidean, of one row.
         contraction: rho; lambda / 2 when None, and lambda - eps_H is always allowed.
+        m: width, which the printed bound needs.
+        C: hidden constant of the printed bound.
+        constants: "printed" or "sharp".
 
     Returns:
         The bound for one output.
 
-    Source: Theorem F.2 of gu2024exploring (sharpened, derived).
+    Raises:
+        UserError: if the constants are unknown, or m is missing for the printed bound.
+
+    Source: Theorem F.2 of gu2024exploring (recalled); sharp (derived).
 
     Examples:
         >>> float(gu2024_regression_gap(1.0, 2.0, 1.0, 0.25, 0.5))
         2.0
+        >>> float(gu2024_regression_gap(1.0, 2.0, 0.5, 2.0, 0.25, m=1, constants="printed"))
+        0.5
     """
-    smallest = jnp.asarray(smallest)
-    rho = smallest / 2 if contraction is None else contraction
-    return start / rho * (test_change + test_kernel * kernel_change / smallest)
+    require_constants(constants, "printed", "sharp")
+    start, smallest = jnp.asarray(start), jnp.asarray(smallest)
+    if constants == "sharp":
+        rho = smallest / 2 if contraction is None else contraction
+        return start / rho * (test_change + test_kernel * kernel_change / smallest)
+    if m is None:
+        raise UserError("the printed bound has no width: give m=, or constants='sharp'")
+    logs = jnp.log(start**2 / (kernel_change * m * smallest)) ** 2
+    return C * start * (test_change / smallest + logs * kernel_change / smallest**2)
 
 
 def gu2024_regression_gap_in_time(

@@ -10,38 +10,18 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.constants import require_constants
+from attlas.core.errors import UserError
+
 Number = float | Float[Array, ""]
 
 
-def julistiono2024_mu_0(delta: Number, A: Number, p: Number, d: int) -> Float[Array, ""]:
-    r"""The printed width of the cone, equation (8).
+def julistiono2024_mu_0(
+    delta: Number, A: Number, p: Number, d: int | None = None, *, constants: str = "sharp"
+) -> Float[Array, ""]:
+    r"""The width of the cone within which no attention gap moves by more than delta / 2.
 
-    $$\mu_0=\tfrac1p\Big(\tfrac{\delta}{8A}\Big)^p\ (p\ge2),\qquad
-    \mu_0=\tfrac1p\Big(\tfrac{\delta(p-1)}{4A\,d^{2/p-1}}\Big)^2\ (1<p<2)$$
-
-    Args:
-        delta: min(1/4, delta'/4).
-        A: norm of W_mm times the largest dual norm of X_it z_i'.
-        p: exponent, 1 < p < inf.
-        d: embedding dimension.
-
-    Returns:
-        mu_0, such that D_psi <= mu_0 implies ||W/|W| - W_mm/|W_mm|||_{p,p} <= delta / (4 A).
-
-    Source: equation (8) of julistiono2024optimizing (recalled).
-
-    Examples:
-        >>> print(f"{float(julistiono2024_mu_0(0.25, 1.0, 2.0, 10)):.6f}")
-        0.000488
-    """
-    p = jnp.asarray(p)
-    high = (delta / (8 * A)) ** p / p
-    low = (delta * (p - 1) / (4 * A * d ** (2 / p - 1))) ** 2 / p
-    return jnp.where(p >= 2, high, low)
-
-
-def julistiono2024_mu_0_sharpened(delta: Number, A: Number, p: Number) -> Float[Array, ""]:
-    r"""A wider cone with the same guarantee, free of the dimension.
+    Sharp, and free of the dimension:
 
     $$\mu_0=\tfrac{p-1}2\Big(\tfrac{\delta}{4A}\Big)^2\ (1<p\le2),\qquad
     \mu_0=\tfrac{p-1}{p(1+s)^{p-2}}\Big(\tfrac{\delta}{4A}\Big)^p\ (p>2),\quad
@@ -51,26 +31,51 @@ def julistiono2024_mu_0_sharpened(delta: Number, A: Number, p: Number) -> Float[
     convex for 1 < p <= 2. For p > 2 the scalar divergence D(x, y) / |x-y|^p is least at x = -s y,
     and summing over the entries gives the constant of ||V-W||_p^p. At p = 2 the two agree.
 
+    Printed, equation (8), never larger:
+
+    $$\mu_0=\tfrac1p\Big(\tfrac{\delta}{8A}\Big)^p\ (p\ge2),\qquad
+    \mu_0=\tfrac1p\Big(\tfrac{\delta(p-1)}{4A\,d^{2/p-1}}\Big)^2\ (1<p<2)$$
+
     Args:
         delta: min(1/4, delta'/4).
         A: norm of W_mm times the largest dual norm of X_it z_i'.
         p: exponent, 1 < p < inf.
+        d: embedding dimension, of the printed width alone.
+        constants: "sharp" or "printed".
 
     Returns:
         mu_0, such that D_psi <= mu_0 implies ||W/|W| - W_mm/|W_mm|||_{p,p} <= delta / (4 A).
 
-    Source: sharpens equation (8) of julistiono2024optimizing (derived).
+    Raises:
+        UserError: if the constants are unknown, or printed and without the dimension.
+
+    Source: equation (8) of julistiono2024optimizing (recalled), sharpened (derived).
 
     Examples:
-        >>> print(f"{float(julistiono2024_mu_0_sharpened(0.25, 1.0, 2.0)):.6f}")
+        >>> print(f"{float(julistiono2024_mu_0(0.25, 1.0, 2.0)):.6f}")
         0.001953
+        >>> print(f"{float(julistiono2024_mu_0(0.25, 1.0, 2.0, 10, constants='printed')):.6f}")
+        0.000488
 
-        At p = 4, s = 2 and the constant is 1/12, where Lemma 13 has 1/64:
+        At p = 4, s = 2 and the sharp constant is 1/12, where Lemma 13 has 1/64:
 
-        >>> print(f"{1 / float(julistiono2024_mu_0_sharpened(4.0, 1.0, 4.0)):.6f}")
+        >>> print(f"{1 / float(julistiono2024_mu_0(4.0, 1.0, 4.0)):.6f}")
         12.000000
     """
     p = jnp.asarray(p)
+    require_constants(constants, "printed", "sharp")
+    if constants == "sharp":
+        high = _best_constant(p) * (delta / (4 * A)) ** p
+        return jnp.where(p > 2, high, (p - 1) / 2 * (delta / (4 * A)) ** 2)
+    if d is None:
+        raise UserError("the printed width depends on the dimension: give d")
+    high = (delta / (8 * A)) ** p / p
+    low = (delta * (p - 1) / (4 * A * d ** (2 / p - 1))) ** 2 / p
+    return jnp.where(p >= 2, high, low)
+
+
+def _best_constant(p: Float[Array, ""]) -> Float[Array, ""]:
+    """The least D(x, y) / |x-y|^p for p > 2, at x = -s y."""
 
     def halve(_: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         below, above = ends
@@ -81,9 +86,7 @@ def julistiono2024_mu_0_sharpened(delta: Number, A: Number, p: Number) -> Float[
     # The root falls from 3.6 at p = 2 to 1; 52 halvings reach the rounding of double precision.
     ends = jnp.ones_like(p), jnp.full_like(p, 4)
     s, _ = jax.lax.fori_loop(0, 52, halve, ends)
-    high = (p - 1) / (p * (1 + s) ** (p - 2)) * (delta / (4 * A)) ** p
-    low = (p - 1) / 2 * (delta / (4 * A)) ** 2
-    return jnp.where(p > 2, high, low)
+    return (p - 1) / (p * (1 + s) ** (p - 2))
 
 
 def julistiono2024_radius(
@@ -105,7 +108,7 @@ def julistiono2024_radius(
         A: norm of W_mm times the largest dual norm of X_it z_i'.
         score_range: Gamma = max |gamma_it - gamma_i tau|.
         score_gap: gamma_gap = min over support tokens of gamma_{i alpha_i} - gamma_it.
-        T: tokens a sample.
+        T: tokens per sample.
         constant: c, which the form found of the lemma leaves open.
 
     Returns:

@@ -6,117 +6,75 @@ nine points, ends included: of (14) and (16) this asks for more than the equatio
 both sides are taken on the same points, where the inequality holds point by point.
 """
 
-from collections.abc import Callable
-from functools import cache, partial
-from typing import Any
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array
 
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_2, deora2023_beta_3
-from attlas.bounds.optimisation.deora2023_model import Bound
 from attlas.claims.deora2023optimization.instances import (
     ROUNDINGS,
     grouped_heads,
-    heads,
     largest_head,
+    reseeded,
     risk,
     risk_curvature,
     risk_gradient,
     squared_distance,
     token_bound,
 )
-from attlas.core.generator import seed_of
-from attlas.core.old_claim import (
-    Assumption,
-    Claim,
-    Control,
-    Expectation,
-    Instance,
-    Kind,
-    Link,
-    Provenance,
-    Sides,
-    Status,
-)
-from attlas.core.verdict import Outcome, Witness
+from attlas.core.claim import Control, ProofStep, Sides, Source, Status, assume
+from attlas.core.statement import erratum, inequality
 
-_PAPER = "deora2023optimization"
 _POINTS = 9
 _STEPS = 30
 
 
-def smoothness(instance: Instance, U: Array, W: Array) -> Array:
-    """The printed beta_2 at a point.
-
-    Args:
-        instance: with X and copies.
-        U: decoders of the groups.
-        W: key-query matrices of the groups.
-
-    Returns:
-        beta_2.
-    """
-    T, d = instance["X"].shape[1:]
-    R, H = token_bound(instance["X"]), heads(instance)
-    return deora2023_beta_2(T, d, R, largest_head(U, W), H)
+def smoothness(data, U, W) -> Array:
+    """The printed beta_2 at a point."""
+    T, d = data["X"].shape[1:]
+    H = len(U) * data["copies"]
+    return deora2023_beta_2(T, d, token_bound(data["X"]), largest_head(U, W), H, "printed")
 
 
-def pair_curvature(instance: Instance, bound: Bound = "printed") -> Array:
-    """(beta_3(theta_1) v beta_3(theta_2)) / sqrt(H) of the two points of an instance.
-
-    Args:
-        instance: with X, copies, U, W, U_other and W_other.
-        bound: which beta_3.
-
-    Returns:
-        The curvature kappa.
-    """
-    T, d = instance["X"].shape[1:]
-    first = largest_head(instance["U"], instance["W"])
-    second = largest_head(instance["U_other"], instance["W_other"])
-    largest, R = jnp.maximum(first, second), token_bound(instance["X"])
-    return deora2023_beta_3(T, d, R, largest, bound) / jnp.sqrt(heads(instance))
+def pair_curvature(pair, constants) -> Array:
+    """Kappa = (beta_3(theta_1) v beta_3(theta_2)) / sqrt(H) of the two points of an instance."""
+    T, d = pair["X"].shape[1:]
+    ends = largest_head(pair["U"], pair["W"]), largest_head(pair["U_other"], pair["W_other"])
+    beta_3 = deora2023_beta_3(T, d, token_bound(pair["X"]), jnp.maximum(*ends), constants)
+    return beta_3 / jnp.sqrt(len(pair["U"]) * pair["copies"])
 
 
-def pair_distance(instance: Instance) -> tuple[Array, Array, Array]:
-    """The difference theta - theta_k of an instance and its squared norm over all heads.
-
-    Args:
-        instance: with copies, U, W, U_other and W_other.
-
-    Returns:
-        Differences of U and W, and ||theta - theta_k||^2.
-    """
-    by_U, by_W = (instance[f"{name}_other"] - instance[name] for name in "UW")
-    return by_U, by_W, squared_distance(instance, by_U, by_W)
+def pair_distance(pair):
+    """The differences of U and W, theta - theta_k, and ||theta - theta_k||^2 over all heads."""
+    by_U, by_W = (pair[f"{name}_other"] - pair[name] for name in "UW")
+    return by_U, by_W, squared_distance(pair["copies"], by_U, by_W)
 
 
 @jax.jit
-def _walk(batch: Instance) -> dict[str, Array]:
-    def one(instance: Instance) -> dict[str, Array]:
-        eta = 1 / smoothness(instance, instance["U"], instance["W"])
+@jax.vmap
+def _walk(raw):
+    """Take k steps of gradient descent, and place the other point at its distance."""
+    eta = 1 / smoothness(raw, raw["U"], raw["W"])
 
-        def step(k: Array, point: tuple[Array, Array]) -> tuple[Array, Array]:
-            slope = risk_gradient(instance, *point)
-            move = jnp.where(k < instance["k"], instance["pace"] * eta, 0)
-            return point[0] - move * slope[0], point[1] - move * slope[1]
+    def step(k, point):
+        slope = risk_gradient(raw, *point)
+        move = jnp.where(k < raw["k"], raw["pace"] * eta, 0)
+        return point[0] - move * slope[0], point[1] - move * slope[1]
 
-        U, W = jax.lax.fori_loop(0, _STEPS, step, (instance["U"], instance["W"]))
-        away = instance["away_U"], instance["away_W"]
-        length = instance["distance"] / jnp.sqrt(squared_distance(instance, *away))
-        other = {"U_other": U + length * away[0], "W_other": W + length * away[1]}
-        kept = {name: instance[name] for name in ("X", "y", "copies", "share")}
-        return {**kept, "U": U, "W": W, **other}
-
-    return jax.vmap(one)(batch)
+    U, W = jax.lax.fori_loop(0, _STEPS, step, (raw["U"], raw["W"]))
+    away = raw["away_U"], raw["away_W"]
+    length = raw["distance"] / jnp.sqrt(squared_distance(raw["copies"], *away))
+    other = {"U_other": U + length * away[0], "W_other": W + length * away[1]}
+    kept = {name: raw[name] for name in ("X", "y", "copies", "share")}
+    return {**kept, "U": U, "W": W, **other}
 
 
-@cache
-def _pairs(seed: tuple[int, ...], count: int) -> Instance:
-    rng = np.random.default_rng(seed)
+def on_path(rng, count):
+    """A point of a path of gradient descent, another one, and a share of the step allowed."""
+    rng = reseeded(rng)
     batch = grouped_heads(rng, count)
     for name in "UW":
         batch[f"away_{name}"] = rng.normal(size=batch[name].shape)
@@ -124,165 +82,94 @@ def _pairs(seed: tuple[int, ...], count: int) -> Instance:
     batch["pace"] = 10 ** rng.uniform(0, 2, count)
     batch["k"] = np.floor(rng.uniform(0, _STEPS + 1, count))
     batch["share"] = np.where(rng.random(count) < 0.5, 0.99, rng.uniform(0.1, 1, count))
-    return _walk({name: jnp.asarray(value) for name, value in batch.items()})
+    return _walk(batch)
 
 
-def on_path(key: PRNGKeyArray, count: int) -> Instance:
-    """A point of a path of gradient descent, and another one.
-
-    Args:
-        key: random key; points of one key are computed once in a process.
-        count: instances.
-
-    Returns:
-        Batch with X, y, copies, U, W, U_other, W_other and share (of the step size allowed).
-    """
-    return _pairs(seed_of(key), count)
+on_paths = partial(inequality, sample=on_path, count=48, roundings=ROUNDINGS)
 
 
-def _step(instance: Instance) -> Array:
-    return instance["share"] / smoothness(instance, instance["U"], instance["W"])
+def _after(data, U, W, eta):
+    slope = risk_gradient(data, U, W)
+    return U - eta * slope[0], W - eta * slope[1], squared_distance(data["copies"], *slope)
 
 
-def _after(instance: Instance, eta: Array) -> tuple[Array, Array, Array]:
-    slope = risk_gradient(instance, instance["U"], instance["W"])
-    square = squared_distance(instance, *slope)
-    return instance["U"] - eta * slope[0], instance["W"] - eta * slope[1], square
-
-
-def _short_enough(instance: Instance) -> Array:
-    eta = _step(instance)
-    U, W, _ = _after(instance, eta)
+def _short_enough(U, W, share, **data):
+    eta = share / smoothness(data, U, W)
     # share < 1 sees to theta_k; the same of theta_(k+1), a rounding apart
-    return eta * smoothness(instance, U, W) <= 1
+    return eta * smoothness(data, *_after(data, U, W, eta)[:2]) <= 1
 
 
-def _descent(instance: Instance, long: bool = False) -> Sides:
-    U, W = instance["U"], instance["W"]
-    eta = 4 / risk_curvature(instance, U, W).largest if long else _step(instance)
-    after_U, after_W, square = _after(instance, eta)
-    before = risk(instance, U, W)
-    drop = before - risk(instance, after_U, after_W)
-    return Sides(eta / 2 * square, drop, scale=before + eta * square)
+@on_paths(
+    "Equation (13), Lemma 7",
+    Source.FOUND,
+    assumptions=[assume(r"the step is at most $1 / \rho_k$", _short_enough)],
+    controls=[Control(r"a step of 4 / (largest curvature at $\theta_k$)", long=True)],
+    proof_step=ProofStep("Section 6.1", 1),
+)
+def equation_13(U, W, share, *, long=False, **data):
+    r"""$$\frac{\eta_k}{2} \|\nabla \widehat L(\theta_k)\|^2 \le \widehat L(\theta_k) -
+    \widehat L(\theta_{k+1}),\quad \eta_k \le \frac{1}{\rho_k},
+    \quad \rho_k = \beta_2(\theta_k) \vee \beta_2(\theta_{k+1})$$
 
-
-def expansion(instance: Instance) -> tuple[Array, Array, Array, Array]:
-    """The terms of (14) to (16) on one pair.
-
-    Args:
-        instance: with X, y, copies, U, W, U_other and W_other.
-
-    Returns:
-        L(theta_k), <grad L(theta_k), theta - theta_k>, ||theta - theta_k||^2 and L(theta).
+    At $1/\beta_2$ the fall is about $\eta \|\nabla \widehat L\|^2$, twice what (13) needs:
+    $\beta_2$ is several times the curvature.
     """
-    by_U, by_W, square = pair_distance(instance)
-    slope = risk_gradient(instance, instance["U"], instance["W"])
-    product = instance["copies"] * (jnp.sum(slope[0] * by_U) + jnp.sum(slope[1] * by_W))
-    here = risk(instance, instance["U"], instance["W"])
-    return here, product, square, risk(instance, instance["U_other"], instance["W_other"])
+    eta = 4 / risk_curvature(data, U, W).largest if long else share / smoothness(data, U, W)
+    after_U, after_W, square = _after(data, U, W, eta)
+    before = risk(data, U, W)
+    drop = before - risk(data, after_U, after_W)
+    return Sides(eta / 2 * square, drop, magnitude=before + eta * square)
 
 
-def _on_segment(instance: Instance, function: Callable[..., Any]) -> Any:
+def expansion(pair):
+    """L(theta_k), <grad L(theta_k), theta - theta_k>, ||theta - theta_k||^2 and L(theta)."""
+    by_U, by_W, square = pair_distance(pair)
+    slope = risk_gradient(pair, pair["U"], pair["W"])
+    product = pair["copies"] * (jnp.sum(slope[0] * by_U) + jnp.sum(slope[1] * by_W))
+    here = risk(pair, pair["U"], pair["W"])
+    return here, product, square, risk(pair, pair["U_other"], pair["W_other"])
+
+
+def _on_segment(pair, function):
     """What a function gives at the points of the segment, along a leading axis."""
-    by_U, by_W, _ = pair_distance(instance)
+    by_U, by_W, _ = pair_distance(pair)
     shares = jnp.linspace(0.0, 1.0, _POINTS, dtype=by_U.dtype)
-    at = jax.vmap(lambda a: function(instance, instance["U"] + a * by_U, instance["W"] + a * by_W))
-    return at(shares)
+    return jax.vmap(lambda a: function(pair, pair["U"] + a * by_U, pair["W"] + a * by_W))(shares)
 
 
-def _taylor(instance: Instance, largest: bool = False) -> Sides:
-    here, product, square, there = expansion(instance)
-    found = _on_segment(instance, risk_curvature)
-    curvature = jnp.max(found.largest) if largest else jnp.min(found.smallest)
-    bend = curvature * square / 2
-    return Sides(here + product + bend, there, here + jnp.abs(product) + jnp.abs(bend) + there)
+def _taylor(pair, largest=False):
+    """Taylor's expansion with an eigenvalue met on the segment, L(theta), and the terms' size."""
+    here, product, square, there = expansion(pair)
+    found = _on_segment(pair, risk_curvature)
+    bend = (jnp.max(found.largest) if largest else jnp.min(found.smallest)) * square / 2
+    return here + product + bend, there, here + jnp.abs(product) + jnp.abs(bend) + there
 
 
-def _taylor_reversed(instance: Instance) -> Sides:
-    right = _taylor(instance)
-    return Sides(right.rhs, right.lhs, right.scale)
-
-
-def _segment_convexity(instance: Instance, power: float = 0.5) -> Sides:
-    smallest = jnp.min(_on_segment(instance, risk_curvature).smallest)
-    largest = jnp.max(_on_segment(instance, risk))
-    return Sides(-smallest, pair_curvature(instance) * largest * heads(instance) ** (0.5 - power))
-
-
-def _lower_bound(instance: Instance, bound: Bound = "printed", bend: float = 0.5) -> Sides:
-    here, product, square, there = expansion(instance)
-    largest = jnp.max(_on_segment(instance, risk))
-    lost = bend * pair_curvature(instance, bound) * largest * square
-    return Sides(here, there - product + lost, here + jnp.abs(product) + lost + there)
-
-
-_COMMON: dict[str, Any] = {
-    "paper": _PAPER,
-    "kind": Kind.INEQUALITY,
-    "instances": on_path,
-    "count": 48,
-    "terms": ROUNDINGS,
-}
-_PRINTED: dict[str, Any] = {"status": Status.AS_PRINTED, "provenance": Provenance.FOUND}
-
-EQUATION_13 = Claim(
-    name=f"{_PAPER}/equation-13",
-    locator="Equation (13), Lemma 7",
-    statement=(
-        r"\frac{\eta_k}{2} \|\nabla \widehat L(\theta_k)\|^2 \le \widehat L(\theta_k) -"
-        r"\widehat L(\theta_{k+1}),\quad \eta_k \le \frac{1}{\rho_k},"
-        r"\quad \rho_k = \beta_2(\theta_k) \vee \beta_2(\theta_{k+1})"
-    ),
-    sides=_descent,
-    assumptions=(Assumption("the step is at most 1 / rho_k", _short_enough),),
-    control=(
-        Control(
-            "a step of 4 / (largest curvature at theta_k)",
-            sides=partial(_descent, long=True),
-        ),
-    ),
-    ledger=Link("Section 6.1", 1),
-    note=(
-        "At 1/beta_2 the fall is about eta ||grad||^2, twice what (13) needs: beta_2 is several "
-        "times the curvature."
-    ),
-    **_COMMON,
-    **_PRINTED,
-)
-
-EQUATION_14 = Claim(
-    name=f"{_PAPER}/equation-14",
-    locator="Equation (14), with the sign of (16)",
-    statement=(
-        r"\widehat L(\theta) \ge \widehat L(\theta_k) + \langle \nabla \widehat L(\theta_k),"
-        r"\theta - \theta_k \rangle + \frac12 \min_{\alpha \in [0,1]}"
-        r"\lambda_{\min}\big( \nabla^2 \widehat L(\theta_{k_\alpha}) \big) \|\theta - \theta_k\|^2"
-    ),
+@on_paths(
+    "Equation (14), with the sign of (16)",
+    Source.FOUND,
     status=Status.CORRECTED,
-    provenance=Provenance.FOUND,
-    sides=_taylor,
-    control=(
-        Control(
-            "the largest eigenvalue in place of the smallest", sides=partial(_taylor, largest=True)
-        ),
-    ),
-    ledger=Link("Section 6.1", 2),
-    note=(
-        "Taylor's lower bound. Both sides are next to the risk where the points are close; a fifth "
-        "of the last term would do here, none of it would not."
-    ),
-    **_COMMON,
+    controls=[Control("the largest eigenvalue in place of the smallest", largest=True)],
+    proof_step=ProofStep("Section 6.1", 2),
 )
+def equation_14(*, largest=False, **pair):
+    r"""$$\widehat L(\theta) \ge \widehat L(\theta_k) + \langle \nabla \widehat L(\theta_k),
+    \theta - \theta_k \rangle + \frac12 \min_{\alpha \in [0,1]}
+    \lambda_{\min}\big( \nabla^2 \widehat L(\theta_{k_\alpha}) \big) \|\theta - \theta_k\|^2$$
+
+    Taylor's lower bound. Both sides are next to the risk where the points are close; a fifth
+    of the last term would do here, none of it would not.
+    """
+    return Sides(*_taylor(pair, largest))
 
 
-def _witness() -> Witness:
+def along_the_decoder():
     """Two heads, one sample: the risk falls along U, where it is convex."""
-    one = np.asarray([[1.0, 0.0], [1.0, 0.0]])
-    start = np.zeros((2, 2, 2))
+    one, start = np.asarray([[1.0, 0.0], [1.0, 0.0]]), np.zeros((2, 2, 2))
     return {
         "X": one[None],
-        "y": np.asarray([1.0]),
-        "copies": np.asarray(2.0),
+        "y": np.ones(1),
+        "copies": 2.0,
         "U": start,
         "W": start,
         "U_other": start + one,
@@ -290,62 +177,62 @@ def _witness() -> Witness:
     }
 
 
-EQUATION_14_PRINTED = Claim(
-    name=f"{_PAPER}/equation-14-printed",
-    locator="Equation (14) as printed",
-    statement=(
-        r"\widehat L(\theta) \le \widehat L(\theta_k) + \langle \nabla \widehat L(\theta_k),"
-        r"\theta - \theta_k \rangle + \frac12 \min_{\alpha \in [0,1]}"
-        r"\lambda_{\min}\big( \nabla^2 \widehat L(\theta_{k_\alpha}) \big) \|\theta - \theta_k\|^2"
-    ),
-    status=Status.ERRATUM,
-    provenance=Provenance.FOUND,
-    sides=_taylor_reversed,
-    witness=_witness,
-    control=(Control("with >= in place of <=", sides=_taylor, expect=Outcome.SUPPORTED),),
-    expect=Expectation(
-        Outcome.VIOLATED,
-        "at theta_k = 0 with four equal heads and one sample the risk is convex along U, and "
-        "its curvature is not the smallest one",
-    ),
-    note="A slip: (16), which follows from it, has the right sign.",
-    **_COMMON,
+@erratum(
+    "Equation (14) as printed",
+    witness=along_the_decoder,
+    sample=on_path,
+    reason=r"at $\theta_k = 0$ with four equal heads and one sample the risk is convex along "
+    r"$U$, and its curvature is not the smallest one",
+    corrected=Control(r"with $\ge$ in place of $\le$", reverse=True),
+    count=48,
+    roundings=ROUNDINGS,
 )
+def equation_14_printed(*, reverse=False, **pair):
+    r"""$$\widehat L(\theta) \le \widehat L(\theta_k) + \langle \nabla \widehat L(\theta_k),
+    \theta - \theta_k \rangle + \frac12 \min_{\alpha \in [0,1]}
+    \lambda_{\min}\big( \nabla^2 \widehat L(\theta_{k_\alpha}) \big) \|\theta - \theta_k\|^2$$
 
-EQUATION_15 = Claim(
-    name=f"{_PAPER}/equation-15",
-    locator="Equation (15)",
-    statement=(
-        r"\min_{\theta \in [\theta_1, \theta_2]} \lambda_{\min}\big( \nabla^2 \widehat L(\theta)"
-        r"\big) \ge -\frac{\beta_3(\theta_1) \vee \beta_3(\theta_2)}{\sqrt H}"
-        r"\max_{\theta \in [\theta_1, \theta_2]} \widehat L(\theta)"
-    ),
-    sides=_segment_convexity,
-    control=(Control("H in place of sqrt(H)", sides=partial(_segment_convexity, power=1.0)),),
-    ledger=Link("Section 6.1", 3),
-    note=(
-        "A twentieth of the right side is reached: beta_3 is loose by 6 d / 0.77, and Corollary 1 "
-        "(3) adds curvatures of samples whose signs differ."
-    ),
-    **_COMMON,
-    **_PRINTED,
-)
+    A slip: (16), which follows from it, has the right sign.
+    """
+    expanded, there, size = _taylor(pair)
+    return Sides(expanded, there, size) if reverse else Sides(there, expanded, size)
 
-EQUATION_16 = Claim(
-    name=f"{_PAPER}/equation-16",
-    locator="Equation (16)",
-    statement=(
-        r"\widehat L(\theta) \ge \widehat L(\theta_k) + \langle \nabla \widehat L(\theta_k),"
-        r"\theta - \theta_k \rangle - \frac12 \frac{\beta_3(\theta) \vee \beta_3(\theta_k)}"
-        r"{\sqrt H} \max_{\alpha \in [0,1]} \widehat L(\theta_{k_\alpha}) \|\theta - \theta_k\|^2"
-    ),
-    sides=_lower_bound,
-    control=(Control("without the last term", sides=partial(_lower_bound, bend=0.0)),),
-    ledger=Link("Section 6.1", 4),
-    note=(
-        "The paper writes theta_1, theta_2 for theta, theta_k. The last term is needed, but a 25th "
-        "of it would do here: beta_3 is loose, see equation-16-exponential."
-    ),
-    **_COMMON,
-    **_PRINTED,
+
+@on_paths(
+    "Equation (15)",
+    Source.FOUND,
+    controls=[Control(r"$H$ in place of $\sqrt H$", power=1.0)],
+    proof_step=ProofStep("Section 6.1", 3),
 )
+def equation_15(*, power=0.5, **pair):
+    r"""$$\min_{\theta \in [\theta_1, \theta_2]} \lambda_{\min}\big( \nabla^2 \widehat L(\theta)
+    \big) \ge -\frac{\beta_3(\theta_1) \vee \beta_3(\theta_2)}{\sqrt H}
+    \max_{\theta \in [\theta_1, \theta_2]} \widehat L(\theta)$$
+
+    A twentieth of the right side is reached: $\beta_3$ is loose by $6 d / 0.77$, and Corollary 1
+    (3) adds curvatures of samples whose signs differ.
+    """
+    H = len(pair["U"]) * pair["copies"]
+    smallest = jnp.min(_on_segment(pair, risk_curvature).smallest)
+    largest = jnp.max(_on_segment(pair, risk))
+    return -smallest, pair_curvature(pair, "printed") * largest * H ** (0.5 - power)
+
+
+@on_paths(
+    "Equation (16)",
+    Source.FOUND,
+    controls=[Control("without the last term", bend=0.0)],
+    proof_step=ProofStep("Section 6.1", 4),
+)
+def equation_16(*, bend=0.5, **pair):
+    r"""$$\widehat L(\theta) \ge \widehat L(\theta_k) + \langle \nabla \widehat L(\theta_k),
+    \theta - \theta_k \rangle - \frac12 \frac{\beta_3(\theta) \vee \beta_3(\theta_k)}
+    {\sqrt H} \max_{\alpha \in [0,1]} \widehat L(\theta_{k_\alpha}) \|\theta - \theta_k\|^2$$
+
+    The paper writes $\theta_1$, $\theta_2$ for $\theta$, $\theta_k$. The last term is needed, but
+    a 25th of it would do here: $\beta_3$ is loose, see equation-16-exponential.
+    """
+    here, product, square, there = expansion(pair)
+    largest = jnp.max(_on_segment(pair, risk))
+    lost = bend * pair_curvature(pair, "printed") * largest * square
+    return Sides(here, there - product + lost, here + jnp.abs(product) + lost + there)

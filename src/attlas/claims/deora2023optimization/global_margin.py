@@ -5,42 +5,30 @@ S sqrt(T/2) needs ||U|| = 1 and key-query weights that grow without bound; at no
 decoder and key-query weights share the norm, and the best share depends on S.
 """
 
-from functools import cache
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.bounds.optimisation.deora2023_mixture import (
     deora2023_gamma_attention,
     deora2023_gamma_linear,
 )
+from attlas.claims.deora2023optimization.instances import reseeded
 from attlas.claims.deora2023optimization.mixture_instances import ROUNDINGS
-from attlas.core.generator import seed_of
-from attlas.core.old_claim import (
-    Assumption,
-    Claim,
-    Control,
-    Instance,
-    Kind,
-    Provenance,
-    Sides,
-    Status,
-)
+from attlas.core.claim import Control, Sides, Status, assume
+from attlas.core.statement import existence, inequality
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.models.attention.multi_head import MultiHead, parameter_norm
-from attlas.solvers.global_margin import global_margin
+from attlas.solvers.global_margin import global_margin as search_global_margin
 from attlas.solvers.kernel_svm import kernel_svm_batch
 
-_PAPER = "deora2023optimization"
 _T = 3
 _STARTS, _STEPS = 4, 200
 _SHARES = np.append(np.linspace(0, 1.4, 15), 1.0)
 """Norms Gamma of the key-query matrix; 1 is theta_opt."""
 
 
-def _samples(S: float, relevant: int) -> tuple[np.ndarray, np.ndarray]:
+def _samples(S, relevant):
     """All samples over the axes mu_+, mu_-, nu: both labels, every place of the relevant tokens."""
     X = np.zeros((2 * _T, _T, 3))
     for label in range(2):
@@ -51,15 +39,14 @@ def _samples(S: float, relevant: int) -> tuple[np.ndarray, np.ndarray]:
     return X, np.repeat([1.0, -1.0], _T)
 
 
-@cache
-def _searched(seed: tuple[int, ...], count: int) -> dict[str, np.ndarray]:
+def best_models(rng, count):
     """Best models found on mixtures of S from 0.5 to 5, one or two relevant tokens of three."""
-    rng = np.random.default_rng(list(seed))
+    rng = reseeded(rng)
     S = np.exp(rng.uniform(np.log(0.5), np.log(5.0), count))
     relevant = 1 + np.arange(count) % 2
     sets = [_samples(float(S[i]), int(relevant[i])) for i in range(count)]
     found = [
-        global_margin(
+        search_global_margin(
             jnp.asarray(X), jnp.asarray(y), 1, starts=_STARTS, steps=_STEPS, key=jax.random.key(i)
         ).stats["model"]
         for i, (X, y) in enumerate(sets)
@@ -70,97 +57,65 @@ def _searched(seed: tuple[int, ...], count: int) -> dict[str, np.ndarray]:
         "U": np.stack([np.asarray(model.U) for model in found]),
         "W": np.stack([np.asarray(model.W) for model in found]),
         "S": S,
-        "zeta": relevant / _T,
     }
 
 
-def _instances(key: PRNGKeyArray, count: int) -> Instance:
-    seed = seed_of(key)
-    return {name: jnp.asarray(value) for name, value in _searched(seed, count).items()}
-
-
-def _least(instance: Instance, model: MultiHead) -> Float[Array, ""]:
+def _least(X, y, U, W):
     """The margin of a model brought to the norm sqrt(2)."""
-    unit = jnp.sqrt(2.0) / parameter_norm(model)
-    scaled = MultiHead(unit * model.U, unit * model.W)
-    return jnp.min(instance["y"] * jax.vmap(scaled)(instance["X"]))
+    unit = jnp.sqrt(2.0) / parameter_norm(MultiHead(U, W))
+    return jnp.min(y * jax.vmap(MultiHead(unit * U, unit * W))(X))
 
 
-def _best(instance: Instance) -> Float[Array, ""]:
-    return _least(instance, MultiHead(instance["U"], instance["W"]))
+@existence(
+    "Section 7, global margin",
+    sample=best_models,
+    controls=[Control("1.5 times that margin", factor=1.5)],
+    count=32,
+    roundings=ROUNDINGS,
+)
+def global_margin(X, y, U, W, S, *, factor=1.0):
+    r"""$$\max_{\|\theta\| = \sqrt 2} \min_i y_i \Phi(X_i; \theta) \ge \max_\Gamma \min_i y_i
+    \Phi(X_i; \sqrt{2 - \Gamma^2}\, U_{opt}, \Gamma W_{opt}) \quad (H = 1)$$
 
-
-def _family(instance: Instance, gamma: Array) -> Float[Array, ""]:
-    """The margin of (sqrt(2 - Gamma^2) U_opt, Gamma W_opt), of norm sqrt(2); theta_opt at 1."""
-    S, axes = instance["S"], jnp.eye(3)
+    Projected ascent from four starts, 1.27 to 1.4 times the margin of $\theta_{opt}$
+    ($\Gamma = 1$) and up to 1.3 times that of the best $\Gamma$ in its family: relevant and
+    irrelevant queries share the norm better than $W_{opt}$ does. No proof that none is better.
+    """
+    axes = jnp.eye(3)
     mu, nu = S * axes[:2], S * axes[2:]
-    W = mu.T @ mu + jnp.outer(nu[0], mu[0] + mu[1])
-    U = jnp.tile(mu[0] - mu[1], (1, _T, 1)) / (S * jnp.sqrt(2.0 * _T))
-    return _least(instance, MultiHead(jnp.sqrt(2 - gamma**2) * U, (gamma * W / (2 * S**2))[None]))
+    W_star = mu.T @ mu + jnp.outer(nu[0], mu[0] + mu[1])
+    U_opt = jnp.tile(mu[0] - mu[1], (1, _T, 1)) / (S * jnp.sqrt(2.0 * _T))
+
+    def in_family(gamma):
+        return _least(X, y, jnp.sqrt(2 - gamma**2) * U_opt, (gamma * W_star / (2 * S**2))[None])
+
+    return factor * jnp.max(jax.vmap(in_family)(jnp.asarray(_SHARES))), _least(X, y, U, W)
 
 
-def _found(instance: Instance, factor: float) -> Sides:
-    best = jnp.max(jax.vmap(lambda gamma: _family(instance, gamma))(jnp.asarray(_SHARES)))
-    return Sides(factor * best, _best(instance))
-
-
-GLOBAL_MARGIN = Claim(
-    name=f"{_PAPER}/global-margin",
-    paper=_PAPER,
-    locator="Section 7, global margin",
-    statement=(
-        r"\max_{\|\theta\| = \sqrt 2} \min_i y_i \Phi(X_i; \theta) \ge \max_\Gamma \min_i y_i"
-        r"\Phi(X_i; \sqrt{2 - \Gamma^2}\, U_{opt}, \Gamma W_{opt}) \quad (H = 1)"
-    ),
-    kind=Kind.EXISTENCE,
-    status=Status.RECONSTRUCTED,
-    provenance=Provenance.DERIVED,
-    instances=_instances,
-    sides=lambda i: _found(i, 1.0),
-    control=Control("1.5 times that margin", lambda i: _found(i, 1.5)),
-    count=32,
-    terms=ROUNDINGS,
-    note=(
-        "Projected ascent from four starts, 1.27 to 1.4 times the margin of theta_opt (Gamma = 1) "
-        "and up to 1.3 times that of the best Gamma in its family: relevant and irrelevant queries "
-        "share the norm better than W_opt does. No proof that none is better."
-    ),
-)
-
-
-def _ceiling(instance: Instance, share: float) -> Sides:
-    return Sides(_best(instance), share * 2**0.5 * deora2023_gamma_attention(_T, instance["S"]))
-
-
-GLOBAL_MARGIN_CEILING = Claim(
-    name=f"{_PAPER}/global-margin-ceiling",
-    paper=_PAPER,
-    locator="Section 7, global margin against gamma_attn",
-    statement=(
-        r"z = 0: \quad \max_{\|\widetilde\theta\| = \sqrt 2} \min_i y_i \widetilde\Phi(X_i;"
-        r"\widetilde\theta) \le \sqrt 2\, \gamma_{attn} = S \sqrt T"
-    ),
-    kind=Kind.INEQUALITY,
+@inequality(
+    "Section 7, global margin against gamma_attn",
+    sample=best_models,
+    controls=[Control(r"$\gamma_{attn}$ itself, without $\sqrt 2$", share=0.5**0.5)],
     status=Status.NEW,
-    provenance=Provenance.DERIVED,
-    instances=_instances,
-    sides=lambda i: _ceiling(i, 1.0),
-    control=Control("gamma_attn itself, without sqrt(2)", lambda i: _ceiling(i, 0.5**0.5)),
     count=32,
-    terms=ROUNDINGS,
-    note=(
-        "Of two samples with opposite labels the lesser margin is at most <U, A_+ - A_-> / 2, and "
-        "attended tokens of orthogonal patterns of length S are S sqrt(2) apart at most, row by "
-        "row; heads add by Cauchy-Schwarz. The search exceeds gamma_attn itself from S of about 2 "
-        "on (1 for zeta = 2/3): the norm that large S saves on attention goes to the decoder."
-    ),
+    roundings=ROUNDINGS,
 )
+def global_margin_ceiling(X, y, U, W, S, *, share=1.0):
+    r"""$$z = 0: \quad \max_{\|\widetilde\theta\| = \sqrt 2} \min_i y_i \widetilde\Phi(X_i;
+    \widetilde\theta) \le \sqrt 2\, \gamma_{attn} = S \sqrt T$$
+
+    Of two samples with opposite labels the lesser margin is at most
+    $\langle U, A_+ - A_- \rangle / 2$, and attended tokens of orthogonal patterns of length $S$
+    are $S \sqrt 2$ apart at most, row by row; heads add by Cauchy-Schwarz. The search exceeds
+    $\gamma_{attn}$ itself from $S$ of about 2 on (1 for $\zeta = 2/3$): the norm that large $S$
+    saves on attention goes to the decoder.
+    """
+    return _least(X, y, U, W), share * 2**0.5 * deora2023_gamma_attention(_T, S)
 
 
-@cache
-def _linearised(seed: tuple[int, ...], count: int) -> dict[str, np.ndarray]:
+def large_signals(rng, count):
     """NTK margins after an exact first step, p = 0, where gamma_star exceeds S sqrt(T)."""
-    rng = np.random.default_rng(list(seed))
+    rng = reseeded(rng)
     relevant = 1 + np.arange(count) % 2
     zeta = relevant / _T
     least = (8 * (1 - zeta / 2**0.5) / (_T**0.5 * (1 - zeta) * zeta**2)) ** (1 / 3)
@@ -181,44 +136,28 @@ def _linearised(seed: tuple[int, ...], count: int) -> dict[str, np.ndarray]:
     }
 
 
-def _large_signal(key: PRNGKeyArray, count: int) -> Instance:
-    seed = seed_of(key)
-    return {name: jnp.asarray(value) for name, value in _linearised(seed, count).items()}
-
-
-def _exceeds(instance: Instance, margin: Array) -> Sides:
-    ceiling = 2**0.5 * deora2023_gamma_attention(_T, instance["S"])
-    return Sides(ceiling, 2**0.5 * margin, error=2 * instance["gap"])
-
-
-GLOBAL_MARGIN_NTK = Claim(
-    name=f"{_PAPER}/global-margin-ntk",
-    paper=_PAPER,
-    locator="Section 7, 'how suboptimal is the best NTK margin'",
-    statement=(
-        r"z = p = 0,\ S^3 \ge \tfrac{4 \sqrt{2 (M+1)} (1 - \zeta / \sqrt 2)}{\sqrt T (1-\zeta)"
-        r"\zeta^2}: \quad \max_{\|\theta\| = \sqrt 2} \min_i y_i \langle \nabla \Phi(X_i;"
-        r"\theta^{(1)}), \theta \rangle \ge S \sqrt T"
-    ),
-    kind=Kind.INEQUALITY,
+@inequality(
+    "Section 7, 'how suboptimal is the best NTK margin'",
+    sample=large_signals,
+    assumptions=[assume("certified by the solver", lambda certified: certified)],
+    controls=[Control(r"the part of $U$ alone, $\gamma_{lin}$", linear=True)],
     status=Status.NEW,
-    provenance=Provenance.DERIVED,
-    instances=_large_signal,
-    sides=lambda i: _exceeds(i, i["margin"]),
-    control=Control(
-        "the part of U alone, gamma_lin",
-        lambda i: _exceeds(i, deora2023_gamma_linear(_T, i["S"], i["zeta"])),
-    ),
-    assumptions=(Assumption("certified by the solver", lambda i: i["certified"]),),
     count=32,
-    terms=ROUNDINGS,
-    note=(
-        "At the threshold the NTK margin is 1.4 (zeta = 2/3) to 1.9 times (1/3) S sqrt(T): the "
-        "condition is that of gamma_star, which is below the best margin. "
-        "S sqrt(T) is above the global margin (see global-margin-ceiling): for a strong signal the "
-        "NTK margin exceeds the global margin of the model at the same norm. 'How suboptimal' "
-        "compares quantities of different degrees in the data. For S below 1 the two agree within "
-        "a few percent in the searches; at zeta = 1/3 the global margin is 1.4 to 1.6 times "
-        "larger for S from 1 to 2."
-    ),
+    roundings=ROUNDINGS,
 )
+def global_margin_ntk(S, zeta, margin, gap, *, linear=False):
+    r"""$$z = p = 0,\ S^3 \ge \tfrac{4 \sqrt{2 (M+1)} (1 - \zeta / \sqrt 2)}{\sqrt T (1-\zeta)
+    \zeta^2}: \quad \max_{\|\theta\| = \sqrt 2} \min_i y_i \langle \nabla \Phi(X_i;
+    \theta^{(1)}), \theta \rangle \ge S \sqrt T$$
+
+    At the threshold the NTK margin is 1.4 ($\zeta = 2/3$) to 1.9 times ($\zeta = 1/3$)
+    $S \sqrt T$: the condition is that of $\gamma_\star$, which is below the best margin.
+    $S \sqrt T$ is above the global margin (see global-margin-ceiling): for a strong signal the
+    NTK margin exceeds the global margin of the model at the same norm. "How suboptimal" compares
+    quantities of different degrees in the data. For $S$ below 1 the two agree within a few
+    percent in the searches; at $\zeta = 1/3$ the global margin is 1.4 to 1.6 times larger for $S$
+    from 1 to 2.
+    """
+    reached = deora2023_gamma_linear(_T, S, zeta) if linear else margin
+    ceiling = 2**0.5 * deora2023_gamma_attention(_T, S)
+    return Sides(ceiling, 2**0.5 * reached, error=2 * gap)

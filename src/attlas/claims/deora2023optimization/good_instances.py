@@ -5,12 +5,10 @@ and half with -1; Gaussian heads in opposite pairs. Each has output zero, so tha
 direction theta_star comes from the hard-margin SVM in the features of the tangent kernel.
 """
 
-from functools import cache
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array
 
 from attlas.bounds.optimisation.deora2023_initialisation import (
     deora2023_target_distance,
@@ -22,14 +20,14 @@ from attlas.bounds.optimisation.deora2023_loss import (
     deora2023_beta_3,
 )
 from attlas.bounds.optimisation.deora2023_training import deora2023_head_norm_bound
-from attlas.claims.deora2023optimization.instances import heads, spread_tokens
+from attlas.claims.deora2023optimization.instances import largest_head, reseeded, spread_tokens
 from attlas.claims.deora2023optimization.stability_instances import (
     ATOMS,
     LONGEST,
     train_on_all_sets,
 )
-from attlas.core.generator import seed_of
-from attlas.core.old_claim import Assumption, Instance
+from attlas.core.claim import assume
+from attlas.core.sampling import shared
 from attlas.kernels.multi_head_ntk import ntk_features
 from attlas.models.attention.multi_head import MultiHead
 from attlas.optim.one_step import one_step_initialisation
@@ -39,8 +37,8 @@ B_PHI = 1.0
 """The smallest value that P2 allows; the outputs of these starts are zero."""
 
 
-def _samples(rng: np.random.Generator, count: int, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """One token of the class and one that says nothing, in random order, T = d = 2."""
+def _samples(rng, count, n):
+    """Samples of one token of the class and an uninformative one in random order, T = d = 2."""
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0) * np.ones((count, 1))
     X = spread_tokens(rng, count, n, 2, 2) * rng.uniform(0.2, 1, (count, 1, 1, 1))
     classes = np.where(y[..., None] > 0, [1.0, 0.0], [0.0, 1.0])
@@ -50,7 +48,7 @@ def _samples(rng: np.random.Generator, count: int, n: int) -> tuple[np.ndarray, 
     return X, y
 
 
-def _starts(rng: np.random.Generator, count: int, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _starts(rng, count, R):
     """U and W of two groups of equal heads, U_2 = -U_1 and W_2 = W_1."""
     U = rng.normal(size=(count, 2, 2, 2)) * rng.uniform(0.1, 0.5, (count, 1, 1, 1))
     W = rng.normal(size=(count, 2, 2, 2)) * rng.uniform(0.1, 0.5, (count, 1, 1, 1))
@@ -64,15 +62,11 @@ def _starts(rng: np.random.Generator, count: int, R: np.ndarray) -> tuple[np.nda
     return U, W
 
 
-def margin_direction(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def margin_direction(batch):
     """The separating direction of P3 by the SVM in the tangent features, of norm sqrt(2).
 
-    Args:
-        batch: X, y, U, W of models with groups of equal heads.
-
-    Returns:
-        star_U and star_W for one copy of each group if there is one copy (for m copies divide by
-        sqrt(m)), margin (gamma, that of this direction), margin_above (its upper bound), certified.
+    star_U and star_W for one copy of each group if there is one copy (for m copies divide by
+    sqrt(m)), margin (gamma, that of this direction), margin_above (its upper bound), certified.
     """
     U, W, X = (jnp.asarray(batch[name]) for name in "UWX")
     features = jax.jit(jax.vmap(lambda U, W, X: ntk_features(MultiHead(U, W), X)))
@@ -91,105 +85,90 @@ def margin_direction(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     }
 
 
-def target_of(instance: Instance, epsilon: Array | float, copies: Array) -> tuple[Array, Array]:
-    """theta_0 + c theta_star of Proposition 7.
-
-    Args:
-        instance: with U, W, star_U, star_W, margin.
-        epsilon: risk that the target is to have.
-        copies: number of equal heads of a group.
-
-    Returns:
-        U and W of the target.
-    """
-    c = deora2023_target_scale(B_PHI, instance["margin"], epsilon) / jnp.sqrt(copies)
-    return instance["U"] + c * instance["star_U"], instance["W"] + c * instance["star_W"]
+def target_of(start, epsilon, copies):
+    """U and W of theta_0 + c theta_star of Proposition 7, which is to have risk `epsilon`."""
+    c = deora2023_target_scale(B_PHI, start["margin"], epsilon) / jnp.sqrt(copies)
+    return start["U"] + c * start["star_U"], start["W"] + c * start["star_W"]
 
 
-def largest_start(instance: Instance) -> Array:
-    """B_2 of P1, at least 1.
-
-    Args:
-        instance: with U, W.
-
-    Returns:
-        The bound.
-    """
-    squares = jnp.sum(instance["U"] ** 2, axis=(1, 2)) + jnp.sum(instance["W"] ** 2, axis=(1, 2))
-    return jnp.maximum(jnp.sqrt(jnp.max(squares)), 1)
+def largest_start(start) -> Array:
+    """B_2 of P1, at least 1."""
+    return jnp.maximum(largest_head(start["U"], start["W"]), 1)
 
 
-def _radius(instance: Instance) -> tuple[Array, Array]:
+def _radius(start):
     """D = sqrt(2) g_0(1/K), and x = 3 D + B_2 + D, which bounds the heads of all iterates."""
-    D = deora2023_target_distance(B_PHI, instance["margin"], 1 / instance["K"])
-    return D, deora2023_head_norm_bound(D, largest_start(instance) + D)
+    D = deora2023_target_distance(B_PHI, start["margin"], 1 / start["K"])
+    return D, deora2023_head_norm_bound(D, largest_start(start) + D, "printed")
 
 
-def heads_needed(instance: Instance) -> Array:
+def heads_needed(start) -> Array:
     """Heads of Corollary 2: sqrt(H) >= 72 beta_3 D^2 at D = sqrt(2) g_0(1/K), beta_3 sharp.
 
-    Args:
-        instance: with X, R, U, W, margin, K.
-
-    Returns:
-        The number of heads; it exceeds what Proposition 7 asks for.
+    This exceeds what Proposition 7 asks for.
     """
-    D, x = _radius(instance)
-    T, d = instance["X"].shape[-2:]
-    root = 72 * deora2023_beta_3(T, d, instance["R"], x, "sharp") * D**2
+    D, x = _radius(start)
+    T, d = start["X"].shape[-2:]
+    root = 72 * deora2023_beta_3(T, d, start["R"], x, "sharp") * D**2
     return jnp.ceil(root**2)
 
 
-def step_allowed(instance: Instance) -> Array:
+def step_allowed(start) -> Array:
     """The step size of Corollary 2, sharp 1/beta_2 and 1/beta_1^2 in place of the smaller 1/rho.
 
-    Args:
-        instance: with X, R, U, W, margin, K, copies.
-
-    Returns:
-        min(1, 1/beta_2, 1/beta_1^2, 4 B_Phi^2 / (gamma^2 log(1 + exp(B_Phi)))).
+    min(1, 1/beta_2, 1/beta_1^2, 4 B_Phi^2 / (gamma^2 log(1 + exp(B_Phi)))).
     """
-    _, x = _radius(instance)
-    (T, d), R = instance["X"].shape[-2:], instance["R"]
-    smooth = deora2023_beta_2(T, d, R, x, heads(instance), "sharp")
+    _, x = _radius(start)
+    (T, d), R, H = start["X"].shape[-2:], start["R"], len(start["U"]) * start["copies"]
+    smooth = deora2023_beta_2(T, d, R, x, H, "sharp")
     smooth = jnp.maximum(smooth, deora2023_beta_1(T, R, x, "sharp") ** 2)
-    start = 4 * B_PHI**2 / (instance["margin"] ** 2 * jnp.logaddexp(0.0, B_PHI))
-    return jnp.minimum(jnp.minimum(1 / smooth, start), 1)
+    first = 4 * B_PHI**2 / (start["margin"] ** 2 * jnp.logaddexp(0.0, B_PHI))
+    return jnp.minimum(jnp.minimum(1 / smooth, first), 1)
 
 
 GOOD = (
-    Assumption(
+    assume(
         "the margin in the tangent features is certified and positive",
-        lambda i: i["certified"] & (i["margin"] > 0),
+        lambda certified, margin: certified & (margin > 0),
     ),
 )
 COROLLARY_2 = (
     *GOOD,
-    Assumption(
-        "sqrt(H) is at least 72 beta_3 (sqrt(2) g_0(1/K))^2", lambda i: heads(i) >= heads_needed(i)
+    assume(
+        r"$\sqrt H$ is at least $72 \beta_3 (\sqrt 2 g_0(1/K))^2$",
+        lambda U, copies, **rest: len(U) * copies >= heads_needed({**rest, "U": U}),
     ),
     # Computed twice in another order: a few roundings apart.
-    Assumption(
-        "the step size satisfies Corollary 2", lambda i: i["eta"] <= step_allowed(i) * (1 + 1e-12)
+    assume(
+        "the step size satisfies Corollary 2",
+        lambda **run: run["eta"] <= step_allowed(run) * (1 + 1e-12),
     ),
-    Assumption("R is at least 1", lambda i: i["R"] >= 1),
+    assume("R is at least 1", lambda R: R >= 1),
 )
 
 
-def _size(instance: Instance, faster: Array) -> dict[str, Array]:
-    copies = jnp.ceil(instance["spare"] * heads_needed(instance) / instance["U"].shape[0]) + 1
-    whole = {**instance, "copies": copies}
-    target = target_of(whole, 1 / instance["K"], copies)
-    eta = instance["part"] * step_allowed(whole)
-    return {**whole, "U_target": target[0], "W_target": target[1], "eta": faster * eta}
+@jax.jit
+def _size(batch, faster):
+    """Heads, target and step size of a batch of starts."""
+
+    def one(start):
+        copies = jnp.ceil(start["spare"] * heads_needed(start) / len(start["U"])) + 1
+        whole = {**start, "copies": copies}
+        target = target_of(whole, 1 / start["K"], copies)
+        eta = start["part"] * step_allowed(whole)
+        return {**whole, "U_target": target[0], "W_target": target[1], "eta": faster * eta}
+
+    return jax.vmap(one)(batch)
 
 
-_size_all = jax.jit(jax.vmap(_size, in_axes=(0, None)))
+@shared
+def good_initialisations(rng, count):
+    """Starts that satisfy Definition 1, three samples.
 
-
-@cache
-def _good(seed: tuple[int, ...], count: int) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(seed)
+    With X, y, R, U, W, star_U, star_W (for one copy), margin, margin_above, certified, epsilon
+    and K.
+    """
+    rng = reseeded(rng)
     drawn = count + count // 4
     R = rng.uniform(1, 1.5, drawn)
     X, y = _samples(rng, drawn, ATOMS)
@@ -207,38 +186,10 @@ def _good(seed: tuple[int, ...], count: int) -> dict[str, np.ndarray]:
     return batch
 
 
-@cache
-def _trained(seed: tuple[int, ...], count: int, faster: float) -> Instance:
-    batch = {name: jnp.asarray(value) for name, value in _good(seed, count).items()}
-    return train_on_all_sets(_size_all(batch, jnp.asarray(faster)))
-
-
-def good_initialisations(key: PRNGKeyArray, count: int) -> Instance:
-    """Starts that satisfy Definition 1, three samples.
-
-    Args:
-        key: random key.
-        count: instances.
-
-    Returns:
-        Batch with X, y, R, U, W, star_U, star_W (for one copy), margin, margin_above, certified,
-        epsilon, K.
-    """
-    seed = seed_of(key)
-    return {name: jnp.asarray(value) for name, value in _good(seed, count).items()}
-
-
-def good_trainings(key: PRNGKeyArray, count: int, faster: float = 1.0) -> Instance:
+def good_trainings(rng, count, faster=1.0):
     """The same, trained inside the conditions of Corollary 2 on all training sets of its atoms.
 
-    Args:
-        key: random key.
-        count: instances.
-        faster: factor on the step size; above 1 the conditions fail, for controls.
-
-    Returns:
-        The batch of `good_initialisations` with copies, eta, the target of risk 1/K, and what
-        `train_on_all_sets` adds.
+    With copies, eta, the target of risk 1/K, and what `train_on_all_sets` adds; above `faster` = 1
+    the conditions fail, for controls.
     """
-    seed = seed_of(key)
-    return _trained(seed, count, faster)
+    return train_on_all_sets(_size(good_initialisations(rng, count), faster))

@@ -7,7 +7,7 @@ The paper asks for thousands to millions of heads. Here G different heads stand 
 them, m copies of each (`copies`), so that any H costs the same. Gradient descent keeps copies
 equal. In z = sqrt(m) theta_g the directions that move copies alike are measured as they are in
 the space of all H heads; the other directions see S_g / sqrt(H) alone, the second derivative
-of the model weighted by the slopes of the loss.
+of the model weighted by the slopes of the loss. `data` below holds X, y and copies by name.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,6 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from attlas.core.old_claim import Instance
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.losses.logistic import logistic_derivative
 from attlas.models.attention.multi_head import MultiHead
@@ -32,36 +31,22 @@ three 2 x 2 matrices, a softmax, a second derivative (below 128), then a backwar
 eigenvalue (16 rows, a few roundings each)."""
 
 
-def spread_tokens(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    """Tokens of Euclidean length 1 in random directions.
+def reseeded(rng):
+    """A generator seeded by two draws of another one, whose stream stays apart."""
+    return np.random.default_rng(rng.integers(2**31, size=2).tolist())
 
-    Args:
-        rng: source of randomness.
-        *shape: of the array; tokens lie along the last axis.
 
-    Returns:
-        The tokens.
-    """
+def spread_tokens(rng, *shape):
+    """Tokens of Euclidean length 1 in random directions, along the last axis of the shape."""
     gauss = rng.normal(size=shape)
     return gauss / np.linalg.norm(gauss, axis=-1, keepdims=True)
 
 
-def single_heads(
-    rng: np.random.Generator, count: int, tokens: int = 2, d: int = 2
-) -> dict[str, np.ndarray]:
+def single_heads(rng, count, tokens=2, d=2):
     """Single heads on one sample, from flat to saturated attention, decoders small and large.
 
     In every second instance the second token is the opposite of the first, where the bounds of
     Proposition 1 are tightest.
-
-    Args:
-        rng: source of randomness.
-        count: instances.
-        tokens: T.
-        d: embedding dimension.
-
-    Returns:
-        Arrays X, U, W with a leading axis of `count`.
     """
     X = spread_tokens(rng, count, tokens, d) * rng.uniform(1, 2, (count, 1, 1))
     X[::2, 1] = -X[::2, 0]
@@ -74,18 +59,10 @@ def single_heads(
     }
 
 
-def grouped_heads(
-    rng: np.random.Generator, count: int, copies: tuple[float, float] = (2.0, 1e4)
-) -> dict[str, np.ndarray]:
+def grouped_heads(rng, count, copies=(2.0, 1e4)):
     """Models of G groups of equal heads with n samples of random labels.
 
-    Args:
-        rng: source of randomness.
-        count: instances.
-        copies: smallest and largest number m of equal heads in a group, at least 2.
-
-    Returns:
-        Arrays X, y, U, W and copies with a leading axis of `count`.
+    A group has from `copies[0]` >= 2 to `copies[1]` equal heads.
     """
     G, n, T, d = SIZES
     low, high = np.log10(copies)
@@ -102,121 +79,46 @@ def grouped_heads(
 
 
 def token_bound(X: Float[Array, "*n T d"]) -> Float[Array, ""]:
-    """The smallest R of Assumption 1, max(1, max ||x_t||).
-
-    Args:
-        X: tokens of all samples.
-
-    Returns:
-        R.
-    """
+    """The smallest R of Assumption 1, max(1, max ||x_t||)."""
     return jnp.maximum(jnp.sqrt(jnp.max(jnp.sum(X**2, axis=-1))), 1)
 
 
-def heads(instance: Instance) -> Float[Array, ""]:
-    """The number of heads H = G m.
-
-    Args:
-        instance: with U and copies.
-
-    Returns:
-        H as a float.
-    """
-    return instance["U"].shape[0] * instance["copies"]
-
-
 def largest_head(U: Float[Array, "G T d"], W: Float[Array, "G d d"]) -> Float[Array, ""]:
-    """||theta||_{2,inf} = max_h ||theta_h||.
-
-    Args:
-        U: decoders of the groups.
-        W: key-query matrices of the groups.
-
-    Returns:
-        The largest norm of a head.
-    """
+    """||theta||_{2,inf} = max_h ||theta_h||."""
     squares = jnp.sum(U**2, axis=(1, 2)) + jnp.sum(W**2, axis=(1, 2))
     return jnp.sqrt(jnp.max(squares))
 
 
-def squared_distance(
-    instance: Instance, U: Float[Array, "G T d"], W: Float[Array, "G d d"]
-) -> Float[Array, ""]:
-    """||theta||^2 over all H heads of a difference (U, W) of parameters.
-
-    Args:
-        instance: with copies.
-        U: difference of the decoders of the groups.
-        W: difference of the key-query matrices of the groups.
-
-    Returns:
-        The squared norm m sum_g ||theta_g||^2.
-    """
-    return instance["copies"] * (jnp.sum(U**2) + jnp.sum(W**2))
+def squared_distance(copies, U: Float[Array, "G T d"], W: Float[Array, "G d d"]):
+    """||theta||^2 over all H heads of a difference (U, W), m sum_g ||theta_g||^2."""
+    return copies * (jnp.sum(U**2) + jnp.sum(W**2))
 
 
-def margins(
-    instance: Instance, U: Float[Array, "G T d"], W: Float[Array, "G d d"]
-) -> Float[Array, " n"]:
-    """The margins y_i Phi(X_i) of the model with all H heads.
-
-    Args:
-        instance: with X, y, copies.
-        U: decoders of the groups.
-        W: key-query matrices of the groups.
-
-    Returns:
-        One margin a sample.
-    """
-    outputs = jax.vmap(MultiHead(U, W))(instance["X"])
-    return instance["y"] * jnp.sqrt(instance["copies"]) * outputs
+def margins(data, U: Float[Array, "G T d"], W: Float[Array, "G d d"]) -> Float[Array, " n"]:
+    """The margins y_i Phi(X_i) of the model with all H heads."""
+    outputs = jax.vmap(MultiHead(U, W))(data["X"])
+    return data["y"] * jnp.sqrt(data["copies"]) * outputs
 
 
-def risk(
-    instance: Instance, U: Float[Array, "G T d"], W: Float[Array, "G d d"]
-) -> Float[Array, ""]:
-    """Empirical risk of the model with all H heads.
-
-    Args:
-        instance: with X, y, copies.
-        U: decoders of the groups.
-        W: key-query matrices of the groups.
-
-    Returns:
-        The scalar risk.
-    """
-    model, scale = MultiHead(U, W), jnp.sqrt(instance["copies"])
-    return empirical_risk(lambda X: scale * model(X), instance["X"], instance["y"])
+def risk(data, U: Float[Array, "G T d"], W: Float[Array, "G d d"]) -> Float[Array, ""]:
+    """Empirical risk of the model with all H heads."""
+    model, scale = MultiHead(U, W), jnp.sqrt(data["copies"])
+    return empirical_risk(lambda X: scale * model(X), data["X"], data["y"])
 
 
-def risk_gradient(
-    instance: Instance, U: Float[Array, "G T d"], W: Float[Array, "G d d"]
-) -> tuple[Float[Array, "G T d"], Float[Array, "G d d"]]:
-    """Gradient of the risk with respect to one copy of each group.
+def risk_gradient(data, U: Float[Array, "G T d"], W: Float[Array, "G d d"]):
+    """Gradient of the risk with respect to U_g and W_g of one copy of each group.
 
     A step of gradient descent on all H heads moves each copy by -eta times this.
-
-    Args:
-        instance: with X, y, copies.
-        U: decoders of the groups.
-        W: key-query matrices of the groups.
-
-    Returns:
-        Gradients with respect to U_g and W_g of one copy.
     """
-    slopes = instance["y"] * logistic_derivative(margins(instance, U, W)) / len(instance["y"])
-    parts = jax.vmap(model_gradient, (None, 0))(MultiHead(U, W), instance["X"])
-    share = jnp.sqrt(instance["copies"])
+    slopes = data["y"] * logistic_derivative(margins(data, U, W)) / len(data["y"])
+    parts = jax.vmap(model_gradient, (None, 0))(MultiHead(U, W), data["X"])
+    share = jnp.sqrt(data["copies"])
     return jnp.tensordot(slopes, parts.U, 1) / share, jnp.tensordot(slopes, parts.W, 1) / share
 
 
 class RiskCurvature(NamedTuple):
-    """Extremes of the Hessian of the risk in the space of all H heads.
-
-    Attributes:
-        smallest: its smallest eigenvalue.
-        largest: its largest eigenvalue.
-    """
+    """Smallest and largest eigenvalue of the Hessian of the risk in the space of all H heads."""
 
     smallest: Float[Array, ""]
     largest: Float[Array, ""]
@@ -227,29 +129,19 @@ class RiskCurvature(NamedTuple):
         return jnp.maximum(-self.smallest, self.largest)
 
 
-def risk_curvature(
-    instance: Instance, U: Float[Array, "G T d"], W: Float[Array, "G d d"]
-) -> RiskCurvature:
+def risk_curvature(data, U: Float[Array, "G T d"], W: Float[Array, "G d d"]) -> RiskCurvature:
     """Exact extreme eigenvalues of the Hessian of the risk, m >= 2 copies.
 
     Directions that move copies alike: the full Hessian in z. Copies of a group against each
     other: S_g / sqrt(H), which has the smallest eigenvalue, because the rest of the Hessian,
     the mean of l'' grad grad', is positive semidefinite. Derivatives by Lemma 1 in closed form.
-
-    Args:
-        instance: with X, y, copies.
-        U: decoders of the groups.
-        W: key-query matrices of the groups.
-
-    Returns:
-        The extremes.
     """
-    model, y = MultiHead(U, W), instance["y"]
-    found = margins(instance, U, W)
-    hessians = jax.vmap(model_hessian, (None, 0))(model, instance["X"])
+    model, y = MultiHead(U, W), data["y"]
+    found = margins(data, U, W)
+    hessians = jax.vmap(model_hessian, (None, 0))(model, data["X"])
     slopes = y * logistic_derivative(found) / len(y)
-    apart = jnp.tensordot(slopes, hessians, axes=1) / jnp.sqrt(instance["copies"])
-    gradients = jax.vmap(lambda X: ravel_pytree(model_gradient(model, X))[0])(instance["X"])
+    apart = jnp.tensordot(slopes, hessians, axes=1) / jnp.sqrt(data["copies"])
+    gradients = jax.vmap(lambda X: ravel_pytree(model_gradient(model, X))[0])(data["X"])
     bend = jax.nn.sigmoid(found) * jax.nn.sigmoid(-found) / len(y)
     together = apart + gradients.T @ (bend[:, None] * gradients)
     smallest, largest = jnp.linalg.eigvalsh(apart)[0], jnp.linalg.eigvalsh(together)[-1]

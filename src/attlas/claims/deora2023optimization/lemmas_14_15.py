@@ -9,18 +9,15 @@ checked for alpha uniform on [-1, 1].
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
 
 from attlas.claims.deora2023optimization.mixture_instances import (
     ROUNDINGS,
-    TOKENS,
-    as_arrays,
+    Mixture,
     mixture,
-    radius,
-    tokens,
     with_samples,
 )
 from attlas.claims.deora2023optimization.ntk_w_part import (
+    error_constant,
     first_head,
     gamma_star,
     margin_size,
@@ -29,125 +26,94 @@ from attlas.claims.deora2023optimization.ntk_w_part import (
     w_part,
     with_error,
 )
-from attlas.core.generator import generator
-from attlas.core.old_claim import (
-    Assumption,
-    Claim,
-    Control,
-    Instance,
-    Kind,
-    Link,
-    Provenance,
-    Sides,
-    Status,
-)
+from attlas.core.claim import Control, ProofStep, Sides, assume
+from attlas.core.statement import inequality, probability
 
-_PAPER = "deora2023optimization"
 _DELTA = 0.1
 _SAMPLES = 4
 _MOST_HEADS = 200_000
 
 
-def _expected(instance: Instance, aligned: bool) -> Sides:
-    X, row = tokens(instance), first_head(instance)
-    signs = jnp.array([1.0, -1.0])
+@inequality(
+    "Lemma 14, the margin of one head in expectation",
+    sample=single_samples,
+    controls=[Control(r"$W_\star$ without the sign of $\alpha$", aligned=False)],
+    proof_step=ProofStep("Proposition 2, P3", 4),
+    roundings=ROUNDINGS,
+)
+def lemma_14(*, aligned=True, **instance):
+    r"""$$\mathbb{E}_{\alpha \sim \mathrm{Unif}(\pm 1)}\, y \langle \nabla_\theta \Phi(X;
+    \theta^{(1)}), (\overline{U}_\star, \mathrm{sign}(\alpha) \overline{W}_\star) \rangle
+    \ge \gamma_\star$$
+
+    Reached without noise and error. Lemma 2 enters with $\zeta/4$: with the printed $\zeta/2$
+    the first term of (7) would be twice as large.
+    """
+    mix = Mixture(**instance)
+    X, signs = mix.tokens, jnp.array([1.0, -1.0])
     # The direction of W follows the sign of alpha.
     towards = signs if aligned else jnp.ones(2)
-    parts = jnp.stack([w_part(instance, X, sign * row) for sign in signs])
-    margin = instance["y"] * (u_part(instance, X) + jnp.mean(towards * parts))
-    return Sides(gamma_star(instance), margin, scale=margin_size(instance))
+    parts = jnp.stack([w_part(mix, X, sign * first_head(mix)) for sign in signs])
+    margin = mix.y * (u_part(mix, X) + jnp.mean(towards * parts))
+    return Sides(gamma_star(mix), margin, magnitude=margin_size(mix))
 
 
-LEMMA_14 = Claim(
-    name=f"{_PAPER}/lemma-14",
-    paper=_PAPER,
-    locator="Lemma 14, the margin of one head in expectation",
-    statement=(
-        r"\mathbb{E}_{\alpha \sim \mathrm{Unif}(\pm 1)}\, y \langle \nabla_\theta \Phi(X;"
-        r"\theta^{(1)}), (\overline{U}_\star, \mathrm{sign}(\alpha) \overline{W}_\star) \rangle"
-        r"\ge \gamma_\star"
-    ),
-    kind=Kind.INEQUALITY,
-    status=Status.RECONSTRUCTED,
-    provenance=Provenance.DERIVED,
-    instances=single_samples,
-    sides=lambda i: _expected(i, aligned=True),
-    control=Control("W_star without the sign of alpha", lambda i: _expected(i, aligned=False)),
-    terms=ROUNDINGS,
-    note=(
-        "Reached without noise and error. Lemma 2 enters with zeta/4: with the printed zeta/2 "
-        "the first term of (7) would be twice as large."
-    ),
-    ledger=Link("Proposition 2, P3", 4),
-)
+def _parts(mix: Mixture):
+    """y_i times the parts of U and W of one head with alpha = 1, for all samples."""
+    X, row = mix.tokens, first_head(mix)
+    linear = jax.vmap(lambda sample: u_part(mix, sample))(X)
+    return mix.y * linear, mix.y * jax.vmap(lambda sample: w_part(mix, sample, row))(X)
 
 
-def _random_heads(key: PRNGKeyArray, count: int) -> Instance:
+@jax.jit
+@jax.vmap
+def _enough_heads(instance):
+    """H = 2 b^2 log(n/delta) / gamma^2 with the range b of a head's margin."""
+    mix = Mixture(**instance)
+    u, w = _parts(mix)
+    gamma = jnp.maximum(jnp.min(u + w / 2), 0)
+    b = error_constant(mix) * (mix.zeta * mix.S / 8**0.5 + mix.P)
+    return jnp.ceil(2 * (b / gamma) ** 2 * np.log(_SAMPLES / _DELTA))
+
+
+def random_heads(rng, count):
     """Samples, and the means of alpha and |alpha| over as many heads as Hoeffding asks for."""
-    rng = generator(key)
     # The part of W grows like S^4: from S = 3 on it is the larger one.
     batch = mixture(rng, count, highest=0.02, strength=(1.0, 20.0))
-    single = as_arrays(with_error(rng, with_samples(rng, batch, (_SAMPLES,))))
-    H = np.asarray(jax.jit(jax.vmap(_enough_heads))(single))
+    batch = with_error(rng, with_samples(rng, batch, (_SAMPLES,)))
+    H = np.asarray(_enough_heads(batch))
     drawn = [rng.uniform(-1, 1, int(h)) if h <= _MOST_HEADS else np.zeros(1) for h in H]
     means = {
         "H": H,
         "mean": np.array([alpha.mean() for alpha in drawn]),
         "mean_size": np.array([np.abs(alpha).mean() for alpha in drawn]),
     }
-    return {**single, **as_arrays(means)}
+    return {**batch, **means}
 
 
-def _parts(instance: Instance) -> tuple[Array, Array]:
-    """y_i times the parts of U and W of one head with alpha = 1, for all samples."""
-    X, row, y = tokens(instance), first_head(instance), instance["y"]
-    linear = jax.vmap(lambda sample: u_part(instance, sample))(X)
-    return y * linear, y * jax.vmap(lambda sample: w_part(instance, sample, row))(X)
-
-
-def _enough_heads(instance: Instance) -> Array:
-    """H = 2 b^2 log(n/delta) / gamma^2 with the range b of a head's margin."""
-    u, w = _parts(instance)
-    gamma = jnp.maximum(jnp.min(u + w / 2), 0)
-    M, length = instance["M"], instance["zeta"] * instance["S"] / 8**0.5 + instance["P"]
-    constant = 2 / 27**0.5 * jnp.sqrt((2 * M + 1) / (2 * M + 2))
-    b = constant * TOKENS * radius(instance) ** 3 * length
-    return jnp.ceil(2 * (b / gamma) ** 2 * np.log(_SAMPLES / _DELTA))
-
-
-def _concentrated(instance: Instance, mean: Array) -> Sides:
-    u, w = _parts(instance)
-    hit = jnp.all(u + mean * w >= jnp.min(u + w / 2) / 2)
-    return Sides(jnp.asarray(hit, float), jnp.asarray(1 - _DELTA))
-
-
-LEMMA_15 = Claim(
-    name=f"{_PAPER}/lemma-15",
-    paper=_PAPER,
-    locator="Lemma 15, concentration of the margin over heads",
-    statement=(
-        r"\alpha_h \sim \mathrm{Unif}[-1, 1],\ \gamma = \min_i \mathbb{E}\, m_i > 0,\ \sqrt H \ge"
-        r"\tfrac{b}{\gamma} \sqrt{2 \log \tfrac{n}{\delta}},\ b = \tfrac{2}{3 \sqrt 3}"
-        r"\sqrt{\tfrac{2M+1}{2M+2}} T R^3 \big( \tfrac{\zeta S}{2 \sqrt 2} + P \big)"
-        r" \;\Rightarrow\;"
-        r"P\Big( \min_i y_i \langle \nabla \widetilde\Phi(X_i; \widetilde\theta^{(1)}),"
-        r"\widetilde\theta_\star \rangle \ge \tfrac{\gamma}{2} \Big) \ge 1 - \delta"
-    ),
-    kind=Kind.PROBABILITY,
-    status=Status.RECONSTRUCTED,
-    provenance=Provenance.DERIVED,
-    instances=_random_heads,
-    sides=lambda i: _concentrated(i, i["mean_size"]),
-    control=Control("W_star without the sign of alpha", lambda i: _concentrated(i, i["mean"])),
-    assumptions=(
-        Assumption("H of at most 200,000 heads suffices", lambda i: i["H"] <= _MOST_HEADS),
-    ),
+@probability(
+    "Lemma 15, concentration of the margin over heads",
+    sample=random_heads,
+    level=1 - _DELTA,
+    assumptions=[assume("$H$ of at most 200,000 heads suffices", lambda H: H <= _MOST_HEADS)],
+    controls=[Control(r"$W_\star$ without the sign of $\alpha$", signed=False)],
     count=128,
-    terms=ROUNDINGS,
-    note=(
-        "delta = 0.1, n = 4. m_i is the margin of one head; it lies in an interval of length b, "
-        "below the paper's R^4 T (S+P). Every draw holds: Hoeffding's range is far above the "
-        "standard deviation, so that a constant several times smaller would pass as well. On "
-        "[-1, 1] the mean of |alpha| is 1/2: the first term of (7) would be half as large."
-    ),
+    roundings=ROUNDINGS,
 )
+def lemma_15(*, signed=True, **instance):
+    r"""$$\alpha_h \sim \mathrm{Unif}[-1, 1],\ \gamma = \min_i \mathbb{E}\, m_i > 0,\ \sqrt H \ge
+    \tfrac{b}{\gamma} \sqrt{2 \log \tfrac{n}{\delta}},\ b = \tfrac{2}{3 \sqrt 3}
+    \sqrt{\tfrac{2M+1}{2M+2}} T R^3 \big( \tfrac{\zeta S}{2 \sqrt 2} + P \big)
+    \;\Rightarrow\;
+    P\Big( \min_i y_i \langle \nabla \widetilde\Phi(X_i; \widetilde\theta^{(1)}),
+    \widetilde\theta_\star \rangle \ge \tfrac{\gamma}{2} \Big) \ge 1 - \delta$$
+
+    $\delta = 0.1$, $n = 4$. $m_i$ is the margin of one head; it lies in an interval of length
+    $b$, below the paper's $R^4 T (S+P)$. Every draw holds: Hoeffding's range is far above the
+    standard deviation, so that a constant several times smaller would pass as well. On $[-1, 1]$
+    the mean of $|\alpha|$ is 1/2: the first term of (7) would be half as large.
+    """
+    mix = Mixture(**instance)
+    u, w = _parts(mix)
+    mean = mix.mean_size if signed else mix.mean
+    return jnp.all(u + mean * w >= jnp.min(u + w / 2) / 2)

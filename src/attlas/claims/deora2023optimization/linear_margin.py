@@ -5,75 +5,53 @@ tokens may stand anywhere, by symmetry: the average of the best U over permutati
 of irrelevant patterns and exchange of the labels is as good.
 """
 
-from functools import cache
+from functools import partial
 from itertools import product
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
 
 from attlas.bounds.optimisation.deora2023_mixture import deora2023_gamma_linear
+from attlas.claims.deora2023optimization.instances import reseeded
 from attlas.claims.deora2023optimization.mixture_instances import (
     ROUNDINGS,
     TOKENS,
+    Mixture,
     inside_the_noise,
-    radius,
-    tokens,
 )
 from attlas.claims.deora2023optimization.ntk_w_part import single_samples, u_part
-from attlas.core.generator import seed_of
-from attlas.core.old_claim import (
-    Assumption,
-    Claim,
-    Control,
-    Instance,
-    Kind,
-    Link,
-    Provenance,
-    Sides,
-    Status,
-)
+from attlas.core.claim import Control, ProofStep, Sides, Status, assume
+from attlas.core.statement import identity, inequality
 from attlas.solvers.kernel_svm import kernel_svm_batch
 
-_PAPER = "deora2023optimization"
 _T = 3
 _SIZE = 96
 """Samples of a complete data set of three tokens: smaller ones are repeated."""
 
 
-def _reached(instance: Instance, noise: float) -> Sides:
-    S, zeta, Z_mu = instance["S"], instance["zeta"], noise * instance["Z_mu"]
-    bound = deora2023_gamma_linear(TOKENS, S, zeta, Z_mu)
-    # At W = 0 the derivative in U along U_star is the linear model.
-    margin = instance["y"] * u_part(instance, tokens(instance))
-    return Sides(bound, margin, scale=TOKENS**0.5 * radius(instance))
-
-
-GAMMA_LINEAR = Claim(
-    name=f"{_PAPER}/gamma-linear",
-    paper=_PAPER,
-    locator="Appendix F and last term of (7)",
-    statement=(
-        r"y \langle \tfrac{1}{S \sqrt{2T}} 1_T u_\star^\top, X \rangle = y \langle \nabla_U"
-        r"\Phi(X; U, 0), \overline{U}_\star \rangle \ge \gamma_{lin} = \tfrac{S \sqrt T}{\sqrt 2}"
-        r"\big( \zeta - 2 (1-\zeta) \tfrac{Z_\mu}{S^2} \big)"
-    ),
-    kind=Kind.INEQUALITY,
-    status=Status.RECONSTRUCTED,
-    provenance=Provenance.DERIVED,
-    instances=single_samples,
-    sides=lambda i: _reached(i, 1.0),
-    free=("noise",),
-    domain=inside_the_noise,
-    control=Control("Z_mu without the factor 2", lambda i: _reached(i, 0.5)),
-    terms=ROUNDINGS,
-    note="Reached at a corner of the noise, and by every sample without noise.",
-    ledger=Link("Proposition 2, P3", 3),
+@inequality(
+    "Appendix F and last term of (7)",
+    sample=single_samples,
+    search_over="noise",
+    project=inside_the_noise,
+    controls=[Control(r"$Z_\mu$ without the factor 2", noise_factor=0.5)],
+    proof_step=ProofStep("Proposition 2, P3", 3),
+    roundings=ROUNDINGS,
 )
+def gamma_linear(*, noise_factor=1.0, **instance):
+    r"""$$y \langle \tfrac{1}{S \sqrt{2T}} 1_T u_\star^\top, X \rangle = y \langle \nabla_U
+    \Phi(X; U, 0), \overline{U}_\star \rangle \ge \gamma_{lin} = \tfrac{S \sqrt T}{\sqrt 2}
+    \big( \zeta - 2 (1-\zeta) \tfrac{Z_\mu}{S^2} \big)$$
+
+    Reached at a corner of the noise, and by every sample without noise.
+    """
+    mix = Mixture(**instance)
+    bound = deora2023_gamma_linear(TOKENS, mix.S, mix.zeta, noise_factor * mix.Z_mu)
+    # At W = 0 the derivative in U along U_star is the linear model.
+    return Sides(bound, mix.y * u_part(mix, mix.tokens), magnitude=TOKENS**0.5 * mix.radius)
 
 
-def _complete(M: int, relevant: int, noise: float, fixed: bool) -> tuple[np.ndarray, np.ndarray]:
+def _complete(M, relevant, noise, fixed):
     """All samples in coordinates (mu_+, mu_-, nu_1..) over S; noise Z_mu / S^2 at all corners."""
     corners = list(product((-noise, noise), repeat=2)) if noise else [(0.0, 0.0)]
     places = [[(r + k) % _T for k in range(relevant)] for r in range(1 if fixed else _T)]
@@ -92,10 +70,8 @@ def _complete(M: int, relevant: int, noise: float, fixed: bool) -> tuple[np.ndar
     return np.array(samples)[repeats], np.array(labels)[repeats]
 
 
-@cache
-def _solved(seed: tuple[int, ...], count: int, fixed: bool) -> dict[str, np.ndarray]:
+def _solved(rng, count, fixed):
     """Best linear margins of complete data sets with one or two irrelevant patterns."""
-    rng = np.random.default_rng(list(seed))
     S = np.exp(rng.uniform(np.log(0.5), np.log(5.0), count))
     kinds = [(1, 1, True), (2, 2, True), (1, 2, True), (2, 1, False)]
     chosen = [kinds[i % 4] for i in range(count)]
@@ -118,73 +94,63 @@ def _solved(seed: tuple[int, ...], count: int, fixed: bool) -> dict[str, np.ndar
     }
 
 
-def _anywhere(key: PRNGKeyArray, count: int) -> Instance:
-    seed = tuple(np.asarray(jax.random.key_data(key)).tolist())
-    return {name: jnp.asarray(value) for name, value in _solved(seed, count, False).items()}
+def anywhere(rng, count):
+    """Relevant tokens at any place of a sample."""
+    return _solved(rng, count, False)
 
 
-def _in_place(key: PRNGKeyArray, count: int) -> Instance:
-    seed = seed_of(key)
-    return {name: jnp.asarray(value) for name, value in _solved(seed, count, True).items()}
+def in_place(rng, count):
+    """Relevant tokens at the same places in all samples."""
+    return _solved(reseeded(rng), count, True)
 
 
-def _compare(instance: Instance, value: Array) -> Sides:
+solved = partial(
+    identity,
+    status=Status.NEW,
+    assumptions=[assume("certified by the solver", lambda certified: certified)],
+    count=32,
+    roundings=_SIZE * ROUNDINGS,
+)
+
+
+def _against(S, zeta, Z_mu, margin, gap, fixed):
+    """The solver's margin against the value for places that vary or are fixed."""
+    value = S * jnp.sqrt(_T * zeta / 2) if fixed else deora2023_gamma_linear(_T, S, zeta, Z_mu)
     # The solver's two bounds enclose the margin of a Gram matrix rounded to eps n S^2 T.
-    return Sides(instance["margin"], value, scale=_T * instance["S"], error=2 * instance["gap"])
+    return Sides(margin, value, magnitude=_T * S, error=2 * gap)
 
 
-def _formula(instance: Instance) -> Array:
-    return deora2023_gamma_linear(_T, instance["S"], instance["zeta"], instance["Z_mu"])
-
-
-_CERTIFIED = Assumption("certified by the solver", lambda i: i["certified"])
-
-GAMMA_LINEAR_OPTIMAL = Claim(
-    name=f"{_PAPER}/gamma-linear-optimal",
-    paper=_PAPER,
-    locator="Appendix F, against the best linear model",
-    statement=(
-        r"\max_{\|U\|_F = 1} \min_i y_i \langle U, X_i \rangle = \tfrac{S \sqrt T}{\sqrt 2}"
-        r"\big( \zeta - 2 (1-\zeta) \tfrac{Z_\mu}{S^2} \big)"
-    ),
-    kind=Kind.IDENTITY,
-    status=Status.NEW,
-    provenance=Provenance.DERIVED,
-    instances=_anywhere,
-    sides=lambda i: _compare(i, _formula(i)),
-    control=Control(
-        "the value for relevant tokens that stand at the same places in all samples",
-        lambda i: _compare(i, i["S"] * jnp.sqrt(_T * i["zeta"] / 2)),
-    ),
-    assumptions=(_CERTIFIED,),
-    count=32,
-    terms=_SIZE * ROUNDINGS,
-    note=(
-        "All samples of T = 3 tokens are in the data: each label, place of the relevant tokens, "
-        "pattern and corner of the noise along mu. So gamma_lin is the best linear margin, not "
-        "only a bound."
-    ),
+@solved(
+    "Appendix F, against the best linear model",
+    sample=anywhere,
+    controls=[
+        Control(
+            "the value for relevant tokens that stand at the same places in all samples",
+            fixed=True,
+        )
+    ],
 )
+def gamma_linear_optimal(S, zeta, Z_mu, margin, gap, *, fixed=False):
+    r"""$$\max_{\|U\|_F = 1} \min_i y_i \langle U, X_i \rangle = \tfrac{S \sqrt T}{\sqrt 2}
+    \big( \zeta - 2 (1-\zeta) \tfrac{Z_\mu}{S^2} \big)$$
 
-GAMMA_LINEAR_IN_PLACE = Claim(
-    name=f"{_PAPER}/gamma-linear-in-place",
-    paper=_PAPER,
-    locator="Appendix F, for relevant tokens at fixed places",
-    statement=(
-        r"\mathcal{R}_i = \mathcal{R}: \quad \max_{\|U\|_F = 1} \min_i y_i \langle U, X_i \rangle ="
-        r"S \sqrt{\tfrac{\zeta T}{2}} > \gamma_{lin}"
-    ),
-    kind=Kind.IDENTITY,
-    status=Status.NEW,
-    provenance=Provenance.DERIVED,
-    instances=_in_place,
-    sides=lambda i: _compare(i, i["S"] * jnp.sqrt(_T * i["zeta"] / 2)),
-    control=Control("gamma_lin", lambda i: _compare(i, _formula(i))),
-    assumptions=(_CERTIFIED,),
-    count=32,
-    terms=_SIZE * ROUNDINGS,
-    note=(
-        "(DM1) leaves open whether the relevant set varies. If it does not, a linear model reads "
-        "the relevant tokens alone: its margin is larger by 1/sqrt(zeta) and blind to the noise."
-    ),
+    All samples of $T = 3$ tokens are in the data: each label, place of the relevant tokens,
+    pattern and corner of the noise along $\mu$. So $\gamma_{lin}$ is the best linear margin, not
+    only a bound.
+    """
+    return _against(S, zeta, Z_mu, margin, gap, fixed)
+
+
+@solved(
+    "Appendix F, for relevant tokens at fixed places",
+    sample=in_place,
+    controls=[Control(r"$\gamma_{lin}$", fixed=False)],
 )
+def gamma_linear_in_place(S, zeta, Z_mu, margin, gap, *, fixed=True):
+    r"""$$\mathcal{R}_i = \mathcal{R}: \quad \max_{\|U\|_F = 1} \min_i y_i \langle U, X_i \rangle =
+    S \sqrt{\tfrac{\zeta T}{2}} > \gamma_{lin}$$
+
+    (DM1) leaves open whether the relevant set varies. If it does not, a linear model reads
+    the relevant tokens alone: its margin is larger by $1/\sqrt\zeta$ and blind to the noise.
+    """
+    return _against(S, zeta, Z_mu, margin, gap, fixed)

@@ -7,13 +7,13 @@ pattern over its bound in Assumption 3, so that +-1 is a corner of the constrain
 two span the directions orthogonal to all patterns.
 """
 
-import jax
+from types import SimpleNamespace
+
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.bounds.optimisation.deora2023_mixture import deora2023_token_radius
-from attlas.core.old_claim import Instance
 
 TOKENS, PATTERNS, DIMENSION = 6, 3, 7
 """Tokens T, the largest number M of irrelevant patterns, and d."""
@@ -22,24 +22,46 @@ ROUNDINGS = 256
 _REST = DIMENSION - PATTERNS - 2
 
 
-def mixture(
-    rng: np.random.Generator,
-    count: int,
-    highest: float = 0.25,
-    strength: tuple[float, float] = (0.5, 5.0),
-) -> dict[str, np.ndarray]:
-    """Mixtures of many signal strengths, one to three irrelevant patterns, with noise bounds.
+class Mixture(SimpleNamespace):
+    """The arrays of an instance as attributes, and what the mixture makes of them."""
+
+    @property
+    def oracle(self) -> Float[Array, " d"]:
+        """The oracle classifier u_star = mu_+ - mu_-."""
+        return self.mu[0] - self.mu[1]
+
+    @property
+    def key_query(self) -> Float[Array, "d d"]:
+        """W_star = mu_+ mu_+' + mu_- mu_-' + sum_l nu_l (mu_+ + mu_-)', not normalised."""
+        mu = self.mu
+        return mu.T @ mu + jnp.outer(jnp.sum(self.nu, axis=0), mu[0] + mu[1])
+
+    @property
+    def key_query_norm(self) -> Float[Array, ""]:
+        """||W_star||_F = S^2 sqrt(2 (M + 1))."""
+        return self.S**2 * jnp.sqrt(2 * (self.M + 1))
+
+    @property
+    def radius(self) -> Float[Array, ""]:
+        """R = sqrt(S^2 + Z^2 + 2 Z_nu / M), the bound of the tokens' norms."""
+        return deora2023_token_radius(self.S, self.Z, self.Z_nu, self.M)
+
+    @property
+    def tokens(self) -> Float[Array, "*n T d"]:
+        """The samples X: tokens mu_y where relevant, nu_j + z elsewhere."""
+        S, bound, noise = self.S, self.Z_nu / self.M, self.noise
+        along_mu = (self.Z_mu / S**2) * noise[..., :2] @ self.mu
+        along_nu = (bound / S**2) * noise[..., 2:-_REST] @ self.nu
+        beside = self.Z_rest * noise[..., -_REST:] @ self.rest
+        z = along_mu + along_nu + beside
+        signal = jnp.where((self.y > 0)[..., None, None], self.mu[0], self.mu[1])
+        return jnp.where(self.relevant[..., None] > 0, signal, self.choice @ self.nu + z)
+
+
+def mixture(rng, count, highest=0.25, strength=(0.5, 5.0)):
+    """Mixtures of S in `strength`, one to three irrelevant patterns, and Z_mu / S^2 <= `highest`.
 
     Every third mixture is free of noise; Z_mu = Z_nu in all others.
-
-    Args:
-        rng: source of randomness.
-        count: instances.
-        highest: largest Z_mu / S^2.
-        strength: smallest and largest S.
-
-    Returns:
-        Arrays mu, nu, rest, M, S, Z_mu, Z_nu, Z_rest, Z with a leading axis of `count`.
     """
     S = np.exp(rng.uniform(np.log(strength[0]), np.log(strength[1]), count))
     M = rng.integers(1, PATTERNS + 1, count)
@@ -61,18 +83,11 @@ def mixture(
     }
 
 
-def with_samples(
-    rng: np.random.Generator, batch: dict[str, np.ndarray], samples: tuple[int, ...] = ()
-) -> dict[str, np.ndarray]:
-    """Add labels, relevant tokens, patterns of the others, and noise at and inside the corners.
+def with_samples(rng, batch, samples=()):
+    """Add y, relevant, choice (of patterns) and noise, at and inside the corners.
 
-    Args:
-        rng: source of randomness.
-        batch: mixtures.
-        samples: shape of the samples of an instance; one sample when empty.
-
-    Returns:
-        The batch with y, relevant, choice and noise; zeta T tokens of a sample are relevant.
+    `samples` is the shape of the samples of an instance, one when empty; zeta T tokens of each
+    are relevant.
     """
     count = len(batch["S"])
     shape = (count, *samples)
@@ -94,112 +109,24 @@ def with_samples(
     }
 
 
-def against_the_label(batch: dict[str, np.ndarray], every: int = 4) -> None:
-    """Put the noise of every so many instances where it hurts the linear classifier most.
+def against_the_label(batch):
+    """Put the noise of every fourth instance where it hurts the linear classifier most, in place.
 
-    Args:
-        batch: with y and noise, changed in place: <z, mu_y> = -Z_mu, <z, mu_-y> = Z_mu.
-        every: stride.
+    There <z, mu_y> = -Z_mu and <z, mu_-y> = Z_mu.
     """
-    y = batch["y"][::every, ..., None]
-    batch["noise"][::every, ..., 0], batch["noise"][::every, ..., 1] = -y, y
+    y = batch["y"][::4, ..., None]
+    batch["noise"][::4, ..., 0], batch["noise"][::4, ..., 1] = -y, y
 
 
-def tokens(instance: Instance) -> Float[Array, "*n T d"]:
-    """The samples X.
-
-    Args:
-        instance: of `with_samples`.
-
-    Returns:
-        Tokens mu_y where relevant, nu_j + z elsewhere.
-    """
-    S, bound = instance["S"], instance["Z_nu"] / instance["M"]
-    noise = instance["noise"]
-    along_mu = (instance["Z_mu"] / S**2) * noise[..., :2] @ instance["mu"]
-    along_nu = (bound / S**2) * noise[..., 2:-_REST] @ instance["nu"]
-    beside = instance["Z_rest"] * noise[..., -_REST:] @ instance["rest"]
-    z = along_mu + along_nu + beside
-    positive = (instance["y"] > 0)[..., None, None]
-    signal = jnp.where(positive, instance["mu"][0], instance["mu"][1])
-    return jnp.where(
-        instance["relevant"][..., None] > 0, signal, instance["choice"] @ instance["nu"] + z
-    )
+def along_the_axes(S):
+    """Patterns of a witness: of norm S along the axes, M = 1."""
+    axes, present = np.eye(DIMENSION), np.array([[1.0], [0.0], [0.0]])
+    return {"mu": S * axes[:2], "nu": S * axes[2 : 2 + PATTERNS] * present, "S": S, "M": 1.0}
 
 
-def inside_the_noise(instance: Instance) -> Instance:
-    """Bring the noise back into Assumption 3 after a move.
-
-    Args:
-        instance: of `with_samples`.
-
-    Returns:
-        The instance with every coordinate clipped to its bound.
-    """
-    noise = instance["noise"]
+def inside_the_noise(noise):
+    """Bring the noise back into Assumption 3 after a move: coordinates clipped to their bounds."""
     box, beside = jnp.clip(noise[..., :-_REST], -1, 1), noise[..., -_REST:]
     # A tiny floor keeps the derivative of the root finite at zero.
     length = jnp.sqrt(jnp.sum(beside**2, axis=-1, keepdims=True) + 1e-300)
-    beside = beside / jnp.maximum(length, 1)
-    return {**instance, "noise": jnp.concatenate([box, beside], axis=-1)}
-
-
-def oracle(instance: Instance) -> Float[Array, " d"]:
-    """The oracle classifier u_star = mu_+ - mu_-.
-
-    Args:
-        instance: with mu.
-
-    Returns:
-        The vector.
-    """
-    return instance["mu"][0] - instance["mu"][1]
-
-
-def key_query(instance: Instance) -> Float[Array, "d d"]:
-    """W_star = mu_+ mu_+' + mu_- mu_-' + sum_l nu_l (mu_+ + mu_-)'.
-
-    Args:
-        instance: with mu, nu.
-
-    Returns:
-        The matrix, not normalised.
-    """
-    mu = instance["mu"]
-    return mu.T @ mu + jnp.outer(jnp.sum(instance["nu"], axis=0), mu[0] + mu[1])
-
-
-def key_query_norm(instance: Instance) -> Float[Array, ""]:
-    """||W_star||_F = S^2 sqrt(2 (M + 1)).
-
-    Args:
-        instance: with S, M.
-
-    Returns:
-        The norm.
-    """
-    return instance["S"] ** 2 * jnp.sqrt(2 * (instance["M"] + 1))
-
-
-def radius(instance: Instance) -> Float[Array, ""]:
-    """R = sqrt(S^2 + Z^2 + 2 Z_nu / M).
-
-    Args:
-        instance: with S, Z, Z_nu, M.
-
-    Returns:
-        The bound of the tokens' norms.
-    """
-    return deora2023_token_radius(instance["S"], instance["Z"], instance["Z_nu"], instance["M"])
-
-
-def as_arrays(batch: dict[str, np.ndarray]) -> Instance:
-    """The batch as JAX arrays.
-
-    Args:
-        batch: NumPy arrays.
-
-    Returns:
-        The same by name.
-    """
-    return {name: jnp.asarray(value) for name, value in jax.tree.map(np.asarray, batch).items()}
+    return {"noise": jnp.concatenate([box, beside / jnp.maximum(length, 1)], axis=-1)}

@@ -8,7 +8,7 @@ because alpha_h sign(alpha_h) = 1 and the gradient in U does not depend on U.
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
 
 from attlas.bounds.optimisation.deora2023_mixture import (
     deora2023_decoder_bound,
@@ -18,14 +18,9 @@ from attlas.claims.deora2023optimization.mixture_instances import (
     DIMENSION,
     ROUNDINGS,
     TOKENS,
+    Mixture,
     against_the_label,
-    as_arrays,
-    key_query,
-    key_query_norm,
     mixture,
-    oracle,
-    radius,
-    tokens,
     with_samples,
 )
 from attlas.claims.deora2023optimization.ntk_w_part import (
@@ -36,96 +31,70 @@ from attlas.claims.deora2023optimization.ntk_w_part import (
     single_samples,
     with_error,
 )
-from attlas.core.generator import generator
-from attlas.core.old_claim import (
-    Assumption,
-    Claim,
-    Control,
-    Instance,
-    Kind,
-    Link,
-    Provenance,
-    Sides,
-    Status,
-)
+from attlas.core.claim import Control, ProofStep, Sides, Source, Status, assume
+from attlas.core.statement import inequality, probability
 from attlas.kernels.multi_head_ntk import ntk_features, ntk_gram
 from attlas.models.attention.multi_head import MultiHead, head_norms
 from attlas.solvers.kernel_svm import kernel_svm_batch
 
-_PAPER = "deora2023optimization"
 _DELTA = 0.1
 _SAMPLES = 4
 
 
-def _model(instance: Instance) -> MultiHead:
+def _model(mix: Mixture, alpha) -> MultiHead:
     """The heads U_h = alpha_h 1 (zeta/4 u_star + p)', W_h = 0."""
-    rows = instance["alpha"][:, None] * first_head(instance)[None, :]
+    rows = alpha[:, None] * first_head(mix)[None, :]
     U = jnp.broadcast_to(rows[:, None, :], (len(rows), TOKENS, DIMENSION))
     return MultiHead(U, jnp.zeros((len(rows), DIMENSION, DIMENSION), U.dtype))
 
 
-def _one_head(instance: Instance, bound: Array) -> Sides:
-    model = _model({**instance, "alpha": jnp.ones(1)})
-    return Sides(head_norms(model)[0], bound)
-
-
-def _decoder_bound(instance: Instance, sharp: bool, error: float = 1.0) -> Array:
-    P = error * instance["P"]
-    version = "sharp" if sharp else "printed"
-    return deora2023_decoder_bound(TOKENS, instance["S"], P, instance["zeta"], version)
-
-
-P1 = Claim(
-    name=f"{_PAPER}/proposition-2-p1",
-    paper=_PAPER,
-    locator="Proposition 2, P1",
-    statement=r"\|p\| \le P: \quad \|\theta_h^{(1)}\| \le B_2 = \sqrt T (S + P)",
-    kind=Kind.INEQUALITY,
-    status=Status.AS_PRINTED,
-    provenance=Provenance.FOUND,
-    instances=single_samples,
-    sides=lambda i: _one_head(i, _decoder_bound(i, sharp=False)),
-    control=Control("a quarter of the bound", lambda i: _one_head(i, _decoder_bound(i, False) / 4)),
-    terms=ROUNDINGS,
-    note="Loose in S: the factor of u_star is zeta/4, see the sharpened claim.",
+@inequality(
+    "Proposition 2, P1",
+    Source.FOUND,
+    sample=single_samples,
+    controls=[Control("a quarter of the bound", share=0.25)],
+    roundings=ROUNDINGS,
 )
+def proposition_2_p1(*, share=1.0, **instance):
+    r"""$$\|p\| \le P: \quad \|\theta_h^{(1)}\| \le B_2 = \sqrt T (S + P)$$
 
-P1_SHARP = Claim(
-    name=f"{_PAPER}/proposition-2-p1-sharp",
-    paper=_PAPER,
-    locator="Proposition 2, P1, sharpened",
-    statement=(
-        r"\|p\| \le P: \quad \|\theta_h^{(1)}\| \le"
-        r"\sqrt T \big( \tfrac{\zeta S}{2 \sqrt 2} + P \big)"
-    ),
-    kind=Kind.INEQUALITY,
+    Loose in $S$: the factor of $u_\star$ is $\zeta/4$, see the sharpened claim.
+    """
+    mix = Mixture(**instance)
+    bound = deora2023_decoder_bound(TOKENS, mix.S, mix.P, mix.zeta, "printed")
+    return head_norms(_model(mix, jnp.ones(1)))[0], share * bound
+
+
+@inequality(
+    "Proposition 2, P1, sharpened",
+    sample=single_samples,
+    search_over="p",
+    project=inside_both,
+    controls=[Control("half of $P$", error=0.5)],
     status=Status.SHARPENED,
-    provenance=Provenance.DERIVED,
-    instances=single_samples,
-    sides=lambda i: _one_head(i, _decoder_bound(i, sharp=True)),
-    free=("p",),
-    domain=inside_both,
-    control=Control("half of P", lambda i: _one_head(i, _decoder_bound(i, True, error=0.5))),
-    terms=ROUNDINGS,
-    note="Reached where p points along u_star.",
+    roundings=ROUNDINGS,
 )
+def proposition_2_p1_sharp(*, error=1.0, **instance):
+    r"""$$\|p\| \le P: \quad \|\theta_h^{(1)}\| \le
+    \sqrt T \big( \tfrac{\zeta S}{2 \sqrt 2} + P \big)$$
+
+    Reached where $p$ points along $u_\star$.
+    """
+    mix = Mixture(**instance)
+    bound = deora2023_decoder_bound(TOKENS, mix.S, error * mix.P, mix.zeta, "sharp")
+    return head_norms(_model(mix, jnp.ones(1)))[0], bound
 
 
-def _draw(key: PRNGKeyArray, count: int, heads: int) -> dict[str, np.ndarray]:
-    rng = generator(key)
+def with_signs(rng, count, heads=8):
+    """Four samples and heads of random signs."""
     batch = with_error(rng, with_samples(rng, mixture(rng, count), (_SAMPLES,)))
     against_the_label(batch)
     return {**batch, "alpha": rng.choice([-1.0, 1.0], (count, heads))}
 
 
-def _with_signs(key: PRNGKeyArray, count: int) -> Instance:
-    """Four samples and eight heads of random signs."""
-    return as_arrays(_draw(key, count, 8))
-
-
-def _many_heads(key: PRNGKeyArray, count: int) -> Instance:
+def many_heads(rng, count):
     """64 heads, and in most instances a large error p along an irrelevant pattern."""
-    batch = _draw(key, count, 64)
+    batch = with_signs(rng, count, 64)
     large = np.arange(count) % 4 > 0
     batch["P"] = np.where(large, 20 * batch["S"], batch["P"])
     along = batch["nu"][:, 0] * (batch["P"] / batch["S"])[:, None]
@@ -136,178 +105,141 @@ def _many_heads(key: PRNGKeyArray, count: int) -> Instance:
     batch["choice"][large] = np.eye(3)[0]
     for name in ("noise", "Z_mu", "Z_nu", "Z_rest", "Z"):
         batch[name][large] = 0
-    return as_arrays(batch)
+    return batch
 
 
-def _outputs(instance: Instance) -> Float[Array, " n"]:
-    return jax.vmap(_model(instance))(tokens(instance))
+def _bounded(mix: Mixture, bound, in_phase=False):
+    """Whether all outputs are within the bound; in phase, all heads have the same sign."""
+    alpha = jnp.ones_like(mix.alpha) if in_phase else mix.alpha
+    return jnp.all(jnp.abs(jax.vmap(_model(mix, alpha))(mix.tokens)) <= bound)
 
 
-def _bounded(instance: Instance, outputs: Array, bound: Array) -> Sides:
-    return Sides(jnp.asarray(jnp.all(jnp.abs(outputs) <= bound), float), jnp.asarray(1 - _DELTA))
-
-
-def _output_bound(instance: Instance, sharp: bool) -> Array:
-    """B_Phi as printed, or with the sharp P1 and without the number of samples."""
-    S, P, zeta, R = instance["S"], instance["P"], instance["zeta"], radius(instance)
-    # Two sides of one sum: n = 1 in the corrected form.
-    n, version = (1, "sharp") if sharp else (_SAMPLES, "printed")
-    return deora2023_output_bound(TOKENS, R, S, P, zeta, n, _DELTA, version)
-
-
-def _in_phase(instance: Instance) -> Float[Array, " n"]:
-    return _outputs({**instance, "alpha": jnp.ones_like(instance["alpha"])})
-
-
-P2 = Claim(
-    name=f"{_PAPER}/proposition-2-p2",
-    paper=_PAPER,
-    locator="Proposition 2, P2",
-    statement=(
-        r"P\Big( \max_i |\widetilde\Phi(X_i; \widetilde\theta^{(1)})| \le B_\Phi ="
-        r"T R (S + P) \sqrt{2 \log(n/\delta)} \Big) \ge 1 - \delta"
-    ),
-    kind=Kind.PROBABILITY,
-    status=Status.AS_PRINTED,
-    provenance=Provenance.FOUND,
-    instances=_many_heads,
-    sides=lambda i: _bounded(i, _outputs(i), _output_bound(i, sharp=False)),
-    control=Control(
-        "all heads with the same sign",
-        lambda i: _bounded(i, _in_phase(i), _output_bound(i, sharp=False)),
-    ),
+@probability(
+    "Proposition 2, P2",
+    Source.FOUND,
+    sample=many_heads,
+    level=1 - _DELTA,
+    controls=[Control("all heads with the same sign", in_phase=True)],
     count=128,
-    terms=ROUNDINGS,
-    note=(
-        "delta = 0.1, n = 4, H = 64. A union bound with two-sided tails would give 2n in place of "
-        "n; the slack of S + P absorbs it."
-    ),
+    roundings=ROUNDINGS,
 )
+def proposition_2_p2(*, in_phase=False, **instance):
+    r"""$$P\Big( \max_i |\widetilde\Phi(X_i; \widetilde\theta^{(1)})| \le B_\Phi =
+    T R (S + P) \sqrt{2 \log(n/\delta)} \Big) \ge 1 - \delta$$
 
-P2_SHARP = Claim(
-    name=f"{_PAPER}/proposition-2-p2-sharp",
-    paper=_PAPER,
-    locator="Proposition 2, P2, without the number of samples",
-    statement=(
-        r"P\Big( \max_i |\widetilde\Phi(X_i; \widetilde\theta^{(1)})| \le "
-        r"T R \big( \tfrac{\zeta S}{2 \sqrt 2} + P \big) \sqrt{2 \log(2/\delta)} \Big)"
-        r"\ge 1 - \delta"
-    ),
-    kind=Kind.PROBABILITY,
+    $\delta = 0.1$, $n = 4$, $H = 64$. A union bound with two-sided tails would give $2n$ in place
+    of $n$; the slack of $S + P$ absorbs it.
+    """
+    mix = Mixture(**instance)
+    of = TOKENS, mix.radius, mix.S, mix.P, mix.zeta, _SAMPLES, _DELTA
+    return _bounded(mix, deora2023_output_bound(*of, "printed"), in_phase)
+
+
+@probability(
+    "Proposition 2, P2, without the number of samples",
+    sample=many_heads,
+    level=1 - _DELTA,
+    controls=[
+        Control(r"1/2 in place of the root of $2 \log(2/\delta)$", share=(8 * np.log(20)) ** -0.5)
+    ],
     status=Status.SHARPENED,
-    provenance=Provenance.DERIVED,
-    instances=_many_heads,
-    sides=lambda i: _bounded(i, _outputs(i), _output_bound(i, sharp=True)),
-    control=Control(
-        "1/2 in place of the root of 2 log(2/delta)",
-        lambda i: _bounded(i, _outputs(i), _output_bound(i, True) / (8 * np.log(20)) ** 0.5),
-    ),
     count=256,
-    terms=ROUNDINGS,
-    note=(
-        "The output on X_i is c_i H^(-1/2) sum_h alpha_h with one sum of signs for all samples: "
-        "no union bound, no log n."
-    ),
+    roundings=ROUNDINGS,
 )
+def proposition_2_p2_sharp(*, share=1.0, **instance):
+    r"""$$P\Big( \max_i |\widetilde\Phi(X_i; \widetilde\theta^{(1)})| \le
+    T R \big( \tfrac{\zeta S}{2 \sqrt 2} + P \big) \sqrt{2 \log(2/\delta)} \Big)
+    \ge 1 - \delta$$
+
+    The output on $X_i$ is $c_i H^{-1/2} \sum_h \alpha_h$ with one sum of signs for all samples:
+    no union bound, no $\log n$.
+    """
+    mix = Mixture(**instance)
+    # Two sides of one sum: n = 1.
+    of = TOKENS, mix.radius, mix.S, mix.P, mix.zeta, 1, _DELTA
+    return _bounded(mix, share * deora2023_output_bound(*of, "sharp"))
 
 
-def _direction(instance: Instance, signs: Array) -> Array:
-    """theta_star over all heads, of norm sqrt(2), in the order of the features."""
-    mu, S, H = oracle(instance), instance["S"], len(signs)
-    U = jnp.tile(mu / (S * jnp.sqrt(2.0 * TOKENS)), TOKENS * H)
-    W = signs[:, None, None] * (key_query(instance) / key_query_norm(instance))[None]
-    return jnp.concatenate([U, W.ravel()]) / jnp.sqrt(1.0 * H)
+def _least_margin(mix: Mixture, signed) -> Float[Array, ""]:
+    """The margin in the direction theta_star of norm sqrt(2), which may follow the signs."""
+    alpha = mix.alpha
+    signs, H = jnp.sign(alpha) if signed else jnp.ones_like(alpha), len(alpha)
+    U = jnp.tile(mix.oracle / (mix.S * jnp.sqrt(2.0 * TOKENS)), TOKENS * H)
+    W = signs[:, None, None] * (mix.key_query / mix.key_query_norm)[None]
+    direction = jnp.concatenate([U, W.ravel()]) / jnp.sqrt(1.0 * H)
+    return jnp.min(mix.y * (ntk_features(_model(mix, alpha), mix.tokens) @ direction))
 
 
-def _margins(instance: Instance, signs: Array) -> Float[Array, " n"]:
-    features = ntk_features(_model(instance), tokens(instance))
-    return instance["y"] * (features @ _direction(instance, signs))
+_UNSIGNED = Control(r"$W_\star$ without the signs of $\alpha$", signed=False)
+_POSITIVE = assume(r"$\gamma_\star > 0$", lambda **instance: gamma_star(Mixture(**instance)) > 0)
 
 
-def _separated(instance: Instance, signs: Array) -> Sides:
-    rounding = ROUNDINGS * jnp.finfo(signs.dtype).eps * margin_size(instance)
-    hit = jnp.min(_margins(instance, signs)) >= gamma_star(instance) / 2 - rounding
-    return Sides(jnp.asarray(hit, float), jnp.asarray(1 - _DELTA))
-
-
-_POSITIVE = Assumption("gamma_star > 0", lambda i: gamma_star(i) > 0)
-
-
-def _separable(key: PRNGKeyArray, count: int) -> Instance:
+def separable(rng, count):
     """Little noise and error, so that gamma_star > 0, and signals on both sides of S = 3."""
-    rng = generator(key)
     batch = with_samples(rng, mixture(rng, count, 0.01, strength=(1.0, 20.0)), (_SAMPLES,))
     batch = with_error(rng, batch)
     batch["P"], batch["p"] = 1e-3 * batch["P"], 1e-3 * batch["p"]
-    return as_arrays({**batch, "alpha": rng.choice([-1.0, 1.0], (count, 8))})
+    return {**batch, "alpha": rng.choice([-1.0, 1.0], (count, 8))}
 
 
-P3 = Claim(
-    name=f"{_PAPER}/proposition-2-p3",
-    paper=_PAPER,
-    locator="Proposition 2, P3",
-    statement=(
-        r"\sqrt H \gtrsim \tfrac{R^4 T (S+P)}{\gamma_\star} \sqrt{2 \log(n/\delta)}"
-        r" \;\Rightarrow\; P\Big( \min_i y_i \langle \nabla \widetilde\Phi(X_i;"
-        r"\widetilde\theta^{(1)}), \widetilde\theta_\star \rangle \ge"
-        r"\tfrac{\gamma_\star}{2} \Big) \ge 1 - \delta,\quad "
-        r"\|\widetilde\theta_\star\| = \sqrt 2"
-    ),
-    kind=Kind.PROBABILITY,
-    status=Status.AS_PRINTED,
-    provenance=Provenance.FOUND,
-    instances=_separable,
-    sides=lambda i: _separated(i, jnp.sign(i["alpha"])),
-    control=Control(
-        "W_star without the signs of alpha", lambda i: _separated(i, jnp.ones_like(i["alpha"]))
-    ),
-    assumptions=(_POSITIVE,),
+@probability(
+    "Proposition 2, P3",
+    Source.FOUND,
+    sample=separable,
+    level=1 - _DELTA,
+    assumptions=[_POSITIVE],
+    controls=[_UNSIGNED],
     count=128,
-    terms=ROUNDINGS,
-    note=(
-        "delta = 0.1, H = 8. The condition on H, here thousands to millions, is left out, so that "
-        "more is checked than is printed: the claim holds without it, with gamma_star itself and "
-        "surely (see the sharpened claim)."
-    ),
+    roundings=ROUNDINGS,
 )
+def proposition_2_p3(*, signed=True, **instance):
+    r"""$$\sqrt H \gtrsim \tfrac{R^4 T (S+P)}{\gamma_\star} \sqrt{2 \log(n/\delta)}
+    \;\Rightarrow\; P\Big( \min_i y_i \langle \nabla \widetilde\Phi(X_i;
+    \widetilde\theta^{(1)}), \widetilde\theta_\star \rangle \ge
+    \tfrac{\gamma_\star}{2} \Big) \ge 1 - \delta,\quad
+    \|\widetilde\theta_\star\| = \sqrt 2$$
+
+    $\delta = 0.1$, $H = 8$. The condition on $H$, here thousands to millions, is left out, so
+    that more is checked than is printed: the claim holds without it, with $\gamma_\star$ itself
+    and surely (see the sharpened claim).
+    """
+    mix = Mixture(**instance)
+    rounding = ROUNDINGS * jnp.finfo(mix.alpha.dtype).eps * margin_size(mix)
+    return _least_margin(mix, signed) >= gamma_star(mix) / 2 - rounding
 
 
-def _surely(instance: Instance, signs: Array) -> Sides:
-    least = jnp.min(_margins(instance, signs))
-    return Sides(gamma_star(instance, "sharp"), least, scale=margin_size(instance))
-
-
-P3_EVERY_HEAD = Claim(
-    name=f"{_PAPER}/proposition-2-p3-every-head",
-    paper=_PAPER,
-    locator="Proposition 2, P3, for every number of heads",
-    statement=(
-        r"\min_i y_i \langle \nabla \widetilde\Phi(X_i; \widetilde\theta^{(1)}),"
-        r"\widetilde\theta_\star \rangle \ge \gamma_\star \quad (H \ge 1,"
-        r"\ \text{all signs } \alpha_h)"
-    ),
-    kind=Kind.INEQUALITY,
+@inequality(
+    "Proposition 2, P3, for every number of heads",
+    sample=with_signs,
+    controls=[_UNSIGNED],
     status=Status.SHARPENED,
-    provenance=Provenance.DERIVED,
-    instances=_with_signs,
-    sides=lambda i: _surely(i, jnp.sign(i["alpha"])),
-    control=Control(
-        "W_star without the signs of alpha", lambda i: _surely(i, jnp.ones_like(i["alpha"]))
-    ),
-    terms=ROUNDINGS,
-    note=(
-        "Each head contributes the same: the gradient in U does not depend on alpha, that in W is "
-        "alpha times a matrix, and theta_star follows its sign. So there is nothing to "
-        "concentrate: no half, no delta, no condition on H. Also with P T R^3 for P T^(5/2) "
-        "(S+Z)^3 in gamma_star; reached without noise and error."
-    ),
+    roundings=ROUNDINGS,
 )
+def proposition_2_p3_every_head(*, signed=True, **instance):
+    r"""$$\min_i y_i \langle \nabla \widetilde\Phi(X_i; \widetilde\theta^{(1)}),
+    \widetilde\theta_\star \rangle \ge \gamma_\star \quad (H \ge 1,
+    \ \text{all signs } \alpha_h)$$
+
+    Each head contributes the same: the gradient in $U$ does not depend on $\alpha$, that in $W$
+    is $\alpha$ times a matrix, and $\theta_\star$ follows its sign. So there is nothing to
+    concentrate: no half, no $\delta$, no condition on $H$. Also with $P T R^3$ for
+    $P T^{5/2} (S+Z)^3$ in $\gamma_\star$; reached without noise and error.
+    """
+    mix = Mixture(**instance)
+    return Sides(gamma_star(mix, "sharp"), _least_margin(mix, signed), margin_size(mix))
 
 
-def _solved(key: PRNGKeyArray, count: int) -> Instance:
+@jax.jit
+@jax.vmap
+def _tokens_and_heads(instance):
+    mix = Mixture(**instance)
+    return mix.tokens, _model(mix, mix.alpha)
+
+
+def solved(rng, count):
     """Eight heads on four samples, and the true NTK margin by the hard-margin SVM."""
-    batch = _separable(key, count)
-    X, model = jax.jit(jax.vmap(lambda i: (tokens(i), _model(i))))(batch)
+    batch = separable(rng, count)
+    X, model = _tokens_and_heads(batch)
     U, W = np.asarray(model.U), np.asarray(model.W)
     K = np.stack(
         [
@@ -315,40 +247,30 @@ def _solved(key: PRNGKeyArray, count: int) -> Instance:
             for i in range(count)
         ]
     )
-    found = kernel_svm_batch(K, np.asarray(batch["y"]))
+    found = kernel_svm_batch(K, batch["y"])
     return {
         **batch,
-        "margin": jnp.asarray(found.value),
-        "gap": jnp.asarray(found.certificate["upper"] - found.certificate["lower"]),
-        "certified": jnp.asarray(found.converged),
+        "margin": found.value,
+        "gap": found.certificate["upper"] - found.certificate["lower"],
+        "certified": found.converged,
     }
 
 
-def _best(instance: Instance, factor: float) -> Sides:
-    margin = 2**0.5 * instance["margin"]
-    size = margin_size(instance)
-    return Sides(factor * gamma_star(instance), margin, scale=size, error=2 * instance["gap"])
-
-
-P3_BEST = Claim(
-    name=f"{_PAPER}/proposition-2-p3-best",
-    paper=_PAPER,
-    locator="Proposition 2, 'gamma_star represents the NTK margin'",
-    statement=(
-        r"\max_{\|\widetilde\theta\| = \sqrt 2} \min_i y_i \langle \nabla \widetilde\Phi(X_i;"
-        r"\widetilde\theta^{(1)}), \widetilde\theta \rangle \ge \gamma_\star"
-    ),
-    kind=Kind.INEQUALITY,
-    status=Status.RECONSTRUCTED,
-    provenance=Provenance.DERIVED,
-    instances=_solved,
-    sides=lambda i: _best(i, 1.0),
-    control=Control("ten times gamma_star", lambda i: _best(i, 10.0)),
-    assumptions=(Assumption("certified by the solver", lambda i: i["certified"]), _POSITIVE),
-    terms=ROUNDINGS,
-    note=(
-        "The best margin on these four samples is 1.2 to 3 times gamma_star on three quarters of "
-        "the instances and 11 times at most, so that the control takes ten times gamma_star."
-    ),
-    ledger=Link("Proposition 2, P3", 5),
+@inequality(
+    "Proposition 2, 'gamma_star represents the NTK margin'",
+    sample=solved,
+    assumptions=[assume("certified by the solver", lambda certified: certified), _POSITIVE],
+    controls=[Control(r"ten times $\gamma_\star$", factor=10.0)],
+    proof_step=ProofStep("Proposition 2, P3", 5),
+    roundings=ROUNDINGS,
 )
+def proposition_2_p3_best(margin, gap, *, factor=1.0, **instance):
+    r"""$$\max_{\|\widetilde\theta\| = \sqrt 2} \min_i y_i \langle \nabla \widetilde\Phi(X_i;
+    \widetilde\theta^{(1)}), \widetilde\theta \rangle \ge \gamma_\star$$
+
+    The best margin on these four samples is 1.2 to 3 times $\gamma_\star$ on three quarters of
+    the instances and 11 times at most, so that the control takes ten times $\gamma_\star$.
+    """
+    mix = Mixture(**instance)
+    star = factor * gamma_star(mix)
+    return Sides(star, 2**0.5 * margin, magnitude=margin_size(mix), error=2 * gap)

@@ -5,12 +5,14 @@ g S^4 under W_star gives odds (1/zeta - 1) exp(-Gamma g S^2 / sqrt(2 (M+1))) of 
 token; the paper's Gamma takes g = 3/8.
 """
 
+import copy
+from functools import partial
+
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
 
 from attlas.bounds.optimisation.deora2023_mixture import (
-    Version,
     deora2023_gamma_attention,
     deora2023_saturation,
 )
@@ -18,247 +20,152 @@ from attlas.claims.deora2023optimization.equation_8 import at_an_eighth, gaps
 from attlas.claims.deora2023optimization.mixture_instances import (
     ROUNDINGS,
     TOKENS,
+    Mixture,
     inside_the_noise,
-    key_query,
-    key_query_norm,
-    oracle,
-    tokens,
 )
-from attlas.core.generator import generator
-from attlas.core.old_claim import (
-    Assumption,
-    Claim,
-    Control,
-    Instance,
-    Kind,
-    Link,
-    Provenance,
-    Sides,
-    Status,
-)
+from attlas.core.claim import Control, ProofStep, Sides, Source, Status, assume
+from attlas.core.statement import inequality
 from attlas.models.attention.multi_head import MultiHead
 
-_PAPER = "deora2023optimization"
+_CHAIN = "Proposition 3"
 
 
-def opt_decoder(instance: Instance) -> Float[Array, "T d"]:
-    """U_opt of equation (9).
+def attention_model(mix: Mixture, gamma) -> MultiHead:
+    """The single head (U_opt, Gamma W_opt) of equation (9); U_opt has Frobenius norm 1."""
+    row = mix.oracle / (mix.S * jnp.sqrt(2.0 * TOKENS))
+    W = gamma * mix.key_query / mix.key_query_norm
+    return MultiHead(jnp.broadcast_to(row, (TOKENS, len(row)))[None], W[None])
 
-    Args:
-        instance: with mu, S.
 
-    Returns:
-        The decoder, of Frobenius norm 1.
+def saturation(mix: Mixture, constants) -> Float[Array, ""]:
+    """Gamma_eps as printed, or with the best gap and the exact odds (0 where those are low)."""
+    of = mix.S, mix.zeta, mix.M, mix.eps, mix.Z_mu, mix.Z_nu
+    return jnp.maximum(deora2023_saturation(*of, constants), 0)
+
+
+@inequality(
+    "Proposition 3, gap of the scores",
+    sample=at_an_eighth,
+    controls=[Control("5/8 instead of 3/8", share=5 / 8)],
+    proof_step=ProofStep(_CHAIN, 1),
+    roundings=ROUNDINGS,
+)
+def proposition_3_gap(*, share=3 / 8, **instance):
+    r"""$$Z_\mu = Z_\nu \le \tfrac{S^2}{8}: \quad \min_{t' \in \mathcal{R}} [r_t]_{t'} -
+    \max_{t'' \in \mathcal{R}^c} [r_t]_{t''} \ge \tfrac{3}{8} S^4$$
+
+    3/8 is what the 8/3 in the paper's $\Gamma$ rests on. Bounding both scores on their own
+    gives 7/16; they do not reach their bounds together, the best constant is 17/32.
     """
-    row = oracle(instance) / (instance["S"] * jnp.sqrt(2.0 * TOKENS))
-    return jnp.broadcast_to(row, (TOKENS, len(row)))
+    mix = Mixture(**instance)
+    return Sides(share * mix.S**4, jnp.min(gaps(mix)), magnitude=4 * mix.S**4)
 
 
-def attention_model(instance: Instance, gamma: Array) -> MultiHead:
-    """The single head (U_opt, Gamma W_opt).
+@inequality(
+    "Proposition 3, gap of the scores, best constant",
+    sample=at_an_eighth,
+    search_over="noise",
+    project=inside_the_noise,
+    controls=[Control("the last term halved", last=0.5)],
+    status=Status.SHARPENED,
+    roundings=ROUNDINGS,
+)
+def proposition_3_gap_sharp(*, last=1.0, **instance):
+    r"""$$Z_\mu = Z_\nu \le \tfrac{S^2}{8}: \quad \min_{t' \in \mathcal{R}} [r_t]_{t'} -
+    \max_{t'' \in \mathcal{R}^c} [r_t]_{t''} \ge
+    (S^2 - Z_\nu)(S^2 - 2 Z_\mu) - S^2 Z_\mu \ge \tfrac{17}{32} S^4$$
 
-    Args:
-        instance: one sample.
-        gamma: Gamma.
-
-    Returns:
-        The model.
+    The gap is linear in each inner product of the noise: with $q$ of the query, $m$ of the
+    irrelevant token and $s = \sum_l \langle \nu_l, z \rangle$, it is
+    $(S^2+s)(S^2 - m_y - m_{-y}) + q_y (S^2 - m_y) - q_{-y} m_{-y}$ for an irrelevant query, least
+    at $m = Z_\mu$, $s = -Z_\nu$, $q_y = -Z_\mu$, $q_{-y} = Z_\mu$. Reached there.
     """
-    W = gamma * key_query(instance) / key_query_norm(instance)
-    return MultiHead(opt_decoder(instance)[None], W[None])
+    mix = Mixture(**instance)
+    S, Z_mu = mix.S, mix.Z_mu
+    least = (S**2 - mix.Z_nu) * (S**2 - 2 * Z_mu) - last * S**2 * Z_mu
+    return Sides(least, jnp.min(gaps(mix)), magnitude=4 * S**4)
 
 
-def irrelevant_attention(instance: Instance, gamma: Array) -> Float[Array, " T"]:
-    """Attention of each query to the irrelevant tokens under Gamma W_opt.
-
-    Args:
-        instance: one sample.
-        gamma: Gamma.
-
-    Returns:
-        One mass a query.
-    """
-    rows = attention_model(instance, gamma).attention(tokens(instance))[0]
-    return rows @ (1 - instance["relevant"])
-
-
-def saturation(instance: Instance, bound: Version = "printed") -> Float[Array, ""]:
-    """Gamma_eps as printed, or with the best gap and the exact odds (0 where those are low).
-
-    Args:
-        instance: with M, S, Z_mu, Z_nu, zeta, eps.
-        bound: which version.
-
-    Returns:
-        Gamma.
-    """
-    return jnp.maximum(
-        deora2023_saturation(
-            instance["S"],
-            instance["zeta"],
-            instance["M"],
-            instance["eps"],
-            instance["Z_mu"],
-            instance["Z_nu"],
-            bound,
-        ),
-        0,
-    )
-
-
-def _instances(key: PRNGKeyArray, count: int) -> Instance:
+def with_mass(rng, count):
     """Samples with eps from 0.001 to half of the odds of irrelevant tokens."""
-    batch = dict(at_an_eighth(key, count))
-    share = 10 ** generator(key).uniform(-3, np.log10(0.5), count)
-    batch["eps"] = jnp.asarray(share) * jnp.minimum(1 / batch["zeta"] - 1, 1)
-    return batch
+    again = copy.deepcopy(rng)
+    batch = at_an_eighth(rng, count)
+    share = 10 ** again.uniform(-3, np.log10(0.5), count)
+    return {**batch, "eps": share * np.minimum(1 / batch["zeta"] - 1, 1)}
 
 
-def _smallest_gap(instance: Instance, lower: Array) -> Sides:
-    return Sides(lower, jnp.min(gaps(instance)), scale=4 * instance["S"] ** 4)
-
-
-_GAP_STATEMENT = (
-    r"Z_\mu = Z_\nu \le \tfrac{S^2}{8}: \quad \min_{t' \in \mathcal{R}} [r_t]_{t'} - "
-    r"\max_{t'' \in \mathcal{R}^c} [r_t]_{t''} \ge "
-)
-
-PROPOSITION_3_GAP = Claim(
-    name=f"{_PAPER}/proposition-3-gap",
-    paper=_PAPER,
-    locator="Proposition 3, gap of the scores",
-    statement=_GAP_STATEMENT + r"\tfrac{3}{8} S^4",
-    kind=Kind.INEQUALITY,
-    status=Status.RECONSTRUCTED,
-    provenance=Provenance.DERIVED,
-    instances=at_an_eighth,
-    sides=lambda i: _smallest_gap(i, 3 / 8 * i["S"] ** 4),
-    control=Control("5/8 instead of 3/8", lambda i: _smallest_gap(i, 5 / 8 * i["S"] ** 4)),
-    terms=ROUNDINGS,
-    note=(
-        "3/8 is what the 8/3 in the paper's Gamma rests on. Bounding both scores on their own "
-        "gives 7/16; they do not reach their bounds together, the best constant is 17/32."
-    ),
-    ledger=Link("Proposition 3", 1),
+on_masses = partial(inequality, sample=with_mass, roundings=ROUNDINGS)
+_BELOW_THE_ODDS = assume(
+    r"$\epsilon$ below the odds $1/\zeta - 1$", lambda eps, zeta: eps < 1 / zeta - 1
 )
 
 
-def _sharp_gap(instance: Instance, noise: float) -> Sides:
-    S, Z_mu, Z_nu = instance["S"], instance["Z_mu"], instance["Z_nu"]
-    return _smallest_gap(instance, (S**2 - Z_nu) * (S**2 - 2 * Z_mu) - noise * S**2 * Z_mu)
-
-
-PROPOSITION_3_GAP_SHARP = Claim(
-    name=f"{_PAPER}/proposition-3-gap-sharp",
-    paper=_PAPER,
-    locator="Proposition 3, gap of the scores, best constant",
-    statement=_GAP_STATEMENT + r"(S^2 - Z_\nu)(S^2 - 2 Z_\mu) - S^2 Z_\mu \ge \tfrac{17}{32} S^4",
-    kind=Kind.INEQUALITY,
-    status=Status.SHARPENED,
-    provenance=Provenance.DERIVED,
-    instances=at_an_eighth,
-    sides=lambda i: _sharp_gap(i, 1.0),
-    free=("noise",),
-    domain=inside_the_noise,
-    control=Control("the last term halved", lambda i: _sharp_gap(i, 0.5)),
-    terms=ROUNDINGS,
-    note=(
-        "The gap is linear in each inner product of the noise: with q of the query, m of the "
-        "irrelevant token and s = sum_l <nu_l, z>, it is "
-        "(S^2+s)(S^2 - m_y - m_-y) + q_y (S^2 - m_y) - q_-y m_-y for an irrelevant query, least "
-        "at m = Z_mu, s = -Z_nu, q_y = -Z_mu, q_-y = Z_mu. Reached there."
-    ),
-)
-
-
-def _mass(instance: Instance, gamma: Array, eps: Array) -> Sides:
+def _mass(mix: Mixture, gamma) -> Sides:
+    """Attention of each query to the irrelevant tokens under Gamma W_opt, against eps."""
+    rows = attention_model(mix, gamma).attention(mix.tokens)[0]
     # A relative rounding of the scores reaches a mass by a factor of their size.
-    S = instance["S"]
-    size = 1 + 4 * jnp.abs(gamma) * S**4 / key_query_norm(instance)
-    return Sides(irrelevant_attention(instance, gamma), eps, scale=eps * size)
+    size = 1 + 4 * jnp.abs(gamma) * mix.S**4 / mix.key_query_norm
+    return Sides(rows @ (1 - mix.relevant), mix.eps, magnitude=mix.eps * size)
 
 
-PROPOSITION_3_ATTENTION = Claim(
-    name=f"{_PAPER}/proposition-3-attention",
-    paper=_PAPER,
-    locator="Proposition 3, equation (10)",
-    statement=(
-        r"Z_\mu = Z_\nu \le \tfrac{S^2}{8},\ \Gamma_\epsilon \ge "
-        r"\tfrac{8 \sqrt{2(M+1)}}{3 S^2} \log \tfrac{\zeta^{-1} - 1}{\epsilon} \;\Rightarrow\; "
-        r"\sum_{t' \in \mathcal{R}^c} \varphi_{t'}(x_t^\top \Gamma_\epsilon W_{opt} X^\top)"
-        r"\le \epsilon"
-    ),
-    kind=Kind.INEQUALITY,
-    status=Status.AS_PRINTED,
-    provenance=Provenance.FOUND,
-    instances=_instances,
-    sides=lambda i: _mass(i, saturation(i), i["eps"]),
-    control=Control("Gamma times 0.3", lambda i: _mass(i, 0.3 * saturation(i), i["eps"])),
-    assumptions=(
-        Assumption("eps below the odds 1/zeta - 1", lambda i: i["eps"] < 1 / i["zeta"] - 1),
-    ),
-    terms=ROUNDINGS,
-    note=(
-        "True with room: half of Gamma still holds on most instances. An eps above 1/zeta - 1, "
-        "which 'any eps > 0' allows, would make Gamma negative; it is left out here."
-    ),
-    ledger=Link("Proposition 3", 2),
+@on_masses(
+    "Proposition 3, equation (10)",
+    Source.FOUND,
+    assumptions=[_BELOW_THE_ODDS],
+    controls=[Control(r"$\Gamma$ times 0.3", factor=0.3)],
+    proof_step=ProofStep(_CHAIN, 2),
 )
+def proposition_3_attention(*, factor=1.0, **instance):
+    r"""$$Z_\mu = Z_\nu \le \tfrac{S^2}{8},\ \Gamma_\epsilon \ge
+    \tfrac{8 \sqrt{2(M+1)}}{3 S^2} \log \tfrac{\zeta^{-1} - 1}{\epsilon} \;\Rightarrow\;
+    \sum_{t' \in \mathcal{R}^c} \varphi_{t'}(x_t^\top \Gamma_\epsilon W_{opt} X^\top)
+    \le \epsilon$$
+
+    True with room: half of $\Gamma$ still holds on most instances. An $\epsilon$ above
+    $1/\zeta - 1$, which "any $\epsilon > 0$" allows, would make $\Gamma$ negative; it is left out
+    here.
+    """
+    mix = Mixture(**instance)
+    return _mass(mix, factor * saturation(mix, "printed"))
 
 
-PROPOSITION_3_ATTENTION_SHARP = Claim(
-    name=f"{_PAPER}/proposition-3-attention-sharp",
-    paper=_PAPER,
-    locator="Proposition 3, equation (10), with the best gap",
-    statement=(
-        r"Z_\mu = Z_\nu \le \tfrac{S^2}{8},\ g = (S^2 - Z_\nu)(S^2 - 2 Z_\mu) - S^2 Z_\mu,\ "
-        r"\Gamma \ge \tfrac{S^2 \sqrt{2(M+1)}}{g}"
-        r"\max\big(0, \log \tfrac{(\zeta^{-1} - 1)(1-\epsilon)}{\epsilon}\big) \;\Rightarrow\;"
-        r"\sum_{t' \in \mathcal{R}^c} \varphi_{t'}(x_t^\top \Gamma W_{opt} X^\top) \le \epsilon"
-    ),
-    kind=Kind.INEQUALITY,
+@on_masses(
+    "Proposition 3, equation (10), with the best gap",
+    search_over="noise",
+    project=inside_the_noise,
+    controls=[Control(r"$\Gamma$ times 0.7", factor=0.7)],
     status=Status.SHARPENED,
-    provenance=Provenance.DERIVED,
-    instances=_instances,
-    sides=lambda i: _mass(i, saturation(i, "sharp"), i["eps"]),
-    free=("noise",),
-    domain=inside_the_noise,
-    control=Control("Gamma times 0.7", lambda i: _mass(i, 0.7 * saturation(i, "sharp"), i["eps"])),
-    terms=ROUNDINGS,
-    note=(
-        "At most 32/17 in place of 8/3, the exact odds eps/(1-eps) in place of eps, and every eps "
-        "in (0, 1). Reached without noise; with noise only the query's own score, which cannot "
-        "be the worst one, keeps the mass below eps."
-    ),
 )
+def proposition_3_attention_sharp(*, factor=1.0, **instance):
+    r"""$$Z_\mu = Z_\nu \le \tfrac{S^2}{8},\ g = (S^2 - Z_\nu)(S^2 - 2 Z_\mu) - S^2 Z_\mu,\
+    \Gamma \ge \tfrac{S^2 \sqrt{2(M+1)}}{g}
+    \max\big(0, \log \tfrac{(\zeta^{-1} - 1)(1-\epsilon)}{\epsilon}\big) \;\Rightarrow\;
+    \sum_{t' \in \mathcal{R}^c} \varphi_{t'}(x_t^\top \Gamma W_{opt} X^\top) \le \epsilon$$
+
+    At most 32/17 in place of 8/3, the exact odds $\epsilon/(1-\epsilon)$ in place of $\epsilon$,
+    and every $\epsilon$ in $(0, 1)$. Reached without noise; with noise only the query's own
+    score, which cannot be the worst one, keeps the mass below $\epsilon$.
+    """
+    mix = Mixture(**instance)
+    return _mass(mix, factor * saturation(mix, "sharp"))
 
 
-def _margin(instance: Instance, factor: float) -> Sides:
-    model = attention_model(instance, factor * saturation(instance))
-    bound = deora2023_gamma_attention(TOKENS, instance["S"], instance["eps"], instance["Z_mu"])
-    size = 4 * saturation(instance) * instance["S"] ** 4 / key_query_norm(instance)
-    scale = jnp.sqrt(TOKENS / 2.0) * instance["S"] * (1 + size * instance["eps"])
-    return Sides(bound, instance["y"] * model(tokens(instance)), scale=scale)
-
-
-PROPOSITION_3_MARGIN = Claim(
-    name=f"{_PAPER}/proposition-3-margin",
-    paper=_PAPER,
-    locator="Proposition 3, equation (11)",
-    statement=(
-        r"y \Phi(X; U_{opt}, \Gamma_\epsilon W_{opt}) \ge \gamma_{attn}(\epsilon) = "
-        r"\tfrac{\sqrt{T}}{\sqrt{2} S} \big( S^2 (1 - \epsilon) - 2 \epsilon Z_\mu \big)"
-    ),
-    kind=Kind.INEQUALITY,
-    status=Status.AS_PRINTED,
-    provenance=Provenance.FOUND,
-    instances=_instances,
-    sides=lambda i: _margin(i, 1.0),
-    control=Control("Gamma times 0.2", lambda i: _margin(i, 0.2)),
-    assumptions=(
-        Assumption("eps below the odds 1/zeta - 1", lambda i: i["eps"] < 1 / i["zeta"] - 1),
-    ),
-    terms=ROUNDINGS,
-    note="Tight as eps falls, where both sides tend to S sqrt(T/2), whatever zeta.",
-    ledger=Link("Proposition 3", 3),
+@on_masses(
+    "Proposition 3, equation (11)",
+    Source.FOUND,
+    assumptions=[_BELOW_THE_ODDS],
+    controls=[Control(r"$\Gamma$ times 0.2", factor=0.2)],
+    proof_step=ProofStep(_CHAIN, 3),
 )
+def proposition_3_margin(*, factor=1.0, **instance):
+    r"""$$y \Phi(X; U_{opt}, \Gamma_\epsilon W_{opt}) \ge \gamma_{attn}(\epsilon) =
+    \tfrac{\sqrt{T}}{\sqrt{2} S} \big( S^2 (1 - \epsilon) - 2 \epsilon Z_\mu \big)$$
+
+    Tight as $\epsilon$ falls, where both sides tend to $S \sqrt{T/2}$, whatever $\zeta$.
+    """
+    mix = Mixture(**instance)
+    gamma = saturation(mix, "printed")
+    bound = deora2023_gamma_attention(TOKENS, mix.S, mix.eps, mix.Z_mu)
+    scores = 4 * gamma * mix.S**4 / mix.key_query_norm
+    size = jnp.sqrt(TOKENS / 2.0) * mix.S * (1 + scores * mix.eps)
+    return Sides(bound, mix.y * attention_model(mix, factor * gamma)(mix.tokens), magnitude=size)

@@ -8,30 +8,30 @@ The expectation over training sets is exact: the data have three values ("atoms"
 set of four samples is one of fifteen multisets, trained with the multiplicities as weights.
 """
 
-from functools import cache, partial
+from functools import partial
 from itertools import product
 from math import factorial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
 
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1, deora2023_beta_2
 from attlas.bounds.optimisation.deora2023_training import (
     deora2023_head_condition,
     deora2023_head_norm_bound,
 )
-from attlas.claims.deora2023optimization.certified_instances import conditions, shape_of
+from attlas.claims.deora2023optimization.certified_instances import conditions
 from attlas.claims.deora2023optimization.instances import (
     largest_head,
     margins,
+    reseeded,
     risk_gradient,
     spread_tokens,
     squared_distance,
 )
-from attlas.core.generator import seed_of
-from attlas.core.old_claim import Assumption, Instance
+from attlas.core.claim import assume
 from attlas.losses.logistic import logistic
 
 SAMPLES, ATOMS = 4, 3
@@ -44,7 +44,7 @@ HEADS_FACTOR = 16.0
 """(72 / 18)^2: heads of Theorem 2 over those of Theorem 1."""
 
 
-def _multisets(size: int) -> np.ndarray:
+def _multisets(size):
     return np.array([c for c in product(range(size + 1), repeat=ATOMS) if sum(c) == size])
 
 
@@ -58,127 +58,80 @@ ORDERS = np.array([factorial(SAMPLES) / np.prod([factorial(m) for m in c]) for c
 """Sequences that share one multiset."""
 
 
-def weighted_gradient(
-    instance: Instance, weights: Float[Array, " n"], U: Float[Array, "G T d"], W: Array
-) -> tuple[Array, Array]:
-    """Gradient of (1/n) sum_i w_i l_i with respect to one copy of each group.
+def weighted_gradient(data, weights: Float[Array, " n"], U, W):
+    """Gradient of (1/n) sum_i w_i l_i with respect to U and W of one copy of each group."""
 
-    Args:
-        instance: with X, y, copies.
-        weights: of the samples.
-        U: decoders of the groups.
-        W: key-query matrices of the groups.
-
-    Returns:
-        Gradients with respect to U and W.
-    """
-
-    def weighted(U: Array, W: Array) -> Array:
-        return jnp.mean(weights * logistic(margins(instance, U, W)))
+    def weighted(U, W):
+        return jnp.mean(weights * logistic(margins(data, U, W)))
 
     slope_U, slope_W = jax.grad(weighted, argnums=(0, 1))(U, W)
-    return slope_U / instance["copies"], slope_W / instance["copies"]
+    return slope_U / data["copies"], slope_W / data["copies"]
 
 
-def trajectory(
-    instance: Instance, weights: Float[Array, " n"], longest: int
-) -> tuple[Float[Array, "s G T d"], Float[Array, "s G d d"]]:
-    """Iterates 0, ..., longest of gradient descent on a weighted risk, frozen after K.
+def trajectory(run, weights: Float[Array, " n"], longest):
+    """U and W of the iterates 0, ..., longest on a weighted risk, frozen after K; 0 omits one."""
 
-    Args:
-        instance: with X, y, copies, U, W, eta, K.
-        weights: of the samples: 0 leaves one out.
-        longest: steps.
-
-    Returns:
-        U and W of all iterates.
-    """
-
-    def step(carry: tuple[Array, Array], k: Array) -> tuple[tuple[Array, Array], tuple]:
-        slope = weighted_gradient(instance, weights, *carry)
-        move = jnp.where(k < instance["K"], instance["eta"], 0)
+    def step(carry, k):
+        slope = weighted_gradient(run, weights, *carry)
+        move = jnp.where(k < run["K"], run["eta"], 0)
         return (carry[0] - move * slope[0], carry[1] - move * slope[1]), carry
 
-    _, path = jax.lax.scan(step, (instance["U"], instance["W"]), jnp.arange(longest + 1.0))
-    return path
+    return jax.lax.scan(step, (run["U"], run["W"]), jnp.arange(longest + 1.0))[1]
 
 
-def sample_losses(instance: Instance, U: Array, W: Array) -> Float[Array, " n"]:
-    """Losses l_i of all samples.
-
-    Args:
-        instance: with X, y, copies.
-        U: decoders of the groups.
-        W: key-query matrices of the groups.
-
-    Returns:
-        One loss a sample.
-    """
-    return logistic(margins(instance, U, W))
+def sample_losses(data, U, W) -> Float[Array, " n"]:
+    """Losses l_i of all samples."""
+    return logistic(margins(data, U, W))
 
 
-def worst_losses(instance: Instance) -> tuple[Array, Array]:
-    """Largest loss of a sample at the target and at the start: no training set has more risk.
-
-    Args:
-        instance: with start and target.
-
-    Returns:
-        The two losses.
-    """
-    target = sample_losses(instance, instance["U_target"], instance["W_target"])
-    return jnp.max(target), jnp.max(sample_losses(instance, instance["U"], instance["W"]))
+def worst_losses(run):
+    """Largest loss of a sample at the target and at the start: no training set has more risk."""
+    target = sample_losses(run, run["U_target"], run["W_target"])
+    return jnp.max(target), jnp.max(sample_losses(run, run["U"], run["W"]))
 
 
-def step_size_limit(instance: Instance, steps: Array | float) -> Array:
-    """The largest step size allowed for every training set.
-
-    Args:
-        instance: with start, target, copies.
-        steps: horizon K.
-
-    Returns:
-        The smallest of the five limits.
-    """
-    terms = conditions(instance)
-    T, d, R, D, largest = shape_of(terms)
-    x = deora2023_head_norm_bound(D, largest)
-    target, start = worst_losses(instance)
-    smooth = jnp.maximum(deora2023_beta_2(T, d, R, x, terms["H"]), deora2023_beta_1(T, R, x) ** 2)
+def step_size_limit(run, steps) -> Array:
+    """The largest step size allowed for every training set, the smallest of the five limits."""
+    found = conditions(run)
+    T, d, R, D, largest = found.setting
+    x = deora2023_head_norm_bound(D, largest, "printed")
+    target, start = worst_losses(run)
+    slope = deora2023_beta_1(T, R, x, "printed")
+    smooth = jnp.maximum(deora2023_beta_2(T, d, R, x, found.H, "printed"), slope**2)
     limit = jnp.minimum(1 / smooth, D**2 / jnp.maximum(steps * target, start))
     return jnp.minimum(limit, 1)
 
 
-def _enough_heads(instance: Instance) -> Array:
-    terms = conditions(instance)
-    return terms["H"] >= HEADS_FACTOR * deora2023_head_condition(*shape_of(terms))
+def _enough_heads(**run):
+    found = conditions(run)
+    return HEADS_FACTOR * deora2023_head_condition(*found.setting, "printed") <= found.H
 
 
 CONDITIONS = (
-    Assumption("sqrt(H) is at least 72 beta_3 D^2", _enough_heads),
-    Assumption(
+    assume(r"$\sqrt H$ is at least $72 \beta_3 D^2$", _enough_heads),
+    assume(
         "the step size satisfies the conditions of Theorem 1 on every training set",
         # Computed twice in another order: a few roundings apart.
-        lambda i: i["eta"] <= step_size_limit(i, i["K"]) * (1 + 1e-12),
+        lambda **run: run["eta"] <= step_size_limit(run, run["K"]) * (1 + 1e-12),
     ),
-    Assumption("R is at least 1", lambda i: i["R"] >= 1),
+    assume("R is at least 1", lambda R: R >= 1),
 )
 
 
-def _prepare(raw: Instance, faster: Array, longest: int) -> dict[str, Array]:
+def _prepare(raw, faster, longest) -> dict[str, Array]:
     """Heads, target, horizon and step size of one drawn instance."""
     D, near = raw["distance"], largest_head(raw["U"], raw["W"])
     T, d = raw["X"].shape[-2:]
-    needed = HEADS_FACTOR * deora2023_head_condition(T, d, raw["R"], D, near + D)
-    groups = raw["U"].shape[0]
-    whole = {**raw, "copies": jnp.ceil(raw["spare"] * needed / groups) + 1}
+    needed = HEADS_FACTOR * deora2023_head_condition(T, d, raw["R"], D, near + D, "printed")
+    copies = jnp.ceil(raw["spare"] * needed / len(raw["U"])) + 1
+    whole = {**raw, "copies": copies}
     slope = risk_gradient(whole, raw["U"], raw["W"])
-    length = jnp.sqrt(squared_distance(whole, *slope))
-    aside = jnp.sqrt(squared_distance(whole, raw["side_U"], raw["side_W"]))
+    length = jnp.sqrt(squared_distance(copies, *slope))
+    aside = jnp.sqrt(squared_distance(copies, raw["side_U"], raw["side_W"]))
     move = [
         raw[f"side_{name}"] / aside - raw["tilt"] * slope[k] / length for k, name in enumerate("UW")
     ]
-    scale = D / jnp.sqrt(squared_distance(whole, *move))
+    scale = D / jnp.sqrt(squared_distance(copies, *move))
     whole |= {f"{name}_target": raw[name] + scale * move[k] for k, name in enumerate("UW")}
     eta = raw["part"] * step_size_limit(whole, 0.0)
     most = raw["horizon"] * D**2 / (eta * worst_losses(whole)[0])
@@ -188,7 +141,7 @@ def _prepare(raw: Instance, faster: Array, longest: int) -> dict[str, Array]:
     return {**{k: whole[k] for k in kept if k in whole}, "K": K, "eta": faster * eta}
 
 
-def _draw(rng: np.random.Generator, count: int, n: int, distance: tuple[float, float]) -> dict:
+def _draw(rng, count, n, distance):
     T, d, G = 2, 2, 2
     unit = spread_tokens(rng, count, G, T * d + d * d) * rng.uniform(0.05, 0.5, (count, 1, 1))
     U, W = unit[..., : T * d].reshape(count, G, T, d), unit[..., T * d :].reshape(count, G, d, d)
@@ -211,28 +164,27 @@ def _draw(rng: np.random.Generator, count: int, n: int, distance: tuple[float, f
     }
 
 
-def _growth(instance: Instance, U: Array, W: Array) -> dict[str, Array]:
+def _growth(data, U, W) -> dict[str, Array]:
     """Distances, risks and heads along all leave-one-out trajectories: (n, K), (n, K, alpha)."""
 
-    def apart(U_k: Array, W_k: Array, V_k: Array, Z_k: Array) -> Array:
-        return jnp.sqrt(squared_distance(instance, V_k - U_k, Z_k - W_k))
+    def apart(U_k, W_k, V_k, Z_k):
+        return jnp.sqrt(squared_distance(data["copies"], V_k - U_k, Z_k - W_k))
 
     over_steps = jax.vmap(apart)
     distance = jax.vmap(lambda u, w: over_steps(u, w, U[-1], W[-1]))(U[:-1], W[:-1])
-    alphas = jnp.asarray(ALPHA)
 
-    def blind(U_k: Array, W_k: Array, V_k: Array, Z_k: Array, keep: Array) -> Array:
-        def at(alpha: Array) -> Array:
+    def blind(U_k, W_k, V_k, Z_k, keep):
+        def at(alpha):
             point = alpha * V_k + (1 - alpha) * U_k, alpha * Z_k + (1 - alpha) * W_k
-            risk_there = jnp.mean(keep * sample_losses(instance, *point))
+            risk_there = jnp.mean(keep * sample_losses(data, *point))
             return jnp.stack([risk_there, largest_head(*point)])
 
-        return jax.vmap(at)(alphas)
+        return jax.vmap(at)(jnp.asarray(ALPHA))
 
-    keep = 1 - jnp.eye(LOO)
     along = jax.vmap(blind, in_axes=(0, 0, 0, 0, None))
+    keep = 1 - jnp.eye(LOO)
     found = jax.vmap(lambda u, w, k: along(u, w, U[-1], W[-1], k))(U[:LOO], W[:LOO], keep)
-    losses = jax.vmap(lambda u, w: sample_losses(instance, u, w))(U[-1], W[-1])
+    losses = jax.vmap(lambda u, w: sample_losses(data, u, w))(U[-1], W[-1])
     return {
         "apart": distance,
         "risks": found[:, :-1, :, 0],
@@ -242,7 +194,9 @@ def _growth(instance: Instance, U: Array, W: Array) -> dict[str, Array]:
     }
 
 
-def _leave_one_out(raw: Instance, faster: Array) -> dict[str, Array]:
+@jax.jit
+@partial(jax.vmap, in_axes=(0, None))
+def _leave_one_out(raw, faster) -> dict[str, Array]:
     whole = _prepare(raw, faster, STEPS)
     half = jnp.asarray(np.arange(LOO) >= LOO // 2, float)
     weights = jnp.concatenate([1 - jnp.eye(LOO), half[None], jnp.ones((1, LOO))])
@@ -250,92 +204,61 @@ def _leave_one_out(raw: Instance, faster: Array) -> dict[str, Array]:
     return {**whole, **_growth(whole, path_U, path_W)}
 
 
-def _train(whole: Instance) -> dict[str, Array]:
+@jax.jit
+@jax.vmap
+def _train(run) -> dict[str, Array]:
     weights = jnp.asarray(np.concatenate([COUNTS, LESS]) * (ATOMS / SAMPLES))
-    path_U, path_W = jax.vmap(lambda w: trajectory(whole, w, LONGEST))(weights)
+    path_U, path_W = jax.vmap(lambda w: trajectory(run, w, LONGEST))(weights)
     sets = len(COUNTS)
-    losses = jax.vmap(jax.vmap(lambda U, W: sample_losses(whole, U, W)))
-    before = jnp.arange(LONGEST + 1.0)[None, :, None] < whole["K"]
+    losses = jax.vmap(jax.vmap(lambda U, W: sample_losses(run, U, W)))
+    before = jnp.arange(LONGEST + 1.0)[None, :, None] < run["K"]
     summed = jnp.sum(jnp.where(before, losses(path_U[:sets], path_W[:sets]), 0), axis=1)
-    heads = jax.vmap(jax.vmap(largest_head))(path_U, path_W)
     return {
         "U_last": path_U[:, -1],
         "W_last": path_W[:, -1],
         "summed_losses": summed,
-        "largest_met": jnp.max(heads),
+        "largest_met": jnp.max(jax.vmap(jax.vmap(largest_head))(path_U, path_W)),
     }
 
 
-_train_all = jax.jit(jax.vmap(_train))
-_RUN = ("X", "y", "U", "W", "copies", "eta", "K")
+def train_on_all_sets(batch):
+    """Train every instance of a batch on all training sets of its atoms, up to `LONGEST` steps.
 
-
-def train_on_all_sets(batch: Instance) -> Instance:
-    """Train every instance of a batch on all training sets of its atoms.
-
-    Args:
-        batch: with X and y of the three atoms, U, W, copies, eta, K up to `LONGEST`.
-
-    Returns:
-        The batch with U_last and W_last of the training sets `COUNTS`, then of `LESS`,
-        summed_losses (of each atom over the iterates before K, per set of `COUNTS`), largest_met.
+    Adds U_last and W_last of the training sets `COUNTS`, then of `LESS`, summed_losses (of each
+    atom over the iterates before K, per set of `COUNTS`) and largest_met to X and y of the three
+    atoms, U, W, copies, eta and K.
     """
-    return {**batch, **_train_all({name: batch[name] for name in _RUN})}
+    run = ("X", "y", "U", "W", "copies", "eta", "K")
+    return {**batch, **_train({name: batch[name] for name in run})}
 
 
-_leave_all_out = jax.jit(jax.vmap(_leave_one_out, in_axes=(0, None)))
 _prepare_all = jax.jit(jax.vmap(partial(_prepare, longest=LONGEST), in_axes=(0, None)))
 
 
-@cache
-def _batch(seed: tuple[int, ...], count: int, kind: str, faster: float) -> Instance:
-    rng = np.random.default_rng(seed)
-    n, distance = (LOO, (0.02, 0.6)) if kind == "leave one out" else (ATOMS, (0.1, 1.0))
-    raw = _draw(rng, count, n, distance)
-    if kind == "leave one out":
-        # Samples that agree: what one of them adds to a step, eight add eight times.
-        alike = raw["X"][::4, :1, :1] * raw["y"][::4, :, None, None]
-        raw["X"][::4] = np.broadcast_to(alike, raw["X"][::4].shape)
-    else:
-        # Labels that contradict each other on equal tokens: the gap does not vanish.
-        raw["X"][::2, 1], raw["y"][::2, 1] = raw["X"][::2, 0], -raw["y"][::2, 0]
-        raw["probability"] = rng.dirichlet(np.ones(ATOMS), count)
-    instances = {name: jnp.asarray(value) for name, value in raw.items()}
-    if kind == "leave one out":
-        return _leave_all_out(instances, jnp.asarray(faster))
-    return train_on_all_sets(_prepare_all(instances, jnp.asarray(faster)))
+def leave_one_out_runs(rng, count, faster=1.0):
+    """Leave-one-out trainings of eight samples, certified unless `faster` than 1.
 
-
-def leave_one_out_runs(key: PRNGKeyArray, count: int, faster: float = 1.0) -> Instance:
-    """Leave-one-out trainings of eight samples, certified.
-
-    Args:
-        key: random key.
-        count: instances.
-        faster: factor on the step size; above 1 the conditions fail.
-
-    Returns:
-        Batch with apart (distances from the run on all samples: without each sample, without the
-        first half), risks L^{-i} and heads on the segment of each step, own (l_i before each
-        step), largest (head of the run on all samples); beside X, y, R, U, W, U_target,
-        W_target, copies, K, eta.
+    With apart (distances from the run on all samples: without each sample, without the first
+    half), risks L^{-i} and heads on the segment of each step, own (l_i before each step), largest
+    (head of the run on all samples); beside X, y, R, U, W, U_target, W_target, copies, K, eta.
     """
-    seed = seed_of(key)
-    return _batch(seed, count, "leave one out", faster)
+    rng = reseeded(rng)
+    raw = _draw(rng, count, LOO, (0.02, 0.6))
+    # Samples that agree: what one of them adds to a step, eight add eight times.
+    alike = raw["X"][::4, :1, :1] * raw["y"][::4, :, None, None]
+    raw["X"][::4] = np.broadcast_to(alike, raw["X"][::4].shape)
+    return _leave_one_out(raw, faster)
 
 
-def training_sets(key: PRNGKeyArray, count: int, faster: float = 1.0) -> Instance:
-    """Trainings on all training sets of a distribution with three atoms, certified.
+def training_sets(rng, count, faster=1.0):
+    """Trainings on all training sets of three atoms, certified unless `faster` than 1.
 
-    Args:
-        key: random key.
-        count: instances.
-        faster: factor on the step size; above 1 the conditions fail.
-
-    Returns:
-        Batch with U_last and W_last of the training sets `COUNTS`, then of `LESS`; summed_losses
-        (of each atom over the iterates before K, per set of `COUNTS`), largest_met, probability
-        of the atoms; beside X, y, R, U, W, U_target, W_target, copies, K, eta.
+    With what `train_on_all_sets` adds and the probability of the atoms, beside X, y, R, U, W,
+    U_target, W_target, copies, K, eta.
     """
-    seed = seed_of(key)
-    return _batch(seed, count, "training sets", faster)
+    rng = reseeded(rng)
+    raw = _draw(rng, count, ATOMS, (0.1, 1.0))
+    # Labels that contradict each other on equal tokens: the gap does not vanish.
+    raw["X"][::2, 1], raw["y"][::2, 1] = raw["X"][::2, 0], -raw["y"][::2, 0]
+    raw["probability"] = rng.dirichlet(np.ones(ATOMS), count)
+    return train_on_all_sets(_prepare_all(raw, faster))

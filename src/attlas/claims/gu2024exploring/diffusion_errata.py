@@ -9,10 +9,11 @@ SCORE_BOUND = Erratum(
     locator="Theorem 6.6",
     kind=ErratumClass.VACUITY,
     text=(
-        "On 8 samples of planar mixtures, with hidden constants 1 and even C = 1, the width is "
-        "10^21 to 10^60. The bound itself, as recalled, is 350 to 3e6: 1/(lambda sqrt(n)) and "
-        "Gamma each exceed the error of the zero function, which is at most 1 by Assumption 6.1. "
-        "Gamma falls below 1 at n = 1.3e5 for d = 2, 1.2e8 for d = 8."
+        "On 8 samples of planar mixtures, with hidden constants 1 and even $C = 1$, the width is "
+        r"$10^{21}$ to $10^{60}$. The bound itself, as recalled, is 350 to $3 \cdot 10^6$: "
+        r"$1/(\lambda \sqrt n)$ and $\Gamma$ each exceed the error of the zero function, which is "
+        r"at most 1 by Assumption 6.1. $\Gamma$ falls below 1 at $n = 1.3 \cdot 10^5$ for $d = 2$, "
+        r"$1.2 \cdot 10^8$ for $d = 8$."
     ),
     claim=f"{_PAPER}/theorem-6-6-any-width",
 )
@@ -23,9 +24,9 @@ COUPLING = Erratum(
     kind=ErratumClass.GAP,
     text=(
         "What the paper adds to its source is the coupling of network and kernel. Measured, it is "
-        "the one term that does not matter: about 5e-8 at width 64, where the label mismatch is "
-        "0.1. It falls like m^(-4) (widths 8 to 128), but in the theorem a larger width does not "
-        "lessen it."
+        r"the one term that does not matter: about $5 \cdot 10^{-8}$ at width 64, where the label "
+        "mismatch is 0.1. It falls like $m^{-4}$ (widths 8 to 128), but in the theorem a larger "
+        "width does not lessen it."
     ),
     claim=f"{_PAPER}/claim-g-1",
 )
@@ -35,10 +36,10 @@ INTERVALS = Erratum(
     locator="Section 6.1, (5) and (6)",
     kind=ErratumClass.GAP,
     text=(
-        "(6) is said to be equivalent to (5), but integrates over [T_0, T] where (5) has [0, T]. "
-        "At each time their difference does not depend on s, so that they are equivalent on one "
-        "interval; it grows as 1/t towards t = 0, and (6) on [0, T] would be infinite unless "
-        "lambda(t) vanishes there."
+        "(6) is said to be equivalent to (5), but integrates over $[T_0, T]$ where (5) has "
+        "$[0, T]$. At each time their difference does not depend on $s$, so that they are "
+        "equivalent on one interval; it grows as $1/t$ towards $t = 0$, and (6) on $[0, T]$ would "
+        r"be infinite unless $\lambda(t)$ vanishes there."
     ),
     claim=f"{_PAPER}/denoising-score-matching",
 )

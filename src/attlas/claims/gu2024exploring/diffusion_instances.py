@@ -7,11 +7,7 @@ beta = exp(-(1/2) int_0^t g) and 1 - beta^2 are the decay and the variance of th
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.claims.gu2024exploring.instances import as_arrays
-from attlas.core.generator import generator
-from attlas.core.old_claim import Instance
 from attlas.data.gaussian_mixtures import GaussianMixture
 from attlas.data.noise_schedule import NoiseSchedule
 
@@ -20,17 +16,8 @@ ROUNDINGS = 256
 first two derivatives that automatic differentiation takes of it (each below 64)."""
 
 
-def schedules(rng: np.random.Generator, count: int, integral: tuple[float, float]) -> dict:
-    """Linear schedules of the noise, rising and falling, and a time on each.
-
-    Args:
-        rng: source of randomness.
-        count: instances.
-        integral: smallest and largest int_0^t g.
-
-    Returns:
-        Arrays start, end, T, t of shape (count,), with 0 < t <= T.
-    """
+def schedules(rng, count, integral):
+    """Linear schedules, rising and falling, and a time 0 < t <= T; `integral` of g up to t."""
     T, part = rng.uniform(0.5, 2, count), rng.uniform(0.5, 1, count)
     slant = rng.uniform(-0.9, 0.9, count)
     # g = mean (1 + slant (2 t / T - 1)) has int_0^t g = mean T part (1 + slant (part - 1)).
@@ -38,23 +25,11 @@ def schedules(rng: np.random.Generator, count: int, integral: tuple[float, float
     return {"start": mean * (1 - slant), "end": mean * (1 + slant), "T": T, "t": part * T}
 
 
-def mixtures(
-    rng: np.random.Generator, count: int, d: int = 2, spread: tuple[float, float] = (0.2, 1.0)
-) -> dict:
-    """Mixtures of two components with means in [-1.5, 1.5]^d and full covariances.
-
-    Args:
-        rng: source of randomness.
-        count: instances.
-        d: dimension.
-        spread: smallest and largest eigenvalue of the covariances.
-
-    Returns:
-        Arrays weights (count, 2), means (count, 2, d), covariances (count, 2, d, d).
-    """
+def mixtures(rng, count, d=2):
+    """Mixtures of two components with means in [-1.5, 1.5]^d and covariances in [.2 I, I]."""
     first = rng.uniform(0.1, 0.9, count)
     Q, _ = np.linalg.qr(rng.normal(size=(count, 2, d, d)))
-    values = rng.uniform(*spread, (count, 2, d))
+    values = rng.uniform(0.2, 1.0, (count, 2, d))
     C = np.einsum("ekij,ekj,eklj->ekil", Q, values, Q)
     return {
         "weights": np.stack((first, 1 - first), axis=1),
@@ -63,104 +38,47 @@ def mixtures(
     }
 
 
-def noised_points(
-    rng: np.random.Generator, batch: dict, count: int, reach: float = 1.5
-) -> np.ndarray:
-    """Points of about the size of x(t), some of them far out.
-
-    Args:
-        rng: source of randomness.
-        batch: of `mixtures`.
-        count: instances.
-        reach: standard deviation.
-
-    Returns:
-        Array of shape (count, d).
-    """
-    return reach * rng.normal(size=(count, batch["means"].shape[-1]))
-
-
-def drawn_mixtures(key: PRNGKeyArray, count: int) -> Instance:
-    """Planar mixtures, a schedule, a time and a point x and a datum x0.
-
-    Args:
-        key: random key.
-        count: instances.
-
-    Returns:
-        Batch with the arrays of `mixtures` and `schedules`, x and x0.
-    """
-    rng = generator(key)
+def noised_mixtures(rng, count):
+    """Planar mixtures, a schedule and a time, and points x and x0, some of them far out."""
     batch = mixtures(rng, count) | schedules(rng, count, (0.3, 3.0))
-    batch |= {"x": noised_points(rng, batch, count), "x0": noised_points(rng, batch, count)}
-    return as_arrays(batch)
+    return batch | {name: 1.5 * rng.normal(size=(count, 2)) for name in ("x", "x0")}
 
 
-def decay(batch: dict, t: np.ndarray) -> np.ndarray:
-    """Beta at several times of every instance, in NumPy: nothing is compiled.
-
-    Args:
-        batch: of `schedules`.
-        t: times of shape (count, points).
-
-    Returns:
-        Array of the shape of t.
-    """
+def decay(batch, t):
+    """Beta at several times of every instance, in NumPy: nothing is compiled."""
     start, end, T = (batch[name][:, None] for name in ("start", "end", "T"))
     return np.exp(-t * (start + (end - start) / (2 * T) * t) / 2)
 
 
-def mixture(instance: Instance) -> GaussianMixture:
-    """The law of x(0).
-
-    Args:
-        instance: with weights, means and covariances.
-
-    Returns:
-        The mixture.
-    """
+def mixture(instance):
+    """The law of x(0)."""
     return GaussianMixture(instance["weights"], instance["means"], instance["covariances"])
 
 
-def schedule(instance: Instance) -> NoiseSchedule:
-    """The rate g.
-
-    Args:
-        instance: with start, end and T.
-
-    Returns:
-        The schedule.
-    """
+def schedule(instance):
+    """The rate g."""
     return NoiseSchedule(instance["start"], instance["end"], instance["T"])
 
 
-def normal_density(
-    x: Float[Array, " d"], mean: Float[Array, " d"], covariance: Float[Array, "d d"]
-) -> Float[Array, ""]:
-    """The density of a normal law by its textbook formula, apart from `GaussianMixture`.
-
-    Args:
-        x: point.
-        mean: of the law.
-        covariance: of the law.
-
-    Returns:
-        The density.
-    """
+def normal_density(x, mean, covariance):
+    """The density of a normal law by its textbook formula, apart from `GaussianMixture`."""
     gap = x - mean
     volume = jnp.linalg.det(2 * jnp.pi * covariance)
     return jnp.exp(-gap @ jnp.linalg.inv(covariance) @ gap / 2) / jnp.sqrt(volume)
 
 
-def data_density(instance: Instance, x: Float[Array, " d"]) -> Float[Array, ""]:
-    """p_0 by the textbook formula.
-
-    Args:
-        instance: with a mixture.
-        x: point.
-
-    Returns:
-        The density.
-    """
+def data_density(instance, x):
+    """p_0 by the textbook formula."""
     each = jax.vmap(normal_density, (None, 0, 0))(x, instance["means"], instance["covariances"])
     return instance["weights"] @ each
+
+
+def line_density(instance, t, x):
+    """p_t and its score at points of the line by the textbook formula; variances (2,)."""
+    rates = schedule(instance)
+    total = rates.decay(t) ** 2 * instance["covariances"].reshape(2, 1) + rates.variance(t)
+    gap = x[None, :] - rates.decay(t) * instance["means"]
+    each = instance["weights"][:, None] * jnp.exp(-(gap**2) / (2 * total))
+    each = each / jnp.sqrt(2 * jnp.pi * total)
+    density = jnp.sum(each, axis=0)
+    return density, -jnp.sum(each * gap / total, axis=0) / density

@@ -4,22 +4,15 @@ The flow W' = -Delta W is integrated by the classical Runge-Kutta method of four
 run with half as many steps gives the error. Times are records of m lambda t from 0 to 6.
 """
 
-from functools import cache
+from copy import deepcopy
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.claims.gu2024exploring.instances import as_arrays
-from attlas.claims.gu2024exploring.trajectories import (
-    DIMENSION,
-    Setting,
-    draw,
-    kernels,
-)
-from attlas.core.generator import seed_of
-from attlas.core.old_claim import Instance
+from attlas.claims.gu2024exploring.instances import seed_of
+from attlas.claims.gu2024exploring.trajectories import DIMENSION, Setting, draw, kernels
+from attlas.core.sampling import shared
 from attlas.kernels.regression_flow import regression_flow
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 from attlas.models.networks.softmax_network_gradient import network_gradient
@@ -33,23 +26,21 @@ NARROW = Setting(width=64, targets=(0.3, 1.0))
 WIDE = NARROW._replace(width=1024)
 
 
-def _flow(
-    W: Array, a: Array, X: Array, Y: Array, time: Array, steps: Array
-) -> Float[Array, "s d m"]:
+def _flow(W, a, X, Y, time, steps):
     """The weights at equal intervals up to a time."""
     h = time / (RECORDS * steps)
 
-    def slope(weights: Array) -> Array:
+    def slope(weights):
         return -network_gradient(SoftmaxNetwork(weights, a), X, Y)
 
-    def step(_: Array, weights: Array) -> Array:
+    def step(_, weights):
         k_1 = slope(weights)
         k_2 = slope(weights + h / 2 * k_1)
         k_3 = slope(weights + h / 2 * k_2)
         k_4 = slope(weights + h * k_3)
         return weights + h / 6 * (k_1 + 2 * k_2 + 2 * k_3 + k_4)
 
-    def record(weights: Array, _: None) -> tuple[Array, Array]:
+    def record(weights, _):
         after = jax.lax.fori_loop(0, steps, step, weights)
         return after, after
 
@@ -59,14 +50,14 @@ def _flow(
 _flows = jax.jit(jax.vmap(_flow, in_axes=(0, 0, 0, 0, 0, None)))
 
 
-def _outputs(W: np.ndarray, a: np.ndarray, X: np.ndarray) -> np.ndarray:
+def _outputs(W, a, X):
     """F of all instances at all records, shape (e, s, n, k)."""
     units = np.exp(np.einsum("end,esdm->esnm", X, W))
     return np.einsum("esnm,ekm->esnk", units / units.mean(axis=3, keepdims=True), a)
 
 
-def _regression(raw: dict[str, np.ndarray], cross: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """The predictor (22) under gradient flow, one row of test outputs a time."""
+def _regression(raw, cross, times):
+    """The predictor (22) under gradient flow, one row of test outputs per time."""
     found = []
     for e, kernel in enumerate(raw["kernel"]):
         flow = regression_flow(kernel, raw["Y"][e].T.reshape(-1, 1))
@@ -74,10 +65,10 @@ def _regression(raw: dict[str, np.ndarray], cross: np.ndarray, times: np.ndarray
     return np.stack(found)
 
 
-@cache
-def _moved(seed: tuple[int, ...], count: int, setting: Setting) -> dict[str, np.ndarray]:
+def _moved(rng, count, setting):
     """Flows with the changes of their kernels."""
-    raw = draw(seed, count, setting)
+    seed = seed_of(deepcopy(rng))
+    raw = draw(rng, count, setting)
     rng = np.random.default_rng((*seed, 1))
     tested = rng.normal(size=(count, _TESTED, DIMENSION))
     tested /= np.linalg.norm(tested, axis=2, keepdims=True)
@@ -99,14 +90,19 @@ def _moved(seed: tuple[int, ...], count: int, setting: Setting) -> dict[str, np.
     }
 
 
-def _path(raw: dict[str, np.ndarray], end: np.ndarray, steps: int) -> np.ndarray:
+def _path(raw, end, steps):
     parts = [jnp.asarray(raw[name]) for name in ("W", "a", "X", "Y")]
     return np.asarray(_flows(*parts, jnp.asarray(end), steps))
 
 
-@cache
-def _pairs(seed: tuple[int, ...], count: int, setting: Setting) -> dict[str, np.ndarray]:
-    found = _moved(seed, count, setting)
+@shared
+def flows(rng, count):
+    """Networks of width 64 beside their kernel regression, on three test inputs.
+
+    gap is |gamma_nn - gamma_ntk| (times by outputs of test inputs), error that of the integration,
+    row ||K_te(0)||, start ||Y||, time m t, least lambda_min(H(tau)) along time.
+    """
+    found = _moved(rng, count, NARROW)
     end, m = found["end"], found["m"]
     runs = (found["path"], _path(found, end, _STEPS // 2))
     gamma, rough = (_outputs(W, found["a"], found["tested"]).swapaxes(2, 3) for W in runs)
@@ -123,31 +119,7 @@ def _pairs(seed: tuple[int, ...], count: int, setting: Setting) -> dict[str, np.
     }
 
 
-def flows(key: PRNGKeyArray, count: int) -> Instance:
-    """Networks of width 64 beside their kernel regression, on three test inputs.
-
-    Args:
-        key: random key.
-        count: instances.
-
-    Returns:
-        Batch with gap (|gamma_nn - gamma_ntk|, times by outputs of test inputs), error (of the
-        integration), row (||K_te(0)||), test_change, kernel_change, least
-        (lambda_min(H(tau)) along time), start (||Y||), lam, m, Y and time (m t).
-    """
-    return as_arrays(_pairs(seed_of(key), count, NARROW))
-
-
-def flows_of_wide_drift(key: PRNGKeyArray, count: int) -> Instance:
-    """`flows` with the changes of the kernels of networks sixteen times as wide, same data.
-
-    Args:
-        key: random key.
-        count: instances.
-
-    Returns:
-        Batch as of `flows`.
-    """
-    seed = seed_of(key)
-    found, wide = _pairs(seed, count, NARROW), _moved(seed, count, WIDE)
-    return as_arrays(found | {name: wide[name] for name in ("test_change", "kernel_change")})
+def flows_of_wide_drift(rng, count):
+    """`flows` with the changes of the kernels of networks sixteen times as wide, same data."""
+    wide = _moved(deepcopy(rng), count, WIDE)
+    return flows(rng, count) | {name: wide[name] for name in ("test_change", "kernel_change")}

@@ -8,11 +8,6 @@ initialisation, W_tilde within `R` of W in every column, B = max(1, max |<w_r, x
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
-
-from attlas.core.generator import generator
-from attlas.core.old_claim import Instance
-from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 SIZES = (2, 6, 2, 3)
 """Input dimension d, width m, outputs k and samples n of a shared instance."""
@@ -22,53 +17,22 @@ softmax (the logits, a shift, exponentials, a sum of m, a division: below 32), a
 backwards through automatic differentiation."""
 
 
-def inputs(rng: np.random.Generator, count: int, n: int, d: int) -> np.ndarray:
-    """Samples in random directions: of length 1 in every second instance, else shorter.
-
-    Args:
-        rng: source of randomness.
-        count: instances.
-        n: samples.
-        d: dimension.
-
-    Returns:
-        Array of shape (count, n, d).
-    """
+def inputs(rng, count, n, d):
+    """Samples in random directions: of length 1 in every second instance, else shorter."""
     gauss = rng.normal(size=(count, n, d))
     lengths = rng.uniform(0.1, 1, (count, n, 1))
     lengths[::2] = 1
     return lengths * gauss / np.linalg.norm(gauss, axis=-1, keepdims=True)
 
 
-def targets(rng: np.random.Generator, count: int, n: int, k: int) -> np.ndarray:
-    """Targets of length 1 at most.
-
-    Args:
-        rng: source of randomness.
-        count: instances.
-        n: samples.
-        k: outputs.
-
-    Returns:
-        Array of shape (count, n, k).
-    """
+def targets(rng, count, n, k):
+    """Targets of length 1 at most."""
     gauss = rng.normal(size=(count, n, k))
     return rng.uniform(0, 1, (count, n, 1)) * gauss / np.linalg.norm(gauss, axis=-1, keepdims=True)
 
 
-def networks(
-    rng: np.random.Generator, count: int, sizes: tuple[int, int, int, int] = SIZES
-) -> dict[str, np.ndarray]:
-    """Networks without symmetry, from flat to saturated attention, any second layer.
-
-    Args:
-        rng: source of randomness.
-        count: instances.
-        sizes: d, m, k, n.
-
-    Returns:
-        Arrays W, a, X, Y with a leading axis of `count`.
-    """
+def networks(rng, count, sizes=SIZES):
+    """Networks without symmetry, from flat to saturated attention, any second layer."""
     d, m, k, n = sizes
     return {
         "W": rng.normal(size=(count, d, m)) * 10 ** rng.uniform(-1, 1, (count, 1, 1)),
@@ -78,19 +42,8 @@ def networks(
     }
 
 
-def symmetric_networks(
-    rng: np.random.Generator, count: int, sizes: tuple[int, int, int, int] = SIZES
-) -> dict[str, np.ndarray]:
-    """Networks at the symmetric initialisation of Definition 3.7.
-
-    Args:
-        rng: source of randomness.
-        count: instances.
-        sizes: d, m (even), k, n.
-
-    Returns:
-        Arrays W, a, X, Y, sigma with a leading axis of `count`; sigma is in [0.1, 3].
-    """
+def symmetric_networks(rng, count, sizes=SIZES):
+    """Networks at the symmetric initialisation of Definition 3.7, sigma in [0.1, 3], m even."""
     d, m, k, n = sizes
     sigma = 10 ** rng.uniform(-1, np.log10(3), count)
     half = sigma[:, None, None] * rng.normal(size=(count, d, m // 2))
@@ -104,116 +57,36 @@ def symmetric_networks(
     }
 
 
-def perturb(
-    rng: np.random.Generator, batch: dict[str, np.ndarray], radii: tuple[float, float]
-) -> None:
-    """Add W_tilde and R: every column moves by R at most.
+def perturb(rng, batch, radii):
+    """Add R, between the two radii, and W_tilde: every column moves by R at most.
 
     Every second instance moves all columns by R along the first sample, with random signs.
-
-    Args:
-        rng: source of randomness.
-        batch: with W and X; changed in place.
-        radii: smallest and largest R.
     """
     W, X = batch["W"], batch["X"]
     count = len(W)
-    low, high = np.log10(radii)
-    R = 10 ** rng.uniform(low, high, count)
+    R = 10 ** rng.uniform(*np.log10(radii), count)
     step = rng.normal(size=W.shape)
     step *= rng.uniform(0, 1, (count, 1, W.shape[2])) / np.linalg.norm(step, axis=1, keepdims=True)
     along = X[::2, 0] / np.linalg.norm(X[::2, 0], axis=1, keepdims=True)
     step[::2] = along[:, :, None] * rng.choice([-1.0, 1.0], (len(along), 1, W.shape[2]))
-    batch["R"] = R
-    batch["W_tilde"] = W + R[:, None, None] * step
+    return batch | {"R": R, "W_tilde": W + R[:, None, None] * step}
 
 
-def as_arrays(batch: dict[str, np.ndarray]) -> Instance:
-    """A drawn batch on the device.
-
-    Args:
-        batch: NumPy arrays by name.
-
-    Returns:
-        The same as JAX arrays.
-    """
-    return {name: jnp.asarray(value) for name, value in batch.items()}
+def seed_of(rng):
+    """The seed of a run, by which everything that starts from it draws the same data."""
+    return rng.integers(2**31, size=2).tolist()
 
 
-def drawn_networks(key: PRNGKeyArray, count: int) -> Instance:
-    """`networks` as the instances of a claim.
-
-    Args:
-        key: random key.
-        count: instances.
-
-    Returns:
-        Batch with W, a, X, Y.
-    """
-    return as_arrays(networks(generator(key), count))
+def softmax_weights(X, W):
+    """The softmax S_i of every sample, one probability vector per row."""
+    return jax.nn.softmax(X @ W, axis=1)
 
 
-def drawn_symmetric_networks(key: PRNGKeyArray, count: int) -> Instance:
-    """`symmetric_networks` as the instances of a claim.
-
-    Args:
-        key: random key.
-        count: instances.
-
-    Returns:
-        Batch with W, a, X, Y, sigma.
-    """
-    return as_arrays(symmetric_networks(generator(key), count))
+def weight_reach(X, W):
+    """The smallest B >= 1 with |<w_r, x_i>| <= B for all r and i, as Lemma B.1 needs it."""
+    return jnp.maximum(jnp.max(jnp.abs(X @ W)), 1)
 
 
-def network(
-    instance: Instance, weights: str = "W", activation: Activation = Activation.SOFTMAX
-) -> SoftmaxNetwork:
-    """The network of an instance.
-
-    Args:
-        instance: with a and the weights.
-        weights: name of the first layer, "W" or "W_tilde".
-        activation: of the hidden units.
-
-    Returns:
-        The network.
-    """
-    return SoftmaxNetwork(instance[weights], instance["a"], activation)
-
-
-def softmax_weights(instance: Instance, weights: str = "W") -> Float[Array, "n m"]:
-    """The softmax S_i of every sample.
-
-    Args:
-        instance: with X and the weights.
-        weights: name of the first layer.
-
-    Returns:
-        One probability vector a row.
-    """
-    return jax.nn.softmax(instance["X"] @ instance[weights], axis=1)
-
-
-def weight_reach(instance: Instance) -> Float[Array, ""]:
-    """The smallest B >= 1 with |<w_r, x_i>| <= B for all r and i, as Lemma B.1 needs it.
-
-    Args:
-        instance: with W and X.
-
-    Returns:
-        B.
-    """
-    return jnp.maximum(jnp.max(jnp.abs(instance["X"] @ instance["W"])), 1)
-
-
-def scaled_rounding(instance: Instance) -> Float[Array, ""]:
-    """How much a rounding of the logits is magnified by the softmax: 1 + largest logit.
-
-    Args:
-        instance: with W and X.
-
-    Returns:
-        The factor, for `Sides.scale`.
-    """
-    return 1 + jnp.max(jnp.abs(instance["X"]) @ jnp.abs(instance["W"]))
+def logit_rounding(X, W):
+    """By how much the softmax magnifies a rounding of the logits: 1 + largest logit."""
+    return 1 + jnp.max(jnp.abs(X) @ jnp.abs(W))

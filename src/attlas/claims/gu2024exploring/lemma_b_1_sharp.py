@@ -4,113 +4,75 @@ Symbols as in `lemma_b_1_instances`; R is of any size here.
 """
 
 from functools import partial
-from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import PRNGKeyArray
 
-from attlas.bounds.optimisation.gu2024_perturbation import gu2024_basic_bounds_sharp
-from attlas.claims.gu2024exploring.instances import as_arrays, scaled_rounding, softmax_weights
-from attlas.claims.gu2024exploring.lemma_b_1_instances import (
-    drawn_pairs,
-    pair,
-    perturbed_networks,
-)
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.bounds.optimisation.gu2024_perturbation import gu2024_relative_bounds
+from attlas.claims.gu2024exploring.instances import logit_rounding, softmax_weights
+from attlas.claims.gu2024exploring.lemma_b_1_instances import pairs, perturbed_networks
+from attlas.core.claim import Control, Sides, Status
+from attlas.core.statement import inequality
 
-_PAPER = "gu2024exploring"
-_ROUNDINGS = 64
 _LARGEST = 3.0
+for_every_radius = partial(
+    inequality,
+    status=Status.SHARPENED,
+    sample=partial(pairs, largest=_LARGEST),
+    count=48,
+    roundings=64,
+)
 
 
-def _challenged(key: PRNGKeyArray, count: int) -> Instance:
-    return as_arrays(perturbed_networks(key, count, _LARGEST))
+@for_every_radius("Lemma B.1, Parts 8 and 9, sharpened", controls=[Control("$e^{R/2}$", share=0.5)])
+def lemma_b_1_part_8_sharp(alpha, alpha_moved, R, rounding, *, share=1.0):
+    r"""$$e^{-R} \le \tilde{\alpha}_i / \alpha_i \le e^R \;\mathrm{for\ every}\; R, B$$
 
-
-def _moved_within(instance: Instance) -> Instance:
-    """Shorten inputs and steps where ||x_i|| <= 1 or ||w_r - w~_r|| <= R fails."""
-    squares = jnp.sum(instance["X"] ** 2, axis=1, keepdims=True)
-    X = instance["X"] / jnp.sqrt(jnp.maximum(squares, 1))
-    step = instance["W_tilde"] - instance["W"]
-    # The floor keeps the derivative of the root finite where a column has not moved.
-    lengths = jnp.sqrt(jnp.maximum(jnp.sum(step**2, axis=0), instance["R"] ** 2))
-    moved = instance["W"] + step * (instance["R"] / lengths)[None, :]
-    return {**instance, "X": X, "W_tilde": moved}
-
-
-_SHARP: dict[str, Any] = {
-    "paper": _PAPER,
-    "kind": Kind.INEQUALITY,
-    "count": 48,
-    "terms": _ROUNDINGS,
-    "status": Status.SHARPENED,
-    "provenance": Provenance.DERIVED,
-    "instances": partial(drawn_pairs, largest=_LARGEST),
-}
-
-
-def _relative_normaliser(instance: Instance, share: float = 1.0) -> Sides:
-    p = pair(instance)
-    ratio = p.alpha_moved / p.alpha
+    Attained when all columns move by $R$ along $x_i$. No bound on the weights is needed.
+    """
+    ratio = alpha_moved / alpha
     left = jnp.maximum(ratio, 1 / ratio) - 1
-    return Sides(left, gu2024_basic_bounds_sharp(share * p.R)[8], scale=p.rounding * (1 + left))
+    right = gu2024_relative_bounds(share * R)[8]
+    return Sides(left, right, magnitude=rounding * (1 + left))
 
 
-PART_8_SHARP = Claim(
-    name=f"{_PAPER}/lemma-b-1-part-8-sharp",
-    locator="Lemma B.1, Parts 8 and 9, sharpened",
-    statement=r"e^{-R} \le \tilde{\alpha}_i / \alpha_i \le e^R \;\mathrm{for\ every}\; R, B",
-    sides=_relative_normaliser,
-    control=Control("e^(R/2)", sides=partial(_relative_normaliser, share=0.5)),
-    note="Attained when all columns move by R along x_i. No bound on the weights is needed.",
-    **_SHARP,
+@for_every_radius(
+    "Lemma B.1, Part 12, sharpened",
+    controls=[Control("$e^R$ in place of $e^{2R}$", share=0.5)],
 )
+def lemma_b_1_part_12_sharp(S, S_moved, R, rounding, *, share=1.0):
+    r"""$$|S_{i,r} - \tilde{S}_{i,r}| \le S_{i,r} (1 - S_{i,r}) (e^{2R} - 1)
+    \;\mathrm{for\ every}\; R, B$$
+
+    Approached as $S_{ir}$ tends to 0 with $w_r$ moved up and the others down. On the event
+    $S \le e^{2B}/m$, so that the bound is $(2R/m) e^{2B}$ and less.
+    """
+    right = S * (1 - S) * gu2024_relative_bounds(share * R)[12]
+    return Sides(jnp.abs(S - S_moved), right, magnitude=rounding * jnp.maximum(S, S_moved))
 
 
-def _curved(instance: Instance, share: float = 1.0) -> Sides:
-    p = pair(instance)
-    right = p.S * (1 - p.S) * gu2024_basic_bounds_sharp(share * p.R)[12]
-    return Sides(jnp.abs(p.S - p.S_moved), right, scale=p.rounding * jnp.maximum(p.S, p.S_moved))
+def _within(X, W, W_tilde, R):
+    """Shorten inputs and steps where ||x_i|| <= 1 or ||w_r - w~_r|| <= R fails."""
+    X = X / jnp.sqrt(jnp.maximum(jnp.sum(X**2, axis=1, keepdims=True), 1))
+    step = W_tilde - W
+    # The floor keeps the derivative of the root finite where a column has not moved.
+    lengths = jnp.sqrt(jnp.maximum(jnp.sum(step**2, axis=0), R**2))
+    return {"X": X, "W_tilde": W + step * (R / lengths)[None, :]}
 
 
-PART_12_SHARP = Claim(
-    name=f"{_PAPER}/lemma-b-1-part-12-sharp",
-    locator="Lemma B.1, Part 12, sharpened",
-    statement=(
-        r"|S_{i,r} - \tilde{S}_{i,r}| \le S_{i,r} (1 - S_{i,r}) (e^{2R} - 1)"
-        r"\;\mathrm{for\ every}\; R, B"
-    ),
-    sides=_curved,
-    control=Control("e^R in place of e^(2R)", sides=partial(_curved, share=0.5)),
-    note=(
-        "Approached as S_ir tends to 0 with w_r moved up and the others down. On the event S <= "
-        "e^(2B)/m, so that the bound is (2R/m) e^(2B) and less."
-    ),
-    **_SHARP,
+@for_every_radius(
+    "Lemma B.1, Part 13, sharpened",
+    sample=partial(perturbed_networks, largest=_LARGEST),
+    search_over=("X", "W", "W_tilde"),
+    project=_within,
+    controls=[Control("$R/4$ in place of $R/2$", share=0.5)],
 )
+def lemma_b_1_part_13_sharp(X, W, W_tilde, R, *, share=1.0):
+    r"""$$\max_{\|z\|_\infty \le 1} \langle z, S_i - \tilde{S}_i \rangle =
+    \|S_i - \tilde{S}_i\|_1 \le 2 \tanh(R/2) \le R \;\mathrm{for\ every}\; R, B$$
 
-
-def _total_variation(instance: Instance, share: float = 1.0) -> Sides:
-    moved = softmax_weights(instance) - softmax_weights(instance, "W_tilde")
-    left = jnp.sum(jnp.abs(moved), axis=1)
-    right = gu2024_basic_bounds_sharp(share * instance["R"])[13]
-    return Sides(left, right, scale=scaled_rounding(instance) + instance["R"])
-
-
-PART_13_SHARP = Claim(
-    name=f"{_PAPER}/lemma-b-1-part-13-sharp",
-    locator="Lemma B.1, Part 13, sharpened",
-    statement=(
-        r"\max_{\|z\|_\infty \le 1} \langle z, S_i - \tilde{S}_i \rangle ="
-        r"\|S_i - \tilde{S}_i\|_1 \le 2 \tanh(R/2) \le R \;\mathrm{for\ every}\; R, B"
-    ),
-    sides=_total_variation,
-    free=("X", "W", "W_tilde"),
-    domain=_moved_within,
-    control=Control("R/4 in place of R/2", sides=partial(_total_variation, share=0.5)),
-    note=(
-        "Attained by two halves of equal weight that move by R against each other. The softmax is "
-        "Lipschitz whatever the size of its logits: no e^(4B) enters."
-    ),
-    **{**_SHARP, "instances": _challenged},
-)
+    Attained by two halves of equal weight that move by $R$ against each other. The softmax is
+    Lipschitz whatever the size of its logits: no $e^{4B}$ enters.
+    """
+    left = jnp.sum(jnp.abs(softmax_weights(X, W) - softmax_weights(X, W_tilde)), axis=1)
+    right = gu2024_relative_bounds(share * R)[13]
+    return Sides(left, right, magnitude=logit_rounding(X, W) + R)

@@ -5,19 +5,20 @@ At one time, on the line: J5(s) = E |s(x) - (log p_t)'(x)|^2 over x = x(t), and 
 phi_j). J6 is a Gauss-Hermite sum over x(0) and the noise, J5 a trapezoidal sum over x(t).
 """
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.claims.gu2024exploring.diffusion_instances import decay, mixtures, schedule, schedules
-from attlas.claims.gu2024exploring.instances import as_arrays
-from attlas.core.generator import generator
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
+from attlas.claims.gu2024exploring.diffusion_instances import (
+    decay,
+    line_density,
+    mixtures,
+    schedule,
+    schedules,
+)
+from attlas.core.claim import Control, Sides, Source, Status
+from attlas.core.statement import identity, inequality
 
-_PAPER = "gu2024exploring"
 _WAVES = 2
 _HERMITE, _MASS = np.polynomial.hermite_e.hermegauss(26)
 _MASS = _MASS / _MASS.sum()
@@ -28,9 +29,8 @@ _ROUNDINGS = 2 * len(_LINE)
 """Sums of 401 terms, each of a density, a score and a function (below 100 roundings)."""
 
 
-def _instances(key: PRNGKeyArray, count: int) -> Instance:
+def score_functions(rng, count):
     """Two functions; in every second instance the first is near the best linear one."""
-    rng = generator(key)
     batch = mixtures(rng, count, 1) | schedules(rng, count, (0.3, 3.0))
     for name in ("c", "other"):
         batch[name] = rng.normal(size=(count, _WAVES + 2)) * 10 ** rng.uniform(-1, 1, (count, 1))
@@ -43,123 +43,93 @@ def _instances(key: PRNGKeyArray, count: int) -> Instance:
     batch["c"][::2, :2] += linear[::2]
     batch["omega"] = rng.uniform(0.3, 1.5, (count, _WAVES))
     batch["phi"] = rng.uniform(0, 2 * np.pi, (count, _WAVES))
-    return as_arrays(batch)
+    return batch
 
 
-def _function(instance: Instance, name: str, x: Array) -> Array:
-    c, omega, phi = instance[name], instance["omega"], instance["phi"]
+def _function(c, law, x):
+    omega, phi = law["omega"], law["phi"]
     waves = [c[2 + j] * jnp.sin(omega[j] * x + phi[j]) for j in range(_WAVES)]
     return c[0] + c[1] * x + sum(waves)
 
 
-def _noise(instance: Instance) -> tuple[Array, Array]:
-    """Decay beta and the variance 1 - beta^2."""
-    law, t = schedule(instance), instance["t"]
-    return law.decay(t), law.variance(t)
-
-
-def _denoising(instance: Instance, name: str, power: float = 0.5) -> Float[Array, ""]:
+def _denoising(c, t, law, power=0.5):
     """J6: over the component, x(0) and the noise; the target is -eps / (1 - beta^2)^power."""
-    beta, variance = _noise(instance)
-    spread = jnp.sqrt(instance["covariances"][:, 0, 0])
-    x0 = instance["means"] + spread[:, None] * _HERMITE[None, :]
+    g = schedule(law)
+    beta, variance = g.decay(t), g.variance(t)
+    spread = jnp.sqrt(law["covariances"][:, 0, 0])
+    x0 = law["means"] + spread[:, None] * _HERMITE[None, :]
     x = beta * x0[:, :, None] + jnp.sqrt(variance) * _HERMITE[None, None, :]
     target = (-_HERMITE / variance**power)[None, None, :]
-    gap = (_function(instance, name, x) - target) ** 2
-    return instance["weights"] @ jnp.einsum("kij,i,j->k", gap, _MASS, _MASS)
+    gap = (_function(c, law, x) - target) ** 2
+    return law["weights"] @ jnp.einsum("kij,i,j->k", gap, _MASS, _MASS)
 
 
-def _density_and_score(instance: Instance) -> tuple[Array, Array]:
-    """p_t and (log p_t)' on the grid, by the textbook formula."""
-    beta, variance = _noise(instance)
-    total = (beta**2 * instance["covariances"][:, 0, 0] + variance)[:, None]
-    gap = _LINE[None, :] - beta * instance["means"]
-    each = instance["weights"][:, None] * jnp.exp(-(gap**2) / (2 * total))
-    each = each / jnp.sqrt(2 * jnp.pi * total)
-    density = jnp.sum(each, axis=0)
-    return density, -jnp.sum(each * gap / total, axis=0) / density
-
-
-def _explicit(instance: Instance, name: str) -> Float[Array, ""]:
+def _explicit(c, t, law):
     """J5."""
-    density, score = _density_and_score(instance)
-    gap = (_function(instance, name, jnp.asarray(_LINE)) - score) ** 2
+    density, score = line_density(law, t, _LINE)
+    gap = (_function(c, law, jnp.asarray(_LINE)) - score) ** 2
     return (_LINE[1] - _LINE[0]) * jnp.sum(density * gap)
 
 
-def _constant(instance: Instance) -> Float[Array, ""]:
+def _constant(t, law):
     """1 / (1 - beta^2) - E |(log p_t)'|^2, what (6) has at least."""
-    density, score = _density_and_score(instance)
+    density, score = line_density(law, t, _LINE)
     information = (_LINE[1] - _LINE[0]) * jnp.sum(density * score**2)
-    return 1 / _noise(instance)[1] - information
+    return 1 / schedule(law).variance(t) - information
 
 
-def _difference(instance: Instance, power: float = 0.5) -> Sides:
-    first, second = (_denoising(instance, name, power) for name in ("c", "other"))
-    left = first - _explicit(instance, "c")
-    right = jnp.stack((second - _explicit(instance, "other"), _constant(instance)))
-    size = first + jnp.stack((second, 1 / _noise(instance)[1]))
-    return Sides(jnp.stack((left, left)), right, scale=size)
-
-
-EQUIVALENCE = Claim(
-    name=f"{_PAPER}/denoising-score-matching",
-    paper=_PAPER,
-    locator="Section 6.1, (5) and (6)",
-    statement=(
-        r"E \|s(x(t)) - \nabla \log p_{t|0}(x(t) \mid x(0))\|^2"
-        r"- E \|s(x(t)) - \nabla \log p_t(x(t))\|^2"
-        r"= \frac{d}{1 - \beta^2} - E \|\nabla \log p_t(x(t))\|^2 \quad \forall s"
-    ),
-    kind=Kind.IDENTITY,
-    status=Status.RECONSTRUCTED,
-    provenance=Provenance.RECALLED,
-    instances=_instances,
-    sides=_difference,
-    control=Control(
-        "the noise itself as target, -eps in place of -eps / sqrt(1 - beta^2)",
-        sides=partial(_difference, power=0.0),
-    ),
+@identity(
+    "Section 6.1, (5) and (6)",
+    Source.RECALLED,
+    sample=score_functions,
     count=48,
-    terms=_ROUNDINGS,
-    note=(
-        "Two functions s give the same difference, and it is the number on the right; for every "
-        "t, hence for any weight lambda(t) on one interval. The paper has (5) on [0, T] and (6) "
-        "on [T_0, T]: the difference grows as 1/t towards t = 0, where (6) would be infinite."
-    ),
+    roundings=_ROUNDINGS,
+    controls=[
+        Control(
+            r"the noise itself as target, $-\epsilon$ in place of "
+            r"$-\epsilon / \sqrt{1 - \beta^2}$",
+            power=0.0,
+        )
+    ],
 )
+def denoising_score_matching(c, other, t, *, power=0.5, **law):
+    r"""$$E \|s(x(t)) - \nabla \log p_{t|0}(x(t) \mid x(0))\|^2
+    - E \|s(x(t)) - \nabla \log p_t(x(t))\|^2
+    = \frac{d}{1 - \beta^2} - E \|\nabla \log p_t(x(t))\|^2 \quad \forall s$$
+
+    Two functions $s$ give the same difference, and it is the number on the right; for every $t$,
+    hence for any weight $\lambda(t)$ on one interval. The paper has (5) on $[0, T]$ and (6) on
+    $[T_0, T]$: the difference grows as $1/t$ towards $t = 0$, where (6) would be infinite.
+    """
+    first, second = (_denoising(s, t, law, power) for s in (c, other))
+    left = first - _explicit(c, t, law)
+    right = jnp.stack((second - _explicit(other, t, law), _constant(t, law)))
+    magnitude = first + jnp.stack((second, 1 / schedule(law).variance(t)))
+    return Sides(jnp.stack((left, left)), right, magnitude=magnitude)
 
 
-def _with_constant(key: PRNGKeyArray, count: int) -> Instance:
+def with_constant(rng, count):
     """The constant does not depend on the functions, which the search moves."""
-    batch = _instances(key, count)
-    return {**batch, "constant": jax.jit(jax.vmap(_constant))(batch)}
+    batch = score_functions(rng, count)
+    law = {name: jnp.asarray(value) for name, value in batch.items()}
+    return batch | {"constant": jax.jit(jax.vmap(_constant))(law["t"], law)}
 
 
-def _least(instance: Instance, whole: bool = False) -> Sides:
-    largest, loss = 1 / _noise(instance)[1], _denoising(instance, "c")
-    return Sides(largest if whole else instance["constant"], loss, scale=largest + loss)
-
-
-MINIMUM = Claim(
-    name=f"{_PAPER}/denoising-minimum",
-    paper=_PAPER,
-    locator="Section 6.1, least value of (6)",
-    statement=(
-        r"E \|s(x(t)) - \nabla \log p_{t|0}(x(t) \mid x(0))\|^2"
-        r"\ge \frac{d}{1 - \beta^2} - E \|\nabla \log p_t(x(t))\|^2"
-    ),
-    kind=Kind.INEQUALITY,
+@inequality(
+    "Section 6.1, least value of (6)",
     status=Status.NEW,
-    provenance=Provenance.DERIVED,
-    instances=_with_constant,
-    sides=_least,
-    free=("c",),
-    control=Control("the variance of the noise alone", sides=partial(_least, whole=True)),
+    sample=with_constant,
+    search_over="c",
     count=32,
-    terms=_ROUNDINGS,
-    note=(
-        "The loss that noisy labels leave to the perfect estimator. Equality at the score; the "
-        "functions tried are linear ones plus two waves, and come near it."
-    ),
+    roundings=_ROUNDINGS,
+    controls=[Control("the variance of the noise alone", whole=True)],
 )
+def denoising_minimum(c, t, constant, *, whole=False, **law):
+    r"""$$E \|s(x(t)) - \nabla \log p_{t|0}(x(t) \mid x(0))\|^2
+    \ge \frac{d}{1 - \beta^2} - E \|\nabla \log p_t(x(t))\|^2$$
+
+    The loss that noisy labels leave to the perfect estimator. Equality at the score; the functions
+    tried are linear ones plus two waves, and come near it.
+    """
+    largest, loss = 1 / schedule(law).variance(t), _denoising(c, t, law)
+    return Sides(largest if whole else constant, loss, magnitude=largest + loss)

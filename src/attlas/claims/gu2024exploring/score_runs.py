@@ -7,13 +7,10 @@ the same on the true labels f_*, `ball` a function of the RKHS fitted to f_* on 
 The test law of (t, x) is a Gauss quadrature of the true one, with weights `mass`.
 """
 
-from functools import cache
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
 
 from attlas.claims.gu2024exploring.diffusion_instances import (
     decay,
@@ -22,9 +19,7 @@ from attlas.claims.gu2024exploring.diffusion_instances import (
     schedule,
     schedules,
 )
-from attlas.claims.gu2024exploring.instances import symmetric_networks
-from attlas.core.generator import seed_of
-from attlas.core.old_claim import Instance
+from attlas.claims.gu2024exploring.instances import seed_of, symmetric_networks
 from attlas.data.gaussian_mixtures import posterior_mean
 from attlas.kernels.regression_flow import regression_flow
 from attlas.kernels.softmax_network_ntk import softmax_ntk
@@ -40,13 +35,13 @@ _HERMITE, _HERMITE_MASS = np.polynomial.hermite_e.hermegauss(4)
 
 
 @jax.jit
-def _labels(batch: dict[str, Array], t: Array, x: Array) -> tuple[Array, Array]:
+def _labels(batch, t, x):
     """f_* of every instance at its points, and its largest slope in x in Frobenius norm."""
 
-    def one(instance: dict[str, Array], t: Array, x: Array) -> tuple[Array, Array]:
+    def one(instance, t, x):
         known = mixture(instance), schedule(instance)
 
-        def both(t: Array, x: Array) -> tuple[Array, Array]:
+        def both(t, x):
             value = posterior_mean(*known, t, x)
             return value, value
 
@@ -57,11 +52,11 @@ def _labels(batch: dict[str, Array], t: Array, x: Array) -> tuple[Array, Array]:
 
 
 @eqx.filter_jit
-def _outputs(networks: SoftmaxNetwork, Z: Array) -> Array:
+def _outputs(networks, Z):
     return jax.vmap(lambda network, Z: jax.vmap(network)(Z))(networks, Z)
 
 
-def _sampled(rng: np.random.Generator, batch: dict, n: int) -> tuple[np.ndarray, ...]:
+def _sampled(rng, batch, n):
     """Times, noised points and labels of n samples."""
     count = len(batch["T"])
     t = rng.uniform(0.1, 1, (count, n)) * batch["T"][:, None]
@@ -74,7 +69,7 @@ def _sampled(rng: np.random.Generator, batch: dict, n: int) -> tuple[np.ndarray,
     return t, beta * x0 + np.sqrt(1 - beta**2) * rng.normal(size=x0.shape), x0
 
 
-def _quadrature(batch: dict) -> tuple[np.ndarray, ...]:
+def _quadrature(batch):
     """Times, points and masses of the test law."""
     count = len(batch["T"])
     t = batch["T"][:, None] * (0.1 + 0.9 * (0.5 + _TIMES))[None, :]
@@ -89,45 +84,70 @@ def _quadrature(batch: dict) -> tuple[np.ndarray, ...]:
     return times.reshape(count, -1), x.reshape(count, -1, 2), mass.reshape(count, -1)
 
 
-def _predict(
-    gram: np.ndarray, cross: np.ndarray, Y: np.ndarray, size: float, steps: int
-) -> np.ndarray:
-    """Kernel regression of two outputs after some steps."""
+def _predict(gram, cross, Y, eta):
+    """Kernel regression of two outputs after all steps."""
     flow = regression_flow(gram, Y.T.reshape(-1, 1))
-    found = flow.test(cross, np.asarray([float(steps)]), step_size=size)
+    found = flow.test(cross, np.asarray([float(_STEPS)]), step_size=eta)
     return found[0].reshape(2, -1).T
 
 
-def _in_ball(gram: np.ndarray, cross: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, float]:
+def _in_ball(gram, cross, Y):
     """Ridge regression, the ridge 1e-6 of the mean eigenvalue; values and squared norm."""
     ridge = 1e-6 * np.trace(gram) / len(gram)
     c = np.linalg.solve(gram + ridge * np.eye(len(gram)), Y.T.ravel())
     return (cross @ c).reshape(2, -1).T, float(c @ gram @ c)
 
 
-def _network(raw: dict[str, np.ndarray], i: int) -> SoftmaxNetwork:
+def _network(raw, i):
     return SoftmaxNetwork(jnp.asarray(raw["W"][i]), jnp.asarray(raw["a"][i]))
 
 
-def _kernel_side(
-    raw: dict[str, np.ndarray], i: int, gram: np.ndarray, eta: float
-) -> dict[str, np.ndarray]:
+def _kernel_side(raw, i, gram, eta):
     """The two kernel regressions and the function of the RKHS of one instance."""
     network, Z, more = _network(raw, i), raw["Z"][i], raw["X_more"][i]
     gram, cross = WIDTH * gram, WIDTH * softmax_ntk(network, Z, raw["X"][i])
     kernels = softmax_ntk(network, more), softmax_ntk(network, Z, more)
     ball, square = _in_ball(*kernels, raw["Y_more"][i])
     return {
-        "kernel": _predict(gram, cross, raw["Y"][i], eta, _STEPS),
-        "clean": _predict(gram, cross, raw["Y_true"][i], eta, _STEPS),
+        "kernel": _predict(gram, cross, raw["Y"][i], eta),
+        "clean": _predict(gram, cross, raw["Y_true"][i], eta),
         "ball": ball,
         "R_H": np.asarray(square),
     }
 
 
-@cache
-def _runs(seed: tuple[int, ...], count: int) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(list(seed))
+def _encoded(rng, law, count):
+    """Networks, and all inputs and labels in the units of Assumption 6.1."""
+    train, more = _sampled(rng, law, SAMPLES), _sampled(rng, law, _REFERENCE)
+    t, x, mass = _quadrature(law)
+    every = [train[:2], more[:2], (t, x)]
+    times, points = (np.concatenate([part[k] for part in every], axis=1) for k in (0, 1))
+    jax_law = {name: jnp.asarray(value) for name, value in law.items()}
+    known = jax_law, jnp.asarray(times), jnp.asarray(points)
+    label, steepest = (np.asarray(part) for part in _labels(*known))
+    inputs = np.concatenate((times[..., None], points), axis=2)
+    cut = (SAMPLES, SAMPLES + _REFERENCE)
+    inputs = inputs / np.linalg.norm(inputs[:, : cut[0]], axis=2).max(axis=1)[:, None, None]
+    unit = np.linalg.norm(train[2], axis=2).max(axis=1)[:, None, None]
+    X, X_more, Z = np.split(inputs, cut, axis=1)
+    Y_true, Y_more, truth = np.split(label / unit, cut, axis=1)
+    drawn = symmetric_networks(rng, count, (3, WIDTH, 2, 1))
+    return {
+        **{name: drawn[name] for name in ("W", "a", "sigma")},
+        "X": X, "X_more": X_more, "Z": Z, "Y": train[2] / unit,
+        "Y_true": Y_true, "Y_more": Y_more, "truth": truth, "mass": mass,
+        "lipschitz": steepest,
+    }  # fmt: skip
+
+
+def score_runs(rng, count):
+    """Trained score estimates, at width 64 on 8 samples after 100 steps.
+
+    F, kernel, clean, ball and truth stand for functions at the test points; R_H is the squared
+    RKHS norm of `ball`, lam the smallest eigenvalue of H*, lipschitz the largest slope of f_* in x
+    at the points, in the units of the data.
+    """
+    rng = np.random.default_rng(seed_of(rng))
     law = mixtures(rng, count) | schedules(rng, count, (0.8, 3.0))
     raw = _encoded(rng, law, count)
     each = [_network(raw, i) for i in range(count)]
@@ -152,42 +172,3 @@ def _runs(seed: tuple[int, ...], count: int) -> dict[str, np.ndarray]:
         "F": np.asarray(_outputs(path.last, jnp.asarray(raw["Z"]))),
         "lam": spectra[:, 0],
     }
-
-
-def _encoded(rng: np.random.Generator, law: dict, count: int) -> dict[str, np.ndarray]:
-    """Networks, and all inputs and labels in the units of Assumption 6.1."""
-    train, more = _sampled(rng, law, SAMPLES), _sampled(rng, law, _REFERENCE)
-    t, x, mass = _quadrature(law)
-    every = [train[:2], more[:2], (t, x)]
-    times, points = (np.concatenate([part[k] for part in every], axis=1) for k in (0, 1))
-    jax_law = {name: jnp.asarray(value) for name, value in law.items()}
-    known = jax_law, jnp.asarray(times), jnp.asarray(points)
-    label, steepest = (np.asarray(part) for part in _labels(*known))
-    inputs = np.concatenate((times[..., None], points), axis=2)
-    cut = (SAMPLES, SAMPLES + _REFERENCE)
-    inputs = inputs / np.linalg.norm(inputs[:, : cut[0]], axis=2).max(axis=1)[:, None, None]
-    unit = np.linalg.norm(train[2], axis=2).max(axis=1)[:, None, None]
-    X, X_more, Z = np.split(inputs, cut, axis=1)
-    Y_true, Y_more, truth = np.split(label / unit, cut, axis=1)
-    drawn = symmetric_networks(rng, count, (3, WIDTH, 2, 1))
-    return {
-        **{name: drawn[name] for name in ("W", "a", "sigma")},
-        "X": X, "X_more": X_more, "Z": Z, "Y": train[2] / unit,
-        "Y_true": Y_true, "Y_more": Y_more, "truth": truth, "mass": mass,
-        "lipschitz": steepest,
-    }  # fmt: skip
-
-
-def score_runs(key: PRNGKeyArray, count: int) -> Instance:
-    """Trained score estimates, at width 64 on 8 samples after 100 steps.
-
-    Args:
-        key: random key.
-        count: instances.
-
-    Returns:
-        Batch with F, kernel, clean, ball and truth at the test points, mass, R_H (squared RKHS
-        norm of `ball`), lam (smallest eigenvalue of H*), lipschitz (the largest slope of f_* in x
-        at the points, in the units of the data), sigma, X, Y, start, end, T.
-    """
-    return {name: jnp.asarray(value) for name, value in _runs(seed_of(key), count).items()}

@@ -6,27 +6,15 @@ the same with H* and K_te(0): all that the proof uses of a network. eps_H = ||E|
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PRNGKeyArray
 
 from attlas.bounds.optimisation.gu2024_regression import (
     gu2024_regression_gap,
     gu2024_regression_gap_in_time,
 )
-from attlas.claims.gu2024exploring.instances import as_arrays
-from attlas.core.generator import generator
-from attlas.core.old_claim import (
-    Assumption,
-    Claim,
-    Control,
-    Instance,
-    Kind,
-    Provenance,
-    Sides,
-    Status,
-)
+from attlas.core.claim import Control, Sides, Status, assume
+from attlas.core.statement import inequality
 from attlas.kernels.regression_flow import regression_flow
 
-_PAPER = "gu2024exploring"
 _N = 3
 _TIMES = np.array([0.1, 1.0, 10.0, 40.0])
 """Of m lambda t."""
@@ -34,23 +22,22 @@ _ROUNDINGS = 128
 """A backward stable eigendecomposition of 3 rows, an exponential, two products, a difference."""
 
 
-def _units(rng: np.random.Generator, count: int) -> np.ndarray:
+def _units(rng, count):
     gauss = rng.normal(size=(count, _N))
     return gauss / np.linalg.norm(gauss, axis=1, keepdims=True)
 
 
-def _gap(instance: dict[str, np.ndarray], e: int) -> np.ndarray:
+def _gap(H, H_moved, row, row_moved, y, lam):
     """|gamma_nn - gamma_ntk| at the times, from two eigendecompositions."""
-    ends = []
-    for kernel, row in (("H", "row"), ("H_moved", "row_moved")):
-        flow = regression_flow(instance[kernel][e], instance["y"][e][:, None])
-        ends.append(flow.test(instance[row][e][None], _TIMES / instance["lam"][e])[:, 0, 0])
-    return np.abs(ends[1] - ends[0])
+    start, end = (
+        regression_flow(kernel, y[:, None]).test(test[None], _TIMES / lam)[:, 0, 0]
+        for kernel, test in ((H, row), (H_moved, row_moved))
+    )
+    return np.abs(end - start)
 
 
-def _pairs(key: PRNGKeyArray, count: int) -> Instance:
+def kernel_pairs(rng, count):
     """Random pairs; every second one acts along the slowest direction alone, half at lambda/2."""
-    rng = generator(key)
     Q = np.linalg.qr(rng.normal(size=(count, _N, _N)))[0]
     lam = 10 ** rng.uniform(-1, 1, count)
     values = lam[:, None] * np.concatenate((np.ones((count, 1)), rng.uniform(1, 10, (count, 2))), 1)
@@ -64,54 +51,39 @@ def _pairs(key: PRNGKeyArray, count: int) -> Instance:
     H = (Q * values[:, None, :]) @ Q.swapaxes(1, 2)
     H = (H + H.swapaxes(1, 2)) / 2
     sizes = 10 ** rng.uniform(-1, 1, (3, count, 1))
-    row, change = sizes[0] * row, sizes[1] * change
-    named = {"H": H, "H_moved": H + E, "row": row, "row_moved": row + change, "y": sizes[2] * y}
-    named |= {"lam": lam, "most": values.max(axis=1)}
-    gap = np.stack([_gap(named, e) for e in range(count)])
-    further = {"gap": gap, "eps": share * lam, "eps_test": np.linalg.norm(change, axis=1)}
-    return as_arrays(named | further)
+    row, change, y = sizes[0] * row, sizes[1] * change, sizes[2] * y
+    parts = zip(H, H + E, row, row + change, y, lam, strict=True)
+    named = {"y": y, "row": row, "lam": lam, "most": values.max(axis=1)}
+    further = {"eps": share * lam, "eps_test": np.linalg.norm(change, axis=1)}
+    return named | further | {"gap": np.stack([_gap(*part) for part in parts])}
 
 
-def _sides(instance: Instance, known_row: bool = True) -> Sides:
-    """The gap at the times against the bound of all times and the one in time."""
-    lam, eps, eps_test = (instance[name] for name in ("lam", "eps", "eps_test"))
-    start, row = jnp.linalg.norm(instance["y"]), jnp.linalg.norm(instance["row"])
-    row = row if known_row else jnp.ones(())
-    always = gu2024_regression_gap(start, row, lam, eps, eps_test, lam - eps)
-    times = jnp.asarray(_TIMES) / lam
-    in_time = gu2024_regression_gap_in_time(times, start, row, lam, eps, eps_test)
-    size = start * (jnp.linalg.norm(instance["row"]) + eps_test) * instance["most"] / lam**2
-    right = jnp.stack((jnp.full_like(in_time, always), in_time))
-    return Sides(jnp.stack((instance["gap"], instance["gap"])), right, scale=size)
-
-
-KERNELS = Claim(
-    name=f"{_PAPER}/theorem-f-2-kernels",
-    paper=_PAPER,
-    locator="Theorem F.2, sharpened, for any two kernels",
-    statement=(
-        r"|\gamma_{nn}-\gamma_{ntk}|(t) \le \frac{\|Y\|}{\lambda-\epsilon_H} \Big("
-        r"\epsilon_{test} + \frac{\|K_{te}(0)\|}{\lambda}\epsilon_H\Big),\quad \le \|Y\| \Big("
-        r"\frac{2}{\lambda}(1-q)\epsilon_{test} + \frac{2\|K_{te}(0)\|}{\lambda^2}"
-        r"(1-q)^2 \epsilon_H\Big),\quad q = e^{-m\lambda t/2}"
-    ),
-    kind=Kind.INEQUALITY,
+@inequality(
+    "Theorem F.2, sharpened, for any two kernels",
     status=Status.SHARPENED,
-    provenance=Provenance.DERIVED,
-    instances=_pairs,
-    sides=_sides,
-    assumptions=(
-        Assumption(
-            "eps_H <= lambda / 2",
-            lambda i: i["eps"] <= i["lam"] / 2 * (1 + 1e-12),
-        ),
-    ),
-    control=Control("1 in place of ||K_te(0)||", sides=lambda i: _sides(i, known_row=False)),
+    sample=kernel_pairs,
+    assumptions=[
+        assume(r"$\epsilon_H \le \lambda / 2$", lambda eps, lam: eps <= lam / 2 * (1 + 1e-12))
+    ],
     count=48,
-    terms=_ROUNDINGS,
-    note=(
-        "Three samples, constant kernels. Both bounds are attained where everything points along "
-        "the slowest direction: the first as t grows, the second at all times with eps_H = "
-        "lambda / 2. Networks (theorem-f-2-sharp) reach a fiftieth, because they do not."
-    ),
+    roundings=_ROUNDINGS,
+    controls=[Control(r"1 in place of $\|K_{te}(0)\|$", known_row=False)],
 )
+def theorem_f_2_kernels(gap, y, row, lam, most, eps, eps_test, *, known_row=True):
+    r"""$$|\gamma_{nn}-\gamma_{ntk}|(t) \le \frac{\|Y\|}{\lambda-\epsilon_H} \Big(
+    \epsilon_{test} + \frac{\|K_{te}(0)\|}{\lambda}\epsilon_H\Big),\quad \le \|Y\| \Big(
+    \frac{2}{\lambda}(1-q)\epsilon_{test} + \frac{2\|K_{te}(0)\|}{\lambda^2}
+    (1-q)^2 \epsilon_H\Big),\quad q = e^{-m\lambda t/2}$$
+
+    Three samples, constant kernels. Both bounds are attained where everything points along the
+    slowest direction: the first as $t$ grows, the second at all times with
+    $\epsilon_H = \lambda / 2$. Networks (theorem-f-2-sharp) reach a fiftieth, because they do not.
+    """
+    start, length = jnp.linalg.norm(y), jnp.linalg.norm(row)
+    taken = length if known_row else jnp.ones(())
+    always = gu2024_regression_gap(start, taken, lam, eps, eps_test, contraction=lam - eps)
+    times = jnp.asarray(_TIMES) / lam
+    in_time = gu2024_regression_gap_in_time(times, start, taken, lam, eps, eps_test)
+    magnitude = start * (length + eps_test) * most / lam**2
+    right = jnp.stack((jnp.full_like(in_time, always), in_time))
+    return Sides(jnp.stack((gap, gap)), right, magnitude=magnitude)

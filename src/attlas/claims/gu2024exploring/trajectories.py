@@ -5,17 +5,15 @@ lambda = lambda_min(H*), u = F - Y, B = max(1, |<w_r, x_i>|) over the whole run:
 number that can stand for the B of Definition 4.1.
 """
 
-from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.core.generator import seed_of
-from attlas.core.old_claim import Instance
+from attlas.claims.gu2024exploring.instances import seed_of
+from attlas.core.sampling import shared
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from attlas.tasks.softmax_regression import Keep, train_softmax_networks
@@ -24,6 +22,12 @@ STEPS = (0, 1, 2, 4, 8, 16, 32, 64, 120, 240)
 """Recorded steps of every run."""
 COUNT = 48
 """Runs of a batch: claims that ask for the same number share them."""
+DIMENSION = 3
+CURVES = (
+    "Y", "lam", "most", "eta", "m", "B", "share", "square", "movement", "largest_step", "drift",
+    "least", "steps", "sigma",
+)  # fmt: skip
+"""The small arrays of `runs`: numbers of a run, and curves along its records."""
 
 
 class Setting(NamedTuple):
@@ -49,23 +53,10 @@ class Setting(NamedTuple):
 
 
 GENERAL = Setting()
-DIMENSION = 3
 
 
-def spread_inputs(
-    rng: np.random.Generator, count: int, samples: int, sigma: Float[np.ndarray, " e"]
-) -> Float[np.ndarray, "e n d"]:
-    """Inputs of length .8 to 1, the best separated of six draws: a kernel that is not singular.
-
-    Args:
-        rng: of the draws.
-        count: instances e.
-        samples: n.
-        sigma: standard deviation of the first layer, one an instance.
-
-    Returns:
-        One input a row.
-    """
+def spread_inputs(rng, count, samples, sigma):
+    """Inputs of length .8 to 1, the best separated of six draws: a kernel that is not singular."""
     X = rng.normal(size=(count, 6, samples, DIMENSION))
     X *= rng.uniform(0.8, 1, (count, 6, samples, 1)) / np.linalg.norm(X, axis=-1, keepdims=True)
     inner = X @ X.transpose(0, 1, 3, 2)
@@ -74,38 +65,17 @@ def spread_inputs(
     return X[np.arange(count), best]
 
 
-def symmetric_start(
-    rng: np.random.Generator, sigma: Float[np.ndarray, " e"], width: int, outputs: int
-) -> tuple[Float[np.ndarray, "e d m"], Float[np.ndarray, "e k m"]]:
-    """First and second layers of Definition 3.7.
-
-    Args:
-        rng: of the draws.
-        sigma: standard deviation of the first layer, one an instance.
-        width: m, even.
-        outputs: k.
-
-    Returns:
-        W and a.
-    """
+def symmetric_start(rng, sigma, width, outputs):
+    """First and second layers of Definition 3.7; one sigma per instance, an even width."""
     count, half = len(sigma), width // 2
     W = sigma[:, None, None] * rng.normal(size=(count, DIMENSION, half))
     a = rng.choice([-1.0, 1.0], size=(count, outputs, half))
     return np.repeat(W, 2, axis=2), np.stack((a, -a), axis=3).reshape(count, outputs, width)
 
 
-def draw(seed: tuple[int, ...], count: int, setting: Setting) -> dict[str, np.ndarray]:
-    """Data and starts of the trainings, with the kernel H* at the start.
-
-    Args:
-        seed: of the draws.
-        count: instances.
-        setting: sizes.
-
-    Returns:
-        X, Y, W, a, kernel, lam and most (its extreme eigenvalues), eta, and m.
-    """
-    rng = np.random.default_rng(seed)
+def draw(rng, count: int, setting: Setting):
+    """Data and starts, with the kernel H* and its extreme eigenvalues lam and most."""
+    rng = np.random.default_rng(seed_of(rng))
     sigma = rng.uniform(*setting.sigma, count)
     X = spread_inputs(rng, count, setting.samples, sigma)
     Y = rng.normal(size=(count, setting.samples, setting.outputs))
@@ -124,21 +94,8 @@ def draw(seed: tuple[int, ...], count: int, setting: Setting) -> dict[str, np.nd
     return named | {"eta": eta, "m": m, "sigma": sigma}
 
 
-def kernels(
-    setting: Setting, W: np.ndarray, a: np.ndarray, X: np.ndarray, Z: np.ndarray | None = None
-) -> np.ndarray:
-    """The kernel H of each instance.
-
-    Args:
-        setting: of which the activation counts.
-        W: first layers.
-        a: second layers.
-        X: inputs.
-        Z: inputs of the second index.
-
-    Returns:
-        One kernel an instance.
-    """
+def kernels(setting, W, a, X, Z=None):
+    """The kernel H of each instance, of X with itself or with Z."""
     found = []
     for e in range(len(W)):
         network = SoftmaxNetwork(jnp.asarray(W[e]), jnp.asarray(a[e]), setting.activation)
@@ -146,21 +103,12 @@ def kernels(
     return np.stack(found)
 
 
-def train(raw: dict[str, np.ndarray], setting: Setting) -> dict[str, np.ndarray]:
-    """Gradient descent from drawn starts.
-
-    Args:
-        raw: of `draw`.
-        setting: of which the activation counts.
-
-    Returns:
-        square, movement, largest_step, drift, outputs and path at the records.
-    """
+def train(raw, setting):
+    """Gradient descent from what `draw` gives: the curves, the outputs and W at the records."""
     layers = jnp.asarray(raw["W"]), jnp.asarray(raw["a"])
     first = SoftmaxNetwork(layers[0][0], layers[1][0], setting.activation)
-    network = eqx.tree_at(lambda part: (part.W, part.a), first, layers)
-    path = train_softmax_networks(
-        network,
+    found = train_softmax_networks(
+        eqx.tree_at(lambda part: (part.W, part.a), first, layers),
         jnp.asarray(raw["X"]),
         jnp.asarray(raw["Y"]),
         step_size=jnp.asarray(raw["eta"]),
@@ -169,39 +117,28 @@ def train(raw: dict[str, np.ndarray], setting: Setting) -> dict[str, np.ndarray]
         keep=Keep(weights=True, drift=True),
         chunk=len(raw["W"]),
     )
-    W = np.asarray(path.W)
-    named = {
-        "square": 2 * np.asarray(path.loss),
-        "movement": np.asarray(path.movement),
-        "largest_step": np.asarray(path.largest_step),
-        "drift": np.asarray(path.drift),
-        "outputs": np.asarray(path.outputs),
-    }
-    return {**named, "path": W}
+    named = {"square": 2 * np.asarray(found.loss), "path": np.asarray(found.W)}
+    kept = ("movement", "largest_step", "drift", "outputs")
+    return named | {name: np.asarray(getattr(found, name)) for name in kept}
 
 
-@cache
-def trained(seed: tuple[int, ...], count: int, setting: Setting) -> dict[str, np.ndarray]:
-    """Data, starts and records of trainings of any activation.
+@shared
+def trained(rng, count, setting):
+    """What `draw` and `train` give, for any activation."""
+    raw = draw(rng, count, setting)
+    return raw | train(raw, setting)
 
-    Args:
-        seed: of the draws.
-        count: instances.
-        setting: which trainings.
 
-    Returns:
-        What `draw` and `train` give.
+@shared
+def runs(rng, count, setting):
+    """Trainings with all that is known of them.
+
+    Beyond `trained`, at each of `STEPS`: kernels and least (their smallest eigenvalue); and B and
+    share (the largest m S_ir) of the run.
     """
-    raw = draw(seed, count, setting)
-    return {**raw, **train(raw, setting)}
-
-
-@cache
-def _runs(seed: tuple[int, ...], count: int, setting: Setting) -> dict[str, np.ndarray]:
-    found = trained(seed, count, setting)
-    raw = found
-    path, X = found["path"], raw["X"]
-    moved = np.stack([kernels(setting, path[:, s], raw["a"], X) for s in range(len(STEPS))], 1)
+    found = trained(rng, count, setting)
+    path, X = found["path"], found["X"]
+    moved = np.stack([kernels(setting, path[:, s], found["a"], X) for s in range(len(STEPS))], 1)
     logits = np.einsum("end,esdm->esnm", X, path)
     shares = np.exp(logits) / np.exp(logits).mean(axis=3, keepdims=True)
     return found | {
@@ -213,63 +150,17 @@ def _runs(seed: tuple[int, ...], count: int, setting: Setting) -> dict[str, np.n
     }
 
 
-def runs(key: PRNGKeyArray, count: int, setting: Setting = GENERAL) -> dict[str, np.ndarray]:
-    """Trainings with all that was recorded.
-
-    Args:
-        key: random key.
-        count: instances.
-        setting: which trainings.
-
-    Returns:
-        What `draw` gives, and at each of `STEPS` square (||F - Y||_F^2), movement, largest_step,
-        drift, outputs, path (W), kernels, least (smallest eigenvalue); and B and share (the
-        largest m S_ir) of the run.
-    """
-    return _runs(seed_of(key), count, setting)
+def curves(rng, count, setting=GENERAL, further=()):
+    """Trainings as numbers along time: `CURVES`, and further arrays of `runs` by name."""
+    found = runs(rng, count, setting)
+    return {name: found[name] for name in (*CURVES, *further)}
 
 
-_CURVES = (
-    "Y", "lam", "most", "eta", "m", "B", "share", "square", "movement", "largest_step", "drift",
-    "least", "steps", "sigma",
-)  # fmt: skip
-
-
-def curves(key: PRNGKeyArray, count: int, setting: Setting = GENERAL) -> Instance:
-    """Trainings as numbers along time.
-
-    Args:
-        key: random key.
-        count: instances.
-        setting: which trainings.
-
-    Returns:
-        Batch of the small arrays of `runs`.
-    """
-    found = runs(key, count, setting)
-    return {name: jnp.asarray(found[name]) for name in _CURVES}
-
-
-def source(setting: Setting) -> Callable[[PRNGKeyArray, int], Instance]:
-    """`curves` with its setting bound, as claims take it.
-
-    Args:
-        setting: which trainings.
-
-    Returns:
-        Function of a key and a count.
-    """
+def curves_of(setting):
+    """`curves` of another setting, as claims take it."""
     return partial(curves, setting=setting)
 
 
-def contraction(instance: Instance) -> Float[Array, " s"]:
-    """The bound ||F(0) - Y||_F^2 (1 - m eta lambda / 2)^tau of Lemma 5.3 at the recorded steps.
-
-    Args:
-        instance: of `curves`.
-
-    Returns:
-        One number a record.
-    """
-    rate = instance["m"] * instance["eta"] * instance["lam"] / 2
-    return instance["square"][0] * jnp.exp(instance["steps"] * jnp.log1p(-rate))
+def contraction(square, m, eta, lam, steps):
+    """The bound ||F(0) - Y||_F^2 (1 - m eta lambda / 2)^tau of Lemma 5.3 at the recorded steps."""
+    return square[0] * jnp.exp(steps * jnp.log1p(-m * eta * lam / 2))

@@ -7,20 +7,18 @@ samples of three Gaussian tokens in three dimensions (four constraints in nine u
 the attention SVM of the best tokens is almost surely feasible); starts near W_mm.
 """
 
-from functools import cache, partial
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
 
 from attlas.core.norms.entrywise import entrywise_norm
-from attlas.core.old_claim import Instance
+from attlas.core.sampling import shared
 from attlas.data.token_selection import TokenSelection
 from attlas.optim.mirror_descent import bregman
 from attlas.solvers.attention_svm import attention_svm_batch
 from attlas.tasks.token_selection.flow import mirror_flow
-from attlas.training.trajectory import Trajectory
 
 OTHER = {1.5: 3.0, 2.0: 3.0, 3.0: 1.5}
 """Each p of a flow, and another p whose attention SVM it does not approach."""
@@ -33,73 +31,39 @@ LATE = np.array([1 / 4, 1 / 2, 1.0])
 """Limits need late scales, past the transient of the start."""
 
 
-def seed_of(key: PRNGKeyArray) -> tuple[int, ...]:
-    """A hashable seed, by which expensive instances are remembered within a process.
-
-    Args:
-        key: random key.
-
-    Returns:
-        Its data.
-    """
-    return tuple(int(word) for word in np.asarray(jax.random.key_data(key)).ravel())
-
-
-def gaussian_selections(draw: np.random.Generator, count: int, n: int, T: int, d: int):
-    """Gaussian tokens, queries and value heads with random labels.
-
-    Args:
-        draw: source of randomness.
-        count: problems.
-        n: samples.
-        T: tokens.
-        d: dimension.
-
-    Returns:
-        A stacked `TokenSelection`.
-    """
-    X, z = draw.normal(size=(count, n, T, d)), draw.normal(size=(count, n, d))
-    y, v = draw.choice([-1.0, 1.0], (count, n)), draw.normal(size=(count, d))
+def gaussian_selections(rng, count, n, T, d):
+    """Stacked problems of Gaussian tokens, queries and value heads with random labels."""
+    X, z = rng.normal(size=(count, n, T, d)), rng.normal(size=(count, n, d))
+    y, v = rng.choice([-1.0, 1.0], (count, n)), rng.normal(size=(count, d))
     return TokenSelection(*(jnp.asarray(a) for a in (X, y, z, v)))
 
 
-def best_tokens(data: TokenSelection) -> np.ndarray:
-    """The globally optimal tokens of stacked problems.
-
-    Args:
-        data: stacked problems.
-
-    Returns:
-        Indices, [problem, sample].
-    """
+def best_tokens(data):
+    """Indices [problem, sample] of the globally optimal tokens of stacked problems."""
     scores = np.asarray(data.y)[..., None] * np.einsum("bntd,bd->bnt", data.X, data.v)
     return np.argmax(scores, axis=-1)
 
 
-def run_flows(data: TokenSelection, W0: np.ndarray, p: float) -> Trajectory:
-    """Flows of stacked problems, recorded every `EVERY` steps.
-
-    Args:
-        data: stacked problems.
-        W0: starts.
-        p: exponent.
-
-    Returns:
-        The trajectories.
-    """
+def run_flows(data, W0, p):
+    """Flows of stacked problems from W0, recorded every `EVERY` steps."""
     flow = partial(
         mirror_flow, p=p, steps=STEPS, step=STEP, record_at=range(EVERY, STEPS + 1, EVERY)
     )
     return jax.vmap(flow)(data, jnp.asarray(W0))
 
 
-def _at(grid: np.ndarray, axis: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Values between records, linear in the logarithm, one row a problem."""
+def joined(parts):
+    """The arrays of several batches, one after another."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _at(grid, axis, values):
+    """Values between records, linear in the logarithm, one row per problem."""
     rows = zip(grid, axis, np.log(values), strict=True)
     return np.exp(np.stack([np.interp(g, a, v) for g, a, v in rows]))
 
 
-def _divergence(W: Array, target: Array, p: Array) -> Array:
+def _divergence(W, target, p):
     return bregman(target / entrywise_norm(target, p), W / entrywise_norm(W, p), p)
 
 
@@ -109,16 +73,16 @@ divergences = jax.jit(
 )
 
 
-@cache
-def _flows(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
-    draw, parts = np.random.default_rng(seed), []
+@shared
+def _flows(rng):
+    parts = []
     for p, other in OTHER.items():
-        data = gaussian_selections(draw, EACH, 2, 3, 3)
+        data = gaussian_selections(rng, EACH, 2, 3, 3)
         tokens = best_tokens(data)
         found = attention_svm_batch(data.X, data.z, tokens, p)
         compared = attention_svm_batch(data.X, data.z, tokens, other)
         W_mm = np.asarray(found.value)
-        noise = draw.normal(size=W_mm.shape) * 0.1
+        noise = rng.normal(size=W_mm.shape) * 0.1
         near = W_mm / np.linalg.norm(W_mm, axis=(1, 2), keepdims=True) + noise
         path = run_flows(data, START * near, p)
         norm, log_time = np.asarray(path.norm), np.asarray(path.log_time)
@@ -142,22 +106,17 @@ def _flows(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
                 "late_norm": _at(late, log_time, norm),
             }
         )
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return joined(parts)
 
 
-def flows(key: PRNGKeyArray, count: int) -> Instance:
-    """Flows for p = 1.5, 2 and 3, read off at three scales of the norm and of log time.
+def flows(rng, count):
+    """Flows for p = 1.5, 2 and 3 in turn, at three scales of the norm and of log time; at most 60.
 
-    Args:
-        key: random key; flows of one key are computed once in a process.
-        count: instances wanted, at most 3 x 20.
-
-    Returns:
-        Arrays with a leading axis: `p`, `certified` (both attention SVMs); at `SHARES` of the
-        last norm `norm`, `divergence_by_norm`; at `SHARES` of the last log time `log_k`,
-        `norm_by_time`, `divergence`; at `LATE` of it `late_log_k`, `late_norm`,
-        `late_divergence` and `late_other_divergence` (SVM of another p).
+    `certified` says it of both attention SVMs. At `SHARES` of the last norm: `norm`,
+    `divergence_by_norm`; at `SHARES` of the last log time: `log_k`, `norm_by_time`, `divergence`;
+    at `LATE` of it: `late_log_k`, `late_norm`, `late_divergence` and `late_other_divergence` (from
+    the SVM of another p).
     """
-    found = _flows(seed_of(key))
+    found = _flows(rng)
     order = np.arange(len(found["p"])).reshape(len(OTHER), -1).T.ravel()[:count]
-    return {name: jnp.asarray(value[order]) for name, value in found.items()}
+    return {name: value[order] for name, value in found.items()}

@@ -4,18 +4,17 @@ Symbols: X, y, z, v, W, p as in the paper; eta is its step. A point W of an inst
 trajectory of l_p-AttGD, so that lemmas on one step are checked where the algorithm goes.
 """
 
-from functools import cache
+from copy import deepcopy
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
 
 from attlas.core.norms.entrywise import entrywise_norm
-from attlas.core.old_claim import Instance
+from attlas.core.sampling import shared
 from attlas.data.token_selection import TokenSelection
 from attlas.optim.mirror_descent import inverse_potential_gradient, potential_gradient
-from attlas.tasks.token_selection.gradient import selection_gradient, selection_loss
+from attlas.tasks.token_selection.gradient import selection_gradient
 
 EXPONENTS = (1.1, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
 SIZES = (3, 3, 3)
@@ -26,99 +25,27 @@ products of softmax weights (about 20 roundings), then powers of exponents up to
 _STEPS = 200
 
 
-def selection(instance: Instance) -> TokenSelection:
-    """The data of an instance.
-
-    Args:
-        instance: with X, y, z, v.
-
-    Returns:
-        The samples with their value head.
-    """
-    return TokenSelection(instance["X"], instance["y"], instance["z"], instance["v"])
-
-
-def risk(instance: Instance, W: Array) -> Array:
-    """Empirical risk with the logistic loss.
-
-    Args:
-        instance: with X, y, z, v.
-        W: key-query matrix.
-
-    Returns:
-        The scalar L(W).
-    """
-    return selection_loss(W, selection(instance))
-
-
-def gradient(instance: Instance, W: Array) -> Array:
-    """Gradient of the risk.
-
-    Args:
-        instance: with X, y, z, v.
-        W: key-query matrix.
-
-    Returns:
-        Matrix of the shape of W.
-    """
-    return selection_gradient(W, selection(instance))
-
-
-def mirror_step(W: Array, slope: Array, eta: Array, p: Array) -> Array:
-    """One plain step of l_p-AttGD; the exponent may be traced, as optax's may not.
-
-    Args:
-        W: where the step starts.
-        slope: gradient there.
-        eta: step size.
-        p: exponent.
-
-    Returns:
-        W(k+1).
-    """
+def mirror_step(W, slope, eta, p):
+    """One plain step of l_p-AttGD; the exponent may be traced, as optax's may not."""
     return inverse_potential_gradient(potential_gradient(W, p) - eta * slope, p)
 
 
-def dual_norm(matrix: Array, p: Array) -> Array:
-    """The norm of exponent q = p / (p - 1), with p traced.
-
-    Args:
-        matrix: any shape.
-        p: exponent.
-
-    Returns:
-        The scalar norm.
-    """
+def dual_norm(matrix, p):
+    """The norm of exponent q = p / (p - 1), with p traced."""
     return entrywise_norm(matrix, p / (p - 1))
 
 
-def condition(instance: Instance, W: Array) -> Array:
-    """Factor by which a relative rounding of the logits X W z reaches the softmax: 1 + |h|.
-
-    Args:
-        instance: with X, z.
-        W: key-query matrix.
-
-    Returns:
-        Scalar, at least 1, frozen for derivatives.
-    """
-    sizes = jnp.einsum("ntd,de,ne->nt", jnp.abs(instance["X"]), jnp.abs(W), jnp.abs(instance["z"]))
+def condition(X, z, W):
+    """Factor by which a relative rounding of the logits X W z reaches the softmax: 1 + |h|."""
+    sizes = jnp.einsum("ntd,de,ne->nt", jnp.abs(X), jnp.abs(W), jnp.abs(z))
     return jax.lax.stop_gradient(1 + jnp.max(sizes))
 
 
-def random_data(rng: np.random.Generator, count: int) -> dict[str, np.ndarray]:
-    """Samples on spheres of radius 1 to 3, random labels, and an exponent each.
-
-    Args:
-        rng: source of randomness.
-        count: instances.
-
-    Returns:
-        Arrays X, y, z, v and p with a leading axis of `count`.
-    """
+def random_data(rng, count):
+    """Samples on spheres of radius 1 to 3 in X, y, z and v, random labels, and an exponent each."""
     n, T, d = SIZES
 
-    def sphere(*shape: int) -> np.ndarray:
+    def sphere(*shape):
         gauss = rng.normal(size=(count, *shape))
         return gauss / np.linalg.norm(gauss, axis=-1, keepdims=True)
 
@@ -132,23 +59,21 @@ def random_data(rng: np.random.Generator, count: int) -> dict[str, np.ndarray]:
 
 
 @jax.jit
-def _walk(batch: Instance) -> Array:
-    def one(instance: Instance) -> Array:
-        def step(k: Array, W: Array) -> Array:
-            moved = mirror_step(W, gradient(instance, W), instance["eta"], instance["p"])
-            return jnp.where(k < instance["k"], moved, W)
+@jax.vmap
+def _walk(begun):
+    data = TokenSelection(begun["X"], begun["y"], begun["z"], begun["v"])
 
-        return jax.lax.fori_loop(0, _STEPS, step, instance["W"])
+    def step(k, W):
+        moved = mirror_step(W, selection_gradient(W, data), begun["eta"], begun["p"])
+        return jnp.where(k < begun["k"], moved, W)
 
-    return jax.vmap(one)(batch)
+    return jax.lax.fori_loop(0, _STEPS, step, begun["W"])
 
 
-@cache
-def _trajectory_points(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(list(seed))
-    count = 64
+@shared
+def _trajectory_points(rng):
+    count, d = 64, SIZES[2]
     batch = random_data(rng, count)
-    d = SIZES[2]
     # Starts of entries near 1 and near 0.1; steps from 1e-3 to 1; step numbers 0 to 199.
     batch["W"] = rng.normal(size=(count, d, d)) * rng.choice([0.1, 1.0], size=(count, 1, 1))
     batch["eta"] = 10 ** rng.uniform(-3, 0, size=count)
@@ -156,15 +81,9 @@ def _trajectory_points(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
     return {**batch, "W": np.asarray(_walk(batch))}
 
 
-def on_trajectory(key: PRNGKeyArray, count: int) -> Instance:
-    """Data, exponent p, step eta and a point W that plain l_p-AttGD reaches after k steps.
+def on_trajectory(rng, count):
+    """Data X, y, z, v, exponent p, step eta and a point W that l_p-AttGD reaches; at most 64.
 
-    Args:
-        key: random key; points of one key are computed once in a process.
-        count: instances, at most 64.
-
-    Returns:
-        Batch with X, y, z, v, p, eta, k and W.
+    It works on a copy of the generator, so that what a claim adds does not depend on it.
     """
-    points = _trajectory_points(tuple(np.asarray(jax.random.key_data(key)).tolist()))
-    return {name: jnp.asarray(value[:count]) for name, value in points.items()}
+    return {name: value[:count] for name, value in _trajectory_points(deepcopy(rng)).items()}

@@ -6,30 +6,21 @@ The theorem's condition on mixtures is certified by duality: with the SVM's mult
 the shares 1 - s_i,alpha, so that h below the margin at the three other corners is enough.
 """
 
-from functools import cache
 from itertools import product
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
 
 from attlas.claims.julistiono2024optimizing.flow_instances import (
     OTHER,
     divergences,
     gaussian_selections,
-    seed_of,
+    joined,
 )
-from attlas.core.old_claim import (
-    Assumption,
-    Claim,
-    Control,
-    Instance,
-    Kind,
-    Provenance,
-    Sides,
-    Status,
-)
+from attlas.core.claim import Control, Sides, Source, assume
+from attlas.core.sampling import shared
+from attlas.core.statement import limit
 from attlas.data.token_selection import TokenSelection
 from attlas.losses.margin_loss import margin_loss
 from attlas.solvers.attention_svm import attention_svm_batch
@@ -37,13 +28,12 @@ from attlas.solvers.lp_svm import lp_svm_batch
 from attlas.solvers.regularisation_path import LogJointLoss
 from attlas.tasks.token_selection.ball import descend_in_ball
 
-_PAPER = "julistiono2024optimizing"
 _EACH, _STARTS, _STEPS = 44, 3, 1000
 _MULTIPLES = np.array([20.0, 40.0, 80.0])
 _CORNERS = np.array(list(product((0, 1), repeat=2)))
 
 
-def _point(data: TokenSelection, v0: Array, W0: Array, radii: Array, p: Array):
+def _point(data, v0, W0, radii, p):
     begun = TokenSelection(data.X, data.y, data.z, v0)
     found = descend_in_ball(begun, W0, p=p, radius=radii[1], head_radius=radii[0], steps=_STEPS)
     loss = LogJointLoss(data, margin_loss("logistic"))(found.v, found.W)
@@ -60,7 +50,7 @@ _points = jax.jit(
 )
 
 
-def _choices(data: TokenSelection, p: float):
+def _choices(data, p):
     """Label margins of all four choices, certified, with their SVMs; the condition."""
     X, y = np.asarray(data.X), np.asarray(data.y)
     tokens = np.repeat(_CORNERS[None], len(X), axis=0)
@@ -83,18 +73,18 @@ def _choices(data: TokenSelection, p: float):
     return best, _other_choice(margin, best), heads, holds
 
 
-def _other_choice(margin: np.ndarray, best: np.ndarray) -> np.ndarray:
+def _other_choice(margin, best):
     """The feasible choice of second largest label margin."""
     rest = margin.copy()
     rest[np.arange(len(best)), best] = -1
     return np.argmax(rest, axis=1)
 
 
-@cache
-def _joint(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
-    draw, parts = np.random.default_rng(seed), []
+@shared
+def _joint_paths(rng):
+    parts = []
     for p in OTHER:
-        data = gaussian_selections(draw, _EACH, 2, 2, 2)
+        data = gaussian_selections(rng, _EACH, 2, 2, 2)
         best, second, heads, holds = _choices(data, p)
         rows, exponent = np.arange(_EACH), jnp.asarray(p)
         own = attention_svm_batch(data.X, data.z, _CORNERS[best], p)
@@ -102,9 +92,9 @@ def _joint(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
         v_mm = np.nan_to_num(heads[rows, best], nan=1.0)
         size = (np.abs(v_mm) ** p).sum(axis=1) ** (1 / p)
         radii = np.stack([size, np.asarray(own.certificate["norm_upper"])], axis=1)
-        W_start = draw.normal(size=(_EACH, _STARTS, 2, 2))
+        W_start = rng.normal(size=(_EACH, _STARTS, 2, 2))
         W_start[:, 0] = own.value
-        v_start = draw.normal(size=(_EACH, _STARTS, 2))
+        v_start = rng.normal(size=(_EACH, _STARTS, 2))
         v_start[:, 0] = v_mm
         grown = jnp.asarray(radii[:, None, :] * _MULTIPLES[None, :, None])
         v, W, gap, loss = _points(data, jnp.asarray(v_start), jnp.asarray(W_start), grown, exponent)
@@ -126,54 +116,44 @@ def _joint(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
                 "wrong": np.stack([near[1], far[1]], axis=1),
             }
         )
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return joined(parts)
 
 
-def _instances(key: PRNGKeyArray, count: int) -> Instance:
-    found = _joint(seed_of(key))
-    return {name: jnp.asarray(value[:count]) for name, value in found.items()}
+def joint_paths(rng, count):
+    """Divergences of both directions from the SVMs of the best and of another choice of tokens."""
+    return {name: value[:count] for name, value in _joint_paths(rng).items()}
 
 
-def _distance(instance: Instance, to: str = "own") -> Sides:
-    # The sum of both divergences, each of directions that are rounded.
-    left = jnp.sum(instance[to], axis=0)
-    return Sides(left, jnp.zeros_like(left), jnp.ones_like(left), scales=instance["multiples"])
-
-
-JOINT_PATH = Claim(
-    name=f"{_PAPER}/joint-regularisation-path",
-    paper=_PAPER,
-    locator="Joint regularisation-path theorem",
-    statement=(
-        r"(v^{(r)},W^{(R)})=\arg\min_{\|v\|_p\le r,\,\|W\|_{p,p}\le R}\mathcal L(v,W):\quad"
-        r"\frac{v^{(r)}}{r}\to\frac{v_{mm}}{\|v_{mm}\|_p},\quad"
-        r"\frac{W^{(R)}}{R}\to\frac{W_{mm}}{\|W_{mm}\|_{p,p}}\quad (r,R\to\infty)"
-    ),
-    kind=Kind.LIMIT,
-    status=Status.RECONSTRUCTED,
-    provenance=Provenance.RECALLED,
-    instances=_instances,
-    sides=_distance,
-    assumptions=(
-        Assumption(
+@limit(
+    "Joint regularisation-path theorem",
+    Source.RECALLED,
+    scales="multiples",
+    sample=joint_paths,
+    assumptions=[
+        assume(
             "SVMs certified to a relative gap of 1e-8, points of the path stationary to 1e-6",
-            lambda i: i["certified"],
+            lambda certified: certified,
         ),
-        Assumption(
-            "mixing tokens lowers the label margin by at least nu max(1 - s_alpha)",
-            lambda i: i["condition"],
+        assume(
+            r"mixing tokens lowers the label margin by at least $\nu \max_i (1 - s_{i\alpha_i})$",
+            lambda condition: condition,
         ),
-    ),
-    control=(
+    ],
+    controls=[
         Control(
-            "label margin condition broken: the choice of second largest label margin",
-            sides=lambda i: _distance(i, to="wrong"),
-        ),
-    ),
+            "label margin condition broken: the choice of second largest label margin", other=True
+        )
+    ],
     count=3 * _EACH,
-    note=(
-        "The sum of both divergences. Logistic loss, p = 1.5, 2, 3; r and R grow together at "
-        "fixed multiples of the two SVMs' norms. The point is the lowest stationary one of three "
-        "starts."
-    ),
 )
+def joint_regularisation_path(own, wrong, *, other=False):
+    r"""$$(v^{(r)},W^{(R)})=\arg\min_{\|v\|_p\le r,\,\|W\|_{p,p}\le R}\mathcal L(v,W):\quad
+    \frac{v^{(r)}}{r}\to\frac{v_{mm}}{\|v_{mm}\|_p},\quad
+    \frac{W^{(R)}}{R}\to\frac{W_{mm}}{\|W_{mm}\|_{p,p}}\quad (r,R\to\infty)$$
+
+    The sum of both divergences. Logistic loss, $p = 1.5, 2, 3$; $r$ and $R$ grow together at fixed
+    multiples of the two SVMs' norms. The point is the lowest stationary one of three starts.
+    """
+    # Each divergence is one of directions that are rounded.
+    distance = jnp.sum(wrong if other else own, axis=0)
+    return Sides(distance, jnp.zeros_like(distance), magnitude=jnp.ones_like(distance))

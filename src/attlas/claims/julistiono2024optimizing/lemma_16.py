@@ -4,93 +4,66 @@ from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
 
-from attlas.claims.julistiono2024optimizing.instances import (
-    ROUNDINGS,
-    random_data,
-    risk,
-    selection,
-)
-from attlas.core.generator import generator
-from attlas.core.old_claim import Claim, Control, Instance, Kind, Provenance, Sides, Status
-from attlas.data.token_selection import token_scores
+from attlas.claims.julistiono2024optimizing.instances import ROUNDINGS, random_data
+from attlas.core.claim import Control, Sides, Status
+from attlas.core.statement import inequality
+from attlas.data.token_selection import TokenSelection, token_scores
 from attlas.losses.logistic import logistic
+from attlas.tasks.token_selection.gradient import selection_loss
 
-_PAPER = "julistiono2024optimizing"
 
-
-def _instances(key: PRNGKeyArray, count: int) -> Instance:
+def matrices(rng, count):
     """Matrices of size 0.1 to 1000: from uniform attention to one token."""
-    rng = generator(key)
     batch = random_data(rng, count)
     d = batch["v"].shape[1]
     size = 10 ** rng.uniform(-1, 3, size=(count, 1, 1))
     # Half of the matrices point against the scores, to the worst token of the first sample.
     against = -batch["y"][:, :1, None] * batch["v"][:, :, None] * batch["z"][:, :1, :]
     gauss = rng.normal(size=(count, d, d))
-    batch["W"] = size * np.where(np.arange(count)[:, None, None] % 2 == 0, against, gauss)
-    return {name: jnp.asarray(value) for name, value in batch.items()}
+    W = size * np.where(np.arange(count)[:, None, None] % 2 == 0, against, gauss)
+    return {**batch, "W": W}
 
 
-def _between(instance: Instance, low: Array, high: Array) -> Sides:
-    value = risk(instance, instance["W"])
+def _between(data, W, low, high):
+    """The risk against the losses at two ends of every sample's margin."""
+    value = selection_loss(W, data)
     best, worst = jnp.mean(logistic(high)), jnp.mean(logistic(low))
     # A rounding of the attention moves the margin by at most the scores' size.
-    scale = 1 + jnp.max(jnp.abs(token_scores(selection(instance))))
-    return Sides(jnp.stack([best, value]), jnp.stack([value, worst]), scale=scale)
+    magnitude = 1 + jnp.max(jnp.abs(token_scores(data)))
+    return Sides(jnp.stack([best, value]), jnp.stack([value, worst]), magnitude=magnitude)
 
 
-def _absolute(instance: Instance, factor: float = 1.0) -> Sides:
-    size = factor * jnp.max(jnp.abs(token_scores(selection(instance))), axis=1)
-    return _between(instance, -size, size)
-
-
-def _ends(instance: Instance, exchanged: bool = False) -> Sides:
-    scores = token_scores(selection(instance))
-    low, high = jnp.min(scores, axis=1), jnp.max(scores, axis=1)
-    if exchanged:
-        low = high = jnp.mean(scores, axis=1)
-    return _between(instance, low, high)
-
-
-LEMMA_16 = Claim(
-    name=f"{_PAPER}/lemma-16",
-    paper=_PAPER,
-    locator="Lemma 16",
-    statement=(
-        r"\frac1n \sum_i \ell(\max_t |\gamma_{it}|) \le \mathcal{L}(W)"
-        r"\le \frac1n \sum_i \ell(-\max_t |\gamma_{it}|)"
-    ),
-    kind=Kind.INEQUALITY,
-    status=Status.RECONSTRUCTED,
-    provenance=Provenance.DERIVED,
-    instances=_instances,
-    sides=_absolute,
-    free=("W", "X", "v"),
-    control=(Control("bound of the scores halved", sides=partial(_absolute, factor=0.5)),),
-    terms=ROUNDINGS,
-    note=(
-        "The lemma says only that such constants exist; these are ours. Only the attention depends "
-        "on W, and a mean of scores lies within their range."
-    ),
+on_any_matrix = partial(
+    inequality, sample=matrices, search_over=("W", "X", "v"), roundings=ROUNDINGS
 )
 
-LEMMA_16_RANGE = Claim(
-    name=f"{_PAPER}/lemma-16-range",
-    paper=_PAPER,
-    locator="Lemma 16, best constants",
-    statement=(
-        r"\frac1n \sum_i \ell(\max_t \gamma_{it}) \le \mathcal{L}(W)"
-        r"\le \frac1n \sum_i \ell(\min_t \gamma_{it})"
-    ),
-    kind=Kind.INEQUALITY,
+
+@on_any_matrix("Lemma 16", controls=[Control("bound of the scores halved", factor=0.5)])
+def lemma_16(X, y, z, v, W, *, factor=1.0):
+    r"""$$\frac1n \sum_i \ell(\max_t |\gamma_{it}|) \le \mathcal{L}(W)
+    \le \frac1n \sum_i \ell(-\max_t |\gamma_{it}|)$$
+
+    The lemma states only that such constants exist; these are ours. Only the attention depends on
+    $W$, and a mean of scores lies within their range.
+    """
+    data = TokenSelection(X, y, z, v)
+    size = factor * jnp.max(jnp.abs(token_scores(data)), axis=1)
+    return _between(data, W, -size, size)
+
+
+@on_any_matrix(
+    "Lemma 16, best constants",
     status=Status.SHARPENED,
-    provenance=Provenance.DERIVED,
-    instances=_instances,
-    sides=_ends,
-    free=("W", "X", "v"),
-    control=(Control("mean score in place of the extremes", sides=partial(_ends, exchanged=True)),),
-    terms=ROUNDINGS,
-    note="Both ends are approached as W grows along a direction that selects these tokens.",
+    controls=[Control("mean score in place of the extremes", averaged=True)],
 )
+def lemma_16_range(X, y, z, v, W, *, averaged=False):
+    r"""$$\frac1n \sum_i \ell(\max_t \gamma_{it}) \le \mathcal{L}(W)
+    \le \frac1n \sum_i \ell(\min_t \gamma_{it})$$
+
+    Both ends are approached as $W$ grows along a direction that selects these tokens.
+    """
+    data = TokenSelection(X, y, z, v)
+    scores = token_scores(data)
+    ends = (jnp.mean, jnp.mean) if averaged else (jnp.min, jnp.max)
+    return _between(data, W, *(end(scores, axis=1) for end in ends))

@@ -13,158 +13,98 @@ The proof of Lemma 20 counts such samples ("if the support index set is empty"),
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
 
 from attlas.bounds.optimisation.julistiono2024_cone import julistiono2024_mu_0
-from attlas.claims.julistiono2024optimizing.cone_instances import (
-    EXPONENTS,
-    cone_divergence,
-)
-from attlas.core.claim import Erratum, ErratumClass
-from attlas.core.generator import generator
-from attlas.core.old_claim import (
-    Assumption,
-    Claim,
-    Control,
-    Expectation,
-    Instance,
-    Kind,
-    Provenance,
-    Sides,
-    Status,
-)
-from attlas.core.verdict import Outcome, Witness
-
-_PAPER = "julistiono2024optimizing"
-_RHO = np.array([1.0, 10.0, 100.0, 1e3, 1e4, 1e5])
-"""Norms over ||W_mm||; the sign is wanted at one of them at least."""
+from attlas.claims.julistiono2024optimizing.cone_instances import cone_divergence
+from attlas.core.claim import Control, Erratum, ErratumClass, Sides, Source, assume
+from attlas.core.statement import erratum
+from attlas.core.verdict import Outcome
 
 
-def _instances(key: PRNGKeyArray, count: int) -> Instance:
-    draw = generator(key)
-    raw = {
-        "m": 10 ** draw.uniform(-5.0, -4.0, count),
-        "b": draw.uniform(1.0, 2.0, count),
-        "p": draw.choice(EXPONENTS, count),
-        # Score gaps: +1 in sample 1, -g in sample 2, whose other token scores higher.
-        "g": draw.uniform(2.0, 100.0, count),
-        "rho": np.tile(_RHO, (count, 1)),
-    }
-    return {name: jnp.asarray(value) for name, value in raw.items()}
-
-
-def _witness() -> Witness:
-    """The least favourable numbers of those drawn: g and rho as small as they come."""
-    numbers = {"m": 1e-4, "b": 1.0, "p": 2.0, "g": 2.0, "rho": _RHO}
+def no_support():
+    """Score gaps +1 in sample 1 and -g in sample 2; norms rho, one of which should do."""
+    rho = np.array([1.0, 10.0, 100.0, 1e3, 1e4, 1e5])
+    numbers = {"m": 1e-4, "b": 1.0, "p": 2.0, "g": 2.0, "rho": rho}
     return {name: np.asarray(value) for name, value in numbers.items()}
 
 
-def _allowance(instance: Instance, with_slack: bool) -> Sides:
-    """(12b) at W = W_mm, the centre of the cone, for sample 2: 1 + m >= 1 + 3/2 delta."""
-    m = instance["m"]
-    delta = jnp.minimum(0.25, m / 4) if with_slack else jnp.asarray(0.25)
-    return Sides(1 + 1.5 * delta, 1 + m)
-
-
-NO_SUPPORT_12B = Claim(
-    name=f"{_PAPER}/lemma-19-no-support",
-    paper=_PAPER,
-    locator="Lemma 19 (12b), a sample without support tokens",
-    statement=(
-        r"\mathcal T_2=\emptyset,\ \delta'=\min_i\min_{t\in\mathcal T_i,\tau\in\bar{\mathcal T}_i}"
-        r"(X_{it}-X_{i\tau})^\top W_{mm}z_i=\infty \;\Rightarrow\;"
-        r"(X_{2\alpha_2}-X_{2\tau})^\top W_{mm} z_2 \ge 1+\frac32\delta=\frac{11}{8}"
-    ),
-    kind=Kind.INEQUALITY,
-    status=Status.SUSPECTED_ERRATUM,
-    provenance=Provenance.RECALLED,
-    instances=_instances,
-    sides=lambda i: _allowance(i, with_slack=False),
-    witness=_witness,
-    control=(
-        Control(
-            "corrected: delta' also counts how far the tokens of such a sample are beyond the "
-            "margin",
-            sides=lambda i: _allowance(i, with_slack=True),
-            expect=Outcome.SUPPORTED,
-        ),
-    ),
-    expect=Expectation(
-        Outcome.VIOLATED,
-        "delta' as we recall it says nothing about samples without support tokens",
-    ),
-    note=(
-        "The corrected delta' is the least of the printed one and of the gaps beyond 1 in samples "
-        "without support tokens."
+@erratum(
+    "Lemma 19 (12b), a sample without support tokens",
+    Source.RECALLED,
+    witness=no_support,
+    reason=r"$\delta'$ as we recall it ignores samples without support tokens",
+    corrected=Control(
+        r"corrected: $\delta'$ also counts how far the tokens of such a sample are beyond the "
+        "margin",
+        counted=True,
     ),
 )
+def lemma_19_no_support(m, *, counted=False):
+    r"""$$\mathcal T_2=\emptyset,\ \delta'=\min_i\min_{t\in\mathcal T_i,\tau\in\bar{\mathcal T}_i}
+    (X_{it}-X_{i\tau})^\top W_{mm}z_i=\infty \;\Rightarrow\;
+    (X_{2\alpha_2}-X_{2\tau})^\top W_{mm} z_2 \ge 1+\frac32\delta=\frac{11}{8}$$
+
+    The corrected $\delta'$ is the least of the printed one and of the gaps beyond 1 in samples
+    without support tokens.
+    """
+    # At W = W_mm, the centre of the cone, the gap of sample 2 is 1 + m.
+    delta = jnp.minimum(0.25, m / 4) if counted else 0.25
+    return 1 + 1.5 * delta, 1 + m
 
 
-def _in_the_cone(instance: Instance) -> Array:
-    m, b, p = instance["m"], instance["b"], instance["p"]
+def in_the_cone(m, b, p):
+    """Whether (1, -2m/b) lies in the cone around (1, 0)."""
     q = p / (p - 1)
     A = jnp.maximum(1.0, ((1 + m) ** q + b**q) ** (1 / q)) / 2
     W_mm, W = jnp.stack([jnp.ones_like(m), 0 * m]), jnp.stack([jnp.ones_like(m), -2 * m / b])
-    return cone_divergence(W_mm, W, p) <= julistiono2024_mu_0(0.25, A, p, 2)
+    width = julistiono2024_mu_0(0.25, A, p, 2, constants="printed")
+    return cone_divergence(W_mm, W, p) <= width
 
 
-def _correlation(instance: Instance, gap: Array, distance: Array) -> Sides:
-    """0 <= -n <grad L(W), W / rho> exp(rho), for the loss l(u) = -u, at one rho at least."""
-    # Sample i adds its score gap times its attention gap times s (1 - s), and with an attention
-    # gap h s (1 - s) is exp(-h) / (1 + exp(-h))^2.
-    rho, g = instance["rho"], instance["g"]
-    first = 1 / (1 + jnp.exp(-rho)) ** 2
-    second = g * gap * jnp.exp(-distance) / (1 + jnp.exp(-gap * rho)) ** 2
-    # Relative to the size of the two terms, so that all rho count alike.
-    best = jnp.max((first - second) / (first + second))
-    return Sides(jnp.zeros_like(best), best, jnp.ones_like(best))
-
-
-NO_SUPPORT_CORRELATION = Claim(
-    name=f"{_PAPER}/lemma-20-no-support",
-    paper=_PAPER,
-    locator="Lemma 20, a sample without support tokens",
-    statement=(
-        r"\mathcal T_2=\emptyset,\ \delta=\frac14,\ W\in C_{p,\mu_0,R} \;\Rightarrow\;"
-        r"-\langle\nabla\mathcal L(W),\bar W\rangle > 0 \quad\text{for some } R"
-    ),
-    kind=Kind.INEQUALITY,
-    status=Status.SUSPECTED_ERRATUM,
-    provenance=Provenance.RECALLED,
-    instances=_instances,
-    sides=lambda i: _correlation(i, 1 - i["m"], -i["m"] * i["rho"]),
-    witness=_witness,
-    assumptions=(Assumption("W lies in the cone of width mu_0", _in_the_cone),),
-    control=(
+@erratum(
+    "Lemma 20, a sample without support tokens",
+    Source.RECALLED,
+    witness=no_support,
+    assumptions=[assume(r"$W$ lies in the cone of width $\mu_0$", in_the_cone)],
+    reason="inside the cone a token that is no support token can come nearer than the support "
+    "tokens",
+    corrected=Control("the token of the second sample far beyond the margin, $m = 2$", at="far"),
+    controls=[
         Control(
-            "the token of the second sample far beyond the margin, m = 2",
-            sides=lambda i: _correlation(i, jnp.full_like(i["m"], 3.0), 2 * i["rho"]),
+            "at $W_{mm}$, the centre of the cone: only its width is at fault",
+            at="centre",
             expect=Outcome.SUPPORTED,
-        ),
-        Control(
-            "at W_mm, the centre of the cone: only its width is at fault",
-            sides=lambda i: _correlation(i, 1 + i["m"], i["m"] * i["rho"]),
-            expect=Outcome.SUPPORTED,
-        ),
-    ),
-    expect=Expectation(
-        Outcome.VIOLATED,
-        "inside the cone a token that is no support token can come nearer than the support tokens",
-    ),
-    note=(
-        "The sign is negative at every rho from 1 to 1e5, so that no radius R helps: the token "
-        "beyond the margin by m = 1e-4 scores higher and comes nearer than the support token."
-    ),
+        )
+    ],
 )
+def lemma_20_no_support(m, g, rho, *, at="edge"):
+    r"""$$\mathcal T_2=\emptyset,\ \delta=\frac14,\ W\in C_{p,\mu_0,R} \;\Rightarrow\;
+    -\langle\nabla\mathcal L(W),\bar W\rangle > 0 \quad\text{for some } R$$
+
+    The sign is negative at every $\rho = \|W\|_{p,p} / \|W_{mm}\|_{p,p}$ from 1 to $10^5$, so that
+    no radius $R$ helps: the token beyond the margin by $m = 10^{-4}$ scores higher and comes nearer
+    than the support token.
+    """
+    beyond = {"edge": -m, "far": 2.0, "centre": m}[at]
+    gap = 1 + beyond
+    # -n <grad L(W), W / rho> exp(rho) for the loss l(u) = -u: sample i adds its score gap times its
+    # attention gap h times s (1 - s) = exp(-h) / (1 + exp(-h))^2.
+    first = 1 / (1 + jnp.exp(-rho)) ** 2
+    second = g * gap * jnp.exp(-beyond * rho) / (1 + jnp.exp(-gap * rho)) ** 2
+    # Relative to the size of the two terms, so that all rho count alike; one at least is wanted.
+    best = jnp.max((first - second) / (first + second))
+    return Sides(jnp.zeros_like(best), best, magnitude=jnp.ones_like(best))
+
 
 NO_SUPPORT = Erratum(
-    paper=_PAPER,
+    paper="julistiono2024optimizing",
     locator="(6), Lemma 19 (12b), Lemma 20",
     kind=ErratumClass.REFUTED,
     text=(
-        "As recalled, delta' ranges over samples that have a support token. In a sample without "
-        "one, (12b) fails at W_mm itself and the gradient can point away from W_mm at every norm. "
-        "Adding to delta' the distance of such samples' tokens from the margin mends both proofs."
+        r"As recalled, $\delta'$ ranges over samples that have a support token. In a sample "
+        r"without one, (12b) fails at $W_{mm}$ itself and the gradient can point away from "
+        r"$W_{mm}$ at every norm. Adding to $\delta'$ the distance of such samples' tokens from "
+        "the margin fixes both proofs."
     ),
-    claim=f"{_PAPER}/lemma-20-no-support",
+    claim="julistiono2024optimizing/lemma-20-no-support",
 )

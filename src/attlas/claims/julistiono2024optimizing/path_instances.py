@@ -1,22 +1,18 @@
 r"""Points of the regularisation path, by descent in balls of growing radius from several starts."""
 
-from functools import cache
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
 
 from attlas.claims.julistiono2024optimizing.flow_instances import (
     OTHER,
     best_tokens,
     divergences,
     gaussian_selections,
-    seed_of,
+    joined,
 )
-from attlas.core.old_claim import Instance
-from attlas.data.token_selection import TokenSelection
+from attlas.core.sampling import shared
 from attlas.losses.margin_loss import margin_loss
 from attlas.solvers.attention_svm import attention_svm_batch
 from attlas.solvers.regularisation_path import LogExcessLoss
@@ -30,7 +26,7 @@ GAP = 1e-6
 """Relative Frank-Wolfe gap that counts as stationary, a tenth of the divergences measured."""
 
 
-def _point(data: TokenSelection, W0: Array, radius: Array, p: Array) -> tuple[Array, Array, Array]:
+def _point(data, W0, radius, p):
     found = descend_in_ball(data, W0, p=p, radius=radius, steps=STEPS)
     excess = LogExcessLoss(data, margin_loss("logistic"))(found.W)
     return found.W, found.relative_gap, excess
@@ -41,7 +37,7 @@ _over_radii = jax.vmap(_over_starts, in_axes=(None, None, 0, None))
 _points = eqx.filter_jit(jax.vmap(_over_radii, in_axes=(0, 0, 0, None)))
 
 
-def _paths(data: TokenSelection, W_mm: Array, norm: np.ndarray, starts: Array, p: float):
+def _paths(data, W_mm, norm, starts, p):
     """The lowest point of all starts at each radius; its gap."""
     radii = jnp.asarray(norm[:, None] * MULTIPLES)
     W, gap, excess = _points(data, starts, radii, jnp.asarray(p))
@@ -51,15 +47,15 @@ def _paths(data: TokenSelection, W_mm: Array, norm: np.ndarray, starts: Array, p
     return jnp.asarray(best), np.isfinite(excess.min(axis=2)).all(axis=1)
 
 
-@cache
-def _global(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
-    draw, parts = np.random.default_rng(seed), []
+@shared
+def _global(rng):
+    parts = []
     for p, other in OTHER.items():
-        data = gaussian_selections(draw, EACH, 2, 3, 3)
+        data = gaussian_selections(rng, EACH, 2, 3, 3)
         tokens = best_tokens(data)
         found = attention_svm_batch(data.X, data.z, tokens, p)
         compared = attention_svm_batch(data.X, data.z, tokens, other)
-        random = draw.normal(size=(EACH, STARTS - 1, 3, 3))
+        random = rng.normal(size=(EACH, STARTS - 1, 3, 3))
         starts = jnp.concatenate([found.value[:, None], jnp.asarray(random)], axis=1)
         W, stationary = _paths(data, found.value, found.certificate["norm_upper"], starts, p)
         solved = np.asarray((found.result == 0) & (compared.result == 0))
@@ -72,12 +68,12 @@ def _global(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
                 "wrong": np.asarray(divergences(W, compared.value, jnp.asarray(p))),
             }
         )
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return joined(parts)
 
 
-def _local_choices(draw: np.random.Generator, p: float) -> tuple[TokenSelection, np.ndarray]:
+def _local_choices(rng, p):
     """Problems whose second best token of the first sample is locally optimal."""
-    data = gaussian_selections(draw, 16 * EACH, 2, 3, 3)
+    data = gaussian_selections(rng, 16 * EACH, 2, 3, 3)
     tokens = best_tokens(data)
     scores = np.asarray(data.y)[..., None] * np.einsum("bntd,bd->bnt", data.X, data.v)
     second = np.argsort(scores[:, 0], axis=-1)[:, -2]
@@ -88,14 +84,14 @@ def _local_choices(draw: np.random.Generator, p: float) -> tuple[TokenSelection,
     return jax.tree.map(lambda a: a[kept], data), tokens[kept]
 
 
-@cache
-def _local(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
-    draw, parts = np.random.default_rng(seed), []
+@shared
+def _local(rng):
+    parts = []
     for p in OTHER:
-        data, tokens = _local_choices(draw, p)
+        data, tokens = _local_choices(rng, p)
         found = attention_svm_batch(data.X, data.z, tokens, p)
         best = attention_svm_batch(data.X, data.z, best_tokens(data), p)
-        shaken = 1 + 0.01 * draw.normal(size=(len(tokens), STARTS, 3, 3))
+        shaken = 1 + 0.01 * rng.normal(size=(len(tokens), STARTS, 3, 3))
         starts = found.value[:, None] * jnp.asarray(shaken)
         W, stationary = _paths(data, found.value, found.certificate["norm_upper"], starts, p)
         parts.append(
@@ -107,37 +103,27 @@ def _local(seed: tuple[int, ...]) -> dict[str, np.ndarray]:
                 "wrong": np.asarray(divergences(W, best.value, jnp.asarray(p))),
             }
         )
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return joined(parts)
 
 
-def _interleaved(found: dict[str, np.ndarray], count: int) -> Instance:
-    """Instances of all p in turn."""
+def _interleaved(found, count):
+    """Every third instance first, so that a few have every p."""
     order = np.argsort(np.argsort(found["p"], kind="stable") % len(OTHER), kind="stable")
-    return {name: jnp.asarray(value[order[:count]]) for name, value in found.items()}
+    return {name: value[order[:count]] for name, value in found.items()}
 
 
-def global_paths(key: PRNGKeyArray, count: int) -> Instance:
-    """The path of random problems, the lowest stationary point of W_mm and three random starts.
+def global_paths(rng, count):
+    """The path of random problems: lowest stationary points of W_mm and three random starts.
 
-    Args:
-        key: random key; paths of one key are computed once in a process.
-        count: instances wanted, at most 60.
-
-    Returns:
-        Arrays with a leading axis: `p`, `certified`, `multiples` = R / ||W_mm||, and the
-        divergences from the attention SVM of this p, `own`, and of another, `wrong`.
+    `certified`, `multiples` = R / ||W_mm||, and the divergences from the attention SVM of this p,
+    `own`, and of another, `wrong`; at most 60.
     """
-    return _interleaved(_global(seed_of(key)), count)
+    return _interleaved(_global(rng), count)
 
 
-def local_paths(key: PRNGKeyArray, count: int) -> Instance:
-    """The path near a choice of tokens that is locally but not globally optimal.
+def local_paths(rng, count):
+    """The path near a choice of tokens that is locally but not globally optimal; at most 60.
 
-    Args:
-        key: random key; paths of one key are computed once in a process.
-        count: instances wanted, at most 60.
-
-    Returns:
-        As `global_paths`; `wrong` is the divergence from the globally optimal SVM.
+    As `global_paths`; `wrong` is the divergence from the globally optimal SVM.
     """
-    return _interleaved(_local(seed_of(key)), count)
+    return _interleaved(_local(rng), count)

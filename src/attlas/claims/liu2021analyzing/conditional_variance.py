@@ -4,247 +4,178 @@ The print inverts the covariance of the wrong features, and its numerical check 
 sample that was fitted, where enough features predict anything.
 """
 
-from functools import partial
-
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
 
-from attlas.core.generator import generator
-from attlas.core.old_claim import (
-    Assumption,
-    Claim,
-    Control,
-    Expectation,
-    Instance,
-    Kind,
-    Provenance,
-    Sides,
-    Status,
-)
-from attlas.core.verdict import Outcome, Witness
+from attlas.core.claim import Control, Kind, Sides, Status, assume
+from attlas.core.statement import erratum, identity, inequality
 from attlas.measures.statistics.conditional_covariance import (
     conditional_covariance,
     schur_complement,
 )
 
-_PAPER = "liu2021analyzing"
 # A tenth of the paper's check: 500 samples, 256 hidden units, "overparameterized with p = 2142".
 _SAMPLES, _WIDE, _NARROW, _TARGETS, _INPUTS = 50, 214, 26, 4, 6
 _SMALL, _POPULATION = 10, 24
 
 
-def _features(rng: np.random.Generator, count: int, samples: int, width: int) -> np.ndarray:
+def features(rng, count, samples, width):
     """Rectified random features of fresh Gaussian inputs."""
     x = rng.standard_normal((count, samples, _INPUTS))
     return np.maximum(x @ rng.standard_normal((count, _INPUTS, width)), 0)
 
 
-def _population(key: PRNGKeyArray, count: int) -> Instance:
+def population(rng, count):
     """A population of 24 pairs of teacher's and student's features of the same inputs."""
-    rng = generator(key)
     x = rng.standard_normal((count, _POPULATION, _INPUTS))
     scale = 10 ** rng.uniform(-1, 1, (2, count, 1, 1))
     target, given = (
         np.maximum(x @ rng.standard_normal((count, _INPUTS, width)), 0) * size
         for width, size in zip((3, 4), scale, strict=True)
     )
-    return {"target": jnp.asarray(target), "given": jnp.asarray(given)}
+    return {"target": target, "given": given}
 
 
-def _covariances(target: Array, given: Array) -> tuple[Array, Array, Array]:
-    z1, z2 = target - target.mean(0)[None, :], given - given.mean(0)[None, :]
-    return z1.T @ z1 / len(z1), z1.T @ z2 / len(z1), z2.T @ z2 / len(z1)
-
-
-def _schur(instance: Instance, printed: bool) -> Sides:
-    target, given = instance["target"], instance["given"]
-    own, cross, other = _covariances(target, given)
+def formula_and_residual(target, given, printed):
+    """var(z_1 | z_2) by covariances, as printed or not, and by residuals of a regression."""
+    z_1, z_2 = target - target.mean(0)[None, :], given - given.mean(0)[None, :]
+    own, cross, other = (a.T @ b / len(z_1) for a, b in ((z_1, z_1), (z_1, z_2), (z_2, z_2)))
     if printed:
         # z1 and z2 need equal numbers of entries: the first ones of z2.
         part = cross[:, : len(own)]
         formula = own - part.T @ jnp.linalg.solve(own, part)
     else:
         formula = schur_complement(own, cross, other)
-    residual = conditional_covariance(target, given).covariance
     spectrum = jnp.linalg.eigvalsh(other)
     # The inverse multiplies rounding by the condition number.
-    scale = jnp.trace(own) * spectrum[-1] / spectrum[0]
-    return Sides(formula, residual, scale=scale)
+    magnitude = jnp.trace(own) * spectrum[-1] / spectrum[0]
+    return Sides(formula, conditional_covariance(target, given).covariance, magnitude)
 
 
-CONDITIONAL_VARIANCE = Claim(
-    name=f"{_PAPER}/conditional-variance",
-    paper=_PAPER,
-    locator="Section 3.1, var(z_1 | z_2)",
-    statement=(
-        r"\mathrm{var}(z_1 | z_2) = \min_{A,b} E (z_1 - A z_2 - b)(z_1 - A z_2 - b)^\top = "
-        r"\Sigma_{z_1 z_1} - \Sigma_{z_1 z_2} \Sigma_{z_2 z_2}^{-1} \Sigma_{z_2 z_1}"
-    ),
-    kind=Kind.IDENTITY,
+@identity(
+    "Section 3.1, var(z_1 | z_2)",
+    sample=population,
     status=Status.CORRECTED,
-    provenance=Provenance.DERIVED,
-    instances=_population,
-    sides=partial(_schur, printed=False),
-    control=Control(
-        "as printed, with the inverse of the other block", sides=partial(_schur, printed=True)
-    ),
     count=32,
-    note="Residuals of a least-squares fit on one side, the formula in covariances on the other.",
+    controls=[Control("as printed, with the inverse of the other block", printed=True)],
 )
+def conditional_variance(target, given, *, printed=False):
+    r"""$$\mathrm{var}(z_1 | z_2) = \min_{A,b} E (z_1 - A z_2 - b)(z_1 - A z_2 - b)^\top =
+    \Sigma_{z_1 z_1} - \Sigma_{z_1 z_2} \Sigma_{z_2 z_2}^{-1} \Sigma_{z_2 z_1}$$
+
+    Residuals of a least-squares fit on one side, the formula in covariances on the other.
+    """
+    return formula_and_residual(target, given, printed)
 
 
-def _doubled() -> Witness:
+def doubled():
     """z1 = 2 z2 on the two inputs -1 and 1."""
     return {"target": np.asarray([[-2.0], [2.0]]), "given": np.asarray([[-1.0], [1.0]])}
 
 
-CONDITIONAL_VARIANCE_PRINTED = Claim(
-    name=f"{_PAPER}/conditional-variance-printed",
-    paper=_PAPER,
-    locator="Section 3.1, var(z_1 | z_2) as printed",
-    statement=(
-        r"\mathrm{var}(z_1 | z_2) = "
-        r"\Sigma_{z_1 z_1} - \Sigma_{z_2 z_1} \Sigma_{z_1 z_1}^{-1} \Sigma_{z_1 z_2}"
-    ),
-    kind=Kind.IDENTITY,
-    status=Status.ERRATUM,
-    provenance=Provenance.FOUND,
-    instances=_population,
-    sides=partial(_schur, printed=True),
-    control=Control(
-        "with the inverse of the covariance of z_2",
-        sides=partial(_schur, printed=False),
-        expect=Outcome.SUPPORTED,
-    ),
-    expect=Expectation(Outcome.VIOLATED, "z_1 = 2 z_2 is known from z_2; the print leaves 3"),
-    witness=_doubled,
-    note=(
-        "The printed matrix is (up to the order of the factors) what z_1 predicts of z_2, taken "
-        "from the covariance of z_1: it has no unit. The proof of Lemma 1.1 has the right one."
-    ),
+@erratum(
+    "Section 3.1, var(z_1 | z_2) as printed",
+    of=Kind.IDENTITY,
+    witness=doubled,
+    reason="$z_1 = 2 z_2$ is known from $z_2$; the print leaves 3",
+    corrected=Control("with the inverse of the covariance of $z_2$", printed=False),
 )
+def conditional_variance_printed(target, given, *, printed=True):
+    r"""$$\mathrm{var}(z_1 | z_2) =
+    \Sigma_{z_1 z_1} - \Sigma_{z_2 z_1} \Sigma_{z_1 z_1}^{-1} \Sigma_{z_1 z_2}$$
+
+    The printed matrix is (up to the order of the factors) what $z_1$ predicts of $z_2$, taken from
+    the covariance of $z_1$: it has no unit. The proof of Lemma 1.1 has the right one.
+    """
+    return formula_and_residual(target, given, printed)
 
 
-def _unrelated(key: PRNGKeyArray, count: int) -> Instance:
+def unrelated(rng, count):
     """Targets, and features of other, independent inputs; and the same once more."""
-    rng = generator(key)
-    parts = {
-        "target": _features(rng, count, 2 * _SAMPLES, _TARGETS),
-        "given": _features(rng, count, 2 * _SAMPLES, _WIDE),
+    return {
+        "target": features(rng, count, 2 * _SAMPLES, _TARGETS),
+        "given": features(rng, count, 2 * _SAMPLES, _WIDE),
     }
-    return {name: jnp.asarray(value) for name, value in parts.items()}
 
 
-def _left_over(instance: Instance, width: int, fresh: bool = False) -> Sides:
-    target, given = instance["target"], instance["given"][:, :width]
+@identity(
+    "Appendix A.1, the numerical check of (A3)",
+    sample=unrelated,
+    status=Status.NEW,
+    count=32,
+    controls=[
+        Control("the same features on fresh data", fresh=True),
+        Control("26 features instead of 214", width=_NARROW),
+    ],
+)
+def conditional_variance_wide(target, given, *, width=_WIDE, fresh=False):
+    r"""$$d \ge n - 1,\ \mathrm{rank}(\Phi - \bar{\Phi}) = n - 1: \quad
+    \lambda_{\max}( \widehat{\mathrm{Var}}_n(\Phi^* | \Phi)) = 0$$
+
+    The features are those of independent inputs, without information on the target, and yet the
+    check passes, at $n = 50$ and width 214, a tenth of the paper's $n = 500$ and 2142. If 2142 is
+    its width ('hidden layers are sufficiently overparameterized with p = 2142'),
+    $3.13 \cdot 10^{-8}$ is rounding and no evidence for (A3). If $d = 256$ is, unrelated features
+    would leave about half, but the sample still flatters, and the features' size is not given.
+    """
+    given = given[:, :width]
     other = (target[_SAMPLES:], given[_SAMPLES:]) if fresh else None
     found = conditional_covariance(target[:_SAMPLES], given[:_SAMPLES], other)
-    return Sides(found.largest, jnp.zeros_like(found.largest), scale=found.unconditional)
+    return Sides(found.largest, jnp.zeros_like(found.largest), found.unconditional)
 
 
-CONDITIONAL_VARIANCE_WIDE = Claim(
-    name=f"{_PAPER}/conditional-variance-wide",
-    paper=_PAPER,
-    locator="Appendix A.1, the numerical check of (A3)",
-    statement=(
-        r"d \ge n - 1,\ \mathrm{rank}(\Phi - \bar{\Phi}) = n - 1: \quad "
-        r"\lambda_{\max}( \widehat{\mathrm{Var}}_n(\Phi^* | \Phi)) = 0"
-    ),
-    kind=Kind.IDENTITY,
+@inequality(
+    "(A3) and (A5), evaluated on fresh data",
+    sample=population,
     status=Status.NEW,
-    provenance=Provenance.DERIVED,
-    instances=_unrelated,
-    sides=partial(_left_over, width=_WIDE),
-    control=(
-        Control(
-            "the same features on fresh data", sides=partial(_left_over, width=_WIDE, fresh=True)
-        ),
-        Control("26 features instead of 214", sides=partial(_left_over, width=_NARROW)),
-    ),
-    count=32,
-    note=(
-        "The features are those of independent inputs: they know nothing of the target, and yet "
-        "the check passes, at n = 50 and width 214, a tenth of the paper's n = 500 and 2142. If "
-        "2142 is its width ('hidden layers are sufficiently overparameterized with p = 2142'), "
-        "3.13e-8 is rounding and says nothing of (A3). If d = 256 is, unrelated features would "
-        "leave about half, but the sample flatters still, and the features' size is not told."
-    ),
+    count=48,
+    controls=[Control("judged on the sample that was fitted", fresh=False)],
 )
+def conditional_variance_fresh(target, given, *, fresh=True):
+    r"""$$\lambda_{\max}(\mathrm{Var}(\Phi^* | \Phi)) \le
+    \lambda_{\max} E (\Phi^* - \hat{A} \Phi - \hat{b})(\Phi^* - \hat{A} \Phi - \hat{b})^\top$$
 
-
-def _judged(instance: Instance, fresh: bool) -> Sides:
-    target, given = instance["target"], instance["given"]
+    Whatever sample of 10 out of 24 the regression was fitted on, its second moment over the
+    population bounds the left side of (A3) from above; on the sample it is too small. A gradient
+    search over the targets comes within $10^{-8}$ of equality.
+    """
     whole = conditional_covariance(target, given)
     other = (target, given) if fresh else None
     sample = conditional_covariance(target[:_SMALL], given[:_SMALL], other)
-    return Sides(whole.largest, sample.largest, scale=whole.unconditional)
+    return Sides(whole.largest, sample.largest, whole.unconditional)
 
 
-CONDITIONAL_VARIANCE_FRESH = Claim(
-    name=f"{_PAPER}/conditional-variance-fresh",
-    paper=_PAPER,
-    locator="(A3) and (A5), evaluated on fresh data",
-    statement=(
-        r"\lambda_{\max}(\mathrm{Var}(\Phi^* | \Phi)) \le "
-        r"\lambda_{\max} E (\Phi^* - \hat{A} \Phi - \hat{b})(\Phi^* - \hat{A} \Phi - \hat{b})^\top"
-    ),
-    kind=Kind.INEQUALITY,
-    status=Status.NEW,
-    provenance=Provenance.DERIVED,
-    instances=_population,
-    sides=partial(_judged, fresh=True),
-    control=Control("judged on the sample that was fitted", sides=partial(_judged, fresh=False)),
-    count=48,
-    note=(
-        "Whatever sample of 10 out of 24 the regression was fitted on, its second moment over the "
-        "population bounds the left side of (A3) from above; on the sample it is too small. A "
-        "gradient search over the targets comes within 1e-8 of equality."
-    ),
-)
-
-
-def _spanned(key: PRNGKeyArray, count: int) -> Instance:
+def spanned(rng, count):
     """Teacher's features in the span of the student's, and unrelated student's features."""
-    rng = generator(key)
-    given = _features(rng, count, _POPULATION, 4)
+    given = features(rng, count, _POPULATION, 4)
     mixed = given @ rng.standard_normal((count, 4, 3)) + rng.standard_normal((count, 1, 3))
-    unrelated = _features(rng, count, _POPULATION, 4)
-    parts = {"target": mixed, "given": given, "unrelated": unrelated}
-    return {name: jnp.asarray(value) for name, value in parts.items()}
+    return {"target": mixed, "given": given, "unrelated": features(rng, count, _POPULATION, 4)}
 
 
-def _condition(given: Array) -> Array:
+def condition(given):
     """Condition number of the centred features of the sample, 1 / eps where a unit is dead."""
     centred = given[:_SMALL] - given[:_SMALL].mean(0)[None, :]
     spread = jnp.linalg.svd(centred, compute_uv=False)
     return spread[0] / jnp.maximum(spread[-1], jnp.finfo(spread.dtype).eps * spread[0])
 
 
-def _fresh(instance: Instance, name: str) -> Sides:
-    target, given = instance["target"], instance[name]
-    found = conditional_covariance(target[:_SMALL], given[:_SMALL], (target, given))
-    scale = found.unconditional * _condition(instance["given"]) ** 2
-    return Sides(found.largest, jnp.zeros_like(scale), scale=scale)
-
-
-ASSUMPTION_A3 = Claim(
-    name=f"{_PAPER}/assumption-a3",
-    paper=_PAPER,
-    locator="(A3) and (A5), where they hold",
-    statement=(
-        r"\Phi^* = A \Phi + b,\ \hat{\Sigma}_\Phi > 0: \quad \lambda_{\max} "
-        r"E (\Phi^* - \hat{A} \Phi - \hat{b})(\Phi^* - \hat{A} \Phi - \hat{b})^\top = 0"
-    ),
-    kind=Kind.IDENTITY,
+@identity(
+    "(A3) and (A5), where they hold",
+    sample=spanned,
     status=Status.NEW,
-    provenance=Provenance.DERIVED,
-    instances=_spanned,
-    assumptions=(
-        Assumption("no unit is dead on the sample", lambda i: _condition(i["given"]) <= 1e4),
-    ),
-    sides=partial(_fresh, name="given"),
-    control=Control("unrelated features", sides=partial(_fresh, name="unrelated")),
+    assumptions=[
+        assume("no unit is dead on the sample", lambda given: condition(given) <= 1e4),
+    ],
     count=32,
-    note="On fresh data the check does tell features that span the teacher's from unrelated ones.",
+    controls=[Control("unrelated features", related=False)],
 )
+def assumption_a3(target, given, unrelated, *, related=True):
+    r"""$$\Phi^* = A \Phi + b,\ \hat{\Sigma}_\Phi > 0: \quad \lambda_{\max}
+    E (\Phi^* - \hat{A} \Phi - \hat{b})(\Phi^* - \hat{A} \Phi - \hat{b})^\top = 0$$
+
+    On fresh data the check does distinguish features that span the teacher's from unrelated ones.
+    """
+    phi = given if related else unrelated
+    found = conditional_covariance(target[:_SMALL], phi[:_SMALL], (target, phi))
+    magnitude = found.unconditional * condition(given) ** 2
+    return Sides(found.largest, jnp.zeros_like(magnitude), magnitude)

@@ -5,151 +5,106 @@ and the gradient is g = Sigma q. A large error makes g large against Sigma only:
 smallest eigenvalue of Sigma, where the paper bounds the largest.
 """
 
-from typing import Any
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 from attlas.claims.liu2021analyzing.teacher_instances import (
     POINTS,
     REGULAR,
     ROUNDINGS,
-    covariance,
     error,
-    one_unit,
     population,
     size_of_terms,
 )
-from attlas.core.old_claim import (
-    Claim,
-    Control,
-    Expectation,
-    Instance,
-    Kind,
-    Provenance,
-    Sides,
-    Status,
-)
-from attlas.core.verdict import Outcome, Witness
+from attlas.core.claim import Control, Sides, Status
+from attlas.core.statement import erratum, identity, inequality
 from attlas.models.networks.rectifier import rectify
 
-_PAPER = "liu2021analyzing"
 
-_COMMON: dict[str, Any] = {
-    "paper": _PAPER,
-    "provenance": Provenance.DERIVED,
-    "instances": population,
-    "assumptions": (REGULAR,),
-    "count": 48,
-    "terms": ROUNDINGS,
-}
+def gradient(phi, w, phis, ws):
+    """E[u Phi]: half the derivative of E u^2 by w, by automatic differentiation."""
+    return jax.grad(lambda moved: error(phi, moved, phis, ws) / 2)(w)
 
 
-def _gradient(instance: Instance) -> Array:
-    """Half the derivative of E u^2 by w, by automatic differentiation."""
-    return jax.grad(lambda w: error(instance, w) / 2)(instance["w"])
+def largest(V):
+    """Largest eigenvalue."""
+    return jnp.linalg.eigvalsh(V)[-1]
 
 
-def _identity(instance: Instance, parts: tuple[bool, bool]) -> Sides:
-    slope, ws = _gradient(instance), instance["ws"]
-    gradient = slope @ jnp.linalg.solve(covariance(instance), slope)
-    rest = ws @ instance["V"] @ ws
-    right = jnp.where(parts[0], gradient, 0.0) + jnp.where(parts[1], rest, 0.0)
-    return Sides(
-        error(instance, instance["w"]), right, scale=size_of_terms(instance, instance["w"])
-    )
-
-
-LEMMA_1_1_IDENTITY = Claim(
-    name=f"{_PAPER}/lemma-1-1-identity",
-    locator="Lemma 1.1, what the error consists of",
-    statement=(
-        r"E u = 0,\ g = E[u \Phi]: \quad "
-        r"E u^2 = g^\top \Sigma^{-1} g + w^{*\top} \mathrm{Var}(\Phi^* | \Phi) w^*"
-    ),
-    kind=Kind.IDENTITY,
+@identity(
+    "Lemma 1.1, what the error consists of",
+    sample=population,
+    assumptions=[REGULAR],
     status=Status.SHARPENED,
-    sides=lambda i: _identity(i, (True, True)),
-    control=(
-        Control("without the gradient", sides=lambda i: _identity(i, (False, True))),
-        Control("without the conditional variance", sides=lambda i: _identity(i, (True, False))),
-    ),
-    note=(
-        "On a finite population, the gradient by automatic differentiation. With y = E(y|x) + "
-        "noise it is the gradient of the risk with the expectation taken of x and y."
-    ),
-    **_COMMON,
+    count=48,
+    roundings=ROUNDINGS,
+    controls=[
+        Control("without the gradient", slope=False),
+        Control("without the conditional variance", rest=False),
+    ],
+)
+def lemma_1_1_identity(phi, w, phis, ws, V, spectrum, *, slope=True, rest=True):
+    r"""$$E u = 0,\ g = E[u \Phi]: \quad
+    E u^2 = g^\top \Sigma^{-1} g + w^{*\top} \mathrm{Var}(\Phi^* | \Phi) w^*$$
+
+    On a finite population, the gradient by automatic differentiation. With $y = E(y|x) +
+    \varepsilon$ it is the gradient of the risk with the expectation taken of $x$ and $y$.
+    """
+    g = gradient(phi, w, phis, ws)
+    explained = g @ jnp.linalg.solve(phi.T @ phi / POINTS, g)
+    right = jnp.where(slope, explained, 0.0) + jnp.where(rest, ws @ V @ ws, 0.0)
+    return Sides(error(phi, w, phis, ws), right, size_of_terms(phi, w, phis, ws, spectrum))
+
+
+on_populations = partial(
+    inequality, sample=population, assumptions=[REGULAR], count=48, roundings=ROUNDINGS
 )
 
 
-def _bounded(instance: Instance, eigenvalue: int = 0, gradient: bool = True) -> Sides:
-    slope = jnp.linalg.norm(_gradient(instance)) * (1.0 if gradient else 0.0)
-    left = jnp.linalg.eigvalsh(instance["V"])[-1]
-    C_2 = jnp.linalg.norm(instance["ws"])
-    right = slope**2 / instance["spectrum"][eigenvalue] + C_2**2 * left
-    return Sides(
-        error(instance, instance["w"]), right, scale=size_of_terms(instance, instance["w"])
-    )
-
-
-LEMMA_1_1 = Claim(
-    name=f"{_PAPER}/lemma-1-1",
-    locator="Lemma 1.1, with the smallest eigenvalue",
-    statement=(
-        r"E u = 0: \quad E u^2 \le \frac{\|E[u \Phi]\|_2^2}{\lambda_{\min}(\Sigma_\Phi)} + "
-        r"\|w^*\|_2^2\, \lambda_{\max}(\mathrm{Var}(\Phi^* | \Phi))"
-    ),
-    kind=Kind.INEQUALITY,
+@on_populations(
+    "Lemma 1.1, with the smallest eigenvalue",
     status=Status.CORRECTED,
-    sides=_bounded,
-    free=("w", "ws"),
-    control=(
-        Control("the largest eigenvalue of Sigma", sides=lambda i: _bounded(i, eigenvalue=-1)),
-        Control("without the gradient", sides=lambda i: _bounded(i, gradient=False)),
-    ),
-    note=(
-        "Attained where the gradient is an eigenvector of the smallest eigenvalue. The first "
-        "control is what C_lambda, a bound of the largest one, would give."
-    ),
-    **_COMMON,
+    search_over=("w", "ws"),
+    controls=[
+        Control(r"the largest eigenvalue of $\Sigma$", eigenvalue=-1),
+        Control("without the gradient", slope=0.0),
+    ],
 )
+def lemma_1_1(phi, w, phis, ws, V, spectrum, *, eigenvalue=0, slope=1.0):
+    r"""$$E u = 0: \quad E u^2 \le \frac{\|E[u \Phi]\|_2^2}{\lambda_{\min}(\Sigma_\Phi)} +
+    \|w^*\|_2^2\, \lambda_{\max}(\mathrm{Var}(\Phi^* | \Phi))$$
+
+    Attained where the gradient is an eigenvector of the smallest eigenvalue. The first control is
+    what $C_\lambda$, a bound of the largest one, would give.
+    """
+    norm = jnp.linalg.norm(gradient(phi, w, phis, ws)) * slope
+    right = norm**2 / spectrum[eigenvalue] + jnp.linalg.norm(ws) ** 2 * largest(V)
+    return Sides(error(phi, w, phis, ws), right, size_of_terms(phi, w, phis, ws, spectrum))
 
 
-def _stationary(instance: Instance, w: str = "solved", norm: str = "ws") -> Sides:
-    target = instance["phis"] @ instance["ws"]
-    cross = instance["phi"].T @ target / len(target)
-    solved = jnp.linalg.solve(covariance(instance), cross)
-    left = error(instance, solved if w == "solved" else jnp.zeros_like(solved))
-    size = jnp.sum((solved if norm == "w" else instance["ws"]) ** 2)
-    right = size * jnp.linalg.eigvalsh(instance["V"])[-1]
-    return Sides(left, right, scale=size_of_terms(instance, solved))
-
-
-LEMMA_1_1_STATIONARY = Claim(
-    name=f"{_PAPER}/lemma-1-1-stationary",
-    locator="Lemma 1.1, where the gradient vanishes",
-    statement=(
-        r"E[u \Phi] = 0,\ E u = 0: \quad "
-        r"E u^2 \le \|w^*\|_2^2\, \lambda_{\max}(\mathrm{Var}(\Phi^* | \Phi))"
-    ),
-    kind=Kind.INEQUALITY,
-    status=Status.RECONSTRUCTED,
-    sides=_stationary,
-    control=(
-        Control(
-            "the student's w in place of the teacher's", sides=lambda i: _stationary(i, norm="w")
-        ),
-        Control("where it does not vanish: w = 0", sides=lambda i: _stationary(i, w="zero")),
-    ),
-    note=(
-        "The part of the paper's proof that holds at every point with a vanishing population "
-        "gradient in w2, whatever W is: w solves the normal equations. Attained at the top "
-        "eigenvector of the conditional covariance."
-    ),
-    **_COMMON,
+@on_populations(
+    "Lemma 1.1, where the gradient vanishes",
+    controls=[
+        Control("the student's $w$ in place of the teacher's", own=True),
+        Control("where it does not vanish: $w = 0$", at_zero=True),
+    ],
 )
+def lemma_1_1_stationary(phi, phis, ws, V, spectrum, *, own=False, at_zero=False):
+    r"""$$E[u \Phi] = 0,\ E u = 0: \quad
+    E u^2 \le \|w^*\|_2^2\, \lambda_{\max}(\mathrm{Var}(\Phi^* | \Phi))$$
+
+    The part of the paper's proof that holds at every point with a vanishing population gradient in
+    $w^{(2)}$, whatever $W$ is: $w$ solves the normal equations. Attained at the top eigenvector of
+    the conditional covariance.
+    """
+    target = phis @ ws
+    w = jnp.linalg.solve(phi.T @ phi / POINTS, phi.T @ target / POINTS)
+    left = error(phi, jnp.zeros_like(w) if at_zero else w, phis, ws)
+    right = jnp.sum((w if own else ws) ** 2) * largest(V)
+    return Sides(left, right, size_of_terms(phi, w, phis, ws, spectrum))
 
 
 # Powers of two, by which scaling is exact.
@@ -158,59 +113,40 @@ _SHRINK = 2.0 ** -np.arange(3, 13, 3)
 _CONSTANT = 1e-3
 
 
-def _evenly() -> Witness:
+def evenly():
     """A teacher of one unit whose pre-activations lie evenly between -1 and 1."""
     return {"s": np.linspace(-1.0, 1.0, POINTS), "ws": np.asarray(1.0)}
 
 
-def _shrinking(instance: Instance, divided: bool) -> Sides:
-    """Students W = s W* with w = 0, for all s at once."""
+@erratum(
+    "Lemma 1.1, as printed: a bound of the largest eigenvalue is enough",
+    witness=evenly,
+    reason=r"for $W = s W^*$ the gradient is $s \sqrt{C_\lambda}$ times the error's root",
+    corrected=Control("the gradient over the root of the smallest eigenvalue", divided=True),
+    roundings=ROUNDINGS,
+)
+def lemma_1_1_printed(s, ws, *, divided=False):
+    r"""$$\mathrm{Var}(\Phi^* | \Phi) = 0,\ \lambda_{\max}(\Sigma_\Phi) \le C_\lambda: \quad
+    \|E[u \Phi]\|_2 \ge 10^{-3} \sqrt{C_\lambda\, E u^2}$$
 
-    def units(s: Array) -> Array:
-        phi = rectify(s * instance["s"])
+    The paper has 'at least $O(\gamma)$' where $E u^2 \ge \gamma^2$; $10^{-3} \sqrt{C_\lambda}$
+    stands for its constant. One unit, $W = s W^*$ with $s$ from $1/8$ to $1/4096$ and $w = 0$: the
+    features span the teacher's, (A3) holds with 0, all norms are bounded, and the gradient is
+    exactly $s \sqrt{C_\lambda} \sqrt{E u^2}$, so that no constant helps; see lemma-1-1 for the
+    right one.
+    """
+
+    def units(shrink):
+        phi = rectify(shrink * s)
         return phi - jnp.mean(phi)
 
-    def variance(s: Array) -> Array:
-        return jnp.mean(units(s) ** 2)
+    def variance(shrink):
+        return jnp.mean(units(shrink) ** 2)
 
-    whole = jnp.ones((), instance["s"].dtype)
-    u = -instance["ws"] * units(whole)
-    shrink = jnp.asarray(_SHRINK, u.dtype)
-    slopes = jax.vmap(lambda s: jnp.abs(jnp.mean(units(s) * u)))(shrink)
-    size = jnp.sqrt(jnp.mean(u**2)) * jnp.ones_like(shrink)
+    u, shrunk = -ws * units(1.0), jnp.asarray(_SHRINK)
+    slopes = jax.vmap(lambda shrink: jnp.abs(jnp.mean(units(shrink) * u)))(shrunk)
+    size = jnp.sqrt(jnp.mean(u**2))
     if divided:
-        return Sides(size, slopes / jnp.sqrt(jax.vmap(variance)(shrink)))
+        return size, slopes / jnp.sqrt(jax.vmap(variance)(shrunk))
     # The largest eigenvalue of the family is that of s = 1.
-    return Sides(_CONSTANT * jnp.sqrt(variance(whole)) * size, slopes)
-
-
-LEMMA_1_1_PRINTED = Claim(
-    name=f"{_PAPER}/lemma-1-1-printed",
-    paper=_PAPER,
-    locator="Lemma 1.1, as printed: a bound of the largest eigenvalue is enough",
-    statement=(
-        r"\mathrm{Var}(\Phi^* | \Phi) = 0,\ \lambda_{\max}(\Sigma_\Phi) \le C_\lambda: \quad "
-        r"\|E[u \Phi]\|_2 \ge 10^{-3} \sqrt{C_\lambda\, E u^2}"
-    ),
-    kind=Kind.INEQUALITY,
-    status=Status.ERRATUM,
-    provenance=Provenance.FOUND,
-    instances=one_unit,
-    sides=lambda i: _shrinking(i, divided=False),
-    control=Control(
-        "the gradient over the root of the smallest eigenvalue",
-        sides=lambda i: _shrinking(i, divided=True),
-        expect=Outcome.SUPPORTED,
-    ),
-    expect=Expectation(
-        Outcome.VIOLATED, "for W = s W* the gradient is s sqrt(C_lambda) times the error's root"
-    ),
-    witness=_evenly,
-    terms=ROUNDINGS,
-    note=(
-        "The paper has 'at least O(gamma)' where E u^2 >= gamma^2; 10^-3 sqrt(C_lambda) stands for "
-        "its constant. One unit, W = s W* with s from 1/8 to 1/4096 and w = 0: the features span "
-        "the teacher's, (A3) holds with 0, all norms are bounded, and the gradient is exactly "
-        "s sqrt(C_lambda) sqrt(E u^2), so that no constant helps; see lemma-1-1 for the right one."
-    ),
-)
+    return _CONSTANT * jnp.sqrt(variance(1.0)) * size, slopes

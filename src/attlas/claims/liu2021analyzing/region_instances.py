@@ -1,18 +1,11 @@
 r"""Networks on x o f with their exact numbers of cells and regions, and grids of (n1, s0)."""
 
-from collections.abc import Mapping, Sequence
-from functools import cache
-
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PRNGKeyArray
 
 from attlas.bounds.expressivity.liu2021_regions import (
     liu2021_central_regions_maximum,
-    liu2021_regions_maximum,
+    liu2021_regions,
 )
-from attlas.core.generator import generator, seed_of
-from attlas.core.old_claim import Instance
 from attlas.measures.complexity.cell_enumeration import enumerate_cells
 from attlas.measures.complexity.linear_regions import count_cells, count_linear_regions
 
@@ -22,23 +15,15 @@ UNITS, INPUTS = 6, 4
 ROUNDINGS = 8
 
 
-def as_instance(rows: Sequence[Mapping[str, int | float]]) -> Instance:
-    """Rows of numbers as a batch.
-
-    Args:
-        rows: equal keys, one row an instance.
-
-    Returns:
-        One array a key.
-    """
-    return {name: jnp.asarray([float(row[name]) for row in rows]) for name in rows[0]}
+def columns(rows):
+    """Rows of numbers with equal keys as arrays, one row per instance."""
+    return {name: np.array([row[name] for row in rows], float) for name in rows[0]}
 
 
-def size_pairs() -> tuple[tuple[int, int], ...]:
+def size_pairs():
     """All (n1, s0) with s0 < n1 up to 12 units, and wide networks with s0 spread over them.
 
-    Returns:
-        The pairs; Theorem 4 asks for n1 > s0.
+    Theorem 4 asks for n1 > s0.
     """
     small = [(n1, s0) for n1 in range(2, 13) for s0 in range(1, n1)]
     shares = (1, 2, 5, 10, 33, 49, 50, 73, 99)
@@ -46,24 +31,14 @@ def size_pairs() -> tuple[tuple[int, int], ...]:
     return tuple(small + wide)
 
 
-def masked_networks(key: PRNGKeyArray, count: int) -> Instance:
+def masked_networks(rng, count):
     """Random networks with s0 of four inputs attended to, generic and degenerate by turns.
 
-    Args:
-        key: of the draw.
-        count: how many.
-
-    Returns:
-        `cells`, `central` (cells without biases) and `regions` as counted, and the maxima
-        `most` and `most_central` with, and `least` and `least_central` without their last term;
-        `generic` is 1 where weights are random numbers, 0 where they are small integers.
+    cells, central (cells without biases) and regions as counted, and the maxima most and
+    most_central with, and least and least_central without their last term; generic is 1 where
+    weights are random numbers, 0 where they are small integers.
     """
-    return as_instance(_counted(seed_of(key), count))
-
-
-@cache
-def _counted(seed: tuple[int, ...], count: int) -> list[dict[str, int]]:
-    rng, rows = np.random.default_rng(seed), []
+    rng, rows = np.random.default_rng(rng.integers(2**31, size=2)), []
     for k in range(count):
         s0 = 1 + k % 3
         W, b, w2 = (rng.standard_normal(s) for s in ((UNITS, INPUTS), UNITS, UNITS))
@@ -74,47 +49,37 @@ def _counted(seed: tuple[int, ...], count: int) -> list[dict[str, int]]:
         f = np.zeros(INPUTS)
         f[rng.permutation(INPUTS)[:s0]] = 2.0 ** -np.arange(s0)
         kept = W * f[None, :]
-        most, central = (
-            [count_of(UNITS, s) if s else 1 for s in (s0, s0 - 1)]
-            for count_of in (liu2021_regions_maximum, liu2021_central_regions_maximum)
-        )
         rows.append(
             {
                 "cells": count_cells(kept, b),
                 "central": count_cells(kept),
                 "regions": count_linear_regions(kept, w2, b),
-                "most": most[0],
-                "least": most[1],
-                "most_central": central[0],
-                "least_central": central[1],
+                "most": liu2021_regions(UNITS, s0),
+                "least": liu2021_regions(UNITS, s0 - 1) if s0 > 1 else 1,
+                "most_central": liu2021_central_regions_maximum(UNITS, s0),
+                "least_central": liu2021_central_regions_maximum(UNITS, s0 - 1) if s0 > 1 else 1,
                 "generic": 1 - k % 2,
             }
         )
-    return rows
+    return columns(rows)
 
 
-def affine_pieces(key: PRNGKeyArray, count: int) -> Instance:
+def affine_pieces(rng, count):
     """Networks in the plane with a point in each cell, repeated to a common number.
 
-    Args:
-        key: of the draw.
-        count: how many.
-
-    Returns:
-        `W`, `b`, `w2`, `points`, and the numbers `cells` and `regions`; every second network
-        has a unit whose kink another one cancels.
+    Every second network has a unit whose kink another one cancels.
     """
-    rng, units = generator(key), 4
-    most = liu2021_regions_maximum(units, 2)
-    batch: dict[str, list] = {name: [] for name in ("W", "b", "w2", "points", "cells", "regions")}
+    units, found = 4, []
+    most = liu2021_regions(units, 2)
     for k in range(count):
         W, b, w2 = rng.standard_normal((units, 2)), *rng.standard_normal((2, units))
         if k % 2:
             # max(0, z) - max(0, -2z) / 2 = z: together the two units are linear.
             W[1], b[1], w2[1] = -2 * W[0], -2 * b[0], -w2[0] / 2
         points = enumerate_cells(W, b).unwrap().points
-        found = W, b, w2, points[np.arange(most) % len(points)]
         numbers = float(count_cells(W, b)), float(count_linear_regions(W, w2, b))
-        for name, value in zip(batch, (*found, *numbers), strict=True):
-            batch[name].append(value)
-    return {name: jnp.asarray(np.stack(values)) for name, values in batch.items()}
+        found.append((W, b, w2, points[np.arange(most) % len(points)], *numbers))
+    names = ("W", "b", "w2", "points", "cells", "regions")
+    return {
+        name: np.stack(values) for name, values in zip(names, zip(*found, strict=True), strict=True)
+    }

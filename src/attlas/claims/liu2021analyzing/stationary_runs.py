@@ -13,17 +13,15 @@ no ReLU network meets (A1.3), E h = 0 for all weights. Teachers have two units. 
 * repeated: the attention case, followed from the best single unit, put in twice.
 """
 
-from functools import cache
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
 from scipy.optimize import least_squares
 
 from attlas.core.generator import seed_of
-from attlas.core.old_claim import Instance
+from attlas.core.sampling import shared
 from attlas.measures.curvature.stationary_points import stationary_points
 from attlas.measures.statistics.loglog_slope import loglog_slope
 from attlas.models.networks.two_layer import TwoLayer
@@ -47,31 +45,31 @@ class Teacher(NamedTuple):
     w_start: np.ndarray
 
 
-def features(z: np.ndarray, W: np.ndarray) -> np.ndarray:
+def features(z, W):
     """Softplus units of a stack of inputs, on the host."""
     return np.logaddexp(0, SHARPNESS * (z @ W)) / SHARPNESS
 
 
-def centred(values: Array, weight: Array) -> Array:
+def centred(values, weight):
     """What is left of outputs when the best bias is taken off."""
     return values - jnp.sum(weight * values)
 
 
-def risk(theta: tuple[Array, Array], z: Array, weight: Array, target: Array) -> Array:
+def risk(theta, z, weight, target):
     """Half the weighted square error with the best bias."""
     network = TwoLayer(*theta, sharpness=SHARPNESS)
     u = centred(jax.vmap(network)(z) - target, weight)
     return jnp.sum(weight * u**2) / 2
 
 
-def weights(draws: np.random.Generator, x: np.ndarray) -> np.ndarray:
+def weights(draws, x):
     """A softmax of a random linear map, scaled to Euclidean norm one."""
     logits = x @ draws.normal(size=(INPUTS, INPUTS)) / np.abs(x).max()
     shares = np.exp(logits - logits.max(1, keepdims=True))
     return shares / np.linalg.norm(shares, axis=1, keepdims=True)
 
 
-def _teacher(draws: np.random.Generator, case: str) -> Teacher:
+def _teacher(draws, case):
     x = draws.uniform(-2, 2, (POINTS, INPUTS))
     z = x * (np.full(x.shape, INPUTS**-0.5) if case == "baseline" else weights(draws, x))
     directions = np.linalg.qr(draws.normal(size=(INPUTS, UNITS)))[0]
@@ -82,14 +80,14 @@ def _teacher(draws: np.random.Generator, case: str) -> Teacher:
     return Teacher(z, W, w, np.stack([unit, unit], 1), np.array([size, size]) / 2)
 
 
-def single_unit(z: np.ndarray, target: np.ndarray, w1: np.ndarray, w2: float) -> tuple:
+def single_unit(z, target, w1, w2):
     """The best network of one unit on the whole population, by least squares."""
 
-    def left(theta: np.ndarray) -> np.ndarray:
+    def left(theta):
         u = features(z, theta[:-1]) * theta[-1] - target
         return u - u.mean()
 
-    def slope(theta: np.ndarray) -> np.ndarray:
+    def slope(theta):
         inner = theta[-1] / (1 + np.exp(-SHARPNESS * (z @ theta[:-1])))
         rows = np.column_stack([inner[:, None] * z, features(z, theta[:-1])])
         return rows - rows.mean(0)
@@ -109,10 +107,10 @@ class Fits(NamedTuple):
     certified: dict[str, np.ndarray]
 
 
-@cache
-def fits(seed: tuple[int, ...], count: int) -> Fits:
+@shared
+def fits(key, count):
     """All stationary points, with their population errors, in one program."""
-    draws = np.random.default_rng(seed)
+    draws = np.random.default_rng(seed_of(key))
     teachers = {case: [_teacher(draws, case) for _ in range(count)] for case in CASES}
     rows = []
     for case, runs in CASES.items():
@@ -125,61 +123,52 @@ def fits(seed: tuple[int, ...], count: int) -> Fits:
                 start = teacher.W_start, teacher.w_start
                 rows.append((teacher.z, drawn / n, clean + noise, *start, clean))
     z, weight, target, W, w, clean = (np.stack(part) for part in zip(*rows, strict=True))
-    with jax.enable_x64(True):
-        found = stationary_points(
-            risk,
-            tuple(jax.device_put([W, w])),
-            *jax.device_put([z, weight, target]),
-            in_axes=(0, 0, 0),
-            tolerance=_TOLERANCE,
-            max_steps=40,
-        )
+    found = stationary_points(
+        risk,
+        tuple(jax.device_put([W, w])),
+        *jax.device_put([z, weight, target]),
+        in_axes=(0, 0, 0),
+        tolerance=_TOLERANCE,
+        max_steps=40,
+    )
     W, w = (np.asarray(part) for part in found.value)
     h = np.einsum("knd,kd->kn", features(z, W), w)
     u = h - clean - np.sum(weight * (h - target), axis=1, keepdims=True)
-    return _sorted(teachers, count, (W, w), np.mean(u**2, axis=1), np.asarray(found.converged))
+    parts = (W, w, np.mean(u**2, axis=1), np.asarray(found.converged))
+    W, w, error, sure = (_by_case(part, count) for part in parts)
+    return Fits(teachers, {case: (W[case], w[case]) for case in CASES}, error, sure)
 
 
-def _sorted(teachers: dict, count: int, points: tuple, error: np.ndarray, sure: np.ndarray) -> Fits:
+def _by_case(rows, count):
     """The rows of the one program, by case, teacher, size and run."""
-    places, done = {}, 0
+    split, done = {}, 0
     for case, runs in CASES.items():
-        shape = (count, len(SIZES), runs)
-        places[case] = (slice(done, done + int(np.prod(shape))), shape)
-        done += int(np.prod(shape))
-
-    def split(array: np.ndarray) -> dict[str, np.ndarray]:
-        parts = places.items()
-        return {
-            case: array[rows].reshape(*shape, *array.shape[1:]) for case, (rows, shape) in parts
-        }
-
-    W, w = split(points[0]), split(points[1])
-    both = {case: (W[case], w[case]) for case in CASES}
-    return Fits(teachers, both, split(error), split(sure))
+        end = done + count * len(SIZES) * runs
+        split[case] = rows[done:end].reshape(count, len(SIZES), runs, *rows.shape[1:])
+        done = end
+    return split
 
 
-def curves(key: PRNGKeyArray, count: int) -> Instance:
+def curves(key, count):
     """Mean errors of the certified points at each size, and intervals of their slopes."""
-    found = fits(seed_of(key), count)
-    batch: dict[str, np.ndarray] = {"sizes": np.tile(np.asarray(SIZES, float), (count, 1))}
+    found = fits(key, count)
+    batch = {"sizes": np.tile(np.asarray(SIZES, float), (count, 1))}
     for case in CASES:
         error, sure = found.errors[case], found.certified[case]
         number = sure.sum(-1)
         batch[f"{case}_certified"] = number
         mean = np.sum(np.where(sure, error, 0), -1) / np.maximum(number, 1)
         batch[f"{case}_error"] = np.where(number > 0, mean, 1.0)
-        # Runs that were not certified count as failures of whatever is said of them.
+        # Runs that were not certified count as failures of whatever is claimed of them.
         batch[f"{case}_last"] = np.where(sure, error, np.max(error) + 1)[:, -1]
         batch[f"{case}_low"] = np.asarray(
             [_lowest(error[c], sure[c], key) if number[c].min() else 0.0 for c in range(count)]
         )
-    with jax.enable_x64(True):
-        return {name: jnp.asarray(value) for name, value in batch.items()}
+    return batch
 
 
-def _lowest(error: np.ndarray, sure: np.ndarray, key: PRNGKeyArray) -> float:
-    """The lower limit of the bootstrap interval of the slope; finite with one run a size."""
+def _lowest(error, sure, key):
+    """The lower limit of the bootstrap interval of the slope; finite with one run per size."""
     runs = [error[k][sure[k]] for k in range(len(SIZES))]
     found = loglog_slope(SIZES, runs, key, samples=500)
     return found.low if np.isfinite(found.low) else found.slope

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from attlas.bounds.generalisation.liu2021_corrected import Conditions, liu2021_known_attention
 from attlas.bounds.generalisation.liu2021_sample_size import liu2021_attention, liu2021_baseline
+from attlas.bounds.generalisation.liu2021_union_bound import Conditions
 from attlas.core.claim import Control, Coverage, Kind, Status
 from attlas.core.statement import erratum, identity
 from attlas.models.networks.two_layer import TwoLayer
@@ -51,14 +51,15 @@ def theorem_1_parameters(z, W, w, s_0, *, known=True):
     return rank, (s_0 if known else _P) * _D + _D
 
 
-_SETTING = {"p": 130, "d": 10, "gamma": 0.1, "C_2": 1.0}
+_SETTING = (130, 10, 0.1)
 
 
 def at_the_ends():
     """Theorem 1 at s0 = 0, tau = 1 and Corollary 1, at p = 130, d = 10, eta = 4, gamma = .1."""
+    norms = (1.0, 2.0, 1.0)
     return {
-        "theorem": liu2021_attention(s0=0, tau=1.0, C_1=2.0, **_SETTING),
-        "corollary": liu2021_baseline(C_1=2.0, **_SETTING),
+        "theorem": liu2021_attention(*_SETTING, norms, s0=0, tau=1.0, constants="printed"),
+        "corollary": liu2021_baseline(*_SETTING, norms, constants="printed"),
         "mended": 130**2 * 40**2 * np.log(np.sqrt(130) * 40) * 1310,
     }
 
@@ -84,11 +85,9 @@ def corollary_1_logarithm(theorem, corollary, mended, *, root=False):
 
 def rescaled():
     """Both sizes, before and after inputs are doubled and the first layer is halved."""
-    printed = [liu2021_attention(s0=11, tau=0.0, C_1=C_1, **_SETTING) for C_1 in (1.0, 0.5)]
-    corrected = [
-        liu2021_known_attention(130, 10, 0.1, (C_x, 1 / C_x, 1.0), Conditions(smallest=0.1))
-        for C_x in (1.0, 2.0)
-    ]
+    norms, known = [(C_x, 1 / C_x, 1.0) for C_x in (1.0, 2.0)], Conditions(smallest=0.1)
+    printed = [liu2021_attention(*_SETTING, of, s0=11, constants="printed") for of in norms]
+    corrected = [liu2021_attention(*_SETTING, of, known) for of in norms]
     return {"printed": np.asarray(printed), "corrected": np.asarray(corrected)}
 
 

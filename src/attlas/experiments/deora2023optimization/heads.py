@@ -5,395 +5,320 @@ size for every number of heads. After the first step a head is known by its sign
 two groups of equal ones: even the number of heads that Corollary 2 asks for is trained exactly.
 """
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from jaxtyping import Array
 
-from attlas.bounds.optimisation.deora2023_initialisation import (
-    deora2023_corollary_2_gap,
-    deora2023_corollary_2_heads,
-    deora2023_corollary_2_step,
-    deora2023_corollary_2_training,
-)
-from attlas.bounds.optimisation.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_corollary_2 import VERSIONS, deora2023_corollary_2
 from attlas.data.tokenized_mixture import (
     MixtureSamples,
     TokenizedMixture,
     make_tokenized_mixture,
     sample_mixture,
 )
-from attlas.kernels.multi_head_ntk import ntk_gram
-from attlas.losses.logistic import logistic
-from attlas.measures.attention.token_attention import relevant_attention
-from attlas.measures.statistics.student_interval import student_interval
-from attlas.measures.statistics.trend import Slope, log_slope
+from attlas.measures.complexity.repeated_start import sign_excess, start_constants, uniform_outputs
+from attlas.measures.statistics.trend import log_slope
 from attlas.models.attention.multi_head import MultiHead
 from attlas.models.attention.repeated_heads import RepeatedHeads, repeat_signed_head
 from attlas.optim.one_step import one_step_initialisation
-from attlas.runs.cell import Cell, Scale
-from attlas.runs.experiment import Experiment, Panel
-from attlas.runs.record import Record
-from attlas.solvers.kernel_svm import kernel_svm_batch
-from attlas.training.ensemble import in_chunks
-from attlas.training.gradient_descent import gradient_descent
-from attlas.training.risk_gradient import model_outputs
+from attlas.panels.lines import Lines
+from attlas.panels.palette import PALETTE
+from attlas.panels.plot import Plot
+from attlas.panels.points import Points
+from attlas.panels.reference import Reference
+from attlas.panels.summary import (
+    at_most,
+    geometric_interval,
+    geometric_mean,
+    geometric_mean_only,
+    mean_only,
+    median,
+    median_only,
+)
+from attlas.panels.table import Column, Table
+from attlas.runs.experiment import Experiment
+from attlas.runs.grid import Grid
+from attlas.runs.settings import Settings
+from attlas.tasks.repeated_training import train_repeated_heads
 from attlas.training.trajectory import log_spaced
 
-if TYPE_CHECKING:  # workers compute and draw nothing
-    import pandas
-
-VERSIONS: tuple[Bound, ...] = ("printed", "dimension_free", "sharp")
-DATA = {"T": 4, "d": 8, "M": 3, "S": 2.0, "zeta": 0.25, "Z": 3.0, "Z_mu": 0.5, "Z_nu": 0.5}
 HORIZONS = tuple(10.0**k for k in range(1, 21))
 """The K at which Corollary 2 is evaluated, each with its own step size and number of heads."""
-SEPARATOR = np.sqrt(2)
 MOST_HEADS = 2.0**62
 NOTE = (
-    "The paper's own plots could not be recovered: sizes are ours. gamma is the NTK margin of the "
-    "start, solved with a certificate, for a direction of norm sqrt(2) as in (P3), so the bounds "
-    "have the factor 2 that Corollary 2 lacks; B_2 and B_Phi are measured and at least 1. Right "
-    "after the first step the NTK is the same for every number of heads and all signs, hence so "
-    "is gamma. 'Demanded' is the number of heads of Corollary 2 with the sharpest constants."
+    "The paper's own plots could not be recovered: sizes are ours. $\\gamma$ is the NTK margin of "
+    "the start, solved with a certificate, for a direction of norm $\\sqrt 2$ as in (P3), so the "
+    "bounds have the factor 2 that Corollary 2 lacks; $B_2$ and $B_\\Phi$ are measured and at "
+    "least 1. Right after the first step the NTK is the same for every number of heads and all "
+    "signs, hence so is $\\gamma$. 'Demanded' is the number of heads of Corollary 2 with the "
+    "sharpest constants, trained with the common step size and with the certified one."
 )
+GRID = Grid(
+    fixed={
+        "T": 4, "d": 8, "M": 3, "S": 2.0, "zeta": 0.25, "Z": 3.0, "Z_mu": 0.5, "Z_nu": 0.5,
+        "n": 24, "first": 64, "test": 500, "steps": 400, "rate": 0.1,
+    },
+    smoke={
+        "n": 8, "first": 16, "test": 16, "steps": 20, "heads": [1, 2, 4], "members": 2, "block": 2,
+    },
+    quick={"heads": [2**k for k in range(9)], "members": 6, "block": 6},
+    paper={"heads": [2**k for k in range(11)], "members": 64, "block": 16},
+)  # fmt: skip
 
 
-def cells(scale: Scale) -> tuple[Cell, ...]:
-    """One cell for each block of seeds."""
-    seeds, block, top = {
-        Scale.SMOKE: (2, 2, 2),
-        Scale.QUICK: (6, 6, 8),
-        Scale.PAPER: (64, 16, 10),
-    }[scale]
-    sizes = {"n": 24, "first": 64, "test": 500, "steps": 400}
-    if scale is Scale.SMOKE:
-        sizes = {"n": 8, "first": 16, "test": 16, "steps": 20}
-    settings = {**DATA, **sizes, "heads": [2**k for k in range(top + 1)], "rate": 0.1}
-    return tuple(Cell({**settings, "seeds": block}, seed=k) for k in range(0, seeds, block))
-
-
-class _Problem(NamedTuple):
-    """One draw of everything but the number of heads."""
-
-    mixture: TokenizedMixture
-    train: MixtureSamples
-    test: MixtureSamples
-    head: MultiHead
-
-
-def _draw(s: Mapping, seed: int) -> _Problem:
-    """Mixture, samples of both phases and of the test, and the head after the first step."""
-    keys = [jax.random.fold_in(jax.random.key(seed), k) for k in range(4)]
+def draw(
+    s: Settings, member: int
+) -> tuple[TokenizedMixture, MixtureSamples, MixtureSamples, MultiHead]:
+    """Mixture, training and test samples, and the head after the first step."""
+    keys = [jax.random.fold_in(jax.random.key(member), k) for k in range(4)]
     bounds = {name: s[name] for name in ("d", "M", "S", "zeta", "Z", "Z_mu", "Z_nu")}
     mixture = make_tokenized_mixture(keys[0], **bounds)
     first, train, test = (
-        sample_mixture(key, mixture, s[name], s["T"])
-        for key, name in zip(keys[1:], ("first", "n", "test"), strict=True)
+        sample_mixture(key, mixture, size, s.T)
+        for key, size in zip(keys[1:], (s.first, s.n, s.test), strict=True)
     )
-    head = one_step_initialisation(keys[0], first.X, first.y, 1)
-    return _Problem(mixture, train, test, head)
+    return mixture, train, test, one_step_initialisation(keys[0], first.X, first.y, 1)
 
 
-@jax.jit
-def _corollary(setting: tuple[Array, ...], steps: Array) -> Array:
-    """Heads, step size, training and gap bound of Corollary 2, by seed, version and K."""
-    T, d, R, B_2, B_Phi, margin, n = setting
-
-    def one(B_2: Array, B_Phi: Array, margin: Array, K: Array, bound: Bound) -> Array:
-        of = (T, d, R, B_2, B_Phi, margin, K)
-        H = deora2023_corollary_2_heads(*of, bound=bound)
-        step = deora2023_corollary_2_step(*of, H, bound=bound)
-        training = deora2023_corollary_2_training(B_Phi, margin, step, K, SEPARATOR)
-        gap = deora2023_corollary_2_gap(B_Phi, margin, step, K, n, SEPARATOR)
-        return jnp.stack([H, step, training, gap])
-
-    found = []
-    for bound in VERSIONS:
-        along = jax.vmap(partial(one, bound=bound), (None, None, None, 0))
-        found.append(jax.vmap(along, (0, 0, 0, None))(B_2, B_Phi, margin, steps))
-    return jnp.stack(found, axis=1)
-
-
-def _constants(s: Mapping, problems: list[_Problem], copies: np.ndarray) -> np.ndarray:
-    """B_2, B_Phi and the NTK margin of every seed; copies are [seed, number of heads, 2]."""
-    # Right after the first step the NTK is the same for any number of heads and any signs.
-    grams = np.stack([ntk_gram(p.head, p.train.X) for p in problems])
-    svm = kernel_svm_batch(grams, np.stack([p.train.y for p in problems]))
-    margins = np.where(svm.converged, SEPARATOR * np.asarray(svm.value), np.nan)
-    B_2 = [np.linalg.norm(p.head.U) for p in problems]
-    outputs = np.stack([_outputs(p) for p in problems])[:, None, :] * _excess(copies)[:, :, None]
-    return np.stack([np.maximum(1, B_2), np.maximum(1, outputs.max(axis=(1, 2))), margins], 1)
-
-
-def _outputs(problem: _Problem) -> np.ndarray:
-    """|phi(X_i)| of the head after the first step, whose attention is uniform."""
-    return np.abs(np.einsum("htd,nsd->n", problem.head.U, problem.train.X) / len(problem.head.U[0]))
-
-
-def _excess(copies: np.ndarray) -> np.ndarray:
-    """|H_+ - H_-| / sqrt(H): outputs of H heads at the start over those of one."""
-    return np.abs(copies[..., 0] - copies[..., 1]) / np.sqrt(copies.sum(axis=-1))
-
-
-def run(cell: Cell) -> Mapping[str, np.ndarray]:
-    """Train every number of heads on every seed; Corollary 2 from the real NTK margin."""
-    s = cell.settings
-    seeds = range(cell.seed, cell.seed + s["seeds"])
-    problems = [_draw(s, seed) for seed in seeds]
-
-    def repeated(heads: list[int], first: int, problem: _Problem, seed: int) -> RepeatedHeads:
-        key = jax.random.fold_in(jax.random.key(seed), 4)
-        models = [
-            repeat_signed_head(jax.random.fold_in(key, first + k), problem.head, H)
-            for k, H in enumerate(heads)
+def repeated(heads: MultiHead, counts: tuple[int, ...], first: int, member: int) -> RepeatedHeads:
+    """The head repeated up to sign, one model per count, stacked; `first` numbers the keys."""
+    key = jax.random.fold_in(jax.random.key(member), 4)
+    return stacked(
+        [
+            repeat_signed_head(jax.random.fold_in(key, first + k), heads, H)
+            for k, H in enumerate(counts)
         ]
-        return jax.tree.map(lambda *a: np.stack(a), *models)
-
-    few = _stack([repeated(s["heads"], 0, p, k) for p, k in zip(problems, seeds, strict=True)])
-    constants = _constants(s, problems, few.copies)
-    R = max(1.0, float(problems[0].mixture.R))
-    sizes = tuple(map(float, (s["T"], s["d"], R)))
-    horizons = jnp.asarray([s["steps"], *HORIZONS], float)
-    corollary = np.asarray(_corollary((*sizes, *constants.T, float(s["n"])), horizons))
-    demanded, rate = corollary[:, -1, 0, :2].T
-    counts = np.minimum(np.nan_to_num(demanded, nan=MOST_HEADS), MOST_HEADS).astype(int)
-    drawn = zip(counts.tolist(), problems, seeds, strict=True)
-    crowd = _stack([repeated([H, H], len(s["heads"]), p, k) for H, p, k in drawn])
-    start = _excess(crowd.copies)[:, -1] * [_outputs(p).max() for p in problems]
-    rates = np.full((s["seeds"], len(s["heads"]) + 2), s["rate"])
-    rates[:, -1] = np.where(np.isfinite(rate), rate, s["rate"])
-    schedule = log_spaced(s["steps"], 32)
-    models = jax.tree.map(lambda *a: np.concatenate(a, axis=1), few, crowd)
-    batch = (models, rates, *(_stack([p[k] for p in problems]) for k in (1, 2)))
-    found = in_chunks(lambda part: _trained(part, schedule), batch, 1)
-    return {
-        "step": np.asarray(schedule),
-        **dict(zip(("train", "test", "error", "relevant"), map(np.asarray, found), strict=True)),
-        "corollary": corollary,
-        "constants": constants,
-        "certified": (demanded <= MOST_HEADS) & (start <= constants[:, 1]),
-    }
+    )
 
 
-def _stack(trees: list) -> Any:
+def stacked(trees: Sequence[Any]) -> Any:
+    """Trees of one structure as one tree."""
     return jax.tree.map(lambda *a: np.stack(a), *trees)
 
 
-@partial(jax.jit, static_argnames=("schedule",))
-def _trained(batch: tuple, schedule: tuple[int, ...]) -> tuple[Array, ...]:
-    """Training and test loss, test error and attention of all members of some seeds."""
-
-    def one(model: RepeatedHeads, rate: Array, train: MixtureSamples, test: MixtureSamples):
-        path = gradient_descent(
-            model, train.X, train.y, step_size=rate, steps=schedule[-1], record_at=schedule
-        )
-
-        def measured(U: Array, W: Array) -> tuple[Array, ...]:
-            margins = test.y * model_outputs(RepeatedHeads(U, W, model.copies), test.X)
-            return jnp.mean(logistic(margins)), jnp.mean((margins <= 0).astype(margins.dtype))
-
-        losses, errors = jax.vmap(measured)(path.params.U, path.params.W)
-        last = path.at(-1)
-        focus = relevant_attention(last.distinct, test.X, test.relevant).mean(axis=0)
-        share = model.copies / jnp.sum(model.copies)
-        return path.loss, losses, errors, jnp.sum(share.astype(focus.dtype) * focus)
-
-    return jax.vmap(jax.vmap(one, (0, 0, None, None)))(*batch)
-
-
-class _Found(NamedTuple):
-    """The records of all blocks, seeds joined."""
-
-    heads: np.ndarray
-    steps: int
-    arrays: Mapping[str, np.ndarray]
-
-    def final(self, name: str) -> np.ndarray:
-        """Last recorded value, by seed and number of heads of the grid."""
-        return self.arrays[name][:, : len(self.heads), -1]
-
-    @property
-    def demanded(self) -> np.ndarray:
-        """Heads that Corollary 2 asks for, median over seeds, by version."""
-        return np.median(self.arrays["corollary"][:, :, 0, 0], axis=0)
-
-    def slope(self, name: str) -> Slope:
-        """Slope of log loss against log H from two heads on."""
-        return log_slope(self.heads[1:].astype(float), self.final(name)[:, 1:])
-
-
-def _gathered(records: Sequence[Record]) -> _Found:
-    blocks = [record.arrays for record in records]
-    arrays = {
-        name: array if name == "step" else np.concatenate([np.atleast_1d(b[name]) for b in blocks])
-        for name, array in blocks[0].items()
-    }
-    s = records[0].cell.settings
-    return _Found(np.asarray(s["heads"]), s["steps"], arrays)
+def run(s: Settings, key: Array) -> xr.Dataset:
+    """Train every number of heads on every problem; Corollary 2 from the real NTK margin."""
+    members, few = range(s.seed, s.seed + s.members), len(s.heads)
+    mixtures, trains, tests, heads = zip(*(draw(s, member) for member in members), strict=True)
+    train, test = stacked(trains), stacked(tests)
+    pairs = list(zip(heads, members, strict=True))
+    models = stacked([repeated(head, s.heads, 0, member) for head, member in pairs])
+    constants = start_constants(heads, train.X, train.y, models.copies)
+    sizes = tuple(map(float, (s.T, s.d, max(1.0, float(mixtures[0].R)))))
+    K = jnp.asarray(sorted({float(s.steps), *HORIZONS}))
+    corollary = deora2023_corollary_2(*sizes, *constants, float(s.n), K)
+    demanded, rate = (np.asarray(a)[:, -1, list(K).index(s.steps)] for a in corollary[:2])
+    counts = np.minimum(np.nan_to_num(demanded, nan=MOST_HEADS), MOST_HEADS).astype(int)
+    crowd = stacked(
+        [repeated(h, (H, H), few, k) for (h, k), H in zip(pairs, counts.tolist(), strict=True)]
+    )
+    largest = [uniform_outputs(h, X).max() for h, X in zip(heads, train.X, strict=True)]
+    start = sign_excess(crowd.copies)[:, -1] * largest
+    rates = np.full((s.members, few + 2), s.rate)
+    rates[:, -1] = np.where(np.isfinite(rate), rate, s.rate)
+    models = jax.tree.map(lambda *a: np.concatenate(a, axis=1), models, crowd)
+    schedule = log_spaced(s.steps, 32)
+    found = train_repeated_heads(models, rates, train, test, schedule)
+    loss, along = np.stack([found.train, found.test]), ("set", "member", "heads", "step")
+    by_K, by_rate = ("member", "version", "K"), ("set", "member", "rate", "step")
+    return xr.Dataset(
+        {
+            "loss": (along, loss[:, :, :few]),
+            "error": (along[1:], found.error[:, :few]),
+            "relevant": (along[1:3], found.relevant[:, :few]),
+            "crowd_loss": (by_rate, loss[:, :, few:]),
+            "crowd_error": (by_rate[1:], found.error[:, few:]),
+            "crowd_relevant": (by_rate[1:3], found.relevant[:, few:]),
+            "certified": ("member", (demanded <= MOST_HEADS) & (start <= constants.B_Phi)),
+        }
+        | {f"corollary_{name}": (by_K, a) for name, a in corollary._asdict().items()}
+        | {name: ("member", a) for name, a in constants._asdict().items()},
+        {
+            "set": ["training", "test"],
+            "heads": list(s.heads),
+            "rate": ["common", "certified"],
+            "step": list(schedule),
+            "version": list(VERSIONS),
+            "K": K,
+        },
+    )
 
 
-def _mean(values: np.ndarray) -> tuple[float, float, float]:
-    """Geometric mean over seeds with Student's 95% interval."""
-    logs = np.log(values)
-    if len(logs) < 2:
-        return float(np.exp(logs.mean())), 0.0, np.inf
-    mean, reach = student_interval(logs)
-    middle, low, high = np.exp(mean + reach * np.array([0, -1, 1]))
-    return float(middle), float(low), float(high)
+def at_steps(data: xr.Dataset, name: str) -> xr.DataArray:
+    """Corollary 2 at the number of steps that were trained."""
+    return data[f"corollary_{name}"].sel(K=float(data.attrs["steps"]))
 
 
-def _said(values: np.ndarray) -> str:
-    return "{:.2g} [{:.2g}, {:.2g}]".format(*_mean(values))
+def grid(data: xr.Dataset) -> xr.Dataset:
+    """The rows of the table for the numbers of heads of the grid."""
+    return data[["loss", "error", "relevant"]].assign(step_size=data.attrs["rate"])
 
 
-def table(records: Sequence[Record]) -> "pandas.DataFrame":
-    """Final losses by number of heads, and what Corollary 2 asks for and promises."""
-    import pandas as pd
-
-    found = _gathered(records)
-    a, rate = found.arrays, f"{records[0].cell.settings['rate']:g}"
-    certified = f"{np.median(a['corollary'][:, -1, 0, 1]):.1e}"
-    names = [(str(H), rate) for H in found.heads]
-    names += [("demanded", rate), ("demanded", f"{certified} (certified)")]
-    rows = []
-    for k, name in enumerate(names):
-        losses = (_said(a[of][:, k, -1]) for of in ("train", "test"))
-        rows.append((*name, *losses, a["error"][:, k, -1].mean(), a["relevant"][:, k].mean()))
-    for v, version in enumerate(VERSIONS):
-        H, step, loss, gap = np.median(a["corollary"][:, v, 0], axis=0)
-        bound = (f"<= {loss:.1e} (Corollary 2, {version})", f"<= {loss + gap:.1e}")
-        rows.append((f"{H:.1e}", f"{step:.1e}", *bound, np.nan, np.nan))
-    columns = ("heads", "step size", "training loss", "test loss", "test error", "attention")
-    return pd.DataFrame(rows, columns=list(columns))
+def crowd(data: xr.Dataset) -> xr.Dataset:
+    """Those for as many heads as demanded, at both step sizes."""
+    found = data[["crowd_loss", "crowd_error", "crowd_relevant"]]
+    certified = at_steps(data, "step_size").sel(version="sharp", drop=True)
+    size = xr.where(found.rate == "common", data.attrs["rate"], certified)
+    heads = [f"demanded, {rate} step size" for rate in found.rate.values]
+    found = found.rename({f"crowd_{name}": name for name in ("loss", "error", "relevant")})
+    return found.assign(step_size=size).assign_coords(rate=heads).rename(rate="heads")
 
 
-def _curves_panel(found: _Found) -> Panel:
-    """Losses against the step for every number of heads, and the last ones against it."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
-    colors = plt.get_cmap("viridis")(np.linspace(0, 0.9, len(found.heads)))
-    steps = found.arrays["step"] + 1
-    for axis, name in zip(axes, ("train", "test"), strict=False):
-        for k, H in enumerate(found.heads):
-            middle = np.median(found.arrays[name][:, k], axis=0)
-            label = f"H = {H}" if k % 2 == 0 or k == 1 else None
-            axis.loglog(steps, middle, color=colors[k], label=label)
-        crowd = np.median(found.arrays[name][:, len(found.heads)], axis=0)
-        axis.loglog(steps, crowd, "k--", lw=1, label="H demanded")
-        axis.axhline(np.log(2), color="grey", lw=0.8, ls=":")
-        axis.set_xlabel("step k + 1")
-    axes[0].set_ylabel("training loss, median over seeds")
-    axes[1].set_ylabel("test loss, median over seeds")
-    axes[0].legend(frameon=False, fontsize=7, loc="lower left")
-    for color, mark, name in (("C0", "o", "train"), ("C1", "s", "test")):
-        middle, low, high = np.array([_mean(v) for v in found.arrays[name][:, :-1, -1].T]).T
-        reach = [middle - low, np.where(np.isfinite(high), high - middle, 0)]
-        few = slice(len(found.heads))
-        axes[2].errorbar(
-            found.heads, middle[few], np.array(reach)[:, few], fmt=mark, ms=4, capsize=2,
-            color=color, label={"train": "training loss", "test": "test loss"}[name],
-        )  # fmt: skip
-        axes[2].axhline(middle[-1], color=color, ls="--", lw=1, label="the same, H demanded")
-    axes[2].set_xscale("log", base=2)
-    axes[2].set_yscale("log")
-    axes[2].set_xlabel("heads H")
-    axes[2].set_ylabel(f"loss after {found.steps} steps")
-    axes[2].legend(frameon=False, fontsize=7, loc="lower right")
-    return Panel("Loss by number of heads", _answer(found), figure)
+def promised(data: xr.Dataset) -> xr.Dataset:
+    """Those for what Corollary 2 demands and promises."""
+    loss, gap, size, needed = (
+        at_steps(data, name) for name in ("training", "gap", "step_size", "heads")
+    )
+    medians = needed.median("member").values
+    heads = [f"{H:.1e} ({v})" for H, v in zip(medians, needed.version.values, strict=True)]
+    bounds = xr.concat([loss, loss + gap], "set").assign_coords(set=data.set)
+    found = xr.Dataset({"loss": bounds, "step_size": size})
+    return found.assign_coords(version=heads).rename(version="heads")
 
 
-def _answer(found: _Found) -> str:
-    slopes = [found.slope(name) for name in ("train", "test")]
-    said = "no trend is resolved"
-    for way, each in (
-        ("rise", [s.low > 0 for s in slopes]),
-        ("fall", [s.high < 0 for s in slopes]),
-    ):
+def losses_caption(data: xr.Dataset) -> str:
+    """Whether losses rise or fall with the number of heads."""
+    few = data.loss.isel(step=-1).sel(heads=data.heads >= 2)
+    found = [log_slope(few.heads.values.astype(float), own.values) for own in few]
+    answer = "no trend is resolved"
+    for way, each in (("rise", [s.low > 0 for s in found]), ("fall", [s.high < 0 for s in found])):
         if all(each):
-            said = f"both losses {way} with H"
+            answer = f"both losses {way} with H"
         elif any(each):
-            said = f"the {('training', 'test')[each.index(True)]} loss alone is seen to {way}"
-    powers = " and ".join(f"{s.mean:.2f} [{s.low:.2f}, {s.high:.2f}]" for s in slopes)
-    best = int(found.heads[np.log(found.final("test")).mean(axis=0).argmin()])
-    mass = found.arrays["relevant"].mean(axis=0)
+            answer = f"only the {data.set.values[each.index(True)]} loss is seen to {way}"
+    powers = " and ".join(f"{s.mean:.2f} [{s.low:.2f}, {s.high:.2f}]" for s in found)
+    best = np.log(data.loss.sel(set="test").isel(step=-1)).mean("member").idxmin("heads")
+    mass, most = data.relevant.mean("member").values, data.heads.values[-1]
+    needed = float(at_steps(data, "heads").sel(version="sharp").median())
     return (
-        f"Do more heads help? From 2 to {found.heads[-1]} heads {said}, like the powers {powers} "
-        f"of H (training and test, 95% over {len(found.final('test'))} seeds); the "
-        f"lowest test loss has H = {best}. Attention on the relevant tokens ends at {mass[1]:.2f} "
-        f"with {found.heads[1]} heads and at {mass[len(found.heads)]:.2f} with the "
-        f"{found.demanded[-1]:.0e} that Corollary 2 demands (uniform: {DATA['zeta']:g}). "
-        "Dotted: log 2."
+        f"Do more heads help? From 2 to {most} heads {answer}, like the powers {powers} of H "
+        f"(training and test, 95 % over {data.sizes['member']} seeds); the lowest test loss has "
+        f"H = {int(best)}. Attention on the relevant tokens ends at {mass[1]:.2f} with "
+        f"{data.heads.values[1]} heads and at "
+        f"{float(data.crowd_relevant.sel(rate='common').mean()):.2f} with the {needed:.0e} that "
+        f"Corollary 2 demands (uniform: {data.attrs['zeta']:g}). Dotted: $\\log 2$."
     )
 
 
-def _bound_panel(found: _Found) -> Panel:
-    """Corollary 2 against the number of steps, and the attention that heads learn."""
-    import matplotlib.pyplot as plt
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-    bounds = np.median(found.arrays["corollary"][:, :, 1:], axis=0)
-    useful = []
-    for v, (version, style) in enumerate(zip(VERSIONS, ("-", "--", "-."), strict=True)):
-        left.loglog(HORIZONS, bounds[v, :, 2], style, color=f"C{v}", label=f"bound, {version}")
-        below = np.flatnonzero(bounds[v, :, 2] < np.log(2))
-        useful.append(f"{HORIZONS[below[0]]:.0e}" if below.size else f"over {HORIZONS[-1]:.0e}")
-    middle = np.median(found.arrays["train"][:, len(found.heads) - 1], axis=0)
-    left.loglog(found.arrays["step"] + 1, middle, "k", label=f"measured, H = {found.heads[-1]}")
-    left.axhspan(np.log(2), bounds[:, :, 2].max(), color="grey", alpha=0.12, lw=0)
-    left.text(0.97, 0.93, "above log 2: vacuous", ha="right", transform=left.transAxes)
-    left.set_xlabel("steps K")
-    left.set_ylabel("training loss and its bounds")
-    left.legend(frameon=False, fontsize=8)
-    mass = found.arrays["relevant"][:, : len(found.heads) + 1]
-    right.semilogx(found.heads, mass[:, :-1].T, ".", color="C0", alpha=0.4, base=2)
-    right.semilogx(found.heads, mass[:, :-1].mean(axis=0), "o-", color="C0", mfc="none", base=2)
-    right.axhline(mass[:, -1].mean(), color="k", lw=1, ls="--", label="H demanded")
-    right.axhline(DATA["zeta"], color="C1", lw=2, ls=":", label="uniform attention")
-    right.set_xlabel("heads H")
-    right.set_ylabel("attention on relevant tokens")
-    right.legend(frameon=False, fontsize=8)
-    loss = found.arrays["train"][found.arrays["certified"], -1]
-    moved = f"{np.max(1 - loss[:, -1] / loss[:, 0]):.1e}" if len(loss) else "an unknown share"
-    caption = (
-        "How far is Corollary 2 from training? Its bound is below log 2 from K = "
+def bound_caption(data: xr.Dataset) -> str:
+    """From which K the bound is below log 2, and what certified steps do."""
+    bounds = data.corollary_training.median("member")
+    first = bounds.K.where(bounds < np.log(2)).min("K").values
+    useful = [f"{K:.0e}" if np.isfinite(K) else f"over {HORIZONS[-1]:.0e}" for K in first]
+    needed = at_steps(data, "heads").median("member").values
+    met = data.certified == 1
+    loss = data.crowd_loss.sel(set="training", rate="certified").where(met)
+    removed = float((1 - loss.isel(step=-1) / loss.isel(step=0)).max())
+    return (
+        "How far is Corollary 2 from training? Its bound is below $\\log 2$ from K = "
         f"{', '.join(useful)} ({', '.join(VERSIONS)}), each point with its own certified step "
-        f"size and number of heads; at K = {found.steps} it demands "
-        f"{', '.join(f'{H:.0e}' for H in found.demanded)} heads. With the sharpest constants met "
-        f"in {len(loss)} of {len(mass)} seeds, "
-        f"{found.steps} certified steps remove {moved} of the training loss. Right: dots are "
-        "seeds, circles their mean."
+        f"size and number of heads; at K = {data.attrs['steps']} it demands "
+        f"{', '.join(f'{H:.0e}' for H in needed)} heads. With the sharpest constants met in "
+        f"{int(met.sum())} of {met.size} seeds, {data.attrs['steps']} certified steps remove "
+        f"{f'{removed:.1e}' if np.isfinite(removed) else 'an unknown share'} of the training "
+        "loss. Right: dots are seeds, circles their mean."
     )
-    return Panel("Corollary 2 beside training", caption, figure)
 
 
-def figures(records: Sequence[Record]) -> tuple[Panel, ...]:
-    """Losses by number of heads, and the bound with what it demands."""
-    found = _gathered(records)
-    return _curves_panel(found), _bound_panel(found)
+def of_set(name: str) -> Callable[[xr.Dataset], xr.DataArray]:
+    """The last training or test loss."""
+    return lambda data: (data.loss if "step" not in data.dims else data.loss.isel(step=-1)).sel(
+        set=name
+    )
 
 
+def after(data: xr.Dataset) -> xr.DataArray:
+    """Steps from 1 on."""
+    return data.step + 1
+
+
+def ends(data: xr.Dataset) -> xr.DataArray:
+    """Last losses with as many heads as demanded, drawn over the whole grid."""
+    return data.crowd_loss.sel(rate="common").isel(step=-1) * xr.ones_like(data.heads)
+
+
+LOG_2 = float(np.log(2))
+STEP_SIZE = Column("step size", "step_size", median)
+TRAINED = [
+    STEP_SIZE,
+    *(Column(f"{name} loss", of_set(name), geometric_mean) for name in ("training", "test")),
+    Column("test error", lambda data: data.error.isel(step=-1)),
+    Column("attention", "relevant"),
+]
+PROMISED = [STEP_SIZE, *(Column(f"{n} loss", of_set(n), at_most) for n in ("training", "test"))]
 EXPERIMENT = Experiment(
-    name="heads",
-    paper="deora2023optimization",
     title="Number of heads",
-    question="Do more heads help, as the head condition of Corollary 2 makes one expect?",
-    revision=1,
-    cells=cells,
+    question=__doc__,
+    grid=GRID,
     run=run,
-    table=table,
-    figures=figures,
-    dims={
-        "step": ("step",),
-        **dict.fromkeys(("train", "test", "error"), ("member", "heads", "step")),
-        "relevant": ("member", "heads"),
-        "corollary": ("member", "version", "horizon", "quantity"),
-        "constants": ("member", "constant"),
-        "certified": ("member",),
-    },
+    table=[
+        Table(["heads"], TRAINED, of=grid),
+        Table(["heads"], TRAINED, of=crowd),
+        Table(["heads"], PROMISED, of=promised),
+    ],
+    figures=[
+        Plot(
+            "Loss by number of heads",
+            [
+                Lines(
+                    "loss", after, colour="heads", names="$H = {heads:g}$", band=median_only,
+                    panel="set", title="{set} loss", xscale="log", yscale="log",
+                    xlabel="step $k + 1$", ylabel="median over seeds",
+                )
+                + Lines(
+                    "crowd_loss", after, at={"rate": "common"}, band=median_only, style="--",
+                    label="$H$ demanded",
+                )
+                + Reference(y=LOG_2),
+                Points(
+                    lambda data: data.loss.isel(step=-1), "heads", colour="set",
+                    band=geometric_interval, names="{set}", xscale="log2", yscale="log",
+                    xlabel="heads $H$", ylabel="loss after training",
+                )
+                + Lines(
+                    ends, "heads", colour="set", band=geometric_mean_only, style="--",
+                    names="{set}, $H$ demanded",
+                ),
+            ],
+            losses_caption,
+        ),
+        Plot(
+            "Corollary 2 beside training",
+            [
+                Lines(
+                    "corollary_training", "K", colour="version", names="bound, {version}",
+                    band=median_only, xscale="log", yscale="log", xlabel="steps $K$",
+                    ylabel="training loss and its bounds", width=1.4,
+                )
+                + Lines(
+                    lambda data: data.loss.sel(set="training").isel(heads=-1), after,
+                    band=median_only, label="measured, most heads",
+                )
+                + Reference(
+                    y=LOG_2, to=lambda data: data.corollary_training.median("member").max(),
+                    label="vacuous",
+                ),
+                Points(
+                    "relevant", "heads", band=mean_only, members=True, line="-", hollow=True,
+                    ink=PALETTE[0], label="mean over seeds", xscale="log2", xlabel="heads $H$",
+                    ylabel="attention on relevant tokens", width=1.4,
+                )
+                + Reference(
+                    y=lambda data: data.crowd_relevant.sel(rate="common"), style="--",
+                    label="$H$ demanded",
+                )
+                + Reference(
+                    y=lambda data: xr.DataArray(data.attrs["zeta"]), ink=PALETTE[1],
+                    label="uniform attention",
+                ),
+            ],
+            bound_caption,
+        ),
+    ],
     note=NOTE,
-)
+)  # fmt: skip

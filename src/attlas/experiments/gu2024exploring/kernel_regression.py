@@ -15,7 +15,6 @@ from jaxtyping import Array
 from attlas.bounds.optimisation.gu2024_regression import (
     gu2024_regression_gap,
     gu2024_regression_gap_in_time,
-    gu2024_regression_gap_printed,
 )
 from attlas.experiments.gu2024exploring.instances import (
     SignRegression,
@@ -126,13 +125,13 @@ def _measured(
 def _bounds(of: tuple, norms: Array, moved: Array, time: Array) -> tuple[Array, Array, Array]:
     """Sharpened, recalled, and sharpened in time, for every test point."""
     m, start, smallest, change, kept = of
-    n = start**2  # of signs
 
     def one(norm: Array, move: Array) -> tuple[Array, Array, Array]:
+        given = start, norm, smallest, change, move  # targets are signs: start is sqrt(n)
         return (
-            gu2024_regression_gap(start, norm, smallest, change, move, contraction=kept),
-            gu2024_regression_gap_printed(n, 1, m, smallest, change, move),
-            gu2024_regression_gap_in_time(time, start, norm, smallest, change, move),
+            gu2024_regression_gap(*given, contraction=kept),
+            gu2024_regression_gap(*given, m=m, constants="printed"),
+            gu2024_regression_gap_in_time(time, *given),
         )
 
     return jax.vmap(one, out_axes=(0, 0, 1))(norms, moved)

@@ -17,10 +17,7 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_radius
-from attlas.bounds.optimisation.gu2024_perturbation import (
-    gu2024_kernel_change,
-    gu2024_kernel_change_printed,
-)
+from attlas.bounds.optimisation.gu2024_perturbation import gu2024_kernel_change
 from attlas.experiments.gu2024exploring.instances import (
     draw_network,
     draw_sign_regression,
@@ -119,11 +116,10 @@ def _changes(
 @jax.jit
 def _bounds(network: SoftmaxNetwork, X: Array, radii: Array, B: Array) -> tuple[Array, Array]:
     """The printed and the sharpened bound on the Frobenius norm, by R."""
-    n, k = X.shape[0], network.a.shape[0]
 
     def one(R: Array) -> tuple[Array, Array]:
-        _, printed = gu2024_kernel_change_printed(B, R, n, k, network.activation)
-        return printed, jnp.linalg.norm(gu2024_kernel_change(network, X, R))
+        printed = gu2024_kernel_change(network, X, R, B=B, constants="printed")
+        return jnp.linalg.norm(printed), jnp.linalg.norm(gu2024_kernel_change(network, X, R))
 
     return jax.lax.map(one, radii)
 
@@ -205,7 +201,7 @@ def table(records: Sequence[Record]) -> "pandas.DataFrame":
     rows = []
     for sigma, a in _joined(records).items():
         inside = _inside(a)
-        B = float(gu2024_radius(s["n"], s["outputs"], DELTA, sigma))
+        B = float(gu2024_radius(s["n"], s["outputs"], DELTA, sigma, constants="printed"))
         for k, activation in enumerate(Activation):
             here = {name: a[name][k][:, inside].max() for name in ("random", "aligned", "sharp")}
             log10_B = 10 * B / np.log(10) if activation is Activation.SOFTMAX else np.nan

@@ -5,6 +5,7 @@ directional Bregman divergence, with the potential of the training p, is measure
 attention SVMs of every q, of the tokens that training selected.
 """
 
+from collections.abc import Mapping
 from functools import partial
 
 import jax
@@ -143,8 +144,12 @@ def last_step(data: xr.Dataset) -> xr.DataArray:
     return xr.DataArray(data.attrs["steps"], {"p": data.p}) + 1
 
 
-OWN = {"where": lambda row: row["p"] == row["q"]}
-GAUSSIAN = {"at": {"start": "gaussian"}}
+def own_p(row: Mapping[str, float]) -> bool:
+    """The rows of the SVM with the p of the training."""
+    return row["p"] == row["q"]
+
+
+GAUSSIAN = {"start": "gaussian"}
 DIVERGENCE = final("divergence", by=["p"])
 REFERENCES = [{(p, p): row[k] for p, row in REFERENCE.items()} for k in range(3)]
 
@@ -156,17 +161,17 @@ EXPERIMENT = Experiment(
     table=Table(
         {"p": "p", "q": "SVM of q"},
         [
-            Column("seeds", "norm", lambda norms: norms.sizes["member"], **GAUSSIAN),
-            Column("D", DIVERGENCE, mean_and_error, **GAUSSIAN),
-            Column("D, tokens of q", "own_tokens", mean_and_error, **GAUSSIAN),
+            Column("seeds", "norm", lambda norms: norms.sizes["member"], at=GAUSSIAN),
+            Column("D", DIVERGENCE, mean_and_error, at=GAUSSIAN),
+            Column("D, tokens of q", "own_tokens", mean_and_error, at=GAUSSIAN),
             Column("D from W(0) = 0", DIVERGENCE, mean_and_error, at={"start": "zero"}),
             Printed("D in the figure", FIGURE),
             Printed("D, reference", REFERENCES[0]),
-            Column("norm", final("norm", by=["p"]), mean, **GAUSSIAN, **OWN),
+            Column("norm", final("norm", by=["p"]), mean, at=GAUSSIAN, where=own_p),
             Printed("norm, reference", REFERENCES[1]),
-            Column("problems locally optimal", "locally_optimal", mean, **GAUSSIAN, **OWN),
+            Column("problems locally optimal", "locally_optimal", mean, at=GAUSSIAN, where=own_p),
             Printed("samples, reference", REFERENCES[2]),
-            Column("SVMs unsolved", lambda data: data.solved == 0, total, **GAUSSIAN, **OWN),
+            Column("SVMs unsolved", lambda data: data.solved == 0, total, at=GAUSSIAN, where=own_p),
         ],
     ),
     figures=[
@@ -179,7 +184,7 @@ EXPERIMENT = Experiment(
                 names="SVM of $q = {q:g}$",
                 panel="p",
                 title="training $p = {p:g}$",
-                at={"start": "gaussian"},
+                at=GAUSSIAN,
                 xscale="log",
                 yscale="log",
                 xlabel="step $k + 1$",

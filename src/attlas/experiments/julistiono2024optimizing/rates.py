@@ -16,8 +16,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.bounds.julistiono2024_rate import julistiono2024_rate
 from attlas.bounds.optimisation.julistiono2024_cone import julistiono2024_mu_0
+from attlas.bounds.optimisation.julistiono2024_rate import julistiono2024_rate
 from attlas.core.norms.entrywise import entrywise_norm
 from attlas.data.token_selection import TokenSelection, make_support_selection
 from attlas.measures.attention.direction import direction_divergence
@@ -129,7 +129,8 @@ def measured(data: TokenSelection, target: Array, W: Array, p: float) -> tuple[A
     """Norm and divergence along the paths of one problem, and the printed mu_0 of its cone."""
     assert data.tokens is not None
     geometry = selection_geometry(data, data.tokens, target, p)
-    width = julistiono2024_mu_0(geometry.delta, geometry.A, p, target.shape[0])
+    d = target.shape[0]
+    width = julistiono2024_mu_0(geometry.delta, geometry.A, p, d, constants="printed")
     norm = jax.vmap(partial(entrywise_norm, p=p))(W)
     return norm, jax.vmap(partial(direction_divergence, target=target, p=p))(W), width
 

@@ -6,6 +6,7 @@ logits times 5, and with uniform weights in their place.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,7 @@ from attlas.models.networks.tempered_translator import tempered
 from attlas.models.networks.translator import make_translator
 from attlas.panels.histogram import Histogram
 from attlas.panels.lines import Lines
+from attlas.panels.palette import PALETTE
 from attlas.panels.plot import Plot
 from attlas.panels.points import Points
 from attlas.panels.reference import Reference
@@ -226,7 +228,7 @@ def temperature_caption(data: xr.Dataset) -> str:
 
 def of(name: str, *variants: str, **labels: Any) -> Callable[[xr.Dataset], xr.DataArray]:
     """A quantity of some variants, the mean over members."""
-    chosen = list(variants) if len(variants) > 1 else variants[0]
+    chosen = list(variants) if len(variants) > 1 else "".join(variants)
     return lambda data: data[name].mean("member").sel(variant=chosen, **labels)
 
 
@@ -243,7 +245,7 @@ def by_length(data: xr.Dataset) -> xr.DataArray:
 
 
 BUT_ROWS = tuple(name for name in VARIANTS if "rows" not in name)
-PAPER = {"label": "the paper's mean", "style": "--", "ink": "#009e73"}
+PAPER = Reference(x=PAPER_NORM, label="the paper's mean", style="--", ink=PALETTE[2])
 SHARES = Histogram(
     of("histogram", "random start", "trained"),
     edges=BINS, counted="bin", colour="variant", filled="trained", panel="mass", title=SHOWN,
@@ -286,7 +288,7 @@ EXPERIMENT = Experiment(
     figures=[
         Plot(
             "Norm and share of the sqrt(p) largest attention weights",
-            [SHARES + Reference(x=PAPER_NORM, **PAPER), ABOVE + Reference(x=PAPER_NORM, **PAPER)],
+            [SHARES + PAPER, ABOVE + PAPER],
             norm_caption,
         ),
         Plot(
@@ -313,7 +315,7 @@ EXPERIMENT = Experiment(
                 row="mass", panel="kind", title="{kind}, {mass}", ylim=(0, 1.03),
                 xlabel="length $p$ of the row", ylabel="of the largest weights",
             )
-            + Reference(y={"raw l2": PAPER_NORM}, **PAPER),
+            + replace(PAPER, x=None, y={"raw l2": PAPER_NORM}),
             length_caption,
         ),
         Plot(

@@ -7,6 +7,7 @@ input out: how many of the regions do inputs in a cube meet?
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import equinox as eqx
@@ -16,9 +17,7 @@ from jaxtyping import Array, Float
 
 from attlas.bounds.expressivity.liu2021_regions import (
     liu2021_central_regions_maximum,
-    liu2021_construction,
     liu2021_regions,
-    liu2021_regions_maximum,
 )
 from attlas.measures.attention.concentration import concentration
 from attlas.measures.complexity.linear_regions import (
@@ -37,9 +36,9 @@ if TYPE_CHECKING:  # workers compute and draw nothing
     import pandas
 
 BOUNDS = {
-    "printed bound": liu2021_regions,
-    "its construction": liu2021_construction,
-    "maximum with biases": liu2021_regions_maximum,
+    "printed bound": partial(liu2021_regions, constants="printed"),
+    "its construction": partial(liu2021_regions, constants="corrected"),
+    "maximum with biases": liu2021_regions,
     "maximum without biases": liu2021_central_regions_maximum,
 }
 STYLES = {
@@ -201,7 +200,7 @@ def table(records: Sequence[Record]) -> "pandas.DataFrame":
             }
         )
     met, sizes = _joined(records, "met"), _joined(records, "fixed_s0")
-    full = float(liu2021_regions_maximum(s["n1"], s["p"]))
+    full = float(liu2021_regions(s["n1"], s["p"]))
     for i, temperature in enumerate(s["temperatures"]):
         rows.append(
             {
@@ -270,7 +269,7 @@ def _met(axis: "matplotlib.axes.Axes", records: Sequence[Record]) -> None:
     for i, (state, colour) in enumerate(zip(STATES, ("C1", "C4", "C5"), strict=True)):
         label = f"self-attention, {state}"
         axis.plot(supports[:, i], met[:, i], "D", color=colour, ms=6, label=label)
-    exact = liu2021_regions_maximum(s["n1"], s["p"])
+    exact = liu2021_regions(s["n1"], s["p"])
     axis.axhline(exact, color="C0", lw=1.3, label="exact number with biases")
     axis.set_yscale("log")
     axis.set_xlabel("effective number of inputs, $1 / \\|a\\|_2^2$")
@@ -297,7 +296,7 @@ def _caption(records: Sequence[Record]) -> str:
     false = [
         str(s0)
         for s0 in sizes
-        if liu2021_regions(s["n1"], s0) > liu2021_central_regions_maximum(s["n1"], s0)
+        if liu2021_regions(s["n1"], s0, "printed") > liu2021_central_regions_maximum(s["n1"], s0)
     ]
     support, met = (_joined(records, name).mean(axis=0) for name in ("support", "frozen_met"))
     frozen, right = (_joined(records, name).mean(axis=0) for name in ("frozen", "accuracy"))

@@ -63,7 +63,7 @@ def means_over_rows(data: xr.Dataset) -> xr.Dataset:
     Returns:
         `mean`, `s0_root` and the number of `rows`, by `attention`: "all" and the kinds.
     """
-    parts = []
+    parts: list[xr.Dataset] = []
     for name, kinds in ((ALL, list(KINDS)), *((kind, [kind]) for kind in KINDS)):
         own = data[["mean", "s0_root", "rows"]].sel(kind=kinds)
         means = own.weighted(own.rows.fillna(0)).mean(["kind", "layer", "head"])

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.bounds.expressivity.liu2021_regions import liu2021_regions_maximum
+from attlas.bounds.expressivity.liu2021_regions import liu2021_regions
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 
@@ -224,7 +224,7 @@ def _primitive(row: Iterable[int]) -> Row:
 
 def _required(rows: set[Row], s: int, most: int) -> list[Row]:
     n = len(rows)
-    if n and liu2021_regions_maximum(n, min(s, n)) > most:
+    if n and liu2021_regions(n, min(s, n)) > most:
         raise UserError(
             f"{n} hyperplanes in {s} dimensions may have over {most} cells: take fewer, raise "
             "`most`, or sample"
