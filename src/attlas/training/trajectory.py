@@ -163,10 +163,6 @@ class Trajectory(eqx.Module):
         scalars = [name for name, a in table.items() if set(a.dims) <= {"member", "step"}]
         return table[scalars].to_dataframe()
 
-    def _repr_html_(self) -> str:
-        arrays = {name: array for name, array in vars(self).items() if array is not None}
-        return arrays_table(arrays, f"{self.steps.shape[-1]} recorded steps")
-
 
 def log_spaced(steps: int, count: int = 33) -> tuple[int, ...]:
     """Step 0 and about `count` steps at equal ratios from 1 to the last one.
