@@ -64,6 +64,8 @@ if TYPE_CHECKING:
     from attlas.solvers.attention_svm import attention_svm
     from attlas.solvers.kernel_svm import kernel_svm
     from attlas.solvers.lp_svm import lp_svm
+    from attlas.training.fit import fit
+    from attlas.training.trajectory import Trajectory
     from attlas.verify.challenge import challenge, replay
     from attlas.verify.check import check
     from attlas.verify.registry import find_claims
@@ -101,6 +103,8 @@ _PLACES = {
     "softmax_ntk": "kernels.softmax_network_ntk",
     "compare_bounds": "bounds.comparison.compare",
     "TransformerWeights": "bounds.comparison.transformer_weights",
+    "fit": "training.fit",
+    "Trajectory": "training.trajectory",
     "load": "runs.load",
 }
 

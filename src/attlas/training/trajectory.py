@@ -206,7 +206,7 @@ def recording_schedule(steps: int | None, record_at: Any) -> np.ndarray:
     if steps is None and record_at is None:
         raise UserError("neither steps nor record_at: give the number of steps")
     if steps is not None and steps < 1:
-        raise UserError(f"steps = {steps} trains nothing: choose at least 1")
+        raise UserError(f"steps = {steps} must be at least 1: raise it")
     chosen = np.asarray(log_spaced(steps or 1) if record_at is None else record_at, np.int64)
     if chosen.size == 0 or chosen[0] < 0 or np.any(np.diff(chosen) <= 0):
         raise UserError("record_at must be increasing step numbers from 0 on: sort them")

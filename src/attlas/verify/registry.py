@@ -9,16 +9,12 @@ import jax
 from attlas.core.claim import Claim, Erratum
 from attlas.core.discovery import scan
 from attlas.core.errors import UserError
-from attlas.core.old_claim import Claim as OldClaim
-from attlas.core.old_claim import adapt
 
 
 @cache
 def _all_claims() -> tuple[Claim, ...]:
     with jax.enable_x64(True):
         claims = scan("attlas.claims", Claim)
-        claims += tuple(adapt(old) for old in scan("attlas.claims", OldClaim))
-        claims = tuple(sorted(claims, key=lambda claim: claim.place))
     names = [claim.name for claim in claims]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

@@ -39,7 +39,7 @@ class TransformerWeights(NamedTuple):
 
     Attributes:
         layers: heads of each layer, in order.
-        readout: w of shape (d,), or one row a word, (K, d).
+        readout: w of shape (d,), or one row per word, (K, d).
     """
 
     layers: tuple[tuple[Head, ...], ...]

@@ -32,7 +32,7 @@ class WeightNorms(NamedTuple):
 
     Attributes:
         layers: heads of each layer.
-        readout: of the readout as a matrix of one row a word.
+        readout: of the readout as a matrix of one row per word.
         masked: whether the readout has a row for each word.
     """
 
@@ -44,7 +44,7 @@ class WeightNorms(NamedTuple):
         """Every norm raised to the next point of a grid, `attlas.bounds.covering.norm_grid`.
 
         Args:
-            resolution: s, for 2^s points an octave.
+            resolution: s, for 2^s points per octave.
 
         Returns:
             The norms of the class that is paid for.

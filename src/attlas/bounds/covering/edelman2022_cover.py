@@ -51,8 +51,8 @@ def edelman2022_cover(
     size = jnp.log(jnp.asarray(2 * k * points + 1, square.dtype))
     cells = jnp.log(jnp.maximum(jnp.asarray(m, square.dtype) / 2, 2.0))
     grid = jnp.asarray(GRID_RATIOS, square.dtype)
-    told = jnp.log(jnp.maximum(jnp.ceil(cells / jnp.log(grid)), 1))
-    return square * jnp.min(grid * size + told)
+    lengths = jnp.log(jnp.maximum(jnp.ceil(cells / jnp.log(grid)), 1))
+    return square * jnp.min(grid * size + lengths)
 
 
 def perceptron_cover(
@@ -68,7 +68,7 @@ def perceptron_cover(
 
     Args:
         w: the linear function.
-        X: points, one a row.
+        X: points, one per row.
         epsilon: distance wanted.
 
     Returns:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 RESOLUTIONS = (1, 4, 7, 10)
-"""Grids of 2^s points an octave; any may be taken afterwards for ln 4 nats."""
+"""Grids of 2^s points per octave; any may be taken afterwards for ln 4 nats."""
 
 SMALLEST = 2.0**-1000
 """A norm below it counts as this."""

@@ -85,7 +85,7 @@ def bracket_split(m, B_x, C, *, closed=False):
 
 
 @on_brackets(
-    r"Theorem 4.1, closed form, where delta is at most B_x",
+    r"Theorem 4.1, closed form, where $\delta \le B_x$",
     count=96,
     assumptions=[
         assume(

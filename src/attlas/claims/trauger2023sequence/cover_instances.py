@@ -17,7 +17,7 @@ ROWS, COLUMNS, POINTS = 4, 3, 6
 ROUNDINGS = 256
 """Up to 60 steps of a centre, products of 12 terms, a projection and a norm."""
 THETA = 1.5
-"""Ratio of the grid on which the lengths of rows are told."""
+"""Ratio of the grid on which the lengths of rows are described."""
 
 
 def ball_points(rng, count, size, offset=0):
@@ -67,10 +67,10 @@ def row_centre(W, X, B, B_x, epsilon):
 
     That is (updates) ln(2 k N + 1) + (rows kept) ln(cells).
     """
-    centre, told = np.zeros_like(W), 0.0
+    centre, nats = np.zeros_like(W), 0.0
     K = (B * B_x / epsilon) ** 2
     if K <= 1:
-        return centre, told
+        return centre, nats
     cells = math.ceil(math.log(K) / math.log(THETA))
     for i, row in enumerate(W):
         length = float(np.linalg.norm(row))
@@ -78,8 +78,8 @@ def row_centre(W, X, B, B_x, epsilon):
             cell = max(1, math.ceil(math.log(length * K / B) / math.log(THETA)))
             share = min(cell, cells) * math.log(THETA) - math.log(K) - math.log(THETA)
             centre[i], updates = perceptron_cover(row, X, epsilon * math.exp(share / 2))
-            told += updates * math.log(2 * len(W) * len(X) + 1) + math.log(max(cells, 1))
-    return centre, told
+            nats += updates * math.log(2 * len(W) * len(X) + 1) + math.log(max(cells, 1))
+    return centre, nats
 
 
 def row_instances(rng, count, basis, columns=False):

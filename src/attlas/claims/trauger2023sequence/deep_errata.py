@@ -31,7 +31,7 @@ FIRST_QUERY_KEY = _erratum(
 )
 
 FIRST_VALUE = _erratum(
-    locator="Theorem 4.2, cover of the first W_v",
+    locator="Theorem 4.2, cover of the first $W_v$",
     kind=ErratumClass.REFUTED,
     text=(
         r"The first $W_v$ acts on tokens of norm $B_x$ and needs $C_{B_x}$ like the first "
@@ -41,7 +41,7 @@ FIRST_VALUE = _erratum(
 )
 
 OUTPUT_REACH = _erratum(
-    locator="Theorem 4.2, cover of W_c",
+    locator="Theorem 4.2, cover of $W_c$",
     kind=ErratumClass.REFUTED,
     text=(
         r"$W_c$ acts on $\sigma$ of unit rows, whose norm is up to $L_\sigma$: its cover is "
@@ -74,7 +74,7 @@ LOGARITHM = _erratum(
 )
 
 HEADS = _erratum(
-    locator="Section 4.3, dependence H^1.5",
+    locator="Section 4.3, dependence $H^{1.5}$",
     kind=ErratumClass.GAP,
     text=(
         r"$H^{1.5}$ is right for one layer. In $L$ layers heads of equal norms also multiply the "

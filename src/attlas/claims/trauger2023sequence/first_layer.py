@@ -90,7 +90,7 @@ def _lemma_e_2(pair, kappa, power):
 
 
 @erratum(
-    "Lemma E.2 at i = 1, as printed",
+    "Lemma E.2 at $i = 1$, as printed",
     witness=one_dimensional,
     reason="keys and values of the first layer bring one factor $B_x$ each",
     corrected=Control("with the factor $B_x^2$", power=2.0),
@@ -108,7 +108,7 @@ def lemma_e_2_first_layer(*, power=0.0, **pair):
 
 
 @inequality(
-    "Lemma E.2 at i = 1, corrected, with 1 for the softmax",
+    "Lemma E.2 at $i = 1$, corrected, with 1 for the softmax",
     sample=one_dimensional_pairs,
     status=Status.CORRECTED,
     roundings=ROUNDINGS,
@@ -141,7 +141,7 @@ def _covered(pair, reach):
 
 
 @erratum(
-    "Theorem 4.2, cover of the first W_v",
+    "Theorem 4.2, cover of the first $W_v$",
     witness=partial(one_dimensional, error="value"),
     reason="the first $W_v$ acts on tokens of norm $B_x$: it needs $C_{B_x}$",
     corrected=Control("covered on inputs of norm $B_x$", reach="value"),
@@ -158,7 +158,7 @@ def theorem_4_2_first_values(*, reach="", **pair):
 
 
 @erratum(
-    "Theorem 4.2, cover of W_c",
+    "Theorem 4.2, cover of $W_c$",
     witness=partial(one_dimensional, 1.0, error="output", lipschitz=3.0),
     reason=r"$W_c$ acts on $\sigma$ of unit rows, of norm up to $L_\sigma$",
     corrected=Control(r"covered on inputs of norm $L_\sigma$", reach="output"),

@@ -91,7 +91,7 @@ def theorem_4_1_fixed_cls(
     Section 2.6 lets [CLS] be constant. $C$ falls from $B_x^2 r^2 \ln(2d^2+1)$ to
     $b^2 r^2 \ln(2d+1)$, and $b$ may be far below $B_x$; the norm may be $\|W_{QK} x_{cls}\|_1$
     itself. Centres of $v = W_{QK} x_{cls}$ are built by greedy steps. Used in the experiment
-    norm_projection.
+    `norm_projection`.
     """
     tokens = jnp.broadcast_to(cls, X[:, 0].shape) if shared else others
     centres = jnp.broadcast_to(centre, tokens.shape)
@@ -121,7 +121,7 @@ def theorem_4_1_fixed_cls_numbers(X, W, cls, added, *, shared=True):
 
     Counting parameters counts the $d$ numbers of $v$, not the $d^2$ of $W_{QK}$: the entropy is
     $d \ln(1 + 2 B_x^3 \|W_{QK}\| / \epsilon)$. $W'$ is $W$ plus a matrix that [CLS] does not see.
-    Used in the experiment norm_projection.
+    Used in the experiment `norm_projection`.
     """
     other = W + added - jnp.outer(added @ cls, cls) / jnp.sum(cls**2)
     tokens = jnp.broadcast_to(cls, X[:, 0].shape)

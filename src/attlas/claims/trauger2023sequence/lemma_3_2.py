@@ -120,7 +120,7 @@ def zero_and_identity():
 
 
 @erratum(
-    "Lemma 3.2 with q of section 2.4",
+    "Lemma 3.2 with $q$ of Section 2.4",
     of=Kind.IDENTITY,
     witness=zero_and_identity,
     reason="$q = 1/2$: two centres on three points, one on the basis",

@@ -55,7 +55,7 @@ def _of_rows(B, B_x, k, epsilon):
 
 
 @erratum(
-    "Lemma 3.4, as printed, at d = 1 and k = 64",
+    "Lemma 3.4, as printed, at $d = 1$ and $k = 64$",
     witness=one_column,
     reason="the volume bound is 44.4, the printed one 16.6",
     corrected=Control("the sum of the row lengths bounded", rows=True),
@@ -81,7 +81,7 @@ def lemma_3_4_printed(B, B_x, epsilon, *, rows=False):
 
 
 @rate(
-    "Lemmas 3.4 and 3.5, as printed, in the width k",
+    "Lemmas 3.4 and 3.5, as printed, in the width $k$",
     Source.FOUND,
     sample=radii,
     scales=_WIDTHS,

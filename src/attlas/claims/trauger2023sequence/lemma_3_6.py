@@ -98,8 +98,9 @@ def small_covers(rng, count):
         gaps = np.linalg.norm(grid[:, None] / pitch - centres[None], axis=2)
         radius = float(np.max(np.min(gaps, axis=1)))
         rows.append((size, steps, len(centres), radius, greedy_cover_errors(steps)[-1]))
-    names = ("entries", "steps", "number", "radius", "error")
-    return dict(zip(names, np.array(rows).T, strict=True))
+    entries, steps, number, radius, error = np.array(rows).T
+    found = {"entries": entries, "steps": steps, "number": number}
+    return found | {"radius": radius, "error": error}
 
 
 @inequality(
@@ -131,7 +132,7 @@ def recursion(rng, count):
 
 
 @inequality(
-    "Lemma 3.1 on the l_1 ball, sharpened",
+    "Lemma 3.1 on the $l_1$ ball, sharpened",
     sample=recursion,
     status=Status.SHARPENED,
     roundings=ROUNDINGS,

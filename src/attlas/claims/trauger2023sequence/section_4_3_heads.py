@@ -34,7 +34,7 @@ on_layers = partial(identity, sample=layers, count=48, roundings=128)
 
 
 @on_layers(
-    "Section 4.3, dependence H^1.5",
+    "Section 4.3, dependence $H^{1.5}$",
     controls=[Control("linear in $H$", power=1.0)],
 )
 def section_4_3_heads(c, v, qk, C, w, *, power=1.5):
@@ -50,7 +50,7 @@ def section_4_3_heads(c, v, qk, C, w, *, power=1.5):
 
 
 @on_layers(
-    "Section 4.3, H heads in L layers",
+    "Section 4.3, $H$ heads in $L$ layers",
     status=Status.CORRECTED,
     controls=[Control("$H$ in all layers, so $H^{1.5}$", amplified=False)],
 )

@@ -171,7 +171,7 @@ on_norms = partial(inequality, sample=norms_and_samples, status=Status.NEW, roun
 
 
 @on_norms(
-    "Corollary 4.1.1 against the log T bound, same number for both norms",
+    r"Corollary 4.1.1 against the $\log T$ bound, same number for both norms",
     controls=[Control("a single token in place of $m T$", one=True)],
 )
 def equal_norms(norm, m, T, *, one=False):

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
+from attlas.bounds.covering.trauger2023_cover import Constants, trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import (
     trauger2023_alpha,
     trauger2023_bracket,
@@ -88,7 +88,7 @@ def theorem_4_1_transposes(w, query_key, value, output, token, *, transposed=Tru
 
 
 @erratum(
-    "Corollary 4.1.1, B as printed",
+    "Corollary 4.1.1, $B$ as printed",
     witness=large_value,
     reason="$W_v$ is 64 times $W_c$, and the print does not see $W_v$",
     corrected=Control("$B_v$ in place of the second $B_c$", twice=False),
@@ -110,14 +110,14 @@ def norm_3():
 
 
 @erratum(
-    "Corollary 4.1.1, alpha as printed",
+    r"Corollary 4.1.1, $\alpha$ as printed",
     of=Kind.IDENTITY,
     witness=norm_3,
     reason=r"the printed $\alpha$ is $\sqrt 2$ too small",
     corrected=Control(r"$\alpha = 2 B \sqrt{\ln(2 d^2 + 1)}$", constants="corrected"),
     roundings=ROUNDINGS,
 )
-def corollary_4_1_1_alpha(norm, B_x, *, constants="printed"):
+def corollary_4_1_1_alpha(norm, B_x, *, constants: Constants = "printed"):
     r"""$$2B_x^2 \sqrt C = B_x^3 \alpha,\quad C = B_x^2 B_{QK}^2 \ln(2d^2+1),\quad
     \alpha = B_{QK} \sqrt{2 \ln(2d^2+1)}$$
 
@@ -158,7 +158,7 @@ def theorem_4_1_displays(X, W, *, transposed=True):
     corrected=Control(r"the bracket minimised over $0 < \delta \le B_x$", constants="corrected"),
     roundings=ROUNDINGS,
 )
-def theorem_4_1_negative(norm, *, constants="printed"):
+def theorem_4_1_negative(norm, *, constants: Constants = "printed"):
     r"""$$d = 64,\ B_x = 1,\ m = 300,\ B_{QK} = 10: \quad
     0 < \hat R \le c B \Big( \frac{2B_x^2\sqrt C}{\sqrt m} \Big( 1 +
     \ln \frac{\sqrt m}{2B_x\sqrt C} \Big) + B_x \sqrt{\frac{\ln 2d}{m}} \Big)$$
@@ -176,7 +176,7 @@ def theorem_4_1_negative(norm, *, constants="printed"):
 _erratum = partial(Erratum, paper="trauger2023sequence")
 
 TRANSPOSES = _erratum(
-    locator="Theorem 4.1, norms of W_c and W_v",
+    locator="Theorem 4.1, norms of $W_c$ and $W_v$",
     kind=ErratumClass.REFUTED,
     text=(
         r"Printed are $\|W_c^\top\|_{1,\infty} \le B_c$ and $\|W_v^\top\|_{1,\infty} \le B_v$, "
@@ -189,7 +189,7 @@ TRANSPOSES = _erratum(
 )
 
 ALPHA = _erratum(
-    locator="Corollary 4.1.1, alpha",
+    locator=r"Corollary 4.1.1, $\alpha$",
     kind=ErratumClass.TYPO,
     text=(
         r"$\alpha$ must be $2 B_{QK} \sqrt{\ln(2 d^2 + 1)}$, as Appendix D would have it; printed "
@@ -200,7 +200,7 @@ ALPHA = _erratum(
 )
 
 PRODUCT = _erratum(
-    locator="Corollary 4.1.1, B",
+    locator="Corollary 4.1.1, $B$",
     kind=ErratumClass.REFUTED,
     text=(
         r"$B$ must be $B_w B_c L_\sigma B_v$, as in Appendix D; printed is $B_c$ twice, so that "
@@ -210,7 +210,7 @@ PRODUCT = _erratum(
 )
 
 DISPLAYS = _erratum(
-    locator="Section 4.1, definition of Y_[CLS]",
+    locator="Section 4.1, definition of $Y_{[CLS]}$",
     kind=ErratumClass.TYPO,
     text=(
         r"The first display has $W_{QK}^\top$, the second and the proof have $W_{QK}$. For the "
@@ -242,7 +242,7 @@ INDICES = _erratum(
 )
 
 NEGATIVE = _erratum(
-    locator="Theorem 4.1 and Appendix C, the best delta",
+    locator=r"Theorem 4.1 and Appendix C, the best $\delta$",
     kind=ErratumClass.REFUTED,
     text=(
         r"The proof inserts $\delta = 2 B_x^2 \sqrt C / (\sqrt m - \sqrt{\ln 2d})$ into Dudley's "

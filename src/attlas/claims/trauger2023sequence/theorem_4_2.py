@@ -75,7 +75,7 @@ on_equal_layers = partial(identity, sample=equal_layers, roundings=_ROUNDINGS)
 
 
 @on_equal_layers(
-    "Theorem 4.2, corrected (B_x and L_sigma at most 1)",
+    r"Theorem 4.2, corrected ($B_x, L_\sigma \le 1$)",
     status=Status.CORRECTED,
     controls=[
         Control(r"the printed $\gamma$ and $\eta$", constants="printed"),
@@ -176,7 +176,7 @@ def four_layers(rng, count):
 
 
 @identity(
-    "Theorem 4.2, alpha_i, with H heads",
+    r"Theorem 4.2, $\alpha_i$, with $H$ heads",
     sample=four_layers,
     roundings=_ROUNDINGS,
     controls=[Control("layers shifted by one", shifted=True)],

@@ -22,6 +22,7 @@ from attlas.core.claim import Control, Sides, Status, assume
 from attlas.core.statement import inequality
 
 _LAYERS, _SAMPLES, _TOKENS, _SLOPE = 2, 2, 4, 0.3
+_ORDER = tuple((place, name) for place in range(_LAYERS) for name in KINDS)
 _COVERS = ("1,1", "1,inf", "log T", "rounding")
 _THETA = 2.0
 
@@ -33,51 +34,51 @@ class _Centre(NamedTuple):
     nats: float
 
 
-def _coefficient(kind, M, reach, points):
-    """C of the cover of x -> M x; for rounding that of the first cover, to share out by."""
+def _coefficient(kind, M, points):
+    """C of the cover of x -> M x, ||x|| <= 1; for rounding that of the first, to share out by."""
     rows, columns = M.shape
     if kind == "1,inf":
-        square = columns * (np.abs(M).sum(0).max() * reach) ** 2
+        square = columns * np.abs(M).sum(0).max() ** 2
         return float(columns * square * math.log(2 * rows + 1))
     if kind == "log T":
         # K below e^20, which is more than is ever built here
         nats = _THETA * math.log(2 * rows * points + 1) + math.log(20 / math.log(_THETA))
-        return float((np.linalg.norm(M, axis=1).sum() * reach) ** 2 * nats)
-    return float((np.abs(M).sum() * reach) ** 2 * math.log(2 * rows * columns + 1))
+        return float(np.linalg.norm(M, axis=1).sum() ** 2 * nats)
+    return float(np.abs(M).sum() ** 2 * math.log(2 * rows * columns + 1))
 
 
-def _rows(M, seen, epsilon, reach):
-    """The perceptron in each row; norms of rows are told on a grid of ratio theta."""
+def _rows(M, seen, epsilon):
+    """The perceptron in each row; norms of rows are described on a grid of ratio theta."""
     norms = np.linalg.norm(M, axis=1)
     total = norms.sum()
-    K = (total * reach / epsilon) ** 2
-    centre, updates, told = np.zeros_like(M), 0, 0
-    # nothing to tell apart where all that is seen is 0
+    K = (total / epsilon) ** 2
+    centre, updates, kept = np.zeros_like(M), 0, 0
+    # nothing to describe where all that is seen is 0
     for row in np.flatnonzero(norms > total / K) if K > 1 and seen.any() else ():
         power = math.ceil(math.log(norms[row] * K / total) / math.log(_THETA))
         rounded = total / K * _THETA ** max(1, power)
         own = epsilon * math.sqrt(rounded / (_THETA * total))
         centre[row], used = perceptron_cover(M[row], seen, own)
-        updates, told = updates + used, told + 1
+        updates, kept = updates + used, kept + 1
     cells = max(1, math.ceil(math.log(max(K, 2)) / math.log(_THETA)))
-    return _Centre(centre, updates * math.log(2 * len(M) * len(seen) + 1) + told * math.log(cells))
+    return _Centre(centre, updates * math.log(2 * len(M) * len(seen) + 1) + kept * math.log(cells))
 
 
-def _centre(kind, M, seen, epsilon, reach):
-    """The centre near M at distance epsilon on inputs of norm `reach`."""
+def _centre(kind, M, seen, epsilon):
+    """The centre near M at distance epsilon on inputs of norm at most 1."""
     rows, columns = M.shape
     if kind == "log T":
-        return _rows(M, seen, epsilon, reach)
+        return _rows(M, seen, epsilon)
     if kind == "rounding":
-        step = 2 * epsilon / (reach * math.sqrt(M.size))
+        step = 2 * epsilon / math.sqrt(M.size)
         return _Centre(step * np.round(M / step), 0.0)
     if kind == "1,1":
         size = float(np.abs(M).sum())
-        steps = greedy_cover_steps(size * reach / epsilon)
+        steps = greedy_cover_steps(size / epsilon)
         near = greedy_cover_centre(M.ravel(), size, steps).reshape(M.shape)
         return _Centre(near if steps else 0 * M, steps * math.log(2 * rows * columns + 1))
     size = float(np.abs(M).sum(0).max())
-    steps = greedy_cover_steps(size * math.sqrt(columns) * reach / epsilon)
+    steps = greedy_cover_steps(size * math.sqrt(columns) / epsilon)
     near = [greedy_cover_centre(column, size, steps) for column in M.T]
     matrix = np.stack(near, axis=1) if steps else 0 * M
     return _Centre(matrix, columns * steps * math.log(2 * rows + 1))
@@ -102,8 +103,8 @@ def _mixed(X, query_key, value):
     return np.where(f > 0, f, _SLOPE * f)
 
 
-def _cover(rng, kind):
-    """One network with its centres, the resolution and the nats used and allowed."""
+def _network(rng):
+    """Weights with one large entry each, samples and a readout."""
     # entries near one of each matrix keep l_1 norms, and with them the number of steps, small
     weights = {}
     for name in KINDS:
@@ -112,35 +113,44 @@ def _cover(rng, kind):
         matrix[:, 0, 0] += 1
         weights[name] = size * matrix
     X = in_ball(np.eye(WIDTH)[0] + 0.3 * rng.normal(size=(_SAMPLES, _TOKENS, WIDTH)))
-    readout = np.eye(WIDTH)[0] + 0.03 * rng.normal(size=WIDTH)
-    beta, points = _costs(weights, readout), _SAMPLES * _TOKENS
-    order = [(place, name) for place in range(_LAYERS) for name in KINDS]
-    matrices = [readout[None], *(weights[name][place].T for place, name in order)]
-    counts = [_SAMPLES, *[points] * len(order)]
-    C = np.asarray([_coefficient(kind, M, 1.0, n) for M, n in zip(matrices, counts, strict=True)])
-    gamma = float(np.sum(np.cbrt(C) * np.cbrt(beta) ** 2))
-    epsilon = math.sqrt(gamma**3 / 10.0 ** rng.uniform(2.5, 3.7))
-    shares = epsilon / gamma * np.cbrt(C / beta)
-    hats = {name: np.zeros_like(weights[name]) for name in KINDS}
+    return weights, X, np.eye(WIDTH)[0] + 0.03 * rng.normal(size=WIDTH)
+
+
+def _centres(kind, matrices, X, shares):
+    """Centres of all matrices on what the network of centres sees, the readout's, and the nats."""
+    hats = {name: np.zeros((_LAYERS, WIDTH, WIDTH)) for name in KINDS}
     seen, nats = X, 0.0
     for place in range(_LAYERS):
         # W_v and W_QK see the rows, W_c what they make of them
         for name in ("value", "query_key", "output"):
-            number = 1 + order.index((place, name))
+            number = 1 + _ORDER.index((place, name))
             if name == "output":
                 rows = _mixed(seen, hats["query_key"][place], hats["value"][place])
             else:
                 rows = seen
             flat = rows.reshape(-1, WIDTH)
-            matrix, used = _centre(kind, matrices[number], flat, shares[number], 1.0)
+            matrix, used = _centre(kind, matrices[number], flat, shares[number])
             hats[name][place], nats = matrix.T, nats + used
         inner = _mixed(seen, hats["query_key"][place], hats["value"][place])
         seen = in_ball(inner @ hats["output"][place])
-    near, used = _centre(kind, readout[None], seen[:, 0], shares[0], 1.0)
+    readout, used = _centre(kind, matrices[0], seen[:, 0], shares[0])
+    return hats, readout, nats + used
+
+
+def _cover(rng, kind):
+    """One network with its centres, the resolution and the nats used and allowed."""
+    weights, X, readout = _network(rng)
+    beta = _costs(weights, readout)
+    matrices = [readout[None], *(weights[name][place].T for place, name in _ORDER)]
+    counts = [_SAMPLES, *[_SAMPLES * _TOKENS] * len(_ORDER)]
+    C = np.asarray([_coefficient(kind, M, n) for M, n in zip(matrices, counts, strict=True)])
+    gamma = float(np.sum(np.cbrt(C) * np.cbrt(beta) ** 2))
+    epsilon = math.sqrt(gamma**3 / 10.0 ** rng.uniform(2.5, 3.7))
+    hats, near, nats = _centres(kind, matrices, X, epsilon / gamma * np.cbrt(C / beta))
     batch = {f"{name}_hat": hats[name][:, None] for name in KINDS}
     batch |= {name: weights[name][:, None] for name in KINDS}
     batch |= {"samples": X, "readout": readout[None], "readout_hat": near, "epsilon": epsilon}
-    batch |= {"nats": nats + used, "allowed": gamma**3 / epsilon**2, "lipschitz": 1.0}
+    batch |= {"nats": nats, "allowed": gamma**3 / epsilon**2, "lipschitz": 1.0}
     return batch | {"slope": _SLOPE, "named": float(kind != "rounding")}
 
 

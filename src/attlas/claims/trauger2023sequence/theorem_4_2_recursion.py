@@ -64,7 +64,7 @@ on_networks = partial(inequality, sample=networks, roundings=2 * ROUNDINGS)
 
 
 @inequality(
-    "Proof of Theorem 4.2, the unrolled recursion, B_x and L_sigma at most 1",
+    r"Proof of Theorem 4.2, the unrolled recursion, $B_x, L_\sigma \le 1$",
     Source.FOUND,
     sample=partial(networks, longer=False),
     roundings=2 * ROUNDINGS,
@@ -84,7 +84,7 @@ def theorem_4_2_recursion(moved_single, resolutions_single, *, skip="", flat=Fal
 
 
 @on_networks(
-    "Proof of Theorem 4.2, corrected and with 1 for the softmax, H heads",
+    "Proof of Theorem 4.2, corrected and with 1 for the softmax, $H$ heads",
     status=Status.SHARPENED,
     controls=[
         Control(r"$1 + \|W_{QK}\|$ in place of $1 + 2 \|W_{QK}\|$", half=True),

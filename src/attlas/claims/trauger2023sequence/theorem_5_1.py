@@ -76,7 +76,7 @@ def theorem_5_1_contraction(scores, ceiling, *, words=_WORDS):
 
 
 @on_classes(
-    "Theorem 5.1, the factor sqrt(K)",
+    r"Theorem 5.1, the factor $\sqrt K$",
     status=Status.NEW,
     assumptions=[assume("all scores are free signs", lambda free: free)],
     controls=[Control(r"$K$ in place of $\sqrt K$", power=1.0)],
