@@ -73,3 +73,36 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"real data: ATTLAS_DATA = {named} is not a folder")
     return folder
+
+
+class TorchLike:
+    """What a torch tensor looks like from outside: NumPy reads it after `detach` and `cpu` only."""
+
+    def __init__(self, array, dtype: str = "", steps: tuple[str, ...] = ()) -> None:
+        self.array, self.steps = np.asarray(array), steps
+        self.dtype = dtype or f"torch.{self.array.dtype}"
+
+    def detach(self) -> "TorchLike":
+        """The tensor without its graph."""
+        return TorchLike(self.array, self.dtype, (*self.steps, "detach"))
+
+    def cpu(self) -> "TorchLike":
+        """The tensor on the host."""
+        return TorchLike(self.array, self.dtype, (*self.steps, "cpu"))
+
+    def float(self) -> "TorchLike":
+        """The tensor in float32."""
+        return TorchLike(self.array.astype(np.float32), "torch.float32", self.steps)
+
+    def __array__(self, dtype=None, copy=None):
+        if self.steps != ("detach", "cpu"):
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+        if self.dtype == "torch.bfloat16":
+            raise TypeError("Got unsupported ScalarType BFloat16")
+        return np.asarray(self.array, dtype)
+
+
+@pytest.fixture(scope="session")
+def torch_like() -> type[TorchLike]:
+    """A class of tensors as torch's, for tests that run without torch."""
+    return TorchLike

@@ -18,7 +18,7 @@ pin_to_one_core()
 import numpy as np  # noqa: E402
 from scipy import linalg  # noqa: E402
 
-from attlas.bounds.comparison.compare import compare as compare_bounds  # noqa: E402
+from attlas.bounds.comparison.compare import compare_bounds  # noqa: E402
 from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights  # noqa: E402
 from attlas.bounds.comparison.weight_norms import weight_norms  # noqa: E402
 

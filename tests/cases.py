@@ -274,22 +274,19 @@ def _product(first, second):
     return (first[0] * second[0] - 1) ** 2 / 2
 
 
-def _rows(dtype):
-    return np.array([[1.0, 0.5], [0.5, 2.0], [1.5, 1.0]], dtype), np.array([1.0, 1.0, 1.0], dtype)
+_ROWS = [[1.0, 0.5], [0.5, 2.0], [1.5, 1.0]]
+_LABELS = [1.0, 1.0, 1.0]
 
 
-def _linear_margin(rows, labels):
-    return linear_margin(rows[:, None, :], labels, tolerance=1e-4)
-
+# Each returns a `Solution`, in float64 whatever it is given.
+HOST_SOLVERS = (
+    Case("kernel_svm", lambda dtype: kernel_svm(np.eye(3, dtype=dtype), _LABELS)),
+    Case("lp_svm", lambda dtype: lp_svm(np.asarray(_ROWS, dtype), _LABELS, 3.0)),
+    Case("linear_margin", lambda dtype: linear_margin(np.asarray([_ROWS] * 3, dtype), _LABELS)),
+)
 
 # Each returns a `Solution` of the same problem twice, by a new call.
 SOLVERS = (
-    Case(
-        "kernel_svm",
-        lambda dtype: kernel_svm(np.eye(3, dtype=dtype), _rows(dtype)[1], tolerance=1e-4),
-    ),
-    Case("lp_svm", lambda dtype: lp_svm(*_rows(dtype), 3.0, tolerance=1e-4)),
-    Case("linear_margin", lambda dtype: _linear_margin(*_rows(dtype))),
     Case(
         "stationary_points",
         lambda dtype: stationary_points(_well, jnp.ones((2, 2), dtype), tolerance=1e-4),

@@ -131,6 +131,19 @@ jax.monitoring.register_event_duration_secs_listener(
 
 
 @pytest.mark.parametrize("dtype", TYPES)
+@by_name(cases.HOST_SOLVERS)
+def test_host_solver(case, dtype):
+    traced = len(TRACED)
+    found = case.make(dtype)
+    assert len(TRACED) == traced
+    assert int(found.result) == Result.CONVERGED
+    assert found.certificate["gap"] <= 1e-8
+    assert isinstance(found.unwrap(), np.ndarray)
+    assert found.unwrap().dtype == np.float64
+    np.testing.assert_array_equal(found.unwrap(), case.make(dtype).unwrap())
+
+
+@pytest.mark.parametrize("dtype", TYPES)
 @by_name(cases.SOLVERS)
 def test_solver(case, dtype):
     first = case.make(dtype)

@@ -38,7 +38,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attlas.bounds.comparison.compare import compare as compare_bounds
+    from attlas.bounds.comparison.compare import compare_bounds
     from attlas.bounds.comparison.transformer_weights import TransformerWeights
     from attlas.core.claim import Claim, Control, Sides, Source, assume
     from attlas.core.solution import Solution
@@ -64,6 +64,8 @@ if TYPE_CHECKING:
     from attlas.solvers.attention_svm import attention_svm
     from attlas.solvers.kernel_svm import kernel_svm
     from attlas.solvers.lp_svm import lp_svm
+    from attlas.training.fit import fit
+    from attlas.training.trajectory import Trajectory
     from attlas.verify.challenge import challenge, replay
     from attlas.verify.check import check
     from attlas.verify.registry import find_claims
@@ -99,8 +101,10 @@ _PLACES = {
     "rademacher_complexity": "measures.complexity.rademacher",
     "ntk_gram": "kernels.multi_head_ntk",
     "softmax_ntk": "kernels.softmax_network_ntk",
-    "compare_bounds": "bounds.comparison.compare:compare",
+    "compare_bounds": "bounds.comparison.compare",
     "TransformerWeights": "bounds.comparison.transformer_weights",
+    "fit": "training.fit",
+    "Trajectory": "training.trajectory",
     "load": "runs.load",
 }
 
@@ -110,8 +114,7 @@ __all__ = list(_PLACES)
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module 'attlas' has no attribute '{name}'")
-    module, _, attribute = _PLACES[name].partition(":")
-    value = getattr(importlib.import_module(f"attlas.{module}"), attribute or name)
+    value = getattr(importlib.import_module(f"attlas.{_PLACES[name]}"), name)
     globals()[name] = value
     return value
 

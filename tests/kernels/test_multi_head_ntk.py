@@ -102,5 +102,5 @@ def test_bad_input_is_refused_in_one_line():
         ntk_gram(model, X, X[:, :3])
     with pytest.raises(UserError, match=re.escape("X has shape (4, 3)")):
         ntk_gram(model, X[0])
-    with pytest.raises(UserError, match="type complex128"):
+    with pytest.raises(UserError, match="X has dtype complex128"):
         ntk_gram(model, X + 0j)

@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 
 import pytest
 
+from attlas.core.display.statements import Untypeset, mathml, split
 from attlas.reports.atlas import gather
 from attlas.reports.page import render
-from attlas.reports.statements import Untypeset, mathml, split
 from attlas.verify.registry import find_claims
 
 VOID = {"meta", "img", "wbr", "link", "br", "hr", "input"}

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from attlas.reports.numbers import plain_number
+from attlas.core.display.numbers import plain_number
 from attlas.reports.tables import table_html, witness_html
 
 

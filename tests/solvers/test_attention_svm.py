@@ -154,13 +154,26 @@ def test_steps_run_out():
     assert found.certificate["gap"] > 1e-8
 
 
-def test_float32_is_told_from_float64():
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda a: a.tolist(),
+        lambda a: a,
+        lambda a: a.astype(np.longdouble),
+        jnp.asarray,
+        lambda a: jnp.asarray(a, jnp.bfloat16),
+    ],
+    ids=["lists", "float32", "longdouble", "jax", "bfloat16"],
+)
+def test_any_array_is_solved_in_float64(read):
     X, z, tokens = draw(9)
-    X32, z32 = jnp.asarray(X, jnp.float32), jnp.asarray(z, jnp.float32)
-    strict = attention_svm(X32, z32, tokens, 2.0)
-    assert strict.value.dtype == jnp.float32
-    assert int(strict.result) == Result.PRECISION
-    assert attention_svm(X32, z32, tokens, 2.0, tolerance=1e-5).converged
+    # eighths: every type holds them exactly
+    X, z = (np.round(8 * a).astype(np.float32) / 8 for a in (X, z))
+    found = attention_svm(read(X), read(z), tokens.tolist(), 2.0)
+    wide = attention_svm(X.astype(float), z.astype(float), tokens, 2.0)
+    assert found.value.dtype == np.float64
+    assert found.certificate["gap"] < 1e-8
+    np.testing.assert_array_equal(found.unwrap(), wide.unwrap())
 
 
 def test_two_tokens_one_sample_in_closed_form():
@@ -199,7 +212,9 @@ X0, Z0, T0 = draw(0, n=2, T=3, d=4)
         ({"tokens": np.array([0])}, "one a sample"),
         ({"X": X0[:, :1]}, "T >= 2"),
         ({"X": X0[:0], "z": Z0[:0], "tokens": T0[:0]}, "at least one sample"),
-        ({"X": X0 + 1j}, "real numbers"),
+        ({"X": X0 + 1j}, "X has dtype complex128: give real numbers"),
+        ({"X": [[[1.0, 2.0]], [[3.0]]]}, "X has rows of different lengths"),
+        ({"z": "text"}, "z has dtype <U4: give real numbers"),
         ({"tolerance": 0.0}, "tolerance"),
         ({"max_steps": 0}, "max_steps"),
     ],

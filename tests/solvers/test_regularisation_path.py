@@ -83,7 +83,7 @@ def test_joint_path_turns_to_both_svms():
     path = joint_regularisation_path(DATA, radii, p, key=KEY, starts=6)
     # At the last radius softmax is one-hot to rounding and the code says so.
     assert path.result.tolist() == [0, 0, Result.GRADIENT_BELOW_ROUNDING]
-    v, W = path.value[0][1], path.value[1][1]
+    v, W = (jnp.asarray(part[1]) for part in path.value)
     tokens = np.asarray(optimal_tokens(with_head(v)))
     at = np.asarray(DATA.X)[np.arange(2), tokens]
     head = lp_svm(at, DATA.y, p)

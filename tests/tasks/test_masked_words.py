@@ -74,7 +74,7 @@ def test_the_word_behind_the_mask_is_not_read(copies, trained):
 
 def test_nothing_to_train_is_refused(copies):
     inputs = make_word_inputs(jax.random.key(0), K, T, D)
-    with pytest.raises(UserError, match="give at least 1"):
+    with pytest.raises(UserError, match="must be at least 1"):
         train_masked_words(
             jax.random.key(1), copies, inputs, jnp.zeros(1), MaskedWordSettings(steps=0)
         )

@@ -10,7 +10,7 @@ from jax.tree_util import Partial
 
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
-from attlas.training.fit import ClosedForm, fit
+from attlas.training.fit import ClosedForm, Ensemble, fit
 
 DRAW = np.random.default_rng(0)
 X = jnp.asarray(DRAW.standard_normal((12, 3)))
@@ -42,7 +42,7 @@ def plain_loop(optimizer, params, slope, steps):
     return path, np.array(losses)
 
 
-def close(mine, theirs, **how):
+def assert_close(mine, theirs, **how):
     for a, b in zip(jax.tree.leaves(mine), jax.tree.leaves(theirs), strict=True):
         np.testing.assert_allclose(a, b, rtol=ROUNDING, atol=ROUNDING, **how)
 
@@ -56,10 +56,10 @@ def test_records_of_a_full_batch_are_those_of_a_plain_loop():
     assert path.steps.tolist() == [2, 3, 7]
     assert int(path.result) == Result.MAX_STEPS
     for record, k in enumerate((2, 3, 7)):
-        close(path.at(record), expected[k])
-        close(path.loss[record], losses[k])
-        close(path.gradient_norm[record], optax.tree.norm(slope(expected[k], (X, Y))[1]))
-    close(path.last, expected[7])
+        assert_close(path.at(record), expected[k])
+        assert_close(path.loss[record], losses[k])
+        assert_close(path.gradient_norm[record], optax.tree.norm(slope(expected[k], (X, Y))[1]))
+    assert_close(path.last, expected[7])
     assert np.array_equal(path.w, path.params["w"])
 
 
@@ -70,12 +70,12 @@ def test_batches_are_taken_in_order_and_their_losses_averaged_between_records():
     slope = jax.value_and_grad(batch_risk)
     expected, losses = plain_loop(optimizer, W, lambda w, k: slope(w, (X, Y), rows[k]), 6)
 
-    close(path.loss[1:], np.array([losses[:2].mean(), losses[2:].mean()]))
+    assert_close(path.loss[1:], np.array([losses[:2].mean(), losses[2:].mean()]))
     assert np.isnan(path.loss[0])
     assert int(path.result) == Result.MAX_STEPS
     assert path.gradient_norm is None
     for record, k in enumerate((0, 2, 6)):
-        close(path.at(record), expected[k])
+        assert_close(path.at(record), expected[k])
 
 
 def test_batches_may_be_keys_of_fresh_draws():
@@ -87,7 +87,7 @@ def test_batches_may_be_keys_of_fresh_draws():
 
     path = fit(one_sample, optax.sgd(lambda k: 1 / (k + 1.0)), jnp.array(9.0),
                record_at=(50,), batches=keys)  # fmt: skip
-    close(path.last, jnp.mean(jax.vmap(jax.random.normal)(keys)))
+    assert_close(path.last, jnp.mean(jax.vmap(jax.random.normal)(keys)))
 
 
 def test_every_step_is_projected():
@@ -95,10 +95,10 @@ def test_every_step_is_projected():
         return {**params, "w": params["w"] / jnp.linalg.norm(params["w"])}
 
     path = fit(risk, optax.sgd(0.3), W, (X, Y), record_at=range(5), project=onto_sphere)
-    close(jnp.linalg.norm(path.w, axis=1), np.ones(5))
+    assert_close(jnp.linalg.norm(path.w, axis=1), np.ones(5))
     w = onto_sphere(W)
     for k in range(5):
-        close(path.at(k), w)
+        assert_close(path.at(k), w)
         w = onto_sphere(jax.tree.map(lambda a, g: a - 0.3 * g, w, jax.grad(risk)(w, (X, Y))))
 
 
@@ -106,7 +106,7 @@ def test_rates_of_members_follow_the_closed_form():
     """On a w^2 / 2 a member with rate eta is at (1 - eta a)^k w_0."""
     rates, a, w = np.array([0.1, 0.5, 1.5]), 0.8, 2.0
     path = fit(lambda w, a: a * w**2 / 2, Partial(optax.sgd, rates), jnp.array(w), jnp.array(a),
-               record_at=range(6), ensemble={"optimizer": True})  # fmt: skip
+               record_at=range(6), ensemble=Ensemble(optimizer=True))  # fmt: skip
     np.testing.assert_allclose(
         path.params, (1 - rates[:, None] * a) ** np.arange(6) * w, rtol=1e-13
     )
@@ -117,24 +117,24 @@ def test_members_in_chunks_are_each_alone():
     labels = jnp.asarray(DRAW.standard_normal((5, 12)))
     settings = {"record_at": (0, 4), "observe": lambda w, _: {"size": jnp.linalg.norm(w["w"])}}
     optimizer = optax.adam(0.1)
-    together = fit(risk, optimizer, starts, (X, labels), chunk=2,
-                   ensemble={"params": True, "data": (False, True)}, **settings)  # fmt: skip
+    many = Ensemble(params=True, data=(False, True), chunk=2)
+    together = fit(risk, optimizer, starts, (X, labels), ensemble=many, **settings)
     assert together.loss.shape == together.size.shape == (5, 2)
     assert together.steps.tolist() == [0, 4]
     for i in (0, 4):
         one = jax.tree.map(lambda a, i=i: a[i], starts)
         alone = fit(risk, optimizer, one, (X, labels[i]), **settings)
-        close(together.member(i).params, alone.params)
-        close(together.member(i).size, alone.size)
-        close(together.loss[i], alone.loss)
+        assert_close(together.member(i).params, alone.params)
+        assert_close(together.member(i).size, alone.size)
+        assert_close(together.loss[i], alone.loss)
 
 
 def test_members_may_see_batches_of_their_own():
     rows = jnp.asarray(DRAW.integers(0, 12, (3, 4, 2)))
     together = fit(batch_risk, optax.sgd(0.1), W, (X, Y), steps=4, batches=rows,
-                   ensemble={"batches": True})  # fmt: skip
+                   ensemble=Ensemble(batches=True))  # fmt: skip
     alone = fit(batch_risk, optax.sgd(0.1), W, (X, Y), steps=4, batches=rows[1])
-    close(together.member(1).last, alone.last)
+    assert_close(together.member(1).last, alone.last)
 
 
 def test_new_numbers_compile_nothing():
@@ -164,14 +164,14 @@ def test_it_can_be_mapped_and_its_schedule_traced():
     labels = jnp.stack([Y, -Y])
     found = run(labels, jnp.array([0, 7]))
     for y, w in zip(labels, found, strict=True):
-        close(w, fit(risk, optax.sgd(0.1), W, (X, y), steps=7).last["w"])
+        assert_close(w, fit(risk, optax.sgd(0.1), W, (X, y), steps=7).last["w"])
 
 
 def test_a_restart_from_the_last_point_continues():
     whole = fit(risk, optax.sgd(0.2), W, (X, Y), record_at=(4, 10))
     half = fit(risk, optax.sgd(0.2), W, (X, Y), record_at=(4,))
     again = fit(risk, optax.sgd(0.2), half.last, (X, Y), record_at=(6,))
-    close(again.last, whole.last)
+    assert_close(again.last, whole.last)
 
 
 def test_a_closed_form_takes_the_place_of_autodiff():
@@ -179,7 +179,7 @@ def test_a_closed_form_takes_the_place_of_autodiff():
         return jax.value_and_grad(risk)(w, data)
 
     given = fit(ClosedForm(value_and_gradient), optax.sgd(0.1), W, (X, Y), steps=5)
-    close(given.params, fit(risk, optax.sgd(0.1), W, (X, Y), steps=5).params)
+    assert_close(given.params, fit(risk, optax.sgd(0.1), W, (X, Y), steps=5).params)
 
 
 def test_modules_keep_what_is_not_trained():
@@ -214,15 +214,15 @@ def test_divergence_has_its_code(batches, keep):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"steps": 0}, "steps = 0 trains nothing"),
+        ({"steps": 0}, "steps = 0 must be at least 1"),
         ({"steps": None}, "neither steps nor record_at"),
         ({"record_at": (3, 2)}, "increasing"),
         ({"record_at": (9,)}, "step 9 of 4: raise steps"),
         ({"params": {"w": 1.0}}, "no floating array in params"),
         ({"batches": np.zeros((3, 2), int)}, r"batches of shape \(3, 2\) for 4 steps"),
-        ({"ensemble": {"weights": True}}, r"ensemble names \['weights'\]: choose from params"),
-        ({"ensemble": {"params": {"w": True, "b": True}}}, r"leading axes of \[0, 3\] members"),
-        ({"ensemble": {"data": True}, "chunk": 0}, "chunks of 0"),
+        ({"ensemble": Ensemble()}, r"leading axes of \[\] members in no argument"),
+        ({"ensemble": Ensemble(params=True)}, r"leading axes of \[0, 3\] members in params"),
+        ({"ensemble": Ensemble(data=True, chunk=0)}, "chunks of 0"),
     ],
 )
 def test_bad_input_is_refused(change, message):

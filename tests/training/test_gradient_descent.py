@@ -103,7 +103,7 @@ def test_divergence_has_its_code():
         ({"y": 2 * Y}, r"not \+1 or -1"),
         ({"X": jnp.inf * X}, "not finite"),
         ({"step_size": 0.0}, r"step_size = 0\.0"),
-        ({"steps": 0}, "trains nothing"),
+        ({"steps": 0}, "must be at least 1"),
         ({"record_at": (3, 2)}, "increasing"),
         ({"loss": "hinge"}, "unknown loss"),
     ],

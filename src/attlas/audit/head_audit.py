@@ -22,7 +22,7 @@ from attlas.audit.single_head_bounds import (
     head_widths,
 )
 from attlas.audit.single_head_path import HeadPath
-from attlas.bounds.comparison.compare import compare
+from attlas.bounds.comparison.compare import compare_bounds
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1
 from attlas.models.attention.multi_head import MultiHead
 
@@ -234,7 +234,7 @@ def _complexities(heads: AuditedHeads, delta: float) -> dict[str, np.ndarray]:
     """Paper 4: every bound at the last record, norms read off after training."""
     gap, needed = [], []
     for X, u, W in zip(heads.X, heads.path.U[:, -1, 0], heads.path.W[:, -1, 0], strict=True):
-        table = compare(head_transformer(u, W), X, len(X), delta, model="plain", B_x=heads.R)
+        table = compare_bounds(head_transformer(u, W), X, len(X), delta, model="plain", B_x=heads.R)
         entries = {each.name: each for each in table.entries}
         gap.append([entries[name].gap for name in COMPARED])
         needed.append([entries[name].samples_until_nonvacuous for name in COMPARED])

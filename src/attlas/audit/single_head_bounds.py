@@ -1,4 +1,4 @@
-r"""What the theorems of three papers say of one head that was trained, beside `compare`.
+r"""What the theorems of three papers say of one head that was trained, beside `compare_bounds`.
 
 Constants not known are set to one where said. Nothing here checks that a theorem applies; it
 returns what its conditions ask for, so that this can be seen: deora2023optimization asks for
@@ -188,7 +188,7 @@ def head_sample_sizes(
 
 
 def head_transformer(u: Float[np.ndarray, " d"], W: Float[np.ndarray, "d d"]) -> TransformerWeights:
-    r"""The head as a layer of Theorem 4.1, for `compare` with model "plain".
+    r"""The head as a layer of Theorem 4.1, for `compare_bounds` with model "plain".
 
     $$u'X'\mathrm{softmax}(XW'x_T)=w'W_c'\sigma(W_v'X'\mathrm{softmax}(XW_{QK}'x_{CLS}))$$
 

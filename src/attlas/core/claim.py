@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
+from attlas.core.display.verdicts import claim_html
 from attlas.core.named_call import call_by_name
 from attlas.core.sampling import Instance, Sampler, draw
 from attlas.core.verdict import Outcome, Witness
@@ -185,7 +186,7 @@ class ProofStep:
     position: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Claim:
     r"""A numbered statement that runs; made by the decorators of `attlas.core.statement`.
 
@@ -245,6 +246,12 @@ class Claim:
     level: Any = None
     range: Any = None
     place: tuple[str, int] = ("", 0)
+
+    def __repr__(self) -> str:
+        return f"Claim({self.name}, {self.locator}, {self.kind}: {self.statement})"
+
+    def _repr_html_(self) -> str:
+        return claim_html(self)
 
     def __call__(self, *arrays: Any, **changes: Any) -> Any:
         """The function itself: the two sides on arrays at hand."""

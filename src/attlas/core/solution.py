@@ -11,6 +11,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from attlas.core.display.tables import arrays_table, described
+
 Value = TypeVar("Value")
 
 
@@ -49,6 +51,17 @@ class NotConverged(ArithmeticError):
     """A value was asked of a `Solution` that has not converged."""
 
 
+def _outcome(result: Any) -> str:
+    """The code and its advice, or how many problems of a batch have which code."""
+    codes, counts = np.unique(np.asarray(result), return_counts=True)
+    if np.ndim(result):
+        return ", ".join(
+            f"{count} {Result(int(code)).name}" for code, count in zip(codes, counts, strict=True)
+        )
+    code = Result(int(codes[0]))
+    return code.name if code is Result.CONVERGED else f"{code.name}: {code.advice}"
+
+
 class Solution(eqx.Module, Generic[Value]):
     r"""A solver's answer with its evidence.
 
@@ -73,6 +86,23 @@ class Solution(eqx.Module, Generic[Value]):
     result: Any
     certificate: Mapping[str, Any] = eqx.field(default_factory=dict)
     stats: Mapping[str, Any] = eqx.field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        try:
+            value = ", ".join(map(described, jax.tree.leaves(self.value)))
+            evidence = (f"{name}={described(array)}" for name, array in self.certificate.items())
+            shown = value if np.ndim(self.result) or np.all(self.converged) else "none"
+            return f"Solution({_outcome(self.result)}; {shown}; {', '.join(evidence)})"
+        except jax.errors.TracerArrayConversionError:
+            # Inside a transformation there are no numbers to show.
+            return eqx.tree_pformat(self)
+
+    def _repr_html_(self) -> str:
+        leaves = jax.tree.leaves(self.value)
+        if np.ndim(self.result) == 0 and not np.all(self.converged):
+            leaves = []
+        value = {f"value {k}" if len(leaves) > 1 else "value": a for k, a in enumerate(leaves)}
+        return arrays_table({**value, **self.certificate}, _outcome(self.result))
 
     @property
     def converged(self) -> Any:

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import numpy as np
 
+from attlas.core.display.verdicts import report_html, report_text, verdict_html, verdict_text
+
 Witness = Mapping[str, np.ndarray]
 
 
@@ -23,7 +25,7 @@ class Outcome(StrEnum):
     NOT_APPLICABLE = "NOT_APPLICABLE"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verdict:
     """One outcome with its numbers.
 
@@ -51,6 +53,12 @@ class Verdict:
     statistics: Mapping[str, float] = field(default_factory=dict)
     index: int | None = None
     witness: Witness | None = None
+
+    def __repr__(self) -> str:
+        return verdict_text(self)
+
+    def _repr_html_(self) -> str:
+        return verdict_html(self)
 
 
 @dataclass(frozen=True)
@@ -86,7 +94,7 @@ class ChallengeReport:
     verdict: Verdict
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CheckReport:
     """Everything one check of one claim gave.
 
@@ -97,6 +105,7 @@ class CheckReport:
         expect: the outcome that the claim expects.
         challenge: the search for a counterexample, if one was made.
         seconds: wall time.
+        statement: LaTeX of the claim, where the report was made by a check of it.
     """
 
     claim: str
@@ -105,6 +114,13 @@ class CheckReport:
     expect: Outcome
     challenge: ChallengeReport | None = None
     seconds: float = 0.0
+    statement: str = field(default="", compare=False)
+
+    def __repr__(self) -> str:
+        return report_text(self)
+
+    def _repr_html_(self) -> str:
+        return report_html(self)
 
     @property
     def defects(self) -> tuple[str, ...]:

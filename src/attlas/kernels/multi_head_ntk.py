@@ -4,14 +4,13 @@ K_ij = <nabla Phi(X_i), nabla Phi(X_j)> with the gradients of Lemma 1 of deora20
 summed over blocks of heads by BLAS, so that the Jacobian of all samples is never held.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from scipy.linalg import blas
 
+from attlas.core.arrays import ArrayInput, read_array, working_dtype
 from attlas.core.errors import UserError
 from attlas.kernels.gram_tiles import GramShape, GramTiles, plan_tiles, ranges
 from attlas.kernels.head_features import (
@@ -25,12 +24,12 @@ from attlas.models.attention.multi_head import Decoder, MultiHead
 from attlas.models.attention.multi_head_derivatives import model_gradient
 
 
-def ntk_features(model: MultiHead, X: Float[Array, "n T d"]) -> Float[Array, "n P"]:
+def ntk_features(model: MultiHead, X: ArrayInput) -> Float[Array, "n P"]:
     r"""The gradients nabla Phi(X_i) as rows: for models whose Jacobian fits the memory.
 
     Args:
         model: the model.
-        X: samples.
+        X: samples, (n, T, d), computed in the model's type.
 
     Returns:
         One row a sample, parameters in the order ravel(U), ravel(W).
@@ -45,10 +44,13 @@ def ntk_features(model: MultiHead, X: Float[Array, "n T d"]) -> Float[Array, "n 
         gradient = model_gradient(model, tokens)
         return jnp.concatenate([jnp.ravel(gradient.U), jnp.ravel(gradient.W)])
 
-    return jax.vmap(row)(X)
+    samples = X if isinstance(X, jax.Array) else read_array(X, "X")
+    return jax.vmap(row)(jnp.asarray(samples, model.U.dtype))
 
 
-def ntk_gram(model: MultiHead, X: Any, Z: Any = None, *, memory: int = 2**28) -> np.ndarray:
+def ntk_gram(
+    model: MultiHead, X: ArrayInput, Z: ArrayInput | None = None, *, memory: int = 2**28
+) -> np.ndarray:
     r"""Gram matrix K_ij = <nabla_theta Phi(X_i), nabla_theta Phi(Z_j)> in closed form.
 
     Summed over blocks of heads, K = (1/H) sum_h F_h F_h', with all parameters trained. Without Z
@@ -56,28 +58,27 @@ def ntk_gram(model: MultiHead, X: Any, Z: Any = None, *, memory: int = 2**28) ->
 
     Args:
         model: the model.
-        X: samples (n, T, d), NumPy or JAX.
+        X: samples (n, T, d); lists, or an array of NumPy, JAX or torch, as Z.
         Z: samples (m, T, d) of the columns; X itself when None.
         memory: bytes for working arrays, beyond inputs, output and the few MB that BLAS and
             NumPy themselves hold.
 
     Returns:
-        K in the floating type of model and samples, (n, n) or (n, m).
+        K in the widest type of model and samples, float32 or float64, (n, n) or (n, m).
 
-    Raises:
-        UserError: if a shape does not fit the model, the type is not float32 or float64, or the
-            budget holds no tile.
+    A `UserError` names samples that cannot be read or do not fit the model, or a budget that
+    holds no tile.
 
     Examples:
         >>> model = MultiHead(jnp.array([[3.0]]), jnp.array([[[0.0]]]), Decoder.LAST)
         >>> ntk_gram(model, np.array([[[0.0], [2.0]], [[2.0], [2.0]]])).tolist()
         [[37.0, 2.0], [2.0, 4.0]]
     """
-    U, W, rows = np.asarray(model.U), np.asarray(model.W), np.asarray(X)
-    columns = rows if Z is None else np.asarray(Z)
-    dtype = np.result_type(U, W, rows, columns)
-    if dtype not in (np.float32, np.float64):
-        raise UserError(f"the NTK Gram of type {dtype}: give float32 or float64 arrays")
+    U, W = read_array(model.U, "model.U"), read_array(model.W, "model.W")
+    rows = read_array(X, "X")
+    columns = rows if Z is None else read_array(Z, "Z")
+    # BLAS knows no narrower type than float32.
+    dtype = working_dtype("float32", *(array.dtype for array in (U, W, rows, columns)))
     _check_samples("X", rows, model)
     _check_samples("Z", columns, model)
     U, W, rows = U.astype(dtype, copy=False), W.astype(dtype, copy=False), _as(rows, dtype)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from attlas.core.arrays import ArrayInput, read_array, working_dtype
 from attlas.core.errors import UserError
 
 
@@ -72,16 +73,16 @@ class RegressionFlow(NamedTuple):
 
 
 def regression_flow(
-    kernel: Float[np.ndarray, "n columns"],
-    targets: Float[np.ndarray, "samples k"],
-    start: Float[np.ndarray, "samples k"] | None = None,
+    kernel: ArrayInput,
+    targets: ArrayInput,
+    start: ArrayInput | None = None,
 ) -> RegressionFlow:
     r"""Decompose a kernel once for its regression flow at any time.
 
     Args:
-        kernel: symmetric; any number of outputs share it. A kernel that couples its outputs,
-            of blocks n x n, takes targets stacked output by output in one column.
-        targets: Y.
+        kernel: symmetric, (n, n); any number of outputs share it. A kernel that couples its
+            outputs, of blocks n x n, takes targets stacked output by output in one column.
+        targets: Y, (n, k).
         start: u(0), zero when None.
 
     Returns:
@@ -97,6 +98,7 @@ def regression_flow(
         >>> flow.train(np.array([1.0]), step_size=0.25).item()
         0.25
     """
+    kernel, targets = _floats(kernel, "kernel"), _floats(targets, "targets")
     if kernel.ndim != 2 or kernel.shape[0] != kernel.shape[1]:
         raise UserError(f"a kernel of shape {kernel.shape}: it must be square")
     if targets.shape[0] != kernel.shape[0]:
@@ -111,9 +113,15 @@ def regression_flow(
     if apart > slack:
         raise UserError(f"the kernel is not symmetric: entries differ by {apart:.1e}: check it")
     values, vectors = np.linalg.eigh(kernel)
-    residual = targets if start is None else targets - start
+    residual = targets if start is None else targets - _floats(start, "start")
     cut = float(min(values.min(initial=0.0), 0.0))
     return RegressionFlow(np.maximum(values, 0), vectors, vectors.T @ residual, targets, cut)
+
+
+def _floats(value: ArrayInput, name: str) -> np.ndarray:
+    """In its own type, or the narrowest that LAPACK knows."""
+    found = read_array(value, name)
+    return found.astype(working_dtype("float32", found.dtype), copy=False)
 
 
 def _remaining(

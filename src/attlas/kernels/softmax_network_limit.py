@@ -8,13 +8,14 @@ m^(-1/2) are in docs/proofs/gu2024_kernel_limit.md.
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.core.arrays import ArrayInput, own_precision
 from attlas.core.errors import UserError
 from attlas.models.networks.softmax_network import Activation
 
 
 def softmax_ntk_limit(
-    X: Float[Array, "n d"],
-    Z: Float[Array, "n2 d"],
+    X: ArrayInput,
+    Z: ArrayInput,
     sigma: float | Float[Array, ""],
     activation: Activation = Activation.SOFTMAX,
 ) -> Float[Array, "n n2"]:
@@ -25,8 +26,8 @@ def softmax_ntk_limit(
     whatever sigma.
 
     Args:
-        X: samples.
-        Z: samples of the second index.
+        X: samples, (n, d); lists, or an array of NumPy, JAX or torch, as Z.
+        Z: samples of the second index, (n2, d).
         sigma: standard deviation of the first layer.
         activation: of the hidden units.
 
@@ -45,6 +46,11 @@ def softmax_ntk_limit(
     """
     if isinstance(sigma, (int, float)) and not sigma > 0:
         raise UserError(f"sigma = {sigma}: the standard deviation must be positive")
+    with own_precision(X=X, Z=Z) as (left, right):
+        return _limit(left, right, sigma, activation)
+
+
+def _limit(X: Array, Z: Array, sigma: float | Array, activation: Activation) -> Array:
     inner = X @ Z.T
     if activation is Activation.SOFTMAX:
         return inner * jnp.exp(sigma**2 * inner)

@@ -12,8 +12,9 @@ larger, is never formed. The cost is (k n)^2 m, once for each symmetric pair.
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from attlas.core.arrays import ArrayInput, read_array, working_dtype
 from attlas.core.errors import UserError
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
@@ -36,8 +37,8 @@ class _Tile(NamedTuple):
 
 def softmax_ntk(
     network: SoftmaxNetwork,
-    X: Float[Array | np.ndarray, "n d"],
-    Z: Float[Array | np.ndarray, "n2 d"] | None = None,
+    X: ArrayInput,
+    Z: ArrayInput | None = None,
     *,
     memory: int = 2**28,
     out: np.ndarray | None = None,
@@ -49,13 +50,14 @@ def softmax_ntk(
 
     Args:
         network: with k outputs and m units.
-        X: samples.
-        Z: further samples for the second index, X itself when None.
+        X: samples, (n, d); lists, or an array of NumPy, JAX or torch, as Z.
+        Z: further samples for the second index, (n2, d), X itself when None.
         memory: bytes of work space beyond the inputs and the result.
         out: where the result is written, for instance a `numpy.memmap` when it exceeds memory.
 
     Returns:
-        The kernel in k x k blocks of n x n2, the output index outside: row l n + i.
+        The kernel in k x k blocks of n x n2, the output index outside: row l n + i. In the widest
+        type of network and samples, float32 or float64.
 
     Raises:
         UserError: if dimensions differ, a number is not finite, or the budget is below one row.
@@ -66,9 +68,12 @@ def softmax_ntk(
         >>> softmax_ntk(network, np.eye(2)).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
     """
-    W, a = np.asarray(network.W), np.asarray(network.a)
-    left = np.asarray(X, W.dtype)
-    right = left if Z is None else np.asarray(Z, W.dtype)
+    found = [read_array(network.W, "network.W"), read_array(network.a, "network.a")]
+    found += [read_array(samples, name) for samples, name in ((X, "X"), (Z, "Z"))
+              if samples is not None]  # fmt: skip
+    dtype = working_dtype("float32", *(array.dtype for array in found))
+    W, a, left, *further = (array.astype(dtype, copy=False) for array in found)
+    right = further[0] if further else left
     _refuse_unusable(W, a, left, right)
     k, n, n2 = a.shape[0], left.shape[0], right.shape[0]
     shape = (k * n, k * n2)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int
 
+from attlas.core.arrays import ArrayInput, own_precision
 from attlas.core.errors import UserError
 from attlas.core.norms.entrywise import entrywise_norm
 from attlas.optim.arguments import (
@@ -117,9 +118,7 @@ def mirror_step(
     return inverse_potential_gradient(potential_gradient(w, p) - learning_rate * gradient, p)
 
 
-def bregman(
-    w: Float[Array, "*shape"], v: Float[Array, "*shape"], p: float | Float[Array, ""]
-) -> Float[Array, ""]:
+def bregman(w: ArrayInput, v: ArrayInput, p: float | Float[Array, ""]) -> Float[Array, ""]:
     r"""Bregman divergence D(w, v) = psi(w) - psi(v) - <grad psi(v), w - v> (Def. 1).
 
     Entry by entry the terms are brought to one scale before they are subtracted: with
@@ -127,18 +126,30 @@ def bregman(
     by its binomial series, so that the relative error stays small as w -> v.
 
     Args:
-        w: first point.
-        v: second point.
+        w: first point; a list, or an array of NumPy, JAX or torch, traced or not.
+        v: second point, of the same shape; the wider of the two types is computed in.
         p: exponent, above 1.
 
     Returns:
         The divergence, never negative.
+
+    Raises:
+        UserError: if p is not above 1 or the shapes differ.
 
     Examples:
         >>> float(bregman(jnp.array([1.0, 2.0]), jnp.array([3.0, 2.0]), 2.0))
         2.0
     """
     require_mirror_exponent(p)
+    with own_precision(w=w, v=v) as points:
+        if points[0].shape != points[1].shape:
+            raise UserError(
+                f"w has shape {points[0].shape}, v {points[1].shape}: compare one shape"
+            )
+        return _bregman(*points, p)
+
+
+def _bregman(w: Array, v: Array, p: float | Array) -> Array:
     step = w - v
     # The series' terms fall at least by |r - 1| max(1, p / 3) <= 1/16 each: 14 of them suffice.
     scale = jnp.where(v == 0, 1, v)

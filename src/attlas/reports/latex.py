@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from attlas.core.claim import Claim
+from attlas.core.display.statements import Untypeset, mathml
 from attlas.core.verdict import CheckReport
 from attlas.reports.content import MARKS
-from attlas.reports.statements import Untypeset, mathml
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",

@@ -8,11 +8,11 @@ from importlib import resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from attlas.core.display.numbers import number, plain_number
+from attlas.core.display.statements import prose, typeset
 from attlas.core.prose import plain
 from attlas.core.verdict import Outcome
 from attlas.reports.content import MARKS, Atlas
-from attlas.reports.numbers import number, plain_number
-from attlas.reports.statements import prose, typeset
 from attlas.reports.tables import witness_html
 
 

@@ -1,15 +1,12 @@
 """Tables: a DataFrame, or a witness, as an HTML table that scrolls in its own box."""
 
-import math
-import numbers
 from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from attlas.reports.numbers import MINUS, number
-from attlas.reports.statements import prose
+from attlas.core.display.tables import entry, table
 
 LARGEST = 10
 """Rows and columns up to which a witness array is printed whole."""
@@ -33,22 +30,13 @@ def table_html(frame: pd.DataFrame, caption: str) -> Markup:
     if any(name is not None for name in frame.index.names):
         frame = frame.reset_index()
     heads = [_column_name(column) for column in frame.columns]
-    numeric = [
-        pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
-        for dtype in frame.dtypes
-    ]
-    head = Markup("").join(
-        Markup('<th scope="col"{}>{}</th>').format(_right(right), prose(name))
-        for name, right in zip(heads, numeric, strict=True)
-    )
-    rows = Markup("").join(
-        Markup("<tr>{}</tr>").format(Markup("").join(_cell(value) for value in row))
+    rows = (
+        [None if value is pd.NA else value for value in row]
         for row in frame.itertuples(index=False, name=None)
     )
-    return Markup(
-        '<div class="scroll" role="region" aria-label="{}" tabindex="0"><table>'
-        "<caption>{}</caption><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>"
-    ).format(caption, caption, head, rows)
+    return Markup('<div class="scroll" role="region" aria-label="{}" tabindex="0">{}</div>').format(
+        caption, table(heads, rows, caption)
+    )
 
 
 def witness_html(witness: Mapping[str, np.ndarray]) -> Markup:
@@ -78,22 +66,6 @@ def _column_name(column: object) -> str:
     return " ".join(str(part) for part in parts if str(part))
 
 
-def _right(right: bool) -> Markup:
-    return Markup(' class="num"') if right else Markup("")
-
-
-def _cell(value: object) -> Markup:
-    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
-        return Markup('<td class="none">–</td>')
-    if isinstance(value, bool | np.bool_):
-        return Markup("<td>{}</td>").format("yes" if value else "no")
-    if isinstance(value, numbers.Integral):
-        return Markup('<td class="num">{}</td>').format(str(int(value)).replace("-", MINUS))
-    if isinstance(value, numbers.Real):
-        return Markup('<td class="num">{}</td>').format(number(float(value)))
-    return Markup("<td>{}</td>").format(prose(str(value)))
-
-
 def _shape(array: np.ndarray) -> Markup:
     if array.ndim == 0:
         return Markup("")
@@ -102,17 +74,17 @@ def _shape(array: np.ndarray) -> Markup:
 
 def _array(array: np.ndarray, name: str) -> Markup:
     if array.ndim == 0:
-        return _entry(array[()])
+        return entry(array[()])
     if not array.size:
         return Markup("empty")
     if array.ndim > 2 or max(array.shape) > LARGEST:
         if array.dtype.kind not in "fiu":
             return Markup("{} entries").format(array.size)
         low, high = np.min(array), np.max(array)
-        return Markup("entries between {} and {}").format(_entry(low), _entry(high))
+        return Markup("entries between {} and {}").format(entry(low), entry(high))
     body = Markup("").join(
         Markup("<tr>{}</tr>").format(
-            Markup("").join(Markup('<td class="num">{}</td>').format(_entry(v)) for v in row)
+            Markup("").join(Markup('<td class="num">{}</td>').format(entry(v)) for v in row)
         )
         for row in np.atleast_2d(array)
     )
@@ -120,13 +92,3 @@ def _array(array: np.ndarray, name: str) -> Markup:
         '<div class="scroll" role="region" aria-label="{}" tabindex="0">'
         '<table class="matrix"><tbody>{}</tbody></table></div>'
     ).format(f"array {name}", body)
-
-
-def _entry(value: object) -> Markup:
-    if isinstance(value, np.bool_):
-        return Markup("true") if value else Markup("false")
-    if isinstance(value, np.integer):
-        return Markup("{}").format(int(value))
-    if isinstance(value, np.floating):
-        return number(float(value))
-    return escape(str(value))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attlas.core.display.tables import arrays_table, described
 from attlas.runs.cell import Cell, canonical_json
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Layout:
         return cls(dims, tuple(map(str, dataset.coords)))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Record:
     """What one cell gave.
 
@@ -109,3 +110,10 @@ class Record:
         whole = {name: (dims[name], array) for name, array in self.arrays.items()}
         labels = {name: whole.pop(name) for name in self.layout.coordinates}
         return xr.Dataset(whole, labels)
+
+    def __repr__(self) -> str:
+        arrays = ", ".join(f"{name}={described(a)}" for name, a in self.arrays.items())
+        return f"Record({self.experiment}, {self.cell.label}; {arrays}; key {self.key[:12]})"
+
+    def _repr_html_(self) -> str:
+        return arrays_table(self.arrays, f"{self.experiment}: {self.cell.label}")

@@ -4,36 +4,35 @@ W_mm = argmin ||W||_{p,p} subject to (X_{i a_i} - X_{it})' W z_i >= 1 for all i 
 """
 
 import numpy as np
-from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from attlas.core.arrays import ArrayInput, as_float64, read_array
 from attlas.core.errors import UserError
 from attlas.core.solution import Solution
 from attlas.solvers.constraints import AttentionRows
-from attlas.solvers.margin_solution import check_options, finite_array, to_solution, working_dtype
+from attlas.solvers.margin_solution import check_options, to_solution
 from attlas.solvers.max_margin import max_margin
 
 
 def attention_svm(
-    X: ArrayLike,
-    z: ArrayLike,
-    tokens: ArrayLike,
+    X: ArrayInput,
+    z: ArrayInput,
+    tokens: ArrayInput,
     p: float,
     *,
     tolerance: float = 1e-8,
     max_steps: int = 100,
-) -> Solution[Float[Array, "d d"]]:
+) -> Solution[Float[np.ndarray, "d d"]]:
     r"""Solve the l_p attention SVM of one data set, with a certificate.
 
     $$W_{mm}=\arg\min_W \|W\|_{p,p}\ \text{s.t.}
     \ (X_{i\alpha_i}-X_{it})^\top W z_i\ge1,\ t\ne\alpha_i$$
 
-    The computation is in float64 whatever the dtype of X; the value is rounded to the dtype
-    of X and the certificate is that of the rounded value, so that a float32 answer ends with
-    `Result.PRECISION` unless the tolerance is one that float32 can meet (about 1e-6).
+    Value and certificate are float64 NumPy arrays, whatever the precision of the input and
+    of JAX, and they are of the numbers handed in: float32 data are solved as they stand.
 
     Args:
-        X: tokens, [n, T, d], T >= 2.
+        X: tokens, [n, T, d], T >= 2; lists, or arrays of NumPy, JAX or torch, as z and tokens.
         z: queries, [n, d].
         tokens: selected token alpha_i of each sample, integers in [0, T), [n].
         p: exponent, 1 < p <= inf. The minimiser is unique for p < inf.
@@ -55,9 +54,7 @@ def attention_svm(
     Examples:
         One sample, two tokens: W is the constraint itself over its squared length.
 
-        >>> import jax.numpy as jnp
-        >>> X = jnp.array([[[1.0, 0.0], [-1.0, 0.0]]])
-        >>> found = attention_svm(X, jnp.array([[0.0, 1.0]]), jnp.array([0]), 2.0)
+        >>> found = attention_svm([[[1.0, 0.0], [-1.0, 0.0]]], [[0.0, 1.0]], [0], 2.0)
         >>> found.unwrap().round(12).tolist()
         [[0.0, 0.5], [0.0, 0.0]]
         >>> bool(found.certificate["gap"] < 1e-8)
@@ -67,14 +64,14 @@ def attention_svm(
 
 
 def attention_svm_batch(
-    X: ArrayLike,
-    z: ArrayLike,
-    tokens: ArrayLike,
+    X: ArrayInput,
+    z: ArrayInput,
+    tokens: ArrayInput,
     p: float,
     *,
     tolerance: float = 1e-8,
     max_steps: int = 100,
-) -> Solution[Float[Array, "b d d"]]:
+) -> Solution[Float[np.ndarray, "b d d"]]:
     r"""Solve the l_p attention SVM of many data sets of one shape together.
 
     $$W_{mm}^{(b)}=\arg\min_W \|W\|_{p,p}\ \text{s.t.}
@@ -99,9 +96,8 @@ def attention_svm_batch(
     Source: ($\ell_p$-AttSVM) of julistiono2024optimizing.
 
     Examples:
-        >>> import jax.numpy as jnp
-        >>> X = jnp.array([[[[1.0], [-1.0]]], [[[3.0], [-1.0]]]])
-        >>> found = attention_svm_batch(X, jnp.ones((2, 1, 1)), jnp.zeros((2, 1), int), 3.0)
+        >>> X = np.array([[[[1.0], [-1.0]]], [[[3.0], [-1.0]]]])
+        >>> found = attention_svm_batch(X, np.ones((2, 1, 1)), np.zeros((2, 1), int), 3.0)
         >>> found.unwrap()[:, 0, 0].round(12).tolist()
         [0.5, 0.25]
     """
@@ -111,9 +107,8 @@ def attention_svm_batch(
 def _solve(X, z, tokens, p, tolerance, max_steps, batch: bool) -> Solution:
     check_options(p, tolerance, max_steps)
     lead = "b " if batch else ""
-    dtype = working_dtype(X)
-    points, queries = finite_array(X, "X", f"{lead}n T d"), finite_array(z, "z", f"{lead}n d")
-    chosen = np.asarray(tokens)
+    points, queries = as_float64(X, "X", f"{lead}n T d"), as_float64(z, "z", f"{lead}n d")
+    chosen = read_array(tokens, "tokens")
     if not batch:
         points, queries, chosen = points[None], queries[None], chosen[None]
     check_problem(points, queries, chosen)
@@ -124,10 +119,7 @@ def _solve(X, z, tokens, p, tolerance, max_steps, batch: bool) -> Solution:
         return scatter_others(values, chosen, points.shape)
 
     answer = max_margin(rows, float(p), tolerance, max_steps)
-    return to_solution(
-        answer, rows, float(p), tolerance, dtype,
-        lambda w: w.reshape(b, d, d), shape_rows, single=not batch,
-    )  # fmt: skip
+    return to_solution(answer, float(p), lambda w: w.reshape(b, d, d), shape_rows, single=not batch)
 
 
 def attention_rows(X: np.ndarray, z: np.ndarray, tokens: np.ndarray) -> AttentionRows:

@@ -12,12 +12,12 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from attlas.core.arrays import ArrayInput, as_float64
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 from attlas.core.solution import Result, Solution
 from attlas.models.attention.multi_head import Decoder, MultiHead, make_multi_head
 from attlas.solvers.kernel_svm import kernel_svm_batch
-from attlas.solvers.margin_solution import finite_array, working_dtype
 
 # Sharpness of the smooth minimum, in units of one over the largest possible margin: from
 # flatter than the spread of the margins to an error of log(n) / 3000.
@@ -31,8 +31,8 @@ _PAIR_WEIGHTS = np.linspace(0.0, 0.5, 11)
 
 
 def global_margin(
-    X: Float[Array, "n T d"],
-    y: Float[Array, " n"],
+    X: ArrayInput,
+    y: ArrayInput,
     heads: int,
     decoder: Decoder = Decoder.FULL,
     *,
@@ -41,17 +41,18 @@ def global_margin(
     steps: int = 1000,
     tolerance: float = 1e-3,
     key: PRNGKeyArray,
-) -> Solution[Float[Array, ""]]:
+) -> Solution[Float[np.ndarray, ""]]:
     r"""Lower bound, by search, of the global margin of multi-head attention.
 
     $$\max_{\|\theta\|=r}\ \min_i\ y_i\,\Phi(X_i;\theta)$$
 
     The value is attained by the model returned; that none is better is not proved. The first
-    start has W = 0, so the value is no less than the margin of uniform attention.
+    start has W = 0, so the value is no less than the margin of uniform attention. Searched in
+    float64, whatever the precision of the input and of JAX.
 
     Args:
-        X: tokens of the samples.
-        y: labels, +1 or -1.
+        X: tokens of the samples, [n, T, d].
+        y: labels, +1 or -1, [n].
         heads: H.
         decoder: what the decoders read.
         radius: r, the norm of all parameters.
@@ -76,25 +77,20 @@ def global_margin(
         >>> print(f"{float(found.unwrap()):.6f}")
         1.000000
     """
-    _check(X, y, heads, radius)
+    tokens, labels = _checked(X, y, heads, radius)
     if starts < _AGREEING or steps < 1:
         raise UserError(f"starts = {starts}, steps = {steps}: give at least {_AGREEING} and 1")
     if not 0 < tolerance < 1:
         raise UserError(f"tolerance = {tolerance} is not in (0, 1): it is a relative distance")
-    X = jnp.asarray(X, working_dtype(X))
-    y = jnp.asarray(y, X.dtype)
-    models = _best_decoders(_first_models(X, heads, decoder, radius, starts, key), X, y, radius)
-    ceiling = margin_upper_bound(X, y, decoder, radius=radius)
-    unit, size = (jnp.asarray(value, X.dtype) for value in (ceiling or 1.0, radius))
-    models = _ascend(models, X, y, unit, size, steps)
-    refined = _best_decoders(models, X, y, radius)
-    models = _better(refined, models, _margins(refined, X, y) > _margins(models, X, y))
-    return _best(models, np.asarray(_margins(models, X, y), np.float64), ceiling, tolerance)
+    ceiling = margin_upper_bound(tokens, labels, decoder, radius=radius)
+    with jax.enable_x64(True):
+        found = _search(tokens, labels, heads, decoder, radius, starts, steps, ceiling, key)
+        return _best(*found, ceiling, tolerance)
 
 
 def margin_upper_bound(
-    X: Float[Array, "n T d"],
-    y: Float[Array, " n"],
+    X: ArrayInput,
+    y: ArrayInput,
     decoder: Decoder = Decoder.FULL,
     *,
     radius: float = 2.0**0.5,
@@ -110,8 +106,8 @@ def margin_upper_bound(
     r c min_i max_t ||X_it||.
 
     Args:
-        X: tokens of the samples.
-        y: labels, +1 or -1.
+        X: tokens of the samples, [n, T, d].
+        y: labels, +1 or -1, [n].
         decoder: what the decoders read.
         radius: r, the norm of all parameters.
 
@@ -127,7 +123,7 @@ def margin_upper_bound(
         >>> margin_upper_bound(X, jnp.array([1.0, -1.0]), radius=1.0).__round__(12)
         0.05
     """
-    tokens = np.asarray(X, np.float64) * np.asarray(y, np.float64)[:, None, None]
+    tokens = as_float64(X, "X", "n T d") * as_float64(y, "y", "n")[:, None, None]
     T = tokens.shape[1]
     inner = np.einsum("isd,jtd->ijst", tokens, tokens)
     squares = np.einsum("isd,isd->is", tokens, tokens)
@@ -141,18 +137,41 @@ def margin_upper_bound(
     return radius * reads[decoder] * max(least, 0.0) ** 0.5
 
 
-def _check(X: Array, y: Array, heads: int, radius: float) -> None:
-    shape = finite_array(X, "X", "n T d").shape
-    if 0 in shape:
-        raise UserError(f"X has shape {shape}: give at least one sample, token and feature")
-    if np.shape(y) != shape[:1]:
-        raise UserError(f"y has shape {np.shape(y)}, X asks for ({shape[0]},) labels")
-    if not np.isin(np.asarray(y), (-1, 1)).all():
+def _checked(
+    X: ArrayInput, y: ArrayInput, heads: int, radius: float
+) -> tuple[np.ndarray, np.ndarray]:
+    tokens, labels = as_float64(X, "X", "n T d"), as_float64(y, "y", "n")
+    if 0 in tokens.shape:
+        raise UserError(f"X has shape {tokens.shape}: give at least one sample, token and feature")
+    if len(labels) != len(tokens):
+        raise UserError(f"y has shape {labels.shape}, X asks for ({len(tokens)},) labels")
+    if not np.isin(labels, (-1, 1)).all():
         raise UserError("y holds labels other than +1 and -1: recode them")
     if heads < 1:
         raise UserError(f"heads = {heads}: a model needs at least one head")
     if not 0 < radius < np.inf:
         raise UserError(f"radius = {radius} is not in (0, inf): it is the norm of the parameters")
+    return tokens, labels
+
+
+def _search(
+    tokens: np.ndarray,
+    labels: np.ndarray,
+    heads: int,
+    decoder: Decoder,
+    radius: float,
+    starts: int,
+    steps: int,
+    ceiling: float,
+    key: PRNGKeyArray,
+) -> tuple[MultiHead, np.ndarray]:
+    """The best model of every start, and its margin."""
+    X, y = jnp.asarray(tokens), jnp.asarray(labels)
+    models = _best_decoders(_first_models(X, heads, decoder, radius, starts, key), X, y, radius)
+    models = _ascend(models, X, y, jnp.asarray(ceiling or 1.0), jnp.asarray(radius), steps)
+    refined = _best_decoders(models, X, y, radius)
+    models = _better(refined, models, _margins(refined, X, y) > _margins(models, X, y))
+    return models, np.asarray(_margins(models, X, y))
 
 
 def _first_models(
@@ -175,7 +194,7 @@ def _first_models(
 
 def _best(
     models: MultiHead, values: np.ndarray, ceiling: float, tolerance: float
-) -> Solution[Float[Array, ""]]:
+) -> Solution[Float[np.ndarray, ""]]:
     order = np.argsort(-values)
     best = values[order[0]]
     model: MultiHead = jax.tree.map(lambda leaf: leaf[order[0]], models)
@@ -188,7 +207,7 @@ def _best(
         "agreeing": int((values >= best - tolerance * abs(best)).sum()),
     }
     code = Result.CONVERGED if found else Result.MAX_STEPS
-    return Solution(jnp.asarray(best, models.U.dtype), np.asarray(code.value), certificate, stats)
+    return Solution(np.asarray(best), np.asarray(code.value), certificate, stats)
 
 
 @jax.jit
@@ -209,17 +228,17 @@ def _attended(models: MultiHead, X: Array) -> Array:
 
 def _best_decoders(models: MultiHead, X: Array, y: Array, radius: float) -> MultiHead:
     """The best U for the W of every model, where it separates the samples."""
-    features = np.asarray(_attended(models, X), np.float64)
+    features = np.asarray(_attended(models, X))
     starts, n = features.shape[:2]
     flat = features.reshape(starts, n, -1)
-    labels = np.broadcast_to(np.asarray(y, np.float64), (starts, n))
+    labels = np.broadcast_to(np.asarray(y), (starts, n))
     found = kernel_svm_batch(np.matmul(flat, flat.transpose(0, 2, 1)), labels)
-    W = np.asarray(models.W, np.float64)
+    W = np.asarray(models.W)
     left = np.maximum(radius**2 - np.einsum("shde,shde->s", W, W), 0.0)
     theta = np.einsum("sn,snp->sp", found.certificate["alpha"], flat) * np.sqrt(left)[:, None]
     known = np.isfinite(theta).all(axis=1)
-    U = np.where(known[:, None], theta, np.asarray(models.U, np.float64).reshape(starts, -1))
-    U = jnp.asarray(U.reshape(models.U.shape), X.dtype)
+    U = np.where(known[:, None], theta, np.asarray(models.U).reshape(starts, -1))
+    U = jnp.asarray(U.reshape(models.U.shape))
     return eqx.tree_at(lambda model: model.U, models, U)
 
 

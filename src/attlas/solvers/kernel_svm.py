@@ -10,24 +10,24 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from attlas.core.arrays import ArrayInput, as_float64, read_array, working_dtype
 from attlas.core.errors import UserError
 from attlas.core.solution import Result, Solution
 from attlas.solvers.constraints import VectorRows
 from attlas.solvers.farkas import farkas_multipliers
-from attlas.solvers.margin_solution import check_options, finite_array, working_dtype
+from attlas.solvers.margin_solution import check_options
 from attlas.solvers.max_margin import max_margin
 
 
 def kernel_svm(
-    K: ArrayLike,
-    y: ArrayLike,
+    K: ArrayInput,
+    y: ArrayInput,
     *,
     tolerance: float = 1e-8,
     max_steps: int = 100,
-) -> Solution[Float[Array, ""]]:
+) -> Solution[Float[np.ndarray, ""]]:
     r"""Margin of labelled samples in a feature space, from their Gram matrix, with a certificate.
 
     $$\gamma=\max_{\|\theta\|\le1}\min_i y_i\langle\phi_i,\theta\rangle
@@ -37,7 +37,8 @@ def kernel_svm(
     is below the rounding of K counts as none; features at hand resolve it better (`lp_svm`).
 
     Args:
-        K: Gram matrix <phi_i, phi_j>, symmetric and positive semidefinite, [n, n].
+        K: Gram matrix <phi_i, phi_j>, symmetric and positive semidefinite, [n, n]; its type
+            says how much of it is rounding, the computation is in float64.
         y: labels, +1 or -1, [n].
         tolerance: largest relative distance of the two bounds that counts as converged.
         max_steps: interior-point steps at most.
@@ -67,12 +68,12 @@ def kernel_svm(
 
 
 def kernel_svm_batch(
-    K: ArrayLike,
-    y: ArrayLike,
+    K: ArrayInput,
+    y: ArrayInput,
     *,
     tolerance: float = 1e-8,
     max_steps: int = 100,
-) -> Solution[Float[Array, " b"]]:
+) -> Solution[Float[np.ndarray, " b"]]:
     r"""Margins of many labelled samples of one size, from a stack of Gram matrices.
 
     $$\gamma^{(b)}=\max_{\|\theta\|\le1}\min_i y^{(b)}_i\langle\phi^{(b)}_i,\theta\rangle$$
@@ -109,10 +110,11 @@ class _Problem(NamedTuple):
     level: np.ndarray
 
 
-def _inputs(K: ArrayLike, y: ArrayLike, batch: bool) -> tuple[np.ndarray, np.ndarray, float]:
+def _inputs(K: ArrayInput, y: ArrayInput, batch: bool) -> tuple[np.ndarray, np.ndarray, float]:
     """The arrays in float64 with a batch axis, and the rounding unit of K as it was given."""
     lead = "b " if batch else ""
-    gram, labels = finite_array(K, "K", f"{lead}n n"), finite_array(y, "y", f"{lead}n")
+    given = read_array(K, "K")
+    gram, labels = as_float64(given, "K", f"{lead}n n"), as_float64(y, "y", f"{lead}n")
     if not batch:
         gram, labels = gram[None], labels[None]
     b, n, columns = gram.shape
@@ -122,8 +124,7 @@ def _inputs(K: ArrayLike, y: ArrayLike, batch: bool) -> tuple[np.ndarray, np.nda
         raise UserError(f"y has shape {labels.shape[1:]}, K asks for ({n},) labels")
     if not np.isin(labels, (-1.0, 1.0)).all():
         raise UserError("y holds labels other than +1 and -1: recode them")
-    given = np.asarray(K).dtype
-    return gram, labels, float(jnp.finfo(given if given.kind not in "iub" else "float64").eps)
+    return gram, labels, float(jnp.finfo(working_dtype(given.dtype)).eps)
 
 
 def _problem(gram: np.ndarray, labels: np.ndarray, eps: float) -> _Problem:
@@ -191,9 +192,7 @@ def _solve(K, y, tolerance: float, max_steps: int, batch: bool) -> Solution:
     pull = np.matmul(problem.signed, dual[..., None])[..., 0]
     margins = pull / length[:, None] * unit[:, None]
     lower, upper = margins.min(axis=-1), length * unit
-    value = jnp.asarray(lower, working_dtype(K))
-    # Of the value returned, which may have been rounded to fewer digits.
-    gap = np.abs(upper - np.asarray(value, np.float64)) / upper
+    value, gap = lower, np.abs(upper - lower) / upper
     rounding = (np.sqrt(square + doubt) - np.sqrt(square)) * unit
     exhausted = resisting & (gap * upper > rounding)
     result = np.where(exhausted, Result.MAX_STEPS.value, Result.PRECISION.value)
@@ -217,7 +216,7 @@ def _solve(K, y, tolerance: float, max_steps: int, batch: bool) -> Solution:
         "support": dual > margins / upper[:, None] - 1,
     }
     if not batch:
-        value, result = value[0], result[0]
+        value, result = np.asarray(value[0]), result[0]
         certificate = {name: array[0] for name, array in certificate.items()}
         stats = {name: array[0] for name, array in stats.items()}
     return Solution(value, np.asarray(result), certificate, stats)

@@ -1,23 +1,21 @@
 r"""The best margin of a linear model on flattened tokens: what attention is compared with."""
 
-import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from attlas.core.arrays import ArrayInput, as_float64
 from attlas.core.errors import UserError
 from attlas.core.solution import Solution
 from attlas.solvers.lp_svm import lp_svm
-from attlas.solvers.margin_solution import finite_array
 
 
 def linear_margin(
-    X: ArrayLike,
-    y: ArrayLike,
+    X: ArrayInput,
+    y: ArrayInput,
     *,
     tolerance: float = 1e-8,
     max_steps: int = 100,
-) -> Solution[Float[Array, ""]]:
+) -> Solution[Float[np.ndarray, ""]]:
     r"""Margin of the linear model <U, X> of unit Frobenius norm, without offset.
 
     $$\gamma_{lin}=\max_{\|U\|_F\le1}\min_i y_i\langle U,X_i\rangle$$
@@ -49,16 +47,15 @@ def linear_margin(
         >>> found.certificate["U"].round(9).tolist()
         [[0.8, 0.6]]
     """
-    samples = finite_array(X, "X", "n T d")
+    samples = as_float64(X, "X", "n T d")
     if 0 in samples.shape:
         raise UserError(f"X has shape {samples.shape}: give at least one sample, token and feature")
-    found = lp_svm(
-        jnp.asarray(X).reshape(len(samples), -1), y, 2.0, tolerance=tolerance, max_steps=max_steps
-    )
+    flat = samples.reshape(len(samples), -1)
+    found = lp_svm(flat, y, 2.0, tolerance=tolerance, max_steps=max_steps)
     return _inverted(found, samples.shape[1:])
 
 
-def _inverted(found: Solution, shape: tuple[int, ...]) -> Solution[Float[Array, ""]]:
+def _inverted(found: Solution, shape: tuple[int, ...]) -> Solution[Float[np.ndarray, ""]]:
     """The best margin is the inverse of the norm of the least solution with margins 1."""
     given = found.certificate
     lower = 1 / given["norm_upper"]
@@ -67,10 +64,10 @@ def _inverted(found: Solution, shape: tuple[int, ...]) -> Solution[Float[Array, 
         "lower": lower,
         "upper": 1 / given["norm_lower"],
         "gap": given["gap"],
-        "U": np.asarray(found.value, np.float64).reshape(shape) * lower,
+        "U": found.value.reshape(shape) * lower,
         "dual": given["dual"] / given["dual"].sum(),
         "farkas": given["farkas"],
         "farkas_residual": given["farkas_residual"],
     }
-    value = jnp.asarray(np.nan if infeasible else lower, found.value.dtype)
+    value = np.asarray(np.nan if infeasible else lower)
     return Solution(value, found.result, certificate, {"steps": found.stats["steps"]})

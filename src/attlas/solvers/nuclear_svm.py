@@ -5,30 +5,29 @@ program of order 2 d.
 """
 
 import clarabel
-import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Float
 from scipy import sparse
 
+from attlas.core.arrays import ArrayInput, as_float64, read_array
 from attlas.core.errors import UserError
 from attlas.core.solution import Result, Solution
 from attlas.solvers.attention_svm import attention_rows, check_problem, scatter_others
 from attlas.solvers.constraints import AttentionRows
 from attlas.solvers.farkas import farkas_multipliers, farkas_tolerance
-from attlas.solvers.margin_solution import check_options, finite_array, working_dtype
+from attlas.solvers.margin_solution import check_options
 
 _LARGEST_DIMENSION = 32
 
 
 def nuclear_svm(
-    X: ArrayLike,
-    z: ArrayLike,
-    tokens: ArrayLike,
+    X: ArrayInput,
+    z: ArrayInput,
+    tokens: ArrayInput,
     *,
     tolerance: float = 1e-6,
     max_steps: int = 200,
-) -> Solution[Float[Array, "d d"]]:
+) -> Solution[Float[np.ndarray, "d d"]]:
     r"""Solve the nuclear-norm attention SVM of one data set, with a certificate.
 
     $$W_\star=\arg\min_W \|W\|_*\ \text{s.t.}\ (X_{i\alpha_i}-X_{it})^\top W z_i\ge1$$
@@ -56,14 +55,13 @@ def nuclear_svm(
     Source: Tarzanagh et al. 2023 (arXiv 2308.16898), the factored attention SVM (recalled).
 
     Examples:
-        >>> X = jnp.array([[[1.0, 0.0], [-1.0, 0.0]]])
-        >>> found = nuclear_svm(X, jnp.array([[0.0, 1.0]]), jnp.array([0]))
+        >>> found = nuclear_svm([[[1.0, 0.0], [-1.0, 0.0]]], [[0.0, 1.0]], [0])
         >>> abs(found.unwrap()).round(6).tolist()
         [[0.0, 0.5], [0.0, 0.0]]
     """
     check_options(2.0, tolerance, max_steps)
-    points, queries = finite_array(X, "X", "n T d")[None], finite_array(z, "z", "n d")[None]
-    chosen = np.asarray(tokens)[None]
+    points, queries = as_float64(X, "X", "n T d")[None], as_float64(z, "z", "n d")[None]
+    chosen = read_array(tokens, "tokens")[None]
     check_problem(points, queries, chosen)
     d = points.shape[-1]
     if d > _LARGEST_DIMENSION:
@@ -71,32 +69,30 @@ def nuclear_svm(
     rows = attention_rows(points, queries, chosen)
     unit = rows.scaled(1 / np.maximum(rows.lengths().max(axis=-1), np.finfo(float).tiny))
     W, dual, steps = _semidefinite(unit.select(np.arange(rows.shape[1])), d, max_steps)
-    value, result, certificate = _judge(rows, W, dual, tolerance, working_dtype(X))
+    value, result, certificate = _judge(rows, W, dual, tolerance)
     for name in ("dual", "margins", "farkas"):
         certificate[name] = scatter_others(certificate[name], chosen, points.shape)[0]
     return Solution(value, np.asarray(int(result)), certificate, {"steps": np.asarray(steps)})
 
 
-def _judge(rows: AttentionRows, W: np.ndarray, dual: np.ndarray, tolerance: float, dtype: np.dtype):
-    """Value in the caller's dtype, result code and certificate of that value."""
+def _judge(rows: AttentionRows, W: np.ndarray, dual: np.ndarray, tolerance: float):
+    """Value, result code and certificate."""
     m = rows.shape[1]
     smallest = rows.apply(W.reshape(1, -1)).min()
-    value = jnp.asarray(W / (smallest if smallest > 0 else np.nan), dtype)
-    exact = np.asarray(value, np.float64)
-    margins = rows.apply(exact.reshape(1, -1))[0]
+    value = W / (smallest if smallest > 0 else np.nan)
+    margins = rows.apply(value.reshape(1, -1))[0]
     pull = np.linalg.norm(rows.adjoint(dual[None]).reshape(W.shape), 2)
     lower = dual.sum() / pull if pull > 0 else 0.0
-    upper = np.linalg.norm(exact, "nuc") / margins.min() if smallest > 0 else np.inf
+    upper = np.linalg.norm(value, "nuc") / margins.min() if smallest > 0 else np.inf
     gap = upper / lower - 1 if lower > 0 else np.inf
     violation = np.maximum(1 - margins.min(), 0)
     result, weights, residual = Result.CONVERGED, np.zeros(m), np.nan
     if not max(gap, violation) <= tolerance:
-        rounded = smallest > 0 and np.linalg.norm(W, "nuc") / smallest <= lower * (1 + tolerance)
-        result = Result.PRECISION if rounded else Result.MAX_STEPS
+        result = Result.MAX_STEPS
         found, length = farkas_multipliers(rows)
         if length <= farkas_tolerance(rows):
             result, weights, residual = Result.INFEASIBLE, found, length
-            value, upper, lower = jnp.full_like(value, np.nan), np.inf, np.inf
+            value, upper, lower = np.full_like(value, np.nan), np.inf, np.inf
             gap, violation, margins = np.nan, np.nan, np.full(m, np.nan)
     share = dual / max(dual.sum(), np.finfo(float).tiny)
     return value, result, {

@@ -5,6 +5,8 @@ joint path (v, W) in two balls. For token selection the excess of the loss over 
 decays like exp(-R), so the logarithm of the excess is minimised, computed without cancellation.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -108,13 +110,13 @@ def regularisation_path(
     cone: Cone | None = None,
     tolerance: float = 1e-6,
     max_steps: int = 2000,
-) -> Solution[Float[Array, "r d d"]]:
+) -> Solution[Float[np.ndarray, "r d d"]]:
     r"""The path W(R) of a fixed value head, global or restricted to a cone.
 
     $$W(R)=\arg\min_{\|W\|_{p,p}\le R}\mathcal L(W)$$
 
     Sought on the sphere by L-BFGS from random directions, the previous radius' end and the cone's
-    centre. A bad option raises a `UserError`.
+    centre, in float64 whatever the precision of the data. A bad option raises a `UserError`.
 
     Args:
         data: samples and value head.
@@ -144,17 +146,21 @@ def regularisation_path(
     """
     validate(data)
     _check(radii, p, starts, tolerance)
-    draws = _directions(key, len(radii), starts, data, cone)
-    objective, found = LogExcessLoss(data, margin_loss(loss)), []
-    for k, radius in enumerate(radii):
-        tried = [(draw,) for draw in draws[k]]
-        tried += [found[-1].blocks] if found else []
-        tried += [(cone.centre,)] if cone is not None else []
-        found.append(
-            ball_minimum(objective, tried, jnp.asarray([radius], draws.dtype), p, max_steps, cone)
-        )
-    value = jnp.stack([end.blocks[0] for end in found])
-    return _solution(value, found, tolerance)
+    with jax.enable_x64(True):
+        data, cone = _in_float64(data), _in_float64(cone)
+        draws = _directions(key, len(radii), starts, data, cone)
+        objective, found = LogExcessLoss(data, margin_loss(loss)), []
+        for k, radius in enumerate(radii):
+            tried = [(draw,) for draw in draws[k]]
+            tried += [found[-1].blocks] if found else []
+            tried += [(cone.centre,)] if cone is not None else []
+            at = jnp.asarray([radius], draws.dtype)
+            found.append(ball_minimum(objective, tried, at, p, max_steps, cone))
+    return _solution(np.stack([end.blocks[0] for end in found]), found, tolerance)
+
+
+def _in_float64(arrays: Any) -> Any:
+    return jax.tree.map(lambda array: jnp.asarray(array, jnp.float64), arrays)
 
 
 def _directions(
@@ -178,7 +184,7 @@ def joint_regularisation_path(
     starts: int = 8,
     tolerance: float = 1e-6,
     max_steps: int = 2000,
-) -> Solution[tuple[Float[Array, "r d"], Float[Array, "r d d"]]]:
+) -> Solution[tuple[Float[np.ndarray, "r d"], Float[np.ndarray, "r d d"]]]:
     r"""The joint path of value head and key-query matrix.
 
     $$(v^{(r)},W^{(R)})=\arg\min_{\|v\|_p\le r,\ \|W\|_{p,p}\le R}\mathcal L(v,W)$$
@@ -215,16 +221,18 @@ def joint_regularisation_path(
         _check(pair, p, starts, tolerance)
     if loss == "correlation":
         raise UserError("loss 'correlation' has negative values: choose logistic or exponential")
-    d, dtype = data.X.shape[-1], data.X.dtype
-    head, matrix = jax.random.split(key)
-    heads = jax.random.normal(head, (len(radii), starts, d), dtype)
-    matrices = jax.random.normal(matrix, (len(radii), starts, d, d), dtype)
-    objective, found = LogJointLoss(data, margin_loss(loss)), []
-    for k, pair in enumerate(radii):
-        tried = [(heads[k, i], matrices[k, i]) for i in range(starts)]
-        tried += [found[-1].blocks] if found else []
-        found.append(ball_minimum(objective, tried, jnp.asarray(pair, dtype), p, max_steps))
-    value = tuple(jnp.stack([end.blocks[i] for end in found]) for i in range(2))
+    d = data.X.shape[-1]
+    with jax.enable_x64(True):
+        head, matrix = jax.random.split(key)
+        heads = jax.random.normal(head, (len(radii), starts, d))
+        matrices = jax.random.normal(matrix, (len(radii), starts, d, d))
+        objective, found = LogJointLoss(_in_float64(data), margin_loss(loss)), []
+        for k, pair in enumerate(radii):
+            tried = [(heads[k, i], matrices[k, i]) for i in range(starts)]
+            tried += [found[-1].blocks] if found else []
+            at = jnp.asarray(pair, heads.dtype)
+            found.append(ball_minimum(objective, tried, at, p, max_steps))
+    value = tuple(np.stack([end.blocks[i] for end in found]) for i in range(2))
     return _solution(value, found, tolerance)
 
 

@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
+from attlas.core.arrays import ArrayInput
 from attlas.core.norms.entrywise import entrywise_norm
 from attlas.data.token_selection import TokenSelection, token_scores
 from attlas.solvers.token_optimality import attention_margins, support_tokens
@@ -35,8 +36,8 @@ class SelectionGeometry(NamedTuple):
 
 def selection_geometry(
     data: TokenSelection,
-    tokens: Int[Array, " n"],
-    W: Float[Array, "d d"],
+    tokens: ArrayInput,
+    W: ArrayInput,
     p: float,
     tolerance: float = 1e-6,
 ) -> SelectionGeometry:
@@ -47,8 +48,8 @@ def selection_geometry(
 
     Args:
         data: samples, labels, queries and value head.
-        tokens: selected token of each sample.
-        W: the solution W_mm of `attention_svm` for these tokens and this p.
+        tokens: selected token of each sample, [n].
+        W: the solution W_mm of `attention_svm` for these tokens and this p, [d, d].
         p: exponent, 1 < p < inf.
         tolerance: of `support_tokens`.
 
@@ -65,6 +66,7 @@ def selection_geometry(
         >>> [float(x) for x in found]
         [1.0, 0.25, 1.5, 0.5, 4.0, 2.0]
     """
+    tokens = jnp.asarray(tokens)
     margins = attention_margins(data.X, data.z, tokens, W)
     support = support_tokens(data.X, data.z, tokens, W, tolerance)
     selected = jnp.arange(data.X.shape[1])[None, :] == tokens[:, None]
@@ -74,7 +76,7 @@ def selection_geometry(
     q = p / (p - 1)
     lengths = jax.vmap(jax.vmap(entrywise_norm, (0, None)), (0, None))(data.X, q)
     pull = jnp.max(lengths * jax.vmap(entrywise_norm, (0, None))(data.z, q)[:, None])
-    norm = entrywise_norm(W.ravel(), p)
+    norm = entrywise_norm(W, p)
     scores = token_scores(data)
     best = jnp.take_along_axis(scores, tokens[:, None], axis=1)
     return SelectionGeometry(

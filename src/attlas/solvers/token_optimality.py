@@ -1,27 +1,28 @@
 r"""Which selections of tokens are optimal: support tokens, locally and globally optimal ones."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
+from attlas.core.arrays import ArrayInput, own_precision
 from attlas.data.token_selection import TokenSelection, token_scores
 
 
 def attention_margins(
-    X: Float[Array, "n T d"],
-    z: Float[Array, "n d"],
-    tokens: Int[Array, " n"],
-    W: Float[Array, "d d"],
+    X: ArrayInput,
+    z: ArrayInput,
+    tokens: ArrayInput,
+    W: ArrayInput,
 ) -> Float[Array, "n T"]:
     r"""Margins (X_{i a_i} - X_{it})' W z_i of the selected tokens, zero at t = a_i.
 
     Args:
-        X: tokens.
-        z: queries.
-        tokens: selected token of each sample.
-        W: key-query matrix.
+        X: tokens, [n, T, d].
+        z: queries, [n, d].
+        tokens: selected token of each sample, [n].
+        W: key-query matrix, [d, d].
 
     Returns:
-        Margins.
+        Margins, in the widest type among X, z and W.
 
     Source: constraints of ($\ell_p$-AttSVM), julistiono2024optimizing.
 
@@ -30,25 +31,26 @@ def attention_margins(
         >>> attention_margins(X, jnp.ones((1, 1)), jnp.array([0]), jnp.ones((1, 1))).tolist()
         [[0.0, 3.0]]
     """
-    images = z @ W.T
-    attention = jnp.einsum("ntd,nd->nt", X, images)
-    return jnp.take_along_axis(attention, tokens[:, None], axis=1) - attention
+    with own_precision(X=X, z=z, W=W) as (X, z, W):
+        attention = jnp.einsum("ntd,nd->nt", X, z @ W.T)
+        at = jnp.asarray(tokens)[:, None]
+        return jnp.take_along_axis(attention, at, axis=1) - attention
 
 
 def support_tokens(
-    X: Float[Array, "n T d"],
-    z: Float[Array, "n d"],
-    tokens: Int[Array, " n"],
-    W: Float[Array, "d d"],
+    X: ArrayInput,
+    z: ArrayInput,
+    tokens: ArrayInput,
+    W: ArrayInput,
     tolerance: float = 1e-6,
 ) -> Bool[Array, "n T"]:
     r"""The support tokens T_i = {t != a_i : (X_{i a_i} - X_{it})' W_mm z_i = 1}.
 
     Args:
-        X: tokens.
-        z: queries.
-        tokens: selected token of each sample.
-        W: the solution W_mm of `attention_svm` for these tokens.
+        X: tokens, [n, T, d].
+        z: queries, [n, d].
+        tokens: selected token of each sample, [n].
+        W: the solution W_mm of `attention_svm` for these tokens, [d, d].
         tolerance: margins up to 1 + tolerance count as 1. It should exceed the error of the
             margins, at most the certificate's `distance` times the largest ||X_it z_i'||_{q,q}.
 
@@ -63,14 +65,15 @@ def support_tokens(
         >>> support_tokens(X, jnp.array([[0.0, 1.0]]), jnp.array([0]), W).tolist()
         [[False, True, False]]
     """
-    others = jnp.arange(X.shape[1])[None, :] != tokens[:, None]
-    return others & (attention_margins(X, z, tokens, W) <= 1 + tolerance)
+    margins = attention_margins(X, z, tokens, W)
+    others = jnp.arange(margins.shape[1])[None, :] != jnp.asarray(tokens)[:, None]
+    return others & (margins <= 1 + tolerance)
 
 
 def is_locally_optimal(
     data: TokenSelection,
-    tokens: Int[Array, " n"],
-    W: Float[Array, "d d"],
+    tokens: ArrayInput,
+    W: ArrayInput,
     tolerance: float = 1e-6,
 ) -> Bool[Array, ""]:
     r"""Whether every selected token scores higher than all its support tokens.
@@ -96,12 +99,12 @@ def is_locally_optimal(
         True
     """
     scores = token_scores(data)
-    best = jnp.take_along_axis(scores, tokens[:, None], axis=1)
+    best = jnp.take_along_axis(scores, jnp.asarray(tokens)[:, None], axis=1)
     support = support_tokens(data.X, data.z, tokens, W, tolerance)
-    return jnp.all(jnp.where(support, best > scores, True)) & jnp.all(jnp.isfinite(W))
+    return jnp.all(jnp.where(support, best > scores, True)) & jnp.all(jnp.isfinite(jnp.asarray(W)))
 
 
-def is_globally_optimal(data: TokenSelection, tokens: Int[Array, " n"]) -> Bool[Array, ""]:
+def is_globally_optimal(data: TokenSelection, tokens: ArrayInput) -> Bool[Array, ""]:
     r"""Whether every selected token has the largest score of its sample.
 
     Globally optimal: gamma_{i a_i} = max_t gamma_it for all i.
@@ -122,5 +125,5 @@ def is_globally_optimal(data: TokenSelection, tokens: Int[Array, " n"]) -> Bool[
         False
     """
     scores = token_scores(data)
-    best = jnp.take_along_axis(scores, tokens[:, None], axis=1)
+    best = jnp.take_along_axis(scores, jnp.asarray(tokens)[:, None], axis=1)
     return jnp.all(best >= scores)

@@ -20,15 +20,15 @@ from attlas.core.errors import UserError
 from attlas.core.generator import generator
 from attlas.data.masked_words import MaskedWords
 from attlas.models.networks.transformer import Layer, Transformer, masked_word_readout
-from attlas.training.fit import fit
+from attlas.training.fit import Ensemble, fit
 
 
 class WordInputs(eqx.Module):
     """Fixed directions of K + 1 words, the mask last, and of T positions; rows of length one.
 
     Attributes:
-        words: one row a word of the vocabulary, one for all others, one for the mask.
-        positions: one row a position.
+        words: one row per word of the vocabulary, one for all others, one for the mask.
+        positions: one row per position.
     """
 
     words: Float[Array, "K2 d"]
@@ -68,7 +68,7 @@ class MaskedWordSettings(NamedTuple):
         k: width of a head's values.
         layers: L.
         steps: of Adam.
-        batch: samples a step, drawn with replacement.
+        batch: samples per step, drawn with replacement.
         rate: of Adam.
     """
 
@@ -141,7 +141,7 @@ def train_masked_words(
     """
     if settings.steps < 1 or settings.batch < 1:
         raise UserError(
-            f"{settings.steps} steps of {settings.batch} samples train nothing: give at least 1"
+            f"steps = {settings.steps}, batch = {settings.batch}: both must be at least 1"
         )
     draw = generator(key)
     start = _start(draw, settings, inputs)
@@ -154,7 +154,7 @@ def train_masked_words(
         (inputs, _on_device(data)),
         record_at=(settings.steps,),
         batches=jnp.asarray(rows),
-        ensemble={"optimizer": Partial(_decayed_adam, False, True)},
+        ensemble=Ensemble(optimizer=Partial(_decayed_adam, False, True)),
     ).last
 
 

@@ -73,14 +73,13 @@ def train_classifiers(
     r"""Train e classifiers by minibatches, evaluated after each epoch.
 
     The loss of a logit is logistic, that of several their cross-entropy, summed over the batch.
-    A member stops when its accuracy over an epoch reaches `stop_accuracy`.
 
     Args:
         models: stacked models (leading axis e on every array); called as model(tokens, mask, key).
         optimizer: optax transformation on all parameters.
         sets: training, validation and test sequences.
         keys: e random keys, for the order of the batches and for dropout.
-        batch: sequences a batch.
+        batch: sequences per batch.
         epochs: most epochs.
         stop_accuracy: training accuracy at which a member stops; above 1 none does.
         chunk: sequences evaluated at once.
@@ -90,8 +89,7 @@ def train_classifiers(
         width: members a program runs at once, a divisor of e; all when None. Convolutions want 1.
 
     Returns:
-        The epochs, as `fit_epochs` returns them, with the test accuracy beside that of
-        validation. Unusable settings raise a `UserError`.
+        The epochs of `fit_epochs`, with test accuracies. Unusable settings raise a `UserError`.
 
     Examples:
         >>> from attlas.models.networks.encoder import make_encoder
@@ -104,7 +102,6 @@ def train_classifiers(
         >>> held_out_accuracies(found).selected.tolist()
         [1.0, 1.0]
     """
-    width = int(keys.shape[0]) if width is None else width
     _refuse_unusable(sets, batch, epochs)
     found = fit_epochs(
         _Loss(penalty, mean),
@@ -114,7 +111,7 @@ def train_classifiers(
         _batches(keys, sets.train.labels.shape[0], batch, epochs),
         evaluate=partial(_held_out, chunk),
         batch=batch,
-        width=width,
+        width=int(keys.shape[0]) if width is None else width,
         stop_accuracy=stop_accuracy,
         quick_compile=quick_compile,
     )
@@ -227,4 +224,4 @@ def _refuse_unusable(sets: Sets, batch: int, epochs: int) -> None:
     if not 1 <= batch <= size:
         raise UserError(f"batch = {batch} does not fit {size} sequences: choose 1 to {size}")
     if epochs < 1:
-        raise UserError(f"epochs = {epochs} trains nothing: choose at least 1")
+        raise UserError(f"epochs = {epochs} must be at least 1: raise it")

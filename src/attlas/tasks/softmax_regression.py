@@ -29,7 +29,7 @@ class Keep(NamedTuple):
 
     Attributes:
         weights: W at each record, d m numbers each.
-        drift: distance of the kernel from its start, (k n)^2 m operations a record.
+        drift: distance of the kernel from its start, (k n)^2 m operations per record.
     """
 
     weights: bool = False
@@ -37,6 +37,7 @@ class Keep(NamedTuple):
 
 
 NUMBERS_ONLY = Keep()
+_OBSERVED: tuple[str, ...] = ("movement", "largest_step", "outputs", "test_outputs", "drift")
 
 
 def descend_softmax(
@@ -92,13 +93,16 @@ def descend_softmax(
 
     before = jnp.concatenate((schedule[:1], jnp.diff(schedule) - 1))
     (_, last), kept = jax.lax.scan(record, (start, start), before)
+    return _package(schedule, _with(network, last), kept)
+
+
+def _package(schedule: Array, last: SoftmaxNetwork, kept: tuple[Any, ...]) -> Trajectory:
     loss, *numbers, F, further, away, W = kept
-    names = ("movement", "largest_step", "outputs", "test_outputs", "drift")
-    seen = dict(zip(names, (*numbers, F, further, away), strict=True))
+    seen = dict(zip(_OBSERVED, (*numbers, F, further, away), strict=True))
     return Trajectory(
         schedule,
         None if W is None else {"W": W},
-        _with(network, last),
+        last,
         loss,
         observed={name: a for name, a in seen.items() if a is not None},
         result=_result(loss, *numbers),
@@ -171,7 +175,7 @@ def train_softmax_networks(
         record_at: increasing step numbers to record; log-spaced ones when None.
         X_test: further samples, shared.
         keep: what else is recorded.
-        chunk: networks a chunk; equal shares of the cores when None. Chunks run at once.
+        chunk: networks per chunk; equal shares of the cores when None. Chunks run at once.
 
     Returns:
         The recorded steps, networks along the leading axis.
@@ -205,8 +209,8 @@ def require_regression(
 
     Args:
         network: the start, with no axis before those of its parameters.
-        X: samples, one a row.
-        Y: targets, one row a sample and one column an output.
+        X: samples, one per row.
+        Y: targets, one row per sample and one column per output.
         step_size: eta.
         X_test: further samples.
 
@@ -225,12 +229,12 @@ def require_regression(
         if samples.ndim != 2 or samples.shape[1] != d:
             raise UserError(
                 f"samples of shape {samples.shape} meet a network of input dimension {d}: "
-                "give one sample a row"
+                "give one sample per row"
             )
     if Y.shape != (X.shape[0], k):
         raise UserError(
             f"targets of shape {Y.shape} meet {X.shape[0]} samples and {k} outputs: "
-            "give one row a sample"
+            "give one row per sample"
         )
     sizes = np.asarray(step_size)
     if not np.all((sizes > 0) & np.isfinite(sizes)):

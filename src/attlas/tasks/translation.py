@@ -66,7 +66,7 @@ def train_translator(
         train: training pairs.
         validation: validation pairs.
         key: of the order of the batches.
-        batch: pairs a batch.
+        batch: pairs per batch.
         epochs: number of epochs.
         chunk: validation pairs evaluated at once.
         quick_compile: let XLA optimise little, where compiling costs more than training.
@@ -90,9 +90,9 @@ def train_translator(
     """
     count, held = train.source.shape[0], validation.source.shape[0]
     if not 1 <= batch <= count or held < 1:
-        raise UserError(f"batch = {batch} of {count} pairs, {held} validation pairs: none may lack")
+        raise UserError(f"batch = {batch} of {count} pairs, {held} to validate: give at least one")
     if epochs < 1:
-        raise UserError(f"epochs = {epochs} trains nothing: choose at least 1")
+        raise UserError(f"epochs = {epochs} must be at least 1: raise it")
     orders = islice(epoch_orders(key[None], count, batch), epochs)
     rows = np.concatenate([order[0] for order in orders])
     return fit(

@@ -39,7 +39,7 @@ def cache_width(model: Any, X: Float[Array, "n *shape"]) -> int:
         13
     """
     heads, tokens = (model.heads, X.shape[1]) if isinstance(model, MultiHead) else (1, 1)
-    # Attention, readout and two rows of d a head and token.
+    # Attention, readout and two rows of d per head and token.
     entries = X.size * heads * (2 * tokens / X.shape[-1] + 2)
     return max(1, min(128, int(CACHE_BYTES // (entries * X.dtype.itemsize))))
 
@@ -53,7 +53,7 @@ def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
     Args:
         program: maps a batch of `width` members to their results, along the leading axis.
         batch: tree of arrays with a leading axis.
-        width: members a chunk.
+        width: members per chunk.
 
     Returns:
         The results along the leading axis.

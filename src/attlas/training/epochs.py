@@ -49,9 +49,9 @@ def epoch_orders(keys: Key[Array, " e"], size: int, batch: int) -> Iterator[np.n
     would take a third of a compilation.
 
     Args:
-        keys: one random key a member.
+        keys: one random key per member.
         size: examples of the training set.
-        batch: examples a batch, at most `size`.
+        batch: examples per batch, at most `size`.
 
     Yields:
         Example numbers [e, steps, batch], without end.
@@ -90,35 +90,30 @@ def fit_epochs(
     parameter is not finite; training ends with the last member.
 
     Args:
-        loss: from (model, data, one entry of the batches) to the loss of the batch and the number
-            of its samples that are put in their class.
+        loss: from (model, data, entry of the batches) to its loss and its number of right classes.
         optimizer: optax transformation on all parameters.
         models: stacked models, with a leading axis of members on every array.
         data: what loss and evaluation are given.
         batches: for each epoch arrays [members, steps, ...].
         evaluate: from (model, data) to named accuracies; that of "validation" selects.
-        batch: samples a batch.
+        batch: samples per batch.
         width: members that a program runs at once, a divisor of their number.
         stop_accuracy: training accuracy at which a member stops; no member does when None.
         quick_compile: let XLA optimise little, where compiling costs more than training.
-        squeeze: run a width of 1 without an axis of members. It costs an eighth of the time on a
-            CPU, where gathers get longer indices.
+        squeeze: run a width of 1 without an axis of members, on a CPU an eighth faster.
 
     Returns:
-        The epochs: `loss`, the mean over the batches, each before its step; `train`, the accuracy
-        over the same batches; and what is evaluated; NaN after a member has stopped. `selected`
-        are the models at the epoch of best validation, `selected_at` its record. The result is
-        CONVERGED where the stopping accuracy was reached.
+        The epochs, NaN after a member has stopped: `loss`, the mean over the batches, each before
+        its step; `train`, the accuracy over the same batches; and what is evaluated. The result
+        is CONVERGED where the stopping accuracy was reached.
 
     Raises:
         UserError: if the width does not divide the members, or there is no epoch.
 
     Examples:
-        >>> def loss(w, _, x):
-        ...     return w * x, jnp.sum(x > 0)
-        >>> path = fit_epochs(loss, optax.sgd(1.0), jnp.zeros(2), None,
-        ...                   [np.ones((2, 3)), -np.ones((2, 3))], batch=1, width=2,
-        ...                   evaluate=lambda w, _: {"validation": jnp.abs(w)})
+        >>> path = fit_epochs(lambda w, _, x: (w * x, jnp.sum(x > 0)), optax.sgd(1.0),
+        ...                   jnp.zeros(2), None, [np.ones((2, 3)), -np.ones((2, 3))], batch=1,
+        ...                   width=2, evaluate=lambda w, _: {"validation": jnp.abs(w)})
         >>> path.validation.tolist(), path.selected.tolist(), path.train[0].tolist()
         ([[3.0, 0.0], [3.0, 0.0]], [-3.0, -3.0], [1.0, 0.0])
     """
@@ -128,21 +123,18 @@ def fit_epochs(
         raise UserError(f"width = {width} does not divide {count} members: choose a divisor")
     task = _Task(loss, optimizer, evaluate, batch, stop_accuracy)
     epoch = partial(_epoch, task, rest)
-    joined = _alone(epoch) if squeeze and width == 1 else jax.vmap(epoch, in_axes=(0, 0, None))
+    joined = _alone(epoch) if squeeze and width == 1 else jax.vmap(epoch, (0, 0, None))
     run = jax.jit(joined, compiler_options=CHEAP_COMPILATION if quick_compile else None)
     cuts = [slice(first, first + width) for first in range(0, count, width)]
     parts = _started(params, optimizer, cuts)
-    parts, rows, steps = _run_epochs(run, parts, batches, jax.tree.map(jnp.asarray, data), cuts)
-    ends = [(part.params, part.selected) for part in parts]
-    last, selected = jax.tree.map(lambda *each: jnp.concatenate(each), *ends)
-    seen = jax.tree.map(lambda *each: np.stack(each, axis=1), *rows)
-    return _judged(last, selected, seen, rest, stop_accuracy, steps)
+    ends, seen, steps = _run_epochs(run, parts, batches, jax.tree.map(jnp.asarray, data), cuts)
+    return _judged(*ends, seen, rest, stop_accuracy, steps)
 
 
 def _run_epochs(
     run: Any, parts: list[_Member], batches: Iterable[Any], data: Any, cuts: list[slice]
-) -> tuple[list[_Member], list[dict[str, np.ndarray]], int]:
-    """Epoch by epoch, parts of the members side by side: their states, rows, steps an epoch."""
+) -> tuple[tuple[Any, Any], dict[str, np.ndarray], int]:
+    """Epoch by epoch, parts of the members side by side: models, rows, steps per epoch."""
 
     def finished(run: Any, *inputs: Any) -> Any:
         return jax.block_until_ready(run(*inputs, data))
@@ -163,7 +155,9 @@ def _run_epochs(
                 break
     if not rows:
         raise UserError("no epoch of batches: give at least one")
-    return parts, rows, steps
+    ends = [(part.params, part.selected) for part in parts]
+    joined = jax.tree.map(lambda *each: jnp.concatenate(each), *ends)
+    return joined, jax.tree.map(lambda *each: np.stack(each, axis=1), *rows), steps
 
 
 def _alone(epoch: Callable[..., Any]) -> Callable[..., Any]:

@@ -35,6 +35,36 @@ class ClosedForm(eqx.Module):
     value_and_gradient: Callable[..., tuple[Array, Any]]
 
 
+class Ensemble(NamedTuple):
+    """Which arguments of `fit` have a leading axis of members, and how many run together.
+
+    True, or a tree of booleans where some arrays of an argument have the axis. Restarts are
+    stacked starts; samples left out are weights in the data.
+
+    Attributes:
+        params: the starts.
+        data: what the loss is given.
+        batches: the members' own batches.
+        optimizer: arrays of the optimiser.
+        chunk: members in a program; all when None. Chunks run at once, one on each core.
+
+    Examples:
+        Mirror descent on g w moves sign(w) |w|^{p-1} by -eta g; three starts at once:
+
+        >>> from attlas.optim.mirror_descent import mirror_descent
+        >>> path = fit(lambda w, g: g * w, mirror_descent(0.5, 3.0), jnp.array([1.0, 2.0, 4.0]),
+        ...            jnp.array(-6.0), steps=1, ensemble=Ensemble(params=True))
+        >>> [round(u, 9) for u in (path.last**2).tolist()]
+        [4.0, 7.0, 19.0]
+    """
+
+    params: Any = False
+    data: Any = False
+    batches: Any = False
+    optimizer: Any = False
+    chunk: int | None = None
+
+
 class _Task(eqx.Module):
     """What is done at a step and at a record."""
 
@@ -67,7 +97,7 @@ def record_along(
         observe: what is recorded of a state.
         start: the state before the first step.
         lengths: steps before each record, since the one before.
-        begin: what is done to a state after each record.
+        begin: what is done to a state before the steps to each record.
 
     Returns:
         The last state, and the records along a leading axis.
@@ -99,82 +129,69 @@ def fit(
     observe: Callable[[Any, Any], Mapping[str, Any]] | None = None,
     project: Callable[[Any], Any] | None = None,
     keep: bool = True,
-    ensemble: Mapping[str, Any] | None = None,
-    chunk: int | None = None,
+    ensemble: Ensemble | None = None,
     quick_compile: bool = False,
 ) -> Trajectory:
     r"""Train: theta_{k+1} = project(theta_k + update_k), the update from an optax optimiser.
 
-    The whole training is one compiled program of which `params`, `data`, `batches` and the arrays
-    of the optimiser are arguments. Functions are part of the program: defined once, outside of
-    loops, they compile once. It works under `jax.jit` and `jax.vmap`.
+    It is one compiled program, also under `jax.jit` and `jax.vmap`. Arrays are its arguments,
+    functions a part of it: defined once, outside of loops, they compile once.
 
     Args:
         loss: loss(params, data), or loss(params, data, batch) with batches; or a `ClosedForm`.
-        optimizer: optax transformation; or `jax.tree_util.Partial(optax.sgd, rates)`, whose arrays
+        optimizer: optax transformation; or `jax.tree_util.Partial(optax.sgd, rate)`, whose arrays
             are then arguments of the program, and may differ between members.
-        params: the start, any tree; its floating arrays are trained (a model of Equinox too).
+        params: the start, any tree or module; its floating arrays are trained.
         data: what the loss is given, any tree of arrays.
         steps: number of steps; the last of `record_at` when None.
-        record_at: increasing step numbers to record; log-spaced ones when None. Training ends at
-            the last of them. A traced array is taken as it is.
+        record_at: increasing step numbers, log-spaced when None; training ends at the last.
         batches: arrays with a leading axis of steps, of which the loss is given the entry of its
-            step: numbers of samples, fresh samples, keys; full batch when None.
+            step: numbers of samples, fresh samples, keys; the whole data when None.
         observe: from (params, data) to named arrays, evaluated at the records.
         project: from parameters to parameters, applied to the start and after each step.
         keep: keep the parameters of the records.
-        ensemble: which of "params", "data", "batches" and "optimizer" have a leading axis of
-            members: True, or a tree of booleans where some arrays of one have it.
-        chunk: members in a program; all when None. Chunks run at once, one on each core.
+        ensemble: train many at once, which differ in the arguments it names.
         quick_compile: let XLA optimise little, where compiling costs more than training.
 
     Returns:
-        The recorded steps, members along the leading axis.
-
-    Raises:
-        UserError: for a schedule, batches or an ensemble that cannot be used.
+        The recorded steps, members along the leading axis. A schedule, batches or an ensemble
+        that cannot be used raise a `UserError`.
 
     Examples:
-        Gradient descent on w^2 / 2 halves w at each step of size 1/2:
+        Gradient descent on w^2 / 2 halves w at each step of size 1/2; for mirror descent and for
+        many starts see `Ensemble`:
 
-        >>> path = fit(lambda w, _: w**2 / 2, optax.sgd(0.5), jnp.array(8.0), steps=3,
-        ...            record_at=range(4))
+        >>> path = fit(lambda w, _: w**2 / 2, optax.sgd(0.5), jnp.array(8.0), record_at=range(4))
         >>> path.params.tolist(), path.loss.tolist()
         ([8.0, 4.0, 2.0, 1.0], [32.0, 8.0, 2.0, 0.5])
-
-        Mirror descent on g w moves sign(w) |w|^{p-1} by -eta g; three starts at once:
-
-        >>> from attlas.optim.mirror_descent import mirror_descent
-        >>> path = fit(lambda w, g: g * w, mirror_descent(0.5, 3.0), jnp.array([1.0, 2.0, 4.0]),
-        ...            jnp.array(-6.0), steps=1, ensemble={"params": True})
-        >>> [round(u, 9) for u in (path.last**2).tolist()]
-        [4.0, 7.0, 19.0]
     """
     schedule = _schedule(steps, record_at)
-    moving, rest = eqx.partition(params, eqx.is_inexact_array)
-    moving = jax.tree.map(jnp.asarray, moving)
-    if not jax.tree.leaves(moving):
-        raise UserError("no floating array in params: give the numbers to train as arrays")
     _require_batches(batches, schedule, ensemble)
     task = _Task(loss, project, observe, keep)
-    # A full batch ends with the gradient at its record, of which the step is not recorded.
-    first = jnp.full(1, -1 if batches is None else 0, jnp.int32)
+    given = {"params": params, "data": data, "batches": batches, "optimizer": optimizer}
+    return _fit(task, given, schedule, ensemble, _run_quickly if quick_compile else _run)
+
+
+def _fit(
+    task: _Task, given: dict[str, Any], schedule: Any, ensemble: Ensemble | None, run: Any
+) -> Trajectory:
+    moving, rest = eqx.partition(given["params"], eqx.is_inexact_array)
+    if not jax.tree.leaves(moving):
+        raise UserError("no floating array in params: give the numbers to train as arrays")
+    given = {**given, "params": jax.tree.map(jnp.asarray, moving)}
+    # A whole batch ends with the gradient at its record, of which the step is not recorded.
+    first = jnp.full(1, -1 if given["batches"] is None else 0, jnp.int32)
     lengths = jnp.diff(jnp.asarray(schedule, jnp.int32), prepend=first)
-    given = {"params": moving, "data": data, "batches": batches, "optimizer": optimizer}
-    run = _run_quickly if quick_compile else _run
     if ensemble is None:
         found = run({}, given, rest, task, lengths)
     else:
         own, shared, count = _split(given, ensemble)
-        found = in_chunks(
-            lambda part: run(part, shared, rest, task, lengths),
-            own,
-            count if chunk is None else chunk,
-        )
+        width = count if ensemble.chunk is None else ensemble.chunk
+        found = in_chunks(lambda part: run(part, shared, rest, task, lengths), own, width)
     path, last, value, norm, seen, code = found
     return Trajectory(
         jnp.asarray(schedule, jnp.int32),
-        eqx.combine(path, rest) if keep else None,
+        eqx.combine(path, rest) if task.keep else None,
         eqx.combine(last, rest),
         value,
         norm,
@@ -263,27 +280,25 @@ _quickly: Any = {"compiler_options": CHEAP_COMPILATION}
 _run_quickly = eqx.filter_jit(_members, **_quickly)
 
 
-def _split(given: dict[str, Any], ensemble: Mapping[str, Any]) -> tuple[dict, dict, int]:
+def _split(given: dict[str, Any], ensemble: Ensemble) -> tuple[dict, dict, int]:
     """Arrays with an axis of members, all else, and the number of members."""
-    unknown = set(ensemble) - set(given)
-    if unknown or not ensemble:
-        raise UserError(f"ensemble names {sorted(unknown)}: choose from {', '.join(given)}")
-    spec = {name: ensemble.get(name, False) for name in given}
-    own, shared = eqx.partition(given, spec)
+    named = {name: getattr(ensemble, name) for name in given}
+    own, shared = eqx.partition(given, named)
     own, fixed = eqx.partition(own, eqx.is_array)
     counts = {a.shape[0] if a.ndim else 0 for a in jax.tree.leaves(own)}
     if len(counts) != 1 or counts == {0}:
+        names = ", ".join(name for name, which in named.items() if which is not False)
         raise UserError(
-            f"leading axes of {sorted(counts)} members in {', '.join(ensemble)}: give one entry "
-            "per member everywhere"
+            f"leading axes of {sorted(counts)} members in {names or 'no argument'}: give one "
+            "entry per member everywhere"
         )
     return own, eqx.combine(shared, fixed), counts.pop()
 
 
-def _require_batches(batches: Any, schedule: Any, ensemble: Mapping[str, Any] | None) -> None:
+def _require_batches(batches: Any, schedule: Any, ensemble: Ensemble | None) -> None:
     if not isinstance(schedule, np.ndarray):
         return
-    axis = 1 if (ensemble or {}).get("batches") is True else 0
+    axis = 1 if ensemble is not None and ensemble.batches is True else 0
     for array in jax.tree.leaves(batches):
         if array.ndim <= axis or array.shape[axis] < schedule[-1]:
             raise UserError(

@@ -18,7 +18,7 @@ from attlas.core.errors import UserError
 from attlas.data.labelled_tokens import require_labelled_tokens
 from attlas.losses.margin_loss import margin_loss
 from attlas.training.ensemble import cache_width, in_chunks
-from attlas.training.fit import fit
+from attlas.training.fit import Ensemble, fit
 from attlas.training.gradient_descent import Samples, empirical_loss, require_trainable
 from attlas.training.risk_gradient import model_outputs
 from attlas.training.trajectory import Trajectory
@@ -92,16 +92,10 @@ def fresh_sets(
     require_trainable(model, X, y, step_size, loss)
     require_labelled_tokens(X_test, y_test)
     width = cache_width(model, X[0]) if chunk is None else chunk
-    path = fit(
-        empirical_loss(loss),
-        Partial(optax.sgd, jnp.asarray(step_size, X.dtype)),
-        model,
-        Samples(X, y, jnp.ones_like(y)),
-        steps=steps,
-        record_at=record_at,
-        ensemble={"data": True},
-        chunk=width,
-    )
+    rate = Partial(optax.sgd, jnp.asarray(step_size, X.dtype))
+    many = Ensemble(data=True, chunk=width)
+    risk, sets = empirical_loss(loss), Samples(X, y, jnp.ones_like(y))
+    path = fit(risk, rate, model, sets, steps=steps, record_at=record_at, ensemble=many)
     moving, rest = eqx.partition(path.params, eqx.is_inexact_array)
     tested = in_chunks(lambda some: _test(some, rest, X_test, y_test, loss), moving, width)
     return FreshSets(path, tested[..., 0], tested[..., 1])

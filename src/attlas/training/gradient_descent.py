@@ -20,7 +20,7 @@ from attlas.data.labelled_tokens import require_labelled_tokens
 from attlas.losses.margin_loss import margin_loss
 from attlas.models.attention.multi_head import Decoder, MultiHead
 from attlas.training.ensemble import cache_width
-from attlas.training.fit import ClosedForm, fit
+from attlas.training.fit import ClosedForm, Ensemble, fit
 from attlas.training.risk_gradient import risk_gradient
 from attlas.training.trajectory import Trajectory
 
@@ -207,7 +207,7 @@ def gradient_descent_ensemble(
         steps: number of steps.
         record_at: increasing step numbers to record; log-spaced ones when None.
         loss: name of a margin loss.
-        chunk: models a chunk; what fits the cache when None.
+        chunk: models per chunk; what fits the cache when None.
 
     Returns:
         The recorded steps, models along the leading axis.
@@ -226,6 +226,7 @@ def gradient_descent_ensemble(
     first = eqx.combine(jax.tree.map(lambda a: a[0], moving), rest)
     require_trainable(first, X, y, step_size, loss)
     sizes = np.broadcast_to(np.asarray(step_size, X.dtype), (count,))
+    width = cache_width(first, X) if chunk is None else chunk
     return fit(
         empirical_loss(loss),
         Partial(optax.sgd, sizes),
@@ -233,6 +234,5 @@ def gradient_descent_ensemble(
         Samples(X, y, jnp.ones_like(y)),
         steps=steps,
         record_at=record_at,
-        ensemble={"params": True, "optimizer": True},
-        chunk=cache_width(first, X) if chunk is None else chunk,
+        ensemble=Ensemble(params=True, optimizer=True, chunk=width),
     )

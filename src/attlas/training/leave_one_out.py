@@ -15,7 +15,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from attlas.training.ensemble import cache_width
-from attlas.training.fit import fit
+from attlas.training.fit import Ensemble, fit
 from attlas.training.gradient_descent import Samples, empirical_loss, require_trainable
 from attlas.training.trajectory import Trajectory
 
@@ -76,7 +76,7 @@ def leave_one_out(
         [[0.0, 0.25], [0.0, 0.25]]
     """
     require_trainable(model, X, y, step_size, loss)
-    n = X.shape[0]
+    n, width = X.shape[0], cache_width(model, X) if batch is None else batch
     found = fit(
         empirical_loss(loss),
         Partial(optax.sgd, jnp.asarray(step_size, X.dtype)),
@@ -84,8 +84,7 @@ def leave_one_out(
         Samples(X, y, jnp.concatenate([jnp.ones((1, n)), 1 - jnp.eye(n)]).astype(X.dtype)),
         steps=steps,
         record_at=record_at,
-        ensemble={"data": Samples(False, False, True)},
-        chunk=cache_width(model, X) if batch is None else batch,
+        ensemble=Ensemble(data=Samples(False, False, True), chunk=width),
     )
     full, without = found.member(0), found.member(slice(1, None))
     return LeaveOneOut(full, without, _distance(full.params, without.params))

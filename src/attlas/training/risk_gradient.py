@@ -70,7 +70,7 @@ def model_outputs(model: Any, X: Float[Array, "n *shape"]) -> Float[Array, " n"]
         X: samples along the first axis.
 
     Returns:
-        One scalar a sample.
+        One scalar per sample.
 
     Examples:
         >>> model_outputs(jnp.sum, jnp.ones((2, 3))).tolist()

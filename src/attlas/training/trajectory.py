@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from attlas.core.display.tables import arrays_table
 from attlas.core.errors import UserError
 
 
@@ -58,6 +59,15 @@ class Trajectory(eqx.Module):
                 return found[name]
         known = ", ".join(sorted(vars(self).get("observed") or {})) or "nothing"
         raise AttributeError(f"the trajectory has no '{name}'; observed: {known}")
+
+    def _repr_html_(self) -> str:
+        named = jax.tree_util.tree_leaves_with_path(vars(self))
+        arrays = {
+            jax.tree_util.keystr(path, simple=True, separator="."): leaf
+            for path, leaf in named
+            if eqx.is_array_like(leaf)
+        }
+        return arrays_table(arrays, f"A trajectory of {len(self.steps)} records")
 
     def at(self, record: int) -> Any:
         """The parameters of one record of a single training.
@@ -196,7 +206,7 @@ def recording_schedule(steps: int | None, record_at: Any) -> np.ndarray:
     if steps is None and record_at is None:
         raise UserError("neither steps nor record_at: give the number of steps")
     if steps is not None and steps < 1:
-        raise UserError(f"steps = {steps} trains nothing: choose at least 1")
+        raise UserError(f"steps = {steps} must be at least 1: raise it")
     chosen = np.asarray(log_spaced(steps or 1) if record_at is None else record_at, np.int64)
     if chosen.size == 0 or chosen[0] < 0 or np.any(np.diff(chosen) <= 0):
         raise UserError("record_at must be increasing step numbers from 0 on: sort them")

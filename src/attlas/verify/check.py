@@ -66,6 +66,7 @@ def check(
         expect=claim.expect.outcome,
         challenge=search,
         seconds=time.perf_counter() - started,
+        statement=claim.statement,
     )
 
 

@@ -3,11 +3,13 @@
 import math
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 
 from attlas.bounds.comparison import compare as comparison
-from attlas.bounds.comparison.compare import compare
+from attlas.bounds.comparison.compare import compare_bounds
 from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
 from attlas.bounds.covering.norm_grid import RESOLUTIONS, norm_grid_cost, round_up_norm
 from attlas.core.errors import UserError
@@ -30,7 +32,7 @@ X = RNG.normal(size=(5, 6, 4)) / 10
 
 @pytest.mark.parametrize("model", ["normalised", "plain"])
 def test_sharp_is_below_corrected_is_below_trivial(model):
-    table = compare(weights(), X, 10**6, 0.05, model=model)
+    table = compare_bounds(weights(), X, 10**6, 0.05, model=model)
     value = {entry.name: entry.rademacher for entry in table.entries}
     for ball in ("1,1", "1,inf", "2,1"):
         assert (
@@ -47,7 +49,7 @@ def test_sharp_is_below_corrected_is_below_trivial(model):
 def test_masked_words_and_uneven_layers():
     one, two = weights(1, 1, words=7), weights(1, 2, words=7)
     deep = TransformerWeights((one.layers[0], two.layers[0]), one.readout)
-    table = compare(deep, X, 10**8, 0.05, loss_range=5.0)
+    table = compare_bounds(deep, X, 10**8, 0.05, loss_range=5.0)
     value = {entry.name: entry.rademacher for entry in table.entries}
     assert value["trivial"] == 2.5
     assert 0 < value["mixed sharp"] < 2.5
@@ -55,21 +57,33 @@ def test_masked_words_and_uneven_layers():
 
 
 def test_more_samples_and_smaller_weights_help():
-    few, many = (compare(weights(size=0.2), X, m, 0.05).best.gap for m in (10**4, 10**8))
+    few, many = (compare_bounds(weights(size=0.2), X, m, 0.05).best.gap for m in (10**4, 10**8))
     assert many < few
 
 
 def test_bad_input_is_one_line():
     w = weights()
+    headless = TransformerWeights(((X[0],),), w.readout)
+    ragged = TransformerWeights(((w.layers[0][0]._replace(value=[[1.0], []]),),), w.readout)
     cases = [
-        (lambda: compare(w, X, 100, 1.5), "delta = 1.5"),
-        (lambda: compare(w, X, 3, 0.1, model="plain"), "Theorem 4.1 asks for more"),
-        (lambda: compare(w, X, 0, 0.1), "m = 0"),
-        (lambda: compare(w, X, 100, 0.1, B_x=1e-3), "B_x = 0.001, but a token"),
-        (lambda: compare(w, X[..., :3], 100, 0.1), "inputs have shape"),
-        (lambda: compare(w, X * np.nan, 100, 0.1), "inputs are not finite"),
-        (lambda: compare(weights(2), X, 100, 0.1, model="plain"), "one layer"),
-        (lambda: compare(w._replace(readout=np.array([np.nan] * 4)), X, 9, 0.1), "readout is not"),
+        (lambda: compare_bounds(w, X, 100, 1.5), "delta = 1.5"),
+        (lambda: compare_bounds(w, X, 3, 0.1, model="plain"), "Theorem 4.1 asks for more"),
+        (lambda: compare_bounds(w, X, 0, 0.1), "m = 0"),
+        (lambda: compare_bounds(w, X, 100, 0.1, B_x=1e-3), "B_x = 0.001, but a token"),
+        (lambda: compare_bounds(w, X[..., :3], 100, 0.1), "inputs have shape"),
+        (lambda: compare_bounds(w, X * np.nan, 100, 0.1), "inputs are not finite"),
+        (lambda: compare_bounds(weights(2), X, 100, 0.1, model="plain"), "one layer"),
+        (
+            lambda: compare_bounds(w._replace(readout=np.array([np.nan] * 4)), X, 9, 0.1),
+            "readout is not",
+        ),
+        (
+            lambda: compare_bounds(TransformerWeights((([X],),), w.readout), X, 9, 0.1),
+            "give a Head",
+        ),
+        (lambda: compare_bounds(headless, X, 9, 0.1), "layer 1, head 1 is not made of .* a Head"),
+        (lambda: compare_bounds(ragged, X, 9, 0.1), "layer 1, head 1: value has rows of different"),
+        (lambda: compare_bounds(w, [[["a"] * 4]], 9, 0.1), "inputs has dtype <U1"),
     ]
     for call, words in cases:
         with pytest.raises(UserError, match=words) as caught:
@@ -78,7 +92,7 @@ def test_bad_input_is_one_line():
 
 
 def test_plain_bounds_never_exceed_the_trivial_one():
-    table = compare(weights(size=3.0), X, 10, 0.05, model="plain")
+    table = compare_bounds(weights(size=3.0), X, 10, 0.05, model="plain")
     value = {entry.name: entry.rademacher for entry in table.entries if entry.is_bound}
     assert max(value.values()) == value["trivial"]
     assert table.best.vacuous
@@ -87,16 +101,16 @@ def test_plain_bounds_never_exceed_the_trivial_one():
 @pytest.mark.parametrize("model", ["normalised", "plain"])
 def test_weights_that_are_zero_give_zero_and_no_nan(model):
     dead = Head(np.zeros((4, 4)), np.zeros((4, 3)), np.zeros((3, 4)))
-    table = compare(TransformerWeights(((dead,),), np.zeros(4)), X, 100, 0.05, model=model)
+    table = compare_bounds(TransformerWeights(((dead,),), np.zeros(4)), X, 100, 0.05, model=model)
     assert all(abs(entry.rademacher) < 1e-200 for entry in table.entries)
 
 
 def test_samples_needed_are_where_the_bound_leaves_the_trivial_one():
     deep = weights(2, size=0.6)
-    table = compare(deep, X, 10**6, 0.05)
+    table = compare_bounds(deep, X, 10**6, 0.05)
     for name in ("1,1 corrected", "1,inf sharp"):
         needed = 10 ** next(e.log10_samples for e in table.entries if e.name == name)
-        around = [compare(deep, X, int(f * needed), 0.05) for f in (0.98, 1.02)]
+        around = [compare_bounds(deep, X, int(f * needed), 0.05) for f in (0.98, 1.02)]
         below = [next(e for e in t.entries if e.name == name).rademacher for t in around]
         trivial = table.entries[0].rademacher
         assert below[1] < trivial * (1 - 1e-6)
@@ -107,7 +121,8 @@ def test_samples_needed_are_where_the_bound_leaves_the_trivial_one():
 def test_the_gap_is_the_sum_of_its_terms_and_norms_fixed_in_advance_cost_nothing(model):
     w = weights()
     measured, fixed = (
-        compare(w, X, 10**5, 0.05, model=model, norms=norms) for norms in ("measured", "fixed")
+        compare_bounds(w, X, 10**5, 0.05, model=model, norms=norms)
+        for norms in ("measured", "fixed")
     )
     tail = 3 * math.sqrt(math.log(2 / 0.05) / (2 * 10**5))
     for one, other in zip(measured.entries, fixed.entries, strict=True):
@@ -125,7 +140,7 @@ def test_the_gap_is_the_sum_of_its_terms_and_norms_fixed_in_advance_cost_nothing
 def test_the_union_term_by_hand_for_the_trivial_entry():
     """One norm, the length of the readout: the smallest of four grids, ten bounds and itself."""
     w = weights()
-    entry = compare(w, X, 1000, 0.05).entries[0]
+    entry = compare_bounds(w, X, 1000, 0.05).entries[0]
     length = np.linalg.norm(w.readout, keepdims=True)
     gaps = []
     for resolution in RESOLUTIONS:
@@ -137,7 +152,9 @@ def test_the_union_term_by_hand_for_the_trivial_entry():
 
 def test_at_the_samples_needed_an_entry_becomes_non_vacuous():
     w = weights(size=0.6)
-    tables = {model: compare(w, X, 10**4, 0.05, model=model) for model in ("normalised", "plain")}
+    tables = {
+        model: compare_bounds(w, X, 10**4, 0.05, model=model) for model in ("normalised", "plain")
+    }
     for model, table in tables.items():
         limit = table.entries[0].rademacher
         for index, entry in enumerate(table.entries):
@@ -145,7 +162,7 @@ def test_at_the_samples_needed_an_entry_becomes_non_vacuous():
                 continue
             assert 100 < entry.samples_until_nonvacuous < math.inf
             before, after = (
-                compare(
+                compare_bounds(
                     w, X, math.ceil(f * entry.samples_until_nonvacuous), 0.05, model=model
                 ).entries[index]
                 for f in (0.99, 1.0)
@@ -157,7 +174,7 @@ def test_at_the_samples_needed_an_entry_becomes_non_vacuous():
 
 def test_samples_needed_of_a_deep_entry_is_the_threshold_of_its_entropy():
     """Where the complexity decides; 67.95 is rounded to four digits."""
-    table = compare(weights(2, size=0.6), X, 10**6, 0.05, loss_range=10.0)
+    table = compare_bounds(weights(2, size=0.6), X, 10**6, 0.05, loss_range=10.0)
     entry = next(e for e in table.entries if e.name == "1,1 sharp")
     assert math.log10(entry.samples_until_nonvacuous) == pytest.approx(
         entry.log10_samples, abs=1e-3
@@ -166,9 +183,9 @@ def test_samples_needed_of_a_deep_entry_is_the_threshold_of_its_entropy():
 
 def test_single_precision_by_default_changes_nothing_and_overflows_nowhere():
     deep = weights(8, size=4.0)
-    wide = compare(deep, X, 10**4, 0.05)
+    wide = compare_bounds(deep, X, 10**4, 0.05)
     with jax.enable_x64(False):
-        narrow = compare(deep, X, 10**4, 0.05)
+        narrow = compare_bounds(deep, X, 10**4, 0.05)
     assert all(math.isfinite(entry.gap) for entry in wide.entries)
     assert [e.gap for e in narrow.entries] == [e.gap for e in wide.entries]
 
@@ -181,8 +198,25 @@ def test_samples_until_nonvacuous_are_searched_for_when_they_are_asked_for(monke
         return np.full(count, 10.0)
 
     monkeypatch.setattr(comparison, "samples_until_nonvacuous", search)
-    entries = compare(weights(), X, 10**4, 0.05).entries
+    entries = compare_bounds(weights(), X, 10**4, 0.05).entries
     assert searches == []
     assert [entry.samples_until_nonvacuous for entry in entries] == [10.0] * len(entries)
     assert searches == [len(entries)]
     assert "m = 10" in entries[0].reason
+
+
+@pytest.mark.parametrize(
+    "read",
+    [lambda a: a.tolist(), np.float32, lambda a: jnp.asarray(a, "bfloat16"), "torch"],
+    ids=["lists", "float32", "bfloat16", "torch"],
+)
+def test_weights_and_inputs_of_any_array(read, torch_like):
+    read = torch_like if read == "torch" else read
+    # sixteenths, which every type holds exactly
+    w = jax.tree.map(lambda a: np.round(16 * a) / 16, weights(size=0.5))
+    inputs = np.round(16 * X) / 16
+    heads = [Head(*(read(M) for M in head)) for head in w.layers[0]]
+    given = TransformerWeights((tuple(heads),), read(w.readout))
+    found = compare_bounds(given, read(inputs), 10**6, 0.05)
+    wide = compare_bounds(w, inputs, 10**6, 0.05)
+    pd.testing.assert_frame_equal(found.to_pandas(), wide.to_pandas(), check_exact=True)

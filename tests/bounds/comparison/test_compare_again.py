@@ -13,7 +13,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 
-from attlas.bounds.comparison.compare import compare
+from attlas.bounds.comparison.compare import compare_bounds
 from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
 from attlas.bounds.covering.dudley import LEVELS, RATIOS
 from attlas.bounds.covering.edelman2022_cover import GRID_RATIOS
@@ -50,7 +50,7 @@ class Case:
         """The library's comparison."""
         model = "plain" if self.kind == "plain" else "normalised"
         given = {"lipschitz": LIPSCHITZ, "loss_range": RANGE, "norms": norms}
-        return compare(self.weights, self.X, self.m, DELTA, model=model, **given)
+        return compare_bounds(self.weights, self.X, self.m, DELTA, model=model, **given)
 
     def again(self, **options):
         """The complexities by name, computed again."""

@@ -2,7 +2,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from attlas.bounds.comparison.compare import compare
+from attlas.bounds.comparison.compare import compare_bounds
 from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
 from attlas.data.portuguese_english import PORTUGUESE_ENGLISH
 from attlas.experiments.trauger2023sequence.masked_words import (
@@ -50,7 +50,8 @@ def test_contraction_is_that_of_the_compared_complexity():
     found = _contracted(weights, X, np.array([float(m)]), 3)[0]
     row = weights.readout[np.linalg.norm(weights.readout, axis=1).argmax()]
     table = {
-        e.name: e.rademacher for e in compare(weights._replace(readout=row), X, m, 0.05).entries
+        e.name: e.rademacher
+        for e in compare_bounds(weights._replace(readout=row), X, m, 0.05).entries
     }
     tail = 3 * 2 * np.log(3) * np.sqrt(np.log(2 / 0.05) / (2 * m))
     assert table["1,1 sharp"] < 0.99 * table["trivial"]  # not the cut-off value

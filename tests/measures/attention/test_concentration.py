@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -126,6 +127,13 @@ def test_a_coarser_arithmetic_is_allowed_its_rounding():
         (lambda: concentration(np.array([[1.5, -0.5]])), "least weight -0.5"),
         (lambda: concentration(np.array([[np.nan, 1.0]])), "sums to nan"),
         (lambda: concentration(np.ones((1, 1)), np.array([2])), "give 1 to 1"),
+        (lambda: concentration(np.ones((2, 3, 1)), np.ones(2, int)), r"lengths of shape \(2,\)"),
+        (lambda: concentration(np.ones((2, 1)), np.ones((3, 2), int)), r"for rows \(2,\)"),
+        (lambda: concentration(np.ones((2, 1)), np.ones(2)), "type float64 for rows"),
+        (lambda: concentration(1.0), r"weights of shape \(\)"),
+        (lambda: concentration([[1, 0]]), "type int64: give floating numbers"),
+        (lambda: concentration([[1.0], []]), "weights has rows of different lengths"),
+        (lambda: concentration(np.full((2, 3, 2), 0.4)), r"attention row \(0, 0\) sums to 0.8"),
         (lambda: concentration(np.ones((1, 1)), taus=(1.0,)), "between 0 and 1"),
         (lambda: top_norm(np.ones((1, 1)), 2), "s0 = 2 of p = 1 weights"),
         (lambda: streamed_concentration([]), "no attention rows"),
@@ -188,3 +196,44 @@ def test_the_top_weights_are_the_best_of_all_triples():
     np.testing.assert_allclose(found.relative_top_norm, norms / own, rtol=1e-14)
     np.testing.assert_allclose(found.top_share, (weights @ triples.T).max(axis=1), rtol=1e-14)
     assert np.any(found.top_share > weights[:, :3].sum(axis=1) * 1.01)
+
+
+def causal_maps(dtype="float64"):
+    """Softmax maps [n, H, T, T] of causal attention, in float64 and in a type."""
+    scores = np.random.default_rng(7).normal(size=(2, 3, 5, 5))
+    raised = np.tril(np.exp(scores))
+    exact = raised / raised.sum(axis=-1, keepdims=True)
+    return exact, jnp.asarray(exact, dtype)
+
+
+def test_maps_give_the_numbers_of_their_rows_bit_for_bit():
+    maps, _ = causal_maps()
+    lengths = np.arange(1, 6)
+    whole = concentration(maps, lengths, taus=(0.1, 0.01))
+    flat = concentration(maps.reshape(-1, 5), np.tile(lengths, 6), taus=(0.1, 0.01))
+    for name, column in whole._asdict().items():
+        assert column.shape == (2, 3, 5, *([2] if name == "s0" else []))
+        np.testing.assert_array_equal(column.ravel(), getattr(flat, name).ravel())
+    np.testing.assert_array_equal(
+        top_norm(maps, 1, lengths).ravel(), top_norm(maps.reshape(-1, 5), 1, np.tile(lengths, 6))
+    )
+    one = concentration(maps[0, 0, 4])
+    assert one.entropy.shape == ()
+    assert one.entropy == whole.entropy[0, 0, 4]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_narrow_types_are_widened_and_keep_their_rounding_unit(dtype):
+    exact, narrow = causal_maps(dtype)
+    found, wide = (concentration(maps, np.arange(1, 6)) for maps in (narrow, exact))
+    # each of at most five weights is off by half a unit of itself
+    unit = float(jnp.finfo(dtype).eps)
+    np.testing.assert_allclose(found.participation, wide.participation, rtol=8 * unit)
+
+
+def test_tensors_and_lists_are_rows(torch_like):
+    exact, narrow = causal_maps("bfloat16")
+    tensor = torch_like(np.asarray(narrow, np.float32), "torch.bfloat16")
+    found = concentration(tensor, [1, 2, 3, 4, 5])
+    np.testing.assert_array_equal(found.entropy, concentration(narrow, np.arange(1, 6)).entropy)
+    assert concentration(exact.tolist(), [1, 2, 3, 4, 5]).s0.shape == (2, 3, 5, 1)

@@ -1,5 +1,6 @@
 """Hessian extremes against prescribed spectra, degenerate ones, and an attention risk."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from attlas.core.solution import NotConverged, Result
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.measures.curvature.extreme_eigenvalues import hessian_extremes
 from attlas.measures.curvature.krylov_space import ritz_pairs
-from attlas.models.attention.multi_head import MultiHead
+from attlas.models.attention.multi_head import Decoder, MultiHead
 
 SIZE = 150
 SPECTRA = {
@@ -128,3 +129,58 @@ def test_attention_risk_by_lanczos_and_by_the_whole_hessian():
 def test_settings_out_of_range_are_refused(settings):
     with pytest.raises(UserError, match="choose"):
         hessian_extremes(lambda x: jnp.sum(x**2), jnp.zeros(3), **settings)
+
+
+def attention_risk(dtype):
+    """A model of 800 parameters, its data, and the risk."""
+    draws = np.random.default_rng(0)
+    U, W = draws.normal(size=(4, 10, 10)), draws.normal(size=(4, 10, 10))
+    X, y = draws.normal(size=(20, 10, 10)), np.resize([1.0, -1.0], 20)
+
+    def risk(parameters, X, y):
+        outputs = jax.vmap(MultiHead(*parameters, Decoder.FULL))(X)
+        return jnp.mean(jax.nn.softplus(-y * outputs))
+
+    U, W, X, y = (jnp.asarray(a, dtype) for a in (U, W, X, y))
+    return risk, (U, W), X, y
+
+
+@pytest.mark.parametrize("exact_below", [0, 1000])
+def test_float32_converges_by_default_and_encloses_what_float64_finds(exact_below):
+    found = hessian_extremes(*attention_risk("float32"), exact_below=exact_below)
+    wide = hessian_extremes(*attention_risk("float64"))
+    assert found.stats["steps"] <= 80
+    values, enclosure = np.concatenate(wide.unwrap()), found.certificate["enclosure"][:, 0]
+    assert found.certificate["vectors"].dtype == np.float32
+    assert np.all((enclosure[:, 0] <= values) & (values <= enclosure[:, 1]))
+    scale = np.abs(values).max()
+    # four roundings of a product of 800 terms
+    assert found.certificate["residual"].max() <= 4 * np.sqrt(800) * np.finfo("f4").eps * scale
+
+
+def test_a_tolerance_below_the_rounding_of_float32_is_told_without_a_long_search():
+    found = hessian_extremes(*attention_risk("float32"), tolerance=1e-12, exact_below=0)
+    assert int(found.result) == Result.PRECISION
+    assert found.stats["steps"] <= 80
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (jnp.ones(3, jnp.bfloat16), "parameters are bfloat16, in which no eigenvalue is certified"),
+        (np.ones(3, np.float16), "parameters are float16"),
+        ({"name": "W"}, "parameters hold no floating array"),
+        (jnp.ones(3, complex), "parameters are complex128"),
+    ],
+)
+def test_what_has_no_certified_spectrum_is_refused_at_once(parameters, message):
+    with pytest.raises(UserError, match=message):
+        hessian_extremes(lambda x: jnp.sum(x**2), parameters)
+
+
+def test_lists_and_tensors_are_parameters(torch_like):
+    def risk(x):
+        return (3 * x[0] ** 2 - x[1] ** 2) / 2
+
+    for parameters in ([1.0, 2.0], torch_like(np.ones(2)), np.ones(2)):
+        assert hessian_extremes(risk, parameters).unwrap().largest.tolist() == [3.0]

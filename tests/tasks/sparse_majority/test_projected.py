@@ -58,7 +58,7 @@ def test_attention_learns_which_bit_decides(decisive, models):
 
 
 def test_nothing_to_train_is_refused(decisive):
-    with pytest.raises(UserError, match="give at least 1"):
+    with pytest.raises(UserError, match="must be at least 1"):
         train_projected(jax.random.key(0), decisive, jnp.ones(1), ProjectedSettings(steps=0))
     with pytest.raises(UserError, match="negative"):
         train_projected(jax.random.key(0), decisive, -jnp.ones(1))

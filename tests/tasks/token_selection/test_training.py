@@ -98,7 +98,7 @@ def test_settings_that_cannot_be_used_are_refused():
     good = {"p": 2.0, "learning_rate": 0.1, "steps": 10}
     for bad, message in (
         ({"p": 1.0}, "no mirror map"),
-        ({"steps": 0}, "trains nothing"),
+        ({"steps": 0}, "must be at least 1"),
         ({"record_at": (5, 5)}, "increasing"),
         ({"loss": "hinge"}, "unknown loss"),
     ):

@@ -7,23 +7,28 @@ as its own term; `norms="fixed"` leaves it out. docs/proofs/trauger2023_union.md
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Float
 
 from attlas.bounds.comparison.bound_table import BoundTable
 from attlas.bounds.comparison.compare_inputs import check_comparison, measure_inputs
 from attlas.bounds.comparison.normalised import normalised
-from attlas.bounds.comparison.transformer_weights import TransformerWeights
+from attlas.bounds.comparison.transformer_weights import TransformerWeights, read_weights
 from attlas.bounds.comparison.unnormalised import unnormalised
 from attlas.bounds.comparison.weight_norms import WeightNorms, weight_norms
 from attlas.bounds.covering.norm_grid import RESOLUTIONS
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.bounds.generalisation.samples_until_nonvacuous import samples_until_nonvacuous
+from attlas.core.arrays import ArrayInput
+from attlas.core.display.numbers import plain_number
+from attlas.core.display.tables import table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Model = Literal["normalised", "plain"]
 Norms = Literal["measured", "fixed"]
@@ -108,6 +113,39 @@ class Comparison(NamedTuple):
     def best(self) -> Entry:
         """The smallest of the bounds whose constants are all known."""
         return min((entry for entry in self.entries if entry.is_bound), key=lambda each: each.gap)
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """The table with one row per bound, by name; searches for the samples, as `Entry` says."""
+        import pandas as pd  # a quarter of a second that the bounds themselves do not need
+
+        numbers = [part.name for part in fields(Entry) if part.compare]
+        names = [*numbers, "vacuous", "samples_until_nonvacuous", "reason"]
+        rows = [{name: getattr(entry, name) for name in names} for entry in self.entries]
+        return pd.DataFrame(rows).set_index("name")
+
+    def __repr__(self) -> str:
+        rows = [(e.name, plain_number(e.gap), _standing(e, self.best)) for e in self.entries]
+        widths = [max(len(row[k]) for row in rows) for k in range(2)]
+        lines = (f"{n:{widths[0]}}  {gap:>{widths[1]}}  {said}" for n, gap, said in rows)
+        return "\n".join([self._caption("m", "delta"), *lines])
+
+    def _repr_html_(self) -> str:
+        heads = ("bound", "gap at most", "samples until non-vacuous", "", "largest term")
+        rows = (
+            (e.name, e.gap, e.samples_until_nonvacuous, _standing(e, self.best), e.dominant)
+            for e in self.entries
+        )
+        return table(heads, rows, self._caption("$m$", r"$\delta$"))
+
+    def _caption(self, m: str, delta: str) -> str:
+        return f"Bounds on the generalisation gap, {m} = {self.m}, {delta} = {self.delta:g}"
+
+
+def _standing(entry: Entry, best: Entry) -> str:
+    if not entry.is_bound:
+        return "no bound: a constant is unknown"
+    smallest = ", the smallest" if entry is best else ""
+    return ("vacuous" if entry.vacuous else "non-vacuous") + smallest
 
 
 class _Loss(NamedTuple):
@@ -244,9 +282,9 @@ def _grids(weights: TransformerWeights, norms: Norms) -> list[tuple[WeightNorms,
     return [(measured, None), *((measured.rounded(s), s) for s in RESOLUTIONS)]
 
 
-def compare(
+def compare_bounds(
     weights: TransformerWeights,
-    inputs: Float[np.ndarray, "..."],
+    inputs: ArrayInput,
     m: int,
     delta: float,
     *,
@@ -262,7 +300,7 @@ def compare(
     $${\rm gap}=2L_\ell R+3c\sqrt{\ln(2/\delta)/(2m)}+\text{union over norm grids}$$
 
     Args:
-        weights: the Transformer.
+        weights: the Transformer, of lists or of arrays of NumPy, JAX or torch, as the inputs.
         inputs: samples of shape (n, T, d), for T and the norms of tokens. The complexity is that
             on the sample, so that norms may be measured on it, if these are all m samples.
         m: samples.
@@ -285,16 +323,17 @@ def compare(
         >>> from attlas.bounds.comparison.transformer_weights import Head
         >>> head = Head(np.eye(2) / 8, np.eye(2) / 8, np.eye(2) / 8)
         >>> weights = TransformerWeights(((head,),), np.ones(2) / 2)
-        >>> table = compare(weights, np.eye(2)[None], 10**6, 0.05)
+        >>> table = compare_bounds(weights, np.eye(2)[None], 10**6, 0.05)
         >>> table.best.vacuous, len(table.entries)
         (False, 11)
     """
+    weights = read_weights(weights)
     constants = {"lipschitz": lipschitz, "loss_lipschitz": loss_lipschitz, "loss_range": loss_range}
     least = check_comparison(weights, m, delta, model, norms, constants)
     slope = loss_lipschitz if weights.readout.ndim == 1 else 1.0
     loss = _Loss(slope, loss_range, delta)
     with jax.enable_x64(True):
-        tokens = measure_inputs(np.asarray(inputs), weights.readout.shape[-1], B_x)
+        tokens = measure_inputs(inputs, weights.readout.shape[-1], B_x)
         grids = _grids(weights, norms)
         if model == "plain":
             rows = unnormalised(grids, tokens, m, lipschitz)

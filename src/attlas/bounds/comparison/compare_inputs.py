@@ -6,10 +6,11 @@ from collections.abc import Mapping
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Shaped
+from jaxtyping import Array, Float
 
 from attlas.bounds.comparison.bound_table import Inputs
 from attlas.bounds.comparison.transformer_weights import TransformerWeights, check_weights
+from attlas.core.arrays import ArrayInput, read_array, working_dtype
 from attlas.core.errors import UserError
 from attlas.core.norms.matrix import column_norm, row_norm
 
@@ -76,11 +77,11 @@ def _token_norms(X: Float[Array, "N d"]) -> tuple[Array, Array, Array, Array]:
     return row_norm(X, 2, _INF), two, one, column_norm(X, _INF, _INF)
 
 
-def measure_inputs(X: Shaped[np.ndarray, "..."], d: int, B_x: float | None) -> Inputs:
+def measure_inputs(inputs: ArrayInput, d: int, B_x: float | None) -> Inputs:
     """Norms of the tokens, checked and certified.
 
     Args:
-        X: samples of shape (n, T, d).
+        inputs: samples of shape (n, T, d).
         d: embedding dimension.
         B_x: bound on the Euclidean norms known in advance, or None.
 
@@ -95,15 +96,14 @@ def measure_inputs(X: Shaped[np.ndarray, "..."], d: int, B_x: float | None) -> I
         >>> measure_inputs(np.eye(2)[None], 2, 3.0).two
         3.0
     """
+    X = read_array(inputs, "inputs")
     if X.ndim != 3 or X.shape[-1] != d:
         raise UserError(f"inputs have shape {X.shape}: they must be (samples, tokens, {d})")
     if min(X.shape) < 1:
         raise UserError(f"inputs have shape {X.shape}: give at least one sample of one token")
-    if X.dtype.kind not in "fiub":
-        raise UserError(f"inputs are of type {X.dtype}: they must be real numbers")
     # rounding of each entry of a scaled token, in the precision it came in
-    slack = 1 + 4 * math.sqrt(d) * float(np.finfo(X.dtype if X.dtype.kind == "f" else float).eps)
-    wide = X if X.dtype == np.float64 else X.astype(np.float64)
+    slack = 1 + 4 * math.sqrt(d) * float(jnp.finfo(working_dtype(X.dtype)).eps)
+    wide = X.astype(np.float64, copy=False)
     plain, two, one, largest = map(float, _token_norms(jnp.asarray(wide.reshape(-1, d))))
     if not math.isfinite(plain + one):
         raise UserError("inputs are not finite: look for NaN or infinite tokens")

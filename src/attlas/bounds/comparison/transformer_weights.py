@@ -4,12 +4,13 @@ Norms are certified upper values, `attlas.core.norms.matrix`. A matrix W that ac
 measured as M = W^T: `rows` and `columns` are those of M.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.core.arrays import ArrayInput, read_array
 from attlas.core.errors import UserError
 from attlas.core.norms.matrix import column_norm, row_norm, spectral_norm
 from attlas.core.norms.product import product_entries, product_spectral_norm
@@ -20,7 +21,7 @@ LARGEST_ENTRY = 1e60
 
 
 class Head(NamedTuple):
-    """One head: sigma(softmax(X W_QK X^T) X W_v) W_c.
+    """One head: sigma(softmax(X W_QK X^T) X W_v) W_c; what `read_array` accepts as matrices.
 
     Attributes:
         query_key: W_QK of shape (d, d), or the pair W_Q, W_K of shapes (d, r).
@@ -34,7 +35,7 @@ class Head(NamedTuple):
 
 
 class TransformerWeights(NamedTuple):
-    """Layers of heads and the readout.
+    """Layers of heads and the readout; lists, or arrays of NumPy, JAX or torch.
 
     Attributes:
         layers: heads of each layer, in order.
@@ -138,7 +139,7 @@ def _measure(M: Matrix | tuple[Matrix, Matrix]) -> _Measured:
         return found.turned() if wide else found
 
 
-def matrix_norms(M: Matrix, rank: int | None = None) -> MatrixNorms:
+def matrix_norms(M: ArrayInput, rank: int | None = None) -> MatrixNorms:
     r"""All norms of one matrix, as certified upper values.
 
     Args:
@@ -153,9 +154,10 @@ def matrix_norms(M: Matrix, rank: int | None = None) -> MatrixNorms:
         >>> [f"{norm:.3f}" for norm in (norms.spectral, norms.total, norms.column, norms.row_sum)]
         ['5.000', '7.000', '7.000', '7.000']
     """
-    found = _measure(M)[:-1]
-    rows, columns = M.shape
-    allowed = min(M.shape) if rank is None else min(rank, *M.shape)
+    matrix = read_array(M, "M")
+    rows, columns = matrix.shape
+    found = _measure(matrix)[:-1]
+    allowed = min(rows, columns) if rank is None else min(rank, rows, columns)
     return MatrixNorms(rows, columns, allowed, *found)
 
 
@@ -207,6 +209,44 @@ def cls_row_sum(head: Head) -> float:
         '5.000'
     """
     return _measure(head.query_key).column_sum
+
+
+def read_weights(weights: TransformerWeights) -> TransformerWeights:
+    """The same weights as NumPy arrays of the types they came in.
+
+    Args:
+        weights: a Transformer, its matrices in any form that `read_array` accepts.
+
+    Returns:
+        The Transformer; shapes are checked by `check_weights`.
+
+    A `UserError` names a head that is not made of three matrices, or what cannot be read.
+
+    Examples:
+        >>> one = [[1.0]]
+        >>> read_weights(TransformerWeights(((Head(one, one, one),),), [1.0])).readout.dtype
+        dtype('float64')
+    """
+    layers = tuple(
+        tuple(_read_head(head, f"layer {i}, head {h}") for h, head in enumerate(heads, 1))
+        for i, heads in enumerate(weights.layers, 1)
+    )
+    return TransformerWeights(layers, read_array(weights.readout, "readout"))
+
+
+def _read_head(head: Any, place: str) -> Head:
+    if not isinstance(head, tuple) or len(head) != 3:
+        raise UserError(f"{place} is not made of query_key, value and output: give a Head")
+    query_key, value, output = head
+    pair = isinstance(query_key, tuple)
+    parts = [read_array(M, f"{place}: query_key") for M in (query_key if pair else [query_key])]
+    if pair and len(parts) != 2:
+        raise UserError(f"{place}: query_key is no pair W_Q, W_K: give two matrices or one")
+    return Head(
+        (parts[0], parts[1]) if pair else parts[0],
+        read_array(value, f"{place}: value"),
+        read_array(output, f"{place}: output"),
+    )
 
 
 def check_weights(weights: TransformerWeights) -> int:

@@ -58,31 +58,20 @@ def liu2021_attention(
     Returns:
         The sample size, not rounded; printed, negative where the logarithm is.
 
-    Raises:
-        UserError: if s0 is not in 0 ... p or tau not in [0, 1], or if both are 0; without the
-            conditions that a proof needs.
-
     Source: Theorem 1 of liu2021analyzing (found); corrected (derived).
 
     Examples:
-        A known support of 11 inputs saves parameters; concentration saves nothing:
+        A known support of 11 inputs saves parameters:
 
         >>> one, known = (1.0, 1.0, 1.0), Conditions(smallest=1.0)
-        >>> n = liu2021_attention(130, 10, 0.1, one, known)
-        >>> print(f"{n / liu2021_attention(11, 10, 0.1, one, known):.1f}")
+        >>> all_, few = (liu2021_attention(p, 10, 0.1, one, known) for p in (130, 11))
+        >>> print(f"{all_ / few:.1f}")
         10.9
-        >>> n == liu2021_attention(130, 10, 0.1, one, known, s0=11, tau=0.1)
-        True
     """
     C_x, C_1, C_2 = norms
     if _is_printed(constants):
-        s0 = p if s0 is None else s0
         require_positive(p=p, d=d, gamma=gamma, C_1=C_1, C_2=C_2, c=c)
-        _require_concentration(p, s0, tau)
-        if s0 + tau == 0:
-            raise UserError("s0 = 0 and tau = 0: choose them not both 0")
-        spread = math.sqrt(s0) + tau * math.sqrt(p)
-        eta = C_1**2 * C_2
+        spread, eta = _spread(p, s0, tau), C_1**2 * C_2
         return c * spread**4 * (eta / gamma) ** 2 * math.log(spread * eta / gamma) * (p * d + d)
     require_at_least(1, p=p)
     require_positive(C_x=C_x, C_1=C_1, C_2=C_2, weight_norm=weight_norm)
@@ -176,13 +165,7 @@ def liu2021_self_attention(
     Source: Theorem 2 of liu2021analyzing (found); corrected (derived).
 
     Examples:
-        Even the printed size falls by 1.22 alone where 11 of 130 weights count:
-
-        >>> sizes, ones = (130, 100, 1, 1, 1), (1.0,) * 7
-        >>> few, all_ = (liu2021_self_attention(sizes, 1e-9, ones, s0=s0, constants="printed")
-        ...              for s0 in (11, 130))
-        >>> print(f"{all_ / few:.2f}")
-        1.22
+        >>> ones = (1.0,) * 7
         >>> narrow, wide = (liu2021_self_attention((4, 3, 5, 3, q), 0.1, ones, Conditions(1.0))
         ...                 for q in (3, 12))
         >>> 1 < wide / narrow < 2
@@ -191,11 +174,9 @@ def liu2021_self_attention(
     p, t, d, d_v, d_q = sizes
     C_x, C_1, C_2, C_5, C_6, C_7, C_8 = norms
     if _is_printed(constants):
-        s0 = p if s0 is None else s0
         require_positive(p=p, t=t, d=d, d_v=d_v, gamma=gamma, c=c)
         require_positive(C_1=C_1, C_2=C_2, C_5=C_5, C_6=C_6, C_8=C_8)
-        _require_concentration(p, s0, tau)
-        k = (math.sqrt(s0) + tau * math.sqrt(p)) ** 2 + math.sqrt(p) * t
+        k = _spread(p, s0, tau) ** 2 + math.sqrt(p) * t
         eta_a, eta_b = C_1**2 * C_2 * C_8, C_5 + C_6
         return c * (k * eta_a / gamma) ** 2 * p * d_v * d * math.log(k * eta_a * eta_b / gamma)
     require_at_least(1, p=p, t=t, d=d, d_v=d_v, d_q=d_q)
@@ -365,9 +346,14 @@ def _is_printed(constants: Constants) -> bool:
     return constants == "printed"
 
 
-def _require_concentration(p: int, s0: int, tau: float) -> None:
-    if not (0 <= s0 <= p and 0 <= tau <= 1):
-        raise UserError(f"s0 = {s0} of p = {p}, tau = {tau}: choose 0 <= s0 <= p, 0 <= tau <= 1")
+def _spread(p: int, s0: int | None, tau: float) -> float:
+    """sqrt(s0) + tau sqrt(p) of the print."""
+    s0 = p if s0 is None else s0
+    if not (0 <= s0 <= p and 0 <= tau <= 1 and s0 + tau > 0):
+        raise UserError(
+            f"s0 = {s0} of p = {p}, tau = {tau}: choose 0 <= s0 <= p, 0 <= tau <= 1, not both 0"
+        )
+    return math.sqrt(s0) + tau * math.sqrt(p)
 
 
 def _proved(

@@ -14,7 +14,6 @@ from attlas.core.claim import Control, Sides
 from attlas.core.statement import identity, inequality
 
 _SIGNS = 10
-"""Sums of at most 10 terms, one exponential, one square root: 64 roundings are enough."""
 _EVERY = 1.0 - 2.0 * (np.arange(2**_SIGNS)[:, None] >> np.arange(_SIGNS) & 1)
 """All sign vectors."""
 

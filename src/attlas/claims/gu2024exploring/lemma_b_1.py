@@ -126,7 +126,7 @@ def lemma_b_1_part_9(alpha, alpha_moved, B, R, S, rounding, *, squared=False):
 
 
 def _both_ways(S):
-    """S and 1 / (m^2 S): below one number, they say both sides of parts 10 and 11."""
+    """S and 1 / (m^2 S): below one number, they are both sides of parts 10 and 11."""
     return jnp.stack([S, 1 / (S.shape[1] ** 2 * S)])
 
 

@@ -1,4 +1,4 @@
-r"""Pairs of near-by weights and everything Lemma B.1 says of them.
+r"""Pairs of near-by weights, and the quantities that Lemma B.1 bounds.
 
 Symbols: logits <w_r, x_i> with |.| <= B, alpha_i the sums of their exponentials, S_i the softmax;
 `moved` and `_moved` mark the same for W_tilde, within R of W. z has ||z||_inf <= 1.

@@ -41,7 +41,7 @@ def shift_invariance(W, a, X, u, *, share=1.0):
     are made. Distances $\|w_r - w_r(0)\|$ are therefore larger than the function needs.
     """
     m = W.shape[1]
-    moved = W + u[:, None] * (jnp.arange(m) < share * m)[None, :]
+    moved = W + jnp.where(jnp.arange(1.0 * m) < share * m, u[:, None], 0.0)
     left, right = (unit_features(SoftmaxNetwork(weights, a), X) for weights in (moved, W))
     return Sides(left, right, magnitude=_magnitude(W, a, X, u))
 

@@ -49,8 +49,8 @@ def theorem_1_lipschitz(z, W, w, W_n, w_n, W_t, w_t, *, factor=4.0):
     \|u \Phi - u' \Phi'\|_2 \le 4 C_2 B^2 \rho$$
 
     Approached as $\rho$ goes to zero, both layers shrinking and the teacher of opposite sign. The
-    paper takes one $\epsilon$ for two balls of different radii. The claims lemma-1-2-* have the
-    same with a mask as third block.
+    paper takes one $\epsilon$ for two balls of different radii. The claim lemma-1-2-lipschitz has
+    the same with a mask as third block.
     """
     norm = jnp.linalg.norm
 

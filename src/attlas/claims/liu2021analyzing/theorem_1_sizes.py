@@ -60,7 +60,7 @@ def at_the_ends():
     return {
         "theorem": liu2021_attention(*_SETTING, norms, s0=0, tau=1.0, constants="printed"),
         "corollary": liu2021_baseline(*_SETTING, norms, constants="printed"),
-        "mended": 130**2 * 40**2 * np.log(np.sqrt(130) * 40) * 1310,
+        "repaired": 130**2 * 40**2 * np.log(np.sqrt(130) * 40) * 1310,
     }
 
 
@@ -68,19 +68,19 @@ def at_the_ends():
     "Corollary 1 as Theorem 1 at s0 = 0, tau = 1",
     of=Kind.IDENTITY,
     witness=at_the_ends,
-    reason="the theorem gives sqrt(p) in the logarithm",
+    reason=r"the theorem gives $\sqrt{p}$ in the logarithm",
     corrected=Control(r"$\log(\sqrt p\, \eta / \gamma)$", root=True),
     coverage=Coverage.EXHAUSTIVE,
     count=1,
 )
-def corollary_1_logarithm(theorem, corollary, mended, *, root=False):
+def corollary_1_logarithm(theorem, corollary, repaired, *, root=False):
     r"""$$s_0 = 0,\ \tau = 1: \quad (\sqrt{s_0} + \tau \sqrt{p})^4 \frac{\eta^2}{\gamma^2}
     \log \frac{(\sqrt{s_0} + \tau \sqrt{p}) \eta}{\gamma} (pd + d)
     = p^2 \frac{\eta^2}{\gamma^2} \log \frac{p \eta}{\gamma} (pd + d)$$
 
     $p = 130$, $d = 10$, $\eta = 4$, $\gamma = .1$; below the resolution of the paper's constants.
     """
-    return theorem, mended if root else corollary
+    return theorem, repaired if root else corollary
 
 
 def rescaled():
@@ -95,7 +95,7 @@ def rescaled():
     "Theorem 1, eta = C_1^2 C_2",
     of=Kind.IDENTITY,
     witness=rescaled,
-    reason="eta drops the factor C_x^2 of the proof",
+    reason=r"$\eta$ drops the factor $C_x^2$ of the proof",
     corrected=Control(r"$\eta = C_1^2 C_2 C_x^2$, in the corrected size", with_inputs=True),
     coverage=Coverage.EXHAUSTIVE,
     count=1,

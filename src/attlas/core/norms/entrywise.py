@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.core.arrays import ArrayInput, own_precision
 from attlas.core.errors import UserError
 
 
@@ -35,7 +36,7 @@ def dual_exponent(p: float) -> float:
     return 1.0 if p == float("inf") else p / (p - 1)
 
 
-def entrywise_norm(array: Float[Array, "*shape"], p: float | Float[Array, ""]) -> Float[Array, ""]:
+def entrywise_norm(array: ArrayInput, p: float | Float[Array, ""]) -> Float[Array, ""]:
     r"""The entrywise norm (sum |a|^p)^{1/p}, without overflow and differentiable off zero.
 
     The largest entry is divided out first, so that p = 10 in float32 neither overflows nor
@@ -43,11 +44,11 @@ def entrywise_norm(array: Float[Array, "*shape"], p: float | Float[Array, ""]) -
     norm NaN or infinite.
 
     Args:
-        array: any shape.
+        array: any shape; a list, or an array of NumPy, JAX or torch, traced or not.
         p: exponent at least 1; a Python float may be inf, a traced array may not.
 
     Returns:
-        The norm, a scalar of the array's dtype.
+        The norm, a scalar of the array's dtype; float64 for integers.
 
     Raises:
         UserError: if p is below 1 or NaN.
@@ -58,10 +59,15 @@ def entrywise_norm(array: Float[Array, "*shape"], p: float | Float[Array, ""]) -
         >>> float(entrywise_norm(jnp.array([3.0, -4.0]), float("inf")))
         4.0
     """
-    size = jnp.abs(array)
-    largest = jnp.max(size)
     if isinstance(p, float | int) and not p >= 1:
         raise UserError(f"exponent p = {p} gives no norm: choose p >= 1")
+    with own_precision(array=array) as (found,):
+        return _entrywise_norm(found, p)
+
+
+def _entrywise_norm(array: Array, p: float | Array) -> Array:
+    size = jnp.abs(array)
+    largest = jnp.max(size)
     if isinstance(p, float) and p == float("inf"):
         return largest
     unit = jnp.where(largest > 0, largest, 1)

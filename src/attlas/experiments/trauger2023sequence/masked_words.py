@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.bounds.comparison.compare import Entry, compare
+from attlas.bounds.comparison.compare import Entry, compare_bounds
 from attlas.bounds.comparison.normalised import THRESHOLD
 from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
 from attlas.bounds.covering.dudley import dudley_chain, dudley_integral
@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # workers compute and draw nothing
 
 DELTA = 0.05
 BOUNDS = ("1,1 corrected", "1,1 sharp", "2,1 sharp", "log T sharp", "mixed sharp", "parameters")
-"""Rows of `compare` that are kept, of losses by a cover of the scores."""
+"""Rows of `compare_bounds` that are kept, of losses by a cover of the scores."""
 FAMILIES = (*BOUNDS, "printed order", "contraction")
 """And the complexity of one score times 2 sqrt(K), the paper's order, or 2 K, a bound."""
 COLOURS = ("#56b4e9", "#0072b2", "#cc79a7", "#e69f00", "#009e73", "#000000", "#999999", "#d55e00")
@@ -158,7 +158,7 @@ def _tokens(inputs: WordInputs, data: MaskedWords) -> np.ndarray:
 
 def _rows(weights: TransformerWeights, X: np.ndarray, m: int, K: int) -> list[Entry]:
     """The entries of `BOUNDS`."""
-    entries = compare(weights, X, m, DELTA, loss_range=2 * math.log(K)).entries
+    entries = compare_bounds(weights, X, m, DELTA, loss_range=2 * math.log(K)).entries
     found = {entry.name: entry for entry in entries}
     return [found[name] for name in BOUNDS]
 
@@ -168,7 +168,7 @@ def _contracted(
 ) -> np.ndarray:
     """Gaps from the complexity of the largest score: the paper's order and the contraction."""
     row = weights.readout[np.linalg.norm(weights.readout, axis=1).argmax()]
-    entries = compare(weights._replace(readout=row), X, int(samples[-1]), DELTA).entries
+    entries = compare_bounds(weights._replace(readout=row), X, int(samples[-1]), DELTA).entries
     digits = {entry.name: entry.log10_samples for entry in entries}
     radius = float(np.linalg.norm(row))
     # covers of the (1,1) norm do not depend on m: their entropy, D / eps^2, serves all sizes

@@ -8,9 +8,10 @@ import math
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, get_args
 
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
 
+from attlas.core.arrays import ArrayInput, read_array, working_dtype
 from attlas.core.errors import UserError
 
 Norm = Literal["l2", "raw l2", "l1"]
@@ -26,10 +27,10 @@ _GROUP = 16
 
 
 class Concentration(NamedTuple):
-    """One entry a row.
+    """One entry per row, in the leading shape of the weights.
 
     Attributes:
-        s0: smallest number of weights that hold all but tau of the norm, one column a tau; 0
+        s0: smallest number of weights that hold all but tau of the norm, last axis tau; 0
             where no number does, which happens with "raw l2" alone.
         top_norm: l2 norm of the floor(sqrt(p)) largest weights, as liu2021analyzing plots it.
         relative_top_norm: the same over the l2 norm of the row.
@@ -49,13 +50,13 @@ class Concentration(NamedTuple):
 
 
 def concentration(
-    weights: Float[np.ndarray, "r T"],
-    lengths: Int[np.ndarray, " r"] | None = None,
+    weights: ArrayInput,
+    lengths: ArrayInput | None = None,
     taus: tuple[float, ...] = (0.1,),
     norm: Norm = "l2",
     eps: float | None = None,
 ) -> Concentration:
-    r"""Concentration of each row of a block.
+    r"""Concentration of attention rows: those of a block, or of whole maps (n, H, T, T).
 
     $$s_0=\min\{s:\|a_{(1..s)}\|\ge(1-\tau)\|a\|\}$$
 
@@ -65,15 +66,18 @@ def concentration(
     than the rounding of a sum counts as reached.
 
     Args:
-        weights: one row of attention weights each, in its first `lengths` entries.
-        lengths: p of each row; T when None. What lies beyond is not read.
+        weights: rows of attention weights along the last axis, (..., T), each in its first
+            `lengths` entries; a list, or an array of NumPy, JAX or torch of any float type.
+        lengths: p of each row, broadcast to the leading axes: `np.arange(1, T + 1)` for causal
+            maps; T when None. What lies beyond is not read.
         taus: levels, each in (0, 1).
         norm: whose share counts for s0.
         eps: rounding unit of the arithmetic that produced the rows, when they come from a
-            coarser one; that of their dtype when None.
+            coarser one; that of their dtype when None. Half precision is widened to float32,
+            its rounding unit stays.
 
     Returns:
-        The statistics, in the order of the rows.
+        The statistics, of shape (...), and s0 of shape (..., taus).
 
     Raises:
         UserError: if a level is out of its range; lengths, rows and settings are checked, too.
@@ -85,13 +89,19 @@ def concentration(
         >>> found = concentration(row, taus=(0.1, 0.01))
         >>> found.s0.tolist(), found.top_share.tolist(), found.participation.tolist()
         ([[1, 2]], [1.0], [1.6])
+        >>> maps = np.tril(np.ones((4, 4))) / np.arange(1.0, 5)[:, None]
+        >>> concentration(maps[None, None], np.arange(1, 5)).s0[..., 0].tolist()
+        [[[1, 2, 3, 4]]]
     """
-    sizes = _sizes(weights, lengths)
-    rows, width = weights.shape
+    given = _rows(weights)
+    lead, width = given.shape[:-1], given.shape[-1]
+    sizes = _sizes(given, lengths)
+    flat = given.reshape(-1, width)
     if not all(0 < tau < 1 for tau in taus):
         raise UserError(f"taus = {taus}: choose levels between 0 and 1")
     _require_settings(norm, eps)
-    unit = max(float(np.finfo(weights.dtype).eps), eps or 0.0)
+    unit = max(float(jnp.finfo(given.dtype).eps), eps or 0.0)
+    rows = len(flat)
     found = Concentration(np.zeros((rows, len(taus)), np.int32), *np.zeros((6, rows)))
     # Rows that share floor(sqrt(p)) share one slice of largest weights, at little padding.
     roots = np.array([math.isqrt(p) for p in range(width + 1)])[sizes]
@@ -100,16 +110,16 @@ def concentration(
         step = max(1, _CACHED // (root + 1) ** 2)
         for start in range(0, alike.size, step):
             chosen = alike[start : start + step]
-            block = _padded(weights, sizes, chosen)
-            _require_distributions(block, sizes[chosen], chosen, unit)
+            block = _padded(flat, sizes, chosen)
+            _require_distributions(block, sizes[chosen], chosen, unit, lead)
             parts = _statistics(block, int(root), taus, norm)
             for column, values in zip(found, parts, strict=True):
                 column[chosen] = values
-    return found
+    return Concentration(*(column.reshape((*lead, *column.shape[1:])) for column in found))
 
 
 def streamed_concentration(
-    blocks: Iterable[tuple[np.ndarray, np.ndarray | None]],
+    blocks: Iterable[tuple[ArrayInput, ArrayInput | None]],
     taus: tuple[float, ...] = (0.1,),
     norm: Norm = "l2",
     eps: float | None = None,
@@ -123,7 +133,7 @@ def streamed_concentration(
         eps: rounding unit of the arithmetic that produced the rows; their dtype's when None.
 
     Returns:
-        The statistics of all rows, in the order they came.
+        The statistics of all rows, in the order they came, along the first axis.
 
     Raises:
         UserError: if there is no block.
@@ -139,18 +149,16 @@ def streamed_concentration(
     return Concentration(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def top_norm(
-    weights: Float[np.ndarray, "r T"], s0: int, lengths: Int[np.ndarray, " r"] | None = None
-) -> Float[np.ndarray, " r"]:
+def top_norm(weights: ArrayInput, s0: int, lengths: ArrayInput | None = None) -> np.ndarray:
     r"""||a_(1..s0)||_2, the l2 norm of the s0 largest weights of each row.
 
     Args:
-        weights: one row of attention weights each, in its first `lengths` entries.
+        weights: rows of attention weights, as for `concentration`, (..., T).
         s0: how many.
-        lengths: p of each row; T when None.
+        lengths: p of each row, broadcast to the leading axes; T when None.
 
     Returns:
-        The norms; NaN for a row that has one.
+        The norms, of shape (...); NaN for a row that has one.
 
     Raises:
         UserError: if a row has fewer than s0 weights, or s0 < 1.
@@ -161,14 +169,15 @@ def top_norm(
         >>> top_norm(np.array([[0.1, 0.6, 0.0, 0.3]]), 1).tolist()
         [0.6]
     """
-    sizes = _sizes(weights, lengths)
-    rows, width = weights.shape
+    given = _rows(weights)
+    sizes = _sizes(given, lengths)
+    rows, width = sizes.size, given.shape[-1]
     if s0 < 1 or (rows and s0 > sizes.min()):
         least = sizes.min() if rows else width
         raise UserError(f"s0 = {s0} of p = {least} weights: choose s0 from 1 to the least p")
-    block = _padded(weights, sizes, np.arange(rows))
+    block = _padded(given.reshape(-1, width), sizes, np.arange(rows))
     top = np.partition(block, block.shape[1] - s0, axis=1)[:, -s0:]
-    return np.sqrt(np.einsum("ij,ij->i", top, top))
+    return np.sqrt(np.einsum("ij,ij->i", top, top)).reshape(given.shape[:-1])
 
 
 def _require_settings(norm: str, eps: float | None) -> None:
@@ -177,36 +186,54 @@ def _require_settings(norm: str, eps: float | None) -> None:
         raise UserError(f"norm = {norm!r}, eps = {eps}: choose one of {names}, and 0 <= eps < 1")
 
 
-def _sizes(weights: np.ndarray, lengths: np.ndarray | None) -> np.ndarray:
-    if weights.ndim != 2 or not np.issubdtype(weights.dtype, np.floating):
+def _rows(weights: ArrayInput) -> np.ndarray:
+    found = read_array(weights, "weights")
+    if found.ndim < 1 or not jnp.issubdtype(found.dtype, jnp.floating):
         raise UserError(
-            f"weights of shape {weights.shape} and type {weights.dtype}: give floating numbers, "
-            "one row of attention weights each"
+            f"weights of shape {found.shape} and type {found.dtype}: give floating numbers, "
+            "rows of attention weights along the last axis"
         )
-    rows, width = weights.shape
-    sizes = np.full(rows, width) if lengths is None else np.asarray(lengths)
-    if sizes.shape != (rows,) or not np.issubdtype(sizes.dtype, np.integer):
+    return found
+
+
+def _sizes(weights: np.ndarray, lengths: ArrayInput | None) -> np.ndarray:
+    """The length of every row, in one axis."""
+    lead, width = weights.shape[:-1], weights.shape[-1]
+    sizes = np.asarray(width) if lengths is None else read_array(lengths, "lengths")
+    if not np.issubdtype(sizes.dtype, np.integer) or not _broadcasts(sizes.shape, lead):
         raise UserError(
-            f"lengths of shape {sizes.shape} and type {sizes.dtype} for {rows} rows: give one "
-            "whole number a row"
+            f"lengths of shape {sizes.shape} and type {sizes.dtype} for rows {lead}: give one "
+            "whole number per row, or what broadcasts to them"
         )
-    if rows and not (sizes.min() >= 1 and sizes.max() <= width):
+    sizes = np.broadcast_to(sizes, lead).ravel()
+    if sizes.size and not (sizes.min() >= 1 and sizes.max() <= width):
         raise UserError(
             f"lengths from {sizes.min()} to {sizes.max()} in rows of {width}: give 1 to {width}"
         )
     return sizes
 
 
+def _broadcasts(shape: tuple[int, ...], lead: tuple[int, ...]) -> bool:
+    pairs = zip(reversed(shape), reversed(lead), strict=False)
+    return len(shape) <= len(lead) and all(size in (1, rows) for size, rows in pairs)
+
+
 def _padded(weights: np.ndarray, sizes: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     """The chosen rows, cut to the longest of them, zero beyond their lengths."""
     widest = int(sizes[chosen].max(initial=1))
     block = weights[chosen, :widest]
+    # Sums of half precision would be coarser than what they are checked against.
+    block = block.astype(working_dtype("float32", block.dtype), copy=False)
     inside = np.arange(widest) < sizes[chosen][:, None]
     return block if inside.all() else np.where(inside, block, np.zeros((), block.dtype))
 
 
 def _require_distributions(
-    block: np.ndarray, sizes: np.ndarray, chosen: np.ndarray, unit: float
+    block: np.ndarray,
+    sizes: np.ndarray,
+    chosen: np.ndarray,
+    unit: float,
+    lead: tuple[int, ...],
 ) -> None:
     """Rows must be distributions up to the rounding of a softmax and of two sums of p terms."""
     gap = np.abs(block.sum(1, dtype=np.float64) - 1)
@@ -215,8 +242,10 @@ def _require_distributions(
     wrong = np.flatnonzero(~((gap <= allowed) & (block.min(1) >= 0)))
     if wrong.size:
         k = wrong[0]
+        place = tuple(int(i) for i in np.unravel_index(chosen[k], lead))
+        total = block[k].sum(dtype=np.float64)
         raise UserError(
-            f"attention row {chosen[k]} sums to {block[k].sum(dtype=np.float64):.9g} "
+            f"attention row {place[0] if len(place) == 1 else place} sums to {total:.9g} "
             f"with least weight {block[k].min():.3g}: rows must be >= 0 and sum to 1 within "
             f"{allowed[k]:.1e}"
         )

@@ -3,13 +3,13 @@ r"""How far the direction of one matrix is from that of another."""
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.core.arrays import ArrayInput, own_precision
+from attlas.core.errors import UserError
 from attlas.core.norms.entrywise import entrywise_norm
 from attlas.optim.mirror_descent import bregman
 
 
-def direction_divergence(
-    W: Float[Array, "*shape"], target: Float[Array, "*shape"], p: float
-) -> Float[Array, ""]:
+def direction_divergence(W: ArrayInput, target: ArrayInput, p: float) -> Float[Array, ""]:
     r"""Directional Bregman divergence D_psi(target / ||target||_p, W / ||W||_p).
 
     psi = (1/p) ||.||_p^p; section 1.6 of julistiono2024optimizing, with psi of the training p.
@@ -19,12 +19,15 @@ def direction_divergence(
     rounding of the directions themselves (about eps^2).
 
     Args:
-        W: trained matrix.
-        target: direction to compare with, such as the attention SVM's.
+        W: trained matrix; a list, or an array of NumPy, JAX or torch, traced or not.
+        target: direction to compare with, of one shape with W, such as the attention SVM's. The
+            wider of the two types is computed in: a float32 W is exact in float64.
         p: exponent of the potential.
 
     Returns:
         Divergence, 0 for equal directions; NaN if either matrix is zero.
+
+    A `UserError` names an array that cannot be read, or unequal shapes.
 
     Examples:
         >>> W = jnp.array([[1.0, 2.0], [0.0, -1.0]])
@@ -33,16 +36,16 @@ def direction_divergence(
         >>> print(f"{float(direction_divergence(-W, W, 2.0)):.6f}")
         2.000000
     """
-    return bregman(target / entrywise_norm(target, p), W / entrywise_norm(W, p), p)
+    with own_precision(W=W, target=target) as (W, target):
+        _require_one_shape(W, target)
+        return bregman(target / entrywise_norm(target, p), W / entrywise_norm(W, p), p)
 
 
-def correlation_coefficient(
-    W: Float[Array, "*shape"], target: Float[Array, "*shape"]
-) -> Float[Array, ""]:
+def correlation_coefficient(W: ArrayInput, target: ArrayInput) -> Float[Array, ""]:
     r"""Cosine of the angle, <W, target> / (||W||_2 ||target||_2).
 
     Args:
-        W: first matrix.
+        W: first matrix; what `direction_divergence` accepts.
         target: second matrix.
 
     Returns:
@@ -52,4 +55,11 @@ def correlation_coefficient(
         >>> print(f"{float(correlation_coefficient(jnp.eye(2), jnp.ones((2, 2)))):.6f}")
         0.707107
     """
-    return jnp.sum(W / entrywise_norm(W, 2.0) * (target / entrywise_norm(target, 2.0)))
+    with own_precision(W=W, target=target) as (W, target):
+        _require_one_shape(W, target)
+        return jnp.sum(W / entrywise_norm(W, 2.0) * (target / entrywise_norm(target, 2.0)))
+
+
+def _require_one_shape(W: Array, target: Array) -> None:
+    if W.shape != target.shape:
+        raise UserError(f"W has shape {W.shape}, target {target.shape}: compare one shape")

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from attlas.core.arrays import as_tree, precision_of
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 from attlas.measures.statistics.student_interval import student_interval
@@ -90,7 +91,8 @@ def rademacher_complexity(
     Args:
         key: random key of signs and starts; the signs do not depend on the other arguments.
         function_class: the class, an `equinox.Module` or another pytree.
-        inputs: the sample; every leaf has the leading axis m.
+        inputs: the sample, a pytree of arrays of NumPy, JAX or torch, of which each has the leading
+            axis m; lists of numbers are one array.
         sign_vectors: number of drawn sign vectors, at least two.
         starts: starting points for each sign vector.
         steps: of the ascent, at least zero.
@@ -104,7 +106,7 @@ def rademacher_complexity(
 
     Raises:
         UserError: if a number is too small, the confidence is outside (0, 1), or an input is
-            not finite.
+            not finite or of no common length.
 
     Examples:
         >>> from attlas.measures.complexity.norm_ball_classes import LinearClass
@@ -117,17 +119,32 @@ def rademacher_complexity(
     smallest = min(sign_vectors - 1, starts, chunk, steps + 1, repeats)
     if smallest < 1 or not 0 < confidence < 1:
         raise UserError("choose two sign vectors, one start, chunk, repeat, confidence in (0, 1)")
-    if not all(bool(jnp.all(jnp.isfinite(each))) for each in jax.tree.leaves(inputs)):
+    inputs = as_tree(inputs, "inputs")
+    with precision_of(inputs):
+        inputs = jax.tree.map(jnp.asarray, inputs)
+        m = _sample_size(inputs)
+        signs = draw_signs(key, sign_vectors, m, repeats) / repeats
+        draws = generator(jax.random.fold_in(key, 1))
+        first = function_class.draw(draws, (sign_vectors, starts), inputs)
+        lengths = step * (1 - np.arange(steps + 1) / max(steps, 1))
+        dtype = jax.tree.leaves(inputs)[0].dtype
+        sigma, lengths = (jnp.asarray(each, dtype) for each in (signs, lengths))
+        found = _suprema(function_class, inputs, sigma, first, lengths, min(chunk, sign_vectors))
+        largest = function_class.largest(inputs)
+    return rademacher_estimate(found, repeats * m, largest, confidence)
+
+
+def _sample_size(inputs: Any) -> int:
+    """M, the leading axis of all arrays of a sample."""
+    leaves = jax.tree.leaves(inputs)
+    sizes = {leaf.shape[0] if leaf.ndim else 0 for leaf in leaves}
+    if len(sizes) != 1 or min(sizes) < 1:
+        raise UserError(
+            f"leading axes {sorted(sizes)} of the sample: give m examples in each array"
+        )
+    if not all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in leaves):
         raise UserError("the sample holds entries that are not finite: drop those examples")
-    leaf = jax.tree.leaves(inputs)[0]
-    signs = draw_signs(key, sign_vectors, leaf.shape[0], repeats) / repeats
-    draws = generator(jax.random.fold_in(key, 1))
-    first = function_class.draw(draws, (sign_vectors, starts), inputs)
-    lengths = step * (1 - np.arange(steps + 1) / max(steps, 1))
-    sigma, lengths = (jnp.asarray(each, leaf.dtype) for each in (signs, lengths))
-    found = _suprema(function_class, inputs, sigma, first, lengths, min(chunk, sign_vectors))
-    largest = function_class.largest(inputs)
-    return rademacher_estimate(found, repeats * leaf.shape[0], largest, confidence)
+    return sizes.pop()
 
 
 def draw_signs(key: PRNGKeyArray, sign_vectors: int, m: int, repeats: int = 1) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PRNGKeyArray
 
+from attlas.core.arrays import as_tree, precision_of
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 from attlas.core.solution import Result, Solution
@@ -19,6 +20,8 @@ from attlas.measures.curvature.lanczos_bound import lanczos_error_bound
 
 # First dimension of a Krylov space; it doubles until the wanted pairs have converged.
 _FIRST_STEPS = 40
+# Default tolerance, and roundings of a product that a narrow type needs instead.
+_TOLERANCE, _ROUNDINGS = 1e-6, 4
 
 
 class Extremes(NamedTuple):
@@ -42,12 +45,15 @@ class _Ends(NamedTuple):
 
 
 class _Problem(NamedTuple):
+    """What is asked; `target` is the tolerance, or the rounding that hides it."""
+
     risk: Callable[..., Array]
     parameters: Any
     args: tuple[Any, ...]
     size: int
     count: int
     tolerance: float
+    target: float
     max_steps: int
 
     def products(self, rows: np.ndarray) -> np.ndarray:
@@ -60,7 +66,7 @@ def hessian_extremes(
     parameters: Any,
     *args: Any,
     count: int = 1,
-    tolerance: float = 1e-6,
+    tolerance: float | None = None,
     max_steps: int = 320,
     exact_below: int = 600,
     failure: float = 1e-6,
@@ -77,10 +83,12 @@ def hessian_extremes(
 
     Args:
         risk: scalar function risk(parameters, *args); hand data over as `args`.
-        parameters: any pytree; its floating arrays are what is differentiated.
+        parameters: any pytree; its floating arrays, of NumPy, JAX or torch, are what is
+            differentiated, in their own precision. Lists of numbers are one array.
         *args: further arguments of `risk`.
         count: eigenvalues wanted at each end.
-        tolerance: largest residual ||H v - theta v|| over the largest |theta|.
+        tolerance: largest residual ||H v - theta v|| over the largest |theta|; when None 1e-6, or
+            four times the rounding sqrt(P) eps of a product where that is more, as in float32.
         max_steps: largest dimension K of a Krylov space; K vectors are held in memory.
         exact_below: size up to which all eigenvalues are computed.
         failure: probability with which the enclosures may fail.
@@ -94,7 +102,8 @@ def hessian_extremes(
         unconverged or more kept appearing, PRECISION where rounding hides the tolerance.
 
     Raises:
-        UserError: if count, tolerance, max_steps or failure is out of its range.
+        UserError: if count, tolerance, max_steps or failure is out of its range, or the
+            parameters hold no floating array or one that is neither float32 nor float64.
 
     Examples:
         >>> risk = lambda x: (3 * x[0] ** 2 - x[1] ** 2) / 2
@@ -102,19 +111,39 @@ def hessian_extremes(
         >>> found.unwrap().smallest.tolist(), found.unwrap().largest.tolist()
         ([-1.0], [3.0])
     """
-    flat = ravel_pytree(eqx.filter(parameters, eqx.is_inexact_array))[0]
-    if not 1 <= count <= flat.size:
-        raise UserError(f"count = {count} of {flat.size} eigenvalues: choose 1 to {flat.size}")
-    if not (tolerance > 0 and max_steps > 2 * count and 0 < failure < 1):
-        raise UserError(
-            f"tolerance = {tolerance}, max_steps = {max_steps}, failure = {failure}: "
-            "choose tolerance > 0, max_steps > 2 count and failure between 0 and 1"
+    parameters = as_tree(parameters, "parameters")
+    with precision_of(parameters):
+        size, dtype = _size(parameters)
+        rounding = float(np.sqrt(size) * np.finfo(dtype).eps)
+        if tolerance is None:
+            tolerance = max(_TOLERANCE, _ROUNDINGS * rounding)
+        if not 1 <= count <= size:
+            raise UserError(f"count = {count} of {size} eigenvalues: choose 1 to {size}")
+        if not (tolerance > 0 and max_steps > 2 * count and 0 < failure < 1):
+            raise UserError(
+                f"tolerance = {tolerance}, max_steps = {max_steps}, failure = {failure}: "
+                "choose tolerance > 0, max_steps > 2 count and failure between 0 and 1"
+            )
+        problem = _Problem(
+            risk, parameters, args, size, count, tolerance, max(tolerance, rounding), max_steps
         )
-    problem = _Problem(risk, parameters, args, flat.size, count, tolerance, max_steps)
-    # Below, a Krylov space and its complement would not leave room for both ends.
-    if flat.size <= max(exact_below, 8 * count):
-        return _exact(problem, flat.dtype)
-    return _by_lanczos(problem, flat.dtype, failure, jax.random.key(0) if key is None else key)
+        # Below, a Krylov space and its complement would not leave room for both ends.
+        if size <= max(exact_below, 8 * count):
+            return _exact(problem, dtype)
+        return _by_lanczos(problem, dtype, failure, jax.random.key(0) if key is None else key)
+
+
+def _size(parameters: Any) -> tuple[int, np.dtype]:
+    """How many numbers are differentiated, and in which type."""
+    flat = ravel_pytree(eqx.filter(parameters, eqx.is_inexact_array))[0]
+    if not flat.size:
+        raise UserError("parameters hold no floating array: give what the risk depends on")
+    if flat.dtype not in (np.float32, np.float64):
+        raise UserError(
+            f"parameters are {flat.dtype}, in which no eigenvalue is certified: "
+            "convert them to float32 or float64"
+        )
+    return flat.size, np.dtype(flat.dtype)
 
 
 def _exact(problem: _Problem, dtype: Any) -> Solution[Extremes]:
@@ -193,7 +222,7 @@ def _grow(
         used += steps
         if not np.isfinite(pairs.values[0]):
             return pairs, False, used
-        level = problem.tolerance * _scale(pairs, ends)
+        level = problem.target * _scale(pairs, ends)
         chosen = _beyond(problem, pairs, ends)
         settled = bool(np.all(pairs.bounds[chosen] <= level))
         if ends is not None:
@@ -222,7 +251,7 @@ def _beyond(problem: _Problem, pairs: RitzPairs, ends: _Ends | None) -> np.ndarr
     near = (index < count) | (index >= size - count)
     if ends is None:
         return np.flatnonzero(near)
-    level = problem.tolerance * _scale(pairs, ends)
+    level = problem.target * _scale(pairs, ends)
     low, high = _innermost(problem, ends)
     outside = (pairs.values < low - level) | (pairs.values > high + level)
     return np.flatnonzero(near & outside)

@@ -102,7 +102,7 @@ def segment_maximum(
     slope: float,
     *args: Any,
     weak_convexity: float = np.inf,
-    tolerance: float = 1e-6,
+    tolerance: float | None = None,
     max_evaluations: int = 100_000,
     dtype: Any = None,
 ) -> Solution[float]:
@@ -118,7 +118,8 @@ def segment_maximum(
         slope: a Lipschitz constant L of g on [0, 1]; may be inf if `weak_convexity` is not.
         *args: of `function`.
         weak_convexity: M with g'' >= -M on [0, 1]; inf where none is known.
-        tolerance: largest `upper - value` that counts as converged.
+        tolerance: largest `upper - value` that counts as converged; when None 1e-6, or 64 eps of
+            the dtype where that is more, as in float32.
         max_evaluations: values of g at most.
         dtype: of alpha, JAX's default when None.
 
@@ -135,6 +136,8 @@ def segment_maximum(
         >>> print(f"{found.unwrap():.6f} at {found.certificate['location']:.3f}")
         1.000000 at 0.314
     """
+    if tolerance is None:
+        tolerance = max(1e-6, 64 * float(jnp.finfo(jnp.result_type(dtype or float)).eps))
     if not (slope >= 0 <= weak_convexity and tolerance > 0) or slope == weak_convexity == np.inf:
         told = f"slope = {slope}, weak_convexity = {weak_convexity}, tolerance = {tolerance}"
         raise UserError(f"{told}: choose constants >= 0, one finite, and tolerance > 0")

@@ -31,7 +31,7 @@ def stationary_points(
     starts: Any,
     *args: Any,
     in_axes: tuple[int | None, ...] | None = None,
-    tolerance: float = 1e-10,
+    tolerance: float | None = None,
     max_steps: int = 300,
 ) -> Solution[Any]:
     r"""Points with a vanishing gradient, one for each start.
@@ -47,7 +47,8 @@ def stationary_points(
         *args: further arguments of `risk`.
         in_axes: 0 for each argument that has an axis of starts, None for one shared by all; all
             are shared when left out.
-        tolerance: largest ||g|| accepted.
+        tolerance: largest ||g|| accepted; when None 1e-10, or 64 eps where that is more, as in
+            float32: the rounding of the gradient of a risk of order one.
         max_steps: steps tried.
 
     Returns:
@@ -76,6 +77,8 @@ def stationary_points(
     size = sum(leaf.size for leaf in leaves) // counts.pop()
     if not 1 <= size <= _LARGEST:
         raise UserError(f"{size} parameters: whole Hessians are formed, take 1 to {_LARGEST}")
+    if tolerance is None:
+        tolerance = max(1e-10, 64 * float(jnp.finfo(jnp.result_type(*leaves)).eps))
     if not tolerance > 0 or max_steps < 1:
         raise UserError(f"tolerance = {tolerance}, max_steps = {max_steps}: both must be positive")
     axes = (None,) * len(args) if in_axes is None else in_axes

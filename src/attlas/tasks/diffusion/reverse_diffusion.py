@@ -19,7 +19,7 @@ from attlas.core.errors import UserError
 from attlas.core.solution import Result, Solution
 from attlas.data.noise_schedule import NoiseSchedule, require_times
 
-# Of the score, a step.
+# Of the score, per step.
 _EVALUATIONS = {"sde": 2, "ode": 6}
 
 
@@ -63,7 +63,7 @@ def sample(
 
     Returns:
         The samples. NOT_FINITE where a sample overflowed; nothing bounds the error of the
-        discretisation: double `steps` to see it. Stats: `evaluations` of the score a sample.
+        discretisation: double `steps` to see it. Stats: `evaluations` of the score per sample.
 
     Examples:
         >>> from attlas.data.noise_schedule import make_noise_schedule

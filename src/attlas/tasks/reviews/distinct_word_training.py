@@ -5,7 +5,7 @@ where asked. Each batch is computed from its distinct words (`distinct_word_logi
 through one compiled program, on a CPU one member a core, elsewhere all at once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
@@ -49,7 +49,7 @@ def train_word_classifiers(
         train: training texts.
         validation: validation texts.
         keys: e random keys, for the order of the batches.
-        batch: texts a batch.
+        batch: texts per batch.
         epochs: number of epochs.
         penalty: of a model, added to the loss; `l1_penalty` for one.
         width: members a program runs at once, a divisor of e; 1 on a CPU and e elsewhere if None.
@@ -76,19 +76,26 @@ def train_word_classifiers(
     _refuse_unusable(train, validation, batch, epochs)
     words, size = np.asarray(train.words), int(models.embedding.shape[1])
     orders = list(islice(epoch_orders(keys, words.shape[0], batch), epochs))
-    rows = _most_words(words, orders, size)
     return fit_epochs(
         _Loss(penalty),
         optimizer,
         models,
         (train, validation),
-        ((order, _tables(words, order, rows, size)) for order in orders),
+        _batches(words, orders, size),
         evaluate=partial(_held_out, chunk),
         batch=batch,
         width=width,
         quick_compile=quick_compile,
         squeeze=True,
     )
+
+
+def _batches(
+    words: np.ndarray, orders: list[np.ndarray], size: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """For each epoch the order of the texts, and the distinct words of each batch."""
+    rows = _most_words(words, orders, size)
+    return ((order, _tables(words, order, rows, size)) for order in orders)
 
 
 class _Loss(NamedTuple):
@@ -218,4 +225,4 @@ def _refuse_unusable(
         size = train.labels.shape[0]
         raise UserError(f"batch = {batch} does not fit {size} texts: choose 1 to {size}")
     if epochs < 1:
-        raise UserError(f"epochs = {epochs} trains nothing: choose at least 1")
+        raise UserError(f"epochs = {epochs} must be at least 1: raise it")

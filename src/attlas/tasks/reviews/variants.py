@@ -136,8 +136,8 @@ def train_reviews(
         train: training reviews.
         validation: reviews that choose the epoch.
         test: reviews that are read once, after the training.
-        keys: a key a member, for the order of the batches.
-        batch: reviews a batch.
+        keys: one key per member, for the order of the batches.
+        batch: reviews per batch.
         epochs: number of epochs.
 
     Returns:

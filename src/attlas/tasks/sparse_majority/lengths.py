@@ -1,4 +1,4 @@
-r"""Figures 1-3 of trauger2023sequence as one call: runs at lengths, one program a length."""
+r"""Figures 1-3 of trauger2023sequence as one call: runs at lengths, one program per length."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -54,7 +54,7 @@ def train_majority_lengths(
     Args:
         key: random key.
         lengths: the T.
-        runs: trainings a length.
+        runs: trainings per length.
         epochs: most epochs of this call.
         design: of the data.
         settings: of the training.

@@ -25,7 +25,7 @@ def majority_loss(
     Keras' BinaryCrossentropy on one-hot labels; `SOFTMAX`: log(1 + exp(-(z_y - z_{1-y}))).
 
     Args:
-        logits: z, one row a sequence.
+        logits: z, one row per sequence.
         labels: y, classes 0 and 1.
         kind: which of the two.
 

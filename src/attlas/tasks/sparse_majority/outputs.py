@@ -25,7 +25,7 @@ def majority_outputs(
         bits: sequences.
 
     Returns:
-        One output a sequence.
+        One output per sequence.
 
     Source: section 4.1 of trauger2023sequence; the order of summation derived.
 

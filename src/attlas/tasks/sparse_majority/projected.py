@@ -29,7 +29,7 @@ class ProjectedSettings(NamedTuple):
 
     Attributes:
         steps: of descent.
-        batch: sequences a step, drawn with replacement.
+        batch: sequences per step, drawn with replacement.
         rate: step size.
         momentum: of the steps before the projection.
         temperature: tau of the loss tau log(1 + exp(-y f / tau)).
@@ -111,7 +111,7 @@ def train_projected(
     """
     if settings.steps < 1 or settings.batch < 1:
         raise UserError(
-            f"{settings.steps} steps of {settings.batch} sequences train nothing: give at least 1"
+            f"steps = {settings.steps}, batch = {settings.batch}: both must be at least 1"
         )
     if np.any(np.asarray(radii) < 0):
         raise UserError(f"radius {float(np.min(np.asarray(radii)))} is negative: give 0 or more")

@@ -2,7 +2,7 @@ r"""The same function as `MajorityAttention` on embedded bits, without a token o
 
 Only [CLS] is read, and its query q_h does not depend on the sequence. With tokens e(b_t) + p_t
 and r_h = W_K,h q_h / sqrt(k), the score of token t is (e(b_t) + p_t)' r_h, the bias of the keys
-drops out, and attention is a product of one weight a position and one weight a bit,
+drops out, and attention is a product of one weight per position and one per bit,
 
     weight_t = a_t w_{b_t},   a_t = exp(p_t' r_h),   w_b = exp(e(b)' r_h).
 
@@ -105,7 +105,7 @@ def table_logits(table: MajorityTable, bits: Int8[Array, "n T"]) -> Float[Array,
         bits: sequences.
 
     Returns:
-        Logits, one row a sequence.
+        Logits, one row per sequence.
 
     Examples:
         >>> from attlas.data.sparse_majority import make_sparse_majority

@@ -30,7 +30,7 @@ class MajoritySettings(NamedTuple):
     """How a member is trained; the defaults are those released.
 
     Attributes:
-        batch: sequences a step.
+        batch: sequences per step.
         rate: learning rate before the first epoch.
         decay: factor of the rate at each epoch.
         floor: least rate.
@@ -112,7 +112,7 @@ def start_majority(models: MajorityAttention, settings: MajoritySettings) -> Maj
         settings: how they will be trained.
 
     Returns:
-        The state, with one entry a member.
+        The state, with one entry per member.
 
     Examples:
         >>> from attlas.models.attention.majority_attention import make_majority_attention
@@ -146,7 +146,7 @@ def train_majority(
     settings: MajoritySettings = RELEASED,
     chunk: int = 500,
 ) -> MajorityTraining:
-    r"""Train e members on data of their own, `chunk` epochs a call of one compiled program.
+    r"""Train e members on data of their own, `chunk` epochs per call of one compiled program.
 
     Args:
         models: stacked starts, or the state that an earlier call returned, to resume.

@@ -90,7 +90,7 @@ def mirror_flow(
         W0: start.
         p: exponent, 1 < p < inf.
         steps: number of rescaled steps.
-        step: growth of ||W||_p a step.
+        step: growth of ||W||_p per step.
         record_at: increasing step numbers to record; log-spaced ones when None.
         loss: name of a margin loss.
 

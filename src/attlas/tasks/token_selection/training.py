@@ -349,7 +349,7 @@ def train_selection_ensemble(
         eps: added to the dual norm.
         joint: train v as well, from v0.
         v0: starts of the value heads; zero when None.
-        chunk: problems a chunk; what fits the cache when None.
+        chunk: problems per chunk; what fits the cache when None.
 
     Returns:
         The trajectories along a leading axis.

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from attlas.reports.statements import Untypeset, mathml, prose, split, typeset
+from attlas.core.display.statements import Untypeset, mathml, prose, split, typeset
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Objects as a reader sees them, in a page or a notebook: numbers, mathematics, tables."""
