@@ -158,6 +158,11 @@ def defaulted(x, factor=1.0):
     return jnp.sum(x), factor * jnp.sum(x)
 
 
+def clashing(x, *, square=1.0, **others):
+    r"""$$x$$"""
+    return jnp.sum(x), square * jnp.sum(x)
+
+
 def rooted(x, *, factor=1.0):
     r"""$$x$$"""
     with_loop = jax.lax.while_loop(lambda s: s < 9, lambda s: 2 * s + 1, jnp.sum(x**2))
@@ -179,6 +184,7 @@ def rooted(x, *, factor=1.0):
         (unequal, {}, ["(2,)", "(3,)", "broadcast"]),
         (silent, {}, ["no docstring", "$$...$$"]),
         (defaulted, {}, ["'factor'", "write a *"]),
+        (clashing, {"controls": [Control("two", square=2.0)]}, ["'square'", "rename one"]),
         (rooted, {"search_over": "x"}, ["search_over", "derivative"]),
         (norms, {"assumptions": [assume("many", lambda x: x > 0)]}, ["'many'", "jnp.all"]),
         (norms, {"assumptions": [assume("odd", lambda z: z > 0)]}, ["'odd'", "'z'"]),
