@@ -5,7 +5,7 @@ them. The same attention rows, drawn once, are measured at the random start, aft
 logits times 5, and with uniform weights in their place.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -38,7 +38,7 @@ from attlas.panels.plot import Plot
 from attlas.panels.points import Points
 from attlas.panels.reference import Reference
 from attlas.panels.summary import extremes, mean_only, total
-from attlas.panels.table import Column, Printed, Table
+from attlas.panels.table import Column, Printed, Row, Table
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
@@ -228,7 +228,7 @@ def by_length(data: xr.Dataset) -> xr.DataArray:
     return shown.where(data.rows_by_length >= 30)
 
 
-def whole(row: Mapping[str, str]) -> bool:
+def whole(row: Row) -> bool:
     """The lines of the table over all rows."""
     return row["attention"] == "all"
 
