@@ -64,8 +64,9 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     features = jnp.take_along_axis(X, tokens[:, None, None], axis=1)[:, 0]
     context = jnp.einsum("snt,ntd->snd", path.attention, X)
     margins = data.y[None, :] * jnp.einsum("snd,sd->sn", context, path.v)
+    steps = np.asarray(path.steps)
     chosen = np.take_along_axis(np.asarray(path.attention), tokens[None, :, None], axis=2)
-    attended = settling_times(np.asarray(path.steps), chosen[:, :, 0], LEVEL)
+    attended = settling_times(steps, chosen[:, :, 0], LEVEL)
     probability = np.asarray(jax.nn.sigmoid(margins))
     apart = jax.jit(jax.vmap(partial(direction_divergence, p=s.p), (0, None)))
     divergence = [
@@ -85,11 +86,11 @@ def run(s: Settings, key: Array) -> xr.Dataset:
             "v": (("step", "row"), path.v),
             "settled": (
                 "settling",
-                [attended.max(), settling_times(path.steps, probability, LEVEL).max()],
+                [attended.max(), settling_times(steps, probability, LEVEL).max()],
             ),
         },
         {
-            "step": np.asarray(path.steps),
+            "step": steps,
             "sample": [0, 1],
             "token": [0, 1, 2],
             "trained": ["W", "v"],
