@@ -41,6 +41,7 @@ class View:
         """
         try:
             found = self.data[what] if isinstance(what, str) else what(self.data)
+            found = found if isinstance(found, xr.DataArray) else xr.DataArray(found)
             labels = {**self.labels, **(at or {})}
             return found.sel({name: v for name, v in labels.items() if name in found.dims})
         except KeyError:
