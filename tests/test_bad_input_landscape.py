@@ -158,7 +158,7 @@ MEASURES = {
     "centre outside": (lambda: volume(balls=(0.5, 1.0)), "norm 1.0 in a ball of radius 0.5"),
     "centre of NaN": (lambda: volume(first=NAN), "norm nan in a ball"),
     "normal with NaN": (lambda: count_cells(EYE * NAN), "W has 4 entries that are NaN"),
-    "offset infinite": (lambda: sampled_cells(EYE, np.array([1.0, INF]), key=KEY), "b has 1 entries"),
+    "offset infinite": (lambda: sampled_cells(EYE, np.array([1.0, INF]), key=KEY), "b has 1 "),
     "one normal": (lambda: count_cells(np.ones(2)), r"W has shape \(2,\): expected axes"),
     "an offset too many": (
         lambda: enumerate_cells(EYE, np.ones(3)),
