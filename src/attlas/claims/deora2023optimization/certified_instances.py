@@ -130,8 +130,8 @@ def step_limit(found: Conditions, steps, constants: HeadConstants) -> Array:
 def descend(run, eta, horizon, longest) -> dict[str, Array]:
     """Gradient descent on all heads for `longest` steps, frozen after the horizon.
 
-    Returns U_last, W_last, losses (of the iterates 0, ..., longest), from_target (the largest
-    distance) and largest_met (the largest head).
+    Returns U_last, W_last, average (risk of the iterates 1, ..., K), from_target (their largest
+    distance from U_target, W_target, and that of the start) and largest_met (the largest head).
     """
 
     def step(carry, k):
@@ -142,11 +142,12 @@ def descend(run, eta, horizon, longest) -> dict[str, Array]:
         met = jnp.stack([risk(run, U, W), jnp.sqrt(away), largest_head(U, W)])
         return (U - move * slope[0], W - move * slope[1]), met
 
-    (U, W), met = jax.lax.scan(step, (run["U"], run["W"]), jnp.arange(longest + 1.0))
+    k = jnp.arange(longest + 1.0)
+    (U, W), met = jax.lax.scan(step, (run["U"], run["W"]), k)
     return {
         "U_last": U,
         "W_last": W,
-        "losses": met[:, 0],
+        "average": jnp.sum(jnp.where((k >= 1) & (k <= horizon), met[:, 0], 0)) / horizon,
         "from_target": jnp.max(met[:, 1]),
         "largest_met": jnp.max(met[:, 2]),
     }
@@ -177,10 +178,8 @@ def _certify(raw, constants: HeadConstants, longest, faster) -> dict[str, Array]
     K = jnp.clip(jnp.floor(most), 1, longest)
     eta = faster * jnp.minimum(eta, step_limit(found, K, constants))
     run = descend(whole, eta, K, longest)
-    k = jnp.arange(longest + 1.0)
-    average = jnp.sum(jnp.where((k >= 1) & (k <= K), run.pop("losses"), 0)) / K
     kept = ("X", "y", "R", "U", "W", "copies", "U_target", "W_target")
-    return {**{name: whole[name] for name in kept}, **run, "K": K, "eta": eta, "average": average}
+    return {**{name: whole[name] for name in kept}, **run, "K": K, "eta": eta}
 
 
 _certified = jax.jit(jax.vmap(_certify, in_axes=(0, None, None, None)), static_argnums=(1, 2))
