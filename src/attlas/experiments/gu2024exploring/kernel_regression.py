@@ -16,13 +16,6 @@ from attlas.bounds.optimisation.gu2024_regression import (
     gu2024_regression_gap,
     gu2024_regression_gap_in_time,
 )
-from attlas.experiments.gu2024exploring.instances import (
-    SignRegression,
-    draw_network,
-    draw_sign_regression,
-    limit_kernel,
-    stable_step,
-)
 from attlas.kernels.regression_flow import regression_flow
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.measures.statistics.trend import Slope, log_slope
@@ -30,6 +23,13 @@ from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
+from attlas.tasks.sign_regression import (
+    SignRegression,
+    draw_network,
+    draw_sign_regression,
+    limit_kernel,
+    stable_step,
+)
 from attlas.tasks.softmax_regression import Keep, train_softmax_networks
 
 if TYPE_CHECKING:  # workers compute and draw nothing

@@ -18,15 +18,15 @@ from jaxtyping import Array
 
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_radius
 from attlas.bounds.optimisation.gu2024_perturbation import gu2024_kernel_change
-from attlas.experiments.gu2024exploring.instances import (
-    draw_network,
-    draw_sign_regression,
-)
 from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
 from attlas.runs.record import Record
+from attlas.tasks.sign_regression import (
+    draw_network,
+    draw_sign_regression,
+)
 
 if TYPE_CHECKING:  # workers compute and draw nothing
     import pandas
