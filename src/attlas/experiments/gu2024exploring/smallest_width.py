@@ -112,7 +112,8 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     every = [start for some, _, _ in groups for start in some]
     allowed = [steps for _, steps, _ in groups]
     schedule = sorted({0, *allowed})
-    path = train_on_signs(*zip(*every, strict=True), schedule[-1], schedule)
+    networks, X, y, step_sizes = (list(each) for each in zip(*every, strict=True))
+    path = train_on_signs(networks, X, y, step_sizes, schedule[-1], schedule)
     loss = np.asarray(path.loss).reshape(len(groups), -1, len(schedule))
     at = np.searchsorted(schedule, allowed)
     left = loss[np.arange(len(groups)), :, at] / loss[..., 0]
