@@ -70,6 +70,28 @@ def log_slope(
     return Slope(mean, mean - reach, mean + reach, slopes)
 
 
+def decay_rate(
+    steps: Float[Array, " s"] | np.ndarray, values: Float[Array, "*e s"] | np.ndarray
+) -> Float[np.ndarray, "*e"]:
+    r"""$-d\log v/d\tau$ over the second half of the records, past the transient of the start.
+
+    Args:
+        steps: increasing.
+        values: positive, records along the last axis.
+
+    Returns:
+        One rate per batch entry.
+
+    Examples:
+        >>> steps = np.arange(5.0)
+        >>> decay_rate(steps, np.exp(-0.5 * steps)).item()
+        0.5
+    """
+    at, v = np.asarray(steps, float), np.asarray(values)
+    middle = len(at) // 2
+    return np.asarray(np.log(v[..., middle] / v[..., -1]) / (at[-1] - at[middle]))
+
+
 def extrapolated_limit(values: Float[Array, "*batch 3"]) -> Float[Array, "*batch"]:
     r"""Aitken's limit of three values at geometric scales.
 
