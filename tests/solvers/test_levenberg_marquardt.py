@@ -9,6 +9,7 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
+from attlas.data.attended_regression import layer_outputs
 from attlas.losses.squared_risk import squared_risk
 from attlas.models.networks.two_layer import TwoLayer
 from attlas.solvers.levenberg_marquardt import best_starts, levenberg_marquardt
@@ -70,7 +71,8 @@ def test_the_best_start_is_taken_and_a_failed_one_is_not():
 def test_networks_are_fitted_as_they_are_with_arguments_of_their_own():
     rng = np.random.default_rng(1)
     W1, w2 = rng.standard_normal((1, 3, 2)), np.ones((1, 2))
-    x, y = rng.standard_normal((1, 40, 3)), rng.standard_normal((1, 40))
+    x, noise = rng.standard_normal((1, 40, 3)), rng.standard_normal((1, 40))
+    y = 1.5 * layer_outputs(x[0], W1[0], w2[0], 5.0)[None] + noise
     start = jax.vmap(partial(TwoLayer, sharpness=5.0))(W1, w2)
     plain = levenberg_marquardt(TwoLayer.__call__, start, x, y, l2=0.01)
     twice = levenberg_marquardt(
