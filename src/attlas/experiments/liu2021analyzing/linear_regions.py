@@ -176,7 +176,8 @@ def caption(data: xr.Dataset) -> str:
     return (
         "Do fewer inputs with attention mean fewer linear regions? The largest possible number "
         "says yes, with biases and without; the printed lower bound does not: it is above that "
-        f"of all $p = {s['wide'][1]}$ inputs ($n_1 = {s['wide'][0]}$) for $s_0 = {', '.join(map(str, above))}$, and with "
+        f"of all $p = {s['wide'][1]}$ inputs, with {s['wide'][0]} units, for $s_0 = "
+        f"{', '.join(map(str, above))}$, and with "
         f"{s['n1']} units above the maximum without biases for $s_0 = "
         f"{', '.join(map(str, false))}$. Random networks attain the maxima exactly. Training "
         f"concentrates attention from {support[0]:.1f} to {support[1]:.1f} effective inputs "
