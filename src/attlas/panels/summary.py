@@ -151,6 +151,24 @@ def geometric_mean_only(values: xr.DataArray, over: Sequence[str]) -> Band:
     return Band(middle, middle, middle)
 
 
+def stated(values: xr.DataArray, over: Sequence[str]) -> Band:
+    """The band that the values hold themselves, along an axis `end`: middle, low and high.
+
+    Args:
+        values: with three entries along `end`.
+        over: that axis.
+
+    Returns:
+        The band, along the other axes.
+
+    Examples:
+        >>> [float(end) for end in stated(xr.DataArray([2.0, 1.0, 5.0], dims="end"), ["end"])]
+        [2.0, 1.0, 5.0]
+    """
+    (axis,) = over
+    return Band(*(values.isel({axis: k}) for k in range(3)))
+
+
 def mean_and_error(values: xr.DataArray) -> str:
     """Mean and standard error of the finite values, as text.
 
