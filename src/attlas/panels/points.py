@@ -115,5 +115,6 @@ class Points(Panel):
         found = np.asarray(places(axes, x, self.across))
         if x.dtype.kind != "U" and self.xscale.startswith("log"):
             return np.asarray(found * (1 + self.dodge) ** aside)
-        spacing = np.diff(np.unique(found)).min(initial=1.0)
+        apart = np.diff(np.unique(found))
+        spacing = apart.min() if apart.size else 1.0
         return np.asarray(found + (-1 if self.across else 1) * self.dodge * aside * spacing)

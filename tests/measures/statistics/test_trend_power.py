@@ -42,3 +42,10 @@ def test_bad_input_is_refused():
         trend_power([np.array([1.0])], np.array([1.0, 2.0]))
     with pytest.raises(UserError, match=r"choose \.8"):
         trend_power([np.array([1.0, 2.0])], np.array([1.0, 2.0])).runs(1.0)
+
+
+def test_limits_surround_the_power():
+    found = trend_power([np.array([0.9, 1.1, 1.3]), np.array([1.0, 1.2])], np.array([1.0, 1.2]))
+    middle, low, high = found.limits(np.array([2.0, 20.0]))
+    np.testing.assert_array_equal(middle, found.power(np.array([2.0, 20.0])))
+    assert np.all((low < middle) & (middle < high))

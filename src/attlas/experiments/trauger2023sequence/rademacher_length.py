@@ -1,286 +1,210 @@
-r"""Does the Rademacher complexity of attention grow with the length, and what stands above it?
+r"""Does the Rademacher complexity of attention grow with T, and how far above it are the bounds?
 
 Projected ascent over the class of Theorem 4.1, a lower estimate, on prefixes of the same sequences,
 for keys and queries in three balls; above it Theorem 4.1, the log T bound and parameter counting.
 Sum pooling, which averages nothing, is the contrast that grows.
 """
 
-from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from jaxtyping import Array
 
-from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
-from attlas.bounds.covering.parameter_counting import parameter_counting_single
-from attlas.bounds.covering.trauger2023_cover import Ball, trauger2023_cover
-from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
+from attlas.bounds.comparison.single_layer_class import norms_in_ball, single_layer_bounds
+from attlas.data.unit_sequences import make_unit_sequences, repeat_tokens
 from attlas.measures.complexity.norm_ball_classes import AttentionClass, Sequences
-from attlas.measures.complexity.rademacher import (
-    draw_signs,
-    rademacher_complexity,
-    rademacher_estimate,
-)
+from attlas.measures.complexity.rademacher import draw_signs, rademacher_complexity
+from attlas.measures.complexity.sum_pooling import sum_pooling_suprema
+from attlas.measures.statistics.paired_ratio import paired_ratio
 from attlas.measures.statistics.student_interval import student_interval
-from attlas.runs.cell import Cell, Scale
-from attlas.runs.experiment import Experiment, Panel
-from attlas.runs.record import Record
+from attlas.panels.lines import Lines
+from attlas.panels.palette import INK, PALETTE
+from attlas.panels.plot import Plot
+from attlas.panels.points import Points
+from attlas.panels.reference import Reference
+from attlas.panels.table import Column, Table
+from attlas.runs.experiment import Experiment
+from attlas.runs.grid import Grid
+from attlas.runs.settings import Settings
 
-if TYPE_CHECKING:  # workers compute and draw nothing
-    import pandas
-
-BALLS: tuple[Ball, ...] = ("1,1", "2,1", "1,inf")
-KINDS = ("own centre", "independent")
-COLOURS = dict(zip(KINDS, ("#0072b2", "#009e73"), strict=True))
-TITLES: dict[str, str] = dict(
-    zip(BALLS, (r"$\|W\|_{1,1}\leq %g$", r"$\|W\|_{2,1}\leq %g$", r"$\|W\|_{1,\infty}\leq %g$"),
-        strict=True)
-)  # fmt: skip
+LAWS = ("own centre", "independent")
+POOLINGS = ("softmax", "sum pooling")
+BOUNDS = {
+    "Theorem 4.1, sharp": (INK, "-"),
+    "Theorem 4.1, corrected": (INK, ":"),
+    "log T": (PALETTE[2], "-"),
+    "parameter counting": (PALETTE[3], "-"),
+}
+"""Bounds with ink and style."""
+BALLS = {
+    "1,1": r"$\|W\|_{1,1}\leq r$",
+    "2,1": r"$\|W\|_{2,1}\leq r$",
+    "1,inf": r"$\|W\|_{1,\infty}\leq r$",
+}
 SHARED = 100
 """Tokens of the program that lengths dividing it share."""
 NOTE = (
-    "Class: X -> s relu(v'X' softmax(X W x_cls)), s = 1 or -1, |v|_1 <= 1, W in a ball; that of "
-    "Theorem 4.1 is its convex hull times B_w B_c. Tokens and [CLS] have length 1: B_x = 1 and "
-    "|x|_1 <= sqrt(d). 'Own centre': tokens of a sequence are drawn about a direction of its own; "
-    "'independent': all alike. A shorter sequence is the beginning of the longer one, with the "
-    "same [CLS] and signs, so that lengths are compared in pairs. Every sequence stands in the "
-    "sample many times, a legitimate sample whose signs add up, so that m is large enough for "
-    "bounds to say something. Ascent finds functions of the class: values stand below the "
-    "complexity, more so with few starts. Bounds are those of the class for any tokens of length "
-    "1, with softmax constant 1 and the chain unless called corrected. The log T bound counts the "
-    "distinct tokens and needs the sum of the lengths of the columns of W: at most the radius for "
-    "(1,1) and (2,1), d times it for (1,inf). Sum pooling is attention without its denominator, "
-    "X -> s relu(v' sum_t exp(x_t'W x_cls) x_t); shown is what W = 0 and half the linear "
-    "functions, which lie in its hull, give exactly: it stands below that complexity too."
+    r"Class: $X \mapsto s\,\mathrm{relu}(v^\top X^\top \mathrm{softmax}(X W x_{\rm CLS}))$, "
+    r"$s = \pm1$, $\|v\|_1 \le 1$, W in a ball of radius r; that of Theorem 4.1 is its convex hull "
+    "times $B_w B_c$. Tokens and [CLS] have length 1: $B_x = 1$ and $\\|x\\|_1 \\le \\sqrt d$. "
+    "'Own centre': tokens of a sequence are drawn about a direction of its own; 'independent': "
+    "without one. A shorter sequence is a prefix of the longer one, with the same [CLS] and signs, "
+    "so that lengths are compared in pairs. Every sequence occurs in the sample many times, a "
+    "legitimate sample whose signs add up, so that m is large enough for non-vacuous bounds. "
+    "Ascent finds functions of the class: values are below the complexity, more so with few "
+    "starts. Bounds are those of the class for any tokens of length 1, with softmax constant 1 and "
+    "the chain unless called corrected. The log T bound counts the distinct tokens and needs the "
+    "sum of the Euclidean norms of the rows of W: at most r for (1,1) and (2,1), $d r$ for "
+    "$(1,\\infty)$. Sum pooling is attention without its denominator, "
+    r"$X \mapsto s\,\mathrm{relu}(v^\top \sum_t e^{x_t^\top W x_{\rm CLS}} x_t)$; shown is what "
+    "W = 0 and half the linear functions, which lie in its hull, give exactly: it is below that "
+    "complexity too."
 )
+GRID = Grid(
+    each={"ball": list(BALLS)},
+    fixed={"repeats": 2**16, "radius": 2.0, "dtype": "float32"},
+    smoke={
+        "ball": ["1,1"], "lengths": [2, 4], "n": 6, "d": 2,
+        "sign_vectors": 2, "starts": 2, "steps": 2,
+    },
+    quick={
+        "lengths": [10, 100, 1000], "n": 64, "d": 4, "sign_vectors": 16, "starts": 6, "steps": 24,
+    },
+    paper={
+        "lengths": [10, 32, 100, 316, 1000, 3162, 10_000], "n": 128, "d": 8,
+        "sign_vectors": 48, "starts": 32, "steps": 100,
+    },
+)  # fmt: skip
 
 
-def cells(scale: Scale) -> tuple[Cell, ...]:
-    """One cell for each ball."""
-    lengths, n, d, effort = {
-        Scale.SMOKE: ((2, 4), 6, 2, (2, 2, 2)),
-        Scale.QUICK: ((10, 100, 1000), 64, 4, (16, 6, 24)),
-        Scale.PAPER: ((10, 32, 100, 316, 1000, 3162, 10_000), 128, 8, (48, 32, 100)),
-    }[scale]
-    names = ("sign_vectors", "starts", "steps")
-    settings = {"lengths": lengths, "n": n, "d": d, **dict(zip(names, effort, strict=True))}
-    settings |= {"repeats": 2**16, "radius": 2.0}
-    balls = BALLS[:1] if scale is Scale.SMOKE else BALLS
-    return tuple(Cell({"ball": ball, **settings}, dtype="float32") for ball in balls)
-
-
-def _sample(s: Mapping, seed: int, kind: str) -> Sequences:
-    """The longest sequences, in NumPy."""
-    rng = np.random.default_rng([seed, s["n"], s["d"], KINDS.index(kind)])
-    centres = rng.standard_normal((s["n"], 1, s["d"])) * (kind == KINDS[0])
-    tokens = centres + rng.standard_normal((s["n"], max(s["lengths"]), s["d"]))
-    queries = rng.standard_normal((s["n"], s["d"]))
-    unit = (a / np.linalg.norm(a, axis=-1, keepdims=True) for a in (tokens, queries))
-    return Sequences(*(a.astype(np.float32) for a in unit))
-
-
-def run(cell: Cell) -> Mapping[str, np.ndarray]:
-    """Suprema by token law, length and sign vector, and the bounds by length."""
-    s, key = cell.settings, jax.random.key(cell.seed)
-    one = jax.device_put(np.float32(1.0))
-    attention = AttentionClass(s["ball"], jax.device_put(np.float32(s["radius"])), one, one, one)
+def run(s: Settings, key: Array) -> xr.Dataset:
+    """Suprema by pooling, token law, length and sign vector, and the bounds by length."""
+    one, radius = (jax.device_put(np.float32(a)) for a in (1.0, s.radius))
+    attention = AttentionClass(s.ball, radius, one, one, one)
     effort = {name: s[name] for name in ("sign_vectors", "starts", "steps", "repeats")}
-    signs = draw_signs(key, s["sign_vectors"], s["n"], s["repeats"]) / s["repeats"]
+    signs = draw_signs(key, s.sign_vectors, s.n, s.repeats) / s.repeats
     softmax, summed = [], []
-    for kind in KINDS:
-        tokens, queries = _sample(s, cell.seed, kind)
-        for T in s["lengths"]:
-            first = tokens[:, :T]
-            # All tokens as often as each other: the same function of every W and v, and one
-            # compiled program for the short lengths.
-            padded = np.tile(first, (1, SHARED // T if SHARED % T == 0 else 1, 1))
+    for law in LAWS:
+        tokens, queries = make_unit_sequences(s.n, max(s.lengths), s.d, law == LAWS[0], s.seed)
+        for T in s.lengths:
+            padded = repeat_tokens(tokens[:, :T], SHARED)
             sample = Sequences(jax.device_put(padded), jax.device_put(queries))
-            found = rademacher_complexity(key, attention, sample, **effort, chunk=1)
-            softmax.append(found.suprema)
-            sums = first.sum(axis=1, dtype=float)
-            # Half of max |v' sum_i sigma_i z_i| / n over |v|_1 <= 1.
-            summed.append(np.abs(signs @ sums).max(axis=1) / (2 * s["n"]))
-    shape = (len(KINDS), len(s["lengths"]))
+            softmax += [rademacher_complexity(key, attention, sample, **effort, chunk=1).suprema]
+            summed += [sum_pooling_suprema(signs, tokens[:, :T])]
+    suprema = np.reshape([softmax, summed], (2, len(LAWS), len(s.lengths), s.sign_vectors))
     with jax.enable_x64(True):
-        bounds = _bounds(s)
-    return {
-        "length": np.array(s["lengths"]),
-        "softmax": np.reshape(softmax, (*shape, -1)),
-        "sum": np.reshape(summed, (*shape, -1)),
-        **bounds,
-    }
-
-
-def _bounds(s: Mapping) -> dict[str, np.ndarray]:
-    """Bounds on the complexity for any tokens of length one, cut at the trivial one, by length."""
-    points = jax.device_put(s["n"] * np.array(s["lengths"], float))
-    settings = s["ball"], s["radius"], s["d"], s["n"] * s["repeats"]
-    found = jax.tree.map(np.asarray, _class_bounds(points, *settings))
-    return {name: np.minimum(value, np.ones(len(points))) for name, value in found.items()}
-
-
-@partial(jax.jit, static_argnames=("ball", "radius", "d", "m"))
-def _class_bounds(points: Array, ball: Ball, radius: float, d: int, m: int) -> dict[str, Array]:
-    """For `points` distinct tokens in the sample."""
-    l1, wide = np.sqrt(d), ball == "1,inf"
-    C = trauger2023_cover(ball, radius, 1.0 if ball == "1,1" else l1, d, d, m)
-    logs = jax.vmap(lambda N: edelman2022_cover(radius * (d if wide else 1), 1.0, N, d, m))(points)
-    all_C = jnp.concatenate([C[None], logs])
-    sharp = jax.vmap(lambda each: trauger2023_single(1.0, each, 1.0, d, m, constants="sharp"))(
-        all_C
+        norms, points = norms_in_ball(s.ball, s.radius, s.d), [float(s.n * T) for T in s.lengths]
+        bounds = jax.jit(
+            partial(single_layer_bounds, norms, d=s.d, m=s.n * s.repeats),
+            static_argnames=("covers", "constants"),
+        )
+        sharp, *log_T, counted = np.asarray(bounds(covers=(s.ball, *points, "parameters")))
+        (corrected,) = np.asarray(bounds(covers=(s.ball,), constants="corrected"))
+    values = [np.broadcast_to(a, len(points)) for a in (sharp, corrected, log_T, counted)]
+    return xr.Dataset(
+        {
+            "suprema": (("pooling", "law", "length", "sign_vector"), suprema),
+            "value": (("bound", "length"), np.minimum(values, 1.0)),
+        },
+        {
+            "pooling": list(POOLINGS),
+            "law": list(LAWS),
+            "length": list(s.lengths),
+            "bound": list(BOUNDS),
+        },
     )
-    spectral = radius * (l1 if wide else 1.0)
-    return {
-        "theorem": sharp[0],
-        "log_T": sharp[1:],
-        "corrected": trauger2023_single(1.0, C, 1.0, d, m, constants="corrected"),
-        "parameters": parameter_counting_single(1.0, spectral, 1.0, d * d, d, m),
-    }
 
 
-class _Curve(NamedTuple):
-    """Means over the sign vectors with Student's interval, by length."""
-
-    mean: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    suprema: np.ndarray
-
-    @property
-    def change(self) -> tuple[float, float]:
-        """Last length over the first, in pairs of sign vectors, and half its interval."""
-        first, last = self.suprema[0], self.suprema[-1]
-        ratio = last.mean() / first.mean()
-        # A ratio of means, linearised: the residuals carry its spread.
-        left = (last - ratio * first) / first.mean()
-        return float(ratio), float(student_interval(left).reach)
+def above(data: xr.Dataset) -> xr.DataArray:
+    """Theorem 4.1 over the larger of the two estimates of attention."""
+    estimate = data.suprema.sel(pooling="softmax").mean("sign_vector").max("law")
+    return data.value.sel(bound="Theorem 4.1, sharp") / estimate
 
 
-def _curve(suprema: np.ndarray) -> _Curve:
-    found = [rademacher_estimate(each, 1, 0.0) for each in suprema]
-    parts = (np.array([getattr(each, name) for each in found]) for name in ("value", "low", "high"))
-    mean, low, high = parts
-    return _Curve(mean, low, high, suprema)
+def three_digits(suprema: xr.DataArray) -> str:
+    """Mean over sign vectors with its interval."""
+    mean, reach = student_interval(suprema.values)
+    return f"{mean:.3g} [{mean - reach:.3g}, {mean + reach:.3g}]"
 
 
-def _above(a: Mapping[str, np.ndarray], k: int) -> float:
-    """Theorem 4.1 over the larger of the two estimates at one length."""
-    return float(a["theorem"][k] / a["softmax"][:, k].mean(axis=1).max())
+def change(suprema: xr.DataArray) -> tuple[float, float]:
+    """Last length over the first, in pairs of sign vectors, and half its interval."""
+    ratio, reach = paired_ratio(suprema.values[0], suprema.values[-1])
+    return float(ratio), float(reach)
 
 
-def table(records: Sequence[Record]) -> "pandas.DataFrame":
-    """Estimates and bounds by ball and length."""
-    import pandas as pd
-
-    rows = []
-    for record in records:
-        s, a = record.cell.settings, record.arrays
-        for k, T in enumerate(a["length"]):
-            row = {"ball of W": f"({s['ball']}), radius {s['radius']:g}", "T": int(T)}
-            for kind, found, summed in zip(KINDS, a["softmax"], a["sum"], strict=True):
-                for name, suprema in (("softmax", found), ("sum pooling", summed)):
-                    curve = _curve(suprema)
-                    row[f"{name}, {kind}"] = (
-                        f"{curve.mean[k]:.3g} [{curve.low[k]:.3g}, {curve.high[k]:.3g}]"
-                    )
-            row |= {
-                "Theorem 4.1, sharp": a["theorem"][k],
-                "Theorem 4.1, corrected": a["corrected"][k],
-                "log T": a["log_T"][k],
-                "parameter counting": a["parameters"][k],
-                "Theorem 4.1 / estimate": _above(a, k),
-            }
-            rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def _draw(axis, record: Record) -> None:
-    """One ball: estimates with intervals, bounds and sum pooling."""
-    a, T = record.arrays, record.arrays["length"]
-    for kind, found, summed in zip(KINDS, a["softmax"], a["sum"], strict=True):
-        for suprema, name, style in ((found, "softmax", "o-"), (summed, "sum pooling", "^:")):
-            curve = _curve(suprema)
-            axis.errorbar(T, curve.mean, [curve.mean - curve.low, curve.high - curve.mean],
-                          fmt=style, color=COLOURS[kind], ms=4.5, lw=1.3, capsize=2,
-                          mfc=None if name == "softmax" else "none",
-                          label=f"{name}, {kind}")  # fmt: skip
-    for name, label, colour, style in (
-        ("corrected", "Theorem 4.1, corrected", "0.2", ":"),
-        ("theorem", "Theorem 4.1, sharp", "0.2", "-"),
-        ("log_T", "log T, Edelman et al.", "#d55e00", "-"),
-        ("parameters", "parameter counting", "#cc79a7", "-"),
-    ):
-        axis.plot(T, a[name], style, color=colour, lw=1.8, label=label)
-    axis.axhline(1.0, color="0.6", lw=1, ls="-.", label="largest value in the class")
-
-
-def figures(records: Sequence[Record]) -> tuple[Panel, ...]:
-    """Complexity and bounds against T, an axis for each ball."""
-    import matplotlib.pyplot as plt
-
-    count = len(records)
-    figure, axes = plt.subplots(
-        1, count, figsize=(3.3 * count + 2.4, 4.1), sharey=True, squeeze=False, layout="constrained"
-    )
-    for axis, record in zip(axes[0], records, strict=True):
-        s = record.cell.settings
-        _draw(axis, record)
-        axis.set(xscale="log", yscale="log", xlabel="length T")
-        axis.set_title(TITLES[s["ball"]] % s["radius"], fontsize=10)
-    axes[0, 0].set_ylabel("empirical Rademacher complexity")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=8)
-    return (Panel("Rademacher complexity against the length", _caption(records), figure),)
-
-
-def _said(curve: _Curve) -> str:
-    ratio, reach = curve.change
-    return f"{ratio:.3g} +- {reach:.2g}"
-
-
-def _caption(records: Sequence[Record]) -> str:
-    s, T = records[0].cell.settings, records[0].arrays["length"]
-    changes, loose, grew, crossed = [], [], [], []
-    for record in records:
-        a, ball = record.arrays, f"({record.cell.settings['ball']})"
-        curves = [_curve(found) for found in a["softmax"]]
-        changes.append(f"{ball} {' and '.join(_said(curve) for curve in curves)}")
-        grew += [ball for curve in curves if curve.change[0] - curve.change[1] > 1]
-        rise = a["log_T"][-1] / a["log_T"][0]
-        loose.append(f"{ball} {_above(a, -1):.0f} times (log T rises by {100 * rise - 100:.1f} %)")
-        crossed += [ball] * bool((a["softmax"].mean(axis=2) > a["theorem"][None]).any())
-    pooled = " and ".join(_said(_curve(summed)) for summed in records[0].arrays["sum"])
-    growth = f"It grows for {', '.join(grew)}" if grew else "No ball shows growth"
+def answer(data: xr.Dataset) -> str:
+    """Whether the complexity grows, and how far above it the bounds are."""
+    s, T, ratios = data.attrs, data.length.values, above(data).isel(length=-1)
+    changes, loose, grew = [], [], []
+    for ball in data["ball"].values:
+        own = data.sel(ball=ball)
+        found = [change(each) for each in own.suprema.sel(pooling="softmax")]
+        changes.append(f"({ball}) {' and '.join(f'{r:.3g} ± {reach:.2g}' for r, reach in found)}")
+        grew += [f"({ball})" for ratio, reach in found if ratio - reach > 1]
+        log_T = own.value.sel(bound="log T").values
+        rise = 100 * log_T[-1] / log_T[0] - 100
+        loose.append(f"({ball}) {ratios.sel(ball=ball):.0f} (log T rises by {rise:.1f} %)")
+    crossed = [
+        f"({ball})" for ball in data["ball"].values if (above(data).sel(ball=ball) < 1).any()
+    ]
+    summed = data.suprema.sel(pooling="sum pooling").isel(ball=0)
+    pooled = " and ".join("{:.3g} ± {:.2g}".format(*change(each)) for each in summed)
     return (
         f"Does it grow? From T = {T[0]} to {T[-1]} the complexity changes by the factor, for "
-        f"sequences about own centres and independent ones, {'; '.join(changes)} (95 %, "
-        f"{s['sign_vectors']} sign vectors). {growth}; sum pooling changes by {pooled}. Theorem "
-        f"4.1, sharp, stands above the estimate by {'; '.join(loose)}, and "
+        f"sequences with a centre of their own and independent tokens, {'; '.join(changes)} (95 %, "
+        f"{s['sign_vectors']} sign vectors). "
+        f"{'It grows for ' + ', '.join(grew) if grew else 'No ball shows growth'}; sum pooling "
+        f"changes by {pooled}. Theorem 4.1, sharp, is larger than the estimate by the factor "
+        f"{'; '.join(loose)}, and "
         f"{'is EXCEEDED for ' + ', '.join(crossed) if crossed else 'is nowhere exceeded'}. "
-        f"m = {s['n'] * s['repeats']:,}: {s['n']} sequences, {s['repeats']:,} times each; d = "
-        f"{s['d']}. Estimates stand below the complexity: {s['starts']} starts of {s['steps']} "
-        "steps for each sign vector. Bars: 95 % of the mean."
+        f"m = {s['n'] * s['repeats']:,}: {s['n']} sequences, {s['repeats']:,} times each; "
+        f"d = {s['d']}, r = {s['radius']:g}. Estimates are below the complexity: {s['starts']} "
+        f"starts of {s['steps']} steps per sign vector. Bars: 95 % of the mean."
     )
 
 
+def pooled(name: str) -> Points:
+    """Estimates of one pooling by length."""
+    softmax = name == "softmax"
+    return Points(
+        "suprema", "length", at={"pooling": name}, colour="law", names=f"{name}, {{law}}",
+        marker="o" if softmax else "^", line="-" if softmax else ":", hollow=not softmax,
+        panel="ball", title=BALLS, xscale="log", yscale="log", xlabel="length $T$",
+        ylabel="empirical Rademacher complexity",
+    )  # fmt: skip
+
+
+LAYERS = (
+    *(Lines("value", "length", at={"bound": name}, label=name, ink=ink, style=style)
+      for name, (ink, style) in BOUNDS.items()),
+    Reference(y=1.0, style="-.", label="largest value in the class"),
+)  # fmt: skip
 EXPERIMENT = Experiment(
-    name="rademacher_length",
-    paper="trauger2023sequence",
     title="Rademacher complexity against the length",
-    question="Does the complexity of attention grow with T, and how far above it are the bounds?",
-    revision=1,
-    cells=cells,
+    question=__doc__,
+    grid=GRID,
     run=run,
-    table=table,
-    figures=figures,
-    dims={
-        "length": ("length",),
-        "softmax": ("law", "length", "sign_vector"),
-        "sum": ("law", "length", "sign_vector"),
-        **dict.fromkeys(("log_T", "theorem", "corrected", "parameters"), ("length",)),
-    },
+    table=Table(
+        {"ball": "ball of W", "length": "T"},
+        [
+            *(
+                Column(f"{name}, {law}", "suprema", three_digits, at={"pooling": name, "law": law})
+                for law in LAWS
+                for name in POOLINGS
+            ),
+            *(Column(name, "value", at={"bound": name}) for name in BOUNDS),
+            Column("Theorem 4.1 / estimate", above),
+        ],
+    ),
+    figures=[
+        Plot(
+            "Rademacher complexity against the length",
+            sum((pooled("sum pooling"), *LAYERS), pooled("softmax")),
+            answer,
+        )
+    ],
     note=NOTE,
 )

@@ -1,40 +1,36 @@
-r"""Which bound on the Rademacher complexity of one attention layer is smallest, and when?
+r"""Which bound on the complexity of one attention layer is smallest, and where are all vacuous?
 
 Theorem 4.1 without T, the log T cover of Edelman et al. (2022) and parameter counting on one class,
-in the plane of the norm of W_QK and the number of samples: once with every norm equal to B, once
-with the norms that a dense matrix has.
+in the plane of the norm of $W_{QK}$ and the number of samples: once with every norm equal to B,
+once with the norms that a dense matrix has.
 """
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
-
 import jax
-import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from jaxtyping import Array
 
-from attlas.bounds.comparison.transformer_weights import matrix_norms
-from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
-from attlas.bounds.covering.parameter_counting import parameter_counting_single, parameter_entropy
-from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
-from attlas.bounds.generalisation.trauger2023_single import trauger2023_bracket, trauger2023_single
-from attlas.core.generator import generator
-from attlas.runs.cell import Cell, Scale
-from attlas.runs.experiment import Experiment, Panel
-from attlas.runs.record import Record
-
-if TYPE_CHECKING:  # workers compute and draw nothing
-    import pandas
-    from matplotlib.axes import Axes
+from attlas.bounds.comparison.bound_plane import (
+    PLANE_COVERS,
+    SmallestBound,
+    bounds_in_plane,
+    smallest_bound,
+)
+from attlas.bounds.comparison.single_layer_class import LayerNorms, norms_of_dense_matrix
+from attlas.bounds.comparison.trauger2023_orders import break_even_ratio, trauger2023_orders
+from attlas.panels.lines import Lines
+from attlas.panels.palette import PALETTE
+from attlas.panels.plot import Plot
+from attlas.panels.reference import Reference
+from attlas.panels.table import Column, Derived, Printed, Table
+from attlas.runs.experiment import CaptionedFigure, Experiment
+from attlas.runs.grid import Grid
+from attlas.runs.settings import Settings
 
 LENGTHS = (20, 200, 10_000)
-FAMILIES = ("1,1", "1,inf", "2,1", "parameters", "log m", *(f"log T, T = {T}" for T in LENGTHS))
-"""Order of the axis `bound`; "log m" is the cover of Edelman et al. at the [CLS] tokens alone."""
-BRACKETS = ("1,1", "log T, T = 20", "log T, T = 200", "parameters")
-"""Order of the axis `bracket`: unknown constants set to 1, as the paper compares orders."""
-EXPONENTS = np.linspace(0, 200, 201)
-"""log10 of the lengths at which the ratio of norms is asked for that breaks even."""
+FAMILIES = (*PLANE_COVERS, "log m", *(f"log T, T = {T}" for T in LENGTHS))
+"""'log m' is the cover of Edelman et al. at the [CLS] tokens alone."""
+ORDERS = ("1,1", "log T, T = 20", "log T, T = 200", "parameters")
 CHECKED = {
     (1, 300): (0.794, 0.850, 0.875, 1.0),
     (1, 1e4): (0.250, 0.305, 0.318, 0.998),
@@ -44,302 +40,208 @@ CHECKED = {
     (30, 1e6): (0.491, 0.631, 0.650, 0.154),
     (100, 1e6): (0.908, 0.997, 0.999, 0.169),
 }
-"""Brackets at (B, m) worked out apart from this library, by quadrature, to three digits."""
-COLOURS = {
-    "1,1": "#9ccbe8",
-    "1,inf": "#cc79a7",
-    "2,1": "#0072b2",
-    "parameters": "#f5e6a8",
-    "log m": "#7fc8ae",
-    "log T": "#eeb655",
+"""Orders at (B, m) worked out independently of this library, by quadrature, to three digits."""
+POINTS = [f"B = {B:g}, m = {m:.0e}" for B, m in CHECKED]
+PRINTED = [{("equal", point): row[k] for point, row in zip(POINTS, CHECKED.values(), strict=True)}
+           for k in range(len(ORDERS))]  # fmt: skip
+NORMS = {"equal": "all norms equal $B$", "dense": r"a dense matrix of $\|W\|_{2,1} = B$"}
+SHOWN = {
+    "1,1": (r"Theorem 4.1, $\|W\|_{1,1}$", "#9ccbe8"),
+    "1,inf": (r"Theorem 4.1, $\|W\|_{1,\infty}$", "#cc79a7"),
+    "2,1": (r"Theorem 4.1, $\|W\|_{2,1}$", "#0072b2"),
+    "parameters": ("parameter counting", "#f5e6a8"),
+    "log m": (r"log m, $\|W\|_{2,1}$", "#7fc8ae"),
+    "log T": (r"log T, $\|W\|_{2,1}$", "#eeb655"),
 }
-TITLES = {"equal": "all norms equal $B$", "dense": r"a dense matrix of $\|W\|_{2,1} = B$"}
-LABELS = {
-    "1,1": r"Theorem 4.1, $\|W\|_{1,1}$",
-    "1,inf": r"Theorem 4.1, $\|W\|_{1,\infty}$",
-    "2,1": r"Theorem 4.1, $\|W\|_{2,1}$",
-    "parameters": "parameter counting",
-    "log m": r"log m, $\|W\|_{2,1}$",
-    "log T": r"log T, $\|W\|_{2,1}$",
+"""Names and light colours of areas, on which contours are read."""
+OFFERED = {
+    "log T, T = 20": "with log T at T = 20",
+    "log T, T = 10000": "with log T at T = 10 000",
+    "log m": "with log m at [CLS]: no T",
 }
+"""The family beside Theorem 4.1 and parameter counting in each column of the maps."""
 NOTE = (
-    "One head, d = 64, B_x = 1 and B_w B_c L B_v = 1, so that the complexity is at most 1. Maps "
-    "have every constant explicit (softmax constant 1, Dudley's chain). 'Equal' gives each bound "
-    "its own norm at the value B and inputs of norm 1 in the norm it asks for. 'Dense' measures "
-    "all norms on one Gaussian matrix scaled to a sum B of Euclidean row norms, with tokens of "
-    "Euclidean norm 1 and the l_1 norm of a Gaussian direction. The brackets of the table have "
-    "unknown constants set to 1 and are orders, not bounds."
+    r"One head, d = 64, $B_x = 1$ and $B_w B_c L B_v = 1$, so that the complexity is at most 1. "
+    "Maps have every constant explicit (softmax constant 1, Dudley's chain). 'Equal' gives each "
+    "bound its own norm at the value B and inputs of norm 1 in the norm it asks for. 'Dense' "
+    "measures all norms on one Gaussian matrix scaled to a sum B of Euclidean row norms, with "
+    r"tokens of Euclidean norm 1 and the $\ell_1$ norm of a Gaussian direction. The orders of the "
+    "table have unknown constants set to 1 and are no bounds; beside them stand values worked out "
+    "independently, by quadrature."
+)
+GRID = Grid(
+    fixed={"d": 64, "B": [0.1, 300.0], "m": [1e2, 1e10], "longest": 200},
+    smoke={"points": 5},
+    quick={"points": 25},
+    paper={"points": 121},
 )
 
 
-def cells(scale: Scale) -> tuple[Cell, ...]:
-    """One cell."""
-    points = {Scale.SMOKE: 5, Scale.QUICK: 25, Scale.PAPER: 121}[scale]
-    return (Cell({"d": 64, "points": points, "norm": [0.1, 300.0], "samples": [1e2, 1e10]}, 0),)
-
-
-def run(cell: Cell) -> Mapping[str, np.ndarray]:
+def run(s: Settings, key: Array) -> xr.Dataset:
     """All bounds on the grid and at the checked points, and the ratio that breaks even."""
-    s = cell.settings
-    ends = (s["norm"], s["samples"])
-    grid = [np.geomspace(low, high, s["points"]) for low, high in ends]
-    plane = np.stack(np.meshgrid(*grid, indexing="ij"), axis=-1)
-    factors = np.stack([np.ones(5), _dense(s["d"], cell.seed)])
-    pairs = np.concatenate([plane.reshape(-1, 2), np.array(list(CHECKED), float)])
-    found, brackets, even = (np.asarray(a) for a in _program(s["d"])(pairs, factors))
-    size = plane[..., 0].size
-    return {
-        "norm": grid[0],
-        "samples": grid[1],
-        "factors": factors,
-        "bound": found[:, :size].reshape(2, *plane.shape[:2], -1),
-        "checked_bound": found[:, size:],
-        "bracket": brackets[size:],
-        "break_even": even,
-    }
-
-
-def _dense(d: int, seed: int) -> np.ndarray:
-    """Norms of a dense matrix over the sum of its row norms, and the l_1 norm of a dense token.
-
-    Returns:
-        The factors of ||W||_{1,1}, ||W||_{1,inf}, the sum of row norms, the spectral norm, and
-        the l_1 norm of a token.
-    """
-    W = generator(jax.random.key(seed)).normal(size=(d, d))
-    found = matrix_norms(W)
-    sizes = np.array([found.total, found.column, found.row_sum, found.spectral]) / found.row_sum
-    return np.append(sizes, math.sqrt(2 * d / math.pi))
-
-
-def _families(d: int, B: Array, m: Array, factors: Array) -> Array:
-    """The bounds in the order of `FAMILIES`; their trivial value is 1, they may come out larger."""
-    total, column, row_sum, spectral = (factors[k] * B for k in range(4))
-    covers = [
-        trauger2023_cover("1,1", total, 1.0, d, d),
-        trauger2023_cover("1,inf", column, factors[4], d, d),
-        trauger2023_cover("2,1", row_sum, factors[4], d, d, m),
-        *(edelman2022_cover(row_sum, 1.0, m * T, d, m) for T in (1, *LENGTHS)),
-    ]
-    values = jax.vmap(lambda C: trauger2023_single(1.0, C, 1.0, d, m))(jnp.stack(covers))
-    counted = parameter_counting_single(1.0, spectral, 1.0, d * d, d, m)
-    return jnp.concatenate([values[:3], counted[None], values[3:]])
-
-
-def _orders(d: int, B: Array, m: Array) -> Array:
-    """The brackets in the order of `BRACKETS`, cut off at the trivial value."""
-    covers = [trauger2023_cover("1,1", B, 1.0, d, d)]
-    covers += [B**2 * jnp.log(d * m * T) for T in (20, 200)]
-    values = [trauger2023_bracket(C, 1.0, d, m, constants="corrected") for C in covers]
-    # 4 B / eps cells a parameter; Gauss-Legendre in the square root of eps, where it is smooth
-    node, weight = np.polynomial.legendre.leggauss(60)
-    root = (node + 1) / 2
-    full = jnp.asarray([float(d * d)])
-    entropy = parameter_entropy(full, 4 * B[None], jnp.ones(1), jnp.asarray(root**2))
-    counted = jnp.sum(weight * root * jnp.sqrt((entropy + math.log(2 * d)) / m))
-    return jnp.minimum(jnp.stack([*values, counted]), 1.0)
-
-
-def _program(d: int) -> Callable[..., tuple[Array, Array, Array]]:
-    """Bounds for all pairs (B, m) and both rows of factors, brackets, and the break-even ratios."""
-
-    def program(pairs: Array, factors: Array) -> tuple[Array, Array, Array]:
-        def each(row: Array) -> Array:
-            return jax.lax.map(
-                lambda pair: _families(d, pair[0], pair[1], row), pairs, batch_size=16
-            )
-
-        # both entropies are quadratic in their norm
-        lengths = jnp.asarray(10.0**EXPONENTS)
-        covers = jax.vmap(lambda T: edelman2022_cover(1.0, 1.0, 1e6 * T, d, 10**6))(lengths)
-        even = jnp.sqrt(covers / trauger2023_cover("1,1", 1.0, 1.0, d, d))
-        return jax.lax.map(each, factors), jax.vmap(lambda p: _orders(d, p[0], p[1]))(pairs), even
-
-    return jax.jit(program)
-
-
-def table(records: Sequence[Record]) -> "pandas.DataFrame":
-    """Brackets beside the values worked out apart from this library, and explicit bounds."""
-    import pandas as pd
-
-    rows, arrays = [], records[0].arrays
-    for norms, bounds in zip(TITLES, arrays["checked_bound"], strict=True):
-        for k, ((B, m), checked) in enumerate(CHECKED.items()):
-            row = {"norms": norms, "B": B, "m": f"{m:.0e}"}
-            for j, name in enumerate(BRACKETS):
-                here = f"{arrays['bracket'][k, j]:.3g} ({checked[j]:.3g})"
-                row[f"order {name} (apart)"] = here if norms == "equal" else ""
-            values = np.minimum(bounds[k], 1.0)
-            row |= {name: float(value) for name, value in zip(FAMILIES, values, strict=True)}
-            row["smallest"] = FAMILIES[values.argmin()] if values.min() < 1 else "all trivial"
-            rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def _offered(column: int) -> list[str]:
-    """The families of a column of the figure: two lengths, then no length at all."""
-    last = ("log T, T = 20", "log T, T = 10000", "log m")[column]
-    return ["1,1", "1,inf", "2,1", "parameters", last]
-
-
-def _plain(family: str) -> str:
-    return family.split(", T")[0]
-
-
-class _Plane(NamedTuple):
-    """One map: axes, which family is smallest (their number where all are trivial), its value."""
-
-    names: list[str]
-    samples: np.ndarray
-    norm: np.ndarray
-    winner: np.ndarray
-    best: np.ndarray
-
-    @property
-    def seen(self) -> list[str]:
-        """The families that win somewhere."""
-        return [_plain(self.names[k]) for k in np.unique(self.winner) if k < len(self.names)]
-
-    @property
-    def shares(self) -> str:
-        """How much of the plane where something is said belongs to whom."""
-        said = self.winner[self.winner < len(self.names)]
-        parts = ((n, 100 * np.mean(said == k)) for k, n in enumerate(self.names))
-        return ", ".join(f"{_plain(n)} {share:.0f}%" for n, share in parts if share >= 0.5)
-
-
-def _plane(record: Record, row: int, column: int) -> _Plane:
-    """Bounds between the points of the grid by interpolation of logarithms, which are smooth."""
-    from scipy.interpolate import RectBivariateSpline
-
-    names, arrays = _offered(column), record.arrays
-    edges = [np.log(arrays[name]) for name in ("norm", "samples")]
-    fine = [np.linspace(edge[0], edge[-1], 241) for edge in edges]
-    logs = np.log(arrays["bound"][row][..., [FAMILIES.index(name) for name in names]])
-    values = np.stack(
-        [
-            RectBivariateSpline(edges[0], edges[1], logs[..., k], kx=1, ky=1)(*fine)
-            for k in range(len(names))
-        ]
+    B, m = (np.geomspace(low, high, s.points) for low, high in (s.B, s.m))
+    plane = np.stack(np.meshgrid(B, m, indexing="ij"), axis=-1)
+    checked = np.array(list(CHECKED), float)
+    pairs = np.concatenate([plane.reshape(-1, 2), checked])
+    units = [LayerNorms(1.0, 1.0, 1.0, 1.0, 1.0), norms_of_dense_matrix(key, s.d)]
+    bounds = np.stack(
+        [bounds_in_plane(own, pairs[:, 0], pairs[:, 1], (1, *LENGTHS), s.d) for own in units]
     )
-    best = np.exp(values.min(axis=0))
-    winner = np.where(best < 1, values.argmin(axis=0), len(names))
-    return _Plane(names, np.exp(fine[1]), np.exp(fine[0]), winner, best)
+    exponents = np.linspace(0, s.longest, 201)
+    orders = jax.jit(jax.vmap(lambda B, m: trauger2023_orders(B, m, LENGTHS[:2], s.d)))
+    ratio = jax.jit(jax.vmap(lambda T: break_even_ratio(T, s.d)))
+    return xr.Dataset(
+        {
+            "unit": (("norms", "quantity"), np.array(units)),
+            "bound": (
+                ("norms", "norm", "samples", "family"),
+                bounds[:, : -len(CHECKED)].reshape(2, s.points, s.points, -1),
+            ),
+            "checked_bound": (("norms", "point", "family"), bounds[:, -len(CHECKED) :]),
+            "order": (("point", "cover"), orders(checked[:, 0], checked[:, 1])),
+            "break_even": ("exponent", ratio(10.0**exponents)),
+        },
+        {
+            "norms": list(NORMS), "norm": B, "samples": m, "family": list(FAMILIES),
+            "quantity": list(LayerNorms._fields), "point": POINTS, "cover": list(ORDERS),
+            "exponent": exponents,
+        },
+    )  # fmt: skip
 
 
-def _draw(axis: "Axes", plane: _Plane) -> None:
-    """One plane coloured by its smallest bound."""
-    from matplotlib.colors import ListedColormap
-
-    # labels of contours look for room in the final scales
-    axis.set_xscale("log")
-    axis.set_yscale("log")
-    axis.set_xlim(*plane.samples[[0, -1]])
-    axis.set_ylim(*plane.norm[[0, -1]])
-    colours = ListedColormap([*(COLOURS[_plain(name)] for name in plane.names), "0.87"])
-    axis.pcolormesh(plane.samples, plane.norm, plane.winner, cmap=colours, vmin=-0.5,
-                    vmax=len(plane.names) + 0.5, shading="nearest", rasterized=True)  # fmt: skip
-    levels = [0.003, 0.01, 0.03, 0.1, 0.3]
-    lines = axis.contour(
-        plane.samples, plane.norm, plane.best, levels=levels, colors="k", linewidths=0.8
-    )
-    axis.clabel(lines, fontsize=7, fmt="%g")
-    axis.contour(plane.samples, plane.norm, plane.best, levels=[1.0], colors="k", linewidths=1.6)
+def smallest(data: xr.Dataset) -> str:
+    """The family of the smallest bound at a checked point."""
+    bound = data.checked_bound
+    return bound.family.values[int(bound.argmin("family"))] if bound.min() < 1 else "all vacuous"
 
 
-def _map_panel(record: Record) -> Panel:
+def offered(last: str) -> list[str]:
+    """The families that a map compares."""
+    return [*PLANE_COVERS, last]
+
+
+def compared(data: xr.Dataset, norms: str, last: str) -> SmallestBound:
+    """The map of the smallest bound."""
+    bound = data.bound.sel(norms=norms, family=offered(last))
+    return smallest_bound(data["norm"].values, data["samples"].values, bound.values)
+
+
+def maps(data: xr.Dataset) -> CaptionedFigure:
     """Rows by the norms, columns by the length."""
     import matplotlib.pyplot as plt
+    from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch
 
     figure, axes = plt.subplots(
         2, 3, figsize=(10, 6.4), sharex=True, sharey=True, layout="constrained"
     )
-    planes = [[_plane(record, row, column) for column in range(3)] for row in range(2)]
-    for row, maps, title in zip(axes, planes, TITLES.values(), strict=True):
-        for axis, plane in zip(row, maps, strict=True):
-            _draw(axis, plane)
+    found = {(n, last): compared(data, n, last) for n in NORMS for last in OFFERED}
+    seen = set()
+    for axis, ((norms, last), plane) in zip(axes.flat, found.items(), strict=True):
+        names = [name.split(", T")[0] for name in offered(last)]
+        seen |= {names[k] for k in np.unique(plane.winner) if k >= 0}
+        # Labels of contours look for room in the final scales.
+        axis.set(xscale="log", yscale="log", xlim=plane.samples[[0, -1]],
+                 ylim=plane.norm[[0, -1]])  # fmt: skip
+        colours = ListedColormap(["#dddddd", *(SHOWN[name][1] for name in names)])
+        at = plane.samples, plane.norm
+        axis.pcolormesh(*at, plane.winner, cmap=colours, vmin=-1.5, vmax=len(names) - 0.5,
+                        shading="nearest", rasterized=True)  # fmt: skip
+        levels = [0.003, 0.01, 0.03, 0.1, 0.3]
+        lines = axis.contour(*at, plane.value, levels=levels, colors="k", linewidths=0.8)
+        axis.clabel(lines, fontsize=7, fmt="%g")
+        axis.contour(*at, plane.value, levels=[1.0], colors="k", linewidths=1.6)
+        if norms == "equal":
+            axis.set_title(OFFERED[last], fontsize=10)
+    for row, title in zip(axes, NORMS.values(), strict=True):
         row[0].set_ylabel(f"{title}\n\nnorm $B$ of $W_{{QK}}$")
-        row[0].text(2e2, 30, "trivial", fontsize=10, color="0.35")
-    heads = ("with log T at T = 20", "with log T at T = 10 000", "with log m at [CLS]: no T")
-    for head, top, bottom in zip(heads, *axes, strict=True):
-        top.set_title(head, fontsize=10)
-        bottom.set_xlabel("samples $m$")
-    seen = dict.fromkeys(name for maps in planes for plane in maps for name in plane.seen)
-    handles = [Patch(color=COLOURS[name], label=LABELS[name]) for name in seen]
+        row[0].text(2e2, 30, "vacuous", fontsize=10, color="0.35")
+    for axis in axes[1]:
+        axis.set_xlabel("samples $m$")
+    handles = [Patch(color=ink, label=name) for key, (name, ink) in SHOWN.items() if key in seen]
     figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
-    said = []
-    for norms, maps in zip(TITLES, planes, strict=True):
-        said.append(
-            f"With {norms} norms {100 * np.mean(maps[0].best >= 1):.0f}% of the plane is trivial; "
-            f"of the rest {maps[0].shares} at T = 20, {maps[1].shares} at T = 10000, "
-            f"{maps[2].shares} where log T is replaced by log m"
+    return CaptionedFigure("The smallest bound", areas(found), figure)
+
+
+def areas(found: dict[tuple[str, str], SmallestBound]) -> str:
+    """How much of each map belongs to whom."""
+    told = []
+    for norms in NORMS:
+        parts = []
+        for last in OFFERED:
+            shares = found[norms, last].shares(len(offered(last)))
+            named = zip(offered(last), 100 * shares, strict=True)
+            parts.append(", ".join(f"{n.split(', T')[0]} {x:.0f} %" for n, x in named if x >= 0.5))
+        vacuous = 100 * np.mean(found[norms, next(iter(OFFERED))].winner < 0)
+        told.append(
+            f"With {norms} norms all bounds are vacuous in {vacuous:.0f} % of the plane; of the "
+            f"rest {parts[0]} at T = 20, {parts[1]} at T = 10 000, {parts[2]} where log T is "
+            "replaced by log m"
         )
-    caption = (
+    return (
         "Which bound on the complexity is smallest? Colours name it; thin lines are its value, "
-        f"beyond the thick one all are trivial. {'. '.join(said)}. Areas are in logarithms of B "
-        "and m. Parameter counting takes over as norms grow, which stand in its logarithm; the "
+        f"beyond the thick one all are vacuous. {'. '.join(told)}. Areas are in logarithms of B "
+        "and m. Parameter counting takes over as norms grow, which enter its logarithm; the "
         "length T hardly moves a border."
     )
-    return Panel("The smallest bound", caption, figure)
 
 
-def _ratio_panel(record: Record) -> Panel:
-    """The ratio of norms at which removing log T pays."""
-    import matplotlib.pyplot as plt
+def dense(data: xr.Dataset) -> xr.DataArray:
+    r"""The ratio $\sqrt{2 d/\pi}$ of a dense matrix."""
+    return xr.DataArray(np.sqrt(2 * data.attrs["d"] / np.pi))
 
-    ratio, d = record.arrays["break_even"], record.cell.settings["d"]
-    dense = math.sqrt(2 * d / math.pi)
-    figure, axis = plt.subplots(figsize=(6.4, 3.9), layout="constrained")
-    axis.plot(EXPONENTS, ratio, color=COLOURS["log T"], lw=2)
-    axis.fill_between(EXPONENTS, 1, ratio, color=COLOURS["1,1"], alpha=0.35)
-    axis.fill_between(EXPONENTS, ratio, 9, color=COLOURS["log T"], alpha=0.25)
-    axis.text(195, 2.1, "Theorem 4.1 is smaller", ha="right", fontsize=9)
-    axis.text(30, 7.6, "log T is smaller", fontsize=9)
-    axis.axhline(dense, color="k", ls="--", lw=1.2)
-    axis.annotate(r"dense matrix: $\sqrt{2d/\pi}$" + f" = {dense:.1f}", (30, dense), (0, 4),
-                  textcoords="offset points", fontsize=9)  # fmt: skip
-    axis.axvline(6, color="0.4", ls=":", lw=1.2)
-    axis.annotate("a million tokens", (6, 1.2), (5, 0), textcoords="offset points", fontsize=8)
-    axis.set(xlim=(0, 200), ylim=(1, 8.2), xlabel=r"$\log_{10} T$",
-             ylabel=r"$\|W_{QK}\|_{1,1}\,/\,\|W_{QK}\|_{2,1}$")  # fmt: skip
-    at = float(np.interp(dense, ratio, EXPONENTS))
-    end = "beyond" if ratio[-1] < dense else "at"
-    near = np.interp([math.log10(20), math.log10(200), 6], EXPONENTS, ratio)
-    return Panel(
-        "Price of removing log T",
-        "When does the bound without T beat the one with log T? When the (1,1) norm is at most "
-        f"the curve times the sum of row norms (d = {d}, a million samples, all constants "
-        f"explicit): {near[0]:.2f} at T = 20, {near[1]:.2f} at T = 200, {near[2]:.2f} at a million "
-        f"tokens. A dense matrix has {dense:.1f}, and breaks even {end} T = 10^{at:.0f}; only "
-        "sparse matrices gain.",
-        figure,
+
+def break_even(data: xr.Dataset) -> str:
+    """From which ratio of norms removing log T pays."""
+    ratio, exponent, own = data["break_even"].values, data["exponent"].values, float(dense(data))
+    at, end = np.interp(own, ratio, exponent), "beyond" if ratio[-1] < own else "at"
+    near = np.interp(np.log10([20, 200, 1e6]), exponent, ratio)
+    return (
+        "When is the bound without T smaller than the one with log T? When the (1,1) norm is at "
+        f"most the curve times the sum of row norms (d = {data.attrs['d']}, a million samples, all "
+        f"constants explicit): {near[0]:.2f} at T = 20, {near[1]:.2f} at T = 200, {near[2]:.2f} at "
+        f"a million tokens. A dense matrix has $\\sqrt{{2d/\\pi}} = {own:.1f}$, and breaks even "
+        f"{end} $T = 10^{{{at:.0f}}}$; only sparse matrices gain."
     )
-
-
-def figures(records: Sequence[Record]) -> tuple[Panel, ...]:
-    """The plane coloured by the smallest bound, and the ratio of norms that breaks even."""
-    return _map_panel(records[0]), _ratio_panel(records[0])
 
 
 EXPERIMENT = Experiment(
-    name="winning_bound",
-    paper="trauger2023sequence",
     title="The smallest bound in the plane of norm and samples",
-    question="Which bound on one attention layer is smallest, and where is none informative?",
-    revision=1,
-    cells=cells,
+    question=__doc__,
+    grid=GRID,
     run=run,
-    table=table,
-    figures=figures,
-    dims={
-        "norm": ("norm",),
-        "samples": ("samples",),
-        "factors": ("norms", "factor"),
-        "bound": ("norms", "norm", "samples", "family"),
-        "checked_bound": ("norms", "point", "family"),
-        "bracket": ("point", "order"),
-        "break_even": ("exponent",),
-    },
+    table=Table(
+        {"norms": "norms", "point": "B, m"},
+        [
+            *(
+                column
+                for k, name in enumerate(ORDERS)
+                for column in (
+                    Column(f"order {name}", "order", at={"cover": name},
+                           where=lambda row: row["norms"] == "equal"),
+                    Printed(f"order {name}, checked", PRINTED[k]),
+                )
+            ),
+            *(
+                Column(name, lambda data: data.checked_bound.clip(max=1), at={"family": name})
+                for name in FAMILIES
+            ),
+            Derived("smallest", smallest),
+        ],
+    ),
+    figures=[
+        maps,
+        Plot(
+            "The cost of removing log T",
+            Lines(
+                "break_even", "exponent", ink=PALETTE[4], width=1.8, xlim=(0, 200), ylim=(1, 8.2),
+                label="break-even: below it Theorem 4.1 is smaller, above it log T",
+                xlabel=r"$\log_{10} T$", ylabel=r"$\|W_{QK}\|_{1,1}\,/\,\|W_{QK}\|_{2,1}$",
+            )
+            + Reference(y=dense, style="--", ink="#333333", label=r"dense matrix, $\sqrt{2d/\pi}$")
+            + Reference(x=6, label="a million tokens"),
+            break_even,
+        ),
+    ],
     note=NOTE,
-)
+)  # fmt: skip

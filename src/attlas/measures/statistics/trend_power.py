@@ -35,6 +35,17 @@ class TrendPower(NamedTuple):
         moved, z = np.sqrt(runs) * self.effect, stats.norm.ppf(0.975)
         return np.asarray(stats.norm.cdf(moved - z) + stats.norm.cdf(-moved - z))
 
+    def limits(self, runs: Float[np.ndarray, " r"]) -> Float[np.ndarray, "3 r"]:
+        """The power, and what it is with the largest and the least spread of a 95 % interval.
+
+        Args:
+            runs: runs a scale.
+
+        Returns:
+            Power, lower and upper limit.
+        """
+        return np.stack([self._replace(effect=effect).power(runs) for effect in self])
+
     def runs(self, power: float = 0.8) -> tuple[float, float, float]:
         """Runs a scale that a power asks for, and the limits from the spread's interval.
 

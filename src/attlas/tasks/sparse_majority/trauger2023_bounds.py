@@ -165,6 +165,32 @@ def majority_norms(model: MajorityAttention, embedding: BitEmbedding) -> Majorit
     )
 
 
+def majority_ensemble_norms(models: MajorityAttention, embeddings: BitEmbedding) -> MajorityNorms:
+    """The norms of each member of an ensemble.
+
+    Args:
+        models: stacked.
+        embeddings: of the sequences of each, stacked.
+
+    Returns:
+        The norms, stacked along the members.
+
+    Examples:
+        >>> from attlas.data.sparse_majority import MajorityDesign, make_sparse_majorities
+        >>> from attlas.models.attention.majority_attention import make_majority_attention
+        >>> keys = jax.random.split(jax.random.key(0), 3)
+        >>> data = make_sparse_majorities(keys, 9, MajorityDesign(dimension=4))
+        >>> models = [make_majority_attention(key, 4) for key in keys]
+        >>> stacked = jax.tree.map(lambda *parts: jnp.stack(parts), *models)
+        >>> majority_ensemble_norms(stacked, data.embedding).query_key.shape
+        (3, 2, 5)
+    """
+    host = jax.tree.map(np.asarray, (models, embeddings))
+    members = range(len(jax.tree.leaves(host)[0]))
+    each = [majority_norms(*jax.tree.map(lambda a, k=k: a[k], host)) for k in members]
+    return jax.tree.map(lambda *parts: np.stack(parts), *each)
+
+
 def majority_bounds(
     norms: MajorityNorms, m: Float[Array, " s"], bits: int, d: int, delta: float
 ) -> tuple[Float[Array, "e r s"], Float[Array, " e"]]:

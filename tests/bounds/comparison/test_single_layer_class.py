@@ -1,0 +1,58 @@
+"""The class in norm balls: largest norms, and bounds of single covers."""
+
+import numpy as np
+import pytest
+
+from attlas.bounds.comparison.single_layer_class import norms_in_ball, single_layer_bounds
+from attlas.bounds.comparison.transformer_weights import matrix_norms
+from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
+from attlas.bounds.covering.parameter_counting import parameter_counting_single
+from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
+from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
+from attlas.core.errors import UserError
+
+FIELDS = ("total", "column", "row_sum", "spectral")
+
+
+@pytest.mark.parametrize(
+    ("ball", "own"), [("1,1", "total"), ("1,inf", "column"), ("2,1", "row_sum")]
+)
+def test_largest_norms_in_a_ball_are_upper_bounds_and_attained(ball, own):
+    rng, d = np.random.default_rng(0), 4
+    matrices = [np.eye(1, d * d).reshape(d, d), np.eye(d), np.eye(d, 1) * np.ones(d)]
+    matrices += [np.eye(d, 1).T * np.ones((d, 1)), *rng.normal(size=(20, d, d))]
+    found = []
+    for W in matrices:
+        norms = matrix_norms(W)
+        found.append([getattr(norms, name) / getattr(norms, own) for name in FIELDS])
+    limits = norms_in_ball(ball, 1.0, d)
+    # The norms are certified upper values, above by roundings.
+    np.testing.assert_allclose(np.max(found, axis=0), limits[:4], rtol=1e-9)
+    assert limits.token == 2.0
+
+
+def test_bounds_are_those_of_each_cover_in_the_order_asked_for():
+    d, m = 8, 1e5
+    norms = norms_in_ball("1,inf", 0.5, d)
+    found = single_layer_bounds(norms, ["parameters", "2,1", 20 * m, "1,inf"], d, m)
+    C = [
+        trauger2023_cover("2,1", 4.0, np.sqrt(8), d, d, m),
+        edelman2022_cover(4.0, 1.0, 20 * m, d, m),
+        trauger2023_cover("1,inf", 0.5, np.sqrt(8), d, d),
+    ]
+    wanted = [float(trauger2023_single(1.0, each, 1.0, d, m, "sharp")) for each in C]
+    counted = float(parameter_counting_single(1.0, 0.5 * np.sqrt(8), 1.0, d * d, d, m))
+    # One program or several: a few roundings.
+    np.testing.assert_allclose(found, [counted, *wanted], rtol=1e-12)
+
+
+def test_one_row_costs_less_and_unknown_covers_are_named():
+    norms = norms_in_ball("1,1", 1.0, 16)
+    covers = ["1,1", "parameters"]
+    whole = single_layer_bounds(norms, covers, 16, 1e6)
+    one = single_layer_bounds(norms, covers, 16, 1e6, rows=1)
+    assert np.all(np.asarray(one) < np.asarray(whole))
+    with pytest.raises(UserError, match="'3,1' is unknown"):
+        single_layer_bounds(norms, ["3,1"], 16, 1e6)
+    with pytest.raises(UserError, match="'3,1' is unknown"):
+        norms_in_ball("3,1", 1.0, 16)
