@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import expm
 
 from attlas.core.errors import UserError
-from attlas.kernels.regression_flow import regression_flow
+from attlas.kernels.regression_flow import descent_loss, regression_flow
 
 
 def problem():
@@ -64,3 +64,12 @@ def test_bad_kernels_are_one_line():
         regression_flow(np.eye(2), np.ones((3, 1)))
     with pytest.raises(UserError, match="NaN"):
         regression_flow(np.eye(2) * np.nan, np.ones((2, 1)))
+
+
+def test_the_loss_of_descent_is_that_of_steps_made_one_by_one():
+    kernel, _, Y, _ = problem()
+    y, u, expected = Y[:, 0], np.zeros(5), []
+    for _ in range(4):
+        expected.append(np.sum((u - y) ** 2) / np.sum(y**2))
+        u = u - kernel @ (u - y) / np.linalg.eigvalsh(kernel)[-1]
+    np.testing.assert_allclose(descent_loss(kernel, y, np.arange(4)), expected, rtol=1e-12)

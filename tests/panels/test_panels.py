@@ -13,7 +13,7 @@ from attlas.panels.palette import PALETTE
 from attlas.panels.plot import Plot
 from attlas.panels.points import Points
 from attlas.panels.reference import Reference
-from attlas.panels.summary import extremes, interval, quartiles
+from attlas.panels.summary import extremes, geometric_extremes, interval, quartiles
 
 
 @pytest.fixture
@@ -108,3 +108,26 @@ def test_bands_leave_out_what_is_not_there():
         found = band(values, ["member"])
         assert float(found.middle[0]) == 2.0
         assert np.isnan(found.middle[1])
+
+
+def test_geometric_means_lie_between_the_least_and_the_largest():
+    values = xr.DataArray([[1.0, 100.0, np.nan], [np.nan] * 3], dims=("x", "member"))
+    middle, low, high = geometric_extremes(values, ["member"])
+    np.testing.assert_allclose(middle, [10.0, np.nan], rtol=1e-14)
+    np.testing.assert_array_equal(low, [1.0, np.nan])
+    np.testing.assert_array_equal(high, [100.0, np.nan])
+
+
+def test_an_interval_over_all_axes_is_one_number():
+    middle, low, high = interval(xr.DataArray([1.0, 3.0], dims="member"), ["member"])
+    # Student's t at 97.5 % with one degree of freedom, times an error of one.
+    np.testing.assert_allclose([low, middle, high], [2 - 12.7062, 2, 2 + 12.7062], rtol=1e-5)
+
+
+def test_ticks_are_the_labels_of_an_axis():
+    data = xr.Dataset({"y": ("m", [1.0, 2.0])}, {"m": [64, 4096]})
+    figure = Plot("t", Lines("y", "m", xscale="log2", xticks="m"), "c.")(data).figure
+    axis = figure.axes[0]
+    assert axis.get_xticks().tolist() == [64, 4096]
+    assert [text.get_text() for text in axis.get_xticklabels()] == ["64", "4096"]
+    plt.close(figure)

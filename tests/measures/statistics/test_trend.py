@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.measures.statistics.trend import extrapolated_limit, log_slope
+from attlas.measures.statistics.trend import decay_rate, extrapolated_limit, log_slope
 
 
 def test_interval_covers_the_slope_as_often_as_it_says():
@@ -35,3 +35,10 @@ def test_limit_of_a_power_is_exact():
     values = jnp.asarray(0.25 + 3 * scales**-0.7)
     # Differences of 0.1 against values of one lose one digit.
     assert abs(extrapolated_limit(values) - 0.25) < 1e-14
+
+
+def test_the_rate_of_decay_is_that_after_the_transient():
+    steps = np.arange(0, 41, 5)
+    values = np.stack([np.exp(-0.1 * steps), np.exp(-0.3 * steps)])
+    values[:, 0] *= 7.0  # the first half does not count
+    np.testing.assert_allclose(decay_rate(steps, values), [0.1, 0.3], rtol=1e-12)

@@ -7,6 +7,7 @@ proportional to that product.
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import jax

@@ -5,7 +5,7 @@ network's tangent kernel. Loss beside kernel regression at infinite width and be
 Theorem 4.2; how far weights and kernel move against the width.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import xarray as xr
@@ -119,7 +119,7 @@ def trained(s: Settings, m: int, problems: list[SignRegression], step: np.ndarra
     )
 
 
-def furthest(name: str):
+def furthest(name: str) -> Callable[[xr.Dataset], xr.DataArray]:
     """The largest value along training."""
     return lambda data: data[name].max("step")
 
@@ -239,6 +239,7 @@ EXPERIMENT = Experiment(
                 style="-.", ink="#888888", label="$(1 - m\\eta\\lambda/2)^\\tau$",
             ),
             loss_caption,
+            height=1.2,
         ),
         Plot(
             "Movement of the weights and drift of the kernel",

@@ -94,10 +94,12 @@ def trained(s: Settings, m: int, problems: list[SignRegression], step: np.ndarra
     )  # fmt: skip
     W, predicted = np.asarray(path.W), np.asarray(path.test_outputs)[..., 0]
     each = [
-        regression_gap(start, *rest, Z, step.astype(float), s.sigma)
-        for start, *rest in zip(starts, W, predicted, sizes, problems, strict=True)
+        regression_gap(start, own, outputs, size, problem, Z, step.astype(float), s.sigma)
+        for start, own, outputs, size, problem in zip(
+            starts, W, predicted, sizes, problems, strict=True
+        )
     ]
-    last = dict.fromkeys(("sharp", "printed", "eps_test"), ("test",))
+    last: dict[str, tuple[str, ...]] = dict.fromkeys(("sharp", "printed", "eps_test"), ("test",))
     last |= dict.fromkeys(("eps_H", "smallest", "kept"), ())
     return xr.Dataset(
         {
@@ -140,8 +142,8 @@ def time_caption(data: xr.Dataset) -> str:
     for name, part in networks(data):
         factors = slack(part).isel(m=-1)
         loose.append(f"{name} {float(factors.min()):.2g} to {float(factors.max()):.2g}")
-        late = np.log(in_time("gap")(part).isel(m=-1)).mean("member").diff("step")
-        growth.append(f"{name} {float(np.exp(late[-1])):.2f}")
+        late = geometric_mean_only(in_time("gap")(part).isel(m=-1), ["member"]).middle.values
+        growth.append(f"{name} {late[-1] / late[-2]:.2f}")
     exceeded, count = int((data.gap > data.bound).sum()), int(data.gap.notnull().sum())
     passed = "no gap exceeds it" if exceeded == 0 else f"{exceeded} of {count} gaps EXCEED it"
     before, last = data.step.values[-2:]
@@ -162,13 +164,14 @@ def width_caption(data: xr.Dataset) -> str:
         name: ", ".join(f"{own} {power_of(worst(name)(part), 'm')}" for own, part in networks(data))
         for name in ("gap", "limit_gap", "sharp", "printed")
     }
-    ratio = np.log(worst("limit_gap")(data) / worst("gap")(data)).isel(m=-1).mean("member")
+    ratio = (worst("limit_gap")(data) / worst("gap")(data)).isel(m=-1)
+    ratio = geometric_mean_only(ratio, ["member"]).middle
     share = [
         f"{NAMES[name]} {times:.2g}"
-        for name, times in zip(data.activation.values, np.exp(ratio.values), strict=True)
+        for name, times in zip(data.activation.values, ratio.values, strict=True)
     ]
     so = ""
-    if float(ratio.min()) > 0:
+    if float(ratio.min()) > 1:
         so = ", so what remains there is the drawing of the kernel more than the training"
     return (
         "How fast does a network become kernel regression? Powers of m of the largest gap to "
@@ -205,13 +208,14 @@ EXPERIMENT = Experiment(
                 in_time("gap"), "step", colour="m", style="o-", names="gap, $m = {m:g}$",
                 band=geometric_mean_only, panel="activation", title=NAMES, xscale="log",
                 yscale="log", xlabel="step $\\tau$",
-                ylabel="|network - regression|, worst test point", width=1.2,
+                ylabel="largest gap to regression", width=1.2,
             )
             + Lines(
                 in_time("bound"), "step", colour="m", style="--", names="bound, $m = {m:g}$",
                 band=geometric_mean_only,
             ),
             time_caption,
+            height=1.2,
         ),
         Plot(
             "The gap against the width",
@@ -233,6 +237,7 @@ EXPERIMENT = Experiment(
                 label="recalled bound, constant 1",
             ),
             width_caption,
+            height=1.2,
         ),
     ],
     note=NOTE,

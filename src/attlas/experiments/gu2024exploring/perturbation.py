@@ -192,8 +192,10 @@ def against_radius(name: str, direction: str, **look: Any) -> Points:
 
 
 AXES: dict[str, Any] = {
-    "xscale": "log", "yscale": "log", "xlabel": "radius $R=\\|\\tilde w_r-w_r\\|$"
-}  # fmt: skip
+    "xscale": "log",
+    "yscale": "log",
+    "xlabel": "radius $R=\\|\\tilde w_r-w_r\\|$",
+}
 EXPERIMENT = Experiment(
     title="Change of the kernel with the weights",
     question=__doc__,
