@@ -94,9 +94,9 @@ REFUSED = {
     ),
     "B_x negative": (lambda: table(B_x=-1.0), "B_x = -1.0: .* finite and above 0"),
     "B_x not a number": (lambda: table(B_x=float("nan")), "B_x = nan: .* finite and above 0"),
-    "delta zero": (lambda: table(delta=0.0), "delta = 0.0 .* choose 0 < delta < 1"),
-    "delta one": (lambda: table(delta=1.0), "delta = 1.0 .* choose 0 < delta < 1"),
-    "delta NaN": (lambda: table(delta=float("nan")), "delta = nan .* choose 0 < delta < 1"),
+    "delta zero": (lambda: table(delta=0.0), r"delta = 0.0: .* must lie in \(0, 1\)"),
+    "delta one": (lambda: table(delta=1.0), r"delta = 1.0: .* must lie in \(0, 1\)"),
+    "delta NaN": (lambda: table(delta=float("nan")), r"delta = nan: .* must lie in \(0, 1\)"),
     "m zero": (lambda: table(m=0), "m = 0 samples: a bound needs at least 1"),
     "m below the theorem's condition": (
         lambda: table(m=4, model="plain"),
@@ -117,7 +117,10 @@ REFUSED = {
     "slope of the activation": (lambda: table(lipschitz=-1.0), "lipschitz = -1.0: .* above 0"),
     "slope of the loss": (lambda: table(loss_lipschitz=0.0), "loss_lipschitz = 0.0: .* above 0"),
     "range of the loss": (lambda: table(loss_range=float("inf")), "loss_range = inf: .* finite"),
-    "gap, delta": (lambda: generalisation_gap(0.1, 10, 2.0), "delta = 2.0 .* 0 < delta < 1"),
+    "gap, delta": (
+        lambda: generalisation_gap(0.1, 10, 2.0),
+        r"delta = 2.0: .* in \(0, 1\)",
+    ),
     "gap, m": (lambda: generalisation_gap(0.1, 0, 0.1), "m = 0 samples"),
     "norm negative": (
         lambda: trauger2023_cover("1,1", -1.0, 1.0, 2, 2),

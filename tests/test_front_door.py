@@ -14,7 +14,9 @@ def test_every_name_exists_is_documented_and_appears_in_the_help():
     for name in attlas.__all__:
         found = getattr(attlas, name)
         assert found.__doc__, name
-        assert name in ("Claim", "Solution", "Trajectory") or f"`{name}" in (attlas.__doc__ or ""), name
+        assert name in ("Claim", "Solution", "Trajectory") or f"`{name}" in (
+            attlas.__doc__ or ""
+        ), name
     assert set(attlas.__all__) <= set(dir(attlas))
 
 

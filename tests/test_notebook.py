@@ -65,7 +65,7 @@ def test_pictures_are_short_well_formed_and_escaped(name):
 
 def test_a_report_says_its_outcome_and_what_is_unexpected():
     assert repr(REPORT).splitlines()[0] == (
-        "mine/lemma: VIOLATED (<left> above $right$; slack −0.5; tightness 1.25; "
+        "mine/lemma: VIOLATED (<left> above right; slack −0.5; tightness 1.25; "
         "64 of 64 instances, seed 0)"
     )
     assert "unexpected: VIOLATED, expected SUPPORTED" in repr(REPORT)

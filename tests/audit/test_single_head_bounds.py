@@ -12,7 +12,7 @@ from attlas.audit.single_head_bounds import (
 )
 from attlas.bounds.comparison.transformer_weights import check_weights
 from attlas.bounds.generalisation.liu2021_sample_size import liu2021_baseline
-from attlas.bounds.optimisation.deora2023_training import deora2023_rho
+from attlas.bounds.optimisation.deora2023_training import Setting, deora2023_rho
 
 HEAD = TrainedHead(32, 8, 8, 1.5, 1.2, 0.004, 1000, 3.0, 4.0, 0.1, 0.69, 2.5, 3.0)
 
@@ -28,7 +28,8 @@ def test_arrays_of_heads_give_each_its_own_bounds():
 
 def test_the_step_allowed_is_the_least_limit():
     found = head_descent_bounds(HEAD)
-    limits = (3.0**2 / (1000 * 0.1), 3.0**2 / 0.69, 1 / deora2023_rho(1, 8, 1.5, 3.0, 4.0, 1))
+    rho = deora2023_rho(Setting(1, 8, 1.5, 3.0, 4.0), 1, "printed")
+    limits = (3.0**2 / (1000 * 0.1), 3.0**2 / 0.69, 1 / rho)
     assert float(found["step, printed"]) == pytest.approx(min(1.0, *map(float, limits)))
     assert float(found["step, sharp"]) > float(found["step, printed"])
 

@@ -26,8 +26,9 @@ from attlas.bounds.generalisation.liu2021_sample_size import (
 )
 from attlas.bounds.generalisation.liu2021_union_bound import Conditions
 from attlas.bounds.optimisation.deora2023_loss import Number, deora2023_beta_1
-from attlas.bounds.optimisation.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_model import HeadConstants
 from attlas.bounds.optimisation.deora2023_training import (
+    Setting,
     deora2023_head_condition,
     deora2023_rho,
     deora2023_step_limits,
@@ -35,7 +36,7 @@ from attlas.bounds.optimisation.deora2023_training import (
 )
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_width_log10
 
-VERSIONS: tuple[Bound, Bound] = ("printed", "sharp")
+VERSIONS: tuple[HeadConstants, HeadConstants] = ("printed", "sharp")
 
 
 class TrainedHead(NamedTuple):
@@ -96,21 +97,21 @@ def head_descent_bounds(head: TrainedHead) -> Mapping[str, Float[Array, "*s"]]:
         1.200000 8.000000
     """
     found = {}
-    where = (1, head.d, head.R, head.distance, head.norm)
+    setting = Setting(1, head.d, head.R, head.distance, head.norm)
     path = (head.risk, head.distance, head.step_size, head.steps)
     slope = head.step_size * deora2023_beta_1(1, head.R, head.decoder, "sharp") ** 2
     for version in VERSIONS:
-        rho = deora2023_rho(*where, 1, version)
+        rho = deora2023_rho(setting, 1, version)
         limits = deora2023_step_limits(rho, head.distance, head.steps, head.risk, head.start_risk)
         if version == "sharp":  # its proof does not use this limit
             limits.pop("unit")
         s = 1.0 if version == "printed" else jnp.minimum(4.0, slope)
         found |= {
-            f"heads, {version}": jnp.log10(deora2023_head_condition(*where, version)),
-            f"stability heads, {version}": jnp.log10(deora2023_stability_heads(*where, version)),
+            f"heads, {version}": jnp.log10(deora2023_head_condition(setting, version)),
+            f"stability heads, {version}": jnp.log10(deora2023_stability_heads(setting, version)),
             f"step, {version}": functools.reduce(jnp.minimum, limits.values()),
             f"training, {version}": deora2023_training_loss(*path, version),
-            f"gap, {version}": deora2023_generalisation_gap(head.n, *path, slope=s, bound=version),
+            f"gap, {version}": deora2023_generalisation_gap(head.n, *path, s, version),
         }
     return found
 

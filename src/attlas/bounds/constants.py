@@ -12,7 +12,7 @@ from attlas.core.errors import UserError
 Constants = Literal["printed", "corrected", "sharp"]
 
 
-def require_constants(constants: str, *known: Constants) -> None:
+def require_constants(constants: str, *known: str) -> None:
     """Refuse constants that a bound does not have.
 
     Args:

@@ -90,9 +90,7 @@ def train_translator(
     """
     count, held = train.source.shape[0], validation.source.shape[0]
     if not 1 <= batch <= count or held < 1:
-        raise UserError(
-            f"batch = {batch} of {count} pairs, {held} to validate: both must be non-empty"
-        )
+        raise UserError(f"batch = {batch} of {count} pairs, {held} to validate: give at least one")
     if epochs < 1:
         raise UserError(f"epochs = {epochs} must be at least 1: raise it")
     orders = islice(epoch_orders(key[None], count, batch), epochs)

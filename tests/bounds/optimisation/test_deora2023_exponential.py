@@ -11,6 +11,7 @@ from attlas.bounds.optimisation.deora2023_exponential import (
 )
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_2, deora2023_beta_3
 from attlas.bounds.optimisation.deora2023_training import (
+    Setting,
     deora2023_head_condition,
     deora2023_training_loss,
 )
@@ -20,9 +21,10 @@ from attlas.models.attention.multi_head import MultiHead, head_norms, parameter_
 
 def test_values_by_hand():
     # q = 2: r = sqrt(5), factor 5 / (2 log 2)
-    beta_3 = deora2023_beta_3(2, 2, 1.0, np.sqrt(5) * 0.5 + 0.3, "sharp")
+    beta_3 = deora2023_beta_3(2, 2, 1.0, np.sqrt(5) * 0.5 + 0.3)
     np.testing.assert_allclose(
-        deora2023_exponential_root(2, 2, 1.0, 0.5, 0.3), 5 / (2 * np.log(2)) * beta_3 * 0.25
+        deora2023_exponential_root(Setting(2, 2, 1.0, 0.5, 0.3)),
+        5 / (2 * np.log(2)) * beta_3 * 0.25,
     )
     np.testing.assert_allclose(deora2023_exponential_radius(4.0), 3.0)
     np.testing.assert_allclose(deora2023_exponential_loss(0.1, 2.0, 0.5, 10, 3.0), 0.7)
@@ -30,19 +32,20 @@ def test_values_by_hand():
 
 def test_no_growth_needs_fewer_heads_than_its_best():
     """(1 + 2 q) / (2 log q) is least at q = 3.18, where it is q itself."""
-    roots = [float(deora2023_exponential_root(2, 2, 1.0, 1e-9, 1e3, q)) for q in (2.6, 3.181, 3.9)]
+    setting = Setting(2, 2, 1.0, 1e-9, 1e3)
+    roots = [float(deora2023_exponential_root(setting, q)) for q in (2.6, 3.181, 3.9)]
     assert roots[1] < min(roots[0], roots[2])
-    beta_3 = float(deora2023_beta_3(2, 2, 1.0, 1e3, "sharp"))
+    beta_3 = float(deora2023_beta_3(2, 2, 1.0, 1e3))
     np.testing.assert_allclose(roots[1] / (beta_3 * 1e-18), 3.181, rtol=1e-4)
 
 
 def test_better_than_the_printed_theorem():
-    root = deora2023_exponential_root(2, 2, 1.0, 1.0, 1.0)
-    assert root**2 < deora2023_head_condition(2, 2, 1.0, 1.0, 1.0, "sharp")
-    assert deora2023_exponential_loss(0.1, 1.0, 0.5, 9) < deora2023_training_loss(0.1, 1.0, 0.5, 9)
-    assert deora2023_exponential_loss(0.1, 1.0, 0.5, 9).dtype == jnp.float64
+    setting, path = Setting(2, 2, 1.0, 1.0, 1.0), (0.1, 1.0, 0.5, 9)
+    assert deora2023_exponential_root(setting) ** 2 < deora2023_head_condition(setting)
+    assert deora2023_exponential_loss(*path) < deora2023_training_loss(*path, "printed")
+    assert deora2023_exponential_loss(*path).dtype == jnp.float64
     one = jnp.asarray(1.0, "float32")
-    assert deora2023_exponential_root(2, 2, 1.0, one, one).dtype == jnp.float32
+    assert deora2023_exponential_root(Setting(2, 2, 1.0, one, one)).dtype == jnp.float32
 
 
 def test_certified_run_obeys_the_theorem():
@@ -51,7 +54,7 @@ def test_certified_run_obeys_the_theorem():
     X = rng.normal(size=(4, 2, 2))
     X = jnp.asarray(X / np.linalg.norm(X, axis=-1).max())
     y, D, steps = jnp.array([1.0, -1.0, 1.0, -1.0]), 1.0, 40
-    H = int(np.ceil(float(deora2023_exponential_root(2, 2, 1.0, D, 0.4)) ** 2))
+    H = int(np.ceil(float(deora2023_exponential_root(Setting(2, 2, 1.0, D, 0.4))) ** 2))
     shape = (H, 2, 2)
     start = MultiHead(*(jnp.asarray(0.05 * rng.normal(size=shape)) for _ in range(2)))
     risk = jax.jit(jax.value_and_grad(lambda model: empirical_risk(model, X, y)))
@@ -60,7 +63,7 @@ def test_certified_run_obeys_the_theorem():
     target = MultiHead(start.U + scale * slope.U, start.W + scale * slope.W)
     assert float(jnp.max(head_norms(target))) <= 0.4
     reach, there = deora2023_exponential_radius() * D + 0.4, float(risk(target)[0])
-    eta = min(1 / float(deora2023_beta_2(2, 2, 1.0, reach, H, "sharp")), D**2 / (steps * there))
+    eta = min(1 / float(deora2023_beta_2(2, 2, 1.0, reach, H)), D**2 / (steps * there))
     model, losses = start, []
     for _ in range(steps):
         loss, slope = risk(model)

@@ -97,9 +97,9 @@ def test_saturation_is_exact_without_noise():
     rng = np.random.default_rng(1)
     y, X, relevant, _ = sample(rng, 16, 0.0, 0.0, 0.0)
     epsilon = 0.07
-    sharp = float(deora2023_saturation(S, ZETA, M, epsilon, bound="sharp"))
+    sharp = float(deora2023_saturation(S, ZETA, M, epsilon))
     np.testing.assert_allclose(attention_left(X, relevant, sharp), epsilon, rtol=1e-13)
-    printed = float(deora2023_saturation(S, ZETA, M, epsilon))
+    printed = float(deora2023_saturation(S, ZETA, M, epsilon, constants="printed"))
     assert attention_left(X, relevant, printed) < epsilon / 4
     u, W = oracle()
     for i in range(16):
@@ -114,8 +114,8 @@ def test_saturation_holds_at_the_corners_of_the_noise():
     Z_mu = Z_nu = S**2 / 8
     _, X, relevant, _ = sample(rng, 2000, Z_mu, Z_nu, 0.0, corners=True)
     for epsilon in (0.3, 0.01):
-        sharp = float(deora2023_saturation(S, ZETA, M, epsilon, Z_mu, Z_nu, "sharp"))
-        printed = float(deora2023_saturation(S, ZETA, M, epsilon))
+        sharp = float(deora2023_saturation(S, ZETA, M, epsilon, Z_mu, Z_nu))
+        printed = float(deora2023_saturation(S, ZETA, M, epsilon, constants="printed"))
         assert sharp < printed
         assert attention_left(X, relevant, printed) <= epsilon
         left = attention_left(X, relevant, sharp)
@@ -176,7 +176,7 @@ def test_first_step_slope_is_a_quarter_of_zeta():
     X = np.stack([np.stack([m, m, 0 * m, 0 * m]) for m in signal])
     row = sum(sign * x.mean(0) for sign, x in zip((1, -1), X, strict=True)) / 2 / 2
     np.testing.assert_allclose(row, float(deora2023_first_step_slope(ZETA)) * u)
-    assert float(deora2023_first_step_slope(ZETA, printed=True)) == 2 * ZETA / 4
+    assert float(deora2023_first_step_slope(ZETA, "printed")) == 2 * ZETA / 4
 
 
 def test_what_the_paper_leaves_open_scales():
@@ -187,8 +187,8 @@ def test_what_the_paper_leaves_open_scales():
     assert float(many) > 200 * float(few)
     # section 7 prints Z_mu / S
     right, printed = (
-        float(deora2023_gamma_attention(2, 2.0, 0.1, 0.4, source))
-        for source in ("equation 11", "section 7")
+        float(deora2023_gamma_attention(2, 2.0, 0.1, 0.4, constants))
+        for constants in ("corrected", "printed")
     )
     np.testing.assert_allclose([right, printed], [2 * (0.9 - 0.02), 2 * (0.9 - 0.04)])
 
@@ -196,8 +196,8 @@ def test_what_the_paper_leaves_open_scales():
 def test_formulas_follow_the_dtype():
     zeta, size = jnp.asarray(0.5, "float32"), jnp.asarray(2.0, "float32")
     values = (
-        deora2023_gamma_star(4, size, zeta, 2, 0.1, 0.1, 0.1, 0.1, "sharp"),
-        deora2023_saturation(size, zeta, 2, 0.1, bound="sharp"),
+        deora2023_gamma_star(4, size, zeta, 2, 0.1, 0.1, 0.1, 0.1),
+        deora2023_saturation(size, zeta, 2, 0.1),
         deora2023_output_bound(4, 1.0, size, 0.1, zeta, 8, 0.1),
         deora2023_margin_crossover(4, zeta, 2),
     )

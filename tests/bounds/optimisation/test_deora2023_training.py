@@ -7,6 +7,7 @@ import pytest
 
 from attlas.bounds.optimisation.deora2023_training import (
     TRAINING_CURVATURE,
+    Setting,
     deora2023_head_condition,
     deora2023_head_norm_bound,
     deora2023_heads_factor,
@@ -33,9 +34,10 @@ def test_certified_run_obeys_the_sharpened_theorem():
     X = jnp.asarray(X / np.linalg.norm(X, axis=-1).max())
     y = jnp.array([1.0, -1.0, 1.0, -1.0])
     distance, steps = 1.0, 40
-    bound = float(deora2023_head_norm_bound(distance, 0.4, "sharp"))
-    H = int(deora2023_head_condition(2, 2, 1.0, distance, 0.4, "sharp"))
-    assert H < 300 < 1e6 < deora2023_head_condition(2, 2, 1.0, distance, 0.4)
+    setting = Setting(2, 2, 1.0, distance, 0.4)
+    bound = float(deora2023_head_norm_bound(distance, 0.4))
+    H = int(deora2023_head_condition(setting))
+    assert H < 300 < 1e6 < deora2023_head_condition(setting, "printed")
     start = MultiHead(
         jnp.asarray(0.05 * rng.normal(size=(H, 2, 2))),
         jnp.asarray(0.05 * rng.normal(size=(H, 2, 2))),
@@ -46,7 +48,7 @@ def test_certified_run_obeys_the_sharpened_theorem():
     target = MultiHead(start.U + scale * slope.U, start.W + scale * slope.W)
     largest = float(jnp.max(head_norms(target)))
     assert largest <= 0.4
-    rho = deora2023_rho(2, 2, 1.0, distance, 0.4, H, "sharp")
+    rho = deora2023_rho(setting, H)
     limits = deora2023_step_limits(rho, distance, steps, risk(target)[0], loss)
     step = float(min(limits.values()))
     model, losses, away = start, [float(loss)], []
@@ -56,7 +58,7 @@ def test_certified_run_obeys_the_sharpened_theorem():
         losses.append(float(loss))
         away.append((float(difference(model, start)), float(difference(model, target))))
         assert float(jnp.max(head_norms(model))) <= bound
-    from_start, from_target = deora2023_iterate_distance(distance, "sharp")
+    from_start, from_target = deora2023_iterate_distance(distance)
     assert max(a for a, _ in away) <= from_start
     assert max(b for _, b in away) <= from_target
     assert np.all(np.diff(losses) < 0)
@@ -73,39 +75,42 @@ def test_sharp_constants_are_below_the_printed_ones():
     a, b = w / np.sin(w), w / np.tan(w)
     assert 1 / np.cos(w) < 2
     assert (3 - 2 * b) / (2 * b) < 5 / 4
-    np.testing.assert_allclose(deora2023_radius_factor("sharp") ** 2, 1 + 2 * a + 2 * (1 - b))
-    assert deora2023_radius_factor("sharp") < 3
-    assert deora2023_heads_factor("sharp") < 18 / 4
+    np.testing.assert_allclose(deora2023_radius_factor() ** 2, 1 + 2 * a + 2 * (1 - b))
+    assert deora2023_radius_factor() < 3
+    assert deora2023_heads_factor() < 18 / 4
     # at c = .93 the sharp bound still has the printed 5/4, at .95 not
     path = lambda c: 3 * np.tan(np.sqrt(c)) / (2 * np.sqrt(c)) - 1  # noqa: E731
     assert path(0.93) < 5 / 4 < path(0.95)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", [*VERSIONS, "corrected"])
 def test_printed_rho_dominates_the_smoothness_from_one_on(version):
     for R in (1.0, 1.5):
         for x in (0.1, 3.0):
-            assert deora2023_rho(2, 3, R, x, x, 64, version) <= deora2023_rho(2, 3, R, x, x, 64)
+            setting = Setting(2, 3, R, x, x)
+            assert deora2023_rho(setting, 64, version) <= deora2023_rho(setting, 64, "printed")
     # below 1 the printed step is too long for the printed smoothness
-    if version == "dimension_free":
-        assert deora2023_rho(2, 3, 0.1, 3.0, 3.0, 64, version) > deora2023_rho(
-            2, 3, 0.1, 3.0, 3.0, 64
-        )
+    short = Setting(2, 3, 0.1, 3.0, 3.0)
+    if version in ("corrected", "dimension_free"):
+        assert deora2023_rho(short, 64, version) > deora2023_rho(short, 64, "printed")
 
 
 def test_printed_values_by_hand():
     # x = 4, beta_3 = 2 sqrt(4) (3 sqrt(2) 4 + 1)
     beta_3 = 4 * (12 * np.sqrt(2) + 1)
-    assert float(deora2023_head_condition(2, 2, 1.0, 1.0, 1.0)) == np.ceil((18 * beta_3) ** 2)
+    setting = Setting(2, 2, 1.0, 1.0, 1.0)
+    asked = float(deora2023_head_condition(setting, "printed"))
+    assert asked == np.ceil((18 * beta_3) ** 2)
+    assert asked == deora2023_head_condition(setting, "corrected")
     alpha = 3 * np.sqrt(2) * (3 * np.sqrt(2) * 4 + 2 * np.sqrt(2))
     np.testing.assert_allclose(
-        deora2023_rho(2, 2, 1.0, 1.0, 1.0, 16), (4 / 4 + 2 / 4) * alpha**2, rtol=1e-14
+        deora2023_rho(setting, 16, "printed"), (4 / 4 + 2 / 4) * alpha**2, rtol=1e-14
     )
-    assert [float(v) for v in deora2023_iterate_distance(0.5)] == [2.0, 1.5]
-    heads = [float(deora2023_head_condition(2, 2, 1.0, 1.0, 1.0, v)) for v in VERSIONS]
+    assert [float(v) for v in deora2023_iterate_distance(0.5, "printed")] == [2.0, 1.5]
+    heads = [float(deora2023_head_condition(setting, v)) for v in VERSIONS]
     assert heads == sorted(heads, reverse=True)
     # d enters the printed condition only
-    assert float(deora2023_head_condition(2, 8, 1.0, 1.0, 1.0, "sharp")) == heads[2]
+    assert float(deora2023_head_condition(setting._replace(d=8))) == heads[2]
 
 
 def test_step_limits_name_the_active_one():
@@ -118,7 +123,8 @@ def test_step_limits_name_the_active_one():
 
 def test_formulas_follow_the_dtype():
     one = jnp.asarray(1.0, "float32")
+    setting = Setting(2, 2, 1.0, one, one)
     for version in VERSIONS:
-        assert deora2023_head_condition(2, 2, 1.0, one, one, version).dtype == jnp.float32
-        assert deora2023_rho(2, 2, 1.0, one, one, 9, version).dtype == jnp.float32
+        assert deora2023_head_condition(setting, version).dtype == jnp.float32
+        assert deora2023_rho(setting, 9, version).dtype == jnp.float32
         assert deora2023_training_loss(one, one, 0.1, 9, version).dtype == jnp.float32

@@ -1,79 +1,79 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import xarray as xr
 
 from attlas.experiments.liu2021analyzing.reviews import (
     EXPERIMENT,
-    STATISTICS,
+    GRID,
+    TABLES,
     VARIANTS,
-    cells,
-    figures,
-    run,
-    table,
+    gap,
+    gap_caption,
 )
-from attlas.runs.cell import Scale
-from attlas.runs.record import Record
+from attlas.tasks.reviews.attention import STATISTICS
+
+MODELS = [name for variants in VARIANTS.values() for name in variants]
 
 
-@pytest.fixture(scope="module")
-def records():
-    chosen = [cell for cell in cells(Scale.SMOKE) if cell.settings["n"] == 20]
-    return [Record("reviews", cell, run(cell), {}, "") for cell in chosen]
+@pytest.fixture
+def data():
+    """Accuracies of a table's k-th model are k points above its baseline, in every member."""
+    place = {name: k for models in TABLES.values() for k, name in enumerate(models)}
+    accuracy = np.add.outer([0.5 + 0.01 * place[name] for name in MODELS], [0, 0.1, 0.2])
+    own = ("n", "model", "member")
+    return xr.Dataset(
+        {
+            "accuracy": (own, np.stack([accuracy, accuracy])),
+            "result": (own, np.zeros((2, len(MODELS), 3), int)),
+            "concentration": ((*own, "statistic"), np.full((2, len(MODELS), 3, 5), 0.25)),
+            "uniform": (("n", "model", "statistic"), np.full((2, len(MODELS), 5), 0.125)),
+        },
+        {"n": [20, 40], "model": MODELS, "statistic": list(STATISTICS)},
+        {"text": "generated"},
+    )
 
 
-def _arrays(records, model):
-    return next(r.arrays for r in records if r.cell.settings["model"] == model)
+def test_differences_are_paired_with_the_baseline_of_the_own_table(data):
+    found = gap(data)
+    assert "MLP" not in found.model
+    assert "LSTM" not in found.model
+    assert np.allclose(found.sel(model="equal weights"), 6)
+    assert np.allclose(found.sel(model="recurrent attention + l1"), 2)
+    alone = data.sel(model=["self-attention"])
+    assert np.isnan(gap(alone)).all()  # the baseline has not been run
 
 
-def test_arrays_have_the_named_axes_and_no_text(records):
-    for record in records:
-        assert set(record.arrays) == set(EXPERIMENT.dims)
-        for name, array in record.arrays.items():
-            assert array.ndim == len(EXPERIMENT.dims[name]), name
-            assert array.dtype.kind in "fiu", name
+def test_intervals_beside_zero_are_counted(data):
+    rough = data.assign(accuracy=data.accuracy.copy())
+    rough.accuracy.loc[{"n": 20, "model": "MLP + l1", "member": 0}] -= 1
+    assert gap_caption(rough).count("with 20 reviews 7 intervals lie above 0, 0 below") == 1
+    assert gap_caption(rough).count("with 40 reviews 8 intervals lie above 0, 0 below") == 1
 
 
-def test_the_epoch_is_that_of_the_best_validation(records):
-    for record in records:
-        best = np.argmax(record.arrays["validation"], axis=2)
-        assert np.array_equal(best, record.arrays["selected_epoch"])
-
-
-def test_equal_weights_are_as_spread_as_can_be_and_tempered_ones_less(records):
-    found = _arrays(records, "attention")
-    share = found["concentration"][:, :, STATISTICS.index("top share")]
-    names = list(VARIANTS["attention"])
-    # The temperature leaves logits of at most a few units of 1e-9; a row has 12 weights.
-    uniform = found["uniform"][STATISTICS.index("top share")]
-    assert np.allclose(share[names.index("equal weights")], uniform, rtol=1e-6)
-    plain, tempered = names.index("self-attention"), names.index("+ tempered")
-    assert np.all(share[tempered] > share[plain])
-
-
-def test_variants_start_alike_and_the_penalty_raises_the_loss(records):
-    found = _arrays(records, "mlp")["loss"]
-    # The first epoch is one batch of the same reviews at the same start.
-    assert np.all(found[1, :, 0] > found[0, :, 0])
-    assert np.allclose(found[1, :, 0], found[0, :, 0], atol=0.1)
-
-
-def test_table_and_figures_show_every_variant(records):
-    shown = table(records)
-    assert len(shown) == sum(len(variants) for variants in VARIANTS.values())
+def test_table_has_every_model_beside_the_lost_numbers(data):
+    shown = EXPERIMENT.table(data)
+    assert shown["model"].tolist() == list(np.repeat(MODELS, 2))
     assert set(shown["paper"]) == {"lost"}
-    assert shown.loc[shown["model"].isin(["MLP", "LSTM"]), "minus baseline"].tolist() == ["", ""]
-    assert all("stand-in" in text for text in shown["text"])
-    panels = figures(records)
-    assert len(panels) == 3
-    assert all(panel.caption.count("?") == 1 for panel in panels)
+    baselines = shown["model"].isin(["MLP", "LSTM"])
+    assert shown.loc[baselines, "minus baseline, points"].isna().all()
+    assert not shown.loc[~baselines, "minus baseline, points"].isna().any()
+    assert shown.loc[shown["model"] == "LSTM", "table"].tolist() == ["Table 2"] * 2
+
+
+def test_figures_ask_and_answer_one_question(data):
+    shown = [figure(data) for figure in EXPERIMENT.figures]
+    assert all(each.caption.count("?") == 1 for each in shown)
+    assert all("stand-in" in each.caption for each in shown)
+    assert "Self-attention minus equal weights: -4.0" in shown[2].caption
     plt.close("all")
 
 
 def test_quick_takes_reviews_where_they_are(tmp_path, monkeypatch):
     monkeypatch.setenv("ATTLAS_DATA", str(tmp_path))
-    assert {cell.settings["text"] for cell in cells(Scale.QUICK)} == {"generated"}
+    assert {cell.settings["text"] for cell in GRID.cells("quick")} == {"generated"}
     (tmp_path / "imdb").mkdir()
     for file in ("imdb_train.jsonl.xz", "imdb_test.jsonl.xz"):
         (tmp_path / "imdb" / file).touch()
-    assert {cell.settings["text"] for cell in cells(Scale.QUICK)} == {"imdb"}
-    assert {cell.settings["members"] for cell in cells(Scale.PAPER)} == {10}
+    assert {cell.settings["text"] for cell in GRID.cells("quick")} == {"imdb"}
+    assert {cell.settings["members"] for cell in GRID.cells("paper")} == {10}

@@ -49,7 +49,7 @@ def check_comparison(
     """
     d = check_weights(weights)
     if not 0 < delta < 1:
-        raise UserError(f"delta = {delta} is no probability of failure: choose 0 < delta < 1")
+        raise UserError(f"delta = {delta}: the probability of failure must lie in (0, 1)")
     if not (m >= 1 and math.isfinite(m)):
         raise UserError(f"m = {m} samples: a bound needs at least 1")
     for name, choice, known in (

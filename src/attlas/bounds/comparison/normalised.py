@@ -13,12 +13,13 @@ from jaxtyping import Array, Float, Int
 from attlas.bounds.comparison.bound_table import BALLS, FIELD, LEMMA, BoundTable, Inputs, Label
 from attlas.bounds.comparison.transformer_weights import MatrixNorms
 from attlas.bounds.comparison.weight_norms import WeightNorms
+from attlas.bounds.constants import Constants
 from attlas.bounds.covering.dudley import chain_levels, dudley_chain, dudley_integral
 from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
 from attlas.bounds.covering.norm_grid import norm_grid_cost
 from attlas.bounds.covering.parameter_counting import parameter_entropy
 from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
-from attlas.bounds.covering.trauger2023_cover import Ball, Constants, trauger2023_cover
+from attlas.bounds.covering.trauger2023_cover import Ball, trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_deep import Part, trauger2023_parts
 from attlas.bounds.generalisation.trauger2023_masked import trauger2023_masked_parts
 

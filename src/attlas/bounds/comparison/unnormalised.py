@@ -12,10 +12,11 @@ from jaxtyping import Array, Float
 
 from attlas.bounds.comparison.bound_table import BALLS, FIELD, LEMMA, BoundTable, Inputs, Label
 from attlas.bounds.comparison.weight_norms import WeightNorms
+from attlas.bounds.constants import Constants
 from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
 from attlas.bounds.covering.norm_grid import norm_grid_cost
 from attlas.bounds.covering.parameter_counting import parameter_counting_single
-from attlas.bounds.covering.trauger2023_cover import Ball, Constants, trauger2023_cover
+from attlas.bounds.covering.trauger2023_cover import Ball, trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
 
 CONSTANTS: tuple[tuple[Constants, str], ...] = (

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.bounds.constants import require_constants
 from attlas.bounds.generalisation.conditions import require_at_least
 
 Number = int | float | Float[Array, ""]
@@ -100,6 +101,7 @@ def dudley_integral(
     """
     require_at_least(0, A=A, D=D, radius=radius)
     require_at_least(1, m=m)
+    require_constants(constants, *CONSTANTS)
     c_1, c_2 = CONSTANTS[constants]
     A, D, radius = jnp.asarray(A), jnp.asarray(D), jnp.asarray(radius)
     if split:

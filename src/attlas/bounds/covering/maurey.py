@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from attlas.bounds.constants import Constants, require_constants
 from attlas.bounds.covering.dudley import Number
-from attlas.bounds.covering.trauger2023_cover import Constants
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 
@@ -40,6 +40,7 @@ def maurey_bound(
         >>> [float(maurey_bound(0.5, 1.0, 0.5, 1, constants=c)) for c in ("corrected", "sharp")]
         [0.25, 0.0]
     """
+    require_constants(constants)
     weight = jnp.asarray(gamma) if constants == "corrected" else jnp.asarray(gamma) ** 2
     return (weight * jnp.asarray(b) ** 2 - jnp.asarray(norm) ** 2) / k
 
@@ -48,6 +49,7 @@ def _atoms(
     alpha: Float[np.ndarray, " n"], V: Float[np.ndarray, "n d"], constants: Constants
 ) -> tuple[Float[np.ndarray, " a"], Float[np.ndarray, "a d"]]:
     """Probabilities and atoms whose mean is f; the last atom of "corrected" is 0."""
+    require_constants(constants, "corrected", "sharp")
     gamma = float(alpha.sum())
     if not (np.all(alpha >= 0) and 0 < gamma <= 1 + 1e-12):
         raise UserError(f"coefficients sum to {gamma}: they must be >= 0 with a sum in (0, 1]")

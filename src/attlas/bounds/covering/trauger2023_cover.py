@@ -11,14 +11,13 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.constants import Constants, require_constants
 from attlas.bounds.covering.dudley import Number
 from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
 from attlas.bounds.generalisation.conditions import require_at_least
 from attlas.core.errors import UserError
 
 Ball = Literal["1,1", "1,inf", "2,1"]
-Constants = Literal["printed", "corrected", "sharp"]
-"""As the paper prints them, its own proof put right, or the best that is proved here."""
 
 
 def trauger2023_cover(
@@ -62,6 +61,7 @@ def trauger2023_cover(
         >>> print(f"{float(trauger2023_cover('1,1', 2.0, 1.0, 3, 4)):.4f}")  # 4 ln 25
         12.8755
     """
+    require_constants(constants)
     require_at_least(0, norm=norm, B_x=B_x)
     require_at_least(1, k=k, d=d, m=m)
     square = (jnp.asarray(norm) * B_x) ** 2

@@ -1,7 +1,7 @@
 r"""Theorem 2 of deora2023optimization: stability of gradient descent and the generalisation gap.
 
-"printed" follows the paper. "sharp" compares along segments as the sharpened Theorem 1 does, with
-c = 3/10: docs/proofs/deora2023_training.md.
+The printed constants follow the paper. The sharp ones compare along segments as the sharpened
+Theorem 1 does, with c = 3/10: docs/proofs/deora2023_training.md.
 """
 
 import math
@@ -9,10 +9,11 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attlas.bounds.optimisation.deora2023_loss import Number, deora2023_beta_3
-from attlas.bounds.optimisation.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_loss import Number
+from attlas.bounds.optimisation.deora2023_model import HeadConstants, require_head_constants
 from attlas.bounds.optimisation.deora2023_training import (
-    deora2023_head_norm_bound,
+    Setting,
+    deora2023_certified_heads,
     deora2023_heads_factor,
 )
 
@@ -28,12 +29,7 @@ def _shares() -> tuple[float, float]:
 
 
 def deora2023_stability_heads(
-    T: Number,
-    d: Number,
-    R: Number,
-    distance: Number,
-    largest_head: Number,
-    bound: Bound = "printed",
+    setting: Setting, constants: HeadConstants = "sharp"
 ) -> Float[Array, ""]:
     r"""The smallest number of heads for which Theorem 2 is certified.
 
@@ -44,12 +40,8 @@ def deora2023_stability_heads(
     segment between them; the paper says "same up to constants" as Theorem 1.
 
     Args:
-        T: tokens a sample.
-        d: embedding dimension.
-        R: largest norm of a token.
-        distance: ||theta - theta_0|| of the target.
-        largest_head: ||theta||_{2,inf} of the target.
-        bound: which version.
+        setting: data and target.
+        constants: one of `HeadConstants`.
 
     Returns:
         A whole number as a float.
@@ -57,24 +49,23 @@ def deora2023_stability_heads(
     Source: Theorem 2 of deora2023optimization (constant derived).
 
     Examples:
-        >>> float(deora2023_stability_heads(1, 1, 1.0, 1.0, 0.0, "dimension_free"))
+        >>> float(deora2023_stability_heads(Setting(1, 1, 1.0, 1.0, 0.0), "dimension_free"))
         254016.0
     """
-    sharp = bound == "sharp"
-    factor = deora2023_heads_factor(bound, STABILITY_CURVATURE) if sharp else 72.0
-    reach = deora2023_head_norm_bound(distance, largest_head, bound, STABILITY_CURVATURE)
-    root = factor * deora2023_beta_3(T, d, R, reach, bound) * jnp.asarray(distance) ** 2
-    return jnp.maximum(jnp.ceil(root**2), 1)
+    if constants != "sharp":
+        return deora2023_certified_heads(setting, 72.0, constants)
+    factor = deora2023_heads_factor("sharp", STABILITY_CURVATURE)
+    return deora2023_certified_heads(setting, factor, "sharp", STABILITY_CURVATURE)
 
 
-def deora2023_amplification(bound: Bound = "printed") -> float:
+def deora2023_amplification(constants: HeadConstants = "sharp") -> float:
     r"""How much the distance of two trajectories grows beyond the sum of their increments.
 
     $$2\ \text{(printed)},\qquad e^A,\ A=\frac{2q\,(1/\cos w+(3-2b)/(2b)+1)}f,\
     q=\frac1{\cos w}\ \text{(sharp)}$$
 
     Args:
-        bound: which version; "dimension_free" is the printed one.
+        constants: the printed ones unless "sharp".
 
     Returns:
         The factor, at the heads of `deora2023_stability_heads`.
@@ -82,13 +73,14 @@ def deora2023_amplification(bound: Bound = "printed") -> float:
     Source: section 6.2 of deora2023optimization (found); "sharp" derived.
 
     Examples:
-        >>> print(f"{deora2023_amplification('sharp'):.3f}")
+        >>> print(f"{deora2023_amplification():.3f}")
         1.829
     """
-    if bound != "sharp":
+    require_head_constants(constants)
+    if constants != "sharp":
         return 2.0
     loss, path = _shares()
-    factor = deora2023_heads_factor(bound, STABILITY_CURVATURE)
+    factor = deora2023_heads_factor("sharp", STABILITY_CURVATURE)
     # two trajectories are at most twice as far apart as each from the target: c becomes 4 c
     peak = 1 / math.cos(math.sqrt(4 * STABILITY_CURVATURE) / 2)
     return math.exp(2 * peak * (loss + path) / factor)
@@ -99,7 +91,7 @@ def deora2023_regret(
     distance: Number,
     step_size: Number,
     steps: Number,
-    bound: Bound = "printed",
+    constants: HeadConstants = "sharp",
 ) -> Float[Array, ""]:
     r"""The bound on the sum of the risks of the iterates 0, ..., K-1.
 
@@ -114,7 +106,8 @@ def deora2023_regret(
         distance: ||theta - theta_0|| of the target.
         step_size: eta.
         steps: K.
-        bound: which version; "sharp" needs the heads of `deora2023_stability_heads`.
+        constants: one of `HeadConstants`; the sharp ones need the heads of
+            `deora2023_stability_heads`.
 
     Returns:
         The bound; "sharp" has 1.171 and 1.670 in place of 2 and 2.25.
@@ -122,10 +115,11 @@ def deora2023_regret(
     Source: section 6.2 of deora2023optimization (found); "sharp" derived.
 
     Examples:
-        >>> float(deora2023_regret(0.1, 2.0, 0.5, 10))
+        >>> float(deora2023_regret(0.1, 2.0, 0.5, 10, "printed"))
         20.0
     """
-    loss, path = _shares() if bound == "sharp" else (2.0, 2.25)
+    require_head_constants(constants)
+    loss, path = _shares() if constants == "sharp" else (2.0, 2.25)
     return loss * steps * target_loss + path * jnp.asarray(distance) ** 2 / step_size
 
 
@@ -136,7 +130,7 @@ def deora2023_stability(
     distance: Number,
     step_size: Number,
     steps: Number,
-    bound: Bound = "printed",
+    constants: HeadConstants = "sharp",
 ) -> Float[Array, ""]:
     r"""The bound on the average stability of the model under removal of one sample.
 
@@ -150,7 +144,7 @@ def deora2023_stability(
         distance: ||theta - theta_0|| of the target.
         step_size: eta.
         steps: K.
-        bound: which version of the 2 and of the regret.
+        constants: of the 2 and of the regret.
 
     Returns:
         The bound.
@@ -158,11 +152,11 @@ def deora2023_stability(
     Source: section 6.2 of deora2023optimization (found).
 
     Examples:
-        >>> float(deora2023_stability(10, 3.0, 0.1, 2.0, 0.5, 10))
+        >>> float(deora2023_stability(10, 3.0, 0.1, 2.0, 0.5, 10, "printed"))
         6.0
     """
-    regret = deora2023_regret(target_loss, distance, step_size, steps, bound)
-    return deora2023_amplification(bound) * step_size * beta_1 / n * regret
+    regret = deora2023_regret(target_loss, distance, step_size, steps, constants)
+    return deora2023_amplification(constants) * step_size * beta_1 / n * regret
 
 
 def deora2023_stability_gap(lipschitz: Number, stability: Number) -> Float[Array, ""]:
@@ -193,7 +187,7 @@ def deora2023_generalisation_gap(
     step_size: Number,
     steps: Number,
     slope: Number = 1.0,
-    bound: Bound = "printed",
+    constants: HeadConstants = "sharp",
 ) -> Float[Array, ""]:
     r"""The bound (5) on the expected generalisation gap.
 
@@ -209,7 +203,7 @@ def deora2023_generalisation_gap(
         step_size: eta.
         steps: K.
         slope: s; where rho is not the printed one, eta <= 1/rho only gives s <= 4.
-        bound: which version of the 4 and of the regret.
+        constants: of the 4 and of the regret.
 
     Returns:
         The bound.
@@ -217,8 +211,8 @@ def deora2023_generalisation_gap(
     Source: Theorem 2, (5), of deora2023optimization (found).
 
     Examples:
-        >>> float(deora2023_generalisation_gap(10, 0.1, 2.0, 0.5, 10))
+        >>> float(deora2023_generalisation_gap(10, 0.1, 2.0, 0.5, 10, constants="printed"))
         8.0
     """
-    regret = deora2023_regret(target_loss, distance, step_size, steps, bound)
-    return 2 * deora2023_amplification(bound) * jnp.asarray(slope) / n * regret
+    regret = deora2023_regret(target_loss, distance, step_size, steps, constants)
+    return 2 * deora2023_amplification(constants) * jnp.asarray(slope) / n * regret

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.bounds.constants import require_constants
 from attlas.bounds.covering.dudley import Number
 from attlas.bounds.generalisation.conditions import require_at_least
 from attlas.core.errors import UserError
@@ -48,8 +49,9 @@ def generalisation_gap(
         >>> print(f"{float(generalisation_gap(0.1, 1000, 0.05)):.4f}")
         0.3288
     """
+    require_constants(constants, "printed", "sharp")
     if not 0 < delta < 1:
-        raise UserError(f"delta = {delta} is no probability of failure: choose 0 < delta < 1")
+        raise UserError(f"delta = {delta}: the probability of failure must lie in (0, 1)")
     if isinstance(m, int | float) and not m >= 1:
         raise UserError(f"m = {m} samples: a bound needs at least 1")
     require_at_least(0, rademacher=rademacher, loss_range=loss_range)

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.constants import Constants
 from attlas.bounds.covering.dudley import Number, dudley_chain
 from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
-from attlas.bounds.covering.trauger2023_cover import Constants
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_softmax_lipschitz
 
 

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from attlas.bounds.constants import require_constants
 from attlas.bounds.covering.dudley import Number
 from attlas.bounds.generalisation.conditions import require_at_least
 from attlas.bounds.generalisation.trauger2023_deep import Part
@@ -42,6 +43,7 @@ def trauger2023_masked(
         >>> [float(trauger2023_masked(0.5, 4, constants=c)) for c in ("printed", "sharp")]
         [2.0, 4.0]
     """
+    require_constants(constants, "printed", "sharp")
     require_at_least(0, rademacher=rademacher)
     require_at_least(1, K=K)
     factor = math.sqrt(K) if constants == "printed" else K

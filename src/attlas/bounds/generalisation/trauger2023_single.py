@@ -12,8 +12,9 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.constants import Constants, require_constants
 from attlas.bounds.covering.dudley import Number, dudley_chain, dudley_integral
-from attlas.bounds.covering.trauger2023_cover import Ball, Constants, trauger2023_cover
+from attlas.bounds.covering.trauger2023_cover import Ball, trauger2023_cover
 from attlas.bounds.generalisation.conditions import require_at_least
 
 
@@ -35,6 +36,7 @@ def trauger2023_softmax_lipschitz(constants: Constants = "sharp") -> float:
         >>> trauger2023_softmax_lipschitz("printed"), trauger2023_softmax_lipschitz()
         (2.0, 1.0)
     """
+    require_constants(constants)
     return 1.0 if constants == "sharp" else 2.0
 
 

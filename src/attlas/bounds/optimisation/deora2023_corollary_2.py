@@ -9,14 +9,15 @@ from jaxtyping import Array, Float
 
 from attlas.bounds.optimisation.deora2023_initialisation import (
     SEPARATOR_NORM,
+    Start,
     deora2023_corollary_2_gap,
     deora2023_corollary_2_heads,
     deora2023_corollary_2_step,
     deora2023_corollary_2_training,
 )
-from attlas.bounds.optimisation.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_model import HeadConstants
 
-VERSIONS: tuple[Bound, ...] = ("printed", "dimension_free", "sharp")
+VERSIONS: tuple[HeadConstants, ...] = ("printed", "dimension_free", "sharp")
 
 
 class Corollary2(NamedTuple):
@@ -70,16 +71,18 @@ def deora2023_corollary_2(
         ((1, 3, 2), True)
     """
 
-    def one(B_2: Array, B_Phi: Array, margin: Array, K: Array, bound: Bound) -> Corollary2:
-        of = (T, d, R, B_2, B_Phi, margin, K)
-        H = deora2023_corollary_2_heads(*of, bound=bound)
-        step = deora2023_corollary_2_step(*of, H, bound=bound)
+    def one(
+        B_2: Array, B_Phi: Array, margin: Array, K: Array, constants: HeadConstants
+    ) -> Corollary2:
+        start = Start(T, d, R, B_2, B_Phi, margin)
+        H = deora2023_corollary_2_heads(start, K, constants)
+        step = deora2023_corollary_2_step(start, K, H, constants)
         training = deora2023_corollary_2_training(B_Phi, margin, step, K, SEPARATOR_NORM)
-        gap = deora2023_corollary_2_gap(B_Phi, margin, step, K, n, SEPARATOR_NORM)
+        gap = deora2023_corollary_2_gap(B_Phi, margin, step, K, n, SEPARATOR_NORM, "printed")
         return Corollary2(H, step, training, gap)
 
     found = []
-    for bound in VERSIONS:
-        along = jax.vmap(partial(one, bound=bound), (None, None, None, 0))
+    for constants in VERSIONS:
+        along = jax.vmap(partial(one, constants=constants), (None, None, None, 0))
         found.append(jax.vmap(along, (0, 0, 0, None))(B_2, B_Phi, margin, steps))
     return Corollary2(*(jnp.stack(each, axis=1) for each in zip(*found, strict=True)))

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attlas.bounds.optimisation.deora2023_loss import Number, deora2023_beta_3
+from attlas.bounds.optimisation.deora2023_training import Setting
 
 GROWTH = 2.0
 """q of the default constants: the factor of the target's risk is that of the printed Theorem 1."""
@@ -37,24 +38,13 @@ def deora2023_exponential_radius(growth: float = GROWTH) -> float:
     return math.sqrt(1 + 2 * growth)
 
 
-def deora2023_exponential_root(
-    T: Number,
-    d: Number,
-    R: Number,
-    distance: Number,
-    largest_head: Number,
-    growth: float = GROWTH,
-) -> Float[Array, ""]:
+def deora2023_exponential_root(setting: Setting, growth: float = GROWTH) -> Float[Array, ""]:
     r"""What the root of the number of heads must reach for the sharpened Theorem 1.
 
     $$\sqrt H\ge\frac{1+2q}{2\log q}\,\beta_3(rD+\|\theta\|_{2,\infty})\,D^2$$
 
     Args:
-        T: tokens a sample.
-        d: embedding dimension; the sharp beta_3 does not depend on it.
-        R: largest norm of a token.
-        distance: D = ||theta - theta_0|| of the target.
-        largest_head: ||theta||_{2,inf} of the target.
+        setting: data and target; the sharp beta_3 does not depend on d.
         growth: q, above 1.
 
     Returns:
@@ -63,10 +53,11 @@ def deora2023_exponential_root(
     Source: Theorem 1, (3), of deora2023optimization, sharpened (derived).
 
     Examples:
-        >>> root = deora2023_exponential_root(2, 2, 1.0, 1.0, 1.0)
+        >>> root = deora2023_exponential_root(Setting(2, 2, 1.0, 1.0, 1.0))
         >>> float(jnp.ceil(root**2))
         211.0
     """
+    T, d, R, distance, largest_head = setting
     reach = deora2023_exponential_radius(growth) * jnp.asarray(distance) + largest_head
     factor = (1 + 2 * growth) / (2 * math.log(growth))
     return factor * deora2023_beta_3(T, d, R, reach, "sharp") * jnp.asarray(distance) ** 2

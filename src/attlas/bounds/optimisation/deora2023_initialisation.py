@@ -7,16 +7,58 @@ lack a factor 2.
 """
 
 import math
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attlas.bounds.optimisation.deora2023_loss import Number, deora2023_beta_3
-from attlas.bounds.optimisation.deora2023_model import Bound
-from attlas.bounds.optimisation.deora2023_training import deora2023_head_condition, deora2023_rho
+from attlas.bounds.optimisation.deora2023_model import HeadConstants, require_head_constants
+from attlas.bounds.optimisation.deora2023_training import (
+    Setting,
+    deora2023_head_condition,
+    deora2023_rho,
+)
 
 SEPARATOR_NORM = math.sqrt(2)
 """||theta_star|| in P3 of Definition 1."""
+
+
+class Start(NamedTuple):
+    """Data and a good initialisation, as Definition 1 of deora2023optimization measures it.
+
+    Attributes:
+        T: tokens per sample.
+        d: embedding dimension.
+        R: largest norm of a token.
+        B_2: bound on the heads at the start (P1).
+        B_Phi: bound on the outputs at the start (P2).
+        margin: gamma, the NTK margin (P3).
+    """
+
+    T: Number
+    d: Number
+    R: Number
+    B_2: Number
+    B_Phi: Number
+    margin: Number
+
+    def towards(self, epsilon: Number, norm: Number = SEPARATOR_NORM) -> Setting:
+        """The setting of Theorem 1 with the target of risk epsilon.
+
+        Args:
+            epsilon: risk wanted at the target.
+            norm: of theta_star.
+
+        Returns:
+            Its distance is g_0(epsilon), its largest head at most B_2 and that distance.
+
+        Examples:
+            >>> float(Start(1, 1, 1.0, 2.0, 1.0, 0.5).towards(1.0, norm=1.0).largest_head)
+            6.0
+        """
+        distance = deora2023_target_distance(self.B_Phi, self.margin, epsilon, norm)
+        return Setting(self.T, self.d, self.R, distance, self.B_2 + distance)
 
 
 def deora2023_target_scale(B_Phi: Number, margin: Number, epsilon: Number) -> Float[Array, ""]:
@@ -67,14 +109,9 @@ def deora2023_target_distance(
 
 
 def deora2023_target_heads(
-    T: Number,
-    d: Number,
-    R: Number,
-    B_2: Number,
-    B_Phi: Number,
-    margin: Number,
+    start: Start,
     epsilon: Number,
-    bound: Bound = "printed",
+    constants: HeadConstants = "sharp",
     norm: Number = SEPARATOR_NORM,
 ) -> Float[Array, ""]:
     r"""Heads for which the target has risk at most epsilon.
@@ -82,14 +119,9 @@ def deora2023_target_heads(
     $$\sqrt H\ge\frac{c^2\|\theta_\star\|^2}{2B_\Phi}\,\beta_3(B_2+c\|\theta_\star\|)$$
 
     Args:
-        T: tokens a sample.
-        d: embedding dimension.
-        R: largest norm of a token.
-        B_2: bound on the heads at the start.
-        B_Phi: bound on the outputs at the start.
-        margin: gamma, the NTK margin.
+        start: data and initialisation.
         epsilon: risk wanted at the target.
-        bound: which version of beta_3.
+        constants: of beta_3.
         norm: of theta_star.
 
     Returns:
@@ -98,12 +130,14 @@ def deora2023_target_heads(
     Source: Proposition 7 of deora2023optimization (derived).
 
     Examples:
-        >>> float(deora2023_target_heads(1, 1, 1.0, 1.0, 1.0, 2.0, 1.0, "dimension_free", 1.0))
+        >>> start = Start(1, 1, 1.0, 1.0, 1.0, 2.0)
+        >>> float(deora2023_target_heads(start, 1.0, "dimension_free", norm=1.0))
         7.0
     """
-    distance = deora2023_target_distance(B_Phi, margin, epsilon, norm)
-    curvature = deora2023_beta_3(T, d, R, B_2 + distance, bound)
-    return jnp.maximum(jnp.ceil((distance**2 * curvature / (2 * B_Phi)) ** 2), 1)
+    T, d, R, distance, largest_head = start.towards(epsilon, norm)
+    curvature = deora2023_beta_3(T, d, R, largest_head, constants)
+    root = jnp.asarray(distance) ** 2 * curvature / (2 * start.B_Phi)
+    return jnp.maximum(jnp.ceil(root**2), 1)
 
 
 def deora2023_target_loss(
@@ -142,14 +176,9 @@ def deora2023_target_loss(
 
 
 def deora2023_corollary_2_heads(
-    T: Number,
-    d: Number,
-    R: Number,
-    B_2: Number,
-    B_Phi: Number,
-    margin: Number,
+    start: Start,
     steps: Number,
-    bound: Bound = "printed",
+    constants: HeadConstants = "sharp",
     norm: Number = SEPARATOR_NORM,
 ) -> Float[Array, ""]:
     r"""Heads for which Corollary 2 is certified: Theorem 1 and Proposition 7 at epsilon = 1/K.
@@ -157,14 +186,9 @@ def deora2023_corollary_2_heads(
     In order sqrt(H) is d T^(1/2) R^5 B_2^2 g_0(1/K)^3 as printed.
 
     Args:
-        T: tokens a sample.
-        d: embedding dimension.
-        R: largest norm of a token.
-        B_2: bound on the heads at the start.
-        B_Phi: bound on the outputs at the start.
-        margin: gamma, the NTK margin.
+        start: data and initialisation.
         steps: K.
-        bound: which version.
+        constants: one of `HeadConstants`.
         norm: of theta_star.
 
     Returns:
@@ -173,27 +197,21 @@ def deora2023_corollary_2_heads(
     Source: Corollary 2 of deora2023optimization (constants derived).
 
     Examples:
-        >>> heads = deora2023_corollary_2_heads(1, 1, 1.0, 1.0, 1.0, 2.0, 1, "dimension_free", 1.0)
-        >>> float(heads)
+        >>> start = Start(1, 1, 1.0, 1.0, 1.0, 2.0)
+        >>> float(deora2023_corollary_2_heads(start, 1, "dimension_free", norm=1.0))
         39204.0
     """
     epsilon = 1 / jnp.asarray(steps)
-    distance = deora2023_target_distance(B_Phi, margin, epsilon, norm)
-    target = deora2023_target_heads(T, d, R, B_2, B_Phi, margin, epsilon, bound, norm)
-    descent = deora2023_head_condition(T, d, R, distance, B_2 + distance, bound)
+    target = deora2023_target_heads(start, epsilon, constants, norm)
+    descent = deora2023_head_condition(start.towards(epsilon, norm), constants)
     return jnp.maximum(target, descent)
 
 
 def deora2023_corollary_2_step(
-    T: Number,
-    d: Number,
-    R: Number,
-    B_2: Number,
-    B_Phi: Number,
-    margin: Number,
+    start: Start,
     steps: Number,
     H: Number,
-    bound: Bound = "printed",
+    constants: HeadConstants = "sharp",
     norm: Number = SEPARATOR_NORM,
 ) -> Float[Array, ""]:
     r"""The step size of Corollary 2.
@@ -201,15 +219,10 @@ def deora2023_corollary_2_step(
     $$\eta=1\wedge\frac1\rho\wedge\frac{4B_\Phi^2}{\gamma^2\log(1+e^{B_\Phi})}$$
 
     Args:
-        T: tokens a sample.
-        d: embedding dimension.
-        R: largest norm of a token.
-        B_2: bound on the heads at the start.
-        B_Phi: bound on the outputs at the start.
-        margin: gamma, the NTK margin.
+        start: data and initialisation.
         steps: K.
         H: number of heads.
-        bound: which version of rho.
+        constants: of rho.
         norm: of theta_star.
 
     Returns:
@@ -218,13 +231,14 @@ def deora2023_corollary_2_step(
     Source: Corollary 2 of deora2023optimization (found; rho with derived constants).
 
     Examples:
-        >>> float(deora2023_corollary_2_step(1, 1, 0.1, 1.0, 1.0, 1.0, 1, 4, "dimension_free"))
+        >>> start = Start(1, 1, 0.1, 1.0, 1.0, 1.0)
+        >>> float(deora2023_corollary_2_step(start, 1, 4, "dimension_free"))
         1.0
     """
-    distance = deora2023_target_distance(B_Phi, margin, 1 / jnp.asarray(steps), norm)
-    rho = deora2023_rho(T, d, R, distance, B_2 + distance, H, bound)
-    start = 4 * jnp.asarray(B_Phi) ** 2 / (margin**2 * jnp.logaddexp(0.0, B_Phi))
-    return jnp.minimum(jnp.minimum(1 / rho, start), 1)
+    rho = deora2023_rho(start.towards(1 / jnp.asarray(steps), norm), H, constants)
+    B_Phi, margin = start.B_Phi, start.margin
+    first = 4 * jnp.asarray(B_Phi) ** 2 / (margin**2 * jnp.logaddexp(0.0, B_Phi))
+    return jnp.minimum(jnp.minimum(1 / rho, first), 1)
 
 
 def deora2023_corollary_2_training(
@@ -261,7 +275,7 @@ def deora2023_corollary_2_gap(
     steps: Number,
     n: Number,
     norm: Number = 1.0,
-    bound: Bound = "printed",
+    constants: HeadConstants = "sharp",
 ) -> Float[Array, ""]:
     r"""The bound of Corollary 2 on the expected generalisation gap.
 
@@ -277,7 +291,7 @@ def deora2023_corollary_2_gap(
         steps: K.
         n: samples.
         norm: of theta_star: 1 gives the printed bound, sqrt(2) the one that P3 supports.
-        bound: "printed" for the first, else the second.
+        constants: "printed" for the first, else the second.
 
     Returns:
         The bound.
@@ -285,12 +299,13 @@ def deora2023_corollary_2_gap(
     Source: Corollary 2 of deora2023optimization (found).
 
     Examples:
-        >>> float(deora2023_corollary_2_gap(1.0, 1.0, 1.0, 1, 4))
+        >>> float(deora2023_corollary_2_gap(1.0, 1.0, 1.0, 1, 4, constants="printed"))
         17.0
-        >>> float(deora2023_corollary_2_gap(1.0, 1.0, 1.0, 1, 4, bound="sharp"))
+        >>> float(deora2023_corollary_2_gap(1.0, 1.0, 1.0, 1, 4))
         11.0
     """
+    require_head_constants(constants)
     distance = deora2023_target_distance(B_Phi, margin, 1 / jnp.asarray(steps), norm)
-    if bound == "printed":
+    if constants == "printed":
         return 17 * distance**2 / (step_size * n)
     return 4 / jnp.asarray(n) * (2 + 9 * distance**2 / (4 * step_size))

@@ -8,13 +8,17 @@ for the largest norm of a head's parameters; that of its decoder suffices (footn
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attlas.bounds.optimisation.deora2023_model import THIRD_MOMENT, Bound
+from attlas.bounds.optimisation.deora2023_model import (
+    THIRD_MOMENT,
+    HeadConstants,
+    require_head_constants,
+)
 
 Number = int | float | Float[Array, ""]
 
 
 def deora2023_beta_1(
-    T: Number, R: Number, largest_head: Number, bound: Bound = "printed"
+    T: Number, R: Number, largest_head: Number, constants: HeadConstants = "sharp"
 ) -> Float[Array, ""]:
     r"""The slope of the risk relative to the risk, and its Lipschitz constant.
 
@@ -22,10 +26,10 @@ def deora2023_beta_1(
     \beta_1=\sqrt TR\max(1,R^2x)\ \text{(sharp)}$$
 
     Args:
-        T: tokens a sample.
+        T: tokens per sample.
         R: largest norm of a token.
         largest_head: x, the largest norm ||theta_h|| of a head's parameters.
-        bound: which version; "dimension_free" is the printed one.
+        constants: the printed ones unless "sharp".
 
     Returns:
         beta_1 with ||grad L|| <= beta_1 L.
@@ -34,16 +38,17 @@ def deora2023_beta_1(
     the model at both values of the maximum.
 
     Examples:
-        >>> float(deora2023_beta_1(4, 1.0, 1.0)), float(deora2023_beta_1(4, 1.0, 1.0, "sharp"))
+        >>> float(deora2023_beta_1(4, 1.0, 1.0, "printed")), float(deora2023_beta_1(4, 1.0, 1.0))
         (6.0, 2.0)
     """
+    require_head_constants(constants)
     reach = jnp.asarray(R) ** 2 * largest_head
-    factor = jnp.maximum(1, reach) if bound == "sharp" else 2 * reach + 1
+    factor = jnp.maximum(1, reach) if constants == "sharp" else 2 * reach + 1
     return jnp.sqrt(1.0 * T) * R * factor
 
 
 def deora2023_beta_3(
-    T: Number, d: Number, R: Number, largest_head: Number, bound: Bound = "printed"
+    T: Number, d: Number, R: Number, largest_head: Number, constants: HeadConstants = "sharp"
 ) -> Float[Array, ""]:
     r"""The curvature of one head, which bounds the negative curvature of the risk.
 
@@ -52,11 +57,11 @@ def deora2023_beta_3(
     \sqrt TR^3\,\tfrac{s+\sqrt{s^2+4}}2,\ s=\tfrac{4R^2x}{3\sqrt3}\ \text{(sharp)}$$
 
     Args:
-        T: tokens a sample.
-        d: embedding dimension; only the printed version depends on it.
+        T: tokens per sample.
+        d: embedding dimension; only the printed constants depend on it.
         R: largest norm of a token.
         largest_head: x, the largest norm ||theta_h|| of a head's parameters.
-        bound: which version.
+        constants: one of `HeadConstants`.
 
     Returns:
         beta_3 with lambda_min(hess L) >= -beta_3 L / sqrt(H).
@@ -64,35 +69,41 @@ def deora2023_beta_3(
     Source: Corollary 1 (3) of deora2023optimization (found); the two others derived.
 
     Examples:
-        >>> versions = ("printed", "dimension_free", "sharp")
-        >>> [round(float(deora2023_beta_3(4, 4, 1.0, 1.0, version)), 4) for version in versions]
+        >>> several = ("printed", "dimension_free", "sharp")
+        >>> [round(float(deora2023_beta_3(4, 4, 1.0, 1.0, constants)), 4) for constants in several]
         [56.0, 6.0, 2.9128]
     """
+    require_head_constants(constants)
     reach = jnp.asarray(R) ** 2 * largest_head
     root = jnp.sqrt(1.0 * T)
-    if bound == "printed":
-        side = jnp.sqrt(1.0 * d)
-        return 2 * root * side * R**3 * (3 * side * reach + 1)
-    if bound == "dimension_free":
+    if constants == "sharp":
+        s = THIRD_MOMENT * reach
+        return root * R**3 * (s + jnp.sqrt(s**2 + 4)) / 2
+    if constants == "dimension_free":
         return root * R**3 * (2 * reach + 1)
-    s = THIRD_MOMENT * reach
-    return root * R**3 * (s + jnp.sqrt(s**2 + 4)) / 2
+    side = jnp.sqrt(1.0 * d)
+    return 2 * root * side * R**3 * (3 * side * reach + 1)
 
 
 def deora2023_beta_2(
-    T: Number, d: Number, R: Number, largest_head: Number, H: Number, bound: Bound = "printed"
+    T: Number,
+    d: Number,
+    R: Number,
+    largest_head: Number,
+    H: Number,
+    constants: HeadConstants = "sharp",
 ) -> Float[Array, ""]:
     r"""The smoothness of the risk.
 
     $$\beta_2=\frac{\beta_3}{\sqrt H}+\frac{\beta_1^2}4$$
 
     Args:
-        T: tokens a sample.
+        T: tokens per sample.
         d: embedding dimension.
         R: largest norm of a token.
         largest_head: x, the largest norm ||theta_h|| of a head's parameters.
         H: number of heads.
-        bound: which version of beta_1 and beta_3.
+        constants: of beta_1 and beta_3.
 
     Returns:
         beta_2 with ||hess L|| <= beta_2.
@@ -100,16 +111,16 @@ def deora2023_beta_2(
     Source: Corollary 1 (2) of deora2023optimization (found).
 
     Examples:
-        >>> float(deora2023_beta_2(4, 4, 1.0, 1.0, 4))
+        >>> float(deora2023_beta_2(4, 4, 1.0, 1.0, 4, "printed"))
         37.0
     """
-    curvature = deora2023_beta_3(T, d, R, largest_head, bound)
-    slope = deora2023_beta_1(T, R, largest_head, bound)
+    curvature = deora2023_beta_3(T, d, R, largest_head, constants)
+    slope = deora2023_beta_1(T, R, largest_head, constants)
     return curvature / jnp.sqrt(1.0 * H) + slope**2 / 4
 
 
 def deora2023_quasi_convexity(
-    curvature: Number = 0.5, bound: Bound = "printed"
+    curvature: Number = 0.5, constants: HeadConstants = "sharp"
 ) -> Float[Array, ""]:
     r"""How far the risk on a segment may exceed its larger end.
 
@@ -121,8 +132,8 @@ def deora2023_quasi_convexity(
     Along the segment f'' >= -c f, and f = cos(sqrt(c) (t - 1/2)) attains the sharp factor.
 
     Args:
-        curvature: c; below 2 for the printed version, below pi^2 for the sharp one.
-        bound: which version; "dimension_free" is the printed one.
+        curvature: c; below 2 for the printed constants, below pi^2 for the sharp ones.
+        constants: the printed ones unless "sharp".
 
     Returns:
         q.
@@ -130,10 +141,10 @@ def deora2023_quasi_convexity(
     Source: Proposition 4 of deora2023optimization (found at c = 1/2); "sharp" derived.
 
     Examples:
-        >>> print(f"{float(deora2023_quasi_convexity()):.4f}")
-        1.3333
-        >>> print(f"{float(deora2023_quasi_convexity(bound='sharp')):.4f}")
-        1.0659
+        >>> several = ("printed", "sharp")
+        >>> [f"{float(deora2023_quasi_convexity(constants=each)):.4f}" for each in several]
+        ['1.3333', '1.0659']
     """
+    require_head_constants(constants)
     c = jnp.asarray(curvature)
-    return 1 / jnp.cos(jnp.sqrt(c) / 2) if bound == "sharp" else 1 / (1 - c / 2)
+    return 1 / jnp.cos(jnp.sqrt(c) / 2) if constants == "sharp" else 1 / (1 - c / 2)

@@ -5,14 +5,12 @@ Patterns of norm S, M irrelevant ones, a share zeta of relevant tokens; noise wi
 """
 
 import math
-from typing import Literal
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.constants import Constants, require_constants
 from attlas.bounds.optimisation.deora2023_loss import Number
-
-Version = Literal["printed", "sharp"]
 
 
 def _root(value: Number) -> Float[Array, ""]:
@@ -43,7 +41,7 @@ def deora2023_token_radius(S: Number, Z: Number, Z_nu: Number, M: Number) -> Flo
     return _root(S**2 + Z**2 + 2 * Z_nu / M)
 
 
-def deora2023_first_step_slope(zeta: Number, printed: bool = False) -> Float[Array, ""]:
+def deora2023_first_step_slope(zeta: Number, constants: Constants = "sharp") -> Float[Array, ""]:
     r"""The factor of u_star in the decoders after the first step.
 
     $$U_h^{(1)}=\alpha_h1_T(\kappa u_\star+p)^\top,\quad
@@ -53,7 +51,7 @@ def deora2023_first_step_slope(zeta: Number, printed: bool = False) -> Float[Arr
 
     Args:
         zeta: share of relevant tokens.
-        printed: the value of Lemma 2 rather than the right one, which (7) uses.
+        constants: "printed" for the value of Lemma 2, else the right one, which (7) uses.
 
     Returns:
         kappa.
@@ -64,7 +62,8 @@ def deora2023_first_step_slope(zeta: Number, printed: bool = False) -> Float[Arr
         >>> float(deora2023_first_step_slope(0.5))
         0.125
     """
-    return jnp.asarray(zeta / (2.0 if printed else 4.0))
+    require_constants(constants)
+    return jnp.asarray(zeta / (2.0 if constants == "printed" else 4.0))
 
 
 def deora2023_first_step_error(
@@ -95,7 +94,7 @@ def deora2023_first_step_error(
 
 
 def deora2023_decoder_bound(
-    T: Number, S: Number, P: Number, zeta: Number, bound: Version = "printed"
+    T: Number, S: Number, P: Number, zeta: Number, constants: Constants = "sharp"
 ) -> Float[Array, ""]:
     r"""P1: the norm of a head after the first step.
 
@@ -103,11 +102,11 @@ def deora2023_decoder_bound(
     \sqrt T\Big(\frac{\zeta S}{2\sqrt2}+P\Big)\ \text{(sharp)}$$
 
     Args:
-        T: tokens a sample.
+        T: tokens per sample.
         S: norm of the patterns.
         P: error of the first step.
         zeta: share of relevant tokens.
-        bound: which version.
+        constants: the printed ones unless "sharp".
 
     Returns:
         B_2, before Definition 1 raises it to 1.
@@ -115,10 +114,11 @@ def deora2023_decoder_bound(
     Source: Proposition 2 of deora2023optimization (found); "sharp" derived.
 
     Examples:
-        >>> float(deora2023_decoder_bound(4, 1.0, 0.5, 0.5))
+        >>> float(deora2023_decoder_bound(4, 1.0, 0.5, 0.5, "printed"))
         3.0
     """
-    signal = zeta * S / (2 * math.sqrt(2)) if bound == "sharp" else S
+    require_constants(constants)
+    signal = zeta * S / (2 * math.sqrt(2)) if constants == "sharp" else S
     return _root(T) * (signal + P)
 
 
@@ -130,7 +130,7 @@ def deora2023_output_bound(
     zeta: Number,
     n: Number,
     delta: Number,
-    bound: Literal["printed", "corrected", "sharp"] = "printed",
+    constants: Constants = "sharp",
 ) -> Float[Array, ""]:
     r"""P2: the outputs on n samples after the first step, with probability 1 - delta.
 
@@ -140,14 +140,14 @@ def deora2023_output_bound(
     Hoeffding's inequality has two sides. "sharp" takes the sharp B_2 as well.
 
     Args:
-        T: tokens a sample.
+        T: tokens per sample.
         R: largest norm of a token.
         S: norm of the patterns.
         P: error of the first step.
         zeta: share of relevant tokens.
         n: samples.
         delta: probability of failure.
-        bound: which version.
+        constants: one of `Constants`.
 
     Returns:
         B_Phi, before Definition 1 raises it to 1.
@@ -155,11 +155,11 @@ def deora2023_output_bound(
     Source: Proposition 2 of deora2023optimization (found); the two others derived.
 
     Examples:
-        >>> print(f"{float(deora2023_output_bound(4, 1.0, 1.0, 0.5, 0.5, 10, 0.1)):.4f}")
+        >>> print(f"{float(deora2023_output_bound(4, 1.0, 1.0, 0.5, 0.5, 10, 0.1, 'printed')):.4f}")
         18.2091
     """
-    sides = 1 if bound == "printed" else 2
-    size = deora2023_decoder_bound(T, S, P, zeta, "sharp" if bound == "sharp" else "printed")
+    size = deora2023_decoder_bound(T, S, P, zeta, constants)
+    sides = 1 if constants == "printed" else 2
     tail = jnp.sqrt(2 * jnp.log(sides * n / jnp.asarray(delta)))
     return _root(T) * R * size * tail
 
@@ -173,7 +173,7 @@ def deora2023_gamma_star(
     Z_nu: Number = 0.0,
     Z: Number = 0.0,
     P: Number = 0.0,
-    bound: Version = "printed",
+    constants: Constants = "sharp",
 ) -> Float[Array, ""]:
     r"""The NTK margin after the first step, equation (7).
 
@@ -184,7 +184,7 @@ def deora2023_gamma_star(
     with bar Z the larger of Z_mu and Z_nu.
 
     Args:
-        T: tokens a sample.
+        T: tokens per sample.
         S: norm of the patterns.
         zeta: share of relevant tokens.
         M: irrelevant patterns.
@@ -192,7 +192,7 @@ def deora2023_gamma_star(
         Z_nu: M times the bound on |<z, nu>|.
         Z: bound on the noise.
         P: error of the first step.
-        bound: which version of E.
+        constants: of E.
 
     Returns:
         gamma_star.
@@ -208,10 +208,11 @@ def deora2023_gamma_star(
     bar = jnp.maximum(jnp.asarray(Z_mu), Z_nu)
     inside = zeta * S**4 - 7 * bar * S**2 - 12 * bar**2 - 16 * bar**3 / S**2
     softmax = T * (1 - zeta) * zeta * inside / (4 * _root(2 * (M + 1)))
-    if bound == "printed":
-        error = P * _root(T) ** 5 * (S + Z) ** 3
-    else:
+    require_constants(constants)
+    if constants == "sharp":
         error = P * T * deora2023_token_radius(S, Z, Z_nu, M) ** 3
+    else:
+        error = P * _root(T) ** 5 * (S + Z) ** 3
     return softmax - error + deora2023_gamma_linear(T, S, zeta, Z_mu)
 
 
@@ -223,7 +224,7 @@ def deora2023_gamma_linear(
     $$\gamma_{lin}=\frac{S\sqrt T}{\sqrt2}\Big(\zeta-2(1-\zeta)\frac{Z_\mu}{S^2}\Big)$$
 
     Args:
-        T: tokens a sample.
+        T: tokens per sample.
         S: norm of the patterns.
         zeta: share of relevant tokens.
         Z_mu: bound on |<z, mu>|.
@@ -245,18 +246,18 @@ def deora2023_gamma_attention(
     S: Number,
     epsilon: Number = 0.0,
     Z_mu: Number = 0.0,
-    source: Literal["equation 11", "section 7"] = "equation 11",
+    constants: Constants = "sharp",
 ) -> Float[Array, ""]:
     r"""The margin of one head with weights U_opt and Gamma_eps W_opt, equation (11).
 
     $$\gamma_{attn}(\epsilon)=\frac{\sqrt T}{\sqrt2S}\big(S^2(1-\epsilon)-2\epsilon Z_\mu\big)$$
 
     Args:
-        T: tokens a sample.
+        T: tokens per sample.
         S: norm of the patterns.
         epsilon: attention left on irrelevant tokens; 0 for the saturated limit.
         Z_mu: bound on |<z, mu>|.
-        source: section 7 prints Z_mu / S instead of Z_mu / S^2 (erratum).
+        constants: "printed" for Z_mu / S, as section 7 restates Z_mu / S^2 (erratum).
 
     Returns:
         gamma_attn.
@@ -267,7 +268,8 @@ def deora2023_gamma_attention(
         >>> print(f"{float(deora2023_gamma_attention(10, 4.0)):.2f}")
         8.94
     """
-    noise = Z_mu / S if source == "section 7" else Z_mu / S**2
+    require_constants(constants)
+    noise = Z_mu / S if constants == "printed" else Z_mu / S**2
     return S * _root(T) / math.sqrt(2) * (1 - epsilon - 2 * epsilon * noise)
 
 
@@ -278,7 +280,7 @@ def deora2023_saturation(
     epsilon: Number,
     Z_mu: Number = 0.0,
     Z_nu: Number = 0.0,
-    bound: Version = "printed",
+    constants: Constants = "sharp",
 ) -> Float[Array, ""]:
     r"""The scale of W_opt that leaves at most epsilon of the attention on irrelevant tokens.
 
@@ -294,9 +296,9 @@ def deora2023_saturation(
         zeta: share of relevant tokens.
         M: irrelevant patterns.
         epsilon: attention left, below 1 - zeta.
-        Z_mu: bound on |<z, mu>|; read by "sharp" only, as is Z_nu; at most S^2 / 8.
+        Z_mu: bound on |<z, mu>|; read by the sharp ones only, as is Z_nu; at most S^2 / 8.
         Z_nu: M times the bound on |<z, nu>|; at most S^2 / 8.
-        bound: which version.
+        constants: one of `Constants`.
 
     Returns:
         Gamma_eps.
@@ -304,14 +306,15 @@ def deora2023_saturation(
     Source: Proposition 3 of deora2023optimization (found); "sharp" derived.
 
     Examples:
-        >>> print(f"{float(deora2023_saturation(1.0, 0.5, 1, 0.1)):.4f}")
+        >>> print(f"{float(deora2023_saturation(1.0, 0.5, 1, 0.1, constants='printed')):.4f}")
         12.2805
-        >>> print(f"{float(deora2023_saturation(1.0, 0.5, 1, 0.1, bound='sharp')):.4f}")
+        >>> print(f"{float(deora2023_saturation(1.0, 0.5, 1, 0.1)):.4f}")
         4.3944
     """
+    require_constants(constants)
     norm = _root(2 * (M + 1))
     odds = (1 / zeta - 1) / jnp.asarray(epsilon)
-    if bound == "printed":
+    if constants != "sharp":
         return 8 * norm / (3 * S**2) * jnp.log(odds)
     gap = S**4 - (Z_nu + 3 * Z_mu) * S**2 + 2 * Z_mu * Z_nu
     return S**2 * norm / gap * jnp.log(odds * (1 - epsilon))
@@ -328,7 +331,7 @@ def deora2023_separability_heads(
     the rest vanishes at W = 0: P3 then holds with gamma_star itself for every H (derived).
 
     Args:
-        T: tokens a sample.
+        T: tokens per sample.
         R: largest norm of a token.
         S: norm of the patterns.
         P: error of the first step.
@@ -356,7 +359,7 @@ def deora2023_margin_crossover(T: Number, zeta: Number, M: Number) -> Float[Arra
     $$S^3=\frac{4\sqrt{M+1}}{\sqrt T\zeta^2}$$
 
     Args:
-        T: tokens a sample.
+        T: tokens per sample.
         zeta: share of relevant tokens.
         M: irrelevant patterns.
 

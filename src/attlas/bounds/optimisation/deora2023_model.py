@@ -1,24 +1,48 @@
 r"""Bounds on the gradient and the Hessian of multi-head attention (deora2023optimization).
 
-Three versions stand side by side. "printed" is Proposition 1. "dimension_free" drops d from the
-Hessian, because the second derivative in W is a third central moment of the softmax law. "sharp"
-has the best constant of that moment, 4/(3 sqrt 3), and the exact norm of the two blocks; each of
-its blocks is attained. Proofs: docs/proofs/deora2023_dimension_free_hessian.md.
+Constants stand side by side. "printed" are those of Proposition 1, which need no correction.
+"dimension_free" drops d from the Hessian, because the second derivative in W is a third central
+moment of the softmax law. "sharp" has the best constant of that moment, 4/(3 sqrt 3), and the
+exact norm of the two blocks; each of its blocks is attained. Proofs:
+docs/proofs/deora2023_dimension_free_hessian.md.
 """
 
 import math
-from typing import Literal
+from collections.abc import Callable
+from typing import Literal, get_args
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.core.errors import UserError
 from attlas.models.attention.multi_head import Decoder
 
-Bound = Literal["printed", "dimension_free", "sharp"]
+HeadConstants = Literal["printed", "corrected", "dimension_free", "sharp"]
+"""The words of `attlas.bounds.constants`, of which "corrected" means the printed ones here, and the
+sharp ones before their last step."""
 
 THIRD_MOMENT = 4 / (3 * math.sqrt(3))
 """Largest |E[(a - Ea)(b - Eb)^2]| over all laws and all |a|, |b| <= 1."""
+
+
+def require_head_constants(constants: str) -> None:
+    """Refuse a word that is none of the four.
+
+    Args:
+        constants: as the user gave it.
+
+    Raises:
+        UserError: that lists the words.
+
+    Examples:
+        >>> require_head_constants("sharper")
+        Traceback (most recent call last):
+        attlas.core.errors.UserError: constants = 'sharper': choose one of printed, corrected, ...
+    """
+    known = get_args(HeadConstants)
+    if constants not in known:
+        raise UserError(f"constants = {constants!r}: choose one of {', '.join(known)}")
 
 
 def deora2023_effective_tokens(T: int, decoder: Decoder = Decoder.FULL) -> int:
@@ -29,7 +53,7 @@ def deora2023_effective_tokens(T: int, decoder: Decoder = Decoder.FULL) -> int:
     T^2 and 1 in place of T, every bound of the paper holds for the two.
 
     Args:
-        T: tokens a sample.
+        T: tokens per sample.
         decoder: what the decoders read.
 
     Returns:
@@ -47,7 +71,7 @@ def deora2023_effective_tokens(T: int, decoder: Decoder = Decoder.FULL) -> int:
 def deora2023_gradient(
     X: Float[Array, "T d"],
     U: Float[Array, "T d"],
-    bound: Bound = "printed",
+    constants: HeadConstants = "sharp",
     decoder: Decoder = Decoder.FULL,
 ) -> Float[Array, ""]:
     r"""Bound on ||grad Phi|| of one head.
@@ -58,9 +82,9 @@ def deora2023_gradient(
     with R the largest norm of a token.
 
     Args:
-        X: tokens, one a row.
+        X: tokens, one per row.
         U: the head's decoder over all tokens.
-        bound: which version; "dimension_free" is the printed one.
+        constants: the printed ones unless "sharp".
         decoder: which parameters are meant; U must be of its form.
 
     Returns:
@@ -70,15 +94,16 @@ def deora2023_gradient(
 
     Examples:
         >>> X, U = jnp.array([[1.0], [-1.0]]), jnp.array([[1.0], [-1.0]])
-        >>> print(f"{float(deora2023_gradient(X, U)):.4f}")
+        >>> print(f"{float(deora2023_gradient(X, U, 'printed')):.4f}")
         5.4142
-        >>> float(deora2023_gradient(X, U, "sharp"))  # attained at W = 0
+        >>> float(deora2023_gradient(X, U))  # attained at W = 0
         2.0...
     """
+    require_head_constants(constants)
     R = jnp.sqrt(jnp.max(jnp.sum(X**2, axis=1)))
     reach = jnp.max(jnp.abs(U @ X.T), axis=1)
     tokens = deora2023_effective_tokens(X.shape[0], decoder)
-    if bound == "sharp":
+    if constants == "sharp":
         # for one u read at all tokens, sqrt(T) stands in the factor tokens already
         share = X.shape[0] / tokens if decoder is Decoder.POOLED else 1.0
         # the maximum under the root keeps the derivative finite at U = 0
@@ -89,7 +114,7 @@ def deora2023_gradient(
 def deora2023_hessian(
     X: Float[Array, "T d"],
     U: Float[Array, "T d"],
-    bound: Bound = "printed",
+    constants: HeadConstants = "sharp",
     decoder: Decoder = Decoder.FULL,
 ) -> Float[Array, ""]:
     r"""Bound on the spectral norm of the Hessian of one head.
@@ -101,9 +126,9 @@ def deora2023_hessian(
     with S = sum_t ||X u_t||_inf, R the largest norm of a token, and m the largest entry of X.
 
     Args:
-        X: tokens, one a row.
+        X: tokens, one per row.
         U: the head's decoder over all tokens.
-        bound: which version.
+        constants: one of `HeadConstants`.
         decoder: which parameters are meant; U must be of its form.
 
     Returns:
@@ -113,56 +138,41 @@ def deora2023_hessian(
 
     Examples:
         >>> X, U = jnp.array([[1.0], [-1.0]]), jnp.zeros((2, 1))
-        >>> versions = ("printed", "dimension_free", "sharp")
-        >>> [round(float(deora2023_hessian(X, U, version)), 4) for version in versions]
+        >>> several = ("printed", "dimension_free", "sharp")
+        >>> [round(float(deora2023_hessian(X, U, constants)), 4) for constants in several]
         [2.8284, 1.4142, 1.4142]
     """
+    require_head_constants(constants)
     d = X.shape[1]
     R = jnp.sqrt(jnp.max(jnp.sum(X**2, axis=1)))
     total = jnp.sum(jnp.max(jnp.abs(U @ X.T), axis=1))
     root = math.sqrt(deora2023_effective_tokens(X.shape[0], decoder))
-    if bound == "printed":
-        m = jnp.max(jnp.abs(X))
-        return 6 * d * R**2 * m**2 * total + 2 * root * math.sqrt(d) * R**2 * m
-    if bound == "dimension_free":
+    if constants == "sharp":
+        corner = THIRD_MOMENT * R**4 * total
+        return (corner + jnp.sqrt(corner**2 + 4 * (root * R**3) ** 2)) / 2
+    if constants == "dimension_free":
         return 2 * R**4 * total + root * R**3
-    corner = THIRD_MOMENT * R**4 * total
-    return (corner + jnp.sqrt(corner**2 + 4 * (root * R**3) ** 2)) / 2
+    m = jnp.max(jnp.abs(X))
+    return 6 * d * R**2 * m**2 * total + 2 * root * math.sqrt(d) * R**2 * m
 
 
-def deora2023_hessian_dimension_free(
-    X: Float[Array, "T d"], U: Float[Array, "T d"]
-) -> Float[Array, ""]:
-    r"""The Hessian bound 2 R^4 sum_t ||X u_t||_inf + sqrt(T) R^3 of one head.
-
-    Args:
-        X: tokens, one a row.
-        U: the head's decoder over all tokens.
-
-    Returns:
-        The bound.
-
-    Source: sharpens Proposition 1 of deora2023optimization (derived).
-
-    Examples:
-        >>> print(f"{deora2023_hessian_dimension_free(jnp.ones((4, 1)), jnp.ones((4, 1))):.1f}")
-        10.0
-    """
-    return deora2023_hessian(X, U, "dimension_free")
+def _largest(one: Callable[..., Array], X: Array, U: Array, *options: object) -> Float[Array, ""]:
+    """The largest bound of one head."""
+    return jnp.max(jax.vmap(lambda head: one(X, head, *options))(U))
 
 
 def deora2023_multi_head_gradient(
     X: Float[Array, "T d"],
     U: Float[Array, "H T d"],
-    bound: Bound = "printed",
+    constants: HeadConstants = "sharp",
     decoder: Decoder = Decoder.FULL,
 ) -> Float[Array, ""]:
     r"""Bound on the gradient of H heads: the largest bound of one, whatever H.
 
     Args:
-        X: tokens, one a row.
+        X: tokens, one per row.
         U: the heads' decoders over all tokens (`MultiHead.token_decoders`).
-        bound: which version.
+        constants: of `deora2023_gradient`.
         decoder: which parameters are meant.
 
     Returns:
@@ -172,24 +182,24 @@ def deora2023_multi_head_gradient(
 
     Examples:
         >>> X, U = jnp.ones((1, 1)), jnp.array([[[0.0]], [[1.0]]])
-        >>> float(deora2023_multi_head_gradient(X, U))
+        >>> float(deora2023_multi_head_gradient(X, U, "printed"))
         3.0
     """
-    return jnp.max(jax.vmap(lambda head: deora2023_gradient(X, head, bound, decoder))(U))
+    return _largest(deora2023_gradient, X, U, constants, decoder)
 
 
 def deora2023_multi_head_hessian(
     X: Float[Array, "T d"],
     U: Float[Array, "H T d"],
-    bound: Bound = "printed",
+    constants: HeadConstants = "sharp",
     decoder: Decoder = Decoder.FULL,
 ) -> Float[Array, ""]:
     r"""Bound on the Hessian of H heads: the largest bound of one, divided by sqrt(H).
 
     Args:
-        X: tokens, one a row.
+        X: tokens, one per row.
         U: the heads' decoders over all tokens (`MultiHead.token_decoders`).
-        bound: which version.
+        constants: of `deora2023_hessian`.
         decoder: which parameters are meant.
 
     Returns:
@@ -199,8 +209,7 @@ def deora2023_multi_head_hessian(
 
     Examples:
         >>> X, U = jnp.ones((1, 1)), jnp.ones((4, 1, 1))
-        >>> float(deora2023_multi_head_hessian(X, U))
+        >>> float(deora2023_multi_head_hessian(X, U, "printed"))
         4.0
     """
-    heads = jax.vmap(lambda head: deora2023_hessian(X, head, bound, decoder))(U)
-    return jnp.max(heads) / math.sqrt(U.shape[0])
+    return _largest(deora2023_hessian, X, U, constants, decoder) / math.sqrt(U.shape[0])

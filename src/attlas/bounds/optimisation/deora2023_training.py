@@ -1,13 +1,15 @@
 r"""Theorem 1 of deora2023optimization with its exact constants, printed and sharpened.
 
 D = ||theta - theta_0|| is the distance of the target theta from the start, D_h = ||theta||_{2,inf}
-its largest head. "printed" and "dimension_free" follow the paper's proof. "sharp" compares the
-risk on a segment with the solution of g'' = -c g, c = 9/10, in place of the quasi-convexity of
-Proposition 4: docs/proofs/deora2023_training.md. Two facts are used of c: with w = sqrt(c),
-a = w / sin w and b = w / tan w, and the squared radius of the iterates is 3 + 2 a - 2 b times D^2.
+its largest head. The printed constants and the dimension-free ones follow the paper's proof. The
+sharp ones compare the risk on a segment with the solution of g'' = -c g, c = 9/10, in place of the
+quasi-convexity of Proposition 4: docs/proofs/deora2023_training.md. Two facts are used of c: with
+w = sqrt(c), a = w / sin w and b = w / tan w, and the squared radius of the iterates is
+3 + 2 a - 2 b times D^2.
 """
 
 import math
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -17,20 +19,40 @@ from attlas.bounds.optimisation.deora2023_loss import (
     deora2023_beta_2,
     deora2023_beta_3,
 )
-from attlas.bounds.optimisation.deora2023_model import Bound
+from attlas.bounds.optimisation.deora2023_model import HeadConstants, require_head_constants
 
 TRAINING_CURVATURE = 0.9
 """The c of the sharpened Theorem 1: any c up to .93 keeps the printed 5/4."""
 
 
-def deora2023_radius_factor(bound: Bound = "printed", c: float = TRAINING_CURVATURE) -> float:
+class Setting(NamedTuple):
+    """Data and target, as Theorems 1 and 2 of deora2023optimization read them.
+
+    Attributes:
+        T: tokens per sample.
+        d: embedding dimension.
+        R: largest norm of a token.
+        distance: ||theta - theta_0|| of the target.
+        largest_head: ||theta||_{2,inf} of the target.
+    """
+
+    T: Number
+    d: Number
+    R: Number
+    distance: Number
+    largest_head: Number
+
+
+def deora2023_radius_factor(
+    constants: HeadConstants = "sharp", c: float = TRAINING_CURVATURE
+) -> float:
     r"""The factor r in ||theta_k - theta|| <= r ||theta - theta_0|| for all iterates.
 
     $$r=3\ \text{(printed)},\qquad r=\sqrt{3+2a-2b},\ a=\tfrac w{\sin w},\ b=\tfrac w{\tan w},\
     w=\sqrt c\ \text{(sharp)}$$
 
     Args:
-        bound: which version; "dimension_free" is the printed one.
+        constants: the printed ones unless "sharp".
         c: curvature allowed on the segment from an iterate to the target, below pi^2 / 4.
 
     Returns:
@@ -39,22 +61,25 @@ def deora2023_radius_factor(bound: Bound = "printed", c: float = TRAINING_CURVAT
     Source: Lemma 10 of deora2023optimization (found); "sharp" derived.
 
     Examples:
-        >>> print(f"{deora2023_radius_factor():.3f} {deora2023_radius_factor('sharp'):.3f}")
+        >>> print(f"{deora2023_radius_factor('printed'):.3f} {deora2023_radius_factor():.3f}")
         3.000 1.994
     """
-    if bound != "sharp":
+    require_head_constants(constants)
+    if constants != "sharp":
         return 3.0
     w = math.sqrt(c)
     return math.sqrt(3 + 2 * w / math.sin(w) - 2 * w / math.tan(w))
 
 
-def deora2023_heads_factor(bound: Bound = "printed", c: float = TRAINING_CURVATURE) -> float:
+def deora2023_heads_factor(
+    constants: HeadConstants = "sharp", c: float = TRAINING_CURVATURE
+) -> float:
     r"""The factor f in the condition sqrt(H) >= f beta_3 ||theta - theta_0||^2.
 
     $$f=2\cdot3^2=18\ \text{(printed)},\qquad f=r^2/c\ \text{(sharp)}$$
 
     Args:
-        bound: which version; "dimension_free" is the printed one.
+        constants: the printed ones unless "sharp".
         c: curvature allowed on the segment from an iterate to the target.
 
     Returns:
@@ -63,16 +88,17 @@ def deora2023_heads_factor(bound: Bound = "printed", c: float = TRAINING_CURVATU
     Source: section 6.1 of deora2023optimization (derived constant).
 
     Examples:
-        >>> print(f"{deora2023_heads_factor():.2f} {deora2023_heads_factor('sharp'):.2f}")
+        >>> print(f"{deora2023_heads_factor('printed'):.2f} {deora2023_heads_factor():.2f}")
         18.00 4.42
     """
-    return 18.0 if bound != "sharp" else deora2023_radius_factor(bound, c) ** 2 / c
+    radius = deora2023_radius_factor(constants, c)
+    return radius**2 / c if constants == "sharp" else 2 * radius**2
 
 
 def deora2023_head_norm_bound(
     distance: Number,
     largest_head: Number,
-    bound: Bound = "printed",
+    constants: HeadConstants = "sharp",
     c: float = TRAINING_CURVATURE,
 ) -> Float[Array, ""]:
     r"""Bound on the largest head of all iterates.
@@ -82,7 +108,7 @@ def deora2023_head_norm_bound(
     Args:
         distance: ||theta - theta_0|| of the target.
         largest_head: ||theta||_{2,inf} of the target.
-        bound: which version of r.
+        constants: of r.
         c: curvature allowed on the segment from an iterate to the target.
 
     Returns:
@@ -91,19 +117,45 @@ def deora2023_head_norm_bound(
     Source: section 6.1 of deora2023optimization (found).
 
     Examples:
-        >>> float(deora2023_head_norm_bound(1.0, 2.0))
+        >>> float(deora2023_head_norm_bound(1.0, 2.0, "printed"))
         5.0
     """
-    return jnp.asarray(deora2023_radius_factor(bound, c) * distance + largest_head)
+    return jnp.asarray(deora2023_radius_factor(constants, c) * distance + largest_head)
+
+
+def deora2023_certified_heads(
+    setting: Setting,
+    factor: float,
+    constants: HeadConstants = "sharp",
+    c: float = TRAINING_CURVATURE,
+) -> Float[Array, ""]:
+    r"""The number of heads at which the curvature on the paths is as small as a proof asks for.
+
+    $$H=\Big\lceil\big(f\,\beta_3(x)\,\|\theta-\theta_0\|^2\big)^2\Big\rceil\vee1$$
+
+    Args:
+        setting: data and target.
+        factor: f of the proof.
+        constants: of beta_3 and of the radius in x.
+        c: curvature allowed on the segment from an iterate to the target.
+
+    Returns:
+        A whole number as a float: it easily exceeds the range of int32.
+
+    Source: section 6.1 of deora2023optimization (derived constants).
+
+    Examples:
+        >>> float(deora2023_certified_heads(Setting(1, 1, 1.0, 1.0, 0.0), 18.0, "dimension_free"))
+        15876.0
+    """
+    T, d, R, distance, largest_head = setting
+    reach = deora2023_head_norm_bound(distance, largest_head, constants, c)
+    curvature = deora2023_beta_3(T, d, R, reach, constants)
+    return jnp.maximum(jnp.ceil((factor * curvature * jnp.asarray(distance) ** 2) ** 2), 1)
 
 
 def deora2023_head_condition(
-    T: Number,
-    d: Number,
-    R: Number,
-    distance: Number,
-    largest_head: Number,
-    bound: Bound = "printed",
+    setting: Setting, constants: HeadConstants = "sharp"
 ) -> Float[Array, ""]:
     r"""The smallest number of heads for which Theorem 1 is certified.
 
@@ -112,15 +164,11 @@ def deora2023_head_condition(
 
     at least 1, with f and x of `deora2023_heads_factor` and `deora2023_head_norm_bound`. In order,
     (3) asks for sqrt(H) of the size d T^(1/2) R^5 ||theta||_{2,inf} ||theta - theta_0||^3; without
-    the factor d in the two other versions.
+    the factor d where the constants are dimension-free or sharp.
 
     Args:
-        T: tokens a sample.
-        d: embedding dimension.
-        R: largest norm of a token.
-        distance: ||theta - theta_0|| of the target.
-        largest_head: ||theta||_{2,inf} of the target.
-        bound: which version.
+        setting: data and target.
+        constants: one of `HeadConstants`.
 
     Returns:
         A whole number as a float: it easily exceeds the range of int32.
@@ -128,41 +176,28 @@ def deora2023_head_condition(
     Source: Theorem 1, (3), of deora2023optimization (constants derived).
 
     Examples:
-        >>> versions = ("printed", "dimension_free", "sharp")
-        >>> [float(deora2023_head_condition(2, 2, 1.0, 1.0, 1.0, version)) for version in versions]
+        >>> setting, several = Setting(2, 2, 1.0, 1.0, 1.0), ("printed", "dimension_free", "sharp")
+        >>> [float(deora2023_head_condition(setting, constants)) for constants in several]
         [1674127.0, 52489.0, 280.0]
     """
-    reach = deora2023_head_norm_bound(distance, largest_head, bound)
-    curvature = deora2023_beta_3(T, d, R, reach, bound)
-    root = deora2023_heads_factor(bound) * curvature * jnp.asarray(distance) ** 2
-    return jnp.maximum(jnp.ceil(root**2), 1)
+    return deora2023_certified_heads(setting, deora2023_heads_factor(constants), constants)
 
 
 def deora2023_rho(
-    T: Number,
-    d: Number,
-    R: Number,
-    distance: Number,
-    largest_head: Number,
-    H: Number,
-    bound: Bound = "printed",
+    setting: Setting, H: Number, constants: HeadConstants = "sharp"
 ) -> Float[Array, ""]:
     r"""The inverse step size 1/eta of Theorem 1.
 
     $$\rho=\Big(\frac{2\sqrt{Td}R^3}{\sqrt H}+\frac{TR^2}4\Big)\alpha^2,\quad
     \alpha=3\sqrt dR^2\big[3\sqrt TR^3x+2\sqrt TR\big]\ \text{(printed)}$$
 
-    For R >= 1 this exceeds beta_2 at every iterate. The other versions are beta_2(x) itself, for
+    For R >= 1 this exceeds beta_2 at every iterate. All other constants give beta_2(x) itself, for
     any R: the descent along each step keeps the step inside the ball (see the proof).
 
     Args:
-        T: tokens a sample.
-        d: embedding dimension.
-        R: largest norm of a token.
-        distance: ||theta - theta_0|| of the target.
-        largest_head: ||theta||_{2,inf} of the target.
+        setting: data and target.
         H: number of heads.
-        bound: which version.
+        constants: one of `HeadConstants`.
 
     Returns:
         rho with eta <= 1 / rho.
@@ -170,14 +205,15 @@ def deora2023_rho(
     Source: section 6.1 of deora2023optimization (found, 2 sqrt(T d) R^3 derived).
 
     Examples:
-        >>> versions = ("printed", "dimension_free", "sharp")
-        >>> rho = [deora2023_rho(1, 1, 1.0, 1.0, 1.0, 64, version) for version in versions]
-        >>> [round(float(value), 3) for value in rho]
+        >>> setting, several = Setting(1, 1, 1.0, 1.0, 1.0), ("printed", "dimension_free", "sharp")
+        >>> rho = [float(deora2023_rho(setting, 64, constants)) for constants in several]
+        >>> [round(value, 3) for value in rho]
         [882.0, 21.375, 2.575]
     """
-    reach = deora2023_head_norm_bound(distance, largest_head, bound)
-    if bound != "printed":
-        return deora2023_beta_2(T, d, R, reach, H, bound)
+    T, d, R, distance, largest_head = setting
+    reach = deora2023_head_norm_bound(distance, largest_head, constants)
+    if constants != "printed":
+        return deora2023_beta_2(T, d, R, reach, H, constants)
     root, side = jnp.sqrt(1.0 * T), jnp.sqrt(1.0 * d)
     alpha = 3 * side * R**2 * (3 * root * R**3 * reach + 2 * root * R)
     return (2 * root * side * R**3 / jnp.sqrt(1.0 * H) + T * R**2 / 4) * alpha**2
@@ -203,8 +239,8 @@ def deora2023_step_limits(
         start_loss: empirical risk at the start.
 
     Returns:
-        The limits by name: "unit", "smoothness", "target_loss", "start_loss". The proof of the
-        sharpened version does not use "unit".
+        The limits by name: "unit", "smoothness", "target_loss", "start_loss". The proof with the
+        sharp constants does not use "unit".
 
     Source: Theorem 1 of deora2023optimization (found).
 
@@ -227,7 +263,7 @@ def deora2023_training_loss(
     distance: Number,
     step_size: Number,
     steps: Number,
-    bound: Bound = "printed",
+    constants: HeadConstants = "sharp",
 ) -> Float[Array, ""]:
     r"""The bound (4) on the average risk of the iterates 1, ..., K, and so on the last.
 
@@ -240,7 +276,7 @@ def deora2023_training_loss(
         distance: ||theta - theta_0|| of the target.
         step_size: eta.
         steps: K.
-        bound: which version; "dimension_free" is the printed one.
+        constants: the printed ones unless "sharp".
 
     Returns:
         The bound; "sharp" has 1.716 and 1.205 in place of 2 and 1.25.
@@ -248,17 +284,18 @@ def deora2023_training_loss(
     Source: Theorem 1, (4), of deora2023optimization (found); "sharp" derived.
 
     Examples:
-        >>> float(deora2023_training_loss(0.1, 2.0, 0.5, 10))
+        >>> float(deora2023_training_loss(0.1, 2.0, 0.5, 10, "printed"))
         1.2
     """
+    require_head_constants(constants)
     w = math.sqrt(TRAINING_CURVATURE)
     b = w / math.tan(w)
-    loss, path = (1 / math.cos(w), (3 - 2 * b) / (2 * b)) if bound == "sharp" else (2.0, 1.25)
+    loss, path = (1 / math.cos(w), (3 - 2 * b) / (2 * b)) if constants == "sharp" else (2.0, 1.25)
     return loss * target_loss + path * jnp.asarray(distance) ** 2 / (step_size * steps)
 
 
 def deora2023_iterate_distance(
-    distance: Number, bound: Bound = "printed"
+    distance: Number, constants: HeadConstants = "sharp"
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     r"""Bounds on the distances of the iterates from the start and from the target.
 
@@ -267,7 +304,7 @@ def deora2023_iterate_distance(
 
     Args:
         distance: ||theta - theta_0|| of the target.
-        bound: which version of r: 3 as printed.
+        constants: of r.
 
     Returns:
         The two bounds, in this order.
@@ -275,8 +312,8 @@ def deora2023_iterate_distance(
     Source: Theorem 1, (4), and Lemma 10 of deora2023optimization (found).
 
     Examples:
-        >>> [float(bound) for bound in deora2023_iterate_distance(2.0)]
+        >>> [float(bound) for bound in deora2023_iterate_distance(2.0, "printed")]
         [8.0, 6.0]
     """
-    near = deora2023_radius_factor(bound) * jnp.asarray(distance)
+    near = deora2023_radius_factor(constants) * jnp.asarray(distance)
     return near + distance, near

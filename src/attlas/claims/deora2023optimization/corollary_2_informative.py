@@ -8,10 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.optimisation.deora2023_initialisation import (
+    Start,
     deora2023_corollary_2_heads,
     deora2023_corollary_2_step,
     deora2023_target_distance,
 )
+from attlas.bounds.optimisation.deora2023_model import HeadConstants
 from attlas.bounds.optimisation.deora2023_training import deora2023_training_loss
 from attlas.claims.deora2023optimization.instances import ROUNDINGS, risk
 from attlas.claims.deora2023optimization.stability_instances import trajectory
@@ -41,7 +43,7 @@ def equal_tokens():
     roundings=ROUNDINGS * _STEPS,
     coverage=Coverage.EXHAUSTIVE,
 )
-def corollary_2_informative(X, y, U, W, K, *, constants="sharp"):
+def corollary_2_informative(X, y, U, W, K, *, constants: HeadConstants = "sharp"):
     r"""$$T = 64,\ d = R = 1,\ K = 512: \quad \widehat{L}(\theta_K) \le \frac{1.716}{K} +
     \frac{1.205 \cdot 2 (2 + \log K)^2}{\gamma^2\eta K} < \widehat{L}(\theta_0) = \log 2$$
 
@@ -51,9 +53,9 @@ def corollary_2_informative(X, y, U, W, K, *, constants="sharp"):
     """
     margin = jnp.sqrt(2.0 * _TOKENS)
     # B_2 = B_Phi = 1, the smallest that Definition 1 allows.
-    shape = _TOKENS, 1, 1.0, 1.0, 1.0, margin, K
-    H = deora2023_corollary_2_heads(*shape, constants)
-    eta = deora2023_corollary_2_step(*shape, H, constants)
+    at = Start(_TOKENS, 1, 1.0, 1.0, 1.0, margin)
+    H = deora2023_corollary_2_heads(at, K, constants)
+    eta = deora2023_corollary_2_step(at, K, H, constants)
     run = {"X": X, "y": y, "U": U, "W": W, "K": K, "copies": H, "eta": eta}
     path_U, path_W = trajectory(run, jnp.ones(2), _STEPS)
     D = deora2023_target_distance(1.0, margin, 1 / K)

@@ -25,7 +25,7 @@ _COPIES, _STEPS, _ETA = 3, 3, 0.1
 
 def _all_heads(X, y, U, W):
     """Risks of six heads along gradient descent by automatic differentiation."""
-    whole = MultiHead(*(jnp.repeat(part, _COPIES, axis=0) for part in (U, W)))
+    whole = MultiHead(jnp.repeat(U, _COPIES, axis=0), jnp.repeat(W, _COPIES, axis=0))
     slope = jax.value_and_grad(lambda m: empirical_risk(m, X, y))
     risks = []
     for _ in range(_STEPS):

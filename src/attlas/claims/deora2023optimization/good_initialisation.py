@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from attlas.bounds.optimisation.deora2023_initialisation import (
+    Start,
     deora2023_target_distance,
     deora2023_target_heads,
     deora2023_target_scale,
@@ -66,10 +67,8 @@ def definition_1_p3(X, y, U, W, star_U, star_W, margin, margin_above, *, shuffle
 def _with_heads(start, shuffled):
     """As many heads as Proposition 7 asks for, and the target."""
     T, d = start["X"].shape[-2:]
-    needed = deora2023_target_heads(
-        *(T, d, start["R"], largest_start(start), B_PHI, start["margin"], start["epsilon"]),
-        "printed",
-    )
+    at = Start(T, d, start["R"], largest_start(start), B_PHI, start["margin"])
+    needed = deora2023_target_heads(at, start["epsilon"], "printed")
     copies = jnp.ceil(needed / len(start["U"]))
     whole = {**start, "y": _labels(start["y"], shuffled), "copies": copies}
     return whole, target_of(start, start["epsilon"], copies)

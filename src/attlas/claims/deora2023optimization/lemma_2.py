@@ -67,24 +67,24 @@ def populations(rng, count):
     return {**batch, "alpha": rng.uniform(0.5, 2, (count, 2)) * np.array([1.0, -1.0])}
 
 
-def _in_expectation(mix: Mixture, printed) -> Sides:
-    return _against_decoders(mix, deora2023_first_step_slope(mix.zeta, printed) * mix.oracle)
+def _in_expectation(mix: Mixture, constants) -> Sides:
+    return _against_decoders(mix, deora2023_first_step_slope(mix.zeta, constants) * mix.oracle)
 
 
 @identity(
     "Lemma 2, in expectation",
     sample=populations,
-    controls=[Control(r"the printed $\zeta/2$", printed=True)],
+    controls=[Control(r"the printed $\zeta/2$", constants="printed")],
     status=Status.CORRECTED,
     roundings=ROUNDINGS,
 )
-def lemma_2(*, printed=False, **instance):
+def lemma_2(*, constants="corrected", **instance):
     r"""$$\mathbb{E}\, U_h^{(1)} = \alpha_h \tfrac{\zeta}{4} 1_T u_\star^\top,
     \quad W_h^{(1)} = 0$$
 
     The expectation is exact: a balanced design of patterns and labels, any noise.
     """
-    return _in_expectation(Mixture(**instance), printed)
+    return _in_expectation(Mixture(**instance), constants)
 
 
 def half_relevant():
@@ -109,10 +109,10 @@ def half_relevant():
     witness=half_relevant,
     sample=populations,
     reason=r"the slope $-1/2$ of the logistic loss at 0 is missing: $\zeta/4$",
-    corrected=Control(r"corrected: $\zeta/4$", printed=False),
+    corrected=Control(r"corrected: $\zeta/4$", constants="corrected"),
     roundings=ROUNDINGS,
 )
-def lemma_2_printed(*, printed=True, **instance):
+def lemma_2_printed(*, constants="printed", **instance):
     r"""$$U_h^{(1)} = \alpha_h 1_T \big( \tfrac{\zeta}{2} u_\star^\top + p^\top \big),
     \quad \mathbb{E}\, p = 0$$
 
@@ -120,7 +120,7 @@ def lemma_2_printed(*, printed=True, **instance):
     the population. Equation (7) has the right factor: its first term is the margin for
     $\zeta/4$.
     """
-    return _in_expectation(Mixture(**instance), printed)
+    return _in_expectation(Mixture(**instance), constants)
 
 
 def eight_samples(rng, count):

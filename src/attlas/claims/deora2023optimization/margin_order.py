@@ -103,7 +103,8 @@ def margin_order_condition(T, zeta, M, share, noise, *, factor=1.0):
 
 def noise_of_a_tenth():
     """T = 10, zeta = 1/2, M = 1, S = 1, and noise of a tenth: Z_mu = Z_nu = 0.1."""
-    return {"T": 10.0, "zeta": 0.5, "M": 1.0, "S": 1.0, "Z": 0.1}
+    numbers = {"T": 10.0, "zeta": 0.5, "M": 1.0, "S": 1.0, "Z": 0.1}
+    return {name: np.asarray(value) for name, value in numbers.items()}
 
 
 @erratum(

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.bounds.constants import Constants
 from attlas.bounds.optimisation.deora2023_mixture import (
     deora2023_gamma_linear,
     deora2023_gamma_star,
@@ -81,7 +82,7 @@ def first_head(mix: Mixture) -> Float[Array, " d"]:
     return mix.zeta / 4 * mix.oracle + mix.p
 
 
-def gamma_star(mix: Mixture, constants="printed") -> Float[Array, ""]:
+def gamma_star(mix: Mixture, constants: Constants = "printed") -> Float[Array, ""]:
     """gamma_star of (7), with these constants of the term of P."""
     bounds = mix.Z_mu, mix.Z_nu, mix.Z, mix.P
     return deora2023_gamma_star(TOKENS, mix.S, mix.zeta, mix.M, *bounds, constants)

@@ -118,8 +118,8 @@ def proposition_1_pooled(X, u, W, *, decoder=Decoder.FULL):
     "Our results also apply to pooling" needs $T^2$ in place of $T$: the decoder is shared by
     all tokens, so that its gradient is a sum over them.
     """
-    start, back = ravel_pytree((u[None], W[None]))
-    slope = jax.grad(lambda theta: MultiHead(*back(theta), Decoder.POOLED)(X))(start)
+    model = MultiHead(u[None], W[None], Decoder.POOLED)
+    slope, _ = ravel_pytree(jax.grad(lambda model: model(X))(model))
     U = jnp.broadcast_to(u[None], X.shape)
     bound = deora2023_gradient(X, U, "printed", decoder=decoder)
     return jnp.sqrt(jnp.sum(slope**2)), bound

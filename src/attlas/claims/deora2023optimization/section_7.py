@@ -3,6 +3,7 @@ r"""Section 7 restates (11) with Z_mu / S in place of Z_mu / S^2: too large a ma
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.bounds.constants import Constants
 from attlas.bounds.optimisation.deora2023_mixture import deora2023_gamma_attention
 from attlas.claims.deora2023optimization.mixture_instances import (
     DIMENSION,
@@ -30,10 +31,10 @@ def weak_signal():
     "Section 7, margin of attention",
     witness=weak_signal,
     reason=r"$Z_\mu / S$ is below $Z_\mu / S^2$ for $S < 1$; inner products are over $S^2$",
-    corrected=Control(r"corrected: $Z_\mu / S^2$, as in (11)", source="equation 11"),
+    corrected=Control(r"corrected: $Z_\mu / S^2$, as in (11)", constants="corrected"),
     roundings=ROUNDINGS,
 )
-def section_7_margin(X, mu, nu, S, M, Z_mu, gamma, *, source="section 7"):
+def section_7_margin(X, mu, nu, S, M, Z_mu, gamma, *, constants: Constants = "printed"):
     r"""$$\max_t \sum_{t' \in \mathcal{R}^c} \varphi_{t'} = \epsilon: \quad
     y \Phi(X; U_{opt}, \Gamma W_{opt}) \ge \tfrac{S \sqrt T}{\sqrt 2} \big( (1-\epsilon) -
     2 \epsilon \tfrac{Z_\mu}{S} \big)$$
@@ -50,4 +51,4 @@ def section_7_margin(X, mu, nu, S, M, Z_mu, gamma, *, source="section 7"):
     model = MultiHead(U[None], W[None])
     # The first token is the relevant one; epsilon is what (10) has here.
     eps = jnp.max(1 - model.attention(X)[0, :, 0])
-    return deora2023_gamma_attention(T, S, eps, Z_mu, source), model(X)
+    return deora2023_gamma_attention(T, S, eps, Z_mu, constants), model(X)

@@ -100,7 +100,7 @@ def theorem_1_heads(from_target, largest_met, **run):
     found = conditions(run)
     T, d, R, _, largest = found.setting
     beta_3 = deora2023_beta_3(T, d, R, jnp.maximum(largest_met, largest), "printed")
-    asked = jnp.sqrt(deora2023_head_condition(*found.setting, "printed"))
+    asked = jnp.sqrt(deora2023_head_condition(found.setting, "printed"))
     return 2 * beta_3 * from_target**2, asked
 
 
@@ -142,7 +142,7 @@ def theorem_1_rho(**run):
     T, d, R, D, largest = found.setting
     x = deora2023_head_norm_bound(D, largest, "printed")
     beta_2 = deora2023_beta_2(T, d, R, x, found.H, "printed")
-    return beta_2, deora2023_rho(*found.setting, found.H, "printed")
+    return beta_2, deora2023_rho(found.setting, found.H, "printed")
 
 
 @on_runs(

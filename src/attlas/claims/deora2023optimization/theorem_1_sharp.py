@@ -107,8 +107,8 @@ def theorem_1_sharp_cost(*, factor=1.0, **run):
     found = conditions(run)
 
     def heads_and_inverse_step(constants):
-        heads = deora2023_head_condition(*found.setting, constants)
-        return jnp.stack([heads, deora2023_rho(*found.setting, found.H, constants)])
+        heads = deora2023_head_condition(found.setting, constants)
+        return jnp.stack([heads, deora2023_rho(found.setting, found.H, constants)])
 
     return heads_and_inverse_step("sharp"), factor * heads_and_inverse_step("printed")
 

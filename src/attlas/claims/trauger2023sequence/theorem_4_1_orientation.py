@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.bounds.covering.trauger2023_cover import Constants, trauger2023_cover
+from attlas.bounds.constants import Constants
+from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import (
     trauger2023_alpha,
     trauger2023_bracket,

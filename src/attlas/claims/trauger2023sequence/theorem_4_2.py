@@ -119,7 +119,7 @@ def theorem_4_2_parts(B_c, B_v, B_qk, B_w, lipschitz, C_1, C_x, optimum, *, own=
     \big( \epsilon_c^{(i)} + \lambda \epsilon_v^{(i)} + 2 \lambda B_v \epsilon_{QK}^{(i)}
     \big) = 1$$
 
-    What `compare` uses, against the second route.
+    What `compare_bounds` uses, against the second route.
     """
     found = []
     for depth in _DEPTHS:

@@ -35,7 +35,7 @@ class _Centre(NamedTuple):
 
 
 def _coefficient(kind, M, points):
-    """C of the cover of x -> M x, ||x|| <= 1; for rounding that of the first, to share out by."""
+    """C of the cover of x -> M x, ||x|| <= 1; for rounding that of the first cover."""
     rows, columns = M.shape
     if kind == "1,inf":
         square = columns * np.abs(M).sum(0).max() ** 2

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas.bounds.optimisation.deora2023_initialisation import (
+    Start,
     deora2023_corollary_2_heads,
     deora2023_corollary_2_step,
 )
@@ -22,8 +23,12 @@ from attlas.bounds.optimisation.deora2023_loss import (
     deora2023_beta_2,
     deora2023_beta_3,
 )
-from attlas.bounds.optimisation.deora2023_model import Bound
-from attlas.bounds.optimisation.deora2023_training import deora2023_head_condition, deora2023_rho
+from attlas.bounds.optimisation.deora2023_model import HeadConstants
+from attlas.bounds.optimisation.deora2023_training import (
+    Setting,
+    deora2023_head_condition,
+    deora2023_rho,
+)
 from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.losses.empirical_risk import empirical_risk
@@ -40,7 +45,7 @@ from attlas.training.trajectory import log_spaced
 if TYPE_CHECKING:  # workers compute and draw nothing
     import pandas
 
-VERSIONS: tuple[Bound, ...] = ("printed", "dimension_free", "sharp")
+VERSIONS: tuple[HeadConstants, ...] = ("printed", "dimension_free", "sharp")
 QUANTITIES = {
     "slope": "|grad L| over beta_1 L",
     "smoothness": "|hess L| over beta_2",
@@ -136,12 +141,13 @@ def _betas(sizes: tuple, largest: Array) -> Array:
     T, d, R, H = sizes
 
     found = []
-    for bound in VERSIONS:
+    for constants in VERSIONS:
 
-        def one(x: Array, bound: Bound = bound) -> Array:
-            first = deora2023_beta_1(T, R, x, bound)
-            second = deora2023_beta_2(T, d, R, x, H, bound)
-            return jnp.stack([first, second, deora2023_beta_3(T, d, R, x, bound) / jnp.sqrt(H)])
+        def one(x: Array, constants: HeadConstants = constants) -> Array:
+            first = deora2023_beta_1(T, R, x, constants)
+            second = deora2023_beta_2(T, d, R, x, H, constants)
+            third = deora2023_beta_3(T, d, R, x, constants)
+            return jnp.stack([first, second, third / jnp.sqrt(H)])
 
         found.append(jax.vmap(one)(largest))
     return jnp.stack(found)
@@ -151,15 +157,13 @@ def _betas(sizes: tuple, largest: Array) -> Array:
 def _certified(sizes: tuple, target: Array, start: Array) -> Array:
     """Heads and 1 / rho of Theorem 1, heads and step size of Corollary 2, by version."""
     T, d, R, K, H = sizes
-    away, largest = target
-    B_2, B_Phi, margin = start
+    setting, first = Setting(T, d, R, *target), Start(T, d, R, *start)
     found = []
-    for bound in VERSIONS:
-        heads = deora2023_head_condition(T, d, R, away, largest, bound)
-        step = 1 / deora2023_rho(T, d, R, away, largest, H, bound)
-        of = (T, d, R, B_2, B_Phi, margin, K)
-        asked = deora2023_corollary_2_heads(*of, bound=bound)
-        small = deora2023_corollary_2_step(*of, H, bound=bound)
+    for constants in VERSIONS:
+        heads = deora2023_head_condition(setting, constants)
+        step = 1 / deora2023_rho(setting, H, constants)
+        asked = deora2023_corollary_2_heads(first, K, constants)
+        small = deora2023_corollary_2_step(first, K, H, constants)
         found.append(jnp.stack([heads, step, asked, small]))
     return jnp.stack(found)
 

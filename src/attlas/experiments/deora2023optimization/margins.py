@@ -98,7 +98,9 @@ def _gamma_star(cell: Cell, mixture: TokenizedMixture, error: float) -> Array:
     """Equation (7) as printed, with the given P."""
     s, m = cell.settings, mixture
     return deora2023_gamma_star(
-        s["T"], s["S"], s["zeta"], s["M"], Z_mu=m.Z_mu, Z_nu=m.Z_nu, Z=m.Z, P=error
+        *(s["T"], s["S"], s["zeta"], s["M"]),
+        *(m.Z_mu, m.Z_nu, m.Z, error),
+        constants="printed",
     )
 
 

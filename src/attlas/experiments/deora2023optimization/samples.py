@@ -21,6 +21,7 @@ from attlas.bounds.generalisation.deora2023_generalisation import (
 )
 from attlas.bounds.optimisation.deora2023_initialisation import deora2023_target_distance
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1
+from attlas.bounds.optimisation.deora2023_training import Setting
 from attlas.data.tokenized_mixture import TokenizedMixture, make_tokenized_mixture, sample_mixture
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.losses.logistic import logistic
@@ -186,9 +187,9 @@ def _bounds(numbers: tuple, distance: Array, risk: Array, margin: Array) -> dict
         far = deora2023_target_distance(B_Phi, margin, 1 / K)
         found = {}
         for name, reach, loss in (("theorem_2", distance, risk), ("corollary_2", far, 1 / K)):
-            heads = deora2023_stability_heads(T, d, R, reach, B_2 + reach, "sharp")
-            found[name] = deora2023_generalisation_gap(n, loss, reach, rate, K)
-            found[f"{name}_heads"] = heads
+            setting = Setting(T, d, R, reach, B_2 + reach)
+            found[name] = deora2023_generalisation_gap(n, loss, reach, rate, K, constants="printed")
+            found[f"{name}_heads"] = deora2023_stability_heads(setting, "sharp")
         return found
 
     return jax.vmap(one)(distance, risk, margin)

@@ -173,8 +173,8 @@ def _contracted(
     radius = float(np.linalg.norm(row))
     # covers of the (1,1) norm do not depend on m: their entropy, D / eps^2, serves all sizes
     printed, sharp = (
-        10.0 ** digits[f"1,1 {version}"] * radius**2 / THRESHOLD[version]
-        for version in ("corrected", "sharp")
+        10.0 ** digits[f"1,1 {constants}"] * radius**2 / THRESHOLD[constants]
+        for constants in ("corrected", "sharp")
     )
 
     def one(m: Array) -> Array:

@@ -187,9 +187,9 @@ def table(records: Sequence[Record]) -> "pandas.DataFrame":
                 f"least bound, m = {s['train']}": _spread(at_m[best]),
                 "Theorem 4.1 printed, c = 1": _spread(at_m["1,1", "printed"]),
                 **{
-                    f"log10 m needed, {name}": _spread(each.needed((name, version)))
-                    for name, version in BOUNDS
-                    if version == "sharp"
+                    f"log10 m needed, {name}": _spread(each.needed((name, constants)))
+                    for name, constants in BOUNDS
+                    if constants == "sharp"
                 },
                 f"corrected: {' / '.join(BALLS)}": " / ".join(
                     f"{each.needed((ball, 'corrected')).mean():.3g}" for ball in BALLS
@@ -266,13 +266,13 @@ def _bounds_panel(records: Sequence[Record], lengths: list[_Length]) -> Panel:
         for mask, face in ((gap > 0, "0.2"), (gap <= 0, "none")):
             left.plot(np.full(mask.sum(), each.T), np.abs(gap[mask]), "o", ms=4.5, color="0.2",
                       mfc=face)  # fmt: skip
-    for k, (name, version) in enumerate(BOUNDS):
-        at_m = np.array([each.bound((name, version))[:, 0].mean() for each in lengths])
+    for k, (name, constants) in enumerate(BOUNDS):
+        at_m = np.array([each.bound((name, constants))[:, 0].mean() for each in lengths])
         trivial = np.array([each.arrays["loss_range"].mean() for each in lengths])
-        needed = np.array([each.needed((name, version)) for each in lengths])
+        needed = np.array([each.needed((name, constants)) for each in lengths])
         reach = np.abs(np.stack([needed.min(1), needed.max(1)]) - np.median(needed, axis=1))
         x, style = T + (k % 6 - 2.5) * step, {"color": COLOURS[name], "ms": 5, "lw": 1.3}
-        mark, ls = ("o", "-") if version == "sharp" else ("s", ":")
+        mark, ls = ("o", "-") if constants == "sharp" else ("s", ":")
         label = NAMES[name] + (", corrected" if mark == "s" else "")
         right.errorbar(x, np.median(needed, axis=1), reach, marker=mark, ls=ls, elinewidth=0.8,
                        label=label, **style)  # fmt: skip

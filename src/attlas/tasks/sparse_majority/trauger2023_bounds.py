@@ -29,9 +29,10 @@ from attlas.bounds.comparison.transformer_weights import (
     matrix_norms,
     query_key_norms,
 )
+from attlas.bounds.constants import Constants
 from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
 from attlas.bounds.covering.parameter_counting import parameter_counting_single
-from attlas.bounds.covering.trauger2023_cover import Ball, Constants, trauger2023_cover
+from attlas.bounds.covering.trauger2023_cover import Ball, trauger2023_cover
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
 from attlas.core.errors import UserError
