@@ -4,6 +4,7 @@ import numpy as np
 from attlas.measures.statistics.sample_comparison import (
     FAR,
     compare_samples,
+    comparison_dataset,
     lost_samples,
     nearest_distances,
 )
@@ -45,3 +46,14 @@ def test_nearest_distances_agree_with_every_pair():
     np.testing.assert_allclose(nearest_distances(points, data), every.min(axis=1), rtol=1e-12)
     assert nearest_distances(data, data).max() == 0
     assert np.isnan(nearest_distances(np.full((2, 2), np.nan), data)).all()
+
+
+def test_a_comparison_by_law_is_that_of_each():
+    data, samples = drawn(30), {"few": drawn(5), "many": np.r_[drawn(12), [[np.nan, 0.0]]]}
+    found = comparison_dataset(KEY, samples, data)
+    for law, points in samples.items():
+        own = compare_samples(KEY, points, data)
+        assert found.distance.sel(law=law).values.tolist() == own.distance.tolist()
+        assert found.standard_error.sel(law=law).values.tolist() == own.error.tolist()
+    assert found.drawn.values.tolist() == [5, 13]
+    assert found.lost.values.tolist() == [0, 1]

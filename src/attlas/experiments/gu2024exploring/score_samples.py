@@ -15,7 +15,7 @@ from jaxtyping import Array
 
 from attlas.data.gaussian_mixtures import diffused, sample
 from attlas.experiments.gu2024exploring.instances import SIGMA, STEP, T0, draw_mixture_regression
-from attlas.measures.statistics.sample_comparison import compare_samples
+from attlas.measures.statistics.sample_comparison import comparison_dataset
 from attlas.panels.errors import within_errors
 from attlas.panels.lines import Lines
 from attlas.panels.palette import PALETTE
@@ -41,7 +41,6 @@ LAWS = ("exact sample", "true score", *NETWORK, *NTK)
 SHOWN = (("true score", *NETWORK), NTK[::2])
 """By line of the figure."""
 FRAME = 2.1
-MEASURES = ("energy distance", "sliced W2")
 NOTE = (
     "Data and samples are compared at time $T_0 = .05$; 'exact sample' is a second exact sample of "
     "that law: the least that a distance can show. Stopped where the validation loss on noisy "
@@ -94,22 +93,14 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     held_out, again = (
         np.asarray(sample(jax.random.fold_in(noise, k), law, s.samples)) for k in (1, 2)
     )
-    samples = np.stack([again, *drawn])
-    found = [compare_samples(noise, points, held_out) for points in samples]
-    return xr.Dataset(
-        {
-            "points": (("sample", "coordinate"), held_out),
-            "samples": (("law", "sample", "coordinate"), samples),
-            "distance": (("law", "measure"), [each.distance for each in found]),
-            "standard_error": (("law", "measure"), [each.error for each in found]),
-            "lost": ("law", [each.lost for each in found]),
-            "step": ("law", [np.nan, np.nan, *network.steps[records], *steps]),
-            "label_error": (
-                "law", [0.0, 0.0, *network_errors.test[records], *kernel_errors.test],
-            ),
-        },
-        {"law": list(LAWS), "measure": list(MEASURES)},
-    )  # fmt: skip
+    samples = dict(zip(LAWS, (again, *drawn), strict=True))
+    label_error = [0.0, 0.0, *network_errors.test[records], *kernel_errors.test]
+    return comparison_dataset(noise, samples, held_out).assign(
+        points=(("sample", "coordinate"), held_out),
+        samples=(("law", "sample", "coordinate"), np.stack(list(samples.values()))),
+        step=("law", [np.nan, np.nan, *network.steps[records], *steps]),
+        label_error=("law", label_error),
+    )
 
 
 def of(name: str, laws: Sequence[str] = LAWS) -> Callable[[xr.Dataset], xr.DataArray]:

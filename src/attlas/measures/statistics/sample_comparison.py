@@ -1,13 +1,16 @@
 """Samples of a model beside data: distances of the laws, samples lost, nearest data; NumPy."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from scipy.spatial.distance import cdist
 
 from attlas.measures.statistics.sample_distance import energy_distance, sliced_wasserstein
 
+MEASURES = ("energy distance", "sliced W2")
 FAR = 10.0
 """A sample is lost when it is so many times farther out than all data."""
 
@@ -56,6 +59,41 @@ def compare_samples(
         return SampleComparison(np.full(2, np.nan), np.full(2, np.nan), lost)
     found = np.array([energy_distance(kept, data), sliced_wasserstein(key, kept, data)])
     return SampleComparison(found[:, 0], found[:, 1], lost)
+
+
+def comparison_dataset(
+    key: PRNGKeyArray,
+    samples: Mapping[str, Float[np.ndarray, "_ d"]],
+    data: Float[np.ndarray, "m d"],
+) -> xr.Dataset:
+    """Compare the samples of several laws with the same data.
+
+    Args:
+        key: of the directions, which all share.
+        samples: by name of the law.
+        data: points in rows.
+
+    Returns:
+        `distance` and `standard_error` by `law` and `measure`, and how many points were `drawn`
+        and `lost`, by law.
+
+    Examples:
+        >>> import jax
+        >>> x = np.arange(12.0)[:, None]
+        >>> found = comparison_dataset(jax.random.key(0), {"same": x, "moved": x + 3}, x)
+        >>> found.distance.sel(measure="sliced W2").round(6).values.tolist()
+        [0.0, 3.0]
+    """
+    each = [compare_samples(key, points, data) for points in samples.values()]
+    return xr.Dataset(
+        {
+            "distance": (("law", "measure"), np.stack([found.distance for found in each])),
+            "standard_error": (("law", "measure"), np.stack([found.error for found in each])),
+            "drawn": ("law", [len(points) for points in samples.values()]),
+            "lost": ("law", [found.lost for found in each]),
+        },
+        {"law": list(samples), "measure": list(MEASURES)},
+    )
 
 
 def lost_samples(
