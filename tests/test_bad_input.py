@@ -132,6 +132,7 @@ def test_settings_of_training_are_refused(settings, said):
         (lambda: load("joint", scale="huge"), "unknown scale 'huge': choose smoke"),
         (lambda: load("all"), "'all' stands for"),
         (lambda: load("jiont"), "did you mean joint"),
+        (lambda: load("joint", settings={"pp": 2.0}), "joint has no setting 'pp': did you mean p"),
     ],
 )
 def test_options_of_the_library_are_refused(act, said):
@@ -186,6 +187,11 @@ def attlas(capsys, monkeypatch, tmp_path):
         (["run", "jiont"], "did you mean joint"),
         (["run", ""], "unknown experiment ''"),
         (["run", "joint", "--workers", "-1"], "--workers"),
+        (["run", "direction", "--set", "strat=zero"], "did you mean start (gaussian, zero)"),
+        (["run", "direction", "--set", "start=zeros"], "did you mean zero? It takes gaussian"),
+        (["run", "direction", "--set", "members=2.5"], "it takes whole numbers, such as 4"),
+        (["run", "direction", "--set", "members"], "write NAME=VALUE"),
+        (["run", "direction", "--set", "members=0"], "members = 0"),
         (["check", "--seed", "-1"], "equal to 0. See"),
         (["challenge", LEMMA, "--seconds", "nan"], "--seconds"),
         (["check", LEMMA, "--json", ""], "--json . is no file"),

@@ -38,6 +38,24 @@ from attlas.bounds.comparison.transformer_weights import Head
 weights = at.TransformerWeights(((Head(head, head, head),),), [0.5] * 6)
 assert at.compare_bounds(weights, X.tolist(), 10**6, 0.05).best.gap > 0
 
+
+def risk(x):
+    return (3 * x[0] ** 2 - x[1] ** 2) / 2
+
+for point, tolerance in ((np.ones(2), 1e-12), ([1.0, 2.0], 1e-12), (jnp.ones(2), None)):
+    ends = at.hessian_extremes(risk, point, tolerance=tolerance)
+    assert ends.unwrap().largest == 3.0
+    wide = not isinstance(point, jax.Array)
+    assert ends.certificate["vectors"].dtype == (np.float64 if wide else np.float32)
+
+maps = jnp.tril(jnp.ones((2, 3, 4, 4), "bfloat16")) / jnp.arange(1, 5, dtype="bfloat16")[:, None]
+assert at.concentration(maps, [1, 2, 3, 4]).s0.shape == (2, 3, 4, 1)
+
+from attlas.models.networks.softmax_network import SoftmaxNetwork
+network = SoftmaxNetwork(jnp.zeros((2, 2)), jnp.array([[1.0, -1.0]]))
+assert at.softmax_ntk(network, np.eye(2).tolist()).dtype == np.float64
+assert at.softmax_ntk(network, jnp.eye(2)).dtype == np.float32
+
 assert not jax.config.jax_enable_x64
 assert jnp.ones(1).dtype == np.float32
 """

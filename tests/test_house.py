@@ -184,3 +184,22 @@ def test_make_targets_of_the_pages_exist():
     pages = [(ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "CONTRIBUTING.md")]
     named = set(re.findall(r"^make ([a-z]+)|`make ([a-z]+)`", "\n".join(pages), re.MULTILINE))
     assert {target for pair in named for target in pair if target} - targets == set()
+
+
+def test_every_library_file_is_tested():
+    """A file has a test of its name in the mirrored folder, or a test imports from it.
+
+    Claims, experiments and commands are run by the one test of their kind.
+    """
+    tests = [path for path in CHECKED if ROOT / "tests" in path.parents]
+    used = {found for path in tests for found in imported(TREES[path])}
+    untested = []
+    for path in FILES:
+        inside = path.relative_to(SOURCE)
+        if path.name == "__init__.py" or inside.parts[0] in ("claims", "experiments", "cli"):
+            continue
+        module = ".".join(("attlas", *inside.with_suffix("").parts))
+        mirror = ROOT / "tests" / inside.with_name(f"test_{inside.name}")
+        if not mirror.exists() and not any(f"{each}.".startswith(f"{module}.") for each in used):
+            untested.append(name(path))
+    assert untested == []

@@ -25,6 +25,9 @@ non-vacuous, and from how many samples?           delta=...)` with `TransformerW
 How do I read the records of an experiment?       `load("direction")`
 ================================================  ================================================
 
+Arrays may be lists, NumPy, JAX or torch. Solvers and bounds compute in float64 and leave JAX's
+precision as it is; models, kernels and measures follow the precision of what they are given.
+
 All else is imported from the folder whose verb fits: `attlas.data` generates, `attlas.models`
 apply, `attlas.bounds` bound, `attlas.measures` measure.
 

@@ -232,12 +232,12 @@ def _is_torch(value: Any) -> bool:
 
 
 def _on_host(value: Any) -> Any:
+    if _is_torch(value):
+        found = value.detach().cpu()
+        if str(found.dtype).endswith("bfloat16"):
+            # torch hands NumPy no bfloat16; by way of float32 nothing is lost.
+            return np.asarray(found.float()).astype(jnp.bfloat16)
+        return found
     if isinstance(value, list | tuple) and value and _is_torch(value[0]):
         return [_on_host(each) for each in value]
-    if not _is_torch(value):
-        return value
-    found = value.detach().cpu()
-    if str(found.dtype).endswith("bfloat16"):
-        # torch hands NumPy no bfloat16; by way of float32 nothing is lost.
-        return np.asarray(found.float()).astype(jnp.bfloat16)
-    return found
+    return value

@@ -100,38 +100,19 @@ def claim_maker(
         paper = _paper(original)
         name = f"{paper}/{title.replace('_', '-')}"
         statement, remark = _statement(name, original.__doc__)
-        default = Status.RECONSTRUCTED if ours else Status.NEW
-        given: dict[str, Any] = {
-            "status": Status.AS_PRINTED if source is Source.FOUND else default,
-            "locator": locator or title.replace("_", " ").capitalize(),
-            **details,
-            **special,
-        }
-        conditions = tuple(given.pop("assumptions", ()))
-        for condition in conditions:
-            if not isinstance(condition, Assumption):
-                raise UserError(
-                    f"claim '{name}': {condition!r} is no assumption: write "
-                    "assume('text', predicate)"
-                )
-        searched = given.pop("search_over", ())
-        if given.get("witness") is not None:
-            given.setdefault("sample", _repeated(given["witness"]))
-        if "sample" not in given:
-            raise UserError(f"claim '{name}' draws no instance: give sample=, or a witness=")
+        own = Status.RECONSTRUCTED if ours else Status.NEW
+        status = Status.AS_PRINTED if source is Source.FOUND else own
         claim = Claim(
             name=name,
             paper=paper,
+            locator=locator or title.replace("_", " ").capitalize(),
             statement=statement,
             remark=remark,
             kind=kind,
             source=source,
             function=function,
-            controls=tuple(given.pop("controls", ())),
-            assumptions=conditions,
-            search_over=(searched,) if isinstance(searched, str) else tuple(searched),
             place=(code.co_filename, code.co_firstlineno),
-            **given,
+            **_filled(name, {"status": status, **details, **special}),
         )
         refuse_malformed(claim)
         if not ours:
@@ -139,6 +120,27 @@ def claim_maker(
         return claim
 
     return wrap
+
+
+def _filled(name: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The details as tuples, with the sampler that a witness stands for."""
+    conditions = tuple(given.get("assumptions", ()))
+    for condition in conditions:
+        if not isinstance(condition, Assumption):
+            raise UserError(
+                f"claim '{name}': {condition!r} is no assumption: write assume('text', predicate)"
+            )
+    searched = given.get("search_over", ())
+    if given.get("witness") is not None:
+        given.setdefault("sample", _repeated(given["witness"]))
+    if "sample" not in given:
+        raise UserError(f"claim '{name}' draws no instance: give sample=, or a witness=")
+    return {
+        **given,
+        "controls": tuple(given.get("controls", ())),
+        "assumptions": conditions,
+        "search_over": (searched,) if isinstance(searched, str) else tuple(searched),
+    }
 
 
 def _paper(function: Callable[..., Any]) -> str:

@@ -75,7 +75,8 @@ def call_by_name(
     if missing:
         called = getattr(function, "__name__", "a function")
         raise UserError(f"'{called}' reads '{missing[0]}': {nearest(missing[0], arrays)}")
-    taken = dict(arrays) if named.rest else {name: arrays[name] for name in named.arrays}
+    wanted = arrays if named.rest else named.arrays
+    taken = {name: arrays[name] for name in wanted if name not in named.options}
     options = {k: v for k, v in (changes or {}).items() if k in named.options}
     return function(**taken, **options)
 

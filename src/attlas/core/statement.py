@@ -9,7 +9,7 @@ the function over a batch and compiles it.
 Examples:
     The triangle inequality, from definition to verdict:
 
-    >>> from attlas.core.claim import Control
+    >>> from attlas.core.claim import Control, assume
     >>> import jax.numpy as jnp
     >>> def pairs(rng, count):
     ...     x = rng.normal(size=(count, 5))
@@ -24,10 +24,36 @@ Examples:
     >>> triangle.name, triangle.kind.value, triangle.expect.outcome.value
     ('notebook/triangle', 'inequality', 'SUPPORTED')
 
-    `check(triangle)`, `challenge(triangle)` and `replay(triangle, witness)` of `attlas` take it
-    from here. A set that the search must not leave is a map back into it, by named arrays:
-    `project=lambda x: {"x": x / jnp.maximum(1, jnp.linalg.norm(x))}`; a condition of the statement
-    is `assumptions=[assume("$\\|x\\| \\le 1$", lambda x: jnp.linalg.norm(x) <= 1)]`.
+    Checked on drawn instances with its control, then attacked by gradient ascent; the witness of
+    the best ratio is an instance that anyone can evaluate again:
+
+    >>> from attlas.verify.challenge import challenge, replay
+    >>> from attlas.verify.check import check
+    >>> report = check(triangle)
+    >>> report.verdict.outcome.value, [c.verdict.outcome.value for c in report.controls]
+    ('SUPPORTED', ['VIOLATED', 'VIOLATED'])
+    >>> found = challenge(triangle)
+    >>> found.violated, found.ratio > 0.999
+    (False, True)
+    >>> abs(replay(triangle, dict(found.verdict.witness)).tightness - found.ratio) < 1e-9
+    True
+
+    A condition of the statement is an assumption; a map of named arrays brings a search back into
+    its domain after each move:
+
+    >>> def into_ball(x):
+    ...     return {"x": x / jnp.maximum(1, jnp.linalg.norm(x))}
+    >>> @inequality(
+    ...     sample=lambda rng, count: {"x": rng.normal(size=(count, 5)) / 5},
+    ...     assumptions=[assume(r"$\|x\| \le 1$", lambda x: jnp.linalg.norm(x) <= 1)],
+    ...     search_over="x", project=into_ball, controls=[Control("cubed", power=3)],
+    ... )
+    ... def shorter(x, *, power=1):
+    ...     r"$$\|x\|^2 \le \|x\|$$"
+    ...     return jnp.linalg.norm(x) ** 2, jnp.linalg.norm(x) ** power
+    >>> found = challenge(shorter)
+    >>> found.violated, found.ratio > 0.999
+    (False, True)
 
     What is wrongly written fails when it is defined:
 

@@ -78,6 +78,12 @@ def try_out(claim: "Claim") -> None:
     with jax.enable_x64(True):
         batch = _drawn(claim, where)
         instance = {name: jax.ShapeDtypeStruct(v.shape[1:], v.dtype) for name, v in batch.items()}
+        for name in parameters(claim.function).options:
+            if name in batch:
+                raise UserError(
+                    f"{where}: '{name}' is an array of the instance and a parameter that a control "
+                    "changes: rename one"
+                )
         for condition in claim.assumptions:
             held = _traced(condition.predicate, instance, f"{where}: '{condition.text}'")
             if getattr(held, "shape", None) != () or held.dtype != bool:

@@ -118,6 +118,30 @@ def regression_flow(
     return RegressionFlow(np.maximum(values, 0), vectors, vectors.T @ residual, targets, cut)
 
 
+def descent_loss(
+    kernel: ArrayInput, y: Float[np.ndarray, " n"], steps: np.ndarray
+) -> Float[np.ndarray, " s"]:
+    r"""Squared loss of kernel regression over its start, by descent at step 1 / lambda_max.
+
+    $\|(I-K/\lambda_{\max})^\tau y\|^2/\|y\|^2$.
+
+    Args:
+        kernel: symmetric, (n, n).
+        y: targets of one output.
+        steps: numbers of steps.
+
+    Returns:
+        The loss at each.
+
+    Examples:
+        >>> descent_loss(np.diag([1.0, 0.5]), np.ones(2), np.array([0, 1])).tolist()
+        [1.0, 0.125]
+    """
+    flow = regression_flow(np.asarray(kernel, float), y[:, None])
+    left = flow.train(np.asarray(steps, float), 1 / float(flow.eigenvalues[-1])) - y[:, None]
+    return np.sum(left**2, axis=(1, 2)) / np.sum(y**2)
+
+
 def _floats(value: ArrayInput, name: str) -> np.ndarray:
     """In its own type, or the narrowest that LAPACK knows."""
     found = read_array(value, name)

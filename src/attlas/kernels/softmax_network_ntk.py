@@ -68,13 +68,7 @@ def softmax_ntk(
         >>> softmax_ntk(network, np.eye(2)).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
     """
-    found = [read_array(network.W, "network.W"), read_array(network.a, "network.a")]
-    found += [read_array(samples, name) for samples, name in ((X, "X"), (Z, "Z"))
-              if samples is not None]  # fmt: skip
-    dtype = working_dtype("float32", *(array.dtype for array in found))
-    W, a, left, *further = (array.astype(dtype, copy=False) for array in found)
-    right = further[0] if further else left
-    _refuse_unusable(W, a, left, right)
+    W, a, left, right = _read(network, X, X if Z is None else Z)
     k, n, n2 = a.shape[0], left.shape[0], right.shape[0]
     shape = (k * n, k * n2)
     kernel = np.empty(shape, W.dtype) if out is None else out
@@ -96,6 +90,16 @@ def softmax_ntk(
             if Z is None and not same:
                 _place(kernel, block.T, other, tile, n, n2)
     return kernel
+
+
+def _read(network: SoftmaxNetwork, X: ArrayInput, Z: ArrayInput) -> tuple[np.ndarray, ...]:
+    """Weights, heads and samples in the widest of their types."""
+    given = {"network.W": network.W, "network.a": network.a, "X": X, "Z": Z}
+    found = [read_array(value, name) for name, value in given.items()]
+    dtype = working_dtype("float32", *(array.dtype for array in found))
+    W, a, left, right = (array.astype(dtype, copy=False) for array in found)
+    _refuse_unusable(W, a, left, right)
+    return W, a, left, left if Z is X else right
 
 
 def _refuse_unusable(W: np.ndarray, a: np.ndarray, *samples: np.ndarray) -> None:

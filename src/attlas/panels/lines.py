@@ -108,7 +108,10 @@ class Lines(Panel):
         all_x, all_y = (
             a.transpose(*rest, along).values.reshape(-1, a.sizes[along]) for a in (x, y)
         )
+        # A place where no member has a value was not recorded; elsewhere NaN is a gap.
+        finite = np.isfinite(all_y)
+        recorded = np.broadcast_to(finite.any(axis=0), finite.shape) if own else finite
         for k, (own_x, own_y) in enumerate(zip(all_x, all_y, strict=True)):
-            kept = np.isfinite(own_x) & np.isfinite(own_y)
+            kept = np.isfinite(own_x) & recorded[k]
             label = {} if k == 0 else {"label": None}
             axes.plot(own_x[kept], own_y[kept], style, lw=1, ms=3, alpha=0.7, **{**look, **label})

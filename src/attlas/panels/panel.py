@@ -41,6 +41,7 @@ class View:
         """
         try:
             found = self.data[what] if isinstance(what, str) else what(self.data)
+            found = found if isinstance(found, xr.DataArray) else xr.DataArray(found)
             labels = {**self.labels, **(at or {})}
             return found.sel({name: v for name, v in labels.items() if name in found.dims})
         except KeyError:
@@ -74,7 +75,8 @@ class Panel:
         yscale: the same.
         xlim: ends of the axis.
         ylim: ends of the axis.
-        xticks: places of ticks, written as plain numbers; matplotlib's choice when empty.
+        xticks: places of ticks, written as plain numbers, or the axis of the data set whose labels
+            they are; matplotlib's choice when empty.
         shared: whether small multiples share their vertical axis.
         width: of one pair of axes, in units of the usual one.
         added: layers drawn on the same axes.
@@ -89,7 +91,7 @@ class Panel:
     yscale: str = "linear"
     xlim: Ends | None = None
     ylim: Ends | None = None
-    xticks: Sequence[float | int] = ()
+    xticks: Sequence[float | int] | str = ()
     shared: bool = True
     width: float | int = 1.0
     added: tuple["Panel", ...] = ()
@@ -146,8 +148,9 @@ class Panel:
                 set_scale(scale)
         for layer in (replace(self, added=()), *self.added):
             layer.draw(axes, view)
-        if len(self.xticks):
-            axes.set_xticks(self.xticks, [f"{tick:g}" for tick in self.xticks])
+        ticks = labels_of(view.data, self.xticks) if isinstance(self.xticks, str) else self.xticks
+        if len(ticks):
+            axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             axes.minorticks_off()
         if self.xlim is not None:
             axes.set_xlim(*self.xlim)

@@ -125,8 +125,10 @@ def _legend(figure: "SubFigure", entries: dict[str, "Artist"], width: float) -> 
     # What is typeset is shorter than its source.
     longest = max(len(re.sub(r"\\[a-z]+|[$\\{}_^]", "", label)) for label in entries)
     columns = max(1, min(len(entries), int(WIDTH * width / (0.55 + 0.068 * longest))))
+    rows = math.ceil(len(entries) / columns)
+    columns = math.ceil(len(entries) / rows)  # lines of equal length
     figure.legend(
         list(entries.values()), list(entries), loc="outside lower center", ncols=columns,
         frameon=False, fontsize=8.5,
     )  # fmt: skip
-    return math.ceil(len(entries) / columns)
+    return rows

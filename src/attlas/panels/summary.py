@@ -92,7 +92,7 @@ def interval(values: xr.DataArray, over: Sequence[str]) -> Band:
     """
     rest = [dim for dim in values.dims if dim not in over]
     flat = values.stack(_member=list(over)).transpose("_member", *rest)
-    mean, reach = np.full((2, *flat.shape[1:]), np.nan)
+    mean, reach = (np.full(flat.shape[1:], np.nan) for _ in range(2))
     for at in np.ndindex(mean.shape):
         own = flat.values[(slice(None), *at)]
         own = own[np.isfinite(own)]
@@ -117,6 +117,26 @@ def geometric_interval(values: xr.DataArray, over: Sequence[str]) -> Band:
     return Band(*(xr.DataArray(np.exp(part)) for part in found))
 
 
+def geometric_extremes(values: xr.DataArray, over: Sequence[str]) -> Band:
+    """Geometric mean, least and largest of the finite values.
+
+    Args:
+        values: positive.
+        over: the axes of the members.
+
+    Returns:
+        The band, along the other axes; NaN where no member has a value.
+
+    Examples:
+        >>> y = xr.DataArray([1.0, 4.0, np.nan], dims="k")
+        >>> [round(float(end), 9) for end in geometric_extremes(y, ["k"])]
+        [2.0, 1.0, 4.0]
+    """
+    dims, middle = list(over), geometric_interval(values, over).middle
+    low, high = values.fillna(np.inf).min(dims), values.fillna(-np.inf).max(dims)
+    return Band(middle, low.where(middle.notnull()), high.where(middle.notnull()))
+
+
 def geometric_mean_only(values: xr.DataArray, over: Sequence[str]) -> Band:
     """The geometric mean of the finite values, with no band.
 
@@ -129,6 +149,24 @@ def geometric_mean_only(values: xr.DataArray, over: Sequence[str]) -> Band:
     """
     middle = geometric_interval(values, over).middle
     return Band(middle, middle, middle)
+
+
+def stated(values: xr.DataArray, over: Sequence[str]) -> Band:
+    """The band that the values hold themselves, along an axis `end`: middle, low and high.
+
+    Args:
+        values: with three entries along `end`.
+        over: that axis.
+
+    Returns:
+        The band, along the other axes.
+
+    Examples:
+        >>> [float(end) for end in stated(xr.DataArray([2.0, 1.0, 5.0], dims="end"), ["end"])]
+        [2.0, 1.0, 5.0]
+    """
+    (axis,) = over
+    return Band(*(values.isel({axis: k}) for k in range(3)))
 
 
 def mean_and_error(values: xr.DataArray) -> str:

@@ -175,3 +175,28 @@ def final(
         return values.isel({along: last}).drop_vars(along, errors="ignore")
 
     return taken
+
+
+def last_finite(name: Quantity, along: str) -> Callable[[xr.Dataset], xr.DataArray]:
+    """A quantity at the last label at which each of its lines has a finite value.
+
+    Args:
+        name: of the quantity, whose missing values are such as were left out (not certified).
+        along: the axis.
+
+    Returns:
+        A function of the data set; NaN where a line has no finite value.
+
+    Examples:
+        >>> data = xr.Dataset({"y": (("k", "R"), [[1.0, 2.0, np.nan], [np.nan] * 3])})
+        >>> last_finite("y", "R")(data).values
+        array([ 2., nan])
+    """
+
+    def taken(data: xr.Dataset) -> xr.DataArray:
+        values = data[name] if isinstance(name, str) else name(data)
+        there = values.notnull().isel({along: slice(None, None, -1)})
+        last = values.sizes[along] - 1 - there.argmax(along)
+        return values.isel({along: last}).drop_vars(along, errors="ignore")
+
+    return taken

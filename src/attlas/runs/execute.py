@@ -124,11 +124,11 @@ def _plan(
                 f"experiment '{experiment.name}' is defined in a script, where workers cannot "
                 "import it: move it to a module of a package named in ATTLAS_EXPERIMENTS"
             )
-        store.prepare(experiment.name)
         cells = {
             record_key(experiment.name, experiment.revision, cell): cell
             for cell in experiment.cells(scale)
         }
+        store.prepare(experiment.name)
         for key, cell in cells.items():
             if store.read_or_set_aside(experiment.name, key) is None or fresh:
                 plan.append((experiment, cell, key))

@@ -129,7 +129,9 @@ class Experiment:
             arrays = {name: np.asarray(value) for name, value in self.run(cell).items()}
             return arrays, Layout({name: self.dims[name] for name in arrays if name in self.dims})
         settings = Settings(cell.settings, seed=cell.seed, dtype=cell.dtype)
-        found: xarray.Dataset = self.run(settings, jax.random.key(cell.seed))
+        from attlas.runs.join import plain_text  # an import of xarray
+
+        found = plain_text(self.run(settings, jax.random.key(cell.seed)))
         return {str(n): v.values for n, v in found.variables.items()}, Layout.of(found)
 
     def dataset(self, records: Sequence[Record]) -> "xarray.Dataset":
@@ -144,7 +146,7 @@ class Experiment:
         Returns:
             Labelled arrays; what has not been computed is NaN.
         """
-        from attlas.runs.join import join  # an import of xarray
+        from attlas.runs.join import join
 
         assert self.grid is not None
         shared = _shared(records)

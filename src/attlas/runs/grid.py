@@ -165,7 +165,7 @@ class Grid:
         members = own.pop("members")
         size = members if block is None else block
         if members < 1 or size < 1:
-            raise UserError(f"members = {members}, block = {size}: both must be at least 1")
+            raise UserError(f"members = {members}, block = {size}: choose at least 1")
         return [
             Cell({**own, "members": min(size, members - k)}, seed + k, dtype, digest)
             for k in range(0, members, size)
@@ -179,6 +179,8 @@ class Grid:
             whole = checked(name, items, like, names)
             return [whole] if name in self.each else whole
         found = [checked(name, item, like, names) for item in items]
+        if name in ("members", "block") and min(found) < 1:
+            raise UserError(f"{name} = {min(found)}: choose at least 1")
         if name in self.each:
             return found
         if len(found) == 1:

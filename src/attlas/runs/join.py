@@ -28,6 +28,7 @@ def join(parts: Sequence[xr.Dataset]) -> xr.Dataset:
         >>> join(parts).y.values, join(parts).x.values
         (array([1, 3]), array([1, 3]))
     """  # noqa: DOC502 (raised one call below)
+    parts = [plain_text(part) for part in parts]
     if len(parts) == 1:
         return parts[0]
     labels = _labels(parts)
@@ -40,6 +41,23 @@ def join(parts: Sequence[xr.Dataset]) -> xr.Dataset:
         place = coordinates if all(name in part.coords for part in having) else found
         place[name] = (having[0][name].dims, _placed(name, having, labels))
     return xr.Dataset(found, coordinates)
+
+
+def plain_text(data: xr.Dataset) -> xr.Dataset:
+    """The data set with its labels as text of fixed width: xarray makes objects of some.
+
+    Args:
+        data: any.
+
+    Returns:
+        The same values.
+
+    Examples:
+        >>> plain_text(xr.Dataset({"y": 1}).expand_dims(scope=["local"])).scope.dtype
+        dtype('<U5')
+    """
+    objects = {name: data[name] for name in data.variables if data[name].dtype == object}
+    return data.assign_coords({name: array.astype(str) for name, array in objects.items()})
 
 
 def _labels(parts: Sequence[xr.Dataset]) -> dict[str, np.ndarray]:

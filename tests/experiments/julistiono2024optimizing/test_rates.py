@@ -32,7 +32,9 @@ def power_law(exponents: dict[float, float], unit: float = 2.0) -> xr.Dataset:
         )
         whole = paths.merge(compared(paths, Settings({"p": p, "flow_reach": 1400.0})))
         parts.append(whole.expand_dims(n=[2], p=[p]))
-    return xr.concat(parts, "p", coords="minimal", compat="override")
+    whole = xr.combine_by_coords(parts)
+    assert isinstance(whole, xr.Dataset)
+    return whole
 
 
 @pytest.mark.parametrize(("p", "exponent"), [(1.5, -1.0), (2.0, -2.0), (3.0, -2.0)])

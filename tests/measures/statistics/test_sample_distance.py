@@ -145,9 +145,9 @@ def test_bad_samples_are_refused():
     x = np.zeros((4, 2))
     for other, said in (
         (np.zeros((4, 3)), "give"),
-        (np.zeros(4), "give"),
+        (np.zeros(4), "expected axes"),
         (np.zeros((2, 2)), "at least 3"),
-        (np.full((4, 2), np.nan), "not finite"),
+        (np.full((4, 2), np.nan), "NaN or infinite"),
     ):
         with pytest.raises(UserError, match=said):
             energy_distance(x, other)

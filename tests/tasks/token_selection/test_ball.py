@@ -17,7 +17,7 @@ P = 3.0
 def problem():
     """Two samples of three tokens with their attention SVM."""
     data = make_separable_selection(jax.random.key(3), n=2, T=3, d=3)
-    return data, attention_svm(data.X, data.z, data.tokens, P).unwrap()
+    return data, jnp.asarray(attention_svm(data.X, data.z, data.tokens, P).unwrap())
 
 
 def test_reaches_the_point_that_another_solver_finds(problem):

@@ -52,6 +52,10 @@ class Start(NamedTuple):
 
         Returns:
             Its distance is g_0(epsilon), its largest head at most B_2 and that distance.
+
+        Examples:
+            >>> float(Start(1, 1, 1.0, 2.0, 1.0, 0.5).towards(1.0, norm=1.0).largest_head)
+            6.0
         """
         distance = deora2023_target_distance(self.B_Phi, self.margin, epsilon, norm)
         return Setting(self.T, self.d, self.R, distance, self.B_2 + distance)

@@ -130,8 +130,8 @@ def step_limit(found: Conditions, steps, constants: HeadConstants) -> Array:
 def descend(run, eta, horizon, longest) -> dict[str, Array]:
     """Gradient descent on all heads for `longest` steps, frozen after the horizon.
 
-    Returns U_last, W_last, losses (of the iterates 0, ..., longest), from_target (the largest
-    distance) and largest_met (the largest head).
+    Returns U_last, W_last, average (risk of the iterates 1, ..., K), from_target (their largest
+    distance from U_target, W_target, and that of the start) and largest_met (the largest head).
     """
 
     def step(carry, k):
@@ -142,14 +142,25 @@ def descend(run, eta, horizon, longest) -> dict[str, Array]:
         met = jnp.stack([risk(run, U, W), jnp.sqrt(away), largest_head(U, W)])
         return (U - move * slope[0], W - move * slope[1]), met
 
-    (U, W), met = jax.lax.scan(step, (run["U"], run["W"]), jnp.arange(longest + 1.0))
+    k = jnp.arange(longest + 1.0)
+    (U, W), met = jax.lax.scan(step, (run["U"], run["W"]), k)
     return {
         "U_last": U,
         "W_last": W,
-        "losses": met[:, 0],
+        "average": jnp.sum(jnp.where((k >= 1) & (k <= horizon), met[:, 0], 0)) / horizon,
         "from_target": jnp.max(met[:, 1]),
         "largest_met": jnp.max(met[:, 2]),
     }
+
+
+def with_target(start, distance, aside, downhill):
+    """Add the target: at this distance, along the side direction and down the gradient."""
+    slope = risk_gradient(start, start["U"], start["W"])
+    side = [start["side_U"], start["side_W"]]
+    lengths = [jnp.sqrt(squared_distance(start["copies"], *way)) for way in (side, slope)]
+    move = [aside * side[k] / lengths[0] - downhill * slope[k] / lengths[1] for k in range(2)]
+    scale = distance / jnp.sqrt(squared_distance(start["copies"], *move))
+    return {**start, **{f"{n}_target": start[n] + scale * move[k] for k, n in enumerate("UW")}}
 
 
 def _certify(raw, constants: HeadConstants, longest, faster) -> dict[str, Array]:
@@ -163,45 +174,46 @@ def _certify(raw, constants: HeadConstants, longest, faster) -> dict[str, Array]
         needed = deora2023_head_condition(Setting(T, d, R, D, reach), constants)
         reach = near + D / jnp.sqrt(jnp.maximum(needed / groups, 1))
     copies = jnp.maximum(jnp.ceil(raw["spare"] * needed / groups), 2)
-    whole = {**raw, "copies": copies}
-    slope = risk_gradient(whole, raw["U"], raw["W"])
-    length = jnp.sqrt(squared_distance(copies, *slope))
-    other = [raw["side_U"], raw["side_W"]]
-    aside = jnp.sqrt(squared_distance(copies, *other))
-    move = [raw["aside"] * other[k] / aside - slope[k] / length for k in range(2)]
-    scale = D / jnp.sqrt(squared_distance(copies, *move))
-    whole |= {"U_target": raw["U"] + scale * move[0], "W_target": raw["W"] + scale * move[1]}
+    whole = with_target({**raw, "copies": copies}, D, raw["aside"], 1.0)
     found = conditions(whole)
     eta = raw["part"] * step_limit(found, 0.0, constants)
     most = raw["horizon"] * found.distance**2 / (eta * found.target_loss)
     K = jnp.clip(jnp.floor(most), 1, longest)
     eta = faster * jnp.minimum(eta, step_limit(found, K, constants))
     run = descend(whole, eta, K, longest)
-    k = jnp.arange(longest + 1.0)
-    average = jnp.sum(jnp.where((k >= 1) & (k <= K), run.pop("losses"), 0)) / K
     kept = ("X", "y", "R", "U", "W", "copies", "U_target", "W_target")
-    return {**{name: whole[name] for name in kept}, **run, "K": K, "eta": eta, "average": average}
+    return {**{name: whole[name] for name in kept}, **run, "K": K, "eta": eta}
 
 
 _certified = jax.jit(jax.vmap(_certify, in_axes=(0, None, None, None)), static_argnums=(1, 2))
 
 
-def _draw(rng, count, runs: Runs):
-    n, T, d, G = 2, 2, runs.d, runs.groups
-    unit = spread_tokens(rng, count, G, T * d + d * d) * rng.uniform(0.05, 1, (count, 1, 1))
+def opposite_pairs(rng, count, shape, longest, lengths):
+    """Samples and starts of shape (n, T, d, G), and side directions of the starts.
+
+    Every second start is zero, the others are heads in opposite pairs of norm up to `longest`;
+    `lengths` are the least and the largest of the tokens.
+    """
+    n, T, d, G = shape
+    unit = spread_tokens(rng, count, G, T * d + d * d) * rng.uniform(0.05, longest, (count, 1, 1))
     U, W = unit[..., : T * d].reshape(count, G, T, d), unit[..., T * d :].reshape(count, G, d, d)
     U[:, 1:], W[:, 1:] = -U[:, :1], W[:, :1]
-    zero = np.arange(count) % 2 == 0
-    U[zero], W[zero] = 0, 0
-    lengths = rng.uniform(runs.low, runs.high, (count, 1, 1, 1))
+    U[::2], W[::2] = 0, 0
+    R = rng.uniform(*lengths, (count, 1, 1, 1))
     return {
-        "X": spread_tokens(rng, count, n, T, d) * lengths,
-        "R": lengths[:, 0, 0, 0],
+        "X": spread_tokens(rng, count, n, T, d) * R,
+        "R": R[:, 0, 0, 0],
         "y": rng.choice([-1.0, 1.0], size=(count, n)),
         "U": U,
         "W": W,
         "side_U": rng.normal(size=U.shape),
         "side_W": rng.normal(size=W.shape),
+    }
+
+
+def _draw(rng, count, runs: Runs):
+    return {
+        **opposite_pairs(rng, count, (2, 2, runs.d, runs.groups), 1, (runs.low, runs.high)),
         "aside": np.where(rng.random(count) < 0.3, 5.0, 0.3),
         "distance": 10 ** rng.uniform(-1.5, 0.2, count),
         "spare": 10 ** rng.uniform(0.03, 0.6, count),

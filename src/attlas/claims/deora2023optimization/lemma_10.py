@@ -24,6 +24,7 @@ from attlas.bounds.optimisation.deora2023_training import (
     deora2023_heads_factor,
     deora2023_radius_factor,
 )
+from attlas.claims.deora2023optimization.certified_instances import descend
 from attlas.claims.deora2023optimization.descent import pair_distance
 from attlas.claims.deora2023optimization.instances import (
     ROUNDINGS,
@@ -32,7 +33,6 @@ from attlas.claims.deora2023optimization.instances import (
     reseeded,
     risk,
     risk_gradient,
-    squared_distance,
     token_bound,
 )
 from attlas.core.claim import Control, ProofStep, Status, assume
@@ -59,22 +59,10 @@ def _smooth(run, largest, constants) -> Array:
     return deora2023_beta_2(T, d, token_bound(run["X"]), largest, H, constants)
 
 
-def _path(run, eta):
-    """Largest distance from the target, largest head, mean risk of the iterates 1, ..., K."""
-
-    def step(point, k):
-        U, W = point
-        away = squared_distance(run["copies"], U - run["U_other"], W - run["W_other"])
-        slope = risk_gradient(run, U, W)
-        move = jnp.where(k < run["K"], eta, 0)
-        row = jnp.stack([jnp.sqrt(away), largest_head(U, W), risk(run, U, W)])
-        return (U - move * slope[0], W - move * slope[1]), row
-
-    steps = jnp.arange(_LONGEST + 1, dtype=eta.dtype)
-    met = jax.lax.scan(step, (run["U"], run["W"]), steps)[1]
-    counted = (steps >= 1) & (steps <= run["K"])
-    mean = jnp.sum(jnp.where(counted, met[:, 2], 0)) / run["K"]
-    return jnp.max(met[:, 0]), jnp.max(met[:, 1]), mean
+def _path(run, eta) -> dict[str, Array]:
+    """The run towards theta with this step size, frozen after K steps."""
+    target = {"U_target": run["U_other"], "W_target": run["W_other"]}
+    return descend({**run, **target}, eta, run["K"], _LONGEST)
 
 
 def _place(raw, constants):
@@ -130,8 +118,8 @@ def on_runs(constants):
         return jnp.sqrt(len(run["U"]) * run["copies"]) >= _needed(run, constants)
 
     def short(**run):
-        largest = _path(run, run["eta"])[1]
-        return run["eta"] * _smooth(run, largest, constants) <= 1
+        met = _path(run, run["eta"])["largest_met"]
+        return run["eta"] * _smooth(run, met, constants) <= 1
 
     def horizon(**run):
         path = run["eta"] * run["K"] * risk(run, run["U_other"], run["W_other"])
@@ -168,7 +156,7 @@ def lemma_10(*, factor=_RADIUS["printed"], faster=1.0, **run):
     runs of 8 to 64 steps at $10^2$ to $10^9$ heads.
     """
     D = jnp.sqrt(pair_distance(run)[2])
-    return _path(run, faster * run["eta"])[0], factor * D
+    return _path(run, faster * run["eta"])["from_target"], factor * D
 
 
 @on_runs("sharp")("Lemma 10, sharpened", status=Status.SHARPENED, controls=_CONTROLS)
@@ -182,7 +170,7 @@ def lemma_10_exponential(*, factor=_RADIUS["sharp"], faster=1.0, **run):
     $\beta_3$ loses without the dimension. The largest ratio of distances found is 1.38.
     """
     D = jnp.sqrt(pair_distance(run)[2])
-    return _path(run, faster * run["eta"])[0], factor * D
+    return _path(run, faster * run["eta"])["from_target"], factor * D
 
 
 @on_runs("sharp")(
@@ -190,7 +178,7 @@ def lemma_10_exponential(*, factor=_RADIUS["sharp"], faster=1.0, **run):
     status=Status.SHARPENED,
     controls=[Control("without the term of the distance", path=0.0)],
 )
-def theorem_1_exponential(eta, K, *, path=1.0, **rest):
+def theorem_1_exponential(*, path=1.0, **run):
     r"""$$\sqrt H \ge \frac{5}{2 \log 2} \tilde\beta_3 \|\theta - \theta_0\|^2,\quad
     \eta \le \frac{1}{\rho_k},\quad \eta K \widehat L(\theta) \le \|\theta - \theta_0\|^2
     \;\Rightarrow\; \frac1K \sum_{k=1}^K \widehat L(\theta_k) \le 2 \widehat L(\theta) +
@@ -204,6 +192,6 @@ def theorem_1_exponential(eta, K, *, path=1.0, **rest):
     `docs/proofs/deora2023_training.md`. On these runs $\widehat L(\theta)$ for its double would do,
     with half of the other term as well it would not.
     """
-    there = risk(rest, rest["U_other"], rest["W_other"])
-    D = path**0.5 * jnp.sqrt(pair_distance(rest)[2])
-    return _path({**rest, "K": K}, eta)[2], deora2023_exponential_loss(there, D, eta, K)
+    there, eta = risk(run, run["U_other"], run["W_other"]), run["eta"]
+    D = path**0.5 * jnp.sqrt(pair_distance(run)[2])
+    return _path(run, eta)["average"], deora2023_exponential_loss(there, D, eta, run["K"])

@@ -139,11 +139,12 @@ def equation_20(*, half=False, **run):
     """
     found, eta, x = conditions(run), run["eta"], run["heads"]
     T, d, R, _, _ = found.setting
-    weak = deora2023_beta_3(T, d, R, x, "printed") / jnp.sqrt(found.H)
-    smooth = weak + deora2023_beta_1(T, R, x, "printed") ** 2 / 4
+    beta_1 = jnp.vectorize(lambda x: deora2023_beta_1(T, R, x, "printed"))
+    beta_3 = jnp.vectorize(lambda x: deora2023_beta_3(T, d, R, x, "printed"))
+    weak = beta_3(x) / jnp.sqrt(found.H)
+    smooth = weak + beta_1(x) ** 2 / 4
     factor = jnp.max(jnp.maximum(1 + eta * weak * run["risks"], eta * smooth), axis=-1)
-    slope = deora2023_beta_1(T, R, run["largest"], "printed")
-    return _distances(run, factor - 1, slope[None], half)
+    return _distances(run, factor - 1, beta_1(run["largest"])[None], half)
 
 
 def _uniform(run, risks, half) -> Sides:

@@ -23,13 +23,15 @@ from attlas.bounds.optimisation.deora2023_training import (
     deora2023_head_condition,
     deora2023_head_norm_bound,
 )
-from attlas.claims.deora2023optimization.certified_instances import conditions
+from attlas.claims.deora2023optimization.certified_instances import (
+    conditions,
+    opposite_pairs,
+    with_target,
+)
 from attlas.claims.deora2023optimization.instances import (
     largest_head,
     margins,
     reseeded,
-    risk_gradient,
-    spread_tokens,
     squared_distance,
 )
 from attlas.core.claim import assume
@@ -126,15 +128,7 @@ def _prepare(raw, faster, longest) -> dict[str, Array]:
     setting = Setting(T, d, raw["R"], D, near + D)
     needed = HEADS_FACTOR * deora2023_head_condition(setting, "printed")
     copies = jnp.ceil(raw["spare"] * needed / len(raw["U"])) + 1
-    whole = {**raw, "copies": copies}
-    slope = risk_gradient(whole, raw["U"], raw["W"])
-    length = jnp.sqrt(squared_distance(copies, *slope))
-    aside = jnp.sqrt(squared_distance(copies, raw["side_U"], raw["side_W"]))
-    move = [
-        raw[f"side_{name}"] / aside - raw["tilt"] * slope[k] / length for k, name in enumerate("UW")
-    ]
-    scale = D / jnp.sqrt(squared_distance(copies, *move))
-    whole |= {f"{name}_target": raw[name] + scale * move[k] for k, name in enumerate("UW")}
+    whole = with_target({**raw, "copies": copies}, D, 1.0, raw["tilt"])
     eta = raw["part"] * step_size_limit(whole, 0.0)
     most = raw["horizon"] * D**2 / (eta * worst_losses(whole)[0])
     K = jnp.clip(jnp.floor(most), 1, longest)
@@ -144,20 +138,8 @@ def _prepare(raw, faster, longest) -> dict[str, Array]:
 
 
 def _draw(rng, count, n, distance):
-    T, d, G = 2, 2, 2
-    unit = spread_tokens(rng, count, G, T * d + d * d) * rng.uniform(0.05, 0.5, (count, 1, 1))
-    U, W = unit[..., : T * d].reshape(count, G, T, d), unit[..., T * d :].reshape(count, G, d, d)
-    U[:, 1], W[:, 1] = -U[:, 0], W[:, 0]
-    U[::2], W[::2] = 0, 0
-    lengths = rng.uniform(1, 1.3, (count, 1, 1, 1))
     return {
-        "X": spread_tokens(rng, count, n, T, d) * lengths,
-        "R": lengths[:, 0, 0, 0],
-        "y": rng.choice([-1.0, 1.0], size=(count, n)),
-        "U": U,
-        "W": W,
-        "side_U": rng.normal(size=U.shape),
-        "side_W": rng.normal(size=W.shape),
+        **opposite_pairs(rng, count, (n, 2, 2, 2), 0.5, (1, 1.3)),
         "tilt": rng.uniform(0, 5, count),
         "distance": rng.uniform(*distance, count),
         "spare": 10 ** rng.uniform(0.03, 0.6, count),

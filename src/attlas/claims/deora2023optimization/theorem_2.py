@@ -4,7 +4,6 @@ x = 3 D + ||theta||_{2,inf}, beta-tilde_j = beta_j(x); the conditions are in
 `stability_instances`. The expectation is a sum over all multisets of four samples.
 """
 
-import math
 from functools import partial
 from typing import NamedTuple
 
@@ -13,15 +12,15 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from attlas.bounds.generalisation.deora2023_generalisation import (
+    STABILITY_CURVATURE,
+    deora2023_generalisation_gap,
     deora2023_regret,
     deora2023_stability,
     deora2023_stability_gap,
 )
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1
-from attlas.bounds.optimisation.deora2023_training import (
-    deora2023_head_norm_bound,
-    deora2023_radius_factor,
-)
+from attlas.bounds.optimisation.deora2023_model import HeadConstants
+from attlas.bounds.optimisation.deora2023_training import deora2023_head_norm_bound
 from attlas.claims.deora2023optimization.certified_instances import conditions
 from attlas.claims.deora2023optimization.instances import ROUNDINGS, squared_distance
 from attlas.claims.deora2023optimization.stability_instances import (
@@ -38,8 +37,6 @@ from attlas.core.claim import Control, ProofStep, Sides, Source, Status
 from attlas.core.statement import inequality
 
 _CHAIN = "Theorem 2"
-_CURVATURE = 0.3
-"""The c = w^2 of the sharpened Theorem 2 (docs/proofs/deora2023_training.md)."""
 
 
 class Measured(NamedTuple):
@@ -95,15 +92,22 @@ def gap_sides(found: Measured, right: Array) -> Sides:
     return Sides(gap, right, magnitude=jnp.maximum(1, jnp.abs(gap)))
 
 
-def _slope(run) -> Array:
+def _slope(run, constants: HeadConstants) -> Array:
     """beta-tilde_1, the Lipschitz constant of every sample's loss where the iterates are."""
     T, _, R, D, largest = conditions(run).setting
-    return deora2023_beta_1(T, R, deora2023_head_norm_bound(D, largest, "printed"), "printed")
+    reach = deora2023_head_norm_bound(D, largest, constants, STABILITY_CURVATURE)
+    return deora2023_beta_1(T, R, reach, constants)
 
 
-def _path(run):
-    """D, eta and K, which all bounds end with."""
-    return conditions(run).distance, run["eta"], run["K"]
+def _bound(run, found: Measured, bound) -> Array:
+    """A bound of the target's risk, D, eta and K, for every training set."""
+    D = conditions(run).distance
+    return jax.vmap(lambda loss: bound(loss, D, run["eta"], run["K"]))(found.target)
+
+
+def _stability(run, found: Measured, constants: HeadConstants) -> Array:
+    bound = partial(deora2023_stability, SAMPLES, _slope(run, constants), constants=constants)
+    return _bound(run, found, bound)
 
 
 on_training_sets = partial(
@@ -153,7 +157,7 @@ def stability_unrolled(*, steps=True, **run):
     seventh of the right side is reached.
     """
     found = measured(run)
-    factor = 2 * run["eta"] * _slope(run) / SAMPLES
+    factor = 2 * run["eta"] * _slope(run, "printed") / SAMPLES
     return found.stability, factor * (found.regret if steps else found.target)
 
 
@@ -168,9 +172,10 @@ def stability_regret(*, start=True, **run):
 
     For each training set by itself. A quarter of the right side is reached.
     """
-    found, (D, eta, K) = measured(run), _path(run)
-    bound = jax.vmap(lambda loss: deora2023_regret(loss, D, eta, K, "printed"))(found.target)
-    return found.regret, bound if start else bound - 2.25 * D**2 / eta
+    found = measured(run)
+    bound = _bound(run, found, partial(deora2023_regret, constants="printed"))
+    removed = 0 if start else 2.25 * conditions(run).distance ** 2 / run["eta"]
+    return found.regret, bound - removed
 
 
 @on_training_sets(
@@ -184,9 +189,8 @@ def stability_average(*, power=0, **run):
 
     For each training set by itself: both steps before it together, 45 times too large.
     """
-    found, path, slope = measured(run), _path(run), _slope(run)
-    bound = jax.vmap(lambda loss: deora2023_stability(SAMPLES, slope, loss, *path, "printed"))
-    return found.stability, run["eta"] ** power * bound(found.target)
+    found = measured(run)
+    return found.stability, run["eta"] ** power * _stability(run, found, "printed")
 
 
 @on_training_sets(
@@ -208,21 +212,9 @@ def theorem_2(**run):
     bound, so that a wrong 4 or 9/4 would not be noticed here; and $9 D^2 / (n \eta)$ alone
     exceeds any gap met.
     """
-    found, path = measured(run), _path(run)
-    regret = jax.vmap(lambda loss: deora2023_regret(loss, *path, "printed"))(found.target)
-    return gap_sides(found, 4 / SAMPLES * found.expected(regret))
-
-
-def _sharp_stability(found: Measured, run):
-    """The bound with c = 3/10 on the segments to the target, and the sharp beta_1."""
-    w, (D, eta, K) = math.sqrt(_CURVATURE), _path(run)
-    r, b = deora2023_radius_factor("sharp", _CURVATURE), w / math.tan(w)
-    start = (3 - 2 * b) / (2 * b) + 1
-    regret = K * found.target / math.cos(w) + start * D**2 / eta
-    growth = math.exp(_CURVATURE / r**2 * 2 / math.cos(w) * (1 / math.cos(w) + start))
-    T, _, R, _, largest = conditions(run).setting
-    slope = deora2023_beta_1(T, R, r * D + largest, "sharp")
-    return growth * eta * slope / SAMPLES * regret, slope
+    found = measured(run)
+    bound = partial(deora2023_generalisation_gap, SAMPLES, constants="printed")
+    return gap_sides(found, found.expected(_bound(run, found, bound)))
 
 
 @on_training_sets(
@@ -240,7 +232,7 @@ def stability_average_sharp(*, power=0, **run):
     A tenth of the right side is reached, five times as much as with the printed constants.
     """
     found = measured(run)
-    return found.stability, run["eta"] ** power * _sharp_stability(found, run)[0]
+    return found.stability, run["eta"] ** power * _stability(run, found, "sharp")
 
 
 @on_training_sets(
@@ -256,6 +248,6 @@ def theorem_2_sharp(*, power=0, **run):
     60 times the gap at the least, where the printed one is 1,500 times.
     """
     found = measured(run)
-    stability, slope = _sharp_stability(found, run)
-    bound = deora2023_stability_gap(slope, found.expected(stability))
+    stability = found.expected(_stability(run, found, "sharp"))
+    bound = deora2023_stability_gap(_slope(run, "sharp"), stability)
     return gap_sides(found, run["eta"] ** power * bound)

@@ -24,7 +24,7 @@ from attlas.data.tokenized_mixture import (
 from attlas.measures.complexity.repeated_start import sign_excess, start_constants, uniform_outputs
 from attlas.measures.statistics.trend import log_slope
 from attlas.models.attention.multi_head import MultiHead
-from attlas.models.attention.repeated_heads import RepeatedHeads, repeat_signed_head
+from attlas.models.attention.repeated_heads import repeat_signed_heads
 from attlas.optim.one_step import one_step_initialisation
 from attlas.panels.lines import Lines
 from attlas.panels.palette import PALETTE
@@ -85,17 +85,6 @@ def draw(
     return mixture, train, test, one_step_initialisation(keys[0], first.X, first.y, 1)
 
 
-def repeated(heads: MultiHead, counts: tuple[int, ...], first: int, member: int) -> RepeatedHeads:
-    """The head repeated up to sign, one model per count, stacked; `first` numbers the keys."""
-    key = jax.random.fold_in(jax.random.key(member), 4)
-    return stacked(
-        [
-            repeat_signed_head(jax.random.fold_in(key, first + k), heads, H)
-            for k, H in enumerate(counts)
-        ]
-    )
-
-
 def stacked(trees: Sequence[Any]) -> Any:
     """Trees of one structure as one tree."""
     return jax.tree.map(lambda *a: np.stack(a), *trees)
@@ -106,16 +95,18 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     members, few = range(s.seed, s.seed + s.members), len(s.heads)
     mixtures, trains, tests, heads = zip(*(draw(s, member) for member in members), strict=True)
     train, test = stacked(trains), stacked(tests)
-    pairs = list(zip(heads, members, strict=True))
-    models = stacked([repeated(head, s.heads, 0, member) for head, member in pairs])
+    keys = [jax.random.fold_in(jax.random.key(member), 4) for member in members]
+    pairs = list(zip(keys, heads, strict=True))
+    models = stacked([repeat_signed_heads(*pair, s.heads) for pair in pairs])
     constants = start_constants(heads, train.X, train.y, models.copies)
     sizes = tuple(map(float, (s.T, s.d, max(1.0, float(mixtures[0].R)))))
     K = jnp.asarray(sorted({float(s.steps), *HORIZONS}))
     corollary = deora2023_corollary_2(*sizes, *constants, float(s.n), K)
     demanded, rate = (np.asarray(a)[:, -1, list(K).index(s.steps)] for a in corollary[:2])
     counts = np.minimum(np.nan_to_num(demanded, nan=MOST_HEADS), MOST_HEADS).astype(int)
+    twice = [(H, H) for H in counts.tolist()]
     crowd = stacked(
-        [repeated(h, (H, H), few, k) for (h, k), H in zip(pairs, counts.tolist(), strict=True)]
+        [repeat_signed_heads(*p, H, first=few) for p, H in zip(pairs, twice, strict=True)]
     )
     largest = [uniform_outputs(h, X).max() for h, X in zip(heads, train.X, strict=True)]
     start = sign_excess(crowd.copies)[:, -1] * largest
@@ -225,11 +216,9 @@ def bound_caption(data: xr.Dataset) -> str:
     )
 
 
-def of_set(name: str) -> Callable[[xr.Dataset], xr.DataArray]:
-    """The last training or test loss."""
-    return lambda data: (data.loss if "step" not in data.dims else data.loss.isel(step=-1)).sel(
-        set=name
-    )
+def at_end(name: str) -> Callable[[xr.Dataset], xr.DataArray]:
+    """Training or test loss after the last step; bounds have no steps."""
+    return lambda data: data.loss.sel(set=name).isel(step=-1, missing_dims="ignore")
 
 
 def after(data: xr.Dataset) -> xr.DataArray:
@@ -242,15 +231,54 @@ def ends(data: xr.Dataset) -> xr.DataArray:
     return data.crowd_loss.sel(rate="common").isel(step=-1) * xr.ones_like(data.heads)
 
 
-LOG_2 = float(np.log(2))
+LOG_2, CROWD = float(np.log(2)), "$H$ demanded"
 STEP_SIZE = Column("step size", "step_size", median)
 TRAINED = [
     STEP_SIZE,
-    *(Column(f"{name} loss", of_set(name), geometric_mean) for name in ("training", "test")),
+    Column("training loss", at_end("training"), geometric_mean),
+    Column("test loss", at_end("test"), geometric_mean),
     Column("test error", lambda data: data.error.isel(step=-1)),
     Column("attention", "relevant"),
 ]
-PROMISED = [STEP_SIZE, *(Column(f"{n} loss", of_set(n), at_most) for n in ("training", "test"))]
+BOUNDS = [STEP_SIZE, *(Column(f"{n} loss", at_end(n), at_most) for n in ("training", "test"))]
+CURVES = (
+    Lines(
+        "loss", after, colour="heads", names="$H = {heads:g}$", band=median_only, panel="set",
+        title="{set} loss", xscale="log", yscale="log", xlabel="step $k + 1$",
+        ylabel="median over seeds",
+    )
+    + Lines("crowd_loss", after, at={"rate": "common"}, band=median_only, style="--", label=CROWD)
+    + Reference(y=LOG_2)
+)  # fmt: skip
+ENDS = Points(
+    lambda data: data.loss.isel(step=-1), "heads", colour="set", band=geometric_interval,
+    xscale="log2", yscale="log", xlabel="heads $H$", ylabel="loss after training",
+) + Lines(
+    ends, "heads", colour="set", band=geometric_mean_only, style="--", names="{set}, " + CROWD
+)  # fmt: skip
+PROMISES = (
+    Lines(
+        "corollary_training", "K", colour="version", names="bound, {version}", band=median_only,
+        xscale="log", yscale="log", xlabel="steps $K$", ylabel="training loss and its bounds",
+        width=1.4,
+    )
+    + Lines(
+        lambda data: data.loss.sel(set="training").isel(heads=-1), after, band=median_only,
+        label="measured, most heads",
+    )
+    + Reference(
+        y=LOG_2, to=lambda data: data.corollary_training.median("member").max(), label="vacuous"
+    )
+)  # fmt: skip
+ATTENTION = (
+    Points(
+        "relevant", "heads", band=mean_only, members=True, line="-", hollow=True, ink=PALETTE[0],
+        label="mean over seeds", xscale="log2", xlabel="heads $H$",
+        ylabel="attention on relevant tokens", width=1.4,
+    )
+    + Reference(y=lambda data: data.crowd_relevant.sel(rate="common"), style="--", label=CROWD)
+    + Reference(y=lambda data: data.attrs["zeta"], ink=PALETTE[1], label="uniform attention")
+)  # fmt: skip
 EXPERIMENT = Experiment(
     title="Number of heads",
     question=__doc__,
@@ -259,66 +287,11 @@ EXPERIMENT = Experiment(
     table=[
         Table(["heads"], TRAINED, of=grid),
         Table(["heads"], TRAINED, of=crowd),
-        Table(["heads"], PROMISED, of=promised),
+        Table(["heads"], BOUNDS, of=promised),
     ],
     figures=[
-        Plot(
-            "Loss by number of heads",
-            [
-                Lines(
-                    "loss", after, colour="heads", names="$H = {heads:g}$", band=median_only,
-                    panel="set", title="{set} loss", xscale="log", yscale="log",
-                    xlabel="step $k + 1$", ylabel="median over seeds",
-                )
-                + Lines(
-                    "crowd_loss", after, at={"rate": "common"}, band=median_only, style="--",
-                    label="$H$ demanded",
-                )
-                + Reference(y=LOG_2),
-                Points(
-                    lambda data: data.loss.isel(step=-1), "heads", colour="set",
-                    band=geometric_interval, names="{set}", xscale="log2", yscale="log",
-                    xlabel="heads $H$", ylabel="loss after training",
-                )
-                + Lines(
-                    ends, "heads", colour="set", band=geometric_mean_only, style="--",
-                    names="{set}, $H$ demanded",
-                ),
-            ],
-            losses_caption,
-        ),
-        Plot(
-            "Corollary 2 beside training",
-            [
-                Lines(
-                    "corollary_training", "K", colour="version", names="bound, {version}",
-                    band=median_only, xscale="log", yscale="log", xlabel="steps $K$",
-                    ylabel="training loss and its bounds", width=1.4,
-                )
-                + Lines(
-                    lambda data: data.loss.sel(set="training").isel(heads=-1), after,
-                    band=median_only, label="measured, most heads",
-                )
-                + Reference(
-                    y=LOG_2, to=lambda data: data.corollary_training.median("member").max(),
-                    label="vacuous",
-                ),
-                Points(
-                    "relevant", "heads", band=mean_only, members=True, line="-", hollow=True,
-                    ink=PALETTE[0], label="mean over seeds", xscale="log2", xlabel="heads $H$",
-                    ylabel="attention on relevant tokens", width=1.4,
-                )
-                + Reference(
-                    y=lambda data: data.crowd_relevant.sel(rate="common"), style="--",
-                    label="$H$ demanded",
-                )
-                + Reference(
-                    y=lambda data: xr.DataArray(data.attrs["zeta"]), ink=PALETTE[1],
-                    label="uniform attention",
-                ),
-            ],
-            bound_caption,
-        ),
+        Plot("Loss by number of heads", [CURVES, ENDS], losses_caption),
+        Plot("Corollary 2 beside training", [PROMISES, ATTENTION], bound_caption),
     ],
     note=NOTE,
-)  # fmt: skip
+)

@@ -1,143 +1,36 @@
-r"""What the experiments of this paper draw alike, without compiling for each size.
+r"""What the experiments of this paper share: names, and score estimation on one mixture."""
 
-Random signs on random unit inputs with networks to learn them, and score estimation on one
-Gaussian mixture as regression.
-"""
-
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import numpy as np
+import xarray as xr
 from jaxtyping import Array, Float
 
 from attlas.data.diffusion_pairs import DiffusionPairs, PairScale, fit_scale, make_diffusion_pairs
 from attlas.data.gaussian_mixtures import GaussianMixture, make_gaussian_mixture
 from attlas.data.noise_schedule import NoiseSchedule, make_noise_schedule
 from attlas.kernels.softmax_network_limit import softmax_ntk_limit
-from attlas.kernels.softmax_network_ntk import softmax_ntk
-from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
+from attlas.models.networks.softmax_network import Activation
 
-PIECE = 32
-"""Sizes are rounded up to multiples of this where that saves compiling."""
-
-
-class SignRegression(NamedTuple):
-    """Unit inputs with random signs, and the kernel of a network of infinite width on them.
-
-    Attributes:
-        X: inputs on the sphere.
-        y: signs.
-        kernel: the limit of H.
-        eigenvalues: of the kernel, ascending.
-    """
-
-    X: Float[np.ndarray, "n d"]
-    y: Float[np.ndarray, " n"]
-    kernel: Float[np.ndarray, "n n"]
-    eigenvalues: Float[np.ndarray, " n"]
+NAMES = dict(zip(map(str, Activation), ("softmax", "ReLU", "exponential"), strict=True))
+"""Activations as they are written."""
 
 
-def draw_sign_regression(
-    n: int, d: int, seed: Sequence[int], sigma: float, activation: Activation
-) -> SignRegression:
-    """Inputs and signs depend on n, d and the seed alone, so that activations share them.
+def renamed(data: xr.Dataset) -> xr.Dataset:
+    """Results with activations as they are written.
 
     Args:
-        n: samples.
-        d: input dimension.
-        seed: of the draw.
-        sigma: standard deviation of the first layer, for the kernel.
-        activation: for the kernel.
+        data: with an axis `activation`.
 
     Returns:
-        The problem.
+        The same with other labels.
 
     Examples:
-        >>> problem = draw_sign_regression(3, 2, [0], 1.0, Activation.RELU)
-        >>> np.diag(problem.kernel).round(6).tolist()
-        [0.5, 0.5, 0.5]
+        >>> renamed(xr.Dataset(coords={"activation": ["relu"]})).activation.values.tolist()
+        ['ReLU']
     """
-    rng = np.random.default_rng([*seed, n, d])
-    X = rng.normal(size=(n, d))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    y = rng.choice((-1.0, 1.0), size=n)
-    kernel = limit_kernel(X, X, sigma, activation)
-    return SignRegression(X, y, kernel, np.linalg.eigvalsh(kernel))
-
-
-def limit_kernel(
-    X: Float[np.ndarray, "n d"], Z: Float[np.ndarray, "n2 d"], sigma: float, activation: Activation
-) -> Float[np.ndarray, "n n2"]:
-    """`softmax_ntk_limit` with sizes rounded up, so that many sizes share one program.
-
-    Args:
-        X: samples.
-        Z: samples of the second index.
-        sigma: standard deviation of the first layer.
-        activation: of the hidden units.
-
-    Returns:
-        The kernel of one output.
-
-    Examples:
-        >>> limit_kernel(np.eye(2), np.eye(2), 1.0, Activation.SOFTMAX).round(4).tolist()
-        [[2.7183, 0.0], [0.0, 2.7183]]
-    """
-    # Coordinates of zero change no inner product, and rows of zeros are cut off again.
-    x, z = (jax.device_put(np.pad(a, [(0, -size % PIECE) for size in a.shape])) for a in (X, Z))
-    return np.asarray(_limit(x, z, sigma, activation))[: len(X), : len(Z)]
-
-
-_limit = jax.jit(softmax_ntk_limit, static_argnames=("sigma", "activation"))
-
-
-def draw_network(
-    d: int, m: int, seed: Sequence[int], sigma: float, activation: Activation, outputs: int = 1
-) -> SoftmaxNetwork:
-    """The symmetric initialisation of Definition 3.7, the same weights for every activation.
-
-    Args:
-        d: input dimension.
-        m: width, even.
-        seed: of the draw.
-        sigma: standard deviation of the first layer.
-        activation: of the hidden units.
-        outputs: k.
-
-    Returns:
-        The network.
-
-    Examples:
-        >>> network = draw_network(2, 4, [0], 1.0, Activation.SOFTMAX)
-        >>> bool(abs(network(jax.numpy.ones(2))[0]) < 1e-6)
-        True
-    """
-    rng = np.random.default_rng([*seed, d, m])
-    half = sigma * rng.normal(size=(d, m // 2))
-    signs = rng.choice((-1.0, 1.0), size=(outputs, m // 2))
-    a = np.stack((signs, -signs), axis=2).reshape(outputs, m)
-    W = np.repeat(half, 2, axis=1)
-    return SoftmaxNetwork(jax.device_put(W), jax.device_put(a), activation)
-
-
-def stable_step(network: SoftmaxNetwork, X: Float[np.ndarray, "n d"]) -> float:
-    """1 / lambda_max of the network's own tangent kernel, m H for softmax.
-
-    Args:
-        network: at its start.
-        X: inputs.
-
-    Returns:
-        The step size.
-
-    Examples:
-        >>> network = SoftmaxNetwork(jax.numpy.zeros((2, 2)), jax.numpy.array([[1.0, -1.0]]))
-        >>> stable_step(network, np.eye(2))
-        0.5
-    """
-    scale = network.width if network.activation is Activation.SOFTMAX else 1
-    return 1 / (scale * float(np.linalg.eigvalsh(softmax_ntk(network, X))[-1]))
+    return data.assign_coords(activation=[NAMES[name] for name in data.activation.values])
 
 
 MIXTURE = {

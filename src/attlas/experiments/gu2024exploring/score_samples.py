@@ -1,329 +1,238 @@
-r"""Do learned scores draw the data, and does the stop that learns the score best draw best?
+r"""Are samples by learned scores closest to the data at the stop that learns the score best?
 
 The mixture of `score_estimation`, sampled by the backward equation (4) of gu2024exploring with the
 true score, with kernel regression stopped at several times, and with the network of two times.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from jaxtyping import Array
 
-from attlas.data.gaussian_mixtures import GaussianMixture, diffused, score
-from attlas.data.gaussian_mixtures import sample as sample_mixture
-from attlas.data.noise_schedule import NoiseSchedule
-from attlas.experiments.gu2024exploring.instances import (
-    SIGMA,
-    STEP,
-    T0,
-    MixtureRegression,
-    draw_mixture_regression,
-    mixture_kernel,
-)
-from attlas.kernels.regression_flow import regression_flow
-from attlas.measures.statistics.sample_distance import energy_distance, sliced_wasserstein
-from attlas.models.networks.softmax_network import SoftmaxNetwork, symmetric_network
-from attlas.runs.cell import Cell, Scale
-from attlas.runs.experiment import Experiment, Panel
-from attlas.runs.record import Record
-from attlas.tasks.diffusion.reverse_diffusion import sample
-from attlas.tasks.diffusion.score_estimation import (
-    KernelEstimator,
-    NetworkEstimator,
-    ScoreEstimator,
-)
-from attlas.tasks.softmax_regression import Keep, train_softmax_network
+from attlas.data.gaussian_mixtures import diffused, sample
+from attlas.experiments.gu2024exploring.instances import SIGMA, STEP, T0, draw_mixture_regression
+from attlas.measures.statistics.sample_comparison import compare_samples
+from attlas.panels.errors import within_errors
+from attlas.panels.lines import Lines
+from attlas.panels.palette import PALETTE
+from attlas.panels.panel import Panel
+from attlas.panels.plot import Plot
+from attlas.panels.points import Points
+from attlas.panels.reference import Reference
+from attlas.panels.summary import extremes, total
+from attlas.panels.table import Column, Table
+from attlas.runs.experiment import Experiment
+from attlas.runs.grid import Grid
+from attlas.runs.settings import Settings
+from attlas.tasks.diffusion.mixture_estimator import MixtureEstimator
+from attlas.tasks.diffusion.sample_each import sample_each
+from attlas.tasks.diffusion.score_paths import held_out_errors, kernel_path, network_path
 from attlas.training.trajectory import log_spaced
-
-if TYPE_CHECKING:  # workers compute and draw nothing
-    import pandas
 
 LONGER = (1, 10, 100, 1000, 10000)
 """Kernel regression is sampled at its stop and so many times later."""
-FAR = 10.0
-"""A sample that is so many times farther out than all data counts as lost."""
-LAWS = (
-    "exact sample",
-    "true score",
-    "network, stopped",
-    "network, end",
-    *(f"NTK, {k} x its stop" if k > 1 else "NTK, stopped" for k in LONGER),
-)
-NTK = LAWS.index("NTK, stopped")
-SHOWN = (1, 2, 3, NTK, NTK + 2, NTK + 4)
+NETWORK = ("network, stopped", "network, end")
+NTK = ("NTK, stopped", *(f"NTK, {k} x its stop" for k in LONGER[1:]))
+LAWS = ("exact sample", "true score", *NETWORK, *NTK)
+SHOWN = (("true score", *NETWORK), NTK[::2])
+"""By line of the figure."""
+FRAME = 2.1
+MEASURES = ("energy distance", "sliced W2")
 NOTE = (
-    "Data and samples are compared at time T0 = .05; 'exact sample' is a second exact sample of "
+    "Data and samples are compared at time $T_0 = .05$; 'exact sample' is a second exact sample of "
     "that law: the least that a distance can show. Stopped where the validation loss on noisy "
     "labels is least among the network's recorded steps, for the kernel too. Samples that end ten "
     "times farther out than all data are counted as lost, and distances are those of the others. "
     "The kernel is that of infinite width and takes the steps of the network."
 )
+GRID = Grid(
+    each={"n": [256]},
+    fixed={"block": 1},
+    smoke={
+        "n": [24], "m": 32, "steps": 20, "records": 6, "held_out": 40, "samples": 30,
+        "integrator": 4, "members": 1,
+    },
+    quick={
+        "m": 512, "steps": 600, "records": 16, "held_out": 500, "samples": 400,
+        "integrator": 24, "members": 1,
+    },
+    paper={
+        "n": [256, 1024, 4096], "m": 16384, "steps": 20000, "records": 40, "held_out": 4000,
+        "samples": 4000, "integrator": 128, "members": 5,
+    },
+)  # fmt: skip
 
 
-def cells(scale: Scale) -> tuple[Cell, ...]:
-    """One cell for each n and seed."""
-    settings = {
-        Scale.SMOKE: {"m": 32, "steps": 20, "records": 6, "held_out": 40, "samples": 30,
-                      "integrator": 4},
-        Scale.QUICK: {"m": 512, "steps": 600, "records": 16, "held_out": 500, "samples": 400,
-                      "integrator": 24},
-        Scale.PAPER: {"m": 16384, "steps": 20000, "records": 40, "held_out": 4000,
-                      "samples": 4000, "integrator": 128},
-    }[scale]  # fmt: skip
-    sizes = {Scale.SMOKE: (24,), Scale.QUICK: (256,), Scale.PAPER: (256, 1024, 4096)}[scale]
-    seeds = 5 if scale is Scale.PAPER else 1
-    return tuple(Cell({"n": n, **settings}, seed) for n in sizes for seed in range(seeds))
-
-
-def _mean_square(gap: np.ndarray) -> np.ndarray:
-    """Mean over points of the squared length of the last axis."""
-    return np.asarray(np.mean(np.sum(gap**2, axis=-1), axis=-1))
-
-
-class _Learned(NamedTuple):
-    """Estimators, the step of each, and its mean squared distance from the true labels."""
-
-    estimators: list
-    step: np.ndarray
-    error: np.ndarray
-
-
-def _networks(cell: Cell, p: MixtureRegression, largest: float) -> _Learned:
-    """The network at its stop and at the end."""
-    s, d = cell.settings, p.train.x.shape[1]
-    key = jax.random.fold_in(jax.random.key(cell.seed), 10)
-    start = symmetric_network(key, d + 1, s["m"], d, sigma=SIGMA)
-    path = train_softmax_network(
-        start, p.inputs(p.train), p.train.labels / p.scale.labels,
-        step_size=STEP / (s["m"] * largest), steps=s["steps"],
-        record_at=log_spaced(s["steps"], s["records"]), X_test=p.inputs(p.further),
-        keep=Keep(weights=True),
-    )  # fmt: skip
-    found = np.asarray(path.test_outputs) * float(p.scale.labels)
-    chosen, error = _stopped(p, found)
-    at = [chosen, len(found) - 1]
-    estimators = [NetworkEstimator(p.scale, SoftmaxNetwork(path.W[k], start.a)) for k in at]
-    return _Learned(estimators, np.asarray(path.steps, float)[at], error[at])
-
-
-def _stopped(p: MixtureRegression, found: np.ndarray) -> tuple[int, np.ndarray]:
-    """Where the loss on noisy validation labels is least, and the true error on test pairs."""
-    half = found.shape[1] // 2
-    loss = _mean_square(found[:, :half] - np.asarray(p.further.labels)[:half])
-    return int(np.argmin(loss)), _mean_square(found[:, half:] - np.asarray(p.further.truth)[half:])
-
-
-def _regressions(cell: Cell, p: MixtureRegression) -> tuple[_Learned, float]:
-    """Kernel regression at its stop and later, and the largest eigenvalue."""
-    s, Z = cell.settings, p.inputs(p.train)
-    flow = regression_flow(mixture_kernel(Z, Z), np.asarray(p.train.labels / p.scale.labels))
-    largest = float(flow.eigenvalues[-1])
-    cross, scale = mixture_kernel(p.inputs(p.further), Z), float(p.scale.labels)
-    step = np.asarray(log_spaced(s["steps"], s["records"]), float)
-    first, _ = _stopped(p, flow.test(cross, step, STEP / largest) * scale)
-    steps = max(1.0, step[first]) * np.asarray(LONGER, float)
-    _, error = _stopped(p, flow.test(cross, steps, STEP / largest) * scale)
-    rows = flow.test(np.eye(len(Z)), steps, STEP / largest)
-    found = [KernelEstimator(p.scale, Z, jnp.asarray(c), sigma=SIGMA) for c in rows]
-    return _Learned(found, steps, error), largest
-
-
-def _score(
-    t: Array,
-    x: Array,
-    schedule: NoiseSchedule,
-    rule: Array,
-    mixture: GaussianMixture,
-    learned: tuple[ScoreEstimator, ScoreEstimator],
-) -> Array:
-    """The true score, or an estimate: one program of the sampler for all of them."""
-    rules = [lambda: score(mixture, schedule, t, x)]
-    rules += [lambda each=each: each.score(schedule, t, x) for each in learned]
-    return jax.lax.switch(rule, rules)
-
-
-def run(cell: Cell) -> Mapping[str, np.ndarray]:
+def run(s: Settings, key: Array) -> xr.Dataset:
     """Learn the score, sample by every estimate of it, and compare with held-out data."""
-    s, key = cell.settings, jax.random.fold_in(jax.random.key(cell.seed), 20)
-    p = draw_mixture_regression(cell.seed, s["n"], s["held_out"])
-    kernels, largest = _regressions(cell, p)
-    networks = _networks(cell, p, largest)
+    p = draw_mixture_regression(s.seed, s.n, s.held_out)
+    kernel = kernel_path(p.train, p.scale, share=STEP, sigma=SIGMA)
+    network = network_path(
+        jax.random.fold_in(key, 10), p.train, p.scale, p.further, width=s.m,
+        rate=kernel.step_size, steps=s.steps, records=s.records, sigma=SIGMA,
+    )  # fmt: skip
+    network_errors = held_out_errors(network.predicted, p.further, s.held_out)
+    records = [network_errors.stop, len(network.steps) - 1]
+    at = log_spaced(s.steps, s.records)
+    first = held_out_errors(kernel.predict(p.further, at), p.further, s.held_out).stop
+    steps = max(1, at[first]) * np.array(LONGER)
+    kernel_errors = held_out_errors(kernel.predict(p.further, steps), p.further, s.held_out)
+    noise = jax.random.fold_in(key, 20)
+    drawn = sample_each(
+        [
+            MixtureEstimator(p.mixture, p.schedule),
+            *map(network.estimator, records),
+            *kernel.estimators(steps),
+        ],
+        p.schedule, noise, s.samples, p.train.x.shape[1], steps=s.integrator, T0=T0,
+    )  # fmt: skip
     law = diffused(p.mixture, p.schedule, jnp.asarray(T0))
     held_out, again = (
-        np.asarray(sample_mixture(jax.random.fold_in(key, k), law, s["samples"])) for k in (1, 2)
+        np.asarray(sample(jax.random.fold_in(noise, k), law, s.samples)) for k in (1, 2)
     )
-    first = (networks.estimators[0], kernels.estimators[0])
-    runs = [(0, first)]
-    runs += [(1, (network, first[1])) for network in networks.estimators]
-    runs += [(2, (first[0], kernel)) for kernel in kernels.estimators]
-    samples = [again]
-    for rule, learned in runs:
-        known = (p.schedule, jnp.asarray(rule), p.mixture, learned)
-        done = sample(
-            _score, p.schedule, key, s["samples"], p.train.x.shape[1], args=known,
-            steps=s["integrator"], T0=T0,
-        )  # fmt: skip
-        samples.append(np.asarray(done.value))
-    return {
-        "data": held_out,
-        "samples": np.stack(samples),
-        "distances": np.stack([_distances(key, points, held_out) for points in samples]),
-        "lost": np.array([np.sum(_outside(points, _far(held_out))) for points in samples]),
-        "step": np.concatenate([[np.nan, np.nan], networks.step, kernels.step]),
-        "error": np.concatenate([[0.0, 0.0], networks.error, kernels.error]),
-    }
+    samples = np.stack([again, *drawn])
+    found = [compare_samples(noise, points, held_out) for points in samples]
+    return xr.Dataset(
+        {
+            "points": (("sample", "coordinate"), held_out),
+            "samples": (("law", "sample", "coordinate"), samples),
+            "distance": (("law", "measure"), [each.distance for each in found]),
+            "standard_error": (("law", "measure"), [each.error for each in found]),
+            "lost": ("law", [each.lost for each in found]),
+            "step": ("law", [np.nan, np.nan, *network.steps[records], *steps]),
+            "label_error": (
+                "law", [0.0, 0.0, *network_errors.test[records], *kernel_errors.test],
+            ),
+        },
+        {"law": list(LAWS), "measure": list(MEASURES)},
+    )  # fmt: skip
 
 
-def _far(data: np.ndarray) -> float:
-    return FAR * float(np.abs(data).max())
+def of(name: str, laws: Sequence[str] = LAWS) -> Callable[[xr.Dataset], xr.DataArray]:
+    """A quantity of the largest problems, the mean over members."""
+    return lambda data: data[name].isel(n=-1).sel(law=list(laws)).mean("member")
 
 
-def _outside(points: np.ndarray, limit: float) -> np.ndarray:
-    """Points that leave a square, or that are not numbers."""
-    return ~np.all(np.abs(points) <= limit, axis=-1, keepdims=True)[..., 0]
+def energy(laws: Sequence[str]) -> Callable[[xr.Dataset], xr.DataArray]:
+    """The energy distance of the largest problems between two standard errors."""
+    value, error = (of(name, laws) for name in ("distance", "standard_error"))
+    return lambda data: within_errors(value, error)(data).sel(measure="energy distance", drop=True)
 
 
-def _distances(key: Array, points: np.ndarray, data: np.ndarray) -> np.ndarray:
-    """Energy and sliced Wasserstein distance with their errors, of the points not lost."""
-    whole = points[~_outside(points, _far(data))]
-    if len(whole) < 3:
-        return np.full((2, 2), np.nan)
-    return np.asarray([energy_distance(whole, data), sliced_wasserstein(key, whole, data)])
+def coordinate(name: str, which: int, laws: Sequence[str]) -> Callable[[xr.Dataset], xr.DataArray]:
+    """One coordinate of the first of the largest problems, by law."""
+    cut = {"n": -1, "member": 0, "coordinate": which}
+    every = xr.DataArray(np.ones(len(laws)), {"law": list(laws)}, ["law"])
+    return lambda data: (data[name].isel(cut) * every).transpose("law", ...)
 
 
-def table(records: Sequence[Record]) -> "pandas.DataFrame":
-    """Distances of every sample with their standard errors, beside the error of the label."""
-    import pandas as pd
-
-    rows = []
-    for record in records:
-        a = record.arrays
-        for k, law in enumerate(LAWS):
-            (energy, e), (wasserstein, w) = a["distances"][k]
-            rows.append({
-                "n": record.cell.settings["n"], "seed": record.cell.seed, "law": law,
-                "step": a["step"][k], "label error": a["error"][k],
-                "energy distance": energy, "its error": e, "sliced W2": wasserstein,
-                "error of W2": w, "lost": int(a["lost"][k]),
-            })  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-def _largest(records: Sequence[Record]) -> list[Record]:
-    size = max(record.cell.settings["n"] for record in records)
-    return [record for record in records if record.cell.settings["n"] == size]
-
-
-def _scatter_panel(records: Sequence[Record]) -> Panel:
-    """Points by every score in front of held-out data."""
-    import matplotlib.pyplot as plt
-
-    record = _largest(records)[0]
-    data, a = record.arrays["data"], record.arrays
-    limit = 1.2 * float(np.abs(data).max())
-    figure, axes = plt.subplots(2, 3, figsize=(9, 6.2), layout="constrained", sharex=True,
-                                sharey=True)  # fmt: skip
-    for axis, k in zip(axes.flat, SHOWN, strict=True):
-        axis.scatter(*data.T, s=5, color="0.75", linewidths=0)
-        axis.scatter(*a["samples"][k].T, s=5, color="#0072b2", linewidths=0)
-        gone = int(_outside(a["samples"][k], limit).sum())
-        lost = f" ({gone} outside)" if gone else ""
-        axis.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal")
-        axis.set_title(LAWS[k] + lost, fontsize=10)
-    for axis in axes[1]:
-        axis.set_xlabel("$x_1$")
-    for axis in axes[:, 0]:
-        axis.set_ylabel("$x_2$")
-    (energy, e), (wasserstein, w) = a["distances"][0]
-    each = "; ".join(
-        f"{LAWS[k]} {a['distances'][k, 0, 0]:.3f} +- {a['distances'][k, 0, 1]:.3f} and "
-        f"{a['distances'][k, 1, 0]:.2f} +- {a['distances'][k, 1, 1]:.2f}"
-        for k in SHOWN
-    )
-    caption = (
-        f"Do learned scores draw the data? Blue: {len(data)} samples, n = "
-        f"{record.cell.settings['n']}; grey: held-out data. Energy distance and sliced W2 from "
-        f"it, of the samples not lost, with standard errors: {each}. A second exact sample has "
-        f"{energy:.3f} +- {e:.3f} and {wasserstein:.2f} +- {w:.2f}. Titles count the "
-        "points outside the frame, lost ones among them."
-    )
-    return Panel("Samples by every score", caption, figure)
-
-
-def _stop_panel(records: Sequence[Record]) -> Panel:
-    """Distance of the samples and error of the label against the training time of the kernel."""
-    import matplotlib.pyplot as plt
-
-    chosen = _largest(records)
-    found = {
-        name: np.stack([np.asarray(r.arrays[name]) for r in chosen])
-        for name in ("step", "distances", "error", "lost")
-    }
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3.6), layout="constrained")
-    for k, (label, colour, mark) in enumerate(
-        (("NTK", "#d55e00", "o-"), ("network", "#0072b2", "s--"))
-    ):
-        part = slice(NTK, None) if k == 0 else slice(2, NTK)
-        steps = found["step"][:, part].mean(axis=0)
-        energy = found["distances"][:, part, 0].mean(axis=0)
-        left.errorbar(steps, energy[:, 0], 2 * energy[:, 1], fmt=mark, ms=4, lw=1, capsize=2,
-                      color=colour, label=label)  # fmt: skip
-        right.loglog(steps, found["error"][:, part].mean(axis=0), mark, ms=4, lw=1, color=colour,
-                     label=label)  # fmt: skip
-    exact = found["distances"][:, 1, 0].mean(axis=0)
-    left.axhspan(exact[0] - 2 * exact[1], exact[0] + 2 * exact[1], color="#009e73", alpha=0.25,
-                 lw=0, label="true score")  # fmt: skip
-    left.axhline(0, color="0.6", lw=0.8)
-    left.set_xscale("log")
-    left.set_ylabel("energy distance from held-out data")
-    right.set_ylabel("mean square error of the label")
-    for axis in (left, right):
-        axis.set_xlabel(r"training step, of $m\eta = .9/\lambda_{max}$")
-        axis.legend(frameon=False, fontsize=8)
-    return Panel("The stop for samples", _stop_caption(found, chosen[0]), figure)
-
-
-def _stop_caption(found: Mapping[str, np.ndarray], record: Record) -> str:
-    energy = found["distances"][:, NTK:, 0].mean(axis=0)
-    steps, errors, lost = (found[name][:, NTK:].mean(axis=0) for name in ("step", "error", "lost"))
-    best = int(np.argmin(np.nan_to_num(energy[:, 0], nan=np.inf)))
-    clear = energy[0, 0] - energy[best, 0] > 3 * np.hypot(energy[0, 1], energy[best, 1])
-    said = "later" if best and clear else "not clearly later"
+def scatter_caption(data: xr.Dataset) -> str:
+    """Distances of every sample shown."""
+    one = data.isel(n=-1, member=0)
+    told = {}
+    for law in ("exact sample", *SHOWN[0], *SHOWN[1]):
+        (e, w), (e_error, w_error) = (one[q].sel(law=law) for q in ("distance", "standard_error"))
+        told[law] = f"${e:.3f} \\pm {e_error:.3f}$ and ${w:.2f} \\pm {w_error:.2f}$"
+    exact = told.pop("exact sample")
+    inside = (abs(one.samples) <= FRAME).all("coordinate")
+    outside = (~inside).sum("sample").sel(law=list(told))
+    counts = [f"{law} ({k})" for law, k in zip(told, outside.values, strict=True) if k]
     return (
-        f"Is the best stop for the score the best for samples? Samples of kernel regression are "
-        f"closest to the data {said}: at step {steps[best]:.0f} the energy distance is "
-        f"{energy[best, 0]:.3f} +- {energy[best, 1]:.3f}, at the stop {steps[0]:.0f} of the noisy "
-        f"labels {energy[0, 0]:.3f} +- {energy[0, 1]:.3f}; the error of the label is "
-        f"{errors[best]:.2g} and {errors[0]:.2g}. Of {record.cell.settings['samples']} samples "
-        f"{lost[best]:.0f} and {lost[0]:.0f} were lost there, and "
-        f"{lost[-1]:.0f} at step {steps[-1]:.0f}. n = {record.cell.settings['n']}; bars and band: "
-        "two standard errors."
+        f"Do learned scores draw the data? Blue: {data.attrs['samples']} samples, "
+        f"$n = {int(one.n)}$; grey: held-out data. Energy distance and sliced $W_2$ from "
+        "it, of the samples not lost, with standard errors: "
+        f"{'; '.join(f'{law} {text}' for law, text in told.items())}. A "
+        f"second exact sample has {exact}. Outside the frame: {', '.join(counts) or 'none'}."
     )
 
 
-def figures(records: Sequence[Record]) -> tuple[Panel, ...]:
-    """Samples beside the data, and their distance against the training time."""
-    return _scatter_panel(records), _stop_panel(records)
+def stop_caption(data: xr.Dataset) -> str:
+    """Whether a later stop draws better."""
+    steps, errors, lost = (of(name, NTK)(data).values for name in ("step", "label_error", "lost"))
+    low, value, _ = energy(NTK)(data).transpose("end", "law").values
+    error = (value - low) / 2
+    best = int(np.argmin(np.nan_to_num(value, nan=np.inf)))
+    clear = best and value[0] - value[best] > 3 * np.hypot(error[0], error[best])
+    return (
+        "Is the best stop for the score the best for samples? Samples of kernel regression are "
+        f"closest to the data {'later' if clear else 'not clearly later'}: at step "
+        f"{steps[best]:.0f} the energy distance is ${value[best]:.3f} \\pm {error[best]:.3f}$, at "
+        f"the stop {steps[0]:.0f} of the noisy labels ${value[0]:.3f} \\pm {error[0]:.3f}$; the "
+        f"error of the label is {errors[best]:.2g} and {errors[0]:.2g}. Of "
+        f"{data.attrs['samples']} samples {lost[best]:.0f} and {lost[0]:.0f} were lost there, and "
+        f"{lost[-1]:.0f} at step {steps[-1]:.0f}. $n = {int(data.n[-1])}$; bars and strip: two "
+        "standard errors."
+    )
 
 
+def scatter(laws: Sequence[str]) -> Panel:
+    """Samples by some laws in front of held-out data."""
+    frame = (-FRAME, FRAME)
+    return Lines(
+        coordinate("points", 1, laws), coordinate("points", 0, laws), style=".", ink="#bbbbbb",
+        panel="law", title="{law}", xlabel="$x_1$", ylabel="$x_2$", xlim=frame, ylim=frame,
+    ) + Lines(
+        coordinate("samples", 1, laws), coordinate("samples", 0, laws), style=".", ink=PALETTE[0]
+    )  # fmt: skip
+
+
+STEPS: dict[str, Any] = {
+    "xscale": "log",
+    "xlabel": "training step, $m\\eta = .9 / \\lambda_{\\max}$",
+}
 EXPERIMENT = Experiment(
-    name="score_samples",
-    paper="gu2024exploring",
     title="Samples by learned scores",
-    question="Do the scores of the network and of its kernel draw the data, and stopped when?",
-    revision=1,
-    cells=cells,
+    question=__doc__,
+    grid=GRID,
     run=run,
-    table=table,
-    figures=figures,
-    dims={
-        "data": ("sample", "coordinate"),
-        "samples": ("law", "sample", "coordinate"),
-        "distances": ("law", "distance", "quantity"),
-        **dict.fromkeys(("lost", "step", "error"), ("law",)),
-    },
+    table=Table(
+        {"n": "n", "member": "seed", "law": "law"},
+        [
+            Column("step", "step"),
+            Column("label error", "label_error"),
+            Column("energy distance", "distance", at={"measure": "energy distance"}),
+            Column("its error", "standard_error", at={"measure": "energy distance"}),
+            Column("sliced W2", "distance", at={"measure": "sliced W2"}),
+            Column("error of W2", "standard_error", at={"measure": "sliced W2"}),
+            Column("lost", "lost", total),
+        ],
+    ),
+    figures=[
+        Plot("Samples by every score", [scatter(laws) for laws in SHOWN], scatter_caption,
+             height=1.25),
+        Plot(
+            "The stop for samples",
+            [
+                Points(
+                    energy(NTK), of("step", NTK), band=extremes, line="-", ink=PALETTE[1],
+                    label="NTK", ylabel="energy distance from data", width=1.5, **STEPS,
+                )
+                + Points(
+                    energy(NETWORK), of("step", NETWORK), band=extremes, line="--",
+                    ink=PALETTE[0], marker="s", label="network",
+                )
+                + Reference(
+                    y=lambda data: energy(["true score"])(data).min("end"),
+                    to=lambda data: energy(["true score"])(data).max("end"),
+                    ink=PALETTE[2], label="true score",
+                )
+                + Reference(y=0),
+                Points(
+                    of("label_error", NTK), of("step", NTK), line="-", ink=PALETTE[1],
+                    label="NTK", ylabel="mean square error of the label", yscale="log",
+                    width=1.5, **STEPS,
+                )
+                + Points(
+                    of("label_error", NETWORK), of("step", NETWORK), line="--", ink=PALETTE[0],
+                    marker="s", label="network",
+                ),
+            ],
+            stop_caption,
+        ),
+    ],
     note=NOTE,
-)
+)  # fmt: skip

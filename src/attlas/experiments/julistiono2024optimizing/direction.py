@@ -5,7 +5,6 @@ directional Bregman divergence, with the potential of the training p, is measure
 attention SVMs of every q, of the tokens that training selected.
 """
 
-from collections.abc import Mapping
 from functools import partial
 
 import jax
@@ -23,7 +22,7 @@ from attlas.panels.lines import Lines
 from attlas.panels.plot import Plot
 from attlas.panels.points import Points
 from attlas.panels.summary import mean, mean_and_error, total
-from attlas.panels.table import Column, Printed, Table, final
+from attlas.panels.table import Column, Printed, Row, Table, final
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.join import join
@@ -144,7 +143,7 @@ def last_step(data: xr.Dataset) -> xr.DataArray:
     return xr.DataArray(data.attrs["steps"], {"p": data.p}) + 1
 
 
-def own_p(row: Mapping[str, float]) -> bool:
+def own_p(row: Row) -> bool:
     """The rows of the SVM with the p of the training."""
     return row["p"] == row["q"]
 

@@ -4,170 +4,170 @@ Joint normalised mirror descent on the value head v and on W, both from zero, on
 of the paper: two samples of three tokens in the plane, each queried by its first token.
 """
 
-from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
+from jaxtyping import Array
 
 from attlas.data.token_selection import TokenSelection
 from attlas.measures.attention.direction import direction_divergence
-from attlas.runs.cell import Cell, Scale
-from attlas.runs.experiment import Experiment, Panel
-from attlas.runs.record import Record
+from attlas.measures.statistics.settling import settling_times
+from attlas.panels.lines import Lines
+from attlas.panels.plot import Plot
+from attlas.panels.table import Column, Derived, Printed, Table, final
+from attlas.runs.experiment import Experiment
+from attlas.runs.grid import Grid
+from attlas.runs.settings import Settings
 from attlas.solvers.attention_svm import attention_svm
 from attlas.solvers.lp_svm import lp_svm
 from attlas.tasks.token_selection.training import train_selection
 from attlas.training.trajectory import log_spaced
 
-if TYPE_CHECKING:  # workers compute and draw nothing
-    import pandas
-
 STEPS = {1.75: 1500, 2.0: 2000, 3.0: 20000}
-PAPER_TOKENS = {1.75: (1, 0), 2.0: (1, 0), 3.0: (0, 0)}
+PAPER_TOKENS = {1.75: "(1, 0)", 2.0: "(1, 0)", 3.0: "(0, 0)"}
 """Tokens that the released code selects, counted from 0."""
 TOKENS = (
     ((-2.7, 1.2), (1.4, 2.1), (1.3, -0.1)),
     ((0.4, -2.2), (-1.1, -0.4), (0.9, 0.1)),
 )
 LABELS = (1.0, -1.0)
+LEVEL = 0.9
+GRID = Grid(
+    each={"p": [1.75, 2.0, 3.0]},
+    fixed={
+        "steps": lambda s: STEPS.get(s.p, 2000 if s.p < 3 else 20_000) // s.shorter,
+        "rate": 0.1,
+        "shorter": 1,
+    },
+    smoke={"shorter": 10},
+)
 
 
-def toy_problem() -> TokenSelection:
-    """The two samples, with z_i the first token and v = 0."""
-    X = jnp.asarray(TOKENS)
-    return TokenSelection(X, jnp.asarray(LABELS), X[:, 0], jnp.zeros(2))
-
-
-def cells(scale: Scale) -> tuple[Cell, ...]:
-    """One cell for each p; the smoke scale makes a tenth of the steps."""
-    short = 10 if scale is Scale.SMOKE else 1
-    return tuple(Cell({"p": p, "steps": n // short, "rate": 0.1}) for p, n in STEPS.items())
-
-
-def run(cell: Cell) -> Mapping[str, np.ndarray]:
+def run(s: Settings, key: Array) -> xr.Dataset:
     """Train v and W together and measure both against the SVMs of the selected tokens."""
-    s = cell.settings
-    p, data = s["p"], toy_problem()
+    X = jnp.asarray(TOKENS)
+    data = TokenSelection(X, jnp.asarray(LABELS), X[:, 0], jnp.zeros(2))
     path = train_selection(
         data,
         jnp.zeros((2, 2)),
-        p=p,
-        learning_rate=s["rate"],
-        steps=s["steps"],
-        record_at=log_spaced(s["steps"], 48),
+        p=s.p,
+        learning_rate=s.rate,
+        steps=s.steps,
+        record_at=log_spaced(s.steps, 48),
         joint=True,
     )
     assert path.v is not None
-    attention = np.asarray(path.attention)
-    tokens = attention[-1].argmax(axis=1)
-    features = np.take_along_axis(np.asarray(data.X), tokens[:, None, None], axis=1)[:, 0]
-    W_svm = attention_svm(data.X, data.z, tokens, p)
-    v_svm = lp_svm(features, data.y, p)
-    context = jnp.einsum("snt,ntd->snd", path.attention, data.X)
-    margins = np.asarray(data.y[None, :] * jnp.einsum("snd,sd->sn", context, path.v))
-
-    def apart(path_values, svm) -> np.ndarray:
-        if not bool(svm.converged):
-            return np.full(len(path.steps), np.nan)
-        each = jax.jit(jax.vmap(partial(direction_divergence, p=p), (0, None)))
-        return np.asarray(each(path_values, svm.value))
-
-    return {
-        "step": np.asarray(path.steps),
-        "attention": attention,
-        "probability": 1 / (1 + np.exp(-margins)),
-        "tokens": tokens,
-        "divergence_W": apart(path.W, W_svm),
-        "divergence_v": apart(path.v, v_svm),
-        "W": np.asarray(path.W),
-        "v": np.asarray(path.v),
-    }
-
-
-def _by_exponent(records: Sequence[Record]) -> dict[float, Mapping[str, np.ndarray]]:
-    found = {r.cell.settings["p"]: r.arrays for r in records}
-    return {p: found[p] for p in STEPS if p in found}
-
-
-def _first_step_above(steps: np.ndarray, values: np.ndarray, level: float) -> float:
-    """First recorded step from which on every sample stays above a level."""
-    above = (values > level).all(axis=1)
-    stays = np.flip(np.logical_and.accumulate(np.flip(above)))
-    return float(steps[np.argmax(stays)]) if stays.any() else np.nan
-
-
-def table(records: Sequence[Record]) -> "pandas.DataFrame":
-    """Selected tokens beside the paper's, final directions, and when training settles."""
-    rows = []
-    for p, a in _by_exponent(records).items():
-        chosen = np.take_along_axis(a["attention"], a["tokens"][None, :, None], axis=2)[:, :, 0]
-        rows.append(
-            {
-                "p": p,
-                "tokens": str(tuple(int(t) for t in a["tokens"])),
-                "tokens, paper": str(PAPER_TOKENS[p]),
-                "attention > 0.9 from step": _first_step_above(a["step"], chosen, 0.9),
-                "probability > 0.9 from step": _first_step_above(a["step"], a["probability"], 0.9),
-                "D(W) to its SVM": a["divergence_W"][-1],
-                "D(v) to its SVM": a["divergence_v"][-1],
-            }
+    tokens = np.asarray(path.attention[-1].argmax(axis=1))
+    features = jnp.take_along_axis(X, tokens[:, None, None], axis=1)[:, 0]
+    context = jnp.einsum("snt,ntd->snd", path.attention, X)
+    margins = data.y[None, :] * jnp.einsum("snd,sd->sn", context, path.v)
+    steps = np.asarray(path.steps)
+    chosen = np.take_along_axis(np.asarray(path.attention), tokens[None, :, None], axis=2)
+    attended = settling_times(steps, chosen[:, :, 0], LEVEL)
+    probability = np.asarray(jax.nn.sigmoid(margins))
+    apart = jax.jit(jax.vmap(partial(direction_divergence, p=s.p), (0, None)))
+    divergence = [
+        apart(each, jnp.where(svm.converged, svm.value, jnp.nan))
+        for each, svm in (
+            (path.W, attention_svm(X, data.z, tokens, s.p)),
+            (path.v, lp_svm(features, data.y, s.p)),
         )
-    import pandas as pd
-
-    return pd.DataFrame(rows)
-
-
-def figures(records: Sequence[Record]) -> tuple[Panel, ...]:
-    """Attention of each token, and the directions of W and v, against the step."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(2, 3, figsize=(10, 5.4), sharex="col", layout="constrained")
-    chosen = []
-    for column, (p, a) in enumerate(_by_exponent(records).items()):
-        top, bottom = axes[0, column], axes[1, column]
-        top.set_title(f"p = {p:g}")
-        for sample, style in ((0, "-"), (1, "--")):
-            for token in range(3):
-                label = f"sample {sample}, token {token}"
-                weights = a["attention"][:, sample, token]
-                top.semilogx(a["step"] + 1, weights, style, color=f"C{token}", label=label)
-        bottom.loglog(a["step"] + 1, a["divergence_W"], label="W to its attention SVM")
-        bottom.loglog(a["step"] + 1, a["divergence_v"], label="v to its SVM")
-        bottom.set_xlabel("step k + 1")
-        chosen.append(f"{tuple(int(t) for t in a['tokens'])} at p = {p:g}")
-    axes[0, 0].set_ylabel("attention weight")
-    axes[1, 0].set_ylabel("directional divergence")
-    axes[0, 0].legend(frameon=False, fontsize=7)
-    axes[1, 0].legend(frameon=False, fontsize=7)
-    caption = (
-        "Does p change which tokens are selected? The same problem from the same start ends on "
-        f"tokens {'; '.join(chosen)} (one number a sample, counted from 0)."
+    ]
+    return xr.Dataset(
+        {
+            "attention": (("step", "sample", "token"), path.attention),
+            "probability": (("step", "sample"), probability),
+            "tokens": ("sample", tokens),
+            "divergence": (("trained", "step"), divergence),
+            "W": (("step", "row", "column"), path.W),
+            "v": (("step", "row"), path.v),
+            "settled": (
+                "settling",
+                [attended.max(), settling_times(steps, probability, LEVEL).max()],
+            ),
+        },
+        {
+            "step": steps,
+            "sample": [0, 1],
+            "token": [0, 1, 2],
+            "trained": ["W", "v"],
+            "settling": ["attention", "probability"],
+        },
     )
-    return (Panel("Joint training of v and W", caption, figure),)
+
+
+def selected(at: xr.Dataset) -> str:
+    """The selected tokens, one number per sample."""
+    return str(tuple(int(token) for token in at.tokens))
+
+
+def selection(data: xr.Dataset) -> str:
+    """Which tokens each p selects."""
+    chosen = [f"{selected(data.sel(p=p))} at p = {p:g}" for p in data.p.values]
+    return (
+        "Does p change which tokens are selected? The same problem from the same start ends on "
+        f"tokens {'; '.join(chosen)} (one number per sample, counted from 0)."
+    )
+
+
+def after(data: xr.Dataset) -> xr.DataArray:
+    """Steps from 1 on."""
+    return data.step + 1
 
 
 EXPERIMENT = Experiment(
-    name="joint",
-    paper="julistiono2024optimizing",
     title="Joint training of value head and attention",
-    question="Does the choice of p change which tokens joint training selects?",
-    revision=1,
-    cells=cells,
+    question=__doc__,
+    grid=GRID,
     run=run,
-    table=table,
-    figures=figures,
-    dims={
-        "step": ("step",),
-        "attention": ("step", "sample", "token"),
-        "probability": ("step", "sample"),
-        "tokens": ("sample",),
-        "divergence_W": ("step",),
-        "divergence_v": ("step",),
-        "W": ("step", "row", "column"),
-        "v": ("step", "row"),
-    },
+    table=Table(
+        ["p"],
+        [
+            Derived("tokens", selected),
+            Printed("tokens, paper", PAPER_TOKENS),
+            Column("attention > 0.9 from step", "settled", at={"settling": "attention"}),
+            Column("probability > 0.9 from step", "settled", at={"settling": "probability"}),
+            *(
+                Column(f"D({name}) to its SVM", final("divergence", by=["p"]), at={"trained": name})
+                for name in ("W", "v")
+            ),
+        ],
+    ),
+    figures=[
+        Plot(
+            "Joint training of v and W",
+            [
+                Lines(
+                    "attention",
+                    after,
+                    colour="token",
+                    dash="sample",
+                    names="token {token}",
+                    dash_names="sample {sample}",
+                    panel="p",
+                    title="$p = {p:g}$",
+                    xscale="log",
+                    xlabel="step $k + 1$",
+                    ylabel="attention weight",
+                ),
+                Lines(
+                    "divergence",
+                    after,
+                    colour="trained",
+                    names="${trained}$ to its SVM",
+                    panel="p",
+                    title="$p = {p:g}$",
+                    xscale="log",
+                    yscale="log",
+                    xlabel="step $k + 1$",
+                    ylabel="directional divergence",
+                ),
+            ],
+            selection,
+        )
+    ],
     note="Released settings: v(0) = 0, W(0) = 0, rate 0.1, each gradient over its own dual norm.",
 )

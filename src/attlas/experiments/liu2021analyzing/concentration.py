@@ -22,7 +22,11 @@ from attlas.core.solution import Result
 from attlas.data.portuguese_english import PORTUGUESE_ENGLISH
 from attlas.data.sources import is_present
 from attlas.data.translation_pairs import SentencePairs, load_translation_pairs
-from attlas.measures.attention.attention_dataset import attention_dataset, means_over_rows
+from attlas.measures.attention.attention_dataset import (
+    attention_dataset,
+    means_of_short_and_long,
+    means_over_rows,
+)
 from attlas.measures.attention.rows import attention_rows, draw_rows, sharpened_rows, uniform_rows
 from attlas.measures.attention.summary import MEASURES, NORMS, attention_summary
 from attlas.models.networks.tempered_translator import tempered
@@ -33,16 +37,15 @@ from attlas.panels.palette import PALETTE
 from attlas.panels.plot import Plot
 from attlas.panels.points import Points
 from attlas.panels.reference import Reference
-from attlas.panels.summary import extremes, mean_only
-from attlas.panels.table import Column, Printed, Table
+from attlas.panels.summary import extremes, mean_only, total
+from attlas.panels.table import Column, Printed, Row, Table
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
 from attlas.tasks.translation import train_translator, warm_up_rate
 from attlas.tasks.translation_scores import translation_scores
 
-PAPER_NORM = 0.909
-"""The paper's mean l2 norm of the floor(sqrt(p)) largest weights."""
+PAPER_NORM = 0.909  # the paper's mean l2 norm of the floor(sqrt(p)) largest weights
 FACTOR = 5.0
 TAUS = (0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 BINS = np.linspace(0.0, 1.0, 41)
@@ -98,10 +101,8 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         sizes=s.pairs, vocabulary=s.vocabulary, length=s.length, seed=s.seed,
         stand_in=s.task == "stand-in",
     )  # fmt: skip
-    make = jax.jit(
-        make_translator, static_argnums=range(1, 6), static_argnames="dtype",
-        compiler_options=CHEAP_COMPILATION,
-    )  # fmt: skip
+    static = {"static_argnums": range(1, 6), "static_argnames": "dtype"}
+    make = jax.jit(make_translator, compiler_options=CHEAP_COMPILATION, **static)
     shape = (data.vocabularies, s.width, s.blocks, s.heads, s.hidden)
     start = make(key, *shape, dtype=np.dtype(s.dtype))
     adam = optax.adam(warm_up_rate(s.width, s.warm_up, s.factor), b2=0.98, eps=1e-9)
@@ -142,25 +143,17 @@ def told(data: xr.Dataset, measure: str) -> dict[str, float]:
     return dict(zip(VARIANTS, means.values, strict=True))
 
 
-def trained_on(data: xr.Dataset) -> str:
-    """The task and what was learnt of it."""
-    (pairs, held), accuracy = data.attrs["pairs"], data.validation.sel(score="accuracy")
-    stand_in = data.attrs["task"] == "stand-in"
-    task = "generated pairs, a stand-in" if stand_in else "Portuguese-English pairs"
-    start, end = (100 * accuracy.mean("member").values)[:2]
-    return (
-        f"{pairs:,} {task}; accuracy on the pieces of {held} validation pairs {end:.1f} %, "
-        f"{start:.1f} % at start"
-    )
-
-
 def norm_caption(data: xr.Dataset) -> str:
-    """Mean norms and shares, by variant."""
+    """What was learnt, and mean norms and shares by variant."""
+    (pairs, held), stand_in = data.attrs["pairs"], data.attrs["task"] == "stand-in"
+    task = "generated pairs, a stand-in" if stand_in else "Portuguese-English pairs"
+    start, end = (100 * data.validation.sel(score="accuracy").mean("member").values)[:2]
     raw, relative, share = (told(data, measure) for measure in SHOWN)
     high, least = data.high.sel(variant="trained").mean("member").values
     return (
         "Do the $\\lfloor\\sqrt p\\rfloor$ largest weights hold most of the attention? After "
-        f"training on {trained_on(data)}. Mean $\\ell_2$ norm {raw['trained']:.3f}, where the "
+        f"training on {pairs:,} {task}; accuracy on the pieces of {held} validation pairs "
+        f"{end:.1f} %, {start:.1f} % at start. Mean $\\ell_2$ norm {raw['trained']:.3f}, where the "
         f"paper's text has {PAPER_NORM} and calls it a share; random start "
         f"{raw['random start']:.3f}, uniform {raw['uniform']:.3f}. Over the row's own norm that "
         f"is {relative['trained']:.3f}, but {relative['random start']:.3f} at the random start "
@@ -173,32 +166,23 @@ def norm_caption(data: xr.Dataset) -> str:
 
 def support_caption(data: xr.Dataset) -> str:
     """Weights needed at tau = 0.1, by variant."""
-    means = over_rows(data).s0_root.sel(attention="all", tau=0.1).mean("member")
-    random, trained, *_, uniform = means.transpose("variant", "norm").values
-    unreached = data.unreached.sel(variant="trained", tau=0.1).weighted(
-        data.rows.sum(["layer", "head"]).fillna(0)
-    )
+    means = over_rows(data).sel(attention="all", tau=0.1).mean("member")
+    random, trained, *_, uniform = means.s0_root.transpose("variant", "norm").values
     return (
         "How many weights hold all but $\\tau$, for each layer and head? Mean $s_0$ over "
         "$\\lfloor\\sqrt p\\rfloor$; below the dashed line $\\sqrt p$ weights are enough. At "
         f"$\\tau = 0.1$ that is {trained[0]:.2f} in $\\ell_2$ and {trained[1]:.2f} in share after "
         f"training, {random[0]:.2f} and {random[1]:.2f} at the random start, {uniform[0]:.2f} and "
         f"{uniform[1]:.2f} if uniform. As printed, with a norm of one supposed, "
-        f"{100 * float(unreached.mean()):.0f} % of the trained rows have no $s_0$ at "
-        "$\\tau = 0.1$."
+        f"{100 * float(means.unreached.sel(variant='trained')):.0f} % of the trained rows have no "
+        "$s_0$ at $\\tau = 0.1$."
     )
 
 
 def length_caption(data: xr.Dataset) -> str:
     """Mean norms of short and of long rows."""
-    counts = data.rows_by_length.fillna(0)
-    reached = counts.sum(["kind", "member"]).cumsum("length") / counts.sum()
-    middle = int(data.length[int((reached < 0.5).sum())])
-    norm, over = data.by_length.sel(mass="raw l2"), ["kind", "length", "member"]
-    short, long = (
-        norm.weighted(counts.where(cut, 0)).mean(over)
-        for cut in (data.length <= middle, data.length > middle)
-    )
+    middle, parts = means_of_short_and_long(data, "raw l2")
+    short, long = parts.mean("member").transpose("rows", "variant")
     means = ", ".join(
         f"{name} {float(short.sel(variant=name)):.3f} and {float(long.sel(variant=name)):.3f}"
         for name in ("trained", "random start", "uniform")
@@ -215,14 +199,14 @@ def length_caption(data: xr.Dataset) -> str:
 def temperature_caption(data: xr.Dataset) -> str:
     """What colder attention holds, and what it costs."""
     means, support = told(data, "l1 share"), told(data, "effective support")
-    loss = data.validation.sel(score="loss").mean("member").values
+    start, trained, colder, *_ = data.validation.sel(score="loss").mean("member").values
     return (
         "Does a lower temperature concentrate attention? With the trained weights and logits "
         f"times {FACTOR:g} the $\\sqrt p$ largest weights hold {means[VARIANTS[2]]:.3f} of the "
         f"attention instead of {means['trained']:.3f}, and exp(entropy) falls from "
         f"{support['trained']:.2f} to {support[VARIANTS[2]]:.2f} words; each row alone gives "
         f"{means[VARIANTS[3]]:.3f}. Nothing was trained again: the validation loss goes from "
-        f"{loss[1]:.3f} to {loss[2]:.3f} nats ({loss[0]:.3f} at the random start)."
+        f"{trained:.3f} to {colder:.3f} nats ({start:.3f} at the random start)."
     )
 
 
@@ -234,32 +218,57 @@ def of(name: str, *variants: str, **labels: Any) -> Callable[[xr.Dataset], xr.Da
 
 def mean_masses(data: xr.Dataset) -> xr.DataArray:
     """Mean masses over all rows, by variant."""
-    means = over_rows(data)["mean"].sel(attention="all", variant=list(BUT_ROWS))
+    means = over_rows(data)["mean"].sel(attention="all", variant=BUT_ROWS)
     return means.sel(measure=data.mass.values).rename(measure="mass").mean("member")
 
 
 def by_length(data: xr.Dataset) -> xr.DataArray:
     """Mean masses of rows of each length that has at least thirty."""
-    shown = data.by_length.sel(variant=list(BUT_ROWS), mass=["raw l2", "l1 share"])
+    shown = data.by_length.sel(variant=BUT_ROWS, mass=["raw l2", "l1 share"])
     return shown.where(data.rows_by_length >= 30)
 
 
-BUT_ROWS = tuple(name for name in VARIANTS if "rows" not in name)
+def whole(row: Row) -> bool:
+    """The lines of the table over all rows."""
+    return row["attention"] == "all"
+
+
+BUT_ROWS = [name for name in VARIANTS if "rows" not in name]
 PAPER = Reference(x=PAPER_NORM, label="the paper's mean", style="--", ink=PALETTE[2])
 SHARES = Histogram(
-    of("histogram", "random start", "trained"),
-    edges=BINS, counted="bin", colour="variant", filled="trained", panel="mass", title=SHOWN,
-    xlim=(0, 1), ylabel="share of rows",
+    of("histogram", "random start", "trained"), edges=BINS, counted="bin", colour="variant",
+    filled="trained", panel="mass", title=SHOWN, xlim=(0, 1), ylabel="share of rows",
 )  # fmt: skip
 ABOVE = Histogram(
-    of("histogram", *BUT_ROWS),
-    edges=BINS, counted="bin", colour="variant", above=True, panel="mass", title=SHOWN,
-    xlim=(0, 1), ylim=(0, 1.02), ylabel="share of rows above",
-) + Points(
-    lambda data: 0 * mean_masses(data),
-    lambda data: mean_masses(data),
-    colour="variant", marker="^", clip=False, legend=False,
+    of("histogram", *BUT_ROWS), edges=BINS, counted="bin", colour="variant", above=True,
+    panel="mass", title=SHOWN, xlim=(0, 1), ylim=(0, 1.02), ylabel="share of rows above",
 )  # fmt: skip
+MEANS = Points(
+    lambda data: 0 * mean_masses(data), mean_masses, colour="variant", marker="^", clip=False,
+    legend=False,
+)  # fmt: skip
+HISTOGRAMS = [SHARES + PAPER, ABOVE + MEANS + PAPER]
+SUPPORT = (
+    Lines(
+        of("s0_root", "random start"), "tau", band=extremes, label="random start", ink="#999999",
+        row="norm", panel="kind", title="{kind}, {norm}", xscale="log", xlabel="$\\tau$",
+        ylabel="$s_0 / \\lfloor\\sqrt{p}\\rfloor$", xlim=(TAUS[0], TAUS[-1]),
+        xticks=(0.5, 0.2, 0.1, 0.05, 0.02, 0.01),
+    )
+    + Lines(of("s0_root", "uniform"), "tau", band=mean_only, style=":", label="uniform")
+    + Lines(of("s0_root", "trained"), "tau", colour="layer", band=None, names="layer {layer}")
+    + Reference(y=1.0, style="--", label="$s_0 = \\lfloor\\sqrt{p}\\rfloor$")
+)  # fmt: skip
+LENGTHS = Lines(
+    by_length, "length", colour="variant", band=mean_only, row="mass", panel="kind",
+    title="{kind}, {mass}", ylim=(0, 1.03), xlabel="length $p$ of the row",
+    ylabel="of the largest weights",
+) + replace(PAPER, x=None, y={"raw l2": PAPER_NORM})  # fmt: skip
+COLDER = Lines(
+    of("mean", *VARIANTS[:-1], measure="l1 share"), "variant", colour="layer", band=None,
+    style="o-", names="layer {layer}, one line per head", panel="kind", title="{kind}",
+    ylim=(0, 1.03), ylabel=SHOWN["l1 share"],
+) + Reference(y=of("mean", "uniform", measure="l1 share"), label="uniform")  # fmt: skip
 EXPERIMENT = Experiment(
     title="Concentration of a translator's attention",
     question=__doc__,
@@ -268,66 +277,23 @@ EXPERIMENT = Experiment(
     table=Table(
         {"variant": "weights", "attention": "attention"},
         [
-            Column("rows", "rows", lambda rows: int(rows.sum())),
+            Column("rows", "rows", total),
             Printed("paper, top sqrt(p)", {("trained", "all"): PAPER_NORM}),
             *(Column(name, "mean", at={"measure": name}) for name in MEASURES),
             *(
                 Column(f"s0 / sqrt(p), {norm}, tau = 0.1", "s0_root", at={"norm": norm, "tau": 0.1})
                 for norm in NORMS
             ),
-            *(
-                Column(
-                    f"validation {score}", "validation", at={"score": score},
-                    where=lambda row: row["attention"] == "all",
-                )
-                for score in ("loss", "accuracy")
-            ),
+            Column("validation loss", "validation", at={"score": "loss"}, where=whole),
+            Column("validation accuracy", "validation", at={"score": "accuracy"}, where=whole),
         ],
         of=over_rows,
     ),
     figures=[
-        Plot(
-            "Norm and share of the sqrt(p) largest attention weights",
-            [SHARES + PAPER, ABOVE + PAPER],
-            norm_caption,
-        ),
-        Plot(
-            "Weights needed for all but tau, by layer and head",
-            Lines(
-                of("s0_root", "random start"), "tau",
-                band=extremes, label="random start", ink="#999999",
-                row="norm", panel="kind", title="{kind}, {norm}", xscale="log", xlabel="$\\tau$",
-                ylabel="$s_0 / \\lfloor\\sqrt{p}\\rfloor$", xlim=(TAUS[0], TAUS[-1]),
-                xticks=(0.5, 0.2, 0.1, 0.05, 0.02, 0.01),
-            )
-            + Lines(of("s0_root", "uniform"), "tau", band=mean_only, style=":", label="uniform")
-            + Lines(
-                of("s0_root", "trained"), "tau",
-                colour="layer", names="trained, layer {layer}", band=None,
-            )
-            + Reference(y=1.0, style="--", label="$s_0 = \\lfloor\\sqrt{p}\\rfloor$"),
-            support_caption,
-        ),
-        Plot(
-            "Concentration by length of the row",
-            Lines(
-                by_length, "length", colour="variant", band=mean_only,
-                row="mass", panel="kind", title="{kind}, {mass}", ylim=(0, 1.03),
-                xlabel="length $p$ of the row", ylabel="of the largest weights",
-            )
-            + replace(PAPER, x=None, y={"raw l2": PAPER_NORM}),
-            length_caption,
-        ),
-        Plot(
-            "Attention held by the sqrt(p) largest weights, by head",
-            Lines(
-                of("mean", *VARIANTS[:-1], measure="l1 share"), "variant",
-                colour="layer", band=None, style="o-", names="layer {layer}, one line per head",
-                panel="kind", title="{kind}", ylim=(0, 1.03), ylabel=SHOWN["l1 share"],
-            )
-            + Reference(y=of("mean", "uniform", measure="l1 share"), label="uniform"),
-            temperature_caption,
-        ),
+        Plot("Norm and share of the largest weights", HISTOGRAMS, norm_caption),
+        Plot("Weights needed for all but $\\tau$, by layer and head", SUPPORT, support_caption),
+        Plot("Concentration by length of the row", LENGTHS, length_caption),
+        Plot("Attention held by the largest weights, by head", COLDER, temperature_caption),
     ],
     note=NOTE,
-)  # fmt: skip
+)

@@ -1,6 +1,7 @@
 """Summaries of the same attention rows under several models, as one labelled data set."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -61,12 +62,34 @@ def means_over_rows(data: xr.Dataset) -> xr.Dataset:
         data: from `attention_dataset`, with any further axes.
 
     Returns:
-        `mean`, `s0_root` and the number of `rows`, by `attention`: "all" and the kinds.
+        `mean`, `s0_root`, `unreached` and the number of `rows`, by `attention`: "all" and the
+        kinds.
     """
-    parts: list[xr.Dataset] = []
+    parts = []
     for name, kinds in ((ALL, list(KINDS)), *((kind, [kind]) for kind in KINDS)):
-        own = data[["mean", "s0_root", "rows"]].sel(kind=kinds)
+        own = data[["mean", "s0_root", "unreached", "rows"]].sel(kind=kinds)
         means = own.weighted(own.rows.fillna(0)).mean(["kind", "layer", "head"])
         rows = own.rows.sum(["kind", "layer", "head"])
         parts.append(means.assign(rows=rows).expand_dims(attention=[name]))
-    return xr.concat(parts, "attention")
+    # Type checkers take the result for a tree.
+    whole: Any = xr.concat(parts, "attention")
+    return whole
+
+
+def means_of_short_and_long(data: xr.Dataset, mass: str) -> tuple[int, xr.DataArray]:
+    """A mean mass of the shorter and of the longer half of all rows.
+
+    Args:
+        data: from `attention_dataset`, with any further axes.
+        mass: one of the measures kept by length.
+
+    Returns:
+        The length up to which rows are short, and the means by `rows`: "short", "long".
+    """
+    counts = data.rows_by_length.fillna(0)
+    by_length = counts.sum([dim for dim in counts.dims if dim != "length"])
+    middle = int(data.length[int((by_length.cumsum() / by_length.sum() < 0.5).sum())])
+    halves = [data.length <= middle, data.length > middle]
+    values = data.by_length.sel(mass=mass)
+    means = [values.weighted(counts.where(half, 0)).mean(["kind", "length"]) for half in halves]
+    return middle, xr.concat(means, "rows").assign_coords(rows=["short", "long"])

@@ -101,7 +101,20 @@ def concentration(
         raise UserError(f"taus = {taus}: choose levels between 0 and 1")
     _require_settings(norm, eps)
     unit = max(float(jnp.finfo(given.dtype).eps), eps or 0.0)
-    rows = len(flat)
+    found = _measured(flat, sizes, taus, norm, unit, lead)
+    return Concentration(*(column.reshape((*lead, *column.shape[1:])) for column in found))
+
+
+def _measured(
+    flat: np.ndarray,
+    sizes: np.ndarray,
+    taus: tuple[float, ...],
+    norm: Norm,
+    unit: float,
+    lead: tuple[int, ...],
+) -> Concentration:
+    """The statistics of rows [r, T]."""
+    rows, width = flat.shape
     found = Concentration(np.zeros((rows, len(taus)), np.int32), *np.zeros((6, rows)))
     # Rows that share floor(sqrt(p)) share one slice of largest weights, at little padding.
     roots = np.array([math.isqrt(p) for p in range(width + 1)])[sizes]
@@ -115,7 +128,7 @@ def concentration(
             parts = _statistics(block, int(root), taus, norm)
             for column, values in zip(found, parts, strict=True):
                 column[chosen] = values
-    return Concentration(*(column.reshape((*lead, *column.shape[1:])) for column in found))
+    return found
 
 
 def streamed_concentration(

@@ -4,12 +4,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from attlas.core.arrays import ArrayInput, own_precision
 
-def selected_tokens(attention: Float[Array, "*batch T"]) -> Int[Array, "*batch"]:
+
+def selected_tokens(attention: ArrayInput) -> Int[Array, "*batch"]:
     r"""The tokens of largest attention, argmax_t s_it; the first one where tied.
 
     Args:
-        attention: attention weights.
+        attention: attention weights, (..., T); a list, or an array of NumPy, JAX or torch.
 
     Returns:
         Token index of each sample.
@@ -18,16 +20,15 @@ def selected_tokens(attention: Float[Array, "*batch T"]) -> Int[Array, "*batch"]
         >>> selected_tokens(jnp.array([[0.2, 0.8], [0.6, 0.4]])).tolist()
         [1, 0]
     """
-    return jnp.argmax(attention, axis=-1)
+    with own_precision(attention=attention) as (weights,):
+        return jnp.argmax(weights, axis=-1)
 
 
-def attention_mass(
-    attention: Float[Array, "*batch T"], tokens: Int[Array, "*batch"]
-) -> Float[Array, "*batch"]:
+def attention_mass(attention: ArrayInput, tokens: ArrayInput) -> Float[Array, "*batch"]:
     r"""Attention s_ia on one stated token a_i of each sample.
 
     Args:
-        attention: attention weights.
+        attention: attention weights, (..., T), as for `selected_tokens`.
         tokens: token index of each sample.
 
     Returns:
@@ -37,16 +38,15 @@ def attention_mass(
         >>> attention_mass(jnp.array([[0.2, 0.8], [0.6, 0.4]]), jnp.array([1, 1])).tolist()
         [0.8, 0.4]
     """
-    return jnp.take_along_axis(attention, tokens[..., None], axis=-1)[..., 0]
+    with own_precision(attention=attention) as (weights,):
+        return jnp.take_along_axis(weights, jnp.asarray(tokens)[..., None], axis=-1)[..., 0]
 
 
-def selection_rate(
-    attention: Float[Array, "*batch n T"], tokens: Int[Array, "*batch n"]
-) -> Float[Array, "*batch"]:
+def selection_rate(attention: ArrayInput, tokens: ArrayInput) -> Float[Array, "*batch"]:
     r"""Fraction of samples whose selected token is the stated one.
 
     Args:
-        attention: attention weights.
+        attention: attention weights, (..., n, T), as for `selected_tokens`.
         tokens: stated token of each sample, such as the optimal one.
 
     Returns:
@@ -56,8 +56,9 @@ def selection_rate(
         >>> float(selection_rate(jnp.array([[0.2, 0.8], [0.6, 0.4]]), jnp.array([1, 1])))
         0.5
     """
-    hits = selected_tokens(attention) == tokens
-    return jnp.mean(hits.astype(attention.dtype), axis=-1)
+    with own_precision(attention=attention) as (weights,):
+        hits = jnp.argmax(weights, axis=-1) == jnp.asarray(tokens)
+        return jnp.mean(hits.astype(weights.dtype), axis=-1)
 
 
 def label_probability(

@@ -11,14 +11,15 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from attlas.bounds.expressivity.liu2021_regions import liu2021_regions
+from attlas.core.arrays import ArrayInput, as_float64
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 
-Matrix = Float[np.ndarray, "n s"] | Float[Array, "n s"]
-Vector = Float[np.ndarray, " n"] | Float[Array, " n"]
+Matrix = ArrayInput
+Vector = ArrayInput
 Row = tuple[int, ...]
 
 # Above this many cells the recursion in Python integers takes minutes.
@@ -168,15 +169,13 @@ def arrangement(W: Matrix, b: Vector | None) -> tuple[np.ndarray, np.ndarray]:
         >>> arrangement(np.eye(2), None)[1].tolist()
         [0.0, 0.0]
     """
-    normals = np.asarray(W, float)
-    offsets = np.zeros(normals.shape[:1]) if b is None else np.asarray(b, float)
-    if normals.ndim != 2 or offsets.shape != normals.shape[:1]:
+    normals = as_float64(W, "W", "n s")
+    offsets = np.zeros(len(normals)) if b is None else as_float64(b, "b", "n")
+    if len(offsets) != len(normals):
         raise UserError(
             f"normals of shape {normals.shape} with offsets {offsets.shape}: give one normal a row "
             "and one offset each"
         )
-    if not (np.all(np.isfinite(normals)) and np.all(np.isfinite(offsets))):
-        raise UserError("an entry of the network is not finite: look at its scale")
     return normals, offsets
 
 

@@ -84,15 +84,14 @@ def rademacher_complexity(
 ) -> Rademacher:
     r"""A lower estimate of the empirical Rademacher complexity, by projected ascent.
 
-    All sign vectors and starts climb in one compiled program, `chunk` sign vectors at a time. Step
-    t moves by step (1 - t / steps) times the ball's radius; the best value on the way counts.
+    All sign vectors and starts climb in one program, `chunk` sign vectors at a time. Step t moves
+    by step (1 - t / steps) times the ball's radius; the best value on the way counts.
     The objective has many local maxima: compare two numbers of starts before trusting a trend.
 
     Args:
         key: random key of signs and starts; the signs do not depend on the other arguments.
         function_class: the class, an `equinox.Module` or another pytree.
-        inputs: the sample, a pytree of arrays of NumPy, JAX or torch, of which each has the leading
-            axis m; lists of numbers are one array.
+        inputs: a pytree of arrays with the leading axis m; a list of numbers is one array.
         sign_vectors: number of drawn sign vectors, at least two.
         starts: starting points for each sign vector.
         steps: of the ascent, at least zero.
@@ -105,8 +104,7 @@ def rademacher_complexity(
         The estimate, in the units of the functions.
 
     Raises:
-        UserError: if a number is too small, the confidence is outside (0, 1), or an input is
-            not finite or of no common length.
+        UserError: for a number too small, a confidence outside (0, 1), or a sample of no use.
 
     Examples:
         >>> from attlas.measures.complexity.norm_ball_classes import LinearClass
@@ -124,14 +122,13 @@ def rademacher_complexity(
         inputs = jax.tree.map(jnp.asarray, inputs)
         m = _sample_size(inputs)
         signs = draw_signs(key, sign_vectors, m, repeats) / repeats
-        draws = generator(jax.random.fold_in(key, 1))
-        first = function_class.draw(draws, (sign_vectors, starts), inputs)
+        shape, draws = (sign_vectors, starts), generator(jax.random.fold_in(key, 1))
+        first = function_class.draw(draws, shape, inputs)
         lengths = step * (1 - np.arange(steps + 1) / max(steps, 1))
         dtype = jax.tree.leaves(inputs)[0].dtype
-        sigma, lengths = (jnp.asarray(each, dtype) for each in (signs, lengths))
+        sigma, lengths = jnp.asarray(signs, dtype), jnp.asarray(lengths, dtype)
         found = _suprema(function_class, inputs, sigma, first, lengths, min(chunk, sign_vectors))
-        largest = function_class.largest(inputs)
-    return rademacher_estimate(found, repeats * m, largest, confidence)
+        return rademacher_estimate(found, repeats * m, function_class.largest(inputs), confidence)
 
 
 def _sample_size(inputs: Any) -> int:

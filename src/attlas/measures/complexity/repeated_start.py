@@ -41,7 +41,9 @@ def sign_excess(copies: Int[np.ndarray, "*shape 2"]) -> Float[np.ndarray, "*shap
     return np.abs(copies[..., 0] - copies[..., 1]) / np.sqrt(copies.sum(axis=-1))
 
 
-def uniform_outputs(head: MultiHead, X: Float[Array, "n T d"]) -> Float[np.ndarray, " n"]:
+def uniform_outputs(
+    head: MultiHead, X: Float[Array | np.ndarray, "n T d"]
+) -> Float[np.ndarray, " n"]:
     """|phi(X_i)| of one head whose attention is uniform, as after the first step.
 
     Args:

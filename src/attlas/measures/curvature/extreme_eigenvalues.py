@@ -88,11 +88,11 @@ def hessian_extremes(
         *args: further arguments of `risk`.
         count: eigenvalues wanted at each end.
         tolerance: largest residual ||H v - theta v|| over the largest |theta|; when None 1e-6, or
-            four times the rounding sqrt(P) eps of a product where that is more, as in float32.
+            4 sqrt(P) eps, the rounding of a product, where that is more, as in float32.
         max_steps: largest dimension K of a Krylov space; K vectors are held in memory.
         exact_below: size up to which all eigenvalues are computed.
         failure: probability with which the enclosures may fail.
-        key: of the random starts.
+        key: of the starts.
 
     Returns:
         The eigenvalues. Certificate: `residual`, of real products, one row an end (smallest
@@ -101,9 +101,7 @@ def hessian_extremes(
         `vectors` [2, count, P], with which anyone repeats the residuals. Codes: MAX_STEPS where
         unconverged or more kept appearing, PRECISION where rounding hides the tolerance.
 
-    Raises:
-        UserError: if count, tolerance, max_steps or failure is out of its range, or the
-            parameters hold no floating array or one that is neither float32 nor float64.
+    A `UserError` names a setting out of its range, or parameters that are not float32 or float64.
 
     Examples:
         >>> risk = lambda x: (3 * x[0] ** 2 - x[1] ** 2) / 2
@@ -115,22 +113,26 @@ def hessian_extremes(
     with precision_of(parameters):
         size, dtype = _size(parameters)
         rounding = float(np.sqrt(size) * np.finfo(dtype).eps)
-        if tolerance is None:
-            tolerance = max(_TOLERANCE, _ROUNDINGS * rounding)
-        if not 1 <= count <= size:
-            raise UserError(f"count = {count} of {size} eigenvalues: choose 1 to {size}")
-        if not (tolerance > 0 and max_steps > 2 * count and 0 < failure < 1):
-            raise UserError(
-                f"tolerance = {tolerance}, max_steps = {max_steps}, failure = {failure}: "
-                "choose tolerance > 0, max_steps > 2 count and failure between 0 and 1"
-            )
-        problem = _Problem(
-            risk, parameters, args, size, count, tolerance, max(tolerance, rounding), max_steps
-        )
+        accepted = max(_TOLERANCE, _ROUNDINGS * rounding) if tolerance is None else tolerance
+        _require_settings(size, count, accepted, max_steps, failure)
+        target = max(accepted, rounding)
+        problem = _Problem(risk, parameters, args, size, count, accepted, target, max_steps)
         # Below, a Krylov space and its complement would not leave room for both ends.
         if size <= max(exact_below, 8 * count):
             return _exact(problem, dtype)
         return _by_lanczos(problem, dtype, failure, jax.random.key(0) if key is None else key)
+
+
+def _require_settings(
+    size: int, count: int, tolerance: float, max_steps: int, failure: float
+) -> None:
+    if not 1 <= count <= size:
+        raise UserError(f"count = {count} of {size} eigenvalues: choose 1 to {size}")
+    if not (tolerance > 0 and max_steps > 2 * count and 0 < failure < 1):
+        raise UserError(
+            f"tolerance = {tolerance}, max_steps = {max_steps}, failure = {failure}: "
+            "choose tolerance > 0, max_steps > 2 count and failure between 0 and 1"
+        )
 
 
 def _size(parameters: Any) -> tuple[int, np.dtype]:

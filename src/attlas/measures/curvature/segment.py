@@ -118,8 +118,7 @@ def segment_maximum(
         slope: a Lipschitz constant L of g on [0, 1]; may be inf if `weak_convexity` is not.
         *args: of `function`.
         weak_convexity: M with g'' >= -M on [0, 1]; inf where none is known.
-        tolerance: largest `upper - value` that counts as converged; when None 1e-6, or 64 eps of
-            the dtype where that is more, as in float32.
+        tolerance: largest `upper - value` accepted; when None 1e-6, or 64 eps if that is more.
         max_evaluations: values of g at most.
         dtype: of alpha, JAX's default when None.
 
@@ -136,14 +135,12 @@ def segment_maximum(
         >>> print(f"{found.unwrap():.6f} at {found.certificate['location']:.3f}")
         1.000000 at 0.314
     """
-    if tolerance is None:
-        tolerance = max(1e-6, 64 * float(jnp.finfo(jnp.result_type(dtype or float)).eps))
+    tolerance = _default_tolerance(dtype) if tolerance is None else tolerance
     if not (slope >= 0 <= weak_convexity and tolerance > 0) or slope == weak_convexity == np.inf:
         told = f"slope = {slope}, weak_convexity = {weak_convexity}, tolerance = {tolerance}"
         raise UserError(f"{told}: choose constants >= 0, one finite, and tolerance > 0")
     cells = _first_cells(function, dtype, args)
-    used = cells.left.size + 1
-    best, where, code, closed = -np.inf, 0.0, Result.CONVERGED, -np.inf
+    best, where, code, closed, used = -np.inf, 0.0, Result.CONVERGED, -np.inf, cells.left.size + 1
     while cells.left.size and code is Result.CONVERGED:
         ends, points = np.append(cells.a, cells.b), np.append(cells.left, cells.right)
         if not np.all(np.isfinite(ends)):
@@ -160,6 +157,10 @@ def segment_maximum(
             used += cells.left.size
             cells = _halved(cells, _evaluated(function, _middle(cells), args))
     return _ended(best, max(closed, best), where, used, code)
+
+
+def _default_tolerance(dtype: Any) -> float:
+    return max(1e-6, 64 * float(jnp.finfo(jnp.result_type(dtype or float)).eps))
 
 
 def _first_cells(function: Callable[..., Array], dtype: Any, args: tuple[Any, ...]) -> _Cells:

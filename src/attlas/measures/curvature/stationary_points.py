@@ -47,8 +47,7 @@ def stationary_points(
         *args: further arguments of `risk`.
         in_axes: 0 for each argument that has an axis of starts, None for one shared by all; all
             are shared when left out.
-        tolerance: largest ||g|| accepted; when None 1e-10, or 64 eps where that is more, as in
-            float32: the rounding of the gradient of a risk of order one.
+        tolerance: largest ||g|| accepted; when None 1e-10, or 64 eps if that is more.
         max_steps: steps tried.
 
     Returns:
@@ -77,18 +76,20 @@ def stationary_points(
     size = sum(leaf.size for leaf in leaves) // counts.pop()
     if not 1 <= size <= _LARGEST:
         raise UserError(f"{size} parameters: whole Hessians are formed, take 1 to {_LARGEST}")
-    if tolerance is None:
-        tolerance = max(1e-10, 64 * float(jnp.finfo(jnp.result_type(*leaves)).eps))
+    tolerance = _default_tolerance(leaves) if tolerance is None else tolerance
     if not tolerance > 0 or max_steps < 1:
         raise UserError(f"tolerance = {tolerance}, max_steps = {max_steps}: both must be positive")
     axes = (None,) * len(args) if in_axes is None else in_axes
-    found, certificate, stats = _search(
-        risk, moved, fixed, args, axes, jnp.asarray(tolerance, leaves[0].dtype), max_steps
-    )
+    goal = jnp.asarray(tolerance, leaves[0].dtype)
+    found, certificate, stats = _search(risk, moved, fixed, args, axes, goal, max_steps)
     norm = certificate["gradient_norm"]
     result = jnp.where(norm <= tolerance, Result.CONVERGED.value, Result.MAX_STEPS.value)
     result = jnp.where(jnp.isfinite(norm), result, Result.NOT_FINITE.value)
     return Solution(eqx.combine(found, fixed), result, certificate, stats)
+
+
+def _default_tolerance(leaves: list[Array]) -> float:
+    return max(1e-10, 64 * float(jnp.finfo(jnp.result_type(*leaves)).eps))
 
 
 @eqx.filter_jit

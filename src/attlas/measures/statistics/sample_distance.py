@@ -6,12 +6,13 @@ that of two exact samples. The energy distance has an unbiased estimate, which m
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 from scipy.spatial.distance import cdist
 
+from attlas.core.arrays import ArrayInput, as_float64
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 
@@ -41,8 +42,8 @@ class _Sums(NamedTuple):
 
 def sliced_wasserstein(
     key: PRNGKeyArray,
-    x: Float[Array, "n d"] | np.ndarray,
-    y: Float[Array, "m d"] | np.ndarray,
+    x: ArrayInput,
+    y: ArrayInput,
     *,
     p: int = 2,
     projections: int = 128,
@@ -135,8 +136,8 @@ def _line_distance(x: np.ndarray, y: np.ndarray, p: int) -> np.ndarray:
 
 
 def energy_distance(
-    x: Float[Array, "n d"] | np.ndarray,
-    y: Float[Array, "m d"] | np.ndarray,
+    x: ArrayInput,
+    y: ArrayInput,
     *,
     unbiased: bool = True,
     memory: int = 2**26,
@@ -202,12 +203,10 @@ def _sums(x: np.ndarray, y: np.ndarray, memory: int) -> _Sums:
     return _Sums(rows, columns, squares)
 
 
-def _checked(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
+def _checked(x: ArrayInput, y: ArrayInput) -> tuple[np.ndarray, np.ndarray]:
+    x, y = as_float64(x, "x", "n d"), as_float64(y, "y", "m d")
+    if x.shape[1] != y.shape[1]:
         raise UserError(f"samples of shapes {x.shape} and {y.shape}: give [n, d] and [m, d]")
     if min(len(x), len(y)) < 3:
         raise UserError(f"samples of {len(x)} and {len(y)} points: give at least 3 of each")
-    if not (np.all(np.isfinite(x)) and np.all(np.isfinite(y))):
-        raise UserError("a sample is not finite: drop or repair its points")
     return x, y

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from attlas.core.arrays import ArrayInput, read_array
+
 
 class StudentInterval(NamedTuple):
     """Mean and half the width of its interval.
@@ -18,13 +20,11 @@ class StudentInterval(NamedTuple):
     reach: Float[np.ndarray, "*shape"]
 
 
-def student_interval(
-    values: Float[np.ndarray, "runs *shape"], confidence: float = 0.95
-) -> StudentInterval:
+def student_interval(values: ArrayInput, confidence: float = 0.95) -> StudentInterval:
     r"""Student's interval $\bar v\pm t_{(1+c)/2,\,r-1}\,s/\sqrt r$ over the first axis.
 
     Args:
-        values: one entry a run.
+        values: one entry per run along the first axis; a list or any array.
         confidence: c, the level.
 
     Returns:
@@ -38,8 +38,9 @@ def student_interval(
     # Imported here: it takes half a second, and experiments are listed without it.
     from scipy import stats
 
-    mean, count = np.asarray(values.mean(axis=0)), values.shape[0]
+    found = read_array(values, "values")
+    mean, count = np.asarray(found.mean(axis=0)), found.shape[0]
     if count < 2:
         return StudentInterval(mean, np.full(mean.shape, np.nan))
-    reach = stats.t.ppf((1 + confidence) / 2, count - 1) * values.std(axis=0, ddof=1)
+    reach = stats.t.ppf((1 + confidence) / 2, count - 1) * found.std(axis=0, ddof=1)
     return StudentInterval(mean, np.asarray(reach / np.sqrt(count)))

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.core.arrays import ArrayInput, as_float64, read_array
 from attlas.core.errors import UserError
 from attlas.measures.statistics.student_interval import student_interval
 
@@ -27,8 +28,8 @@ class Slope(NamedTuple):
 
 
 def log_slope(
-    scales: Float[Array, "*e s"] | np.ndarray,
-    values: Float[Array, "e s"] | np.ndarray,
+    scales: ArrayInput,
+    values: ArrayInput,
     confidence: float = 0.95,
 ) -> Slope:
     r"""Slope of log(value) against log(scale), with Student's interval across instances.
@@ -37,8 +38,8 @@ def log_slope(
     one trajectory are not, hence the interval is taken over instances.
 
     Args:
-        scales: positive scales, common to all instances or one row each.
-        values: positive values, one row an instance.
+        scales: positive scales, (s,) common to all instances or one row each, (e, s).
+        values: positive values, one row per instance, (e, s).
         confidence: level of the interval.
 
     Returns:
@@ -53,8 +54,8 @@ def log_slope(
         >>> print(f"{found.mean:.6f}")
         -1.000000
     """
-    y = np.asarray(values, float)
-    x = np.broadcast_to(np.asarray(scales, float), y.shape)
+    y = as_float64(values, "values", "e s")
+    x = np.broadcast_to(read_array(scales, "scales").astype(float), y.shape)
     if y.shape[1] < 2:
         raise UserError(f"{y.shape[1]} point gives no slope: record at least two scales")
     if not (np.all(np.isfinite(x) & (x > 0)) and np.all(np.isfinite(y) & (y > 0))):
@@ -67,6 +68,28 @@ def log_slope(
         return Slope(mean, -np.inf, np.inf, slopes)
     reach = float(student_interval(slopes, confidence).reach)
     return Slope(mean, mean - reach, mean + reach, slopes)
+
+
+def decay_rate(
+    steps: Float[Array, " s"] | np.ndarray, values: Float[Array, "*e s"] | np.ndarray
+) -> Float[np.ndarray, "*e"]:
+    r"""$-d\log v/d\tau$ over the second half of the records, past the transient of the start.
+
+    Args:
+        steps: increasing.
+        values: positive, records along the last axis.
+
+    Returns:
+        One rate per batch entry.
+
+    Examples:
+        >>> steps = np.arange(5.0)
+        >>> decay_rate(steps, np.exp(-0.5 * steps)).item()
+        0.5
+    """
+    at, v = np.asarray(steps, float), np.asarray(values)
+    middle = len(at) // 2
+    return np.asarray(np.log(v[..., middle] / v[..., -1]) / (at[-1] - at[middle]))
 
 
 def extrapolated_limit(values: Float[Array, "*batch 3"]) -> Float[Array, "*batch"]:

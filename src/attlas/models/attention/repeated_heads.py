@@ -5,7 +5,10 @@ step of deora2023optimization (section 5.1) a head is known by its sign alone, s
 groups, whatever H.
 """
 
+from collections.abc import Sequence
+
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
@@ -97,3 +100,24 @@ def repeat_signed_head(key: PRNGKeyArray, head: MultiHead, heads: int) -> Repeat
     signs = jnp.asarray([1, -1], head.U.dtype)[:, None, None]
     root = jnp.asarray(np.sqrt(np.maximum(copies, 1)), head.U.dtype)[:, None, None] * signs
     return RepeatedHeads(root * head.U, root * head.W, jnp.asarray(copies))
+
+
+def repeat_signed_heads(
+    key: PRNGKeyArray, head: MultiHead, counts: Sequence[int], first: int = 0
+) -> RepeatedHeads:
+    """Starts for several numbers of heads, stacked; see `repeat_signed_head`.
+
+    Args:
+        key: random key; start k uses the key folded with first + k.
+        head: a model with one head and a full decoder.
+        counts: numbers of heads, each from 1 to 2^62.
+        first: number of the first start.
+
+    Returns:
+        The models, one entry of the leading axis for each number.
+    """
+    starts = [
+        repeat_signed_head(jax.random.fold_in(key, first + k), head, H)
+        for k, H in enumerate(counts)
+    ]
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *starts)

@@ -1,18 +1,12 @@
-"""What the experiment rests on: copied units train as the network does, and so do rescaled ones."""
+"""Copied units train as the network does, and so do rescaled ones."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.experiments.gu2024exploring.instances import (
-    draw_network,
-    draw_sign_regression,
-)
-from attlas.experiments.gu2024exploring.smallest_width import _copied, _smallest_widths
+from attlas.models.networks.copied_units import copied_units
 from attlas.models.networks.softmax_network import Activation
-from attlas.runs.cell import Cell
-from attlas.runs.record import Record
+from attlas.tasks.sign_regression import draw_network, draw_sign_regression
 from attlas.tasks.softmax_regression import train_softmax_network
 
 STEPS = 12
@@ -38,7 +32,7 @@ def test_copies_in_more_dimensions_and_rows_of_zeros_train_alike(activation):
     network = draw_network(3, 4, [1], 1.0, activation)
     step = 0.02
     alone = relative_loss(network, problem.X, problem.y, step)
-    grown, factor, slower = _copied(network, 3, 6)
+    grown, factor, slower = copied_units(network, 3, 6)
     X = np.pad(problem.X, ((0, 2), (0, 3)))
     y = np.pad(factor * problem.y, (0, 2))
     assert alone[-1] < 0.99
@@ -54,15 +48,3 @@ def test_a_factor_on_the_network_is_one_on_targets_and_step():
     )
     scaled = relative_loss(network, problem.X, problem.y / c, 0.04 * c**2)
     np.testing.assert_allclose(scaled, direct, rtol=TIGHT)
-
-
-def test_the_smallest_width_is_the_first_after_the_last_failure():
-    left = np.array([[1.0, 0.001, 1.0, 0.001], [0.001] * 4, [0.001, 0.0, 0.0, np.nan]])
-    cell = Cell({"widths": [2, 4, 8, 16], "epsilon": 0.01})
-    record = Record("smallest_width", cell, {"left": left}, {}, "")
-    np.testing.assert_array_equal(_smallest_widths(record), [16, 2, np.nan])
-
-
-def test_the_network_starts_at_zero():
-    network = draw_network(3, 8, [2], 1.0, Activation.EXPONENTIAL, outputs=2)
-    assert float(jnp.abs(network(jnp.ones(3))).max()) < TIGHT

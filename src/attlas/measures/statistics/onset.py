@@ -1,0 +1,29 @@
+"""From which scale on something holds."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+
+def onset(
+    scales: Sequence[float | int] | np.ndarray, holds: Bool[np.ndarray, "*batch s"]
+) -> Float[np.ndarray, "*batch"]:
+    """The least scale from which on a condition holds at all recorded ones.
+
+    Args:
+        scales: increasing.
+        holds: whether it holds at each.
+
+    Returns:
+        One scale per batch entry; NaN where the condition fails at the last.
+
+    Examples:
+        >>> holds = np.array([[True, False, True], [True, True, True], [True, True, False]])
+        >>> onset([2, 4, 8], holds).tolist()
+        [8.0, 2.0, nan]
+    """
+    fails = ~holds
+    last = fails.shape[-1] - 1 - np.argmax(fails[..., ::-1], axis=-1)
+    found = np.append(np.asarray(scales, float), np.nan)
+    return np.asarray(found[np.where(fails.any(axis=-1), last + 1, 0)])

@@ -1,0 +1,34 @@
+"""A power law as text."""
+
+import numpy as np
+import xarray as xr
+
+from attlas.measures.statistics.trend import log_slope
+
+
+def power_of(values: xr.DataArray, along: str) -> str:
+    """The power of an axis's labels that a quantity follows, with Student's 95 % interval.
+
+    Each member gives one power; members without a positive finite value at every label are left
+    out.
+
+    Args:
+        values: along the axis and `member`.
+        along: name of the axis, whose labels are positive numbers.
+
+    Returns:
+        Two digits after the point, or "not available".
+
+    Examples:
+        >>> y = xr.DataArray([[2.0, 4.0], [3.0, 6.0]], {"m": [1, 2]}, ("member", "m"))
+        >>> power_of(y, "m"), power_of(y[:1], "m"), power_of(y[:, :1], "m")
+        ('1.00 [1.00, 1.00]', '1.00 (one seed)', 'not available')
+    """
+    flat = values.transpose("member", along).values
+    kept = flat[(np.isfinite(flat) & (flat > 0)).all(axis=1)]
+    if kept.shape[0] == 0 or kept.shape[1] < 2:
+        return "not available"
+    slope = log_slope(values[along].values.astype(float), kept)
+    if not np.isfinite(slope.low):
+        return f"{slope.mean:.2f} (one seed)"
+    return f"{slope.mean:.2f} [{slope.low:.2f}, {slope.high:.2f}]"
