@@ -1,72 +1,75 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import xarray as xr
 
+from attlas.data.mnist import MNIST
 from attlas.experiments.liu2021analyzing.noisy_grid import (
     EXPERIMENT,
+    GRID,
     MODELS,
-    cells,
-    figures,
-    run,
-    table,
+    accuracy_caption,
+    gap,
 )
-from attlas.runs.cell import Scale
-from attlas.runs.record import Record
 
 
-@pytest.fixture(scope="module")
-def records():
-    return [Record("noisy_grid", cell, run(cell), {}, "") for cell in cells(Scale.SMOKE)]
+@pytest.fixture
+def data():
+    """Two replications; attention is better by ten and five points than the plain network."""
+    draw = np.random.default_rng(0)
+    by_epoch = draw.random((3, 3, 2, 4))
+    maps = draw.dirichlet(np.ones(16), (3, 2, 4))
+    maps[0] = np.nan
+    return xr.Dataset(
+        {
+            "accuracy": (("model", "member"), [[0.5, 0.55], [0.6, 0.6], [0.7, 0.7]]),
+            "result": (("model", "member"), np.zeros((3, 2), int)),
+            "by_epoch": (("model", "set", "member", "epoch"), by_epoch),
+            "parameters": ("model", [100, 10, 10]),
+            "paper_size": ("model", [5_558_026, 659_926, 659_926]),
+            "share": (("model", "member", "query"), np.full((3, 2, 2), 0.25)),
+            "maps": (("model", "member", "image", "cell_number"), maps),
+            "example": (("model", "image", "cell_number", "pixel"), draw.random((3, 4, 16, 36))),
+            "example_cells": (("model", "image", "cell_number"), np.eye(16)[[range(4)] * 3] > 0),
+        },
+        {
+            "model": list(MODELS), "set": ["training", "validation", "test"],
+            "epoch": [1, 2, 3, 4], "query": ["digit", "noise"],
+        },
+        {"images": "digits", "train": 800, "cell": 6},
+    )  # fmt: skip
 
 
-def test_arrays_have_the_named_axes(records):
-    for record in records:
-        assert set(record.arrays) == set(EXPERIMENT.dims)
-        for name, array in record.arrays.items():
-            assert array.ndim == len(EXPERIMENT.dims[name]), name
+def test_differences_are_paired_in_points(data):
+    assert np.allclose(gap(data).sel(model="cnn"), [10, 5])
+    assert np.allclose(gap(data).sel(model="equal"), [-10, -10])
+    assert "attention minus CNN +7.5 ± 31.8" in accuracy_caption(data)
+    assert "intervals: none yet." in accuracy_caption(data.sel(model=["cnn"]))
 
 
-def test_equal_weights_give_a_quarter_to_the_digit(records):
-    _, attention, equal = (record.arrays for record in records)
-    # Four of 16 cells; 16 roundings of single precision.
-    assert np.allclose(equal["share"], 0.25, atol=16 * np.finfo("f4").eps)
-    for arrays in (attention, equal):
-        assert np.allclose(arrays["maps"].sum(axis=2), 1, atol=16 * np.finfo("f4").eps)
-    assert not np.allclose(attention["maps"], 1 / 16, atol=1e-5)
-
-
-def test_marked_cells_hold_the_digit(records):
-    arrays = records[0].arrays
-    assert arrays["example_cells"].sum(axis=1).tolist() == [4, 4, 4, 4]
-    # Noise fills a cell about half; enlarged digits have white corners, which noise has not.
-    zeros = (arrays["example"] == 0).sum(axis=2)
-    assert np.all(zeros[~arrays["example_cells"]] == 0)
-    assert np.all(zeros.sum(axis=1) > 0)
-
-
-def test_table_gives_the_papers_parameter_counts(records):
-    shown = table(records)
-    assert shown["model"].tolist() == list(MODELS.values())
+def test_table_gives_the_papers_parameter_counts(data):
+    shown = EXPERIMENT.table(data)
+    assert shown["model"].tolist() == list(MODELS)
     assert shown["at the paper's sizes"].tolist()[0] == 5_558_026
+    assert shown["paper, parameters"].tolist()[:2] == ["5558k", "670k"]
     assert shown["paper, accuracy"].unique().tolist() == ["lost"]
-    assert shown["attention minus this"].tolist()[1] == ""
+    assert shown["attention minus this, points"].isna().tolist() == [False, True, False]
 
 
-def test_figures_answer(records):
-    panels = figures(records)
-    assert len(panels) == 2
-    assert all(panel.caption.count("?") == 1 for panel in panels)
-    assert all("stand-in" in panel.caption for panel in panels)
-    assert len(figures(records[:1])) == 1
+def test_figures_ask_and_answer_one_question(data):
+    shown = [figure(data) for figure in EXPERIMENT.figures]
+    assert all(each.caption.count("?") == 1 for each in shown)
+    assert all("stand-in" in each.caption for each in shown)
+    alone = EXPERIMENT.figures[1](data.sel(model=["cnn"]))
+    assert "not available yet" in alone.caption
     plt.close("all")
 
 
 def test_quick_takes_mnist_where_it_is(tmp_path, monkeypatch):
-    from attlas.data.mnist import MNIST
-
     monkeypatch.setenv("ATTLAS_DATA", str(tmp_path))
-    assert {cell.settings["images"] for cell in cells(Scale.QUICK)} == {"digits"}
+    assert {cell.settings["images"] for cell in GRID.cells("quick")} == {"digits"}
     (tmp_path / "mnist").mkdir()
     for file in MNIST.files:
         (tmp_path / "mnist" / file).touch()
-    assert {cell.settings["images"] for cell in cells(Scale.QUICK)} == {"mnist"}
+    assert {cell.settings["images"] for cell in GRID.cells("quick")} == {"mnist"}
+    assert [cell.settings["hidden"] for cell in GRID.cells("paper")] == [128, 100, 100]

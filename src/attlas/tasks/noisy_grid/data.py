@@ -80,6 +80,35 @@ def load_noisy_grids(
     return NoisyGrids(sets[0], sets[1], sets[2], source)
 
 
+def load_placed_digits(
+    folder: Path | None = None,
+    size: int = 1000,
+    cell: int = 14,
+    seed: int = 0,
+    stand_in: bool = False,
+) -> tuple[Float[np.ndarray, "n 16 pixels"], Int[np.ndarray, " n"]]:
+    """The first test digits on grids of their own, with the places that the digits got.
+
+    Args:
+        folder: data folder; `ATTLAS_DATA` or the cache when None.
+        size: number of digits.
+        cell: pixels along an edge of a cell.
+        seed: of the split; places and noise differ from those of `load_noisy_grids`.
+        stand_in: read the embedded digits in place of MNIST.
+
+    Returns:
+        The grids, and the first of the digit's four cells in each, see `place_in_grid`.
+
+    Examples:
+        >>> grids, first = load_placed_digits(size=2, cell=6, stand_in=True)
+        >>> grids.shape, first.shape
+        ((2, 16, 36), (2,))
+    """
+    splits = load_digits(seed) if stand_in else load_mnist(folder, seed)
+    images = enlarge(splits.test.inputs[:size], 2 * cell)
+    return place_in_grid(images, np.random.default_rng([seed, 1]))
+
+
 def enlarge(images: np.ndarray, side: int) -> Float[np.ndarray, "n s s"]:
     """Square images in [0, 1] of another size, by linear interpolation between pixel centres.
 
