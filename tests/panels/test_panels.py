@@ -10,6 +10,7 @@ from attlas.panels.histogram import Histogram
 from attlas.panels.image_strip import ImageStrip
 from attlas.panels.lines import Lines
 from attlas.panels.palette import PALETTE
+from attlas.panels.panel import View
 from attlas.panels.plot import Plot
 from attlas.panels.points import Points
 from attlas.panels.reference import Reference
@@ -108,3 +109,18 @@ def test_bands_leave_out_what_is_not_there():
         found = band(values, ["member"])
         assert float(found.middle[0]) == 2.0
         assert np.isnan(found.middle[1])
+
+
+def test_an_interval_over_all_axes_is_one_number():
+    middle, low, high = interval(xr.DataArray([0.0, 1.0, 2.0], dims="member"), ["member"])
+    assert float(middle) == 1.0
+    assert float(high - middle) == float(middle - low) == pytest.approx(2.484, abs=1e-3)
+
+
+def test_points_are_shifted_by_a_share_of_their_spacing():
+    y = xr.DataArray(np.zeros((2, 3)), {"q": [1.0, 2.0], "T": [20, 60, 200]})
+    axes = plt.figure().subplots()
+    Points("y", "T", colour="q", dodge=0.1).draw(axes, View(xr.Dataset({"y": y})))
+    first, second = (line.get_xdata() for line in axes.lines if line.get_marker() in "os")
+    np.testing.assert_allclose(np.asarray(second) - np.asarray(first), 4.0)
+    plt.close("all")
