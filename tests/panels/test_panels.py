@@ -10,6 +10,7 @@ from attlas.panels.histogram import Histogram
 from attlas.panels.image_strip import ImageStrip
 from attlas.panels.lines import Lines
 from attlas.panels.palette import PALETTE
+from attlas.panels.panel import View
 from attlas.panels.plot import Plot
 from attlas.panels.points import Points
 from attlas.panels.reference import Reference
@@ -131,3 +132,12 @@ def test_ticks_are_the_labels_of_an_axis():
     assert axis.get_xticks().tolist() == [64, 4096]
     assert [text.get_text() for text in axis.get_xticklabels()] == ["64", "4096"]
     plt.close(figure)
+
+
+def test_points_are_shifted_by_a_share_of_their_spacing():
+    y = xr.DataArray(np.zeros((2, 3)), {"q": [1.0, 2.0], "T": [20, 60, 200]})
+    axes = plt.figure().subplots()
+    Points("y", "T", colour="q", dodge=0.1).draw(axes, View(xr.Dataset({"y": y})))
+    first, second = (line.get_xdata() for line in axes.lines if line.get_marker() in "os")
+    np.testing.assert_allclose(np.asarray(second) - np.asarray(first), 4.0)
+    plt.close("all")

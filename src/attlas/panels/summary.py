@@ -92,14 +92,14 @@ def interval(values: xr.DataArray, over: Sequence[str]) -> Band:
     """
     rest = [dim for dim in values.dims if dim not in over]
     flat = values.stack(_member=list(over)).transpose("_member", *rest)
-    mean, reach = (np.full(flat.shape[1:], np.nan) for _ in range(2))
-    for at in np.ndindex(mean.shape):
+    found = np.full((2, *flat.shape[1:]), np.nan)
+    for at in np.ndindex(found.shape[1:]):
         own = flat.values[(slice(None), *at)]
         own = own[np.isfinite(own)]
         if len(own):
-            mean[at], reach[at] = student_interval(own)
-    middle = flat.isel(_member=0, drop=True).copy(data=mean)
-    return Band(middle, middle - reach, middle + reach)
+            found[(0, *at)], found[(1, *at)] = student_interval(own)
+    middle = flat.isel(_member=0, drop=True).copy(data=found[0])
+    return Band(middle, middle - found[1], middle + found[1])
 
 
 def geometric_interval(values: xr.DataArray, over: Sequence[str]) -> Band:

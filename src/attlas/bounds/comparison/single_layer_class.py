@@ -7,7 +7,6 @@ proportional to that product.
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 import jax
