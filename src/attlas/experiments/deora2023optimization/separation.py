@@ -14,10 +14,11 @@ import numpy as np
 
 from attlas.bounds.optimisation.deora2023_initialisation import deora2023_target_scale
 from attlas.data.tokenized_mixture import MixtureSamples
-from attlas.experiments.deora2023optimization.instances import draw_phases, gaussian_heads
+from attlas.experiments.deora2023optimization.instances import draw_phases
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.measures.statistics.student_interval import student_interval
 from attlas.models.attention.multi_head import MultiHead, make_multi_head
+from attlas.optim.attention_starts import gaussian_heads
 from attlas.optim.one_step import one_step_initialisation
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
@@ -71,7 +72,7 @@ def run(cell: Cell) -> Mapping[str, np.ndarray]:
         key = jax.random.fold_in(jax.random.key(cell.seed), seed)
         _, train, first = draw_phases(cell.settings, key)
         zero, one_step = _first_models(cell, seed, first)
-        random = (gaussian_heads(zero, size, cell.seed, seed) for size in deviations)
+        random = (gaussian_heads(zero, size, [cell.seed, seed]) for size in deviations)
         for model in (zero, one_step, *random):
             grams.append(ntk_gram(model, train.X))
             labels.append(np.asarray(train.y))
