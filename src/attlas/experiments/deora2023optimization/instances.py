@@ -1,11 +1,9 @@
-"""What experiments of this paper draw alike: samples of both phases, Gaussian starts."""
+"""What experiments of this paper draw alike: mixture, samples of both phases, keys of a member."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from attlas.data.tokenized_mixture import (
@@ -14,7 +12,6 @@ from attlas.data.tokenized_mixture import (
     make_tokenized_mixture,
     sample_mixture,
 )
-from attlas.models.attention.multi_head import MultiHead
 
 NOISE = 0.02
 """Z_mu and Z_nu over S^2; ||z|| is at most a fifth of S."""
@@ -43,17 +40,14 @@ def draw_phases(
     return mixture, train, first
 
 
-def gaussian_heads(shape: MultiHead, deviation: float, *seed: int) -> MultiHead:
-    """Independent Gaussian entries in every U_h and W_h; one stream whatever the deviation.
+def member_keys(member: int) -> tuple[PRNGKeyArray, PRNGKeyArray]:
+    """Keys of a member's samples, and of the signs of its first step.
 
     Args:
-        shape: a model of the wanted sizes.
-        deviation: of the entries.
-        seed: integers of the stream.
+        member: its number.
 
     Returns:
-        The model.
+        Both keys, the same for every sparsity and number of heads.
     """
-    rng = np.random.default_rng(seed)
-    U, W = (jnp.asarray(deviation * rng.normal(size=a.shape)) for a in (shape.U, shape.W))
-    return MultiHead(U, W)
+    key = jax.random.key(0)
+    return jax.random.fold_in(key, member), jax.random.fold_in(key, 1000 + member)

@@ -25,10 +25,11 @@ from attlas.data.tokenized_mixture import (
     MixtureSamples,
     TokenizedMixture,
 )
-from attlas.experiments.deora2023optimization.instances import draw_phases, gaussian_heads
+from attlas.experiments.deora2023optimization.instances import draw_phases
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.measures.attention.margins import decoder_margin, margins, normalised_margin
 from attlas.models.attention.multi_head import MultiHead, make_multi_head, parameter_norm
+from attlas.optim.attention_starts import gaussian_heads
 from attlas.optim.one_step import one_step_initialisation
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import Experiment, Panel
@@ -83,7 +84,7 @@ def _starts(cell: Cell, first: MixtureSamples) -> tuple[MultiHead, ...]:
     s = cell.settings
     key = jax.random.fold_in(jax.random.key(cell.seed), 3)
     zero = make_multi_head(s["H"], s["T"], s["d"], dtype=first.X.dtype)
-    random = gaussian_heads(zero, s["deviation"], cell.seed, 4)
+    random = gaussian_heads(zero, s["deviation"], [cell.seed, 4])
     return zero, one_step_initialisation(key, first.X, first.y, s["H"]), random
 
 

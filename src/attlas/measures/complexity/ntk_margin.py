@@ -1,0 +1,51 @@
+"""NTK margins of multi-head attention at given weights, as deora2023optimization measures them."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Array, Float
+
+from attlas.core.solution import Result
+from attlas.kernels.multi_head_ntk import ntk_gram
+from attlas.models.attention.multi_head import MultiHead
+from attlas.solvers.kernel_svm import kernel_svm_batch
+
+SEPARATOR_NORM = math.sqrt(2)
+"""||theta_star|| in P3 of Definition 1."""
+
+
+def ntk_margins(
+    models: Sequence[MultiHead],
+    X: Float[Array | np.ndarray, "e n T d"],
+    y: Float[Array | np.ndarray, "e n"],
+    norm: float = SEPARATOR_NORM,
+) -> Float[np.ndarray, " e"]:
+    r"""The margin of the model linearised at each of several weights, on samples of its own.
+
+    $$\gamma=\max_{\|\theta\|\le r}\min_i y_i\langle\nabla\Phi(X_i;\theta_0),\theta\rangle$$
+
+    Args:
+        models: the weights theta_0.
+        X: samples of each.
+        y: labels +-1 of each.
+        norm: r; sqrt(2) is that of P3.
+
+    Returns:
+        The margins, solved with a certificate: 0 where the labels are not separable, NaN where
+        the solver did not converge.
+
+    Source: Assumption P3 of Definition 1 of deora2023optimization.
+
+    Examples:
+        >>> from attlas.models.attention.multi_head import make_multi_head
+        >>> X, y = np.array([[[[3.0]], [[-3.0]]]]), np.array([[1.0, -1.0]])
+        >>> ntk_margins([make_multi_head(1, 1, 1)], X, y, norm=2.0).round(6).tolist()
+        [6.0]
+        >>> ntk_margins([make_multi_head(1, 1, 1)], X, abs(y)).tolist()
+        [0.0]
+    """
+    grams = [ntk_gram(model, own) for model, own in zip(models, X, strict=True)]
+    svm = kernel_svm_batch(np.stack(grams), y)
+    margin = np.where(svm.converged, norm * np.asarray(svm.value), np.nan)
+    return np.where(np.asarray(svm.result) == Result.INFEASIBLE.value, 0.0, margin)

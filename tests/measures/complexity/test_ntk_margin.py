@@ -1,0 +1,28 @@
+"""NTK margins against the solver for features that are written out."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attlas.measures.complexity.ntk_margin import ntk_margins
+from attlas.models.attention.multi_head import make_multi_head
+from attlas.optim.attention_starts import gaussian_heads
+from attlas.solvers.kernel_svm import kernel_svm
+
+
+def test_margins_are_those_of_the_gradients_as_features():
+    shape = make_multi_head(2, 3, 4)
+    models = [shape, gaussian_heads(shape, 0.5, [1])]
+    X = np.random.default_rng(0).normal(size=(2, 4, 3, 4))
+    y = np.tile([1.0, -1.0], (2, 2))
+    found = ntk_margins(models, X, y)
+    for k, model in enumerate(models):
+        slopes = jax.vmap(jax.grad(lambda m, x: m(x)), (None, 0))(model, jnp.asarray(X[k]))
+        features = np.concatenate([np.reshape(a, (4, -1)) for a in jax.tree.leaves(slopes)], 1)
+        alone = kernel_svm(features @ features.T, y[k])
+        np.testing.assert_allclose(found[k], np.sqrt(2) * float(alone.unwrap()), rtol=1e-6)
+
+
+def test_equal_samples_of_both_labels_have_margin_zero():
+    X = np.ones((1, 2, 3, 4))
+    assert ntk_margins([make_multi_head(1, 3, 4)], X, np.array([[1.0, -1.0]])).tolist() == [0.0]
