@@ -1,77 +1,76 @@
-import dataclasses
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import xarray as xr
 
 from attlas.core.solution import Result
-from attlas.experiments.julistiono2024optimizing.text import (
-    EXPERIMENT,
-    PAPER_ACCURACY,
-    cells,
-    figures,
-    run,
-    table,
-)
+from attlas.experiments.julistiono2024optimizing import text
+from attlas.experiments.julistiono2024optimizing.text import BEST, EXPERIMENT, LAST_EPOCH, SELECTED
 from attlas.runs.cell import Scale
 from attlas.runs.record import Record
 
+SMALL = EXPERIMENT.changed({"width": 4, "hidden": 4, "epochs": 2})
+
+
+def records():
+    cells = SMALL.cells(Scale.SMOKE)
+    arrays, layout = SMALL.computed(cells[0])
+    return [Record("text", cell, arrays, {}, "", layout) for cell in cells]
+
 
 @pytest.fixture(scope="module")
-def arrays():
-    cell = cells(Scale.SMOKE)[0]
-    settings = {**cell.settings, "width": 4, "hidden": 4, "epochs": 2}
-    return run(dataclasses.replace(cell, settings=settings))
+def computed():
+    return records()
 
 
-def _records(arrays):
-    return [Record("text", cell, arrays, {}, "") for cell in cells(Scale.SMOKE)]
-
-
-def test_arrays_have_the_named_axes(arrays):
-    assert set(arrays) == set(EXPERIMENT.dims)
-    for name, array in arrays.items():
-        assert array.ndim == len(EXPERIMENT.dims[name]), name
-
-
-def test_selection_and_attention_are_consistent(arrays):
-    best = np.argmax(arrays["validation"], axis=1)
-    assert np.array_equal(best, arrays["selected_epoch"])
-    assert np.all(arrays["test_best"] >= arrays["test_selected"])
+def test_selection_and_attention_are_consistent(computed):
+    data = EXPERIMENT.dataset(computed).isel(blocks=0, p=0)
+    assert np.array_equal(data.validation.argmax("epoch"), data.selected_epoch)
+    assert (data.accuracy.sel(rule=BEST) >= data.accuracy.sel(rule=SELECTED)).all()
     # Shares of a row add up to one; float32 sums of eight numbers.
-    assert np.allclose(arrays["row_attention"].sum(axis=1), 1, atol=16 * np.finfo("f4").eps)
-    place = np.argmax(arrays["row_information"])
-    shares = arrays["row_attention"][:, place]
-    assert np.allclose(arrays["decisive"].mean(axis=1), shares, rtol=1e-5)
-    assert arrays["weights"].sum() == 2 * 3 * 4 * 4
+    assert np.allclose(data.row_attention.sum("row"), 1, atol=16 * np.finfo("f4").eps)
+    informed = data.row_attention.isel(row=int(data.row_information.argmax("row")))
+    assert np.allclose(data.decisive.mean("example"), informed, rtol=1e-5)
+    assert int(data.weights.sum()) == 2 * 3 * 4 * 4
 
 
-def test_table_and_figures_show_every_exponent(arrays):
-    shown = table(_records(arrays))
+def test_table_and_figures_show_every_exponent(computed):
+    shown = EXPERIMENT.shown_table(computed)
     assert shown["p"].tolist() == [1.1, 2.0, 3.0]
-    assert shown["paper (IMDB), last epoch"].tolist() == [
-        PAPER_ACCURACY[p, 3][1] for p in (1.1, 2.0, 3.0)
-    ]
-    panels = figures(_records(arrays))
+    assert shown["paper (IMDB), last epoch"].tolist() == list(LAST_EPOCH[3])
+    panels = EXPERIMENT.shown_figures(computed)
     assert len(panels) == 3
     assert all(panel.caption.count("?") == 1 for panel in panels)
     plt.close("all")
 
 
-def test_diverged_members_are_not_shown_as_numbers(arrays):
-    broken = {**arrays, "result": np.full(2, Result.NOT_FINITE.value)}
-    shown = table(_records(broken))
+def test_diverged_members_are_not_shown_as_numbers(monkeypatch):
+    train = text.train_classifiers
+
+    def diverging(*given, **options):
+        path = train(*given, **options)
+        object.__setattr__(path, "result", np.full(2, Result.NOT_FINITE.value))
+        return path
+
+    monkeypatch.setattr(text, "train_classifiers", diverging)
+    broken = records()
+    shown = EXPERIMENT.shown_table(broken)
     assert set(shown["test, epoch by validation"]) == {"diverged"}
     assert shown["diverged"].tolist() == [2, 2, 2]
-    assert len(figures(_records(broken))) == 3
+    assert len(EXPERIMENT.shown_figures(broken)) == 3
     plt.close("all")
 
 
 def test_quick_takes_reviews_where_they_are(tmp_path, monkeypatch):
     monkeypatch.setenv("ATTLAS_DATA", str(tmp_path))
-    assert {cell.settings["task"] for cell in cells(Scale.QUICK)} == {"digits"}
+    assert {cell.settings["task"] for cell in EXPERIMENT.cells(Scale.QUICK)} == {"digits"}
     (tmp_path / "imdb").mkdir()
     for file in ("imdb_train.jsonl.xz", "imdb_test.jsonl.xz"):
         (tmp_path / "imdb" / file).touch()
-    assert {cell.settings["task"] for cell in cells(Scale.QUICK)} == {"imdb"}
-    assert len(cells(Scale.PAPER)) == 90
+    assert {cell.settings["task"] for cell in EXPERIMENT.cells(Scale.QUICK)} == {"imdb"}
+    assert len(EXPERIMENT.cells(Scale.PAPER)) == 90
+
+
+def test_accuracies_are_percentages_with_their_deviation():
+    assert text.percent(xr.DataArray([0.5, 0.6, np.nan])) == "55.00 ± 7.07"
+    assert text.percent(xr.DataArray([np.nan])) == "diverged"

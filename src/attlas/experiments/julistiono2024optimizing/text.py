@@ -1,400 +1,299 @@
-r"""Does l_1.1 mirror descent train better text classifiers than gradient descent?
+r"""Does $\ell_{1.1}$ mirror descent train better text classifiers than gradient descent?
 
-A Transformer encoder is trained by l_1.1, l_2 and l_3 mirror descent on IMDB reviews, or on
-digits (is the digit odd? tokens are the image's rows) where no reviews are at hand. Measured:
-test accuracy under two ways of choosing the epoch, the attention of the readout on decisive
-tokens, and how the query, key and value weights are spread.
+A Transformer encoder is trained by $\ell_{1.1}$, $\ell_2$ and $\ell_3$ mirror descent on IMDB
+reviews, or on digits (is the digit odd? tokens are the image's rows) where no reviews are at hand.
+Measured: test accuracy under two ways of choosing the epoch, the attention of the readout on
+decisive tokens, and how the query, key and value weights are spread.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
-import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
+import xarray as xr
+from jaxtyping import Array
 
 from attlas.core.processes import CHEAP_COMPILATION
 from attlas.core.solution import Result
-from attlas.data.decisive_sentences import decisive_sentences
-from attlas.data.digit_tokens import digit_sequences, row_information
-from attlas.data.digits import DIGITS, load_digits
-from attlas.data.imdb import IMDB, load_imdb
+from attlas.data.digit_tokens import row_information
+from attlas.data.digits import DIGITS
+from attlas.data.imdb import IMDB
 from attlas.data.sources import is_present
-from attlas.data.splits import Split
-from attlas.data.token_sequences import TokenSequences
-from attlas.data.word_pieces import encode_words, train_word_pieces
+from attlas.measures.attention.encoder_attention import attention_weights, readout_attention
+from attlas.measures.statistics.weight_sizes import weight_sizes
 from attlas.models.networks.encoder import Encoder, make_encoder
 from attlas.optim.mirror_descent import mirror_descent
-from attlas.runs.cell import Cell, Scale
-from attlas.runs.experiment import Experiment, Panel
-from attlas.runs.record import Record
-from attlas.tasks.sequence_classifiers import Sets, held_out_accuracies, train_classifiers
+from attlas.panels.histogram import Histogram
+from attlas.panels.lines import Lines
+from attlas.panels.plot import Plot
+from attlas.panels.points import Points
+from attlas.panels.reference import Reference
+from attlas.panels.summary import mean_only, only, quartiles, total
+from attlas.panels.table import Column, Printed, Table
+from attlas.runs.experiment import CaptionedFigure, Experiment
+from attlas.runs.grid import Grid
+from attlas.runs.settings import Settings
+from attlas.tasks.decisive_tokens import digit_rows, review_pieces
+from attlas.tasks.sequence_classifiers import held_out_accuracies, train_classifiers
 
 EXPONENTS = (1.1, 2.0, 3.0)
-PAPER_RATES = {
+RATES = {
+    0: {1.1: 3e-3, 2.0: 1e-2, 3.0: 1e-3},
+    1: {1.1: 3e-3, 2.0: 2e-2, 3.0: 1e-3},
     3: {1.1: 8e-4, 2.0: 4e-4, 3.0: 4e-6},
     4: {1.1: 6e-4, 2.0: 4e-4, 3.0: 6e-6},
     6: {1.1: 1e-3, 2.0: 1e-3, 3.0: 1e-5},
 }
-PAPER_ACCURACY = {
-    (1.1, 3): ("83.47 ± .09", "82.57 ± .19"),
-    (2.0, 3): ("81.66 ± .09", "80.61 ± .32"),
-    (3.0, 3): ("82.57 ± .10", "81.33 ± .23"),
-    (1.1, 4): ("83.36 ± .13", "82.93 ± .33"),
-    (2.0, 4): ("81.05 ± .17", "79.97 ± .46"),
-    (3.0, 4): ("82.40 ± .12", "80.91 ± .37"),
-    (1.1, 6): ("82.57 ± .10", "78.07 ± 9.87"),
-    (2.0, 6): ("81.03 ± .18", "80.11 ± .29"),
-    (3.0, 6): ("80.65 ± .13", "79.47 ± .32"),
+"""By number of blocks: released ones from 3 on. Those of digits (0) and of the small run on
+reviews (1) were chosen by validation accuracy among two to four of each p."""
+BEST_EPOCH = {
+    3: ("83.47 ± .09", "81.66 ± .09", "82.57 ± .10"),
+    4: ("83.36 ± .13", "81.05 ± .17", "82.40 ± .12"),
+    6: ("82.57 ± .10", "81.03 ± .18", "80.65 ± .13"),
 }
-"""Released test accuracies in %, best epoch on the test set and last epoch, by (p, size)."""
-PAPER_ATTENTION = {1.1: 0.439, 2.0: 0.312}
+LAST_EPOCH = {
+    3: ("82.57 ± .19", "80.61 ± .32", "81.33 ± .23"),
+    4: ("82.93 ± .33", "79.97 ± .46", "80.91 ± .37"),
+    6: ("78.07 ± 9.87", "80.11 ± .29", "79.47 ± .32"),
+}
+"""Released test accuracies in %, by number of blocks and exponent."""
+ATTENTION = (0.439, 0.312)
 """Released share of last-layer attention on the decisive token, size 6, sentences unpublished."""
-DIGIT_RATES = {1.1: 3e-3, 2.0: 1e-2, 3.0: 1e-3}
-REVIEW_RATES = {1.1: 3e-3, 2.0: 2e-2, 3.0: 1e-3}
-"""Rates of the small runs, chosen by validation accuracy among two to four of each p."""
-BINS = np.linspace(-6.0, 1.0, 57)
+EDGES = np.linspace(-6.0, 1.0, 57)
 PARTS = ("query", "key", "value")
+SELECTED, LAST, BEST = "epoch by validation", "last epoch", "best test epoch (the paper's rule)"
+NOTE = (
+    "The paper chooses the epoch on the test set; here it is chosen on a validation split, "
+    "and the paper's rule is shown beside it. Quick scale: 2,000 IMDB reviews (64 pieces, "
+    "one block of width 32) where they are in the data folder, else 1,797 digits (is the digit "
+    "odd?); its accuracies are not the paper's. Paper scale: the released sizes and rates; a "
+    "30,522-piece vocabulary is trained on the training texts in place of BERT's, 2,500 "
+    "training reviews are kept for validation, positions are learnt (the source does not "
+    "say). The paper's size-6 numbers are, by its repository's history, those of mean pooling; "
+    "the masked first-token runs of August 2024 gave 83.65, 82.23 and 81.97. Digits and small "
+    "runs stand beside the paper's numbers for size 3."
+)
+SMALL = {
+    "task": "digits", "blocks": [1], "heads": 2, "width": 16, "hidden": 32, "length": 8,
+    "vocabulary": 8, "batch": 50, "epochs": 30, "members": 4, "block": 4,
+}  # fmt: skip
+REVIEWS = {
+    "blocks": [1], "heads": 2, "width": 32, "hidden": 64, "length": 64, "vocabulary": 1000,
+    "reviews": [2000, 500, 1000], "deviation": 0.1, "batch": 20, "epochs": 60, "members": 2,
+    "block": 2,
+}  # fmt: skip
 
 
-def cells(scale: Scale) -> tuple[Cell, ...]:
-    """One cell for each p (and, at paper scale, size and seed)."""
-    if scale is Scale.PAPER:
-        return tuple(
-            _reviews(p, PAPER_RATES[size][p], size, seed)
-            for size in PAPER_RATES
-            for p in EXPONENTS
-            for seed in range(10)
-        )
-    if scale is Scale.QUICK and is_present(IMDB):
-        return tuple(_reviews(p, REVIEW_RATES[p], 1, 0) for p in EXPONENTS)
-    small = {"task": "digits", "blocks": 1, "heads": 2, "width": 16, "hidden": 32, "length": 8}
-    small |= {"dropout": 0.0, "deviation": 1.0, "batch": 50, "stop": 0.995, "vocabulary": 8}
-    small |= {"runs": 4, "epochs": 30} if scale is Scale.QUICK else {"runs": 2, "epochs": 3}
-    return tuple(
-        Cell(small | {"p": p, "rate": DIGIT_RATES[p]}, 0, "float32", DIGITS.data_hash)
-        for p in EXPONENTS
-    )
+def rate(s: Settings) -> float:
+    """The rate of the nearest exponent."""
+    rates = RATES[0] if s.task == "digits" else RATES.get(s.blocks, RATES[6])
+    return rates[min(rates, key=lambda p: abs(p - s.p))]
 
 
-def _reviews(p: float, rate: float, size: int, seed: int) -> Cell:
-    full = size > 1
-    settings = {
-        "task": "imdb", "p": p, "rate": rate, "blocks": size, "heads": size if full else 2,
-        "width": 384 if full else 32, "hidden": 1536 if full else 64,
-        "dropout": 0.2 if full else 0.0, "deviation": 1.0 if full else 0.1,
-        "length": 511 if full else 64, "vocabulary": 30522 if full else 1000,
-        "reviews": None if full else [2000, 500, 1000], "batch": 100 if full else 20,
-        "stop": 0.995, "runs": 1 if full else 2, "epochs": 1000 if full else 60,
-    }  # fmt: skip
-    return Cell(settings, seed, "float32", IMDB.data_hash)
+GRID = Grid(
+    each={"blocks": [3, 4, 6], "p": list(EXPONENTS)},
+    fixed={
+        "task": "imdb", "heads": lambda s: s.blocks, "width": 384, "hidden": 1536, "length": 511,
+        "vocabulary": 30522, "reviews": [0, 0, 0], "dropout": lambda s: 0.2 * (s.blocks > 1),
+        "deviation": 1.0, "rate": rate, "batch": 100, "stop": 0.995, "epochs": 1000,
+        "members": 10, "block": 1, "dtype": "float32",
+    },
+    smoke=SMALL | {"epochs": 3, "members": 2, "block": 2},
+    quick=lambda: REVIEWS if is_present(IMDB) else SMALL,
+    data=lambda s: IMDB if s.task == "imdb" else DIGITS,
+    choices={"task": ("digits", "imdb")},
+)  # fmt: skip
 
 
-def run(cell: Cell) -> Mapping[str, np.ndarray]:
+def run(s: Settings, key: Array) -> xr.Dataset:
     """Train the cell's encoders as one ensemble, then look at attention and weights."""
-    s = cell.settings
-    dtype = np.dtype(cell.dtype)
-    sets, probe, decisive = _digits(dtype) if s["task"] == "digits" else _texts(cell, dtype)
+    dtype, digits = np.dtype(s.dtype), s.task == "digits"
+    pieces = s.vocabulary, s.length, s.reviews, dtype
+    sets, probe, decisive = digit_rows(dtype) if digits else review_pieces(*pieces)
     # The same start and the same batches for every p: differences between p are paired.
-    keys = jax.random.split(jax.random.key(cell.seed), s["runs"])
+    keys = jax.random.split(key, s.members)
+    names = ("vocabulary", "length", "width", "blocks", "heads", "hidden", "dropout", "deviation")
+    shape = {name: s[name] for name in names}
 
-    def start(key: jax.Array) -> Encoder:
-        names = ("vocabulary", "length", "width", "blocks", "heads", "hidden", "dropout")
-        shape = {name: s[name] for name in (*names, "deviation")}
+    def start(key: Array) -> Encoder:
         return make_encoder(jax.random.fold_in(key, 1), **shape, dtype=dtype)
 
     models = jax.jit(jax.vmap(start), compiler_options=CHEAP_COMPILATION)(keys)
-    step, tiny = mirror_descent(s["rate"], s["p"]), s["task"] == "digits"
+    step = mirror_descent(s.rate, s.p)
     found = train_classifiers(
-        models, step, sets, keys, s["batch"], s["epochs"], s["stop"], quick_compile=tiny
+        models, step, sets, keys, s.batch, s.epochs, s.stop, quick_compile=digits
     )
-    attention = np.asarray(_readout_attention(found.selected, probe))
-    row_mean = attention.mean(axis=1) if s["task"] == "digits" else np.zeros((s["runs"], 0))
-    informed = row_information(sets.train) if s["task"] == "digits" else np.zeros(0)
-    # Of one length in all cells, so that they stack: NaN after the last epoch.
-    rest = ((0, 0), (0, s["epochs"] - found.loss.shape[1]))
-    curves = {"loss": found.loss, **found.observed}.items()
-    tested = held_out_accuracies(found)
-    return {
-        **{name: np.pad(curve, rest, constant_values=np.nan) for name, curve in curves},
-        "test_selected": tested.selected,
-        "test_last": tested.last,
-        "test_best": tested.best,
-        "selected_epoch": found.selected_at,
-        "epochs": np.sum(np.isfinite(found.test), axis=1),
-        "result": found.result,
-        "decisive": np.sum(attention * decisive[None], axis=2),
-        "uniform": np.mean(decisive, axis=1, where=probe.mask),
-        "row_attention": row_mean,
-        "row_information": informed,
-        "weights": _spread(found.last),
-        "weights_start": _spread(models),
-        "near_zero": _near_zero(found.last),
-        "near_zero_start": _near_zero(models),
+    share = np.asarray(readout_attention(found.selected, probe))
+    whole = xr.DataArray(found.result != Result.NOT_FINITE.value, dims="member")
+    shown = {
+        "accuracy": (("rule", "member"), np.stack(held_out_accuracies(found))),
+        "decisive": (("member", "example"), np.sum(share * decisive[None], axis=2)),
+        "row_attention": (("member", "row"), share.mean(axis=1)),
     }
-
-
-def _digits(dtype: np.dtype) -> tuple[Sets, TokenSequences, np.ndarray]:
-    """Digits; the decisive token of every image is the row of most class information."""
-    sets = Sets(*(_as(digit_sequences(split), dtype) for split in load_digits()))
-    decisive = np.zeros(sets.test.mask.shape)
-    decisive[:, np.argmax(row_information(sets.train))] = 1
-    return sets, sets.test, decisive
-
-
-def _texts(cell: Cell, dtype: np.dtype) -> tuple[Sets, TokenSequences, np.ndarray]:
-    """Reviews; the decisive tokens are the pieces of the marked word of our own sentences."""
-    s = cell.settings
-    splits = load_imdb()
-    if s["reviews"] is not None:
-        chosen = zip(splits, s["reviews"], strict=True)
-        splits = [_some(split, count, place) for place, (split, count) in enumerate(chosen)]
-    pieces = train_word_pieces(list(splits[0].inputs), s["vocabulary"])
-    sets = Sets(*(_as(encode_words(pieces, split, s["length"]), dtype) for split in splits))
-    sentences = decisive_sentences()
-    texts = np.array([each.text for each in sentences], dtype=object)
-    labels = np.array([each.label for each in sentences])
-    probe = _as(encode_words(pieces, Split(texts, labels), s["length"]), dtype)
-    decisive = np.zeros(probe.mask.shape)
-    for row, each in enumerate(sentences):
-        spans = pieces.encode(each.text).offsets
-        for place, (first, last) in enumerate(spans):
-            decisive[row, place] = first < each.end and last > each.start
-    return sets, probe, decisive
-
-
-def _some(split: Split, count: int, seed: int) -> Split:
-    chosen = np.random.default_rng(seed).permutation(split.labels.size)[:count]
-    return Split(split.inputs[chosen], split.labels[chosen])
-
-
-def _as(data: TokenSequences, dtype: np.dtype) -> TokenSequences:
-    continuous = np.issubdtype(data.tokens.dtype, np.floating)
-    tokens = np.asarray(data.tokens, dtype if continuous else None)
-    return TokenSequences(tokens, data.mask, np.asarray(data.labels, dtype))
-
-
-@eqx.filter_jit
-def _readout_attention(models: Encoder, probe: TokenSequences) -> jax.Array:
-    """Attention of the readout in the last block on each token, heads averaged, sum one."""
-
-    def one(model: Encoder, tokens: jax.Array, mask: jax.Array) -> jax.Array:
-        weights = jnp.mean(model.attention(tokens, mask)[-1][:, 0, 1:], axis=0)
-        return weights / jnp.sum(weights)
-
-    members = jax.vmap(one, in_axes=(None, 0, 0))
-    return eqx.filter_vmap(members, in_axes=(0, None, None))(
-        models, jnp.asarray(probe.tokens), jnp.asarray(probe.mask)
+    data = xr.Dataset(shown if digits else {n: shown[n] for n in ("accuracy", "decisive")})
+    data = data.where(whole).assign(
+        {
+            "diverged": ~whole,
+            "selected_epoch": ("member", found.selected_at),
+            "epochs": ("member", np.sum(np.isfinite(found.test), axis=1)),
+            "uniform": ("example", np.mean(decisive, axis=1, where=probe.mask)),
+        }
     )
+    if digits:
+        data["row_information"] = "row", row_information(sets.train)
+        data = data.assign_coords(row=1 + np.arange(s.length))
+    for name, curve in {"loss": found.loss, **found.observed}.items():
+        data[name] = ("member", "epoch"), curve
+    for name, each in (("weights", found.last), ("weights_start", models)):
+        sizes = [weight_sizes(part, EDGES) for part in attention_weights(each).values()]
+        data[name] = ("part", "member", "bin"), np.stack([size.counts for size in sizes])
+        data[f"{name}_near_zero"] = ("part", "member"), [size.near_zero for size in sizes]
+    data = data.assign_coords(part=list(PARTS), rule=[SELECTED, LAST, BEST])
+    return data.assign_coords(epoch=1 + np.arange(data.sizes["epoch"]))
 
 
-def _parts(models: Encoder) -> list[np.ndarray]:
-    return [
-        np.concatenate([np.abs(np.asarray(getattr(b, part))).ravel() for b in models.blocks])
-        for part in PARTS
-    ]
+def percent(values: xr.DataArray) -> str:
+    """Mean and standard deviation of shares, in %."""
+    kept = 100 * values.values[np.isfinite(values.values)]
+    spread = f" ± {kept.std(ddof=1):.2f}" if kept.size > 1 else ""
+    return f"{kept.mean():.2f}{spread}" if kept.size else "diverged"
 
 
-def _spread(models: Encoder) -> np.ndarray:
-    """Counts of log10 |w| in `BINS`, for queries, keys, values; what is outside is clipped."""
-    clipped = (np.clip(size, 10 ** BINS[0], 10 ** BINS[-1]) for size in _parts(models))
-    return np.array([np.histogram(np.log10(size), BINS)[0] for size in clipped])
+def by_exponent(values: xr.DataArray, show: Callable[[xr.DataArray], str]) -> str:
+    """A quantity of the smallest encoder for each p, in words."""
+    each = values.transpose("p", ...)
+    return ", ".join(f"{show(own)} for $p = {float(own.p):g}$" for own in each)
 
 
-def _near_zero(models: Encoder) -> np.ndarray:
-    """Share of query, key and value weights below a thousandth in size."""
-    return np.array([np.mean(size < 1e-3) for size in _parts(models)])
-
-
-def _grouped(records: Sequence[Record]) -> dict[tuple[str, int, float], list[Record]]:
-    groups: dict[tuple[str, int, float], list[Record]] = {}
-    for record in records:
-        s = record.cell.settings
-        groups.setdefault((s["task"], s["blocks"], s["p"]), []).append(record)
-    return dict(sorted(groups.items()))
-
-
-def _joined(records: Sequence[Record], name: str) -> np.ndarray:
-    """One array of all members that stayed finite."""
-    parts = [r.arrays[name][r.arrays["result"] != Result.NOT_FINITE.value] for r in records]
-    return np.concatenate(parts)
-
-
-def _percent(values: np.ndarray) -> str:
-    if values.size == 0:
-        return "diverged"
-    spread = f" ± {100 * values.std(ddof=1):.2f}" if values.size > 1 else ""
-    return f"{100 * values.mean():.2f}{spread}"
-
-
-def table(records: Sequence[Record]) -> pd.DataFrame:
-    """Test accuracies in % (mean ± deviation over runs), attention and sparsity, by p."""
-    rows = []
-    for (task, size, p), group in _grouped(records).items():
-        decisive = _joined(group, "decisive")
-        paper = PAPER_ACCURACY[p, size if (p, size) in PAPER_ACCURACY else 3]
-        codes = np.concatenate([r.arrays["result"] for r in group])
-        rows.append(
-            {
-                "task": task,
-                "blocks": size,
-                "p": p,
-                "runs": codes.size,
-                "diverged": int(np.sum(codes == Result.NOT_FINITE.value)),
-                "test, epoch by validation": _percent(_joined(group, "test_selected")),
-                "test, best test epoch": _percent(_joined(group, "test_best")),
-                "paper (IMDB), best test epoch": paper[0],
-                "test, last epoch": _percent(_joined(group, "test_last")),
-                "paper (IMDB), last epoch": paper[1],
-                "attention on decisive": float(decisive.mean()) if decisive.size else np.nan,
-                "if uniform": float(group[0].arrays["uniform"].mean()),
-                "paper, size 6": PAPER_ATTENTION.get(p, np.nan),
-                "|w| < 1e-3 in Q, K, V": float(np.mean([r.arrays["near_zero"] for r in group])),
-                "at the start": float(np.mean([r.arrays["near_zero_start"] for r in group])),
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def figures(records: Sequence[Record]) -> tuple[Panel, ...]:
-    """For the smallest size that was run: accuracy, attention, weights."""
-    groups = _grouped(records)
-    if not groups:
-        return ()
-    task, size, _ = min(groups)
-    shown = {p: group for (t, b, p), group in groups.items() if (t, b) == (task, size)}
+def accuracy_caption(data: xr.Dataset) -> str:
+    """Accuracies, their paired difference, and what choosing on the test set adds."""
+    own = data["accuracy"].isel(blocks=0)
+    selected, compared = own.sel(rule=SELECTED), ""
+    if {1.1, 2.0} <= set(data.p.values):
+        gap = 100 * (selected.sel(p=1.1) - selected.sel(p=2.0)).dropna("member")
+        if gap.size > 1:
+            error = float(gap.std(ddof=1)) / np.sqrt(gap.size)
+            compared = (
+                f"; $p = 1.1$ minus $p = 2$ is {float(gap.mean()):+.2f} ± {error:.2f} points "
+                f"(standard error over {gap.size} paired runs)"
+            )
+    gain = 100 * float((own.sel(rule=BEST) - selected).mean())
     return (
-        _accuracy_panel(shown, task),
-        _attention_panel(shown, task),
-        _weight_panel(shown),
+        f"Does $p = 1.1$ generalise best? On {data.attrs['task']}, test accuracy in % with the "
+        f"epoch chosen on validation is {by_exponent(selected, percent)}{compared}. Choosing the "
+        f"epoch on the test set, as the paper does, adds {gain:.2f} points on average."
     )
 
 
-def _accuracy_panel(shown: Mapping[float, Sequence[Record]], task: str) -> Panel:
-    figure, axis = plt.subplots(figsize=(6, 3.4), layout="constrained")
-    rules = {
-        "test_selected": "epoch by validation",
-        "test_last": "last epoch",
-        "test_best": "best test epoch (the paper's rule)",
-    }
-    for place, (name, label) in enumerate(rules.items()):
-        for k, group in enumerate(shown.values()):
-            values = 100 * _joined(group, name)
-            x = np.full(values.size, k + 0.2 * (place - 1))
-            axis.plot(x, values, "o^s"[place], color=f"C{place}", label=None if k else label)
-    axis.set_xticks(range(len(shown)), [f"p = {p:g}" for p in shown])
-    axis.set_ylabel("test accuracy, %")
-    axis.legend(fontsize="small")
-    means = {p: _joined(group, "test_selected") for p, group in shown.items()}
-    told = ", ".join(f"{_percent(v)} for p = {p:g}" for p, v in means.items())
-    alive = [group for p, group in shown.items() if means[p].size]
-    gain = [np.mean(_joined(g, "test_best") - _joined(g, "test_selected")) for g in alive]
-    caption = (
-        f"Does p = 1.1 generalise best? On {task}, test accuracy in % with the epoch chosen on "
-        f"validation is {told}{_compared(means)}. Choosing the epoch on the test set, as the paper "
-        f"does, adds {100 * float(np.mean(gain or [np.nan])):.2f} points on average."
+def attention_caption(data: xr.Dataset) -> str:
+    """Mean attention on the decisive tokens."""
+    what = (
+        "the row that alone separates odd from even best (Fisher's discriminability)"
+        if "row_attention" in data
+        else "the decisive word of twelve sentences of our own"
     )
-    return Panel("Test accuracy by mirror descent exponent", caption, figure)
-
-
-def _compared(means: Mapping[float, np.ndarray]) -> str:
-    """Paired difference of p = 1.1 to p = 2, where the members are the same."""
-    if not {1.1, 2.0} <= set(means) or means[1.1].size != means[2.0].size or means[2.0].size < 2:
-        return ""
-    gap = 100 * (means[1.1] - means[2.0])
-    error = gap.std(ddof=1) / np.sqrt(gap.size)
+    means = by_exponent(data["decisive"].isel(blocks=0), lambda own: f"{float(own.mean()):.3f}")
     return (
-        f"; p = 1.1 minus p = 2 is {gap.mean():+.2f} ± {error:.2f} points "
-        f"(standard error over {gap.size} paired runs)"
+        "Does smaller $p$ attend more to decisive tokens? Last-block attention of the readout on "
+        f"{what}, heads averaged, the readout's own position left out: {means}; uniform attention "
+        f"gives {float(data.uniform.mean()):.3f}. The paper reports 0.439 ($p = 1.1$) and 0.312 "
+        "($p = 2$) on its sentences."
     )
 
 
-def _attention_panel(shown: Mapping[float, Sequence[Record]], task: str) -> Panel:
-    figure, axis = plt.subplots(figsize=(6, 3.4), layout="constrained")
-    shares = {p: _joined(group, "decisive") for p, group in shown.items()}
-    uniform = float(next(iter(shown.values()))[0].arrays["uniform"].mean())
-    if task == "digits":
-        for p, group in shown.items():
-            rows = _joined(group, "row_attention")
-            if rows.size:
-                axis.plot(range(1, rows.shape[1] + 1), rows.mean(axis=0), "o-", label=f"p = {p:g}")
-        informed = next(iter(shown.values()))[0].arrays["row_information"]
-        relative = informed / informed.sum()
-        axis.bar(range(1, informed.size + 1), relative, color="0.8", label="class information")
-        axis.set_xlabel("row of the image")
-        what = "the row that alone separates odd from even best (Fisher's discriminability)"
-    else:
-        kept = {p: v for p, v in shares.items() if v.size}
-        axis.boxplot([v.ravel() for v in kept.values()], tick_labels=[f"p = {p:g}" for p in kept])
-        what = "the decisive word of twelve sentences of our own"
-    axis.axhline(uniform, color="0.4", linestyle=":", label="uniform")
-    axis.set_ylabel("share of attention")
-    axis.legend(fontsize="small")
-    told = ", ".join(f"{v.mean():.3f} for p = {p:g}" for p, v in shares.items() if v.size)
-    caption = (
-        f"Does smaller p attend more to decisive tokens? Last-block attention of the readout on "
-        f"{what}, heads averaged, the readout's own position left out: {told or 'all diverged'}; "
-        f"uniform attention gives {uniform:.3f}. The paper reports 0.439 (p = 1.1) and 0.312 "
-        "(p = 2) on its sentences."
+def weights_caption(data: xr.Dataset) -> str:
+    """How many weights are nearly zero."""
+    small = data["weights_near_zero"].isel(blocks=0)
+    told = by_exponent(small, lambda own: f"{100 * float(own.mean()):.1f} %")
+    return (
+        "Are the attention weights sparser for smaller $p$? Share of query, key and value weights "
+        f"below $10^{{-3}}$ after training: {told}; the leftmost bin holds all that is smaller."
     )
-    return Panel("Attention on decisive tokens", caption, figure)
 
 
-def _weight_panel(shown: Mapping[float, Sequence[Record]]) -> Panel:
-    figure, axes = plt.subplots(1, 3, figsize=(10, 3.2), sharey=True, layout="constrained")
-    first = next(iter(shown.values()))[0].arrays["weights_start"]
-    for k, (axis, part) in enumerate(zip(axes, PARTS, strict=True)):
-        for p, group in shown.items():
-            counts = np.sum([r.arrays["weights"][k] for r in group], axis=0)
-            axis.stairs(counts / counts.sum(), BINS, label=f"p = {p:g}")
-        axis.stairs(first[k] / first[k].sum(), BINS, color="0.5", linestyle=":", label="start")
-        axis.set_title(part)
-        axis.set_xlabel("log10 |w|")
-    axes[0].set_ylabel("share of weights")
-    axes[0].legend(fontsize="small")
-    small = {p: np.mean([r.arrays["near_zero"] for r in group]) for p, group in shown.items()}
-    told = ", ".join(f"{100 * share:.1f} % for p = {p:g}" for p, share in small.items())
-    caption = (
-        "Are the attention weights sparser for smaller p? Share of query, key and value weights "
-        f"below 1e-3 after training: {told}; the leftmost bin holds all that is smaller."
+def side_by_side(name: str) -> Callable[[xr.Dataset], xr.DataArray]:
+    """A quantity whose exponents are names, and stand at equal distances."""
+    return lambda data: data[name].assign_coords(p=[f"$p = {p:g}$" for p in data.p.values])
+
+
+def outlines(data: xr.Dataset) -> xr.DataArray:
+    """Counts after training with each p, and at the start."""
+    trained = side_by_side("weights")(data)
+    start = data["weights_start"].isel(p=[0]).assign_coords(p=["start"])
+    return xr.concat([trained, start], "p").rename(p="outline")
+
+
+def attention(data: xr.Dataset) -> CaptionedFigure:
+    """Attention by row of a digit, or on the decisive words."""
+    panel = ROWS if "row_attention" in data else WORDS
+    return Plot("Attention on decisive tokens", panel, attention_caption)(data)
+
+
+def information(data: xr.Dataset) -> xr.DataArray:
+    """Information of each row as a share of their sum."""
+    own = data["row_information"].isel(p=0)
+    return own / own.sum("row")
+
+
+def released(head: str, numbers: Mapping[int, Sequence[object]]) -> Printed:
+    """A column of the paper's numbers; those for three blocks stand beside small runs, too."""
+    rows = {**numbers, 1: numbers[3]}.items()
+    return Printed(head, {(size, EXPONENTS[k]): v for size, r in rows for k, v in enumerate(r)})
+
+
+SIZES: dict[str, Any] = {"panel": "blocks", "title": "blocks: {blocks}"}
+UNIFORM = Reference(y=lambda data: data["uniform"], label="uniform")
+ACCURACY = Points(
+    lambda data: 100 * side_by_side("accuracy")(data), "p", colour="rule", band=mean_only,
+    members=True, hollow=True, dodge=0.2, ylabel="test accuracy, %", width=1.6, **SIZES,
+)  # fmt: skip
+ROWS = (
+    Lines(
+        "row_attention", "row", colour="p", band=quartiles, xlabel="row of the image",
+        ylabel="share of attention", width=1.6, **SIZES,
     )
-    return Panel("Sizes of the query, key and value weights", caption, figure)
-
-
+    + Lines(information, "row", style="s--", label="class information")
+    + UNIFORM
+)  # fmt: skip
+WORDS = (
+    Points(
+        side_by_side("decisive"), "p", band=quartiles, members=True, ylabel="share of attention",
+        label="median and quartiles over runs and sentences", width=1.6, **SIZES,
+    )
+    + UNIFORM
+)  # fmt: skip
+WEIGHTS = Histogram(
+    outlines, edges=EDGES, counted="bin", colour="outline", panel="part", row="blocks",
+    title="{part}", xlabel="$\\log_{10} |w|$", ylabel="share of weights",
+)  # fmt: skip
 EXPERIMENT = Experiment(
-    name="text",
-    paper="julistiono2024optimizing",
     title="Text and digits: a Transformer encoder by mirror descent",
-    question=(
-        "Does l_1.1 mirror descent generalise better than gradient descent, attend more to "
-        "decisive tokens, and give sparser weights?"
-    ),
-    revision=2,
-    cells=cells,
+    question=__doc__,
+    grid=GRID,
     run=run,
-    table=table,
-    figures=figures,
-    dims={
-        **dict.fromkeys(("loss", "train", "validation", "test"), ("member", "epoch")),
-        **dict.fromkeys(("test_selected", "test_last", "test_best", "result"), ("member",)),
-        **dict.fromkeys(("selected_epoch", "epochs"), ("member",)),
-        "decisive": ("member", "example"),
-        "uniform": ("example",),
-        "row_attention": ("member", "row"),
-        "row_information": ("row",),
-        **dict.fromkeys(("weights", "weights_start"), ("part", "bin")),
-        **dict.fromkeys(("near_zero", "near_zero_start"), ("part",)),
-    },
-    note=(
-        "The paper chooses the epoch on the test set; here it is chosen on a validation split, "
-        "and the paper's rule is shown beside it. Quick scale: 2,000 IMDB reviews (64 pieces, "
-        "one block of width 32) where they are in the data folder, else 1,797 digits (is the digit "
-        "odd?); its accuracies are not the paper's. Paper scale: the released sizes and rates; a "
-        "30,522-piece vocabulary is trained on the training texts in place of BERT's, 2,500 "
-        "training reviews are kept for validation, positions are learnt (the source does not "
-        "say). The paper's size-6 numbers are, by its repository's history, those of mean pooling; "
-        "the masked first-token runs of August 2024 gave 83.65, 82.23 and 81.97."
+    table=Table(
+        ["blocks", "p"],
+        [
+            Column("task", lambda data: xr.DataArray(data.attrs["task"]), only),
+            Column("runs", "diverged", lambda members: members.size),
+            Column("diverged", "diverged", total),
+            Column("test, epoch by validation", "accuracy", percent, at={"rule": SELECTED}),
+            Column("test, best test epoch", "accuracy", percent, at={"rule": BEST}),
+            released("paper (IMDB), best test epoch", BEST_EPOCH),
+            Column("test, last epoch", "accuracy", percent, at={"rule": LAST}),
+            released("paper (IMDB), last epoch", LAST_EPOCH),
+            Column("attention on decisive", "decisive"),
+            Column("if uniform", "uniform"),
+            released("paper, size 6", dict.fromkeys(BEST_EPOCH, ATTENTION)),
+            Column("|w| < 1e-3 in Q, K, V", "weights_near_zero"),
+            Column("at the start", "weights_start_near_zero"),
+        ],
     ),
+    figures=[
+        Plot("Test accuracy by mirror descent exponent", ACCURACY, accuracy_caption),
+        attention,
+        Plot("Sizes of the query, key and value weights", WEIGHTS, weights_caption),
+    ],
+    note=NOTE,
 )
