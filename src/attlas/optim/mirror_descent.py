@@ -141,12 +141,10 @@ def bregman(w: ArrayInput, v: ArrayInput, p: float | Float[Array, ""]) -> Float[
         2.0
     """
     require_mirror_exponent(p)
-    with own_precision(w=w, v=v) as points:
-        if points[0].shape != points[1].shape:
-            raise UserError(
-                f"w has shape {points[0].shape}, v {points[1].shape}: compare one shape"
-            )
-        return _bregman(*points, p)
+    with own_precision(w=w, v=v) as (first, second):
+        if first.shape != second.shape:
+            raise UserError(f"w has shape {first.shape}, v {second.shape}: compare one shape")
+        return _bregman(first, second, p)
 
 
 def _bregman(w: Array, v: Array, p: float | Array) -> Array:
