@@ -2,7 +2,7 @@
 
 Full-batch gradient descent from one start, 100 steps, float32. A peer trains some of the 101
 models and is charged for all. `difference` is the largest relative difference of the final
-parameters; it must stay below one rounding a step, or the benchmark fails.
+parameters; it must stay below one rounding per step, or the benchmark fails.
 """
 
 from benchmarks.interleave import compare, pin_to_one_core, write_results

@@ -227,7 +227,7 @@ def _is_traced(value: Array | np.ndarray) -> bool:
 
 
 def _is_torch(value: Any) -> bool:
-    """Whether it has the manners of a torch tensor; torch itself is never imported."""
+    """Whether it behaves like a torch tensor; torch itself is never imported."""
     return callable(getattr(value, "detach", None)) and callable(getattr(value, "cpu", None))
 
 

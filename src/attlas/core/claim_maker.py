@@ -128,7 +128,8 @@ def _filled(name: str, given: dict[str, Any]) -> dict[str, Any]:
     for condition in conditions:
         if not isinstance(condition, Assumption):
             raise UserError(
-                f"claim '{name}': {condition!r} is no assumption: write assume('text', predicate)"
+                f"claim '{name}': {condition!r} is not an assumption: "
+                "write assume('text', predicate)"
             )
     searched = given.get("search_over", ())
     if given.get("witness") is not None:

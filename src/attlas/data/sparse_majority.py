@@ -95,7 +95,7 @@ def sinusoidal_positions(count: int, d: int, paired: bool = False) -> np.ndarray
         paired: replace the exponent's i by 2 floor(i/2): the encoding of Vaswani et al. (2017).
 
     Returns:
-        Positions, one a row, in float64.
+        Positions, one per row, in float64.
 
     Examples:
         >>> sinusoidal_positions(2, 2).round(3).tolist()
@@ -156,7 +156,7 @@ def make_sparse_majorities(
     """`make_sparse_majority` for several keys, stacked along a leading axis.
 
     Args:
-        keys: one random key a run.
+        keys: one random key per run.
         T: bits a sequence.
         design: the settings.
         dtype: of the embeddings.
@@ -210,7 +210,7 @@ def _require_design(T: int, design: MajorityDesign) -> None:
             f"d = {design.dimension} holds no three orthogonal embeddings: give at least 3"
         )
     if not design.embedding_order >= 1:
-        raise UserError(f"embedding_order = {design.embedding_order} is no norm: give 1 or more")
+        raise UserError(f"embedding_order = {design.embedding_order} must be at least 1")
     # Above half of all sequences the redrawing of doubles becomes slow.
     if design.distinct and 2 * count > 2**T:
         raise UserError(

@@ -45,7 +45,7 @@ def token_scores(data: TokenSelection) -> Float[Array, "n T"]:
         data: samples and value head.
 
     Returns:
-        Scores, one row a sample.
+        Scores, one row per sample.
 
     Examples:
         >>> token_scores(make_support_selection(jax.random.key(0))).shape
@@ -315,7 +315,7 @@ def _require_sizes(n: int, T: int, d: int) -> None:
     if n < 1:
         raise UserError(f"the data hold no sample (n = {n}): give at least one")
     if T < 2:
-        raise UserError(f"T = {T} token a sample leaves nothing to select: give at least 2")
+        raise UserError(f"T = {T} token per sample leaves nothing to select: give at least 2")
     if d < 1:
         raise UserError(f"d = {d} dimensions hold no token: give at least 1")
 

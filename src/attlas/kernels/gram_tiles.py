@@ -22,7 +22,7 @@ class GramShape(NamedTuple):
         widths: features a head, one number for each Gram matrix that is accumulated.
         scratch: floats that the feature function holds for one sample and head.
         parameters: parameters of one head, which are laid out anew for each block.
-        itemsize: bytes a float.
+        itemsize: bytes per float.
     """
 
     rows: int
@@ -36,7 +36,7 @@ class GramShape(NamedTuple):
 
 
 class GramTiles(NamedTuple):
-    """The plan: samples a tile, heads a block, samples a call of the feature function."""
+    """The plan: samples per tile, heads per block, samples per call of the feature function."""
 
     samples: int
     heads: int
@@ -75,8 +75,8 @@ def tile_bytes(shape: GramShape, samples: int, heads: int) -> int:
 
     Args:
         shape: the problem.
-        samples: samples a tile.
-        heads: heads a block.
+        samples: samples per tile.
+        heads: heads per block.
 
     Returns:
         Features, accumulators, scratch of the feature function and parameters in its layout.

@@ -348,7 +348,7 @@ def mirror_descent(
         An optax transformation; `update` needs the parameters.
 
     Raises:
-        UserError: for an argument that is no number or out of range, for a p that does not fit
+        UserError: for an argument that is not a number or out of range, for a p that does not fit
             the parameters, and for `update` without them.
 
     Examples:

@@ -35,7 +35,7 @@ def write_atlas(results: Store | Path | str, out: Path | str) -> Path:
     """Write the atlas of a results folder: one file that needs no network.
 
     Claims and experiments without a record are listed as not run, damaged records are named.
-    The page says nothing about the moment at which it is written: the same records give the
+    The page does not depend on the moment at which it is written: the same records give the
     same page.
 
     Args:

@@ -16,7 +16,7 @@ from attlas.runs.worker import Failed, Task
 
 @dataclass(frozen=True)
 class CellFailure:
-    """A cell that gave nothing: one line, and the traceback unless it was bad input."""
+    """A cell that failed: one line, and the traceback unless it was bad input."""
 
     experiment: str
     label: str
@@ -31,7 +31,7 @@ class RunSummary:
     Attributes:
         finished: cells computed and written now.
         reused: cells whose records were there already.
-        failures: cells that gave nothing.
+        failures: cells that failed.
     """
 
     finished: int
@@ -130,7 +130,7 @@ def _plan(
         }
         store.prepare(experiment.name)
         for key, cell in cells.items():
-            if store.read_or_set_aside(experiment.name, key) is None or fresh:
+            if store.read_or_quarantine(experiment.name, key) is None or fresh:
                 plan.append((experiment, cell, key))
             else:
                 reused += 1

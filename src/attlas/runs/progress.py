@@ -21,7 +21,7 @@ class Progress:
         """Told for each cell whose record has been written."""
 
     def failed(self, label: str, message: str) -> None:
-        """Told for each cell that gave nothing."""
+        """Called for each cell that failed."""
 
     def note(self, text: str) -> None:
         """Told for each damaged record."""

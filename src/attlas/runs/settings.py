@@ -136,7 +136,7 @@ def split_assignments(texts: Sequence[str]) -> dict[str, list[str]]:
         The texts of the values by name.
 
     Raises:
-        UserError: if a text is no assignment or a name comes twice.
+        UserError: if a text is not an assignment or a name comes twice.
 
     Examples:
         >>> split_assignments(["p=1.5,2", "members=200"])

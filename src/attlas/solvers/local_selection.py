@@ -12,7 +12,7 @@ from attlas.data.token_selection import TokenSelection
 from attlas.solvers.attention_svm import attention_svm_batch
 
 OPTIMALITY_ROOM = 1e-6
-"""How far behind the margin, relative to it, a token is no support token."""
+"""Relative distance behind the margin beyond which a token is not a support token."""
 
 
 class LocalSelection(NamedTuple):

@@ -66,7 +66,7 @@ def appendix_c_1(p, s0, *, factor=True):
     \quad 1 \le s_0 < p$$
 
     Equal at $s_0 = 1$ alone. The factor $p / (p - s_0)$ is close to 1 for small $s_0$, not 'close
-    to $p$' as printed; at $s_0 = p / 2$ the right side asks for $n_1 \ge p^2$, and near $p$ for
+    to $p$' as printed; at $s_0 = p / 2$ the right side requires $n_1 \ge p^2$, and near $p$ for
     more than any width.
     """
     slope, size = fraction(p, s0)

@@ -112,7 +112,7 @@ def corollary_f_0_1(*, constants="corrected", coefficient="corrected", **drawn):
     + 1 + (\alpha_1 B_w)^{2/3} + (\alpha_1 B_w \lambda)^{2/3} \big), \quad
     C_1 = \bar d^2 B^2 \ln(2\bar d+1), \quad \bar d = \max(d,k)$$
 
-    Lemma 3.3 asks for $\|x\|_1 \le 1$, but rows behind $\Pi_{norm}$ have $\|x\|_2 \le 1$ alone:
+    Lemma 3.3 requires $\|x\|_1 \le 1$, but rows behind $\Pi_{norm}$ have $\|x\|_2 \le 1$ alone:
     another factor $d$ (see corollary-f-0-rows). $W_{QK}$ has $\ln(2d+1)$.
     """
     return _compared("1,inf", constants, coefficient, drawn)

@@ -22,7 +22,7 @@ KINDS = AttentionRows._fields
 
 
 class RowPlaces(NamedTuple):
-    """Where rows stand, in the order of their sentence pairs; one entry a row.
+    """Where rows stand, in the order of their sentence pairs; one entry per row.
 
     Attributes:
         pair: sentence pair.

@@ -43,7 +43,7 @@ class RepeatedHeads(eqx.Module):
         """The output on one sample.
 
         Args:
-            X: tokens, one a row.
+            X: tokens, one per row.
 
         Returns:
             The scalar Phi(X).

@@ -37,7 +37,7 @@ class LstmReader(eqx.Module):
         """The logit of class 1.
 
         Args:
-            x: one input, a column a word.
+            x: one input, one column per word.
             mask: True at words, False at padding; all words when None. Without any word the
                 states stay zero.
 

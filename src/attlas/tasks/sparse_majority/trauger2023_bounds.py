@@ -48,7 +48,7 @@ ROWS: tuple[tuple[str, Constants], ...] = (
     *((ball, "corrected") for ball in BALLS),
     *((ball, "printed") for ball in BALLS),
 )
-"""Covers of keys and queries with the constants of Theorem 4.1; the printed ones are no bounds."""
+"""Covers of keys and queries with the constants of Theorem 4.1; the printed ones are not bounds."""
 
 
 Numbers = Array | np.ndarray
@@ -73,7 +73,7 @@ class ReducedMajority(NamedTuple):
 
 
 class MajorityNorms(NamedTuple):
-    """What the bounds ask for; runs may be stacked along a leading axis.
+    """What the bounds require; runs may be stacked along a leading axis.
 
     Attributes:
         query_key: of each M_h: ||.||_{1,1}, largest column, sum of rows, that on the side of
@@ -200,7 +200,7 @@ def majority_bounds(
         (['0.478', '0.058'], [3.0])
     """
     if not bool(jnp.all(m > d)):
-        raise UserError(f"m = {float(jnp.min(m)):g} samples: Theorem 4.1 asks for more than {d}")
+        raise UserError(f"m = {float(jnp.min(m)):g} samples: Theorem 4.1 requires more than {d}")
     return _bounds(norms, m, jnp.asarray(bits + 1.0, m.dtype), d, delta)
 
 
