@@ -290,7 +290,7 @@ def test_a_data_folder_without_files_or_with_others_is_refused(attlas, tmp_path)
     (folder / "mnist").mkdir(parents=True)
     assert "holds none of mnist" in attlas("data", "verify", "mnist", "--data-dir", folder)
     assert "lacks train-images" in refused(lambda: load_mnist(folder))
-    # Files of the right form with other digits in them: only the checksum tells.
+    # Files of the right form with other digits in them: only the checksum differs.
     for file in MNIST.files:
         shape = (3, 28, 28) if "images" in file else (3,)
         (folder / "mnist" / file).write_bytes(idx(np.ones(shape, np.uint8)))

@@ -61,7 +61,7 @@ def run(
         if session.debug and failure.traceback:
             typer.echo(failure.traceback, err=True)
     typer.echo(
-        f"{summary.finished} cells finished, {summary.reused} reused, "
+        f"{summary.finished} cells finished, {summary.reused} already computed, "
         f"{len(summary.failures)} failed; records in {session.results}"
     )
     if summary.failures:

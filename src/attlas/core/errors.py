@@ -6,7 +6,7 @@ to do. The command line prints it as one line and exits with code 2.
 
 
 class UserError(ValueError):
-    """Input that cannot be used, told in one line.
+    """Input that cannot be used, explained in one line.
 
     The message names the value, the place and the fix, in that order.
 

@@ -1,4 +1,4 @@
-"""What a wrongly written claim is told, in one line: the claim, the argument and the remedy."""
+"""The error of a wrongly written claim, in one line: the claim, the argument and the remedy."""
 
 import inspect
 from collections.abc import Mapping

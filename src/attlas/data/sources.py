@@ -343,7 +343,7 @@ def fetch(dataset: str | DataSet, folder: Path | None = None) -> Path:
 
 
 def _download(dataset: DataSet, room: Path) -> Path:
-    import pooch  # imports requests; nobody who only loads should wait for it
+    import pooch  # imports requests; loading alone should not wait for it
 
     pooch.get_logger().setLevel("ERROR")
     staged = room / dataset.name

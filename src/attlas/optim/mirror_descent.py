@@ -336,7 +336,7 @@ def mirror_descent(
     Args:
         learning_rate: eta above 0, or a schedule: a function of the number of steps taken.
         p: exponent 1 < p < inf; or a pytree of exponents, a prefix of the parameters' tree; or a
-            function of the parameters that makes one (`optax.inject_hyperparams` wants it in
+            function of the parameters that makes one (`optax.inject_hyperparams` requires it in
             `static_args`). Numbers may be traced; an exponent out of range then gives NaN.
         normalized: whether to divide by the dual norm.
         eps: added to that norm.

@@ -85,7 +85,7 @@ def gather(
         records = store.records(experiment.name)
         met += [record.metadata for record in records]
         exhibits.append(exhibit(experiment, records, source_of(experiment.source), code))
-    # Where this machine keeps its results is nobody's business.
+    # Where this machine keeps its results is private.
     folder = f"{store.root}{os.sep}"
     warnings = [note.replace(folder, "") for note in dict.fromkeys(store.notes)]
     unknown = sorted(reports.keys() - {claim.name for claim in claims})

@@ -61,7 +61,7 @@ def execute(
         on: "local"; "dask" for a local cluster; "dask://HOST:PORT" or "tls://HOST:PORT".
         fresh: compute also what is there.
         store: results folder; the default one when None.
-        progress: told what happens; silent when None.
+        progress: called at each event; silent when None.
         workers: processes on this machine.
         insecure: allow a remote scheduler without TLS.
 

@@ -71,7 +71,7 @@ KERNEL_CHANGE = Erratum(
     text=(
         "True, but $R e^{10 B}$ is at least $22026 R$, while the change is about $4 R$ times the "
         "kernel's own entry at most. A true bound has no $e^B$ at all, because the softmax is "
-        "Lipschitz whatever its logits; nor does it need a probability."
+        "Lipschitz whatever its logits; nor is a probability needed."
     ),
     claim=f"{_PAPER}/lemma-5-1-sharp",
 )

@@ -134,7 +134,7 @@ def theorem_4_comparison(n1, s0, p, bounds, maxima, *, compared="bounds"):
     $n_1 = 200$: $10^{30.1}$ at $s_0 = 50$, $10^{22.0}$ at $s_0 = 73$; $n_1 = 199$: 199 at
     $s_0 = 1$, but 1 at the figure's $p = 100$; $n_1 = 299 > e p$: $10^{47.2}$ at $s_0 = 99$,
     $10^{30.1}$ at $p = 100$ (the last such $n_1$ is 2899). Lower bounds of maxima do not order
-    them; the maxima are in the order that the paper wants, see theorem-4-monotone.
+    them; the maxima are in the order that the paper needs, see theorem-4-monotone.
     """
     if compared == "unrounded":
         return s0 * jnp.log(n1 / s0), p * jnp.log(n1 / p)

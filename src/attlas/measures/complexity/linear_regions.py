@@ -112,7 +112,7 @@ def sampled_cells(
     r"""Number of different cells that random lines pass: a lower bound in any dimension.
 
     Each line joins two points with normal entries, drawn at the scale of the hyperplanes'
-    distances, and passes up to n + 1 cells; a point between two crossings tells each. Points
+    distances, and passes up to n + 1 cells; a point between two crossings identifies each. Points
     that lie on a hyperplane up to rounding are left out.
 
     Args:

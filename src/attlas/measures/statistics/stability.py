@@ -33,7 +33,7 @@ def model_distances(full: Any, without: Any, recorded: int = 1) -> Float[Array, 
     shapes, found = [leaf.shape for leaf in whole], [leaf.shape[1:] for leaf in parts]
     if shapes != found:
         raise UserError(
-            f"arrays of {shapes} in full and of {found} behind the samples' axis in without: "
+            f"arrays of {shapes} in full and of {found} after the samples' axis in without: "
             "both must come from one training"
         )
     square = sum(

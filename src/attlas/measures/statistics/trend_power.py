@@ -1,4 +1,4 @@
-r"""How many runs tell a quantity that grows as predicted from one that does not grow."""
+r"""How many runs distinguish a quantity that grows as predicted from a constant one."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

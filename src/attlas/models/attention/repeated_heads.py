@@ -55,7 +55,7 @@ class RepeatedHeads(eqx.Module):
 
     @property
     def distinct(self) -> MultiHead:
-        """One head theta_g of every group; its own output means nothing."""
+        """One head theta_g of every group; its own output has no meaning."""
         # An empty group keeps its parameters, which no output depends on.
         copies = jnp.maximum(self.copies, 1).astype(self.W.dtype)
         root = jnp.sqrt(copies)[..., None, None]

@@ -83,7 +83,7 @@ def make_lstm_reader(
         key: random key.
         t: dimension of a word.
         cell: size of each LSTM.
-        hidden: hidden units of the network behind.
+        hidden: hidden units of the network that follows.
         dtype: floating type; JAX's default when None.
 
     Returns:

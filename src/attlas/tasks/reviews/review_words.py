@@ -1,7 +1,7 @@
 r"""Reviews as sequences of whole words, zero-padded to one length, as liu2021analyzing reads IMDB.
 
 Where no data folder is given, reviews generated from a small grammar of our own stand in for
-IMDB. They are a stand-in and nothing else: `ReviewWords.source` says which of the two was read.
+IMDB. They are a stand-in only: `ReviewWords.source` names which of the two was read.
 """
 
 import re

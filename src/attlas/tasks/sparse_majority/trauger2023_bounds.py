@@ -4,7 +4,7 @@ A logit of the model of section 6 of trauger2023sequence is
 
     r'relu(sum_h V_h'X' softmax(X M_h x) + b) + c:
 
-the maps behind the ReLU are multiplied out, V_h is values times output of a head and M_h keys times
+the maps after the ReLU are multiplied out, V_h is values times output of a head and M_h keys times
 queries. [CLS] is one token x for all sequences, so that the bias of the queries goes into M_h as a
 matrix of rank one and all scores stay; that of the keys does nothing.
 
