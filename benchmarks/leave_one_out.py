@@ -27,7 +27,7 @@ from benchmarks.multi_head_peers import (  # noqa: E402
 
 SAMPLES, STEPS, RATE, SCALE = 100, 100, 0.5, 0.3
 TOLERANCE = STEPS * float(np.finfo(np.float32).eps)
-"""Descent below the step size 2/L does not amplify: one rounding of the parameters a step."""
+"""Descent below the step size 2/L does not amplify: one rounding of the parameters per step."""
 
 
 def flat(U, W) -> np.ndarray:

@@ -44,7 +44,7 @@ class TrainedHead(NamedTuple):
 
     Attributes:
         n: samples.
-        T: tokens a sample.
+        T: tokens per sample.
         d: embedding dimension.
         R: largest norm of a token.
         largest: largest entry of a token.

@@ -85,7 +85,7 @@ def make_token_selection(
     Args:
         key: random key.
         n: samples.
-        T: tokens a sample.
+        T: tokens per sample.
         d: embedding dimension.
         dtype: floating type; JAX's default when None.
 
@@ -125,7 +125,7 @@ def make_separable_selection(
     Args:
         key: random key.
         n: samples.
-        T: tokens a sample.
+        T: tokens per sample.
         d: embedding dimension, at least 2.
         margin: what the planted matrix reaches on every constraint.
         dtype: floating type; JAX's default when None.
@@ -174,7 +174,7 @@ def make_infeasible_selection(
     Args:
         key: random key.
         n: samples, even.
-        T: tokens a sample.
+        T: tokens per sample.
         d: embedding dimension.
         dtype: floating type; JAX's default when None.
 
@@ -216,7 +216,7 @@ def make_support_selection(
     Args:
         key: random key.
         n: samples, at most d.
-        T: tokens a sample.
+        T: tokens per sample.
         d: embedding dimension, at least 2 and at least 4 if T > 2.
         dtype: floating type; JAX's default when None.
 

@@ -41,7 +41,7 @@ class Convolutions(eqx.Module):
             images: with s at least 6.
 
         Returns:
-            ((s - 4) // 2)^2 k features an image.
+            ((s - 4) // 2)^2 k features per image.
         """
         z = images[..., None]
         for filters, bias in zip((self.first, self.second), self.biases, strict=True):
