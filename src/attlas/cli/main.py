@@ -98,7 +98,7 @@ def _refuse(message: str, code: int) -> NoReturn:
 
 
 def _abandon_output() -> None:
-    """Leave what a full disk would not take, or Python tries again when it exits."""
+    """Leave what a full disk would not take, or Python retries when it exits."""
     with contextlib.suppress(OSError):
         sys.stdout.flush()
         return

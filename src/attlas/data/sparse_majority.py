@@ -116,7 +116,7 @@ def make_sparse_majority(
 
     Args:
         key: random key.
-        T: bits a sequence; tokens are one more.
+        T: bits per sequence; tokens are one more.
         design: the settings.
         dtype: of the embedding.
 
@@ -157,7 +157,7 @@ def make_sparse_majorities(
 
     Args:
         keys: one random key per run.
-        T: bits a sequence.
+        T: bits per sequence.
         design: the settings.
         dtype: of the embeddings.
 
@@ -174,7 +174,7 @@ def make_sparse_majorities(
 
 
 def _bits(draw: np.random.Generator, count: int, T: int, distinct: bool) -> np.ndarray:
-    """Fair bits; with `distinct`, a row that was seen before is drawn again."""
+    """Fair bits; with `distinct`, a row that was seen before is redrawn."""
     bits = draw.integers(0, 2, (count, T), dtype=np.int8)
     while distinct:
         first = np.unique(bits, axis=0, return_index=True)[1]

@@ -121,7 +121,7 @@ def _most_samples(shape: GramShape, memory: int, heads: int) -> int:
 def plan_tiles(shape: GramShape, memory: int) -> GramTiles:
     """The plan with the fewest tiles, and the largest blocks of heads that keep it so.
 
-    Features of a sample are computed again for every tile it meets: one tile is best, and deep
+    Features of a sample are recomputed for every tile it meets: one tile is best, and deep
     products only help until BLAS runs at its own speed.
 
     Args:

@@ -1,4 +1,4 @@
-"""Cells in processes of this machine; a cell whose process dies is tried again."""
+"""Cells in processes of this machine; a cell whose process dies is retried."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ def run_local(
 ) -> Generator[Outcome, None, None]:
     """Compute tasks in spawned processes.
 
-    When a process dies, the cells in flight are tried again one at a time in a process of their
+    When a process dies, the cells in flight are retried one at a time in a process of their
     own, so that the one which kills its process is distinguished from its neighbours.
 
     Args:

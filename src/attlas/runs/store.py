@@ -140,7 +140,7 @@ class Store:
             return self.read(experiment, key)
         except Damaged as damage:
             aside = quarantine(self.root / experiment, key)
-            self.note(f"{damage}: moved to {aside}, the cell is computed again")
+            self.note(f"{damage}: moved to {aside}, the cell is recomputed")
             return None
 
     def keys(self, experiment: str) -> tuple[str, ...]:
@@ -173,7 +173,7 @@ class Store:
             try:
                 record = self.read(experiment, key)
             except Damaged as damage:
-                self.note(f"{damage}: left out; run the experiment again to replace it")
+                self.note(f"{damage}: left out; rerun the experiment to replace it")
                 continue
             if record is not None:
                 found.append(record)

@@ -51,7 +51,7 @@ def deora2023_first_step_slope(zeta: Number, constants: Constants = "sharp") -> 
 
     Args:
         zeta: share of relevant tokens.
-        constants: "printed" for the value of Lemma 2, else the right one, which (7) uses.
+        constants: "printed" for the value of Lemma 2, else the correct one, which (7) uses.
 
     Returns:
         kappa.

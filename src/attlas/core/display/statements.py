@@ -166,7 +166,7 @@ def mathml(latex: str, display: bool = False, continued: bool = False) -> Markup
     Args:
         latex: mathematics without dollar signs.
         display: large fractions, and limits above and below sums.
-        continued: it goes on from a line before, so that a first sign stands between terms.
+        continued: it continues a line, so that a first sign stands between terms.
 
     Returns:
         Safe markup without namespaces, for HTML.

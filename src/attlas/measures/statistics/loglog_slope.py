@@ -3,7 +3,7 @@ r"""Slope of a rate in a log-log plot, with a bootstrap interval over replicatio
 `attlas.measures.statistics.trend.log_slope` requires instances that were followed through all
 scales and takes Student's interval. Here every scale may have runs of its own, in any number, as a
 plot of test error against sample size has: the means (or medians) over the runs are fitted, the
-runs of each scale are drawn again.
+runs of each scale are resampled.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ def loglog_slope(
 ) -> LogLogSlope:
     r"""Slope of the centre of runs against their scale, both in logarithms.
 
-    The runs of each scale are drawn again with replacement, independently of the other scales;
+    The runs of each scale are resampled with replacement, independently of the other scales;
     the interval holds the middle `confidence` of the slopes. With few runs per scale (below
     about five) such intervals are too short: a mean of r values varies by (r - 1) / r of what
     it should. With one run a scale the interval is the whole line.

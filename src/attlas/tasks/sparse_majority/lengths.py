@@ -59,7 +59,7 @@ def train_majority_lengths(
         design: of the data.
         settings: of the training.
         chunk: epochs between two tests whether all have stopped.
-        resume: states of an earlier call with the same key, for the lengths that go on.
+        resume: states of an earlier call with the same key, for the lengths that continue.
 
     Returns:
         For each length its runs.
