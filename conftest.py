@@ -65,7 +65,7 @@ def fresh_draws(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """Folder of the real data sets; a test that asks for it is skipped where there is none."""
+    """Folder of the real data sets; a test that requires it is skipped where there is none."""
     named = os.environ.get("ATTLAS_DATA")
     if not named:
         pytest.skip("real data: ATTLAS_DATA names no folder")

@@ -1,4 +1,4 @@
-"""All Hessian eigenvalues of 1000 small attention models, beside one Lanczos run a model.
+"""All Hessian eigenvalues of 1000 small attention models, beside one Lanczos run per model.
 
 H = 2, T = 5, d = 5, so 100 parameters; 100 samples, float64. Peers do a few models and are
 charged for all: hessian-eigenthings Lanczos to the full dimension with reorthogonalisation, the

@@ -2,7 +2,7 @@
 
 Full-batch gradient descent from one start, 100 steps, float32. A peer trains some of the 101
 models and is charged for all. `difference` is the largest relative difference of the final
-parameters; it must stay below one rounding a step, or the benchmark fails.
+parameters; it must stay below one rounding per step, or the benchmark fails.
 """
 
 from benchmarks.interleave import compare, pin_to_one_core, write_results
@@ -27,7 +27,7 @@ from benchmarks.multi_head_peers import (  # noqa: E402
 
 SAMPLES, STEPS, RATE, SCALE = 100, 100, 0.5, 0.3
 TOLERANCE = STEPS * float(np.finfo(np.float32).eps)
-"""Descent below the step size 2/L does not amplify: one rounding of the parameters a step."""
+"""Descent below the step size 2/L does not amplify: one rounding of the parameters per step."""
 
 
 def flat(U, W) -> np.ndarray:

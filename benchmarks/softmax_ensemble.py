@@ -22,7 +22,7 @@ from attlas.tasks.softmax_regression import train_softmax_networks  # noqa: E402
 NETWORKS, SAMPLES, DIMENSION, WIDTH, STEPS = 200, 20, 5, 256, 300
 HOW = ("loop, autograd", "loop, closed form", "batch, closed form")
 TOLERANCE = STEPS * float(np.finfo(np.float32).eps)
-"""Descent below the step size 2/L does not amplify: one rounding of the weights a step."""
+"""Descent below the step size 2/L does not amplify: one rounding of the weights per step."""
 
 
 class Problem:

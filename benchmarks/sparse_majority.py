@@ -5,7 +5,7 @@ float32, with heads of width 32, since nn.MultiheadAttention has no wider ones: 
 then half of the paper's, ours is the same. Both sides train on the same batches; a peer trains
 one seed for one epoch and is charged for all. `difference` is the largest relative difference of
 training loss, validation loss and sum of absolute weights after that epoch; it must stay below
-one rounding a token, or the benchmark fails.
+one rounding per token, or the benchmark fails.
 """
 
 from benchmarks.interleave import compare, pin_to_one_core, write_results

@@ -194,8 +194,8 @@ def attlas(capsys, monkeypatch, tmp_path):
         (["run", "direction", "--set", "members=0"], "members = 0"),
         (["check", "--seed", "-1"], "equal to 0. See"),
         (["challenge", LEMMA, "--seconds", "nan"], "--seconds"),
-        (["check", LEMMA, "--json", ""], "--json . is no file"),
-        (["check", LEMMA, "--latex", "none/table.tex"], "--latex none/table.tex is no file"),
+        (["check", LEMMA, "--json", ""], "--json . is not a file"),
+        (["check", LEMMA, "--latex", "none/table.tex"], "--latex none/table.tex is not a file"),
         (["report", "--out", ""], "Is a directory"),
         (["data", "verify", "mnits"], "did you mean mnist"),
         (["data", "fetch", "pt_en"], "no source to fetch from"),
@@ -290,7 +290,7 @@ def test_a_data_folder_without_files_or_with_others_is_refused(attlas, tmp_path)
     (folder / "mnist").mkdir(parents=True)
     assert "holds none of mnist" in attlas("data", "verify", "mnist", "--data-dir", folder)
     assert "lacks train-images" in refused(lambda: load_mnist(folder))
-    # Files of the right form with other digits in them: only the checksum tells.
+    # Files of the right form with other digits in them: only the checksum differs.
     for file in MNIST.files:
         shape = (3, 28, 28) if "images" in file else (3,)
         (folder / "mnist" / file).write_bytes(idx(np.ones(shape, np.uint8)))

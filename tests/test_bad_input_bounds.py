@@ -42,7 +42,7 @@ def estimate(**settings):
 REFUSED = {
     "W_QK with NaN": (
         lambda: table(with_head(query_key=np.full((4, 4), np.nan))),
-        "layer 1, head 2: query_key is not finite: look at the training",
+        "layer 1, head 2: query_key is not finite: check the training",
     ),
     "W_v infinite": (
         lambda: table(with_head(value=np.full((4, 3), np.inf))),
@@ -100,7 +100,7 @@ REFUSED = {
     "m zero": (lambda: table(m=0), "m = 0 samples: a bound needs at least 1"),
     "m below the theorem's condition": (
         lambda: table(m=4, model="plain"),
-        "m = 4 samples: Theorem 4.1 asks for more than d = 4; give more data",
+        "m = 4 samples: Theorem 4.1 requires more than d = 4; give more data",
     ),
     "two layers, plain": (
         lambda: table(WEIGHTS._replace(layers=((HEAD,), (HEAD,))), model="plain"),

@@ -92,10 +92,10 @@ REFUSED = {
     ),
     "entries of a word": (
         lambda: ATTENTION(ones(2, 4)),
-        r"x has shape \(2, 4\), the model reads \(3, 4\): a column a word",
+        r"x has shape \(2, 4\), the model reads \(3, 4\): words as columns",
     ),
     "number of words": (lambda: ATTENTION(ones(3, 5)), r"\(3, 5\), the model reads \(3, 4\)"),
-    "words as rows": (lambda: ATTENTION.attention(ones(4, 3)), r"reads \(3, p\): a column a word"),
+    "words as rows": (lambda: ATTENTION.attention(ones(4, 3)), r"reads \(3, p\): words as columns"),
     "no word dimension": (lambda: make_self_attention_mlp(KEY, 4, 0, 2, 2, 5), "t = 0 .* 1 or up"),
     "temperature": (
         lambda: SelfAttentionMLP(*(ones(1, 1),) * 4, ones(1), temperature=0.0),
@@ -111,7 +111,7 @@ REFUSED = {
     "entries, recurrent": (lambda: RECURRENT(ones(2, 4)), r"\(2, 4\), the model reads \(3, p\)"),
     "mask, recurrent": (
         lambda: RECURRENT(ones(3, 4), SEEN[:1]),
-        r"mask has shape \(1,\) for 4 words: give one entry a word",
+        r"mask has shape \(1,\) for 4 words: give one entry per word",
     ),
     "no step": (lambda: make_recurrent_attention(KEY, 3, 4, 0), "steps = 0.* at least 1"),
     "entries, LSTM": (lambda: LSTM(ones(2, 4)), r"\(2, 4\), the model reads \(3, p\)"),
@@ -127,7 +127,7 @@ REFUSED = {
     ),
     "cells below the filters": (lambda: CELLS.weights(ones(16, 4)), "images of side 2 have 0"),
     "15 cells": (lambda: CNN(ones(15, 36)), r"\(15, 36\): give 16 cells of square pixels"),
-    "cells that are no squares": (lambda: CNN(ones(16, 35)), "give 16 cells of square pixels"),
+    "cells that are not squares": (lambda: CNN(ones(16, 35)), "give 16 cells of square pixels"),
     "cells too small to make": (lambda: make_attention_cnn(KEY, 5), "side 5: .* at least 6"),
     "no filter": (lambda: make_grid_cnn(KEY, 6, (0, 2)), "filters = 0 .* at least 1"),
     "no class": (lambda: make_grid_cnn(KEY, 6, classes=0), "classes = 0 .* at least 1"),
@@ -178,7 +178,7 @@ REFUSED = {
     "label NaN": (lambda: labelled(["a"], [NAN]), "label nan is unknown"),
     "a label too few": (
         lambda: labelled(["a", "a"], [1]),
-        "2 texts, 1 labels: .* one label a text",
+        "2 texts, 1 labels: .* one label per text",
     ),
     "fewer than no reviews": (lambda: generated_reviews((-1, 1, 1)), "sizes"),
     "no pair": (lambda: pairs(sizes=(3, 0)), "both sets need at least one pair"),

@@ -1,17 +1,12 @@
 """Every model, optimiser, generator, solver: jit, vmap, grad, dtype, no second compilation."""
 
-import sys
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
 import cases
-
 from attlas.core.solution import Result
 
 TYPES = (jnp.float32, jnp.float64)

@@ -13,8 +13,8 @@ from attlas.verify.registry import find_claims, find_errata
 CLAIMS = find_claims()
 
 
-def assert_as_declared(claim: Claim) -> None:
-    """A claim and all of its controls come out as they declare."""
+def assert_as_expected(claim: Claim) -> None:
+    """A claim and all of its controls come out as expected."""
     report = engine.check(claim)
     assert report.controls
     assert report.defects == ()
@@ -28,7 +28,7 @@ def assert_as_declared(claim: Claim) -> None:
     ],
 )
 def test_claim_and_controls(claim):
-    assert_as_declared(claim)
+    assert_as_expected(claim)
 
 
 def test_statements_can_be_typeset_and_papers_agree_with_folders():
@@ -50,18 +50,18 @@ def test_an_engine_that_always_agrees_makes_the_test_fail(monkeypatch):
     yes = Verdict(Outcome.SUPPORTED, "always")
     monkeypatch.setattr(engine, "decide", lambda *args, **kwargs: yes)
     with pytest.raises(AssertionError):
-        assert_as_declared(CLAIMS[0])
+        assert_as_expected(CLAIMS[0])
 
 
 def test_an_engine_that_always_refuses_makes_the_test_fail(monkeypatch):
     no = Verdict(Outcome.VIOLATED, "always")
     monkeypatch.setattr(engine, "decide", lambda *args, **kwargs: no)
     with pytest.raises(AssertionError):
-        assert_as_declared(CLAIMS[0])
+        assert_as_expected(CLAIMS[0])
 
 
 def test_a_true_control_makes_the_test_fail():
     (claim,) = find_claims(["julistiono2024optimizing/lemma-12"])
     same = Control("the claim itself", switched=False)
     with pytest.raises(AssertionError):
-        assert_as_declared(replace(claim, controls=(same,)))
+        assert_as_expected(replace(claim, controls=(same,)))

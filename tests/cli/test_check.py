@@ -48,7 +48,7 @@ def test_check_writes_verdict_and_json_from_worker_processes(attlas, tmp_path):
     file = tmp_path / "reports.json"
     results = tmp_path / "results"
     code, out, err = attlas(
-        "--results", results, "check", LEMMA, "--seeds", "40", "--processes", "1",
+        "--results", results, "check", LEMMA, "--instances", "40", "--processes", "1",
         "--json", file, "--latex", tmp_path / "table.tex",
     )  # fmt: skip
     assert (code, err) == (0, "")

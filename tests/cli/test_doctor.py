@@ -1,4 +1,4 @@
-"""`attlas doctor` and `attlas data` say what is there and how to mend what is not."""
+"""`attlas doctor` and `attlas data` say what is there and how to fix what is not."""
 
 import pytest
 

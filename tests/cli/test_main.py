@@ -1,4 +1,4 @@
-"""The command line speaks in one line, with the right exit code, and answers at once."""
+"""The command line answers in one line, with the right exit code, and answers at once."""
 
 import resource
 import subprocess
@@ -76,7 +76,7 @@ def test_unknown_command_option_and_value_are_one_line_and_code_2(attlas):
         (["chek"], "check"),
         (["list", "--colour"], "--colour"),
         (["list", "theorems"], "theorems"),
-        (["check", "--seeds", "0"], "--seeds"),
+        (["check", "--instances", "0"], "--instances"),
     ):
         code, out, err = attlas(*arguments)
         assert (code, out, err.count("\n")) == (2, "", 1)

@@ -53,5 +53,5 @@ def test_one_changed_pixel_is_noticed(small):
 def test_foreign_files_are_refused(tmp_path):
     path = tmp_path / "file.gz"
     path.write_bytes(gzip.compress(b"\0\0\x0d\x01\0\0\0\x01"))
-    with pytest.raises(ValueError, match=r"file\.gz is no IDX file"):
+    with pytest.raises(ValueError, match=r"file\.gz is not an IDX file"):
         mnist.read_idx(path)

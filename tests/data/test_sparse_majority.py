@@ -83,7 +83,7 @@ def test_runs_differ_in_everything():
         (4, {}, "at most T"),
         (11, {"train": 0}, "at least one of each"),
         (11, {"dimension": 2}, "at least 3"),
-        (11, {"embedding_order": 0.5}, "is no norm"),
+        (11, {"embedding_order": 0.5}, "must be at least 1"),
         (7, {"distinct": True}, "over half"),
     ],
 )

@@ -19,7 +19,7 @@ from attlas.core.claim import (
 from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.environment import environment
-from attlas.runs.experiment import Experiment, Panel
+from attlas.runs.experiment import CaptionedFigure, Experiment
 from attlas.runs.record import Record, record_key
 from attlas.runs.store import Store
 from attlas.runs.verdicts import write_report
@@ -70,7 +70,7 @@ def _figures(records):
     axes = figure.subplots()
     axes.plot([r.arrays["x"] for r in records], color="black", label=HOSTILE)
     axes.legend()
-    return (Panel(f"Lines {HOSTILE}", "They rise with $p$.", figure),)
+    return (CaptionedFigure(f"Lines {HOSTILE}", "They rise with $p$.", figure),)
 
 
 def _table(records):

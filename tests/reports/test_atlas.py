@@ -22,7 +22,7 @@ def test_claims_without_a_record_are_listed_as_not_run(atlas):
     assert paper.challenged == 5
 
 
-def test_a_control_that_is_true_is_unexpected_and_a_declared_violation_is_not(atlas):
+def test_a_control_that_is_true_is_unexpected_and_an_expected_violation_is_not(atlas):
     assert [e.slug for e in atlas.claims if e.unexpected] == ["true-control"]
 
 

@@ -34,7 +34,7 @@ def test_finished_cells_are_reused_and_fresh_computes_them_again(squares, tmp_pa
     heard = Heard()
     second = execute([squares], "quick", store=store, progress=heard)
     assert (second.finished, second.reused) == (3, 3)
-    assert heard.lines[0] == "3 cells to run, 3 already there"
+    assert heard.lines[0] == "3 cells to run, 3 already computed"
     assert heard.lines[1].startswith("[1/3] squares x=3 seed=0: ")
     after = contents(store)
     assert before.items() <= after.items()
@@ -54,7 +54,7 @@ def test_cells_run_in_their_own_precision(squares, tmp_path):
 
 @pytest.mark.usefixtures("serial")
 @pytest.mark.parametrize("damage", ["truncated npz", "altered npz", "altered json", "no npz"])
-def test_a_damaged_record_is_named_set_aside_and_computed_again(squares, tmp_path, damage):
+def test_a_damaged_record_is_named_quarantined_and_recomputed(squares, tmp_path, damage):
     store = Store(tmp_path)
     execute([squares], "smoke", store=store)
     key = store.keys("squares")[1]
@@ -68,8 +68,8 @@ def test_a_damaged_record_is_named_set_aside_and_computed_again(squares, tmp_pat
     summary = execute([squares], "smoke", store=Store(tmp_path), progress=heard)
     assert (summary.finished, summary.reused) == (1, 2)
     assert heard.lines[0].startswith(f"warning: {path} ")
-    assert "set-aside" in heard.lines[0]
-    assert any(key in p.name for p in (tmp_path / "squares" / "set-aside").iterdir())
+    assert "quarantine" in heard.lines[0]
+    assert any(key in p.name for p in (tmp_path / "squares" / "quarantine").iterdir())
     new = store.read("squares", key)
     assert old is not None
     assert new is not None

@@ -71,7 +71,7 @@ def test_kill_at_any_moment_loses_only_the_cells_in_flight(squares, tmp_path, mo
     assert before.items() <= after.items()
     assert len(after) == 12
     assert not list(folder.glob("**/*.draft"))
-    assert not (folder / "set-aside").exists()
+    assert not (folder / "quarantine").exists()
     store = Store(tmp_path)
     assert [int(r.arrays["square"]) for r in store.records("squares")] == [0, 1, 4, 9, 16, 25]
 

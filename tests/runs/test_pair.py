@@ -131,7 +131,7 @@ def test_drafts_of_a_killed_process_are_removed_when_stale(folder):
     assert [path.name for path in folder.glob(".*")] == [".new.json.8.draft"]
 
 
-def test_set_aside_overwrites_nothing(folder):
+def test_quarantine_overwrites_nothing(folder):
     quarantine(folder, "one")
     assert read_pair(folder, "one") is None
     write_pair(folder, "one", {"kind": "test"}, {})

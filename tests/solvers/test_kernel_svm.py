@@ -163,7 +163,7 @@ def test_single_precision_is_honest():
     ("change", "message"),
     [
         ({"y": np.array([1.0, 0.0])}, "labels other than"),
-        ({"y": np.ones(3)}, r"K asks for \(2,\) labels"),
+        ({"y": np.ones(3)}, r"K requires \(2,\) labels"),
         ({"K": np.ones((2, 3))}, "square"),
         ({"K": np.array([[1.0, 0.5], [0.0, 1.0]])}, "not symmetric"),
         ({"K": np.array([[0.0, 1.0], [1.0, 1.0]])}, "eigenvalue"),

@@ -63,7 +63,7 @@ def test_inseparable_labels_have_a_proof():
     ("change", "message"),
     [
         ({"y": np.array([1.0, 0.0, 1.0, 1.0, 1.0])}, "labels other than"),
-        ({"y": np.ones(4)}, "x asks for"),
+        ({"y": np.ones(4)}, "x requires"),
         ({"x": np.ones((0, 4)), "y": np.ones(0)}, "at least one sample"),
         ({"p": 0.5}, "p = 0.5"),
         ({"x": np.full((5, 4), np.nan)}, "NaN or infinite"),

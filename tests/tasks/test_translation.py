@@ -21,7 +21,7 @@ def _model(data):
 
 
 def _mean_loss(model, pairs, rows):
-    """Sentence by sentence, without padding behind the target; loss and accuracy."""
+    """Sentence by sentence, without padding after the target; loss and accuracy."""
     total, right, pieces = 0.0, 0, 0
     logits = jax.jit(jax.vmap(lambda *a: model(*a)))(
         *(jnp.asarray(a[rows]) for a in (pairs.source, pairs.mask, pairs.target))

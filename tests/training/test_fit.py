@@ -103,7 +103,7 @@ def test_every_step_is_projected():
 
 
 def test_rates_of_members_follow_the_closed_form():
-    """On a w^2 / 2 a member with rate eta is at (1 - eta a)^k w_0."""
+    """On a w^2 / 2 each member with rate eta is at (1 - eta a)^k w_0."""
     rates, a, w = np.array([0.1, 0.5, 1.5]), 0.8, 2.0
     path = fit(lambda w, a: a * w**2 / 2, Partial(optax.sgd, rates), jnp.array(w), jnp.array(a),
                record_at=range(6), ensemble=Ensemble(optimizer=True))  # fmt: skip

@@ -1,1 +1,1 @@
-"""What bounds and measurements tell about one trained attention layer."""
+"""All bounds and measurements of one trained attention layer."""

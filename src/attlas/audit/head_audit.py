@@ -194,7 +194,7 @@ _descent = jax.jit(jax.vmap(head_descent_bounds))
 def _formulas(
     heads: AuditedHeads, known: Mapping[str, np.ndarray], settings: AuditSettings
 ) -> dict[str, np.ndarray]:
-    """Papers 2, 3 and 5: bounds at every record, what they ask for at the last."""
+    """Papers 2, 3 and 5: bounds at every record, what they require at the last."""
     parts, norms = (heads.path.U, heads.path.W), heads.seen.norms
     moved = [((a - a[:, :1]) ** 2).sum(axis=tuple(range(2, a.ndim))) for a in parts]
     head = TrainedHead(

@@ -15,7 +15,7 @@ class HeadRow(NamedTuple):
     Attributes:
         paper: key of the paper, "truth" for what was simply observed.
         quantity: what it is.
-        values: one number a head.
+        values: one number per head.
         says: what a reader should see.
     """
 
@@ -65,8 +65,8 @@ def theorem_2_applies(a: Mapping[str, np.ndarray], version: str = "_sharp") -> n
 
 
 def _verdict(gap: np.ndarray, level: float, applies: bool = True) -> str:
-    """Whether a bound on the gap says anything."""
-    text = "vacuous" if np.median(gap) >= level else "not vacuous"
+    """Whether a bound on the gap is non-vacuous."""
+    text = "vacuous" if np.median(gap) >= level else "non-vacuous"
     return text if applies else f"{text}, and its conditions fail"
 
 
@@ -128,7 +128,7 @@ def _paper_2(a: Mapping[str, np.ndarray]) -> list[HeadRow]:
         name = "sharp" if version else "printed"
         gap, ok = a[f"bound_gap{version}"][:, -1], bool(theorem_2_applies(a, version)[:, -1].all())
         rows += [
-            HeadRow("deora2023", f"log10 of the heads that Theorem 2 asks for, {name}",
+            HeadRow("deora2023", f"log10 of the heads that Theorem 2 requires, {name}",
                  a[f"bound_stability_heads{version}"][:, -1], "there is 1"),
             HeadRow("deora2023", f"training bound of Theorem 1, {name}",
                  a[f"bound_training{version}"][:, -1], "its heads are missing"),

@@ -16,7 +16,7 @@ SUPPORT = 1e-6
 
 
 class HeadSelection(NamedTuple):
-    r"""One entry a head.
+    r"""One entry per head.
 
     Attributes:
         margin: largest attention margin of unit norm, 1 / ||W_mm||_F; NaN if not certified,

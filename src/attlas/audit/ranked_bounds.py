@@ -17,7 +17,7 @@ class RankedBounds(NamedTuple):
     Attributes:
         margins: of W at norm 1, and of all parameters at norm sqrt(2).
         gaps: the true gaps, then every bound on one.
-        required_sizes: what the theorems ask for, log10 of samples, heads or units.
+        required_sizes: what the theorems require, log10 of samples, heads or units.
     """
 
     margins: list[HeadRow]

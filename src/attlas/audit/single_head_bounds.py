@@ -1,7 +1,7 @@
 r"""What the theorems of three papers say of one head that was trained, beside `compare_bounds`.
 
 Constants not known are set to one where said. Nothing here checks that a theorem applies; it
-returns what its conditions ask for, so that this can be seen: deora2023optimization asks for
+returns what its conditions require, so that this can be seen: deora2023optimization requires
 heads, gu2024exploring for a width, liu2021analyzing for samples.
 """
 
@@ -44,7 +44,7 @@ class TrainedHead(NamedTuple):
 
     Attributes:
         n: samples.
-        T: tokens a sample.
+        T: tokens per sample.
         d: embedding dimension.
         R: largest norm of a token.
         largest: largest entry of a token.
@@ -74,7 +74,7 @@ class TrainedHead(NamedTuple):
 
 
 def head_descent_bounds(head: TrainedHead) -> Mapping[str, Float[Array, "*s"]]:
-    r"""Theorems 1 and 2 with theta_K itself as the target, and the heads that they ask for.
+    r"""Theorems 1 and 2 with theta_K itself as the target, and the heads that they require.
 
     A last-token decoder has 1 in place of T. The slope s of Theorem 2 is 1 as printed and
     min(4, eta beta_1^2) else.
@@ -117,7 +117,7 @@ def head_descent_bounds(head: TrainedHead) -> Mapping[str, Float[Array, "*s"]]:
 
 
 def head_widths(n: int, smallest: Number, delta: float = 0.05) -> Mapping[str, Float[Array, "*s"]]:
-    r"""log10 of the width that Theorem 4.2 asks for at the least eigenvalue of this head's kernel.
+    r"""log10 of the width that Theorem 4.2 requires at the least eigenvalue of this head's kernel.
 
     The theorem is on softmax networks with inputs of norm one, not on attention over tokens: the
     numbers say what its argument would cost here.
@@ -149,7 +149,7 @@ def head_sample_sizes(
     smallest: float,
     gamma: float = 0.5,
 ) -> Mapping[str, float]:
-    r"""Samples that Theorems 1 and 2 and Corollary 1 ask for, hidden constants 1, and corrected.
+    r"""Samples that Theorems 1 and 2 and Corollary 1 require, hidden constants 1, and corrected.
 
     The head is a self-attention network of two hidden units: w_V = I, the rows +-u of W1 read the
     last word, w2 = (1, -1), and sqrt(d_q) W is split evenly between query and key. So

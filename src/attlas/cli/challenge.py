@@ -23,7 +23,7 @@ def challenge(
     ] = 10.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the first starting points.")] = 0,
     replay: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Evaluate a stored instance again.")
+        Path | None, typer.Option(metavar="FILE", help="Re-evaluate a stored instance.")
     ] = None,
 ) -> None:
     """Search for a violation of an inequality; exit 1 when a claim that should hold is broken."""

@@ -33,14 +33,14 @@ def check(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[CLAIM or PAPER]...", help="All by default.")
     ] = None,
-    seeds: Annotated[
+    instances: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Instances of each claim; its own by default."),
+        typer.Option(min=1, metavar="N", help="Instances per claim; the claim's own by default."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the instances.")] = 0,
     challenge: Annotated[
         int,
-        typer.Option(min=0, metavar="ROUNDS", help="Rounds of counterexample search besides."),
+        typer.Option(min=0, metavar="ROUNDS", help="Rounds of counterexample search in addition."),
     ] = 0,
     processes: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 2,
     json_file: Annotated[
@@ -50,7 +50,7 @@ def check(
         Path | None, typer.Option("--latex", metavar="FILE", help="Write the table in LaTeX too.")
     ] = None,
 ) -> None:
-    """Run claims and their controls; exit 1 when one differs from its declaration."""
+    """Run claims and their controls; exit 1 when a verdict differs from its expectation."""
     from attlas.runs.store import Store
     from attlas.runs.text_file import probe_text_file, write_text_file
     from attlas.runs.verdicts import FOLDER, report_document, write_report
@@ -66,7 +66,7 @@ def check(
     reports: dict[str, CheckReport] = {}
     for report in check_all(
         claims,
-        count=seeds,
+        count=instances,
         seed=seed,
         challenge_rounds=challenge,
         processes=processes,

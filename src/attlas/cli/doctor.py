@@ -1,4 +1,4 @@
-"""`attlas doctor`: what this machine has, what is missing, and the command that mends it."""
+"""`attlas doctor`: what this machine has, what is missing, and the command that fixes it."""
 
 import os
 import tempfile
@@ -10,7 +10,7 @@ import typer
 from attlas.cli.session import session_of
 
 Row = tuple[str, str, str]
-"""What was looked at, what was found, and the command that mends it (empty when well)."""
+"""What was looked at, what was found, and the command that fixes it (empty when fine)."""
 
 
 def doctor(context: typer.Context) -> None:
@@ -18,7 +18,7 @@ def doctor(context: typer.Context) -> None:
     from attlas.cli.tables import show_table
 
     rows = [*_versions(), *_arithmetic(), *_folders(session_of(context).results), *_data()]
-    show_table(("what", "found", "to mend"), rows)
+    show_table(("what", "found", "fix"), rows)
 
 
 def _versions() -> Iterator[Row]:
@@ -29,11 +29,11 @@ def _versions() -> Iterator[Row]:
     for package in ("attlas", "jax", "jaxlib", "equinox", "optax", "numpy", "scipy", "clarabel"):
         yield package, version(package), ""
     optional = {"torch": "pip install torch==2.13.0", "cvxpy": "pip install cvxpy"}
-    for package, mend in optional.items():
+    for package, fix in optional.items():
         try:
             yield f"{package} (benchmarks)", version(package), ""
         except PackageNotFoundError:
-            yield f"{package} (benchmarks)", "missing", mend
+            yield f"{package} (benchmarks)", "missing", fix
 
 
 def _arithmetic() -> Iterator[Row]:
@@ -49,13 +49,13 @@ def _arithmetic() -> Iterator[Row]:
 def _folders(results: Path) -> Iterator[Row]:
     from attlas.core.processes import compile_cache
 
-    for name, folder, mend in (
+    for name, folder, fix in (
         ("results folder", results, "name another with --results DIR"),
         ("compilation cache", compile_cache(), "name another with ATTLAS_CACHE=DIR"),
     ):
         refusal = _write_refusal(folder)
         found = f"{folder}, writable" if refusal is None else f"{folder}: {refusal}"
-        yield name, found, "" if refusal is None else mend
+        yield name, found, "" if refusal is None else fix
 
 
 def _write_refusal(folder: Path) -> str | None:

@@ -61,4 +61,4 @@ def _claims() -> list[tuple[str, ...]]:
 def _experiments() -> list[tuple[str, ...]]:
     from attlas.runs.find import find_experiments
 
-    return [(e.name, e.paper, e.question) for e in find_experiments()]
+    return [(e.name, e.paper, e.question or "-") for e in find_experiments()]

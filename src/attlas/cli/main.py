@@ -1,4 +1,4 @@
-"""The command `attlas`: finds the commands of this folder and speaks to the user.
+"""The command `attlas`: finds the commands of this folder and runs one.
 
 A file `cli/<name>.py` that defines a function `<name>` (or `<name>_`, where the name is a
 Python word) is a command. These files import nothing heavy at the top, so that `--help`
@@ -57,7 +57,7 @@ def build_app() -> typer.Typer:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave the process with its exit code.
 
-    Exit codes: 0 done, 1 a verdict differs from its declaration, 2 the input was refused,
+    Exit codes: 0 done, 1 a verdict differs from its expectation, 2 the input was refused,
     130 interrupted.
 
     Args:
@@ -98,7 +98,7 @@ def _refuse(message: str, code: int) -> NoReturn:
 
 
 def _abandon_output() -> None:
-    """Leave what a full disk would not take, or Python tries again when it exits."""
+    """Leave what a full disk would not take, or Python retries when it exits."""
     with contextlib.suppress(OSError):
         sys.stdout.flush()
         return

@@ -13,8 +13,8 @@ _INTRODUCTION = """\
 This page is made by `python -m attlas.cli.manual docs/cli.md`; a test compares it with the
 program.
 
-Exit codes: 0 done; 1 a verdict differs from its declaration, or a cell of a run gave nothing; 2
-the input was refused, in one line on the error stream; 130 interrupted. `--debug` shows the
+Exit codes: 0 done; 1 a verdict differs from its expectation, or a cell failed; 2 the input was
+refused, in one line on the error stream; 130 interrupted. `--debug` shows the
 traceback of an error. The global options come before the command: `attlas --results DIR check`.
 """
 

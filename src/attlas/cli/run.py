@@ -16,7 +16,7 @@ def run(
     ],
     scale: Annotated[
         str,
-        typer.Option(metavar="smoke|quick|paper", help="Seconds, 45 s a paper, or the paper's."),
+        typer.Option(metavar="smoke|quick|paper", help="Seconds, 45 s per paper, or the paper's."),
     ] = "quick",
     set_: Annotated[
         list[str] | None,
@@ -30,15 +30,13 @@ def run(
             metavar="local|dask|dask://HOST:PORT|tls://HOST:PORT", help="Where the cells run."
         ),
     ] = "local",
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Compute again what is there already.")
-    ] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Recompute existing records.")] = False,
     workers: Annotated[int, typer.Option(min=1, help="Worker processes on this machine.")] = 2,
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Allow a scheduler elsewhere without TLS.")
     ] = False,
 ) -> None:
-    """Run experiments; a stopped run goes on where it was; exit 1 when a cell failed."""
+    """Run experiments; a stopped run resumes; exit 1 when a cell failed."""
     from rich.console import Console
 
     from attlas.runs.execute import execute
@@ -63,7 +61,7 @@ def run(
         if session.debug and failure.traceback:
             typer.echo(failure.traceback, err=True)
     typer.echo(
-        f"{summary.finished} cells finished, {summary.reused} already there, "
+        f"{summary.finished} cells finished, {summary.reused} already computed, "
         f"{len(summary.failures)} failed; records in {session.results}"
     )
     if summary.failures:

@@ -1,4 +1,4 @@
-"""Tables on the terminal, and whole lines where the output is no terminal."""
+"""Tables on the terminal, and whole lines where the output is not a terminal."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -136,7 +136,7 @@ def own_precision(**arrays: ArrayInput) -> Iterator[tuple[Array, ...]]:
     """Some arrays as JAX's, in the widest type among them even where JAX's default is narrower.
 
     Inside the block float64 input is computed with in float64, and the caller's setting holds
-    again behind it. Under JAX's default a traced array decides the type alone: the program that
+    again after it. Under JAX's default a traced array decides the type alone: the program that
     is being traced is one of float32.
 
     Args:
@@ -227,7 +227,7 @@ def _is_traced(value: Array | np.ndarray) -> bool:
 
 
 def _is_torch(value: Any) -> bool:
-    """Whether it has the manners of a torch tensor; torch itself is never imported."""
+    """Whether it behaves like a torch tensor; torch itself is never imported."""
     return callable(getattr(value, "detach", None)) and callable(getattr(value, "cpu", None))
 
 

@@ -317,7 +317,7 @@ class Claim:
 
 
 class ErratumClass(StrEnum):
-    """Classes of errata; only `REFUTED` owes a numerical witness."""
+    """Classes of errata; only `REFUTED` needs a numerical witness."""
 
     REFUTED = "refuted"
     VACUITY = "vacuity"
@@ -346,4 +346,4 @@ class Erratum:
 
     def __post_init__(self):
         if self.kind is ErratumClass.REFUTED and not self.claim:
-            raise ValueError(f"erratum at {self.locator}: a refuted statement owes a witness")
+            raise ValueError(f"erratum at {self.locator}: a refuted statement needs a witness")

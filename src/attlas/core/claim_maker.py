@@ -37,7 +37,7 @@ class Details(TypedDict, total=False):
         assumptions: conditions, made by `assume`.
         search_over: name or names of the arrays that a challenge moves.
         project: map of named arrays back into the assumptions.
-        recertify: solves again after a move.
+        recertify: re-solves after a move.
         status: relation to the printed text; as printed where it was found, else reconstructed
             in the folder of a paper and new in a user's file.
         expect: any other outcome than SUPPORTED, with its reason.
@@ -128,7 +128,8 @@ def _filled(name: str, given: dict[str, Any]) -> dict[str, Any]:
     for condition in conditions:
         if not isinstance(condition, Assumption):
             raise UserError(
-                f"claim '{name}': {condition!r} is no assumption: write assume('text', predicate)"
+                f"claim '{name}': {condition!r} is not an assumption: "
+                "write assume('text', predicate)"
             )
     searched = given.get("search_over", ())
     if given.get("witness") is not None:

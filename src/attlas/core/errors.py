@@ -1,4 +1,4 @@
-"""The one exception that speaks to a user.
+"""The one exception that is written for the user.
 
 Bad input is refused with a `UserError` whose text says what was wrong, where, and what
 to do. The command line prints it as one line and exits with code 2.
@@ -6,9 +6,9 @@ to do. The command line prints it as one line and exits with code 2.
 
 
 class UserError(ValueError):
-    """Input that cannot be used, told in one line.
+    """Input that cannot be used, explained in one line.
 
-    The message names the value, the place and the mend, in that order.
+    The message names the value, the place and the fix, in that order.
 
     Examples:
         >>> raise UserError("p = 1 is not above 1: choose 1 < p < inf")

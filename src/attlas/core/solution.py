@@ -41,7 +41,7 @@ _ADVICE = {
     Result.CONVERGED: "nothing to do",
     Result.INFEASIBLE: "no point satisfies the constraints: see the Farkas certificate",
     Result.MAX_STEPS: "the steps ran out before the tolerance was met: raise max_steps",
-    Result.NOT_FINITE: "a number was infinite or NaN: look at the scale of the data",
+    Result.NOT_FINITE: "a number was infinite or NaN: check the scale of the data",
     Result.GRADIENT_BELOW_ROUNDING: "the gradient fell below its rounding error: stop here",
     Result.PRECISION: "the tolerance is finer than this dtype can certify: use float64",
 }

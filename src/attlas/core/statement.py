@@ -262,7 +262,7 @@ def computed(
     """A claim whose sides a host computation gives at once, for a whole batch.
 
     The function takes `(rng, count)` and keyword-only parameters for the controls, and returns
-    the sides with a leading axis. Each control computes again from the same state of the
+    the sides with a leading axis. Each control recomputes from the same state of the
     generator; what they have in common is `attlas.core.sampling.shared`.
 
     Args:

@@ -1,4 +1,4 @@
-"""What a wrongly written claim is told, in one line: the claim, the argument and the remedy."""
+"""The error of a wrongly written claim, in one line: the claim, the argument and the remedy."""
 
 import inspect
 from collections.abc import Mapping
@@ -62,7 +62,7 @@ def refuse_malformed(claim: "Claim") -> None:
         )
     for role, function in {"sample": claim.sample, "project": claim.project}.items():
         if function is not None and not callable(function):
-            raise UserError(f"{where}: {role} is no function: give one")
+            raise UserError(f"{where}: {role} is not a function: give one")
 
 
 def try_out(claim: "Claim") -> None:

@@ -103,7 +103,7 @@ def noised(
 
     Args:
         key: random key; nothing is compiled.
-        data: clean data x_j(0) in rows; repeat rows for several times a datum.
+        data: clean data x_j(0) in rows; repeat rows for several times per datum.
         schedule: the rate of the noise, with T.
         T0: the earliest time, in [0, T).
 

@@ -1,6 +1,6 @@
 r"""Binary problems on real digits cut into tokens of bounded norm, labels +-1.
 
-Assumption 1 of deora2023optimization asks for ||x_t|| <= R: all tokens are divided by one number.
+Assumption 1 of deora2023optimization requires ||x_t|| <= R: all tokens are divided by one number.
 """
 
 from pathlib import Path

@@ -26,7 +26,7 @@ def load_digit_tokens(
     r"""Training images of two digits as a token selection problem.
 
     The value head is the difference of the classes' mean tokens, v = m_+ - m_-, brought to
-    unit length, so that a token's score y_i v' X_it says how much it speaks for its class.
+    unit length, so that a token's score y_i v' X_it measures its evidence for its class.
     On the unit sphere a blank token has no direction: it is given equal entries.
 
     Args:
@@ -99,7 +99,7 @@ def row_information(data: TokenSequences) -> Float[np.ndarray, " T"]:
         data: continuous tokens of two classes.
 
     Returns:
-        J, one number a token; the largest is at the token with most class information.
+        J, one number per token; the largest is at the token with most class information.
 
     Examples:
         >>> int(np.argmax(row_information(digit_sequences(load_digits().train))))

@@ -52,7 +52,7 @@ def distinct_words(data: TokenSequences, dtype: type = np.float32) -> DistinctWo
         ([2, 5], [1.0, 2.0], [[1, 0, 1]])
     """
     if data.tokens.ndim != 2 or not data.tokens.size:
-        raise UserError(f"tokens of shape {data.tokens.shape} are no texts: give word numbers")
+        raise UserError(f"tokens of shape {data.tokens.shape} are not texts: give word numbers")
     tokens = np.where(data.mask, data.tokens, PADDING)
     order = np.argsort(tokens, axis=1, kind="stable")
     ordered = np.take_along_axis(tokens, order, axis=1)

@@ -53,7 +53,7 @@ class GaussianMixture(eqx.Module):
         Args:
             weights: w.
             means: mu_k in rows.
-            covariances: C_k; one number a component stands for a multiple of I.
+            covariances: C_k; one number per component stands for a multiple of I.
         """
         self.weights, self.means = weights, means
         if covariances.ndim == 1:

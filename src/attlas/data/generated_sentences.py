@@ -1,8 +1,8 @@
 """Sentences drawn from a small grammar: a stand-in for text where no real text is at hand.
 
 They are not language: some sixty words, agreement of number in a clause, a verb that fixes which
-things can follow, and clauses joined at random. A masked word can be told from its neighbours in
-part only, as in text.
+things can follow, and clauses joined at random. A masked word can be inferred from its neighbours
+in part only, as in text.
 """
 
 import numpy as np

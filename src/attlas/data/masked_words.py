@@ -82,7 +82,7 @@ def frequent_words(texts: Sequence[str], K: int) -> tuple[str, ...]:
     """
     ordered = words_by_frequency(word for text in texts for word in split_words(text))
     if len(ordered) < K or K < 2:
-        raise UserError(f"K = {K} words of {len(ordered)} in the texts: choose 2 to that many")
+        raise UserError(f"K = {K} words of {len(ordered)} in the texts: choose 2 up to that number")
     return ordered[:K]
 
 
@@ -136,7 +136,7 @@ def make_masked_words(
         seed: of the split and the positions.
 
     Returns:
-        The samples. A window of a training sample is no test sample.
+        The samples. A window of a training sample is not a test sample.
 
     Raises:
         UserError: if the texts do not give as many samples.

@@ -32,7 +32,7 @@ def read_idx(path: Path) -> np.ndarray:
     """
     content = gzip.decompress(path.read_bytes())
     if content[:3] != b"\0\0\x08":
-        raise ValueError(f"{path.name} is no IDX file of bytes")
+        raise ValueError(f"{path.name} is not an IDX file of bytes")
     axes = content[3]
     shape = np.frombuffer(content, ">u4", axes, 4).astype(int)
     return np.frombuffer(content, np.uint8, offset=4 + 4 * axes).reshape(shape)

@@ -230,16 +230,16 @@ def read_verified(dataset: DataSet, folder: Path | None = None) -> Any:
     root = data_folder(folder) / dataset.name
     if not is_present(dataset, folder):
         missing = [file for file in dataset.files if not (root / file).is_file()]
-        raise UserError(f"{root} lacks {', '.join(missing)}: {_mend(dataset)}")
+        raise UserError(f"{root} lacks {', '.join(missing)}: {_fix(dataset)}")
     try:
         content = dataset.read(root)
         found = content_manifest(dataset.canonical(content))
     except _UNREADABLE as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise UserError(f"{root} cannot be read ({reason}): {_mend(dataset)}") from error
+        raise UserError(f"{root} cannot be read ({reason}): {_fix(dataset)}") from error
     wrong = [part for part, digest in dataset.manifest.items() if found.get(part) != digest]
     if wrong:
-        raise UserError(f"{root}: wrong checksum of {', '.join(wrong)}: {_mend(dataset)}")
+        raise UserError(f"{root}: wrong checksum of {', '.join(wrong)}: {_fix(dataset)}")
     return content
 
 
@@ -248,7 +248,7 @@ def verify(folder: Path | None = None, names: tuple[str, ...] = ()) -> tuple[Fin
 
     Args:
         folder: data folder, see `data_folder`.
-        names: sets to look at; all when empty.
+        names: sets to verify; all when empty.
 
     Returns:
         One finding for each set. Damage is a finding, not an exception: see `require_sound`.
@@ -268,7 +268,7 @@ def verify(folder: Path | None = None, names: tuple[str, ...] = ()) -> tuple[Fin
     findings = []
     for dataset in asked:
         if not is_present(dataset, folder) and not _any_file(dataset, root):
-            findings.append(Finding(dataset.name, State.ABSENT, _mend(dataset)))
+            findings.append(Finding(dataset.name, State.ABSENT, _fix(dataset)))
             continue
         try:
             read_verified(dataset, folder)
@@ -288,7 +288,7 @@ def require_sound(findings: tuple[Finding, ...], folder: Path | None = None) -> 
         folder: the data folder that was looked at, for the message.
 
     Raises:
-        UserError: one line that names the damage and its mend.
+        UserError: one line that names the damage and its fix.
 
     Examples:
         >>> require_sound((Finding("mnist", State.DAMAGED, "mnist: wrong checksum"),))
@@ -325,7 +325,7 @@ def fetch(dataset: str | DataSet, folder: Path | None = None) -> Path:
     if chosen.embedded:
         return target
     if not chosen.remotes:
-        raise UserError(f"{chosen.name} has no source to fetch from: {_mend(chosen)}")
+        raise UserError(f"{chosen.name} has no source to fetch from: {_fix(chosen)}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{chosen.name}-") as room:
@@ -343,7 +343,7 @@ def fetch(dataset: str | DataSet, folder: Path | None = None) -> Path:
 
 
 def _download(dataset: DataSet, room: Path) -> Path:
-    import pooch  # imports requests; nobody who only loads should wait for it
+    import pooch  # imports requests; loading alone should not wait for it
 
     pooch.get_logger().setLevel("ERROR")
     staged = room / dataset.name
@@ -360,7 +360,7 @@ def _any_file(dataset: DataSet, root: Path) -> bool:
     return any((root / dataset.name / file).exists() for file in dataset.files)
 
 
-def _mend(dataset: DataSet) -> str:
+def _fix(dataset: DataSet) -> str:
     if dataset.remotes:
         return f"run `attlas data fetch {dataset.name}` or name another folder with --data-dir"
     return "name a folder that holds it with --data-dir or ATTLAS_DATA"

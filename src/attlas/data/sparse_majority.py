@@ -95,7 +95,7 @@ def sinusoidal_positions(count: int, d: int, paired: bool = False) -> np.ndarray
         paired: replace the exponent's i by 2 floor(i/2): the encoding of Vaswani et al. (2017).
 
     Returns:
-        Positions, one a row, in float64.
+        Positions, one per row, in float64.
 
     Examples:
         >>> sinusoidal_positions(2, 2).round(3).tolist()
@@ -116,7 +116,7 @@ def make_sparse_majority(
 
     Args:
         key: random key.
-        T: bits a sequence; tokens are one more.
+        T: bits per sequence; tokens are one more.
         design: the settings.
         dtype: of the embedding.
 
@@ -156,8 +156,8 @@ def make_sparse_majorities(
     """`make_sparse_majority` for several keys, stacked along a leading axis.
 
     Args:
-        keys: one random key a run.
-        T: bits a sequence.
+        keys: one random key per run.
+        T: bits per sequence.
         design: the settings.
         dtype: of the embeddings.
 
@@ -174,7 +174,7 @@ def make_sparse_majorities(
 
 
 def _bits(draw: np.random.Generator, count: int, T: int, distinct: bool) -> np.ndarray:
-    """Fair bits; with `distinct`, a row that was seen before is drawn again."""
+    """Fair bits; with `distinct`, a row that was seen before is redrawn."""
     bits = draw.integers(0, 2, (count, T), dtype=np.int8)
     while distinct:
         first = np.unique(bits, axis=0, return_index=True)[1]
@@ -210,7 +210,7 @@ def _require_design(T: int, design: MajorityDesign) -> None:
             f"d = {design.dimension} holds no three orthogonal embeddings: give at least 3"
         )
     if not design.embedding_order >= 1:
-        raise UserError(f"embedding_order = {design.embedding_order} is no norm: give 1 or more")
+        raise UserError(f"embedding_order = {design.embedding_order} must be at least 1")
     # Above half of all sequences the redrawing of doubles becomes slow.
     if design.distinct and 2 * count > 2**T:
         raise UserError(

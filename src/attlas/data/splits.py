@@ -31,7 +31,7 @@ def split_groups(groups: np.ndarray, sizes: tuple[int, ...], seed: int) -> tuple
     r"""Random disjoint index sets that keep equal examples on one side.
 
     Groups are shuffled and dealt out in order. Where a set has its size in the middle of a
-    group, the rest of the group goes to nobody.
+    group, the rest of the group is not used.
 
     Args:
         groups: n group numbers; examples of one group never stand in two sets.

@@ -148,7 +148,7 @@ def make_teacher_data(
     }[kind](n)
     truth = _outputs(teacher, x) - centre
     if truth.shape != (n,) or not bool(jnp.all(jnp.isfinite(truth))):
-        raise UserError("the teacher's outputs must be one finite number each: look at its weights")
+        raise UserError("the teacher's outputs must be one finite number each: check its weights")
     return TeacherData(x, truth + jnp.asarray(noise * spread, truth.dtype), truth, centre, error)
 
 

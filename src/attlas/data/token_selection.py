@@ -45,7 +45,7 @@ def token_scores(data: TokenSelection) -> Float[Array, "n T"]:
         data: samples and value head.
 
     Returns:
-        Scores, one row a sample.
+        Scores, one row per sample.
 
     Examples:
         >>> token_scores(make_support_selection(jax.random.key(0))).shape
@@ -85,7 +85,7 @@ def make_token_selection(
     Args:
         key: random key.
         n: samples.
-        T: tokens a sample.
+        T: tokens per sample.
         d: embedding dimension.
         dtype: floating type; JAX's default when None.
 
@@ -125,7 +125,7 @@ def make_separable_selection(
     Args:
         key: random key.
         n: samples.
-        T: tokens a sample.
+        T: tokens per sample.
         d: embedding dimension, at least 2.
         margin: what the planted matrix reaches on every constraint.
         dtype: floating type; JAX's default when None.
@@ -174,7 +174,7 @@ def make_infeasible_selection(
     Args:
         key: random key.
         n: samples, even.
-        T: tokens a sample.
+        T: tokens per sample.
         d: embedding dimension.
         dtype: floating type; JAX's default when None.
 
@@ -216,7 +216,7 @@ def make_support_selection(
     Args:
         key: random key.
         n: samples, at most d.
-        T: tokens a sample.
+        T: tokens per sample.
         d: embedding dimension, at least 2 and at least 4 if T > 2.
         dtype: floating type; JAX's default when None.
 
@@ -315,7 +315,7 @@ def _require_sizes(n: int, T: int, d: int) -> None:
     if n < 1:
         raise UserError(f"the data hold no sample (n = {n}): give at least one")
     if T < 2:
-        raise UserError(f"T = {T} token a sample leaves nothing to select: give at least 2")
+        raise UserError(f"T = {T} token per sample leaves nothing to select: give at least 2")
     if d < 1:
         raise UserError(f"d = {d} dimensions hold no token: give at least 1")
 

@@ -131,7 +131,7 @@ def relevant_count(mixture: TokenizedMixture, T: int) -> int:
 
     Args:
         mixture: the distribution.
-        T: tokens a sample.
+        T: tokens per sample.
 
     Returns:
         The number, at least 1 and below T.
@@ -223,7 +223,7 @@ def sample_mixture(
         key: random key.
         mixture: the distribution.
         n: samples.
-        T: tokens a sample, with zeta T an integer from 1 to T - 1.
+        T: tokens per sample, with zeta T an integer from 1 to T - 1.
         noise: kind of noise.
 
     Returns:
@@ -259,7 +259,7 @@ def draw_mixture(
         key: random key; many keys under `jax.vmap` give many data sets.
         mixture: the distribution.
         n: samples.
-        T: tokens a sample.
+        T: tokens per sample.
         noise: kind of noise, as in `sample_mixture`.
 
     Returns:

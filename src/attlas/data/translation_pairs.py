@@ -1,7 +1,7 @@
 r"""Portuguese-English sentence pairs as numbers of word pieces, for a translator.
 
 Where no data folder is given, pairs generated from a small grammar of our own stand in for the
-corpora. They are a stand-in and nothing else: `TranslationPairs.source` says which was read.
+corpora. They are a stand-in only: `TranslationPairs.source` names which was read.
 """
 
 from collections.abc import Sequence
@@ -171,7 +171,7 @@ def number_pairs(pieces: tuple, pairs: Pairs, length: int) -> SentencePairs:
 
 
 def generated_pairs(count: int, seed: int = 0) -> list[tuple[str, str]]:
-    """Sentences from a toy grammar, with gender and with adjectives behind their nouns.
+    """Sentences from a toy grammar, with gender and with adjectives after their nouns.
 
     A stand-in for a corpus: no sentence of it was written by anyone.
 

@@ -19,10 +19,10 @@ class GramShape(NamedTuple):
         columns: samples of the second set.
         symmetric: whether both sets are the same.
         heads: number of heads.
-        widths: features a head, one number for each Gram matrix that is accumulated.
+        widths: features per head, one number for each Gram matrix that is accumulated.
         scratch: floats that the feature function holds for one sample and head.
         parameters: parameters of one head, which are laid out anew for each block.
-        itemsize: bytes a float.
+        itemsize: bytes per float.
     """
 
     rows: int
@@ -36,7 +36,7 @@ class GramShape(NamedTuple):
 
 
 class GramTiles(NamedTuple):
-    """The plan: samples a tile, heads a block, samples a call of the feature function."""
+    """The plan: samples per tile, heads per block, samples per call of the feature function."""
 
     samples: int
     heads: int
@@ -75,8 +75,8 @@ def tile_bytes(shape: GramShape, samples: int, heads: int) -> int:
 
     Args:
         shape: the problem.
-        samples: samples a tile.
-        heads: heads a block.
+        samples: samples per tile.
+        heads: heads per block.
 
     Returns:
         Features, accumulators, scratch of the feature function and parameters in its layout.
@@ -121,7 +121,7 @@ def _most_samples(shape: GramShape, memory: int, heads: int) -> int:
 def plan_tiles(shape: GramShape, memory: int) -> GramTiles:
     """The plan with the fewest tiles, and the largest blocks of heads that keep it so.
 
-    Features of a sample are computed again for every tile it meets: one tile is best, and deep
+    Features of a sample are recomputed for every tile it meets: one tile is best, and deep
     products only help until BLAS runs at its own speed.
 
     Args:

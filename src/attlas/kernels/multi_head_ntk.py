@@ -32,7 +32,7 @@ def ntk_features(model: MultiHead, X: ArrayInput) -> Float[Array, "n P"]:
         X: samples, (n, T, d), computed in the model's type.
 
     Returns:
-        One row a sample, parameters in the order ravel(U), ravel(W).
+        One row per sample, parameters in the order ravel(U), ravel(W).
 
     Examples:
         >>> model = MultiHead(jnp.array([[3.0]]), jnp.array([[[0.0]]]), Decoder.LAST)

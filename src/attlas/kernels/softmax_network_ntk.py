@@ -107,7 +107,7 @@ def _refuse_unusable(W: np.ndarray, a: np.ndarray, *samples: np.ndarray) -> None
         if part.ndim != 2 or part.shape[1] != W.shape[0]:
             raise UserError(
                 f"samples of shape {part.shape} meet a network of input dimension {W.shape[0]}: "
-                "give one sample a row"
+                "give one sample per row"
             )
     if not all(np.isfinite(part).all() for part in (W, a, *samples)):
         raise UserError("the network or the samples hold NaN or infinity: remove them")

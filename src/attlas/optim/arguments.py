@@ -133,7 +133,7 @@ def exponent_of_each_leaf(p: Exponent, params: Any) -> Any:
         One exponent per leaf, a float or a traced scalar.
 
     Raises:
-        UserError: if p is no prefix of the parameters' tree, or a function made a bad exponent.
+        UserError: if p is not a prefix of the parameters' tree, or a function made a bad exponent.
 
     Examples:
         >>> exponent_of_each_leaf({"v": 2.0, "W": 3.0}, {"v": jnp.ones(2), "W": [1.0, 1.0]})
@@ -170,5 +170,5 @@ def in_dtype_of(array: Array, p: float | Array) -> float | Array:
 
 
 def _is_leaf(p: Exponent) -> bool:
-    """Whether p is no pytree: a model of exponents is one, even if it can be called."""
+    """Whether p is not a pytree: a model of exponents is one, even if it can be called."""
     return jax.tree_util.all_leaves([p])

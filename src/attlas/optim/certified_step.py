@@ -53,7 +53,7 @@ def certified_step(
         (0.02, 'smoothness')
     """
     if steps < 1:
-        raise UserError(f"steps = {steps} trains nothing: choose at least 1")
+        raise UserError(f"steps = {steps} must be at least 1")
     for name, number in {"rho": rho, "distance": distance}.items():
         if not 0 < number < float("inf"):
             raise UserError(f"{name} = {number} is not positive and finite: choose another target")

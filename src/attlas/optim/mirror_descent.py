@@ -141,12 +141,10 @@ def bregman(w: ArrayInput, v: ArrayInput, p: float | Float[Array, ""]) -> Float[
         2.0
     """
     require_mirror_exponent(p)
-    with own_precision(w=w, v=v) as points:
-        if points[0].shape != points[1].shape:
-            raise UserError(
-                f"w has shape {points[0].shape}, v {points[1].shape}: compare one shape"
-            )
-        return _bregman(*points, p)
+    with own_precision(w=w, v=v) as (first, second):
+        if first.shape != second.shape:
+            raise UserError(f"w has shape {first.shape}, v {second.shape}: compare one shape")
+        return _bregman(first, second, p)
 
 
 def _bregman(w: Array, v: Array, p: float | Array) -> Array:
@@ -338,7 +336,7 @@ def mirror_descent(
     Args:
         learning_rate: eta above 0, or a schedule: a function of the number of steps taken.
         p: exponent 1 < p < inf; or a pytree of exponents, a prefix of the parameters' tree; or a
-            function of the parameters that makes one (`optax.inject_hyperparams` wants it in
+            function of the parameters that makes one (`optax.inject_hyperparams` requires it in
             `static_args`). Numbers may be traced; an exponent out of range then gives NaN.
         normalized: whether to divide by the dual norm.
         eps: added to that norm.
@@ -350,7 +348,7 @@ def mirror_descent(
         An optax transformation; `update` needs the parameters.
 
     Raises:
-        UserError: for an argument that is no number or out of range, for a p that does not fit
+        UserError: for an argument that is not a number or out of range, for a p that does not fit
             the parameters, and for `update` without them.
 
     Examples:

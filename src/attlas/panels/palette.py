@@ -1,4 +1,4 @@
-"""One palette for all figures, told apart by the colour-blind and in print."""
+"""One palette for all figures, distinct to the colour-blind and in print."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -183,7 +183,7 @@ def along(y: xr.DataArray, x: Quantity) -> xr.DataArray | None:
         x: what it is drawn along.
 
     Returns:
-        Labels; None where x is no coordinate of the quantity.
+        Labels; None where x is not a coordinate of the quantity.
     """
     return y[x] if isinstance(x, str) and x in y.coords else None
 

@@ -35,7 +35,7 @@ def write_atlas(results: Store | Path | str, out: Path | str) -> Path:
     """Write the atlas of a results folder: one file that needs no network.
 
     Claims and experiments without a record are listed as not run, damaged records are named.
-    The page says nothing about the moment at which it is written: the same records give the
+    The page does not depend on the moment at which it is written: the same records give the
     same page.
 
     Args:
@@ -85,7 +85,7 @@ def gather(
         records = store.records(experiment.name)
         met += [record.metadata for record in records]
         exhibits.append(exhibit(experiment, records, source_of(experiment.source), code))
-    # Where this machine keeps its results is nobody's business.
+    # Where this machine keeps its results is private.
     folder = f"{store.root}{os.sep}"
     warnings = [note.replace(folder, "") for note in dict.fromkeys(store.notes)]
     unknown = sorted(reports.keys() - {claim.name for claim in claims})

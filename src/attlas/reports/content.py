@@ -115,7 +115,7 @@ class ClaimEntry:
 
     @property
     def unexpected(self) -> bool:
-        """Whether something came out other than expected: verdict, control or challenge."""
+        """Whether something is not as expected: verdict, control or challenge."""
         return bool(self.report and self.report.defects)
 
 
@@ -219,7 +219,7 @@ class PaperEntry:
 
     @property
     def unexpected(self) -> int:
-        """How many claims came out other than expected."""
+        """How many claims are unexpected."""
         return sum(entry.unexpected for entry in self.claims)
 
     @property

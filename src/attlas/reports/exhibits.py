@@ -15,7 +15,7 @@ from attlas.runs.experiment import CaptionedFigure, Experiment
 from attlas.runs.record import Record, record_key
 
 MOST_VALUES = 12
-"""Values of a setting that are listed before only their number is said."""
+"""Values of a setting that are listed before only their number is given."""
 
 Shown = TypeVar("Shown")
 
@@ -25,7 +25,7 @@ def exhibit(
 ) -> ExperimentEntry:
     """The figures and the table of the most complete grid, the larger one of equals.
 
-    What is missing of it is said. A figure or a table that cannot be made is named with the
+    What is missing of it is named. A figure or a table that cannot be made is named with the
     reason: the rest of the atlas stands.
 
     Args:

@@ -38,7 +38,7 @@ def latex_table(
     r"""A `longtable` of verdicts; it needs the packages `booktabs` and `longtable`.
 
     The comment above the table says what computed it, the column `source` whether the text of
-    a statement was found, recalled or derived. A dagger marks what came out other than
+    a statement was found, recalled or derived. A dagger marks what did not come out as
     expected.
 
     Args:

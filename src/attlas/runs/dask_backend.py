@@ -59,7 +59,7 @@ def scheduler_address(on: str, insecure: bool = False) -> str:
         An address that dask understands.
 
     Raises:
-        UserError: if it is no address, or a remote one without TLS.
+        UserError: if it is not an address, or a remote one without TLS.
 
     Examples:
         >>> scheduler_address("dask://127.0.0.1:8786")

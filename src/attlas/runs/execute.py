@@ -16,7 +16,7 @@ from attlas.runs.worker import Failed, Task
 
 @dataclass(frozen=True)
 class CellFailure:
-    """A cell that gave nothing: one line, and the traceback unless it was bad input."""
+    """A cell that failed: one line, and the traceback unless it was bad input."""
 
     experiment: str
     label: str
@@ -31,7 +31,7 @@ class RunSummary:
     Attributes:
         finished: cells computed and written now.
         reused: cells whose records were there already.
-        failures: cells that gave nothing.
+        failures: cells that failed.
     """
 
     finished: int
@@ -61,7 +61,7 @@ def execute(
         on: "local"; "dask" for a local cluster; "dask://HOST:PORT" or "tls://HOST:PORT".
         fresh: compute also what is there.
         store: results folder; the default one when None.
-        progress: told what happens; silent when None.
+        progress: called at each event; silent when None.
         workers: processes on this machine.
         insecure: allow a remote scheduler without TLS.
 
@@ -130,7 +130,7 @@ def _plan(
         }
         store.prepare(experiment.name)
         for key, cell in cells.items():
-            if store.read_or_set_aside(experiment.name, key) is None or fresh:
+            if store.read_or_quarantine(experiment.name, key) is None or fresh:
                 plan.append((experiment, cell, key))
             else:
                 reused += 1

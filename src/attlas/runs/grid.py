@@ -11,7 +11,7 @@ from attlas.runs.cell import DTYPES, Cell, Scale
 from attlas.runs.settings import KINDS, Settings, checked
 
 LAYOUT = ("members", "block", "seed", "dtype")
-"""Settings every grid may have: they say how cells are laid out, and any experiment knows them."""
+"""Settings every grid may have: how cells are laid out; any experiment knows them."""
 
 Values = Mapping[str, Any]
 
@@ -130,7 +130,7 @@ class Grid:
         return replace(self, changes=new)
 
     def known(self) -> dict[str, list[Any]]:
-        """The values that the grid declares for each setting, at any scale.
+        """The values of the grid for each setting, at any scale.
 
         Returns:
             Values by name, the axes' first; those of a function are evaluated.

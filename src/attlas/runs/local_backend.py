@@ -1,4 +1,4 @@
-"""Cells in processes of this machine; a cell whose process dies is tried again."""
+"""Cells in processes of this machine; a cell whose process dies is retried."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from attlas.core.processes import worker_pool, worker_variables
 from attlas.runs.worker import Computed, Failed, Task, compute
 
 RETRIES = 2
-"""Times a cell is tried again, alone, after a process died while it ran."""
+"""How often a cell is retried, alone, after a process died while it ran."""
 
 Outcome = tuple[int, Computed | Failed]
 
@@ -21,8 +21,8 @@ def run_local(
 ) -> Generator[Outcome, None, None]:
     """Compute tasks in spawned processes.
 
-    When a process dies, the cells in flight are tried again one at a time in a process of their
-    own, so that the one which kills its process is told from its neighbours.
+    When a process dies, the cells in flight are retried one at a time in a process of their
+    own, so that the one which kills its process is distinguished from its neighbours.
 
     Args:
         tasks: what to compute.

@@ -3,7 +3,7 @@
 The JSON file is the commit point. Both files are written beside their final place, brought to
 disk and renamed, arrays first; a process that dies in between leaves a pair that reads as
 absent. The JSON holds the checksum of the arrays' file and a seal over its own text, so that a
-truncated or altered file is told from a good one. No pickle is written or read.
+truncated or altered file is distinguished from a good one. No pickle is written or read.
 """
 
 import contextlib
@@ -151,7 +151,7 @@ def read_pair(folder: Path, stem: str) -> tuple[dict[str, Any], dict[str, np.nda
 
 
 def quarantine(folder: Path, stem: str) -> Path:
-    """Move a damaged pair into `set-aside/`, where nothing reads it, without overwriting.
+    """Move a damaged pair into `quarantine/`, where nothing reads it, without overwriting.
 
     Args:
         folder: where the pair is.
@@ -163,7 +163,7 @@ def quarantine(folder: Path, stem: str) -> Path:
     Raises:
         UserError: if the folder cannot be written.
     """
-    aside = folder / "set-aside"
+    aside = folder / "quarantine"
     number = 0
     while any((aside / f"{stem}.{number}{end}").exists() for end in (".json", ".npz")):
         number += 1

@@ -15,19 +15,19 @@ class Progress:
     """Silent progress, and the interface of the others."""
 
     def begin(self, total: int, reused: int) -> None:
-        """Told once: cells to compute, and cells whose records are there already."""
+        """Called once: cells to compute, and cells whose records exist."""
 
     def finished(self, label: str, seconds: float) -> None:
-        """Told for each cell whose record has been written."""
+        """Called for each cell whose record has been written."""
 
     def failed(self, label: str, message: str) -> None:
-        """Told for each cell that gave nothing."""
+        """Called for each cell that failed."""
 
     def note(self, text: str) -> None:
-        """Told for each damaged record."""
+        """Called for each damaged record."""
 
     def end(self) -> None:
-        """Told once, also when the run stops in the middle."""
+        """Called once, also when the run stops in the middle."""
 
 
 class LineProgress(Progress):
@@ -42,9 +42,9 @@ class LineProgress(Progress):
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def begin(self, total: int, reused: int) -> None:
-        """Say how much there is to do."""
+        """Print how much there is to do."""
         self.total = total
-        self._line(f"{total} cells to run, {reused} already there")
+        self._line(f"{total} cells to run, {reused} already computed")
 
     def finished(self, label: str, seconds: float) -> None:
         """Count one cell."""
@@ -78,7 +78,7 @@ class BarProgress(LineProgress):
         self.task = self.bar.add_task("cells", total=None)
 
     def begin(self, total: int, reused: int) -> None:
-        """Say how much there is to do."""
+        """Print how much there is to do."""
         super().begin(total, reused)
         self.bar.update(self.task, total=total)
         if total:

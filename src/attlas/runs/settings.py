@@ -60,16 +60,16 @@ def _frozen(value: Any) -> Any:
 
 
 def checked(name: str, value: object, like: object, choices: Sequence[str] = ()) -> Any:
-    """A value of a setting's type, which is that of a declared value.
+    """A value of a setting's type, which is that of the grid's values.
 
     Args:
         name: of the setting.
         value: what a user gave: text, or a value of the type.
-        like: a value the grid declares.
+        like: a value of the grid.
         choices: the names that may stand there; any where empty.
 
     Returns:
-        The value; whole numbers become numbers where numbers are declared.
+        The value; whole numbers become numbers where the grid has numbers.
 
     Raises:
         UserError: if it is of another type, not finite, or not among the choices.
@@ -136,7 +136,7 @@ def split_assignments(texts: Sequence[str]) -> dict[str, list[str]]:
         The texts of the values by name.
 
     Raises:
-        UserError: if a text is no assignment or a name comes twice.
+        UserError: if a text is not an assignment or a name comes twice.
 
     Examples:
         >>> split_assignments(["p=1.5,2", "members=200"])

@@ -1,4 +1,4 @@
-"""The results folder: records by experiment and key, damaged ones set aside."""
+"""The results folder: records by experiment and key, damaged ones quarantined."""
 
 import os
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def results_folder(named: Path | str | None = None) -> Path:
 
 
 class Store:
-    """Records on disk, one pair of files a cell: `<root>/<experiment>/<key>.npz` and `.json`.
+    """Records on disk, one pair of files per cell: `<root>/<experiment>/<key>.npz` and `.json`.
 
     Whatever is found damaged is named in `notes` and passed to `on_note`.
 
@@ -126,8 +126,8 @@ class Store:
         layout = Layout(dims, tuple(document["layout"]["coordinates"]))
         return Record(experiment, cell, arrays, metadata, key, layout)
 
-    def read_or_set_aside(self, experiment: str, key: str) -> Record | None:
-        """Read one record; a damaged one is named, moved to `set-aside/` and reads as absent.
+    def read_or_quarantine(self, experiment: str, key: str) -> Record | None:
+        """Read one record; a damaged one is named, moved to `quarantine/` and reads as absent.
 
         Args:
             experiment: name.
@@ -140,7 +140,7 @@ class Store:
             return self.read(experiment, key)
         except Damaged as damage:
             aside = quarantine(self.root / experiment, key)
-            self.note(f"{damage}: moved to {aside}, the cell is computed again")
+            self.note(f"{damage}: moved to {aside}, the cell is recomputed")
             return None
 
     def keys(self, experiment: str) -> tuple[str, ...]:
@@ -173,7 +173,7 @@ class Store:
             try:
                 record = self.read(experiment, key)
             except Damaged as damage:
-                self.note(f"{damage}: left out; run the experiment again to replace it")
+                self.note(f"{damage}: left out; rerun the experiment to replace it")
                 continue
             if record is not None:
                 found.append(record)

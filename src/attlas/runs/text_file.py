@@ -49,7 +49,7 @@ def probe_text_file(path: Path, option: str) -> None:
     """
     folder = path.absolute().parent
     if path.is_dir() or not folder.is_dir():
-        raise UserError(f"{option} {path} is no file in an existing folder: name another")
+        raise UserError(f"{option} {path} is not a file in an existing folder: name another")
     if not os.access(path if path.exists() else folder, os.W_OK):
         raise UserError(_unwritable(path, option, os.strerror(errno.EACCES)))
 

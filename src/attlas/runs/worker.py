@@ -38,7 +38,7 @@ class Computed:
 
 @dataclass(frozen=True)
 class Failed:
-    """Why a cell gave nothing: one line, and the traceback unless it was bad input."""
+    """Why a cell failed: one line, and the traceback unless it was bad input."""
 
     message: str
     traceback: str = ""

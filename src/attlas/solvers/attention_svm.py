@@ -148,7 +148,7 @@ def scatter_others(values: np.ndarray, tokens: np.ndarray, shape: tuple[int, ...
     """Numbers of the constraints as [b, n, T], with 0 at the selected tokens.
 
     Args:
-        values: one number a constraint, [b, n (T - 1)] or without batch.
+        values: one number per constraint, [b, n (T - 1)] or without batch.
         tokens: selected tokens, [b, n].
         shape: of the tokens X, [b, n, T, d].
 
@@ -179,9 +179,9 @@ def check_problem(X: np.ndarray, z: np.ndarray, tokens: np.ndarray) -> None:
     if size < 2:
         raise UserError("X has one token per sample: the attention SVM needs T >= 2")
     if z.shape != (b, n, d):
-        raise UserError(f"z has shape {z.shape[-2:]}, X asks for {(n, d)}: give one query a sample")
+        raise UserError(f"z has shape {z.shape[-2:]}, X requires {(n, d)}: one query per sample")
     if tokens.shape != (b, n):
-        raise UserError(f"tokens has shape {tokens.shape}, X asks for {(b, n)}: one a sample")
+        raise UserError(f"tokens has shape {tokens.shape}, X requires {(b, n)}: one per sample")
     if not np.issubdtype(tokens.dtype, np.integer):
         raise UserError(f"tokens has dtype {tokens.dtype}: give integer token indices")
     if tokens.min() < 0 or tokens.max() >= size:

@@ -142,7 +142,7 @@ def ball_minimum(
         objective: smooth scalar function of the blocks; a pytree (`equinox.Module`) carries
             its data as traced arrays.
         starts: directions, one tuple of blocks each.
-        radii: of the balls, one a block.
+        radii: of the balls, one per block.
         p: exponent, 1 < p < inf.
         max_steps: L-BFGS steps of each descent.
         cone: where the last block must stay.

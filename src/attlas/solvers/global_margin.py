@@ -144,7 +144,7 @@ def _checked(
     if 0 in tokens.shape:
         raise UserError(f"X has shape {tokens.shape}: give at least one sample, token and feature")
     if len(labels) != len(tokens):
-        raise UserError(f"y has shape {labels.shape}, X asks for ({len(tokens)},) labels")
+        raise UserError(f"y has shape {labels.shape}, X requires ({len(tokens)},) labels")
     if not np.isin(labels, (-1, 1)).all():
         raise UserError("y holds labels other than +1 and -1: recode them")
     if heads < 1:

@@ -51,7 +51,7 @@ def kernel_svm(
         up to `farkas_residual`, in units of the longest phi_i; else 0). Stats: `steps`, `rank` of
         K above rounding, `support` (samples on the margin).
 
-    A `UserError` names shapes, values, labels, a matrix that is no Gram matrix, or options.
+    A `UserError` names shapes, values, labels, a matrix that is not a Gram matrix, or options.
 
     Source: Assumption P3 of Definition 1 of deora2023optimization, for NTK features.
 
@@ -87,7 +87,7 @@ def kernel_svm_batch(
     Returns:
         As `kernel_svm`, every array with a leading batch axis.
 
-    A `UserError` names shapes, values, labels, a matrix that is no Gram matrix, or options.
+    A `UserError` names shapes, values, labels, a matrix that is not a Gram matrix, or options.
 
     Source: Assumption P3 of Definition 1 of deora2023optimization, for NTK features.
 
@@ -119,9 +119,9 @@ def _inputs(K: ArrayInput, y: ArrayInput, batch: bool) -> tuple[np.ndarray, np.n
         gram, labels = gram[None], labels[None]
     b, n, columns = gram.shape
     if 0 in gram.shape or n != columns:
-        raise UserError(f"K has shape {gram.shape[1:]}: give a square matrix, one row a sample")
+        raise UserError(f"K has shape {gram.shape[1:]}: give a square matrix, one row per sample")
     if labels.shape != (b, n):
-        raise UserError(f"y has shape {labels.shape[1:]}, K asks for ({n},) labels")
+        raise UserError(f"y has shape {labels.shape[1:]}, K requires ({n},) labels")
     if not np.isin(labels, (-1.0, 1.0)).all():
         raise UserError("y holds labels other than +1 and -1: recode them")
     return gram, labels, float(jnp.finfo(working_dtype(given.dtype)).eps)
@@ -173,7 +173,7 @@ def _weights(problem: _Problem, tolerance: float, max_steps: int) -> tuple[np.nd
     weights = np.divide(weights, total, out=np.full_like(weights, 1 / weights.shape[1]),
                         where=total > 0)  # fmt: skip
     for i in np.flatnonzero(resisting):
-        # The engine asks for more than a Gram matrix can tell: its rounding is squared here.
+        # The engine requires more than a Gram matrix determines: its rounding is squared here.
         trial = weights.copy()
         trial[i] = farkas_multipliers(rows.take(np.array([i])))[0]
         if _square(problem, trial)[0][i] < _square(problem, weights)[0][i]:

@@ -12,7 +12,7 @@ from attlas.data.token_selection import TokenSelection
 from attlas.solvers.attention_svm import attention_svm_batch
 
 OPTIMALITY_ROOM = 1e-6
-"""How far behind the margin, relative to it, a token is no support token."""
+"""Relative distance below the margin beyond which a token is not a support token."""
 
 
 class LocalSelection(NamedTuple):
@@ -32,7 +32,7 @@ def draw_local_selection(
     T: int = 3,
     d: int = 3,
 ) -> LocalSelection:
-    """Those problems of a pool whose better tokens lie farthest behind the margin.
+    """Those problems of a pool whose better tokens lie farthest below the margin.
 
     Taken are problems with a choice that is locally but not globally optimal for every exponent:
     no better token is a support token of its SVM. Distances are in units of the norm of the SVM.

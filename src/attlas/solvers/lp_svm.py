@@ -92,7 +92,7 @@ def _solve(x, y, p, tolerance, max_steps, batch: bool) -> Solution:
     if 0 in points.shape:
         raise UserError(f"x has shape {points.shape[-2:]}: give at least one sample and feature")
     if labels.shape != points.shape[:2]:
-        raise UserError(f"y has shape {labels.shape[1:]}, x asks for {points.shape[1:2]} labels")
+        raise UserError(f"y has shape {labels.shape[1:]}, x requires {points.shape[1:2]} labels")
     if not np.isin(labels, (-1.0, 1.0)).all():
         raise UserError("y holds labels other than +1 and -1: recode them")
     rows = VectorRows(points * labels[..., None])

@@ -256,7 +256,7 @@ def _descend_many(batch: tuple, shared: tuple, keep: Keep) -> Trajectory:
         return descend_softmax(network, samples, targets, size, schedule, X_test, keep)
 
     # XLA's batched products on a CPU are slow: one network after the other takes 0.4 of the time
-    # of all together at m = 1024, on each core. An accelerator wants them together.
+    # of all together at m = 1024, on each core. An accelerator is faster with all together.
     return jax.lax.map(one, batch) if jax.default_backend() == "cpu" else jax.vmap(one)(batch)
 
 

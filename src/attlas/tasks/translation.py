@@ -1,4 +1,4 @@
-r"""Training a translator by teacher forcing: each target word from the right ones before it."""
+r"""Training a translator by teacher forcing: each target word from the correct ones before it."""
 
 from itertools import islice
 from typing import Any
@@ -118,7 +118,7 @@ def piece_losses(
         pairs: sentence pairs; the first target piece is given, not asked for.
 
     Returns:
-        Losses in nats and ones for right pieces; zero at padding.
+        Losses in nats and ones for correct pieces; zero at padding.
 
     Examples:
         >>> from attlas.models.networks.translator import make_translator

@@ -1,4 +1,4 @@
-"""How well a translator tells the next piece of sentences it was not trained on."""
+"""How well a translator predicts the next piece of sentences it was not trained on."""
 
 from typing import Any
 

@@ -90,7 +90,7 @@ def record_along(
     lengths: Int[Array, " s"],
     begin: Callable[[State], State] | None = None,
 ) -> tuple[State, Seen]:
-    """Steps in a loop, with a look at the state after each of some numbers of them.
+    """Steps in a loop, observing the state after chosen numbers of them.
 
     Args:
         advance: one step.

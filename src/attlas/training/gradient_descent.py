@@ -44,7 +44,7 @@ def _value_and_gradient(model: Any, samples: Samples, loss: str) -> tuple[Array,
 
 
 def empirical_loss(loss: str) -> ClosedForm:
-    r"""Risk L(theta) = (1/n) sum_i w_i l(y_i Phi(X_i)) of `Samples`, as `fit` wants it.
+    r"""Risk L(theta) = (1/n) sum_i w_i l(y_i Phi(X_i)) of `Samples`, as `fit` takes it.
 
     Args:
         loss: name of a margin loss.

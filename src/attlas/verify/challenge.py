@@ -155,7 +155,7 @@ def _better(old: ChallengeReport | None, new: ChallengeReport) -> ChallengeRepor
 
 
 def replay(claim: Claim, witness: dict[str, np.ndarray]) -> Verdict:
-    """Evaluate a claim again on one stored instance.
+    """Re-evaluate a claim on one stored instance.
 
     Args:
         claim: the claim.

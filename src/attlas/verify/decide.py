@@ -169,7 +169,7 @@ def _majority(good: np.ndarray, alpha: float, yes: str, no: str) -> Verdict:
 def _limit(evidence: Evidence, roundings: int, alpha: float) -> Verdict:
     # Distances v1, v2, v3 at three geometric scales must fall and extrapolate below v3 / 2.
     # Aitken's limit v3 - (v3-v2)^2 / ((v3-v2)-(v2-v1)) is exactly c for v = c + b x^(-a), so
-    # a plateau is told from decay without fitting a model.
+    # a plateau is distinguished from decay without fitting a model.
     left, right, scales = _last_three(evidence)
     growth = scales[..., 1:] / scales[..., :-1]
     if not np.allclose(growth[..., 0], growth[..., 1], rtol=0.1):

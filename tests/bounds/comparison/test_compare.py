@@ -67,7 +67,7 @@ def test_bad_input_is_one_line():
     ragged = TransformerWeights(((w.layers[0][0]._replace(value=[[1.0], []]),),), w.readout)
     cases = [
         (lambda: compare_bounds(w, X, 100, 1.5), "delta = 1.5"),
-        (lambda: compare_bounds(w, X, 3, 0.1, model="plain"), "Theorem 4.1 asks for more"),
+        (lambda: compare_bounds(w, X, 3, 0.1, model="plain"), "Theorem 4.1 requires more"),
         (lambda: compare_bounds(w, X, 0, 0.1), "m = 0"),
         (lambda: compare_bounds(w, X, 100, 0.1, B_x=1e-3), "B_x = 0.001, but a token"),
         (lambda: compare_bounds(w, X[..., :3], 100, 0.1), "inputs have shape"),

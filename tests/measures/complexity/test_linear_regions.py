@@ -54,7 +54,7 @@ def test_degenerate_arrangements_are_counted_exactly(W, b, cells):
 
 
 def test_thirds_are_generic_until_they_are_rounded_back():
-    # Three lines through the point (1/10, 3/10), which is no float.
+    # Three lines through the point (1/10, 3/10), which is not a float.
     W = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     b = -np.array([0.1, 0.2, 0.1 + 0.2])
     assert count_cells(W, b) == 7

@@ -74,7 +74,7 @@ def test_ascent_finds_the_maximum_over_a_line(activation):
     weights = np.exp(logits - logits.max(axis=2, keepdims=True))
     pooled = (weights * tokens).sum(axis=2) / weights.sum(axis=2)
     signs = draw_signs(KEY, 5, 10)
-    # v at some steps between its ends: tanh is no convex function of it.
+    # v at some steps between its ends: tanh is not a convex function of it.
     values = [
         np.asarray(activation(jnp.asarray(v * pooled))) @ signs.T for v in np.linspace(-0.8, 0.8, 9)
     ]

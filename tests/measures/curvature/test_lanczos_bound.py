@@ -25,7 +25,7 @@ def test_shortfall_holds_as_often_as_stated():
     assert short < np.inf
     # At most 10 % may exceed it; the bound is pessimistic, so that none does.
     assert np.mean(np.array(misses) > short) <= 0.1
-    # It says something: a tenth of it is exceeded by some start.
+    # It is non-vacuous: a tenth of it is exceeded by some start.
     assert max(misses) > short / 10
 
 

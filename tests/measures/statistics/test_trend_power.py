@@ -12,7 +12,7 @@ def test_power_is_the_share_of_simulated_tests_that_see_the_growth():
     rng = np.random.default_rng(0)
     growth, spread, runs, repeats = np.array([1.0, 1.3, 1.5]), 0.4, 8, 4000
     shape = growth / growth.mean() - 1
-    # Two runs a scale whose variance is the spread's exactly: s^2 = 2 (spread / sqrt 2)^2.
+    # Two runs per scale whose variance is the spread's exactly: s^2 = 2 (spread / sqrt 2)^2.
     values = [1 + spread / np.sqrt(2) * np.array([-1.0, 1.0])] * 3
     found = trend_power(values, growth)
     noise = spread * rng.standard_normal((repeats, runs, 3)).mean(axis=1)

@@ -48,7 +48,7 @@ def test_logits_and_gradients_are_those_of_the_plain_model(kind):
 
     slope, logits = jax.grad(plain, has_aux=True)(model)
     found, close = jax.grad(fast, has_aux=True)(model)
-    # About p t = 21 products behind a softmax of logits of size one, a few hundred roundings.
+    # About p t = 21 products after a softmax of logits of size one, a few hundred roundings.
     room = 500 * np.finfo(float).eps
     assert np.max(np.abs(np.asarray(close - logits))) < room
     for one, other in zip(jax.tree.leaves(slope), jax.tree.leaves(found), strict=True):

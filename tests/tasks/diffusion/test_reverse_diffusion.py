@@ -50,7 +50,7 @@ def test_the_true_score_brings_back_the_law_of_the_mixture(method):
     error = products.std(axis=0) / np.sqrt(N)
     assert np.all(np.abs(products.mean(axis=0) - np.asarray(exact.covariance)) <= 5 * error)
     # And the whole law, by an unbiased distance that is zero for equal laws only; by the same
-    # measure the start has another law, so that the distance can tell.
+    # measure the start has another law, so that the distance shows it.
     reference = gaussian_mixtures.sample(jax.random.key(2), law, N // 2)
     found, far = (energy_distance(a[: N // 2], reference) for a in (points, np.asarray(start)))
     assert abs(found.value) <= 5 * found.error

@@ -41,7 +41,7 @@ def test_the_plain_network_sees_the_whole_image(cells):
     hidden = np.maximum(_features(model.convolutions, image) @ np.asarray(model.W1) + 0.1, 0)
     expected = hidden @ np.asarray(model.W2) + 0.1
     found = jax.jit(lambda c: model(c))(jnp.asarray(cells))
-    # 432 products of numbers of size one behind two convolutions of 9 and 18.
+    # 432 products of numbers of size one after two convolutions of 9 and 18.
     assert np.max(np.abs(np.asarray(found) - expected)) < 1000 * np.finfo(float).eps
 
 
@@ -57,7 +57,7 @@ def test_the_attention_network_sees_cells_as_words(cells):
     hidden = np.maximum(flat @ np.asarray(model.attention.W1) + 0.1, 0)
     expected = hidden @ np.asarray(model.W2) + 0.1
     found, map_ = jax.jit(lambda c: (model(c), model.weights(c)))(jnp.asarray(cells))
-    # Sixteen words of three features and 64 products behind a softmax.
+    # Sixteen words of three features and 64 products after a softmax.
     room = 1000 * np.finfo(float).eps
     assert np.max(np.abs(np.asarray(found) - expected)) < room
     assert np.max(np.abs(np.asarray(map_).T - weights)) < room

@@ -87,5 +87,5 @@ def test_biases_raise_every_bound():
 def test_too_few_samples_are_refused():
     model, data = instance(0.0)
     norms = jax.tree.map(lambda a: jnp.asarray(a)[None], majority_norms(model, data.embedding))
-    with pytest.raises(UserError, match="asks for more than 4"):
+    with pytest.raises(UserError, match="requires more than 4"):
         majority_bounds(norms, jnp.array([4.0]), T, D, DELTA)

@@ -192,7 +192,7 @@ def _gaps(rows: BoundTable, loss: _Loss, m: np.ndarray) -> _Gaps:
 
 
 def _dominant(rows: BoundTable, row: int, gaps: _Gaps) -> str:
-    """The largest term, and the part behind the complexity."""
+    """The largest term, and the part after the complexity."""
     terms = {"complexity": gaps.complexity, "confidence": gaps.confidence, "union": gaps.union}
     name = max(terms, key=lambda each: terms[each][row])
     part = int(np.argmax(rows.shares[row]))

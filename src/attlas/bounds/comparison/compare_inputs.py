@@ -64,7 +64,7 @@ def check_comparison(
     if model == "normalised":
         return 1
     if m <= max(d, math.log(2 * d)):
-        raise UserError(f"m = {m} samples: Theorem 4.1 asks for more than d = {d}; give more data")
+        raise UserError(f"m = {m} samples: Theorem 4.1 requires more than d = {d}; give more data")
     if len(weights.layers) != 1 or weights.readout.ndim != 1:
         raise UserError("model 'plain' is one layer with a readout (d,): use model 'normalised'")
     return d + 1
@@ -106,7 +106,7 @@ def measure_inputs(inputs: ArrayInput, d: int, B_x: float | None) -> Inputs:
     wide = X.astype(np.float64, copy=False)
     plain, two, one, largest = map(float, _token_norms(jnp.asarray(wide.reshape(-1, d))))
     if not math.isfinite(plain + one):
-        raise UserError("inputs are not finite: look for NaN or infinite tokens")
+        raise UserError("inputs are not finite: check for NaN or infinite tokens")
     if B_x is None:
         return Inputs(X.shape[1], two, one, largest)
     if not (B_x > 0 and math.isfinite(B_x)):

@@ -1,4 +1,4 @@
-"""A Transformer as arrays, free of any model, and the norms that its bounds ask for.
+"""A Transformer as arrays, free of any model, and the norms that its bounds require.
 
 Norms are certified upper values, `attlas.core.norms.matrix`. A matrix W that acts as x -> W^T x is
 measured as M = W^T: `rows` and `columns` are those of M.
@@ -241,7 +241,7 @@ def _read_head(head: Any, place: str) -> Head:
     pair = isinstance(query_key, tuple)
     parts = [read_array(M, f"{place}: query_key") for M in (query_key if pair else [query_key])]
     if pair and len(parts) != 2:
-        raise UserError(f"{place}: query_key is no pair W_Q, W_K: give two matrices or one")
+        raise UserError(f"{place}: query_key is not a pair W_Q, W_K: give two matrices or one")
     return Head(
         (parts[0], parts[1]) if pair else parts[0],
         read_array(value, f"{place}: value"),
@@ -310,7 +310,7 @@ def _check_entries(array: Float[np.ndarray, "..."], place: str) -> None:
     """Refuse entries whose products would not be numbers."""
     largest = float(np.max(np.abs(array)))
     if not np.isfinite(largest):
-        raise UserError(f"{place} is not finite: look at the training that gave it")
+        raise UserError(f"{place} is not finite: check the training that produced it")
     if largest > LARGEST_ENTRY:
         raise UserError(
             f"{place} holds {largest:.3g}, the bounds overflow above {LARGEST_ENTRY:.0e}: scale it"

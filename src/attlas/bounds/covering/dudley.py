@@ -117,7 +117,7 @@ def dudley_integral(
 
 
 def chain_levels(radius: Float[Array, ""]) -> Float[Array, "r n"]:
-    r"""The distances $\epsilon_j=R\rho^{-j}$ at which `dudley_chain` asks for entropies.
+    r"""The distances $\epsilon_j=R\rho^{-j}$ at which `dudley_chain` needs entropies.
 
     Args:
         radius: R.

@@ -21,7 +21,7 @@ VERSIONS: tuple[HeadConstants, ...] = ("printed", "dimension_free", "sharp")
 
 
 class Corollary2(NamedTuple):
-    """What Corollary 2 asks for and promises, by start, version of the constants and K.
+    """What Corollary 2 requires and guarantees, by start, version of the constants and K.
 
     Attributes:
         heads: number of heads demanded.

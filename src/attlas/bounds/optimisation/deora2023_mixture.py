@@ -51,7 +51,7 @@ def deora2023_first_step_slope(zeta: Number, constants: Constants = "sharp") -> 
 
     Args:
         zeta: share of relevant tokens.
-        constants: "printed" for the value of Lemma 2, else the right one, which (7) uses.
+        constants: "printed" for the value of Lemma 2, else the correct one, which (7) uses.
 
     Returns:
         kappa.
@@ -289,7 +289,7 @@ def deora2023_saturation(
     \frac{S^2\sqrt{2(M+1)}}g\log\frac{(\zeta^{-1}-1)(1-\epsilon)}\epsilon\ \text{(sharp)}$$
 
     where g = S^4 - (Z_nu + 3 Z_mu) S^2 + 2 Z_mu Z_nu is the least gap of the logits of W_star.
-    Without noise the sharp value is exact. The printed one asks for Z_mu = Z_nu <= S^2 / 8.
+    Without noise the sharp value is exact. The printed one requires Z_mu = Z_nu <= S^2 / 8.
 
     Args:
         S: norm of the patterns.
@@ -323,7 +323,7 @@ def deora2023_saturation(
 def deora2023_separability_heads(
     T: Number, R: Number, S: Number, P: Number, margin: Number, n: Number, delta: Number, C: Number
 ) -> Float[Array, ""]:
-    r"""The number of heads that Proposition 2 asks for P3.
+    r"""The number of heads that Proposition 2 requires for P3.
 
     $$H=\Big\lceil\Big(C\,\frac{R^4T(S+P)}{\gamma_\star}\sqrt{2\log(n/\delta)}\Big)^2\Big\rceil$$
 

@@ -129,7 +129,7 @@ def deora2023_certified_heads(
     constants: HeadConstants = "sharp",
     c: float = TRAINING_CURVATURE,
 ) -> Float[Array, ""]:
-    r"""The number of heads at which the curvature on the paths is as small as a proof asks for.
+    r"""The number of heads at which the curvature on the paths is as small as a proof requires.
 
     $$H=\Big\lceil\big(f\,\beta_3(x)\,\|\theta-\theta_0\|^2\big)^2\Big\rceil\vee1$$
 
@@ -163,7 +163,7 @@ def deora2023_head_condition(
     \tilde\beta_3=\beta_3(x)$$
 
     at least 1, with f and x of `deora2023_heads_factor` and `deora2023_head_norm_bound`. In order,
-    (3) asks for sqrt(H) of the size d T^(1/2) R^5 ||theta||_{2,inf} ||theta - theta_0||^3; without
+    (3) requires sqrt(H) of order d T^(1/2) R^5 ||theta||_{2,inf} ||theta - theta_0||^3; without
     the factor d where the constants are dimension-free or sharp.
 
     Args:

@@ -2,7 +2,7 @@ r"""Constants of the cones in which mirror descent selects tokens (julistiono202
 
 S_{p,mu}(W_mm) = {W : D_psi(W_mm/|W_mm|, W/|W|) <= mu} with mu at most mu_0, and the radius R_delta
 beyond which the negative gradient points along W_mm. They are made of delta, a quarter of the
-smallest attention gap behind the support tokens (at most 1/4), and of
+smallest attention gap below the support tokens (at most 1/4), and of
 A = ||W_mm||_{p,p} max_it ||X_it z_i'||_{q,q}.
 """
 

@@ -63,7 +63,7 @@ def corollary_2_step(B, margin, K):
     r"""$$\eta \le \frac{4B_\Phi^2}{\gamma^2 \log(1+e^{B_\Phi})},\ B_\Phi \ge 1
     \;\Rightarrow\; \eta \le g_0(1/K)^2 = \frac{(2B_\Phi + \log K)^2}{\gamma^2}$$
 
-    So the 17 of Corollary 2, which needs $8 \le 8 g_0^2 / \eta$, asks for nothing more:
+    So the 17 of Corollary 2, which needs $8 \le 8 g_0^2 / \eta$, requires nothing more:
     $\log(1 + e) > 1$. The largest ratio is $1 / \log(1 + e) = .761$, at $K = 1$ and $B_\Phi = 1$.
     """
     limit = 4 * B**2 / (margin**2 * jnp.logaddexp(0.0, B))

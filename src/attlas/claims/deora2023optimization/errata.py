@@ -57,8 +57,8 @@ HEADS_AND_LARGEST_HEAD = erratum(
     r"section 6.1 needs $\beta_3(3 D + \|\theta\|_{2,\infty}) D^2$, of order "
     r"$d T^{1/2} R^5 (3 D + \|\theta\|_{2,\infty}) D^2$: at most of the printed order only where "
     r"both norms are bounded below. For $H$ equal heads that start at zero "
-    r"$\|\theta\|_{2,\infty}$ is $D / \sqrt H$, and (3) would ask for $H$ of order $D^4$ where the "
-    r"proof asks for $D^6$. In the same way $\rho$ needs $(3 D + \|\theta\|_{2,\infty})^2$, not "
+    r"$\|\theta\|_{2,\infty}$ is $D / \sqrt H$, and (3) would require $H$ of order $D^4$ where the "
+    r"proof requires $D^6$. In the same way $\rho$ needs $(3 D + \|\theta\|_{2,\infty})^2$, not "
     r"$\|\theta\|_{2,\infty}^2 D^2$.",
     claim=f"{_PAPER}/theorem-1-heads",
 )
@@ -66,7 +66,7 @@ HEADS_AND_LARGEST_HEAD = erratum(
 VACUITY = erratum(
     "Theorem 1, equation (3); Corollary 2",
     ErratumClass.VACUITY,
-    "At practical sizes the conditions ask for more heads than any model has: for $d = T = 10$, "
+    "At practical sizes the conditions require more heads than any model has: for $d = T = 10$, "
     r"$R = 1$, $\|\theta\|_{2,\infty} = 1$, $D = 10$ equation (3) without its constant gives "
     r"$H \ge$ 1e9, and 1e14 with the constants of the proof. For $T = d = 2$, $R = D = 1$ these "
     "give 1.7e6 heads and, in the cases met, a step size of 7e-4, so that the bound on the loss "

@@ -65,7 +65,7 @@ def definition_1_p3(X, y, U, W, star_U, star_W, margin, margin_above, *, shuffle
 
 
 def _with_heads(start, shuffled):
-    """As many heads as Proposition 7 asks for, and the target."""
+    """As many heads as Proposition 7 requires, and the target."""
     T, d = start["X"].shape[-2:]
     at = Start(T, d, start["R"], largest_start(start), B_PHI, start["margin"])
     needed = deora2023_target_heads(at, start["epsilon"], "printed")

@@ -105,7 +105,7 @@ def _radius(start):
 def heads_needed(start) -> Array:
     """Heads of Corollary 2: sqrt(H) >= 72 beta_3 D^2 at D = sqrt(2) g_0(1/K), beta_3 sharp.
 
-    This exceeds what Proposition 7 asks for.
+    This exceeds what Proposition 7 requires.
     """
     D, x = _radius(start)
     T, d = start["X"].shape[-2:]

@@ -27,7 +27,7 @@ def hessian_dimension_free(X, U, W, *, scale=1.0):
     \sqrt{T} R^3,\quad R = \|X\|_{2,\infty}$$
 
     No dimension $d$: the second derivative in $W$ is a third central moment of the softmax law.
-    Carried through Corollary 1 the heads that Theorem 1 asks for shrink by $d^2$. Attained
+    Carried through Corollary 1 the heads that Theorem 1 requires shrink by $d^2$. Attained
     at $U = 0$ by two opposite tokens; for large decoders 2 may be $4/(3 \sqrt 3)$.
     """
     return hessian_norm(X, U, W), deora2023_hessian(X, scale * U, "dimension_free") / scale

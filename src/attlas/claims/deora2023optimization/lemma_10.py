@@ -1,7 +1,7 @@
 r"""Lemma 10: the iterates stay within three times the distance of the target.
 
 theta_0 = (U, W), theta = (U_other, W_other), D = ||theta - theta_0||. The number of heads is the
-smallest that the condition asks for. Two thirds of the targets lie uphill of theta_0, with the
+smallest that the condition requires. Two thirds of the targets lie uphill of theta_0, with the
 risk falling away from them, and the horizon is what ||theta - theta_0||^2 / L(theta) allows.
 """
 
@@ -43,7 +43,7 @@ _RADIUS = {"printed": deora2023_radius_factor("printed"), "sharp": deora2023_exp
 
 
 def _needed(run, constants) -> Array:
-    """The root of the number of heads that the condition asks for."""
+    """The root of the number of heads that the condition requires."""
     square = pair_distance(run)[2]
     D, target = jnp.sqrt(square), largest_head(run["U_other"], run["W_other"])
     (T, d), R = run["X"].shape[1:], token_bound(run["X"])

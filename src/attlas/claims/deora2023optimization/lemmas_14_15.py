@@ -77,7 +77,7 @@ def _enough_heads(instance):
 
 
 def random_heads(rng, count):
-    """Samples, and the means of alpha and |alpha| over as many heads as Hoeffding asks for."""
+    """Samples, and the means of alpha and |alpha| over as many heads as Hoeffding requires."""
     # The part of W grows like S^4: from S = 3 on it is the larger one.
     batch = mixture(rng, count, highest=0.02, strength=(1.0, 20.0))
     batch = with_error(rng, with_samples(rng, batch, (_SAMPLES,)))

@@ -139,7 +139,7 @@ def equation_17_exponential(*, long=False, **pair):
     $\exp(c/2) \widehat L(\theta) + \|\theta - \theta_0\|^2 / (2 \eta K)$, in place of 2 and 5/4
     in (4), and no iterate is further from $\theta$ than
     $\sqrt{1 + 2 \exp(c/2)} \|\theta - \theta_0\|$ when
-    $\eta K \widehat L(\theta) \le \|\theta - \theta_0\|^2$: with $\exp(c/2) = 2$ this asks for
+    $\eta K \widehat L(\theta) \le \|\theta - \theta_0\|^2$: with $\exp(c/2) = 2$ this requires
     $\sqrt H \ge 3.61 \beta_3 \|\theta - \theta_0\|^2$ in place of 18: theorem-1-exponential. The
     exponent is not noticed on these runs; equation-16-exponential decides it.
     """

@@ -1,6 +1,6 @@
 r"""Section 5.3: attention of the best margin is out of reach of the theory from zero.
 
-With U_h = log(n) H^(-1/2) U_opt / gamma and W_h = C H^(-p) W_opt the paper asks for
+With U_h = log(n) H^(-1/2) U_opt / gamma and W_h = C H^(-p) W_opt the paper requires
 S^2 ||W_h|| >= 1 (saturation, constants left out) and sqrt(H) >= S^5 ||theta||^3, (12). The
 product of the second slack and the square of the first is at most
 2 / (3 sqrt(3 H) log n), by ||W||^2 ||U|| <= 2 ||theta||^3 / (3 sqrt(3)): no p, C, S meets both

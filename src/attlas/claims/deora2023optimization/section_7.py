@@ -42,7 +42,7 @@ def section_7_margin(X, mu, nu, S, M, Z_mu, gamma, *, constants: Constants = "pr
     $S = 0.1$ with noise of norm 1 (so that $R \ge 1$), one relevant token of ten, $\Gamma = 850$:
     attention leaves 0.3 for the noise. For $S > 1$ the printed formula is true but weaker.
     $\epsilon$ is read as the mass that (10) bounds, the printed $=$ as $\ge$. $\Gamma$ is below
-    what Proposition 3 asks for at this $\epsilon$: section 7 has no constant there, and at that
+    what Proposition 3 requires at this $\epsilon$: section 7 has no constant there, and at that
     $\Gamma$ the mass is so far below $\epsilon$ that either formula holds.
     """
     mix, T = Mixture(mu=mu, nu=nu, S=S, M=M), len(X)

@@ -136,7 +136,7 @@ def theorem_1_rho(**run):
 
     $\rho$ is 100 to 1500 times the smoothness that it stands for, which is 10 to 2000 times the
     largest curvature (theorem-1-curvature). It uses $R \ge 1$: for shorter tokens it falls
-    below $\beta_2$, so that $1/\rho$ is no safe step (theorem-1-short-tokens).
+    below $\beta_2$, so that $1/\rho$ is not a safe step (theorem-1-short-tokens).
     """
     found = conditions(run)
     T, d, R, D, largest = found.setting
@@ -200,7 +200,7 @@ def theorem_1_floor(*, factor=3.25, **run):
 
     The condition on the step size keeps the bound above 3.25 times the risk of the
     target: it is below the initial risk $\log 2$ only for targets of risk below
-    .213. For $\theta = \theta_0$ the condition asks for $\eta = 0$: the trivial target is
+    .213. For $\theta = \theta_0$ the condition requires $\eta = 0$: the trivial target is
     excluded.
     """
     return factor * conditions(run).target_loss, loss_bound(run, "printed")

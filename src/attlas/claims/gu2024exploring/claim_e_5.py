@@ -1,6 +1,6 @@
 r"""Claim E.5, and what Lemma E.4 takes from it: lambda_min(H(tau)) >= lambda / 2 and no more.
 
-Lemma E.4 concludes C_1 <= -1.6 m eta lambda ||F - Y||^2, which asks for .8 lambda in place of
+Lemma E.4 concludes C_1 <= -1.6 m eta lambda ||F - Y||^2, which requires .8 lambda in place of
 lambda / 2. The witness has one input x = 1, four units w(0) = (1, 1, -1, -1) of signs +, -, +,
 -, and w(tau) = 0: the kernel falls from 1.58 to 1.
 """

@@ -42,7 +42,7 @@ B_WITHOUT_WIDTH = Erratum(
     kind=ErratumClass.REFUTED,
     text=(
         r"$B$ is to bound $|\langle w_r, x_i \rangle|$ for all $m$ units but has no $m$ in it. It "
-        r"serves for $m$ below $\exp(B^2 / (2 \sigma^2))$, while Theorem 4.2 asks for $m$ above "
+        r"serves for $m$ below $\exp(B^2 / (2 \sigma^2))$, while Theorem 4.2 requires $m$ above "
         r"$\exp(18 B)$: with $C$ just above 10 and $\sigma = 1$ the event fails almost surely "
         r"whenever $nd/\delta < 4 \cdot 10^5$. $\sigma \sqrt{2 \log(nm / (2 \delta))}$ is right, "
         r"and makes the width the solution of an equation: $B \ge 35 \sigma^2$, "
@@ -71,7 +71,7 @@ KERNEL_CHANGE = Erratum(
     text=(
         "True, but $R e^{10 B}$ is at least $22026 R$, while the change is about $4 R$ times the "
         "kernel's own entry at most. A true bound has no $e^B$ at all, because the softmax is "
-        "Lipschitz whatever its logits; nor does it need a probability."
+        "Lipschitz whatever its logits; nor is a probability needed."
     ),
     claim=f"{_PAPER}/lemma-5-1-sharp",
 )
@@ -120,7 +120,7 @@ CONCENTRATION = Erratum(
         "The proofs apply the inequalities of Hoeffding and Hanson-Wright to the second layer at "
         r"time $\tau$, where the softmax depends on it through training; independence is not "
         "argued in the text that we could read, whose formulas are lost. The signs of a pair are "
-        "not independent either. lemma-e-3-sharp and lemma-e-4-corrected need no probability."
+        "not independent either. lemma-e-3-sharp and lemma-e-4-corrected hold deterministically."
     ),
     claim=f"{_PAPER}/lemma-e-3-sharp",
 )

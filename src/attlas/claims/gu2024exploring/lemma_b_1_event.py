@@ -65,7 +65,7 @@ def lemma_b_1_part_1_printed(n, delta, sigma, B, log_m, *, with_width=False):
     r"""$$P\big( |\langle w_r, x_i \rangle| \le B \;\mathrm{for\ all}\; r, i \big) \ge 1 - \delta,
     \quad B = \max\big( C \sigma \sqrt{\log(nd / \delta)}, 1 \big),\ C > 10$$
 
-    $B$ has no $m$. It serves while $m < \exp(B^2 / (2 \sigma^2))$, but the theorem asks for
+    $B$ has no $m$. It serves while $m < \exp(B^2 / (2 \sigma^2))$, but the theorem requires
     $m \ge \exp(18 B)$: $B \ge 36 \sigma^2$ is needed, $C \ge 36 \sigma / \sqrt{\log(nd / \delta)}$.
     With $C$ just above 10 and $\sigma = 1$ it fails for every $nd / \delta < 4 \cdot 10^5$, almost
     surely.

@@ -21,7 +21,7 @@ from attlas.tasks.softmax_regression import Keep, train_softmax_networks
 STEPS = (0, 1, 2, 4, 8, 16, 32, 64, 120, 240)
 """Recorded steps of every run."""
 COUNT = 48
-"""Runs of a batch: claims that ask for the same number share them."""
+"""Runs of a batch: claims that need the same number share them."""
 DIMENSION = 3
 CURVES = (
     "Y", "lam", "most", "eta", "m", "B", "share", "square", "movement", "largest_step", "drift",

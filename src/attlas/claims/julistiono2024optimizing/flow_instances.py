@@ -1,6 +1,6 @@
 r"""Mirror flows in log time, on which the limits and rates of this paper are checked.
 
-Plain steps keep log k below 14 and cannot tell the rates apart. Small rescaled steps follow the
+Plain steps keep log k below 14 and cannot distinguish the rates. Small rescaled steps follow the
 flow d/dt grad psi(W) = -grad L(W) instead, with log t accumulated (`token_selection.flow`):
 log t reaches several hundred. These are statements on the flow, not on discrete descent. Data: two
 samples of three Gaussian tokens in three dimensions (four constraints in nine unknowns, so that

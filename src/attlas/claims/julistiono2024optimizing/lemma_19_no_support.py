@@ -66,7 +66,7 @@ def in_the_cone(m, b, p):
     Source.RECALLED,
     witness=no_support,
     assumptions=[assume(r"$W$ lies in the cone of width $\mu_0$", in_the_cone)],
-    reason="inside the cone a token that is no support token can come nearer than the support "
+    reason="inside the cone a token that is not a support token can come nearer than the support "
     "tokens",
     corrected=Control("the token of the second sample far beyond the margin, $m = 2$", at="far"),
     controls=[

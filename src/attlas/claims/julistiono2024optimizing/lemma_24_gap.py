@@ -1,7 +1,7 @@
 r"""The gap of Lemma 24, on one small data set: a step of 0.001 is not small enough.
 
-One sample with two tokens of length 6, a query of length 6, p = 3 and W(0) = 0: the lemma asks
-for (2/3) ||W(1)||^3 + eta (L(W(1)) - L(0)) <= 0.
+One sample with two tokens of length 6, a query of length 6, p = 3 and W(0) = 0: the lemma requires
+ (2/3) ||W(1)||^3 + eta (L(W(1)) - L(0)) <= 0.
 """
 
 import jax.numpy as jnp

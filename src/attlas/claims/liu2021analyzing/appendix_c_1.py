@@ -66,7 +66,7 @@ def appendix_c_1(p, s0, *, factor=True):
     \quad 1 \le s_0 < p$$
 
     Equal at $s_0 = 1$ alone. The factor $p / (p - s_0)$ is close to 1 for small $s_0$, not 'close
-    to $p$' as printed; at $s_0 = p / 2$ the right side asks for $n_1 \ge p^2$, and near $p$ for
+    to $p$' as printed; at $s_0 = p / 2$ the right side requires $n_1 \ge p^2$, and near $p$ for
     more than any width.
     """
     slope, size = fraction(p, s0)
@@ -134,7 +134,7 @@ def theorem_4_comparison(n1, s0, p, bounds, maxima, *, compared="bounds"):
     $n_1 = 200$: $10^{30.1}$ at $s_0 = 50$, $10^{22.0}$ at $s_0 = 73$; $n_1 = 199$: 199 at
     $s_0 = 1$, but 1 at the figure's $p = 100$; $n_1 = 299 > e p$: $10^{47.2}$ at $s_0 = 99$,
     $10^{30.1}$ at $p = 100$ (the last such $n_1$ is 2899). Lower bounds of maxima do not order
-    them; the maxima are in the order that the paper wants, see theorem-4-monotone.
+    them; the maxima are in the order that the paper needs, see theorem-4-monotone.
     """
     if compared == "unrounded":
         return s0 * jnp.log(n1 / s0), p * jnp.log(n1 / p)

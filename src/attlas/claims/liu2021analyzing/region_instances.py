@@ -23,7 +23,7 @@ def columns(rows):
 def size_pairs():
     """All (n1, s0) with s0 < n1 up to 12 units, and wide networks with s0 spread over them.
 
-    Theorem 4 asks for n1 > s0.
+    Theorem 4 requires n1 > s0.
     """
     small = [(n1, s0) for n1 in range(2, 13) for s0 in range(1, n1)]
     shares = (1, 2, 5, 10, 33, 49, 50, 73, 99)

@@ -69,7 +69,7 @@ LOGARITHM = _flaw(
     "Corollary 1, log(p eta / gamma)",
     ErratumClass.TYPO,
     r"Theorem 1 at $s_0 = 0$, $\tau = 1$ has $\sqrt{p}$ there, at most a factor 2 of the "
-    r"logarithm where $\eta$ exceeds $\gamma$. (A2) asks for $s_0 > 0$ and $\tau < 1$.",
+    r"logarithm where $\eta$ exceeds $\gamma$. (A2) requires $s_0 > 0$ and $\tau < 1$.",
     claim="liu2021analyzing/corollary-1-logarithm",
 )
 

@@ -134,10 +134,10 @@ def theorem_1_size(n, entropy, exponent, failure, *, spread=True):
 
     Little more than half of $\delta$: the mean of $u \Phi$ at the centres takes half, the noise and
     its spread vanish, so that $\log(4 N / \delta)$ might be $\log((2 + o(1)) N / \delta)$. With
-    $\log N$ samples alone the sum is no probability.
+    $\log N$ samples alone the sum exceeds one and is vacuous.
     """
     n = n if spread else entropy + jnp.log(4 / failure)
-    # Beyond one it is no probability, and would overflow.
+    # Above one the bound is vacuous, and it would overflow.
     capped = jnp.minimum(entropy - n * exponent, 1.0)
     noise = jnp.exp(jnp.minimum(0.5 + entropy - 2 * n * exponent, 1.0))
     left = 2 * jnp.exp(capped) + noise + jnp.exp(-n / 2)

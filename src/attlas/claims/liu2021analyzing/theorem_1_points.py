@@ -207,7 +207,7 @@ def theorem_1_corrected(error, needed, *, spread=True):
     n < \frac{128 M^2}{\lambda \gamma^2} \log \frac{4 N}{\delta}$$
 
     The theorem turned around: the error found at $n = 8192$ is taken for $\gamma^2$, residual 0,
-    which makes the check stricter. The bound asks for $10^{14}$ samples and more where 8192 were
+    which makes the check stricter. The bound requires $10^{14}$ samples and more where 8192 were
     enough: constants and worst cases, above all $128 M^2$. Too loose to notice any mutant but a
     missing $1/\gamma^2$.
     """

@@ -119,7 +119,7 @@ def theorem_2_softmax(first, second, *, factor=1.0):
     \tfrac{1}{\sqrt2} \|\beta - \beta'\|_\infty$$
 
     Both constants are approached by two tokens of equal weight. No lower bound of the sum of
-    exponentials is needed ((A2.1) asks for one), nor $\sqrt{p}$: the term $\sqrt{p}\, t$, which
+    exponentials is needed ((A2.1) requires one), nor $\sqrt{p}$: the term $\sqrt{p}\, t$, which
     dominates Theorem 2 (theorem-2-dominance), is $t/\sqrt{2}$.
     """
     gap = jax.nn.softmax(first) - jax.nn.softmax(second)

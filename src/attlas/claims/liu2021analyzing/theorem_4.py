@@ -57,7 +57,7 @@ def theorem_4(printed, without, with_biases, *, biases=False):
 
 
 def constructions(rng, count):
-    """The networks of the proof behind random positive weights f, counted as they are."""
+    """The networks of the proof after random positive weights f, counted as they are."""
     del count
     rng, rows = np.random.default_rng(0), []
     for n1, s0 in ((n, s) for s in (1, 2, 3) for n in range(s + 1, 11)):
@@ -94,7 +94,7 @@ def theorem_4_construction(regions, without, corrected, printed, *, as_printed=F
     r"""$$h_i = \max(0, 2 w_j x - (i-1)),\ i \le q = \lfloor n_1/s_0 \rfloor,\ j \le s_0: \quad
     \#\,\mathrm{regions} = (q + 1)^{s_0}$$
 
-    All $n_1$ up to 10 and $s_0$ up to 3, behind positive weights $f$: the $q$ units of a group cut
+    All $n_1$ up to 10 and $s_0$ up to 3, after positive weights $f$: the $q$ units of a group cut
     their axis at $q$ different places, into $q + 1$ pieces.
     """
     return regions if biases else without, printed if as_printed else corrected

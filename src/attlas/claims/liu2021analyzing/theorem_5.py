@@ -182,7 +182,7 @@ def theorem_5_sharpness(H, alpha, *, balls=False):
     r"""$$\forall M\ \exists \alpha: \quad M \le \lambda_{\max} (\nabla^2 L(T_\alpha(\theta)))$$
 
     $M$ from 1 to $10^{12}$ times the largest diagonal element $\delta$, $\alpha = (\delta /
-    M)^{1/2}$; the Hessian on the orbit is that of theorem-5-hessian. The print asks for layers that
+    M)^{1/2}$; the Hessian on the orbit is that of theorem-5-hessian. The print requires layers that
     are not zero; that does not make $\delta$ positive, see theorem-5-dead-units.
     """
     delta = jnp.max(jnp.diag(H[:_FIRST, :_FIRST]))

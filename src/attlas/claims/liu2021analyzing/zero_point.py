@@ -81,7 +81,7 @@ def assumption_a3_at_zero(z, Ws, ws, W, *, at_teacher=False):
 
     Features at $W = 0$ are constant and explain nothing. If (A3) holds for all first layers,
     $C_2^2\, o(\gamma^2)$ bounds the whole of $E(y|x)$: the network that predicts 0 has the error
-    that the theorem promises. No nontrivial teacher satisfies (A3) on a set that contains 0.
+    that the theorem guarantees. No nontrivial teacher satisfies (A3) on a set that contains 0.
     """
     target = units(z, Ws)
 

@@ -1,4 +1,4 @@
-r"""Section 2.6: the activation behind Pi_norm, as the covers of Appendix E need it."""
+r"""Section 2.6: the activation after Pi_norm, as the covers of Appendix E need it."""
 
 import jax.numpy as jnp
 

@@ -1,4 +1,4 @@
-r"""Appendix G: cross-entropy behind a softmax is 2-Lipschitz in the largest score, and no less."""
+r"""Appendix G: cross-entropy after a softmax is 2-Lipschitz in the largest score, and no less."""
 
 from functools import partial
 

@@ -112,7 +112,7 @@ def corollary_f_0_1(*, constants="corrected", coefficient="corrected", **drawn):
     + 1 + (\alpha_1 B_w)^{2/3} + (\alpha_1 B_w \lambda)^{2/3} \big), \quad
     C_1 = \bar d^2 B^2 \ln(2\bar d+1), \quad \bar d = \max(d,k)$$
 
-    Lemma 3.3 asks for $\|x\|_1 \le 1$, but rows behind $\Pi_{norm}$ have $\|x\|_2 \le 1$ alone:
+    Lemma 3.3 requires $\|x\|_1 \le 1$, but rows after $\Pi_{norm}$ have $\|x\|_2 \le 1$ alone:
     another factor $d$ (see corollary-f-0-rows). $W_{QK}$ has $\ln(2d+1)$.
     """
     return _compared("1,inf", constants, coefficient, drawn)
@@ -127,7 +127,7 @@ def corollary_f_0_2(*, constants="corrected", coefficient="corrected", **drawn):
     + \ln \lceil \log_\theta \tfrac m2 \rceil \big), \quad \sum_i \|W_i\|_2 \le B$$
 
     Norms of rows in place of columns, for which Lemma 3.4 is false; the logarithms that it hides;
-    and the factor $d$ of $\|x\|_1 \le \sqrt d$ behind $\Pi_{norm}$.
+    and the factor $d$ of $\|x\|_1 \le \sqrt d$ after $\Pi_{norm}$.
     """
     return _compared("2,1", constants, coefficient, drawn)
 
@@ -140,7 +140,7 @@ def flat_row():
 @erratum(
     "Corollaries F.0.1 and F.0.2, the inputs of inner layers",
     witness=flat_row,
-    reason=r"rows behind $\Pi_{norm}$ may have $l_1$ norm $\sqrt d$, and the cover pays it",
+    reason=r"rows after $\Pi_{norm}$ may have $l_1$ norm $\sqrt d$, and the cover pays it",
     corrected=Control(r"with the factor $\sqrt d$", spread=3.0),
 )
 def corollary_f_0_rows(x, error, *, spread=1.0):

@@ -2,7 +2,7 @@ r"""Covers of linear maps that are constructed: shared by the claims of Lemmas 3
 
 A centre is built on the host for each matrix W: by greedy steps for the l_1 balls (Lemmas 3.3 and
 3.6), by perceptrons in the rows (Lemmas 3.4 and 3.5). `size` is the log of the number of centres
-that the construction can tell apart.
+that the construction can distinguish.
 """
 
 import math

@@ -55,7 +55,7 @@ ROWS = _erratum(
     locator="Corollaries F.0.1 and F.0.2, inputs of inner layers",
     kind=ErratumClass.REFUTED,
     text=(
-        r"Lemmas 3.3 and 3.4 cover inputs with $\|x\|_1 \le B_x$, but behind $\Pi_{norm}$ only "
+        r"Lemmas 3.3 and 3.4 cover inputs with $\|x\|_1 \le B_x$, but after $\Pi_{norm}$ only "
         r"$\|x\|_2 \le 1$ is known: $\|x\|_1$ may be $\sqrt d$, which costs a factor $d$ in the "
         r"entropy."
     ),

@@ -99,7 +99,7 @@ def lemma_3_2(W, points, B, q, epsilon, *, inputs="l1"):
     \mathcal{N}_\infty(\mathcal{F}, \epsilon, \{B_x e_1, \dots, B_x e_d\}, \|\cdot\|_q)$$
 
     Five matrices of two rows and three columns, $q = 1$, 2 and 4. The left side is the number on
-    nine inputs with the basis among them: more inputs do not ask for more centres.
+    nine inputs with the basis among them: more inputs do not require more centres.
     """
     basis = points[: W.shape[2]]
     if inputs == "l2":

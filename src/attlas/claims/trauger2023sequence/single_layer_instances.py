@@ -93,7 +93,7 @@ def measured(rng, count, ball):
 
 
 def on_all_balls(key, count):
-    """The samples of `measured` for each of the three balls, on an axis behind the first."""
+    """The samples of `measured` for each of the three balls, on an axis after the first."""
     found = [measured(generator(key), count, ball=ball) for ball in BALLS]
     return {name: np.stack([each[name] for each in found], axis=1) for name in found[0]}
 

@@ -1,4 +1,4 @@
-"""Numbers as a reader wants them: three digits, powers of ten, no false precision."""
+"""Numbers for a reader: three digits, powers of ten, no false precision."""
 
 import math
 

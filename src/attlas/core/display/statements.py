@@ -166,7 +166,7 @@ def mathml(latex: str, display: bool = False, continued: bool = False) -> Markup
     Args:
         latex: mathematics without dollar signs.
         display: large fractions, and limits above and below sums.
-        continued: it goes on from a line before, so that a first sign stands between terms.
+        continued: it continues a line, so that a first sign stands between terms.
 
     Returns:
         Safe markup without namespaces, for HTML.
@@ -252,7 +252,7 @@ def _clean(node: ElementTree.Element) -> ElementTree.Element:
         raise Untypeset(f"{text} is not known")
     new.text = "".join(_letter(character, variant) for character in text)
     children = [_clean(child) for child in node]
-    # The one `mrow` around everything says nothing.
+    # The one `mrow` around everything has no effect.
     if node.tag == "math" and len(children) == 1 and children[0].tag == "mrow":
         children = list(children[0])
     # The children of fractions and scripts have places, only those of rows are neighbours.

@@ -167,7 +167,7 @@ def project_each_column(W: Matrices, radius: Radius) -> Matrices:
 
 
 def _named(ball: str) -> NormBall:
-    """The ball of this name, or a refusal of a name that is no ball's."""
+    """The ball of this name, or a refusal of a name that is not a ball's."""
     if ball not in BALLS:
         raise UserError(f"ball {ball!r} is unknown: choose one of {tuple(BALLS)}")
     return BALLS[ball]

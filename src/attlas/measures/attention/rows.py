@@ -22,7 +22,7 @@ KINDS = AttentionRows._fields
 
 
 class RowPlaces(NamedTuple):
-    """Where rows stand, in the order of their sentence pairs; one entry a row.
+    """Where rows stand, in the order of their sentence pairs; one entry per row.
 
     Attributes:
         pair: sentence pair.
@@ -48,7 +48,7 @@ def draw_rows(
 
     A pair of s source pieces and t + 1 target pieces and marks has, in each layer and head, s
     rows of length s in the encoder, t rows of length s across, and rows of lengths 1 to t in the
-    decoder: its queries are the t pieces from which a next one is told.
+    decoder: its queries are the t pieces from which a next one is predicted.
 
     Args:
         model: whose layers and heads are counted; its weights are not read.

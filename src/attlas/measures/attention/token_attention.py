@@ -15,7 +15,7 @@ def relevant_attention(
 ) -> Float[Array, "n H"]:
     r"""Mass on the relevant tokens, averaged over queries.
 
-    (1/|Q|) sum_{t in Q} sum_{s in R} phi_ts, one number a sample and head; without attention
+    (1/|Q|) sum_{t in Q} sum_{s in R} phi_ts, one number per sample and head; without attention
     weights it is |R| / T. A decoder of the last token reads one query only, which is taken then.
 
     Args:

@@ -18,7 +18,7 @@ class Cells(NamedTuple):
     """The cells of an arrangement of n hyperplanes in s dimensions.
 
     Attributes:
-        signs: one row a cell: 1 where w_i . x + b_i > 0, -1 where < 0, and 0 for a hyperplane
+        signs: one row per cell: 1 where w_i . x + b_i > 0, -1 where < 0, and 0 for a hyperplane
             with w_i = 0 and b_i = 0.
         points: a point of each cell.
     """
@@ -31,7 +31,7 @@ def enumerate_cells(W: Matrix, b: Vector | None = None, *, most: int = 10**6) ->
     r"""All sign vectors of an arrangement, with witnesses.
 
     Args:
-        W: normals, one a row.
+        W: normals, one per row.
         b: offsets; zero when None.
         most: refuse what may have more cells.
 

@@ -36,7 +36,7 @@ def count_cells(
     that are not finite, and arrangements that may have too many cells, are refused.
 
     Args:
-        W: normals, one a row.
+        W: normals, one per row.
         b: offsets; zero when None.
         denominator: replace every entry by the nearest fraction of at most this denominator.
         most: refuse what may have more cells.
@@ -95,7 +95,7 @@ def count_linear_regions(
     if weights.shape != np.shape(W)[:1] or not np.all(np.isfinite(weights)):
         raise UserError(
             f"second layer of shape {weights.shape} on units {np.shape(W)[:1]}: give one finite "
-            "weight a unit"
+            "weight per unit"
         )
     jumps: dict[Row, Fraction] = {}
     parts = _fractions(weights, denominator)
@@ -112,11 +112,11 @@ def sampled_cells(
     r"""Number of different cells that random lines pass: a lower bound in any dimension.
 
     Each line joins two points with normal entries, drawn at the scale of the hyperplanes'
-    distances, and passes up to n + 1 cells; a point between two crossings tells each. Points
+    distances, and passes up to n + 1 cells; a point between two crossings identifies each. Points
     that lie on a hyperplane up to rounding are left out.
 
     Args:
-        W: normals, one a row.
+        W: normals, one per row.
         b: offsets; zero when None.
         key: of the lines.
         lines: how many.
@@ -156,7 +156,7 @@ def arrangement(W: Matrix, b: Vector | None) -> tuple[np.ndarray, np.ndarray]:
     """Normals and offsets of hyperplanes w_i . x + b_i = 0, checked.
 
     Args:
-        W: normals, one a row.
+        W: normals, one per row.
         b: offsets; zero when None.
 
     Returns:
@@ -173,8 +173,8 @@ def arrangement(W: Matrix, b: Vector | None) -> tuple[np.ndarray, np.ndarray]:
     offsets = np.zeros(len(normals)) if b is None else as_float64(b, "b", "n")
     if len(offsets) != len(normals):
         raise UserError(
-            f"normals of shape {normals.shape} with offsets {offsets.shape}: give one normal a row "
-            "and one offset each"
+            f"normals of shape {normals.shape} with offsets {offsets.shape}: give one normal per "
+            "row and one offset each"
         )
     return normals, offsets
 

@@ -124,7 +124,7 @@ class Sequences(NamedTuple):
     """A sample of sequences.
 
     Attributes:
-        tokens: one a row.
+        tokens: one per row.
         queries: the [CLS] token of each sequence.
     """
 

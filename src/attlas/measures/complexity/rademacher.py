@@ -145,7 +145,7 @@ def _sample_size(inputs: Any) -> int:
 
 
 def draw_signs(key: PRNGKeyArray, sign_vectors: int, m: int, repeats: int = 1) -> np.ndarray:
-    """Sign vectors, one a row; equal keys give equal signs for every class.
+    """Sign vectors, one per row; equal keys give equal signs for every class.
 
     Args:
         key: random key.

@@ -72,7 +72,7 @@ def hessian_spectra(
         Eigenvalues in ascending order, [e, P]. Certificate: `rounding`, a bound of LAPACK's
         error, P eps ||H||_F; `trace` and `square`, what the sums of the eigenvalues and of
         their squares miss of trace H and ||H||_F^2, relative to sqrt(P) ||H||_F and ||H||_F^2;
-        `asymmetry` max |H - H'|. One entry a model, code NOT_FINITE where H is not finite.
+        `asymmetry` max |H - H'|. One entry per model, code NOT_FINITE where H is not finite.
 
     Raises:
         UserError: if the floating arrays disagree on the number of models.

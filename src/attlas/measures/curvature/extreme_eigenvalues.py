@@ -95,7 +95,7 @@ def hessian_extremes(
         key: of the starts.
 
     Returns:
-        The eigenvalues. Certificate: `residual`, of real products, one row an end (smallest
+        The eigenvalues. Certificate: `residual`, of real products, one row per end (smallest
         first), so that some eigenvalue lies that near; `enclosure` [2, count, 2], intervals
         that hold the eigenvalue of that rank, except with probability `failure` (0 where exact);
         `vectors` [2, count, P], with which anyone repeats the residuals. Codes: MAX_STEPS where
@@ -323,7 +323,7 @@ def _solution(
     ends: _Ends, enclosure: np.ndarray, failure: float, result: Result, stats: dict[str, Any]
 ) -> Solution[Extremes]:
     count = len(ends.values) // 2
-    # Ascending within: the largest are told from the top.
+    # Ascending within: the largest are counted from the top.
     order = np.r_[0:count, 2 * count - 1 : count - 1 : -1]
     certificate = {
         "residual": ends.residuals[order].reshape(2, count),

@@ -17,7 +17,7 @@ class RitzPairs(NamedTuple):
 
     Attributes:
         values: Ritz values in ascending order.
-        coefficients: coordinates in `basis`, one column a value.
+        coefficients: coordinates in `basis`, one column per value.
         bounds: beta_K |s_K|, the residual of each pair in exact arithmetic.
         basis: orthonormal rows that span the space.
         steps: dimension that was asked for; the basis is shorter where the space is invariant.
@@ -36,7 +36,7 @@ class RitzPairs(NamedTuple):
             chosen: indices of `values`.
 
         Returns:
-            One row an index.
+            One row per index.
         """
         weights = jnp.asarray(self.coefficients[:, chosen].T, self.basis.dtype)
         return np.asarray(weights @ self.basis)
@@ -95,7 +95,7 @@ def hessian_products(
     args: tuple[Any, ...],
     vectors: Float[Array, "m P"],
 ) -> Float[Array, "m P"]:
-    r"""Products H v, one row a vector, forward over reverse.
+    r"""Products H v, one row per vector, forward over reverse.
 
     Args:
         risk: scalar function of the parameters and `args`.

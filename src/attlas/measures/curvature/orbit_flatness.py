@@ -28,7 +28,7 @@ Balls = tuple[float, float]
 
 # A ray is looked at on a geometric grid of this many radii, half an octave apart, and the first
 # interval that leaves the set is halved so often; a set that is left and entered again within
-# half an octave is not told from one that is not left.
+# half an octave cannot be distinguished from one that is not left.
 _RADII, _HALVINGS = 64, 50
 
 

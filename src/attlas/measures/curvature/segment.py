@@ -217,7 +217,7 @@ def _cell_bounds(cells: _Cells, slope: float, bend: float) -> np.ndarray:
         if np.any(wrong):
             at = int(np.argmax(wrong))
             raise UserError(
-                f"slope = {slope} is no Lipschitz constant: near alpha = "
+                f"slope = {slope} is not a Lipschitz constant: near alpha = "
                 f"{cells.left[at]:.6g} the slope is {abs(b[at] - a[at]) / length[at]:.6g}"
             )
         found = (a + b + slope * length) / 2

@@ -2,7 +2,7 @@ r"""Stationary points of a risk from many starts: minima, saddles and maxima ali
 
 Descent on the risk finds minima only. Here the gradient's own square is minimised by damped
 Gauss-Newton steps in the eigenbasis of the Hessian, for a whole stack of starts in one program.
-A start may end where H g = 0 but g is not: it is told apart by its certificate.
+A start may end where H g = 0 but g is not: its certificate shows it.
 """
 
 from collections.abc import Callable
@@ -51,7 +51,7 @@ def stationary_points(
         max_steps: steps tried.
 
     Returns:
-        The points, stacked as the starts. Certificate, one entry a start: `gradient_norm`;
+        The points, stacked as the starts. Certificate, one entry per start: `gradient_norm`;
         `smallest` and `largest` eigenvalue of the Hessian, with LAPACK's error bound
         `rounding`, so that smallest < -rounding proves a direction of descent. Stats: `risk`,
         `steps` accepted. Codes MAX_STEPS and NOT_FINITE say which starts failed.

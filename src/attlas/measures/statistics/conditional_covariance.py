@@ -4,7 +4,7 @@ The covariance that is inverted is often singular (dead units, more units than s
 convention here is regression of least norm: directions in which the n x d matrix of centred
 features has a singular value below its rounding, max(n, d) eps ||given||_F, are not used. In
 particular n samples of d >= n - 1 generic features predict anything, and the covariance on the
-same data is zero whatever the target: it says something on fresh data only.
+same data is zero whatever the target: it is informative on fresh data only.
 """
 
 from typing import Any, NamedTuple

@@ -1,9 +1,9 @@
 r"""Slope of a rate in a log-log plot, with a bootstrap interval over replications.
 
-`attlas.measures.statistics.trend.log_slope` asks for instances that were followed through all
+`attlas.measures.statistics.trend.log_slope` requires instances that were followed through all
 scales and takes Student's interval. Here every scale may have runs of its own, in any number, as a
 plot of test error against sample size has: the means (or medians) over the runs are fitted, the
-runs of each scale are drawn again.
+runs of each scale are resampled.
 """
 
 from collections.abc import Sequence
@@ -47,8 +47,8 @@ def loglog_slope(
 ) -> LogLogSlope:
     r"""Slope of the centre of runs against their scale, both in logarithms.
 
-    The runs of each scale are drawn again with replacement, independently of the other scales;
-    the interval holds the middle `confidence` of the slopes. With few runs a scale (below
+    The runs of each scale are resampled with replacement, independently of the other scales;
+    the interval holds the middle `confidence` of the slopes. With few runs per scale (below
     about five) such intervals are too short: a mean of r values varies by (r - 1) / r of what
     it should. With one run a scale the interval is the whole line.
 
@@ -101,7 +101,7 @@ def _require_positive(x: np.ndarray, values: list[np.ndarray]) -> None:
     if x.ndim != 1 or len(values) != x.size or np.unique(x).size < 2:
         raise UserError(
             f"{x.size} scales ({np.unique(x).size} different) for {len(values)} groups of runs: "
-            "give one group a scale and at least two scales"
+            "give one group per scale and at least two scales"
         )
     if any(group.ndim != 1 or group.size < 1 for group in values):
         raise UserError("a scale has no runs: give at least one value at every scale")

@@ -114,7 +114,7 @@ def end_gap(
     Args:
         time: of the points; NaN at the end where a path has fewer. All paths end together.
         values: along each path, positive.
-        other_time: of the other paths, which go on longer.
+        other_time: of the other paths, which are longer.
         other_values: along them, positive.
 
     Returns:

@@ -15,7 +15,7 @@ def model_distances(full: Any, without: Any, recorded: int = 1) -> Float[Array, 
 
     Args:
         full: parameters trained on all samples; floating arrays may start with recorded axes.
-        without: the same with a leading axis, one entry a sample that was left out.
+        without: the same with a leading axis, one entry per sample that was left out.
         recorded: number of leading axes of `full` that are recorded steps, not parameters.
 
     Returns:
@@ -33,7 +33,7 @@ def model_distances(full: Any, without: Any, recorded: int = 1) -> Float[Array, 
     shapes, found = [leaf.shape for leaf in whole], [leaf.shape[1:] for leaf in parts]
     if shapes != found:
         raise UserError(
-            f"arrays of {shapes} in full and of {found} behind the samples' axis in without: "
+            f"arrays of {shapes} in full and of {found} after the samples' axis in without: "
             "both must come from one training"
         )
     square = sum(
@@ -51,11 +51,11 @@ def average_model_stability(full: Any, without: Any, recorded: int = 1) -> Float
 
     Args:
         full: parameters trained on all samples; floating arrays may start with recorded axes.
-        without: the same with a leading axis, one entry a sample that was left out.
+        without: the same with a leading axis, one entry per sample that was left out.
         recorded: number of leading axes of `full` that are recorded steps, not parameters.
 
     Returns:
-        One number a recorded step.
+        One number per recorded step.
 
     Examples:
         >>> full, without = jnp.zeros((1, 2)), jnp.array([[[3.0, 4.0]], [[0.0, 0.0]]])

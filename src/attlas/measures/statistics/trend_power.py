@@ -1,4 +1,4 @@
-r"""How many runs tell a quantity that grows as predicted from one that does not grow."""
+r"""How many runs distinguish a quantity that grows as predicted from a constant one."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -27,7 +27,7 @@ class TrendPower(NamedTuple):
         """Chance that a two-sided test at level 5 % sees the growth.
 
         Args:
-            runs: runs a scale.
+            runs: runs per scale.
 
         Returns:
             The chances.
@@ -47,7 +47,7 @@ class TrendPower(NamedTuple):
         return np.stack([self._replace(effect=effect).power(runs) for effect in self])
 
     def runs(self, power: float = 0.8) -> tuple[float, float, float]:
-        """Runs a scale that a power asks for, and the limits from the spread's interval.
+        """Runs per scale that a power requires, and the limits from the spread's interval.
 
         Args:
             power: chance wanted, in (.05, 1).
@@ -59,7 +59,7 @@ class TrendPower(NamedTuple):
             UserError: if the power is not in (.05, 1).
         """
         if not 0.05 < power < 1:
-            raise UserError(f"power = {power} is no chance between .05 and 1: choose .8 or so")
+            raise UserError(f"power = {power} must lie between .05 and 1: choose .8, for instance")
         z = stats.norm.ppf(0.975) + stats.norm.ppf(power)
         effects = (self.effect, self.high, self.low)
         found = [float((z / each) ** 2) if each > 0 else np.inf for each in effects]
@@ -71,11 +71,11 @@ def trend_power(
 ) -> TrendPower:
     r"""Power to see a growth of the form mean (1 + g), g = growth / mean(growth) - 1.
 
-    Least squares finds the factor of g from n runs a scale with variance s^2 / (n sum g^2), where
+    Least squares finds the factor of g from n runs per scale with variance s^2 / (n sum g^2), where
     s^2 is the variance within scales, pooled; the test is normal, the mean taken as it is.
 
     Args:
-        values: the runs measured at some scales, one array a scale.
+        values: the runs measured at some scales, one array per scale.
         growth: what is predicted, up to a factor, at the scales of the test, which may be others.
 
     Returns:
@@ -91,7 +91,7 @@ def trend_power(
     """
     freedom = sum(len(own) - 1 for own in values)
     if freedom < 1 or not np.all(growth > 0):
-        raise UserError("no scale has two runs, or a growth is not positive: add runs, look at it")
+        raise UserError("no scale has two runs, or a growth is not positive: add runs or check it")
     size = np.linalg.norm(growth / growth.mean() - 1)
     spread = np.sqrt(sum(((own - own.mean()) ** 2).sum() for own in values) / freedom)
     mean = max(float(np.concatenate(list(values)).mean()), 0.0)

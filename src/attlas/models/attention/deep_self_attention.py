@@ -54,7 +54,7 @@ class SelfAttentionLayer(eqx.Module):
         """The attention weights; column z sums to one and belongs to query z.
 
         Args:
-            x: a column a word.
+            x: one column per word.
 
         Returns:
             A, with A[j, z] the weight that word z gives to word j.
@@ -66,10 +66,10 @@ class SelfAttentionLayer(eqx.Module):
         """The words that the next layer reads.
 
         Args:
-            x: a column a word.
+            x: one column per word.
 
         Returns:
-            A column a word, of the layer's own dimension.
+            One column per word, of the layer's own dimension.
         """
         require_columns(x, self.W_V.shape[1])
         attended = (self.W_V @ x) @ self.attention(x)
@@ -97,7 +97,7 @@ class DeepSelfAttention(eqx.Module):
         """The output.
 
         Args:
-            x: one input, a column a word.
+            x: one input, one column per word.
 
         Returns:
             The prediction, or the logit of class 1.
@@ -110,7 +110,7 @@ class DeepSelfAttention(eqx.Module):
         """The attention weights of all D layers.
 
         Args:
-            x: one input, a column a word.
+            x: one input, one column per word.
 
         Returns:
             A of each layer, from the first to the last.

@@ -64,7 +64,7 @@ class FactoredMultiHead(eqx.Module):
         """The output on one sample, without forming the merged matrices.
 
         Args:
-            X: tokens, one a row.
+            X: tokens, one per row.
 
         Returns:
             The scalar Phi(X).

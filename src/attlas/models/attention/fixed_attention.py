@@ -1,6 +1,6 @@
 r"""Known attention functions f of section 3.1 of liu2021analyzing: p features to p weights.
 
-A softmax has weights that sum to one; model (3) of the paper asks for ||f(x)||_2 = 1 instead.
+A softmax has weights that sum to one; model (3) of the paper requires ||f(x)||_2 = 1 instead.
 Uniform weights have ||f||_2 = p^{-1/2} under the first and 1 under the second, so the two are
 different models: `EuclideanAttention` makes any f one of the second kind.
 """

@@ -22,7 +22,7 @@ class MajorityAttention(eqx.Module):
     An ensemble has a leading axis on every array.
 
     Attributes:
-        query: kernel of the queries, a head a slice, and its bias.
+        query: kernel of the queries, one slice per head, and its bias.
         key: kernel of the keys and its bias, which no output depends on.
         value: kernel of the values and its bias.
         output: kernel from the heads back to d dimensions and its bias.

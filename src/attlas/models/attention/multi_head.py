@@ -46,7 +46,7 @@ class MultiHead(eqx.Module):
         """The output on one sample.
 
         Args:
-            X: tokens, one a row.
+            X: tokens, one per row.
 
         Returns:
             The scalar Phi(X).
@@ -69,10 +69,10 @@ class MultiHead(eqx.Module):
         """Attention matrices softmax(X W_h X'), row by row.
 
         Args:
-            X: tokens, one a row.
+            X: tokens, one per row.
 
         Returns:
-            One row-stochastic matrix a head; row t belongs to the query x_t.
+            One row-stochastic matrix per head; row t belongs to the query x_t.
         """
         return jax.nn.softmax(jnp.einsum("td,hde,se->hts", X, self.W, X), axis=-1)
 

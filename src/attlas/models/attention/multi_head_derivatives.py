@@ -51,7 +51,7 @@ def model_gradient(model: MultiHead, X: Float[Array, "T d"]) -> MultiHead:
 
     Args:
         model: the model.
-        X: tokens, one a row.
+        X: tokens, one per row.
 
     Returns:
         The gradient, of the model's own structure.
@@ -82,7 +82,7 @@ def mixed_derivative(
 
     Args:
         W: key-query matrix.
-        X: tokens, one a row.
+        X: tokens, one per row.
         a: weights of the rows of nabla_U Phi.
         b: weights of its columns.
 
@@ -117,7 +117,7 @@ def second_derivative(
     Args:
         U: decoder.
         W: key-query matrix.
-        X: tokens, one a row.
+        X: tokens, one per row.
         c: weights of the rows of nabla_W Phi.
         b: weights of its columns.
 
@@ -154,7 +154,7 @@ def hessian_form(
 
     Args:
         model: the model.
-        X: tokens, one a row.
+        X: tokens, one per row.
         direction: a change of all parameters.
 
     Returns:
@@ -182,7 +182,7 @@ def model_hessian(model: MultiHead, X: Float[Array, "T d"]) -> Float[Array, "P P
 
     Args:
         model: the model.
-        X: tokens, one a row.
+        X: tokens, one per row.
 
     Returns:
         The symmetric matrix, parameters in the order ravel(U), ravel(W).

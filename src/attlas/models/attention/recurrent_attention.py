@@ -5,7 +5,7 @@ For k = 1, ..., T, from s_0 = 0 and c_0 = 0, with x_j the words of an input:
     s_k = f(s_{k-1}, c_{k-1}),   e_kj = score(s_{k-1}, x_j),
     alpha_kj = exp(e_kj) / sum_i exp(e_ki),   c_k = sum_j alpha_kj x_j,
 
-and y = w2' phi(W1' c_T). The paper prints alpha without exp, which is no set of weights. It leaves
+and y = w2' phi(W1' c_T). The paper prints alpha without exp, which gives no weights. It leaves
 f open; a plain recurrent unit f(s, c) = tanh(W_s s + W_c c + b) stands here. Weights depend on the
 words' own content from k = 3 on: c_1 is their mean, since s_0 = 0.
 """
@@ -37,10 +37,10 @@ class DotScore(eqx.Module):
 
         Args:
             state: s_{k-1}.
-            x: a column a word.
+            x: one column per word.
 
         Returns:
-            One score a word.
+            One score per word.
         """
         return state @ x
 
@@ -68,10 +68,10 @@ class NetworkScore(eqx.Module):
 
         Args:
             state: s_{k-1}.
-            x: a column a word.
+            x: one column per word.
 
         Returns:
-            One score a word.
+            One score per word.
         """
         return self.v @ jnp.tanh((self.V_s @ state)[:, None] + self.V_x @ x)
 
@@ -99,7 +99,7 @@ class RecurrentAttention(eqx.Module):
         """The attention weights of all steps.
 
         Args:
-            x: one input, a column a word.
+            x: one input, one column per word.
             mask: True at words, False at padding, which gets no weight; all words when None.
                 Without any word there are no weights, and the output is NaN.
 
@@ -112,7 +112,7 @@ class RecurrentAttention(eqx.Module):
         """The output after the last step.
 
         Args:
-            x: one input, a column a word.
+            x: one input, one column per word.
             mask: as for `attention`.
 
         Returns:

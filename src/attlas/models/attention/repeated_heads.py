@@ -43,7 +43,7 @@ class RepeatedHeads(eqx.Module):
         """The output on one sample.
 
         Args:
-            X: tokens, one a row.
+            X: tokens, one per row.
 
         Returns:
             The scalar Phi(X).
@@ -55,7 +55,7 @@ class RepeatedHeads(eqx.Module):
 
     @property
     def distinct(self) -> MultiHead:
-        """One head theta_g of every group; its own output means nothing."""
+        """One head theta_g of every group; its own output has no meaning."""
         # An empty group keeps its parameters, which no output depends on.
         copies = jnp.maximum(self.copies, 1).astype(self.W.dtype)
         root = jnp.sqrt(copies)[..., None, None]

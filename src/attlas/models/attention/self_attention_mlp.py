@@ -60,7 +60,7 @@ class SelfAttentionMLP(eqx.Module):
         r"""The attention weights A; column z sums to one and belongs to query z.
 
         Args:
-            x: one input, a column a word.
+            x: one input, one column per word.
 
         Returns:
             A, with A[j, z] the weight that word z gives to word j.
@@ -76,10 +76,10 @@ class SelfAttentionMLP(eqx.Module):
         """The attended values W_V x A.
 
         Args:
-            x: one input, a column a word.
+            x: one input, one column per word.
 
         Returns:
-            One column a word.
+            One column per word.
         """
         return (self.W_V @ x) @ self.attention(x)
 
@@ -87,7 +87,7 @@ class SelfAttentionMLP(eqx.Module):
         """The hidden units Phi = phi(<W1, vec(W_V x A)>).
 
         Args:
-            x: one input, a column a word.
+            x: one input, one column per word.
 
         Returns:
             Outputs of the d hidden units.
@@ -100,7 +100,7 @@ class SelfAttentionMLP(eqx.Module):
         """The output.
 
         Args:
-            x: one input, a column a word.
+            x: one input, one column per word.
 
         Returns:
             The prediction, or the logit of class 1.

@@ -14,7 +14,7 @@ def attention_weights(
 
     Args:
         W: key-query matrix W = K Q'.
-        X: tokens, one a row.
+        X: tokens, one per row.
         z: query.
 
     Returns:
@@ -49,7 +49,7 @@ class SingleHead(eqx.Module):
         """The output on one sample.
 
         Args:
-            X: tokens, one a row.
+            X: tokens, one per row.
             z: query.
 
         Returns:

@@ -19,7 +19,7 @@ from attlas.models.networks.two_layer import TwoLayer
 from attlas.models.networks.word_classifier import WordClassifier
 
 PADDING = 0
-"""Number of the word that is no word: its vector is zero."""
+"""Number of the padding: its vector is zero."""
 
 
 def distinct_word_logits(
@@ -39,7 +39,7 @@ def distinct_word_logits(
         places: for each position the slot of its word.
 
     Returns:
-        One logit a text. A word that the table lacks is read as another: give all.
+        One logit per text. A word that the table lacks is read as another: give all.
 
     Raises:
         UserError: if the network is another one.

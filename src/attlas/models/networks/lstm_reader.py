@@ -37,7 +37,7 @@ class LstmReader(eqx.Module):
         """The logit of class 1.
 
         Args:
-            x: one input, a column a word.
+            x: one input, one column per word.
             mask: True at words, False at padding; all words when None. Without any word the
                 states stay zero.
 
@@ -83,7 +83,7 @@ def make_lstm_reader(
         key: random key.
         t: dimension of a word.
         cell: size of each LSTM.
-        hidden: hidden units of the network behind.
+        hidden: hidden units of the network that follows.
         dtype: floating type; JAX's default when None.
 
     Returns:

@@ -43,7 +43,7 @@ class SingleLayerTransformer(eqx.Module):
         """The output on one example.
 
         Args:
-            X: tokens, one a row.
+            X: tokens, one per row.
             x_cls: the [CLS] token, usually a row of X.
 
         Returns:

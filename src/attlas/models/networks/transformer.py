@@ -66,7 +66,7 @@ class Layer(eqx.Module):
             X: all tokens.
 
         Returns:
-            One row a query.
+            One row per query.
         """
         logits = jnp.einsum("sd,hde,te->hst", queries, self.query_key, X)
         values = jnp.einsum("td,hdk->htk", X, self.value)
@@ -96,7 +96,7 @@ class Transformer(eqx.Module):
         """All rows of the output.
 
         Args:
-            X: tokens, one a row.
+            X: tokens, one per row.
 
         Returns:
             The rows, each in the unit ball if there is a layer.
@@ -109,7 +109,7 @@ class Transformer(eqx.Module):
         """One row of the output; the last layer is computed for it alone.
 
         Args:
-            X: tokens, one a row.
+            X: tokens, one per row.
             position: of the row, not negative.
 
         Returns:
@@ -156,7 +156,7 @@ def masked_word_readout(
 
     Args:
         model: the Transformer.
-        W: one row a word.
+        W: one row per word.
         mask: the vector that stands for the masked word.
         X: tokens; row `position` is not read.
         position: tau, of the masked word.

@@ -60,7 +60,7 @@ class MultiHeadAttention(eqx.Module):
             seen: which query may attend to what.
 
         Returns:
-            One row a query, and the attention weights.
+            One row per query, and the attention weights.
         """
         shape = (-1, self.heads, x.shape[1] // self.heads)
         q, k, v = (
@@ -165,7 +165,7 @@ class Translator(eqx.Module):
 
     def _forward(self, source: Array, mask: Array, target: Array) -> tuple[Array, AttentionRows]:
         if mask.shape != source.shape:
-            raise UserError(f"mask of shape {mask.shape} for source {source.shape}: one a word")
+            raise UserError(f"mask of shape {mask.shape} for source {source.shape}: one per word")
         x = _placed(self.source_words, source)
         seen = jnp.broadcast_to(mask[None, :], (source.shape[0], source.shape[0]))
         encoded, maps = [], []

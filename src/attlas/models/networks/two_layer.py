@@ -20,7 +20,7 @@ class TwoLayer(eqx.Module):
     r"""The baseline y = w2' phi(W1' x) of section 2 of liu2021analyzing.
 
     Attributes:
-        W1: first layer, one column a hidden unit.
+        W1: first layer, one column per hidden unit.
         w2: second layer.
         b1: biases of the hidden units; none, as in the paper, when None.
         b2: bias of the output; none when None.
@@ -71,7 +71,7 @@ class TwoLayer(eqx.Module):
 class AttendedTwoLayer(eqx.Module):
     r"""The model y = w2' phi(W1' (x o f(x))) with known attention weights f.
 
-    Model (3) of liu2021analyzing, which asks for ||f(x)||_2 = 1; see `fixed_attention` for the
+    Model (3) of liu2021analyzing, which requires ||f(x)||_2 = 1; see `fixed_attention` for the
     functions f and for why a softmax does not satisfy this.
 
     Attributes:

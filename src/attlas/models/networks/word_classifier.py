@@ -18,10 +18,10 @@ from attlas.models.networks.two_layer import TwoLayer
 
 
 class WordClassifier(eqx.Module):
-    r"""One logit for a text: a network on the word vectors x, a column a word.
+    r"""One logit for a text: a network on the word vectors x, one column per word.
 
     Attributes:
-        embedding: word vectors, a row a word of the vocabulary.
+        embedding: word vectors, one row per word of the vocabulary.
         network: a `TwoLayer` reads vec(x), a `SelfAttentionMLP` reads x; any other network is
             called with x and the mask of the words.
 

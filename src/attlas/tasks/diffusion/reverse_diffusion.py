@@ -43,7 +43,7 @@ def sample(
 
     Steps are uniform in log((1 - beta^2) / beta^2), so that they shorten towards T0, where the
     score changes fast. The SDE is solved by the stochastic Runge-Kutta method ShARK (two scores a
-    step, order 3/2 for this additive noise), the ODE by that of Tsitouras (six a step, order 5).
+    step, order 3/2 for this additive noise), the ODE by that of Tsitouras (six per step, order 5).
 
     Args:
         score: score(t, x, *args) at one point. Parameters belong into `args`, or into a callable

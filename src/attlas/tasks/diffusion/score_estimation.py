@@ -86,7 +86,7 @@ class ScoreEstimator(eqx.Module):
             targets: in the units of the data; the noisy labels when None.
 
         Returns:
-            One number a pair.
+            One number per pair.
         """
         found = self.scale.decode(self.outputs(self.scale.encode_all(pairs.t, pairs.x)))
         return jnp.sum((found - (pairs.labels if targets is None else targets)) ** 2, axis=1)

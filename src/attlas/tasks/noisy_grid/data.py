@@ -129,7 +129,7 @@ def enlarge(images: np.ndarray, side: int) -> Float[np.ndarray, "n s s"]:
     if images.ndim != 3 or images.shape[1] != images.shape[2] or not images.size:
         raise UserError(f"images of shape {images.shape} are not [n, s, s]: give square images")
     if not np.all(np.isfinite(images)):
-        raise UserError("a pixel of the images is not finite: look at the file they came from")
+        raise UserError("a pixel of the images is not finite: check the file they came from")
     if side < 1:
         raise UserError(f"side = {side} of an image is not positive: choose at least 1")
     old = images.shape[1]

@@ -41,7 +41,7 @@ class Convolutions(eqx.Module):
             images: with s at least 6.
 
         Returns:
-            ((s - 4) // 2)^2 k features an image.
+            ((s - 4) // 2)^2 k features per image.
         """
         z = images[..., None]
         for filters, bias in zip((self.first, self.second), self.biases, strict=True):
@@ -244,7 +244,7 @@ def _make_convolutions(
 def _cell_side(cells: Cells) -> int:
     side = round(cells.shape[1] ** 0.5)
     if cells.shape[0] != _SIDE**2 or side**2 != cells.shape[1]:
-        raise UserError(f"cells of shape {cells.shape}: give 16 cells of square pixels an image")
+        raise UserError(f"cells of shape {cells.shape}: give 16 cells of square pixels per image")
     return side
 
 

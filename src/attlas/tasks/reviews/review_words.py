@@ -1,7 +1,7 @@
 r"""Reviews as sequences of whole words, zero-padded to one length, as liu2021analyzing reads IMDB.
 
 Where no data folder is given, reviews generated from a small grammar of our own stand in for
-IMDB. They are a stand-in and nothing else: `ReviewWords.source` says which of the two was read.
+IMDB. They are a stand-in only: `ReviewWords.source` names which of the two was read.
 """
 
 import re
@@ -147,7 +147,7 @@ def frequent_words(texts: Sequence[str], vocabulary: int) -> tuple[str, ...]:
         vocabulary: most words, padding and unknown included; at least 3.
 
     Returns:
-        The words; padding and unknown stand first, under names that are no words.
+        The words; padding and unknown stand first, under names that are not words.
 
     Raises:
         UserError: if there is no text, or no room for a word.
@@ -191,7 +191,7 @@ def number_words(words: Sequence[str], split: Split, length: int = LENGTH) -> To
     if length < 1 or len(split.inputs) != len(split.labels):
         raise UserError(
             f"length = {length}, {len(split.inputs)} texts, {len(split.labels)} labels: choose a "
-            "length of at least 1 and give one label a text"
+            "length of at least 1 and give one label per text"
         )
     numbers = {word: number for number, word in enumerate(words)}
     tokens = np.full((len(split.inputs), length), PADDING, np.int32)
@@ -242,7 +242,7 @@ def generated_reviews(sizes: tuple[int, int, int], seed: int = 0) -> Splits:
         (3,)
     """
     if min(sizes) < 0:
-        raise UserError(f"sizes {sizes}: no set has fewer than no reviews")
+        raise UserError(f"sizes {sizes}: a set cannot have a negative number of reviews")
     draw = np.random.default_rng(seed)
     parts = []
     for size in sizes:

@@ -1,6 +1,6 @@
 r"""The review classifiers of section 6 of liu2021analyzing: variants of a model as one ensemble.
 
-What tells the variants of a model apart, the factor of the l1 penalty and the temperature of the
+What distinguishes the variants of a model, the factor of the l1 penalty and the temperature of the
 softmax, are numbers of the model that are not learnt. All variants and replications thus run
 through one compiled program.
 """
@@ -40,7 +40,7 @@ class ReviewSizes(NamedTuple):
         hidden: hidden units d of the two layers.
         state: state of each LSTM.
         steps: steps of the recurrent attention.
-        readers: hidden units of the network behind the LSTMs.
+        readers: hidden units of the network after the LSTMs.
     """
 
     vocabulary: int

@@ -58,8 +58,8 @@ def train_majority_lengths(
         epochs: most epochs of this call.
         design: of the data.
         settings: of the training.
-        chunk: epochs between two looks at whether all have stopped.
-        resume: states of an earlier call with the same key, for the lengths that go on.
+        chunk: epochs between two tests whether all have stopped.
+        resume: states of an earlier call with the same key, for the lengths that continue.
 
     Returns:
         For each length its runs.

@@ -124,7 +124,7 @@ def train_projected(
 def _start(draw: np.random.Generator, d: int, k: int, dtype: np.dtype) -> SingleLayerTransformer:
     """Small random weights; attention starts nearly uniform."""
     # Columns of W_v and rows of W_c come in pairs of opposite sign, so that the output starts odd
-    # in the values: no start is dead behind the rectifier or of one sign on all sequences.
+    # in the values: no start is dead after the rectifier or of one sign on all sequences.
     half = (k + 1) // 2
     shapes = ((0.3 / d, (d,)), (0.01, (1, d, d)), (0.3, (1, d, half)), (0.3, (1, half, d)))
     w, query_key, value, output = (size * draw.normal(size=shape) for size, shape in shapes)

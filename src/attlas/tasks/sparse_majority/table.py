@@ -12,7 +12,7 @@ With u_tb = a_t w_b, numerator and denominator of the attention are linear in th
                                    + sum_t b_t [u_t1 (1, V_h x_t1) - u_t0 (1, V_h x_t0)],
 
 so that one product of the n x T bits with a T x h(d + 1) table gives all of it. V_h = W_V,h W_O,h,
-and the two linear maps behind the ReLU are one. Nothing is approximated.
+and the two linear maps after the ReLU are one. Nothing is approximated.
 """
 
 from typing import NamedTuple

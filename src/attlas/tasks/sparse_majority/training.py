@@ -155,7 +155,7 @@ def train_majority(
             a resumed training is the one that was not interrupted.
         epochs: most epochs of this call.
         settings: how.
-        chunk: epochs between two looks at whether all have stopped.
+        chunk: epochs between two tests whether all have stopped.
 
     Returns:
         State, history of this call, and the numbers at the selected epoch.
@@ -350,7 +350,7 @@ def _require_usable(
     counts = (state.least.shape[0], data.bits.shape[0], keys.shape[0])
     if data.bits.ndim != 3 or len(set(counts)) != 1 or counts[0] < 1:
         raise UserError(
-            f"{counts[0]} models, {counts[1]} data sets and {counts[2]} keys: give one of each a "
+            f"{counts[0]} models, {counts[1]} data sets and {counts[2]} keys: give one of each per "
             "member, along a leading axis"
         )
     if min(epochs, chunk, settings.batch, settings.evaluation) < 1:

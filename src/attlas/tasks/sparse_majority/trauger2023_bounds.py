@@ -4,7 +4,7 @@ A logit of the model of section 6 of trauger2023sequence is
 
     r'relu(sum_h V_h'X' softmax(X M_h x) + b) + c:
 
-the maps behind the ReLU are multiplied out, V_h is values times output of a head and M_h keys times
+the maps after the ReLU are multiplied out, V_h is values times output of a head and M_h keys times
 queries. [CLS] is one token x for all sequences, so that the bias of the queries goes into M_h as a
 matrix of rank one and all scores stay; that of the keys does nothing.
 
@@ -48,7 +48,7 @@ ROWS: tuple[tuple[str, Constants], ...] = (
     *((ball, "corrected") for ball in BALLS),
     *((ball, "printed") for ball in BALLS),
 )
-"""Covers of keys and queries with the constants of Theorem 4.1; the printed ones are no bounds."""
+"""Covers of keys and queries with the constants of Theorem 4.1; the printed ones are not bounds."""
 
 
 Numbers = Array | np.ndarray
@@ -73,7 +73,7 @@ class ReducedMajority(NamedTuple):
 
 
 class MajorityNorms(NamedTuple):
-    """What the bounds ask for; runs may be stacked along a leading axis.
+    """What the bounds require; runs may be stacked along a leading axis.
 
     Attributes:
         query_key: of each M_h: ||.||_{1,1}, largest column, sum of rows, that on the side of
@@ -226,7 +226,7 @@ def majority_bounds(
         (['0.478', '0.058'], [3.0])
     """
     if not bool(jnp.all(m > d)):
-        raise UserError(f"m = {float(jnp.min(m)):g} samples: Theorem 4.1 asks for more than {d}")
+        raise UserError(f"m = {float(jnp.min(m)):g} samples: Theorem 4.1 requires more than {d}")
     return _bounds(norms, m, jnp.asarray(bits + 1.0, m.dtype), d, delta)
 
 

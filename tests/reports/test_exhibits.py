@@ -1,0 +1,134 @@
+"""Which records of an experiment are shown, and what is said about those that are not."""
+
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import pytest
+
+from attlas.core.errors import UserError
+from attlas.reports.content import Source
+from attlas.reports.exhibits import MOST_VALUES, exhibit
+from attlas.runs.cell import Cell
+from attlas.runs.record import Record, record_key
+
+SOURCE = Source("experiments/lines.py", 1, "")
+
+
+def shown(experiment, records, code="other"):
+    return exhibit(experiment, records, SOURCE, code)
+
+
+def record(experiment, cell, **metadata):
+    key = record_key(experiment.name, experiment.revision, cell)
+    return Record(experiment.name, cell, {}, metadata, key)
+
+
+@pytest.fixture
+def lines(experiments):
+    """Two cells at smoke scale, eight at quick scale, fourteen at the paper's."""
+    counts = {"smoke": 2, "quick": 8, "paper": 14}
+
+    def cells(scale):
+        return tuple(Cell({"p": p}, seed=7) for p in range(counts[scale]))
+
+    return replace(
+        experiments[0],
+        cells=cells,
+        figures=lambda records: (),
+        table=lambda records: experiments[0].table(records),
+    )
+
+
+def some(lines, scale, count):
+    return [record(lines, cell) for cell in lines.cells(scale)[:count]]
+
+
+def test_the_most_complete_grid_is_shown(lines):
+    entry = shown(lines, some(lines, "quick", 8))
+    assert (entry.scale, entry.done, entry.total) == ("quick", 8, 8)
+    # The same eight cells are part of the paper grid: nothing is hidden.
+    assert entry.problems == ()
+
+
+def test_of_equals_the_larger_grid_is_shown(lines):
+    entry = shown(lines, some(lines, "paper", 14))
+    assert (entry.scale, entry.done, entry.total) == ("paper", 14, 14)
+    assert entry.problems == ()
+
+
+def test_a_larger_part_that_is_not_shown_is_named(lines):
+    apart = replace(
+        lines, cells=lambda scale: tuple(Cell({"p": p, "at": str(scale)}) for p in range(9))
+    )
+    own = {
+        scale: [record(apart, cell) for cell in apart.cells(scale)] for scale in ("smoke", "paper")
+    }
+    small = replace(apart, cells=lambda s: apart.cells(s)[: 2 if s == "smoke" else 9])
+    entry = shown(small, [*own["smoke"][:2], *own["paper"][:5]])
+    assert (entry.scale, entry.done, entry.total) == ("smoke", 2, 2)
+    assert entry.problems == ("Not shown: 5 of 9 cells of the paper grid.",)
+
+
+def test_records_of_another_revision_do_not_count(lines):
+    entry = shown(lines, some(replace(lines, revision=2), "smoke", 2))
+    assert (entry.done, entry.scale, entry.table) == (0, "", None)
+
+
+def test_settings_list_few_values_and_count_many(lines):
+    few = shown(lines, some(lines, "quick", 8)).settings
+    assert few["p"] == "0, 1, 2, 3, 4, 5, 6, 7"
+    many = shown(lines, some(lines, "paper", 14)).settings
+    assert MOST_VALUES < 14
+    assert (many["p"], many["seeds"], many["precision"]) == ("14 values", "7", "float64")
+
+
+def test_consecutive_seeds_are_a_range(lines):
+    def seeded(*seeds):
+        own = replace(lines, cells=lambda scale: tuple(Cell({}, seed=s) for s in seeds))
+        return shown(own, [record(own, cell) for cell in own.cells("smoke")]).settings["seeds"]
+
+    assert seeded(3, 4, 5) == "3 to 5"
+    assert seeded(3, 4) == "3, 4"
+    assert seeded(3, 5, 6) == "3, 5, 6"
+
+
+def test_seconds_and_foreign_code_are_summed(lines):
+    first, second = lines.cells("smoke")
+    records = [record(lines, first, code="a", seconds=1.5), record(lines, second, code="b")]
+    entry = shown(lines, records, code="a")
+    assert (entry.other_code, entry.seconds) == (1, 1.5)
+
+
+def test_what_fails_is_named_and_the_rest_is_shown(lines, experiments):
+    def broken(records):
+        raise KeyError("divergence")
+
+    records = some(lines, "smoke", 2)
+    entry = shown(replace(lines, table=broken), records)
+    assert entry.table is None
+    (problem,) = [text for text in entry.problems if "possible" in text]
+    assert problem == "It was not possible to make the table: KeyError: 'divergence'"
+    entry = shown(replace(lines, figures=broken), records)
+    assert entry.drawings == ()
+    assert entry.table is not None
+
+
+def test_a_grid_that_cannot_be_laid_out_is_named(lines):
+    def cells(scale):
+        if scale == "paper":
+            raise UserError("no digits: fetch them")
+        return (Cell({"p": 1}),)
+
+    own = replace(lines, cells=cells)
+    entry = shown(own, [record(own, Cell({"p": 1}))])
+    assert entry.done == 1
+    assert entry.problems == ("The paper grid could not be laid out: no digits: fetch them",)
+
+
+def test_figures_are_drawn_and_closed(store, experiments):
+    before = plt.get_fignums()
+    entry = shown(experiments[0], store.records("lines"))
+    (drawing,) = entry.drawings
+    assert drawing.title.startswith("Lines ")
+    assert "<svg" in drawing.picture
+    assert plt.get_fignums() == before
