@@ -101,7 +101,7 @@ def ball_complexities(
     def one(r: Array, m: Array) -> Array:
         norms = norms_in_ball("1,1", r, d)
         own = functools.partial(single_layer_bounds, norms, d=d, m=m)
-        corrected = own(covers=("1,1",), version="corrected")
+        corrected = own(covers=("1,1",), constants="corrected")
         sharp = own(covers=("1,1", m * T, "parameters"))
         fixed = own(covers=("1,1", "parameters"), rows=1)
         return jnp.minimum(jnp.concatenate([corrected, sharp, fixed]), 1.0)
