@@ -40,7 +40,9 @@ def test_experiments_show_their_most_complete_grid(atlas):
     assert (shown.scale, shown.done, shown.total) == ("smoke", 4, 4)
     assert shown.problems == ()
     assert len(shown.drawings) == 1
-    assert shown.settings == {"p": "2, 3", "seeds": "0, 1", "precision": "float64"}
+    assert shown.settings == {
+        "p": "2, 3", "members": "1", "seeds": "0, 1", "precision": "float64",
+    }  # fmt: skip
     assert (silent.done, silent.drawings, silent.table) == (0, (), None)
 
 
