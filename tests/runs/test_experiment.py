@@ -21,7 +21,7 @@ def make(**changes) -> Experiment:
         "question": "Does it run?",
         "grid": Grid(each={"x": [1, 2]}, fixed={"rate": 0.5, "steps": lambda s: 10 * s.x}),
         "run": lambda s, key: xr.Dataset({"y": s.x**2}),
-        "table": lambda data: data[["y"]].to_dataframe().reset_index(),
+        "table": lambda data: pd.DataFrame({"x": data.x, "y": data.y}),
         "figures": [lambda data: CaptionedFigure("Squares", "They rise.", Figure())],
     }
     return Experiment(**{**fields, **changes})

@@ -31,10 +31,12 @@ class CaptionedFigure:
     figure: "matplotlib.figure.Figure"
 
 
+Run = Callable[[Settings, jax.Array], "xarray.Dataset"]
+"""Computes one cell from its settings and the key of its seed."""
 Tabulate = Callable[["xarray.Dataset"], "pandas.DataFrame"]
 """Makes a table of the whole data set, as `attlas.panels.table.Table` does."""
 Draw = Callable[["xarray.Dataset"], CaptionedFigure]
-"""Draws one figure of the whole data set, as `attlas.panels.plot.Figure` does."""
+"""Draws one figure of the whole data set, as `attlas.panels.plot.Plot` does."""
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -65,7 +67,7 @@ class Experiment:
     title: str
     question: str
     grid: Grid
-    run: Callable[..., "xarray.Dataset"]
+    run: Run
     table: Tabulate | Sequence[Tabulate]
     figures: Sequence[Draw]
     note: str
@@ -81,7 +83,7 @@ class Experiment:
         title: str,
         question: str | None,
         grid: Grid,
-        run: Callable[..., "xarray.Dataset"],
+        run: Run,
         table: Tabulate | Sequence[Tabulate],
         figures: Sequence[Draw],
         note: str = "",
@@ -100,7 +102,7 @@ class Experiment:
         name = name or own
         if not name.replace("_", "").replace("-", "").isalnum() or name in RESERVED:
             raise ValueError(f"experiment name '{name}' is not a word of its own")
-        vars(self).update(
+        vars(self).update(  # frozen: no attribute can be set
             title=title,
             question=" ".join((question or "").strip().split("\n\n")[0].split()),
             grid=grid,
