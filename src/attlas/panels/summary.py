@@ -92,7 +92,7 @@ def interval(values: xr.DataArray, over: Sequence[str]) -> Band:
     """
     rest = [dim for dim in values.dims if dim not in over]
     flat = values.stack(_member=list(over)).transpose("_member", *rest)
-    mean, reach = np.full((2, *flat.shape[1:]), np.nan)
+    mean, reach = (np.full(flat.shape[1:], np.nan) for _ in range(2))
     for at in np.ndindex(mean.shape):
         own = flat.values[(slice(None), *at)]
         own = own[np.isfinite(own)]
