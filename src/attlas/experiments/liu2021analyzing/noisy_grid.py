@@ -149,11 +149,10 @@ def accuracy_caption(data: xr.Dataset) -> str:
     return (
         f"Is attention the best of the three? {TEXTS[data.attrs['images']]}, "
         f"{data.attrs['train']:,} images, {data.sizes['member']} replications; test accuracy: "
-        f"{told}. Paired differences in points with 95 % intervals: {gaps}. Lines are means, bands "
-        "the range of the replications as far as none has stopped; faint dots on the right are "
-        "replications. The numbers of the "
-        "paper's table are lost; it says that attention is almost perfect and equal weights are "
-        "much worse."
+        f"{told}. Paired differences in points with 95 % intervals: {gaps}. Curves are means, "
+        "bands the range of the replications as far as none has stopped; faint dots on the right "
+        "are replications. The numbers of the paper's table are lost; it says that attention is "
+        "almost perfect and equal weights are much worse."
     )
 
 
