@@ -191,7 +191,11 @@ def against_radius(name: str, direction: str, **look: Any) -> Points:
     return Points(shown(name, direction=direction), "R", colour="activation", names=NAMES, **look)
 
 
-AXES: dict[str, Any] = {"xscale": "log", "yscale": "log", "xlabel": "radius $R=\\|\\tilde w_r-w_r\\|$"}
+AXES: dict[str, Any] = {
+    "xscale": "log",
+    "yscale": "log",
+    "xlabel": "radius $R=\\|\\tilde w_r-w_r\\|$",
+}
 EXPERIMENT = Experiment(
     title="Change of the kernel with the weights",
     question=__doc__,
