@@ -1,10 +1,13 @@
 import inspect
 
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
 from attlas.runs.experiment import Cell, Experiment, Panel, Scale
+from attlas.runs.grid import Grid
+from attlas.runs.record import Layout, Record
 
 
 def make(name="toy", **changes) -> Experiment:
@@ -41,3 +44,16 @@ def test_a_panel_holds_a_figure():
     figure = Figure()
     assert Panel("title", "caption", figure).figure is figure
     assert tuple(Scale) == ("smoke", "quick", "paper")
+
+
+def test_settings_follow_an_axis_unless_they_are_lists():
+    made = make(grid=Grid(each={"classes": [[0, 1]], "p": [1.5, 2.0]}))
+    records = [
+        Record("toy", Cell({"classes": classes, "p": p, "reach": 2 * p}), {"y": np.ones(())}, {},
+               "", Layout({"y": ()}))
+        for classes, p in (([0, 1], 1.5), ([0, 1, 2], 2.0))
+    ]  # fmt: skip
+    data = made.dataset(records)
+    assert data.p.values.tolist() == [1.5, 2.0]
+    assert data.reach.values.tolist() == [3.0, 4.0]
+    assert "classes" not in data.coords
