@@ -20,7 +20,7 @@ from attlas.data.digits import DIGITS
 from attlas.data.mnist import MNIST
 from attlas.data.sources import is_present
 from attlas.data.token_sequences import TokenSequences
-from attlas.experiments.deora2023optimization.instances import gaussian_heads
+from attlas.optim.attention_starts import gaussian_heads
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.measures.attention.attention_profile import attention_profile
 from attlas.measures.attention.margins import decoder_margin, normalised_margin
@@ -78,7 +78,7 @@ GRID = Grid(
 def starts(s: Settings, key: Array, X: Array, y: Array) -> MultiHead:
     """Zero, one randomised step on the given images, independent Gaussian entries: stacked."""
     zero = make_multi_head(s.H, X.shape[1], X.shape[2], dtype=X.dtype)
-    gaussian = gaussian_heads(zero, s.deviation, s.seed, 1)
+    gaussian = gaussian_heads(zero, s.deviation, [s.seed, 1])
     each = zero, one_step_initialisation(key, X, y, s.H), gaussian
     return jax.tree.map(lambda *leaves: jnp.stack([a.astype(X.dtype) for a in leaves]), *each)
 
