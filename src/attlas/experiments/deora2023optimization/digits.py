@@ -20,13 +20,13 @@ from attlas.data.digits import DIGITS
 from attlas.data.mnist import MNIST
 from attlas.data.sources import is_present
 from attlas.data.token_sequences import TokenSequences
-from attlas.optim.attention_starts import gaussian_heads
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.measures.attention.attention_profile import attention_profile
 from attlas.measures.attention.margins import decoder_margin, normalised_margin
 from attlas.measures.statistics.logistic_scores import logistic_scores
 from attlas.measures.statistics.rank_correlation import rank_correlation
 from attlas.models.attention.multi_head import MultiHead, make_multi_head
+from attlas.optim.attention_starts import gaussian_heads
 from attlas.optim.one_step import one_step_initialisation
 from attlas.panels.lines import Lines
 from attlas.panels.panel import Panel
