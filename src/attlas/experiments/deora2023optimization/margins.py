@@ -133,9 +133,9 @@ def sparsity_caption(data: xr.Dataset) -> str:
     ntk = data.ntk.sel(start="one step")
     return (
         f"Which margin does gradient descent reach? After {data.attrs['steps']} steps and to "
-        f"within 1 %, of {int(data.linear.count())} cells from {', '.join(STARTS)}: the linear margin in "
-        f"{hits('decoder', 'linear')}; $\\gamma_{{attn}}$ in {hits('decoder', 'gamma_attn')}; the "
-        f"global margin in {hits('sphere', 'global_lower')}; the NTK margin of the start, per "
+        f"within 1 %, of {int(data.linear.count())} cells from {', '.join(STARTS)}: the linear "
+        f"margin in {hits('decoder', 'linear')}; $\\gamma_{{attn}}$ in "
+        f"{hits('decoder', 'gamma_attn')}; the global margin in {hits('sphere', 'global_lower')}; the NTK margin of the start, per "
         f"distance, in {hits('per distance', 'ntk')}. The NTK margin at one step exceeds "
         f"$\\gamma_{{attn}}$ in {counted(ntk > data.gamma_attn)} cells and the ceiling of the "
         f"global margin in {counted(ntk > data.global_upper)}: it is the margin of the linearised "
@@ -172,11 +172,11 @@ def level(quantity: Quantity, style: str, label: str) -> Lines:
     return Lines(quantity, "zeta", band=mean_only, style=style, label=label)
 
 
-def on_scale(scale: str, title: str, **options: str) -> Points:
+def on_scale(scale: str, title: str, ylabel: str = "") -> Points:
     """What was reached from each start against the sparsity."""
     return Points(
         reached(scale), "zeta", colour="start", names="reached from {start}", band=extremes,
-        line="-", title=title, xlabel="share of relevant tokens $\\zeta$", **options,
+        line="-", title=title, xlabel="share of relevant tokens $\\zeta$", ylabel=ylabel,
     )  # fmt: skip
 
 
