@@ -118,9 +118,9 @@ def reached(scale: str) -> Callable[[xr.Dataset], xr.DataArray]:
     return lambda data: data.reached.sel(scale=scale).isel(step=-1)
 
 
-def counted(hits: xr.DataArray) -> str:
-    """How many of how many."""
-    return f"{int(hits.sum())} of {hits.size}"
+def counted(values: xr.DataArray, level: xr.DataArray) -> str:
+    """In how many cells a level is exceeded, of those that are there."""
+    return f"{int((values > level).sum())} of {int((values - level).count())}"
 
 
 def sparsity_caption(data: xr.Dataset) -> str:
@@ -135,10 +135,11 @@ def sparsity_caption(data: xr.Dataset) -> str:
         f"Which margin does gradient descent reach? After {data.attrs['steps']} steps and to "
         f"within 1 %, of {int(data.linear.count())} cells from {', '.join(STARTS)}: the linear "
         f"margin in {hits('decoder', 'linear')}; $\\gamma_{{attn}}$ in "
-        f"{hits('decoder', 'gamma_attn')}; the global margin in {hits('sphere', 'global_lower')}; the "
-        f"NTK margin of the start, per distance, in {hits('per distance', 'ntk')}. The NTK margin at one step exceeds "
-        f"$\\gamma_{{attn}}$ in {counted(ntk > data.gamma_attn)} cells and the ceiling of the "
-        f"global margin in {counted(ntk > data.global_upper)}: it is the margin of the linearised "
+        f"{hits('decoder', 'gamma_attn')}; the global margin in {hits('sphere', 'global_lower')}; "
+        f"the NTK margin of the start, per distance, in {hits('per distance', 'ntk')}. The NTK "
+        "margin at one step exceeds "
+        f"$\\gamma_{{attn}}$ in {counted(ntk, data.gamma_attn)} cells and the ceiling of the "
+        f"global margin in {counted(ntk, data.global_upper)}: it is the margin of the linearised "
         "model, on another scale. Bars: range of the seeds."
     )
 
@@ -150,7 +151,7 @@ def progress_caption(data: xr.Dataset) -> str:
     last, before = share.isel(step=-1), share.sel(step=steps / 10, method="nearest")
     found = [
         f"{float(end.min()):.2f} to {float(end.max()):.2f} from {start}, rising in "
-        f"{counted(end > before.sel(start=start))}"
+        f"{counted(end, before.sel(start=start))}"
         for start, end in zip(STARTS, last.transpose("start", ...), strict=True)
     ]
     return (
