@@ -118,9 +118,9 @@ def reached(scale: str) -> Callable[[xr.Dataset], xr.DataArray]:
     return lambda data: data.reached.sel(scale=scale).isel(step=-1)
 
 
-def counted(hits: xr.DataArray) -> str:
-    """How many of how many."""
-    return f"{int(hits.sum())} of {hits.size}"
+def counted(values: xr.DataArray, level: xr.DataArray) -> str:
+    """In how many cells a level is exceeded, of those that are there."""
+    return f"{int((values > level).sum())} of {int((values - level).count())}"
 
 
 def sparsity_caption(data: xr.Dataset) -> str:
@@ -133,12 +133,13 @@ def sparsity_caption(data: xr.Dataset) -> str:
     ntk = data.ntk.sel(start="one step")
     return (
         f"Which margin does gradient descent reach? After {data.attrs['steps']} steps and to "
-        f"within 1 %, of {int(data.linear.count())} cells from {', '.join(STARTS)}: the linear margin in "
-        f"{hits('decoder', 'linear')}; $\\gamma_{{attn}}$ in {hits('decoder', 'gamma_attn')}; the "
-        f"global margin in {hits('sphere', 'global_lower')}; the NTK margin of the start, per "
-        f"distance, in {hits('per distance', 'ntk')}. The NTK margin at one step exceeds "
-        f"$\\gamma_{{attn}}$ in {counted(ntk > data.gamma_attn)} cells and the ceiling of the "
-        f"global margin in {counted(ntk > data.global_upper)}: it is the margin of the linearised "
+        f"within 1 %, of {int(data.linear.count())} cells from {', '.join(STARTS)}: the linear "
+        f"margin in {hits('decoder', 'linear')}; $\\gamma_{{attn}}$ in "
+        f"{hits('decoder', 'gamma_attn')}; the global margin in {hits('sphere', 'global_lower')}; "
+        f"the NTK margin of the start, per distance, in {hits('per distance', 'ntk')}. The NTK "
+        "margin at one step exceeds "
+        f"$\\gamma_{{attn}}$ in {counted(ntk, data.gamma_attn)} cells and the ceiling of the "
+        f"global margin in {counted(ntk, data.global_upper)}: it is the margin of the linearised "
         "model, on another scale. Bars: range of the seeds."
     )
 
@@ -150,7 +151,7 @@ def progress_caption(data: xr.Dataset) -> str:
     last, before = share.isel(step=-1), share.sel(step=steps / 10, method="nearest")
     found = [
         f"{float(end.min()):.2f} to {float(end.max()):.2f} from {start}, rising in "
-        f"{counted(end > before.sel(start=start))}"
+        f"{counted(end, before.sel(start=start))}"
         for start, end in zip(STARTS, last.transpose("start", ...), strict=True)
     ]
     return (
@@ -172,11 +173,11 @@ def level(quantity: Quantity, style: str, label: str) -> Lines:
     return Lines(quantity, "zeta", band=mean_only, style=style, label=label)
 
 
-def on_scale(scale: str, title: str, **options: str) -> Points:
+def on_scale(scale: str, title: str, ylabel: str = "") -> Points:
     """What was reached from each start against the sparsity."""
     return Points(
         reached(scale), "zeta", colour="start", names="reached from {start}", band=extremes,
-        line="-", title=title, xlabel="share of relevant tokens $\\zeta$", **options,
+        line="-", title=title, xlabel="share of relevant tokens $\\zeta$", ylabel=ylabel,
     )  # fmt: skip
 
 
