@@ -33,8 +33,8 @@ def levenberg_marquardt(
     y: Numbers,
     *args: Any,
     weights: Numbers | None = None,
-    l1: float | Numbers = 0.0,
-    l2: float | Numbers = 0.0,
+    l1: float | int | Numbers = 0.0,
+    l2: float | int | Numbers = 0.0,
     smooth: float = 1e-3,
     tolerance: float = 1e-6,
     max_steps: int = 100,
@@ -133,7 +133,7 @@ def _problems(leaves: list[Any], x: Any, y: Any, weights: Any, args: Any) -> int
     return counts.pop()
 
 
-def _require_positive(**settings: float) -> None:
+def _require_positive(**settings: float | int) -> None:
     if not all(value > 0 for value in settings.values()):
         told = ", ".join(f"{name} = {value}" for name, value in settings.items())
         raise UserError(f"{told}: all must be positive")
