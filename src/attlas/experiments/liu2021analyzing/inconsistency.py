@@ -16,10 +16,7 @@ from jaxtyping import Array
 from attlas.data.standardised_task import StandardisedTask, standardised_task
 from attlas.measures.statistics.loglog_slope import loglog_slope
 from attlas.measures.statistics.trend import extrapolated_limit
-from attlas.models.attention.gaussian_self_attention import (
-    gaussian_self_attention,
-    tempered_output,
-)
+from attlas.models.attention.gaussian_self_attention import gaussian_self_attention, tempered_output
 from attlas.models.attention.self_attention_mlp import SelfAttentionMLP
 from attlas.models.networks.two_layer import TwoLayer
 from attlas.panels.lines import Lines
@@ -40,6 +37,7 @@ NOISE = 0.5
 SHARP = 1.7
 """Entries of the teacher's query and key matrices: its logits have a deviation of about 3."""
 ATTENTION, BASELINE, WIDER = "self-attention", "no attention", "no attention, wider"
+CHANGE = "test error over the plain student's"
 SWEEPS = {
     "d_q": "query dimension $d_q$", "temperature": "temperature",
     "l1": "$\\ell_1$ penalty", "l2": "$\\ell_2$ penalty",
@@ -120,8 +118,8 @@ def by_size(s: Settings, seed: int) -> np.ndarray:
         return student_errors(task, SelfAttentionMLP.__call__, starts, weights=weights, **effort(s))
     W1 = np.sqrt(3 / (s.p * s.t)) * rng.standard_normal((count, s.p * s.t, s.units))
     w2 = rng.standard_normal((count, s.units)) / np.sqrt(s.units)
-    layers = jax.device_put((W1, w2, np.zeros(count)))
-    starts = jax.vmap(lambda W1, w2, b2: TwoLayer(W1, w2, b2=b2))(*layers)
+    make = jax.vmap(lambda W1, w2, b2: TwoLayer(W1, w2, b2=b2))
+    starts = make(*jax.device_put((W1, w2, np.zeros(count))))
     return student_errors(task, on_all_words, starts, weights=weights, **effort(s))
 
 
@@ -164,8 +162,7 @@ def by_setting(s: Settings, seed: int) -> np.ndarray:
 def told(values: xr.DataArray, digits: str = ".2f") -> str:
     """Geometric mean of ratios with its interval."""
     band = geometric_interval(values, list(map(str, values.dims)))
-    middle, low, high = (format(float(end), digits) for end in band)
-    return f"{middle} [{low}, {high}]"
+    return "{} [{}, {}]".format(*(format(float(end), digits) for end in band))
 
 
 def changes(data: xr.Dataset) -> xr.DataArray:
@@ -194,7 +191,7 @@ def by_level(data: xr.Dataset) -> xr.Dataset:
 def floor_caption(data: xr.Dataset) -> str:
     """Errors, slopes and limits by student."""
     if "error" not in data:
-        return "No student of several sample sizes yet."
+        return "Not computed yet."
     errors, n, texts = data["error"].sel(varied="samples"), data["n"].values, []
     for student in data["student"].values:
         own = errors.sel(student=student).transpose("n", "member").values
@@ -221,7 +218,7 @@ def floor_caption(data: xr.Dataset) -> str:
 def sweep_caption(data: xr.Dataset) -> str:
     """What lowers the error, and what raises it."""
     if "swept" not in data:
-        return "No sweep yet."
+        return "Not computed yet."
     found = changes(data).isel(setting=slice(1, None))
     _, low, high = geometric_interval(found, ["member"])
     better, worse = (", ".join(found.setting.values[cut]) for cut in (high < 1, low > 1))
@@ -243,7 +240,6 @@ def limit_of(student: str, end: int) -> Callable[[xr.Dataset], xr.DataArray]:
     return lambda data: interval(data["limit"].sel(at), ["member"])[end]
 
 
-CHANGE = "test error over the plain student's"
 EXPERIMENT = Experiment(
     title="Without attention on an attention teacher, and the advice of section 5",
     question=__doc__,
