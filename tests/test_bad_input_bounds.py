@@ -82,7 +82,7 @@ REFUSED = {
     "inputs of another dimension": (lambda: table(inputs=X[..., :3]), r"must be \(samples, .* 4\)"),
     "inputs without samples": (lambda: table(inputs=X[:0]), "at least one sample of one token"),
     "T = 0": (lambda: table(inputs=X[:, :0]), "at least one sample of one token"),
-    "inputs with NaN": (lambda: table(inputs=X * np.nan), "inputs are not finite: look for NaN"),
+    "inputs with NaN": (lambda: table(inputs=X * np.nan), "inputs are not finite: check for NaN"),
     "inputs with infinity": (lambda: table(inputs=X * np.inf), "inputs are not finite"),
     "inputs as text": (
         lambda: measure_inputs(X.astype(str), 4, None),

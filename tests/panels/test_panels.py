@@ -14,7 +14,7 @@ from attlas.panels.panel import View
 from attlas.panels.plot import Plot
 from attlas.panels.points import Points
 from attlas.panels.reference import Reference
-from attlas.panels.summary import extremes, geometric_extremes, interval, quartiles
+from attlas.panels.summary import extremes, geometric_extremes, interval, quartiles, stated
 
 
 @pytest.fixture
@@ -54,6 +54,21 @@ def test_members_are_drawn_each_along_a_variable(data):
     _, (axes,) = drawn(data, Lines("y", "x", colour="p", at={"start": "zero"}, band=None))
     assert len(axes.lines) == 15
     np.testing.assert_allclose(axes.lines[0].get_xdata(), 2 * axes.lines[0].get_ydata())
+
+
+def test_an_axis_that_is_not_there_yet_has_one_empty_pair_of_axes(data):
+    for title in ("{sweep:g}", {"l1": "penalty"}):
+        panel = Lines(lambda d: d["swept"], "step", panel="sweep", title=title)
+        figure, axes = drawn(data, panel)
+        assert not axes
+        assert [a.get_title() for a in figure.axes] == [""]
+
+
+def test_a_band_that_the_quantity_holds_is_drawn_as_it_is(data):
+    data["ratio"] = ("start", "end"), [[2.0, 1.0, 5.0], [3.0, 3.0, 3.0]]
+    _, (axes,) = drawn(data, Points("ratio", "start", band=stated))
+    bars = axes.collections[0].get_segments()
+    np.testing.assert_allclose([bar[:, 1] for bar in bars], [[1.0, 5.0], [3.0, 3.0]])
 
 
 def test_a_label_that_is_not_there_yet_draws_nothing(data):
@@ -141,3 +156,9 @@ def test_points_are_shifted_by_a_share_of_their_spacing():
     first, second = (line.get_xdata() for line in axes.lines if line.get_marker() in "os")
     np.testing.assert_allclose(np.asarray(second) - np.asarray(first), 4.0)
     plt.close("all")
+
+
+def test_intervals_over_all_axes_are_numbers():
+    middle, low, high = interval(xr.DataArray([1.0, 2.0, np.nan, 3.0], dims="member"), ["member"])
+    assert (float(middle), middle.ndim) == (2.0, 0)
+    assert float(high - middle) == pytest.approx(float(middle - low))

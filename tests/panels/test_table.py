@@ -37,3 +37,8 @@ def test_the_last_step_of_a_diverged_member_is_nan():
     data = xr.Dataset({"y": (("p", "member", "step"), y)}, {"p": [1, 2], "step": [0, 5, 9]})
     np.testing.assert_array_equal(final("y", by=["p"])(data), [[2, np.nan], [5, 6]])
     np.testing.assert_array_equal(final("y")(data)[0], [np.nan, np.nan])
+
+
+def test_an_axis_without_data_has_no_rows():
+    data = xr.Dataset({"y": ("p", [1.0])}, {"p": [2.0]})
+    assert Table(["setting"], [Column("y", "y")])(data).empty

@@ -3,16 +3,17 @@
 import inspect
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
 from attlas.core.errors import UserError
-from attlas.runs.cell import Scale
+from attlas.runs.cell import Cell, Scale
 from attlas.runs.experiment import CaptionedFigure, Experiment
 from attlas.runs.grid import Grid
-from attlas.runs.record import Record
+from attlas.runs.record import Layout, Record
 
 
 def make(**changes) -> Experiment:
@@ -87,3 +88,16 @@ def test_tables_stand_below_each_other_and_figures_have_captions():
     assert make().shown_table(records(make())).to_dict("list") == {"x": [1, 2], "y": [1, 4]}
     (figure,) = make().shown_figures(records(make()))
     assert (figure.title, figure.caption) == ("Squares", "They rise.")
+
+
+def test_settings_follow_an_axis_unless_they_are_lists():
+    made = make(grid=Grid(each={"classes": [[0, 1]], "p": [1.5, 2.0]}))
+    cells = [
+        Cell({"classes": classes, "p": p, "reach": 2 * p})
+        for classes, p in (([0, 1], 1.5), ([0, 1, 2], 2.0))
+    ]
+    layout = Layout({"y": ()})
+    data = made.dataset([Record("toy", cell, {"y": np.ones(())}, {}, "", layout) for cell in cells])
+    assert data.p.values.tolist() == [1.5, 2.0]
+    assert data.reach.values.tolist() == [3.0, 4.0]
+    assert "classes" not in data.coords

@@ -94,7 +94,7 @@ def test_networks_are_fitted_as_they_are_with_arguments_of_their_own():
     [
         ({"y": np.ones((2, 9))}, r"leading axes \[2, 3\]"),
         ({"y": np.ones((3, 8))}, "labels of shape"),
-        ({"l1": np.ones((3, 5))}, "l1 of shape"),
+        ({"l1": np.ones((3, 5))}, "a penalty of shape"),
         ({"max_steps": 0}, "max_steps = 0"),
     ],
 )

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from attlas.audit.head_landscape import HeadLandscape, head_landscape
+from attlas.audit.head_landscape import head_landscape
 from attlas.audit.head_margins import HeadMargins, head_margins
-from attlas.audit.head_selection import HeadSelection, head_selection
+from attlas.audit.head_selection import head_selection
 from attlas.audit.single_head_bounds import (
     TrainedHead,
     head_descent_bounds,
@@ -58,27 +58,6 @@ ASKED = (
     "Theorem 2, corrected",
 )
 ALPHAS = np.geomspace(0.1, 10.0, 9)
-AUDIT_DIMS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("decoder", "selection"), ("seed", "step")),
-    **dict.fromkeys(("risk", "ramp", "error"), ("seed", "step", "set")),
-    "norms": ("seed", "step", "part"),
-    "rate": (),
-    **{f"svm_{name}": ("seed",) for name in HeadSelection._fields},
-    "svm_divergence": ("seed", "step"),
-    **{f"land_{name}": ("seed", "step") for name in HeadLandscape._fields},
-    "land_orbit": ("seed", "alpha"),
-    **{f"margin_{name}": ("seed",) for name in HeadMargins._fields},
-    "margin_reached": ("seed",),
-    **{f"margin_{name}": ("seed", "step") for name in ("smallest", "drift", "moved")},
-    "margin_errors": ("seed", "predictor"),
-    **dict.fromkeys(("stability", "stability_gap"), ("seed", "step")),
-    **{f"bound_{slug}": ("seed", "step") for slug in DESCENT},
-    "width": ("seed", "version"),
-    "asked": ("seed", "theorem"),
-    "gap": ("seed", "bound"),
-    "needed": ("seed", "bound"),
-}
-"""Names of the axes of what `audit_heads` returns."""
 
 
 class AuditedHeads(NamedTuple):
@@ -139,9 +118,9 @@ def audit_heads(heads: AuditedHeads, settings: AuditSettings) -> Mapping[str, np
     Returns:
         Arrays by name: `SEEN` and `rate` as they are; `svm_*` of `HeadSelection`; `land_*` of
         `HeadLandscape`; `margin_*` of `HeadMargins`, `margin_reached` the least margin of the last
-        record; `stability` and `stability_gap` = 2 G times
-        it; `bound_*` for `DESCENT`, [e, s]; `width`, [e, 2]; `asked` for `ASKED`; `gap` and
-        `needed` for `COMPARED`, of the ramp risk at the last record.
+        record; `stability` and `stability_gap` = 2 G times it; `bound_*` for `DESCENT`, [e, s];
+        `width`, [e, 2]; `asked` for `ASKED`; `gap` and `needed` for `COMPARED`, of the ramp risk
+        at the last record. `audit_dataset` names their axes.
 
     Examples:
         See `attlas.experiments.liu2021analyzing.common_instance`.

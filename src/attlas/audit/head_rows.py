@@ -1,4 +1,4 @@
-r"""The audit of a head in words: one row a measurement, with what it says."""
+r"""The audit of a head as a table: one row per measurement, with a remark."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -16,13 +16,21 @@ class HeadRow(NamedTuple):
         paper: key of the paper, "truth" for what was simply observed.
         quantity: what it is.
         values: one number per head.
-        says: what a reader should see.
+        remark: for the reader.
     """
 
     paper: str
     quantity: str
     values: np.ndarray
-    says: str
+    remark: str
+
+    @property
+    def spread(self) -> tuple[float, float, float]:
+        """Median, least and largest of the values that are not NaN; NaN without any."""
+        known = self.values[~np.isnan(self.values)].astype(float)
+        if not known.size:
+            return np.nan, np.nan, np.nan
+        return float(np.median(known)), float(known.min()), float(known.max())
 
 
 def head_rows(a: Mapping[str, np.ndarray], n: int, gamma: float) -> list[HeadRow]:
@@ -37,8 +45,8 @@ def head_rows(a: Mapping[str, np.ndarray], n: int, gamma: float) -> list[HeadRow
         The rows, the truth first and then the papers in the order of the library.
 
     Examples:
-        >>> HeadRow("truth", "error, true gap", np.zeros(2), "none").paper
-        'truth'
+        >>> HeadRow("truth", "error, true gap", np.array([0.25, 0.0, np.nan, 0.5]), "").spread
+        (0.25, 0.0, 0.5)
     """
     return [
         *_truth(a), *_paper_1(a), *_paper_2(a), *_paper_3(a), *_paper_4(a), *_paper_5(a, n, gamma)
@@ -53,7 +61,7 @@ def theorem_2_applies(a: Mapping[str, np.ndarray], version: str = "_sharp") -> n
         version: "_sharp", or "" for the printed constants.
 
     Returns:
-        One boolean a head and record.
+        One boolean per head and record.
 
     Examples:
         >>> audit = {"bound_stability_heads": np.zeros((1, 2)), "rate": np.array(0.1)}
@@ -65,7 +73,7 @@ def theorem_2_applies(a: Mapping[str, np.ndarray], version: str = "_sharp") -> n
 
 
 def _verdict(gap: np.ndarray, level: float, applies: bool = True) -> str:
-    """Whether a bound on the gap is non-vacuous."""
+    """Whether a bound on the gap is vacuous, and whether it applies."""
     text = "vacuous" if np.median(gap) >= level else "non-vacuous"
     return text if applies else f"{text}, and its conditions fail"
 
@@ -79,8 +87,8 @@ def _truth(a: Mapping[str, np.ndarray]) -> list[HeadRow]:
         half = float(student_interval(gap).reach)
         rows.append(HeadRow("truth", f"{text}, training", last[:, 0], "after the last step"))
         rows.append(HeadRow("truth", f"{text}, fresh samples", last[:, 1], "the same head"))
-        says = f"mean {gap.mean():.3f} +- {half:.3f}, 95% over seeds"
-        rows.append(HeadRow("truth", f"{text}, true gap", gap, says))
+        remark = f"mean {gap.mean():.3f} +- {half:.3f}, 95% over seeds"
+        rows.append(HeadRow("truth", f"{text}, true gap", gap, remark))
     return rows
 
 
@@ -107,8 +115,8 @@ def _paper_2(a: Mapping[str, np.ndarray]) -> list[HeadRow]:
     share = a["margin_reached"] / a["margin_reachable"]
     holds, early = theorem_2_applies(a), a["bound_gap_sharp"] < np.log(2)
     rows = [
-        HeadRow("deora2023", f"margin at norm sqrt(2): {text}", a[f"margin_{name}"], says)
-        for name, text, says in (
+        HeadRow("deora2023", f"margin at norm sqrt(2): {text}", a[f"margin_{name}"], remark)
+        for name, text, remark in (
             ("uniform", "W = 0", "a linear model on the mean token"),
             ("ntk", "NTK at the start", "of the linearised head, on its own scale"),
             ("best", "global, found", "a search: a lower bound"),

@@ -1,18 +1,20 @@
-"""The margins, bounds and demands of an audit, each in one order for a picture."""
+"""The margins, bounds and required sizes of an audit, each in one order for a picture."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+import xarray as xr
 
 from attlas.audit.head_audit import ASKED, COMPARED
 from attlas.audit.head_rows import HeadRow, theorem_2_applies
 
 BALLS = ("1,1", "1,inf", "2,1")
+PAPERS = ("truth", "julistiono2024", "deora2023", "gu2024", "trauger2023", "liu2021")
 
 
 class RankedBounds(NamedTuple):
-    """Rows whose `says` is empty, or why the number is not one.
+    """Rows whose `remark` is empty, or says why the number is no bound.
 
     Attributes:
         margins: of W at norm 1, and of all parameters at norm sqrt(2).
@@ -32,13 +34,42 @@ def ranked_bounds(a: Mapping[str, np.ndarray]) -> RankedBounds:
         a: arrays of `audit_heads`.
 
     Returns:
-        The three ladders.
+        Rows, all papers of a kind together.
 
     Examples:
         >>> RankedBounds([], [], []).gaps
         []
     """
     return RankedBounds(_margins(a), _gaps(a), _required_sizes(a))
+
+
+def ranked_dataset(a: Mapping[str, np.ndarray]) -> xr.Dataset:
+    """The rows of `ranked_bounds` as arrays with axes for the paper, the row and the head.
+
+    Args:
+        a: arrays of `audit_heads`.
+
+    Returns:
+        `margins` along `margin`, `gaps` along `bound`, `required_sizes` along `required`, each
+        NaN but at the paper of the row; and `applies`, whether a bound's conditions hold.
+    """
+    ranked = ranked_bounds(a)
+    return xr.Dataset(
+        {
+            "margins": _placed(ranked.margins, "margin"),
+            "gaps": _placed(ranked.gaps, "bound"),
+            "required_sizes": _placed(ranked.required_sizes, "required"),
+            "applies": ("bound", [not row.remark for row in ranked.gaps]),
+        }
+    )
+
+
+def _placed(rows: list[HeadRow], axis: str) -> xr.DataArray:
+    values = np.full((len(PAPERS), len(rows), len(rows[0].values)), np.nan)
+    for k, row in enumerate(rows):
+        values[PAPERS.index(row.paper), k] = row.values
+    labels = {"paper": list(PAPERS), axis: [row.quantity for row in rows]}
+    return xr.DataArray(values, labels, ("paper", axis, "member"))
 
 
 def _margins(a: Mapping[str, np.ndarray]) -> list[HeadRow]:
@@ -68,8 +99,8 @@ def _gaps(a: Mapping[str, np.ndarray]) -> list[HeadRow]:
     for version, text in (("", "printed"), ("_sharp", "sharp")):
         holds = theorem_2_applies(a, version)[:, -1].all()
         values = a[f"bound_gap{version}"][:, -1]
-        says = "" if holds else "conditions fail"
-        rows.append(HeadRow("deora2023", f"Theorem 2, {text}", values, says))
+        remark = "" if holds else "conditions fail"
+        rows.append(HeadRow("deora2023", f"Theorem 2, {text}", values, remark))
     return rows
 
 

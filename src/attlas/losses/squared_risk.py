@@ -14,7 +14,7 @@ def squared_risk(
     x: Float[Array, "n *shape"],
     y: Float[Array, " n"],
     weights: Float[Array, " n"],
-    l2: float | Float[Array, ""] = 0.0,
+    l2: float | int | Float[Array, ""] = 0.0,
 ) -> Float[Array, ""]:
     r"""$R(\theta)=\sum_i w_i(f_\theta(x_i)-y_i)^2/(2\sum_i w_i)+\tfrac{\lambda_2}2\|\theta\|^2$.
 

@@ -124,13 +124,16 @@ class Panel:
         """
         first = View(data).get(self.shown)
         rows, columns = (
-            labels_of(data if first is None or name not in first.dims else first, name)
-            if name
-            else [None]
+            labels_of(first if first is not None and name in first.dims else data, name)
+            if name and (first is not None or name in data.dims)
+            else [None]  # one pair of axes; also where nothing has been computed yet
             for name in (self.row, self.panel)
         )
         return [
-            [View(data, {n: v for n, v in ((self.row, r), (self.panel, c)) if n}) for c in columns]
+            [
+                View(data, {n: v for n, v in ((self.row, r), (self.panel, c)) if v is not None})
+                for c in columns
+            ]
             for r in rows
         ]
 
@@ -156,6 +159,8 @@ class Panel:
             axes.set_xlim(*self.xlim)
         if self.ylim is not None:
             axes.set_ylim(*self.ylim)
+        if not {self.row, self.panel} - {""} <= set(view.labels):
+            return
         if isinstance(self.title, str):
             axes.set_title(self.title.format(**view.labels), fontsize=10)
         else:

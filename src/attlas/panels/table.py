@@ -129,13 +129,15 @@ class Table:
             data: the data set of an experiment.
 
         Returns:
-            One column for each axis and each of the columns.
+            One column for each axis and each of the columns; empty where an axis has no data.
         """
         import pandas as pd
 
         data = self.of(data) if self.of else data
         view, found = View(data), []
         heads = dict(self.rows) if isinstance(self.rows, Mapping) else {n: n for n in self.rows}
+        if any(name not in data.dims for name in heads):  # nothing has been computed yet
+            return pd.DataFrame()
         for labels in itertools.product(*(labels_of(data, name) for name in heads)):
             row = dict(zip(heads, labels, strict=True))
             if self.where is None or self.where(row):

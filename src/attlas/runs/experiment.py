@@ -160,8 +160,8 @@ class Experiment:
     def dataset(self, records: Sequence[Record]) -> "xarray.Dataset":
         """The records as one data set, its coordinates the grid's axes and members.
 
-        Settings that all cells share are its attributes; others that a cell has are coordinates
-        along the axes that they follow.
+        Settings that all cells share are its attributes; others that a cell has, lists apart, are
+        coordinates along the axes that they follow.
 
         Args:
             records: of cells of one grid, at least one.
@@ -174,8 +174,8 @@ class Experiment:
         shared = _shared(records)
         whole = join([self._labelled(record) for record in records])
         axes = [name for name in self.grid.axes if name in whole.dims]
-        rest = dict.fromkeys(n for r in records for n in r.cell.settings if n not in shared)
-        for name in rest:
+        rest = {n: v for r in records for n, v in r.cell.settings.items() if n not in shared}
+        for name in (n for n, value in rest.items() if not isinstance(value, list)):
             followed = _followed(name, [r.cell.settings for r in records], axes)
             if followed and name not in (*whole.variables, *axes, "members"):
                 axis, values = followed

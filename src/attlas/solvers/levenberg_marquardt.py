@@ -6,6 +6,7 @@ shape run in one program; each stops on its own.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -32,8 +33,8 @@ def levenberg_marquardt(
     y: Numbers,
     *args: Any,
     weights: Numbers | None = None,
-    l1: float | Numbers = 0.0,
-    l2: float | Numbers = 0.0,
+    l1: float | int | Numbers = 0.0,
+    l2: float | int | Numbers = 0.0,
     smooth: float = 1e-3,
     tolerance: float = 1e-6,
     max_steps: int = 100,
@@ -45,8 +46,8 @@ def levenberg_marquardt(
     \sqrt{\theta_j^2+\varepsilon^2}+\tfrac{\lambda_{2,j}}2\theta_j^2\Big),\qquad
     \theta\leftarrow\theta-(J^\top J/n+C+\mu I)^{-1}\nabla R(\theta)$$
 
-    with C the curvature of the penalties, of the l1 norm that of its quadratic majorant; mu is
-    lowered after a step that reduces R, and raised, the step undone, after another.
+    with C the curvature of the penalties, of the l1 norm that of its quadratic majorant; mu falls
+    after a step that reduces R, and rises, the step undone, after another.
 
     Args:
         predict: output predict(network, x_i, *args) of one network on one input.
@@ -55,57 +56,36 @@ def levenberg_marquardt(
         y: labels (problems, samples).
         *args: further arguments of `predict`, with a leading axis of problems.
         weights: 1 for the samples of a problem, 0 for others; all count when None.
-        l1: lambda_1, one number, one per problem, or (problems, parameters) in the order of the
-            network's arrays.
+        l1: lambda_1: one, one per problem, or (problems, parameters) in the order of the arrays.
         l2: lambda_2, likewise.
         smooth: epsilon.
-        tolerance: gradients below so large a share of what they could be, ||J|| ||r|| / n plus
-            those of the penalties, count as zero. Where no residual is left that is 0 / 0: labels
-            have noise.
+        tolerance: zero gradients, as a share of what they could be, ||J|| ||r|| / n plus those of
+            the penalties. Where no residual is left that is 0 / 0: labels have noise.
         max_steps: steps tried.
         at_once: problems of one program; all when None.
 
     Returns:
-        Where each problem ended, stacked as the starts. Certificate: `gradient`, its norm as a
-        share of what it could be. Stats: `risk`, `steps` tried.
-
-    Raises:
-        UserError: if leading axes or penalties do not fit; settings are checked.
+        Ends, stacked as the starts. Certificate: `gradient`, its norm as a share of what it could
+        be. Stats: `risk`, `steps` tried. A `UserError` names axes and settings that do not fit.
 
     Examples:
         >>> x, y = np.array([[[1.0], [2.0]]]), np.array([[3.0, 6.0]])
         >>> found = levenberg_marquardt(lambda w, x: w @ x, np.zeros((1, 1)), x, y)
         >>> found.unwrap().round(6).tolist()
         [[3.0]]
-        >>> ridge = levenberg_marquardt(lambda w, x: w @ x, np.zeros((1, 1)), x, y, l2=2.5)
-        >>> ridge.unwrap().round(6).tolist()
-        [[1.5]]
     """
     moved, fixed = eqx.partition(starts, eqx.is_inexact_array)
-    leaves = jax.tree.leaves(moved)
-    count = _problems(leaves, x, y, weights, args)
-    if max_steps < 1 or not tolerance > 0 or not smooth > 0 or (at_once or 1) < 1:
-        raise UserError(
-            f"max_steps = {max_steps}, tolerance = {tolerance}, smooth = {smooth}, at_once = "
-            f"{at_once}: all must be positive"
-        )
-    size = sum(leaf.size for leaf in leaves) // count
-    penalties = tuple(_penalty(name, each, count, size) for name, each in (("l1", l1), ("l2", l2)))
+    count = _problems(jax.tree.leaves(moved), x, y, weights, args)
+    _require_positive(max_steps=max_steps, tolerance=tolerance, smooth=smooth, at_once=at_once or 1)
+    penalties = tuple(_penalty(moved, factor, count) for factor in (l1, l2))
     samples = np.ones(y.shape) if weights is None else weights
-    data, parts = (moved, x, y, samples, penalties, args), []
-    together = min(at_once or count, count)
-    for first in range(0, count, together):
-        # The last part repeats its last problem: one compiled program.
-        rows = np.minimum(np.arange(first, first + together), count - 1)
-        some = jax.tree.map(lambda a, rows=rows: jax.device_put(np.asarray(a)[rows]), data)
-        parts.append(jax.device_get(_program(predict, fixed, smooth, tolerance, max_steps, *some)))
-    whole = jax.tree.map(lambda *each: np.concatenate(each)[:count], *parts)
-    value, risk, gradient, steps = whole
+    program = partial(_program, predict, fixed, smooth, tolerance, max_steps)
+    data = moved, x, y, samples, penalties, args
+    value, risk, gradient, steps = _in_parts(program, data, count, min(at_once or count, count))
     result = np.where(gradient <= tolerance, Result.CONVERGED.value, Result.MAX_STEPS.value)
     result = np.where(np.isfinite(risk), result, Result.NOT_FINITE.value)
-    return Solution(
-        eqx.combine(value, fixed), result, {"gradient": gradient}, {"risk": risk, "steps": steps}
-    )
+    stats = {"risk": risk, "steps": steps}
+    return Solution(eqx.combine(value, fixed), result, {"gradient": gradient}, stats)
 
 
 def best_starts(found: Solution[Any], starts: int) -> Solution[Any]:
@@ -132,6 +112,16 @@ def best_starts(found: Solution[Any], starts: int) -> Solution[Any]:
     return jax.tree.map(lambda a: a[rows], found)
 
 
+def _in_parts(program: Callable[..., Any], data: Any, count: int, together: int) -> Any:
+    """What a program makes of problems, so many at once; the last part repeats its last problem."""
+    parts = []
+    for first in range(0, count, together):
+        rows = np.minimum(np.arange(first, first + together), count - 1)
+        some = jax.tree.map(lambda a, rows=rows: jax.device_put(np.asarray(a)[rows]), data)
+        parts.append(jax.device_get(program(*some)))
+    return jax.tree.map(lambda *each: np.concatenate(each)[:count], *parts)
+
+
 def _problems(leaves: list[Any], x: Any, y: Any, weights: Any, args: Any) -> int:
     """The common leading axis."""
     named = [*leaves, x, y, *([] if weights is None else [weights]), *jax.tree.leaves(args)]
@@ -143,14 +133,21 @@ def _problems(leaves: list[Any], x: Any, y: Any, weights: Any, args: Any) -> int
     return counts.pop()
 
 
-def _penalty(name: str, factor: Any, count: int, size: int) -> np.ndarray:
+def _require_positive(**settings: float | int) -> None:
+    if not all(value > 0 for value in settings.values()):
+        told = ", ".join(f"{name} = {value}" for name, value in settings.items())
+        raise UserError(f"{told}: all must be positive")
+
+
+def _penalty(networks: Any, factor: Any, count: int) -> np.ndarray:
     """Factors by problem and parameter."""
+    size = sum(leaf.size for leaf in jax.tree.leaves(networks)) // count
     given = np.asarray(factor, float)
     given = given[:, None] if given.ndim == 1 else given
     shape = np.array((1, 1)[given.ndim :] + given.shape)
     if given.ndim > 2 or not np.all((shape == 1) | (shape == (count, size))):
         raise UserError(
-            f"{name} of shape {np.shape(factor)}: give one number, {count} of them, or "
+            f"a penalty of shape {np.shape(factor)}: give one number, {count} of them, or "
             f"({count}, {size})"
         )
     return np.broadcast_to(given, (count, size))

@@ -86,8 +86,7 @@ def train_classifiers(
         quick_compile: let XLA optimise little, where compiling costs more than training.
         penalty: of a model, added to the loss of each batch; `l1_penalty` for one.
         mean: take the mean over the batch in place of the sum.
-        width: members a program runs at once, a divisor of e; all when None.
-            Convolutions are fastest with 1.
+        width: members run at once, a divisor of e; all when None. 1 suits convolutions.
 
     Returns:
         The epochs of `fit_epochs`, with test accuracies. Unusable settings raise a `UserError`.

@@ -15,7 +15,7 @@ def test_a_point_is_the_bound_of_the_library():
     B, m, d = np.array([0.5, 2.0]), np.array([1e4, 1e7]), 16
     found = bounds_in_plane(LayerNorms(3.0, 1.0, 2.0, 1.0, 4.0), B, m, (1, 50), d)
     C = trauger2023_cover("1,1", 6.0, 1.0, d, d), edelman2022_cover(4.0, 1.0, 50 * m[1], d, m[1])
-    alone = [float(trauger2023_single(1.0, each, 1.0, d, m[1], "sharp")) for each in C]
+    alone = [float(trauger2023_single(1.0, each, 1.0, d, m[1], constants="sharp")) for each in C]
     # one program or many: a few roundings
     np.testing.assert_allclose([found[1, 0], found[1, 5]], alone, rtol=1e-12)
 

@@ -40,7 +40,7 @@ def test_bounds_are_those_of_each_cover_in_the_order_asked_for():
         edelman2022_cover(4.0, 1.0, 20 * m, d, m),
         trauger2023_cover("1,inf", 0.5, np.sqrt(8), d, d),
     ]
-    wanted = [float(trauger2023_single(1.0, each, 1.0, d, m, "sharp")) for each in C]
+    wanted = [float(trauger2023_single(1.0, each, 1.0, d, m, constants="sharp")) for each in C]
     counted = float(parameter_counting_single(1.0, 0.5 * np.sqrt(8), 1.0, d * d, d, m))
     # One program or several: a few roundings.
     np.testing.assert_allclose(found, [counted, *wanted], rtol=1e-12)

@@ -67,5 +67,5 @@ def test_formulas_trace_over_the_exponent():
 def test_what_the_printed_width_needs_is_said_in_one_line():
     with pytest.raises(UserError, match="give d"):
         julistiono2024_mu_0(0.25, 1.0, 3.0, constants="printed")
-    with pytest.raises(UserError, match="'sharp' or 'printed'"):
+    with pytest.raises(UserError, match="choose one of printed, sharp"):
         julistiono2024_mu_0(0.25, 1.0, 3.0, 4, constants="loose")

@@ -1,88 +1,70 @@
-"""What the experiment rests on: its networks are the library's, its pairs are pairs."""
+"""Settings are compared with the plain student, in pairs."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 
 from attlas.experiments.liu2021analyzing.inconsistency import (
+    ATTENTION,
     EXPERIMENT,
-    _change,
-    _limit,
-    _task,
-    _weights,
+    by_level,
+    changes,
     levels,
+    limit_of,
+    told,
 )
-from attlas.experiments.liu2021analyzing.instances import no_attention, self_attention
-from attlas.models.attention.self_attention_mlp import SelfAttentionMLP
-from attlas.models.networks.two_layer import TwoLayer
-from attlas.runs.cell import Scale
-from attlas.runs.record import Record
+from attlas.runs.record import Layout, Record
+from attlas.runs.settings import Settings
 
-SIZES = {"p": 3, "t": 2, "d_v": 2, "d": 4}
-
-
-def test_self_attention_is_the_librarys_at_any_temperature():
-    rng = np.random.default_rng(0)
-    theta, x = rng.standard_normal(2 * 5 * 2 + 4 + 24 + 4 + 1), rng.uniform(-1, 1, (2, 3))
-    W_Q, W_K = theta[:20].reshape(2, 5, 2)
-    W_V, W1 = theta[20:24].reshape(2, 2), theta[24:48].reshape(6, 4)
-    parts = (jnp.asarray(a) for a in (W_Q, W_K, W_V, W1, theta[48:52]))
-    model = SelfAttentionMLP(*parts, b2=jnp.asarray(theta[52]), temperature=0.5)
-    outputs = self_attention(3, 2, 5, 2, 4)
-    found = outputs(jnp.asarray(theta), jnp.asarray(x), jnp.array([2.0]))
-    assert float(found) == pytest.approx(float(model(jnp.asarray(x))), rel=1e-12)
-
-
-def test_rows_of_zeros_change_nothing_once_the_factor_makes_up_for_them():
-    few, more = (_weights(np.random.default_rng(1), SIZES, 1, padded, 1.0) for padded in (1, 4))
-    x = jnp.asarray(np.random.default_rng(2).uniform(-1, 1, (2, 3)))
-    first = self_attention(3, 2, 1, 2, 4)(jnp.asarray(few), x, jnp.array([1.0]))
-    second = self_attention(3, 2, 4, 2, 4)(jnp.asarray(more), x, jnp.array([2.0]))
-    assert float(first) == pytest.approx(float(second), rel=1e-12)
-
-
-def test_the_network_without_attention_is_the_librarys():
-    rng = np.random.default_rng(3)
-    W1, w2 = rng.standard_normal((6, 4)), rng.standard_normal(4)
-    x, b2 = rng.uniform(-1, 1, (2, 3)), 0.3
-    model = TwoLayer(jnp.asarray(W1), jnp.asarray(w2), b2=jnp.asarray(b2))
-    theta = jnp.asarray(np.r_[W1.ravel(), w2, b2])
-    found = no_attention(3, 2, 4)(theta, jnp.asarray(x), jnp.zeros(1))
-    assert float(found) == pytest.approx(float(model(jnp.asarray(x.T.ravel()))), rel=1e-12)
-
-
-def test_tasks_of_a_seed_share_their_first_samples_and_their_truth():
-    s = {**SIZES, "d_q": 2, "fresh": 40}
-    short, long = _task(s, 0, 5), _task(s, 0, 9)
-    np.testing.assert_array_equal(short.fresh, long.fresh)
-    np.testing.assert_array_equal(short.x, long.x[:5])
-    np.testing.assert_allclose(short.truth, long.truth, rtol=1e-12)
-    assert short.truth.mean() == pytest.approx(0, abs=1e-12)
-    assert short.truth.std() == pytest.approx(1)
+SWEPT = {"d_q": 2, "queries": [1, 2], "temperatures": [0.2], "l1": [0.1], "l2": [0.1]}
 
 
 def test_the_plain_student_comes_first_and_once():
-    assert levels({"d_q": (1, 2), "temperature": (0.2,)}, 2) == [
-        ("plain", 2),
-        ("d_q", 1),
-        ("temperature", 0.2),
-    ]
+    assert levels(Settings(SWEPT)) == [
+        ("plain", 2), ("d_q", 1), ("temperature", 0.2), ("l1", 0.1), ("l2", 0.1),
+    ]  # fmt: skip
 
 
-def test_changes_in_pairs_and_limits_of_powers():
-    plain = np.array([1.0, 5.0, 0.2])
-    assert _change(3 * plain, plain) == pytest.approx((3.0, 3.0, 3.0))
-    n = np.array([16.0, 64.0, 256.0])[:, None]
-    errors = np.array([0.4, 0.5, 0.6]) + 3 / n
-    assert _limit(errors).value == pytest.approx(0.5)
+def advice():
+    """Records of one sweep, in which a single query dimension triples the error."""
+    cell = next(c for c in EXPERIMENT.cells("quick") if c.settings["varied"] == "advice")
+    found = levels(Settings(cell.settings))
+    sweep, level = (np.array(each) for each in zip(*found, strict=True))
+    labels = [name if name == "plain" else f"{name} = {at:g}" for name, at in found]
+    plain = np.array([1.0, 5.0, 0.2, 1.0, 2.0, 3.0])
+    errors = np.ones((len(found), 1)) * plain
+    errors[2:] *= np.array([1.0, 1.2, 0.8, 1.0, 1.1, 0.9])
+    errors[1] *= 3
+    arrays = {"swept": errors, "setting": np.array(labels), "sweep": sweep, "level": level}
+    dims = {name: ("setting", "member")[: array.ndim] for name, array in arrays.items()}
+    layout = Layout(dims, ("setting", "sweep", "level"))
+    return Record("inconsistency", cell, arrays, {}, "k", layout)
+
+
+def test_changes_are_ratios_in_pairs():
+    data = EXPERIMENT.dataset([advice()])
+    assert told(changes(data).sel(setting="d_q = 1")) == "3.00 [3.00, 3.00]"
+    shown = by_level(data).sel(sweep="d_q")
+    assert shown["at"].values.tolist() == ["1", "2", "4", "8"]
+    assert shown.plain.values.tolist() == [0, 1, 0, 0]
+    np.testing.assert_allclose(shown.change.mean("member")[:2], [3.0, 1.0])
 
 
 def test_captions_name_what_is_clearly_larger():
-    cell = next(c for c in EXPERIMENT.cells(Scale.QUICK) if "sweeps" in c.settings)
-    count = len(levels(cell.settings["sweeps"], 2))
-    errors = np.ones((count, 4)) * np.array([1.0, 1.1, 0.9, 1.0])
-    errors[1] *= [2.0, 2.1, 2.2, 2.0]
-    record = Record("inconsistency", cell, {"error": errors}, {}, "k")
-    (panel,) = EXPERIMENT.figures([record])
-    assert "Clearly smaller: none; clearly larger: d_q = 1." in panel.caption
-    assert "over the plain" in EXPERIMENT.table([record]).columns
+    record = advice()
+    caption = EXPERIMENT.figures[1](EXPERIMENT.dataset([record])).caption
+    assert "Clearly smaller: none; clearly larger: d_q = 1." in caption
+    table = EXPERIMENT.shown_table([record])
+    assert table["test error over the plain student's"].dropna().iloc[0] == "3.00 [3.00, 3.00]"
+
+
+def test_limits_are_means_over_members():
+    axes = ("student", "varied", "member")
+    data = xr.Dataset(
+        {"limit": (axes, np.array([0.4, 0.5, 0.6]).reshape(1, 1, 3))},
+        {"student": [ATTENTION], "varied": ["samples"]},
+    )
+    middle, low, high = (float(limit_of(ATTENTION, end)(data)) for end in range(3))
+    assert middle == pytest.approx(0.5)
+    assert low + high == pytest.approx(1.0)
+    assert low < 0.4 < 0.6 < high

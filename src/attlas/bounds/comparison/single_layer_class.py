@@ -151,24 +151,10 @@ def single_layer_bounds(
     """
     k = d if rows is None else rows
 
-    def coefficient(cover: Cover) -> Array:
-        if not isinstance(cover, str):
-            return edelman2022_cover(norms.row_sum, 1.0, cover, k, m)
-        if cover == "1,1":
-            return trauger2023_cover(cover, norms.total, 1.0, k, d)
-        if cover == "1,inf":
-            return trauger2023_cover(cover, norms.column, norms.token, k, d)
-        if cover == "2,1":
-            return trauger2023_cover(cover, norms.row_sum, norms.token, k, d, m)
-        raise UserError(
-            f"cover {cover!r} is unknown: choose '1,1', '1,inf', '2,1', 'parameters' or a number "
-            "of points"
-        )
-
     kept = [cover for cover in covers if not (isinstance(cover, str) and cover == "parameters")]
     found: list[Array] = []
     if kept:
-        C = jnp.stack([coefficient(cover) for cover in kept])
+        C = jnp.stack([_coefficient(norms, cover, k, d, m) for cover in kept])
         # One chain for all covers: it is what takes time to compile.
         found = list(
             jax.vmap(lambda C: trauger2023_single(1.0, C, 1.0, d, m, constants=constants))(C)
@@ -182,3 +168,19 @@ def single_layer_bounds(
             ]
         )
     return jnp.stack(found)
+
+
+def _coefficient(norms: LayerNorms, cover: Cover, k: int, d: int, m: Number) -> Array:
+    """The coefficient of 1 / eps^2 in the entropy of a cover."""
+    if not isinstance(cover, str):
+        return edelman2022_cover(norms.row_sum, 1.0, cover, k, m)
+    if cover == "1,1":
+        return trauger2023_cover(cover, norms.total, 1.0, k, d)
+    if cover == "1,inf":
+        return trauger2023_cover(cover, norms.column, norms.token, k, d)
+    if cover == "2,1":
+        return trauger2023_cover(cover, norms.row_sum, norms.token, k, d, m)
+    raise UserError(
+        f"cover {cover!r} is unknown: choose '1,1', '1,inf', '2,1', 'parameters' or a number "
+        "of points"
+    )

@@ -244,10 +244,10 @@ EXPERIMENT = Experiment(
             "Sample digits",
             ImageStrip(
                 lambda data: first("images")(data).isel(member=0), rows="law", columns="image",
-                pixels="pixel", limits=(0, 16), most=IMAGES, width=2.4,
+                pixels="pixel", limits=(0.0, 16.0), most=IMAGES, width=2.4,
             ),
             images_caption,
-            height=1.4,
+            height=1.6,
         ),
     ],
     note=NOTE,

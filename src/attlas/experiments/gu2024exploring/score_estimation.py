@@ -150,7 +150,12 @@ def terms_caption(data: xr.Dataset) -> str:
     )
 
 
-PAIRS: dict[str, Any] = {"xscale": "log2", "xlabel": "training pairs $n$", "width": 1.3}
+PAIRS: dict[str, Any] = {
+    "xscale": "log",
+    "xticks": "n",
+    "xlabel": "training pairs $n$",
+    "width": 1.3,
+}
 EARLY = PALETTE[TERMS.index("early")]
 GREY = "#888888"
 EXPERIMENT = Experiment(

@@ -7,7 +7,6 @@ decisive tokens, and how the query, key and value weights are spread.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import jax
 import numpy as np
@@ -61,7 +60,6 @@ LAST_EPOCH = {
 ATTENTION = (0.439, 0.312)
 """Released share of last-layer attention on the decisive token, size 6, sentences unpublished."""
 EDGES = np.linspace(-6.0, 1.0, 57)
-PARTS = ("query", "key", "value")
 SELECTED, LAST, BEST = "epoch by validation", "last epoch", "best test epoch (the paper's rule)"
 NOTE = (
     "The paper chooses the epoch on the test set; here it is chosen on a validation split, "
@@ -113,8 +111,9 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     sets, probe, decisive = digit_rows(dtype) if digits else review_pieces(*pieces)
     # The same start and the same batches for every p: differences between p are paired.
     keys = jax.random.split(key, s.members)
-    names = ("vocabulary", "length", "width", "blocks", "heads", "hidden", "dropout", "deviation")
-    shape = {name: s[name] for name in names}
+    names = ("width", "blocks", "heads", "hidden", "dropout", "deviation")
+    shape = {name: s[name] for name in names} | {"length": probe.mask.shape[1]}
+    shape["vocabulary"] = probe.tokens.shape[2] if digits else s.vocabulary
 
     def start(key: Array) -> Encoder:
         return make_encoder(jax.random.fold_in(key, 1), **shape, dtype=dtype)
@@ -142,14 +141,14 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     )
     if digits:
         data["row_information"] = "row", row_information(sets.train)
-        data = data.assign_coords(row=1 + np.arange(s.length))
+        data = data.assign_coords(row=1 + np.arange(share.shape[2]))
     for name, curve in {"loss": found.loss, **found.observed}.items():
         data[name] = ("member", "epoch"), curve
     for name, each in (("weights", found.last), ("weights_start", models)):
         sizes = [weight_sizes(part, EDGES) for part in attention_weights(each).values()]
         data[name] = ("part", "member", "bin"), np.stack([size.counts for size in sizes])
         data[f"{name}_near_zero"] = ("part", "member"), [size.near_zero for size in sizes]
-    data = data.assign_coords(part=list(PARTS), rule=[SELECTED, LAST, BEST])
+    data = data.assign_coords(part=list(attention_weights(models)), rule=[SELECTED, LAST, BEST])
     return data.assign_coords(epoch=1 + np.arange(data.sizes["epoch"]))
 
 
@@ -242,24 +241,25 @@ def released(head: str, numbers: Mapping[int, Sequence[object]]) -> Printed:
     return Printed(head, {(size, EXPONENTS[k]): v for size, r in rows for k, v in enumerate(r)})
 
 
-SIZES: dict[str, Any] = {"panel": "blocks", "title": "blocks: {blocks}"}
 UNIFORM = Reference(y=lambda data: data["uniform"], label="uniform")
 ACCURACY = Points(
     lambda data: 100 * side_by_side("accuracy")(data), "p", colour="rule", band=mean_only,
-    members=True, hollow=True, dodge=0.2, ylabel="test accuracy, %", width=1.6, **SIZES,
+    members=True, hollow=True, dodge=0.2, panel="blocks", title="blocks: {blocks}",
+    ylabel="test accuracy, %", width=1.6,
 )  # fmt: skip
 ROWS = (
     Lines(
-        "row_attention", "row", colour="p", band=quartiles, xlabel="row of the image",
-        ylabel="share of attention", width=1.6, **SIZES,
+        "row_attention", "row", colour="p", band=quartiles, panel="blocks",
+        title="blocks: {blocks}", xlabel="row of the image", ylabel="share of attention", width=1.6,
     )
     + Lines(information, "row", style="s--", label="class information")
     + UNIFORM
 )  # fmt: skip
 WORDS = (
     Points(
-        side_by_side("decisive"), "p", band=quartiles, members=True, ylabel="share of attention",
-        label="median and quartiles over runs and sentences", width=1.6, **SIZES,
+        side_by_side("decisive"), "p", band=quartiles, members=True, panel="blocks",
+        title="blocks: {blocks}", ylabel="share of attention", width=1.6,
+        label="median and quartiles over runs and sentences",
     )
     + UNIFORM
 )  # fmt: skip

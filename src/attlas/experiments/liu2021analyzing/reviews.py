@@ -54,6 +54,8 @@ TABLES = {
 """The first model of a table is the baseline of the others."""
 ATTENDING = [*VARIANTS["attention"], *VARIANTS["recurrent"]]
 TEXTS = {"imdb": "IMDB", "generated": "Generated reviews (a stand-in for IMDB)"}
+DRAW = 0
+"""Seed of the reviews: all replications read the same ones."""
 PROBE = 40
 """Test reviews whose attention is looked at."""
 NOTE = (
@@ -99,7 +101,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     """Train all variants and replications of one model on n reviews."""
     pool = max(s.pool, s.n)
     data = read_once(
-        None, (pool, s.validation, s.test), s.vocabulary, s.length, s.seed, s.text == "generated"
+        None, (pool, s.validation, s.test), s.vocabulary, s.length, DRAW, s.text == "generated"
     )
     sizes = ReviewSizes(len(data.words), s.length, s.t, s.hidden, s.state, s.steps, s.readers)
     variants = VARIANTS[s.model]

@@ -1,18 +1,15 @@
 """NTK margins of multi-head attention at given weights, as deora2023optimization measures them."""
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.bounds.optimisation.deora2023_initialisation import SEPARATOR_NORM
 from attlas.core.solution import Result
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.models.attention.multi_head import MultiHead
 from attlas.solvers.kernel_svm import kernel_svm_batch
-
-SEPARATOR_NORM = math.sqrt(2)
-"""||theta_star|| in P3 of Definition 1."""
 
 
 def ntk_margins(

@@ -1,0 +1,28 @@
+"""Spearman's rank correlation."""
+
+import numpy as np
+from jaxtyping import Array, Float
+from scipy import stats
+
+
+def rank_correlation(
+    x: Float[Array | np.ndarray, "*shape n"], y: Float[Array | np.ndarray, " n"]
+) -> Float[np.ndarray, "*shape"]:
+    """Spearman's correlation of every row of x with y; equal values share their mean rank.
+
+    Args:
+        x: rows.
+        y: what they are compared with.
+
+    Returns:
+        Numbers in [-1, 1]; NaN where a row or y is constant.
+
+    Examples:
+        >>> rank_correlation(np.array([[1.0, 2.0, 9.0], [3.0, 2.0, 1.0]]), np.arange(3.0)).tolist()
+        [1.0, -1.0]
+    """
+    first, second = stats.rankdata(np.asarray(x), axis=-1), stats.rankdata(np.asarray(y))
+    first, second = first - first.mean(axis=-1, keepdims=True), second - second.mean()
+    scale = np.sqrt(np.sum(first**2, axis=-1) * np.sum(second**2))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.sum(first * second, axis=-1) / scale)
