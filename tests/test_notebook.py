@@ -12,7 +12,7 @@ from attlas.bounds.comparison.transformer_weights import Head
 from attlas.core.solution import Result, Solution
 from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
 from attlas.runs.cell import Cell
-from attlas.runs.record import Record
+from attlas.runs.record import Layout, Record
 from attlas.training.trajectory import Trajectory
 
 LARGE = np.random.default_rng(0).normal(size=(30, 40))
@@ -39,13 +39,18 @@ def comparison():
     return at.compare_bounds(WEIGHTS, LARGE[:, :4].reshape(6, 5, 4), 10**6, 0.05)
 
 
+def record():
+    layout = Layout({"loss": ("step", "member")})
+    return Record("toy <x>", Cell({"p": "<2>"}), {"loss": LARGE}, {}, "k" * 64, layout)
+
+
 SHOWN = {
     "Verdict": lambda: VIOLATED,
     "CheckReport": lambda: REPORT,
     "Claim": lambda: at.find_claims(["lemma-12"])[0],
     "Comparison": comparison,
     "Solution": lambda: at.attention_svm(LARGE.reshape(6, 5, 40), LARGE[:6], [0] * 6, 2.0),
-    "Record": lambda: Record("toy <x>", Cell({"p": "<2>"}), {"loss": LARGE}, {}, "k" * 64),
+    "Record": record,
     "Trajectory": trajectory,
 }
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from matplotlib.figure import Figure
 
 from attlas.core.claim import (
@@ -17,10 +18,11 @@ from attlas.core.claim import (
     Status,
 )
 from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
-from attlas.runs.cell import Cell, Scale
+from attlas.runs.cell import Scale
 from attlas.runs.environment import environment
 from attlas.runs.experiment import CaptionedFigure, Experiment
-from attlas.runs.record import Record, record_key
+from attlas.runs.grid import Grid
+from attlas.runs.record import Layout, Record, record_key
 from attlas.runs.store import Store
 from attlas.runs.verdicts import write_report
 
@@ -61,33 +63,38 @@ def toy_report(claim, outcome=Outcome.SUPPORTED, control=Outcome.VIOLATED, **num
     return CheckReport(claim.name, verdict, controls, claim.expect.outcome, challenge, 1.5)
 
 
-def _cells(scale):
-    return tuple(Cell({"p": p}, seed=s) for p in (2, 3) for s in range(2 + (scale != "smoke")))
+GRID = Grid(
+    each={"p": [2, 3]},
+    fixed={"block": 1},
+    smoke={"members": 2},
+    quick={"members": 3},
+    paper={"members": 3},
+)
 
 
-def _figures(records):
+def _figure(data):
     figure = Figure(figsize=(3, 2))
     axes = figure.subplots()
-    axes.plot([r.arrays["x"] for r in records], color="black", label=HOSTILE)
+    axes.plot(data.x.values.ravel(), color="black", label=HOSTILE)
     axes.legend()
-    return (CaptionedFigure(f"Lines {HOSTILE}", "They rise with $p$.", figure),)
+    return CaptionedFigure(f"Lines {HOSTILE}", "They rise with $p$.", figure)
 
 
-def _table(records):
+def _table(data):
     return pd.DataFrame({"p": [2.0, 3.0], "ours": [0.5, 1e-9], "paper's": [HOSTILE, "≈ 1"]})
 
 
-def toy_experiment(name, **fields):
-    given = {"figures": _figures, "table": _table, "question": f"Why {HOSTILE}?", **fields}
+def toy_experiment(name):
     return Experiment(
         name=name,
         paper=PAPER,
         title=f"Toy {name}",
-        revision=1,
-        cells=_cells,
-        run=lambda cell: {},
+        question=f"Why {HOSTILE}?",
+        grid=GRID,
+        run=lambda s, key: xr.Dataset(),
+        table=_table,
+        figures=[_figure],
         module=__name__,
-        **given,
     )
 
 
@@ -139,4 +146,5 @@ def add_records(store, experiment, scale):
     for number, cell in enumerate(experiment.cells(scale)):
         key = record_key(experiment.name, 1, cell)
         arrays = {"x": np.asarray(float(number))}
-        store.write(Record(experiment.name, cell, arrays, metadata, key))
+        layout = Layout({"x": ()})
+        store.write(Record(experiment.name, cell, arrays, metadata, key, layout))

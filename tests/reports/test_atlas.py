@@ -1,5 +1,7 @@
 """What the atlas gathers from a results folder, and that it writes it whole or not at all."""
 
+from dataclasses import replace
+
 import pytest
 
 from attlas.core.errors import UserError
@@ -40,7 +42,9 @@ def test_experiments_show_their_most_complete_grid(atlas):
     assert (shown.scale, shown.done, shown.total) == ("smoke", 4, 4)
     assert shown.problems == ()
     assert len(shown.drawings) == 1
-    assert shown.settings == {"p": "2, 3", "seeds": "0, 1", "precision": "float64"}
+    assert shown.settings == {
+        "p": "2, 3", "members": "1", "seeds": "0, 1", "precision": "float64",
+    }  # fmt: skip
     assert (silent.done, silent.drawings, silent.table) == (0, (), None)
 
 
@@ -72,11 +76,10 @@ def test_the_same_records_give_the_same_page(store, claims, errata, experiments)
 
 
 def test_a_figure_that_fails_is_named_and_the_rest_stands(store, claims, errata, experiments):
-    def broken(records):
+    def broken(data):
         raise KeyError("divergence")
 
-    broken_experiment = type(experiments[0])(**{**vars(experiments[0]), "figures": broken})
-    atlas = gather(store, claims, errata, (broken_experiment,))
+    atlas = gather(store, claims, errata, (replace(experiments[0], figures=[broken]),))
     (shown,) = atlas.experiments
     assert any("KeyError: 'divergence'" in problem for problem in shown.problems)
     assert shown.table is not None

@@ -8,8 +8,8 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.reports.content import Source
 from attlas.reports.exhibits import MOST_VALUES, exhibit
-from attlas.runs.cell import Cell
-from attlas.runs.record import Record, record_key
+from attlas.runs.grid import Grid
+from attlas.runs.record import Layout, Record, record_key
 
 SOURCE = Source("experiments/lines.py", 1, "")
 
@@ -20,23 +20,19 @@ def shown(experiment, records, code="other"):
 
 def record(experiment, cell, **metadata):
     key = record_key(experiment.name, experiment.revision, cell)
-    return Record(experiment.name, cell, {}, metadata, key)
+    return Record(experiment.name, cell, {}, metadata, key, Layout({}))
 
 
 @pytest.fixture
 def lines(experiments):
     """Two cells at smoke scale, eight at quick scale, fourteen at the paper's."""
-    counts = {"smoke": 2, "quick": 8, "paper": 14}
-
-    def cells(scale):
-        return tuple(Cell({"p": p}, seed=7) for p in range(counts[scale]))
-
-    return replace(
-        experiments[0],
-        cells=cells,
-        figures=lambda records: (),
-        table=lambda records: experiments[0].table(records),
+    grid = Grid(
+        each={"p": list(range(14))},
+        fixed={"seed": 7},
+        smoke={"p": list(range(2))},
+        quick={"p": list(range(8))},
     )
+    return replace(experiments[0], grid=grid, figures=[])
 
 
 def some(lines, scale, count):
@@ -57,14 +53,14 @@ def test_of_equals_the_larger_grid_is_shown(lines):
 
 
 def test_a_larger_part_that_is_not_shown_is_named(lines):
-    apart = replace(
-        lines, cells=lambda scale: tuple(Cell({"p": p, "at": str(scale)}) for p in range(9))
+    grid = Grid(
+        each={"p": list(range(9))},
+        smoke={"p": [0, 1], "at": "smoke"},
+        quick={"at": "quick"},
+        paper={"at": "paper"},
     )
-    own = {
-        scale: [record(apart, cell) for cell in apart.cells(scale)] for scale in ("smoke", "paper")
-    }
-    small = replace(apart, cells=lambda s: apart.cells(s)[: 2 if s == "smoke" else 9])
-    entry = shown(small, [*own["smoke"][:2], *own["paper"][:5]])
+    apart = replace(lines, grid=grid)
+    entry = shown(apart, [*some(apart, "smoke", 2), *some(apart, "paper", 5)])
     assert (entry.scale, entry.done, entry.total) == ("smoke", 2, 2)
     assert entry.problems == ("Not shown: 5 of 9 cells of the paper grid.",)
 
@@ -84,7 +80,7 @@ def test_settings_list_few_values_and_count_many(lines):
 
 def test_consecutive_seeds_are_a_range(lines):
     def seeded(*seeds):
-        own = replace(lines, cells=lambda scale: tuple(Cell({}, seed=s) for s in seeds))
+        own = replace(lines, grid=Grid(each={"k": seeds}, fixed={"seed": lambda s: s.k}))
         return shown(own, [record(own, cell) for cell in own.cells("smoke")]).settings["seeds"]
 
     assert seeded(3, 4, 5) == "3 to 5"
@@ -99,8 +95,8 @@ def test_seconds_and_foreign_code_are_summed(lines):
     assert (entry.other_code, entry.seconds) == (1, 1.5)
 
 
-def test_what_fails_is_named_and_the_rest_is_shown(lines, experiments):
-    def broken(records):
+def test_what_fails_is_named_and_the_rest_is_shown(lines):
+    def broken(data):
         raise KeyError("divergence")
 
     records = some(lines, "smoke", 2)
@@ -108,19 +104,17 @@ def test_what_fails_is_named_and_the_rest_is_shown(lines, experiments):
     assert entry.table is None
     (problem,) = [text for text in entry.problems if "possible" in text]
     assert problem == "It was not possible to make the table: KeyError: 'divergence'"
-    entry = shown(replace(lines, figures=broken), records)
+    entry = shown(replace(lines, figures=[broken]), records)
     assert entry.drawings == ()
     assert entry.table is not None
 
 
 def test_a_grid_that_cannot_be_laid_out_is_named(lines):
-    def cells(scale):
-        if scale == "paper":
-            raise UserError("no digits: fetch them")
-        return (Cell({"p": 1}),)
+    def digits():
+        raise UserError("no digits: fetch them")
 
-    own = replace(lines, cells=cells)
-    entry = shown(own, [record(own, Cell({"p": 1}))])
+    own = replace(lines, grid=Grid(each={"p": [1]}, paper=digits))
+    entry = shown(own, some(own, "smoke", 1))
     assert entry.done == 1
     assert entry.problems == ("The paper grid could not be laid out: no digits: fetch them",)
 

@@ -1,10 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from rich.console import Console
 
 from attlas.core.errors import UserError
 from attlas.runs.execute import execute
-from attlas.runs.experiment import Experiment
 from attlas.runs.progress import BarProgress, LineProgress
 from attlas.runs.store import Store
 
@@ -103,10 +104,7 @@ def test_bad_input_is_refused_before_anything_runs(squares, tmp_path):
         execute([squares], "smoke", store=store, workers=0)
     with pytest.raises(UserError, match="cannot run on 'cloud'"):
         execute([squares], "smoke", store=store, on="cloud")
-    script = Experiment(
-        "A script", "?", squares.run, squares.table, squares.figures, name="script",
-        cells=squares.cells, module="__main__",
-    )  # fmt: skip
+    script = replace(squares, name="script", module="__main__")
     with pytest.raises(UserError, match="workers cannot import"):
         execute([script], "smoke", store=store)
     assert not contents(store)

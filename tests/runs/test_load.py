@@ -1,4 +1,6 @@
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from attlas.runs.environment import environment
 from attlas.runs.execute import execute
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
-from attlas.runs.load import DamagedRecord, load, load_records, to_pandas, to_xarray
+from attlas.runs.load import DamagedRecord, load, load_records
 from attlas.runs.record import Record, record_key
 from attlas.runs.store import Store
 
@@ -38,53 +40,58 @@ def test_a_damaged_record_is_a_warning(squares, results):
 
 
 def test_a_table_has_one_row_for_each_cell(squares, results):
-    table = to_pandas(load_records(squares, scale="smoke", results=results))
-    assert table["x"].tolist() == [0, 1, 2]
-    assert table["square"].tolist() == [0, 1, 4]
-    assert table["dtype"].tolist() == ["float64", "float32", "float64"]
-    assert "power" not in table
+    table = squares.shown_table(load_records(squares, scale="smoke", results=results))
+    assert table.to_dict("list") == {"x": [0, 1, 2], "square": [0, 1, 4]}
 
 
 def test_labelled_arrays_carry_settings_and_axes(squares, results):
-    data = to_xarray(load_records(squares, scale="quick", results=results), squares)
-    assert data["power"].dims == ("cell", "exponent")
+    data = load(squares, scale="quick", results=results)
+    assert data["power"].dims == ("x", "exponent")
     assert data["exponent"].dims == ("exponent",)
-    three = data.set_index(cell="x").sel(cell=3)
+    three = data.sel(x=3)
     np.testing.assert_array_equal(three["power"].sel(exponent=[0, 2]), [1, 9])
 
 
-def test_shapes_that_differ_are_padded_or_refused(squares):
-    def record(x, **arrays):
-        return Record("squares", Cell({"x": x}), arrays, {}, str(x))
+def grid_of(name: str, run: Callable[..., xr.Dataset], grid: Grid) -> Experiment:
+    return Experiment(
+        title=name, question="Is it?", grid=grid, run=run, table=(), figures=(), name=name
+    )
 
-    lengths = [record(0, y=np.arange(2), s=np.array(7)), record(1, y=np.arange(3))]
-    data = to_xarray(lengths, squares)
+
+def write(experiment: Experiment, cells: Sequence[Cell], results: Path) -> None:
+    """Compute cells here, and write their records."""
+    for cell in cells:
+        key = record_key(experiment.name, 1, cell)
+        arrays, layout = experiment.computed(cell)
+        metadata = {**environment(), **FIELDS}
+        Store(results).write(Record(experiment.name, cell, arrays, metadata, key, layout))
+
+
+def test_shapes_that_differ_are_padded(tmp_path):
+    def run(s, key):
+        found = xr.Dataset({"y": ("k", np.arange(s.n)), "word": ("k", list("abc")[: s.n])})
+        return found.assign(s=7) if s.n == 2 else found
+
+    lengths = grid_of("lengths", run, Grid(each={"n": [2, 3]}))
+    with pytest.raises(UserError, match="lengths has no records there: attlas run lengths"):
+        load(lengths, results=tmp_path)
+    write(lengths, lengths.cells("smoke"), tmp_path)
+    data = load(lengths, results=tmp_path)
     np.testing.assert_array_equal(data["y"], [[0, 1, np.nan], [0, 1, 2]])
     np.testing.assert_array_equal(data["s"], [7, np.nan])
-    with pytest.raises(UserError, match="array 'y' has shapes"):
-        to_xarray([record(0, y=np.array(["a"])), record(1, y=np.array(["a", "b"]))], squares)
-    with pytest.raises(UserError, match="no records"):
-        to_xarray([], squares)
+    assert data["word"].values.tolist() == [["a", "b", ""], ["a", "b", "c"]]
 
 
-def grid_of_cubes() -> Experiment:
+def test_a_data_set_has_the_grid_as_coordinates_and_blocks_joined(tmp_path):
     def run(s, key):
         return xr.Dataset({"cube": (("member",), s.x**3 + s.seed + np.arange(s.members))})
 
     grid = Grid(
         each={"x": [2.0, 3.0]}, fixed={"members": 3, "block": 2}, quick={"x": [2.0, 3.0, 4.0]}
     )
-    return Experiment("Cubes", "Is it?", run, (), (), grid=grid, name="cubes", paper="toys")
-
-
-def test_a_data_set_has_the_grid_as_coordinates_and_blocks_joined(tmp_path):
-    experiment, store = grid_of_cubes(), Store(tmp_path)
-    for number, cell in enumerate(experiment.cells("quick")):
-        if number == 5:
-            break  # the last block of the last cell has not been run
-        key = record_key("cubes", 1, cell)
-        arrays, layout = experiment.computed(cell)
-        store.write(Record("cubes", cell, arrays, {**environment(), **FIELDS}, key, layout))
+    experiment = grid_of("cubes", run, grid)
+    # The last block of the last cell has not been run.
+    write(experiment, experiment.cells("quick")[:5], tmp_path)
     whole = load(experiment, scale="quick", results=tmp_path).cube
     assert whole.dims == ("x", "member")
     np.testing.assert_array_equal(whole.sel(x=3.0), [27, 28, 29])

@@ -4,7 +4,7 @@ import pytest
 from attlas.runs.cell import Cell
 from attlas.runs.environment import environment
 from attlas.runs.pair import Damaged
-from attlas.runs.record import Record, record_key
+from attlas.runs.record import Layout, Record, record_key
 from attlas.runs.schema import violations
 from attlas.runs.store import Store
 
@@ -12,7 +12,8 @@ from attlas.runs.store import Store
 def record_of(x: int) -> Record:
     cell = Cell({"x": x}, seed=x)
     metadata = {**environment(), "revision": 1, "seconds": 0.0, "finished": "2026-11-21T00:00:00"}
-    return Record("toy", cell, {"y": np.arange(x)}, metadata, record_key("toy", 1, cell))
+    key = record_key("toy", 1, cell)
+    return Record("toy", cell, {"y": np.arange(x)}, metadata, key, Layout({"y": ("k",)}))
 
 
 def test_a_record_comes_back_whole_and_fits_its_schema(tmp_path):
@@ -24,6 +25,8 @@ def test_a_record_comes_back_whole_and_fits_its_schema(tmp_path):
     assert found is not None
     assert (found.cell, found.metadata, found.key) == (record.cell, record.metadata, record.key)
     np.testing.assert_array_equal(found.arrays["y"], np.arange(3))
+    assert found.dataset.identical(record.dataset)
+    assert found.dataset.y.dims == ("k",)
     assert violations(json.loads(path.read_bytes()), "record") == ()
 
 

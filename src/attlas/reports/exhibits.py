@@ -42,8 +42,8 @@ def exhibit(
     scale, chosen, total = _largest(experiment, by_key, problems)
     if not chosen:
         return ExperimentEntry(experiment, source, problems=tuple(problems))
-    panels = _made("the figures", lambda: experiment.shown_figures(chosen), problems) or ()
-    drawings = tuple(filter(None, (_drawn(panel, problems) for panel in panels)))
+    figures = _made("the figures", lambda: experiment.shown_figures(chosen), problems) or ()
+    drawings = tuple(filter(None, (_drawn(figure, problems) for figure in figures)))
     frame = _made("the table", lambda: experiment.shown_table(chosen), problems)
     return ExperimentEntry(
         experiment,
@@ -83,12 +83,12 @@ def _largest(
     return best
 
 
-def _drawn(panel: CaptionedFigure, problems: list[str]) -> Drawing | None:
-    alt = f"{panel.title}. {panel.caption}"
-    picture = _made(f"the figure '{panel.title}'", lambda: embed(panel.figure, alt), problems)
+def _drawn(shown: CaptionedFigure, problems: list[str]) -> Drawing | None:
+    alt = f"{shown.title}. {shown.caption}"
+    picture = _made(f"the figure '{shown.title}'", lambda: embed(shown.figure, alt), problems)
     # A figure made through pyplot stays in its registry, with its memory, until it is closed.
-    plt.close(panel.figure)
-    return None if picture is None else Drawing(panel.title, panel.caption, Markup(picture))
+    plt.close(shown.figure)
+    return None if picture is None else Drawing(shown.title, shown.caption, Markup(picture))
 
 
 def _made(what: str, make: Callable[[], Shown], problems: list[str]) -> Shown | None:

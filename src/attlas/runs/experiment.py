@@ -2,15 +2,13 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
-from attlas.core.errors import UserError
-from attlas.runs.cell import Cell as Cell
-from attlas.runs.cell import Scale as Scale
+from attlas.runs.cell import Cell, Scale
 from attlas.runs.grid import Grid
 from attlas.runs.record import Layout, Record
 from attlas.runs.settings import Settings
@@ -33,10 +31,15 @@ class CaptionedFigure:
     figure: "matplotlib.figure.Figure"
 
 
-Panel = CaptionedFigure
+Run = Callable[[Settings, jax.Array], "xarray.Dataset"]
+"""Computes one cell from its settings and the key of its seed."""
+Tabulate = Callable[["xarray.Dataset"], "pandas.DataFrame"]
+"""Makes a table of the whole data set, as `attlas.panels.table.Table` does."""
+Draw = Callable[["xarray.Dataset"], CaptionedFigure]
+"""Draws one figure of the whole data set, as `attlas.panels.plot.Plot` does."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Experiment:
     r"""A grid of cells, and how what they gave is shown.
 
@@ -46,7 +49,8 @@ class Experiment:
 
     Attributes:
         title: a few words.
-        question: what the experiment answers: the first sentence of the module's docstring.
+        question: what the experiment answers, on one line: the first paragraph of what is given,
+            the module's docstring.
         grid: its settings at three scales.
         run: results of one cell, a data set with named axes.
         table: the numbers beside the paper's: a table of the whole data set, or several, one
@@ -58,45 +62,71 @@ class Experiment:
         paper: key in `references.bib`, the package's name unless given.
         module: dotted name of the defining module, filled in.
         source: file and line, filled in.
-        cells, dims: of experiments written before grids; they go when all have moved.
     """
 
     title: str
-    question: str | None
-    run: Callable[..., Any]
-    table: Any
-    figures: Any
-    grid: Grid | None = None
-    note: str = ""
-    revision: int = 1
-    name: str = ""
-    paper: str = ""
-    module: str = ""
-    source: tuple[str, int] = ("", 0)
-    cells: Callable[..., tuple[Cell, ...]] = field(default=lambda scale: ())
-    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    question: str
+    grid: Grid
+    run: Run
+    table: Tabulate | Sequence[Tabulate]
+    figures: Sequence[Draw]
+    note: str
+    revision: int
+    name: str
+    paper: str
+    module: str
+    source: tuple[str, int]
 
-    def __post_init__(self):
-        # The constructor is generated, and tests wrap it in shape checks: look past both.
+    def __init__(
+        self,
+        *,
+        title: str,
+        question: str | None,
+        grid: Grid,
+        run: Run,
+        table: Tabulate | Sequence[Tabulate],
+        figures: Sequence[Draw],
+        note: str = "",
+        revision: int = 1,
+        name: str = "",
+        paper: str = "",
+        module: str = "",
+        source: tuple[str, int] | None = None,
+    ):
+        # Tests wrap the constructor in shape checks: look past them.
         caller = sys._getframe(1)
         while caller.f_back and caller.f_globals["__name__"].startswith(_CONSTRUCTORS):
             caller = caller.f_back
-        module = self.module or caller.f_globals["__name__"]
+        module = module or caller.f_globals["__name__"]
         package, _, own = module.rpartition(".")
-        filled = {
-            "module": module,
-            "name": self.name or own,
-            "paper": self.paper or package.rpartition(".")[2],
-            "question": " ".join((self.question or "").strip().split("\n\n")[0].split()),
-        }
-        if self.source == ("", 0):
-            filled["source"] = (caller.f_code.co_filename, caller.f_lineno)
-        if self.grid is not None:
-            filled["cells"] = self.grid.cells
-        for name, value in filled.items():
-            object.__setattr__(self, name, value)
-        if not self.name.replace("_", "").replace("-", "").isalnum() or self.name in RESERVED:
-            raise ValueError(f"experiment name '{self.name}' is not a word of its own")
+        name = name or own
+        if not name.replace("_", "").replace("-", "").isalnum() or name in RESERVED:
+            raise ValueError(f"experiment name '{name}' is not a word of its own")
+        vars(self).update(  # frozen: no attribute can be set
+            title=title,
+            question=" ".join((question or "").strip().split("\n\n")[0].split()),
+            grid=grid,
+            run=run,
+            table=table,
+            figures=figures,
+            note=note,
+            revision=revision,
+            name=name,
+            paper=paper or package.rpartition(".")[2],
+            module=module,
+            source=source or (caller.f_code.co_filename, caller.f_lineno),
+        )
+
+    def cells(self, scale: Scale | str) -> tuple[Cell, ...]:
+        """The cells of a scale.
+
+        Args:
+            scale: which.
+
+        Returns:
+            Cells, see `Grid.cells`.
+        """
+        return self.grid.cells(scale)
 
     def changed(self, values: Mapping[str, Any]) -> "Experiment":
         """The experiment with other values of some settings.
@@ -109,11 +139,7 @@ class Experiment:
 
         Raises:
             UserError: if a setting is unknown, or a value is not of its type.
-        """
-        if self.grid is None:
-            if values:
-                raise UserError(f"the settings of {self.name} cannot be changed yet")
-            return self
+        """  # noqa: DOC502 (raised one call below)
         return replace(self, grid=self.grid.changed(values, self.name))
 
     def computed(self, cell: Cell) -> tuple[dict[str, np.ndarray], Layout]:
@@ -125,9 +151,6 @@ class Experiment:
         Returns:
             Arrays by name, and their axes.
         """
-        if self.grid is None:
-            arrays = {name: np.asarray(value) for name, value in self.run(cell).items()}
-            return arrays, Layout({name: self.dims[name] for name in arrays if name in self.dims})
         settings = Settings(cell.settings, seed=cell.seed, dtype=cell.dtype)
         from attlas.runs.join import plain_text  # an import of xarray
 
@@ -148,7 +171,6 @@ class Experiment:
         """
         from attlas.runs.join import join
 
-        assert self.grid is not None
         shared = _shared(records)
         whole = join([self._labelled(record) for record in records])
         axes = [name for name in self.grid.axes if name in whole.dims]
@@ -172,8 +194,6 @@ class Experiment:
         """
         import pandas as pd
 
-        if self.grid is None:
-            return self.table(records)
         tables = self.table if isinstance(self.table, Sequence) else (self.table,)
         data = self.dataset(records)
         return pd.concat([each(data) for each in tables], ignore_index=True)
@@ -187,15 +207,12 @@ class Experiment:
         Returns:
             Figures with captions.
         """
-        if self.grid is None:
-            return tuple(self.figures(records))
         data = self.dataset(records)
         return tuple(each(data) for each in self.figures)
 
     def _labelled(self, record: Record) -> "xarray.Dataset":
         """One record on the axes of its grid."""
         data, s = record.dataset, record.cell.settings
-        assert self.grid is not None
         if "members" in s:
             if "member" not in data.dims:
                 data = data.expand_dims(member=[record.cell.seed])

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -96,18 +96,14 @@ class Record:
     arrays: Mapping[str, np.ndarray]
     metadata: Mapping[str, Any]
     key: str
-    layout: Layout = field(default_factory=lambda: Layout({}))
+    layout: Layout
 
     @property
     def dataset(self) -> "xarray.Dataset":
         """The arrays with their axes and labels."""
-        import xarray as xr  # half of a worker's start, and old records need no labels
+        import xarray as xr  # half of a worker's start
 
-        dims = {
-            name: self.layout.dims.get(name, tuple(f"{name}_{k}" for k in range(array.ndim)))
-            for name, array in self.arrays.items()
-        }
-        whole = {name: (dims[name], array) for name, array in self.arrays.items()}
+        whole = {name: (self.layout.dims[name], array) for name, array in self.arrays.items()}
         labels = {name: whole.pop(name) for name in self.layout.coordinates}
         return xr.Dataset(whole, labels)
 

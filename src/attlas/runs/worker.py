@@ -4,7 +4,7 @@ import datetime
 import importlib
 import time
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from signal import SIG_IGN, SIGINT, signal
 from typing import Any
 
@@ -33,7 +33,7 @@ class Computed:
 
     arrays: dict[str, np.ndarray]
     metadata: dict[str, Any]
-    layout: Layout = field(default_factory=lambda: Layout({}))
+    layout: Layout
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def test_every_bound_that_holds_is_above_the_gap(data):
 
 def test_table_and_figures_show_all_papers(data):
     shown = EXPERIMENT.table(data)
-    assert shown["paper"].nunique() == 6
+    assert len(set(shown["paper"])) == 6
     assert np.all((shown["least"] <= shown["largest"]) | shown["median"].isna())
     captions = [figure(data).caption for figure in EXPERIMENT.figures]
     assert all(caption.count("?") == 1 for caption in captions)
