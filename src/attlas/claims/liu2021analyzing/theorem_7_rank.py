@@ -90,5 +90,5 @@ def theorem_7_softplus_rank(v, W1, *, opposite=False, sharpness=_SHARPNESS):
     cancelled. As minors are analytic in $w^{(1)}$, they vanish on a null set. Without biases
     opposite values do spoil it: $\phi(z) - \phi(-z) = z$, so $v$, $-v$, $2v$, $-2v$ are dependent.
     """
-    values = jnp.asarray([[1.0], [-1.0], [2.0], [-2.0]]) * v[0] if opposite else v
+    values = jnp.outer(jnp.asarray([1.0, -1.0, 2.0, -2.0]), v[0]) if opposite else v
     return rank(rectify(values @ W1, sharpness)), _SAMPLES

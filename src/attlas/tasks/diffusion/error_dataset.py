@@ -73,13 +73,13 @@ def score_error_dataset(
             "step": np.asarray(steps, float),
         },
     )
-    places = np.stack([
-        network.validation.argmin(axis=-1),
-        *(
-            np.broadcast_to(place, shape[:2])
-            for place in (ntk.validation.argmin(axis=-1), ntk.test.argmin(axis=-1), kernel.balanced)
-        ),
-    ])  # fmt: skip
+    rules = (ntk.validation.argmin(axis=-1), ntk.test.argmin(axis=-1), kernel.balanced)
+    places = [np.broadcast_to(place, shape[:2]) for place in rules]
+    return _stopped(found, np.stack([network.validation.argmin(axis=-1), *places]))
+
+
+def _stopped(found: xr.Dataset, places: np.ndarray) -> xr.Dataset:
+    """The data set with what is found where the rules stop."""
     at = xr.DataArray(places, dims=("rule", "m", "n"))
     own = at[: len(LEARNERS)].rename(rule="learner")
     return found.assign(
