@@ -24,5 +24,5 @@ def test_texts_can_be_read_back():
 
 def test_other_tokens_are_refused():
     empty = TokenSequences(np.zeros((0, 3), int), np.zeros((0, 3), bool), np.zeros(0))
-    with pytest.raises(UserError, match="no texts"):
+    with pytest.raises(UserError, match="are not texts"):
         distinct_words(empty)
