@@ -64,7 +64,7 @@ def test_evaluations_that_run_out_and_bits_that_run_out():
 
 
 def test_a_wrong_slope_is_refused():
-    with pytest.raises(UserError, match="no Lipschitz constant"):
+    with pytest.raises(UserError, match="not a Lipschitz constant"):
         segment_maximum(lambda a: jnp.sin(5 * a), 2.0)
 
 
