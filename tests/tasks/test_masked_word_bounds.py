@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.bounds.comparison.compare import compare
+from attlas.bounds.comparison.compare import compare_bounds
 from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
 from attlas.data.masked_word_texts import load_masked_words
 from attlas.tasks.masked_word_bounds import (
@@ -26,7 +26,8 @@ def test_contraction_is_that_of_the_compared_complexity():
     found = one_score_gaps(weights, X, np.array([float(m)]), 3, 0.05)[0]
     row = weights.readout[np.linalg.norm(weights.readout, axis=1).argmax()]
     table = {
-        e.name: e.rademacher for e in compare(weights._replace(readout=row), X, m, 0.05).entries
+        e.name: e.rademacher
+        for e in compare_bounds(weights._replace(readout=row), X, m, 0.05).entries
     }
     tail = 3 * 2 * np.log(3) * np.sqrt(np.log(2 / 0.05) / (2 * m))
     assert table["1,1 sharp"] < 0.99 * table["trivial"]  # not the cut-off value
@@ -46,7 +47,9 @@ def test_bounds_are_the_entries_of_the_comparison_and_fall_with_samples():
     assert np.linalg.norm(X, axis=-1).max() <= 1 + 1e-6
     found = masked_word_bounds(models, 1, X, np.array([1e5, 1e15]), K, 0.05)
     assert found.samples.values.tolist() == [1e5, 1e15, m]
-    entries = compare(masked_word_weights(models, 1), X, m, 0.05, loss_range=2 * np.log(K)).entries
+    entries = compare_bounds(
+        masked_word_weights(models, 1), X, m, 0.05, loss_range=2 * np.log(K)
+    ).entries
     gaps = {entry.name: entry.gap for entry in entries}
     for cover in COVERS:
         assert float(found.bound.sel(cover=cover, samples=m)) == pytest.approx(gaps[cover])
