@@ -1,6 +1,7 @@
 """A panel: one pair of axes, or small multiples of it, with the layers drawn on it."""
 
 import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -61,7 +62,7 @@ class View:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel:
+class Panel(ABC):
     """What all kinds of panel share; `a + b` draws b on the axes of a.
 
     Attributes:
@@ -99,6 +100,7 @@ class Panel:
     def __add__(self, other: "Panel") -> "Panel":
         return replace(self, added=(*self.added, other))
 
+    @abstractmethod
     def draw(self, axes: "Axes", view: View) -> None:
         """Draw this layer alone.
 
@@ -106,12 +108,11 @@ class Panel:
             axes: where.
             view: what.
         """
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def shown(self) -> Quantity:
         """The quantity whose labels the small multiples have."""
-        raise NotImplementedError
 
     def views(self, data: xr.Dataset) -> list[list[View]]:
         """The small multiples, by row.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from attlas.panels.panel import Panel, View
+from attlas.panels.panel import Panel, Quantity, View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,6 +35,11 @@ class Reference(Panel):
     label: str = field(default="", kw_only=True)
     ink: str = field(default="#777777", kw_only=True)
     style: str = field(default=":", kw_only=True)
+
+    @property
+    def shown(self) -> Quantity:
+        """No quantity: it is drawn on the axes of another layer."""
+        return ""
 
     def draw(self, axes: "Axes", view: View) -> None:
         """Draw the line.
