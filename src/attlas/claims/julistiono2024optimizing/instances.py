@@ -13,7 +13,7 @@ import numpy as np
 from attlas.core.norms.entrywise import entrywise_norm
 from attlas.core.sampling import shared
 from attlas.data.token_selection import TokenSelection
-from attlas.optim.mirror_descent import inverse_potential_gradient, potential_gradient
+from attlas.optim.mirror_descent import mirror_step
 from attlas.tasks.token_selection.gradient import selection_gradient
 
 EXPONENTS = (1.1, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
@@ -23,11 +23,6 @@ ROUNDINGS = 256
 """Roundings of a risk, a gradient and a step at these sizes: nine entries, each the sum of nine
 products of softmax weights (about 20 roundings), then powers of exponents up to 10."""
 _STEPS = 200
-
-
-def mirror_step(W, slope, eta, p):
-    """One plain step of l_p-AttGD; the exponent may be traced, as optax's may not."""
-    return inverse_potential_gradient(potential_gradient(W, p) - eta * slope, p)
 
 
 def dual_norm(matrix, p):

@@ -21,13 +21,12 @@ from attlas.claims.julistiono2024optimizing.instances import (
     EXPONENTS,
     ROUNDINGS,
     condition,
-    mirror_step,
     on_trajectory,
 )
 from attlas.core.claim import Control, ProofStep, Sides, Status
 from attlas.core.statement import identity, inequality
 from attlas.data.token_selection import TokenSelection, token_scores
-from attlas.optim.mirror_descent import bregman, potential, potential_gradient
+from attlas.optim.mirror_descent import bregman, mirror_step, potential, potential_gradient
 from attlas.tasks.token_selection.gradient import selection_gradient, selection_loss
 
 _DOUBLINGS = 64

@@ -7,11 +7,11 @@ One sample with two tokens of length 6, a query of length 6, p = 3 and W(0) = 0:
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.claims.julistiono2024optimizing.instances import ROUNDINGS, condition, mirror_step
+from attlas.claims.julistiono2024optimizing.instances import ROUNDINGS, condition
 from attlas.core.claim import Control, Coverage, Sides, Source, Status
 from attlas.core.statement import erratum
 from attlas.data.token_selection import TokenSelection
-from attlas.optim.mirror_descent import potential
+from attlas.optim.mirror_descent import mirror_step, potential
 from attlas.tasks.token_selection.gradient import selection_gradient, selection_loss
 
 

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 from attlas.claims.julistiono2024optimizing.instances import (
     ROUNDINGS,
     dual_norm,
-    mirror_step,
     on_trajectory,
 )
 from attlas.claims.julistiono2024optimizing.lemma_18 import gradient_bound
@@ -20,6 +19,7 @@ from attlas.core.claim import Control, ProofStep, Sides, Status
 from attlas.core.norms.entrywise import entrywise_norm
 from attlas.core.statement import inequality
 from attlas.data.token_selection import TokenSelection
+from attlas.optim.mirror_descent import mirror_step
 from attlas.tasks.token_selection.gradient import selection_gradient
 
 

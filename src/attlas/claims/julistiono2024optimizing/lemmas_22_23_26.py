@@ -9,14 +9,13 @@ from attlas.claims.julistiono2024optimizing.instances import (
     ROUNDINGS,
     condition,
     dual_norm,
-    mirror_step,
     on_trajectory,
 )
 from attlas.core.claim import Control, Sides
 from attlas.core.norms.entrywise import entrywise_norm
 from attlas.core.statement import identity, inequality
 from attlas.data.token_selection import TokenSelection
-from attlas.optim.mirror_descent import bregman, potential, potential_gradient
+from attlas.optim.mirror_descent import bregman, mirror_step, potential, potential_gradient
 from attlas.tasks.token_selection.gradient import selection_gradient, selection_loss
 
 

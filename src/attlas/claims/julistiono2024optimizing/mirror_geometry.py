@@ -11,14 +11,13 @@ from attlas.claims.julistiono2024optimizing.instances import (
     EXPONENTS,
     ROUNDINGS,
     dual_norm,
-    mirror_step,
     random_data,
 )
 from attlas.core.claim import Control, Sides, Status
 from attlas.core.norms.entrywise import entrywise_norm
 from attlas.core.statement import identity, inequality
 from attlas.data.token_selection import TokenSelection
-from attlas.optim.mirror_descent import bregman, potential_gradient
+from attlas.optim.mirror_descent import bregman, mirror_step, potential_gradient
 from attlas.tasks.token_selection.gradient import selection_gradient
 
 _RECORDS = (1, 8, 64)
