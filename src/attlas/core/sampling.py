@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from attlas.core.generator import generator
+from attlas.core.moved_draws import MovedGenerator
 from attlas.core.named_call import parameters
 
 Instance = Mapping[str, Array]
@@ -103,7 +104,9 @@ def shared(function: Callable[..., Value]) -> Callable[..., Value]:
     @wraps(function)
     def once(source: Any, *arguments: Any, **options: Any) -> Value:
         def compute() -> tuple[Value, Any]:
-            value = function(source, *arguments, **options)
+            # What is kept is what an ordinary generator gives; a search moves only the rest.
+            plain = source.plain() if isinstance(source, MovedGenerator) else source
+            value = function(plain, *arguments, **options)
             after = source.bit_generator.state if isinstance(source, np.random.Generator) else None
             return value, after
 

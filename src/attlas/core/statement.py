@@ -31,7 +31,7 @@ Examples:
     >>> from attlas.verify.check import check
     >>> report = check(triangle)
     >>> report.verdict.outcome.value, [c.verdict.outcome.value for c in report.controls]
-    ('SUPPORTED', ['VIOLATED', 'VIOLATED'])
+    ('SUPPORTED', ['VIOLATED'])
     >>> found = challenge(triangle)
     >>> found.violated, found.ratio > 0.999
     (False, True)
@@ -143,7 +143,7 @@ def limit(
     Args:
         locator: where the statement stands; the function's name when empty.
         source: where our text of it comes from.
-        scales: at least three geometrically growing scales along the last axis of the sequence:
+        scales: at least four geometrically growing scales along the last axis of the sequence:
             numbers, the name of an array of the instance, or a function of named arrays.
         **details: see `Details`.
 
