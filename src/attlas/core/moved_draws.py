@@ -11,6 +11,9 @@ import numpy as np
 
 _END = 1e-12
 """Distance that a uniform number keeps from the ends of its interval."""
+_FAR = 8.0
+"""Standard deviations within which a normal number stays: a draw beyond has probability 1e-15, and
+far tails overflow where no statement is meant."""
 
 
 class MovedGenerator(np.random.Generator):
@@ -48,6 +51,17 @@ class MovedGenerator(np.random.Generator):
         """
         return np.random.Generator(self.bit_generator)
 
+    def law(self, place: int) -> str:
+        """The law of the numbers at a place.
+
+        Args:
+            place: state of the stream before the call.
+
+        Returns:
+            "uniform" or "normal".
+        """
+        return "uniform" if place in self.uniform_at else "normal"
+
     def _kept(self, place: int, drawn: Any) -> Any:
         known = self.numbers.get(place)
         if known is None or known.shape != np.shape(drawn):
@@ -84,17 +98,20 @@ class MovedGenerator(np.random.Generator):
         return -scale * np.log1p(-self.random(np.shape(scale) if size is None else size))
 
 
-def within(uniform: np.ndarray) -> np.ndarray:
-    """Uniform numbers back into their interval.
+def within(numbers: np.ndarray, law: str) -> np.ndarray:
+    """Moved numbers back to where a draw can be.
 
     Args:
-        uniform: moved numbers.
+        numbers: moved ones.
+        law: "uniform" in (0, 1), standard "normal", or "free".
 
     Returns:
-        The nearest ones inside (0, 1).
+        The nearest ones inside (0, 1), within eight standard deviations, or themselves.
 
     Examples:
-        >>> within(np.array([-0.5, 0.5])).round(3).tolist()
+        >>> within(np.array([-0.5, 0.5]), "uniform").round(3).tolist()
         [0.0, 0.5]
     """
-    return np.clip(uniform, _END, 1 - _END)
+    if law == "free":
+        return numbers
+    return np.clip(numbers, _END, 1 - _END) if law == "uniform" else np.clip(numbers, -_FAR, _FAR)

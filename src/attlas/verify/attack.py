@@ -61,7 +61,7 @@ def attack(
     seed: int = 0,
     program: Program | None = None,
     batch: Batch | None = None,
-) -> ChallengeReport:
+) -> ChallengeReport | None:
     """Search for a violation of an inequality.
 
     Args:
@@ -73,16 +73,11 @@ def attack(
         batch: starting points of the first round, where a check has drawn them already.
 
     Returns:
-        The tightest instance found; its verdict is VIOLATED when the claim broke.
-
-    Raises:
-        UserError: if the claim offers nothing to move.
+        The tightest instance found; its verdict is VIOLATED when the claim broke. None where
+        nothing moves: no `search_over`, and no normal or uniform number in the sampler.
     """
     if not is_searchable(claim):
-        raise UserError(
-            f"claim '{claim.name}' names no arrays to search_over, and it is no inequality with a "
-            "sampler that takes rng: challenge one that has either"
-        )
+        return None
     best: ChallengeReport | None = None
     with jax.enable_x64(True), np.errstate(all="ignore"):
         program = program or compile_program(claim)
@@ -90,10 +85,11 @@ def attack(
             start = batch if done == 0 and batch is not None else None
             start = claim.draw(seed + done, claim.count) if start is None else start
             ended, steps = _climb(claim, program, start, seed + done, seconds)
+            if not steps:
+                return None
             best = better(best, judge(claim, program, ended, seed + done, steps))
             if best.violated:
                 break
-    assert best is not None  # at least one round
     return best
 
 
@@ -142,7 +138,7 @@ class _Block:
 
     values: np.ndarray
     rows: np.ndarray
-    uniform: bool = False
+    law: str = "free"
 
 
 _Blocks = dict[Any, _Block]
@@ -197,7 +193,7 @@ class _Draws:
         first = self._generator({})
         claim.sample(first, self._count)
         self.blocks = {
-            place: _Block(value, np.arange(self._count), place in first.uniform_at)
+            place: _Block(value, np.arange(self._count), first.law(place))
             for place, value in first.numbers.items()
             if value.ndim and len(value) == self._count
         }
@@ -206,10 +202,9 @@ class _Draws:
         if others and len(others) % self._count == 0:
             share = len(others) // self._count
             self.blocks |= {
-                place: _Block(first.numbers[place][None], np.array([k // share]),
-                              place in first.uniform_at)
+                place: _Block(first.numbers[place][None], np.array([k // share]), first.law(place))
                 for k, place in enumerate(others)
-            }  # fmt: skip
+            }
 
     def _generator(self, numbers: dict[int, np.ndarray]) -> MovedGenerator:
         return MovedGenerator(generator(jax.random.key(self._seed)), numbers)
@@ -308,7 +303,7 @@ def _moved(
     moved = {}
     for k, (name, block) in enumerate(blocks.items()):
         x = block.values
-        far = _spread(length[block.rows], x) * (0.5 if block.uniform else 1.0)
+        far = _spread(length[block.rows], x) * (0.5 if block.law == "uniform" else 1.0)
         noise = far * rng.standard_normal(x.shape)
         if move == "few":
             noise = 2 * noise * (rng.random(x.shape) < max(0.15, 1 / max(1, x[0].size)))
@@ -321,8 +316,7 @@ def _moved(
             noise = np.minimum(far, 1.0) * (x[one] - x[other]) + 0.1 * noise
         elif move == "size":
             noise = x * np.expm1(far * _spread(rng.standard_normal(len(x)), x))
-        value = x + noise
-        moved[name] = replace(block, values=within(value) if block.uniform else value)
+        moved[name] = replace(block, values=within(x + noise, block.law))
     return moved
 
 

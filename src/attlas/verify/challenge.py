@@ -19,6 +19,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from attlas.core.claim import Claim
+from attlas.core.errors import UserError
 from attlas.core.sampling import Instance
 from attlas.core.verdict import ChallengeReport, Verdict
 from attlas.verify.attack import attack, better, judge
@@ -55,10 +56,15 @@ def challenge(
 
     Raises:
         UserError: if the claim offers nothing to challenge.
-    """  # noqa: DOC502 (raised one call below)
+    """
     started = time.perf_counter()
     program = program or compile_program(claim)
     best = attack(claim, rounds=rounds, seed=seed, program=program, batch=batch)
+    if best is None:
+        raise UserError(
+            f"claim '{claim.name}' has nothing to move: an inequality needs search_over, or a "
+            "sampler that draws normal or uniform numbers from rng"
+        )
     if not claim.search_over:
         while seconds is not None and not best.violated and _spent(started) < seconds:
             seed += 1

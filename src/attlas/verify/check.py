@@ -11,7 +11,7 @@ from jaxtyping import Array
 
 from attlas.core.claim import Claim
 from attlas.core.verdict import CheckReport, ControlReport, Verdict
-from attlas.verify.attack import attack, is_searchable
+from attlas.verify.attack import attack
 from attlas.verify.decide import decide
 from attlas.verify.detection import detection_limits, faults
 from attlas.verify.evidence import Batch, Evidence, Program, compile_program, gather
@@ -61,7 +61,7 @@ def check(
             *undefined_assumptions(claim, batch, holds),
         ]
         search = None
-        if challenge_rounds and is_searchable(claim):
+        if challenge_rounds:
             search = attack(claim, rounds=challenge_rounds, seed=seed, program=program, batch=batch)
     return CheckReport(
         claim=claim.name,

@@ -164,11 +164,10 @@ def faults(
         )
     expected = claim.expect.outcome is Outcome.SUPPORTED
     if claim.kind is Kind.IDENTITY and expected and limits:
-        worst = max(np.inf if limit is None else limit for limit in limits)
+        worst = max((limit for limit in limits if limit is not None), default=0.0)
         if worst > COARSE:
-            size = "any change" if np.isinf(worst) else f"a relative change of {worst:.2g}"
             found.append(
-                f"{size} of a component would pass: its magnitude or certified error is too large "
-                "for an identity"
+                f"a relative change of {worst:.2g} of a component would pass: its magnitude or "
+                "certified error is too large for an identity"
             )
     return tuple(found)

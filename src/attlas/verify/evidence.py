@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.core.claim import Claim, Sides
+from attlas.core.claim import Claim, Kind, Sides
 from attlas.core.named_call import parameters
 from attlas.core.sampling import Instance
 
@@ -119,6 +119,8 @@ def compile_program(claim: Claim) -> Program:
 def distinct_rows(claim: Claim, batch: Batch, keep: np.ndarray) -> int:
     """How many different instances there are, in the arrays that the claim reads.
 
+    A trial of a probability or expectation is the whole draw: there all arrays count.
+
     Args:
         claim: the claim.
         batch: arrays with a leading axis.
@@ -128,7 +130,8 @@ def distinct_rows(claim: Claim, batch: Batch, keep: np.ndarray) -> int:
         Their number.
     """
     read = parameters(claim.function)
-    names = sorted(batch) if read.rest else [name for name in read.arrays if name in batch]
+    whole = read.rest or claim.kind in (Kind.PROBABILITY, Kind.EXPECTATION)
+    names = sorted(batch) if whole else [name for name in read.arrays if name in batch]
     if not names:
         return int(keep.sum())
     arrays = [np.asarray(batch[name])[keep] for name in names]

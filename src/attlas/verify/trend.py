@@ -16,7 +16,7 @@ from attlas.verify.evidence import Evidence
 
 SCALES = 4
 """Scales that a limit or rate needs."""
-SHARE = 0.01
+SHARE = 0.1
 """An extrapolated limit below this share of the last distance counts as none."""
 RISE = 0.05
 """A log-log slope may rise by this much from scale to scale and still be called settled."""
@@ -67,8 +67,8 @@ def vanishes(distance: np.ndarray) -> np.ndarray:
     r"""Whether distances at four geometric scales fall to zero and not to a plateau.
 
     With Aitken's limits L_k = D_k - (D_k - D_{k-1})^2 / ((D_k - D_{k-1}) - (D_{k-1} - D_{k-2})),
-    exactly c for D = c + b n^{-a}, the distances fall, L_4 <= D_4 / 2, and either |L_4| is below a
-    hundredth of D_4 or L falls at least as fast as D: L_4 / L_3 <= D_4 / D_3. A plateau keeps L
+    exactly c for D = c + b n^{-a}, the distances fall, L_4 <= D_4 / 2, and either L_4 is below a
+    tenth of D_4 or L falls at least as fast as D: L_4 / L_3 <= D_4 / D_3. A plateau keeps L
     while D flattens.
 
     Args:
@@ -79,7 +79,7 @@ def vanishes(distance: np.ndarray) -> np.ndarray:
 
     Examples:
         >>> n = 10.0 ** np.arange(1, 5)
-        >>> vanishes(np.stack([1 / n, np.log(n) / n, 1 / n + 1 / n**2, 1 / n + 1e-5])).tolist()
+        >>> vanishes(np.stack([1 / n, np.log(n) / n, 1 / n + 1 / n**2, 1 / n + 3e-5])).tolist()
         [True, True, True, False]
     """
     step = np.diff(distance, axis=-1)
