@@ -68,7 +68,8 @@ def challenge(
     if not claim.search_over:
         while seconds is not None and not best.violated and _spent(started) < seconds:
             seed += 1
-            best = better(best, attack(claim, seconds=1.0, seed=seed, program=program))
+            again = attack(claim, seconds=1.0, seed=seed, program=program)
+            best = best if again is None else better(best, again)
         return best
     # Adam mixes integer counts with floats, which strict promotion would refuse.
     with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):

@@ -143,7 +143,8 @@ def _violating(claim: Claim, evidence: Evidence) -> np.ndarray:
     if claim.kind is Kind.IDENTITY:
         difference = np.abs(difference)
     with np.errstate(invalid="ignore"):
-        return (_flat(difference - tolerance(evidence, claim.roundings)) > 0).any(axis=1)
+        excess = _flat(difference - tolerance(evidence, claim.roundings))
+    return np.any(excess > 0, axis=1)
 
 
 def _compare(evidence: Evidence, difference: np.ndarray, allowed: np.ndarray) -> Verdict:

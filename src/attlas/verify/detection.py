@@ -117,7 +117,7 @@ def _rows(claim: Claim, evidence: Evidence, array: np.ndarray) -> np.ndarray:
 
 def _stated(claim: Claim, evidence: Evidence) -> np.ndarray:
     sides = (_rows(claim, evidence, side) for side in (evidence.left, evidence.right))
-    return np.any([(side != 0).any(axis=(0, 2)) for side in sides], axis=0)
+    return np.any([np.any(side != 0, axis=(0, 2)) for side in sides], axis=0)
 
 
 def _violated(claim: Claim, evidence: Evidence, alpha: float) -> np.ndarray:
@@ -127,7 +127,7 @@ def _violated(claim: Claim, evidence: Evidence, alpha: float) -> np.ndarray:
         if claim.kind is Kind.IDENTITY:
             difference = np.abs(difference)
         excess = (difference - tolerance(evidence, claim.roundings))[evidence.applicable]
-        return (excess.reshape(len(excess), -1) > 0).any(axis=0)
+        return np.any(excess.reshape(len(excess), -1) > 0, axis=0)
     count = int(np.prod(_entries(claim, evidence)))
     outcomes = [decide(claim, evidence.component(k, _scaled(claim)), alpha=alpha).outcome
                 for k in range(count)]  # fmt: skip

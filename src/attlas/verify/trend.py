@@ -50,7 +50,7 @@ def decide_limit(evidence: Evidence, allowed: np.ndarray, alpha: float) -> Verdi
     )
 
     def tends(plateau: float) -> np.ndarray:
-        return (vanishes(distance + plateau * distance[..., -1:]) | exact).all(axis=1)
+        return np.all(vanishes(distance + plateau * distance[..., -1:]) | exact, axis=1)
 
     found = _majority(
         tends(0.0),
@@ -113,7 +113,8 @@ def decide_rate(evidence: Evidence, roundings: int, alpha: float) -> Verdict:
 
     def complies(part: float) -> np.ndarray:
         ratio = left / right
-        return stays_bounded(ratio + part * ratio[..., -1:] * grown, scales, noise).all(axis=1)
+        grows = ratio + part * ratio[..., -1:] * grown
+        return np.all(stays_bounded(grows, scales, noise), axis=1)
 
     found = _majority(complies(0.0), alpha, "the ratio stays bounded", "the ratio keeps growing")
     slope = slopes(left / right, scales)
