@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 
+import attlas.__main__ as module_entry
 from attlas.cli import main as command_line
 from attlas.cli.manual import manual_page
 from attlas.core.errors import UserError
@@ -128,6 +129,7 @@ def test_the_command_line_is_a_module_too(module):
             [sys.executable, "-m", module, *arguments], capture_output=True, text=True, check=False
         )
 
+    assert module_entry.main is command_line.main
     shown = left("--version")
     assert (shown.returncode, shown.stdout.split()[0]) == (0, "attlas")
     refused = left("no-such-command")

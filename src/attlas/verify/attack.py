@@ -29,7 +29,7 @@ from attlas.verify.evidence import Batch, Program, compile_program, gather
 STEPS = 200
 """Moves of a round, if its time suffices."""
 SECONDS = 0.15
-"""Time of a round: 300 inequalities are attacked in less than a minute."""
+"""Processor time of a round: 300 inequalities are attacked in less than a minute."""
 _PLAN = ("all", "few", "again", "one", "again", "between", "size", "again")
 """The moves in turn; `again` repeats what helped an instance last, half as far once more."""
 _BROKEN = 10.0
@@ -67,7 +67,7 @@ def attack(
     Args:
         claim: an inequality.
         rounds: rounds of fresh starting points.
-        seconds: time of a round; at least one move is made.
+        seconds: processor time of a round; at least one move is made.
         seed: of the starting points of the first round.
         program: the claim's compiled program, where a check has it already.
         batch: starting points of the first round, where a check has drawn them already.
@@ -235,14 +235,14 @@ def _climb(
     claim: Claim, program: Program, batch: Batch, seed: int, seconds: float
 ) -> tuple[Batch, int]:
     """The end points of one round, and how many moves were made."""
-    deadline = time.perf_counter() + seconds
+    deadline = time.process_time() + seconds
     space: _Space = _Arrays(claim, batch) if claim.search_over else _Draws(claim, batch, seed)
     blocks, rng = space.blocks, np.random.default_rng([seed, STEPS])
     score = _scores(claim, *program(batch))
     length, last = np.full(len(score), 0.3), None
     ended = {name: np.asarray(value) for name, value in batch.items()}
     done = 0
-    while blocks and done < STEPS and (done == 0 or time.perf_counter() < deadline):
+    while blocks and done < STEPS and (done == 0 or time.process_time() < deadline):
         move = _PLAN[done % len(_PLAN)]
         proposed = _moved(blocks, move, length, last, rng)
         found = space.batch(proposed)
