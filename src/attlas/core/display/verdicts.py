@@ -123,9 +123,16 @@ def detection_sentences(limits: "tuple[float | None, ...]") -> Iterator[str]:
     Examples:
         >>> list(detection_sentences((0.25, 1e-13)))
         ['notices a right side wrong by 25 %, by 1e−11 % in the best component']
+        >>> list(detection_sentences((0.99,)))
+        ['the constant is not tested within a factor 100']
     """
     known = [limit for limit in limits if limit is not None]
     if not known:
+        return
+    if max(known) > 0.9:
+        far = "" if max(known) >= 1 else f" within a factor {plain_number(1 / (1 - max(known)))}"
+        where = " in one component" if len(known) > 1 else ""
+        yield f"the constant is not tested{far}{where}"
         return
     best = f", by {_percent(min(known))} in the best component" if len(known) > 1 else ""
     yield f"notices a right side wrong by {_percent(max(known))}{best}"
