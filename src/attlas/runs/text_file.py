@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from attlas.core.errors import UserError
+from attlas.runs.plain_file import make_folder
 
 
 def write_text_file(path: Path, text: str, option: str) -> Path:
@@ -57,7 +58,7 @@ def probe_text_file(path: Path, option: str) -> None:
 def _replace(target: Path, text: str) -> None:
     draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         draft.write_text(text, encoding="utf-8")
         draft.replace(target)
     finally:
