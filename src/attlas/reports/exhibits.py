@@ -110,7 +110,7 @@ def _gaps(records: Sequence[Record]) -> Iterator[str]:
     for name in sorted({name for record in records for name in record.arrays}):
         missing = sum(name not in record.arrays for record in records)
         if missing:
-            yield f"{missing} of {len(records)} cells have no array `{name}`: it is shown with gaps."
+            yield f"{missing} of {len(records)} cells have no array `{name}`: gaps are shown."
 
 
 def _settings(records: Sequence[Record]) -> dict[str, str]:
