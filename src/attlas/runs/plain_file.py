@@ -45,7 +45,7 @@ def read_plain_file(path: Path, most: int) -> bytes | None:
                 raise Damaged(f"{path} is not a regular file")
             if state.st_size > most:
                 raise Damaged(f"{path} has {state.st_size} bytes, of at most {most}")
-            return file.read(most)
+            return file.read(state.st_size)
     except FileNotFoundError:
         raise Damaged(f"{path} is a link to nothing") from None
     except OSError as error:
