@@ -1,6 +1,7 @@
 import errno
 import json
 import os
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -157,3 +158,38 @@ def test_quarantine_overwrites_nothing(folder):
 def test_only_plain_arrays_are_stored(array):
     with pytest.raises(UserError, match="array 'x' has dtype"):
         pack_arrays({"x": array})
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".json"])
+def test_every_flipped_bit_is_noticed(folder, suffix):
+    path = folder / f"one{suffix}"
+    whole = path.read_bytes()
+    for number in range(0, 8 * len(whole), 61):  # 61: every bit of a byte in turn
+        content = bytearray(whole)
+        content[number // 8] ^= 1 << number % 8
+        path.write_bytes(content)
+        with pytest.raises((Damaged, UserError), match=r"one\.(npz|json)"):
+            read_pair(folder, "one", "witness")
+    path.write_bytes(whole)
+    assert read_pair(folder, "one", "witness") is not None
+
+
+def test_what_is_no_file_is_damaged_and_quarantined(folder):
+    (folder / "one.json").rename(folder / "kept.json")
+    for put in (Path.mkdir, os.mkfifo, lambda path: path.symlink_to("nowhere")):
+        put(folder / "one.json")
+        with pytest.raises(Damaged, match=r"one\.json is"):
+            read_pair(folder, "one", "witness")
+        quarantine(folder, "one")
+        assert read_pair(folder, "one", "witness") is None
+
+
+def test_what_would_not_be_read_is_not_written(folder, monkeypatch):
+    monkeypatch.setattr("attlas.runs.packed.LARGEST", 100)
+    with pytest.raises(UserError, match="have 160 bytes, of at most 100 per cell"):
+        pack_arrays({"x": np.zeros(20)})
+    monkeypatch.setattr("attlas.runs.pair.LARGEST_TEXT", 100)
+    with pytest.raises(UserError, match="bytes of JSON, of at most 100"):
+        write_pair(folder, "one", DOCUMENT, {})
+    with pytest.raises(Damaged, match=r"one\.json has \d+ bytes, of at most 100"):
+        read_pair(folder, "one", "witness")

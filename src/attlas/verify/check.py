@@ -11,6 +11,7 @@ import numpy as np
 from attlas.core.claim import Claim, Kind
 from attlas.core.verdict import CheckReport, ControlReport, Outcome, Verdict
 from attlas.verify.challenge import challenge
+from attlas.verify.compiled import bound_compiled
 from attlas.verify.decide import decide, tightness
 from attlas.verify.evidence import Batch, Evidence, Program, compile_program, gather
 
@@ -42,6 +43,7 @@ def check(
     """
     started = time.perf_counter()
     count = claim.count if count is None else count
+    bound_compiled(claim.name)
     with jax.enable_x64(True):
         program = compile_program(claim)
         batch = draw_batch(claim, seed, count)
