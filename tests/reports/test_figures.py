@@ -62,5 +62,5 @@ def test_a_large_drawing_becomes_a_picture_on_white():
 
 def test_one_panel_is_not_as_wide_as_four():
     one, four = (embed(Figure(figsize=(width, 3)), "empty") for width in (3.6, 13.2))
-    assert ' width="389" class="drawing"' in one
+    assert ' width="350" class="drawing"' in one
     assert ' width="832" class="drawing wide"' in four

@@ -21,7 +21,7 @@ LARGEST_SVG = 400_000
 
 WIDEST = 832
 """Pixels that the page has for a figure."""
-PIXELS = 1.5
+PIXELS = 1.35
 """Per point of a figure that is not that wide: one panel must not be as wide as four."""
 NARROW = 480
 """Pixels up to which a figure fits a telephone; a wider one scrolls there."""
