@@ -67,6 +67,8 @@ FILES = {
     "deep and sealed": lambda p: rewrite(p, deep),
     "kind of another file": lambda p: rewrite(p, lambda d: d.update(kind="witness")),
     "kind of a list": lambda p: rewrite(p, lambda d: d.update(kind=[1])),
+    "schema as text": lambda p: rewrite(p, lambda d: d.update(schema="2")),
+    "schema of a flag": lambda p: rewrite(p, lambda d: d.update(schema=True)),
     "no arrays": lambda p: rewrite(p, lambda d: d.pop("arrays")),
     "no metadata": lambda p: rewrite(p, lambda d: d.pop("metadata")),
     "versions as a list": lambda p: rewrite(p, lambda d: d["metadata"].update(versions=["1"])),

@@ -132,11 +132,12 @@ def _document(path: Path, text: bytes, kind: str) -> dict[str, Any]:
         json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         raise Damaged(f"{path} is not JSON (truncated or altered)") from None
-    if not isinstance(document, dict) or "schema" not in document:
+    version = document.get("schema") if isinstance(document, dict) else None
+    if not isinstance(version, int) or version is True or version < 1:
         raise Damaged(f"{path} has no schema (altered)")
-    if document["schema"] != SCHEMA:
+    if version != SCHEMA:
         raise UserError(
-            f"{path} has schema {document['schema']!r:.20}, this attlas reads {SCHEMA}: use the "
+            f"{path} has schema {version}, this attlas reads {SCHEMA}: use the "
             "attlas that wrote it, or name another folder with --results"
         )
     if document.get("kind") != kind:
