@@ -12,6 +12,7 @@ from jaxtyping import Array
 from attlas.core.claim import Claim
 from attlas.core.verdict import CheckReport, ControlReport, Verdict
 from attlas.verify.attack import attack
+from attlas.verify.compiled import bound_compiled
 from attlas.verify.decide import decide
 from attlas.verify.detection import detection_limits, faults
 from attlas.verify.evidence import Batch, Evidence, Program, compile_program, gather
@@ -44,6 +45,7 @@ def check(
     """
     started = time.perf_counter()
     count = claim.count if count is None else count
+    bound_compiled(claim.name)
     with jax.enable_x64(True):
         program = compile_program(claim)
         batch = draw_batch(claim, seed, count)
