@@ -20,6 +20,7 @@ from jaxtyping import Array
 
 from attlas.core.claim import Claim
 from attlas.core.errors import UserError
+from attlas.core.factorising import FACTORISING
 from attlas.core.named_call import call_by_name
 from attlas.core.sampling import Instance
 from attlas.core.verdict import ChallengeReport, Outcome, Verdict
@@ -63,7 +64,7 @@ def challenge(
         )
     deadline = None if seconds is None else time.perf_counter() + seconds
     # Adam mixes integer counts with floats, which strict promotion would refuse.
-    with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
+    with FACTORISING, jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
         climb = jax.jit(jax.vmap(lambda instance: _ascend(claim, instance, steps)))
         program = program or compile_program(claim)
         best: ChallengeReport | None = None
@@ -165,7 +166,7 @@ def replay(claim: Claim, witness: dict[str, np.ndarray]) -> Verdict:
         The verdict on this instance alone: VIOLATED, NOT_APPLICABLE, or INCONCLUSIVE with
         its slack (one instance never supports a claim).
     """
-    with jax.enable_x64(True):
+    with FACTORISING, jax.enable_x64(True):
         batch = {name: jnp.asarray(value)[None] for name, value in witness.items()}
         holds, sides = compile_program(claim)(batch)
         verdict = decide(claim, gather(claim, holds, sides[0]))

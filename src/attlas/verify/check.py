@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.core.claim import Claim, Kind
+from attlas.core.factorising import FACTORISING
 from attlas.core.verdict import CheckReport, ControlReport, Outcome, Verdict
 from attlas.verify.challenge import challenge
 from attlas.verify.decide import decide, tightness
@@ -42,7 +43,8 @@ def check(
     """
     started = time.perf_counter()
     count = claim.count if count is None else count
-    with jax.enable_x64(True):
+    # Claims may factorise; see the lock.
+    with FACTORISING, jax.enable_x64(True):
         program = compile_program(claim)
         batch = draw_batch(claim, seed, count)
         holds, sides = program(batch)
