@@ -1,9 +1,13 @@
 """Every public function that takes arrays, with each of its arrays spoilt in each way.
 
 A program of its own: it runs as a user's process does, without the shape checks of the tests and
-in JAX's default precision. A call must end in finite numbers, in a code that the function
-documents, or in a `UserError` of one line. Each name is printed before it is called, so that
-whoever stops a call that hangs knows which it was; the last line is what went wrong, as JSON.
+in JAX's default precision. A call must end in finite numbers, in what the function documents, or
+in a `UserError` of one line. Each call is named before it is made, so that whoever stops one that
+hangs knows which it was; the last line is what went wrong, as JSON.
+
+    python tests/fuzz_public_calls.py                      all of it, a few minutes
+    python tests/fuzz_public_calls.py ntk_gram lp_svm      these functions
+    python tests/fuzz_public_calls.py --brief              types for first arguments only
 """
 
 import json
@@ -68,12 +72,52 @@ GOOD = ("as it is", "list", "jax", "float32", "non-contiguous")
 KEY = jax.random.key(0)
 
 
+OVERFLOW = ("1e300", "1e-300")
+NOT_FINITE = ("NaN", "infinity", "minus infinity, jax", "all NaN")
+DOCUMENTED = {
+    "bregman": OVERFLOW,
+    "conditional_covariance of fresh samples": OVERFLOW,
+    "correlation_coefficient": ("zeros",),
+    "decoder_margin": ("zeros", *OVERFLOW),
+    "descend_in_ball": ("zeros", *OVERFLOW),
+    "descent_loss": OVERFLOW,
+    "direction_divergence": ("zeros",),
+    "energy_distance": OVERFLOW,
+    "entrywise_norm": NOT_FINITE,
+    "homogeneous_margin": ("zeros", *OVERFLOW),
+    "log_slope": OVERFLOW,
+    "margins": OVERFLOW,
+    "mirror_descent": OVERFLOW,
+    "normalised_margin": OVERFLOW,
+    "ntk_features": OVERFLOW,
+    "path_exponents": ("all NaN", *OVERFLOW),
+    "rademacher_complexity": OVERFLOW,
+    "relevant_attention": OVERFLOW,
+    "schur_complement": OVERFLOW,
+    "student_interval": ("no axis more", *NOT_FINITE),
+    "top_norm": (*NOT_FINITE, *OVERFLOW),
+}
+"""Where numbers may be NaN or infinite: the docstring says so, or squares leave the range."""
+
+SLOW = (
+    "descend_in_ball",
+    "fit",
+    "global_margin",
+    "ntk_features",
+    "rademacher_complexity",
+    "train_selection",
+)
+COMPILES = ("jax", "integers", "int8", "float16", "bfloat16", "float32", "zeros", *OVERFLOW)
+"""What is accepted, in another type or with another outcome: a compilation for each."""
+
+
 class Call(NamedTuple):
-    """A function of arrays by name, and arrays that it accepts."""
+    """A function of arrays by name, arrays that it accepts, and which are fields of an object."""
 
     name: str
     function: Callable[..., Any]
     arrays: dict[str, np.ndarray]
+    fields: tuple[str, ...] = ()
 
 
 def _data(seed: int = 0) -> dict[str, np.ndarray]:
@@ -120,12 +164,12 @@ def _ball(X: Any, y: Any, z: Any, v: Any, W0: Any) -> Any:
     return descend_in_ball(TokenSelection(X, y, z, v), W0, p=2.0, radius=2.0, steps=3)
 
 
-def _fit(params: Any, data: Any) -> Any:
-    return at.fit(_squares, optax.sgd(0.1), params, data, steps=2)
+def _fit(params: Any) -> Any:
+    return at.fit(_squares, optax.sgd(0.1), params, steps=2)
 
 
-def _squares(w: Any, x: Any) -> Any:
-    return jnp.sum((w - x) ** 2)
+def _squares(w: Any, _: Any) -> Any:
+    return jnp.sum(w**2)
 
 
 def _compare(inputs: Any, readout: Any, value: Any) -> Any:
@@ -172,6 +216,7 @@ def _calls() -> Iterator[Call]:
         "is_globally_optimal",
         lambda tokens, **a: is_globally_optimal(TokenSelection(**a), tokens),
         {**D, "tokens": SELECTED},
+        tuple(D),
     )
     yield Call("bregman", lambda **a: at.bregman(**a, p=3.0), {"w": SQUARE, "v": SQUARE.T})
     numbers = {"learning_rate": 0.1, "p": 3.0, "eps": 0.1, "weight_decay": 0.1}
@@ -182,19 +227,29 @@ def _calls() -> Iterator[Call]:
     rows = np.full((2, 4), 0.25)
     yield Call("concentration", at.concentration, {"weights": rows, "lengths": np.array([4, 4])})
     yield Call("top_norm", lambda **a: top_norm(**a, s0=2), {"weights": rows})
-    yield Call("margins", lambda U, W, **a: margins(_model(U, W), **a), {**heads, **labelled})
+    yield Call(
+        "margins",
+        lambda U, W, **a: margins(_model(U, W), **a),
+        {**heads, **labelled},
+        tuple(heads),
+    )
     yield Call(
         "normalised_margin",
         lambda U, W, **a: normalised_margin(_model(U, W), **a),
         {**heads, **labelled},
+        tuple(heads),
     )
     yield Call(
-        "decoder_margin", lambda U, W, **a: decoder_margin(_model(U, W), **a), {**heads, **labelled}
+        "decoder_margin",
+        lambda U, W, **a: decoder_margin(_model(U, W), **a),
+        {**heads, **labelled},
+        tuple(heads),
     )
     yield Call(
         "homogeneous_margin",
         lambda U, W, **a: homogeneous_margin(_model(U, W), **a, order=1.0),
         {**heads, **labelled},
+        tuple(heads),
     )
     marked = np.array([[True, False, False], [False, True, True]])
     yield Call(
@@ -268,9 +323,9 @@ def _calls() -> Iterator[Call]:
     )
     yield Call("rademacher_complexity", _rademacher, {"inputs": D["X"], "radius": np.array(2.0)})
     yield Call("compare_bounds", _compare, {"inputs": D["X"], "readout": D["v"], "value": SQUARE})
-    yield Call("fit", _fit, {"params": D["v"], "data": D["v"] + 1})
-    yield Call("train_selection", _train, everything)
-    yield Call("descend_in_ball", _ball, everything)
+    yield Call("fit", _fit, {"params": D["v"]})
+    yield Call("train_selection", _train, everything, tuple(D))
+    yield Call("descend_in_ball", _ball, everything, tuple(D))
 
 
 def _first(array: np.ndarray, value: Any) -> np.ndarray:
@@ -369,21 +424,40 @@ def _outcome(call: Call, arrays: dict[str, Any], good: bool) -> str:
         signal.alarm(0)
 
 
+def _fails(call: Call, argument: str, fault: str, value: Any) -> str:
+    """What is wrong with the outcome of one call."""
+    whole = call.arrays[argument].dtype.kind != "f" and fault == "float32"
+    good = fault in GOOD and not whole and argument not in call.fields
+    found = _outcome(call, {**call.arrays, argument: value}, good)
+    known = found == "not finite" and fault in DOCUMENTED.get(call.name, ())
+    return "" if known else found
+
+
+def _skipped(call: Call, argument: str, fault: str) -> bool:
+    """What a brief run leaves out: types beyond the first argument, and what is slow."""
+    if argument == next(iter(call.arrays)):
+        return call.name in SLOW and fault in COMPILES
+    longer = fault.endswith("longer") and call.name in SLOW
+    return fault in COMPILES or longer or fault in ("as it is", "non-contiguous")
+
+
 def main(names: list[str]) -> None:
     """Try all calls, or those named, and print what went wrong."""
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     signal.signal(signal.SIGALRM, _alarm)
-    wrong, tried = [], 0
+    brief, wrong, tried = "--brief" in names, [], 0
+    chosen = [name for name in names if name != "--brief"]
     for call in _calls():
-        if names and call.name not in names:
+        if chosen and call.name not in chosen:
             continue
         for argument, array in call.arrays.items():
             for fault, value in _spoilt(array):
+                if brief and _skipped(call, argument, fault):
+                    continue
                 sys.stdout.write(f"{call.name}: {argument}, {fault}\n")
                 sys.stdout.flush()
                 tried += 1
-                found = _outcome(call, {**call.arrays, argument: value}, fault in GOOD)
-                if found:
+                if found := _fails(call, argument, fault, value):
                     wrong.append([call.name, argument, fault, found])
     sys.stdout.write(json.dumps({"tried": tried, "wrong": wrong}) + "\n")
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.core.arrays import precision_of
+from attlas.core.arrays import precision_of, read_array
 from attlas.core.errors import UserError
 from attlas.core.factorising import one_at_a_time
 from attlas.core.generator import generator
@@ -124,7 +124,7 @@ def rademacher_complexity(
     require_finite_tree(inputs, "inputs")
     require_finite_tree(function_class, "function_class")
     with precision_of(inputs):
-        inputs = jax.tree.map(jnp.asarray, inputs)
+        inputs = jax.tree.map(_as_array, inputs)
         m = _sample_size(inputs)
         signs = draw_signs(key, sign_vectors, m, repeats) / repeats
         shape, draws = (sign_vectors, starts), generator(jax.random.fold_in(key, 1))
@@ -144,6 +144,11 @@ def rademacher_complexity(
                 "samples and parameters as it reads them"
             ) from error
         return rademacher_estimate(found, repeats * m, largest, confidence)
+
+
+def _as_array(leaf: Any) -> Array:
+    given = isinstance(leaf, jax.Array | np.ndarray)
+    return jnp.asarray(leaf if given else read_array(leaf, "inputs"))
 
 
 def _sample_size(inputs: Any) -> int:

@@ -116,7 +116,8 @@ def descend_in_ball(
         loss: name of a margin loss.
 
     Returns:
-        The point of the smallest relative gap that was met; map over problems with `jax.vmap`.
+        The point of the smallest relative gap that was met, infinite where no point has a
+        gradient; map over problems with `jax.vmap`.
 
     Raises:
         UserError: for data, a start or settings that cannot be used.
