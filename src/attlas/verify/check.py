@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas.core.claim import Claim
+from attlas.core.factorising import FACTORISING
 from attlas.core.verdict import CheckReport, ControlReport, Verdict
 from attlas.verify.attack import attack
 from attlas.verify.compiled import bound_compiled
@@ -46,7 +47,8 @@ def check(
     started = time.perf_counter()
     count = claim.count if count is None else count
     bound_compiled(claim.name)
-    with jax.enable_x64(True):
+    # Claims may factorise; see the lock.
+    with FACTORISING, jax.enable_x64(True):
         program = compile_program(claim)
         batch = draw_batch(claim, seed, count)
         holds, sides = program(batch)
