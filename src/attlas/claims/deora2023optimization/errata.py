@@ -18,10 +18,11 @@ SOFTMAX_DERIVATIVE = erratum(
 
 POOLED_DECODER = erratum(
     "Footnote * of section 2",
-    ErratumClass.REFUTED,
-    '"Our results also apply to pooling" fails with the printed constants: a decoder shared '
-    r"by all tokens has a gradient of length up to $T R$, not $\sqrt T R$. With $T^2$ in place of "
-    "$T$ in all bounds the results hold; for the last token $T$ may be 1.",
+    ErratumClass.GAP,
+    '"Our results also apply to (ii) Pooling": true of every statement up to constants, when $T$ '
+    "counts as one. With the printed powers of $T$ it is not: a decoder shared by all tokens has a "
+    r"gradient of length up to $T R$ where Proposition 1 has $\sqrt T R$. $T^2$ in place of $T$ in "
+    "all bounds is enough; for the last token 1 is.",
     claim=f"{_PAPER}/proposition-1-pooled",
 )
 
@@ -30,15 +31,17 @@ MATRIX_NORMS = erratum(
     ErratumClass.TYPO,
     r"The norms $\|A\|_{1,2}$ and $\|A\|_{1,\infty}$ are printed as maxima over $j$ of norms of "
     r"the number $A_{ij}$; the columns are meant: $\max_j \|A_{:,j}\|$, "
-    r"$\max_j \|A_{:,j}\|_\infty$.",
+    r"$\max_j \|A_{:,j}\|_\infty$. This may be damage of the text that we have: the colon of "
+    r"$A_{:,j}$, which the paper defines a line before, is easily lost.",
 )
 
 ORDER_OF_RHO = erratum(
     "Theorem 1",
     ErratumClass.GAP,
-    r"The order $d^{3/2} T^{3/2} R^{13}$ of $\rho$ covers only one of its two terms: "
-    r"$T R^2 \alpha^2 / 4$ is of order $d T^2 R^{12}$, which is the larger one for $T$ above "
-    r"$d R^2$, and the other is divided by $\sqrt H$. $d^{3/2} T^2 R^{13}$ covers both.",
+    r"\"$\rho \lesssim d^{3/2} T^{3/2} R^{13} \ldots$\": the upper bound holds for $T$ of order "
+    r"$d R^2$ at most. The term $T R^2 \alpha^2 / 4$ of section 6.1 is of order $d T^2 R^{12}$; "
+    r"$d^{3/2} T^2 R^{13}$ covers both (claim order-of-rho).",
+    claim=f"{_PAPER}/order-of-rho",
 )
 
 TAYLOR_SIGN = erratum(

@@ -17,7 +17,6 @@ from attlas.bounds.optimisation.deora2023_mixture import (
 from attlas.claims.deora2023optimization.mixture_instances import (
     DIMENSION,
     ROUNDINGS,
-    TOKENS,
     Mixture,
     against_the_label,
     mixture,
@@ -44,7 +43,7 @@ _SAMPLES = 4
 def _model(mix: Mixture, alpha) -> MultiHead:
     """The heads U_h = alpha_h 1 (zeta/4 u_star + p)', W_h = 0."""
     rows = alpha[:, None] * first_head(mix)[None, :]
-    U = jnp.broadcast_to(rows[:, None, :], (len(rows), TOKENS, DIMENSION))
+    U = jnp.broadcast_to(rows[:, None, :], (len(rows), mix.T, DIMENSION))
     return MultiHead(U, jnp.zeros((len(rows), DIMENSION, DIMENSION), U.dtype))
 
 
@@ -61,7 +60,7 @@ def proposition_2_p1(*, share=1.0, **instance):
     Loose in $S$: the factor of $u_\star$ is $\zeta/4$, see the sharpened claim.
     """
     mix = Mixture(**instance)
-    bound = deora2023_decoder_bound(TOKENS, mix.S, mix.P, mix.zeta, "printed")
+    bound = deora2023_decoder_bound(mix.T, mix.S, mix.P, mix.zeta, "printed")
     return head_norms(_model(mix, jnp.ones(1)))[0], share * bound
 
 
@@ -81,7 +80,7 @@ def proposition_2_p1_sharp(*, error=1.0, **instance):
     Reached where $p$ points along $u_\star$.
     """
     mix = Mixture(**instance)
-    bound = deora2023_decoder_bound(TOKENS, mix.S, error * mix.P, mix.zeta, "sharp")
+    bound = deora2023_decoder_bound(mix.T, mix.S, error * mix.P, mix.zeta, "sharp")
     return head_norms(_model(mix, jnp.ones(1)))[0], bound
 
 
@@ -131,7 +130,7 @@ def proposition_2_p2(*, in_phase=False, **instance):
     of $n$; the slack of $S + P$ absorbs it.
     """
     mix = Mixture(**instance)
-    of = TOKENS, mix.radius, mix.S, mix.P, mix.zeta, _SAMPLES, _DELTA
+    of = mix.T, mix.radius, mix.S, mix.P, mix.zeta, _SAMPLES, _DELTA
     return _bounded(mix, deora2023_output_bound(*of, "printed"), in_phase)
 
 
@@ -156,7 +155,7 @@ def proposition_2_p2_sharp(*, share=1.0, **instance):
     """
     mix = Mixture(**instance)
     # Two sides of one sum: n = 1.
-    of = TOKENS, mix.radius, mix.S, mix.P, mix.zeta, 1, _DELTA
+    of = mix.T, mix.radius, mix.S, mix.P, mix.zeta, 1, _DELTA
     return _bounded(mix, share * deora2023_output_bound(*of, "sharp"))
 
 
@@ -164,7 +163,7 @@ def _least_margin(mix: Mixture, signed) -> Float[Array, ""]:
     """The margin in the direction theta_star of norm sqrt(2), which may follow the signs."""
     alpha = mix.alpha
     signs, H = jnp.sign(alpha) if signed else jnp.ones_like(alpha), len(alpha)
-    U = jnp.tile(mix.oracle / (mix.S * jnp.sqrt(2.0 * TOKENS)), TOKENS * H)
+    U = jnp.tile(mix.oracle / (mix.S * jnp.sqrt(2.0 * mix.T)), mix.T * H)
     W = signs[:, None, None] * (mix.key_query / mix.key_query_norm)[None]
     direction = jnp.concatenate([U, W.ravel()]) / jnp.sqrt(1.0 * H)
     return jnp.min(mix.y * (ntk_features(_model(mix, alpha), mix.tokens) @ direction))

@@ -19,7 +19,6 @@ from attlas.bounds.optimisation.deora2023_mixture import (
 from attlas.claims.deora2023optimization.equation_8 import at_an_eighth, gaps
 from attlas.claims.deora2023optimization.mixture_instances import (
     ROUNDINGS,
-    TOKENS,
     Mixture,
     inside_the_noise,
 )
@@ -32,9 +31,9 @@ _CHAIN = "Proposition 3"
 
 def attention_model(mix: Mixture, gamma) -> MultiHead:
     """The single head (U_opt, Gamma W_opt) of equation (9); U_opt has Frobenius norm 1."""
-    row = mix.oracle / (mix.S * jnp.sqrt(2.0 * TOKENS))
+    row = mix.oracle / (mix.S * jnp.sqrt(2.0 * mix.T))
     W = gamma * mix.key_query / mix.key_query_norm
-    return MultiHead(jnp.broadcast_to(row, (TOKENS, len(row)))[None], W[None])
+    return MultiHead(jnp.broadcast_to(row, (mix.T, len(row)))[None], W[None])
 
 
 def saturation(mix: Mixture, constants) -> Float[Array, ""]:
@@ -165,7 +164,7 @@ def proposition_3_margin(*, factor=1.0, **instance):
     """
     mix = Mixture(**instance)
     gamma = saturation(mix, "printed")
-    bound = deora2023_gamma_attention(TOKENS, mix.S, mix.eps, mix.Z_mu)
+    bound = deora2023_gamma_attention(mix.T, mix.S, mix.eps, mix.Z_mu)
     scores = 4 * gamma * mix.S**4 / mix.key_query_norm
-    size = jnp.sqrt(TOKENS / 2.0) * mix.S * (1 + scores * mix.eps)
+    size = jnp.sqrt(mix.T / 2.0) * mix.S * (1 + scores * mix.eps)
     return Sides(bound, mix.y * attention_model(mix, factor * gamma)(mix.tokens), magnitude=size)
