@@ -31,8 +31,8 @@ MARGIN_ORDER = erratum(
     r"$\gamma_{attn} = S \sqrt T / \sqrt 2$. Read with the most room, without noise and with an "
     r"exact first step, it holds when $S^3 \le 4 \sqrt{M+1} / (\sqrt T \zeta^2)$ and fails beyond: "
     r"at $T = 10$, $\zeta = 1/2$, $M = 1$, $S = 4$ it is 8.94 against 44.5. The paper's own orders "
-    r"say so: $\gamma_\star = \gamma_{lin} + \Omega(\zeta^2 (1-\zeta) S^4)$ below (7). That the NTK "
-    r"margin is improved upon by attention, for which the sentence stands, is then open: "
+    r"say so: $\gamma_\star = \gamma_{lin} + \Omega(\zeta^2 (1-\zeta) S^4)$ below (7). That the "
+    r"NTK margin is improved upon by attention, for which the sentence stands, is then open: "
     r"$\gamma_\star$ even exceeds every margin that the model has at the same norm (claim "
     "global-margin-ntk).",
     claim=f"{_PAPER}/margin-order",
@@ -42,7 +42,7 @@ LINEAR_ORDER = erratum(
     "Sections 5.3 and 7, 'gamma_star >= gamma_lin'",
     ErratumClass.GAP,
     r"\"$\gamma_\star \ge \gamma_{lin}$\" holds without noise and error of the first step, and "
-    r"for $7 \bar Z S^2 + \ldots \le \zeta S^4$ and small $P$, the case that the paper has in mind. "
+    r"for $7 \bar Z S^2 + \ldots \le \zeta S^4$ and small $P$, which the paper has in mind. "
     "Beyond it the first two terms of (7) are negative together.",
     claim=f"{_PAPER}/margin-order-linear",
 )

@@ -26,7 +26,7 @@ class Mixture(SimpleNamespace):
     """The arrays of an instance as attributes, and what the mixture makes of them."""
 
     @property
-    def T(self) -> int:
+    def T(self) -> int:  # noqa: N802 (the paper's letter)
         """Tokens of a sample."""
         return self.relevant.shape[-1]
 
