@@ -43,6 +43,8 @@ class Runs(NamedTuple):
         longest: steps of a run, at least the horizon of every instance.
         groups: G different heads.
         d: embedding dimension.
+        n: samples.
+        T: tokens.
         low: smallest length of the tokens of an instance.
         high: largest length of these; below 1 R is below 1 and out of the printed scope.
         informative: share of zero starts with targets of small risk at the longest horizon.
@@ -52,6 +54,8 @@ class Runs(NamedTuple):
     longest: int = LONGEST
     groups: int = 2
     d: int = 2
+    n: int = 2
+    T: int = 2
     low: float = 1.0
     high: float = 1.5
     informative: float = 0.0
@@ -213,9 +217,11 @@ def opposite_pairs(rng, count, shape, longest, lengths):
 
 def _draw(rng, count, runs: Runs):
     return {
-        **opposite_pairs(rng, count, (2, 2, runs.d, runs.groups), 1, (runs.low, runs.high)),
+        **opposite_pairs(
+            rng, count, (runs.n, runs.T, runs.d, runs.groups), 1, (runs.low, runs.high)
+        ),
         "aside": np.where(rng.random(count) < 0.3, 5.0, 0.3),
-        "distance": 10 ** rng.uniform(-1.5, 0.2, count),
+        "distance": 10 ** rng.uniform(-1.5, 1, count),
         "spare": 10 ** rng.uniform(0.03, 0.6, count),
         "part": np.where(rng.random(count) < 0.5, 1.0, rng.uniform(0.1, 1, count)),
         "horizon": rng.uniform(0.3, 1, count),

@@ -75,7 +75,7 @@ def _walk(raw):
 def on_path(rng, count):
     """A point of a path of gradient descent, another one, and a share of the step allowed."""
     rng = reseeded(rng)
-    batch = grouped_heads(rng, count)
+    batch = grouped_heads(rng, count, sizes=(2, 2, 3, 2))
     for name in "UW":
         batch[f"away_{name}"] = rng.normal(size=batch[name].shape)
     batch["distance"] = 10 ** rng.uniform(-1.5, 0.5, count)

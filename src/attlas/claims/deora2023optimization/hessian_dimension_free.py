@@ -20,6 +20,8 @@ sharpened = partial(
 
 @sharpened(
     "Proposition 1, second item, without the dimension",
+    sample=partial(single_heads, tokens=3, d=3),
+    search_over=("X", "U", "W"),
     controls=[Control("without the second term", scale=_HUGE)],
 )
 def hessian_dimension_free(X, U, W, *, scale=1.0):
@@ -44,6 +46,6 @@ def hessian_sharp(X, U, W, *, scale=1.0):
 
     $4/(3 \sqrt 3) = 0.770$ is the largest third central moment $|E (a - Ea)(b - Eb)^2|$ of
     numbers in $[-1, 1]$; it is reached at weights $(1 \pm 1/\sqrt 3)/2$ on two opposite tokens,
-    so that the bound is attained for large decoders, and at $U = 0$. The search comes near 1.
+    so that the bound is attained for large decoders (the first instance), and at $U = 0$.
     """
     return hessian_norm(X, U, W), deora2023_hessian(X, scale * U, "sharp") / scale

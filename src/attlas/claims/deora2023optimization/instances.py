@@ -24,7 +24,10 @@ from attlas.models.attention.multi_head import MultiHead
 from attlas.models.attention.multi_head_derivatives import model_gradient, model_hessian
 
 SIZES = (2, 2, 2, 2)
-"""Groups G, samples n, tokens T and dimension d of a shared instance."""
+"""Groups G, samples n, tokens T and dimension d of a shared instance, by default."""
+EXTREMAL_WEIGHT = np.log((3 - np.sqrt(3)) / (3 + np.sqrt(3))) / 2
+"""Key-query weight of opposite unit tokens at which they have the weights (1 -+ 1/sqrt(3)) / 2 of
+the largest third moment."""
 ROUNDINGS = 512
 """Roundings of a risk, its derivatives and the eigenvalues of a matrix of 16 rows: products of
 three 2 x 2 matrices, a softmax, a second derivative (below 128), then a backward stable
@@ -46,25 +49,26 @@ def single_heads(rng, count, tokens=2, d=2):
     """Single heads on one sample, from flat to saturated attention, decoders small and large.
 
     In every second instance the second token is the opposite of the first, where the bounds of
-    Proposition 1 are tightest.
+    Proposition 1 are tightest; with two tokens the first attains the sharp Hessian bound.
     """
     X = spread_tokens(rng, count, tokens, d) * rng.uniform(1, 2, (count, 1, 1))
     X[::2, 1] = -X[::2, 0]
     size_U = 10 ** rng.uniform(-3, 1, (count, 1, 1))
     size_W = 10 ** rng.uniform(-1, 1, (count, 1, 1))
-    return {
-        "X": X,
-        "U": rng.normal(size=(count, tokens, d)) * size_U,
-        "W": rng.normal(size=(count, d, d)) * size_W,
-    }
+    U = rng.normal(size=(count, tokens, d)) * size_U
+    W = rng.normal(size=(count, d, d)) * size_W
+    if tokens == 2:
+        X[0], U[0], W[0] = 0, 0, 0
+        X[0, :, 0], U[0, :, 0], W[0, 0, 0] = [1, -1], [1e4, -1e4], EXTREMAL_WEIGHT
+    return {"X": X, "U": U, "W": W}
 
 
-def grouped_heads(rng, count, copies=(2.0, 1e4)):
+def grouped_heads(rng, count, copies=(2.0, 1e4), sizes=SIZES):
     """Models of G groups of equal heads with n samples of random labels.
 
     A group has from `copies[0]` >= 2 to `copies[1]` equal heads.
     """
-    G, n, T, d = SIZES
+    G, n, T, d = sizes
     low, high = np.log10(copies)
     # Outputs of order 1 keep the logistic loss curved: decoders shrink as copies grow.
     m = np.floor(10 ** rng.uniform(low, high, count))

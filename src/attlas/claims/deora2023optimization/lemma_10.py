@@ -95,7 +95,7 @@ _placed = jax.jit(jax.vmap(_place, (0, None)), static_argnums=1)
 def runs(rng, count, constants):
     """Start, target, heads, step size and horizon inside the conditions with these constants."""
     rng = reseeded(rng)
-    batch = grouped_heads(rng, count)
+    batch = grouped_heads(rng, count, sizes=(2, 3, 3, 1))
     batch["W"] *= 0.1
     batch["U"] = rng.normal(size=batch["U"].shape) * rng.uniform(0, 0.3, (count, 1, 1, 1))
     # One sample twice: the risk has a direction in which it falls to zero.

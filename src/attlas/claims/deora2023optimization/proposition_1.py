@@ -18,6 +18,7 @@ from attlas.core.statement import erratum, inequality
 from attlas.models.attention.multi_head import Decoder, MultiHead
 
 on_heads = partial(inequality, sample=single_heads, count=32, roundings=ROUNDINGS)
+_THREE = partial(single_heads, tokens=3)
 _ALL = ("X", "U", "W")
 _NO_SECOND = Control("without the second term", whole=False)
 
@@ -36,7 +37,7 @@ def hessian_norm(X, U, W):
     return jnp.maximum(-values[0], values[-1])
 
 
-@on_heads("Proposition 1, first item", Source.FOUND, controls=[_NO_SECOND])
+@on_heads("Proposition 1, first item", Source.FOUND, sample=_THREE, controls=[_NO_SECOND])
 def proposition_1_gradient(X, U, W, *, whole=True):
     r"""$$\|\nabla_\theta \Phi(X;\theta)\| \le 2 \|X\|_{2,\infty}^2 \sum_{t=1}^T
     \|X u_t\|_\infty + \sqrt{T} \|X\|_{2,\infty}$$
@@ -52,6 +53,7 @@ def proposition_1_gradient(X, U, W, *, whole=True):
 @on_heads(
     "Proposition 1, second item",
     Source.FOUND,
+    sample=partial(single_heads, d=3),
     search_over=_ALL,
     controls=[_NO_SECOND],
     proof_step=ProofStep("Corollary 1 (3)", 1),
@@ -73,6 +75,7 @@ def proposition_1_hessian(X, U, W, *, whole=True):
 @on_heads(
     "Proposition 1, first item, sharpened",
     status=Status.SHARPENED,
+    sample=partial(single_heads, tokens=4, d=3),
     search_over=_ALL,
     controls=[Control("without the 1 in the maximum", whole=False)],
 )

@@ -51,7 +51,7 @@ def pairs(rng, count):
     # Even ones have all samples far on the wrong side, where the loss is nearly linear and the
     # curvature of the model, negative in many directions, is that of the risk. Odd ones have
     # outputs near zero and long steps.
-    batch = grouped_heads(rng, count, (2.0, 4.0))
+    batch = grouped_heads(rng, count, (2.0, 4.0), (2, 3, 2, 3))
     batch["U"][::2] *= 10
     batch["copies"][1::2] = np.round(10 ** rng.uniform(6, 10, count // 2))
     batch["U"][1::2] /= np.sqrt(batch["copies"])[1::2, None, None, None]

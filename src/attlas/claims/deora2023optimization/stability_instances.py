@@ -139,7 +139,7 @@ def _prepare(raw, faster, longest) -> dict[str, Array]:
 
 def _draw(rng, count, n, distance):
     return {
-        **opposite_pairs(rng, count, (n, 2, 2, 2), 0.5, (1, 1.3)),
+        **opposite_pairs(rng, count, (n, 3, 2, 2), 0.5, (1, 1.3)),
         "tilt": rng.uniform(0, 5, count),
         "distance": rng.uniform(*distance, count),
         "spare": 10 ** rng.uniform(0.03, 0.6, count),

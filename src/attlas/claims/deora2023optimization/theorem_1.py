@@ -38,8 +38,8 @@ from attlas.core.claim import Control, ProofStep, Sides, Status, assume
 from attlas.core.statement import inequality
 
 _CHAIN = "Theorem 1"
-GENERAL = Runs()
-SHORT_TOKENS = Runs(low=0.1, high=0.5, constants="sharp")
+GENERAL = Runs(n=3, T=3)
+SHORT_TOKENS = Runs(T=4, low=0.1, high=0.5, constants="sharp")
 INFORMATIVE = Runs(groups=1, d=1, longest=10_500, informative=1.0)
 _TOO_FAST = Control(
     "a step size 10,000 times the certified one", sample=source(GENERAL, faster=1e4)

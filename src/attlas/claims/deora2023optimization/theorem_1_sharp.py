@@ -29,7 +29,7 @@ from attlas.claims.deora2023optimization.theorem_1 import (
 from attlas.core.claim import Control, Status, assume
 from attlas.core.statement import inequality
 
-_SHARP = Runs(constants="sharp", informative=0.5)
+_SHARP = Runs(n=3, d=3, constants="sharp", informative=0.5)
 _CONDITIONS = (enough_heads("sharp"), small_step("sharp"))
 sharpened = partial(
     inequality,
