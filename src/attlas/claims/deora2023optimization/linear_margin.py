@@ -30,7 +30,7 @@ _SIZE = 96
 
 @inequality(
     "Appendix F and last term of (7)",
-    sample=single_samples,
+    sample=partial(single_samples, tokens=5),
     search_over="noise",
     project=inside_the_noise,
     controls=[Control(r"$Z_\mu$ without the factor 2", noise_factor=0.5)],

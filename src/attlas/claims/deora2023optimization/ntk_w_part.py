@@ -179,6 +179,9 @@ def _signal(mix: Mixture, bound) -> Sides:
 
 @on_samples(
     "Proposition 2, first term of (7)",
+    sample=partial(single_samples, tokens=10),
+    search_over="noise",
+    project=inside_the_noise,
     controls=[Control("without the terms of the noise", share=0.0)],
     proof_step=ProofStep(_CHAIN, 1),
 )
@@ -261,6 +264,9 @@ def _error_term(mix: Mixture, bound) -> Sides:
 
 @on_samples(
     "Proposition 2, second term of (7)",
+    sample=partial(single_samples, tokens=2),
+    search_over=("noise", "p"),
+    project=inside_both,
     controls=[Control("a five-hundredth of the bound", share=0.002)],
     proof_step=ProofStep(_CHAIN, 2),
 )
@@ -276,6 +282,7 @@ def proposition_2_p_term(*, share=1.0, **instance):
 
 @on_samples(
     "Proposition 2, second term of (7), sharpened",
+    sample=partial(single_samples, tokens=4),
     search_over=("noise", "p"),
     project=inside_both,
     controls=[Control("a fifth of the bound", share=0.2)],

@@ -44,7 +44,9 @@ def saturation(mix: Mixture, constants) -> Float[Array, ""]:
 
 @inequality(
     "Proposition 3, gap of the scores",
-    sample=at_an_eighth,
+    sample=partial(at_an_eighth, tokens=3),
+    search_over="noise",
+    project=inside_the_noise,
     controls=[Control("5/8 instead of 3/8", share=5 / 8)],
     proof_step=ProofStep(_CHAIN, 1),
     roundings=ROUNDINGS,
@@ -88,12 +90,18 @@ def proposition_3_gap_sharp(*, last=1.0, **instance):
 def with_mass(rng, count):
     """Samples with eps from 0.001 to half of the odds of irrelevant tokens."""
     again = copy.deepcopy(rng)
-    batch = at_an_eighth(rng, count)
+    batch = at_an_eighth(rng, count, 9)
     share = 10 ** again.uniform(-3, np.log10(0.5), count)
     return {**batch, "eps": share * np.minimum(1 / batch["zeta"] - 1, 1)}
 
 
-on_masses = partial(inequality, sample=with_mass, roundings=ROUNDINGS)
+on_masses = partial(
+    inequality,
+    sample=with_mass,
+    search_over="noise",
+    project=inside_the_noise,
+    roundings=ROUNDINGS,
+)
 _BELOW_THE_ODDS = assume(
     r"$\epsilon$ below the odds $1/\zeta - 1$", lambda eps, zeta: eps < 1 / zeta - 1
 )
@@ -130,8 +138,6 @@ def proposition_3_attention(*, factor=1.0, **instance):
 
 @on_masses(
     "Proposition 3, equation (10), with the best gap",
-    search_over="noise",
-    project=inside_the_noise,
     controls=[Control(r"$\Gamma$ times 0.7", factor=0.7)],
     status=Status.SHARPENED,
 )
