@@ -1,7 +1,8 @@
 r"""Orders of magnitude that the paper states: (3), rho, the example below (7), and section 7.
 
-One quantity grows at a time by powers of two; the exact constants are those of section 6.1 and of
-Corollary 2. Symbols as in the paper; D is the distance of the target, x its largest head.
+One quantity grows at a time by powers of two, with the constants of section 6.1 and Corollary 2;
+the ratios to their orders are positive, so that their sum is bounded where each is.
+Symbols as in the paper; D is the distance of the target, x its largest head.
 """
 
 from functools import partial
@@ -40,20 +41,20 @@ on_settings = partial(rate, sample=settings, count=32)
 
 
 def _along(numbers, factors, function):
-    """What a function of named numbers gives as each of these grows: first axis the quantity."""
+    """The sum of what a function of named numbers gives as each of these grows, by factor."""
 
     def grown(name, factor):
         return function(**{**numbers, name: numbers[name] * factor})
 
     over = [jax.vmap(partial(grown, name))(jnp.asarray(factors)) for name in numbers]
-    return jnp.stack(over)
+    return jnp.sum(jnp.stack(over), axis=0)
 
 
 @on_settings(
     "Theorem 1, orders of (3) and of rho",
     Source.FOUND,
     status=Status.CORRECTED,
-    scales=np.tile(_FACTORS, (2, 5, 1)),
+    scales=_FACTORS,
     controls=[
         Control(r"the printed $T^{3/2}$ of $\rho$", rho_in_T=1.5),
         Control("each exponent less a half", less=0.5),
@@ -73,17 +74,17 @@ def order_of_rho(T, d, R, D, x, *, rho_in_T=2.0, less=0.0):
         heads = jnp.sqrt(deora2023_head_condition(setting, "printed"))
         rho = deora2023_rho(setting, 64.0, "printed")
         orders = d * T**0.5 * R**5 * reach * D**2, d**1.5 * T**rho_in_T * R**13 * reach**2
-        return jnp.stack([heads, rho]) / jnp.stack(orders) * (d * T * R * D * x) ** less
+        return (heads / orders[0] + rho / orders[1]) * (d * T * R * D * x) ** less
 
     numbers = {"T": T, "d": d, "R": R, "D": D, "x": x}
-    left = jnp.moveaxis(_along(numbers, _FACTORS, ratios), -1, 0)
+    left = _along(numbers, _FACTORS, ratios)
     return left, jnp.ones_like(left)
 
 
 @on_settings(
     "Below (7): the example",
     Source.FOUND,
-    scales=np.tile(_STRONG, (3, 1)),
+    scales=_STRONG,
     controls=[Control(r"noise of order $S^2$", power=2.0), Control("each order times $S$", more=1)],
 )
 def example_below_7(T, d, M, zeta, c, C, *, power=1.0, more=0):
@@ -103,16 +104,16 @@ def example_below_7(T, d, M, zeta, c, C, *, power=1.0, more=0):
         # a gain that is not positive is none at all
         gain = jnp.maximum(gain, zeta**2 * (1 - zeta))
         found = [P, zeta**2 * (1 - zeta) * S**4 / gain, zeta * S / linear]
-        return S**more * jnp.stack(found)
+        return S**more * sum(found)
 
-    left = jax.vmap(ratios, out_axes=1)(jnp.asarray(_STRONG))
+    left = jax.vmap(ratios)(jnp.asarray(_STRONG))
     return left, jnp.ones_like(left)
 
 
 @on_settings(
     "Section 7, distance and number of heads",
     Source.FOUND,
-    scales=np.tile(_LOGARITHMS, (6, 1)),
+    scales=_LOGARITHMS,
     controls=[Control("each exponent less a half", less=0.5)],
 )
 def section_7_heads(T, d, R, gamma, log_n, x, *, less=0.0):
@@ -137,14 +138,14 @@ def section_7_heads(T, d, R, gamma, log_n, x, *, less=0.0):
 
     numbers = {"T": T, "d": d, "R": R, "inverse": 1 / gamma, "log_n": log_n}
     left = _along(numbers, _LOGARITHMS, ratio)
-    left = jnp.concatenate([left, jax.vmap(near)(jnp.asarray(_LOGARITHMS))[None]])
+    left = left + jax.vmap(near)(jnp.asarray(_LOGARITHMS))
     return left, jnp.ones_like(left)
 
 
 @on_settings(
     "Section 7 and below Corollary 2, losses",
     Source.FOUND,
-    scales=np.tile(_LOGARITHMS, (2, 1)),
+    scales=_LOGARITHMS,
     controls=[Control("without the logarithm", power=0)],
 )
 def section_7_losses(gamma, eta, log_n, *, power=2):
@@ -159,7 +160,7 @@ def section_7_losses(gamma, eta, log_n, *, power=2):
         training = good.deora2023_corollary_2_training(1.0, gamma, eta, n)
         gap = good.deora2023_corollary_2_gap(1.0, gamma, eta, n, n, constants="printed")
         order = (log_n * factor) ** power / (eta * gamma**2 * n)
-        return jnp.stack([training, gap]) / order
+        return (training + gap) / order
 
-    left = jax.vmap(ratios, out_axes=1)(jnp.asarray(_LOGARITHMS))
+    left = jax.vmap(ratios)(jnp.asarray(_LOGARITHMS))
     return left, jnp.ones_like(left)
