@@ -110,12 +110,20 @@ def risk(data, U: Float[Array, "G T d"], W: Float[Array, "G d d"]) -> Float[Arra
     return empirical_risk(lambda X: scale * model(X), data["X"], data["y"])
 
 
-def risk_gradient(data, U: Float[Array, "G T d"], W: Float[Array, "G d d"]):
+def logistic_derivatives(u):
+    """First and second derivative of the logistic loss."""
+    return logistic_derivative(u), jax.nn.sigmoid(u) * jax.nn.sigmoid(-u)
+
+
+def risk_gradient(
+    data, U: Float[Array, "G T d"], W: Float[Array, "G d d"], loss=logistic_derivatives
+):
     """Gradient of the risk with respect to U_g and W_g of one copy of each group.
 
-    A step of gradient descent on all H heads moves each copy by -eta times this.
+    A step of gradient descent on all H heads moves each copy by -eta times this. `loss` gives the
+    two derivatives of the loss of a margin.
     """
-    slopes = data["y"] * logistic_derivative(margins(data, U, W)) / len(data["y"])
+    slopes = data["y"] * loss(margins(data, U, W))[0] / len(data["y"])
     parts = jax.vmap(model_gradient, (None, 0))(MultiHead(U, W), data["X"])
     share = jnp.sqrt(data["copies"])
     return jnp.tensordot(slopes, parts.U, 1) / share, jnp.tensordot(slopes, parts.W, 1) / share
@@ -133,7 +141,9 @@ class RiskCurvature(NamedTuple):
         return jnp.maximum(-self.smallest, self.largest)
 
 
-def risk_curvature(data, U: Float[Array, "G T d"], W: Float[Array, "G d d"]) -> RiskCurvature:
+def risk_curvature(
+    data, U: Float[Array, "G T d"], W: Float[Array, "G d d"], loss=logistic_derivatives
+) -> RiskCurvature:
     """Exact extreme eigenvalues of the Hessian of the risk, m >= 2 copies.
 
     Directions that move copies alike: the full Hessian in z. Copies of a group against each
@@ -141,12 +151,10 @@ def risk_curvature(data, U: Float[Array, "G T d"], W: Float[Array, "G d d"]) -> 
     the mean of l'' grad grad', is positive semidefinite. Derivatives by Lemma 1 in closed form.
     """
     model, y = MultiHead(U, W), data["y"]
-    found = margins(data, U, W)
+    slopes, bend = (each / len(y) for each in loss(margins(data, U, W)))
     hessians = jax.vmap(model_hessian, (None, 0))(model, data["X"])
-    slopes = y * logistic_derivative(found) / len(y)
-    apart = jnp.tensordot(slopes, hessians, axes=1) / jnp.sqrt(data["copies"])
+    apart = jnp.tensordot(y * slopes, hessians, axes=1) / jnp.sqrt(data["copies"])
     gradients = jax.vmap(lambda X: ravel_pytree(model_gradient(model, X))[0])(data["X"])
-    bend = jax.nn.sigmoid(found) * jax.nn.sigmoid(-found) / len(y)
     together = apart + gradients.T @ (bend[:, None] * gradients)
     smallest, largest = jnp.linalg.eigvalsh(apart)[0], jnp.linalg.eigvalsh(together)[-1]
     return RiskCurvature(smallest, largest)
