@@ -57,8 +57,10 @@ def _with_losses(rng, batch, count):
 
 
 def models(rng, count):
-    """Models as in Corollary 1, with a loss for each."""
-    return _with_losses(rng, with_the_extremal(rng, count), count)
+    """Models as in Corollary 1, with a loss for each; the extremal one has the logistic loss."""
+    batch = _with_losses(rng, with_the_extremal(rng, count), count)
+    batch["a"][0] = batch["b"][0] = 1
+    return batch
 
 
 @inequality(

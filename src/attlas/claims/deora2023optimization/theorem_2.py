@@ -227,7 +227,7 @@ def stability_average_sharp(*, power=0, **run):
     \frac{1.829\,\eta\tilde\beta_1}{n} \left(1.171\,K\widehat{L}(\theta) +
     \frac{1.670\,\|\theta-\theta_0\|^2}{\eta}\right)$$
 
-    Radius $1.55 D$ and the sharp $\beta_1$, which does not grow until a head is longer than
+    Radius $1.82 D$ and the sharp $\beta_1$, which does not grow until a head is longer than
     $1/R^2$. It needs $\sqrt H \ge 11.03 \beta_3 D^2$ only; the instances are those of Theorem 2.
     A tenth of the right side is reached, five times as much as with the printed constants.
     """
