@@ -8,11 +8,19 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 
 from attlas.claims.deora2023optimization.instances import ROUNDINGS, single_heads
 from attlas.core.claim import Control, Kind, Sides, Source
 from attlas.core.statement import erratum, identity
 from attlas.models.attention.multi_head import MultiHead
+from attlas.models.attention.multi_head_derivatives import (
+    hessian_form,
+    mixed_derivative,
+    model_gradient,
+    model_hessian,
+    second_derivative,
+)
 
 
 def softmax_derivative(v, printed=False):
@@ -104,6 +112,38 @@ def lemma_1_second(X, U, W, b, c, *, printed=False, third=1.0):
     found = jax.grad(lambda W: jax.jvp(lambda W: _output(X)(U, W), (W,), (turn,))[1])(W)
     sizes = 6 * jnp.linalg.norm(b) * jnp.linalg.norm(c)
     return Sides(found, formula, sizes * _magnitude(X, logits, U, 4))
+
+
+@on_heads(
+    "Lemma 1, the library's closed forms",
+    source=Source.DERIVED,
+    controls=[Control("one percent more", share=1.01)],
+)
+def lemma_1_closed_forms(X, U, W, a, b, c, *, share=1.0):
+    r"""$$\nabla \Phi,\quad \nabla^2 \Phi,\quad \langle v, \nabla^2 \Phi\, v \rangle,\quad
+    \nabla_W \langle a, \nabla_U \Phi\, b \rangle,\quad
+    \nabla_W \langle c, \nabla_W \Phi\, b \rangle$$
+
+    As the library computes them, against automatic differentiation; $v = (a b^\top, c b^\top)$.
+    """
+    flat, back = ravel_pytree(MultiHead(U[None], W[None]))
+    slope = jax.grad(lambda theta: back(theta)(X))(flat)
+    bend = jax.hessian(lambda theta: back(theta)(X))(flat)
+    along = MultiHead(jnp.outer(a, b)[None], jnp.outer(c, b)[None])
+    v, half = ravel_pytree(along)[0], U.size
+    left = [ravel_pytree(model_gradient(back(flat), X))[0], model_hessian(back(flat), X)]
+    left += [hessian_form(back(flat), X, along), mixed_derivative(W, X, a, b)]
+    left.append(second_derivative(U, W, X, c, b))
+    right = [
+        slope,
+        bend,
+        v @ bend @ v,
+        bend[half:, :half] @ v[:half],
+        bend[half:, half:] @ v[half:],
+    ]
+    size = (1 + jnp.sum(v**2)) * _magnitude(X, X @ W @ X.T, U, 4)
+    found, expected = (jnp.concatenate([jnp.ravel(x) for x in side]) for side in (left, right))
+    return Sides(found, share * expected, magnitude=size)
 
 
 @erratum(
