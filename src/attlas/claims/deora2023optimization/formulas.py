@@ -65,9 +65,9 @@ written_out = partial(
 
 
 def tokens_and_decoders(rng, count):
-    """Two heads on five tokens of dimension three."""
-    U = rng.normal(size=(count, 2, 5, 3))
-    return {"X": rng.normal(size=(count, 5, 3)), "U": U * [[[1.0]], [[0.2]]]}
+    """Two heads on five tokens of dimension three, decoders small and large."""
+    U = rng.normal(size=(count, 2, 5, 3)) * 10 ** rng.uniform(-3, 1, (count, 2, 1, 1))
+    return {"X": rng.normal(size=(count, 5, 3)), "U": U}
 
 
 @written_out("Proposition 1 and Appendix A.1, formulas", sample=tokens_and_decoders)

@@ -134,13 +134,8 @@ def lemma_1_closed_forms(X, U, W, a, b, c, *, share=1.0):
     left = [ravel_pytree(model_gradient(back(flat), X))[0], model_hessian(back(flat), X)]
     left += [hessian_form(back(flat), X, along), mixed_derivative(W, X, a, b)]
     left.append(second_derivative(U, W, X, c, b))
-    right = [
-        slope,
-        bend,
-        v @ bend @ v,
-        bend[half:, :half] @ v[:half],
-        bend[half:, half:] @ v[half:],
-    ]
+    of_U, of_W = bend[half:, :half] @ v[:half], bend[half:, half:] @ v[half:]
+    right = [slope, bend, v @ bend @ v, of_U, of_W]
     size = (1 + jnp.sum(v**2)) * _magnitude(X, X @ W @ X.T, U, 4)
     found, expected = (jnp.concatenate([jnp.ravel(x) for x in side]) for side in (left, right))
     return Sides(found, share * expected, magnitude=size)
