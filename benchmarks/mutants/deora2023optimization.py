@@ -311,7 +311,7 @@ MUTANTS = [
     *_group(
         _HEADS,
         "Section 2, the model",
-        "equal-heads",
+        "lemma-1-gradient",
         {
             "model: 1 / sqrt(H) -> 1 / H": (
                 "total / jnp.sqrt(jnp.asarray(self.heads, total.dtype))",
@@ -322,11 +322,15 @@ MUTANTS = [
                 "X, self.W, X), axis=-2)",
             ),
             "model: W transposed": ('"td,hde,se->hts", X, self.W', '"td,hed,se->hts", X, self.W'),
-            "pooled output: sum -> mean": (
-                "jnp.sum(mixed, axis=1))",
-                "jnp.mean(mixed, axis=1))",
-            ),
         },
+    ),
+    Mutant(
+        "pooled output: sum -> mean",
+        _HEADS,
+        "jnp.sum(mixed, axis=1))",
+        "jnp.mean(mixed, axis=1))",
+        locator="Footnote * of section 2",
+        claims=["proposition-1-pooled"],
     ),
     *_group(
         _SLOPES,

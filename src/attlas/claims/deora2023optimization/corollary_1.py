@@ -127,8 +127,7 @@ def corollary_1_2(U, W, *, whole=True, **data):
     r"""$$\|\nabla^2 \widehat L(\theta)\| \le \beta_2(\theta) = \frac{1}{\sqrt H}
     \beta_3(\theta) + \frac14 \beta_1(\theta)^2$$
 
-    Half of the right side is reached for small heads, where $\beta_1^2 / 4$ counts; far less for
-    large ones.
+    Nearly reached for small heads, where $\beta_1^2 / 4$ counts; far less for large ones.
     """
     return _smoothness(data, U, W, "printed", whole)
 

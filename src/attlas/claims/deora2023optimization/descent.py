@@ -30,6 +30,7 @@ from attlas.core.statement import erratum, inequality
 
 _POINTS = 9
 _STEPS = 30
+_ENDS = ("X", "U", "W", "U_other", "W_other")
 
 
 def smoothness(data, U, W) -> Array:
@@ -148,6 +149,7 @@ def _taylor(pair, largest=False):
 @on_paths(
     "Equation (14), with the sign of (16)",
     Source.FOUND,
+    search_over=_ENDS,
     status=Status.CORRECTED,
     controls=[Control("the largest eigenvalue in place of the smallest", largest=True)],
     proof_step=ProofStep("Section 6.1", 2),
@@ -201,6 +203,7 @@ def equation_14_printed(*, reverse=False, **pair):
 @on_paths(
     "Equation (15)",
     Source.FOUND,
+    search_over=_ENDS,
     controls=[Control(r"$H$ in place of $\sqrt H$", power=1.0)],
     proof_step=ProofStep("Section 6.1", 3),
 )
@@ -209,8 +212,8 @@ def equation_15(*, power=0.5, **pair):
     \big) \ge -\frac{\beta_3(\theta_1) \vee \beta_3(\theta_2)}{\sqrt H}
     \max_{\theta \in [\theta_1, \theta_2]} \widehat L(\theta)$$
 
-    A twentieth of the right side is reached: $\beta_3$ is loose by $6 d / 0.77$, and Corollary 1
-    (3) adds curvatures of samples whose signs differ.
+    $\beta_3$ is loose by $6 d / 0.77$, and Corollary 1 (3) adds curvatures of samples whose signs
+    differ: no instance tests its constants, which are those of formula-corollary-1.
     """
     H = len(pair["U"]) * pair["copies"]
     smallest = jnp.min(_on_segment(pair, risk_curvature).smallest)
@@ -221,6 +224,7 @@ def equation_15(*, power=0.5, **pair):
 @on_paths(
     "Equation (16)",
     Source.FOUND,
+    search_over=_ENDS,
     controls=[Control("without the last term", bend=0.0)],
     proof_step=ProofStep("Section 6.1", 4),
 )

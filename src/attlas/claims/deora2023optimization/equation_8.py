@@ -174,11 +174,14 @@ def equation_8_fourth_order(*, share=5 / 16, **instance):
     sample=at_an_eighth,
     search_over="noise",
     project=inside_the_noise,
-    controls=[Control(r"the printed order, $\frac{25}{16} S^2$", power=2)],
+    controls=[
+        Control(r"the printed order, $\frac{25}{16} S^2$", power=2),
+        Control("5/8 in place of 17/32", least=5 / 8),
+    ],
     status=Status.CORRECTED,
     roundings=ROUNDINGS,
 )
-def equation_8_gap(*, power=4, **instance):
+def equation_8_gap(*, power=4, least=17 / 32, **instance):
     r"""$$Z_\mu = Z_\nu \le \tfrac{S^2}{8}: \quad \tfrac{17}{32} S^4 \le
     [r_t]_{t'} - [r_t]_{t''} \le \tfrac{25}{16} S^4
     \quad (t' \in \mathcal{R},\ t'' \in \mathcal{R}^c)$$
@@ -187,6 +190,6 @@ def equation_8_gap(*, power=4, **instance):
     $S^2$ is the gap under the normalised $W_{opt}$.
     """
     mix = Mixture(**instance)
-    left = jnp.stack([17 / 32 * mix.S**4, jnp.max(widest_gaps(mix))])
+    left = jnp.stack([least * mix.S**4, jnp.max(widest_gaps(mix))])
     right = jnp.stack([jnp.min(gaps(mix)), 25 / 16 * mix.S**power])
     return Sides(left, right, magnitude=4 * mix.S**4)

@@ -59,8 +59,10 @@ on_heads = partial(
 _PRINTED = Control(r"the printed $\varphi' = \mathrm{diag}(\varphi) - v v^\top$", printed=True)
 
 
-@on_heads("Lemma 1, first item", controls=[_PRINTED])
-def lemma_1_gradient(X, U, W, *, printed=False):
+@on_heads(
+    "Lemma 1, first item", controls=[_PRINTED, Control("$W$ transposed in the first", turned=True)]
+)
+def lemma_1_gradient(X, U, W, *, printed=False, turned=False):
     r"""$$\nabla_U \Phi(X;\theta) = \varphi(XWX^\top)X,\quad \nabla_W \Phi(X;\theta) =
     \sum_{t=1}^T x_t u_t^\top X^\top \varphi'(XW^\top x_t) X$$
 
@@ -68,7 +70,7 @@ def lemma_1_gradient(X, U, W, *, printed=False):
     formula, the left automatic differentiation.
     """
     logits = X @ W @ X.T
-    by_U = jax.nn.softmax(logits) @ X
+    by_U = jax.nn.softmax(logits.T if turned else logits) @ X
     by_W = jnp.einsum("ti,tk,sk,tsr,rj->ij", X, U, X, _slopes(logits, printed), X)
     auto_U, auto_W = jax.grad(_output(X), argnums=(0, 1))(U, W)
     found = jnp.concatenate([auto_U.ravel(), auto_W.ravel()])

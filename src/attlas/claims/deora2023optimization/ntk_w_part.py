@@ -274,7 +274,8 @@ def proposition_2_p_term(*, share=1.0, **instance):
     r"""$$\|p\| \le P: \quad \Big| \langle \sum_t x_t p^\top X^\top \varphi'(0) X,
     \overline{W}_\star \rangle \Big| \le P T^{5/2} (S+Z)^3$$
 
-    Loose by a factor of 80 and more at $T = 6$, of order $T^{3/2}$: see the sharpened claim.
+    Loose by a factor of 16 at $T = 2$, and more by $T^{3/2}$: see the sharpened claim. Its constant
+    is that of formula-proposition-2.
     """
     mix = Mixture(**instance)
     return _error_term(mix, share * mix.P * mix.T**2.5 * (mix.S + mix.Z) ** 3)
@@ -296,7 +297,7 @@ def proposition_2_p_term_sharp(*, share=1.0, **instance):
     The term is $T x^\top W_\star C p$ with the mean token $x$ and the covariance $C$, whose norm
     is $R^2 - \|x\|^2$ at most, so that $\|x\| (R^2 - \|x\|^2) \le 2 R^3 / (3 \sqrt 3)$; the
     largest singular value of $W_\star$ is $S^2 \sqrt{2M+1}$. About half of it is found:
-    $0.177 P T R^3$ for $M = 1$, half of the tokens relevant and no noise.
+    $0.19 P T R^3$ for $M = 1$, half of the tokens relevant and no noise.
     """
     mix = Mixture(**instance)
     return _error_term(mix, share * mix.P * error_constant(mix))

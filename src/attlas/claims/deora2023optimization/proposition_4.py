@@ -197,6 +197,7 @@ def from_the_middle(rng, count):
 @on_pairs(
     "Equation (16) with Proposition 4, sharpened",
     sample=from_the_middle,
+    search_over=("X", "U", "W", "U_other", "W_other"),
     controls=[
         Control(r"without the factor $\exp(c/2)$", part=0.0),
         Control("$c/8$ in place of $c/2$", part=1 / 8),

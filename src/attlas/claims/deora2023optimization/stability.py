@@ -70,6 +70,7 @@ def pairs(rng, count):
     "(19), expansion of a step",
     Source.FOUND,
     sample=pairs,
+    search_over=("X", "U", "W", "U_other", "W_other"),
     controls=[
         Control(r"1 in place of $1 + \eta \beta_3 \widehat L / \sqrt H$", weak=0.0),
         Control(r"without $\eta \beta_2$", smooth=0.0),
@@ -122,6 +123,7 @@ on_runs = partial(
     controls=[Control("the run without half of the data", half=True)],
     roundings=ROUNDINGS * STEPS,
     count=32,
+    alike=True,
 )
 
 
