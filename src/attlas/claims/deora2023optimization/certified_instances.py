@@ -18,10 +18,13 @@ from attlas.bounds.optimisation.deora2023_model import HeadConstants
 from attlas.bounds.optimisation.deora2023_training import (
     Setting,
     deora2023_head_condition,
+    deora2023_head_norm_bound,
     deora2023_rho,
     deora2023_step_limits,
 )
 from attlas.claims.deora2023optimization.instances import (
+    Betas,
+    betas,
     largest_head,
     reseeded,
     risk,
@@ -95,6 +98,13 @@ def conditions(run) -> Conditions:
         start_loss=risk(run, run["U"], run["W"]),
         target_loss=risk(run, *target),
     )
+
+
+def reached(run, constants: HeadConstants = "printed") -> Betas:
+    """Corollary 1 at the radius of the proof, 3 D + ||theta||_{2,inf} with printed constants."""
+    found = conditions(run)
+    largest = found.setting.largest_head
+    return betas(run, deora2023_head_norm_bound(found.distance, largest, constants), constants)
 
 
 def enough_heads(constants: HeadConstants):

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_2, deora2023_beta_3
 from attlas.claims.deora2023optimization.instances import (
     ROUNDINGS,
+    betas,
     grouped_heads,
     largest_head,
     reseeded,
@@ -23,7 +23,6 @@ from attlas.claims.deora2023optimization.instances import (
     risk_curvature,
     risk_gradient,
     squared_distance,
-    token_bound,
 )
 from attlas.core.claim import Control, ProofStep, Sides, Source, Status, assume
 from attlas.core.statement import erratum, inequality
@@ -35,17 +34,13 @@ _ENDS = ("X", "U", "W", "U_other", "W_other")
 
 def smoothness(data, U, W) -> Array:
     """The printed beta_2 at a point."""
-    T, d = data["X"].shape[1:]
-    H = len(U) * data["copies"]
-    return deora2023_beta_2(T, d, token_bound(data["X"]), largest_head(U, W), H, "printed")
+    return betas({**data, "U": U}, largest_head(U, W)).smooth
 
 
 def pair_curvature(pair, constants) -> Array:
     """Kappa = (beta_3(theta_1) v beta_3(theta_2)) / sqrt(H) of the two points of an instance."""
-    T, d = pair["X"].shape[1:]
     ends = largest_head(pair["U"], pair["W"]), largest_head(pair["U_other"], pair["W_other"])
-    beta_3 = deora2023_beta_3(T, d, token_bound(pair["X"]), jnp.maximum(*ends), constants)
-    return beta_3 / jnp.sqrt(len(pair["U"]) * pair["copies"])
+    return betas(pair, jnp.maximum(*ends), constants).weak
 
 
 def pair_distance(pair):

@@ -7,9 +7,7 @@ sample 2 lags behind by about k eta / 4, while the printed right side keeps it b
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1, deora2023_beta_3
-from attlas.bounds.optimisation.deora2023_training import deora2023_head_norm_bound
-from attlas.claims.deora2023optimization.certified_instances import conditions
+from attlas.claims.deora2023optimization.certified_instances import reached
 from attlas.claims.deora2023optimization.instances import ROUNDINGS, squared_distance
 from attlas.claims.deora2023optimization.stability_instances import (
     CONDITIONS,
@@ -56,9 +54,7 @@ def equation_21_printed(*, printed=True, **run):
 
     The last of 100 steps. Nothing in the paper depends on it: (22) has the right form.
     """
-    found, eta = conditions(run), run["eta"]
-    T, d, R, D, largest = found.setting
-    x = deora2023_head_norm_bound(D, largest, "printed")
+    eta, at = run["eta"], reached(run)
     U, W = trajectory(run, jnp.ones(2), _STEPS)
     V, Z = trajectory(run, jnp.array([1.0, 0.0]), _STEPS)
 
@@ -68,8 +64,6 @@ def equation_21_printed(*, printed=True, **run):
     # The risk without sample 2 on the segment is largest at its ends: the model is linear here.
     ends = [(U[-2], W[-2]), (V[-2], Z[-2])]
     blind = jnp.max(jnp.stack([sample_losses(run, *end)[0] / 2 for end in ends]))
-    weak = eta * deora2023_beta_3(T, d, R, x, "printed") / jnp.sqrt(found.H)
-    factor = (1 + weak) * blind if printed else 1 + weak * blind
-    beta_1 = deora2023_beta_1(T, R, x, "printed")
-    lost = eta * beta_1 / 2 * sample_losses(run, U[-2], W[-2])[1]
+    factor = (1 + eta * at.weak) * blind if printed else 1 + eta * at.weak * blind
+    lost = eta * at.slope / 2 * sample_losses(run, U[-2], W[-2])[1]
     return apart(-1), factor * apart(-2) + lost

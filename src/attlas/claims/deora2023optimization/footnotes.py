@@ -6,21 +6,16 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from attlas.bounds.optimisation.deora2023_loss import (
-    deora2023_beta_1,
-    deora2023_beta_2,
-    deora2023_beta_3,
-)
 from attlas.bounds.optimisation.deora2023_model import deora2023_gradient, deora2023_hessian
 from attlas.claims.deora2023optimization.corollary_1 import with_the_extremal
 from attlas.claims.deora2023optimization.instances import (
     ROUNDINGS,
+    betas,
     largest_head,
     risk,
     risk_curvature,
     risk_gradient,
     squared_distance,
-    token_bound,
 )
 from attlas.claims.deora2023optimization.mixture_instances import Mixture, inside_the_noise
 from attlas.claims.deora2023optimization.ntk_w_part import single_samples
@@ -96,14 +91,12 @@ def footnote_decoder_norm(U, W, *, swapped=False, share=1.0, **data):
     "It is possible to substitute $\|\theta\|_{2,\infty}$": in Corollary 1, and so wherever it is
     used, as $\max_h \|U_h\|$ of a point is at most that of the target and its distance as well.
     """
-    (T, d), R, H = data["X"].shape[1:], token_bound(data["X"]), len(U) * data["copies"]
     x = largest_head(0 * U, W) if swapped else largest_head(U, 0 * W)
+    at = betas({**data, "U": U}, x)
     loss, bend = risk(data, U, W), risk_curvature(data, U, W)
     slope = jnp.sqrt(squared_distance(data["copies"], *risk_gradient(data, U, W)))
-    weak = deora2023_beta_3(T, d, R, x, "printed") / jnp.sqrt(H) * loss
-    right = [deora2023_beta_1(T, R, x, "printed") * loss, weak]
-    right.insert(1, deora2023_beta_2(T, d, R, x, H, "printed"))
-    return jnp.stack([slope, bend.norm, -bend.smallest]), share * jnp.stack(right)
+    right = jnp.stack([at.slope * loss, at.smooth, at.weak * loss])
+    return jnp.stack([slope, bend.norm, -bend.smallest]), share * right
 
 
 @inequality(

@@ -18,6 +18,12 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
+from attlas.bounds.optimisation.deora2023_loss import (
+    deora2023_beta_1,
+    deora2023_beta_2,
+    deora2023_beta_3,
+)
+from attlas.bounds.optimisation.deora2023_model import HeadConstants
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.losses.logistic import logistic_derivative
 from attlas.models.attention.multi_head import MultiHead
@@ -85,6 +91,23 @@ def grouped_heads(rng, count, copies=(2.0, 1e4), sizes=SIZES):
 def token_bound(X: Float[Array, "*n T d"]) -> Float[Array, ""]:
     """The smallest R of Assumption 1, max(1, max ||x_t||)."""
     return jnp.maximum(jnp.sqrt(jnp.max(jnp.sum(X**2, axis=-1))), 1)
+
+
+class Betas(NamedTuple):
+    """What Corollary 1 has at a largest head: beta_1, beta_2 and beta_3 / sqrt(H)."""
+
+    slope: Array
+    smooth: Array
+    weak: Array
+
+
+def betas(data, largest, constants: HeadConstants = "printed") -> Betas:
+    """The bounds of Corollary 1 for all H heads; R is stored, or the longest token."""
+    (T, d), H = data["X"].shape[-2:], len(data["U"]) * data["copies"]
+    R = data["R"] if "R" in data else token_bound(data["X"])
+    weak = deora2023_beta_3(T, d, R, largest, constants) / jnp.sqrt(H)
+    smooth = deora2023_beta_2(T, d, R, largest, H, constants)
+    return Betas(deora2023_beta_1(T, R, largest, constants), smooth, weak)
 
 
 def largest_head(U: Float[Array, "G T d"], W: Float[Array, "G d d"]) -> Float[Array, ""]:

@@ -17,7 +17,7 @@ from attlas.bounds.optimisation.deora2023_exponential import (
     deora2023_exponential_radius,
     deora2023_exponential_root,
 )
-from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_2, deora2023_beta_3
+from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_3
 from attlas.bounds.optimisation.deora2023_training import (
     Setting,
     deora2023_head_norm_bound,
@@ -28,6 +28,7 @@ from attlas.claims.deora2023optimization.certified_instances import descend
 from attlas.claims.deora2023optimization.descent import pair_distance
 from attlas.claims.deora2023optimization.instances import (
     ROUNDINGS,
+    betas,
     grouped_heads,
     largest_head,
     reseeded,
@@ -51,12 +52,6 @@ def _needed(run, constants) -> Array:
         return deora2023_exponential_root(Setting(T, d, R, D, target))
     x = deora2023_head_norm_bound(D, target, constants)
     return deora2023_heads_factor(constants) * deora2023_beta_3(T, d, R, x, constants) * square
-
-
-def _smooth(run, largest, constants) -> Array:
-    T, d = run["X"].shape[1:]
-    H = len(run["U"]) * run["copies"]
-    return deora2023_beta_2(T, d, token_bound(run["X"]), largest, H, constants)
 
 
 def _path(run, eta) -> dict[str, Array]:
@@ -83,7 +78,7 @@ def _place(raw, constants):
     near = jnp.maximum(
         largest_head(whole["U"], whole["W"]), largest_head(whole["U_other"], whole["W_other"])
     )
-    smooth = _smooth(whole, 1.2 * near, constants)
+    smooth = betas(whole, 1.2 * near, constants).smooth
     eta = jnp.minimum(1 / smooth, pair_distance(whole)[2] / (raw["K"] * there))
     kept = ("X", "y", "copies", "U", "W", "U_other", "W_other", "K")
     return {**{name: whole[name] for name in kept}, "eta": eta}
@@ -119,7 +114,7 @@ def on_runs(constants):
 
     def short(**run):
         met = _path(run, run["eta"])["largest_met"]
-        return run["eta"] * _smooth(run, met, constants) <= 1
+        return run["eta"] * betas(run, met, constants).smooth <= 1
 
     def horizon(**run):
         path = run["eta"] * run["K"] * risk(run, run["U_other"], run["W_other"])

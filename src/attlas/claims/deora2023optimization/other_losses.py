@@ -17,12 +17,12 @@ from attlas.claims.deora2023optimization.certified_instances import opposite_pai
 from attlas.claims.deora2023optimization.corollary_1 import with_the_extremal
 from attlas.claims.deora2023optimization.instances import (
     ROUNDINGS,
+    betas,
     largest_head,
     margins,
     risk_curvature,
     risk_gradient,
     squared_distance,
-    token_bound,
 )
 from attlas.core.claim import Control, Sides, Source, assume
 from attlas.core.statement import inequality
@@ -83,16 +83,14 @@ def corollary_1_losses(U, W, heavy, a, b, *, C=1.0, G=1.0, B=1.0, **data):
 
     The proof of Corollary 1 uses no more of the logistic loss, whose constants are 1, 1 and 1/4.
     """
-    (T, d), R, x = data["X"].shape[1:], token_bound(data["X"]), largest_head(U, W)
+    at = betas({**data, "U": U}, largest_head(U, W), "sharp")
     scale = [s * c for s, c in zip((C, G, B), _constants(heavy, a, b), strict=True)]
     of = partial(_derivatives, heavy, a, b)
     risk = jnp.mean(_loss(heavy, a, b, margins(data, U, W)))
     slope = jnp.sqrt(squared_distance(data["copies"], *risk_gradient(data, U, W, of)))
     bend = risk_curvature(data, U, W, of)
-    beta_1 = deora2023_beta_1(T, R, x)
-    weak = deora2023_beta_3(T, d, R, x) / jnp.sqrt(len(U) * data["copies"])
-    right = [scale[0] * beta_1 * risk, scale[1] * weak + scale[2] * beta_1**2]
-    right.append(scale[0] * weak * risk)
+    right = [scale[0] * at.slope * risk, scale[1] * at.weak + scale[2] * at.slope**2]
+    right.append(scale[0] * at.weak * risk)
     return jnp.stack([slope, bend.norm, -bend.smallest]), jnp.stack(right)
 
 

@@ -10,22 +10,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.bounds.optimisation.deora2023_loss import (
-    deora2023_beta_1,
-    deora2023_beta_2,
-    deora2023_beta_3,
-)
-from attlas.bounds.optimisation.deora2023_training import deora2023_head_norm_bound
-from attlas.claims.deora2023optimization.certified_instances import conditions
+from attlas.claims.deora2023optimization.certified_instances import reached
 from attlas.claims.deora2023optimization.descent import smoothness
 from attlas.claims.deora2023optimization.instances import (
     ROUNDINGS,
+    betas,
     grouped_heads,
     largest_head,
     risk,
     risk_gradient,
     squared_distance,
-    token_bound,
 )
 from attlas.claims.deora2023optimization.stability_instances import (
     ALPHA,
@@ -85,18 +79,15 @@ def equation_19(X, U, W, U_other, W_other, eta, *, weak=1.0, smooth=1.0, **rest)
 
     Any two points and any step size; the maximum over five points of the segment.
     """
-    data, here, there = {**rest, "X": X}, (U, W), (U_other, W_other)
-    (T, d), R, H = X.shape[-2:], token_bound(X), len(U) * rest["copies"]
+    data, here, there = {**rest, "X": X, "U": U}, (U, W), (U_other, W_other)
     slope, other = risk_gradient(data, *here), risk_gradient(data, *there)
     before = [here[k] - there[k] for k in range(2)]
     after = [before[k] - eta * (slope[k] - other[k]) for k in range(2)]
 
     def factor(alpha):
         point = [alpha * here[k] + (1 - alpha) * there[k] for k in range(2)]
-        x = largest_head(*point)
-        negative = deora2023_beta_3(T, d, R, x, "printed") / jnp.sqrt(H) * risk(data, *point)
-        beta_2 = deora2023_beta_2(T, d, R, x, H, "printed")
-        return jnp.maximum(1 + weak * eta * negative, smooth * eta * beta_2)
+        at = betas(data, largest_head(*point))
+        return jnp.maximum(1 + weak * eta * at.weak * risk(data, *point), smooth * eta * at.smooth)
 
     def length(of):
         return jnp.sqrt(squared_distance(rest["copies"], *of))
@@ -139,24 +130,15 @@ def equation_20(*, half=False, **run):
     heads the maximum is next to 1 and not noticed: equation-19 decides it, this claim the
     last term.
     """
-    found, eta, x = conditions(run), run["eta"], run["heads"]
-    T, d, R, _, _ = found.setting
-    beta_1 = jnp.vectorize(lambda x: deora2023_beta_1(T, R, x, "printed"))
-    beta_3 = jnp.vectorize(lambda x: deora2023_beta_3(T, d, R, x, "printed"))
-    weak = beta_3(x) / jnp.sqrt(found.H)
-    smooth = weak + beta_1(x) ** 2 / 4
-    factor = jnp.max(jnp.maximum(1 + eta * weak * run["risks"], eta * smooth), axis=-1)
-    return _distances(run, factor - 1, beta_1(run["largest"])[None], half)
+    eta, at = run["eta"], betas(run, run["heads"])
+    factor = jnp.max(jnp.maximum(1 + eta * at.weak * run["risks"], eta * at.smooth), axis=-1)
+    return _distances(run, factor - 1, betas(run, run["largest"]).slope[None], half)
 
 
 def _uniform(run, risks, half) -> Sides:
     """(21) and (22): beta_1 and beta_3 at the radius of the proof."""
-    found = conditions(run)
-    T, d, R, D, target = found.setting
-    x = deora2023_head_norm_bound(D, target, "printed")
-    negative = deora2023_beta_3(T, d, R, x, "printed") / jnp.sqrt(found.H)
-    slope = deora2023_beta_1(T, R, x, "printed")
-    return _distances(run, run["eta"] * negative * risks, slope, half)
+    at = reached(run)
+    return _distances(run, run["eta"] * at.weak * risks, at.slope, half)
 
 
 @on_runs("(21), with the parenthesis where the proof has it", status=Status.CORRECTED)

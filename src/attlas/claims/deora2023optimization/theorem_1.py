@@ -9,14 +9,8 @@ from functools import partial
 
 import jax.numpy as jnp
 
-from attlas.bounds.optimisation.deora2023_loss import (
-    deora2023_beta_1,
-    deora2023_beta_2,
-    deora2023_beta_3,
-)
 from attlas.bounds.optimisation.deora2023_training import (
     deora2023_head_condition,
-    deora2023_head_norm_bound,
     deora2023_iterate_distance,
     deora2023_rho,
     deora2023_training_loss,
@@ -25,11 +19,13 @@ from attlas.claims.deora2023optimization.certified_instances import (
     Runs,
     conditions,
     enough_heads,
+    reached,
     small_step,
     source,
 )
 from attlas.claims.deora2023optimization.instances import (
     ROUNDINGS,
+    betas,
     risk,
     risk_curvature,
     squared_distance,
@@ -98,8 +94,8 @@ def theorem_1_heads(from_target, largest_met, **run):
     square roots: at .1, a hundredth of the heads would have served the same proof.
     """
     found = conditions(run)
-    T, d, R, _, largest = found.setting
-    beta_3 = deora2023_beta_3(T, d, R, jnp.maximum(largest_met, largest), "printed")
+    met = betas(run, jnp.maximum(largest_met, found.setting.largest_head))
+    beta_3 = met.weak * jnp.sqrt(found.H)
     asked = jnp.sqrt(deora2023_head_condition(found.setting, "printed"))
     return 2 * beta_3 * from_target**2, asked
 
@@ -118,11 +114,8 @@ def theorem_1_curvature(*, slope=1.0, **run):
     """
     points = [(run["U"], run["W"]), (run["U_last"], run["W_last"])]
     met = jnp.stack([risk_curvature(run, *point).largest for point in points])
-    found = conditions(run)
-    T, d, R, D, largest = found.setting
-    x = deora2023_head_norm_bound(D, largest, "printed")
-    beta_2 = deora2023_beta_2(T, d, R, x, found.H, "printed")
-    return met, beta_2 - (1 - slope) * deora2023_beta_1(T, R, x, "printed") ** 2 / 4
+    at = reached(run)
+    return met, at.smooth - (1 - slope) * at.slope**2 / 4
 
 
 @on_runs(
@@ -140,10 +133,7 @@ def theorem_1_rho(**run):
     below $\beta_2$, so that $1/\rho$ is not a safe step (theorem-1-short-tokens).
     """
     found = conditions(run)
-    T, d, R, D, largest = found.setting
-    x = deora2023_head_norm_bound(D, largest, "printed")
-    beta_2 = deora2023_beta_2(T, d, R, x, found.H, "printed")
-    return beta_2, deora2023_rho(found.setting, found.H, "printed")
+    return reached(run).smooth, deora2023_rho(found.setting, found.H, "printed")
 
 
 @on_runs(
