@@ -27,10 +27,15 @@ from attlas.claims.deora2023optimization.stability_instances import (
     LOO,
     STEPS,
     leave_one_out_runs,
+    sample_losses,
+    trajectory,
 )
 from attlas.core.claim import Control, ProofStep, Sides, Source, Status
-from attlas.core.statement import inequality
+from attlas.core.statement import erratum, inequality
 from attlas.models.attention.multi_head import MultiHead
+
+_LONG = 100
+"""Steps of the run that refutes (21) as printed."""
 
 
 @jax.jit
@@ -167,3 +172,54 @@ def equation_22(*, half=False, **run):
     next to 0 with so many heads: it is decided by equation-19 and proposition-4.
     """
     return _uniform(run, 4 / 3 * (run["risks"][..., 0] + run["risks"][..., -1]), half)
+
+
+def one_parameter():
+    """Two equal samples, target at distance 1 and ten million equal heads: theta_k without sample 2
+    lags behind by about k eta / 4, while the printed right side keeps it below 4 eta.
+    """
+    copies = 1e7
+    return {
+        "X": np.ones((2, 1, 1)),
+        "y": np.ones(2),
+        "R": 1.0,
+        "U": np.zeros((1, 1, 1)),
+        "W": np.zeros((1, 1, 1)),
+        "U_target": np.full((1, 1, 1), copies**-0.5),
+        "W_target": np.zeros((1, 1, 1)),
+        "copies": copies,
+        "eta": 0.0035,
+        "K": float(_LONG),
+    }
+
+
+@erratum(
+    "(21), as printed",
+    witness=one_parameter,
+    reason="misplaced parenthesis: the risk multiplies the 1",
+    corrected=Control("the parenthesis closed after the maximum", printed=False),
+    assumptions=CONDITIONS,
+    count=1,
+    roundings=ROUNDINGS * _LONG,
+)
+def equation_21_printed(*, printed=True, **run):
+    r"""$$\|\theta_{k+1} - \theta_{k+1}^{\neg i}\| \le \left(\left(1 +
+    \frac{\eta\tilde\beta_3(\theta)}{\sqrt H}\right) \max_{\alpha}
+    \widehat{L}^{\neg i}(\theta_{k_\alpha}^{\neg i})\right)
+    \|\theta_k - \theta_k^{\neg i}\| + \frac{\eta\tilde\beta_1}{n} \ell_i(\theta_k)$$
+
+    The last of 100 steps. Nothing in the paper depends on it: (22) has the right form.
+    """
+    eta, at = run["eta"], reached(run)
+    U, W = trajectory(run, jnp.ones(2), _LONG)
+    V, Z = trajectory(run, jnp.array([1.0, 0.0]), _LONG)
+
+    def apart(k):
+        return jnp.sqrt(squared_distance(run["copies"], U[k] - V[k], W[k] - Z[k]))
+
+    # The risk without sample 2 on the segment is largest at its ends: the model is linear here.
+    ends = [(U[-2], W[-2]), (V[-2], Z[-2])]
+    blind = jnp.max(jnp.stack([sample_losses(run, *end)[0] / 2 for end in ends]))
+    factor = (1 + eta * at.weak) * blind if printed else 1 + eta * at.weak * blind
+    lost = eta * at.slope / 2 * sample_losses(run, U[-2], W[-2])[1]
+    return apart(-1), factor * apart(-2) + lost
