@@ -20,7 +20,7 @@ from attlas.claims.gu2024exploring.instances import (
     weight_reach,
 )
 from attlas.core.claim import Control, Sides, Source, Status, assume
-from attlas.core.statement import erratum, inequality, probability
+from attlas.core.statement import inequality, probability
 from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
@@ -223,39 +223,3 @@ def lemma_5_1_relu(W, a, X, *, power=1):
     largest = gu2024_kernel_change(model, X, _RADIUS)
     bound = gu2024_kernel_change(model, X, _RADIUS**power, constants="printed")
     return _frobenius(largest) <= _frobenius(bound)
-
-
-def heavy_pair():
-    """One input x = 1, 2000 units of weight 0 but for one pair of weight 4.87, R = 0.01."""
-    m, R = 2000, 0.01
-    up = np.arange(m) < 2
-    W = np.where(up, 4.87, 0.0)[None, :]
-    return {
-        "W": W,
-        "W_tilde": W + np.where(up, R, -R)[None, :],
-        "a": np.where(np.arange(m) % 2 == 0, 1.0, -1.0)[None, :],
-        "X": np.ones((1, 1)),
-        "R": np.asarray(R),
-    }
-
-
-@erratum(
-    "Abstract, sections 1 and 5: 'good perturbation property'",
-    Source.RECALLED,
-    witness=heavy_pair,
-    reason="one pair of 2000 units with weight 4.87: $3.37 R$ against $2.02 R$",
-    corrected=Control("corrected: $(1 + R)^2 (e^{4R} - 1)$", own=True),
-    roundings=16 * ROUNDINGS,
-)
-def softmax_perturbs_less_than_exponential(W, W_tilde, a, X, R, *, own=False):
-    r"""$$\frac{|H - \tilde H|_{ii}}{H_{ii}} \le e^{2R} - 1 \;\mathrm{for\ softmax,\ as\ for\ the
-    \ exponential},\quad \|x_i\| \le 1$$
-
-    Our reading of the abstract. Relative to its own kernel the exponential network moves by
-    $e^{2R} - 1$ at most, attained; the softmax by up to $4 R$: its denominator moves as well. In
-    the worst case that the paper treats (Remark 5.2) normalisation doubles the perturbation.
-    """
-    change, _ = _change(W, W_tilde, a, X, Activation.SOFTMAX)
-    entries = jnp.diag(dense_softmax_ntk(SoftmaxNetwork(W, a), X))
-    right = (1 + R) ** 2 * jnp.expm1(4 * R) if own else jnp.expm1(2 * R)
-    return Sides(jnp.max(jnp.diag(change) / entries), right, magnitude=jnp.ones(()))
