@@ -64,7 +64,8 @@ def definition_4_1(n, d, delta, sigma, m, C, *, more=0.0):
 @transcribed("Theorem 4.2, Corollary 4.3 and Theorem 6.6, width, step and iterations")
 def theorem_4_2_formulas(n, d, lam, delta, epsilon, B, m, *, more=0.0):
     r"""$$m = \lambda^{-2} n^2 d^2 e^{18B} \log^2(nd/\delta),\
-    m_{6.6} = \lambda^{-2} n^3 d^3 e^{18B} \log^2(nd/\delta),\ \eta = \frac{0.1 \lambda}{m n^2 d^2 e^{16B}},\
+    m_{6.6} = \lambda^{-2} n^3 d^3 e^{18B} \log^2(nd/\delta),\
+    \eta = \frac{0.1 \lambda}{m n^2 d^2 e^{16B}},\
     \hat T = 20 \lambda^{-2} n^2 d^2 e^{16B} \log(nd/\epsilon)$$
 
     Compared without logarithms. The 20 follows from the other two: at this $\eta$,

@@ -21,6 +21,7 @@ from attlas.claims.gu2024exploring.diffusion_instances import (
     schedules,
 )
 from attlas.claims.gu2024exploring.instances import seed_of, symmetric_networks
+from attlas.core.sampling import shared
 from attlas.data.gaussian_mixtures import posterior_mean
 from attlas.kernels.dense_softmax_ntk import unit_features
 from attlas.kernels.regression_flow import regression_flow
@@ -184,6 +185,7 @@ def _encoded(rng, law, count):
     }  # fmt: skip
 
 
+@shared
 def score_runs(rng, count):
     """Trained score estimates, at width 512 on 8 samples after 100 steps.
 
@@ -216,7 +218,7 @@ def score_runs(rng, count):
         **{name: np.stack([side[name] for side in sides]) for name in sides[0]},
         **{name: law[name] for name in ("start", "end", "T")},
         **{name: np.asarray(value) for name, value in drift.items()},
-        **{name: raw[name] for name in ("X", "Y", "truth", "mass", "sigma", "lipschitz")},
+        **{name: raw[name] for name in ("X", "Y", "Z", "truth", "mass", "sigma", "lipschitz")},
         "Y_true": raw["Y_true"],
         "tau": _STEPS * WIDTH * eta,
         "F": np.asarray(_outputs(path.last, jnp.asarray(raw["Z"]))),
