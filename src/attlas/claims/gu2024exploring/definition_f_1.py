@@ -86,10 +86,13 @@ def regressions(rng, count):
         solved = regression_flow((H + H.T) / 2, y[e][:, None])
         eta = share[e] / solved.eigenvalues[-1]
         named["eta"].append(eta)
-        named["descent"].append(solved.test(K, times, step_size=eta)[..., 0])
-        named["flow"].append(solved.test(K, eta * times)[..., 0])
-        whole = np.block([[-H, np.zeros((len(H), len(K)))], [K, np.zeros((len(K), len(K)))]])
-        start = np.concatenate((y[e], np.zeros(len(K))))
+        for name, by in (("descent", (times, eta)), ("flow", (eta * times, None))):
+            ends = solved.test(K, *by), solved.train(*by)
+            named[name].append(np.concatenate(ends, axis=1)[..., 0])
+        # The residual decays, and both kinds of values grow by what it leaves.
+        both = np.concatenate((K, H))
+        whole = np.block([[-H, np.zeros((len(H), len(both)))], [both, np.zeros((len(both),) * 2)]])
+        start = np.concatenate((y[e], np.zeros(len(both))))
         named["exact"].append([(expm(eta * t * whole) @ start)[len(H) :] for t in _TIMES])
     return batch | {"Z": Z} | {name: np.asarray(part) for name, part in named.items()}
 
@@ -120,11 +123,12 @@ def definition_f_1(W, a, X, Y, Z, eta, descent, flow, *, whole=False, flowing=Fa
 
     def step(theta, _):
         theta = theta - rate * Phi.T @ (m * Phi @ theta - y)
-        return theta, m * Phi_te @ theta
+        return theta, m * jnp.concatenate((Phi_te, Phi)) @ theta
 
     path = jax.lax.scan(step, jnp.zeros(Phi.shape[1]), None, length=_TIMES[-1])[1]
     left = path[jnp.asarray(_TIMES) - 1]
-    size = 1 + eta * m * jnp.linalg.norm(Phi_te) * jnp.linalg.norm(Phi) * _TIMES[-1]
+    largest = jnp.maximum(jnp.linalg.norm(Phi_te), jnp.linalg.norm(Phi))
+    size = 1 + eta * m * largest * jnp.linalg.norm(Phi) * _TIMES[-1]
     return Sides(left, flow if flowing else descent, magnitude=size * (1 + jnp.max(jnp.abs(y))))
 
 
