@@ -22,15 +22,16 @@ def perturbed_networks(rng, count, largest=0.01):
     """
     batch = networks(rng, count, (_D, _M, 1, _N))
     lengths = np.linalg.norm(batch["X"], axis=2, keepdims=True)
+    lengths[1::2, 0] = 1
     batch["X"] = batch["X"] * (np.arange(_D) < rng.integers(1, _D + 1, (count, 1, 1)))
     batch["X"] *= lengths / np.linalg.norm(batch["X"], axis=2, keepdims=True)
     batch["W"] = np.clip(batch["W"], -10, 10)
     batch = perturb(rng, batch, (largest / 100, largest))
-    x = batch["X"][1::2, 0] / np.linalg.norm(batch["X"][1::2, 0], axis=1, keepdims=True)
-    apart = np.where((np.arange(_M) == 0) | (np.arange(len(x))[:, None] % 2 > 0), 1.0, -1.0)
-    side = rng.choice([-1.0, 1.0], (len(x), 1)) ** (np.arange(len(x))[:, None] % 2)
-    reach = np.maximum(1, rng.uniform(-1, 3, (len(x), 1))) / np.linalg.norm(batch["X"][1::2, 0], axis=1)[:, None]
-    batch["W"][1::2] = x[:, :, None] * (reach * side * apart)[:, None, :]
+    x, kind = batch["X"][1::2, 0], np.arange(count)[1::2, None] // 2 % 2
+    apart = np.where((np.arange(_M) == 0) | (kind > 0), 1.0, -1.0)
+    reach = np.maximum(1, rng.uniform(-1, 3, (len(x), 1)))
+    side = reach * rng.choice([-1.0, 1.0], (len(x), 1)) ** kind * apart
+    batch["W"][1::2] = x[:, :, None] * side[:, None, :]
     step = x[:, :, None] * (batch["R"][1::2, None] * apart)[:, None, :]
     batch["W_tilde"][1::2] = batch["W"][1::2] + step
     m = _WIDTHS[rng.integers(len(_WIDTHS), size=count)]
