@@ -18,6 +18,7 @@ from attlas.claims.gu2024exploring.instances import (
     perturb,
     symmetric_networks,
     weight_reach,
+    within_radius,
 )
 from attlas.core.claim import Control, Sides, Source, Status, assume
 from attlas.core.statement import inequality, probability
@@ -80,6 +81,8 @@ as_printed = partial(
             lambda R, X: (R <= 0.01) & jnp.all(jnp.sum(X**2, axis=1) <= 1 + 1e-12),
         )
     ],
+    search_over=("X", "W", "W_tilde"),
+    project=within_radius,
     count=48,
     roundings=4 * ROUNDINGS,
 )
@@ -129,6 +132,8 @@ sharpened = partial(
     inequality,
     status=Status.SHARPENED,
     sample=partial(moved_networks, radii=(1e-4, 0.5)),
+    search_over=("X", "W", "W_tilde"),
+    project=within_radius,
     count=48,
     roundings=4 * ROUNDINGS,
 )

@@ -91,6 +91,7 @@ def _likely(log_m, B, sigma):
     "Definition 4.1 with the width of Theorem 4.2 (ours)",
     status=Status.NEW,
     sample=widths,
+    search_over="sigma",
     assumptions=[
         assume("the event has probability one half or more", _likely),
         assume(

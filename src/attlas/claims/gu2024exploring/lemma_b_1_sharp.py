@@ -9,20 +9,14 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 
 from attlas.bounds.optimisation.gu2024_perturbation import gu2024_relative_bounds
-from attlas.claims.gu2024exploring.instances import logit_rounding, softmax_weights
+from attlas.claims.gu2024exploring.instances import (
+    logit_rounding,
+    softmax_weights,
+    within_radius,
+)
 from attlas.claims.gu2024exploring.lemma_b_1_instances import perturbed_networks
 from attlas.core.claim import Control, Sides, Status
 from attlas.core.statement import inequality
-
-
-def _within(X, W, W_tilde, R):
-    """Shorten inputs and steps where ||x_i|| <= 1 or ||w_r - w~_r|| <= R fails."""
-    X = X / jnp.sqrt(jnp.maximum(jnp.sum(X**2, axis=1, keepdims=True), 1))
-    step = W_tilde - W
-    # The floor keeps the derivative of the root finite where a column has not moved.
-    lengths = jnp.sqrt(jnp.maximum(jnp.sum(step**2, axis=0), R**2))
-    return {"X": X, "W_tilde": W + step * (R / lengths)[None, :]}
-
 
 _LARGEST = 3.0
 for_every_radius = partial(
@@ -30,7 +24,7 @@ for_every_radius = partial(
     status=Status.SHARPENED,
     sample=partial(perturbed_networks, largest=_LARGEST),
     search_over=("X", "W", "W_tilde"),
-    project=_within,
+    project=within_radius,
     count=48,
     roundings=64,
 )

@@ -119,6 +119,12 @@ def sample_sizes(rng, count, largest=5.0, d=8):
     r"Theorem 6.6, the term $\Gamma$",
     status=Status.NEW,
     sample=sample_sizes,
+    search_over=("n", "d", "delta"),
+    project=lambda n, d, delta: {
+        "n": jnp.clip(n, 100, 1e5),
+        "d": jnp.clip(d, 2, 8),
+        "delta": jnp.clip(delta, 1e-3, 0.9),
+    },
     controls=[
         Control("$n$ above $10^6$ in the plane", sample=partial(sample_sizes, largest=9.0, d=2))
     ],
