@@ -108,8 +108,8 @@ def theorem_f_2_without_lambda(
     \frac{\tau^2}{2} \|K_{te}(0)\| \epsilon_H \Big),\quad H^*, H \succeq 0,\ \tau = m t$$
 
     Gradient flow, and descent at $\tau = m \eta T$; three samples, $H^*$ of rank 1 to 3. Attained
-    along a null direction of $H^*$ as $\tau \to 0$, both terms together: $\lambda = 0$ costs nothing
-    at finite times.
+    along a null direction of $H^*$ as $\tau \to 0$, both terms together: $\lambda = 0$ costs
+    nothing at finite times.
     """
     bound = gu2024_coupling(time, start, row, square * kernel_change, test * test_change)
     return Sides(gap, bound, magnitude=start * (row + test_change) * time * (1 + most))
