@@ -9,7 +9,7 @@ from attlas.panels.histogram import Histogram
 from attlas.panels.image_strip import ImageStrip
 from attlas.panels.lines import Lines
 from attlas.panels.palette import INK, PALETTE
-from attlas.panels.panel import Panel, Quantity
+from attlas.panels.panel import Formula, Panel, Quantity
 from attlas.panels.plot import Plot
 from attlas.panels.points import Points
 from attlas.panels.power import power_of
@@ -46,6 +46,7 @@ __all__ = [
     "Band",
     "Column",
     "Derived",
+    "Formula",
     "HeatMap",
     "Histogram",
     "ImageStrip",

@@ -1,9 +1,11 @@
 """Quantities of a data set that panels and columns show."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import xarray as xr
+
+from attlas.panels.panel import Formula
 
 
 def reduced(
@@ -13,7 +15,7 @@ def reduced(
     at: Mapping[str, Any] | None = None,
     over_name: str = "",
     floor: float | None = None,
-) -> Callable[[xr.Dataset], xr.DataArray]:
+) -> Formula:
     """A variable, or its ratio to another, reduced along some of its axes.
 
     Args:

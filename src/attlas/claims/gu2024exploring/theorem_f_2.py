@@ -19,7 +19,6 @@ from attlas.claims.gu2024exploring.flow_runs import flows, flows_of_wide_drift
 from attlas.claims.gu2024exploring.one_step import ROUNDINGS
 from attlas.core.claim import (
     Control,
-    Coverage,
     Erratum,
     ErratumClass,
     Sides,
@@ -138,7 +137,6 @@ def large_kernel():
     witness=large_kernel,
     reason="the gap does not change with the unit of the kernel, its second term does",
     assumptions=[assume(r"$\epsilon_H \le \lambda / 2$", lambda eps, H: eps <= H / 2)],
-    coverage=Coverage.EXHAUSTIVE,
     count=40,
     roundings=ROUNDINGS,
     corrected=Control("the sharpened bound", sharp=True),

@@ -62,12 +62,12 @@ def labelled(found: RegressionGap) -> xr.Dataset:
     return xr.Dataset({n: (axes[np.ndim(v)], v) for n, v in found._asdict().items()})
 
 
-def worst(name: str) -> panels.Quantity:
+def worst(name: str) -> panels.Formula:
     """The largest over times and test points."""
     return panels.reduced(name, "max", "step", "test", floor=TINY)
 
 
-def in_time(name: str) -> panels.Quantity:
+def in_time(name: str) -> panels.Formula:
     """The largest over the test points, after the start."""
     return panels.reduced(name, "max", "test", at={"step": slice(1, None)}, floor=TINY)
 
