@@ -27,6 +27,7 @@ on_score_runs = partial(
     status=Status.SHARPENED,
     sample=score_runs,
     assumptions=[_DOES_NOT_GROW],
+    alike=True,
     count=COUNT,
     roundings=1024,
 )

@@ -97,13 +97,16 @@ def library_networks(rng, count):
     sample=library_networks,
     count=32,
     roundings=2**31,  # of float64, 8 of float32, in which the library draws
-    controls=[Control("pairs of neighbours shifted by one", shift=1)],
+    controls=[
+        Control("pairs of neighbours shifted by one", shift=1),
+        Control("a second layer of size 2", size=2.0),
+    ],
 )
-def definition_3_7_library(W, a, plain, sigma, *, shift=0):
+def definition_3_7_library(W, a, plain, sigma, *, shift=0, size=1.0):
     r"""$$w_{2r} = w_{2r-1} = \sigma\, g_r,\quad a_{2r} = -a_{2r-1},\quad |a_{\ell, r}| = 1,\quad
     g_r \;\text{not depending on}\; \sigma$$
     """
     W, a = jnp.roll(W, shift, axis=1), jnp.roll(a, shift, axis=1)
     left = (W[:, 1::2], W[:, ::2], a[:, 1::2], jnp.abs(a[:, ::2]))
-    right = (W[:, ::2], sigma * plain[:, ::2], -a[:, ::2], jnp.ones_like(a[:, ::2]))
+    right = (W[:, ::2], sigma * plain[:, ::2], -a[:, ::2], size * jnp.ones_like(a[:, ::2]))
     return jnp.concatenate(left), jnp.concatenate(right)

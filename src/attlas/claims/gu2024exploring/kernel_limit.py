@@ -6,6 +6,7 @@ Symbols: X (n x d), sigma, widths m; `H` holds kernels of several draws of the i
 
 from functools import partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -13,13 +14,14 @@ from attlas.bounds.optimisation.gu2024_kernel_limit import gu2024_limit_variance
 from attlas.claims.gu2024exploring.instances import inputs, symmetric_networks
 from attlas.core.claim import Control, Sides, Status
 from attlas.core.statement import limit, probability
+from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
 from attlas.kernels.softmax_network_limit import softmax_ntk_limit
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 _D, _K, _N = 2, 2, 2
-_WIDTHS = (8, 128, 2048)
-_DRAWS = 16
+_WIDTHS = (2, 24, 288, 3456)
+_DRAWS = 300
 _DELTA = 0.2
 _ROUNDINGS = 2**12
 """A sum over m units, a softmax of m units, and products over n k and d terms."""
@@ -32,14 +34,23 @@ def _kernel(rng, X, sigma, m, activation=Activation.SOFTMAX):
     return softmax_ntk(SoftmaxNetwork(jnp.asarray(W), jnp.asarray(drawn["a"][0]), activation), X)
 
 
+@partial(jax.jit, static_argnames="activation")
+def _kernels(W, a, X, activation):
+    """H at every draw."""
+    return jax.vmap(lambda W, a: dense_softmax_ntk(SoftmaxNetwork(W, a, activation), X))(W, a)
+
+
 def initial_kernels(rng, count, activation):
-    """Kernels of 16 draws at three widths, on one pair of inputs per instance."""
-    X, sigma = inputs(rng, count, _N, _D), rng.uniform(0.3, 0.7, count)
-    H = [
-        [[_kernel(rng, x, s, m, activation) for _ in range(_DRAWS)] for m in _WIDTHS]
-        for x, s in zip(X, sigma, strict=True)
-    ]
-    return {"X": X, "sigma": sigma, "H": np.asarray(H)}
+    """Kernels of 300 draws at four widths, on one pair of inputs per instance."""
+    X, sigma = inputs(rng, count, _N, _D), rng.uniform(0.3, 0.6, count)
+    H = np.empty((count, len(_WIDTHS), _DRAWS, _K * _N, _K * _N))
+    for e, k in np.ndindex(H.shape[:2]):
+        half = _WIDTHS[k] // 2
+        W = np.repeat(sigma[e] * rng.normal(size=(_DRAWS, _D, half)), 2, axis=2)
+        signs = rng.choice([-1.0, 1.0], (_DRAWS, _K, half))
+        a = np.stack((signs, -signs), axis=3).reshape(_DRAWS, _K, -1)
+        H[e, k] = _kernels(jnp.asarray(W), jnp.asarray(a), jnp.asarray(X[e]), activation)
+    return {"X": X, "sigma": sigma, "H": H}
 
 
 def _distance(H, K):
@@ -55,7 +66,7 @@ at_infinite_width = partial(
     "Definition 3.6 at infinite width (ours)",
     scales=_WIDTHS,
     status=Status.NEW,
-    count=48,
+    count=32,
     roundings=_ROUNDINGS,
 )
 
@@ -69,7 +80,7 @@ def kernel_limit_softmax(X, sigma, H, *, root=False):
     \quad (m \to \infty)$$
 
     The input norms drop out of the exponent: the denominator removes them. Root mean square over
-    16 draws at widths 8, 128, 2048.
+    300 draws at widths 2, 24, 288, 3456.
     """
     return _distance(H, softmax_ntk_limit(X, X, jnp.sqrt(sigma) if root else sigma))
 
@@ -85,8 +96,8 @@ def kernel_limit_exponential(X, sigma, H, *, activation=Activation.EXPONENTIAL):
     \quad (m \to \infty)$$
 
     For unit inputs $e^{\sigma^2}$ times the softmax limit: at initialisation the normalisation
-    rescales the kernel and does nothing else. Root mean square over 16 draws at widths 8, 128,
-    2048.
+    rescales the kernel and does nothing else. Root mean square over 300 draws at widths 2, 24,
+    288, 3456.
     """
     return _distance(H, softmax_ntk_limit(X, X, sigma, activation))
 
@@ -96,8 +107,8 @@ def kernel_limit_relu(X, sigma, H, *, activation=Activation.RELU):
     r"""$$H^* \to I_d \otimes \Big[ x_i^\top x_j \frac{\pi - \angle(x_i, x_j)}{2\pi} \Big]_{i,j}
     \quad (m \to \infty)$$
 
-    The arc-cosine kernel, whatever $\sigma$. Root mean square over 16 draws at widths 8, 128,
-    2048.
+    The arc-cosine kernel, whatever $\sigma$. Root mean square over 300 draws at widths 2, 24,
+    288, 3456.
     """
     return _distance(H, softmax_ntk_limit(X, X, sigma, activation))
 

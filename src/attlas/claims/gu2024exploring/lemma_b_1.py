@@ -23,7 +23,9 @@ _EVENT = assume(
     ),
 )
 # Products over d, an exponential, a sum of m, a division: below 32; twice, for both weights.
-on_the_event = partial(inequality, sample=pairs, assumptions=[_EVENT], count=48, roundings=64)
+on_the_event = partial(
+    inequality, sample=pairs, assumptions=[_EVENT], alike=True, count=48, roundings=64
+)
 link = partial(ProofStep, "Lemma B.1 (Part 13)")
 
 

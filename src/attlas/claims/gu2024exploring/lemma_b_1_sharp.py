@@ -25,6 +25,7 @@ for_every_radius = partial(
     sample=partial(perturbed_networks, largest=_LARGEST),
     search_over=("X", "W", "W_tilde"),
     project=within_radius,
+    alike=True,
     count=48,
     roundings=64,
 )
@@ -55,7 +56,8 @@ def lemma_b_1_part_12_sharp(X, W, W_tilde, R, *, share=1.0):
     """
     S, moved = softmax_weights(X, W), softmax_weights(X, W_tilde)
     right = S * (1 - S) * gu2024_relative_bounds(share * R)[12]
-    magnitude = (logit_rounding(X, W) + R) * jnp.maximum(S, moved)
+    # 1 - S is rounded where one unit holds nearly all.
+    magnitude = (logit_rounding(X, W) + R) * jnp.maximum(S, moved) * jnp.exp(2 * R)
     return Sides(jnp.abs(S - moved), right, magnitude=magnitude)
 
 

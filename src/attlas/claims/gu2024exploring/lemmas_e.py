@@ -108,9 +108,12 @@ def _wide_enough_before(W, a, X, Y, eta, lam):
         assume(r"$m \ge 10\, c P \sqrt{nd} \|F(\tau)\|_F / \lambda$", _wide_enough_before),
     ],
     proof_step=link(2),
-    controls=[Control("2.5 in place of 1.6", factor=2.5)],
+    controls=[
+        Control("2.5 in place of 1.6", factor=2.5),
+        Control(r"$60 \lambda$ in place of $\lambda$", least=30.0),
+    ],
 )
-def lemma_e_4(W, a, X, Y, eta, lam, *, factor=1.6):
+def lemma_e_4(W, a, X, Y, eta, lam, *, factor=1.6, least=0.5):
     r"""$$C_1 \le -1.6\, m \eta\, u^\top H(\tau)\, u \le -0.8\, m \eta \lambda\,\|u\|^2,\quad
     u = \mathrm{vec}(F(\tau)-Y)$$
 
@@ -121,7 +124,7 @@ def lemma_e_4(W, a, X, Y, eta, lam, *, factor=1.6):
     """
     C, rounding, H, u, _ = _first(W, a, X, Y, eta=eta)
     along = u @ H @ u / (u @ u)
-    left = jnp.stack((factor * along, 0.5 * factor * lam))
+    left = jnp.stack((factor * along, least * factor * lam))
     return Sides(left, jnp.stack((-C, factor * along)), magnitude=rounding + along)
 
 

@@ -31,6 +31,7 @@ from attlas.core.statement import erratum, inequality
 on_flows = partial(
     inequality,
     sample=flows,
+    alike=True,
     assumptions=[
         assume(r"$\epsilon_H \le \lambda / 2$", lambda kernel_change, lam: kernel_change <= lam / 2)
     ],

@@ -62,7 +62,7 @@ def theorem_g_3(errors, *, c_1=1.0):
     return Sides(errors, 2 * A**2, magnitude=jnp.ones_like(errors))
 
 
-on_score_runs = partial(inequality, sample=score_runs, count=COUNT, roundings=1024)
+on_score_runs = partial(inequality, sample=score_runs, alike=True, count=COUNT, roundings=1024)
 
 
 @on_score_runs(
