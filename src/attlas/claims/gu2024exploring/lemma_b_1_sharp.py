@@ -58,7 +58,8 @@ def lemma_b_1_part_12_sharp(X, W, W_tilde, R, *, share=1.0):
     right = S * (1 - S) * gu2024_relative_bounds(share * R)[12]
     # 1 - S is rounded where one unit holds nearly all.
     magnitude = (logit_rounding(X, W) + R) * jnp.maximum(S, moved) * jnp.exp(2 * R)
-    return Sides(jnp.abs(S - moved), right, magnitude=magnitude)
+    # Shares below the smallest normal number are cut to zero.
+    return Sides(jnp.abs(S - moved), right, magnitude=magnitude, error=1e-300)
 
 
 @for_every_radius(
