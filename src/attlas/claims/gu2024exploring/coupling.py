@@ -126,8 +126,9 @@ def total_risk(mass, F, kernel, truth, Y, tau, row, kernel_change, test_change, 
     \Big)^2$$
 
     A non-vacuous bound on the risk of the network at a width that one can train: .18 in the median
-    against a risk of .17, .22 being that of the zero function; .16 against .155 at width 1024. What is left is
-    the risk of kernel regression, which the other terms of Claim G.1 bound (claim-g-1-norms).
+    against a risk of .17, .22 being that of the zero function; .16 against .155 at width 1024.
+    What is left is the risk of kernel regression, which the other terms of Claim G.1 bound
+    (claim-g-1-norms).
     """
     bound = _coupling(Y, tau, row, kernel_change, test_change)
     beta = jnp.sqrt(mass @ jnp.sum(bound**2, axis=1))
