@@ -1,6 +1,6 @@
 r"""Lemma 20: inside the cone the negative gradient points along every direction of the cone.
 
-The paper leaves the constant of Omega(.) and the one in R_delta open; 2/3 and 1 are proved in
+The paper leaves the constant of Omega(.) and the one in R_delta open; 3/4 and 1 are proved in
 docs/proofs/julistiono2024_cone.md. Everything is multiplied by exp((1 + delta/2) rho) and formed
 from score differences in log space, so that no side underflows.
 """
@@ -62,7 +62,7 @@ def lemma_20(
     X, z, v, y, p, W, V, mixture, delta, norm, advantage, least_slope, *, sign=1.0
 ):
     r"""$$-\langle\nabla\mathcal L(W),\bar V\rangle \ge
-    \frac{2\,|\ell'|_{\min}\,\gamma_{gap}(1-\delta/2)}{3\|W_{mm}\|_{p,p}}\,
+    \frac{3\,|\ell'|_{\min}\,\gamma_{gap}(1-\delta/2)}{4\|W_{mm}\|_{p,p}}\,
     e^{-(1+\delta/2)\|W\|_{p,p}/\|W_{mm}\|_{p,p}} > 0,\quad
     W,V\in C_{p,\mu_0,R_\delta},\quad R_\delta=\frac{\|W_{mm}\|_{p,p}}{\delta}
     \log\frac{T^2\,\Gamma A}{\gamma_{gap}}$$
@@ -75,7 +75,7 @@ def lemma_20(
     G, log_size = scaled_gradient(W, X, z, sign * scores(X, v, y), mixed_loss(mixture))
     terms = G * V / plain_norm(V, p)
     lift = jnp.exp(log_size + exponent)
-    bound = 2 * least_slope * advantage * (1 - delta / 2) / (3 * norm)
+    bound = 3 * least_slope * advantage * (1 - delta / 2) / (4 * norm)
     error = jnp.sum(jnp.abs(terms)) * lift * exponent_rounding(X, z, W)
     return Sides(bound, -jnp.sum(terms) * lift, error=error)
 
@@ -87,7 +87,7 @@ def lemma_20(
     proof_step=ProofStep(_CHAIN, 7),
 )
 def lemma_20_softmax(X, z, p, W, delta, norm, beyond, *, reversed_end=False):
-    r"""$$s_{i\alpha_i}s_{it} \ge \frac57 e^{-(1+\delta/2)\|W\|_{p,p}/\|W_{mm}\|_{p,p}},
+    r"""$$s_{i\alpha_i}s_{it} \ge \frac56 e^{-(1+\delta/2)\|W\|_{p,p}/\|W_{mm}\|_{p,p}},
     \quad t\in\mathcal T_i,\ W\in C_{p,\mu_0,R_\delta}$$
 
     Both sides are multiplied by the exponential.
@@ -99,7 +99,7 @@ def lemma_20_softmax(X, z, p, W, delta, norm, beyond, *, reversed_end=False):
     error = product * exponent_rounding(X, z, W)
     if reversed_end:
         product = product * jnp.exp(-2 * delta * rho)
-    return Sides(jnp.full_like(product, 5 / 7), product, error=error)
+    return Sides(jnp.full_like(product, 5 / 6), product, error=error)
 
 
 @beyond_radius(

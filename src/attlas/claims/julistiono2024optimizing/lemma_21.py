@@ -35,7 +35,7 @@ def at_radius_pi(found):
     ratio = found["spread"] / found["advantage"]
     steep = n * T * ratio * found["largest_slope"] / found["least_slope"]
     first = 2 / pi * jnp.log(steep)
-    second = 2 / (7 * delta) * jnp.log(29 * T * found["A"] * ratio / pi)
+    second = 2 / (7 * delta) * jnp.log(14 * T * found["A"] * ratio / pi)
     return jnp.maximum(at_radius(found), norm * jnp.maximum(first, second))
 
 
@@ -61,7 +61,7 @@ def lemma_21(X, z, v, y, p, W_mm, W, pi, mixture, *, without_pi=False):
     (1+\pi)\langle\nabla\mathcal L(W),\bar W_{mm}\rangle,\quad W\in C_{p,\mu_0,R_\pi},\quad
     \frac{R_\pi}{\|W_{mm}\|_{p,p}}=\max\left\{\frac{R_\delta}{\|W_{mm}\|_{p,p}},\
     \frac2\pi\log\frac{nT\,|\ell'|_{\max}\Gamma}{|\ell'|_{\min}\gamma_{gap}},\
-    \frac{2}{7\delta}\log\frac{29\,TA\,\Gamma}{\pi\,\gamma_{gap}}\right\}$$
+    \frac{2}{7\delta}\log\frac{14\,TA\,\Gamma}{\pi\,\gamma_{gap}}\right\}$$
 
     $0 < \pi \le 1$, from 0.01. The paper has $O(\frac1\pi\log\frac1\pi)$ in the place of the last
     two.

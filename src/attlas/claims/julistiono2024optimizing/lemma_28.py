@@ -27,8 +27,8 @@ from attlas.core.claim import Control, ProofStep, Sides, Source, assume
 from attlas.core.statement import inequality
 
 _STEPS = 160
-_FAR = 3.0
-"""From ||W_mm|| / sqrt(mu_0) times this on trajectories stay in the cone: found by trial."""
+_FAR = 2.0
+"""From this times ||W_mm|| / sqrt(mu_0) on trajectories stay in the cone: found by trial."""
 
 
 @jax.jit
@@ -63,12 +63,12 @@ def half(found):
 
 
 def _with_path(batch, turn=1.0):
-    """Trajectories whose steps first move the norm by 1/1000 to a tenth of ||W_mm||."""
+    """Trajectories whose steps first move the norm by 1/100 to 1/10 of ||W_mm||."""
     size, norm = batch["radius"] * batch["stretch"], batch["norm"]
     far = np.where(np.arange(len(size)) % 2, _FAR * norm / np.sqrt(batch["mu"]), 0)
     W = turn * np.maximum(far / size, 1)[:, None, None] * batch["W"]
     size = np.maximum(size, far)
-    share = 10 ** (-3 + 2 * (7 * batch["stretch"] % 1))
+    share = 10 ** (-2 + 1 * (7 * batch["stretch"] % 1))
     tau = share * np.minimum(batch["p"] - 1, 1) * size ** (batch["p"] - 2) * norm
     path = {k: np.asarray(a) for k, a in _trajectory({**batch, "W": W, "tau": tau}).items()}
     return {**path, "W": W, "tau": tau, "small": path["small"].all(axis=1)}
@@ -154,7 +154,7 @@ def starts_inside(p, W_mm, W, mu):
         assume(r"$W(0)$ lies in the cone of width $\mu_0 / 2$", starts_inside),
         WIDE,
         assume(
-            r"$\|W(0)\| \ge 3 \|W_{mm}\| / \sqrt{\mu_0}$",
+            r"$\|W(0)\| \ge 2 \|W_{mm}\| / \sqrt{\mu_0}$",
             lambda p, W, norm, mu: plain_norm(W, p) >= 0.999 * _FAR * norm / jnp.sqrt(mu),
         ),
         assume(r"$\eta$ is small enough: Lemmas 24 and 25 hold on all steps", lambda small: small),
@@ -171,7 +171,7 @@ def lemma_28(mu, divergences):
     r"""$$\forall\mu\in(0,\mu_0]\ \exists R,\ \mu'\in(0,\mu]:\quad
     W(0)\in C_{p,\mu',R} \;\Rightarrow\; W(k)\in C_{p,\mu,R}\ \forall k$$
 
-    Here $\mu = \mu_0$, $\mu' = \mu_0 / 2$ and $R = 3 \|W_{mm}\| / \sqrt{\mu_0}$, found by trial,
+    Here $\mu = \mu_0$, $\mu' = \mu_0 / 2$ and $R = 2 \|W_{mm}\| / \sqrt{\mu_0}$, found by trial,
     over 160 steps: samples lag behind one another by a bounded amount, which turns a direction by
     $O(1 / \|W\|)$.
     """
