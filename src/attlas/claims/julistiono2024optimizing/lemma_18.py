@@ -71,3 +71,21 @@ def lemma_18_sharp(X, y, z, v, W, p, *, factor=1.0):
     """
     data = TokenSelection(X, y, z, v)
     return dual_norm(selection_gradient(W, data), p), gradient_bound(data, p, factor)
+
+
+@on_steep_points(
+    "Lemma 18, second sentence",
+    controls=[Control("half of the bound", factor=0.5)],
+)
+def lemma_18_entries(X, y, z, v, W, *, factor=1.0):
+    r"""$$\left|[\nabla \mathcal{L}(W)]_{jk}\right| \le \sup|\ell'|
+    \max_i \big( \max_t |\gamma_{it}| \max_t |X_{itj}|\,|z_{ik}| \big)$$
+
+    The lemma states that such constants exist; these follow as in lemma-18-sharp.
+    """
+    data = TokenSelection(X, y, z, v)
+    size = jnp.max(jnp.abs(token_scores(data)), axis=1)
+    tokens = jnp.max(jnp.abs(X), axis=1)[:, :, None] * jnp.abs(z)[:, None]
+    steepest = jnp.max(-logistic_derivative(-size))
+    bound = factor * steepest * jnp.max(size[:, None, None] * tokens, axis=0)
+    return jnp.abs(selection_gradient(W, data)), bound
