@@ -103,7 +103,7 @@ def lemma_29(divergence_by_norm, norm, p, *, faster=False):
     O\!\left(\frac{(\log x)^2}{x}\right)\ (p=2),\quad O\!\left(x^{-(p-1)}\right)\ (1<p<2),
     \quad x=\|W(k)\|_{p,p}$$
 
-    $p$ from 1.1 to 4, norms of about 70, 220 and 670 times $\|W_{mm}\|$ on the flow. An upper bound:
+    $p$ from 1.1 to 4, norms of about 80 to 640 times $\|W_{mm}\|$ on the flow. An upper bound:
     the decay is faster, see lag and memory.
     """
     return divergence_by_norm, norm**-2.5 if faster else _envelope(norm, p)

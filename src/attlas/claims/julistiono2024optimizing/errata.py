@@ -34,8 +34,8 @@ LOOSE_CONE = _flaw(
     "Lemma 13 and equation (8)",
     ErratumClass.VACUITY,
     r"With the caveat that our text of the constants is recalled. The statements are true; the "
-    r"constants behind $\mu_0$ are not the best: 0.195 at $p = 3$ where Lemma 13 has 0.042, 1/12 at "
-    r"$p = 4$ where it has 1/64, and for $p < 2$ the bound "
+    r"constants behind $\mu_0$ are not the best: 0.195 at $p = 3$ where Lemma 13 has 0.042, 1/12 "
+    r"at $p = 4$ where it has 1/64, and for $p < 2$ the bound "
     r"$D_\psi(W_1, W_2) \ge \frac{p-1}{2} \|W_1 - W_2\|_{p,p}^2$ on the sphere removes the power "
     r"of $d$ from $\mu_0$. On data like the paper's $\mu_0$ is $10^{-8}$ to $10^{-15}$ with the "
     "recalled constants, so that a trajectory started in the cone does not move in any practical "

@@ -20,7 +20,7 @@ from attlas.solvers.nuclear_svm import nuclear_svm
 from attlas.tasks.token_selection.factored import train_factored
 
 _COUNT, _RATE = 40, 0.02
-_RECORDS = (1000, 2000, 4000)
+_RECORDS = (500, 1000, 2000, 4000)
 
 
 def _unit(W):

@@ -26,9 +26,9 @@ COUNT = 40
 STEPS, STEP, EVERY = 6400, 0.1, 40
 START = 35.0
 """Largest R_delta / ||W_mm|| of a start: the flow is to go well beyond it."""
-SHARES = np.array([1 / 9, 1 / 3, 1.0])
+SHARES = np.array([1 / 8, 1 / 4, 1 / 2, 1.0])
 """Of the last norm or log time: rates need far scales, to see a growth fade."""
-LATE = np.array([1 / 4, 1 / 2, 1.0])
+LATE = 2.0 ** np.array([-1.5, -1, -0.5, 0])
 """Limits need late scales, past the transient of the start."""
 
 
@@ -81,7 +81,8 @@ def _flows(rng):
     batch = {name: value[near] for name, value in drawn.items()}
     size, p = batch["norm"][:, None, None], batch["p"]
     start, W_mm = batch["W"] / batch["stretch"][:, None, None] / size, batch["W_mm"] / size
-    data = TokenSelection(*map(jnp.asarray, (batch["X"], batch["y"], batch["z"] * size, batch["v"])))
+    parts = batch["X"], batch["y"], batch["z"] * size, batch["v"]
+    data = TokenSelection(*map(jnp.asarray, parts))
     path = run_flows(data, start, p)
     norm, log_time = np.asarray(path.norm), np.asarray(path.log_time)
     # The same multipliers under another potential: not where this flow goes.
@@ -104,7 +105,7 @@ def _flows(rng):
 
 
 def flows(rng, count):
-    """Flows from starts in the cone, at three scales of the norm and of log time; at most 40.
+    """Flows from starts in the cone, at four scales of the norm and of log time; at most 40.
 
     At `SHARES` of the last norm: `norm`, `divergence_by_norm`; at `SHARES` of the last log time:
     `log_k`, `norm_by_time`, `divergence`; at `LATE` of it: `late_log_k`, `late_norm`,

@@ -31,8 +31,8 @@ from attlas.tasks.token_selection.ball import descend_in_ball
 from attlas.tasks.token_selection.training import train_selection_ensemble
 
 _EACH, _STARTS, _STEPS = 44, 3, 1000
-_MULTIPLES = np.array([20.0, 40.0, 80.0])
-_RECORDS = (500, 2000, 8000)
+_MULTIPLES = np.array([15.0, 30.0, 60.0, 120.0])
+_RECORDS = (1000, 2000, 4000, 8000)
 _CORNERS = np.array(list(product((0, 1), repeat=2)))
 
 
@@ -112,7 +112,7 @@ def _problems(rng, p):
 def _compared(problems, p, v, W):
     """Divergences of both paths from the SVMs of both choices, with the conditions."""
     own, wrong = (
-        np.stack([divergences(v, jnp.asarray(aim[0]), p), divergences(W, jnp.asarray(aim[1]), p)], 1)
+        np.stack([divergences(a, jnp.asarray(to), p) for a, to in zip((v, W), aim, strict=True)], 1)
         for aim in (problems.aims, problems.others)
     )
     return {"p": np.full(_EACH, p), "condition": problems.condition, "own": own, "wrong": wrong}
@@ -230,6 +230,6 @@ def joint_descent(own, wrong, *, other=False):
     \lim_{k\to\infty}\frac{W(k)}{\|W(k)\|_{p,p}}=\frac{W_{mm}}{\|W_{mm}\|_{p,p}}$$
 
     The paper proves the path alone and runs the descent: normalised steps on $v$ and $W$, here from
-    within a tenth of both SVMs, $p = 1.5, 2, 3$, 500 to 8000 steps. The sum of both divergences.
+    within a tenth of both SVMs, $p = 1.5, 2, 3$, 1000 to 8000 steps. The sum of both divergences.
     """
     return joint_regularisation_path(own, wrong, other=other)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.julistiono2024optimizing.cone_instances import attention_svm, plain_norm
-from attlas.claims.julistiono2024optimizing.flow_instances import LATE, divergences, run_flows
+from attlas.claims.julistiono2024optimizing.flow_instances import SHARES, divergences, run_flows
 from attlas.claims.julistiono2024optimizing.instances import ROUNDINGS, condition
 from attlas.core.claim import Control, Sides, Status
 from attlas.core.sampling import shared
@@ -92,7 +92,8 @@ def descents(rng, count):
     roundings=8 * ROUNDINGS,
 )
 def mirror_span(X, y, z, v, W, p, eta, C, *, both=1.0):
-    r"""$$\nabla\psi(W(k)) - \nabla\psi(W(0)) = \sum_i a_i(k) C_i,\quad a_i(k) = \frac\eta n\sum_{j<k}
+    r"""$$\nabla\psi(W(k)) - \nabla\psi(W(0)) = \sum_i a_i(k) C_i,\quad
+    a_i(k) = \frac\eta n\sum_{j<k}
     -\ell'_i(j)\,(\gamma_{i\alpha}-\gamma_{i1})\,s_{i\alpha}(j)\,s_{i1}(j)$$
 
     Eight steps of plain descent: with $\gamma_{i\alpha} > \gamma_{i1}$ every $a_i$ increases.
@@ -113,7 +114,7 @@ def mirror_span(X, y, z, v, W, p, eta, C, *, both=1.0):
 def one_sample(rng, count):
     """Problems of one sample with a start, and the growing multiplier a."""
     found = _problems(rng, 1)
-    a = 10 ** rng.uniform(2.0, 3.0, (len(found["p"]), 1)) * [1, 4, 16]
+    a = 10 ** rng.uniform(2.0, 3.0, (len(found["p"]), 1)) * [1, 4, 16, 64]
     W = rng.normal(size=found["W_mm"].shape)
     return {name: value[:count] for name, value in {**found, "W": W, "a": a}.items()}
 
@@ -138,8 +139,8 @@ def memory(W_mm, W, C, gram, p, a, *, projected=1.0):
     r"""$$n=1:\quad x^{2(p-1)} D_\psi(\bar W_{mm}, \bar W) \to \tfrac12 \|U_0^\perp\|^2,\quad
     \nabla\psi(W) = U_0 + aC,\ a\to\infty,\ U_0=\nabla\psi(W(0))$$
 
-    $U_0^\perp$ is the part of $U_0$ orthogonal to $C$ in the metric. One sample moves along this line
-    whatever the steps are (mirror-span). Shown relative to the limit.
+    $U_0^\perp$ is the part of $U_0$ orthogonal to $C$ in the metric. One sample moves along this
+    line whatever the steps are (mirror-span). Shown relative to the limit.
     """
     U = potential_gradient(W, p)
 
@@ -148,7 +149,7 @@ def memory(W_mm, W, C, gram, p, a, *, projected=1.0):
         return plain_norm(there, p) ** (2 * (p - 1)) * direction_divergence(there, W_mm, p)
 
     target = _memory(U, W_mm, C, gram, p, projected)
-    return jax.vmap(ratio)(a) / target, jnp.ones(3)
+    return jax.vmap(ratio)(a) / target, jnp.ones(4)
 
 
 @shared
@@ -160,7 +161,7 @@ def _flows(rng):
     data = TokenSelection(*(jnp.asarray(batch[name]) for name in ("X", "y", "z", "v")))
     path = run_flows(data, start, p, _STEPS)
     D, x = np.asarray(divergences(path.W, batch["W_mm"], p)), np.asarray(path.norm)
-    at = x[:, -1:] * LATE
+    at = x[:, -1:] * SHARES
     rows = zip(np.log(at), np.log(x), np.log(D), strict=True)
     gamma = batch["y"][..., None] * np.einsum("bntd,bd->bnt", batch["X"], batch["v"])
     slope = np.asarray(-logistic_derivative(jnp.asarray(gamma[..., 0])))
@@ -170,7 +171,7 @@ def _flows(rng):
 
 
 def flows_from(rng, count, zero=True):
-    """Flows from W(0) = 0, or from W_mm with noise as large, read at three late norms."""
+    """Flows from W(0) = 0, or from W_mm with noise as large, read at four late norms."""
     return {name: value[1 - zero :: 2][:count] for name, value in _flows(rng).items()}
 
 
@@ -189,15 +190,16 @@ def _lag(theta, share, gram):
     controls=[Control(r"the multipliers $\lambda_i$ left out of $\theta_i$", whole=0.0)],
 )
 def lag(x, divergence, theta, share, gram, *, whole=1.0):
-    r"""$$W(0)=0:\quad x^2 D_\psi(\bar W_{mm}, \bar W(k)) \to \tfrac12 (\theta-\bar\theta)^\top H^{-1}
-    (\theta-\bar\theta),\quad \theta_i=\log\frac{-\ell'(\gamma_{i\alpha})(\gamma_{i\alpha}
-    -\gamma_{i1})}{n\lambda_i},\ \bar\theta=\sum_i\lambda_i\theta_i,\ H_{ij}=\langle C_i,C_j\rangle$$
+    r"""$$W(0)=0:\quad x^2 D_\psi(\bar W_{mm}, \bar W(k)) \to
+    \tfrac12 (\theta-\bar\theta)^\top H^{-1} (\theta-\bar\theta),\quad
+    \theta_i=\log\frac{-\ell'(\gamma_{i\alpha})(\gamma_{i\alpha}-\gamma_{i1})}{n\lambda_i},\
+    \bar\theta=\sum_i\lambda_i\theta_i,\ H_{ij}=\langle C_i,C_j\rangle$$
 
     On the flow, for every $p$: the gaps of the samples differ by $\theta_i - \theta_j$ in the end.
     Shown relative to the limit.
     """
     theta = theta + (1 - whole) * jnp.log(share)
-    return x**2 * divergence / _lag(theta, share, gram), jnp.ones(3)
+    return x**2 * divergence / _lag(theta, share, gram), jnp.ones(4)
 
 
 @limit(
@@ -212,12 +214,13 @@ def lag(x, divergence, theta, share, gram, *, whole=1.0):
     ],
 )
 def lag_and_memory(W_mm, W, C, gram, p, x, divergence, theta, share, *, part=1.0, right=1.0):
-    r"""$$D_\psi(\bar W_{mm}, \bar W(k)) \sim \frac{(\theta-\bar\theta)^\top H^{-1}(\theta-\bar\theta)}
-    {2x^2} + \frac{\|U_0^\perp\|^2}{2x^{2(p-1)}}$$
+    r"""$$D_\psi(\bar W_{mm}, \bar W(k)) \sim
+    \frac{(\theta-\bar\theta)^\top H^{-1}(\theta-\bar\theta)}{2x^2}
+    + \frac{\|U_0^\perp\|^2}{2x^{2(p-1)}}$$
 
-    From $W_{mm}$ with noise of its size: the exponent is $-2\min\{1, p-1\}$, unless one constant vanishes. Shown
-    relative to the right side.
+    From $W_{mm}$ with noise of its size: the exponent is $-2\min\{1, p-1\}$, unless one constant
+    vanishes. Shown relative to the right side.
     """
     late = part * _lag(theta + (1 - right) * jnp.log(share), share, gram) / x**2
     kept = _memory(potential_gradient(W, p), W_mm, C, gram, p, right) / x ** (2 * (p - 1))
-    return divergence / (late + kept), jnp.ones(3)
+    return divergence / (late + kept), jnp.ones(4)

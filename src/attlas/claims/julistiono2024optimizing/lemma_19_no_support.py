@@ -101,8 +101,8 @@ NO_SUPPORT = Erratum(
     locator="(6), Lemma 19 (12b), Lemma 20",
     kind=ErratumClass.GAP,
     text=(
-        r"Suspected: our text of (6) is recalled. Read so that $\delta'$ counts every token that is no "
-        r"support token, also in samples without one, both lemmas hold. If, as we recall it, "
+        r"Suspected: our text of (6) is recalled. Read so that $\delta'$ counts every token that "
+        r"is no support token, also in samples without one, both lemmas hold. If, as we recall it, "
         r"$\delta'$ is a minimum over pairs of a support token and another one of the same sample, "
         "then in a sample without support tokens, which the proof of Lemma 20 considers ('if the "
         r"support index set is empty'), (12b) fails at $W_{mm}$ itself and the gradient can point "

@@ -58,9 +58,7 @@ def exponent_rounding(X, z, W):
     controls=[Control(r"a token of lower score chosen as $\alpha$", sign=-1.0)],
     proof_step=ProofStep(_CHAIN, 8),
 )
-def lemma_20(
-    X, z, v, y, p, W, V, mixture, delta, norm, advantage, least_slope, *, sign=1.0
-):
+def lemma_20(X, z, v, y, p, W, V, mixture, delta, norm, advantage, least_slope, *, sign=1.0):
     r"""$$-\langle\nabla\mathcal L(W),\bar V\rangle \ge
     \frac{3\,|\ell'|_{\min}\,\gamma_{gap}(1-\delta/2)}{4\|W_{mm}\|_{p,p}}\,
     e^{-(1+\delta/2)\|W\|_{p,p}/\|W_{mm}\|_{p,p}} > 0,\quad

@@ -1,8 +1,9 @@
 r"""Lemmas 24 and 25: descent of psi - eta L and of the loss, and the step size they need.
 
 The lemmas hold for "eta small enough". How small depends on the data, and outside the cone on
-W(k): inside it see lemma-24-in-the-cone. Here it is a condition on the step that can be evaluated. With m = max(p, q), q = p/(p-1), and beta a Lipschitz constant of the
-gradient (Frobenius norm), it suffices that
+W(k): inside it see lemma-24-in-the-cone. Here it is a condition on the step that can be evaluated.
+With m = max(p, q), q = p/(p-1), and beta a Lipschitz constant of the gradient (Frobenius norm), it
+suffices that
 
     (m-1) beta ||W(k+1) - W(k)||_F^2 <= -<grad L(W(k)), W(k+1) - W(k)>,
 

@@ -91,7 +91,7 @@ def entries_stay(W_mm, W, p, d):
 
 
 def constant_step(X, z, v, y, p, W_mm, A, norm, spread, largest_slope, d, radius):
-    """log eta_0 of the theorem, for all points of the cone from this norm on."""
+    """Logarithm of eta_0 of the theorem, for all points of the cone from this norm on."""
     T, gamma = SIZES[1], scores(X, v, y)
     pairs = jnp.sum(jnp.square(X[:, :, None] - X[:, None, :]), axis=-1)
     diameter, reach = jnp.max(pairs, axis=(1, 2)) * jnp.sum(z**2, axis=1), jnp.ptp(gamma, axis=1)
@@ -124,11 +124,12 @@ def lemma_24_in_the_cone(
     X, z, v, y, p, W_mm, W, A, norm, spread, largest_slope, d, radius, mixture, *, factor=1.0
 ):
     r"""$$W(k)\in C_{p,\mu_0,R_\delta},\ \eta\le\eta_0 \;\Rightarrow\;
-    \eta D_{\mathcal L}(W(k+1),W(k))\le D_\psi(W(k+1),W(k)),\quad \eta_0=e^{\frac{7R_\delta}{8M}}
-    \min\Big\{\frac{\sigma}{eK},\frac{\sigma M}{2Ac_dG},\frac{g^{p-1}}{2G}\Big\},\ M=\|W_{mm}\|_{p,p}$$
+    \eta D_{\mathcal L}(W(k+1),W(k))\le D_\psi(W(k+1),W(k)),\quad
+    \eta_0=e^{\frac{7R_\delta}{8M}} \min\Big\{\frac{\sigma}{eK},\frac{\sigma M}{2Ac_dG},
+    \frac{g^{p-1}}{2G}\Big\},\ M=\|W_{mm}\|_{p,p}$$
 
-    Lemma 24 with a constant of the data; $\sigma, g, c_d, K, G$ as in the proof, where for $p > 2$ no
-    entry $m$ of $\bar W_{mm}$ may vanish. How large the constant may be is not tested.
+    Lemma 24 with a constant of the data; $\sigma, g, c_d, K, G$ as in the proof, where for $p > 2$
+    no entry $m$ of $\bar W_{mm}$ may vanish. How large the constant may be is not tested.
     """
     log_eta = constant_step(X, z, v, y, p, W_mm, A, norm, spread, largest_slope, d, radius)
     gamma, loss = scores(X, v, y), mixed_loss(mixture)

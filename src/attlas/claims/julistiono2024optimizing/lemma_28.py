@@ -130,7 +130,8 @@ def lemma_28_27(p, W_mm, W, least_pi, power, fall, divergences, *, least=1.0):
     proof_step=ProofStep("Lemmas 27-29", 7),
 )
 def lemma_29_29(p, W_mm, W, least_pi, growth, fall, power, divergences, error, *, summed=1.0):
-    r"""$$\|W(k)\|^{p-1}D_\psi(\bar W_{mm},\bar W(k)) \le \|W(0)\|^{p-1}D_\psi(\bar W_{mm},\bar W(0))
+    r"""$$\|W(k)\|^{p-1}D_\psi(\bar W_{mm},\bar W(k)) \le
+    \|W(0)\|^{p-1}D_\psi(\bar W_{mm},\bar W(0))
     +\sum_{j<k}\frac{\pi_j}{1+\pi_j}\left(\|W(j{+}1)\|^{p-1}-\|W(j)\|^{p-1}\right)
     +\frac{\eta\left(\mathcal L(W(0))-\mathcal L(W(k))\right)}{\|W(0)\|}$$
 

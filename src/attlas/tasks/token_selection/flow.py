@@ -6,7 +6,6 @@ finer clock; the plain clock t = sum_j eta_j is accumulated as a logarithm. It i
 discrete descent: k = t / eta is the plain step number up to discretisation.
 """
 
-import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -36,7 +35,9 @@ class _Flow(NamedTuple):
     log_time: Array
 
 
-def _log_gradient(W: Array, data: TokenSelection, p: float | Array, loss: str) -> tuple[Array, Array]:
+def _log_gradient(
+    W: Array, data: TokenSelection, p: float | Array, loss: str
+) -> tuple[Array, Array]:
     """Gradient of unit dual norm, and the logarithm of the norm."""
     G, scale = scaled_gradient(W, data.X, data.z, token_scores(data), margin_loss(loss))
     norm = entrywise_norm(G, dual_exponent(p) if isinstance(p, float) else p / (p - 1))
