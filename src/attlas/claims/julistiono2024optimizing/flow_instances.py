@@ -3,8 +3,8 @@ r"""Mirror flows in log time, on which the limits and rates of this paper are ch
 Plain steps keep log k below 14 and cannot distinguish the rates. Small rescaled steps follow the
 flow d/dt grad psi(W) = -grad L(W) instead, with log t accumulated (`token_selection.flow`):
 log t reaches several hundred. These are statements on the flow, not on discrete descent. Data and
-starts are those of the cone claims: W(0) in C_{p,mu_0,R_delta}, p from 1.1 to 4, and queries scaled
-so that ||W_mm|| is one.
+starts are those of the cone claims: W(0) in C_{p,mu_0,R_delta}, and queries scaled so that ||W_mm||
+is one; p from 1.5 to 4, since below it the memory of W(0), of order x^-2(p-1), outlives every run.
 """
 
 from functools import partial
@@ -77,7 +77,8 @@ def divergences(W, target, p):
 @shared
 def _flows(rng):
     drawn = cone_points(rng, 8 * COUNT, radius=at_radius)
-    near = np.flatnonzero(drawn["radius"] <= START * drawn["norm"])[:COUNT]
+    near = (drawn["radius"] <= START * drawn["norm"]) & (drawn["p"] >= 1.5)
+    near = np.flatnonzero(near)[:COUNT]
     batch = {name: value[near] for name, value in drawn.items()}
     size, p = batch["norm"][:, None, None], batch["p"]
     start, W_mm = batch["W"] / batch["stretch"][:, None, None] / size, batch["W_mm"] / size

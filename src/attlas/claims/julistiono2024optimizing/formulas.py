@@ -75,13 +75,14 @@ def printed_formulas(rng, count, *, power=1.0, drop=1.0, exponent=1.0, tokens=2,
     controls=[
         Control(r"$\delta = \delta'/2$", parts=2.0),
         Control("$A$ without the norm of $W_{mm}$", whole=0.0),
+        Control("the norm of exponent $q$", dual=True),
         Control(r"$\gamma_{gap}$ over all tokens", others=True),
         Control("the range of scores halved", share=0.5),
     ],
     roundings=1024,
 )
 def selection_constants(
-    X, z, v, y, p, W_mm, beyond, *, parts=4.0, whole=1.0, others=False, share=1.0
+    X, z, v, y, p, W_mm, beyond, *, parts=4.0, whole=1.0, dual=False, others=False, share=1.0
 ):
     r"""$$\delta=\min\{\tfrac14,\tfrac{\delta'}4\},\
     \delta'=\min_{i,t\in\mathcal T_i,\tau\in\bar{\mathcal T}_i}(X_{it}-X_{i\tau})^\top W_{mm}z_i,\
@@ -94,7 +95,8 @@ def selection_constants(
     h, q = jnp.einsum("ntd,de,ne->nt", X, W_mm, z), p / (p - 1)
     gamma = y[:, None] * jnp.einsum("ntd,d->nt", X, v)
     pairs = jnp.where(~beyond[:, :, None] & beyond[:, None], h[:, 1:, None] - h[:, None, 1:], 9.0)
-    norm = jnp.sum(jnp.abs(W_mm) ** p) ** (1 / p)
+    exponent = q if dual else p
+    norm = jnp.sum(jnp.abs(W_mm) ** exponent) ** (1 / exponent)
     outer = jnp.abs(X[..., None] * z[:, None, None, :]) ** q
     gains = jnp.where(beyond & (not others), jnp.inf, gamma[:, :1] - gamma[:, 1:])
     ours = (

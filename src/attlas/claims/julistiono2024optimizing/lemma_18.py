@@ -7,6 +7,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from attlas.claims.julistiono2024optimizing.instances import ROUNDINGS, dual_norm, on_trajectory
 from attlas.core.claim import Control, Status
@@ -27,16 +28,18 @@ def gradient_bound(data, p, factor=2.0):
 
 
 def steep_points(rng, count):
-    """Points of trajectories, and opposite tokens at uniform attention with small scores."""
+    """Points of trajectories, and two opposite tokens of equal attention with small scores."""
     batch = {name: value.copy() for name, value in on_trajectory(rng, count).items()}
     even = slice(None, None, 2)
-    # One token against all others cannot be balanced at T = 3: two opposite ones and a zero.
     batch["v"][even] *= 0.1
-    batch["X"][even, :, 1] = -batch["X"][even, :, 0]
-    batch["X"][even, :, 2] = 0
     for name in ("X", "z", "y"):
         batch[name][even] = batch[name][even, :1]
-    batch["W"][even] = 0
+    first, z, v = batch["X"][even, 0, 0], batch["z"][even, 0], batch["v"][even]
+    # The third token, across the two and v, has no score and is not attended to.
+    third = 0.5 * np.cross(first, v) / np.linalg.norm(np.cross(first, v), axis=1, keepdims=True)
+    batch["X"][even, :, 1] = -batch["X"][even, :, 0]
+    batch["X"][even, :, 2] = third[:, None]
+    batch["W"][even] = -200 * third[:, :, None] * z[:, None]
     return batch
 
 
