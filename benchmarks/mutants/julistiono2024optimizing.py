@@ -254,6 +254,7 @@ MUTANTS = [
         "return -jnp.exp(-u)",
         "return -jnp.exp(-2 * u)",
         "Assumption A",
+        ["lemma-17"],
     ),
     Mutant(
         "correlation: log slope",
@@ -261,6 +262,7 @@ MUTANTS = [
         "return jnp.zeros_like(u)",
         "return jnp.ones_like(u)",
         "Assumption A",
+        ["lemma-17"],
     ),
     Mutant(
         "flow: clock of the gradient",

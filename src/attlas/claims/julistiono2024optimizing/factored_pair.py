@@ -19,8 +19,8 @@ from attlas.solvers.attention_svm import attention_svm_batch
 from attlas.solvers.nuclear_svm import nuclear_svm
 from attlas.tasks.token_selection.factored import train_factored
 
-_COUNT, _RATE = 40, 0.08
-_RECORDS = (1000, 2000, 4000, 8000)
+_COUNT, _RATE = 40, 0.04
+_RECORDS = (500, 2000, 8000, 32000)
 
 
 def _unit(W):

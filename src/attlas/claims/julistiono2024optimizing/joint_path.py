@@ -155,8 +155,8 @@ def _joint_descents(rng):
             W_start,
             v0=v_start,
             p=p,
-            # Norms of about 150 in the end, where gradients are still above rounding.
-            learning_rate=150 ** (p - 1) / _RECORDS[-1],
+            # Norms of about 100 in the end, where gradients are still above rounding.
+            learning_rate=100 ** (p - 1) / _RECORDS[-1],
             steps=_RECORDS[-1],
             record_at=_RECORDS,
             joint=True,
