@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.core.claim import Control, Coverage, Sides, Source, Status, assume
+from attlas.core.claim import Control, Sides, Source, Status, assume
 from attlas.core.statement import erratum, identity, inequality
 from attlas.measures.statistics.conditional_covariance import conditional_covariance
 from attlas.models.attention.recurrent_attention import (
@@ -78,8 +78,6 @@ def both_signs():
     witness=both_signs,
     reason=r"$\exp$ is missing: scores may be negative",
     corrected=Control(r"$\exp(e_{kj})$ in place of $e_{kj}$", exponent=True),
-    coverage=Coverage.EXHAUSTIVE,
-    count=1,
 )
 def appendix_b_weights(scores, *, exponent=False):
     r"""$$\alpha_{kj} = \frac{e_{kj}}{\sum_{j=1}^p e_{kj}} \ge 0$$
@@ -120,8 +118,6 @@ def one_word():
     witness=one_word,
     reason=r"a word of $t$ entries has norm $\sqrt{t}\, C_x$",
     corrected=Control(r"times $\sqrt{t}$", root=np.sqrt(2)),
-    coverage=Coverage.EXHAUSTIVE,
-    count=1,
 )
 def theorem_6_features(x, W1, *, root=1.0):
     r"""$$\|\phi(\langle w^{(1)}, c_T \rangle)\|_2 \le C_1 C_x, \quad \|x\|_\infty \le C_x$$
