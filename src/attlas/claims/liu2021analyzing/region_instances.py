@@ -20,15 +20,14 @@ def columns(rows):
     return {name: np.array([row[name] for row in rows], float) for name in rows[0]}
 
 
-def size_pairs():
-    """All (n1, s0) with s0 < n1 up to 12 units, and wide networks with s0 spread over them.
-
-    Theorem 4 requires n1 > s0.
-    """
-    small = [(n1, s0) for n1 in range(2, 13) for s0 in range(1, n1)]
-    shares = (1, 2, 5, 10, 33, 49, 50, 73, 99)
-    wide = [(n1, s0) for n1 in (20, 64, 100, 200, 1000) for s0 in shares if s0 < n1]
-    return tuple(small + wide)
+def size_pairs(rng, count):
+    """Pairs (n1, s0), s0 < n1 as Theorem 4 requires: narrow and wide, and rounded as in C.1."""
+    narrow = [(n1, s0) for n1 in range(2, 9) for s0 in range(1, n1)]
+    narrow += [(200, 50), (200, 72), (299, 99), (199, 99)]
+    n1 = 2 + (10 ** rng.uniform(0, 3, count)).astype(int)
+    s0 = 1 + (rng.uniform(0, 1, count) ** 2 * np.minimum(n1 - 1, 100)).astype(int)
+    drawn = zip(n1.tolist(), np.minimum(s0, n1 - 1).tolist(), strict=True)
+    return [*narrow, *drawn][:count]
 
 
 def masked_networks(rng, count):

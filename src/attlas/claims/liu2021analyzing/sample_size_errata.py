@@ -113,6 +113,16 @@ ATTENDED_FEATURES = _flaw(
     claim="liu2021analyzing/theorem-2-features-printed",
 )
 
+EXPONENTIALS = _flaw(
+    "Proof of Theorem 2, softmax 'is Lipschitz when the sum has a lower bound'",
+    ErratumClass.INVALID_PROOF,
+    r"The bound of $\sum_i e^{\beta_i}$ does not follow from (A2.1)'s $\|Q^z K^\top\|_2 \ge C_9$: "
+    "logits far below 0 have both a large norm and small exponentials. It is not needed: softmax "
+    r"is $1/\sqrt{2}$-Lipschitz everywhere (claim theorem-2-softmax), and the assumption, which "
+    "excludes equal weights, goes.",
+    claim="liu2021analyzing/assumption-a2-1-below",
+)
+
 PARAMETERS = _flaw(
     "Theorem 2 and its proof, the number of parameters",
     ErratumClass.GAP,

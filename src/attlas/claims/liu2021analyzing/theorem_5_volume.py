@@ -116,3 +116,40 @@ def theorem_5_volume_balls(inside, there, both, *, balls=True):
     In logarithms. The control is the same set at a far point of the orbit.
     """
     return inside if balls else there, both
+
+
+def bowls(rng, count):
+    """Volumes of balls of two to seven dimensions, as the library measures them."""
+    size, epsilon = 2 + np.arange(count) % 6, 10 ** rng.uniform(-2, 2, count)
+
+    def bowl(a, b):
+        return jnp.sum(a**2) + jnp.sum(b**2)
+
+    found = [
+        flat_volume(bowl, jnp.zeros(n - 1), jnp.zeros(1), epsilon=e, key=jax.random.key(0),
+                    directions=4).log_volume
+        for n, e in zip(size.tolist(), epsilon.tolist(), strict=True)
+    ]  # fmt: skip
+    return {"found": np.array(found), "size": size.astype(float), "epsilon": epsilon}
+
+
+@identity(
+    "Definition 1, the volume of a ball",
+    sample=bowls,
+    status=Status.NEW,
+    count=36,
+    roundings=ROUNDINGS,
+    controls=[Control("of one dimension less", lost=1)],
+)
+def definition_1_ball(found, size, epsilon, *, lost=0):
+    r"""$$L = \|\theta\|^2: \quad \log \mathrm{vol}\, C(L, 0, \epsilon) = \log V_P +
+    \tfrac P2 \log \epsilon, \quad V_P = \tfrac{2 \pi}{P} V_{P-2},\ V_1 = 2,\ V_2 = \pi$$
+
+    The volume by rays, at a set for which it is known.
+    """
+    volumes = [1.0, 2.0]
+    for k in range(2, 9):
+        volumes.append(volumes[k - 2] * 2 * math.pi / k)
+    P = size - lost
+    expected = jnp.log(jnp.asarray(volumes)[P.astype(int)]) + P / 2 * jnp.log(epsilon)
+    return Sides(found, expected, 1 + jnp.abs(expected))
