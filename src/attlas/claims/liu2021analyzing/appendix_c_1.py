@@ -29,6 +29,12 @@ def widths(rng, count):
     return {"p": p, "s0": s0, "n1": p * 10.0 ** rng.uniform(-0.5, 2, count)}
 
 
+def ordered(p, s0):
+    """At least one active input, and a hundredth of the inputs inactive."""
+    s0 = jnp.clip(s0, 1.0, 1e4)
+    return {"s0": s0, "p": jnp.maximum(p, 1.01 * s0)}
+
+
 def fraction(p, s0):
     """(p log p - s0 log s0) / (p - s0), and the size of its terms."""
     upper, lower = p * jnp.log(p), s0 * jnp.log(s0)
@@ -86,6 +92,8 @@ def appendix_c_1_width(p, s0, n1, *, more=0.0):
     Source.FOUND,
     sample=widths,
     roundings=ROUNDINGS,
+    search_over=("p", "s0"),
+    project=ordered,
     controls=[Control(r"$\log p$ alone", factor=False)],
 )
 def appendix_c_1(p, s0, *, factor=True):
@@ -98,12 +106,6 @@ def appendix_c_1(p, s0, *, factor=True):
     """
     slope, size = fraction(p, s0)
     return Sides(slope, (p / (p - s0) if factor else 1.0) * jnp.log(p), size)
-
-
-def ordered(p, s0):
-    """At least one active input, and a hundredth of the inputs inactive."""
-    s0 = jnp.clip(s0, 1.0, 1e4)
-    return {"s0": s0, "p": jnp.maximum(p, 1.01 * s0)}
 
 
 @inequality(

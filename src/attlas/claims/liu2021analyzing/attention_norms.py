@@ -65,6 +65,8 @@ def erratum_2(logits, kept, raised, *, squared=False):
     "Proof of Theorem 1, f_sub, corrected",
     sample=logits,
     status=Status.CORRECTED,
+    search_over=("logits", "raised"),
+    project=lambda raised: {"raised": jnp.clip(raised, 0.0, 1.0)},
     controls=[Control(r"$\tau$, not squared", squared=False)],
 )
 def erratum_2_corrected(logits, kept, raised, *, squared=True):
@@ -80,6 +82,7 @@ def erratum_2_corrected(logits, kept, raised, *, squared=True):
     "Section 3.1, below (3), '||f(x)||_2 = 1, as the sum one attention weights'",
     sample=logits,
     status=Status.CORRECTED,
+    search_over="logits",
     controls=[Control(r"at most $1/\sqrt{p}$", uniform=True)],
 )
 def erratum_3_corrected(logits, *, uniform=False):

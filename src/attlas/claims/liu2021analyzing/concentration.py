@@ -33,6 +33,7 @@ of_rows = partial(inequality, sample=rows, count=48, roundings=256)
 @of_rows(
     "(A2) and (A4), for softmax",
     status=Status.NEW,
+    search_over="logits",
     controls=[Control("uniform attention", uniform=True)],
 )
 def assumption_a2(logits, *, uniform=False):
@@ -56,6 +57,7 @@ def assumption_a2(logits, *, uniform=False):
 @of_rows(
     "(A2), for every attention",
     status=Status.NEW,
+    search_over="logits",
     controls=[Control("the $s$ smallest weights", smallest=True)],
 )
 def assumption_a2_trivial(logits, *, smallest=False):
@@ -91,6 +93,7 @@ def largest_weight(logits, *, unit=False):
 @of_rows(
     "Experiment 1, l2 norm against share",
     status=Status.NEW,
+    search_over="logits",
     controls=[Control("the norm of the row left out", relative=False)],
 )
 def share_below_norm(logits, *, relative=True):

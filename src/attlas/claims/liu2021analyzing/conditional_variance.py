@@ -134,6 +134,7 @@ def conditional_variance_wide(target, given, *, width=_WIDE, fresh=False):
     sample=population,
     status=Status.NEW,
     count=48,
+    search_over="target",
     controls=[Control("judged on the sample that was fitted", fresh=False)],
 )
 def conditional_variance_fresh(target, given, *, fresh=True):
@@ -141,7 +142,7 @@ def conditional_variance_fresh(target, given, *, fresh=True):
     \lambda_{\max} E (\Phi^* - \hat{A} \Phi - \hat{b})(\Phi^* - \hat{A} \Phi - \hat{b})^\top$$
 
     Whatever sample of 10 out of 24 the regression was fitted on, its second moment over the
-    population bounds the left side of (A3) from above; on the sample it is too small. A gradient
+    population bounds the left side of (A3) from above; on the sample it is too small. A
     search over the targets comes within $10^{-8}$ of equality.
     """
     whole = conditional_covariance(target, given)

@@ -123,6 +123,8 @@ def masks(rng, count):
     sample=masks,
     status=Status.SHARPENED,
     count=48,
+    search_over="a",
+    project=lambda a, s0: {"a": jnp.clip(a, 0.0, 1.0) * (jnp.arange(_MASK) < s0[..., None])},
     controls=[Control("the root of the root", power=0.25)],
 )
 def lemma_1_2_mask_radius(a, s0, *, power=0.5):

@@ -113,6 +113,8 @@ def gaussian(rng, count):
     "Lemma 1.3, size of the noise, Gaussian and parallel features",
     sample=gaussian,
     status=Status.SHARPENED,
+    search_over="tau",
+    project=lambda tau: {"tau": jnp.clip(tau, 1e-6, 50.0)},
     controls=[Control("half of the deviations", deviation=0.5)],
 )
 def lemma_1_3_gaussian(square, tau, *, deviation=1.0):

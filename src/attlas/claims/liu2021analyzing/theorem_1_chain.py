@@ -42,6 +42,7 @@ def pairs(rng, count):
     sample=pairs,
     status=Status.CORRECTED,
     proof_step=ProofStep(_CHAIN, 3),
+    search_over=("z", "W", "w", "W_n", "w_n", "W_t", "w_t"),
     controls=[Control("3 in place of 4", factor=3.0)],
 )
 def theorem_1_lipschitz(z, W, w, W_n, w_n, W_t, w_t, *, factor=4.0):

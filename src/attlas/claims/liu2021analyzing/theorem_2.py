@@ -45,6 +45,7 @@ def row_sum(W_V):
     "Proof of Theorem 2, the norm of the features, corrected",
     sample=networks,
     status=Status.CORRECTED,
+    search_over=("x", "W_Q", "W_K", "W_V", "W1"),
     controls=[Control(r"without $\sqrt{p}$", words=1)],
 )
 def theorem_2_features(x, W_Q, W_K, W_V, W1, *, words=_P):
@@ -109,6 +110,7 @@ def two_logits(rng, count):
     "Proof of Theorem 2, softmax is Lipschitz, sharpened",
     sample=two_logits,
     status=Status.SHARPENED,
+    search_over=("first", "second"),
     controls=[Control("half of both", factor=0.5)],
 )
 def theorem_2_softmax(first, second, *, factor=1.0):
@@ -131,6 +133,7 @@ def theorem_2_softmax(first, second, *, factor=1.0):
     Source.FOUND,
     status=Status.RECONSTRUCTED,
     sample=two_logits,
+    search_over=("first", "second"),
     controls=[Control(r"$1/2$ in place of $\sqrt{p}$", factor=0.5)],
 )
 def theorem_2_softmax_printed(first, second, *, factor=_P**0.5):

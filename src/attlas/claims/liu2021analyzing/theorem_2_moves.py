@@ -32,6 +32,7 @@ def moves(rng, count):
     sample=moves,
     status=Status.CORRECTED,
     count=48,
+    search_over=("x", "W_V", "W_Q", "W_K", "W_Q_n", "W_K_n"),
     controls=[Control("without $t$", t=1.0)],
 )
 def theorem_2_moves(x, W_V, W_Q, W_K, W_Q_n, W_K_n, *, t=float(_T)):

@@ -211,6 +211,7 @@ def no_unit_is_dead(c, W1):
     ],
     count=96,
     roundings=_ROUNDINGS,
+    search_over=("c", "W1", "w2", "c_t", "W1_t", "w2_t"),
     controls=[Control("without the residual", keep=0.0)],
 )
 def theorem_6_error(c, W1, w2, c_t, W1_t, w2_t, *, keep=1.0):
