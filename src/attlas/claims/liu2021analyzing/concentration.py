@@ -4,13 +4,16 @@ p = 9 weights, softmax rows from nearly uniform to nearly one-hot. Everything is
 numbers s of largest weights at once.
 """
 
+import math
 from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from attlas.core.claim import Control, Sides, Status
-from attlas.core.statement import inequality
+from attlas.core.claim import Control, Sides, Source, Status
+from attlas.core.statement import identity, inequality
+from attlas.measures.attention.concentration import concentration
 
 _P = 9
 
@@ -136,3 +139,51 @@ def temperature(logits, r, *, alone=False):
 
     left, right = grows(falling(logits)), grows(falling(logits, r))
     return Sides(left, right, jnp.full_like(left, largest_entropy))
+
+
+_TAUS = (0.01, 0.1, 0.5)
+_NORMS = ("l2", "raw l2", "l1")
+
+
+def measured(rng, count):
+    """Rows, the library's smallest s_0 for three levels and norms, and its other statistics."""
+    logits = rows(rng, count)["logits"]
+    a = np.exp(logits - logits.max(axis=1, keepdims=True))
+    a /= a.sum(axis=1, keepdims=True)
+    found = [concentration(a, taus=_TAUS, norm=norm) for norm in _NORMS]
+    one = found[0]
+    names = ("top_norm", "relative_top_norm", "top_share", "effective_support", "participation")
+    s0 = np.stack([each.s0 for each in found], axis=1).astype(float)
+    return {"a": a, "s0": s0, "statistics": np.stack([getattr(one, k) for k in names], axis=1)}
+
+
+@identity(
+    "(A2), (A4) and experiment 1, what is measured",
+    Source.FOUND,
+    sample=measured,
+    status=Status.RECONSTRUCTED,
+    count=48,
+    controls=[Control("one weight fewer", fewer=1), Control("squared norms", power=2)],
+)
+def experiment_1_statistics(a, s0, statistics, *, fewer=0, power=1):
+    r"""$$s_0 = \min \{ s : \|a_{(1..s)}\| \ge (1 - \tau) \|a\| \}, \quad
+    \|a_{(1..\lfloor \sqrt{p} \rfloor)}\|_2, \quad \frac{\|a_{(1..\lfloor \sqrt{p}
+    \rfloor)}\|_2}{\|a\|_2}, \quad \sum_{i \le \lfloor \sqrt{p} \rfloor} a_{(i)}, \quad e^{H(a)},
+    \quad \frac{1}{\|a\|_2^2}$$
+
+    For $\tau = 0.01$, 0.1 and 0.5, in the $\ell_2$ norm, the print's $\|a_{(1..s)}\|_2 \ge
+    1 - \tau$ (0 where no $s$ reaches it), and the $\ell_1$ norm.
+    """
+    ordered, tau = -jnp.sort(-a), jnp.asarray(_TAUS)
+    squares, shares = jnp.sqrt(jnp.cumsum(ordered**2)), jnp.cumsum(ordered)
+    sizes = []
+    for norms, whole in ((squares, squares[-1]), (squares, 1.0), (shares, shares[-1])):
+        enough = norms[None, :] ** power >= (1 - tau[:, None]) * whole**power * (1 - 1e-13)
+        reached = jnp.argmax(enough, axis=1) + 1.0
+        sizes.append(jnp.where(jnp.any(enough, axis=1), reached, 0.0))
+    k = math.isqrt(_P) - 1 - fewer
+    entropy = -jnp.sum(jnp.where(a > 0, a * jnp.log(jnp.where(a > 0, a, 1.0)), 0.0))
+    norm, whole = squares[k] ** power, squares[-1] ** power
+    others = jnp.stack([norm, norm / whole, shares[k], jnp.exp(entropy), 1 / squares[-1] ** 2])
+    right = jnp.concatenate([jnp.stack(sizes).reshape(-1), others])
+    return Sides(jnp.concatenate([s0.reshape(-1), statistics]), right, 1 + right)

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 from attlas.core.claim import Control, Sides, Source
 from attlas.core.statement import identity
 from attlas.models.attention.deep_self_attention import DeepSelfAttention, SelfAttentionLayer
+from attlas.models.attention.fixed_attention import EuclideanAttention, SoftmaxAttention
 from attlas.models.attention.recurrent_attention import NetworkScore, RecurrentAttention
 from attlas.models.attention.self_attention_mlp import SelfAttentionMLP
-from attlas.models.networks.two_layer import TwoLayer
+from attlas.models.networks.two_layer import AttendedTwoLayer, MaskedTwoLayer, TwoLayer
 
 _T, _P, _Q, _V, _D, _R = 3, 4, 2, 5, 6, 2
 _SHAPES = {
@@ -119,3 +120,41 @@ def appendix_b_model(x, V_s, V_x, v, W_s, W_c, b, R1, w2, b1, *, ahead=False, co
     left = jnp.concatenate([model.attention(x)[1:].reshape(-1), model(x)[None]])
     right = jnp.concatenate([jnp.stack(rows[1:]).reshape(-1), output[None]])
     return Sides(left, right, 1 + jnp.abs(right))
+
+
+def known_weights(rng, count):
+    """Inputs, a known attention matrix, a mask, two layers, a sharpness and a temperature."""
+    shapes = {"x": (_P,), "M": (_P, _P), "W1": (_P, _D), "w2": (_D,)}
+    batch = {name: rng.normal(size=(count, *shape)) for name, shape in shapes.items()}
+    return batch | {"mask": rng.uniform(0, 1, (count, _P))}
+
+
+@identity(
+    "Section 2, the baseline; (3) with known weights; appendix D with a mask",
+    Source.FOUND,
+    sample=known_weights,
+    controls=[
+        Control("weights of sum one", power=1),
+        Control("the weights squared", weights=2),
+        Control("ReLU for the softplus", smooth=False),
+    ],
+)
+def section_2_known_weights(x, M, W1, w2, mask, *, power=2, weights=1, smooth=True):
+    r"""$$y = w^{(2) \top} \phi_{\tau_0}(\langle w^{(1)}, x \odot f(x) \rangle), \quad
+    f = \frac{\mathrm{softmax}(2 M x)}{\|\cdot\|_2}, \quad f = a \in [0, 1]^p,\ \quad
+    \phi_{\tau_0}(z) = \tfrac1{\tau_0} \log(1 + e^{\tau_0 z})$$
+
+    $\tau_0 = 3$; the softmax has temperature $1/2$.
+    """
+    layers = TwoLayer(W1, w2, sharpness=3.0)
+    attention = EuclideanAttention(SoftmaxAttention(M, 0.5))
+    left = [AttendedTwoLayer(layers, attention)(x), MaskedTwoLayer(layers, mask)(x)]
+    shares = jnp.exp(2 * M @ x - jnp.max(2 * M @ x))
+    f = shares / jnp.sum(shares**power) ** (1 / power)
+    right = []
+    for kept in (f, mask):
+        z = (x * kept**weights) @ W1
+        units = jnp.log(1 + jnp.exp(-jnp.abs(3 * z))) / 3 if smooth else 0.0
+        right.append((relu(z) + units) @ w2)
+    size = (1 + jnp.linalg.norm(x) * jnp.linalg.norm(W1)) * jnp.linalg.norm(w2)
+    return Sides(jnp.stack(left), jnp.stack(right), size)
