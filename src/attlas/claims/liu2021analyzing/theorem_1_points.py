@@ -232,6 +232,7 @@ def theorem_1_error(z, W, w, W_s, w_s, *, keep=1.0):
     status=Status.CORRECTED,
     assumptions=[CERTIFIED],
     count=COUNT,
+    proof_step=ProofStep("liu2021analyzing/theorem-1", 0),
     controls=[Control(r"$\log(1/\gamma^2)$ per parameter, no $1/\gamma^2$", spread=False)],
 )
 def theorem_1_corrected(error, needed, *, spread=True):

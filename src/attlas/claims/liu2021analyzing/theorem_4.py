@@ -16,7 +16,7 @@ from attlas.claims.liu2021analyzing.region_instances import (
     masked_networks,
     size_pairs,
 )
-from attlas.core.claim import Control, ProofStep, Status
+from attlas.core.claim import Control, Status
 from attlas.core.statement import erratum, identity, inequality
 from attlas.measures.complexity.linear_regions import count_linear_regions
 
@@ -118,9 +118,8 @@ of_sizes = partial(inequality, sample=logarithms, count=128, roundings=ROUNDINGS
 
 
 @of_sizes(
-    "Theorem 4, first link: the network of the proof",
+    "Theorem 4, the network of the proof",
     status=Status.CORRECTED,
-    proof_step=ProofStep("Theorem 4, logarithms", 1),
     controls=[Control("the other way round", reverse=True)],
 )
 def theorem_4_with_biases(printed, construction, *, reverse=False):
@@ -133,9 +132,8 @@ def theorem_4_with_biases(printed, construction, *, reverse=False):
 
 
 @of_sizes(
-    "Theorem 4, second link: the maximum",
+    "Theorem 4, the maximum",
     status=Status.SHARPENED,
-    proof_step=ProofStep("Theorem 4, logarithms", 2),
     controls=[Control("without the last binomial", last=False)],
 )
 def theorem_4_best(construction, most, least, *, last=True):
