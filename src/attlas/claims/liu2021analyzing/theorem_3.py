@@ -142,11 +142,11 @@ def assumption_a6(phi, w, other, *, elsewhere=False):
     r"""$$c \gamma^2 \le \|\mathrm{cov}(\nabla h(w_{kr}), u)\| \quad \text{for all}\quad w, \quad
     y = h(x; w^*) + \varepsilon$$
 
-    (A6) at $k = D$, $r = 2$, read for all weights, which it does not say, with $c \gamma^2 = .01$. (A6) and (A3.2) exclude each other unless
-    (A6) is asked only where $E u^2$ is at least $\gamma^2$; then it is the conclusion but for the
-    sampling. And it bounds the gradient by $c \gamma^2$ from below, where the proof goes on with
-    $c \gamma$: as printed the tail bound is $e^{-n c^2 \gamma^4 / c_K}$, and the sample size has
-    $1/\gamma^4$.
+    (A6) at $k = D$, $r = 2$, read for all weights, which it does not say, with $c \gamma^2 = .01$.
+    (A6) and (A3.2) exclude each other unless (A6) is asked only where $E u^2$ is at least
+    $\gamma^2$; then it is the conclusion but for the sampling. And it bounds the gradient by
+    $c \gamma^2$ from below, where the proof goes on with $c \gamma$: as printed the tail bound is
+    $e^{-n c^2 \gamma^4 / c_K}$, and the sample size has $1/\gamma^4$.
     """
     u = phi @ ((other if elsewhere else w) - w)
     return 0.01, jnp.linalg.norm(phi.T @ u) / phi.shape[0]
