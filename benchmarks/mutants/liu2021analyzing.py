@@ -1,7 +1,5 @@
 """Mutants of the formulas of liu2021analyzing: sample sizes, regions, models, measures."""
 
-from functools import partial
-
 from benchmarks.mutants.mutant import Mutant
 
 _SIZES = "bounds/generalisation/liu2021_sample_size.py"
@@ -20,434 +18,394 @@ _STATIONARY = "measures/curvature/stationary_points.py"
 _COUNTS = "measures/complexity/linear_regions.py"
 _SHARES = "measures/attention/concentration.py"
 
-_one = partial(Mutant, locator="Theorem 1", claims=["theorem-1-printed"])
-_baseline = partial(Mutant, locator="Corollary 1", claims=["corollary-1-printed"])
-_two = partial(Mutant, locator="Theorem 2", claims=["theorem-2-printed"])
-_proved = partial(Mutant, locator="Theorem 1", claims=["theorem-1-size", "theorem-2-size"])
+
+def of(file, locator, *changes, claims=(), sharpening=""):
+    """Mutants of one statement in one file: name, old text, new text."""
+    return [Mutant(n, file, old, new, locator, claims, sharpening) for n, old, new in changes]
+
 
 MUTANTS = [
-    # Printed sample sizes.
-    _one("spread^4 to ^2", _SIZES, "c * spread**4 * (eta", "c * spread**2 * (eta"),
-    _one(
-        "(eta/gamma)^2 to its root",
+    *of(
         _SIZES,
-        "spread**4 * (eta / gamma) ** 2",
-        "spread**4 * (eta / gamma)",
+        "Theorem 1",
+        ("spread^4 to ^2", "c * spread**4 * (eta", "c * spread**2 * (eta"),
+        (
+            "(eta/gamma)^2 to its root",
+            "spread**4 * (eta / gamma) ** 2",
+            "spread**4 * (eta / gamma)",
+        ),
+        ("no spread in the logarithm", "math.log(spread * eta / gamma)", "math.log(eta / gamma)"),
+        (
+            "pd + d to pd",
+            "math.log(spread * eta / gamma) * (p * d + d)",
+            "math.log(spread * eta / gamma) * (p * d)",
+        ),
+        (
+            "eta = C_1 C_2",
+            "spread, eta = _spread(p, s0, tau), C_1**2 * C_2",
+            "spread, eta = _spread(p, s0, tau), C_1 * C_2",
+        ),
+        (
+            "tau sqrt(p) to tau p",
+            "math.sqrt(s0) + tau * math.sqrt(p)\n",
+            "math.sqrt(s0) + tau * p\n",
+        ),
+        ("sqrt(s0) to s0", "return math.sqrt(s0) + tau", "return s0 + tau"),
+        claims=["theorem-1-printed"],
     ),
-    _one(
-        "no spread in the logarithm",
+    *of(
         _SIZES,
-        "math.log(spread * eta / gamma)",
-        "math.log(eta / gamma)",
+        "Corollary 1",
+        ("p^2 to p", "c * (p * eta / gamma) ** 2", "c * p * (eta / gamma) ** 2"),
+        (
+            "sqrt(p) in the logarithm",
+            "math.log(p * eta / gamma)",
+            "math.log(math.sqrt(p) * eta / gamma)",
+        ),
+        ("eta = C_1^2", "    eta = C_1**2 * C_2\n", "    eta = C_1**2\n"),
+        (
+            "pd + d to pd",
+            "math.log(p * eta / gamma) * (p * d + d)",
+            "math.log(p * eta / gamma) * (p * d)",
+        ),
+        claims=["corollary-1-printed"],
     ),
-    _one(
-        "pd + d to pd",
+    *of(
         _SIZES,
-        "math.log(spread * eta / gamma) * (p * d + d)",
-        "math.log(spread * eta / gamma) * (p * d)",
+        "Theorem 2",
+        ("without sqrt(p) t", "** 2 + math.sqrt(p) * t\n", "** 2\n"),
+        ("sqrt(p) t to p t", "+ math.sqrt(p) * t\n", "+ p * t\n"),
+        ("spread^2 to spread", "k = _spread(p, s0, tau) ** 2 +", "k = _spread(p, s0, tau) +"),
+        ("k^2 to k", "c * (k * eta_a / gamma) ** 2", "c * k * (eta_a / gamma) ** 2"),
+        ("eta_b = C_5 C_6", "C_1**2 * C_2 * C_8, C_5 + C_6", "C_1**2 * C_2 * C_8, C_5 * C_6"),
+        ("eta_a without C_8", "C_1**2 * C_2 * C_8, C_5", "C_1**2 * C_2, C_5"),
+        ("p d_v d to d_v d", "* p * d_v * d * math.log", "* d_v * d * math.log"),
+        claims=["theorem-2-printed"],
     ),
-    _one(
-        "eta = C_1 C_2",
+    *of(
         _SIZES,
-        "spread, eta = _spread(p, s0, tau), C_1**2 * C_2",
-        "spread, eta = _spread(p, s0, tau), C_1 * C_2",
-    ),
-    _one(
-        "tau sqrt(p) to tau p",
-        _SIZES,
-        "math.sqrt(s0) + tau * math.sqrt(p)\n",
-        "math.sqrt(s0) + tau * p\n",
-    ),
-    _one("sqrt(s0) to s0", _SIZES, "return math.sqrt(s0) + tau", "return s0 + tau"),
-    _baseline("p^2 to p", _SIZES, "c * (p * eta / gamma) ** 2", "c * p * (eta / gamma) ** 2"),
-    _baseline(
-        "sqrt(p) in the logarithm",
-        _SIZES,
-        "math.log(p * eta / gamma)",
-        "math.log(math.sqrt(p) * eta / gamma)",
-    ),
-    _baseline("eta = C_1^2", _SIZES, "    eta = C_1**2 * C_2\n", "    eta = C_1**2\n"),
-    _baseline(
-        "pd + d to pd",
-        _SIZES,
-        "math.log(p * eta / gamma) * (p * d + d)",
-        "math.log(p * eta / gamma) * (p * d)",
-    ),
-    _two("without sqrt(p) t", _SIZES, "** 2 + math.sqrt(p) * t\n", "** 2\n"),
-    _two("sqrt(p) t to p t", _SIZES, "+ math.sqrt(p) * t\n", "+ p * t\n"),
-    _two(
-        "spread^2 to spread", _SIZES, "k = _spread(p, s0, tau) ** 2 +", "k = _spread(p, s0, tau) +"
-    ),
-    _two("k^2 to k", _SIZES, "c * (k * eta_a / gamma) ** 2", "c * k * (eta_a / gamma) ** 2"),
-    _two(
-        "eta_b = C_5 C_6", _SIZES, "C_1**2 * C_2 * C_8, C_5 + C_6", "C_1**2 * C_2 * C_8, C_5 * C_6"
-    ),
-    _two("eta_a without C_8", _SIZES, "C_1**2 * C_2 * C_8, C_5", "C_1**2 * C_2, C_5"),
-    _two("p d_v d to d_v d", _SIZES, "* p * d_v * d * math.log", "* d_v * d * math.log"),
-    Mutant(
-        "times 1/gamma",
-        _SIZES,
-        "return c * math.log(c_k / gamma) * parameters",
-        "return c * math.log(c_k / gamma) * parameters / gamma",
         "Theorem 3",
+        (
+            "times 1/gamma",
+            "return c * math.log(c_k / gamma) * parameters",
+            "return c * math.log(c_k / gamma) * parameters / gamma",
+        ),
+        ("corrected: level^2 to level", "c_k / level**2", "c_k / level"),
+        ("corrected: without c_K", "c * c_k / level**2", "c / level**2"),
     ),
-    Mutant("corrected: level^2 to level", _SIZES, "c_k / level**2", "c_k / level", "Theorem 3"),
-    Mutant("corrected: without c_K", _SIZES, "c * c_k / level**2", "c / level**2", "Theorem 3"),
-    Mutant(
-        "without C_1 C_x outside",
+    *of(
         _SIZES,
-        "size = (C_1 * C_x * eta / gamma) ** 2\n        return c * size * math.log(eta * C_8",
-        "size = (eta / gamma) ** 2\n        return c * size * math.log(eta * C_8",
         "Theorem 6",
+        (
+            "without C_1 C_x outside",
+            "size = (C_1 * C_x * eta / gamma) ** 2\n        return c * size * math.log(eta * C_8",
+            "size = (eta / gamma) ** 2\n        return c * size * math.log(eta * C_8",
+        ),
+        ("without C_9", "math.log(eta * C_8 * C_9 / gamma)", "math.log(eta * C_8 / gamma)"),
+        ("without d_a", "(t * d + d + d_a + d_f)", "(t * d + d + d_f)"),
     ),
-    Mutant(
-        "without C_9",
+    *of(
         _SIZES,
-        "math.log(eta * C_8 * C_9 / gamma)",
-        "math.log(eta * C_8 / gamma)",
-        "Theorem 6",
-    ),
-    Mutant("without d_a", _SIZES, "(t * d + d + d_a + d_f)", "(t * d + d + d_f)", "Theorem 6"),
-    Mutant(
-        "s0^2 to s0",
-        _SIZES,
-        "size = (s0 * C_1 * C_x * eta / gamma) ** 2",
-        "size = s0 * (C_1 * C_x * eta / gamma) ** 2",
         "Lemma 1",
+        (
+            "s0^2 to s0",
+            "size = (s0 * C_1 * C_x * eta / gamma) ** 2",
+            "size = s0 * (C_1 * C_x * eta / gamma) ** 2",
+        ),
+        ("without p", "(p * d + p + d)", "(p * d + d)"),
     ),
-    Mutant("without p", _SIZES, "(p * d + p + d)", "(p * d + d)", "Lemma 1"),
-    # What is proved.
-    _proved(
-        "weight_norm left out", _SIZES, "_proved(C_1 * C_x * weight_norm,", "_proved(C_1 * C_x,"
-    ),
-    _proved(
-        "features of Theorem 2 without sqrt(t)",
+    *of(
         _SIZES,
-        "C_7 * C_x * math.sqrt(p * t)",
-        "C_7 * C_x * math.sqrt(p)",
+        "Theorem 1",
+        ("weight_norm left out", "_proved(C_1 * C_x * weight_norm,", "_proved(C_1 * C_x,"),
+        (
+            "features of Theorem 2 without sqrt(t)",
+            "C_7 * C_x * math.sqrt(p * t)",
+            "C_7 * C_x * math.sqrt(p)",
+        ),
+        ("stretch without t", "stretch = C_5 * C_6 * t * C_x**2", "stretch = C_5 * C_6 * C_x**2"),
+        ("stretch without sqrt(d_q)", "C_x**2 / math.sqrt(d_q)", "C_x**2"),
+        (
+            "w_V not counted",
+            "Block(p * d_v * d), Block(d_v * t), Block",
+            "Block(p * d_v * d), Block",
+        ),
+        claims=["theorem-1-size", "theorem-2-size"],
     ),
-    _proved(
-        "stretch without t",
+    *of(
         _SIZES,
-        "stretch = C_5 * C_6 * t * C_x**2",
-        "stretch = C_5 * C_6 * C_x**2",
-    ),
-    _proved("stretch without sqrt(d_q)", _SIZES, "C_x**2 / math.sqrt(d_q)", "C_x**2"),
-    _proved(
-        "w_V not counted",
-        _SIZES,
-        "Block(p * d_v * d), Block(d_v * t), Block",
-        "Block(p * d_v * d), Block",
-    ),
-    Mutant(
-        "proved: contexts without sqrt(t)",
-        _SIZES,
-        "_proved(C_1 * C_x * math.sqrt(t),",
-        "_proved(C_1 * C_x,",
         "Theorem 6",
-        ["theorem-6-size"],
+        (
+            "proved: contexts without sqrt(t)",
+            "_proved(C_1 * C_x * math.sqrt(t),",
+            "_proved(C_1 * C_x,",
+        ),
+        ("proved: update without its stretch", "Block(d_f, C_9)", "Block(d_f)"),
+        claims=["theorem-6-size"],
     ),
-    Mutant(
-        "proved: update without its stretch",
+    *of(
         _SIZES,
-        "Block(d_f, C_9)",
-        "Block(d_f)",
-        "Theorem 6",
-        ["theorem-6-size"],
-    ),
-    Mutant(
-        "proved: masks without sqrt(s0)",
-        _SIZES,
-        "_proved(C_1 * C_x * math.sqrt(s0),",
-        "_proved(C_1 * C_x,",
         "Lemma 1",
-        ["lemma-1"],
+        (
+            "proved: masks without sqrt(s0)",
+            "_proved(C_1 * C_x * math.sqrt(s0),",
+            "_proved(C_1 * C_x,",
+        ),
+        claims=["lemma-1"],
     ),
-    _proved("128 to 64", _UNION, "128 * M**2 / level * entropy", "64 * M**2 / level * entropy"),
-    _proved("128 to 129", _UNION, "128 * M**2 / level * entropy", "129 * M**2 / level * entropy"),
-    _proved("M without 2", _UNION, "max(2 * C_2 * features**2,", "max(C_2 * features**2,"),
-    _proved("noise B^2", _UNION, "noise * features)", "noise * features**2)"),
-    _proved("1 + 3 K to 1 + K", _UNION, "(1 + 3 * len(blocks))", "(1 + len(blocks))"),
-    _proved("3 / rho to 2 / rho", _UNION, "d * math.log(3 / rho)", "d * math.log(2 / rho)"),
-    _proved(
-        "log(4/delta) to log(2/delta)",
+    *of(
         _UNION,
-        "+ math.log(4 / failure)\n",
-        "+ math.log(2 / failure)\n",
+        "Theorem 1",
+        ("128 to 64", "128 * M**2 / level * entropy", "64 * M**2 / level * entropy"),
+        ("128 to 129", "128 * M**2 / level * entropy", "129 * M**2 / level * entropy"),
+        ("M without 2", "max(2 * C_2 * features**2,", "max(C_2 * features**2,"),
+        ("noise B^2", "noise * features)", "noise * features**2)"),
+        ("1 + 3 K to 1 + K", "(1 + 3 * len(blocks))", "(1 + len(blocks))"),
+        ("3 / rho to 2 / rho", "d * math.log(3 / rho)", "d * math.log(2 / rho)"),
+        ("log(4/delta) to log(2/delta)", "+ math.log(4 / failure)\n", "+ math.log(2 / failure)\n"),
+        ("lambda squared", "level = smallest * (gamma**2", "level = smallest**2 * (gamma**2"),
+        ("residual without C_2^2", "(gamma**2 - C_2**2 * residual)", "(gamma**2 - residual)"),
+        claims=["theorem-1-size", "theorem-2-size"],
     ),
-    _proved(
-        "lambda squared", _UNION, "level = smallest * (gamma**2", "level = smallest**2 * (gamma**2"
-    ),
-    _proved(
-        "residual without C_2^2", _UNION, "(gamma**2 - C_2**2 * residual)", "(gamma**2 - residual)"
-    ),
-    Mutant(
-        "gradient not squared",
+    *of(
         _UNION,
-        "gradient**2 / conditions.smallest",
-        "gradient / conditions.smallest",
         "Lemma 1.1",
+        (
+            "gradient not squared",
+            "gradient**2 / conditions.smallest",
+            "gradient / conditions.smallest",
+        ),
+        ("residual times C_2", "+ C_2**2 * conditions.residual", "+ C_2 * conditions.residual"),
     ),
-    Mutant(
-        "residual times C_2",
-        _UNION,
-        "+ C_2**2 * conditions.residual",
-        "+ C_2 * conditions.residual",
-        "Lemma 1.1",
-    ),
-    # Linear regions.
-    Mutant(
-        "the last binomial", _REGIONS, "for j in range(s0 + 1))", "for j in range(s0))", "Theorem 4"
-    ),
-    Mutant("n1 / s0 rounded up", _REGIONS, "(n1 // s0 +", "(-(-n1 // s0) +", "Theorem 4"),
-    Mutant(
-        "the power s0 - 1",
+    *of(
         _REGIONS,
-        '"corrected")) ** s0',
-        '"corrected")) ** (s0 - 1)',
         "Theorem 4",
+        ("the last binomial", "for j in range(s0 + 1))", "for j in range(s0))"),
+        ("n1 / s0 rounded up", "(n1 // s0 +", "(-(-n1 // s0) +"),
+        ("the power s0 - 1", '"corrected")) ** s0', '"corrected")) ** (s0 - 1)'),
+        ("central: C(n, j)", "math.comb(n1 - 1, j)", "math.comb(n1, j)"),
+        ("central: without 2", "return 2 * sum(", "return sum("),
     ),
-    Mutant("central: C(n, j)", _REGIONS, "math.comb(n1 - 1, j)", "math.comb(n1, j)", "Theorem 4"),
-    Mutant("central: without 2", _REGIONS, "return 2 * sum(", "return sum(", "Theorem 4"),
-    Mutant(
-        "break even: a sum",
+    *of(
         _REGIONS,
-        "p * math.log(p) - s0 * math.log(s0)",
-        "p * math.log(p) + s0 * math.log(s0)",
         "Appendix C.1",
+        (
+            "break even: a sum",
+            "p * math.log(p) - s0 * math.log(s0)",
+            "p * math.log(p) + s0 * math.log(s0)",
+        ),
+        ("break even: over p", "/ (p - s0))", "/ p)"),
     ),
-    Mutant("break even: over p", _REGIONS, "/ (p - s0))", "/ p)", "Appendix C.1"),
-    Mutant(
-        "jumps without the norm",
+    *of(
         _COUNTS,
-        "Fraction(0)) + weight * scale",
-        "Fraction(0)) + weight",
         "Theorem 4",
+        ("jumps without the norm", "Fraction(0)) + weight * scale", "Fraction(0)) + weight"),
     ),
-    # Models.
-    Mutant(
-        "softmax over queries",
+    *of(
         _SELF,
-        "(self.W_Q @ x)), axis=0)",
-        "(self.W_Q @ x)), axis=1)",
         "Section 2, (1)",
+        ("softmax over queries", "(self.W_Q @ x)), axis=0)", "(self.W_Q @ x)), axis=1)"),
+        (
+            "queries and keys exchanged",
+            "(self.W_K @ x).T @ (self.W_Q @ x)",
+            "(self.W_Q @ x).T @ (self.W_K @ x)",
+        ),
+        (
+            "d_q in place of its root",
+            "math.sqrt(self.W_Q.shape[0]))\n        return jax.nn.softmax(scale",
+            "self.W_Q.shape[0])\n        return jax.nn.softmax(scale",
+        ),
     ),
-    Mutant(
-        "queries and keys exchanged",
+    *of(
         _SELF,
-        "(self.W_K @ x).T @ (self.W_Q @ x)",
-        "(self.W_Q @ x).T @ (self.W_K @ x)",
-        "Section 2, (1)",
-    ),
-    Mutant(
-        "d_q in place of its root",
-        _SELF,
-        "math.sqrt(self.W_Q.shape[0]))\n        return jax.nn.softmax(scale",
-        "self.W_Q.shape[0])\n        return jax.nn.softmax(scale",
-        "Section 2, (1)",
-    ),
-    Mutant(
-        "temperature upside down",
-        _SELF,
-        "1 / (self.temperature * math.sqrt",
-        "self.temperature / (math.sqrt",
         "Section 6",
+        (
+            "temperature upside down",
+            "1 / (self.temperature * math.sqrt",
+            "self.temperature / (math.sqrt",
+        ),
     ),
-    Mutant(
-        "rows flattened",
+    *of(
         _SELF,
-        "self.attended(x).T.reshape(-1)",
-        "self.attended(x).reshape(-1)",
         "Section 2, (2)",
+        ("rows flattened", "self.attended(x).T.reshape(-1)", "self.attended(x).reshape(-1)"),
     ),
-    Mutant(
-        "deep: softmax over queries",
+    *of(
         _DEEP,
-        "(self.W_Q @ x)), axis=0)",
-        "(self.W_Q @ x)), axis=1)",
         "Appendix A.4",
+        ("deep: softmax over queries", "(self.W_Q @ x)), axis=0)", "(self.W_Q @ x)), axis=1)"),
+        ("deep: values left out", "(self.W_V @ x) @ self.attention(x)", "(self.W_V @ x)"),
     ),
-    Mutant(
-        "deep: values left out",
-        _DEEP,
-        "(self.W_V @ x) @ self.attention(x)",
-        "(self.W_V @ x)",
-        "Appendix A.4",
-    ),
-    Mutant(
-        "recurrent: the new state scores",
+    *of(
         _RECURRENT,
-        "self.score(state, x), -jnp.inf",
-        "self.score(jnp.tanh(self.W_s @ state + self.W_c @ context + self.b), x), -jnp.inf",
         "Appendix B",
+        (
+            "recurrent: the new state scores",
+            "self.score(state, x), -jnp.inf",
+            "self.score(jnp.tanh(self.W_s @ state + self.W_c @ context + self.b), x), -jnp.inf",
+        ),
+        (
+            "recurrent: no context in the update",
+            "self.W_s @ state + self.W_c @ context + self.b",
+            "self.W_s @ state + self.b",
+        ),
+        (
+            "recurrent: the context is a sum",
+            "return (after, x @ weights), weights",
+            "return (after, x @ jnp.ones_like(weights)), weights",
+        ),
+        (
+            "recurrent: the mean as context",
+            "return (after, x @ weights), weights",
+            "return (after, jnp.mean(x, axis=1)), weights",
+        ),
+        (
+            "score without tanh",
+            "self.v @ jnp.tanh((self.V_s @ state)[:, None] + self.V_x @ x)",
+            "self.v @ ((self.V_s @ state)[:, None] + self.V_x @ x)",
+        ),
     ),
-    Mutant(
-        "recurrent: no context in the update",
-        _RECURRENT,
-        "self.W_s @ state + self.W_c @ context + self.b",
-        "self.W_s @ state + self.b",
-        "Appendix B",
-    ),
-    Mutant(
-        "recurrent: the context is a sum",
-        _RECURRENT,
-        "return (after, x @ weights), weights",
-        "return (after, x @ jnp.ones_like(weights)), weights",
-        "Appendix B",
-    ),
-    Mutant(
-        "recurrent: the mean as context",
-        _RECURRENT,
-        "return (after, x @ weights), weights",
-        "return (after, jnp.mean(x, axis=1)), weights",
-        "Appendix B",
-    ),
-    Mutant(
-        "score without tanh",
-        _RECURRENT,
-        "self.v @ jnp.tanh((self.V_s @ state)[:, None] + self.V_x @ x)",
-        "self.v @ ((self.V_s @ state)[:, None] + self.V_x @ x)",
-        "Appendix B",
-    ),
-    Mutant(
-        "top weights not scaled to the sum", _FIXED, "set(largest * total)", "set(largest)", "(A4)"
-    ),
-    Mutant(
-        "Euclidean attention by the sum",
+    *of(
         _FIXED,
-        "weights / jnp.sqrt(jnp.sum(weights**2))",
-        "weights / jnp.sum(weights)",
-        "Section 3.1",
+        "(A4)",
+        ("top weights not scaled to the sum", "set(largest * total)", "set(largest)"),
     ),
-    Mutant(
-        "softmax attention times the temperature",
+    *of(
         _FIXED,
-        "self.matrix @ x / self.temperature",
-        "self.matrix @ x * self.temperature",
         "Section 3.1",
+        (
+            "Euclidean attention by the sum",
+            "weights / jnp.sqrt(jnp.sum(weights**2))",
+            "weights / jnp.sum(weights)",
+        ),
+        (
+            "softmax attention times the temperature",
+            "self.matrix @ x / self.temperature",
+            "self.matrix @ x * self.temperature",
+        ),
     ),
-    Mutant(
-        "attended: weights squared",
+    *of(
         _LAYERS,
-        "    return x * weights\n",
-        "    return x * weights**2\n",
         "Section 3.1, (3)",
+        ("attended: weights squared", "    return x * weights\n", "    return x * weights**2\n"),
     ),
-    Mutant(
-        "softplus without 1 / tau_0",
+    *of(
         _RECTIFIER,
-        "jax.nn.softplus(sharpness * z) / sharpness",
-        "jax.nn.softplus(sharpness * z)",
         "Section 2",
+        (
+            "softplus without 1 / tau_0",
+            "jax.nn.softplus(sharpness * z) / sharpness",
+            "jax.nn.softplus(sharpness * z)",
+        ),
     ),
-    # Measures.
-    Mutant(
-        "residuals without centring z2",
+    *of(
         _COVARIANCE,
-        "given - given.mean(0)[None, :]\n    left",
-        "given\n    left",
         "(A3)",
+        (
+            "residuals without centring z2",
+            "given - given.mean(0)[None, :]\n    left",
+            "given\n    left",
+        ),
+        (
+            "fresh errors without the mean",
+            "fresh[0] - target.mean(0)[None, :] - centred @ slopes",
+            "fresh[0] - centred @ slopes",
+        ),
+        ("Schur complement: a sum", "return own - (part", "return own + (part"),
+        (
+            "Schur complement: threshold 1e12 times",
+            "given.shape[0] * jnp.finfo(given.dtype).eps * values[-1]",
+            "1e12 * jnp.finfo(given.dtype).eps * values[-1]",
+        ),
     ),
-    Mutant(
-        "fresh errors without the mean",
-        _COVARIANCE,
-        "fresh[0] - target.mean(0)[None, :] - centred @ slopes",
-        "fresh[0] - centred @ slopes",
-        "(A3)",
-    ),
-    Mutant(
-        "Schur complement: a sum", _COVARIANCE, "return own - (part", "return own + (part", "(A3)"
-    ),
-    Mutant(
-        "Schur complement: no threshold",
-        _COVARIANCE,
-        "given.shape[0] * jnp.finfo(given.dtype).eps * values[-1]",
-        "0 * values[-1]",
-        "(A3)",
-    ),
-    Mutant(
-        "Schur complement: threshold 1e12 times",
-        _COVARIANCE,
-        "given.shape[0] * jnp.finfo(given.dtype).eps * values[-1]",
-        "1e12 * jnp.finfo(given.dtype).eps * values[-1]",
-        "(A3)",
-    ),
-    Mutant(
-        "slope - .2",
+    *of(
         _SLOPE,
-        "slope = float(log_x @ log_y / (log_x @ log_x))",
-        "slope = float(log_x @ log_y / (log_x @ log_x)) - 0.2",
         "Theorem 1",
+        (
+            "slope - .2",
+            "slope = float(log_x @ log_y / (log_x @ log_x))",
+            "slope = float(log_x @ log_y / (log_x @ log_x)) - 0.2",
+        ),
+        (
+            "bootstrap slopes - .2",
+            "slopes = log_x @ centres / (log_x @ log_x)",
+            "slopes = log_x @ centres / (log_x @ log_x) - 0.2",
+        ),
     ),
-    Mutant(
-        "bootstrap slopes - .2",
-        _SLOPE,
-        "slopes = log_x @ centres / (log_x @ log_x)",
-        "slopes = log_x @ centres / (log_x @ log_x) - 0.2",
-        "Theorem 1",
-    ),
-    Mutant(
-        "second layer times alpha",
+    *of(
         _ORBIT,
-        "jax.tree.map(lambda a: a / alpha, second)",
-        "jax.tree.map(lambda a: a * alpha, second)",
         "Theorem 5",
+        (
+            "second layer times alpha",
+            "jax.tree.map(lambda a: a / alpha, second)",
+            "jax.tree.map(lambda a: a * alpha, second)",
+        ),
+        (
+            "volume stretched by P1 + P2",
+            "(parts[0].size - parts[1].size) * math.log(alpha)",
+            "(parts[0].size + parts[1].size) * math.log(alpha)",
+        ),
     ),
-    Mutant("unit ball without Gamma", _ORBIT, " - math.lgamma(size / 2 + 1)", "", "Definition 1"),
-    Mutant(
-        "unit ball of one dimension less",
+    *of(
         _ORBIT,
-        "ball = size / 2 * math.log(math.pi)",
-        "ball = (size - 1) / 2 * math.log(math.pi)",
         "Definition 1",
+        ("unit ball without Gamma", " - math.lgamma(size / 2 + 1)", ""),
+        (
+            "unit ball of one dimension less",
+            "ball = size / 2 * math.log(math.pi)",
+            "ball = (size - 1) / 2 * math.log(math.pi)",
+        ),
     ),
-    Mutant(
-        "volume stretched by P1 + P2",
-        _ORBIT,
-        "(parts[0].size - parts[1].size) * math.log(alpha)",
-        "(parts[0].size + parts[1].size) * math.log(alpha)",
-        "Theorem 5",
-    ),
-    Mutant(
-        "certified at 1e4 times the tolerance",
+    *of(
         _STATIONARY,
-        "jnp.where(norm <= tolerance,",
-        "jnp.where(norm <= 1e4 * tolerance,",
         "Theorem 1",
+        (
+            "certified at 1e4 times the tolerance",
+            "jnp.where(norm <= tolerance,",
+            "jnp.where(norm <= 1e4 * tolerance,",
+        ),
     ),
-    Mutant(
-        "s0 for (1 - tau) of the square",
+    *of(
         _SHARES,
-        '"l2": (1 - tau) ** 2 * squares',
-        '"l2": (1 - tau) * squares',
         "(A2)",
+        (
+            "s0 for (1 - tau) of the square",
+            '"l2": (1 - tau) ** 2 * squares',
+            '"l2": (1 - tau) * squares',
+        ),
+        (
+            "one weight more in s0",
+            "sizes = width + padding - gone",
+            "sizes = width + padding - gone + 1",
+        ),
+        (
+            "raw norm not squared",
+            "np.full_like(total, (1 - tau) ** 2)",
+            "np.full_like(total, 1 - tau)",
+        ),
     ),
-    Mutant(
-        "one weight more in s0",
+    *of(
         _SHARES,
-        "sizes = width + padding - gone",
-        "sizes = width + padding - gone + 1",
-        "(A2)",
-    ),
-    Mutant(
-        "raw norm not squared",
-        _SHARES,
-        "np.full_like(total, (1 - tau) ** 2)",
-        "np.full_like(total, 1 - tau)",
-        "(A2)",
-    ),
-    Mutant(
-        "relative norm without its root",
-        _SHARES,
-        "np.sqrt(top_squares / squares)",
-        "top_squares / squares",
         "Experiment 1",
+        (
+            "relative norm without its root",
+            "np.sqrt(top_squares / squares)",
+            "top_squares / squares",
+        ),
+        ("participation without the inverse", "        1 / squares,", "        squares,"),
     ),
-    Mutant(
-        "participation without the inverse",
-        _SHARES,
-        "        1 / squares,",
-        "        squares,",
-        "Experiment 1",
+    *of(
+        _COVARIANCE,
+        "(A3)",
+        (
+            "Schur complement: no threshold",
+            "given.shape[0] * jnp.finfo(given.dtype).eps * values[-1]",
+            "0 * values[-1]",
+        ),
+        sharpening=(
+            "For covariances of one sample $\\Sigma_{12}$ vanishes in the null space of "
+            "$\\Sigma_{22}$ up to rounding, whose square over an eigenvalue that is rounding is "
+            "rounding again."
+        ),
     ),
 ]

@@ -18,8 +18,8 @@ from attlas.models.attention.recurrent_attention import NetworkScore, RecurrentA
 from attlas.models.attention.self_attention_mlp import SelfAttentionMLP
 from attlas.models.networks.two_layer import MaskedTwoLayer, TwoLayer
 
-_POINTS, _COUNT, _RUNS, _STEPS = 40, 56, 2, 40
-_SIZES, _NOISE, _SHARPNESS, _TOLERANCE = (2048, 32768, 524288), 0.01, 2.0, 1e-6
+_POINTS, _COUNT, _RUNS, _STEPS = 40, 60, 2, 60
+_SIZES, _NOISE, _SHARPNESS, _TOLERANCE = (2048, 32768, 524288), 0.01, 2.0, 1e-8
 
 
 def mask(x, a, W1, w2):
@@ -119,7 +119,7 @@ learned = partial(
     scales="sizes",
     count=_COUNT,
     assumptions=[
-        assume(r"$\|\nabla R_n\| \le 10^{-6}$", lambda slope: jnp.all(slope <= _TOLERANCE))
+        assume(r"$\|\nabla R_n\| \le 10^{-8}$", lambda slope: jnp.all(slope <= _TOLERANCE))
     ],
 )
 
