@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.covering.dudley import dudley_integral
-from attlas.core.claim import Control, Coverage, Erratum, ErratumClass, Sides, Status
+from attlas.core.claim import Control, Erratum, ErratumClass, Sides, Status
 from attlas.core.statement import identity, inequality, limit
 
 _D = 64
@@ -63,7 +63,7 @@ on_table = partial(
     sample=table_rows,
     status=Status.NEW,
     count=len(_ROWS),
-    coverage=Coverage.EXHAUSTIVE,
+    enumerates=len(_ROWS),
 )
 
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from attlas.core.claim import (
     Control,
-    Coverage,
     Erratum,
     ErratumClass,
     Kind,
@@ -37,7 +36,7 @@ def bits(rng, count):
     Source.FOUND,
     sample=bits,
     count=512,
-    coverage=Coverage.EXHAUSTIVE,
+    enumerates=512,
     controls=[Control("eight of the bits", used=8)],
 )
 def section_6_labels(bits, *, used=9):
