@@ -200,5 +200,5 @@ def theorem_4_monotone(printed, most, central, *, lower_bounds=False):
     In logarithms. Fewer inputs with weight, fewer regions at most, with biases and without: the
     conclusion of the paper, for weights $f$ that do not depend on $x$.
     """
-    few, many = jnp.stack([printed] if lower_bounds else [most, central], axis=1)
+    few, many = jnp.stack([printed, printed] if lower_bounds else [most, central], axis=1)
     return few, many

@@ -83,9 +83,9 @@ def erratum_2_corrected(logits, kept, raised, *, squared=True):
     sample=logits,
     status=Status.CORRECTED,
     search_over="logits",
-    controls=[Control(r"at most $1/\sqrt{p}$", uniform=True)],
+    controls=[Control("the ends exchanged", exchanged=True)],
 )
-def erratum_3_corrected(logits, *, uniform=False):
+def erratum_3_corrected(logits, *, exchanged=False):
     r"""$$\frac{1}{\sqrt{p}} \le \|\mathrm{softmax}(z)\|_2 \le 1$$
 
     So a softmax has Euclidean norm one only where it is one-hot; four equal weights have $1/2$.
@@ -93,7 +93,7 @@ def erratum_3_corrected(logits, *, uniform=False):
     normalisation a bound through norms thus prefers uniform attention, by $p^2$ at the fourth
     power: the opposite of the paper's conclusion.
     """
-    norm, low = jnp.linalg.norm(jax.nn.softmax(logits)), 1 / np.sqrt(_P)
-    if uniform:
-        return norm, low
-    return jnp.stack([jnp.full_like(norm, low), norm]), jnp.stack([norm, jnp.ones_like(norm)])
+    norm = jnp.linalg.norm(jax.nn.softmax(logits))
+    low, one = jnp.full_like(norm, 1 / np.sqrt(_P)), jnp.ones_like(norm)
+    low, one = (one, low) if exchanged else (low, one)
+    return jnp.stack([low, norm]), jnp.stack([norm, one])

@@ -33,9 +33,10 @@ def masked(rng, count):
     W, W_t = (rng.standard_normal((count, _P, _UNITS)) * sizes[0][:, :, None] for _ in range(2))
     w, w_t = (rng.standard_normal((count, _UNITS)) * sizes[2] for _ in range(2))
     step = rng.standard_normal((count, _P * _UNITS + _UNITS + _S0))
-    x[even], a[even], a_t[even] = 1.0, support, support
-    W[even] = W_t[even] = support[:, None]
-    w[even], w_t[even] = 1.0, -1.0
+    x[even], a[even], a_t[even] = sizes[1][even], support, support
+    W[even] = W_t[even] = sizes[0][even, :, None] * support[:, None]
+    w[even] = sizes[2][even]
+    w_t[even] = -w[even]
     shrunk = [(support[:, None] * np.ones((1, _UNITS))).ravel(), np.ones(_UNITS), np.ones(_S0)]
     step[even] = -np.concatenate([part / np.linalg.norm(part) for part in shrunk])
     parts = {"x": x, "a": a, "a_t": a_t, "W": W, "W_t": W_t, "w": w, "w_t": w_t, "step": step}
@@ -165,7 +166,7 @@ def atoms(rng, count):
     count=48,
     proof_step=ProofStep(_CHAIN, 4),
     search_over=("v", "t"),
-    project=lambda v: {"v": v - jnp.mean(v, axis=-2, keepdims=True)},
+    project=lambda v, t: {"v": v - jnp.mean(v, axis=-2, keepdims=True), "t": jnp.abs(t)},
     controls=[Control("twice the exponent", rate=1.0)],
 )
 def lemma_1_2_concentration(v, t, *, rate=0.5):

@@ -77,6 +77,7 @@ def in_range(idle, tau):
     "Lemma 1.3, size of the noise",
     sample=outcomes,
     status=Status.SHARPENED,
+    alike=True,
     search_over=("phi", "idle", "tau"),
     project=in_range,
     controls=[Control("the mean square alone", deviation=0.0)],

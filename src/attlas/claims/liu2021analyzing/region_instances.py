@@ -33,9 +33,9 @@ def size_pairs(rng, count):
 def masked_networks(rng, count):
     """Random networks with s0 of four inputs attended to, generic and degenerate by turns.
 
-    cells, central (cells without biases) and regions as counted, and the maxima most and
-    most_central with, and least and least_central without their last term; generic is 1 where
-    weights are random numbers, 0 where they are small integers.
+    W is what the mask leaves; cells, central (cells without biases) and regions as counted;
+    most and most_central are the library's maxima; generic is 1 where weights are random
+    numbers, 0 where they are small integers.
     """
     rng, rows = np.random.default_rng(rng.integers(2**31, size=2)), []
     for k in range(count):
@@ -54,9 +54,8 @@ def masked_networks(rng, count):
                 "central": count_cells(kept),
                 "regions": count_linear_regions(kept, w2, b),
                 "most": liu2021_regions(UNITS, s0),
-                "least": liu2021_regions(UNITS, s0 - 1) if s0 > 1 else 1,
                 "most_central": liu2021_central_regions_maximum(UNITS, s0),
-                "least_central": liu2021_central_regions_maximum(UNITS, s0 - 1) if s0 > 1 else 1,
+                "W": kept,
                 "generic": 1 - k % 2,
             }
         )

@@ -57,7 +57,7 @@ REPEATED_UNITS = _flaw(
     "Not $(0, 0)$ alone has to be excluded: a stationary point of any narrower network, with a "
     "unit repeated, is one of the wider network, at every $n$, with features that are not "
     "constant and the error of an under-width student; in fits it is a plateau from $n = 512$ to "
-    "131,072. (A3) at the point excludes it; (A3) at all points of a set $S$ that contains it "
+    "262,144. (A3) at the point excludes it; (A3) at all points of a set $S$ that contains it "
     "excludes every teacher that needs its width (claim assumption-a3-at-zero).",
     claim="liu2021analyzing/theorem-1-embedded",
 )

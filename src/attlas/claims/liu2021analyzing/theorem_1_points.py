@@ -208,7 +208,7 @@ def theorem_1_error(z, W, w, W_s, w_s, *, keep=1.0):
     r"""$$E u^2 \le \frac{\|E[u \Phi]\|^2}{\lambda_{\min}(\mathrm{Cov}\, \Phi)}
     + C_2^2 \lambda_{\max}(\mathrm{Var}(\Phi^* | \Phi))$$
 
-    At empirical stationary points, $n = 8192$, with population gradient and covariances: every
+    At empirical stationary points, $n = 4096$, with population gradient and covariances: every
     third one was reached from random weights, and has a large error and a large residual. Most of
     the error is in the residual: $w^{(1)}$ is not the teacher's, and the gradient in $w^{(2)}$ does
     not see that. In lemma-1-1 the left side comes to all of the right one.
@@ -239,8 +239,8 @@ def theorem_1_corrected(error, needed, *, spread=True):
     r"""$$E(\hat{h} - E(y|x))^2 > \gamma^2 \quad \Rightarrow \quad
     n < \frac{128 M^2}{\lambda \gamma^2} \log \frac{4 N}{\delta}$$
 
-    The theorem turned around: the error found at $n = 8192$ is taken for $\gamma^2$, residual 0,
-    which makes the check stricter. The bound requires $10^{14}$ samples and more where 8192 were
+    The theorem turned around: the error found at $n = 4096$ is taken for $\gamma^2$, residual 0,
+    which makes the check stricter. The bound requires $10^{14}$ samples and more where 4096 were
     enough: constants and worst cases, above all $128 M^2$. Its constants are not tested here, but
     in theorem-1-size.
     """

@@ -7,7 +7,6 @@ smooth parametric models have 1/n, with or without attention.
 from functools import partial
 
 import jax.numpy as jnp
-from scipy.stats import chi2
 
 from attlas.claims.liu2021analyzing.stationary_runs import (
     COUNT,
@@ -20,8 +19,7 @@ from attlas.claims.liu2021analyzing.stationary_runs import (
 from attlas.core.claim import Control, Status, assume
 from attlas.core.statement import limit, probability
 
-# At a maximum likelihood fit with Gaussian noise n error / sigma^2 is chi-square, of as many
-# degrees as there are parameters, the bias included.
+# The mean of n error / sigma^2 at a maximum likelihood fit with Gaussian noise; with the bias.
 _PARAMETERS = INPUTS * UNITS + UNITS + 1
 
 # (A3) with gamma^2 of the order 1/n; at points with repeated units it is above 10^5.
@@ -59,11 +57,11 @@ def theorem_1_consistency(attention_error, repeated_error, *, repeated=False):
     \frac{10^4 \sigma^2}{n}: \quad E \left( \hat{w}^{(2) \top} \phi(\langle \hat{w}^{(1)}, x \odot f
     \rangle) - E(y|x) \right)^2 \to 0 \quad (n \to \infty)$$
 
-    For the stationary points to which steps on the gradient's norm lead from the teacher, at 512,
-    8192 and 131072 samples, certified at $10^{-9}$; $p = 3$, two softplus units with an output
-    bias, noise .03. (A3) is read at these points. The control is as stationary: a network of one
-    unit, put in twice, is a stationary point of the wider one (theorem-1-embedded) at every $n$,
-    and has the error of an under-width student. Points reached from elsewhere: theorem-1-error.
+    For the stationary points to which steps on the gradient's norm lead from the teacher, at four
+    sizes from 512 to 262,144 samples, certified at $10^{-9}$; $p = 3$, two softplus units with an
+    output bias, noise .03. (A3) is read at these points. The control is as stationary: a network
+    of one unit, put in twice, is a stationary point of the wider one (theorem-1-embedded) at every
+    $n$, and has the error of an under-width student. Points from elsewhere: theorem-1-error.
     """
     return repeated_error if repeated else attention_error, jnp.zeros(len(SIZES))
 
@@ -94,7 +92,7 @@ def theorem_1_slope(attention_slope, repeated_slope, *, repeated=False):
     r"""$$P\left( \left| \frac{\Delta \log E(\hat{h} - E(y|x))^2}{\Delta \log n} + 1 \right| \le
     0.15 \right) \ge \frac23$$
 
-    Log-log slopes over 16 samples per size, one teacher each, inside their bootstrap intervals;
+    Log-log slopes over 12 samples per size, one teacher each, inside their bootstrap intervals;
     the median slope is $-1.00$: up to its logarithm the exponent of the bound is right, as it is
     for every smooth parametric model; of the other factors this tells nothing.
     """
@@ -116,18 +114,18 @@ def corollary_1_slope(baseline_slope, repeated_slope, *, repeated=False):
     sample=curves,
     status=Status.NEW,
     assumptions=[ATTENTION, BASELINE],
-    level=0.8,
+    level=2 / 3,
     count=COUNT,
-    controls=[Control("an error $p^2/s_0^2 = 9$ times smaller", fewer=float(INPUTS**2))],
+    controls=[Control("an error $p^2/s_0^2 = 9$ times smaller", fewer=1 / INPUTS**2)],
 )
-def theorem_1_constant(attention_last, baseline_last, *, fewer=1.0):
-    r"""$$P\left( \frac{n}{\sigma^2} E(\hat{h} - E(y|x))^2 \le
-    \chi^2_{pd + d + 1,\, 0.9} \right) \ge \frac45 \quad \text{for every}\quad f$$
+def theorem_1_constant(attention_error, baseline_error, *, fewer=1.0):
+    r"""$$P\left( \left| \frac{n}{\sigma^2} E(\hat{h} - E(y|x))^2 - (pd + d + 1) \right| \le 4
+    \right) \ge \frac23 \quad \text{for every}\quad f$$
 
-    With and without attention, each on a teacher of its own kind, $n E u^2 / \sigma^2$ is 9 on
-    average (9.13 and 8.83 measured, standard error .17): the number of parameters and nothing else,
-    as likelihood theory has it. The factor $p^2/s_0^2$ between Theorem 1 and Corollary 1 does not
+    A mean over 12 samples, with and without attention, each on a teacher of its own kind. It is 9
+    on average (8.94 and 8.80 measured, standard error .15), the number of parameters and nothing
+    else, as likelihood theory has it. The factor $p^2/s_0^2$ between Theorem 1 and Corollary 1 does not
     show.
     """
-    allowed = float(chi2.ppf(0.9, _PARAMETERS)) * NOISE**2 / (SIZES[-1] * fewer)
-    return jnp.stack([attention_last, baseline_last]) <= allowed
+    found = jnp.stack([attention_error[-1], baseline_error[-1]]) * fewer
+    return jnp.abs(found * SIZES[-1] / NOISE**2 - _PARAMETERS) <= 4

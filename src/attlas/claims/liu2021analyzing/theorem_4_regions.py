@@ -29,6 +29,14 @@ def distinct(rows):
     return jnp.sum(jnp.where(jnp.any(same & earlier, axis=1), 0.0, 1.0))
 
 
+def pieces(W, b, w2, points):
+    """Number of different affine functions at some points."""
+    model = TwoLayer(W.T, w2, b)
+    slopes = jax.vmap(jax.grad(model))(points)
+    heights = jax.vmap(model)(points) - jnp.sum(slopes * points, axis=1)
+    return distinct(jnp.concatenate([slopes, heights[:, None]], axis=1))
+
+
 @identity(
     "Theorem 4, its quantity",
     sample=affine_pieces,
@@ -45,11 +53,7 @@ def theorem_4_pieces(W, b, w2, points, regions, cells, *, all_cells=False):
     derivatives at a point in every cell. Every second network has two units with one hyperplane
     whose kinks cancel, which the function does not show.
     """
-    model = TwoLayer(W.T, w2, b)
-    slopes = jax.vmap(jax.grad(model))(points)
-    heights = jax.vmap(model)(points) - jnp.sum(slopes * points, axis=1)
-    pieces = distinct(jnp.concatenate([slopes, heights[:, None]], axis=1))
-    return cells if all_cells else regions, pieces
+    return cells if all_cells else regions, pieces(W, b, w2, points)
 
 
 @inequality(
@@ -60,12 +64,13 @@ def theorem_4_pieces(W, b, w2, points, regions, cells, *, all_cells=False):
     roundings=ROUNDINGS,
     controls=[Control("the other way round", reverse=True)],
 )
-def theorem_4_cells(regions, cells, *, reverse=False):
+def theorem_4_cells(W, b, w2, points, cells, *, reverse=False):
     r"""$$\#\,\mathrm{regions}(F) \le \#\,\mathrm{cells} \{ \langle w_i, x \rangle + b_i = 0 \}$$
 
     Equal unless units share a hyperplane and their kinks cancel there, or $w^{(2)}$ has a zero.
     """
-    return (cells, regions) if reverse else (regions, cells)
+    seen = pieces(W, b, w2, points)
+    return (cells, seen) if reverse else (seen, cells)
 
 
 def one_group():

@@ -43,7 +43,8 @@ def _measured(rng, k):
         return flat_volume(two_layer_risk, *point, v, y, key=key, **search).log_volume
 
     balls = 2 * float(jnp.linalg.norm(W1)), 2 * float(jnp.linalg.norm(w2))
-    here = log_volume(1.0, keys[0], reach=_REACH)
+    reach = _REACH * rng.uniform(0.5, 1)
+    here = log_volume(1.0, keys[0], reach=reach)
     both = math.log(math.pi**2 / 2 * balls[0] ** 4 * math.pi * balls[1] ** 2)
     M = both + math.log(10) * rng.uniform(0.5, 6)
     # p d_v d - d = 2.
@@ -52,11 +53,11 @@ def _measured(rng, k):
     return {
         "M": M,
         "here": here,
-        "there": log_volume(alpha, keys[2], reach=_REACH),
+        "there": log_volume(alpha, keys[2], reach=reach),
         "inside": log_volume(1.0, keys[1], balls=balls),
         "both": both,
         # The same directions at another point of the orbit; a power of two scales exactly.
-        "same": log_volume(2.0**power, keys[0], reach=_REACH),
+        "same": log_volume(2.0**power, keys[0], reach=reach),
         "power": float(power),
     }
 
