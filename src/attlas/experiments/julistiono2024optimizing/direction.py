@@ -21,7 +21,7 @@ from attlas.measures.attention.selection import selected_tokens
 from attlas.panels.lines import Lines
 from attlas.panels.plot import Plot
 from attlas.panels.points import Points
-from attlas.panels.summary import mean, mean_and_error, total
+from attlas.panels.summary import mean, mean_and_reach, total
 from attlas.panels.table import Column, Printed, Row, Table, final
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
@@ -161,9 +161,9 @@ EXPERIMENT = Experiment(
         {"p": "p", "q": "SVM of q"},
         [
             Column("seeds", "norm", lambda norms: norms.sizes["member"], at=GAUSSIAN),
-            Column("D", DIVERGENCE, mean_and_error, at=GAUSSIAN),
-            Column("D, tokens of q", "own_tokens", mean_and_error, at=GAUSSIAN),
-            Column("D from W(0) = 0", DIVERGENCE, mean_and_error, at={"start": "zero"}),
+            Column("D ± 95 %", DIVERGENCE, mean_and_reach, at=GAUSSIAN),
+            Column("D, tokens of q ± 95 %", "own_tokens", mean_and_reach, at=GAUSSIAN),
+            Column("D from W(0) = 0 ± 95 %", DIVERGENCE, mean_and_reach, at={"start": "zero"}),
             Printed("D in the figure", FIGURE),
             Printed("D, reference", REFERENCES[0]),
             Column("norm", final("norm", by=["p"]), mean, at=GAUSSIAN, where=own_p),

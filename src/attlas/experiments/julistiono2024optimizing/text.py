@@ -20,6 +20,7 @@ from attlas.data.digits import DIGITS
 from attlas.data.imdb import IMDB
 from attlas.data.sources import is_present
 from attlas.measures.attention.encoder_attention import attention_weights, readout_attention
+from attlas.measures.statistics.student_interval import student_interval
 from attlas.measures.statistics.weight_sizes import weight_sizes
 from attlas.models.networks.encoder import Encoder, make_encoder
 from attlas.optim.mirror_descent import mirror_descent
@@ -155,7 +156,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
 def percent(values: xr.DataArray) -> str:
     """Mean and standard deviation of shares, in %."""
     kept = 100 * values.values[np.isfinite(values.values)]
-    spread = f" ± {kept.std(ddof=1):.2f}" if kept.size > 1 else ""
+    spread = f" (deviation {kept.std(ddof=1):.2f})" if kept.size > 1 else ""
     return f"{kept.mean():.2f}{spread}" if kept.size else "diverged"
 
 
@@ -172,10 +173,10 @@ def accuracy_caption(data: xr.Dataset) -> str:
     if {1.1, 2.0} <= set(data.p.values):
         gap = 100 * (selected.sel(p=1.1) - selected.sel(p=2.0)).dropna("member")
         if gap.size > 1:
-            error = float(gap.std(ddof=1)) / np.sqrt(gap.size)
+            middle, reach = student_interval(gap.values)
             compared = (
-                f"; $p = 1.1$ minus $p = 2$ is {float(gap.mean()):+.2f} ± {error:.2f} points "
-                f"(standard error over {gap.size} paired runs)"
+                f"; $p = 1.1$ minus $p = 2$ is {middle:+.2f} ± {reach:.2f} points "
+                f"(95 %, over {gap.size} paired runs)"
             )
     gain = 100 * float((own.sel(rule=BEST) - selected).mean())
     return (
