@@ -14,13 +14,11 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from attlas import panels
 from attlas.core.solution import Solution
 from attlas.data.token_selection import TokenSelection
 from attlas.measures.attention.direction import direction_divergence
-from attlas.panels.lines import Lines
-from attlas.panels.plot import Plot
-from attlas.panels.summary import largest, median, total
-from attlas.panels.table import Column, Derived, Row, Table, last_finite
+from attlas.panels import Column, Derived, last_finite, median, total
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.join import join
@@ -32,23 +30,12 @@ from attlas.solvers.regularisation_path import regularisation_path
 
 EXPONENTS = (1.75, 2.0, 3.0)
 SHOWN = (4.0, 16.0)
-NOTE = (
-    "Not in the paper: its theorem on the path has no experiment. Two samples of three tokens on "
-    "the unit sphere in three dimensions, logistic loss. Of a pool of 40 problems those are taken "
-    "that have a choice of tokens which is locally but not globally optimal for every p, with the "
-    "better tokens farthest behind the margin (in units of the norm of the SVM). Radii are in "
-    "units of the norm of the SVM; along a local path the loss tends to a limit that is not zero, "
-    "and beyond about 30 what is left of it is below its rounding error. The cone of the local "
-    "path is empirical: 0.02 wide where (8) gives 2e-10 to 3e-4 on these problems. That a "
-    "stationary point is the global minimum is supported by the random starts, not proved."
-)
 GRID = Grid(
     fixed={
         # One cell for all p, which share their compiled programs.
         "p": list(EXPONENTS),
         "q": lambda s: sorted({*EXPONENTS, *s.p}),
-        "width": 0.02,
-        "global_radii": [2.0, 4.0, 8.0, 16.0, 32.0, 64.0],
+        "width": 0.02, "global_radii": [2.0, 4.0, 8.0, 16.0, 32.0, 64.0],
         "local_radii": [4.0, 8.0, 16.0, 24.0],
     },
     smoke={
@@ -144,21 +131,16 @@ def uncertified(at: xr.Dataset) -> str:
     return f"{total(at.certified == 0)} of {total(there)}"
 
 
-def caption(data: xr.Dataset) -> str:
+def nearness(data: xr.Dataset) -> dict[str, object]:
     """Where the paths turn to, and what was left out."""
-    ends = [
-        f"on {nearest(at)} {scope} paths (median divergence {median(LAST_OWN(at)):.2g}, to the "
-        f"nearest other p {median(other(at)):.2g})"
+    near = {
+        f"near_{scope}": f"{nearest(at)} {scope} paths (median divergence "
+        f"{median(LAST_OWN(at)):.2g}, to the nearest other p {median(other(at)):.2g})"
         for scope in ("global", "local")
         for at in [data.sel(scope=scope)]
-    ]
+    }
     border = total(border_points(data).sel(scope="local"))
-    return (
-        "Does the path turn to the SVM of its own p? At the last certified radius that SVM is the "
-        f"nearest {ends[0]} and {ends[1]}. {uncertified(data)} points are left out because they "
-        f"were not certified; {border} local points lie on the border of their cone. Dotted: the "
-        "power $-2$."
-    )
+    return near | {"uncertified": uncertified(data), "border": border}
 
 
 def border_points(data: xr.Dataset) -> xr.DataArray:
@@ -172,7 +154,7 @@ def power(data: xr.Dataset) -> xr.DataArray:
     return 0.1 * (radius / radius.min("radius")) ** -2
 
 
-def is_local(row: Row) -> bool:
+def is_local(row: panels.Row) -> bool:
     """The rows of the local paths."""
     return row["scope"] == "local"
 
@@ -182,42 +164,32 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
+    table=panels.Table(
         {"p": "p", "scope": "path"},
         [
             Derived("problems", lambda at: at.sizes["member"]),
             *(Column(f"D to own, R = {R:g} norms", own, median, at={"radius": R}) for R in SHOWN),
-            Column("largest R", lambda data: data.radius.where(data.gap.notnull()), largest),
+            Column("largest R", lambda d: d.radius.where(d.gap.notnull()), panels.largest),
             Column("D to own, last", LAST_OWN, median),
             Column("D to the nearest other p, last", other, median),
             Derived("own p nearest", nearest),
             Column("D to the global choice, last", LAST_GLOBAL, median, where=is_local),
             Column("on the border of the cone", border_points, total, where=is_local),
-            Column("largest gap kept", lambda d: d.gap.where(d.certified == 1), largest),
+            Column("largest gap kept", lambda d: d.gap.where(d.certified == 1), panels.largest),
             Derived("not certified", uncertified),
         ],
     ),
     figures=[
-        Plot(
+        panels.Plot(
             "Regularisation paths, global and local",
-            Lines(
-                "divergence",
-                "radius",
-                colour="q",
-                names="SVM of $q = {q:g}$",
-                band=None,
-                style="o-",
-                panel="p",
-                row="scope",
-                title="{scope} path, $p = {p:g}$",
-                xscale="log2",
-                yscale="log",
-                xlabel="$R$ over norm of the SVM",
+            panels.Lines(
+                "divergence", "radius", colour="q", names="SVM of $q = {q:g}$", band=None,
+                style="o-", panel="p", row="scope", title="{scope} path, $p = {p:g}$",
+                xscale="log2", yscale="log", xlabel="$R$ over norm of the SVM",
                 ylabel="directional divergence",
             )
-            + Lines(power, "radius", style=":"),
-            caption,
+            + panels.Lines(power, "radius", style=":"),
+            nearness,
         )
     ],
-    note=NOTE,
-)
+)  # fmt: skip
