@@ -6,27 +6,20 @@ globally optimal. Every point carries a Frank-Wolfe certificate; points without 
 counted.
 """
 
-from functools import partial
+from collections.abc import Sequence
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
 from attlas import panels
-from attlas.core.solution import Solution
-from attlas.data.token_selection import TokenSelection
-from attlas.measures.attention.direction import direction_divergence
 from attlas.panels import Column, Derived, last_finite, median, total
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.join import join
 from attlas.runs.settings import Settings
-from attlas.solvers.attention_svm import attention_svm_batch
-from attlas.solvers.ball_minimum import CONE_SLACK, Cone
-from attlas.solvers.local_selection import LocalSelection, draw_local_selection
-from attlas.solvers.regularisation_path import regularisation_path
+from attlas.solvers.local_selection import draw_local_selection
+from attlas.tasks.token_selection.paths_to_svms import PathsToSvms, paths_to_svms
 
 EXPONENTS = (1.75, 2.0, 3.0)
 SHOWN = (4.0, 16.0)
@@ -49,61 +42,27 @@ GRID = Grid(
 
 def run(s: Settings, key: Array) -> xr.Dataset:
     """The global and the local path of every problem, measured against the SVMs of every q."""
-    problems = draw_local_selection(s.seed, s.members, s.q)
-    return join(
-        [
-            measured_paths(s, key, problems, p, scope).expand_dims(p=[p], scope=[scope])
-            for p in s.p
-            for scope in ("global", "local")
-        ]
-    )
+    problems, parts = draw_local_selection(s.seed, s.members, s.q), []
+    scopes = {
+        "global": (problems.best, s.global_radii, None),
+        "local": (problems.local, s.local_radii, s.width),
+    }
+    for p in s.p:
+        for scope, (tokens, radii, width) in scopes.items():
+            found = paths_to_svms(problems, tokens, p, s.q, radii, key, s.starts, width)
+            part = labelled(found, tokens, s.q, radii)
+            parts.append(part.expand_dims(p=[p], scope=[scope]))
+    return join(parts)
 
 
-def solved(data: TokenSelection, tokens: np.ndarray, q: float) -> Solution:
-    """The attention SVMs of all problems; those of the pool were chosen certified."""
-    svm = attention_svm_batch(data.X, data.z, tokens, q)
-    svm.unwrap()
-    return svm
-
-
-def measured_paths(
-    s: Settings, key: Array, problems: LocalSelection, p: float, scope: str
+def labelled(
+    found: PathsToSvms, tokens: np.ndarray, q: Sequence[float], radii: Sequence[float]
 ) -> xr.Dataset:
-    """The paths of one scope, radii in units of the norms of their SVMs."""
-    data, local = problems.data, scope == "local"
-    tokens, radii = (problems.local, s.local_radii) if local else (problems.best, s.global_radii)
-    svms = {q: solved(data, tokens, q) for q in s.q}
-    paths = []
-    for e, norm in enumerate(svms[p].certificate["norm_upper"]):
-        cone = Cone(svms[p].value[e] / norm, jnp.asarray(s.width)) if local else None
-        problem = TokenSelection(data.X[e], data.y[e], data.z[e], data.v[e])
-        own = [float(r * norm) for r in radii]
-        paths.append(
-            regularisation_path(
-                problem, own, p, key=key, starts=s.starts, cone=cone, tolerance=1e-6
-            )
-        )
-    certified = np.stack([path.converged for path in paths])
-    W = jnp.where(certified[:, :, None, None], jnp.stack([path.value for path in paths]), jnp.nan)
-    apart = jax.jit(jax.vmap(jax.vmap(partial(direction_divergence, p=p), (0, None))))
-    excess, gap, agreeing = (
-        np.stack([path.certificate[name] for path in paths])
-        for name in ("cone_excess", "relative_gap", "starts_agreeing")
-    )
-    along = ("member", "radius")
-    return xr.Dataset(
-        {
-            "divergence": (("q", *along), [apart(W, svm.value) for svm in svms.values()]),
-            "to_global": (along, apart(W, solved(data, problems.best, p).value)),
-            "on_border": (along, np.abs(excess) <= CONE_SLACK),
-            "certified": (along, certified),
-            "gap": (along, gap),
-            "agreeing": (along, agreeing),
-            "tokens": (("member", "sample"), tokens),
-            "svm_norm": ("member", svms[p].certificate["norm_upper"]),
-        },
-        {"q": list(svms), "radius": list(radii)},
-    ).transpose("member", "q", "radius", "sample")
+    """The axes by name."""
+    axes = {3: ("q", "member", "radius"), 2: ("member", "radius"), 1: ("member",)}
+    named = {name: (axes[np.ndim(value)], value) for name, value in found._asdict().items()}
+    whole = xr.Dataset(named, {"q": list(q), "radius": list(radii)})
+    return whole.assign(tokens=(("member", "sample"), tokens)).transpose("member", "q", ...)
 
 
 def own(data: xr.Dataset) -> xr.DataArray:
@@ -140,7 +99,7 @@ def nearness(data: xr.Dataset) -> dict[str, object]:
         for at in [data.sel(scope=scope)]
     }
     border = total(border_points(data).sel(scope="local"))
-    return near | {"uncertified": uncertified(data), "border": border}
+    return {**near, "uncertified": uncertified(data), "border": border}
 
 
 def border_points(data: xr.Dataset) -> xr.DataArray:

@@ -82,11 +82,14 @@ def long_paths(
     goal = jnp.where(svm.converged[:, None, None], svm.value, jnp.nan)
     W, ends = jnp.concatenate(points, axis=1), np.cumsum([W.shape[1] for W in points])[:-1]
     norm, divergence, width = jax.jit(jax.vmap(partial(_measured, p=p)))(data, goal, W)
-    along = (np.split(np.asarray(a), ends, axis=1) for a in (norm, divergence))
     return LongPaths(
-        *map(_stacked, (log_k, *along)),
-        np.asarray(svm.converged), svm.certificate["norm_upper"], np.asarray(width),
-    )  # fmt: skip
+        _stacked(log_k),
+        _stacked(np.split(np.asarray(norm), ends, axis=1)),
+        _stacked(np.split(np.asarray(divergence), ends, axis=1)),
+        np.asarray(svm.converged),
+        svm.certificate["norm_upper"],
+        np.asarray(width),
+    )
 
 
 def _measured(data: TokenSelection, target: Array, W: Array, p: float) -> tuple[Array, ...]:
