@@ -166,11 +166,12 @@ NOT_EQUAL = Erratum(
     locator="Sections 1, 2.5 and 3.4, comparison with Edelman et al. 2022",
     kind=ErratumClass.GAP,
     text=(
-        r"The bounds without $\log T$ hold for other norms: $\|W\|_{1,1}$ in place of "
-        r"$\|W^\top\|_{2,1}$, or $l_1$-bounded tokens. For a dense $64 \times 64$ matrix the first "
-        r"is 6.4 times the second, so that the entropy is 41 times larger, while $\log T$ costs 30 "
-        r"per cent: on the same weights the bound is better only if $W_{QK}$ is sparse entry by "
-        r"entry."
+        "'Previously, the best known norm-based generalization bound scaled with the logarithm of "
+        r"the sequence length': the bounds without $\log T$ hold for other norms: $\|W\|_{1,1}$ in "
+        r"place of $\|W^\top\|_{2,1}$, or $l_1$-bounded tokens. For a dense $64 \times 64$ matrix "
+        r"the first is 6.4 times the second, so that the entropy is 41 times larger, while $\log "
+        "T$ costs 30 per cent: on the same weights the bound is better only if $W_{QK}$ is sparse "
+        "entry by entry."
     ),
     claim="trauger2023sequence/dense-weights-entropy",
 )

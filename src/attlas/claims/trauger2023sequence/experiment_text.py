@@ -151,11 +151,10 @@ _erratum = partial(Erratum, paper="trauger2023sequence", kind=ErratumClass.GAP)
 TEXT_AND_CODE = _erratum(
     locator="Section 6, against the released code",
     text=(
-        r"The text trains for 200,000 epochs by cross-entropy. The code stops at the first epoch "
-        r"of training accuracy 1 and keeps the epoch of least validation loss; its loss is the "
-        r"mean of two binary cross-entropies, one per logit. The label rule '$> |I|/2$' is "
-        r"'$\ge s/2$' in the code, the same for $s = 9$. The printed gap is training minus test "
-        r"loss."
+        "The text trains for 200,000 epochs by cross-entropy. The code stops at the first epoch "
+        "of training accuracy 1 and keeps the epoch of least validation loss; its loss is the "
+        r"mean of two binary cross-entropies, one per logit. The label rule '$> |I|/2$' is '$\ge "
+        "s/2$' in the code, the same for $s = 9$. The printed gap is training minus test loss."
     ),
     claim="trauger2023sequence/section-6-loss",
 )
@@ -163,10 +162,10 @@ TEXT_AND_CODE = _erratum(
 POWER_GAP = _erratum(
     locator="Section 6, Figure 2",
     text=(
-        r"The absence of a trend in the maximum of five runs is read as support of a bound "
-        r"without $T$. The bound with $\log T$ predicts a change of "
-        r"$\ln(64 \cdot 300 \cdot 200)/\ln(64 \cdot 300 \cdot 20) = 1.18$ in the entropy and "
-        r"1.086 in the gap, which five runs cannot show; $m$ is held fixed throughout."
+        "'There is no discernible trend in the plot': the absence of a trend in the maximum of "
+        r"five runs is read as support of a bound without $T$. The bound with $\log T$ predicts a "
+        r"change of $\ln(64 \cdot 300 \cdot 200)/\ln(64 \cdot 300 \cdot 20) = 1.18$ in the entropy "
+        "and 1.086 in the gap, which five runs cannot show; $m$ is held fixed throughout."
     ),
     claim="trauger2023sequence/section-6-power",
 )

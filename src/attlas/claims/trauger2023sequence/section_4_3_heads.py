@@ -51,15 +51,15 @@ def section_4_3_heads(c, v, qk, C, w, *, power=1.5):
 
 @on_layers(
     "Section 4.3, $H$ heads in $L$ layers",
-    status=Status.CORRECTED,
+    status=Status.NEW,
     controls=[Control("$H$ in all layers, so $H^{1.5}$", amplified=False)],
 )
 def section_4_3_heads_deep(c, v, qk, C, w, *, amplified=True):
     r"""$$\gamma_H = \sum_{i=1}^L H^{1+\frac23(L-i)} \gamma_1^{(i)}, \quad
     \sqrt{\gamma_H^3} = \Theta(H^{L+1/2})$$
 
-    Heads of equal norms also multiply the amplification: $\alpha_i$ gains $H^{L-i}$. $H^{1.5}$
-    holds for one layer, or where the norms of a layer's heads add up to a fixed number.
+    Heads of equal norms also multiply the amplification: $\alpha_i$ gains $H^{L-i}$. The $H^{1.5}$
+    of Section 4.3 is meant for one layer.
     """
     gamma = partial(_gamma, c, v, qk, C, w, depth=_DEPTH)
     single = [gamma(heads=1, only=layer) for layer in range(1, _DEPTH + 1)]

@@ -159,10 +159,11 @@ NO_LOGARITHM = Erratum(
     locator="Sections 1 and 4.1, comparison with Edelman et al. 2022",
     kind=ErratumClass.GAP,
     text=(
-        r"For the single layer with a [CLS] readout the earlier cover is needed at the $m$ [CLS] "
-        r"tokens alone, as the softmax is compared with $W_{QK} x_{cls}$: it has $\log m$ in "
-        r"place of $\log(mT)$. The dependence on $T$ that Theorem 4.1 removes is not there in "
-        r"that case."
+        "'Previously, the best known norm-based generalization bound scaled with the logarithm of "
+        "the sequence length': for the single layer with a [CLS] readout the earlier cover is "
+        "needed at the $m$ [CLS] tokens alone, as the softmax is compared with $W_{QK} x_{cls}$: "
+        r"it has $\log m$ in place of $\log(mT)$. The dependence on $T$ that Theorem 4.1 removes "
+        "is not there in that case."
     ),
     claim="trauger2023sequence/sequence-length-cls",
 )

@@ -181,10 +181,11 @@ TRANSPOSES = _erratum(
     kind=ErratumClass.REFUTED,
     text=(
         r"Printed are $\|W_c^\top\|_{1,\infty} \le B_c$ and $\|W_v^\top\|_{1,\infty} \le B_v$, "
-        r"which bound rows. The proof uses columns, $\|W_c\|_{1,\infty}$ and "
-        r"$\|W_v\|_{1,\infty}$. With a first column of ones $W_c$ has rows of norm 1; with $W_v$ "
-        r"the identity the outputs reach $\sqrt d\, B_w B_c B_v B_x$, and the complexity exceeds "
-        r"the bound by $\sqrt{d / \ln d}$: no constant repairs that."
+        "which bound rows of $W_c$ and $W_v$ where Section 2.1 takes norms of columns (norms of "
+        r"rows would repair it and break Lemma 3.3). The proof uses columns, $\|W_c\|_{1,\infty}$ "
+        r"and $\|W_v\|_{1,\infty}$. With a first column of ones $W_c$ has rows of norm 1; with "
+        r"$W_v$ the identity the outputs reach $\sqrt d\, B_w B_c B_v B_x$, and the complexity "
+        r"exceeds the bound by $\sqrt{d / \ln d}$: no constant repairs that."
     ),
     claim="trauger2023sequence/theorem-4-1-transposes",
 )
@@ -202,10 +203,10 @@ ALPHA = _erratum(
 
 PRODUCT = _erratum(
     locator="Corollary 4.1.1, $B$",
-    kind=ErratumClass.REFUTED,
+    kind=ErratumClass.TYPO,
     text=(
         r"$B$ must be $B_w B_c L_\sigma B_v$, as in Appendix D; printed is $B_c$ twice, so that "
-        r"the bound would not feel $W_v$."
+        "the bound would not feel $W_v$."
     ),
     claim="trauger2023sequence/corollary-4-1-1-product",
 )
@@ -215,8 +216,7 @@ DISPLAYS = _erratum(
     kind=ErratumClass.TYPO,
     text=(
         r"The first display has $W_{QK}^\top$, the second and the proof have $W_{QK}$. For the "
-        r"norm of rows or columns of $W_{QK}$ it matters which one is meant; the covers serve "
-        r"both."
+        "norm of rows or columns of $W_{QK}$ it matters which one is meant; the covers serve both."
     ),
     claim="trauger2023sequence/theorem-4-1-displays",
 )
@@ -225,9 +225,9 @@ SHAPES = _erratum(
     locator="Section 2.6",
     kind=ErratumClass.TYPO,
     text=(
-        r"$W_Q$ and $W_K$ are said to lie in $\mathbb{R}^{d \times T}$; they must be "
-        r"$d \times k$, or the number of parameters would grow with the sequence length, against "
-        r"what the section goes on to say."
+        r"'$W_Q, W_K \in \mathbb{R}^{d \times T}$': keys and queries usually have a width of their "
+        r"own, $d \times k$. Harmless: the section goes on with the $d \times d$ product $W_{QK}$ "
+        "alone, whose size does not depend on $T$."
     ),
 )
 
@@ -235,10 +235,10 @@ INDICES = _erratum(
     locator="Section 2.3",
     kind=ErratumClass.TYPO,
     text=(
-        r"The inequality of the gap has $n$ samples on the left and $m$ on the right. With "
+        "The inequality of the gap has $n$ samples on the left and $m$ on the right. With "
         r"one-sided McDiarmid's inequality $3 c \sqrt{\ln(2/\delta) / (2m)}$ does, $c$ the length "
         r"of the interval of the losses, in place of $4 c \sqrt{2 \ln(4/\delta) / m}$: claim "
-        r"gap-confidence."
+        "gap-confidence."
     ),
 )
 
@@ -246,12 +246,12 @@ NEGATIVE = _erratum(
     locator=r"Theorem 4.1 and Appendix C, the best $\delta$",
     kind=ErratumClass.REFUTED,
     text=(
-        r"The proof inserts $\delta = 2 B_x^2 \sqrt C / (\sqrt m - \sqrt{\ln 2d})$ into Dudley's "
-        r"integral over $[\delta, B_x]$ without asking for $\delta \le B_x$. Beyond that the "
-        r"bracket falls below every bound and turns negative: $-0.72$ for $d = 64$, $B_x = 1$, "
-        r"$m = 300$, $B_{QK} = 10$. It holds for $2 B_x \sqrt C \le \sqrt m - \sqrt{\ln 2d}$ "
-        r"alone; elsewhere the bound is $B_x$. The paper's own experiment ($m = 300$, $B_x$ about "
-        r"6) lies outside."
+        r"Stated for all $m > d$, $m > \ln 2d$. The proof inserts $\delta = 2 B_x^2 \sqrt C / "
+        r"(\sqrt m - \sqrt{\ln 2d})$ into Dudley's integral over $[\delta, B_x]$ without asking "
+        r"for $\delta \le B_x$. Beyond that the bracket falls below every bound and turns "
+        "negative: $-0.72$ for $d = 64$, $B_x = 1$, $m = 300$, $B_{QK} = 10$. It holds for $2 B_x "
+        r"\sqrt C \le \sqrt m - \sqrt{\ln 2d}$ alone; elsewhere the bound is $B_x$. The paper's "
+        "own experiment ($m = 300$, $B_x$ about 6) lies outside."
     ),
     claim="trauger2023sequence/theorem-4-1-negative",
 )
