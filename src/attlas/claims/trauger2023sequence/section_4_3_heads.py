@@ -1,15 +1,25 @@
-r"""Section 4.3: what H heads cost in the covering of several layers."""
+r"""Section 4.3: what heads, layers and long tokens cost in the covering of several layers."""
 
+import math
 from functools import partial
 
 import jax.numpy as jnp
+import numpy as np
 
 from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
-from attlas.bounds.generalisation.trauger2023_deep import trauger2023_parts
-from attlas.core.claim import Control, Status
-from attlas.core.statement import identity
+from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
+from attlas.bounds.generalisation.trauger2023_deep import (
+    trauger2023_deep_entropy,
+    trauger2023_parts,
+)
+from attlas.bounds.generalisation.trauger2023_single import trauger2023_alpha
+from attlas.core.claim import Control, Source, Status
+from attlas.core.statement import identity, inequality
 
 _HEADS, _DEPTH = (2, 5), 3
+_NORMS = ("B", "B_x", "B_c", "B_v", "B_qk", "B_w", "lipschitz")
+_COST, _GROWTH, _K, _D = 2 + 2 ** (2 / 3), 5 ** (2 / 3), 3, 5
+"""Roots of what a layer costs and of its growth at norms 1, and the sizes of matrices."""
 
 
 def layers(rng, count):
@@ -69,3 +79,72 @@ def section_4_3_heads_deep(c, v, qk, C, w, *, amplified=True):
         for heads in _HEADS
     ]
     return jnp.stack([gamma(heads=heads) for heads in _HEADS]), jnp.stack(right)
+
+
+def sizes(rng, count, least=0.0):
+    """Norms from 10^least to 10; in every fourth instance all are the least."""
+    spread = (np.arange(count) % 4 > 0) * (1 - least)
+    return {name: 10 ** (least + spread * rng.uniform(0, 1, count)) for name in _NORMS}
+
+
+@inequality(
+    "Section 4.3, the order displayed after Corollary 4.2.1",
+    Source.FOUND,
+    sample=sizes,
+    search_over=_NORMS,
+    project=lambda **norms: {name: jnp.maximum(norms[name], 1.0) for name in _NORMS},
+    controls=[
+        Control("norms below 1 as well", sample=partial(sizes, least=-1.0)),
+        Control("the exponent $L$ in place of $2L$", power=1.0),
+        Control("without $B_x^2$", tokens=0.0),
+        Control("without $B_w^2$", readout=0.0),
+    ],
+)
+def corollary_4_2_1_order(
+    B, B_x, B_c, B_v, B_qk, B_w, lipschitz, *, power=2.0, tokens=2.0, readout=2.0
+):
+    r"""$$(\gamma+\eta)^3 \le (2+2^{2/3})^3\, 5^{2(L-1)} \ln(2dk+1)\, B^2 B_x^2 B_w^2
+    (L_\sigma B_{c2} B_{v2} B_{QK2})^{2L},\quad \text{all norms} \ge 1$$
+
+    The display with its exponent, $2L$, and its constant, attained at $L = 1$ and norms 1: each
+    term of the printed $\gamma$ and $\eta$ is at most its value at norms 1 times the powers on
+    the right. Norms of at least 1 are needed, as the term of the readout has none of them. The
+    corrected $\gamma$ and $\eta$ have $5.45^3$ in place of $3.59^3$. $L = 1$, 2, 4.
+    """
+    C, norms = trauger2023_cover("1,1", B, 1.0, _K, _D), (B_c, B_v, B_qk, B_w)
+    most = {"printed": _COST, "corrected": _COST * _GROWTH / (_GROWTH - 1)}
+    left, right = [], []
+    for constants, cost in most.items():
+        for L in (1, 2, 4):
+            entropy = partial(trauger2023_deep_entropy, C, C * B_x**2, norms, L, lipschitz)
+            left.append(entropy(constants=constants))
+            outer = B_x**tokens * B_w**readout * (lipschitz * B_c * B_v * B_qk) ** (power * L)
+            size = cost**3 * 25.0 ** (L - 1) * math.log(2 * _D * _K + 1)
+            right.append(size * B**2 * outer)
+    return jnp.stack(left), jnp.stack(right)
+
+
+@identity(
+    "Section 4.3, 'trades the cross product terms in the cubed factor for a factor of $B_x^2$'",
+    Source.FOUND,
+    sample=partial(sizes, least=-1.0),
+    roundings=128,
+    controls=[Control("$B_x$ in place of $B_x^2$", power=1.0)],
+)
+def section_4_3_trade(B, B_x, B_c, B_v, B_w, lipschitz, *, power=2.0):
+    r"""$$B_w B_c L_\sigma B_v\, B_x^3 \alpha = B_x^2 \sqrt{\gamma_0^3},\quad
+    \gamma_0 = C_{B_x}^{1/3} (2 L_\sigma B_{c2} B_{v2} B_w)^{2/3},\quad L = 1$$
+
+    The single layer's $2 B B_x^2 \sqrt C$ against $\gamma^{3/2}$ of one layer without the terms of
+    $W_c$, $W_v$ and $w$, equal numbers for the norms of either. Second component: with the corrected
+    cost of long tokens (lemma-e-2-first-layer) $\gamma_0$ has the $B_x^2$ itself, so that Section
+    4.1 drops the cross terms and pays nothing for it.
+    """
+    single = B_w * B_c * lipschitz * B_v * B_x**3
+    single *= trauger2023_alpha("1,1", B, _D, constants="corrected")
+    C = trauger2023_cover("1,1", B, B_x, _D, _D)
+    printed = partial(trauger2023_deep_entropy, 0.0, C, (B_c, B_v, B, B_w), 1, lipschitz)
+    c, v, qk = (jnp.full((1, 1), 1.0) * norm for norm in (B_c, B_v, B))
+    own = trauger2023_parts(c, v, qk, B_w, B_x ** (power / 2), lipschitz, constants="corrected")
+    traded = B_x**power * jnp.sqrt(printed(constants="printed"))
+    return jnp.stack([single, single]), jnp.stack([traded, own[-1].beta * jnp.sqrt(C)])
