@@ -91,6 +91,7 @@ def sizes(rng, count, least=0.0):
     "Section 4.3, the order displayed after Corollary 4.2.1",
     Source.FOUND,
     sample=sizes,
+    status=Status.SHARPENED,
     search_over=_NORMS,
     project=lambda **norms: {name: jnp.maximum(norms[name], 1.0) for name in _NORMS},
     controls=[
@@ -125,7 +126,7 @@ def corollary_4_2_1_order(
 
 
 @identity(
-    "Section 4.3, 'trades the cross product terms in the cubed factor for a factor of $B_x^2$'",
+    "Section 4.3, cross product terms for a factor of $B_x^2$",
     Source.FOUND,
     sample=partial(sizes, least=-1.0),
     roundings=128,
@@ -136,9 +137,9 @@ def section_4_3_trade(B, B_x, B_c, B_v, B_w, lipschitz, *, power=2.0):
     \gamma_0 = C_{B_x}^{1/3} (2 L_\sigma B_{c2} B_{v2} B_w)^{2/3},\quad L = 1$$
 
     The single layer's $2 B B_x^2 \sqrt C$ against $\gamma^{3/2}$ of one layer without the terms of
-    $W_c$, $W_v$ and $w$, equal numbers for the norms of either. Second component: with the corrected
-    cost of long tokens (lemma-e-2-first-layer) $\gamma_0$ has the $B_x^2$ itself, so that Section
-    4.1 drops the cross terms and pays nothing for it.
+    $W_c$, $W_v$ and $w$, equal numbers for the norms of either. With the corrected cost of long
+    tokens (second component, lemma-e-2-first-layer) $\gamma_0$ has the $B_x^2$ itself: Section 4.1
+    drops the cross terms and pays nothing for it.
     """
     single = B_w * B_c * lipschitz * B_v * B_x**3
     single *= trauger2023_alpha("1,1", B, _D, constants="corrected")
