@@ -2,7 +2,7 @@ r"""Lemma 3.2: inputs of the l_1 ball are covered on the scaled basis vectors al
 
 W holds a finite class of matrices, x one input, B the bound on its l_1 norm, `points` sets of
 inputs, of which the first begins with B e_1, ..., B e_d. A cover is a subset of the class; the
-smallest is found by trying all subsets. Section 2.4 allows any q > 0, but for q < 1 the lemma is false.
+smallest is found by trying all subsets. Section 2.4 allows any q > 0; for q < 1 the lemma is false.
 """
 
 from itertools import product
