@@ -1,0 +1,113 @@
+"""One wrong formula, and what became of it."""
+
+import hashlib
+import importlib
+import pkgutil
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import benchmarks.mutants
+
+SOURCES = Path(__file__).parents[2] / "src" / "attlas"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A formula of the library with one thing wrong.
+
+    Attributes:
+        name: what is wrong, in a few words; unique within the paper.
+        file: path below `src/attlas`.
+        old: text that occurs once in the file.
+        new: what stands in its place.
+        locator: the statement of the paper that holds the formula.
+        claims: slugs of claims that are tried first; the others of the paper follow.
+        sharpening: why the changed statement is true, where no claim can notice it.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    locator: str
+    claims: Sequence[str] = ()
+    sharpening: str = ""
+
+    @property
+    def module(self) -> str:
+        """Dotted name of the module that is changed."""
+        return "attlas." + self.file.removesuffix(".py").replace("/", ".")
+
+    @property
+    def digest(self) -> str:
+        """Of the change; a stored fate with another one is out of date."""
+        return hashlib.sha256("\0".join((self.file, self.old, self.new)).encode()).hexdigest()[:12]
+
+    def source(self) -> str:
+        """The file with the change.
+
+        Returns:
+            Python source.
+
+        Raises:
+            ValueError: if the old text does not occur exactly once.
+        """
+        text = (SOURCES / self.file).read_text(encoding="utf-8")
+        if (times := text.count(self.old)) != 1:
+            raise ValueError(f"mutant '{self.name}': {self.file} has its text {times} times, not 1")
+        return text.replace(self.old, self.new)
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of a mutant.
+
+    Attributes:
+        paper: whose formula was changed.
+        name: of the mutant.
+        digest: of the change.
+        claim: the first claim that noticed it; empty for a survivor.
+        defect: in which way.
+        tried: number of claims checked.
+        sharpening: why the changed statement is true.
+    """
+
+    paper: str
+    name: str
+    digest: str
+    claim: str
+    defect: str
+    tried: int
+    sharpening: str = ""
+
+    @property
+    def unexplained(self) -> bool:
+        """Whether nothing noticed the change though nobody says that it is true."""
+        return not self.claim and not self.sharpening
+
+    def row(self) -> dict[str, str | int]:
+        """The entry of the table.
+
+        Returns:
+            JSON values by name.
+        """
+        return asdict(self)
+
+
+def mutants_of(papers: Sequence[str] = ()) -> Iterator[tuple[str, Mutant]]:
+    """The mutants of the papers, all by default.
+
+    Args:
+        papers: keys of papers, which are the names of the modules of this folder.
+
+    Yields:
+        (paper, mutant).
+    """
+    for info in pkgutil.iter_modules(benchmarks.mutants.__path__, "benchmarks.mutants."):
+        paper = info.name.rpartition(".")[2]
+        if papers and paper not in papers:
+            continue
+        if not paper.startswith("__") and paper[-1].islower() and any(map(str.isdigit, paper)):
+            for mutant in importlib.import_module(info.name).MUTANTS:
+                yield paper, mutant
