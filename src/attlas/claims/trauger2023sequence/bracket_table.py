@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.covering.dudley import dudley_integral
-from attlas.core.claim import Control, Coverage, Erratum, ErratumClass, Sides, Status
+from attlas.core.claim import Control, Coverage, Sides, Status
 from attlas.core.statement import identity, inequality, limit
 
 _D = 64
@@ -159,19 +159,3 @@ def dense_weights_entropy(norms, T, m, *, equal=False):
     one, two = norms
     right = (two if equal else one) ** 2 * math.log(2 * _D**2 + 1)
     return two**2 * jnp.log(_D * m * T), right
-
-
-NOT_EQUAL = Erratum(
-    paper="trauger2023sequence",
-    locator="Sections 1, 2.5 and 3.4, comparison with Edelman et al. 2022",
-    kind=ErratumClass.GAP,
-    text=(
-        "'Previously, the best known norm-based generalization bound scaled with the logarithm of "
-        r"the sequence length': the bounds without $\log T$ hold for other norms: $\|W\|_{1,1}$ in "
-        r"place of $\|W^\top\|_{2,1}$, or $l_1$-bounded tokens. For a dense $64 \times 64$ matrix "
-        r"the first is 6.4 times the second, so that the entropy is 41 times larger, while $\log "
-        "T$ costs 30 per cent: on the same weights the bound is better only if $W_{QK}$ is sparse "
-        "entry by entry."
-    ),
-    claim="trauger2023sequence/dense-weights-entropy",
-)

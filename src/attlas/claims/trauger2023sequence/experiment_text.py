@@ -14,8 +14,6 @@ import numpy as np
 from attlas.core.claim import (
     Control,
     Coverage,
-    Erratum,
-    ErratumClass,
     Kind,
     Sides,
     Source,
@@ -145,19 +143,6 @@ def section_6_power(runs, *, growth=_LOG_T):
     short, long = jnp.max(runs, axis=1)
     return growth * long <= short
 
-
-_erratum = partial(Erratum, paper="trauger2023sequence", kind=ErratumClass.GAP)
-
-TEXT_AND_CODE = _erratum(
-    locator="Section 6, against the released code",
-    text=(
-        "The text trains for 200,000 epochs by cross-entropy. The code stops at the first epoch "
-        "of training accuracy 1 and keeps the epoch of least validation loss; its loss is the "
-        r"mean of two binary cross-entropies, one per logit. The label rule '$> |I|/2$' is '$\ge "
-        "s/2$' in the code, the same for $s = 9$. The printed gap is training minus test loss."
-    ),
-    claim="trauger2023sequence/section-6-loss",
-)
 
 POWER_GAP = _erratum(
     locator="Section 6, Figure 2",

@@ -15,7 +15,7 @@ from attlas.bounds.covering.edelman2022_cover import edelman2022_cover, perceptr
 from attlas.bounds.covering.parameter_counting import parameter_counting_single
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_bracket, trauger2023_single
-from attlas.core.claim import Control, Erratum, ErratumClass, Sides, Source, Status
+from attlas.core.claim import Control, Sides, Source, Status
 from attlas.core.statement import inequality, limit, rate
 
 _LENGTHS = (10, 100, 1000, 10000)
@@ -153,20 +153,6 @@ def sequence_length_cls(X, W, centre, first, epsilon, *, only_first=False):
     # Each of the three rows is covered at epsilon.
     return Sides(left, reach * jnp.sqrt(3.0) * epsilon, magnitude=size)
 
-
-NO_LOGARITHM = Erratum(
-    paper="trauger2023sequence",
-    locator="Sections 1 and 4.1, comparison with Edelman et al. 2022",
-    kind=ErratumClass.GAP,
-    text=(
-        "'Previously, the best known norm-based generalization bound scaled with the logarithm of "
-        "the sequence length': for the single layer with a [CLS] readout the earlier cover is "
-        "needed at the $m$ [CLS] tokens alone, as the softmax is compared with $W_{QK} x_{cls}$: "
-        r"it has $\log m$ in place of $\log(mT)$. The dependence on $T$ that Theorem 4.1 removes "
-        "is not there in that case."
-    ),
-    claim="trauger2023sequence/sequence-length-cls",
-)
 
 on_norms = partial(inequality, sample=norms_and_samples, status=Status.NEW, roundings=_ROUNDINGS)
 

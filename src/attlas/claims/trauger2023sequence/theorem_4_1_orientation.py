@@ -5,7 +5,6 @@ The witness is one sequence that stands m times: there the complexity of a class
 """
 
 import math
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +18,7 @@ from attlas.bounds.generalisation.trauger2023_single import (
     trauger2023_single,
 )
 from attlas.claims.trauger2023sequence.single_layer_instances import ROUNDINGS
-from attlas.core.claim import Control, Erratum, ErratumClass, Kind
+from attlas.core.claim import Control, Kind
 from attlas.core.norms.matrix import column_norm, row_norm
 from attlas.core.statement import erratum
 from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
@@ -174,22 +173,6 @@ def theorem_4_1_negative(norm, *, constants: Constants = "printed"):
     return jnp.asarray(_mean_sum(_M)), bracket
 
 
-_erratum = partial(Erratum, paper="trauger2023sequence")
-
-TRANSPOSES = _erratum(
-    locator="Theorem 4.1, norms of $W_c$ and $W_v$",
-    kind=ErratumClass.REFUTED,
-    text=(
-        r"Printed are $\|W_c^\top\|_{1,\infty} \le B_c$ and $\|W_v^\top\|_{1,\infty} \le B_v$, "
-        "which bound rows of $W_c$ and $W_v$ where Section 2.1 takes norms of columns (norms of "
-        r"rows would repair it and break Lemma 3.3). The proof uses columns, $\|W_c\|_{1,\infty}$ "
-        r"and $\|W_v\|_{1,\infty}$. With a first column of ones $W_c$ has rows of norm 1; with "
-        r"$W_v$ the identity the outputs reach $\sqrt d\, B_w B_c B_v B_x$, and the complexity "
-        r"exceeds the bound by $\sqrt{d / \ln d}$: no constant repairs that."
-    ),
-    claim="trauger2023sequence/theorem-4-1-transposes",
-)
-
 ALPHA = _erratum(
     locator=r"Corollary 4.1.1, $\alpha$",
     kind=ErratumClass.TYPO,
@@ -199,16 +182,6 @@ ALPHA = _erratum(
         r"constant 1 even $B_{QK} \sqrt{\ln(2 d^2 + 1)}$ is enough."
     ),
     claim="trauger2023sequence/corollary-4-1-1-alpha",
-)
-
-PRODUCT = _erratum(
-    locator="Corollary 4.1.1, $B$",
-    kind=ErratumClass.TYPO,
-    text=(
-        r"$B$ must be $B_w B_c L_\sigma B_v$, as in Appendix D; printed is $B_c$ twice, so that "
-        "the bound would not feel $W_v$."
-    ),
-    claim="trauger2023sequence/corollary-4-1-1-product",
 )
 
 DISPLAYS = _erratum(
@@ -221,16 +194,6 @@ DISPLAYS = _erratum(
     claim="trauger2023sequence/theorem-4-1-displays",
 )
 
-SHAPES = _erratum(
-    locator="Section 2.6",
-    kind=ErratumClass.TYPO,
-    text=(
-        r"'$W_Q, W_K \in \mathbb{R}^{d \times T}$': keys and queries usually have a width of their "
-        r"own, $d \times k$. Harmless: the section goes on with the $d \times d$ product $W_{QK}$ "
-        "alone, whose size does not depend on $T$."
-    ),
-)
-
 INDICES = _erratum(
     locator="Section 2.3",
     kind=ErratumClass.TYPO,
@@ -240,18 +203,4 @@ INDICES = _erratum(
         r"of the interval of the losses, in place of $4 c \sqrt{2 \ln(4/\delta) / m}$: claim "
         "gap-confidence."
     ),
-)
-
-NEGATIVE = _erratum(
-    locator=r"Theorem 4.1 and Appendix C, the best $\delta$",
-    kind=ErratumClass.REFUTED,
-    text=(
-        r"Stated for all $m > d$, $m > \ln 2d$. The proof inserts $\delta = 2 B_x^2 \sqrt C / "
-        r"(\sqrt m - \sqrt{\ln 2d})$ into Dudley's integral over $[\delta, B_x]$ without asking "
-        r"for $\delta \le B_x$. Beyond that the bracket falls below every bound and turns "
-        "negative: $-0.72$ for $d = 64$, $B_x = 1$, $m = 300$, $B_{QK} = 10$. It holds for $2 B_x "
-        r"\sqrt C \le \sqrt m - \sqrt{\ln 2d}$ alone; elsewhere the bound is $B_x$. The paper's "
-        "own experiment ($m = 300$, $B_x$ about 6) lies outside."
-    ),
-    claim="trauger2023sequence/theorem-4-1-negative",
 )
