@@ -142,15 +142,3 @@ def section_6_power(runs, *, growth=_LOG_T):
     """
     short, long = jnp.max(runs, axis=1)
     return growth * long <= short
-
-
-POWER_GAP = _erratum(
-    locator="Section 6, Figure 2",
-    text=(
-        "'There is no discernible trend in the plot': the absence of a trend in the maximum of "
-        r"five runs is read as support of a bound without $T$. The bound with $\log T$ predicts a "
-        r"change of $\ln(64 \cdot 300 \cdot 200)/\ln(64 \cdot 300 \cdot 20) = 1.18$ in the entropy "
-        "and 1.086 in the gap, which five runs cannot show; $m$ is held fixed throughout."
-    ),
-    claim="trauger2023sequence/section-6-power",
-)

@@ -171,36 +171,3 @@ def theorem_4_1_negative(norm, *, constants: Constants = "printed"):
     C = trauger2023_cover("1,1", norm, 1.0, 64, 64)
     bracket = trauger2023_bracket(C, 1.0, 64, _M, constants=constants)
     return jnp.asarray(_mean_sum(_M)), bracket
-
-
-ALPHA = _erratum(
-    locator=r"Corollary 4.1.1, $\alpha$",
-    kind=ErratumClass.TYPO,
-    text=(
-        r"$\alpha$ must be $2 B_{QK} \sqrt{\ln(2 d^2 + 1)}$, as Appendix D would have it; printed "
-        r"is $B_{QK} \sqrt{2 \ln(2 d^2 + 1)}$, $\sqrt 2$ smaller. With the softmax's sharp "
-        r"constant 1 even $B_{QK} \sqrt{\ln(2 d^2 + 1)}$ is enough."
-    ),
-    claim="trauger2023sequence/corollary-4-1-1-alpha",
-)
-
-DISPLAYS = _erratum(
-    locator="Section 4.1, definition of $Y_{[CLS]}$",
-    kind=ErratumClass.TYPO,
-    text=(
-        r"The first display has $W_{QK}^\top$, the second and the proof have $W_{QK}$. For the "
-        "norm of rows or columns of $W_{QK}$ it matters which one is meant; the covers serve both."
-    ),
-    claim="trauger2023sequence/theorem-4-1-displays",
-)
-
-INDICES = _erratum(
-    locator="Section 2.3",
-    kind=ErratumClass.TYPO,
-    text=(
-        "The inequality of the gap has $n$ samples on the left and $m$ on the right. With "
-        r"one-sided McDiarmid's inequality $3 c \sqrt{\ln(2/\delta) / (2m)}$ does, $c$ the length "
-        r"of the interval of the losses, in place of $4 c \sqrt{2 \ln(4/\delta) / m}$: claim "
-        "gap-confidence."
-    ),
-)
