@@ -51,6 +51,7 @@ on_covered_rows = partial(inequality, sample=covered, count=48, roundings=_ROUND
 @on_covered_rows(
     "Appendix A",
     Source.FOUND,
+    search_over=("D", "X"),
     controls=[Control(r"$\epsilon$ without $k^{1/q}$", rooted=False)],
 )
 def appendix_a(D, X, updates, b, B_x, epsilon, *, rooted=True):

@@ -95,7 +95,9 @@ def _change(a, b, bound):
     return Sides(moved, bound(jnp.max(jnp.abs(a - b))), error=error)
 
 
-on_logits = partial(inequality, sample=logits, roundings=_ROUNDINGS, count=63)
+on_logits = partial(
+    inequality, sample=logits, search_over=("a", "b"), roundings=_ROUNDINGS, count=63
+)
 
 
 @on_logits("Lemma C.1", Source.FOUND, controls=[Control("1/2 in place of 2", factor=0.5)])
@@ -127,7 +129,6 @@ def lemma_c_1_sharp(a, b, *, factor=1.0):
 @on_logits(
     "Lemma C.1, the best bound at every distance",
     status=Status.SHARPENED,
-    search_over=("a", "b"),
     controls=[Control("without the factor 2", factor=1.0)],
 )
 def lemma_c_1_exact(a, b, *, factor=2.0):

@@ -107,6 +107,7 @@ def appendix_g_sharp(a, *, constant=2.0):
 @on_scores(
     "Appendix G in the Euclidean norm",
     status=Status.NEW,
+    search_over="a",
     controls=[Control("1 in place of the square root of 2", square=1.0)],
 )
 def appendix_g_euclidean(a, *, square=2.0):
@@ -119,6 +120,8 @@ def appendix_g_euclidean(a, *, square=2.0):
 
 @on_scores(
     "Section 5, clipped cross-entropy",
+    search_over=("a", "b", "ceiling"),
+    project=lambda ceiling: {"ceiling": jnp.maximum(ceiling, 1e-3)},
     controls=[
         Control("1 in place of 2", constant=1.0),
         Control("half the ceiling", below=0.5),

@@ -86,6 +86,7 @@ on_logits = partial(inequality, sample=logits, status=Status.NEW)
 
 @on_logits(
     "Section 6, the released loss bounds the one of the text",
+    search_over="logits",
     controls=[Control("without the 2", factor=1.0)],
 )
 def section_6_loss_order(logits, label, *, factor=2.0):

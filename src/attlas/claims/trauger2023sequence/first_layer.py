@@ -113,6 +113,7 @@ def lemma_e_2_first_layer(*, power=0.0, **pair):
 @inequality(
     "Lemma E.2 at $i = 1$, corrected, with 1 for the softmax",
     sample=one_dimensional_pairs,
+    search_over=("g", *(name + hat for name in _NAMES for hat in ("", "_hat"))),
     status=Status.CORRECTED,
     roundings=ROUNDINGS,
     controls=[
@@ -188,6 +189,11 @@ def rows(rng, count):
 @inequality(
     "Section 2.6 and proof of Theorem 4.2",
     sample=rows,
+    search_over=("a", "b", "slope", "lipschitz"),
+    project=lambda slope, lipschitz: {
+        "slope": jnp.clip(slope, 0, 1),
+        "lipschitz": jnp.maximum(lipschitz, 0.3),
+    },
     roundings=32,
     controls=[
         Control("norm 1 behind the activation", reach=False),

@@ -72,6 +72,7 @@ def _pooled(X, v):
 @inequality(
     "Theorem 4.1 and Corollary 4.1.1, [CLS] the same in every sequence",
     sample=covered_cls,
+    search_over="X",
     status=Status.SHARPENED,
     count=60,
     roundings=ROUNDINGS,

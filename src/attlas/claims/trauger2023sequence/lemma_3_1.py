@@ -111,13 +111,18 @@ def coefficients_inside(alpha):
     return {"alpha": alpha / jnp.maximum(1.0, jnp.sum(alpha))}
 
 
-on_averages = partial(inequality, sample=averages, status=Status.CORRECTED, count=60)
+on_averages = partial(
+    inequality,
+    sample=averages,
+    search_over=("V", "alpha"),
+    project=coefficients_inside,
+    status=Status.CORRECTED,
+    count=60,
+)
 
 
 @on_averages(
     "Lemma 3.1 (Maurey), corrected",
-    search_over=("V", "alpha"),
-    project=coefficients_inside,
     controls=[
         Control("$k$ halved: $k$ terms for the bound of $2 k$", terms=2.0),
         Control(r"$\gamma^2$ as printed", constants="printed"),

@@ -39,6 +39,8 @@ def _lengths(vectors):
     "Lemma 3.2, proof (Appendix B)",
     Source.FOUND,
     sample=differences,
+    search_over=("D", "x"),
+    project=lambda x, B: {"x": x / jnp.maximum(1, jnp.sum(jnp.abs(x)) / B)},
     controls=[Control("inputs with $l_2$ norm $B_x$", euclidean=True)],
 )
 def lemma_3_2_distance(D, x, B, *, euclidean=False):

@@ -92,7 +92,13 @@ def _magnitude(pair):
     return size * (1 + spectral(pair["query_key"])[0])
 
 
-on_layers = partial(inequality, sample=layer_pairs, roundings=ROUNDINGS)
+on_layers = partial(
+    inequality,
+    sample=layer_pairs,
+    search_over=("g", "g_hat", *(name + hat for name in _NAMES for hat in ("", "_hat"))),
+    project=lambda g, g_hat: {"g": pi_norm(g), "g_hat": pi_norm(g_hat)},
+    roundings=ROUNDINGS,
+)
 
 
 @on_layers(
@@ -124,8 +130,6 @@ def lemma_e_2(*, without=None, **pair):
 @on_layers(
     "Lemma E.2 with 1 for the softmax",
     status=Status.SHARPENED,
-    search_over=("g", "g_hat"),
-    project=lambda g, g_hat: {"g": pi_norm(g), "g_hat": pi_norm(g_hat)},
     controls=[
         Control("1/2 for the softmax", kappa=0.5),
         Control(r"$1 + \|W_{QK}\|$ in place of $1 + 2 \|W_{QK}\|$", query_only=True),
@@ -166,6 +170,7 @@ def readouts(rng, count):
     "Lemma E.3",
     Source.FOUND,
     sample=readouts,
+    search_over=("y", "y_hat", "w", "w_hat"),
     roundings=32,
     controls=[
         Control("without the term of the rows", rows=0.0),

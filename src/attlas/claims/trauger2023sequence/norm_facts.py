@@ -44,6 +44,7 @@ on_matrices = partial(inequality, sample=matrices, roundings=_ROUNDINGS)
 @on_matrices(
     "Lemma 3.6, proof: the chain of norms",
     Source.FOUND,
+    search_over=("W", "x"),
     controls=[Control("the longest column in place of the spectral norm", columns=True)],
 )
 def lemma_3_6_norms(W, x, *, columns=False):
@@ -60,6 +61,7 @@ def lemma_3_6_norms(W, x, *, columns=False):
 @on_matrices(
     "Appendix C, the facts of linear algebra",
     Source.FOUND,
+    search_over=("W", "x", "y"),
     controls=[Control("without the norm of $v$, as the display of Appendix C ends", bounded=False)],
 )
 def appendix_c_norms(W, x, y, *, bounded=True):
@@ -81,6 +83,7 @@ def appendix_c_norms(W, x, y, *, bounded=True):
 
 @on_matrices(
     "Theorem 4.2, the layers: projection of rows on the unit ball",
+    search_over=("x", "y"),
     controls=[Control("rows scaled to length one", sphere=True)],
 )
 def row_projection(x, y, *, sphere=False):
@@ -97,6 +100,7 @@ def row_projection(x, y, *, sphere=False):
 @on_matrices(
     "The three balls: nearest points, for the ascents over them",
     status=Status.NEW,
+    search_over="W",
     controls=[Control("$W$ scaled into the ball", scaled=True)],
 )
 def ball_projection(W, *, scaled=False):
@@ -119,6 +123,7 @@ def ball_projection(W, *, scaled=False):
 @on_matrices(
     "The three balls: suprema of linear functions",
     status=Status.NEW,
+    search_over=("W", "V"),
     controls=[Control("rows first in the norm of $W$", transposed=True)],
 )
 def dual_norms(W, V, *, transposed=False):
@@ -149,6 +154,7 @@ def sparse_matrices(rng, count):
     "Section 3.4",
     Source.FOUND,
     sample=sparse_matrices,
+    search_over="W",
     controls=[Control("the root of $d$ in place of $d$", power=0.5)],
 )
 def section_3_4_norms(W, *, power=1.0):
@@ -163,6 +169,7 @@ def section_3_4_norms(W, *, power=1.0):
 @inequality(
     "Section 3.4, how the balls lie in each other",
     sample=sparse_matrices,
+    search_over="W",
     status=Status.NEW,
     controls=[Control(r"$\|W\|_{1,1} \le \|W\|_{2,1}$", power=0.0)],
 )
@@ -189,6 +196,8 @@ def sizes(rng, count):
 @inequality(
     "Section 3.4, Lemma 3.3 against Lemma 3.6 converted",
     sample=sizes,
+    search_over=("d", "k", "B", "B_x"),
+    project=lambda d, k: {"d": jnp.maximum(d, 1), "k": jnp.maximum(k, 1)},
     controls=[Control("equal radii of the two balls, not converted", power=0.0)],
 )
 def section_3_4_comparison(d, k, B, B_x, *, power=1.0):

@@ -8,14 +8,13 @@ rounding of the entries (parameter counting).
 
 import math
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.bounds.covering.edelman2022_cover import perceptron_cover
-from attlas.bounds.covering.greedy_cover import greedy_cover_centre, greedy_cover_steps
+from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
+from attlas.claims.trauger2023sequence.cover_instances import THETA, greedy_centre, row_centre
 from attlas.claims.trauger2023sequence.deep_instances import KINDS, magnitude, outputs
 from attlas.claims.trauger2023sequence.layer_instances import ROUNDINGS, WIDTH, in_ball
 from attlas.core.claim import Control, Sides, Status, assume
@@ -24,64 +23,33 @@ from attlas.core.statement import inequality
 _LAYERS, _SAMPLES, _TOKENS, _SLOPE = 2, 2, 4, 0.3
 _ORDER = tuple((place, name) for place in range(_LAYERS) for name in KINDS)
 _COVERS = ("1,1", "1,inf", "log T", "rounding")
-_THETA = 2.0
-
-
-class _Centre(NamedTuple):
-    """A centre and the nats that name it."""
-
-    matrix: np.ndarray
-    nats: float
 
 
 def _coefficient(kind, M, points):
     """C of the cover of x -> M x, ||x|| <= 1; for rounding that of the first cover."""
     rows, columns = M.shape
-    if kind == "1,inf":
-        square = columns * np.abs(M).sum(0).max() ** 2
-        return float(columns * square * math.log(2 * rows + 1))
     if kind == "log T":
         # K below e^20, which is more than is ever built here
-        nats = _THETA * math.log(2 * rows * points + 1) + math.log(20 / math.log(_THETA))
+        nats = THETA * math.log(2 * rows * points + 1) + math.log(20 / math.log(THETA))
         return float(np.linalg.norm(M, axis=1).sum() ** 2 * nats)
-    return float(np.abs(M).sum() ** 2 * math.log(2 * rows * columns + 1))
-
-
-def _rows(M, seen, epsilon):
-    """The perceptron in each row; norms of rows are described on a grid of ratio theta."""
-    norms = np.linalg.norm(M, axis=1)
-    total = norms.sum()
-    K = (total / epsilon) ** 2
-    centre, updates, kept = np.zeros_like(M), 0, 0
-    # nothing to describe where all that is seen is 0
-    for row in np.flatnonzero(norms > total / K) if K > 1 and seen.any() else ():
-        power = math.ceil(math.log(norms[row] * K / total) / math.log(_THETA))
-        rounded = total / K * _THETA ** max(1, power)
-        own = epsilon * math.sqrt(rounded / (_THETA * total))
-        centre[row], used = perceptron_cover(M[row], seen, own)
-        updates, kept = updates + used, kept + 1
-    cells = max(1, math.ceil(math.log(max(K, 2)) / math.log(_THETA)))
-    return _Centre(centre, updates * math.log(2 * len(M) * len(seen) + 1) + kept * math.log(cells))
+    if kind == "1,inf":
+        norm = math.sqrt(columns) * np.abs(M).sum(0).max()
+        return float(trauger2023_cover("1,inf", norm, 1.0, rows, columns))
+    return float(trauger2023_cover("1,1", np.abs(M).sum(), 1.0, rows, columns))
 
 
 def _centre(kind, M, seen, epsilon):
-    """The centre near M at distance epsilon on inputs of norm at most 1."""
-    rows, columns = M.shape
+    """The centre near M at distance epsilon on inputs of norm at most 1, and its nats."""
     if kind == "log T":
-        return _rows(M, seen, epsilon)
+        return row_centre(M, seen, np.linalg.norm(M, axis=1).sum(), 1.0, epsilon)
     if kind == "rounding":
         step = 2 * epsilon / math.sqrt(M.size)
-        return _Centre(step * np.round(M / step), 0.0)
+        return step * np.round(M / step), 0.0
     if kind == "1,1":
         size = float(np.abs(M).sum())
-        steps = greedy_cover_steps(size / epsilon)
-        near = greedy_cover_centre(M.ravel(), size, steps).reshape(M.shape)
-        return _Centre(near if steps else 0 * M, steps * math.log(2 * rows * columns + 1))
+        return greedy_centre(M, size, size / epsilon)
     size = float(np.abs(M).sum(0).max())
-    steps = greedy_cover_steps(size * math.sqrt(columns) / epsilon)
-    near = [greedy_cover_centre(column, size, steps) for column in M.T]
-    matrix = np.stack(near, axis=1) if steps else 0 * M
-    return _Centre(matrix, columns * steps * math.log(2 * rows + 1))
+    return greedy_centre(M, size, size * math.sqrt(M.shape[1]) / epsilon, by_column=True)
 
 
 def _costs(weights, readout):
