@@ -122,10 +122,7 @@ def appendix_g_euclidean(a, *, square=2.0):
     "Section 5, clipped cross-entropy",
     search_over=("a", "b", "ceiling"),
     project=lambda ceiling: {"ceiling": jnp.maximum(ceiling, 1e-3)},
-    controls=[
-        Control("1 in place of 2", constant=1.0),
-        Control("half the ceiling", below=0.5),
-    ],
+    controls=[Control("1 in place of 2", constant=1.0), Control("half the ceiling", below=0.5)],
 )
 def section_5_clipped(a, b, ceiling, *, constant=2.0, below=1.0):
     r"""$$0 \le \ell_M \le M, \quad |\ell_M(a) - \ell_M(b)| \le 2 \|a-b\|_\infty$$

@@ -168,11 +168,7 @@ def _sizes(m, square=2.0):
 
 
 on_table = partial(
-    identity,
-    sample=table_rows,
-    status=Status.NEW,
-    count=len(_ROWS),
-    coverage=Coverage.EXHAUSTIVE,
+    identity, sample=table_rows, status=Status.NEW, count=len(_ROWS), coverage=Coverage.EXHAUSTIVE
 )
 
 

@@ -11,14 +11,7 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.core.claim import (
-    Control,
-    Coverage,
-    Kind,
-    Sides,
-    Source,
-    Status,
-)
+from attlas.core.claim import Control, Coverage, Kind, Sides, Source, Status
 from attlas.core.statement import erratum, identity, inequality, probability
 from attlas.tasks.sparse_majority.loss import MajorityLoss, majority_loss
 

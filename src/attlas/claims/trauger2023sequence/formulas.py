@@ -21,10 +21,7 @@ from attlas.bounds.covering.trauger2023_cover import (
     trauger2023_mapping_entropy,
 )
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
-from attlas.bounds.generalisation.trauger2023_deep import (
-    trauger2023_deep,
-    trauger2023_deep_entropy,
-)
+from attlas.bounds.generalisation.trauger2023_deep import trauger2023_deep, trauger2023_deep_entropy
 from attlas.bounds.generalisation.trauger2023_masked import trauger2023_masked
 from attlas.bounds.generalisation.trauger2023_single import (
     trauger2023_alpha,
@@ -182,10 +179,7 @@ def section_4_1_formulas(B, B_x, C, lipschitz, m, share, *, power=2.0, half=1.0)
             single(largest_entry=b),
             2 * lipschitz * _chain(lambda e: log + (share * a / 2 / e) ** 2, m, b),
         ),
-        (
-            parameter_counting_single(lipschitz, B, B_x, _D**2, _D, m),
-            2 * lipschitz * counted,
-        ),
+        (parameter_counting_single(lipschitz, B, B_x, _D**2, _D, m), 2 * lipschitz * counted),
     ]
     left, right = _sides(pairs)
     # the terms of the closed form cancel where it is negative

@@ -35,10 +35,8 @@ def _close(rng, kind):
     step, sharp = 10.0 ** rng.uniform(-6, -4), close_query_key(10.0 ** rng.uniform(0, 2, 1))
     eye, zero = np.eye(WIDTH), np.zeros((WIDTH, WIDTH))
     weights = {"query_key": sharp[0] if kind == 0 else zero, "value": eye, "output": eye}
-    g = {
-        0: rows,
-        1: np.resize([[0.0, 1.0, 0.0], [0.0, -1.0, 0.0]], (TOKENS, WIDTH)),
-    }.get(kind, np.broadcast_to(eye[1] / 2, (TOKENS, WIDTH)))
+    opposite = np.resize([[0.0, 1.0, 0.0], [0.0, -1.0, 0.0]], (TOKENS, WIDTH))
+    g = (rows, opposite)[kind] if kind < 2 else np.broadcast_to(eye[1] / 2, (TOKENS, WIDTH))
     pair = {"g": g, "g_hat": in_ball(g + move) if kind == 0 else g, "slope": np.ones(())}
     for place, (name, matrix) in enumerate(weights.items(), 1):
         error = step * np.outer(eye[1], eye[1]) if place == kind else zero

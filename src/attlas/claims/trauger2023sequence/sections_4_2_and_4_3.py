@@ -42,10 +42,7 @@ def _correlations(X, M):
     Source.FOUND,
     sample=partial(small_sequences, m=_M, matrices=2),
     count=32,
-    controls=[
-        Control("the root of $H$", factor=_TRIPLE**0.5),
-        Control("one head", factor=1.0),
-    ],
+    controls=[Control("the root of $H$", factor=_TRIPLE**0.5), Control("one head", factor=1.0)],
 )
 def section_4_2_heads(X, M, *, factor=float(_TRIPLE)):
     r"""$$\mathbb{E} \sup_{Y_1,\dots,Y_H} \sum_{i=1}^m \epsilon_i w^\top \sum_{j=1}^H Y_j(X_i) =
@@ -88,10 +85,7 @@ def _gamma(c, v, qk, C, w, *, depth, heads, only=0):
 on_layers = partial(identity, sample=layers, count=48, roundings=128)
 
 
-@on_layers(
-    "Section 4.3, dependence $H^{1.5}$",
-    controls=[Control("linear in $H$", power=1.0)],
-)
+@on_layers("Section 4.3, dependence $H^{1.5}$", controls=[Control("linear in $H$", power=1.0)])
 def section_4_3_heads(c, v, qk, C, w, *, power=1.5):
     r"""$$\sqrt{\gamma_H^3} = H^{1.5} \sqrt{\gamma_1^3}, \quad
     \gamma_H = \sum_{h \le H} \sum_j C_j^{1/3} \beta_j^{2/3}$$

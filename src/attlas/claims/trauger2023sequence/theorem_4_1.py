@@ -115,8 +115,7 @@ def _on_ball(ball):
     "Corollary 4.1.1, constants explicit", proof_step=ProofStep("trauger2023sequence/slack", 50)
 )
 def corollary_4_1_1(radius, B_x, B, m, rademacher, summed, *, repeats=None):
-    r"""$$\hat R \le 2B \min_{0<\delta\le B_x} \Big( c_1\delta + \frac{c_2}{\sqrt m}
-    \int_\delta^{B_x} \sqrt{\ln 2d + \frac{B_x^6\alpha^2}{\epsilon^2}}\, d\epsilon \Big),\quad
+    r"""$$4 B_x^4 C = B_x^6 \alpha^2\ \text{in Theorem 4.1},\quad
     \alpha = 2B_{QK} \sqrt{\ln(2d^2+1)},\quad \|W_{QK}\|_{1,1} \le B_{QK}$$
 
     At best a seventeenth of the bound is reached, as in theorem-4-1; corollaries-sharp is nearer.
@@ -127,8 +126,7 @@ def corollary_4_1_1(radius, B_x, B, m, rademacher, summed, *, repeats=None):
 
 @_on_ball("1,inf")("Corollary D.0.1, constants explicit")
 def corollary_d_0_1(radius, B_x, B, m, rademacher, summed, *, repeats=None):
-    r"""$$\hat R \le 2B \min_{0<\delta\le B_x} \Big( c_1\delta + \frac{c_2}{\sqrt m}
-    \int_\delta^{B_x} \sqrt{\ln 2d + \frac{B_x^6\alpha^2}{\epsilon^2}}\, d\epsilon \Big),\quad
+    r"""$$4 B_x^4 C = B_x^6 \alpha^2\ \text{in Theorem 4.1},\quad
     \alpha = 2B_{QK} \sqrt{d \ln(2d+1)},\quad \|W_{QK}\|_{1,\infty} \le B_{QK},\quad
     \|x\|_1 \le B_x$$
 
@@ -139,8 +137,7 @@ def corollary_d_0_1(radius, B_x, B, m, rademacher, summed, *, repeats=None):
 
 @_on_ball("2,1")("Corollary D.0.2, constants explicit")
 def corollary_d_0_2(radius, B_x, B, m, rademacher, summed, *, repeats=None):
-    r"""$$\hat R \le 2B \min_{0<\delta\le B_x} \Big( c_1\delta + \frac{c_2}{\sqrt m}
-    \int_\delta^{B_x} \sqrt{\ln 2d + \frac{B_x^6\alpha^2}{\epsilon^2}}\, d\epsilon \Big),\quad
+    r"""$$4 B_x^4 C = B_x^6 \alpha^2\ \text{in Theorem 4.1},\quad
     \alpha^2 = 4B_{QK}^2 \min_\theta \big( \theta \ln(2d^2+1) + \ln \lceil \log_\theta
     \tfrac m2 \rceil \big),\quad \|W_{QK}\|_{2,1} \le B_{QK},\quad \|x\|_1 \le B_x$$
 

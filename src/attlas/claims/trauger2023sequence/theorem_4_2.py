@@ -284,12 +284,10 @@ on_norms = partial(
 @on_norms("Corollary 4.2.1, corrected")
 def corollary_4_2_1(*, constants="corrected", coefficient="corrected", **drawn):
     r"""$$\min \sum_j \frac{C_j}{\epsilon_j^2} \le (\gamma+\eta)^3, \quad
-    \gamma = C_1^{1/3} \big( (2 B_x \lambda B_v \alpha_1 B_w)^{2/3}
-    + 1 + (\alpha_1 B_w)^{2/3} + (\alpha_1 B_w \lambda)^{2/3} \big), \quad
-    C_1 = B^2 \ln(2\bar d^2+1), \quad \bar d = \max(d,k)$$
+    C_{B_x} = B_x^2 C_1, \quad C_1 = B^2 \ln(2\bar d^2+1), \quad \bar d = \max(d,k)$$
 
-    $W_{QK}$ is $d \times d$: the printed $\ln(2dk+1)$ does not cover it where $k < d$.
-    $B_x, L_\sigma \le 1$; two layers, $(k, d) = (1, 16)$, $(4, 8)$, $(8, 8)$.
+    $\gamma$ and $\eta$ of theorem-4-2. $W_{QK}$ is $d \times d$: the printed $\ln(2dk+1)$ does not
+    cover it where $k < d$. $B_x, L_\sigma \le 1$; two layers, $(k, d) = (1, 16)$, $(4, 8)$, $(8, 8)$.
     """
     return _compared("1,1", constants, coefficient, drawn)
 
@@ -297,9 +295,7 @@ def corollary_4_2_1(*, constants="corrected", coefficient="corrected", **drawn):
 @on_norms("Corollary F.0.1, corrected")
 def corollary_f_0_1(*, constants="corrected", coefficient="corrected", **drawn):
     r"""$$\min \sum_j \frac{C_j}{\epsilon_j^2} \le (\gamma+\eta)^3, \quad
-    \gamma = C_1^{1/3} \big( (2 B_x \lambda B_v \alpha_1 B_w)^{2/3}
-    + 1 + (\alpha_1 B_w)^{2/3} + (\alpha_1 B_w \lambda)^{2/3} \big), \quad
-    C_1 = \bar d^2 B^2 \ln(2\bar d+1), \quad \bar d = \max(d,k)$$
+    C_{B_x} = B_x^2 C_1, \quad C_1 = \bar d^2 B^2 \ln(2\bar d+1), \quad \bar d = \max(d,k)$$
 
     Lemma 3.3 requires $\|x\|_1 \le 1$, but rows after $\Pi_{norm}$ have $\|x\|_2 \le 1$ alone:
     another factor $d$ (see corollary-f-0-rows). $W_{QK}$ has $\ln(2d+1)$.
@@ -310,9 +306,7 @@ def corollary_f_0_1(*, constants="corrected", coefficient="corrected", **drawn):
 @on_norms("Corollary F.0.2, corrected (norms of rows)")
 def corollary_f_0_2(*, constants="corrected", coefficient="corrected", **drawn):
     r"""$$\min \sum_j \frac{C_j}{\epsilon_j^2} \le (\gamma+\eta)^3, \quad
-    \gamma = C_1^{1/3} \big( (2 B_x \lambda B_v \alpha_1 B_w)^{2/3}
-    + 1 + (\alpha_1 B_w)^{2/3} + (\alpha_1 B_w \lambda)^{2/3} \big), \quad
-    C_1 = \bar d B^2 \min_\theta \big( \theta \ln(2\bar d^2+1)
+    C_{B_x} = B_x^2 C_1, \quad C_1 = \bar d B^2 \min_\theta \big( \theta \ln(2\bar d^2+1)
     + \ln \lceil \log_\theta \tfrac m2 \rceil \big), \quad \sum_i \|W_i\|_2 \le B$$
 
     Norms of rows in place of columns, for which Lemma 3.4 is false; the logarithms that it hides;

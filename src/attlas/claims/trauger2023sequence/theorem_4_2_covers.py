@@ -130,11 +130,7 @@ def covered_networks(rng, count):
 
 
 on_covers = partial(
-    inequality,
-    sample=covered_networks,
-    status=Status.SHARPENED,
-    count=48,
-    roundings=2 * ROUNDINGS,
+    inequality, sample=covered_networks, status=Status.SHARPENED, count=48, roundings=2 * ROUNDINGS
 )
 
 

@@ -86,10 +86,7 @@ def theorem_4_2_recursion(moved_single, resolutions_single, *, skip="", flat=Fal
 @on_networks(
     "Proof of Theorem 4.2, corrected and with 1 for the softmax, $H$ heads",
     status=Status.SHARPENED,
-    controls=[
-        Control(r"$1 + \|W_{QK}\|$ in place of $1 + 2 \|W_{QK}\|$", half=True),
-        _FLAT,
-    ],
+    controls=[Control(r"$1 + \|W_{QK}\|$ in place of $1 + 2 \|W_{QK}\|$", half=True), _FLAT],
 )
 def theorem_4_2_recursion_sharp(moved, resolutions, *, half=False, flat=False, **pair):
     r"""$$|\Delta| \le \epsilon_w + B_w \sum_i \alpha_i \sum_h \big( \epsilon_c
