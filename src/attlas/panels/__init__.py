@@ -1,1 +1,87 @@
-"""Show: six kinds of panel and one kind of table, from a data set with named axes."""
+"""What experiments show: panels, plots and tables of a labelled data set.
+
+`from attlas import panels` is the door; `panels.Plot("title", panels.Lines(...))`.
+"""
+
+from attlas.panels.errors import within_errors
+from attlas.panels.heat_map import HeatMap
+from attlas.panels.histogram import Histogram
+from attlas.panels.image_strip import ImageStrip
+from attlas.panels.lines import Lines
+from attlas.panels.palette import INK, PALETTE
+from attlas.panels.panel import Formula, Panel, Quantity
+from attlas.panels.plot import Plot
+from attlas.panels.points import Points
+from attlas.panels.power import power_of
+from attlas.panels.quantity import reduced
+from attlas.panels.reference import Reference
+from attlas.panels.summary import (
+    Band,
+    at_most,
+    extremes,
+    geometric_extremes,
+    geometric_interval,
+    geometric_mean,
+    geometric_mean_only,
+    interval,
+    largest,
+    least,
+    mean,
+    mean_and_error,
+    mean_and_interval,
+    mean_and_range,
+    mean_only,
+    median,
+    median_only,
+    only,
+    quartiles,
+    stated,
+    total,
+)
+from attlas.panels.table import Column, Derived, Printed, Row, Table, final, last_finite
+
+__all__ = [
+    "INK",
+    "PALETTE",
+    "Band",
+    "Column",
+    "Derived",
+    "Formula",
+    "HeatMap",
+    "Histogram",
+    "ImageStrip",
+    "Lines",
+    "Panel",
+    "Plot",
+    "Points",
+    "Printed",
+    "Quantity",
+    "Reference",
+    "Row",
+    "Table",
+    "at_most",
+    "extremes",
+    "final",
+    "geometric_extremes",
+    "geometric_interval",
+    "geometric_mean",
+    "geometric_mean_only",
+    "interval",
+    "largest",
+    "last_finite",
+    "least",
+    "mean",
+    "mean_and_error",
+    "mean_and_interval",
+    "mean_and_range",
+    "mean_only",
+    "median",
+    "median_only",
+    "only",
+    "power_of",
+    "quartiles",
+    "reduced",
+    "stated",
+    "total",
+    "within_errors",
+]

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from attlas.panels.palette import DASHES, INK, colours
-from attlas.panels.panel import Panel, Quantity, View, along, named, places, series
+from attlas.panels.palette import DASHES, colours
+from attlas.panels.panel import View, named, places, series
+from attlas.panels.series_panel import SeriesPanel
 from attlas.panels.summary import Spread, quartiles
 
 if TYPE_CHECKING:
@@ -16,41 +17,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Lines(Panel):
+class Lines(SeriesPanel):
     """A quantity along another one: one line for each label of the axes of colour and dash.
 
     Attributes:
-        y: what is drawn.
-        x: along what: an axis (of text, too), or a variable.
-        colour: axis of the data set with one colour for each label.
         dash: axis with one dash for each label.
         band: what stands for the other axes (members); None draws each of them, thin.
-        names: of the labels of colour in the legend.
-        dash_names: of those of dash.
-        label: in the legend, where there is no axis of colour.
-        ink: colour, where there is no axis of colour.
+        dash_names: names of the labels of dash in the legend.
         style: of the line, where there is no axis of dash; "o" and other markers draw points.
-        legend: whether the legend names what is drawn.
-        at: labels at which y and x are cut first.
     """
 
-    y: Quantity
-    x: Quantity
-    colour: str = field(default="", kw_only=True)
     dash: str = field(default="", kw_only=True)
     band: Spread | None = field(default=quartiles, kw_only=True)
-    names: str | Mapping[Any, str] = field(default="", kw_only=True)
     dash_names: str | Mapping[Any, str] = field(default="", kw_only=True)
-    label: str = field(default="", kw_only=True)
-    ink: str = field(default=INK, kw_only=True)
     style: str = field(default="-", kw_only=True)
-    legend: bool = field(default=True, kw_only=True)
-    at: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
-
-    @property
-    def shown(self) -> Quantity:
-        """The quantity whose labels the small multiples have."""
-        return self.y
 
     def draw(self, axes: "Axes", view: View) -> None:
         """Draw every line with its band.
@@ -59,11 +39,9 @@ class Lines(Panel):
             axes: where.
             view: what.
         """
-        y = view.get(self.y, self.at)
-        x = along(y, self.x) if y is not None else None
-        x = view.get(self.x, self.at) if x is None else x
-        if y is None or x is None:
+        if (found := self.quantities(view)) is None:
             return
+        x, y = found
         shades = colours(view.labels_of(y, self.colour)) if self.colour in y.dims else {}
         dashes = view.labels_of(y, self.dash) if self.dash in y.dims else []
         for labels, part in series(y, (self.colour, self.dash)):

@@ -12,7 +12,9 @@ import xarray as xr
 if TYPE_CHECKING:  # workers import experiments and draw nothing
     from matplotlib.axes import Axes
 
-Quantity = str | Callable[[xr.Dataset], xr.DataArray]
+Formula = Callable[[xr.Dataset], xr.DataArray]
+"""Computes what is shown from the data set."""
+Quantity = str | Formula
 """A variable or coordinate by name, or what a function makes of the data set."""
 Ends = tuple[float | int | None, float | int | None]
 """Of an axis; None for the one that the data have."""

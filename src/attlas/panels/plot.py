@@ -2,9 +2,9 @@
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
@@ -22,6 +22,19 @@ WIDEST = 4
 LEGEND_ROW = 0.2
 
 
+def no_values(data: xr.Dataset) -> Mapping[str, Any]:
+    """The values of a caption that says the same of every data set.
+
+    Args:
+        data: any.
+
+    Returns:
+        Nothing.
+    """
+    del data
+    return {}
+
+
 @dataclass(frozen=True)
 class Plot:
     """A figure of some panels, and the caption that answers the question.
@@ -33,13 +46,15 @@ class Plot:
     Attributes:
         title: of the figure.
         panels: one or several.
-        caption: text with $mathematics$, or a function of the data set that writes it.
+        caption: text with $mathematics$, or a function of the data set that writes it, or that
+            returns the values of its template in the experiment's prose; by default the template
+            needs none.
         height: of one pair of axes, in units of the usual one.
     """
 
     title: str
     panels: Panel | Sequence[Panel]
-    caption: str | Callable[[xr.Dataset], str]
+    caption: str | Callable[[xr.Dataset], str | Mapping[str, Any]] = no_values
     height: float | int = 1.0
 
     def __call__(self, data: xr.Dataset) -> CaptionedFigure:

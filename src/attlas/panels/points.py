@@ -1,14 +1,14 @@
 """Points with intervals."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
-from attlas.panels.palette import INK, MARKERS, colours
-from attlas.panels.panel import Panel, Quantity, View, along, named, places, series
+from attlas.panels.palette import MARKERS, colours
+from attlas.panels.panel import View, named, places, series
+from attlas.panels.series_panel import SeriesPanel
 from attlas.panels.summary import Spread, interval
 
 if TYPE_CHECKING:
@@ -16,49 +16,30 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Points(Panel):
+class Points(SeriesPanel):
     """A quantity at the labels of an axis: one mark with an interval for each.
 
+    Each label of colour has a marker of its own too.
+
     Attributes:
-        y: what is drawn.
-        x: at what: an axis (of text, too), or a variable.
-        colour: axis of the data set with one colour and one marker for each label.
         band: what stands for the other axes (members).
         members: whether each member is a faint dot beside.
         line: style of the line through the marks; "" for none.
         dodge: shift between colours, as a share of the spacing.
-        names: of the labels of colour in the legend.
-        label: in the legend, where there is no axis of colour.
-        ink: colour, where there is no axis of colour.
         marker: of all marks; one for each label of colour when empty.
         hollow: whether marks are open.
         clip: whether marks at the edge of the axes are cut there.
         across: whether the quantity runs along the horizontal axis.
-        legend: whether the legend names what is drawn.
-        at: labels at which y is cut first.
     """
 
-    y: Quantity
-    x: Quantity
-    colour: str = field(default="", kw_only=True)
     band: Spread = field(default=interval, kw_only=True)
     members: bool = field(default=False, kw_only=True)
     line: str = field(default="", kw_only=True)
     dodge: float = field(default=0.0, kw_only=True)
-    names: str | Mapping[Any, str] = field(default="", kw_only=True)
-    label: str = field(default="", kw_only=True)
-    ink: str = field(default=INK, kw_only=True)
     marker: str = field(default="", kw_only=True)
     hollow: bool = field(default=False, kw_only=True)
     clip: bool = field(default=True, kw_only=True)
     across: bool = field(default=False, kw_only=True)
-    legend: bool = field(default=True, kw_only=True)
-    at: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
-
-    @property
-    def shown(self) -> Quantity:
-        """The quantity whose labels the small multiples have."""
-        return self.y
 
     def draw(self, axes: "Axes", view: View) -> None:
         """Draw every mark with its interval.
@@ -67,11 +48,9 @@ class Points(Panel):
             axes: where.
             view: what.
         """
-        y = view.get(self.y, self.at)
-        x = along(y, self.x) if y is not None else None
-        x = view.get(self.x, self.at) if x is None else x
-        if y is None or x is None:
+        if (found := self.quantities(view)) is None:
             return
+        x, y = found
         values = view.labels_of(y, self.colour) if self.colour in y.dims else [None]
         shades = colours(values)
         for labels, part in series(y, (self.colour,)):

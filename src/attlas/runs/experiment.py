@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -10,6 +11,7 @@ import numpy as np
 
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.grid import Grid
+from attlas.runs.prose import read_prose, written
 from attlas.runs.record import Layout, Record
 from attlas.runs.settings import Settings
 
@@ -24,10 +26,16 @@ _CONSTRUCTORS = (__name__, "jaxtyping", "beartype")
 
 @dataclass(frozen=True, eq=False)
 class CaptionedFigure:
-    """One figure of an experiment with the caption that answers the experiment's question."""
+    """One figure of an experiment with the caption that answers the experiment's question.
+
+    Attributes:
+        title: of the figure.
+        caption: text, or the values of the caption's template in the experiment's prose.
+        figure: the drawing.
+    """
 
     title: str
-    caption: str
+    caption: str | Mapping[str, Any]
     figure: "matplotlib.figure.Figure"
 
 
@@ -57,6 +65,8 @@ class Experiment:
             below the other.
         figures: each draws one figure of the whole data set.
         note: remark for the reader: deviations from the paper.
+        captions: templates by the title of their figure. They and the note come from the
+            Markdown file beside the module unless given, see `attlas.runs.prose`.
         revision: raise it when `run` changes its results: old records are then not used.
         name: unique, the module's name unless given; also the folder of its records.
         paper: key in `references.bib`, the package's name unless given.
@@ -71,6 +81,7 @@ class Experiment:
     table: Tabulate | Sequence[Tabulate]
     figures: Sequence[Draw]
     note: str
+    captions: Mapping[str, str]
     revision: int
     name: str
     paper: str
@@ -87,6 +98,7 @@ class Experiment:
         table: Tabulate | Sequence[Tabulate],
         figures: Sequence[Draw],
         note: str = "",
+        captions: Mapping[str, str] | None = None,
         revision: int = 1,
         name: str = "",
         paper: str = "",
@@ -102,6 +114,9 @@ class Experiment:
         name = name or own
         if not name.replace("_", "").replace("-", "").isalnum() or name in RESERVED:
             raise ValueError(f"experiment name '{name}' is not a word of its own")
+        if captions is None:
+            own_note, captions = read_prose(Path(caller.f_code.co_filename).with_suffix(".md"))
+            note = note or own_note
         vars(self).update(  # frozen: no attribute can be set
             title=title,
             question=" ".join((question or "").strip().split("\n\n")[0].split()),
@@ -110,6 +125,7 @@ class Experiment:
             table=table,
             figures=figures,
             note=note,
+            captions=captions,
             revision=revision,
             name=name,
             paper=paper or package.rpartition(".")[2],
@@ -208,7 +224,15 @@ class Experiment:
             Figures with captions.
         """
         data = self.dataset(records)
-        return tuple(each(data) for each in self.figures)
+        return tuple(self._captioned(each(data)) for each in self.figures)
+
+    def _captioned(self, shown: CaptionedFigure) -> CaptionedFigure:
+        """The figure with its caption written out."""
+        if isinstance(shown.caption, str):
+            return shown
+        if shown.title not in self.captions:
+            raise ValueError(f"the prose of '{self.name}' has no section '## {shown.title}'")
+        return replace(shown, caption=written(self.captions[shown.title], shown.caption))
 
     def _labelled(self, record: Record) -> "xarray.Dataset":
         """One record on the axes of its grid."""

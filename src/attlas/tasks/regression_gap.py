@@ -4,6 +4,7 @@ The gap to regression with the network's own kernel at the start, and to that of
 the changes of the kernel along training, and the bounds of the theorem at these changes.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -17,11 +18,17 @@ from attlas.bounds.optimisation.gu2024_regression import (
 from attlas.kernels.regression_flow import regression_flow
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
-from attlas.tasks.sign_regression import SignRegression, limit_kernel
+from attlas.tasks.sign_regression import (
+    SignRegression,
+    limit_kernel,
+    stable_step,
+    train_on_signs,
+)
+from attlas.tasks.softmax_regression import Keep
 
 
 class RegressionGap(NamedTuple):
-    r"""Distances on test points, changes of the kernel, and bounds.
+    r"""Distances on test points, changes of the kernel, and bounds, of one training or k.
 
     Attributes:
         gap: |network - regression with its own kernel at the start|.
@@ -35,15 +42,15 @@ class RegressionGap(NamedTuple):
         kept: the least eigenvalue found along training.
     """
 
-    gap: Float[np.ndarray, "s n2"]
-    limit_gap: Float[np.ndarray, "s n2"]
-    in_time: Float[np.ndarray, "s n2"]
-    sharp: Float[np.ndarray, " n2"]
-    printed: Float[np.ndarray, " n2"]
-    eps_test: Float[np.ndarray, " n2"]
-    eps_H: float
-    smallest: float
-    kept: float
+    gap: Float[np.ndarray, "*k s n2"]
+    limit_gap: Float[np.ndarray, "*k s n2"]
+    in_time: Float[np.ndarray, "*k s n2"]
+    sharp: Float[np.ndarray, "*k n2"]
+    printed: Float[np.ndarray, "*k n2"]
+    eps_test: Float[np.ndarray, "*k n2"]
+    eps_H: float | Float[np.ndarray, "*k"]
+    smallest: float | Float[np.ndarray, "*k"]
+    kept: float | Float[np.ndarray, "*k"]
 
 
 def regression_gap(
@@ -105,6 +112,44 @@ def regression_gap(
     points = (jax.device_put(norms), jax.device_put(moved))
     sharp, printed, in_time = map(np.asarray, _bounds(of, *points, jax.device_put(size * steps)))
     return RegressionGap(gap, limit_gap, in_time, sharp, printed, moved, change, smallest, kept)
+
+
+def train_beside_regression(
+    problems: Sequence[SignRegression],
+    networks: Sequence[SoftmaxNetwork],
+    fraction: float,
+    steps: int,
+    records: np.ndarray,
+    Z: Float[np.ndarray, "n2 d"],
+    sigma: float,
+) -> RegressionGap:
+    """Train one network on each problem and compare it with regression.
+
+    Args:
+        problems: what is trained on.
+        networks: a start for each.
+        fraction: of the largest stable step.
+        steps: of descent.
+        records: number of steps at each record, the first 0.
+        Z: test points.
+        sigma: standard deviation of the first layer, for the kernel of infinite width.
+
+    Returns:
+        Gaps, changes and bounds with a leading axis of networks.
+    """
+    sizes = [fraction * stable_step(a, p.X) for a, p in zip(networks, problems, strict=True)]
+    path = train_on_signs(
+        networks, [p.X for p in problems], [p.y for p in problems], sizes, steps, records, Z,
+        Keep(weights=True),
+    )  # fmt: skip
+    W, predicted = np.asarray(path.W), np.asarray(path.test_outputs)[..., 0]
+    each = [
+        regression_gap(network, own, outputs, size, problem, Z, records.astype(float), sigma)
+        for network, own, outputs, size, problem in zip(
+            networks, W, predicted, sizes, problems, strict=True
+        )
+    ]
+    return RegressionGap(*map(np.stack, zip(*each, strict=True)))
 
 
 @jax.jit

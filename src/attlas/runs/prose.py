@@ -1,0 +1,75 @@
+"""The prose of an experiment: a Markdown file beside its module, with the note and the captions.
+
+The text before the first `## ` is the note; each section has the title of a figure and holds its
+caption, a Jinja template whose names are what the figure's caption function returns. Mathematics
+stands between dollar signs, as everywhere.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+class Prose(NamedTuple):
+    """What is said about an experiment.
+
+    Attributes:
+        note: remark for the reader: deviations from the paper.
+        captions: template of each figure's caption, by the figure's title.
+    """
+
+    note: str
+    captions: Mapping[str, str]
+
+
+def read_prose(path: Path) -> Prose:
+    """The prose beside a module; empty where there is no such file.
+
+    Args:
+        path: of the Markdown file.
+
+    Returns:
+        Note and captions, each on one line.
+
+    Examples:
+        >>> read_prose(Path("no such file.md"))
+        Prose(note='', captions={})
+    """
+    if not path.is_file():
+        return Prose("", {})
+    note, *sections = f"\n{path.read_text(encoding='utf-8')}".split("\n## ")
+    parts = [section.partition("\n") for section in sections]
+    return Prose(_one_line(note), {title.strip(): _one_line(text) for title, _, text in parts})
+
+
+def written(template: str, values: Mapping[str, Any]) -> str:
+    """A caption with its values.
+
+    Args:
+        template: text with `{{ name }}` and, where a sentence depends on them, `{% if name %}`.
+        values: what the names stand for.
+
+    Returns:
+        The caption on one line.
+
+    Raises:
+        ValueError: if the template lacks one of the values, or names another.
+
+    Examples:
+        >>> written("Does it hold? In {{ share }} of the runs{% if all %}, all{% endif %}.",
+        ...         {"share": "8 of 8", "all": True})
+        'Does it hold? In 8 of 8 of the runs, all.'
+    """
+    from jinja2 import Environment, StrictUndefined
+    from jinja2.meta import find_undeclared_variables
+
+    environment = Environment(undefined=StrictUndefined, autoescape=False)
+    named = find_undeclared_variables(environment.parse(template))
+    if named != set(values):
+        other = ", ".join(sorted(named ^ set(values)))
+        raise ValueError(f"a caption's template and its values differ in: {other}")
+    return _one_line(environment.from_string(template).render(values))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,57 @@
+"""Notes and captions in a file beside the module: read whole, filled in, and checked."""
+
+import pytest
+
+from attlas.runs.experiment import CaptionedFigure, Experiment
+from attlas.runs.find import find_experiments
+from attlas.runs.grid import Grid
+from attlas.runs.prose import read_prose, written
+
+
+def test_sections_are_captions_and_what_stands_before_them_is_the_note(tmp_path):
+    path = tmp_path / "own.md"
+    path.write_text("A note\nof $x_{1}$.\n\n## The gap\n\nHow large?\nIt is {{ gap }}.\n")
+    note, captions = read_prose(path)
+    assert note == "A note of $x_{1}$."
+    assert captions == {"The gap": "How large? It is {{ gap }}."}
+
+
+@pytest.mark.parametrize(
+    ("template", "values"),
+    [("It is {{ gap }}.", {}), ("It is {{ gap }}.", {"gap": 1, "width": 2})],
+    ids=["missing", "unused"],
+)
+def test_a_template_and_its_values_have_the_same_names(template, values):
+    with pytest.raises(ValueError, match=r"template and its values differ in: (gap|width)"):
+        written(template, values)
+
+
+def own_experiment(title, captions):
+    return Experiment(
+        title="Own",
+        question="Is it?",
+        grid=Grid(),
+        run=lambda s, key: None,
+        table=[],
+        figures=[lambda data: CaptionedFigure(title, {"gap": 3}, None)],
+        captions=captions,
+    )
+
+
+def test_a_figure_without_its_section_is_named():
+    shown = CaptionedFigure("The gap", {"gap": 3}, None)
+    assert own_experiment("", {"The gap": "{{ gap }}."})._captioned(shown).caption == "3."
+    with pytest.raises(ValueError, match="no section '## The gap'"):
+        own_experiment("", {})._captioned(shown)
+
+
+def test_every_section_is_the_caption_of_a_figure():
+    for experiment in find_experiments():
+        titles = {getattr(figure, "title", None) for figure in experiment.figures}
+        # A figure drawn by hand has no title before it is drawn.
+        assert None in titles or set(experiment.captions) <= titles, experiment.name
+
+
+def test_the_library_ships_the_prose_of_its_experiments():
+    told = {e.name: e.captions for e in find_experiments()}
+    assert set(told["kernel_regression"]) == {"The gap over time", "The gap against the width"}
