@@ -287,7 +287,7 @@ def corollary_4_2_1(*, constants="corrected", coefficient="corrected", **drawn):
     C_{B_x} = B_x^2 C_1, \quad C_1 = B^2 \ln(2\bar d^2+1), \quad \bar d = \max(d,k)$$
 
     $\gamma$ and $\eta$ of theorem-4-2. $W_{QK}$ is $d \times d$: the printed $\ln(2dk+1)$ does not
-    cover it where $k < d$. $B_x, L_\sigma \le 1$; two layers, $(k, d) = (1, 16)$, $(4, 8)$, $(8, 8)$.
+    cover it where $k < d$. $B_x, L_\sigma \le 1$; two layers, $(k, d) = (1, 16), (4, 8), (8, 8)$.
     """
     return _compared("1,1", constants, coefficient, drawn)
 
