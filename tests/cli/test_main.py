@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 
+import attlas.__main__ as module_entry
 from attlas.cli import main as command_line
 from attlas.cli.manual import manual_page
 from attlas.core.errors import UserError
@@ -119,3 +120,18 @@ def test_help_imports_nothing_heavy_and_takes_less_than_half_a_second():
 def test_the_manual_is_the_one_of_this_program():
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     assert page == manual_page(), "run: python -m attlas.cli.manual docs/cli.md"
+
+
+@pytest.mark.parametrize("module", ["attlas", "attlas.cli.main"])
+def test_the_command_line_is_a_module_too(module):
+    def left(*arguments: str) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [sys.executable, "-m", module, *arguments], capture_output=True, text=True, check=False
+        )
+
+    assert module_entry.main is command_line.main
+    shown = left("--version")
+    assert (shown.returncode, shown.stdout.split()[0]) == (0, "attlas")
+    refused = left("no-such-command")
+    assert refused.returncode == 2
+    assert "no-such-command" in refused.stderr

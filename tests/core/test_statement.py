@@ -35,10 +35,10 @@ def norms(x, *, factor=1.0):
 def test_each_kind_returns_what_it_says():
     def tends(square, *, offset=0.0):
         r"""$$1/n \to 0$$"""
-        n = jnp.asarray([10.0, 100.0, 1000.0]) + 0 * square
-        return 1 / n + offset, jnp.zeros(3)
+        n = jnp.asarray([10.0, 100.0, 1000.0, 10000.0]) + 0 * square
+        return 1 / n + offset, jnp.zeros(4)
 
-    scales = (10.0, 100.0, 1000.0)
+    scales = (10.0, 100.0, 1000.0, 10000.0)
     reached = limit(sample=vectors, scales=scales, controls=[Control("plateau", offset=0.2)])(tends)
     assert reached.kind is Kind.LIMIT
     assert check(reached).defects == ()

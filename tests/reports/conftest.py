@@ -60,7 +60,7 @@ def toy_report(claim, outcome=Outcome.SUPPORTED, control=Outcome.VIOLATED, **num
         for c in claim.controls
     )
     challenge = ChallengeReport(0.8, False, 8, 50, Verdict(Outcome.SUPPORTED, "none found"))
-    return CheckReport(claim.name, verdict, controls, claim.expect.outcome, challenge, 1.5)
+    return CheckReport(claim.name, verdict, controls, claim.expect.outcome, challenge, seconds=1.5)
 
 
 GRID = Grid(

@@ -39,10 +39,10 @@ def own_experiment(title, captions):
 
 
 def test_a_figure_without_its_section_is_named():
-    shown = CaptionedFigure("The gap", {"gap": 3}, None)
-    assert own_experiment("", {"The gap": "{{ gap }}."})._captioned(shown).caption == "3."
+    (shown,) = own_experiment("The gap", {"The gap": "{{ gap }}."}).drawn(None)
+    assert shown.caption == "3."
     with pytest.raises(ValueError, match="no section '## The gap'"):
-        own_experiment("", {})._captioned(shown)
+        own_experiment("The gap", {}).drawn(None)
 
 
 def test_every_section_is_the_caption_of_a_figure():

@@ -1,10 +1,12 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
 from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
+from attlas.runs.pair import read_pair, write_pair
 from attlas.runs.schema import NAMES, schema, violations
 from attlas.runs.store import Store
 from attlas.runs.verdicts import read_reports, report_document, write_report
@@ -22,7 +24,9 @@ def report() -> CheckReport:
     bad = Verdict(Outcome.VIOLATED, "one fails", slack=-0.1, tried=64, witness={"x": np.zeros(2)})
     control = ControlReport("halved", Outcome.VIOLATED, bad)
     search = ChallengeReport(0.99, False, 8, 100, good)
-    return CheckReport("mine/triangle", good, (control,), Outcome.SUPPORTED, search, 1.5)
+    return CheckReport(
+        "mine/triangle", good, (control,), Outcome.SUPPORTED, search, (0.25, None), (), 1.5
+    )
 
 
 def same(one: Verdict, two: Verdict) -> bool:
@@ -46,9 +50,34 @@ def test_a_report_comes_back_whole_and_fits_its_schema(tmp_path, report):
     assert found.challenge.ratio == 0.99
     assert same(found.challenge.verdict, report.challenge.verdict)
     assert found.defects == ()
+    assert found.detection == (0.25, None)
     assert {"code", "versions", "finished"} <= metadata.keys()
     assert violations(json.loads(path.read_bytes()), "verdict") == ()
     assert violations([report_document(report)], "check") == ()
+
+
+def test_a_check_without_a_challenge_keeps_the_stored_one(tmp_path, report):
+    store = Store(tmp_path)
+    write_report(store, report)
+    later = replace(report, challenge=None, seconds=9.0)
+    path = write_report(store, later)
+    ((found, metadata),) = read_reports(store)
+    assert found.seconds == 9.0
+    assert found.challenge is not None
+    assert found.challenge.ratio == 0.99
+    assert same(found.challenge.verdict, report.challenge.verdict)
+    assert {"code", "finished"} == metadata["challenged"].keys()
+    assert violations(json.loads(path.read_bytes()), "verdict") == ()
+
+
+def test_a_report_of_earlier_rules_is_named_and_left_out(tmp_path, report):
+    store = Store(tmp_path)
+    path = write_report(store, report)
+    document, arrays = read_pair(path.parent, path.stem)
+    del document["report"]["detection"]
+    write_pair(path.parent, path.stem, document, arrays)
+    assert read_reports(store) == ()
+    assert "earlier attlas" in store.notes[0]
 
 
 def test_a_damaged_verdict_is_named_and_left_out(tmp_path, report):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attlas.core.claim import Claim, Control, Coverage, Kind, Source, Status
+from attlas.core.claim import Claim, Control, Kind, Source, Status
 from attlas.core.verdict import Outcome
 from attlas.verify.decide import decide, tolerance
 from attlas.verify.evidence import Evidence
@@ -79,7 +79,7 @@ def test_verdict_of_each_kind(kind, left, right, outcome):
     assert decide(toy(kind), evidence(left, right, spread=1.0)).outcome is outcome
 
 
-SCALES = np.array([10.0, 100.0, 1000.0])
+SCALES = np.array([10.0, 100.0, 1000.0, 10000.0])
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ SCALES = np.array([10.0, 100.0, 1000.0])
         (0.2 + SCALES**-1.0, Outcome.VIOLATED),
         (SCALES**0.5, Outcome.VIOLATED),
         (1e-30 * SCALES, Outcome.VIOLATED),
-        (np.zeros(3), Outcome.SUPPORTED),
+        (np.zeros(4), Outcome.SUPPORTED),
     ],
 )
 def test_limit_tells_decay_from_plateau(law, outcome):
@@ -122,7 +122,7 @@ def test_a_minority_of_bad_instances_is_inconclusive():
 def test_a_limit_may_have_several_rows_in_one_instance():
     both = np.tile(np.stack([SCALES**-1.0, SCALES**-2.0]), (40, 1, 1))
     found = evidence(both, 0.0, scales=SCALES)
-    assert decide(toy(Kind.LIMIT), found).statistics["successes"] == 80
+    assert decide(toy(Kind.LIMIT), found).statistics["successes"] == 40
 
 
 def test_assumptions_exclude_and_are_named():
@@ -159,7 +159,7 @@ def test_two_sides_that_are_rounding_have_no_ratio():
 
 def test_exhaustive_claims_need_no_thirty():
     few = evidence(ONES[:4], 2 * ONES[:4])
-    claim = toy(Kind.INEQUALITY, coverage=Coverage.EXHAUSTIVE)
+    claim = toy(Kind.INEQUALITY, enumerates=4)
     assert decide(claim, few).outcome is Outcome.SUPPORTED
 
 
@@ -169,10 +169,11 @@ def test_tolerance_is_rounding_plus_certified_error():
     np.testing.assert_allclose(tolerance(found, 10), 3 * 10 * eps / (1 - 10 * eps))
 
 
-def test_limits_need_three_geometric_scales():
-    two = evidence(np.ones((40, 2)), 0.0, scales=SCALES[:2])
-    with pytest.raises(ValueError, match="three scales"):
-        decide(toy(Kind.LIMIT), two)
-    uneven = evidence(np.ones((40, 3)), 0.0, scales=np.array([1.0, 2.0, 100.0]))
+def test_limits_need_four_geometric_scales():
+    for kind in (Kind.LIMIT, Kind.RATE):
+        three = decide(toy(kind), evidence(np.ones((40, 3)), 1.0, scales=SCALES[:3]))
+        assert three.outcome is Outcome.INCONCLUSIVE
+        assert "4 scales, here are 3" in three.reason
+    uneven = evidence(np.ones((40, 4)), 0.0, scales=np.array([1.0, 2.0, 4.0, 100.0]))
     with pytest.raises(ValueError, match="geometric"):
         decide(toy(Kind.LIMIT), uneven)

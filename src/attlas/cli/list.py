@@ -49,12 +49,16 @@ def _papers() -> list[tuple[str, ...]]:
 
 
 def _claims() -> list[tuple[str, ...]]:
+    from attlas.core.claim import Claim
     from attlas.core.prose import plain
+    from attlas.verify.attack import is_searchable
     from attlas.verify.registry import find_claims
 
+    def attacked(claim: Claim) -> str:
+        return ", ".join(claim.search_over) or ("its draws" if is_searchable(claim) else "-")
+
     return [
-        (c.name, plain(c.locator), c.kind, c.status, c.source, ", ".join(c.search_over) or "-")
-        for c in find_claims()
+        (c.name, plain(c.locator), c.kind, c.status, c.source, attacked(c)) for c in find_claims()
     ]
 
 

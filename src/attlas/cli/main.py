@@ -127,3 +127,7 @@ def _start(
     ] = False,
 ) -> None:
     session_of(context, Session(results=results, debug=debug))
+
+
+if __name__ == "__main__":
+    main()

@@ -52,14 +52,6 @@ class Status(StrEnum):
     NEW = "new"
 
 
-class Coverage(StrEnum):
-    """How the instances cover the statement's domain."""
-
-    SAMPLED = "sampled"
-    EXHAUSTIVE = "exhaustive"
-    SYMBOLIC = "symbolic"
-
-
 class Sides(NamedTuple):
     r"""The two sides of one instance, arrays of one common shape.
 
@@ -204,7 +196,8 @@ class Claim:
         sample: draws a batch of instances; host code and solvers are allowed here.
         controls: false variants.
         assumptions: conditions; where one fails the instance is NOT_APPLICABLE.
-        search_over: names of the arrays that a challenge may move (inequalities only).
+        search_over: names of the arrays that a challenge may move (inequalities only); without
+            any, it moves the random numbers that `sample` draws, which keeps within its support.
         project: differentiable map of named arrays into the assumptions, after each move;
             returns the arrays that it changes.
         recertify: computes solver outputs of a batch of moved instances again, with certificates;
@@ -212,8 +205,11 @@ class Claim:
         expect: the outcome it must have.
         count: instances drawn by default.
         roundings: on the longest path to a side, for the tolerance.
-        coverage: sampled, exhaustive or symbolic.
-        witness: stored instance that is evaluated in place of drawn ones (errata carry one).
+        enumerates: how many instances the whole domain has, where `sample` lists them all.
+        alike: whether the entries of the sides are one statement at several places, such as the
+            entries of a vector identity; else each entry is a component with a control of its own.
+        witness: stored instance that is evaluated in place of drawn ones: an erratum's, or the
+            object of an existence; it supports nothing else.
         proof_step: place in a chain of inequalities.
         scales: of a limit or rate: the growing parameter.
         level: of a probability.
@@ -239,7 +235,8 @@ class Claim:
     expect: Expectation = field(default_factory=Expectation)
     count: int = 64
     roundings: int = 64
-    coverage: Coverage = Coverage.SAMPLED
+    enumerates: int | None = None
+    alike: bool = False
     witness: Callable[[], Witness] | None = None
     proof_step: ProofStep | None = None
     scales: Any = None

@@ -12,7 +12,6 @@ from attlas.core.claim import (
     Assumption,
     Claim,
     Control,
-    Coverage,
     Expectation,
     Kind,
     ProofStep,
@@ -35,7 +34,8 @@ class Details(TypedDict, total=False):
         sample: draws instances; not needed beside a witness.
         controls: false variants, at least one.
         assumptions: conditions, made by `assume`.
-        search_over: name or names of the arrays that a challenge moves.
+        search_over: name or names of the arrays that a challenge moves; the random numbers of
+            `sample` by default.
         project: map of named arrays back into the assumptions.
         recertify: re-solves after a move.
         status: relation to the printed text; as printed where it was found, else reconstructed
@@ -43,7 +43,8 @@ class Details(TypedDict, total=False):
         expect: any other outcome than SUPPORTED, with its reason.
         count: instances.
         roundings: on the longest path to a side.
-        coverage: sampled, exhaustive or symbolic.
+        enumerates: number of instances of the whole domain, where `sample` lists them all.
+        alike: whether the entries of the sides are one statement at several places.
         witness: one stored instance, evaluated in place of drawn ones.
         proof_step: place in a chain of inequalities.
     """
@@ -58,7 +59,8 @@ class Details(TypedDict, total=False):
     expect: Expectation
     count: int
     roundings: int
-    coverage: Coverage
+    enumerates: int
+    alike: bool
     witness: Callable[[], Witness]
     proof_step: ProofStep
 

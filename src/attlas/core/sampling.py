@@ -1,5 +1,6 @@
 """Instances of a claim: who makes the generator, moves the arrays and remembers the draws."""
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
@@ -11,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from attlas.core.generator import generator
+from attlas.core.moved_draws import MovedGenerator
 from attlas.core.named_call import parameters
 
 Instance = Mapping[str, Array]
@@ -23,6 +25,9 @@ draws by JAX: the name of the first parameter decides."""
 Value = TypeVar("Value")
 
 _REMEMBERED = 48
+_CHEAP = 0.5
+"""Seconds of a first run, or of 25 later ones, up to which a search repeats a shared computation
+with moved numbers; a dearer one stays as it was."""
 _memory: OrderedDict[Any, Any] = OrderedDict()
 
 
@@ -99,14 +104,24 @@ def shared(function: Callable[..., Value]) -> Callable[..., Value]:
         >>> bool((first == again).all()), calls
         (True, [3])
     """
+    took: list[float] = []
 
     @wraps(function)
     def once(source: Any, *arguments: Any, **options: Any) -> Value:
         def compute() -> tuple[Value, Any]:
-            value = function(source, *arguments, **options)
+            # What is kept is what an ordinary generator gives, also where a search asks first.
+            started = time.perf_counter()
+            plain = source.plain() if isinstance(source, MovedGenerator) else source
+            value = function(plain, *arguments, **options)
+            took[:] = took or [time.perf_counter() - started]
             after = source.bit_generator.state if isinstance(source, np.random.Generator) else None
             return value, after
 
+        if isinstance(source, MovedGenerator) and took and took[0] < _CHEAP:
+            started = time.perf_counter()
+            value = function(source, *arguments, **options)
+            took[:] = [25 * (time.perf_counter() - started)]
+            return value
         key = (function, _state(source), arguments, tuple(sorted(options.items())))
         value, after = _remember(key, compute)
         if after is not None:

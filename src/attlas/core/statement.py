@@ -6,6 +6,13 @@ then a remark for the reader. The name comes from the function, the paper from t
 `attlas.claims`, elsewhere from the file. The engine makes the generator, works in float64, maps
 the function over a batch and compiles it.
 
+A check counts what it can notice. Thirty distinct instances support a claim, or all of a domain
+whose size `enumerates` gives; a stored witness supports only an existence, or shows an erratum.
+Each entry of stacked sides is a component that a control must violate, unless they are `alike`:
+one statement at several places. An identity must notice a relative change of 1e-3 in each
+component, a trial of a probability is a draw of its own, an expectation stays within its range,
+limits and rates have four scales, and no assumption is NaN where it refuses.
+
 Examples:
     The triangle inequality, from definition to verdict:
 
@@ -24,14 +31,15 @@ Examples:
     >>> triangle.name, triangle.kind.value, triangle.expect.outcome.value
     ('notebook/triangle', 'inequality', 'SUPPORTED')
 
-    Checked on drawn instances with its control, then attacked by gradient ascent; the witness of
-    the best ratio is an instance that anyone can evaluate again:
+    Checked on drawn instances with its control, then attacked; the witness of the best ratio is an
+    instance that anyone can evaluate again. Without `search_over`, the random numbers move from
+    which the sampler makes its instances, and nothing else needs to be said:
 
     >>> from attlas.verify.challenge import challenge, replay
     >>> from attlas.verify.check import check
     >>> report = check(triangle)
     >>> report.verdict.outcome.value, [c.verdict.outcome.value for c in report.controls]
-    ('SUPPORTED', ['VIOLATED', 'VIOLATED'])
+    ('SUPPORTED', ['VIOLATED'])
     >>> found = challenge(triangle)
     >>> found.violated, found.ratio > 0.999
     (False, True)
@@ -143,7 +151,7 @@ def limit(
     Args:
         locator: where the statement stands; the function's name when empty.
         source: where our text of it comes from.
-        scales: at least three geometrically growing scales along the last axis of the sequence:
+        scales: at least four geometrically growing scales along the last axis of the sequence:
             numbers, the name of an array of the instance, or a function of named arrays.
         **details: see `Details`.
 

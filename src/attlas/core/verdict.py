@@ -41,6 +41,8 @@ class Verdict:
         statistics: further named numbers (confidence limits, extrapolated limits).
         index: place of the deciding instance in its batch, where one instance decides.
         witness: the instance that decides: the worst, or the tightest.
+        distinct: different ones among the applicable, in the arrays that the claim reads.
+        refused_violate: instances on which an assumption fails and the statement too.
     """
 
     outcome: Outcome
@@ -53,6 +55,8 @@ class Verdict:
     statistics: Mapping[str, float] = field(default_factory=dict)
     index: int | None = None
     witness: Witness | None = None
+    distinct: int = 0
+    refused_violate: int = 0
 
     def __repr__(self) -> str:
         return verdict_text(self)
@@ -77,13 +81,13 @@ class ControlReport:
 
 @dataclass(frozen=True)
 class ChallengeReport:
-    """The tightest instance that a gradient search found.
+    """The tightest instance that a search found.
 
     Attributes:
         ratio: largest lhs / rhs found where both sides are positive, else None.
         violated: whether the search broke the claim beyond its tolerance.
         starts: number of starting points.
-        steps: ascent steps of each.
+        steps: moves of each.
         verdict: the claim evaluated at the end points.
     """
 
@@ -101,9 +105,12 @@ class CheckReport:
     Attributes:
         claim: the claim's name.
         verdict: the claim's own verdict.
-        controls: the verdicts of its controls.
+        controls: the verdicts of the controls that its author declared.
         expect: the outcome that the claim expects.
         challenge: the search for a counterexample, if one was made.
+        detection: for each component of the sides, the smallest relative change of the right side
+            that this check would notice, by `attlas.verify.detection`; None where it has no size.
+        faults: what is wrong with the claim itself, whatever its outcome.
         seconds: wall time.
         statement: LaTeX of the claim, where the report was made by a check of it.
     """
@@ -113,6 +120,8 @@ class CheckReport:
     controls: tuple[ControlReport, ...]
     expect: Outcome
     challenge: ChallengeReport | None = None
+    detection: tuple[float | None, ...] = ()
+    faults: tuple[str, ...] = ()
     seconds: float = 0.0
     statement: str = field(default="", compare=False)
 
@@ -125,7 +134,7 @@ class CheckReport:
     @property
     def defects(self) -> tuple[str, ...]:
         """What needs investigation: empty when all came out as expected."""
-        found = []
+        found = list(self.faults)
         if self.verdict.outcome is not self.expect:
             found.append(f"{self.verdict.outcome}, expected {self.expect}: {self.verdict.reason}")
         found += [

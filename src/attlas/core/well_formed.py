@@ -60,6 +60,8 @@ def refuse_malformed(claim: "Claim") -> None:
             f"{where}: status '{claim.status}' needs a statement that was found: give "
             "Source.FOUND, or another status"
         )
+    if claim.enumerates is not None and claim.enumerates < 1:
+        raise UserError(f"{where}: enumerates={claim.enumerates}: give the number of instances")
     for role, function in {"sample": claim.sample, "project": claim.project}.items():
         if function is not None and not callable(function):
             raise UserError(f"{where}: {role} is not a function: give one")
@@ -104,7 +106,7 @@ def _drawn(claim: "Claim", where: str) -> Mapping[str, Any]:
         raise
     except Exception as error:
         raise UserError(f"{where}: sample fails with {_short(error)}") from error
-    exact = claim.coverage == "sampled"
+    exact = claim.enumerates is None
     for name, value in batch.items():
         if value.ndim == 0 or (exact and len(value) != _TRIED):
             raise UserError(

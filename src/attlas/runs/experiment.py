@@ -223,7 +223,17 @@ class Experiment:
         Returns:
             Figures with captions.
         """
-        data = self.dataset(records)
+        return self.drawn(self.dataset(records))
+
+    def drawn(self, data: "xarray.Dataset") -> tuple[CaptionedFigure, ...]:
+        """The figures of a data set, as `attlas.runs.load.load` gives it.
+
+        Args:
+            data: all cells with their axes.
+
+        Returns:
+            Figures with captions.
+        """
         return tuple(self._captioned(each(data)) for each in self.figures)
 
     def _captioned(self, shown: CaptionedFigure) -> CaptionedFigure:

@@ -3,11 +3,13 @@
 import datetime
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from attlas.core.errors import UserError
 from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
 from attlas.runs.environment import environment
 from attlas.runs.pair import Damaged, read_pair, write_pair
@@ -52,6 +54,8 @@ def report_document(report: CheckReport) -> dict[str, Any]:
             "steps": int(challenge.steps),
             "verdict": _verdict_document(challenge.verdict),
         },
+        "detection": [_number(limit) for limit in report.detection],
+        "faults": list(report.faults),
         "seconds": float(report.seconds),
         "defects": list(report.defects),
     }
@@ -59,6 +63,8 @@ def report_document(report: CheckReport) -> dict[str, Any]:
 
 def write_report(store: Store, report: CheckReport) -> Path:
     """Write the report of one claim; it replaces the claim's earlier one.
+
+    A check without a challenge keeps the one that is stored, with the code that made it.
 
     Args:
         store: results folder.
@@ -71,18 +77,29 @@ def write_report(store: Store, report: CheckReport) -> Path:
         UserError: if the folder cannot be written or the disk is full.
     """  # noqa: DOC502 (raised one call below)
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    document = {
-        "kind": "verdict",
-        "report": report_document(report),
-        "metadata": {**environment(), "finished": now},
-    }
+    folder, stem = claim_place(store.root / FOLDER, report.claim)
+    metadata: dict[str, Any] = {**environment(), "finished": now}
+    if report.challenge is not None:
+        metadata["challenged"] = {"code": metadata["code"], "finished": now}
+    elif (stored := _stored(folder, stem)) is not None and stored[0].challenge is not None:
+        report = replace(report, challenge=stored[0].challenge)
+        metadata["challenged"] = stored[1]["challenged"]
+    document = {"kind": "verdict", "report": report_document(report), "metadata": metadata}
     arrays = {
         f"{place}.{name}": np.asarray(value)
         for place, verdict in _verdicts(report).items()
         for name, value in (verdict.witness or {}).items()
     }
-    folder, stem = claim_place(store.root / FOLDER, report.claim)
     return write_pair(folder, stem, document, arrays)
+
+
+def _stored(folder: Path, stem: str) -> tuple[CheckReport, dict[str, Any]] | None:
+    """The report that is there and can be read."""
+    try:
+        pair = read_pair(folder, stem)
+        return None if pair is None else _report(folder / f"{stem}.json", *pair)
+    except (Damaged, UserError):
+        return None
 
 
 def read_reports(store: Store) -> tuple[tuple[CheckReport, dict[str, Any]], ...]:
@@ -147,7 +164,9 @@ def _verdict_document(verdict: Verdict) -> dict[str, Any]:
         "slack": _number(verdict.slack),
         "tightness": _number(verdict.tightness),
         "applicable": int(verdict.applicable),
+        "distinct": int(verdict.distinct),
         "tried": int(verdict.tried),
+        "refused_violate": int(verdict.refused_violate),
         "seed": int(verdict.seed),
         "statistics": {name: _number(value) for name, value in verdict.statistics.items()},
         "index": None if verdict.index is None else int(verdict.index),
@@ -168,6 +187,8 @@ def _report(
     if document.get("kind") != "verdict":
         raise Damaged(f"{path} is not a verdict")
     told = document["report"]
+    if "detection" not in told:
+        raise Damaged(f"{path} was decided by the rules of an earlier attlas")
 
     def verdict(place: str, fields: Mapping[str, Any]) -> Verdict:
         witness = {
@@ -198,6 +219,8 @@ def _report(
         controls,
         Outcome(told["expect"]),
         challenge,
+        tuple(None if limit is None else float(limit) for limit in told["detection"]),
+        tuple(told["faults"]),
         told["seconds"],
     )
     return report, dict(document["metadata"])

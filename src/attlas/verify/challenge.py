@@ -1,11 +1,11 @@
-r"""Attack an inequality: multi-start gradient ascent on its relative excess.
+r"""Challenge an inequality: the attack without derivatives, then multi-start gradient ascent.
 
-Maximises (left - right) / (|left| + |right| + magnitude) + (left - right - tau) / (|left| + |right|
-+ tau) over the arrays of `search_over` by Adam, where tau is what rounding allows. The first term
-has a slope everywhere, but is largest where both sides vanish against their terms; the second is
-monotone in the tightness and lowest there. All starts run in one compiled program, and the claim's
-`project` map is applied after each move. Solver outputs are frozen during the ascent and solved
-again on the end points.
+The ascent maximises (left - right) / (|left| + |right| + magnitude) + (left - right - tau) /
+(|left| + |right| + tau) over the arrays of `search_over` by Adam, where tau is what rounding
+allows. The first term has a slope everywhere, but is largest where both sides vanish against their
+terms; the second is monotone in the tightness and lowest there. All starts run in one compiled
+program, and the claim's `project` map is applied after each move. Solver outputs are frozen during
+the ascent and solved again on the end points.
 """
 
 import time
@@ -20,9 +20,9 @@ from jaxtyping import Array
 
 from attlas.core.claim import Claim
 from attlas.core.errors import UserError
-from attlas.core.named_call import call_by_name
 from attlas.core.sampling import Instance
-from attlas.core.verdict import ChallengeReport, Outcome, Verdict
+from attlas.core.verdict import ChallengeReport, Verdict
+from attlas.verify.attack import attack, better, judge
 from attlas.verify.decide import decide
 from attlas.verify.evidence import Batch, Program, compile_program, complete, gather
 
@@ -43,7 +43,7 @@ def challenge(
     """Search for a violation of an inequality.
 
     Args:
-        claim: an inequality with arrays to search over.
+        claim: an inequality; the ascent needs arrays of `search_over`.
         seconds: keep starting new rounds until this much time has passed; else `rounds`.
         rounds: rounds of fresh starting points when `seconds` is None.
         seed: of the starting points of the first round.
@@ -57,30 +57,37 @@ def challenge(
     Raises:
         UserError: if the claim offers nothing to challenge.
     """
-    if not claim.search_over:
+    started = time.perf_counter()
+    program = program or compile_program(claim)
+    best = attack(claim, rounds=rounds, seed=seed, program=program, batch=batch)
+    if best is None:
         raise UserError(
-            f"claim '{claim.name}' names no arrays to search_over: challenge one that does"
+            f"claim '{claim.name}' has nothing to move: an inequality needs search_over, or a "
+            "sampler that draws normal or uniform numbers from rng"
         )
-    deadline = None if seconds is None else time.perf_counter() + seconds
+    if not claim.search_over:
+        while seconds is not None and not best.violated and _spent(started) < seconds:
+            seed += 1
+            again = attack(claim, seconds=1.0, seed=seed, program=program)
+            best = best if again is None else better(best, again)
+        return best
     # Adam mixes integer counts with floats, which strict promotion would refuse.
     with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
         climb = jax.jit(jax.vmap(lambda instance: _ascend(claim, instance, steps)))
-        program = program or compile_program(claim)
-        best: ChallengeReport | None = None
         done = 0
-        while best is None or (
-            not best.violated
-            and (done < rounds if deadline is None else time.perf_counter() < deadline)
+        while not best.violated and (
+            done < rounds if seconds is None else done == 0 or _spent(started) < seconds
         ):
             if batch is None:
                 batch = claim.draw(seed + done, claim.count)
-            ended = climb(batch)
-            if claim.recertify is not None:
-                ended = {**ended, **call_by_name(claim.recertify, ended)}
-            best = _better(best, _judge(claim, program, ended, seed + done, steps))
+            best = better(best, judge(claim, program, climb(batch), seed + done, steps))
             batch = None
             done += 1
     return best
+
+
+def _spent(started: float) -> float:
+    return time.perf_counter() - started
 
 
 def _excess(claim: Claim, instance: Instance) -> Array:
@@ -136,22 +143,6 @@ def _ascend(claim: Claim, instance: Instance, steps: int) -> Instance:
     first = (start, optimiser.init(start), start, jnp.asarray(-jnp.inf))
     (_, _, best, _), _ = jax.lax.scan(step, first, None, length=steps)
     return place(best)
-
-
-def _judge(claim: Claim, program: Program, batch: Batch, seed: int, steps: int) -> ChallengeReport:
-    holds, sides = program(batch)
-    verdict = decide(claim, gather(claim, holds, sides[0]), seed=seed)
-    if verdict.index is not None:
-        witness = {k: np.asarray(v[verdict.index]) for k, v in batch.items()}
-        verdict = replace(verdict, witness=witness)
-    violated = verdict.outcome is Outcome.VIOLATED
-    return ChallengeReport(verdict.tightness, violated, verdict.tried, steps, verdict)
-
-
-def _better(old: ChallengeReport | None, new: ChallengeReport) -> ChallengeReport:
-    if old is None or new.violated:
-        return new
-    return new if (new.ratio or -np.inf) > (old.ratio or -np.inf) else old
 
 
 def replay(claim: Claim, witness: dict[str, np.ndarray]) -> Verdict:

@@ -7,11 +7,13 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
-from attlas.core.claim import Claim, Kind
-from attlas.core.verdict import CheckReport, ControlReport, Outcome, Verdict
-from attlas.verify.challenge import challenge
-from attlas.verify.decide import decide, tightness
+from attlas.core.claim import Claim
+from attlas.core.verdict import CheckReport, ControlReport, Verdict
+from attlas.verify.attack import attack
+from attlas.verify.decide import decide
+from attlas.verify.detection import detection_limits, faults
 from attlas.verify.evidence import Batch, Evidence, Program, compile_program, gather
 
 
@@ -30,7 +32,7 @@ def check(
         count: instances drawn; the claim's own number by default.
         seed: of the instances.
         alpha: error probability of a statistical verdict.
-        challenge_rounds: rounds of gradient search added for inequalities with free arrays.
+        challenge_rounds: rounds of `attlas.verify.attack` on an inequality, in addition.
 
     Returns:
         The report; `report.defects` is empty when all came out as expected.
@@ -46,25 +48,29 @@ def check(
         program = compile_program(claim)
         batch = draw_batch(claim, seed, count)
         holds, sides = program(batch)
-        evidence = gather(claim, holds, sides[0])
+        evidence = gather(claim, holds, sides[0], batch=batch)
         verdict = with_witness(decide(claim, evidence, alpha=alpha, seed=seed), batch)
-        controls = [
+        tried = [
             _control(claim, k, program, batch, (holds, sides), alpha=alpha, seed=seed)
             for k in range(len(claim.controls))
         ]
-        if (tightened := _tightened(claim, verdict, evidence)) is not None:
-            controls.append(tightened)
+        controls = [(claim.controls[k], found) for k, (_, found) in enumerate(tried)]
+        limits = detection_limits(claim, evidence, [found for _, found in controls])
+        wrong = [
+            *faults(claim, evidence, controls, limits, alpha),
+            *undefined_assumptions(claim, batch, holds),
+        ]
         search = None
-        if challenge_rounds and claim.search_over:
-            search = challenge(
-                claim, rounds=challenge_rounds, seed=seed, program=program, batch=batch
-            )
+        if challenge_rounds:
+            search = attack(claim, rounds=challenge_rounds, seed=seed, program=program, batch=batch)
     return CheckReport(
         claim=claim.name,
         verdict=verdict,
-        controls=tuple(controls),
+        controls=tuple(report for report, _ in tried),
         expect=claim.expect.outcome,
         challenge=search,
+        detection=limits,
+        faults=tuple(wrong),
         seconds=time.perf_counter() - started,
         statement=claim.statement,
     )
@@ -104,27 +110,43 @@ def with_witness(verdict: Verdict, batch: Mapping) -> Verdict:
 
 def _control(
     claim: Claim, k: int, program: Program, batch: Batch, own: tuple, *, alpha: float, seed: int
-) -> ControlReport:
+) -> tuple[ControlReport, Evidence]:
     control = claim.controls[k]
     outside = control.sample is not None
     if outside:
         batch = claim.draw(seed, len(next(iter(batch.values()))), control)
         own = program(batch)
     holds, sides = own
-    evidence = gather(claim, holds, sides[1 + k], assumed=not outside)
+    evidence = gather(claim, holds, sides[1 + k], assumed=not outside, batch=batch)
     verdict = with_witness(decide(claim, evidence, alpha=alpha, seed=seed), batch)
-    return ControlReport(control.description, control.expect, verdict)
+    return ControlReport(control.description, control.expect, verdict), evidence
 
 
-def _tightened(claim: Claim, verdict: Verdict, evidence: Evidence) -> ControlReport | None:
-    """The right side times 0.9 of the best ratio found, on the witness of that ratio."""
-    if claim.kind is not Kind.INEQUALITY or verdict.tightness is None:
-        return None
-    if verdict.outcome not in (Outcome.SUPPORTED, Outcome.INCONCLUSIVE):
-        return None
-    single = evidence.select(int(np.nanargmax(tightness(evidence, claim.roundings))))
-    # The plain ratio: of the one less its allowance the control could not fail.
-    ratio = np.nanmax(tightness(replace(single, error=np.zeros_like(single.error)), roundings=0))
-    false = decide(claim, replace(single, right=single.right * (0.9 * ratio)))
-    text = "right side times 0.9 of the best ratio found, on its witness"
-    return ControlReport(text, Outcome.VIOLATED, replace(false, index=None))
+def undefined_assumptions(claim: Claim, batch: Batch, holds: Array) -> tuple[str, ...]:
+    """Assumptions that refuse an instance because a number in them is not defined.
+
+    A comparison with NaN is false: it would leave out the very instances on which the statement
+    may fail.
+
+    Args:
+        claim: the claim.
+        batch: its instances.
+        holds: which assumptions hold, shape (count, assumptions).
+
+    Returns:
+        One sentence for each such assumption.
+    """
+    found = []
+    for k, assumption in enumerate(claim.assumptions):
+        refused = np.flatnonzero(~np.asarray(holds)[:, k])
+        if not len(refused):
+            continue
+        rows = {name: jnp.asarray(value)[refused] for name, value in batch.items()}
+        try:
+            with jax.debug_nans(True):
+                jax.vmap(assumption.holds)(rows)
+        except FloatingPointError:
+            found.append(
+                f"the assumption '{assumption.text}' is NaN on an instance that it refuses"
+            )
+    return tuple(found)

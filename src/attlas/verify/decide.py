@@ -10,12 +10,15 @@ from dataclasses import replace
 import numpy as np
 from scipy import stats
 
-from attlas.core.claim import Claim, Coverage, Kind
+from attlas.core.claim import Claim, Kind
 from attlas.core.verdict import Outcome, Verdict
 from attlas.verify.evidence import Evidence
+from attlas.verify.trend import decide_limit, decide_rate
 
 MINIMUM = 30
-"""Applicable instances below which a sampled claim is not SUPPORTED."""
+"""Distinct applicable instances below which a sampled claim is not SUPPORTED."""
+ENTRYWISE = (Kind.INEQUALITY, Kind.EXISTENCE, Kind.IDENTITY)
+"""Kinds whose sides are compared entry by entry."""
 
 
 def tolerance(evidence: Evidence, roundings: int) -> np.ndarray:
@@ -74,7 +77,8 @@ def decide(claim: Claim, evidence: Evidence, *, alpha: float = 1e-3, seed: int =
     """The verdict on a batch.
 
     Args:
-        claim: supplies kind, coverage and the number of roundings.
+        claim: supplies kind, roundings, and what supports it: a witness, an enumeration, or
+            distinct instances.
         evidence: its sides, or those of one of its controls.
         alpha: error probability granted to this claim; statistical kinds use it.
         seed: recorded in the verdict.
@@ -83,9 +87,20 @@ def decide(claim: Claim, evidence: Evidence, *, alpha: float = 1e-3, seed: int =
         A verdict without witness; `index` names the deciding instance.
     """
     count, tried = int(evidence.applicable.sum()), len(evidence.applicable)
+    distinct = count if evidence.distinct is None else evidence.distinct
+    refused = 0
+    if claim.kind in ENTRYWISE:
+        refused = int((_violating(claim, evidence) & ~evidence.applicable).sum())
 
     def numbered(verdict: Verdict) -> Verdict:
-        return replace(verdict, applicable=count, tried=tried, seed=seed)
+        return replace(
+            verdict,
+            applicable=count,
+            distinct=distinct,
+            tried=tried,
+            refused_violate=refused,
+            seed=seed,
+        )
 
     if count == 0:
         why = f"no instance satisfies '{evidence.failed_assumption}'"
@@ -98,12 +113,38 @@ def decide(claim: Claim, evidence: Evidence, *, alpha: float = 1e-3, seed: int =
         why = f"{int(broken.sum())} of {count} instances gave a side or error that is not finite"
         return numbered(Verdict(Outcome.INCONCLUSIVE, why))
     verdict = numbered(_RULES[claim.kind](evidence, claim.roundings, alpha))
-    sampled = claim.coverage is Coverage.SAMPLED and claim.witness is None
-    few = count < MINIMUM and sampled
-    if verdict.outcome is Outcome.SUPPORTED and few:
-        why = f"only {count} applicable instances of the {MINIMUM} that support needs"
+    if verdict.outcome is Outcome.SUPPORTED and (why := _unfounded(claim, verdict)):
         return replace(verdict, outcome=Outcome.INCONCLUSIVE, reason=why)
     return verdict
+
+
+def _unfounded(claim: Claim, verdict: Verdict) -> str:
+    """Why instances that all comply do not support a statement; empty where they do."""
+    if claim.witness is not None:
+        # The corrected statement of an erratum is compared on its witness alone; an existence is
+        # shown by one object. Anything else is a statement about more than one instance.
+        enough = claim.expect.outcome is not Outcome.SUPPORTED or claim.kind is Kind.EXISTENCE
+        return "" if enough else "one stored instance supports no general statement"
+    if claim.enumerates is not None:
+        if verdict.distinct == claim.enumerates:
+            return ""
+        return f"{verdict.distinct} distinct instances, where {claim.enumerates} are all there are"
+    if verdict.distinct < MINIMUM:
+        return (
+            f"only {verdict.distinct} distinct applicable instances of the {MINIMUM} that support "
+            "needs"
+        )
+    return ""
+
+
+def _violating(claim: Claim, evidence: Evidence) -> np.ndarray:
+    """Which instances of an entrywise statement exceed what is allowed, applicable or not."""
+    difference = evidence.left - evidence.right
+    if claim.kind is Kind.IDENTITY:
+        difference = np.abs(difference)
+    with np.errstate(invalid="ignore"):
+        excess = _flat(difference - tolerance(evidence, claim.roundings))
+    return np.any(excess > 0, axis=1)
 
 
 def _compare(evidence: Evidence, difference: np.ndarray, allowed: np.ndarray) -> Verdict:
@@ -141,104 +182,54 @@ def _identity(evidence: Evidence, roundings: int, alpha: float) -> Verdict:
     return replace(verdict, slack=slack, statistics={"residual": worst})
 
 
-def _last_three(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The sides and scales at the last three scales of the applicable instances."""
-    if evidence.scales is None or evidence.scales.shape[-1] < 3:
-        raise ValueError("a limit or rate needs at least three scales")
-    keep = evidence.applicable
-    return (
-        evidence.left[keep][..., -3:],
-        evidence.right[keep][..., -3:],
-        evidence.scales[keep][..., -3:],
-    )
-
-
-def _majority(good: np.ndarray, alpha: float, yes: str, no: str) -> Verdict:
-    """Sign test of 'the median instance is good', two-sided, exact."""
-    successes, trials = int(good.sum()), len(good)
-    interval = stats.binomtest(successes, trials).proportion_ci(1 - alpha, method="exact")
-    numbers = {"successes": float(successes), "low": interval.low, "high": interval.high}
-    share = f"{successes} of {trials} instances"
-    if interval.low > 0.5:
-        return Verdict(Outcome.SUPPORTED, f"{yes} on {share}", statistics=numbers)
-    if interval.high < 0.5:
-        return Verdict(Outcome.VIOLATED, f"{no}: only {share} comply", statistics=numbers)
-    return Verdict(Outcome.INCONCLUSIVE, f"undecided: {share} comply", statistics=numbers)
-
-
 def _limit(evidence: Evidence, roundings: int, alpha: float) -> Verdict:
-    # Distances v1, v2, v3 at three geometric scales must fall and extrapolate below v3 / 2.
-    # Aitken's limit v3 - (v3-v2)^2 / ((v3-v2)-(v2-v1)) is exactly c for v = c + b x^(-a), so
-    # a plateau is distinguished from decay without fitting a model.
-    left, right, scales = _last_three(evidence)
-    growth = scales[..., 1:] / scales[..., :-1]
-    if not np.allclose(growth[..., 0], growth[..., 1], rtol=0.1):
-        raise ValueError("the scales of a limit must grow geometrically")
-    distance = np.abs(left - right).reshape(-1, 3)
-    allowed = tolerance(evidence, roundings)[evidence.applicable][..., -1].ravel()
-    first, second = distance[:, 1] - distance[:, 0], distance[:, 2] - distance[:, 1]
-    bend = second - first
-    limit = distance[:, 2] - second**2 / np.where(bend == 0, np.inf, bend)
-    falls = (first < 0) & (second < 0) & (limit <= distance[:, 2] / 2)
-    verdict = _majority(
-        falls | (distance[:, 2] <= allowed),
-        alpha,
-        "the distance falls and extrapolates to the limit",
-        "the distance does not extrapolate to the limit",
-    )
-    numbers = {f"distance {k + 1}": float(np.median(distance[:, k])) for k in range(3)}
-    numbers["extrapolated"] = float(np.median(limit))
-    return replace(
-        verdict,
-        slack=-float(np.median(limit)),
-        statistics={**verdict.statistics, **numbers},
-    )
-
-
-def _rate(evidence: Evidence, roundings: int, alpha: float) -> Verdict:
-    # The ratio left / right must not keep growing over the last three scales: with its local
-    # log-log slopes s1, s2 an instance complies when s2 <= 0 or when growth fades, s2 <= s1/2;
-    # a falsified power law has s1 = s2 > 0.
-    del roundings
-    left, right, scales = _last_three(evidence)
-    if not ((left > 0) & (right > 0)).all():
-        return Verdict(Outcome.INCONCLUSIVE, "a rate needs positive sides")
-    ratio = np.log(left / right).reshape(-1, 3)
-    step = np.diff(np.log(scales.reshape(-1, 3)), axis=1)
-    slope = np.diff(ratio, axis=1) / step
-    bounded = (slope[:, 1] <= 0) | (slope[:, 1] <= slope[:, 0] / 2)
-    verdict = _majority(bounded, alpha, "the ratio stays bounded", "the ratio keeps growing")
-    numbers = {"slope 1": float(np.median(slope[:, 0])), "slope 2": float(np.median(slope[:, 1]))}
-    return replace(
-        verdict,
-        slack=-float(np.median(slope[:, 1])),
-        statistics={**verdict.statistics, **numbers},
-    )
+    return decide_limit(evidence, tolerance(evidence, roundings), alpha)
 
 
 def _probability(evidence: Evidence, roundings: int, alpha: float) -> Verdict:
     """Exact Clopper-Pearson interval of P(left = 1) against the level right."""
+    # An instance is one trial, and each component of the event is an event of its own, at an
+    # equal share of the error probability; the worst one decides.
     del roundings
-    hits = evidence.left[evidence.applicable].ravel() > 0.5
-    level = float(evidence.right[evidence.applicable].max())
-    interval = stats.binomtest(int(hits.sum()), len(hits)).proportion_ci(1 - alpha, method="exact")
-    numbers = {"frequency": float(hits.mean()), "low": interval.low, "high": interval.high}
-    outcome, why = Outcome.INCONCLUSIVE, "the interval holds the level"
-    if interval.low >= level:
-        outcome, why = Outcome.SUPPORTED, "the interval clears the level"
-    elif interval.high < level:
-        outcome, why = Outcome.VIOLATED, "the interval excludes the level"
-    return Verdict(outcome, why, slack=float(interval.low) - level, statistics=numbers)
+    hits = _flat(evidence.left)[evidence.applicable] > 0.5
+    levels = _flat(evidence.right)[evidence.applicable].max(axis=0)
+    trials, events = hits.shape
+    if evidence.distinct is not None and evidence.distinct < trials:
+        why = f"only {evidence.distinct} of {trials} draws differ: a trial is an independent draw"
+        return Verdict(Outcome.INCONCLUSIVE, why)
+    found = []
+    for event, level in zip(hits.T, levels, strict=True):
+        test = stats.binomtest(int(event.sum()), trials)
+        interval = test.proportion_ci(1 - alpha / events, method="exact")
+        numbers = {"frequency": float(event.mean()), "low": interval.low, "high": interval.high}
+        outcome, why = Outcome.INCONCLUSIVE, "the interval holds the level"
+        if interval.low >= level:
+            outcome, why = Outcome.SUPPORTED, "the interval clears the level"
+        elif interval.high < level:
+            outcome, why = Outcome.VIOLATED, "the interval excludes the level"
+        slack = float(interval.low) - float(level)
+        found.append(Verdict(outcome, why, slack=slack, statistics=numbers))
+    return min(found, key=lambda v: (_SEVERITY.index(v.outcome), v.slack))
+
+
+_SEVERITY = (Outcome.VIOLATED, Outcome.INCONCLUSIVE, Outcome.SUPPORTED)
 
 
 def _expectation(evidence: Evidence, roundings: int, alpha: float) -> Verdict:
     """Hoeffding's interval of E(left - right) from the stated range."""
-    del roundings
+    allowed = tolerance(evidence, roundings)
     keep = evidence.applicable
     difference = (evidence.left - evidence.right)[keep].ravel()
     if evidence.range is None:
         raise ValueError("an expectation needs the range of left - right")
+    if evidence.distinct is not None and evidence.distinct < int(keep.sum()):
+        why = f"only {evidence.distinct} of {int(keep.sum())} draws differ: a mean needs new ones"
+        return Verdict(Outcome.INCONCLUSIVE, why)
     width = float(evidence.range[keep].max())
+    spread = float(np.ptp(difference))
+    if spread > width + 2 * float(allowed[keep].max()):
+        why = f"the sample spreads over {spread:.4g}, beyond the stated range {width:.4g}"
+        return Verdict(Outcome.INCONCLUSIVE, why, statistics={"spread": spread})
     half = width * float(np.sqrt(np.log(2 / alpha) / (2 * len(difference))))
     mean = float(difference.mean())
     numbers = {"mean": mean, "low": mean - half, "high": mean + half}
@@ -255,7 +246,7 @@ _RULES = {
     Kind.EXISTENCE: _inequality,
     Kind.IDENTITY: _identity,
     Kind.LIMIT: _limit,
-    Kind.RATE: _rate,
+    Kind.RATE: decide_rate,
     Kind.PROBABILITY: _probability,
     Kind.EXPECTATION: _expectation,
 }

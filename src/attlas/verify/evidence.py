@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.core.claim import Claim, Sides
+from attlas.core.claim import Claim, Kind, Sides
+from attlas.core.named_call import parameters
 from attlas.core.sampling import Instance
 
 Batch = Mapping[str, Array]
@@ -27,6 +28,8 @@ class Evidence:
         scales: growing parameter of limits and rates, or None.
         range: of expectations, same shape as the sides, or None.
         failed_assumption: text of the one that failed most often, "" if none failed.
+        distinct: different applicable instances, in the arrays that the claim reads; None where
+            nobody counted, and each is taken to differ.
     """
 
     left: np.ndarray
@@ -37,6 +40,7 @@ class Evidence:
     scales: np.ndarray | None = None
     range: np.ndarray | None = None
     failed_assumption: str = ""
+    distinct: int | None = None
 
     def select(self, index: int) -> "Evidence":
         """The evidence of one instance, as a batch of one."""
@@ -46,6 +50,17 @@ class Evidence:
             for name, value in parts.items()
             if isinstance(value, np.ndarray)
         }
+        return replace(self, **one, distinct=None)
+
+    def component(self, entry: int, scaled: bool) -> "Evidence":
+        """The evidence of one component of the sides; with scales, a component is a row."""
+        names = ("left", "right", "magnitude", "error", "range", *(("scales",) if scaled else ()))
+        tail = self.left.shape[-1:] if scaled else ()
+        one = {}
+        for name in names:
+            if (array := getattr(self, name)) is not None:
+                whole = np.broadcast_to(array, self.left.shape)
+                one[name] = whole.reshape(len(self.left), -1, *tail)[:, entry]
         return replace(self, **one)
 
 
@@ -58,7 +73,7 @@ def complete(sides: Sides) -> Sides:
     Returns:
         Sides whose arrays share a shape; `scales` stays as it was.
     """
-    left, right = jnp.asarray(sides.left), jnp.asarray(sides.right)
+    left, right = (jnp.asarray(side, dtype=float) for side in (sides.left, sides.right))
     shape = np.broadcast_shapes(left.shape, right.shape)
     left, right = jnp.broadcast_to(left, shape), jnp.broadcast_to(right, shape)
     largest = jnp.maximum(jnp.abs(left), jnp.abs(right))
@@ -101,7 +116,35 @@ def compile_program(claim: Claim) -> Program:
     return jax.jit(jax.vmap(one))
 
 
-def gather(claim: Claim, holds: Array, sides: Sides, assumed: bool = True) -> Evidence:
+def distinct_rows(claim: Claim, batch: Batch, keep: np.ndarray) -> int:
+    """How many different instances there are, in the arrays that the claim reads.
+
+    A trial of a probability or expectation is the whole draw: there all arrays count.
+
+    Args:
+        claim: the claim.
+        batch: arrays with a leading axis.
+        keep: which instances count, shape (count,).
+
+    Returns:
+        Their number.
+    """
+    read = parameters(claim.function)
+    whole = read.rest or claim.kind in (Kind.PROBABILITY, Kind.EXPECTATION)
+    names = sorted(batch) if whole else [name for name in read.arrays if name in batch]
+    if not names:
+        return int(keep.sum())
+    arrays = [np.asarray(batch[name])[keep] for name in names]
+    rows = [array.reshape(len(array), -1).view(np.uint8).reshape(len(array), -1) for array in arrays
+            if array.size]  # fmt: skip
+    if not rows:
+        return min(1, int(keep.sum()))
+    return len({row.tobytes() for row in np.concatenate(rows, axis=1)})
+
+
+def gather(
+    claim: Claim, holds: Array, sides: Sides, assumed: bool = True, batch: Batch | None = None
+) -> Evidence:
     """Bring one program's output to the host as evidence.
 
     Args:
@@ -109,6 +152,7 @@ def gather(claim: Claim, holds: Array, sides: Sides, assumed: bool = True) -> Ev
         holds: which assumptions hold, shape (count, assumptions).
         sides: completed sides of a batch.
         assumed: whether failing assumptions exclude an instance (not for control instances).
+        batch: the instances, by which different ones are counted.
 
     Returns:
         The evidence.
@@ -120,4 +164,7 @@ def gather(claim: Claim, holds: Array, sides: Sides, assumed: bool = True) -> Ev
         failed_assumption = claim.assumptions[int(np.argmin(kept.mean(axis=0)))].text
     count = len(parts["left"])
     applicable = np.asarray(kept.all(axis=1) if assumed else np.ones(count, dtype=bool))
-    return Evidence(**parts, applicable=applicable, failed_assumption=failed_assumption)
+    distinct = None if batch is None else distinct_rows(claim, batch, applicable)
+    return Evidence(
+        **parts, applicable=applicable, failed_assumption=failed_assumption, distinct=distinct
+    )

@@ -17,7 +17,7 @@ from attlas.bounds.optimisation.deora2023_model import HeadConstants
 from attlas.bounds.optimisation.deora2023_training import deora2023_training_loss
 from attlas.claims.deora2023optimization.instances import ROUNDINGS, risk
 from attlas.claims.deora2023optimization.stability_instances import trajectory
-from attlas.core.claim import Control, Coverage, Status
+from attlas.core.claim import Control, Status
 from attlas.core.statement import existence
 
 _TOKENS, _STEPS = 64, 512
@@ -41,7 +41,6 @@ def equal_tokens():
     controls=[Control("heads, step size and bound as printed", constants="printed")],
     count=1,
     roundings=ROUNDINGS * _STEPS,
-    coverage=Coverage.EXHAUSTIVE,
 )
 def corollary_2_informative(X, y, U, W, K, *, constants: HeadConstants = "sharp"):
     r"""$$T = 64,\ d = R = 1,\ K = 512: \quad \widehat{L}(\theta_K) \le \frac{1.716}{K} +

@@ -16,7 +16,7 @@ from attlas.claims.deora2023optimization.stability_instances import (
     sample_losses,
     trajectory,
 )
-from attlas.core.claim import Control, Coverage
+from attlas.core.claim import Control
 from attlas.core.statement import erratum
 
 _STEPS = 100
@@ -47,7 +47,6 @@ def one_parameter():
     assumptions=CONDITIONS,
     count=1,
     roundings=ROUNDINGS * _STEPS,
-    coverage=Coverage.EXHAUSTIVE,
 )
 def equation_21_printed(*, printed=True, **run):
     r"""$$\|\theta_{k+1} - \theta_{k+1}^{\neg i}\| \le \left(\left(1 +

@@ -14,7 +14,6 @@ from attlas.claims.gu2024exploring.one_step import ROUNDINGS, SIZES, norm, take
 from attlas.claims.gu2024exploring.trajectories import COUNT, curves
 from attlas.core.claim import (
     Control,
-    Coverage,
     Erratum,
     ErratumClass,
     ProofStep,
@@ -114,7 +113,6 @@ def _in_the_ball(start, W, a, X):
     witness=four_units,
     reason=r"half of $\lambda$ gives a factor of 1 at most, not of 1.6",
     assumptions=[assume(r"the kernel is within $\lambda / 2$ of its start", _in_the_ball)],
-    coverage=Coverage.EXHAUSTIVE,
     count=32,
     roundings=ROUNDINGS,
     corrected=Control("1 in place of 1.6", factor=1.0),

@@ -19,7 +19,6 @@ from attlas.claims.gu2024exploring.flow_runs import flows, flows_of_wide_drift
 from attlas.claims.gu2024exploring.one_step import ROUNDINGS
 from attlas.core.claim import (
     Control,
-    Coverage,
     Erratum,
     ErratumClass,
     Sides,
@@ -138,7 +137,6 @@ def no_logarithm():
     witness=no_logarithm,
     reason=r"the logarithm vanishes at $\epsilon_H m \lambda = n d$, the gap does not",
     assumptions=[assume(r"$\epsilon_H \le \lambda / 2$", lambda eps, H: eps <= H / 2)],
-    coverage=Coverage.EXHAUSTIVE,
     count=40,
     roundings=ROUNDINGS,
     corrected=Control("the sharpened bound", sharp=True),

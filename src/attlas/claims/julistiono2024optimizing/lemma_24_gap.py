@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.julistiono2024optimizing.instances import ROUNDINGS, condition
-from attlas.core.claim import Control, Coverage, Sides, Source, Status
+from attlas.core.claim import Control, Sides, Source, Status
 from attlas.core.statement import erratum
 from attlas.data.token_selection import TokenSelection
 from attlas.optim.mirror_descent import mirror_step, potential
@@ -37,7 +37,6 @@ def two_tokens():
     corrected=Control("a step 10,000 times smaller", factor=1e-4),
     count=1,
     roundings=ROUNDINGS,
-    coverage=Coverage.EXHAUSTIVE,
 )
 def lemma_24_gap(X, y, z, v, W, p, eta, *, factor=1.0):
     r"""$$X = \begin{pmatrix} 6 & 0 \\ 0 & 6 \end{pmatrix},\ z = (3.6, 4.8),\ v = (1, 0),\ y = 1,

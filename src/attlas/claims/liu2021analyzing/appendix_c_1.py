@@ -15,7 +15,7 @@ from attlas.bounds.expressivity.liu2021_regions import (
     liu2021_regions,
 )
 from attlas.claims.liu2021analyzing.region_instances import ROUNDINGS, size_pairs
-from attlas.core.claim import Control, Coverage, Sides, Source, Status, assume
+from attlas.core.claim import Control, Sides, Source, Status, assume
 from attlas.core.statement import erratum, identity, inequality
 from attlas.core.verdict import Outcome
 
@@ -160,7 +160,6 @@ def neighbours(rng, count):
     "Theorem 4, its conclusion from the maxima",
     sample=neighbours,
     status=Status.CORRECTED,
-    coverage=Coverage.EXHAUSTIVE,
     count=len(size_pairs()),
     roundings=ROUNDINGS,
     controls=[Control("the printed lower bounds", lower_bounds=True)],

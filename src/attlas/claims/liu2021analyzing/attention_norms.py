@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.core.claim import Control, Coverage, Kind, Sides, Status
+from attlas.core.claim import Control, Kind, Sides, Status
 from attlas.core.statement import erratum, inequality
 
 _P = 6
@@ -51,7 +51,6 @@ def one_leading():
     witness=one_leading,
     reason="squares of norms add up, not the norms",
     corrected=Control(r"$\sqrt{2 \tau - \tau^2}$", squared=True),
-    coverage=Coverage.EXHAUSTIVE,
     count=1,
 )
 def erratum_2(logits, kept, raised, *, squared=False):
@@ -89,7 +88,6 @@ def four_equal():
     witness=four_equal,
     reason="a softmax sums to one, its Euclidean norm is below",
     corrected=Control("the sum of the weights is one", order=1),
-    coverage=Coverage.EXHAUSTIVE,
     count=1,
 )
 def erratum_3(logits, *, order=2):

@@ -7,7 +7,7 @@ from jax.flatten_util import ravel_pytree
 
 from attlas.bounds.generalisation.liu2021_sample_size import liu2021_attention, liu2021_baseline
 from attlas.bounds.generalisation.liu2021_union_bound import Conditions
-from attlas.core.claim import Control, Coverage, Kind, Status
+from attlas.core.claim import Control, Kind, Status
 from attlas.core.statement import erratum, identity
 from attlas.models.networks.two_layer import TwoLayer
 
@@ -70,7 +70,6 @@ def at_the_ends():
     witness=at_the_ends,
     reason=r"the theorem gives $\sqrt{p}$ in the logarithm",
     corrected=Control(r"$\log(\sqrt p\, \eta / \gamma)$", root=True),
-    coverage=Coverage.EXHAUSTIVE,
     count=1,
 )
 def corollary_1_logarithm(theorem, corollary, repaired, *, root=False):
@@ -97,7 +96,6 @@ def rescaled():
     witness=rescaled,
     reason=r"$\eta$ drops the factor $C_x^2$ of the proof",
     corrected=Control(r"$\eta = C_1^2 C_2 C_x^2$, in the corrected size", with_inputs=True),
-    coverage=Coverage.EXHAUSTIVE,
     count=1,
 )
 def theorem_1_eta(printed, corrected, *, with_inputs=False):

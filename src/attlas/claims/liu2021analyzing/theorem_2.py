@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.generalisation.liu2021_sample_size import liu2021_self_attention
-from attlas.core.claim import Control, Coverage, Kind, Sides, Source, Status
+from attlas.core.claim import Control, Kind, Sides, Source, Status
 from attlas.core.statement import erratum, identity, inequality
 from attlas.models.attention.self_attention_mlp import SelfAttentionMLP, make_self_attention_mlp
 
@@ -77,7 +77,6 @@ def words_apart():
     witness=words_apart,
     reason="concentration bounds one attended word; $p$ of them are flattened",
     corrected=Control(r"$\sqrt{p d_v}\, C_1 C_8 C_x$", flattened=True),
-    coverage=Coverage.EXHAUSTIVE,
     count=1,
 )
 def theorem_2_features_printed(x, W_Q, W_K, W_V, W1, *, flattened=False):
@@ -161,7 +160,6 @@ def concentrating():
     witness=concentrating,
     reason=r"the term $\sqrt{p}\, t$ dominates: the ratio is 1.22",
     corrected=Control(r"$((s_0 + \sqrt{p}\, t) / \dots)^2$ and the logarithms", dominated=True),
-    coverage=Coverage.EXHAUSTIVE,
     count=1,
 )
 def theorem_2_dominance(sizes, *, dominated=False):
@@ -223,7 +221,6 @@ def section_6():
     witness=section_6,
     reason="queries and keys have $t$ columns, $w_V$ is left out",
     corrected=Control("$p d_v d + d + d_v t + 2 t d_q$", as_printed=False),
-    coverage=Coverage.EXHAUSTIVE,
     count=1,
 )
 def theorem_2_parameters_printed(leaves, corrected, printed, *, as_printed=True):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.generalisation.liu2021_sample_size import liu2021_deep
-from attlas.core.claim import Control, Coverage, Sides, Status
+from attlas.core.claim import Control, Sides, Status
 from attlas.core.statement import erratum, identity, inequality
 from attlas.models.attention.deep_self_attention import make_deep_self_attention
 
@@ -52,7 +52,6 @@ def accuracy_of_a_hundredth():
     witness=accuracy_of_a_hundredth,
     reason=r"the tail bound of the proof needs a factor $1/\gamma^2$",
     corrected=Control(r"times $c_K / (c \gamma)^2$", with_factor=True),
-    coverage=Coverage.EXHAUSTIVE,
     count=1,
 )
 def theorem_3(printed, corrected, gamma, c_k, parameters, margin, *, with_factor=False):
@@ -134,7 +133,6 @@ def teacher_at_four_inputs():
     witness=teacher_at_four_inputs,
     reason="at the true parameters $u = 0$, and (A3.2) has them",
     corrected=Control("at other parameters", elsewhere=True),
-    coverage=Coverage.EXHAUSTIVE,
     count=1,
 )
 def assumption_a6(phi, w, other, *, elsewhere=False):

@@ -16,7 +16,7 @@ from attlas.claims.liu2021analyzing.region_instances import (
     masked_networks,
     size_pairs,
 )
-from attlas.core.claim import Control, Coverage, ProofStep, Status
+from attlas.core.claim import Control, ProofStep, Status
 from attlas.core.statement import erratum, identity, inequality
 from attlas.measures.complexity.linear_regions import count_linear_regions
 
@@ -82,7 +82,6 @@ def constructions(rng, count):
     "Proof of Theorem 4, its network",
     sample=constructions,
     status=Status.CORRECTED,
-    coverage=Coverage.EXHAUSTIVE,
     count=24,
     roundings=ROUNDINGS,
     controls=[
@@ -119,7 +118,6 @@ def logarithms(rng, count):
 on_grid = partial(
     inequality,
     sample=logarithms,
-    coverage=Coverage.EXHAUSTIVE,
     count=len(size_pairs()),
     roundings=ROUNDINGS,
 )

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.core.claim import Control, Coverage, Sides, Source, Status, assume
+from attlas.core.claim import Control, Sides, Source, Status, assume
 from attlas.core.statement import erratum, identity, inequality
 from attlas.measures.statistics.conditional_covariance import conditional_covariance
 from attlas.models.attention.recurrent_attention import (
@@ -78,7 +78,6 @@ def both_signs():
     witness=both_signs,
     reason=r"$\exp$ is missing: scores may be negative",
     corrected=Control(r"$\exp(e_{kj})$ in place of $e_{kj}$", exponent=True),
-    coverage=Coverage.EXHAUSTIVE,
     count=1,
 )
 def appendix_b_weights(scores, *, exponent=False):
@@ -120,7 +119,6 @@ def one_word():
     witness=one_word,
     reason=r"a word of $t$ entries has norm $\sqrt{t}\, C_x$",
     corrected=Control(r"times $\sqrt{t}$", root=np.sqrt(2)),
-    coverage=Coverage.EXHAUSTIVE,
     count=1,
 )
 def theorem_6_features(x, W1, *, root=1.0):

@@ -12,7 +12,7 @@ import numpy as np
 
 from attlas.bounds.covering.dudley import dudley_integral, entropy_integral
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_bracket
-from attlas.core.claim import Control, Coverage, ProofStep, Sides, Status, assume
+from attlas.core.claim import Control, ProofStep, Sides, Status, assume
 from attlas.core.statement import identity, inequality, limit
 
 _D = 16
@@ -168,7 +168,7 @@ def _sizes(m, square=2.0):
 
 
 on_table = partial(
-    identity, sample=table_rows, status=Status.NEW, count=len(_ROWS), coverage=Coverage.EXHAUSTIVE
+    identity, sample=table_rows, status=Status.NEW, count=len(_ROWS), enumerates=len(_ROWS)
 )
 
 

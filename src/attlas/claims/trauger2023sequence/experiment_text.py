@@ -11,7 +11,7 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.core.claim import Control, Coverage, Kind, Sides, Source, Status
+from attlas.core.claim import Control, Kind, Sides, Source, Status
 from attlas.core.statement import erratum, identity, inequality, probability
 from attlas.tasks.sparse_majority.loss import MajorityLoss, majority_loss
 
@@ -28,7 +28,7 @@ def bits(rng, count):
     Source.FOUND,
     sample=bits,
     count=512,
-    coverage=Coverage.EXHAUSTIVE,
+    enumerates=512,
     controls=[Control("eight of the bits", used=8)],
 )
 def section_6_labels(bits, *, used=9):

@@ -20,7 +20,7 @@ from attlas.claims.trauger2023sequence.cover_instances import (
     ROWS,
     greedy_instances,
 )
-from attlas.core.claim import Control, Coverage, ProofStep, Sides, Source, Status
+from attlas.core.claim import Control, ProofStep, Sides, Source, Status
 from attlas.core.norms.balls import project_each_column, project_entrywise
 from attlas.core.norms.matrix import column_norm, spectral_norm
 from attlas.core.statement import inequality
@@ -153,7 +153,7 @@ def small_covers(rng, count):
     status=Status.NEW,
     count=9,
     roundings=ROUNDINGS,
-    coverage=Coverage.EXHAUSTIVE,
+    enumerates=9,
     controls=[Control("$dk + 1$ choices per step, the signs forgotten", choices=1.0)],
 )
 def lemma_3_6_small(entries, steps, number, radius, error, *, choices=2.0):
@@ -180,7 +180,6 @@ def recursion(rng, count):
     sample=recursion,
     status=Status.SHARPENED,
     roundings=ROUNDINGS,
-    coverage=Coverage.EXHAUSTIVE,
     controls=[Control("$K + 4$ in place of $K + 3$", more=4.0)],
 )
 def greedy_cover(error, steps, *, more=3.0):

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.covering.maurey import maurey_bound, maurey_sample, maurey_sparsify
-from attlas.core.claim import Control, Coverage, Kind, Sides, Status
+from attlas.core.claim import Control, Kind, Sides, Status
 from attlas.core.statement import erratum, identity, inequality, probability
 from attlas.core.verdict import Outcome
 
@@ -193,7 +193,7 @@ def lemma_3_1_count_printed(d, k, listed, full, *, more=0.0, only_full=False):
     "Remark on Lemma 3.1, corrected",
     sample=numbers_of_counts,
     status=Status.CORRECTED,
-    coverage=Coverage.EXHAUSTIVE,
+    enumerates=25,
     count=25,
     controls=[Control("$d^k$", more=0.0)],
 )

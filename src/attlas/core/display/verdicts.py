@@ -58,6 +58,7 @@ def report_text(report: "CheckReport") -> str:
     """
     lines = [f"{report.claim}: {verdict_text(report.verdict)}"]
     lines += [f"  control '{plain(c.description)}': {c.verdict.outcome}" for c in report.controls]
+    lines += [f"  {text}" for text in detection_sentences(report.detection)]
     if report.challenge:
         lines.append(
             f"  challenge: best ratio {plain_number(report.challenge.ratio)} from "
@@ -86,9 +87,10 @@ def report_html(report: "CheckReport") -> Markup:
         text = f"{found.starts} starts, {found.steps} steps"
         rows.append(("challenge", str(found.verdict.outcome), None, found.ratio, text))
     heads = ("", "outcome", "slack", "tightness", "reason")
-    applicable = f"{own.applicable} of {own.tried} instances, seed {own.seed}"
+    applicable = _instances(own)
     parts = [typeset(report.statement)] if report.statement else []
     parts.append(table(heads, rows, f"{report.claim}: {applicable}"))
+    parts += [Markup("<p>{}</p>").format(text) for text in detection_sentences(report.detection)]
     parts += [Markup("<p>unexpected: {}</p>").format(prose(text)) for text in report.defects]
     return Markup("").join(parts)
 
@@ -109,6 +111,46 @@ def claim_html(claim: "Claim") -> Markup:
     return typeset(claim.statement) + remark + table((), rows, f"{claim.locator}, {claim.name}")
 
 
+def detection_sentences(limits: "tuple[float | None, ...]") -> Iterator[str]:
+    """What a check would notice, in one sentence.
+
+    Args:
+        limits: smallest relative change of the right side that is noticed, by component.
+
+    Yields:
+        A sentence, or nothing where no component has a size.
+
+    Examples:
+        >>> list(detection_sentences((0.25, 1e-13)))
+        ['notices a right side wrong by 25 %, by 1e−11 % in the best component']
+        >>> list(detection_sentences((0.99,)))
+        ['the constant is not tested within a factor 100']
+    """
+    known = [limit for limit in limits if limit is not None]
+    if not known:
+        return
+    if max(known) > 0.9:
+        far = "" if max(known) >= 1 else f" within a factor {plain_number(1 / (1 - max(known)))}"
+        where = " in one component" if len(known) > 1 else ""
+        yield f"the constant is not tested{far}{where}"
+        return
+    best = f", by {_percent(min(known))} in the best component" if len(known) > 1 else ""
+    yield f"notices a right side wrong by {_percent(max(known))}{best}"
+
+
+def _percent(share: float) -> str:
+    return f"{plain_number(100 * share)} %"
+
+
+def _instances(verdict: "Verdict") -> str:
+    text = f"{verdict.applicable} of {verdict.tried} instances, seed {verdict.seed}"
+    if verdict.distinct and verdict.distinct < verdict.applicable:
+        text += f", {verdict.distinct} distinct"
+    if verdict.refused_violate:
+        text += f", {verdict.refused_violate} of those refused violate it"
+    return text
+
+
 def _details(verdict: "Verdict") -> Iterator[str]:
     if verdict.reason:
         yield plain(verdict.reason)
@@ -116,12 +158,12 @@ def _details(verdict: "Verdict") -> Iterator[str]:
         value = getattr(verdict, name)
         if value is not None:
             yield f"{name} {plain_number(value)}"
-    yield f"{verdict.applicable} of {verdict.tried} instances, seed {verdict.seed}"
+    yield _instances(verdict)
 
 
 def _rows(verdict: "Verdict") -> Iterator[tuple[str, object]]:
     yield "reason", verdict.reason
     yield "slack", verdict.slack
     yield "tightness", verdict.tightness
-    yield "instances", f"{verdict.applicable} of {verdict.tried}, seed {verdict.seed}"
+    yield "instances", _instances(verdict)
     yield from verdict.statistics.items()

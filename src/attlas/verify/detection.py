@@ -1,0 +1,173 @@
+r"""What a check would notice: the detection limit of each component, and components without one.
+
+The components of a claim are the entries of its sides (the rows, for a limit or rate): what
+`jnp.stack` put together are statements of their own, and each needs a control that violates it.
+Entries that are one statement at several places, such as the entries of a vector identity, are
+declared `alike`; an entry whose sides are zero on every instance states nothing and needs none.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from attlas.core.claim import Claim, Control, Kind
+from attlas.core.verdict import Outcome
+from attlas.verify.decide import ENTRYWISE, decide, tolerance
+from attlas.verify.evidence import Evidence
+
+COARSE = 1e-3
+"""Relative change that an identity must notice. Wrong constants of proofs are halves, factors and
+one more or less in sizes of up to hundreds; rounding of sound float64 sides allows about 1e-13."""
+LISTED = 64
+"""Components whose limits are listed; of more, as of those that are alike, only the worst."""
+
+
+def detection_limits(
+    claim: Claim, evidence: Evidence, controls: Sequence[Evidence] = ()
+) -> tuple[float | None, ...]:
+    r"""The smallest relative change of the right side that the check would notice.
+
+    For an inequality (right - left + allowed) / |right|, which is 1 - tightness where both sides
+    are positive: a right side too large by the factor 1 / (1 - limit) is where it begins to be
+    noticed. For an identity allowed / |right|, with the entry's size in the controls where both
+    sides vanish. Least over the instances.
+
+    Args:
+        claim: an inequality, existence or identity; others have none.
+        evidence: its sides.
+        controls: sides of its controls.
+
+    Returns:
+        One number per component, the worst alone where they are alike or many; None for a
+        component whose right side is always zero.
+    """
+    if claim.kind not in ENTRYWISE or not evidence.applicable.any():
+        return ()
+    keep = evidence.applicable
+    left, right, allowed = (
+        array.reshape(len(keep), -1)[keep]
+        for array in (evidence.left, evidence.right, tolerance(evidence, claim.roundings))
+    )
+    margin, size = right - left + allowed, np.abs(right)
+    if claim.kind is Kind.IDENTITY:
+        size = np.maximum(size, np.abs(left))
+        margin, size = allowed, np.where(size > allowed, size, _size_in(controls, size))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.where(size > 0, np.maximum(margin, 0) / np.where(size > 0, size, 1), np.inf)
+    limits = np.where(np.isnan(share), np.inf, share).min(axis=0)
+    if not limits.size:
+        return ()
+    if claim.alike:
+        limits = limits.min(keepdims=True)
+    elif limits.size > LISTED:
+        limits = limits.max(keepdims=True)
+    return tuple(float(limit) if np.isfinite(limit) else None for limit in limits)
+
+
+def _size_in(controls: Sequence[Evidence], like: np.ndarray) -> np.ndarray:
+    """The largest |left - right| that any control gives each component."""
+    found = np.zeros(like.shape[1])
+    for control in controls:
+        gap = np.abs(control.left - control.right).reshape(len(control.left), -1)
+        if gap.shape[1] == like.shape[1]:
+            found = np.maximum(found, np.where(np.isfinite(gap), gap, 0).max(axis=0))
+    return np.broadcast_to(found, like.shape)
+
+
+def uncontrolled(
+    claim: Claim, evidence: Evidence, controls: Sequence[tuple[Control, Evidence]], alpha: float
+) -> tuple[tuple[int, ...], ...]:
+    """The components of a claim that no control violates on any instance.
+
+    Args:
+        claim: one that expects to be SUPPORTED, else there is nothing to ask.
+        evidence: its sides.
+        controls: its controls with their sides.
+        alpha: error probability of a statistical verdict.
+
+    Returns:
+        Their places in the sides; none for a claim of one component or of alike ones.
+    """
+    shape = _entries(claim, evidence)
+    if claim.alike or claim.expect.outcome is not Outcome.SUPPORTED or np.prod(shape) < 2:
+        return ()
+    seen = ~_stated(claim, evidence)
+    for control, found in controls:
+        if control.expect is Outcome.VIOLATED and _entries(claim, found) == shape:
+            seen |= _violated(claim, found, alpha)
+    return tuple(
+        tuple(int(i) for i in np.unravel_index(entry, shape)) for entry in np.flatnonzero(~seen)
+    )
+
+
+def _scaled(claim: Claim) -> bool:
+    return claim.kind in (Kind.LIMIT, Kind.RATE)
+
+
+def _entries(claim: Claim, evidence: Evidence) -> tuple[int, ...]:
+    shape = evidence.left.shape[1:]
+    return shape[:-1] if _scaled(claim) else shape
+
+
+def _rows(claim: Claim, evidence: Evidence, array: np.ndarray) -> np.ndarray:
+    """Instances by components by what one component holds."""
+    tail = evidence.left.shape[-1] if _scaled(claim) else 1
+    return array.reshape(len(array), -1, tail)
+
+
+def _stated(claim: Claim, evidence: Evidence) -> np.ndarray:
+    sides = (_rows(claim, evidence, side) for side in (evidence.left, evidence.right))
+    return np.any([np.any(side != 0, axis=(0, 2)) for side in sides], axis=0)
+
+
+def _violated(claim: Claim, evidence: Evidence, alpha: float) -> np.ndarray:
+    """Which components are violated."""
+    if claim.kind in ENTRYWISE:
+        difference = evidence.left - evidence.right
+        if claim.kind is Kind.IDENTITY:
+            difference = np.abs(difference)
+        excess = (difference - tolerance(evidence, claim.roundings))[evidence.applicable]
+        return np.any(excess.reshape(len(excess), -1) > 0, axis=0)
+    count = int(np.prod(_entries(claim, evidence)))
+    outcomes = [decide(claim, evidence.component(k, _scaled(claim)), alpha=alpha).outcome
+                for k in range(count)]  # fmt: skip
+    return np.array([outcome is Outcome.VIOLATED for outcome in outcomes])
+
+
+def faults(
+    claim: Claim,
+    evidence: Evidence,
+    controls: Sequence[tuple[Control, Evidence]],
+    limits: tuple[float | None, ...],
+    alpha: float,
+) -> tuple[str, ...]:
+    """What is wrong with a claim itself: components without a control, identities too coarse.
+
+    Args:
+        claim: the claim.
+        evidence: its sides.
+        controls: its controls with their sides.
+        limits: see `detection_limits`.
+        alpha: error probability of a statistical verdict.
+
+    Returns:
+        One sentence for each.
+    """
+    found = []
+    if places := uncontrolled(claim, evidence, controls, alpha):
+        total = int(np.prod(_entries(claim, evidence)))
+        shown = ", ".join(str(place[0] if len(place) == 1 else place) for place in places[:4])
+        more = ", ..." if len(places) > 4 else ""
+        found.append(
+            f"no control violates {len(places)} of its {total} components ({shown}{more}): give "
+            "each a control, or alike=True where they are one statement at several places"
+        )
+    expected = claim.expect.outcome is Outcome.SUPPORTED
+    if claim.kind is Kind.IDENTITY and expected and limits:
+        worst = max((limit for limit in limits if limit is not None), default=0.0)
+        if worst > COARSE:
+            found.append(
+                f"a relative change of {worst:.2g} of a component would pass: its magnitude or "
+                "certified error is too large for an identity"
+            )
+    return tuple(found)

@@ -1,0 +1,221 @@
+r"""Limits and rates: what the last four scales of a sequence say about its end.
+
+A finite sequence cannot prove a limit. The rules below refuse what four scales can refuse, and
+each verdict states its resolution: the smallest plateau, or the smallest growing part, that would
+have changed it on these very sequences.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from scipy import stats
+
+from attlas.core.verdict import Outcome, Verdict
+from attlas.verify.evidence import Evidence
+
+SCALES = 4
+"""Scales that a limit or rate needs."""
+SHARE = 0.1
+"""An extrapolated limit below this share of the last distance counts as none."""
+RISE = 0.05
+"""A log-log slope may rise by this much from scale to scale and still be called settled."""
+_TRIED = np.geomspace(1e-4, 1e4, 33)
+"""Sizes of the plateaus and growing parts by which the resolution is found."""
+
+
+def decide_limit(evidence: Evidence, allowed: np.ndarray, alpha: float) -> Verdict:
+    r"""Whether the distances |left - right| tend to zero on most instances.
+
+    Args:
+        evidence: the batch; the last axis of its sides runs over the scales.
+        allowed: what rounding and certificates allow, of the shape of the sides.
+        alpha: error probability of the sign test over instances.
+
+    Returns:
+        A verdict; its statistics hold the distances and the resolution.
+
+    Raises:
+        ValueError: if the scales do not grow geometrically.
+    """
+    if (few := _too_few(evidence)) is not None:
+        return few
+    left, right, scales = _last(evidence)
+    growth = scales[..., 1:] / scales[..., :-1]
+    if not np.allclose(growth, growth[..., :1], rtol=0.1):
+        raise ValueError("the scales of a limit must grow geometrically")
+    distance = np.abs(left - right)
+    exact = (
+        distance[..., -1] <= allowed[evidence.applicable].reshape((*left.shape[:2], -1))[..., -1]
+    )
+
+    def tends(plateau: float) -> np.ndarray:
+        return np.all(vanishes(distance + plateau * distance[..., -1:]) | exact, axis=1)
+
+    found = _majority(
+        tends(0.0),
+        alpha,
+        "the distance falls and extrapolates to the limit",
+        "the distance does not extrapolate to the limit",
+    )
+    last = float(np.median(distance[..., -1]))
+    numbers = {f"distance {k + 1}": float(np.median(distance[..., k])) for k in range(SCALES)}
+    return _resolved(found, tends, last, "a plateau above {} would be noticed", numbers, -last)
+
+
+def vanishes(distance: np.ndarray) -> np.ndarray:
+    r"""Whether distances at four geometric scales fall to zero and not to a plateau.
+
+    With Aitken's limits L_k = D_k - (D_k - D_{k-1})^2 / ((D_k - D_{k-1}) - (D_{k-1} - D_{k-2})),
+    exactly c for D = c + b n^{-a}, the distances fall, L_4 <= D_4 / 2, and either L_4 is below a
+    tenth of D_4 or L falls at least as fast as D: L_4 / L_3 <= D_4 / D_3. A plateau keeps L
+    while D flattens.
+
+    Args:
+        distance: non-negative numbers of shape (..., 4).
+
+    Returns:
+        Truth values of shape (...).
+
+    Examples:
+        >>> n = 10.0 ** np.arange(1, 5)
+        >>> vanishes(np.stack([1 / n, np.log(n) / n, 1 / n + 1 / n**2, 1 / n + 3e-5])).tolist()
+        [True, True, True, False]
+    """
+    step = np.diff(distance, axis=-1)
+    bend = np.diff(step, axis=-1)
+    limit = distance[..., 2:] - step[..., 1:] ** 2 / np.where(bend == 0, np.inf, bend)
+    before, after = limit[..., 0], limit[..., 1]
+    last = distance[..., -1]
+    fades = after * distance[..., 2] <= np.maximum(before, 0) * last
+    none = after <= SHARE * last
+    return (step < 0).all(axis=-1) & (after <= last / 2) & (none | fades)
+
+
+def decide_rate(evidence: Evidence, roundings: int, alpha: float) -> Verdict:
+    r"""Whether left / right stays bounded on most instances.
+
+    Args:
+        evidence: the batch; the last axis of its sides runs over the scales.
+        roundings: on the longest path to a side.
+        alpha: error probability of the sign test over instances.
+
+    Returns:
+        A verdict; its statistics hold the slopes and the resolution.
+    """
+    if (few := _too_few(evidence)) is not None:
+        return few
+    left, right, scales = _last(evidence)
+    if not ((left > 0) & (right > 0)).all():
+        return Verdict(Outcome.INCONCLUSIVE, "a rate needs positive sides")
+    noise = roundings * float(np.finfo(float).eps)
+    grown = scales / scales[..., -1:]
+
+    def complies(part: float) -> np.ndarray:
+        ratio = left / right
+        grows = ratio + part * ratio[..., -1:] * grown
+        return np.all(stays_bounded(grows, scales, noise), axis=1)
+
+    found = _majority(complies(0.0), alpha, "the ratio stays bounded", "the ratio keeps growing")
+    slope = slopes(left / right, scales)
+    numbers = {f"slope {k + 1}": float(np.median(slope[..., k])) for k in range(SCALES - 1)}
+    text = "a part that grows like the scale would be noticed above {} of the last ratio"
+    return _resolved(found, complies, 1.0, text, numbers, -numbers["slope 3"])
+
+
+def slopes(ratio: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    """Log-log slopes between consecutive scales.
+
+    Args:
+        ratio: positive numbers of shape (..., k).
+        scales: growing parameter, same shape.
+
+    Returns:
+        Slopes of shape (..., k - 1).
+    """
+    return np.diff(np.log(ratio), axis=-1) / np.diff(np.log(scales), axis=-1)
+
+
+def stays_bounded(ratio: np.ndarray, scales: np.ndarray, noise: float = 0.0) -> np.ndarray:
+    r"""Whether a ratio at four scales is bounded: settled without growth, or fading to a constant.
+
+    Settled: the last log-log slope is not positive and rises by no more than .05 over the one
+    before. Fading: the slopes have one sign and each is at most half of the one before. A ratio
+    that still falls fast while its slope rises is a transient and does not comply.
+
+    Args:
+        ratio: positive numbers of shape (..., 4).
+        scales: growing parameter, same shape.
+        noise: relative error of the ratio.
+
+    Returns:
+        Truth values of shape (...).
+
+    Examples:
+        >>> n = 10.0 ** np.arange(1, 5)
+        >>> behind = 1 + 1000 / n + 1e-4 * n
+        >>> ratios = np.stack([2 - 1 / n, 1 / n, n**0.1, behind])
+        >>> stays_bounded(ratios, np.tile(n, (4, 1))).tolist()
+        [True, True, False, False]
+    """
+    slope = slopes(ratio, scales)
+    noise = 2 * noise / np.abs(np.diff(np.log(scales), axis=-1)).min()
+    first, second, third = (slope[..., k] for k in range(3))
+    settled = (third <= noise) & (third <= second + RISE)
+    fading = (
+        (np.abs(third) <= np.abs(second) / 2)
+        & (np.abs(second) <= np.abs(first) / 2)
+        & (np.sign(first) == np.sign(third))
+    )
+    return settled | fading
+
+
+def _last(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sides and scales at the last four scales: instances by rows by scales."""
+    keep, count = evidence.applicable, int(evidence.applicable.sum())
+
+    def rows(array: np.ndarray) -> np.ndarray:
+        return array[keep].reshape(count, -1, array.shape[-1])[..., -SCALES:]
+
+    scales = np.broadcast_to(np.asarray(evidence.scales), evidence.left.shape)
+    return rows(evidence.left), rows(evidence.right), rows(scales)
+
+
+def _too_few(evidence: Evidence) -> Verdict | None:
+    given = 0 if evidence.scales is None else evidence.scales.shape[-1]
+    if given >= SCALES:
+        return None
+    why = f"a limit or rate needs {SCALES} scales, here are {given}"
+    return Verdict(Outcome.INCONCLUSIVE, why)
+
+
+def _majority(good: np.ndarray, alpha: float, yes: str, no: str) -> Verdict:
+    """Sign test of 'the median instance is good', two-sided, exact."""
+    successes, trials = int(good.sum()), len(good)
+    interval = stats.binomtest(successes, trials).proportion_ci(1 - alpha, method="exact")
+    numbers = {"successes": float(successes), "low": interval.low, "high": interval.high}
+    share = f"{successes} of {trials} instances"
+    if interval.low > 0.5:
+        return Verdict(Outcome.SUPPORTED, f"{yes} on {share}", statistics=numbers)
+    if interval.high < 0.5:
+        return Verdict(Outcome.VIOLATED, f"{no}: only {share} comply", statistics=numbers)
+    return Verdict(Outcome.INCONCLUSIVE, f"undecided: {share} comply", statistics=numbers)
+
+
+def _resolved(
+    verdict: Verdict,
+    complies: Callable[[float], np.ndarray],
+    unit: float,
+    text: str,
+    numbers: dict[str, float],
+    slack: float,
+) -> Verdict:
+    """The verdict with its statistics and the smallest disturbance that would have changed it."""
+    reason = verdict.reason
+    if verdict.outcome is Outcome.SUPPORTED:
+        noticed = (part for part in _TRIED if complies(part).mean() <= 0.5)
+        resolution = unit * float(next(noticed, np.inf))
+        numbers = {**numbers, "resolution": resolution}
+        reason = f"{reason}; {text.format(f'{resolution:.2g}')}"
+    statistics = {**verdict.statistics, **numbers}
+    return replace(verdict, reason=reason, slack=slack, statistics=statistics)

@@ -1,0 +1,69 @@
+"""What a check would notice, and components that no control violates."""
+
+from dataclasses import replace
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attlas.core.claim import Control, Sides
+from attlas.core.statement import identity, inequality
+from attlas.verify.check import check
+
+
+def numbers(rng, count):
+    """Numbers from 1 to 2."""
+    return {"t": rng.uniform(1, 2, size=count)}
+
+
+@inequality(sample=numbers, controls=[Control("first", first=0.1)])
+def stacked(t, *, first=1.0):
+    r"""$$t \le 2, \; t \le 4$$"""
+    return jnp.stack([t, t]), jnp.stack([2.0 * first, jnp.asarray(4.0)])
+
+
+def test_the_limit_of_a_bound_is_one_less_its_tightness_by_component():
+    report = check(stacked)
+    best = report.verdict.witness["t"]
+    np.testing.assert_allclose(report.detection, [1 - best / 2, 1 - best / 4], rtol=1e-9)
+
+
+def test_a_component_without_a_control_is_a_defect_unless_alike():
+    (defect,) = check(stacked).defects
+    assert "no control violates 1 of its 2 components (1)" in defect
+    assert check(replace(stacked, alike=True)).defects == ()
+    assert len(check(replace(stacked, alike=True)).detection) == 1
+
+
+def test_an_entry_that_is_always_zero_needs_no_control():
+    @inequality(sample=numbers, controls=[Control("third", factor=1 / 3)])
+    def padded(t, *, factor=1.0):
+        r"""$$t \le 2$$"""
+        return jnp.stack([t, 0.0 * t]), factor * jnp.stack([2.0, 0.0])
+
+    report = check(padded)
+    assert report.defects == ()
+    assert report.detection[1] is None
+
+
+@pytest.mark.parametrize(("error", "passes"), [(0.0, True), (1e-4, True), (0.5, False)])
+def test_an_identity_notices_a_change_of_a_thousandth(error, passes):
+    @identity(sample=numbers, controls=[Control("three times", factor=3.0)])
+    def same(t, *, factor=1.0):
+        r"""$$t = t$$"""
+        return Sides(t, factor * t, error=error)
+
+    report = check(same)
+    assert (report.defects == ()) is passes
+    np.testing.assert_allclose(report.detection[0], error / 2, rtol=0.1, atol=1e-13)
+
+
+def test_where_both_sides_vanish_the_control_gives_the_size():
+    @identity(sample=numbers, controls=[Control("something", more=1.0)])
+    def nothing(t, *, more=0.0):
+        r"""$$t - t = 0$$"""
+        return Sides(t - t + more, 0.0 * t, magnitude=t)
+
+    report = check(nothing)
+    assert report.defects == ()
+    assert 0 < report.detection[0] < 1e-12
