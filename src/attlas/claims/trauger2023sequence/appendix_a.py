@@ -52,9 +52,12 @@ on_covered_rows = partial(inequality, sample=covered, count=48, roundings=_ROUND
     "Appendix A",
     Source.FOUND,
     search_over=("D", "X"),
-    controls=[Control(r"$\epsilon$ without $k^{1/q}$", rooted=False)],
+    controls=[
+        Control(r"$\epsilon$ without $k^{1/q}$", rooted=False),
+        Control("$C$ in place of $k C$", rows=1),
+    ],
 )
-def appendix_a(D, X, updates, b, B_x, epsilon, *, rooted=True):
+def appendix_a(D, X, updates, b, B_x, epsilon, *, rooted=True, rows=_ROWS):
     r"""$$|(W_j-\hat W_j) x_t| \le \epsilon\ (j \in [k]) \Rightarrow
     \|(W-\hat W) x_t\|_q \le k^{1/q} \epsilon, \quad
     \log N_\infty(\mathcal{F}, k^{1/q} \epsilon, N, \|\cdot\|_q) \le k\,C$$
@@ -68,16 +71,19 @@ def appendix_a(D, X, updates, b, B_x, epsilon, *, rooted=True):
     left = jnp.stack([jnp.max(jnp.sum(ratio**q, axis=0) ** (1 / q)) for q in _EXPONENTS])
     right = jnp.asarray([_ROWS ** (1 / q) if rooted else 1.0 for q in _EXPONENTS])
     # the names of the rows' centres together, in units of one choice, against k C
-    size = trauger2023_mapping_entropy((b * B_x / epsilon) ** 2, _ROWS)
+    size = trauger2023_mapping_entropy((b * B_x / epsilon) ** 2, rows)
     return jnp.append(left, jnp.sum(updates)), jnp.append(right, size)
 
 
 @on_covered_rows(
     "Appendix A, a cover of one row",
     status=Status.NEW,
-    controls=[Control("an eighth of the updates", factor=0.125)],
+    controls=[
+        Control("an eighth of the updates", factor=0.125),
+        Control("half of the distance", distance=0.5),
+    ],
 )
-def appendix_a_rows(D, X, updates, b, B_x, epsilon, *, factor=1.0):
+def appendix_a_rows(D, X, updates, b, B_x, epsilon, *, factor=1.0, distance=1.0):
     r"""$$\|w\|_2 \le B_w,\ \|x_t\|_2 \le B_x: \quad
     \text{fewer than } \frac{B_w^2 B_x^2}{\epsilon^2} \text{ updates reach }
     \max_t |(w-u)^\top x_t| \le \epsilon$$
@@ -88,4 +94,4 @@ def appendix_a_rows(D, X, updates, b, B_x, epsilon, *, factor=1.0):
     gaps = jnp.max(jnp.abs(D @ X.T), axis=1) / epsilon
     allowed = factor * (b * B_x / epsilon) ** 2
     one = jnp.ones_like(gaps)
-    return jnp.concatenate([gaps, updates]), jnp.concatenate([one, allowed * one])
+    return jnp.concatenate([gaps, updates]), jnp.concatenate([distance * one, allowed * one])

@@ -11,7 +11,7 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.bounds.covering.dudley import CONSTANTS, LEVELS, RATIOS, dudley_chain, dudley_integral
+from attlas.bounds.covering.dudley import LEVELS, RATIOS, dudley_chain, dudley_integral
 from attlas.bounds.covering.edelman2022_cover import GRID_RATIOS, edelman2022_cover
 from attlas.bounds.covering.maurey import maurey_bound
 from attlas.bounds.covering.parameter_counting import parameter_counting_single
@@ -33,6 +33,7 @@ from attlas.core.statement import computed, identity
 from attlas.tasks.sparse_majority.trauger2023_bounds import ROWS, MajorityNorms, majority_bounds
 
 _K, _D, _DEPTHS, _DELTA = 3, 5, (1, 2, 4), 0.05
+_DUDLEY = {"printed": (1, 1), "classical": (4, 12), "sharp": (1 + 2**0.5, 2**0.5 * (3 + 8**0.5))}
 _NUMBERS = ("B", "B_x", "B_c", "B_v", "B_qk", "B_w", "C", "lipschitz")
 
 
@@ -127,7 +128,7 @@ def section_2_formulas(B, C, lipschitz, m, share, *, power=0.5):
             (gap(union_cost=B), 2 * share + 3 * c * jnp.sqrt(tails[1] / (2 * at))),
             *(
                 (dudley_integral(A, D, m, B, constants=name), _integral(A, D, at, B, *c_1_and_c_2))
-                for name, c_1_and_c_2 in CONSTANTS.items()
+                for name, c_1_and_c_2 in _DUDLEY.items()
             ),
             (dudley_chain(lambda e: A + D / e**2, m, B), _chain(lambda e: A + D / e**2, at, B)),
         ]
@@ -161,7 +162,7 @@ def section_4_1_formulas(B, B_x, C, lipschitz, m, share, *, power=2.0, half=1.0)
     delta = jnp.where(room > 0, jnp.minimum(a / jnp.where(room > 0, room, 1), B_x), B_x)
     split = delta + (B_x - delta) * jnp.sqrt(log / m) + a / jnp.sqrt(m) * jnp.log(B_x / delta)
     closed = a / jnp.sqrt(m) * (1 + jnp.log(B_x * jnp.sqrt(m) / a)) + B_x * jnp.sqrt(log / m)
-    whole = jnp.minimum(_integral(log, a**2, m, B_x, *CONSTANTS["sharp"]), B_x)
+    whole = jnp.minimum(_integral(log, a**2, m, B_x, *_DUDLEY["sharp"]), B_x)
     b, cells = share * B_x, 2 * B_x ** (power + 1) * B
     counted = _chain(lambda e: log + _D**2 * jnp.log1p(cells / e), m, B_x)
     pairs = [
@@ -231,10 +232,10 @@ def section_4_2_formulas(B_c, B_v, B_qk, B_w, C, lipschitz, m, share, *, third=1
     roundings=512,
     controls=[
         Control("the bias of the ReLU once in place of twice", twice=1.0),
-        Control(r"$4 / \delta$ in place of $2 / \delta$", two=4.0),
+        Control(r"$\rho$ without the constant", constants=0.0),
     ],
 )
-def section_6_formulas(rng, count, *, twice=2.0, two=2.0):
+def section_6_formulas(rng, count, *, twice=2.0, constants=1.0):
     r"""$$\sum_{c \le 2} \Big( \|r_c\|_1 \Big[ \sum_h R_h + \frac{2 \max |b|}{\sqrt m} \Big]
     + \frac{|c_c|}{\sqrt m} \Big) + 3 \rho \sqrt{\frac{\ln(2/\delta)}{2m}},\quad
     \rho = \frac12 \sum_{c \le 2} \big( \|r_c\|_1 (\textstyle\sum_h \|V_h\| b_x + \max |b|)
@@ -251,18 +252,17 @@ def section_6_formulas(rng, count, *, twice=2.0, two=2.0):
     value, readout, constant, tokens = sizes
     bias = 10 ** rng.uniform(-1, 1, count)
     norms = MajorityNorms(query_key, value, bias, readout, constant, tokens)
-    found, _ = majority_bounds(norms, jnp.asarray(m), 7, d, _DELTA)
+    found, spread = majority_bounds(norms, jnp.asarray(m), 7, d, _DELTA)
     a = 2 * tokens[:, :1] ** 3 * query_key[:, :, 0] * math.sqrt(math.log(2 * d**2 + 1))
     a, B_x = a[:, :, None] / np.sqrt(m), tokens[:, :1, None]
     bracket = a * (1 + np.log(B_x / a)) + B_x * np.sqrt(math.log(2 * d) / m)
     reach = value.sum(1) * tokens[:, 2]
     small = np.einsum("eh,ehs->es", value, bracket)
     network = np.where(np.arange(count)[:, None] % 2, small, reach[:, None])
-    rho = np.mean(readout * (reach + bias)[:, None] + constant, axis=1)
+    rho = np.mean(readout * (reach + bias)[:, None] + constants * constant, axis=1)
     complexity = np.mean(readout, 1)[:, None] * (network + twice * bias[:, None] / np.sqrt(m))
     complexity += np.mean(constant, 1)[:, None] / np.sqrt(m)
-    right = 2 * complexity + 3 * rho[:, None] * np.sqrt(math.log(two / _DELTA) / (2 * m))
+    right = 2 * complexity + 3 * rho[:, None] * np.sqrt(math.log(2 / _DELTA) / (2 * m))
     rows = [ROWS.index(("1,1", "sharp")), ROWS.index(("1,1", "printed"))]
     found = np.asarray(found)[np.arange(count), np.array(rows)[np.arange(count) % 2]]
-    pair = found, right
-    return tuple(np.concatenate([side, rho[:, None]], axis=1) for side in pair)
+    return np.column_stack([found, np.asarray(spread)]), np.column_stack([right, rho])

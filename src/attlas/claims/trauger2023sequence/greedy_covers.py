@@ -154,9 +154,12 @@ def small_covers(rng, count):
     count=9,
     roundings=ROUNDINGS,
     enumerates=9,
-    controls=[Control("$dk + 1$ choices per step, the signs forgotten", choices=1.0)],
+    controls=[
+        Control("$dk + 1$ choices per step, the signs forgotten", choices=1.0),
+        Control("0.9 of the radius", shrink=0.9),
+    ],
 )
-def lemma_3_6_small(entries, steps, number, radius, error, *, choices=2.0):
+def lemma_3_6_small(entries, steps, number, radius, error, *, choices=2.0, shrink=1.0):
     r"""$$dk \le 3,\ K \le 3: \quad \sup_{\|v\|_1 \le 1} \min_{\hat v} \|v - \hat v\|_2 \le
     \sqrt{E_K},\quad \log |\hat{\mathcal{V}}| \le K \log(2dk+1)$$
 
@@ -165,7 +168,7 @@ def lemma_3_6_small(entries, steps, number, radius, error, *, choices=2.0):
     $(2dk+1)^K$ centres differ.
     """
     left = jnp.stack([radius, jnp.log(number)])
-    right = jnp.stack([jnp.sqrt(error), steps * jnp.log(choices * entries + 1)])
+    right = jnp.stack([shrink * jnp.sqrt(error), steps * jnp.log(choices * entries + 1)])
     return Sides(left, right, magnitude=jnp.asarray(1.0))
 
 

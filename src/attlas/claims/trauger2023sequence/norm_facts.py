@@ -45,9 +45,12 @@ on_matrices = partial(inequality, sample=matrices, roundings=_ROUNDINGS)
     "Lemma 3.6, proof: the chain of norms",
     Source.FOUND,
     search_over=("W", "x"),
-    controls=[Control("the longest column in place of the spectral norm", columns=True)],
+    controls=[
+        Control("the longest column in place of the spectral norm", columns=True),
+        Control("0.9 of each norm", factor=0.9),
+    ],
 )
-def lemma_3_6_norms(W, x, *, columns=False):
+def lemma_3_6_norms(W, x, *, columns=False, factor=1.0):
     r"""$$\|W x\|_2 \le \|W\|_{2 \to 2} \|x\|_2,\quad
     \|W\|_{2 \to 2} \le \|W\|_F \le \|W\|_{1,1}$$
 
@@ -55,16 +58,19 @@ def lemma_3_6_norms(W, x, *, columns=False):
     """
     first = column_norm(W, 2, _INF) if columns else spectral_norm(W)
     norms = [first, frobenius_norm(W), column_norm(W, 1, 1)]
-    return jnp.stack([_length(W @ x) / _length(x), *norms[:2]]), jnp.stack(norms)
+    return jnp.stack([_length(W @ x) / _length(x), *norms[:2]]), factor * jnp.stack(norms)
 
 
 @on_matrices(
     "Appendix C, the facts of linear algebra",
     Source.FOUND,
     search_over=("W", "x", "y"),
-    controls=[Control("without the norm of $v$, as the display of Appendix C ends", bounded=False)],
+    controls=[
+        Control("without the norm of $v$, as the display of Appendix C ends", bounded=False),
+        Control("0.9 of the longest row", factor=0.9),
+    ],
 )
-def appendix_c_norms(W, x, y, *, bounded=True):
+def appendix_c_norms(W, x, y, *, bounded=True, factor=1.0):
     r"""$$v^\top u \le \|v\|_1 \max_j |u_j|,\quad
     \|P v\|_2 \le \|P\|_{2,\infty} \|v\|_1,\quad
     \|X\|_{2 \to \infty} = \|X^\top\|_{2,\infty}$$
@@ -74,7 +80,7 @@ def appendix_c_norms(W, x, y, *, bounded=True):
     $B_v$ (the proof has it).
     """
     size = jnp.sum(jnp.abs(x)) if bounded else jnp.asarray(1.0)
-    longest_row = row_norm(W, 2, _INF) * _length(x)
+    longest_row = factor * row_norm(W, 2, _INF) * _length(x)
     products = [jnp.abs(x @ y), _length(W @ x), jnp.max(jnp.abs(W @ x))]
     bounds = [size * jnp.max(jnp.abs(y)), size * column_norm(W, 2, _INF), longest_row]
     added = [jnp.sum(jnp.abs(x * y)), bounds[1], longest_row]
@@ -124,9 +130,12 @@ def ball_projection(W, *, scaled=False):
     "The three balls: suprema of linear functions",
     status=Status.NEW,
     search_over=("W", "V"),
-    controls=[Control("rows first in the norm of $W$", transposed=True)],
+    controls=[
+        Control("rows first in the norm of $W$", transposed=True),
+        Control("0.9 of each norm", factor=0.9),
+    ],
 )
-def dual_norms(W, V, *, transposed=False):
+def dual_norms(W, V, *, transposed=False, factor=1.0):
     r"""$$\langle W, C \rangle \le \|W\|_{1,1} \|C\|_{\infty,\infty},\quad
     \langle W, C \rangle \le \|W\|_{1,\infty} \|C\|_{\infty,1},\quad
     \langle W, C \rangle \le \|W\|_{2,1} \|C\|_{2,\infty}$$
@@ -134,7 +143,7 @@ def dual_norms(W, V, *, transposed=False):
     These give the exact suprema of linear classes. Equality for one flat column.
     """
     measured = jnp.swapaxes(W, 0, 1) if transposed else W
-    right = jnp.stack([ball_norm(measured, ball) * dual_norm(V, ball) for ball in _BALLS])
+    right = jnp.stack([ball_norm(measured, ball) * dual_norm(V, ball) for ball in _BALLS]) * factor
     one = jnp.ones_like(right)
     left = jnp.abs(jnp.sum(W * V)) * one
     return Sides(left, right, magnitude=jnp.sum(jnp.abs(W * V)) * one)
@@ -147,6 +156,7 @@ def sparse_matrices(rng, count):
     W[:, 0, 0] += 1e-3
     W[::4] = W[::4, :, :1]
     W[1::4] = np.sign(W[1::4]) * np.abs(W[1::4, :1, :1])
+    W[2::4, :, 1:] = 0
     return {"W": W}
 
 
@@ -171,9 +181,12 @@ def section_3_4_norms(W, *, power=1.0):
     sample=sparse_matrices,
     search_over="W",
     status=Status.NEW,
-    controls=[Control(r"$\|W\|_{1,1} \le \|W\|_{2,1}$", power=0.0)],
+    controls=[
+        Control(r"$\|W\|_{1,1} \le \|W\|_{2,1}$", power=0.0),
+        Control(r"0.9 of $\|W\|_{1,1}$", factor=0.9),
+    ],
 )
-def section_3_4_balls(W, *, power=0.5):
+def section_3_4_balls(W, *, power=0.5, factor=1.0):
     r"""$$\|W\|_{1,\infty} \le \|W\|_{1,1},\quad
     \|W\|_{2,1} \le \|W\|_{1,1} \le \sqrt{k}\,\|W\|_{2,1}$$
 
@@ -182,7 +195,7 @@ def section_3_4_balls(W, *, power=0.5):
     """
     entries, columns = column_norm(W, 1, 1), column_norm(W, 2, 1)
     left = jnp.stack([column_norm(W, 1, _INF), columns, entries])
-    return left, jnp.stack([entries, entries, W.shape[0] ** power * columns])
+    return left, jnp.stack([factor * entries, factor * entries, W.shape[0] ** power * columns])
 
 
 def sizes(rng, count):

@@ -5,6 +5,7 @@ counts and T = 10 ... 10^4 costs the same; all sign vectors and a finite class m
 """
 
 import itertools
+import math
 from functools import partial
 
 import jax
@@ -30,12 +31,16 @@ _ROUNDINGS = 256
 def sequences(rng, count):
     """Letters, their laws in each sequence, counts at every length, and matrices of all scales."""
     law = rng.dirichlet(np.ones(_LETTERS), (count, _SAMPLES))
-    laws = np.repeat(law[:, None], _DRAWS, axis=1)
-    counts = np.stack([rng.multinomial(T, laws) / T for T in _LENGTHS], axis=1)
+    # fluctuations of multinomial counts, rounded; the same at every length, so that T alone acts
+    g = rng.normal(size=(count, _DRAWS, _SAMPLES, _LETTERS)) * np.sqrt(law)[:, None]
+    noise = g - law[:, None] * np.sum(g * np.sqrt(law)[:, None], axis=-1, keepdims=True)
+    counts = [np.maximum(T * law[:, None] + math.sqrt(T) * noise, 0) for T in _LENGTHS]
+    shares = np.stack([np.diff(np.round(np.cumsum(c, -1)), prepend=0) for c in counts], axis=1)
+    shares /= np.maximum(shares.sum(-1, keepdims=True), 1)
     letters = rng.normal(size=(count, _LETTERS, _D))
     letters /= np.linalg.norm(letters, axis=-1).max(-1)[:, None, None]
     M = np.exp(rng.uniform(-1, 2.5, (count, 1, 1, 1))) * rng.normal(size=(count, _MATRICES, _D, _D))
-    return {"letters": letters, "law": law, "shares": counts, "M": M}
+    return {"letters": letters, "law": law, "shares": shares, "M": M}
 
 
 def _complexity(letters, M, shares, softmax):

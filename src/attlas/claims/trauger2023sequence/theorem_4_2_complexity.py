@@ -59,6 +59,7 @@ def deep_samples(rng, count):
     status=Status.CORRECTED,
     count=48,
     roundings=ROUNDINGS,
+    alike=True,
     controls=[Control("$1/m$ in place of the root", power=2.0)],
 )
 def theorem_4_2_complexity(norms, B_w, m, rademacher, *, power=1.0):
