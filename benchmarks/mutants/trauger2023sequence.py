@@ -51,9 +51,9 @@ _recursion = _in(_DEEP, "Proof of Theorem 4.2", "theorem-4-2-parts", "section-4-
 _masked = _in(_MASKED, "Theorem 5.1", "section-4-2-formulas", "theorem-5-1-contraction")
 _loss = _in(_MASKED, "Section 5 and Appendix G", "section-5-clipped", "appendix-g-gradient")
 _majority = _in(_MAJORITY, "Theorem 4.1 and Section 6", "section-6-formulas")
-_network = _in(_NETWORK, "Section 2.6", "lemma-e-2", "theorem-4-2-recursion")
+_network = _in(_NETWORK, "Section 2.6", "section-2-6-networks", "lemma-e-2")
 _loss_text = _in(_LOSS, "Section 6", "section-6-loss-lipschitz", "section-6-loss")
-_layer = _in(_LAYER, "Section 4.1", "theorem-4-1-transposes")
+_layer = _in(_LAYER, "Section 4.1", "section-2-6-networks")
 
 MUTANTS = [
     _gap(
@@ -134,9 +134,9 @@ MUTANTS = [
         "lemma-3-1-sampler",
     ),
     _maurey(
-        "Maurey: greedy choice ahead of f",
-        "- term * target[None, :]",
-        "- k * target[None, :]",
+        "Maurey: the worst atom",
+        "best = int(np.argmin(",
+        "best = int(np.argmax(",
         "lemma-3-1-greedy",
     ),
     _greedy("greedy: first error 1/2", "np.full(steps, 0.25)", "np.full(steps, 0.5)"),

@@ -30,6 +30,8 @@ from attlas.bounds.generalisation.trauger2023_single import (
 )
 from attlas.core.claim import Control, Kind, Sides, Source
 from attlas.core.statement import computed, identity
+from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
+from attlas.models.networks.transformer import Layer, Transformer, scalar_readout
 from attlas.tasks.sparse_majority.trauger2023_bounds import ROWS, MajorityNorms, majority_bounds
 
 _K, _D, _DEPTHS, _DELTA = 3, 5, (1, 2, 4), 0.05
@@ -223,6 +225,48 @@ def section_4_2_formulas(B_c, B_v, B_qk, B_w, C, lipschitz, m, share, *, third=1
             (trauger2023_masked(share, 9), two * 9 * share),
         ]
     )
+
+
+def weights(rng, count):
+    """Four tokens of three entries, one head of width 2, and a readout; rows short and long."""
+    shapes = {"X": (4, 3), "W_QK": (3, 3), "W_v": (3, 2), "W_c": (2, 3), "w": (3,)}
+    size = {
+        name: 10 ** rng.uniform(-0.5, 0.5, (count, *(1,) * len(s))) for name, s in shapes.items()
+    }
+    return {name: size[name] * rng.normal(size=(count, *s)) for name, s in shapes.items()}
+
+
+@identity(
+    "Sections 2.6 and 4.1, the networks",
+    Source.FOUND,
+    sample=weights,
+    roundings=512,
+    controls=[Control("keys and queries exchanged", exchanged=True)],
+)
+def section_2_6_networks(X, W_QK, W_v, W_c, w, *, exchanged=False):
+    r"""$$w^\top W_c^\top \sigma(W_v^\top X^\top \mathrm{softmax}(X W_{QK} x_{[CLS]})),\quad
+    g^{(i+1)} = \Pi_{norm} \big( \sigma( \Pi_{norm}( \mathrm{RowSoftmax}(g W_{QK} g^\top)\, g W_v))
+    W_c \big),\ w^\top g^{(3)}_{[CLS]}$$
+
+    The single layer and two layers of the library against the displays; $\sigma$ is the ReLU.
+    """
+
+    def softmax(logits):
+        law = jnp.exp(logits - jnp.max(logits, axis=-1, keepdims=True))
+        return law / jnp.sum(law, axis=-1, keepdims=True)
+
+    def projected(rows):
+        return rows / jnp.maximum(1, jnp.sqrt(jnp.sum(rows**2, axis=-1, keepdims=True)))
+
+    heads, W = (W_QK[None], W_v[None], W_c[None]), W_QK.T if exchanged else W_QK
+    single, g = w @ W_c.T @ jnp.maximum(W_v.T @ X.T @ softmax(X @ W @ X[0]), 0), X
+    for _ in range(2):
+        g = projected(jnp.maximum(projected(softmax(g @ W @ g.T) @ g @ W_v), 0) @ W_c)
+    deep = scalar_readout(Transformer((Layer(*heads), Layer(*heads))), w, X)
+    size = jnp.sqrt(jnp.sum(w**2)) * (1 + jnp.sum(W_QK**2)) * (1 + jnp.sum(X**2)) ** 1.5
+    size *= jnp.stack([jnp.sum(jnp.abs(W_c)) * jnp.sum(jnp.abs(W_v)), 1.0])
+    left = jnp.stack([SingleLayerTransformer(w, *heads)(X, X[0]), deep])
+    return Sides(left, jnp.stack([single, w @ g[0]]), magnitude=size)
 
 
 @computed(
