@@ -121,8 +121,6 @@ def appendix_g_euclidean(a, *, square=2.0):
 
 @on_scores(
     "Section 5, clipped cross-entropy",
-    search_over=("a", "b", "ceiling"),
-    project=lambda ceiling: {"ceiling": jnp.maximum(ceiling, 1e-3)},
     controls=[
         Control("1 in place of 2", constant=1.0),
         Control("half the ceiling", below=0.5),

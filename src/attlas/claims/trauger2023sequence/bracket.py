@@ -40,12 +40,6 @@ def kept(m, B_x, C, delta):
     return {"m": m, "B_x": B_x, "C": jnp.maximum(jnp.abs(C), 1e-9), "delta": delta}
 
 
-def small_classes(m, B_x, C):
-    """C at most where the best delta is B_x."""
-    room = jnp.maximum(jnp.sqrt(m) - math.sqrt(_A), 0) * (1 - 1e-9)
-    return {"C": jnp.clip(C, 1e-9, jnp.maximum((room / (2 * B_x)) ** 2, 1e-9))}
-
-
 # Two square roots, two logarithms and ten operations on either side: the default of 64 roundings
 # is enough; the logarithms of ratios near one cancel against nothing larger than the sides.
 on_brackets = partial(inequality, sample=classes, status=Status.CORRECTED)
@@ -98,8 +92,6 @@ def bracket_split(m, B_x, C, *, closed=False):
 @on_brackets(
     r"Theorem 4.1, closed form, where $\delta \le B_x$",
     count=96,
-    search_over=("m", "B_x", "C"),
-    project=small_classes,
     assumptions=[
         assume(
             r"$2 B_x \sqrt C \le \sqrt m - \sqrt{\ln 2d}$",

@@ -102,17 +102,10 @@ def entropies(rng, count):
     return {"A": A, "D": D, "m": m, "R": R, "delta": R * share}
 
 
-def positive(A, D, m, R):
-    """Numbers in the range of the draws, the entropy up to m and more."""
-    m, R = jnp.clip(m, 1e2, 1e8), jnp.clip(R, 1e-2, 1e2)
-    return {"A": jnp.clip(A, 0, m), "D": jnp.clip(D, 1e-8 * m * R**2, m * R**2), "m": m, "R": R}
-
-
 on_entropies = partial(inequality, sample=entropies, roundings=_ROUNDINGS)
-on_all_entropies = partial(on_entropies, search_over=("A", "D", "m", "R"), project=positive)
 
 
-@on_all_entropies(
+@on_entropies(
     "Section 2.4 (Dudley), the integral with its constants",
     proof_step=ProofStep(_SLACK, 30),
     controls=[Control("$c_1 = c_2 = 1$, the paper's bracket", constants="printed")],
@@ -128,7 +121,7 @@ def _dudley_integral(A, D, m, R, *, constants: DudleyConstants = "sharp"):
     return _chain(A, D, m, R), dudley_integral(A, D, m, R, constants=constants)
 
 
-@on_all_entropies(
+@on_entropies(
     "Section 2.4 (Dudley), the usual constants",
     status=Status.SHARPENED,
     controls=[Control("the two sides exchanged", swapped=True)],

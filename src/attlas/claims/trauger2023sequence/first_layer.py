@@ -189,11 +189,7 @@ def rows(rng, count):
 @inequality(
     "Section 2.6 and proof of Theorem 4.2",
     sample=rows,
-    search_over=("a", "b", "slope", "lipschitz"),
-    project=lambda slope, lipschitz: {
-        "slope": jnp.clip(slope, 0, 1),
-        "lipschitz": jnp.maximum(lipschitz, 0.3),
-    },
+    search_over=("a", "b"),
     roundings=32,
     controls=[
         Control("norm 1 behind the activation", reach=False),

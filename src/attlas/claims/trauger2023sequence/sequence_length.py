@@ -91,11 +91,6 @@ def norms_and_samples(rng, count):
     }
 
 
-def long_samples(norm, m, T):
-    """Norms above 0, at least 1000 samples of 10 tokens."""
-    return {"norm": jnp.clip(norm, 1e-3, 1e3), "m": jnp.maximum(m, 1e3), "T": jnp.maximum(T, 10)}
-
-
 def _flat_cover(norm):
     return trauger2023_cover("1,1", norm, 1.0, _WIDE, _WIDE)
 
@@ -169,8 +164,6 @@ on_norms = partial(inequality, sample=norms_and_samples, status=Status.NEW, roun
 
 @on_norms(
     r"Corollary 4.1.1 against the $\log T$ bound, same number for both norms",
-    search_over=("norm", "m", "T"),
-    project=long_samples,
     controls=[Control("a single token in place of $m T$", one=True)],
 )
 def equal_norms(norm, m, T, *, one=False):
@@ -192,8 +185,6 @@ def equal_norms(norm, m, T, *, one=False):
 
 @on_norms(
     "Section 2.5, the two types of bounds",
-    search_over="norm",
-    project=lambda norm: {"norm": jnp.clip(norm, 0, 1e3)},
     controls=[Control("a hundredth of the norms", factor=0.01)],
 )
 def section_2_5_parameter_counting(norm, m, *, factor=1.0):

@@ -215,12 +215,6 @@ def deep_norms(rng, count):
     return drawn
 
 
-def at_most_one(B_x, lipschitz, **norms):
-    """Positive numbers, B_x and L_sigma at most 1."""
-    norms = {name: jnp.maximum(norms[name], 1e-3) for name in (*_NORMS, "B")}
-    return norms | {"B_x": jnp.clip(B_x, 0.1, 1), "lipschitz": jnp.clip(lipschitz, 0.1, 1)}
-
-
 def _cover(ball, norm, reach, rows, columns):
     """C of one matrix on inputs of Euclidean norm `reach`, whose l_1 norm is sqrt(columns) more."""
     spread = 1.0 if ball == "1,1" else math.sqrt(columns)
@@ -264,8 +258,6 @@ def _compared(ball, constants, coefficient, drawn):
 on_norms = partial(
     inequality,
     sample=deep_norms,
-    search_over=(*_NORMS, "B", "B_x", "lipschitz"),
-    project=at_most_one,
     status=Status.CORRECTED,
     count=48,
     roundings=256,

@@ -151,8 +151,6 @@ def theorem_5_1_printed(size, *, power=0.5):
     r"Theorem 5.1, the factor $\sqrt K$ for the worst sample",
     sample=sizes,
     status=Status.NEW,
-    search_over="size",
-    project=lambda size: {"size": jnp.clip(jnp.abs(size), 1e-2, 1e2)},
     roundings=_ROUNDINGS,
     controls=[Control(r"$K$ in place of $\sqrt K$", power=1.0)],
 )
