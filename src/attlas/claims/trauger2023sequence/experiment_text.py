@@ -49,11 +49,6 @@ def logits(rng, count):
     return {"logits": pairs, "label": rng.integers(2, size=count)}
 
 
-def one_pair():
-    """Logits 1 and 2, label 1."""
-    return {"logits": np.array([[1.0, 2.0], [0.0, 0.0]]), "label": np.asarray(1)}
-
-
 def _losses(logits, label, kind):
     return majority_loss(logits, jnp.stack([label] * 2), kind)[0]
 
@@ -61,7 +56,7 @@ def _losses(logits, label, kind):
 @erratum(
     "Section 6, loss; released code",
     of=Kind.IDENTITY,
-    witness=one_pair,
+    witness=lambda: {"logits": np.array([[1.0, 2.0], [0.0, 0.0]]), "label": np.asarray(1)},
     reason="two binary cross-entropies are not one of two classes",
     corrected=Control("the released loss twice", other=MajorityLoss.BINARY),
 )

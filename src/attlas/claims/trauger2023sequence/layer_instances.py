@@ -141,8 +141,7 @@ def _batch(rng, count, longer):
     for name, wanted in shapes.items():
         matrix = random_matrices(rng, wanted)
         # each matrix has an error of its own size, so that every term leads somewhere
-        tail = (1,) * 2
-        error = 10.0 ** rng.uniform(-5, -0.5, (*wanted[:-2], *tail)) * rng.normal(size=wanted)
+        error = 10.0 ** rng.uniform(-5, -0.5, (*wanted[:-2], 1, 1)) * rng.normal(size=wanted)
         batch |= {name: matrix, f"{name}_hat": matrix + error}
     for place in range(1, count, 2):
         for name, value in _close(rng).items():

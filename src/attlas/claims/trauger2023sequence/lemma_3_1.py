@@ -20,6 +20,7 @@ from attlas.core.statement import erratum, identity, inequality, probability
 from attlas.core.verdict import Outcome
 
 _ATOMS, _MOST = 3, 3
+_COUNTED = ("d", "k", "listed", "full")
 # Sums of at most 20 terms, differences squared, and two divisions: the default of 64 roundings.
 
 
@@ -166,15 +167,9 @@ def numbers_of_counts(rng, count):
     return {"d": d, "k": k, "listed": listed, "full": full}
 
 
-def two_atoms():
-    """Two atoms, one term: the counts are (0, 0), (1, 0) and (0, 1)."""
-    numbers = {"d": 2.0, "k": 1.0, "listed": 3.0, "full": 2.0}
-    return {name: np.asarray(value) for name, value in numbers.items()}
-
-
 @erratum(
     "Remark on Lemma 3.1, as printed",
-    witness=two_atoms,
+    witness=lambda: {n: np.array(v) for n, v in zip(_COUNTED, (2.0, 1.0, 3.0, 2.0), strict=True)},
     reason="$d = 2$ and $k = 1$ have three counts",
     corrected=Control("$(d + 1)^k$", more=1.0),
     controls=[

@@ -46,11 +46,6 @@ def radii(rng, count):
     return {"B": B, "B_x": B_x, "epsilon": B * B_x / rng.uniform(1.5, 10, count)}
 
 
-def one_column():
-    """Radius 2, inputs of size 1, distance 1; one column of 64 entries."""
-    return {name: np.asarray(v) for name, v in {"B": 2.0, "B_x": 1.0, "epsilon": 1.0}.items()}
-
-
 def _printed(B, B_x, k, epsilon):
     """The printed entropy at d = 1."""
     return trauger2023_cover("2,1", B, B_x, k, 1, constants="printed") / epsilon**2
@@ -63,7 +58,7 @@ def _of_rows(B, B_x, k, epsilon):
 
 @erratum(
     "Lemma 3.4, as printed, at $d = 1$ and $k = 64$",
-    witness=one_column,
+    witness=lambda: {"B": np.array(2.0), "B_x": np.array(1.0), "epsilon": np.array(1.0)},
     reason="the volume bound is 44.4, the printed one 16.6",
     corrected=Control("the sum of the row lengths bounded", rows=True),
     roundings=ROUNDINGS,
@@ -149,8 +144,7 @@ def lemma_3_4(W, centre, X, B, B_x, epsilon, size):
 
     Centres are built by a perceptron in each row on the scaled basis vectors, $\theta = 1.5$. Both
     the distance and the description of the centre are compared; the description that is really
-    used is less than half of its bound, so that a $k$ missing in the logarithm would not be seen
-    (the tests of `attlas.bounds.comparison` see it).
+    used is less than half of its bound, whose logarithm section-3-formulas holds.
     """
     return _constructed(W, centre, X, B, B_x, epsilon, size, COLUMNS)
 

@@ -46,16 +46,6 @@ def _layer(first, value, token):
     }
 
 
-def column_of_ones():
-    """W_c with a first column of 256 ones, W_v the identity."""
-    return _layer(np.ones(_WIDTH), np.eye(_WIDTH), np.full(_WIDTH, _WIDTH**-0.5))
-
-
-def large_value():
-    """W_v 64 times W_c."""
-    return _layer(np.ones(1), np.array([[64.0], [0.0]]), np.array([1.0, 0.0]))
-
-
 def _repeated_token(w, query_key, value, output, token, B):
     """|f| E|S_m| / m, which is at most the complexity, and the bound with B."""
     model = SingleLayerTransformer(w, query_key[None], value[None], output[None])
@@ -67,7 +57,7 @@ def _repeated_token(w, query_key, value, output, token, B):
 
 @erratum(
     "Theorem 4.1, norms as printed",
-    witness=column_of_ones,
+    witness=lambda: _layer(np.ones(_WIDTH), np.eye(_WIDTH), np.full(_WIDTH, _WIDTH**-0.5)),
     reason="the first column of $W_c$ holds 256 ones, each row one",
     corrected=Control("$W_c$ and $W_v$ themselves in place of their transposes", transposed=False),
     roundings=ROUNDINGS,
@@ -89,7 +79,7 @@ def theorem_4_1_transposes(w, query_key, value, output, token, *, transposed=Tru
 
 @erratum(
     "Corollary 4.1.1, $B$ as printed",
-    witness=large_value,
+    witness=lambda: _layer(np.ones(1), np.array([[64.0], [0.0]]), np.eye(2)[0]),
     reason="$W_v$ is 64 times $W_c$, and the print does not see $W_v$",
     corrected=Control("$B_v$ in place of the second $B_c$", twice=False),
     roundings=ROUNDINGS,
@@ -104,15 +94,10 @@ def corollary_4_1_1_product(w, query_key, value, output, token, *, twice=True):
     return _repeated_token(w, query_key, value, output, token, B)
 
 
-def norm_3():
-    """B_QK = 3, B_x = 0.7."""
-    return {"norm": np.array(3.0), "B_x": np.array(0.7)}
-
-
 @erratum(
     r"Corollary 4.1.1, $\alpha$ as printed",
     of=Kind.IDENTITY,
-    witness=norm_3,
+    witness=lambda: {"norm": np.array(3.0), "B_x": np.array(0.7)},
     reason=r"the printed $\alpha$ is $\sqrt 2$ too small",
     corrected=Control(r"$\alpha = 2 B \sqrt{\ln(2 d^2 + 1)}$", constants="corrected"),
     roundings=ROUNDINGS,
@@ -128,15 +113,10 @@ def corollary_4_1_1_alpha(norm, B_x, *, constants: Constants = "printed"):
     return alpha, 2 * jnp.sqrt(C) / B_x
 
 
-def unsymmetric_matrix():
-    """Two tokens and a W_QK that is not symmetric."""
-    return {"X": np.eye(2), "W": np.array([[0.0, 1.0], [0.0, 0.0]])}
-
-
 @erratum(
     "Section 4.1, the two displays of the class",
     of=Kind.IDENTITY,
-    witness=unsymmetric_matrix,
+    witness=lambda: {"X": np.eye(2), "W": np.outer(np.eye(2)[0], np.eye(2)[1])},
     reason="$W_{QK}$ is not symmetric",
     corrected=Control("the second display twice", transposed=False),
     roundings=ROUNDINGS,
@@ -164,9 +144,8 @@ def theorem_4_1_negative(norm, *, constants: Constants = "printed"):
     \ln \frac{\sqrt m}{2B_x\sqrt C} \Big) + B_x \sqrt{\frac{\ln 2d}{m}} \Big)$$
 
     On sequences of equal tokens $e_1$ the complexity of the class is at least
-    $B\, \mathbb{E}|S_m| / m = 0.046 B$. A negative bracket is wrong for every constant $c$. At
-    $B_{QK} = 30$ it is $-13.8$, at 100 it is $-88$. The corrected bracket is 1 there, the trivial
-    bound.
+    $B\, \mathbb{E}|S_m| / m = 0.046 B$. A negative bracket is wrong for every constant $c$. The
+    corrected one is 1 there, the trivial bound.
     """
     C = trauger2023_cover("1,1", norm, 1.0, 64, 64)
     bracket = trauger2023_bracket(C, 1.0, 64, _M, constants=constants)

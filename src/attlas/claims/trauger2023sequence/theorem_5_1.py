@@ -5,6 +5,7 @@ of four classes are those where the factor is needed: K scores that are free to 
 equal; and inputs e_i, where the score of word s is +-B on its own sample and 0 on the others.
 """
 
+import math
 from functools import partial
 
 import jax
@@ -140,18 +141,34 @@ def theorem_5_1_printed(size, *, power=0.5):
     On own words with $m = K = 10^3$ to $10^{12}$, by the closed form of theorem-5-1-own-words: a
     power of the logarithm makes no difference. $K$ is the right order (theorem-5-1-contraction).
     Foster and Rakhlin bound the right side by the worst sample, for which words have
-    $B\, \mathbb{E}|S_m| / m$ in place of $B / m$: then the witness is no contradiction, and
-    $\sqrt K$ is needed (theorem-5-1-sqrt-k-needed). Bounds by norms alone hold for that sample too.
+    $B\, \mathbb{E}|S_m| / m$ in place of $B / m$: then the witness is no contradiction
+    (theorem-5-1-worst-sample), and $\sqrt K$ is needed (theorem-5-1-sqrt-k-needed).
     """
     K = jnp.asarray(_VOCABULARIES)
     return _own_words(K, size), K**power * jnp.log(K) ** 2
 
 
-@inequality(
+on_sizes = partial(inequality, sample=sizes, status=Status.NEW, roundings=_ROUNDINGS)
+
+
+@on_sizes(
+    "Theorem 5.1 on own words, the worst sample for a word",
+    controls=[Control("the sample at hand", worst=False)],
+)
+def theorem_5_1_worst_sample(size, *, worst=True):
+    r"""$$\hat R(\ell \circ F) \le \sqrt{\frac{\pi (K+1)}{2}} \max_s \sup_{Y_1, \dots, Y_m}
+    \hat R(F_s), \quad F = \{ W = {\rm diag}(\pm B) \},\ m = K$$
+
+    One input $m$ times gives a word $B\, \mathbb{E}|S_m| / m$: with the right side of Foster and
+    Rakhlin own words are no contradiction to $\sqrt K$.
+    """
+    scores = size * jnp.asarray(_OWN)
+    word = _complexity(size * jnp.asarray(_FREE[:, :, 0])) if worst else _of_a_word(scores)
+    return _of_losses(scores, 1e6), math.sqrt(math.pi * (_WORDS + 1) / 2) * word
+
+
+@on_sizes(
     r"Theorem 5.1, the factor $\sqrt K$ for the worst sample",
-    sample=sizes,
-    status=Status.NEW,
-    roundings=_ROUNDINGS,
     controls=[Control(r"$K$ in place of $\sqrt K$", power=1.0)],
 )
 def theorem_5_1_sqrt_k_needed(size, *, power=0.5):
