@@ -130,7 +130,7 @@ def test_axes_bind_the_sizes_of_several_arrays():
     assert X.dtype == z.dtype == np.float64
     with pytest.raises(UserError, match=r"^z has shape \(3, 4\): give \[n d\] with n = 2, as X"):
         read_arrays("n T d, n d", X=np.ones((2, 3, 4)), z=np.ones((3, 4)))
-    with pytest.raises(UserError, match="^z has 1 entries that are NaN or infinite"):
+    with pytest.raises(UserError, match=r"^z has 1 entries that are NaN or infinite"):
         read_arrays("n", z=[1.0, float("nan")])
 
 

@@ -11,7 +11,7 @@ from attlas.core.finite import finite_result, require_finite
 @pytest.mark.parametrize("read", [np.asarray, jnp.asarray])
 def test_entries_that_are_not_finite_are_counted(read):
     assert require_finite(read([1.0, 2.0]), "x") is None
-    with pytest.raises(UserError, match="^x has 2 entries that are NaN or infinite"):
+    with pytest.raises(UserError, match=r"^x has 2 entries that are NaN or infinite"):
         require_finite(read([1.0, np.nan, -np.inf]), "x")
 
 
