@@ -105,7 +105,8 @@ def rademacher_complexity(
     Returns:
         The estimate, in the units of the functions.
 
-    A `UserError` names a number too small, a confidence outside (0, 1), or a sample of no use.
+    Raises:
+        UserError: for a number too small, a confidence outside (0, 1), or a sample of no use.
 
     Examples:
         >>> from attlas.measures.complexity.norm_ball_classes import LinearClass
