@@ -88,7 +88,7 @@ def rademacher_complexity(
 
     All sign vectors and starts climb in one program, `chunk` sign vectors at a time. Step t moves
     by step (1 - t / steps) times the ball's radius; the best value on the way counts.
-    The objective has many local maxima: compare two numbers of starts before trusting a trend.
+    It has many local maxima: compare two numbers of starts before trusting a trend.
 
     Args:
         key: random key of signs and starts; the signs do not depend on the other arguments.
@@ -119,8 +119,7 @@ def rademacher_complexity(
     smallest = min(sign_vectors - 1, starts, chunk, steps + 1, repeats)
     if smallest < 1 or not 0 < confidence < 1:
         raise UserError("choose two sign vectors, one start, chunk, repeat, confidence in (0, 1)")
-    inputs = as_tree(inputs, "inputs")
-    _require_finite(inputs, function_class)
+    inputs = _finite(as_tree(inputs, "inputs"), function_class)
     with precision_of(inputs):
         inputs = jax.tree.map(_as_array, inputs)
         m = _sample_size(inputs)
@@ -129,14 +128,15 @@ def rademacher_complexity(
         lengths = step * (1 - np.arange(steps + 1) / max(steps, 1))
         dtype = jax.tree.leaves(inputs)[0].dtype
         sigma, lengths = jnp.asarray(signs, dtype), jnp.asarray(lengths, dtype)
-        width = min(chunk, sign_vectors)
-        found, largest = _search(function_class, inputs, sigma, lengths, (draws, shape, width))
+        how = (draws, shape, min(chunk, sign_vectors))
+        found, largest = _search(function_class, inputs, sigma, lengths, how)
         return rademacher_estimate(found, repeats * m, largest, confidence)
 
 
-def _require_finite(inputs: Any, function_class: Any) -> None:
+def _finite(inputs: Any, function_class: Any) -> Any:
     require_finite_tree(inputs, "inputs")
     require_finite_tree(function_class, "function_class")
+    return inputs
 
 
 def _search(function_class: FunctionClass, inputs: Any, sigma: Array, lengths: Array, how: Any):
