@@ -11,12 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.covering.dudley import Number
 from attlas.bounds.generalisation.conditions import require_at_least
 
 GRID_RATIOS = tuple(float(ratio) for ratio in 1 + np.geomspace(0.01, 1, 25))
 
 
+@closed_form
 def edelman2022_cover(
     norm: Number, B_x: Number, points: Number, k: int, m: Number
 ) -> Float[Array, ""]:
@@ -55,6 +57,7 @@ def edelman2022_cover(
     return square * jnp.min(grid * size + lengths)
 
 
+@closed_form
 def perceptron_cover(
     w: Float[np.ndarray, " d"], X: Float[np.ndarray, "N d"], epsilon: float
 ) -> tuple[Float[np.ndarray, " d"], int]:
