@@ -12,10 +12,8 @@ import numpy as np
 
 import attlas.bounds
 from attlas.bounds.generalisation.liu2021_union_bound import Conditions
-from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 KEY = jax.random.key(0)
-SQUARE = np.linspace(0.5, 1.5, 4).reshape(2, 2)
 VALUES = (2.0, 0.5)
 """Of all numbers of a call: one of them is in the range of nearly every formula."""
 GIVEN: dict[str, Any] = {
@@ -25,7 +23,6 @@ GIVEN: dict[str, Any] = {
     "key": KEY,
     "log_cover": lambda distance: 1 / distance**2,
     "informative": lambda m: m > 10,
-    "network": SoftmaxNetwork(SQUARE.T, SQUARE, Activation.RELU),
     "p": 4.0,
     "s0": 2.0,
     "word": 1.0,
@@ -40,8 +37,9 @@ ALSO = {"gu2024_radius": {"m": 100.0}}
 def formulas() -> Iterator[Callable[..., Any]]:
     """All functions behind the door `closed_form`."""
     for module in pkgutil.walk_packages(attlas.bounds.__path__, "attlas.bounds."):
-        for found in vars(importlib.import_module(module.name)).values():
-            if getattr(found, "__module__", "") == module.name and hasattr(found, "__wrapped__"):
+        for name, found in vars(importlib.import_module(module.name)).items():
+            here = getattr(found, "__module__", "") == module.name and name[0] != "_"
+            if here and hasattr(found, "__wrapped__"):
                 yield found
 
 
@@ -68,6 +66,8 @@ def _value(annotation: Any, number: float) -> Any:
 def good_calls() -> Iterator[tuple[str, Callable[..., Any], dict[str, np.ndarray]]]:
     """Name, function and arrays of a call with finite results."""
     for formula in formulas():
+        if "network" in inspect.signature(formula).parameters:
+            continue  # a network is no array; tests/bounds has those
         wanted = {
             name: parameter.annotation
             for name, parameter in inspect.signature(formula).parameters.items()
@@ -96,5 +96,5 @@ def _first_good(formula: Callable[..., Any], wanted: dict[str, Any]) -> tuple[An
 
 
 def _finite(found: Any) -> bool:
-    leaves = [leaf for leaf in jax.tree.leaves(found) if not isinstance(leaf, str)]
+    leaves = [leaf for leaf in jax.tree.leaves(found) if not isinstance(leaf, str | int)]
     return all(bool(np.all(np.isfinite(np.asarray(leaf, float)))) for leaf in leaves)

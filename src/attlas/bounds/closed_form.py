@@ -92,10 +92,13 @@ def closed_form(formula: Callable[P, R]) -> Callable[P, R]:
             _THREAD.inside = True
             try:
                 return formula(*given.args, **given.kwargs)
-            except ArithmeticError as error:
+            except UserError:
+                raise
+            except (ArithmeticError, ValueError) as error:
+                reason = str(error).partition("\n")[0]
                 raise UserError(
-                    f"{formula.__name__} is not defined there ({error}): give numbers in its range"
-                ) from None
+                    f"{formula.__name__} is not defined there ({reason}): give numbers in its range"
+                ) from error
             finally:
                 _THREAD.inside = False
 
@@ -189,6 +192,8 @@ def _numbers(options: list[Any]) -> Reader | None:
         found = read_array(value, name)
         if np.any(np.isnan(found)):
             raise UserError(f"{name} is NaN or holds it: give numbers, or clean the data")
+        if numpy and axes and not np.all(np.isfinite(found)):
+            raise UserError(f"{name} has infinite entries: clean the data")
         if axes == "" and found.ndim:
             raise UserError(
                 f"{name} has shape {found.shape}: give one number, and use jax.vmap for many"

@@ -13,7 +13,10 @@ from jaxtyping import Array, Float
 
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.covering.dudley import Number
-from attlas.bounds.generalisation.conditions import require_at_least
+from attlas.bounds.generalisation.conditions import require_at_least, require_positive
+from attlas.core.errors import UserError
+
+MOST_UPDATES = 1e9
 
 GRID_RATIOS = tuple(float(ratio) for ratio in 1 + np.geomspace(0.01, 1, 25))
 
@@ -72,10 +75,13 @@ def perceptron_cover(
     Args:
         w: the linear function.
         X: points, one per row.
-        epsilon: distance wanted.
+        epsilon: distance wanted, above 0.
 
     Returns:
         The centre u with max_t |(w - u)^T x_t| <= epsilon, and the number of updates.
+
+    Raises:
+        UserError: for an epsilon with ||w||^2 B_x^2 / eps^2 of 10^9 and more.
 
     Source: derived, docs/proofs/trauger2023_covers.md.
 
@@ -86,10 +92,13 @@ def perceptron_cover(
         >>> perceptron_cover(np.array([1.0, 0.0]), np.zeros((3, 2)), 0.5)[1]  # nothing to describe
         0
     """
+    require_positive(epsilon=epsilon)
     centre, updates = np.zeros_like(w), 0
     largest = float(np.max(np.sum(X**2, axis=1)))
     if largest == 0:
         return centre, updates
+    if not (most := float(w @ w) * largest / epsilon**2) < MOST_UPDATES:
+        raise UserError(f"epsilon = {epsilon}: up to {most:.0e} updates, give a larger one")
     step = epsilon / largest
     while True:
         error = X @ (w - centre)
