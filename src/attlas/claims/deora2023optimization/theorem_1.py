@@ -110,7 +110,8 @@ def theorem_1_curvature(*, slope=1.0, **run):
     \frac{\tilde\beta_3}{\sqrt H} + \frac{\tilde\beta_1^2}{4},\quad k \in \{0, K\}$$
 
     Exact eigenvalues of the Hessian of all heads at start and end. The product of the
-    ratios here and in theorem-1-rho is the certified step size over the step 1/curvature.
+    ratios here and in theorem-1-rho is the certified step size over the step 1/curvature. No run
+    tests the constants, which are those of formula-corollary-1.
     """
     points = [(run["U"], run["W"]), (run["U_last"], run["W_last"])]
     met = jnp.stack([risk_curvature(run, *point).largest for point in points])

@@ -188,7 +188,8 @@ def stability_average(*, power=0, **run):
     \frac{2\eta\tilde\beta_1}{n} \left(2K\widehat{L}(\theta) +
     \frac{9\|\theta-\theta_0\|^2}{4\eta}\right)$$
 
-    For each training set by itself: both steps before it together, 33 times too large.
+    For each training set by itself: both steps before it together, 33 times too large: no
+    instance tests the constants, which are those of formula-theorem-2.
     """
     found = measured(run)
     return found.stability, run["eta"] ** power * _stability(run, found, "printed")
