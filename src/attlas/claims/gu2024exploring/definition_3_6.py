@@ -135,4 +135,4 @@ def definition_3_6_tiled(rng, count, *, normaliser=1.0):
         found = [softmax_ntk(model, X, Z, memory=_MEMORY).ravel() for Z in (None, X[:1])]
         left[e, : len(expected)] = np.concatenate(found)
         right[e, : len(expected)] = expected
-    return Sides(left, right, magnitude=size * np.ones_like(left))
+    return Sides(*(jnp.asarray(part) for part in (left, right, size * np.ones_like(left))))
