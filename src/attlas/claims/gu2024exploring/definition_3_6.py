@@ -131,7 +131,7 @@ def definition_3_6_tiled(rng, count, *, normaliser=1.0):
         W, a, X = (drawn[name][0] for name in ("W", "a", "X"))
         H, size[e] = _by_the_formula(W, a, X, normaliser)
         expected = np.concatenate((H.ravel(), H[:, :, :, :1].ravel()))
-        model = SoftmaxNetwork(W, a)
+        model = SoftmaxNetwork(jnp.asarray(W), jnp.asarray(a))
         found = [softmax_ntk(model, X, Z, memory=_MEMORY).ravel() for Z in (None, X[:1])]
         left[e, : len(expected)] = np.concatenate(found)
         right[e, : len(expected)] = expected

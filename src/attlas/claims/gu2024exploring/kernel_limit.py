@@ -60,7 +60,7 @@ def initial_kernels(rng, count, activation):
 def _distance(mean, square, K):
     """Root mean square over draws of ||H - I_k tensor K||_F at each width."""
     K = jnp.kron(jnp.eye(_K), K)
-    left = jnp.sqrt(square - 2 * jnp.sum(mean * K, axis=(1, 2)) + jnp.sum(K**2))
+    left = jnp.sqrt(square - 2 * jnp.sum(mean * K[None], axis=(1, 2)) + jnp.sum(K**2))
     return Sides(left, jnp.zeros_like(left), magnitude=jnp.linalg.norm(K))
 
 
