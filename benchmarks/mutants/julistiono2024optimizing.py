@@ -230,9 +230,10 @@ MUTANTS = [
     Mutant(
         "direction: arguments exchanged",
         "measures/attention/direction.py",
-        "bregman(target / entrywise_norm(target, p), W / entrywise_norm(W, p), p)",
-        "bregman(W / entrywise_norm(W, p), target / entrywise_norm(target, p), p)",
+        "bregman_sum(target / entrywise_norm(target, p), W / entrywise_norm(W, p), p)",
+        "bregman_sum(W / entrywise_norm(W, p), target / entrywise_norm(target, p), p)",
         "1.6",
+        ["unit-divergence"],
     ),
     Mutant(
         "logistic: slope",
