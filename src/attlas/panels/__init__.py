@@ -13,7 +13,7 @@ from attlas.panels.panel import Formula, Panel, Quantity
 from attlas.panels.plot import Plot
 from attlas.panels.points import Points
 from attlas.panels.power import power_of
-from attlas.panels.quantity import reduced
+from attlas.panels.quantity import reduced, taken
 from attlas.panels.reference import Reference
 from attlas.panels.summary import (
     Band,
@@ -82,6 +82,7 @@ __all__ = [
     "quartiles",
     "reduced",
     "stated",
+    "taken",
     "total",
     "within_errors",
 ]

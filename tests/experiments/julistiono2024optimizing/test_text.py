@@ -8,6 +8,7 @@ from attlas.experiments.julistiono2024optimizing import text
 from attlas.experiments.julistiono2024optimizing.text import BEST, EXPERIMENT, LAST_EPOCH, SELECTED
 from attlas.runs.cell import Scale
 from attlas.runs.record import Record
+from attlas.tasks import decisive_encoders
 
 SMALL = EXPERIMENT.changed({"width": 4, "hidden": 4, "epochs": 2})
 
@@ -45,14 +46,14 @@ def test_table_and_figures_show_every_exponent(computed):
 
 
 def test_diverged_members_are_not_shown_as_numbers(monkeypatch):
-    train = text.train_classifiers
+    train = decisive_encoders.train_classifiers
 
     def diverging(*given, **options):
         path = train(*given, **options)
         object.__setattr__(path, "result", np.full(2, Result.NOT_FINITE.value))
         return path
 
-    monkeypatch.setattr(text, "train_classifiers", diverging)
+    monkeypatch.setattr(decisive_encoders, "train_classifiers", diverging)
     broken = records()
     shown = EXPERIMENT.shown_table(broken)
     assert set(shown["test, epoch by validation"]) == {"diverged"}
