@@ -121,7 +121,7 @@ def curves(rng, count, model, frozen=False):
 learned = partial(
     limit,
     scales="sizes",
-    count=44,
+    count=56,
     assumptions=[
         assume(r"$\|\nabla R_n\| \le 10^{-8}$", lambda slope: jnp.all(slope <= _TOLERANCE))
     ],
@@ -163,7 +163,7 @@ def theorem_2_consistency(error):
 @learned(
     "Theorem 6, the error vanishes",
     sample=partial(curves, model=recurrent),
-    count=60,
+    count=96,
     controls=fixed(recurrent),
 )
 def theorem_6_consistency(error):
