@@ -45,8 +45,9 @@ def batch(draw, rng, count):
         # Where the covers decide half of delta is left, where the noise's spread does a quarter.
         least = 0.5 if n > 2 * math.log(4 / bound[2]) * (1 + 1e-9) else 0.25
         rows.append((n, max(printed, 0.0), *bound, least))
-    names = ("n", "printed", "entropy", "exponent", "failure", "least")
-    return dict(zip(names, np.array(rows).T, strict=True))
+    n, printed, entropy, exponent, failure, least = np.array(rows).T
+    found = {"n": n, "printed": printed, "least": least}
+    return found | {"entropy": entropy, "exponent": exponent, "failure": failure}
 
 
 def fixed_weights(rng):
