@@ -98,7 +98,7 @@ def _stored(folder: Path, stem: str) -> tuple[CheckReport, dict[str, Any]] | Non
     """The report that is there and can be read."""
     try:
         pair = read_pair(folder, stem, "verdict")
-        return None if pair is None else _report(folder / f"{stem}.json", *pair)
+        return None if pair is None else _report(folder, stem, *pair)
     except (Damaged, UserError):
         return None
 
