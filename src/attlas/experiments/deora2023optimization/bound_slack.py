@@ -11,22 +11,18 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from attlas import panels
 from attlas.bounds.optimisation.deora2023_corollary_2 import VERSIONS
 from attlas.bounds.optimisation.deora2023_initialisation import SEPARATOR_NORM, Start
 from attlas.bounds.optimisation.deora2023_training import Setting
 from attlas.bounds.optimisation.deora2023_versions import deora2023_certified, deora2023_loss_bounds
-from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
+from attlas.experiments.deora2023optimization.instances import MIXTURE, draw_mixture
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.measures.curvature.extreme_eigenvalues import hessian_extremes
 from attlas.models.attention.multi_head import head_norms, parameter_norm
 from attlas.optim.one_step import one_step_initialisation
-from attlas.panels.lines import Lines
-from attlas.panels.panel import Quantity
-from attlas.panels.plot import Plot
-from attlas.panels.reference import Reference
-from attlas.panels.summary import largest, least, total
-from attlas.panels.table import Column, Table
+from attlas.panels import Column, Lines, taken
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
@@ -46,19 +42,9 @@ HEADS = {
     "convexity": "-lambda_min over beta_3 L / sqrt(H)",
 }
 THEOREMS = ("Theorem 1", "Corollary 2")
-NOTE = (
-    "Eigenvalues by Lanczos with restarts, or from the whole Hessian where it is small; only "
-    "converged ones are used, the others are left out and counted. R is the bound of Assumption "
-    "3, x the largest head at the record. A ratio of one means that the bound is attained. "
-    "'Certified' is Theorem 1 with the last step of this run as its target, and Corollary 2 with "
-    "the real NTK margin; a stable step is one below $2 / \\lambda_{\\max}$ of all records."
-)
 GRID = Grid(
     each={"heads": [4, 16, 64, 256]},
-    fixed={
-        "T": 4, "d": 8, "M": 3, "S": 2.0, "zeta": 0.25, "Z": 3.0, "Z_mu": 0.5, "Z_nu": 0.5,
-        "n": 24, "first": 64, "rate": 0.1, "records": 32, "steps": 2000,
-    },
+    fixed=MIXTURE | {"n": 24, "first": 64, "rate": 0.1, "records": 32, "steps": 2000},
     smoke={"heads": [2], "records": 4, "d": 5, "n": 8, "steps": 20},
     quick={"heads": [4], "records": 12},
 )  # fmt: skip
@@ -67,12 +53,7 @@ GRID = Grid(
 def run(s: Settings, key: Array) -> xr.Dataset:
     """Train once, measure every record, and evaluate the bounds there."""
     keys = [jax.random.fold_in(key, k) for k in range(4)]
-    sizes = {name: s[name] for name in ("d", "M", "S", "zeta", "Z", "Z_mu", "Z_nu")}
-    mixture = make_tokenized_mixture(keys[0], **sizes)
-    first, train = (
-        sample_mixture(draw, mixture, size, s.T)
-        for draw, size in zip(keys[1:3], (s.first, s.n), strict=True)
-    )
+    mixture, (first, train) = draw_mixture(s, keys, (s.first, s.n))
     X, y = train.X, train.y
     start = one_step_initialisation(keys[3], first.X, first.y, s.heads)
     schedule = log_spaced(s.steps, s.records)
@@ -115,9 +96,8 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     )  # fmt: skip
 
 
-def heads_ratio(data: xr.Dataset) -> xr.DataArray:
-    """Heads that theory demands over those used."""
-    return data["heads_demanded"] / data.heads
+heads_ratio = taken("heads_demanded", over_name="heads")
+"""Heads that theory demands over those used."""
 
 
 def step_ratio(data: xr.Dataset) -> xr.DataArray:
@@ -125,32 +105,35 @@ def step_ratio(data: xr.Dataset) -> xr.DataArray:
     return 2 / data["largest"].max("step") / data["step_certified"]
 
 
-def caption(data: xr.Dataset) -> str:
+def positive(data: xr.Dataset) -> xr.DataArray:
+    """The ratios that a logarithm has."""
+    return data["ratio"].where(data["ratio"] > 0)
+
+
+def looseness(data: xr.Dataset) -> dict[str, object]:
     """How loose each bound is where it is tightest, and what is certified."""
-    best = 1 / data["ratio"].where(data["ratio"] > 0).max(["heads", "step"])
+    best, own = 1 / positive(data).max(["heads", "step"]), data.isel(heads=0)
     told = [
         f"{q} {float(best.sel(quantity=q, version='printed')):.2g} (printed) and "
         f"{float(best.sel(quantity=q, version='sharp')):.2g} (sharp)"
         for q in data.quantity.values
     ]
-    own = data.isel(heads=0)
-    steps, heads = (
-        [float(of(own).sel(theorem="Theorem 1", version=v)) for v in ("printed", "sharp")]
-        for of in (step_ratio, heads_ratio)
-    )
+    ratios = {
+        f"{name}_{v}": f"{float(ratio(own).sel(theorem='Theorem 1', version=v)):.1e}"
+        for name, ratio in (("step", step_ratio), ("heads", heads_ratio))
+        for v in ("printed", "sharp")
+    }
     last = own.isel(step=-1)
     gain = float(last.self_bounded / last.ratio.sel(quantity="smoothness", version="sharp"))
-    answer = f"{gain:.1e} times smaller" if gain > 1 else "not smaller"
-    held = "A BOUND IS EXCEEDED" if (data["ratio"] > 1).any() else "No record exceeds a bound"
-    return (
-        "How loose are the bounds? At the record where each is tightest it is this many times "
-        f"the measured value: {'; '.join(told)}. With $H = {int(own.heads)}$ the largest stable "
-        f"step is {steps[0]:.1e} times the one that Theorem 1 certifies as printed and "
-        f"{steps[1]:.1e} times with sharp constants; the heads demanded are {heads[0]:.1e} and "
-        f"{heads[1]:.1e} times those used. $\\beta_2$ does not fall with the loss; the same bound "
-        f"with $\\ell'' \\le \\ell$ does, and is {answer} at the last record. {held}; "
-        f"{int((data.converged == 0).sum())} eigenvalues were left out as unconverged."
-    )
+    return {
+        **ratios,
+        "tightest": "; ".join(told),
+        "heads": int(own.heads),
+        "smaller": gain > 1,
+        "gain": f"{gain:.1e}",
+        "exceeded": bool((data["ratio"] > 1).any()),
+        "unconverged": int((data.converged == 0).sum()),
+    }
 
 
 def after(data: xr.Dataset) -> xr.DataArray:
@@ -165,17 +148,17 @@ def self_bounded(data: xr.Dataset) -> xr.DataArray:
 
 def span(values: xr.DataArray) -> str:
     """From the least to the largest value."""
-    return f"{least(values):.1e} to {largest(values):.1e}"
+    return f"{panels.least(values):.1e} to {panels.largest(values):.1e}"
 
 
-def by_theorem(head: str, value: Quantity) -> list[Column]:
+def by_theorem(head: str, value: panels.Formula) -> list[Column]:
     """One column for each theorem."""
     return [Column(f"{head}, {name}", value, at={"theorem": name}) for name in THEOREMS]
 
 
 RATIOS = (
     Lines(
-        lambda data: data["ratio"].where(data["ratio"] > 0), after, colour="version", dash="heads",
+        positive, after, colour="version", dash="heads",
         names={name: name.replace("_", "-") for name in VERSIONS}, dash_names="$H = {heads:g}$",
         panel="quantity", title=TITLES, xscale="log", yscale="log", xlabel="step $k + 1$",
         ylabel="measured over bound",
@@ -184,23 +167,22 @@ RATIOS = (
         self_bounded, after, band=None, style=".-",
         label="sharp, over $(\\beta_1^2 + \\beta_3 / \\sqrt{H}) \\hat L$",
     )
-    + Reference(y=1)
+    + panels.Reference(y=1)
 )  # fmt: skip
 EXPERIMENT = Experiment(
     title="How loose the bounds are along training",
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
+    table=panels.Table(
         ["heads", "version"],
         [
             *(Column(head, "ratio", span, at={"quantity": q}) for q, head in HEADS.items()),
             *by_theorem("stable step / certified", step_ratio),
             *by_theorem("heads certified / used", heads_ratio),
-            Column("eigenvalues left out", lambda data: data["converged"] == 0, total),
-            Column("largest residual", "residual", largest),
+            Column("eigenvalues left out", lambda data: data["converged"] == 0, panels.total),
+            Column("largest residual", "residual", panels.largest),
         ],
     ),
-    figures=[Plot("Measured over bound along training", RATIOS, caption)],
-    note=NOTE,
+    figures=[panels.Plot("Measured over bound along training", RATIOS, looseness)],
 )
