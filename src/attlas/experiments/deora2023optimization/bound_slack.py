@@ -6,29 +6,19 @@ the step sizes and numbers of heads that theory certifies are compared with thos
 """
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
 from attlas import panels
 from attlas.bounds.optimisation.deora2023_corollary_2 import VERSIONS
-from attlas.bounds.optimisation.deora2023_initialisation import SEPARATOR_NORM, Start
-from attlas.bounds.optimisation.deora2023_training import Setting
-from attlas.bounds.optimisation.deora2023_versions import deora2023_certified, deora2023_loss_bounds
 from attlas.experiments.deora2023optimization.instances import MIXTURE, draw_mixture
-from attlas.kernels.multi_head_ntk import ntk_gram
-from attlas.losses.empirical_risk import empirical_risk
-from attlas.measures.curvature.extreme_eigenvalues import hessian_extremes
-from attlas.models.attention.multi_head import head_norms, parameter_norm
 from attlas.optim.one_step import one_step_initialisation
 from attlas.panels import Column, Lines, taken
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
-from attlas.solvers.kernel_svm import kernel_svm
-from attlas.training.gradient_descent import gradient_descent
-from attlas.training.risk_gradient import model_outputs
+from attlas.tasks.bounded_descent import descend_beside_bounds
 from attlas.training.trajectory import log_spaced
 
 TITLES = {
@@ -54,49 +44,18 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     """Train once, measure every record, and evaluate the bounds there."""
     keys = [jax.random.fold_in(key, k) for k in range(4)]
     mixture, (first, train) = draw_mixture(s, keys, (s.first, s.n))
-    X, y = train.X, train.y
     start = one_step_initialisation(keys[3], first.X, first.y, s.heads)
-    schedule = log_spaced(s.steps, s.records)
-    path = gradient_descent(start, X, y, step_size=s.rate, steps=s.steps, record_at=schedule)
-    records = [path.at(k) for k in range(len(schedule))]
-    extremes = [hessian_extremes(empirical_risk, model, X, y) for model in records]
-    svm = kernel_svm(ntk_gram(start, np.asarray(X)), np.asarray(y))
-    largest_head = jax.vmap(head_norms)(path.params).max(axis=1)
-    R, H = max(1.0, float(mixture.R)), float(s.heads)
-    data = float(s.T), float(s.d), R
-    away = parameter_norm(jax.tree.map(jnp.subtract, records[-1], start))
-    B_2, B_Phi = (jnp.maximum(1, a) for a in (largest_head[0], abs(model_outputs(start, X)).max()))
-    margin = SEPARATOR_NORM * jnp.where(svm.converged, svm.value, jnp.nan)
-    begin, target = Start(*data, B_2, B_Phi, margin), Setting(*data, away, largest_head[-1])
-    certified = deora2023_certified(target, begin, float(s.steps), H)
-    bounds = deora2023_loss_bounds(*data, H, largest_head)
-    converged = np.array([bool(one.converged) for one in extremes])
-    low, high = (
-        np.where(converged, [getattr(one.value, end)[0] for one in extremes], np.nan)
-        for end in ("smallest", "largest")
-    )
-    norm, loss = np.maximum(abs(low), abs(high)), np.asarray(path.loss)
-    measured = [path.gradient_norm / loss, norm, np.maximum(-low, 0) / loss]
-    by_bound = ("quantity", "version", "step")
+    R, schedule = max(1.0, float(mixture.R)), log_spaced(s.steps, s.records)
+    found = descend_beside_bounds(start, train.X, train.y, R, s.rate, schedule)
+    axes = {3: ("quantity", "version", "step"), 2: ("theorem", "version"), 1: ("step",)}
     return xr.Dataset(
-        {
-            "loss": ("step", loss),
-            "smallest": ("step", low),
-            "largest": ("step", high),
-            "residual": ("step", [np.max(one.certificate["residual"]) for one in extremes]),
-            "converged": ("step", converged),
-            "bound": (by_bound, jnp.stack(bounds[:3])),
-            "ratio": (by_bound, np.stack(measured)[:, None] / jnp.stack(bounds[:3])),
-            "self_bounded": ("step", norm / (bounds.self_bounded[-1] * loss)),
-            "heads_demanded": (("theorem", "version"), certified.heads),
-            "step_certified": (("theorem", "version"), certified.step_size),
-        },
+        {name: (axes[np.ndim(values)], values) for name, values in found._asdict().items()},
         {"quantity": list(TITLES), "version": list(VERSIONS), "step": list(schedule),
          "theorem": list(THEOREMS)},
     )  # fmt: skip
 
 
-heads_ratio = taken("heads_demanded", over_name="heads")
+HEADS_RATIO = taken("heads_demanded", over_name="heads")
 """Heads that theory demands over those used."""
 
 
@@ -120,7 +79,7 @@ def looseness(data: xr.Dataset) -> dict[str, object]:
     ]
     ratios = {
         f"{name}_{v}": f"{float(ratio(own).sel(theorem='Theorem 1', version=v)):.1e}"
-        for name, ratio in (("step", step_ratio), ("heads", heads_ratio))
+        for name, ratio in (("step", step_ratio), ("heads", HEADS_RATIO))
         for v in ("printed", "sharp")
     }
     last = own.isel(step=-1)
@@ -179,7 +138,7 @@ EXPERIMENT = Experiment(
         [
             *(Column(head, "ratio", span, at={"quantity": q}) for q, head in HEADS.items()),
             *by_theorem("stable step / certified", step_ratio),
-            *by_theorem("heads certified / used", heads_ratio),
+            *by_theorem("heads certified / used", HEADS_RATIO),
             Column("eigenvalues left out", lambda data: data["converged"] == 0, panels.total),
             Column("largest residual", "residual", panels.largest),
         ],
