@@ -68,7 +68,7 @@ def descend_beside_bounds(
     Returns:
         Measured quantities over their bounds.
     """
-    steps, data = schedule[-1], (*map(float, X.shape[1:]), R)
+    steps, data = schedule[-1], (float(X.shape[1]), float(X.shape[2]), R)
     path = gradient_descent(start, X, y, step_size=rate, steps=steps, record_at=schedule)
     records = [path.at(k) for k in range(len(schedule))]
     largest_head = jax.vmap(head_norms)(path.params).max(axis=1)

@@ -8,35 +8,25 @@ linearised at its start (the NTK margin, $\gamma_\star$).
 """
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
 from attlas import panels
-from attlas.bounds.optimisation.deora2023_mixture import (
-    deora2023_gamma_attention,
-    deora2023_gamma_linear,
-    deora2023_gamma_star,
-)
 from attlas.experiments.deora2023optimization.instances import draw_phases
-from attlas.measures.attention.first_step_error import first_step_error
-from attlas.measures.attention.reached_margins import RADIUS, SCALES, reached_margins
-from attlas.measures.complexity.ntk_margin import ntk_margins
+from attlas.measures.attention.reached_margins import RADIUS, SCALES
 from attlas.optim.attention_starts import attention_starts
 from attlas.panels import Lines, Reference, extremes, mean_only, only, taken
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
-from attlas.solvers.global_margin import global_margin
-from attlas.solvers.linear_margin import linear_margin
-from attlas.training.gradient_descent import gradient_descent_ensemble
+from attlas.tasks.mixture_margins import mixture_margins
 from attlas.training.trajectory import log_spaced
 
 STARTS = ("zero", "one step", "Gaussian")
+RECORDS = 25
 REACHED = 0.99
 """Share of a margin from which on it counts as reached."""
-RECORDS = 25
 GRID = Grid(
     each={"zeta": [0.1, 0.3, 0.5, 0.8]},
     fixed={
@@ -58,37 +48,14 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     mixture, train, first = draw_phases(s, key)
     sign_key, search_key = (jax.random.fold_in(key, k) for k in (3, 5))
     starts = attention_starts(sign_key, first.X, first.y, s.H, [s.deviation], [s.seed, 4])
-    path = gradient_descent_ensemble(
-        jax.tree.map(lambda *leaves: jnp.stack(leaves), *starts), train.X, train.y,
-        step_size=s.rate, steps=s.steps, record_at=log_spaced(s.steps, RECORDS),
-    )  # fmt: skip
-    X, y = (jnp.stack([a] * len(starts)) for a in (train.X, train.y))
-    linear = linear_margin(train.X, train.y)
-    best = global_margin(
-        train.X, train.y, 1, radius=RADIUS, starts=s.searches, steps=s.climb, key=search_key
+    schedule = log_spaced(s.steps, RECORDS)
+    found = mixture_margins(
+        mixture, train, starts, s.rate, schedule, s.searches, s.climb, search_key
     )
-    error = float(first_step_error(starts[1], mixture))
-    noise = mixture.Z_mu, mixture.Z_nu, mixture.Z
-    star = [
-        deora2023_gamma_star(s.T, s.S, s.zeta, s.M, *noise, P, constants="printed")
-        for P in (0.0, error)
-    ]
+    axes = {3: ("scale", "start", "step"), 2: ("start", "step"), 1: ("start",), 0: ()}
     return xr.Dataset(
-        {
-            "reached": (("scale", "start", "step"), reached_margins(path.params, train.X, train.y)),
-            "loss": (("start", "step"), path.loss),
-            "ntk": ("start", ntk_margins(starts, X, y)),
-            "linear": float(linear.value) if bool(linear.converged) else np.nan,
-            "global_lower": float(best.certificate["lower"]),
-            "global_upper": float(best.certificate["upper"]),
-            "searches_agree": int(best.stats["agreeing"]),
-            "gamma_lin": float(deora2023_gamma_linear(s.T, s.S, s.zeta, mixture.Z_mu)),
-            "gamma_star": float(star[0]),
-            "gamma_star_error": float(star[1]),
-            "gamma_attn": float(deora2023_gamma_attention(s.T, s.S)),
-            "first_step_error": error,
-        },
-        {"scale": list(SCALES), "start": list(STARTS), "step": np.asarray(path.steps)},
+        {name: (axes[np.ndim(values)], values) for name, values in found._asdict().items()},
+        {"scale": list(SCALES), "start": list(STARTS), "step": list(schedule)},
     )
 
 
