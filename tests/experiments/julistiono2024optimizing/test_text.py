@@ -73,5 +73,5 @@ def test_quick_takes_reviews_where_they_are(tmp_path, monkeypatch):
 
 
 def test_accuracies_are_percentages_with_their_deviation():
-    assert text.percent(xr.DataArray([0.5, 0.6, np.nan])) == "55.00 ± 7.07"
+    assert text.percent(xr.DataArray([0.5, 0.6, np.nan])) == "55.00 (deviation 7.07)"
     assert text.percent(xr.DataArray([np.nan])) == "diverged"

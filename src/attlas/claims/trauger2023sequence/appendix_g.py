@@ -28,6 +28,7 @@ def scores(rng, count):
     b = a + step * rng.normal(size=a.shape)
     steepest = np.where(np.arange(_WORDS) == 0, -1.0, 1.0)
     a[1::2, 0] -= 3 * size[1::2, 0]
+    a[2::4, 0] += 3 * size[2::4, 0]
     b[1::2] = a[1::2] + step[1::2] * steepest
     return {"a": a, "b": b, "ceiling": 10.0 ** rng.uniform(-0.5, 1, count)}
 
@@ -67,17 +68,17 @@ def appendix_g(a, b, *, constant=CROSS_ENTROPY_LIPSCHITZ):
 )
 def appendix_g_gradient(a, *, power=1.0):
     r"""$$\|\nabla \ell(x)\|_1 = 2(1-p_i), \quad \partial_i \ell = p_i-1, \quad
-    \sum_j \partial_j \ell = 0, \quad p = {\rm softmax}(x)$$
+    \sum_{j \ne i} \partial_j \ell = 1-p_i, \quad p = {\rm softmax}(x)$$
 
     Automatic differentiation against the printed derivatives.
     """
-    slope, p = _gradient(a), jax.nn.softmax(a)[0]
-    found = jnp.stack([jnp.sum(jnp.abs(slope)), slope[0], jnp.sum(slope)])
-    stated = jnp.stack([2 * (1 - p) ** power, p - 1, jnp.zeros(())])
+    slope, wrong = _gradient(a), (1 - jax.nn.softmax(a)[0]) ** power
+    found = jnp.stack([jnp.sum(jnp.abs(slope)), slope[0], jnp.sum(slope[1:])])
+    stated = jnp.stack([2 * wrong, -wrong, wrong])
     return Sides(found, stated, magnitude=jnp.ones(()))
 
 
-_DROPS = np.array([3.0, 6.0, 12.0])
+_DROPS = np.array([2.0, 4.0, 8.0, 16.0])
 
 
 def gaussian_scores(rng, count):
@@ -96,7 +97,7 @@ def gaussian_scores(rng, count):
 def appendix_g_sharp(a, *, constant=2.0):
     r"""$$\lim_{x_i \to -\infty} \|\nabla \ell(x)\|_1 = 2$$
 
-    Approached and not attained, as the score of the true word falls to $-12$; no constant below 2
+    Approached and not attained, as the score of the true word falls to $-16$; no constant below 2
     holds for all scores.
     """
     steepest = jax.vmap(lambda drop: jnp.sum(jnp.abs(_gradient(a.at[0].add(-drop)))))
@@ -107,6 +108,7 @@ def appendix_g_sharp(a, *, constant=2.0):
 @on_scores(
     "Appendix G in the Euclidean norm",
     status=Status.NEW,
+    search_over="a",
     controls=[Control("1 in place of the square root of 2", square=1.0)],
 )
 def appendix_g_euclidean(a, *, square=2.0):
@@ -122,14 +124,15 @@ def appendix_g_euclidean(a, *, square=2.0):
     controls=[
         Control("1 in place of 2", constant=1.0),
         Control("half the ceiling", below=0.5),
+        Control("at least 1/100", least=0.01),
     ],
 )
-def section_5_clipped(a, b, ceiling, *, constant=2.0, below=1.0):
+def section_5_clipped(a, b, ceiling, *, constant=2.0, below=1.0, least=0.0):
     r"""$$0 \le \ell_M \le M, \quad |\ell_M(a) - \ell_M(b)| \le 2 \|a-b\|_\infty$$
 
     Cutting off keeps the constant and gives the loss the range that a gap needs.
     """
     change, reach, size = _moved(a, b, ceiling)
     loss = clipped_cross_entropy(a, 0, ceiling)
-    right = jnp.stack([constant * reach, below * ceiling, jnp.zeros(())])
+    right = jnp.stack([constant * reach, below * ceiling, jnp.asarray(-least)])
     return Sides(jnp.stack([change, loss, -loss]), right, magnitude=size)

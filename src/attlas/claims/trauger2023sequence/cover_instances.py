@@ -39,26 +39,27 @@ def _radii(rng, count):
     return B, B_x, B * B_x / ratio
 
 
-def greedy_instances(rng, count, by_column):
-    """Matrices of a ball, their greedy centres and the log number of centres.
+def greedy_centre(W, B, ratio, by_column=False):
+    """The greedy centre of a matrix at distance B / ratio, and the log number of centres.
 
     Each column is covered on its own, for Lemma 3.3, or all entries at once.
     """
+    pieces = W.T if by_column else W.reshape(1, -1)
+    steps, near = greedy_cover_steps(float(ratio)), np.zeros_like(pieces)
+    if steps:
+        near = np.stack([greedy_cover_centre(piece, float(B), steps) for piece in pieces])
+    nats = len(pieces) * steps * math.log(2 * pieces.shape[1] + 1)
+    return near.T if by_column else near.reshape(W.shape), nats
+
+
+def greedy_instances(rng, count, by_column):
+    """Matrices of a ball, their greedy centres and the log number of centres."""
     B, B_x, epsilon = _radii(rng, count)
-    if by_column:
-        pieces = ball_points(rng, count * COLUMNS, ROWS).reshape(count, COLUMNS, ROWS)
-    else:
-        pieces = ball_points(rng, count, ROWS * COLUMNS)[:, None, :]
-    pieces *= B[:, None, None]
-    centres, size = np.zeros_like(pieces), np.zeros(count)
-    for i in range(count):
-        steps = greedy_cover_steps(float(B[i] * B_x[i] / epsilon[i]))
-        size[i] = len(pieces[i]) * steps * math.log(2 * pieces.shape[2] + 1)
-        for j in range(len(pieces[i])):
-            if steps:
-                centres[i, j] = greedy_cover_centre(pieces[i, j], float(B[i]), steps)
-    shape = (count, COLUMNS, ROWS)
-    W, centre = (np.swapaxes(each.reshape(shape), 1, 2) for each in (pieces, centres))
+    pieces = (count * COLUMNS, ROWS) if by_column else (count, ROWS * COLUMNS)
+    W = ball_points(rng, *pieces).reshape(count, COLUMNS, ROWS).swapaxes(1, 2)
+    W *= B[:, None, None]
+    found = [greedy_centre(*each, by_column) for each in zip(W, B, B * B_x / epsilon, strict=True)]
+    centre, size = (np.array(each) for each in zip(*found, strict=True))
     return {"W": W, "centre": centre, "B": B, "B_x": B_x, "epsilon": epsilon, "size": size}
 
 

@@ -118,7 +118,7 @@ def gap_confidence_printed(X, M, law, shares, m, *, power=0.0):
     \ge 1 - \delta$$
 
     $m = 400$, $\delta = 0.1$, exact risks and complexities. The bound is 0.60 in the mean, the
-    gap 0.026: it never failed in 256 samples, and a sixth of it would not either.
+    gap 0.026: constants are held by section-2-formulas.
     """
     return _within(X, M, law, shares, m, "printed", power)
 
@@ -131,8 +131,7 @@ def gap_confidence(X, M, law, shares, m, *, power=0.0):
 
     $c$ is the length of the interval of the losses. As the class holds the negatives, both sides
     of the gap are seen. The bound is 0.24 in the mean, against 0.60 printed; the largest gap of
-    256 samples is 0.4 of it, nine in ten are below 0.2: 2 in place of 3, or no $2 R$ at all,
-    would pass here. The formula itself is held by the tests of `attlas.bounds.comparison`.
+    256 samples is 0.4 of it: constants are held by section-2-formulas.
     """
     return _within(X, M, law, shares, m, "sharp", power)
 

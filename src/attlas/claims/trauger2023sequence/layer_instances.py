@@ -2,16 +2,25 @@ r"""Pairs of normalised layers and networks that differ by an error, for Lemmas 
 
 Half of the pairs are random; the others come close to the constants. In the close ones tokens are
 e_3 (whose row is read) and copies of e_2 and -e_2, and keys and query move together along e_1, so
-that both ends of the logits of W_QK = q (e_3 e_1' + e_1 e_2') act in the same sense.
+that both ends of the logits of W_QK = q (e_3 e_1' + e_1 e_2') act in the same sense. Networks have
+two layers of two heads; in the close ones the first layer copies its tokens (attention so sharp
+that each token sees itself), an error in its W_v turns them, and the second is the close layer.
 """
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.models.networks.transformer import Layer, pi_norm
+from attlas.models.networks.transformer import (
+    Layer,
+    Transformer,
+    masked_word_readout,
+    pi_norm,
+    scalar_readout,
+)
 
 TOKENS, WIDTH = 5, 3
 # The longest path: two layers of a softmax over 5 tokens, products of 3 x 3 with vectors and
@@ -90,3 +99,138 @@ def weights_of(instance, hat="", place=None) -> Weights:
     """The weights of a layer, with a hat or without; `place` is its index among several."""
     parts = [instance[f"{name}{hat}"] for name in Weights._fields]
     return Weights(*(part if place is None else part[place] for part in parts))
+
+
+LAYERS, HEADS, WORDS = 2, 2, 4
+KINDS = ("output", "value", "query_key")
+
+
+def _close(rng):
+    """One pair that nearly attains alpha_1; second heads are zero."""
+    rows, move = (part[0] for part in close_rows(rng, 1))
+    step = np.abs(move).max()
+    first, second = 60.0 * np.eye(WIDTH), close_query_key(10.0 ** rng.uniform(0.5, 2, 1))[0]
+    eye = np.eye(WIDTH)
+    # rows e_3, e_2, -e_2 move by +, +, - the step along e_1
+    turn = np.zeros((WIDTH, WIDTH))
+    turn[1:, 0] = step
+    weights = {"query_key": (first, second), "value": (eye, eye), "output": (eye, eye)}
+    pair = {}
+    for name, each in weights.items():
+        pair[name] = np.zeros((LAYERS, HEADS, WIDTH, WIDTH))
+        pair[name][:, 0] = each
+        pair[f"{name}_hat"] = pair[name].copy()
+    pair["value_hat"][0, 0] += turn
+    readout = np.zeros((WORDS, WIDTH))
+    readout[:, 1] = np.where(np.arange(WORDS) == 0, 1.0, -1.0)
+    pair |= {"X": rows, "readout": readout, "readout_hat": readout}
+    return pair | {"slope": np.ones(()), "lipschitz": np.ones(())}
+
+
+def _batch(rng, count, longer):
+    size = 10.0 ** rng.uniform(-0.5, 0.7 if longer else 0.0, (count, 1, 1))
+    X = rng.normal(size=(count, TOKENS, WIDTH))
+    X *= size / np.linalg.norm(X, axis=-1, keepdims=True).max(axis=1, keepdims=True)
+    batch = {
+        "X": X,
+        "slope": rng.uniform(0, 1, count),
+        "lipschitz": rng.uniform(0.3, 3.0 if longer else 1.0, count),
+    }
+    shape = (count, LAYERS, HEADS, WIDTH, WIDTH)
+    shapes = dict.fromkeys(KINDS, shape) | {"readout": (count, WORDS, WIDTH)}
+    for name, wanted in shapes.items():
+        matrix = random_matrices(rng, wanted)
+        # each matrix has an error of its own size, so that every term leads somewhere
+        error = 10.0 ** rng.uniform(-5, -0.5, (*wanted[:-2], 1, 1)) * rng.normal(size=wanted)
+        batch |= {name: matrix, f"{name}_hat": matrix + error}
+    for place in range(1, count, 2):
+        for name, value in _close(rng).items():
+            batch[name][place] = value
+    return batch
+
+
+def one_head(instance):
+    """The same networks with their first heads alone."""
+    names = [f"{name}{hat}" for name in KINDS for hat in ("", "_hat")]
+    return {**instance, **{name: instance[name][:, :1] for name in names}}
+
+
+def _model(instance, hat):
+    def activation(rows: Array) -> Array:
+        return stretched(rows, instance["lipschitz"], instance["slope"])
+
+    layers = (weights_of(instance, hat, place) for place in range(LAYERS))
+    return Transformer(tuple(Layer(*each, activation=activation) for each in layers))
+
+
+def outputs(instance, hat=""):
+    """The scalar output, with the first row of the readout."""
+    w = instance[f"readout{hat}"][0]
+    return scalar_readout(_model(instance, hat), w, instance["X"])
+
+
+def scores(instance, hat=""):
+    """The scores of all words at the first token, which plays the mask."""
+    W, X = instance[f"readout{hat}"], instance["X"]
+    return masked_word_readout(_model(instance, hat), W, X[0], X, jnp.asarray(0))
+
+
+def norms(instance, hat=""):
+    """Spectral norms by kind, one per layer and head."""
+    return {name: spectral(instance[f"{name}{hat}"]) for name in KINDS}
+
+
+def resolutions(instance):
+    r"""The errors that covers would have to meet, in the order of `trauger2023_parts`.
+
+    max_t ||(W - W^)' x_t|| over the rows x_t that the hatted matrix sees.
+    """
+    X, found = instance["X"], []
+    for place in range(LAYERS):
+        true, hat = (weights_of(instance, hat, place) for hat in ("", "_hat"))
+        seen = hidden(hat, X, instance["lipschitz"], instance["slope"])
+        for head in range(true.value.shape[0]):
+            error = Weights(*(a[head] - b[head] for a, b in zip(true, hat, strict=True)))
+            found += [
+                longest(seen[head] @ error.output),
+                longest(X @ error.value),
+                longest(X @ error.query_key),
+            ]
+        heads = jnp.einsum("htk,hkd->htd", seen, hat.output)
+        X = heads.sum(0) / jnp.maximum(1.0, jnp.linalg.norm(heads.sum(0), axis=-1))[:, None]
+    error = instance["readout"] - instance["readout_hat"]
+    return [longest(error @ X[0][:, None]), *found]
+
+
+def _measure(instance):
+    """What both networks give and the errors between them, with one head and with all."""
+    single = one_head(instance)
+    return {
+        "moved": jnp.abs(outputs(instance) - outputs(instance, "_hat")),
+        "moved_single": jnp.abs(outputs(single) - outputs(single, "_hat")),
+        "resolutions": jnp.stack(resolutions(instance)),
+        "resolutions_single": jnp.stack(resolutions(single)),
+        "scores": scores(instance),
+        "scores_hat": scores(instance, "_hat"),
+    }
+
+
+# one program for all claims: networks are what takes long to compile
+_measure_all = jax.jit(jax.vmap(_measure))
+
+
+def networks(rng, count, longer=True):
+    """Pairs of networks with what they give; tokens and L_sigma above 1 where asked.
+
+    X, the weights of both networks, readouts of four words, the activation, the change of the
+    output, the scores and the resolutions in the order of the parts.
+    """
+    batch = _batch(np.random.default_rng(rng.integers(2**31, size=2)), count, longer)
+    return {**batch, **_measure_all(batch)}
+
+
+def magnitude(instance):
+    """The size of what cancels in the difference of two outputs."""
+    reach = jnp.maximum(longest(instance["X"]), 1.0) ** 2
+    logits = jnp.max(spectral(instance["query_key"])) * reach
+    return longest(instance["readout"]) * (1 + logits)

@@ -1,19 +1,20 @@
 r"""Lemma 3.2: inputs of the l_1 ball are covered on the scaled basis vectors alone.
 
-W holds a finite class of matrices, x one input, B the bound on its l_1 norm, `points` inputs of
-which the first d are B e_1, ..., B e_d. A cover is a subset of the class; the smallest is found
-by trying all subsets. Section 2.4 allows any q > 0, but for q < 1 the lemma is false.
+W holds a finite class of matrices, x one input, B the bound on its l_1 norm, `points` sets of
+inputs, of which the first begins with B e_1, ..., B e_d. A cover is a subset of the class; the
+smallest is found by trying all subsets. Section 2.4 allows any q > 0; for q < 1 the lemma is false.
 """
 
 from itertools import product
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from attlas.core.claim import Control, Kind, Source
 from attlas.core.statement import erratum, identity, inequality
 
-_ROWS, _COLUMNS, _CLASS, _POINTS = 2, 3, 5, 9
+_ROWS, _COLUMNS, _CLASS, _POINTS, _SETS = 2, 3, 5, 9, 8
 # Inner products of 4 terms, powers, and sums of 3: the default of 64 roundings.
 
 
@@ -38,6 +39,8 @@ def _lengths(vectors):
     "Lemma 3.2, proof (Appendix B)",
     Source.FOUND,
     sample=differences,
+    search_over=("D", "x"),
+    project=lambda x, B: {"x": x / jnp.maximum(1, jnp.sum(jnp.abs(x)) / B)},
     controls=[Control("inputs with $l_2$ norm $B_x$", euclidean=True)],
 )
 def lemma_3_2_distance(D, x, B, *, euclidean=False):
@@ -52,13 +55,13 @@ def lemma_3_2_distance(D, x, B, *, euclidean=False):
 
 
 def finite_classes(rng, count):
-    """Five matrices, nine inputs with the basis among them, and a distance between two gaps."""
+    """Five matrices, eight sets of inputs, the basis in the first, and a distance between gaps."""
     B = 10 ** rng.uniform(-1, 1, count)
     W = rng.normal(size=(count, _CLASS, _ROWS, _COLUMNS))
     q = rng.choice([1.0, 2.0, 4.0], count)
-    shares = rng.dirichlet(np.full(_COLUMNS, 0.4), (count, _POINTS))
-    shares *= rng.choice([-1.0, 1.0], shares.shape)
-    shares[:, :_COLUMNS] = np.eye(_COLUMNS)
+    points = rng.dirichlet(np.full(_COLUMNS, 0.4), (count, _SETS, _POINTS))
+    points *= rng.choice([-1.0, 1.0], points.shape)
+    points[:, 0, :_COLUMNS] = np.eye(_COLUMNS)
     # Distances of pairs on the basis; epsilon lies midway between two of them, away from ties.
     gaps = (W[:, :, None] - W[:, None]) * B[:, None, None, None, None]
     power = q[:, None, None, None]
@@ -67,7 +70,8 @@ def finite_classes(rng, count):
     rank = rng.integers(0, pairs.shape[1] - 1, count)
     rows = np.arange(count)
     epsilon = (pairs[rows, rank] + pairs[rows, rank + 1]) / 2
-    return {"W": W, "points": B[:, None, None] * shares, "B": B, "q": q, "epsilon": epsilon}
+    points *= B[:, None, None, None]
+    return {"W": W, "points": points, "B": B, "q": q, "epsilon": epsilon}
 
 
 def covering_number(W, points, q, epsilon):
@@ -89,24 +93,26 @@ def covering_number(W, points, q, epsilon):
     Source.FOUND,
     sample=finite_classes,
     controls=[
-        Control("inputs with $l_2$ norm $B_x$", inputs="l2"),
-        Control("one point, fewer than $d$", inputs="one"),
+        Control("inputs with $l_2$ norm $B_x$", euclidean=True),
+        Control("sets of one point, fewer than $d$", size=1),
+        Control("the sets that do not hold the basis", first=1),
     ],
 )
-def lemma_3_2(W, points, B, q, epsilon, *, inputs="l1"):
+def lemma_3_2(W, points, B, q, epsilon, *, euclidean=False, size=_POINTS, first=0):
     r"""$$\|x\|_1 \le B_x,\ N \ge d,\ q \ge 1: \quad
-    \mathcal{N}_\infty(\mathcal{F}, \epsilon, N, \|\cdot\|_q) =
+    \sup_{x_1, \dots, x_N} \mathcal{N}_\infty(\mathcal{F}, \epsilon, \{x_t\}, \|\cdot\|_q) =
     \mathcal{N}_\infty(\mathcal{F}, \epsilon, \{B_x e_1, \dots, B_x e_d\}, \|\cdot\|_q)$$
 
-    Five matrices of two rows and three columns, $q = 1$, 2 and 4. The left side is the number on
-    nine inputs with the basis among them: more inputs do not require more centres.
+    Five matrices of two rows and three columns, $q = 1$, 2 and 4, $N = 9$. The supremum is over
+    eight sets, of which the first holds the basis: it is reached there, and no other set needs
+    more centres.
     """
-    basis = points[: W.shape[2]]
-    if inputs == "l2":
-        points = B * points / jnp.sqrt(jnp.sum(points**2, axis=1, keepdims=True))
-    if inputs == "one":
-        points = points[:1]
-    return covering_number(W, points, q, epsilon), covering_number(W, basis, q, epsilon)
+    basis = points[0, : W.shape[2]]
+    sets = points[first:, :size]
+    if euclidean:
+        sets = B * sets / jnp.sqrt(jnp.sum(sets**2, axis=2, keepdims=True))
+    numbers = jax.vmap(lambda each: covering_number(W, each, q, epsilon))(sets)
+    return jnp.max(numbers), covering_number(W, basis, q, epsilon)
 
 
 def zero_and_identity():

@@ -100,10 +100,9 @@ def lemma_e_1_kkt(C, beta, epsilon, *, power=1.0):
     \sum_i \frac{C_i}{\epsilon_i^2} = \frac{\gamma^3}{\epsilon^2}, \quad
     \frac{C_i}{\beta_i \epsilon_i^3} \text{ equal for all } i$$
 
-    The printed solution satisfies the optimality conditions to rounding.
+    The library's $\epsilon_i$ satisfies the optimality conditions to rounding.
     """
-    gamma = jnp.sum(jnp.cbrt(C) * jnp.cbrt(beta) ** 2)
-    parts = epsilon / gamma * jnp.cbrt(C / beta**power)
+    parts = epsilon * trauger2023_allocation(C, beta**power)[1]
     residual = trauger2023_allocation_residual(C, beta, parts / epsilon)
     left = jnp.stack([jnp.sum(beta * parts) / epsilon, jnp.sum(C / parts**2), residual])
     least = _least(C, beta, swapped=False) / epsilon**2

@@ -1,6 +1,7 @@
-r"""Facts about norms and projections that the proofs use, and the trauger2023sequence norm balls.
+r"""Facts about norms and projections that the proofs use, and Section 3.4's balls of matrices.
 
 ||W||_{p,q} takes the p-norms of the columns first; ||W||_{2->2} is the largest singular value.
+C_{1,1} and C_{1,inf} are the coefficients of Lemmas 3.6 and 3.3, log N(eps) <= C / eps^2.
 """
 
 from functools import partial
@@ -43,9 +44,13 @@ on_matrices = partial(inequality, sample=matrices, roundings=_ROUNDINGS)
 @on_matrices(
     "Lemma 3.6, proof: the chain of norms",
     Source.FOUND,
-    controls=[Control("the longest column in place of the spectral norm", columns=True)],
+    search_over=("W", "x"),
+    controls=[
+        Control("the longest column in place of the spectral norm", columns=True),
+        Control("0.9 of each norm", factor=0.9),
+    ],
 )
-def lemma_3_6_norms(W, x, *, columns=False):
+def lemma_3_6_norms(W, x, *, columns=False, factor=1.0):
     r"""$$\|W x\|_2 \le \|W\|_{2 \to 2} \|x\|_2,\quad
     \|W\|_{2 \to 2} \le \|W\|_F \le \|W\|_{1,1}$$
 
@@ -53,15 +58,19 @@ def lemma_3_6_norms(W, x, *, columns=False):
     """
     first = column_norm(W, 2, _INF) if columns else spectral_norm(W)
     norms = [first, frobenius_norm(W), column_norm(W, 1, 1)]
-    return jnp.stack([_length(W @ x) / _length(x), *norms[:2]]), jnp.stack(norms)
+    return jnp.stack([_length(W @ x) / _length(x), *norms[:2]]), factor * jnp.stack(norms)
 
 
 @on_matrices(
     "Appendix C, the facts of linear algebra",
     Source.FOUND,
-    controls=[Control("without the norm of $v$, as the display of Appendix C ends", bounded=False)],
+    search_over=("W", "x", "y"),
+    controls=[
+        Control("without the norm of $v$, as the display of Appendix C ends", bounded=False),
+        Control("0.9 of the longest row", factor=0.9),
+    ],
 )
-def appendix_c_norms(W, x, y, *, bounded=True):
+def appendix_c_norms(W, x, y, *, bounded=True, factor=1.0):
     r"""$$v^\top u \le \|v\|_1 \max_j |u_j|,\quad
     \|P v\|_2 \le \|P\|_{2,\infty} \|v\|_1,\quad
     \|X\|_{2 \to \infty} = \|X^\top\|_{2,\infty}$$
@@ -71,7 +80,7 @@ def appendix_c_norms(W, x, y, *, bounded=True):
     $B_v$ (the proof has it).
     """
     size = jnp.sum(jnp.abs(x)) if bounded else jnp.asarray(1.0)
-    longest_row = row_norm(W, 2, _INF) * _length(x)
+    longest_row = factor * row_norm(W, 2, _INF) * _length(x)
     products = [jnp.abs(x @ y), _length(W @ x), jnp.max(jnp.abs(W @ x))]
     bounds = [size * jnp.max(jnp.abs(y)), size * column_norm(W, 2, _INF), longest_row]
     added = [jnp.sum(jnp.abs(x * y)), bounds[1], longest_row]
@@ -80,6 +89,7 @@ def appendix_c_norms(W, x, y, *, bounded=True):
 
 @on_matrices(
     "Theorem 4.2, the layers: projection of rows on the unit ball",
+    search_over=("x", "y"),
     controls=[Control("rows scaled to length one", sphere=True)],
 )
 def row_projection(x, y, *, sphere=False):
@@ -96,6 +106,7 @@ def row_projection(x, y, *, sphere=False):
 @on_matrices(
     "The three balls: nearest points, for the ascents over them",
     status=Status.NEW,
+    search_over="W",
     controls=[Control("$W$ scaled into the ball", scaled=True)],
 )
 def ball_projection(W, *, scaled=False):
@@ -118,9 +129,13 @@ def ball_projection(W, *, scaled=False):
 @on_matrices(
     "The three balls: suprema of linear functions",
     status=Status.NEW,
-    controls=[Control("rows first in the norm of $W$", transposed=True)],
+    search_over=("W", "V"),
+    controls=[
+        Control("rows first in the norm of $W$", transposed=True),
+        Control("0.9 of each norm", factor=0.9),
+    ],
 )
-def dual_norms(W, V, *, transposed=False):
+def dual_norms(W, V, *, transposed=False, factor=1.0):
     r"""$$\langle W, C \rangle \le \|W\|_{1,1} \|C\|_{\infty,\infty},\quad
     \langle W, C \rangle \le \|W\|_{1,\infty} \|C\|_{\infty,1},\quad
     \langle W, C \rangle \le \|W\|_{2,1} \|C\|_{2,\infty}$$
@@ -128,7 +143,83 @@ def dual_norms(W, V, *, transposed=False):
     These give the exact suprema of linear classes. Equality for one flat column.
     """
     measured = jnp.swapaxes(W, 0, 1) if transposed else W
-    right = jnp.stack([ball_norm(measured, ball) * dual_norm(V, ball) for ball in _BALLS])
+    right = jnp.stack([ball_norm(measured, ball) * dual_norm(V, ball) for ball in _BALLS]) * factor
     one = jnp.ones_like(right)
     left = jnp.abs(jnp.sum(W * V)) * one
     return Sides(left, right, magnitude=jnp.sum(jnp.abs(W * V)) * one)
+
+
+def sparse_matrices(rng, count):
+    """Dense and sparse matrices of four rows and five columns, some with equal or flat columns."""
+    W = 10 ** rng.uniform(-3, 3, (count, 1, 1)) * rng.normal(size=(count, 4, 5))
+    W *= rng.random((count, 4, 5)) < rng.uniform(0.3, 1, (count, 1, 1))
+    W[:, 0, 0] += 1e-3
+    W[::4] = W[::4, :, :1]
+    W[1::4] = np.sign(W[1::4]) * np.abs(W[1::4, :1, :1])
+    W[2::4, :, 1:] = 0
+    return {"W": W}
+
+
+@inequality(
+    "Section 3.4",
+    Source.FOUND,
+    sample=sparse_matrices,
+    search_over="W",
+    controls=[Control("the root of $d$ in place of $d$", power=0.5)],
+)
+def section_3_4_norms(W, *, power=1.0):
+    r"""$$\|W\|_{p,1} \le d\,\|W\|_{p,\infty},\quad W \in \mathbb{R}^{k \times d}$$
+
+    $p = 1$, 2 and infinity; equality for columns of equal norm.
+    """
+    left, right = (jnp.stack([column_norm(W, p, q) for p in (1, 2, _INF)]) for q in (1, _INF))
+    return left, W.shape[1] ** power * right
+
+
+@inequality(
+    "Section 3.4, how the balls lie in each other",
+    sample=sparse_matrices,
+    search_over="W",
+    status=Status.NEW,
+    controls=[
+        Control(r"$\|W\|_{1,1} \le \|W\|_{2,1}$", power=0.0),
+        Control(r"0.9 of $\|W\|_{1,1}$", factor=0.9),
+    ],
+)
+def section_3_4_balls(W, *, power=0.5, factor=1.0):
+    r"""$$\|W\|_{1,\infty} \le \|W\|_{1,1},\quad
+    \|W\|_{2,1} \le \|W\|_{1,1} \le \sqrt{k}\,\|W\|_{2,1}$$
+
+    The ball of Lemma 3.6 is the smallest of the three. For given weights its norm is up to
+    $\sqrt k$ times that of Lemma 3.4, reached by entries of one size, and $C$ up to $k$ times.
+    """
+    entries, columns = column_norm(W, 1, 1), column_norm(W, 2, 1)
+    left = jnp.stack([column_norm(W, 1, _INF), columns, entries])
+    return left, jnp.stack([factor * entries, factor * entries, W.shape[0] ** power * columns])
+
+
+def sizes(rng, count):
+    """Rows and columns from 1 to 1024, and radii of all scales."""
+    d, k = np.round(2 ** rng.uniform(0, 10, (2, count)))
+    B, B_x = 10 ** rng.uniform(-2, 2, (2, count))
+    d[::4] = 1.0
+    return {"d": d, "k": k, "B": B, "B_x": B_x}
+
+
+@inequality(
+    "Section 3.4, Lemma 3.3 against Lemma 3.6 converted",
+    sample=sizes,
+    search_over=("d", "k", "B", "B_x"),
+    project=lambda d, k: {"d": jnp.maximum(d, 1), "k": jnp.maximum(k, 1)},
+    controls=[Control("equal radii of the two balls, not converted", power=0.0)],
+)
+def section_3_4_comparison(d, k, B, B_x, *, power=1.0):
+    r"""$$\|W\|_{1,\infty} \le B_w \Rightarrow \|W\|_{1,1} \le d B_w: \quad
+    d\,B_w^2 B_x^2 \ln(2k+1) \le (d B_w)^2 B_x^2 \ln(2dk+1)$$
+
+    'Stronger than it lets on' is right by a factor of at least $d$ on the $(1, \infty)$ ball; on
+    the $(1, 1)$ ball of the same radius Lemma 3.6 is the smaller one. Lemma 3.6 also allows more
+    inputs, $\|x\|_2 \le B_x$.
+    """
+    columns = d * (B * B_x) ** 2 * jnp.log(2 * k + 1)
+    return columns, (d**power * B * B_x) ** 2 * jnp.log(2 * d * k + 1)

@@ -5,6 +5,7 @@ counts and T = 10 ... 10^4 costs the same; all sign vectors and a finite class m
 """
 
 import itertools
+import math
 from functools import partial
 
 import jax
@@ -15,7 +16,7 @@ from attlas.bounds.covering.edelman2022_cover import edelman2022_cover, perceptr
 from attlas.bounds.covering.parameter_counting import parameter_counting_single
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_bracket, trauger2023_single
-from attlas.core.claim import Control, Erratum, ErratumClass, Sides, Source, Status
+from attlas.core.claim import Control, Sides, Source, Status
 from attlas.core.statement import inequality, limit, rate
 
 _LENGTHS = (10, 100, 1000, 10000)
@@ -30,12 +31,16 @@ _ROUNDINGS = 256
 def sequences(rng, count):
     """Letters, their laws in each sequence, counts at every length, and matrices of all scales."""
     law = rng.dirichlet(np.ones(_LETTERS), (count, _SAMPLES))
-    laws = np.repeat(law[:, None], _DRAWS, axis=1)
-    counts = np.stack([rng.multinomial(T, laws) / T for T in _LENGTHS], axis=1)
+    # fluctuations of multinomial counts, rounded; the same at every length, so that T alone acts
+    g = rng.normal(size=(count, _DRAWS, _SAMPLES, _LETTERS)) * np.sqrt(law)[:, None]
+    noise = g - law[:, None] * np.sum(g * np.sqrt(law)[:, None], axis=-1, keepdims=True)
+    counts = [np.maximum(T * law[:, None] + math.sqrt(T) * noise, 0) for T in _LENGTHS]
+    shares = np.stack([np.diff(np.round(np.cumsum(c, -1)), prepend=0) for c in counts], axis=1)
+    shares /= np.maximum(shares.sum(-1, keepdims=True), 1)
     letters = rng.normal(size=(count, _LETTERS, _D))
     letters /= np.linalg.norm(letters, axis=-1).max(-1)[:, None, None]
     M = np.exp(rng.uniform(-1, 2.5, (count, 1, 1, 1))) * rng.normal(size=(count, _MATRICES, _D, _D))
-    return {"letters": letters, "law": law, "shares": counts, "M": M}
+    return {"letters": letters, "law": law, "shares": shares, "M": M}
 
 
 def _complexity(letters, M, shares, softmax):
@@ -153,19 +158,6 @@ def sequence_length_cls(X, W, centre, first, epsilon, *, only_first=False):
     # Each of the three rows is covered at epsilon.
     return Sides(left, reach * jnp.sqrt(3.0) * epsilon, magnitude=size)
 
-
-NO_LOGARITHM = Erratum(
-    paper="trauger2023sequence",
-    locator="Sections 1 and 4.1, comparison with Edelman et al. 2022",
-    kind=ErratumClass.GAP,
-    text=(
-        r"For the single layer with a [CLS] readout the earlier cover is needed at the $m$ [CLS] "
-        r"tokens alone, as the softmax is compared with $W_{QK} x_{cls}$: it has $\log m$ in "
-        r"place of $\log(mT)$. The dependence on $T$ that Theorem 4.1 removes is not there in "
-        r"that case."
-    ),
-    claim="trauger2023sequence/sequence-length-cls",
-)
 
 on_norms = partial(inequality, sample=norms_and_samples, status=Status.NEW, roundings=_ROUNDINGS)
 

@@ -5,7 +5,6 @@ The witness is one sequence that stands m times: there the complexity of a class
 """
 
 import math
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +18,7 @@ from attlas.bounds.generalisation.trauger2023_single import (
     trauger2023_single,
 )
 from attlas.claims.trauger2023sequence.single_layer_instances import ROUNDINGS
-from attlas.core.claim import Control, Erratum, ErratumClass, Kind
+from attlas.core.claim import Control, Kind
 from attlas.core.norms.matrix import column_norm, row_norm
 from attlas.core.statement import erratum
 from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
@@ -47,16 +46,6 @@ def _layer(first, value, token):
     }
 
 
-def column_of_ones():
-    """W_c with a first column of 256 ones, W_v the identity."""
-    return _layer(np.ones(_WIDTH), np.eye(_WIDTH), np.full(_WIDTH, _WIDTH**-0.5))
-
-
-def large_value():
-    """W_v 64 times W_c."""
-    return _layer(np.ones(1), np.array([[64.0], [0.0]]), np.array([1.0, 0.0]))
-
-
 def _repeated_token(w, query_key, value, output, token, B):
     """|f| E|S_m| / m, which is at most the complexity, and the bound with B."""
     model = SingleLayerTransformer(w, query_key[None], value[None], output[None])
@@ -68,7 +57,7 @@ def _repeated_token(w, query_key, value, output, token, B):
 
 @erratum(
     "Theorem 4.1, norms as printed",
-    witness=column_of_ones,
+    witness=lambda: _layer(np.ones(_WIDTH), np.eye(_WIDTH), np.full(_WIDTH, _WIDTH**-0.5)),
     reason="the first column of $W_c$ holds 256 ones, each row one",
     corrected=Control("$W_c$ and $W_v$ themselves in place of their transposes", transposed=False),
     roundings=ROUNDINGS,
@@ -90,7 +79,7 @@ def theorem_4_1_transposes(w, query_key, value, output, token, *, transposed=Tru
 
 @erratum(
     "Corollary 4.1.1, $B$ as printed",
-    witness=large_value,
+    witness=lambda: _layer(np.ones(1), np.array([[64.0], [0.0]]), np.eye(2)[0]),
     reason="$W_v$ is 64 times $W_c$, and the print does not see $W_v$",
     corrected=Control("$B_v$ in place of the second $B_c$", twice=False),
     roundings=ROUNDINGS,
@@ -105,15 +94,10 @@ def corollary_4_1_1_product(w, query_key, value, output, token, *, twice=True):
     return _repeated_token(w, query_key, value, output, token, B)
 
 
-def norm_3():
-    """B_QK = 3, B_x = 0.7."""
-    return {"norm": np.array(3.0), "B_x": np.array(0.7)}
-
-
 @erratum(
     r"Corollary 4.1.1, $\alpha$ as printed",
     of=Kind.IDENTITY,
-    witness=norm_3,
+    witness=lambda: {"norm": np.array(3.0), "B_x": np.array(0.7)},
     reason=r"the printed $\alpha$ is $\sqrt 2$ too small",
     corrected=Control(r"$\alpha = 2 B \sqrt{\ln(2 d^2 + 1)}$", constants="corrected"),
     roundings=ROUNDINGS,
@@ -129,15 +113,10 @@ def corollary_4_1_1_alpha(norm, B_x, *, constants: Constants = "printed"):
     return alpha, 2 * jnp.sqrt(C) / B_x
 
 
-def unsymmetric_matrix():
-    """Two tokens and a W_QK that is not symmetric."""
-    return {"X": np.eye(2), "W": np.array([[0.0, 1.0], [0.0, 0.0]])}
-
-
 @erratum(
     "Section 4.1, the two displays of the class",
     of=Kind.IDENTITY,
-    witness=unsymmetric_matrix,
+    witness=lambda: {"X": np.eye(2), "W": np.outer(np.eye(2)[0], np.eye(2)[1])},
     reason="$W_{QK}$ is not symmetric",
     corrected=Control("the second display twice", transposed=False),
     roundings=ROUNDINGS,
@@ -165,93 +144,9 @@ def theorem_4_1_negative(norm, *, constants: Constants = "printed"):
     \ln \frac{\sqrt m}{2B_x\sqrt C} \Big) + B_x \sqrt{\frac{\ln 2d}{m}} \Big)$$
 
     On sequences of equal tokens $e_1$ the complexity of the class is at least
-    $B\, \mathbb{E}|S_m| / m = 0.046 B$. A negative bracket is wrong for every constant $c$. At
-    $B_{QK} = 30$ it is $-13.8$, at 100 it is $-88$. The corrected bracket is 1 there, the trivial
-    bound.
+    $B\, \mathbb{E}|S_m| / m = 0.046 B$. A negative bracket is wrong for every constant $c$. The
+    corrected one is 1 there, the trivial bound.
     """
     C = trauger2023_cover("1,1", norm, 1.0, 64, 64)
     bracket = trauger2023_bracket(C, 1.0, 64, _M, constants=constants)
     return jnp.asarray(_mean_sum(_M)), bracket
-
-
-_erratum = partial(Erratum, paper="trauger2023sequence")
-
-TRANSPOSES = _erratum(
-    locator="Theorem 4.1, norms of $W_c$ and $W_v$",
-    kind=ErratumClass.REFUTED,
-    text=(
-        r"Printed are $\|W_c^\top\|_{1,\infty} \le B_c$ and $\|W_v^\top\|_{1,\infty} \le B_v$, "
-        r"which bound rows. The proof uses columns, $\|W_c\|_{1,\infty}$ and "
-        r"$\|W_v\|_{1,\infty}$. With a first column of ones $W_c$ has rows of norm 1; with $W_v$ "
-        r"the identity the outputs reach $\sqrt d\, B_w B_c B_v B_x$, and the complexity exceeds "
-        r"the bound by $\sqrt{d / \ln d}$: no constant repairs that."
-    ),
-    claim="trauger2023sequence/theorem-4-1-transposes",
-)
-
-ALPHA = _erratum(
-    locator=r"Corollary 4.1.1, $\alpha$",
-    kind=ErratumClass.TYPO,
-    text=(
-        r"$\alpha$ must be $2 B_{QK} \sqrt{\ln(2 d^2 + 1)}$, as Appendix D would have it; printed "
-        r"is $B_{QK} \sqrt{2 \ln(2 d^2 + 1)}$, $\sqrt 2$ smaller. With the softmax's sharp "
-        r"constant 1 even $B_{QK} \sqrt{\ln(2 d^2 + 1)}$ is enough."
-    ),
-    claim="trauger2023sequence/corollary-4-1-1-alpha",
-)
-
-PRODUCT = _erratum(
-    locator="Corollary 4.1.1, $B$",
-    kind=ErratumClass.REFUTED,
-    text=(
-        r"$B$ must be $B_w B_c L_\sigma B_v$, as in Appendix D; printed is $B_c$ twice, so that "
-        r"the bound would not feel $W_v$."
-    ),
-    claim="trauger2023sequence/corollary-4-1-1-product",
-)
-
-DISPLAYS = _erratum(
-    locator="Section 4.1, definition of $Y_{[CLS]}$",
-    kind=ErratumClass.TYPO,
-    text=(
-        r"The first display has $W_{QK}^\top$, the second and the proof have $W_{QK}$. For the "
-        r"norm of rows or columns of $W_{QK}$ it matters which one is meant; the covers serve "
-        r"both."
-    ),
-    claim="trauger2023sequence/theorem-4-1-displays",
-)
-
-SHAPES = _erratum(
-    locator="Section 2.6",
-    kind=ErratumClass.TYPO,
-    text=(
-        r"$W_Q$ and $W_K$ are said to lie in $\mathbb{R}^{d \times T}$; they must be "
-        r"$d \times k$, or the number of parameters would grow with the sequence length, against "
-        r"what the section goes on to say."
-    ),
-)
-
-INDICES = _erratum(
-    locator="Section 2.3",
-    kind=ErratumClass.TYPO,
-    text=(
-        r"The inequality of the gap has $n$ samples on the left and $m$ on the right. With "
-        r"one-sided McDiarmid's inequality $3 c \sqrt{\ln(2/\delta) / (2m)}$ does, $c$ the length "
-        r"of the interval of the losses, in place of $4 c \sqrt{2 \ln(4/\delta) / m}$: claim "
-        r"gap-confidence."
-    ),
-)
-
-NEGATIVE = _erratum(
-    locator=r"Theorem 4.1 and Appendix C, the best $\delta$",
-    kind=ErratumClass.REFUTED,
-    text=(
-        r"The proof inserts $\delta = 2 B_x^2 \sqrt C / (\sqrt m - \sqrt{\ln 2d})$ into Dudley's "
-        r"integral over $[\delta, B_x]$ without asking for $\delta \le B_x$. Beyond that the "
-        r"bracket falls below every bound and turns negative: $-0.72$ for $d = 64$, $B_x = 1$, "
-        r"$m = 300$, $B_{QK} = 10$. It holds for $2 B_x \sqrt C \le \sqrt m - \sqrt{\ln 2d}$ "
-        r"alone; elsewhere the bound is $B_x$. The paper's own experiment ($m = 300$, $B_x$ about "
-        r"6) lies outside."
-    ),
-    claim="trauger2023sequence/theorem-4-1-negative",
-)

@@ -1,74 +1,61 @@
-r"""Theorem 4.2 as arithmetic: the optimum of Lemma E.1 for its own recursion, and what is printed.
+r"""Theorem 4.2 and its corollaries as arithmetic: the optimum of Lemma E.1, and what is printed.
 
-The second route unrolls the recursion from the readout down in NumPy and minimises by the
-formula's own ingredients, without the library's closed form.
+The second route unrolls the recursion from the readout down and minimises by the formula's own
+ingredients, without the library's closed form. In the corollaries the left side has
+the cover of each matrix at its own size on the inputs that it sees, the right one closed form, both
+for m = 10,000 samples where the cover asks m.
 """
 
+import math
 from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
+from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_deep import (
     trauger2023_amplification,
     trauger2023_deep_entropy,
     trauger2023_parts,
 )
-from attlas.core.claim import Control, Kind, Status
-from attlas.core.statement import erratum, identity
+from attlas.claims.trauger2023sequence.layer_instances import longest
+from attlas.core.claim import Control, Kind, Sides, Status
+from attlas.core.statement import erratum, identity, inequality
 
 _DEPTHS = (1, 2, 4)
 _NORMS = ("B_c", "B_v", "B_qk", "B_w")
+_EQUAL = (*_NORMS, "lipschitz", "C_1", "C_x")
 # Powers up to the fourth of products of five numbers, cube roots, a sum of 13 terms and a cube.
 _ROUNDINGS = 128
 
 
-def _unrolled(numbers, kappa, depth):
-    """gamma^3 for the recursion, walked from the readout down."""
-    outer = numbers["lipschitz"] * numbers["B_c"]
-    cost, C = numbers["B_w"], numbers["C_1"]
-    gamma = C ** (1 / 3)  # the readout itself, at cost 1
-    for layer in range(depth, 0, -1):
-        keys = numbers["C_x"] if layer == 1 else C
-        gamma += (C * cost**2) ** (1 / 3) + (C * (cost * outer) ** 2) ** (1 / 3)
-        gamma += (keys * (kappa * cost * outer * numbers["B_v"]) ** 2) ** (1 / 3)
-        cost *= outer * numbers["B_v"] * (1 + 2 * kappa * numbers["B_qk"])
-    return gamma**3
-
-
-def _with_optima(batch):
-    """Add the optimum at every depth, for 2 and for 1 as the constant of the softmax."""
-    count = len(batch["C_1"])
-    rows = [{name: float(value[i]) for name, value in batch.items()} for i in range(count)]
-    optima = [[[_unrolled(r, k, depth) for depth in _DEPTHS] for k in (2.0, 1.0)] for r in rows]
-    return {**batch, "optimum": np.asarray(optima)}
+def _unrolled(numbers, kappa):
+    """gamma^3 for the recursion at every depth, walked from the readout down."""
+    B_c, B_v, B_qk, cost, lipschitz, C, C_x = (jnp.asarray(numbers[name]) for name in _EQUAL)
+    outer, gamma, found = lipschitz * B_c, jnp.cbrt(C), []  # the readout itself, at cost 1
+    for _ in range(max(_DEPTHS)):
+        own = jnp.cbrt(C * cost**2) + jnp.cbrt(C * (cost * outer) ** 2)
+        keys = (kappa * cost * outer * B_v) ** 2
+        found.append((gamma + own + jnp.cbrt(C_x * keys)) ** 3)  # the first layer is the last met
+        gamma = gamma + own + jnp.cbrt(C * keys)
+        cost = cost * outer * B_v * (1 + 2 * kappa * B_qk)
+    return jnp.stack([found[depth - 1] for depth in _DEPTHS])
 
 
 def equal_layers(rng, count):
-    """Norms over two decades, equal in all layers, and the optima."""
+    """Norms over two decades, equal in all layers."""
     batch = {name: 10.0 ** rng.uniform(-1, 1, count) for name in _NORMS}
     batch["lipschitz"] = rng.uniform(0.3, 2, count)
     batch["C_1"] = 10.0 ** rng.uniform(-1, 2, count)
-    batch["C_x"] = batch["C_1"] * rng.uniform(0.1, 1, count)
-    return _with_optima(batch)
+    return batch | {"C_x": batch["C_1"] * rng.uniform(0.1, 1, count)}
 
 
-def output_norm_2():
-    """Norms 2, 1, 1 and 1, L_sigma = 1, unit coefficients."""
-    values = {"B_c": 2.0, "B_v": 1.0, "B_qk": 1.0, "B_w": 1.0}
-    values |= {"lipschitz": 1.0, "C_1": 1.0, "C_x": 1.0}
-    batch = _with_optima({name: np.asarray([value]) for name, value in values.items()})
-    return {name: np.asarray(value[0]) for name, value in batch.items()}
-
-
-def _closed(C_1, C_x, norms, lipschitz, constants):
+def _closed(numbers, constants):
     """The closed form at every depth."""
-    entropies = [
-        trauger2023_deep_entropy(C_1, C_x, norms, depth, lipschitz, constants=constants)
-        for depth in _DEPTHS
-    ]
-    return jnp.stack(entropies)
+    *norms, lipschitz, C_1, C_x = (numbers[name] for name in _EQUAL)
+    entropy = partial(trauger2023_deep_entropy, C_1, C_x, tuple(norms), lipschitz=lipschitz)
+    return jnp.stack([entropy(L=depth, constants=constants) for depth in _DEPTHS])
 
 
 on_equal_layers = partial(identity, sample=equal_layers, roundings=_ROUNDINGS)
@@ -82,7 +69,7 @@ on_equal_layers = partial(identity, sample=equal_layers, roundings=_ROUNDINGS)
         Control("with 1 for the softmax", constants="sharp"),
     ],
 )
-def theorem_4_2(B_c, B_v, B_qk, B_w, lipschitz, C_1, C_x, optimum, *, constants="corrected"):
+def theorem_4_2(*, constants="corrected", **numbers):
     r"""$$(\gamma+\eta)^3 = \min \sum_j \frac{C_j}{\epsilon_j^2}: \quad
     \gamma = C_{B_x}^{1/3} (2\lambda B_v \alpha_1 B_w)^{2/3}
     + C_1^{1/3} \big( 1 + (\alpha_1 B_w)^{2/3} + (\alpha_1 B_w \lambda)^{2/3} \big), \quad
@@ -92,7 +79,7 @@ def theorem_4_2(B_c, B_v, B_qk, B_w, lipschitz, C_1, C_x, optimum, *, constants=
     1, 2 and 4 layers. The right side is the optimum of Lemma E.1 for the unrolled recursion,
     computed without the closed form.
     """
-    return _closed(C_1, C_x, (B_c, B_v, B_qk, B_w), lipschitz, constants), optimum[0]
+    return _closed(numbers, constants), _unrolled(numbers, 2.0)
 
 
 @on_equal_layers(
@@ -100,27 +87,28 @@ def theorem_4_2(B_c, B_v, B_qk, B_w, lipschitz, C_1, C_x, optimum, *, constants=
     status=Status.SHARPENED,
     controls=[Control("with 2 for the softmax", constants="corrected")],
 )
-def theorem_4_2_sharp(B_c, B_v, B_qk, B_w, lipschitz, C_1, C_x, optimum, *, constants="sharp"):
+def theorem_4_2_sharp(*, constants="sharp", **numbers):
     r"""$$\gamma = C_{B_x}^{1/3} (\lambda B_v \alpha_1 B_w)^{2/3} + \dots, \quad
     \tau_i = \alpha_i^{2/3} + (\alpha_i \lambda B_v)^{2/3} + (\alpha_i \lambda)^{2/3}, \quad
     \alpha_i = \prod_{j>i} \lambda B_v (1+2B_{QK})$$
 
     The entropy of $L$ layers falls by up to $2^{2L}$.
     """
-    return _closed(C_1, C_x, (B_c, B_v, B_qk, B_w), lipschitz, constants), optimum[1]
+    return _closed(numbers, constants), _unrolled(numbers, 1.0)
 
 
 @on_equal_layers(
     "Theorem 4.2, the parts of the library",
     controls=[Control(r"$\alpha_i$ with its own layer's growth", own=True)],
 )
-def theorem_4_2_parts(B_c, B_v, B_qk, B_w, lipschitz, C_1, C_x, optimum, *, own=False):
+def theorem_4_2_parts(*, own=False, **numbers):
     r"""$$\min \sum_j \frac{C_j}{\epsilon_j^2} \text{ under } \epsilon_w + B_w \sum_i \alpha_i
     \big( \epsilon_c^{(i)} + \lambda \epsilon_v^{(i)} + 2 \lambda B_v \epsilon_{QK}^{(i)}
     \big) = 1$$
 
     What `compare_bounds` uses, against the second route.
     """
+    B_c, B_v, B_qk, B_w, lipschitz, C_1, C_x = (numbers[name] for name in _EQUAL)
     found = []
     for depth in _DEPTHS:
         c, v, qk = (jnp.full((depth, 1), 1.0) * norm for norm in (B_c, B_v, B_qk))
@@ -130,13 +118,13 @@ def theorem_4_2_parts(B_c, B_v, B_qk, B_w, lipschitz, C_1, C_x, optimum, *, own=
         if own:
             beta = beta.at[1:].multiply(1 + 4 * B_qk)
         found.append(trauger2023_allocation(jnp.where(heavy, C_x, C_1), beta)[0])
-    return jnp.stack(found), optimum[0]
+    return jnp.stack(found), _unrolled(numbers, 2.0)
 
 
 @erratum(
     "Theorem 4.2 as printed",
     of=Kind.IDENTITY,
-    witness=output_norm_2,
+    witness=lambda: {name: np.asarray(2.0 if name == "B_c" else 1.0) for name in _EQUAL},
     reason=(
         r"the first layer lacks its $W_c$ and $\alpha_1$, the third terms have $B_v$ where $B_c$ "
         "belongs"
@@ -144,7 +132,7 @@ def theorem_4_2_parts(B_c, B_v, B_qk, B_w, lipschitz, C_1, C_x, optimum, *, own=
     corrected=Control("corrected", constants="corrected"),
     roundings=_ROUNDINGS,
 )
-def theorem_4_2_printed(B_c, B_v, B_qk, B_w, lipschitz, C_1, C_x, optimum, *, constants="printed"):
+def theorem_4_2_printed(*, constants="printed", **numbers):
     r"""$$B_c=2,\ B_v=B_{QK}=B_w=L_\sigma=C_1=C_{B_x}=1: \quad
     C_{B_x}^{1/3} (2\lambda B_v \alpha_1 B_w)^{2/3}
     + C_1^{1/3} \big( 1 + (B_w L_\sigma B_v)^{2/3} + B_w^{2/3} \sum_{i \ge 2} \tau_i \big)
@@ -155,7 +143,7 @@ def theorem_4_2_printed(B_c, B_v, B_qk, B_w, lipschitz, C_1, C_x, optimum, *, co
     at four 5.1 times the printed number. Where $B_v$ is far above $B_c$ the print is too large
     instead.
     """
-    return _closed(C_1, C_x, (B_c, B_v, B_qk, B_w), lipschitz, constants), optimum[0]
+    return _closed(numbers, constants), _unrolled(numbers, 2.0)
 
 
 def four_layers(rng, count):
@@ -163,16 +151,13 @@ def four_layers(rng, count):
     shape = (count, 4, 3)
     batch = {name: 10.0 ** rng.uniform(-1, 1, shape) for name in _NORMS[:3]}
     batch["lipschitz"] = rng.uniform(0.3, 2, count)
-    products = np.ones((2, count, 4))
+    c, v, qk = (batch[name] for name in _NORMS[:3])
+    products = np.ones((count, 2, 4))
     for row, kappa in enumerate((2.0, 1.0)):
-        for first in range(4):
-            for later in range(first + 1, 4):
-                growth = np.zeros(count)
-                for head in range(3):
-                    c, v, qk = (batch[name][:, later, head] for name in _NORMS[:3])
-                    growth += batch["lipschitz"] * c * v * (1 + 2 * kappa * qk)
-                products[row, :, first] *= growth
-    return batch | {"product": np.moveaxis(products, 0, 1)}
+        growth = batch["lipschitz"][:, None] * np.sum(c * v * (1 + 2 * kappa * qk), axis=2)
+        for layer in range(4):
+            products[:, row, layer] = np.prod(growth[:, layer + 1 :], axis=1)
+    return batch | {"product": products}
 
 
 @identity(
@@ -187,10 +172,127 @@ def theorem_4_2_amplification(B_c, B_v, B_qk, lipschitz, product, *, shifted=Fal
 
     The library's against the product written out; heads add up.
     """
-    found = jnp.stack(
-        [
-            trauger2023_amplification(B_c, B_v, B_qk, lipschitz, constants=constants)
-            for constants in ("corrected", "sharp")
-        ]
-    )
+    alpha = partial(trauger2023_amplification, B_c, B_v, B_qk, lipschitz)
+    found = jnp.stack([alpha(constants=constants) for constants in ("corrected", "sharp")])
     return jnp.roll(found, -1, axis=1) if shifted else found, product
+
+
+_SIZES = ((1, 16), (4, 8), (8, 8))
+_LAYERS, _SAMPLES = 2, 10_000
+
+
+def deep_norms(rng, count):
+    """Spectral norms over two decades, B their largest, B_x and L_sigma up to 1."""
+    drawn = {name: 10.0 ** rng.uniform(-1, 1, count) for name in _NORMS}
+    drawn["B"] = 10.0 ** rng.uniform(0, 1, count)
+    drawn["B_x"] = np.where(rng.random(count) < 0.5, 1.0, rng.uniform(0.3, 1, count))
+    drawn["lipschitz"] = np.where(rng.random(count) < 0.5, 1.0, rng.uniform(0.3, 1, count))
+    return drawn
+
+
+def _cover(ball, norm, reach, rows, columns):
+    """C of one matrix on inputs of Euclidean norm `reach`, whose l_1 norm is sqrt(columns) more."""
+    spread = 1.0 if ball == "1,1" else math.sqrt(columns)
+    return trauger2023_cover(ball, norm, spread * reach, rows, columns, _SAMPLES)
+
+
+def _optimum(ball, k, d, *, B_c, B_v, B_qk, B_w, B, B_x, lipschitz):
+    """Lemma E.1 with each matrix at its own size."""
+    c, v, qk = (jnp.full((_LAYERS, 1), 1.0) * norm for norm in (B_c, B_v, B_qk))
+    parts = trauger2023_parts(c, v, qk, B_w, B_x, lipschitz, constants="corrected")
+    shapes = {"readout": (1, d), "output": (d, k), "value": (k, d), "query_key": (d, d)}
+    C = [_cover(ball, B, jnp.asarray(p.reach), *shapes[p.kind]) for p in parts]
+    return trauger2023_allocation(jnp.stack(C), jnp.stack([part.beta for part in parts]))[0]
+
+
+def _coefficient(ball, B, k, d, constants):
+    """C_1: that of a matrix of max(d, k) rows and columns, or as printed."""
+    size = max(d, k)
+    if constants == "corrected":
+        return _cover(ball, B, jnp.ones(()), size, size)
+    if ball == "1,1":
+        return B**2 * math.log(2 * d * k + 1)
+    return B**2 * (d * math.log(2 * k + 1) if ball == "1,inf" else math.log(d * k))
+
+
+def _compared(ball, constants, coefficient, drawn):
+    """The optimum and the closed form, at all sizes."""
+    norms, (B, B_x) = tuple(drawn[n] for n in _NORMS), (drawn["B"], drawn["B_x"])
+    left, right = [], []
+    for k, d in _SIZES:
+        C_1 = _coefficient(ball, B, k, d, coefficient)
+        left.append(_optimum(ball, k, d, **drawn))
+        right.append(
+            trauger2023_deep_entropy(
+                C_1, C_1 * B_x**2, norms, _LAYERS, drawn["lipschitz"], constants=constants
+            )
+        )
+    return jnp.stack(left), jnp.stack(right)
+
+
+on_norms = partial(
+    inequality,
+    sample=deep_norms,
+    status=Status.CORRECTED,
+    count=48,
+    roundings=256,
+    controls=[
+        Control(
+            r"the printed $\gamma$, $\eta$ and coefficient",
+            constants="printed",
+            coefficient="printed",
+        ),
+        Control(r"the printed $\gamma$ and $\eta$ alone", constants="printed"),
+        Control("the printed coefficient alone", coefficient="printed"),
+    ],
+)
+
+
+@on_norms("Corollary 4.2.1, corrected")
+def corollary_4_2_1(*, constants="corrected", coefficient="corrected", **drawn):
+    r"""$$\min \sum_j \frac{C_j}{\epsilon_j^2} \le (\gamma+\eta)^3, \quad
+    C_{B_x} = B_x^2 C_1, \quad C_1 = B^2 \ln(2\bar d^2+1), \quad \bar d = \max(d,k)$$
+
+    $\gamma$ and $\eta$ of theorem-4-2. $W_{QK}$ is $d \times d$: the printed $\ln(2dk+1)$ does not
+    cover it where $k < d$. $B_x, L_\sigma \le 1$; two layers, $(k, d) = (1, 16), (4, 8), (8, 8)$.
+    """
+    return _compared("1,1", constants, coefficient, drawn)
+
+
+@on_norms("Corollary F.0.1, corrected")
+def corollary_f_0_1(*, constants="corrected", coefficient="corrected", **drawn):
+    r"""$$\min \sum_j \frac{C_j}{\epsilon_j^2} \le (\gamma+\eta)^3, \quad
+    C_{B_x} = B_x^2 C_1, \quad C_1 = \bar d^2 B^2 \ln(2\bar d+1), \quad \bar d = \max(d,k)$$
+
+    Lemma 3.3 requires $\|x\|_1 \le 1$, but rows after $\Pi_{norm}$ have $\|x\|_2 \le 1$ alone:
+    another factor $d$ (see corollary-f-0-rows). $W_{QK}$ has $\ln(2d+1)$.
+    """
+    return _compared("1,inf", constants, coefficient, drawn)
+
+
+@on_norms("Corollary F.0.2, corrected (norms of rows)")
+def corollary_f_0_2(*, constants="corrected", coefficient="corrected", **drawn):
+    r"""$$\min \sum_j \frac{C_j}{\epsilon_j^2} \le (\gamma+\eta)^3, \quad
+    C_{B_x} = B_x^2 C_1, \quad C_1 = \bar d B^2 \min_\theta \big( \theta \ln(2\bar d^2+1)
+    + \ln \lceil \log_\theta \tfrac m2 \rceil \big), \quad \sum_i \|W_i\|_2 \le B$$
+
+    Norms of rows in place of columns, for which Lemma 3.4 is false; the logarithms that it hides;
+    and the factor $d$ of $\|x\|_1 \le \sqrt d$ after $\Pi_{norm}$.
+    """
+    return _compared("2,1", constants, coefficient, drawn)
+
+
+@erratum(
+    "Corollaries F.0.1 and F.0.2, the inputs of inner layers",
+    witness=lambda: {"x": np.full(9, 1 / 3), "error": 1e-3 * np.outer(np.eye(4)[0], np.ones(9))},
+    reason=r"rows after $\Pi_{norm}$ may have $l_1$ norm $\sqrt d$, and the cover pays it",
+    corrected=Control(r"with the factor $\sqrt d$", spread=3.0),
+)
+def corollary_f_0_rows(x, error, *, spread=1.0):
+    r"""$$d=9,\ x=\tfrac13(1,\dots,1),\ W-\hat W = 10^{-3} e_1 (1,\dots,1): \quad
+    \sup_{\|u\|_1 \le 1} \|(W-\hat W)u\| \le \epsilon, \ \|x\|_2 \le 1 \;\Rightarrow\;
+    \|(W-\hat W)x\| \le \epsilon$$
+
+    The corollaries apply Lemmas 3.3 and 3.4 to rows of which only $\|x\|_2 \le 1$ is known.
+    """
+    return Sides(longest((error @ x)[None]), spread * longest(error.T))

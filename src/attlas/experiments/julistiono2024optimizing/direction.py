@@ -19,7 +19,7 @@ from attlas.core.processes import CHEAP_COMPILATION
 from attlas.data.token_selection import TokenSelection, make_token_selection
 from attlas.measures.attention.direction import direction_divergence
 from attlas.measures.attention.selection import selected_tokens
-from attlas.panels import Column, Printed, final, mean, mean_and_error
+from attlas.panels import Column, Printed, final, mean, mean_and_reach
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.join import join
@@ -132,9 +132,9 @@ EXPERIMENT = Experiment(
         {"p": "p", "q": "SVM of q"},
         [
             Column("seeds", "norm", lambda norms: norms.sizes["member"], at=GAUSSIAN),
-            Column("D", DIVERGENCE, mean_and_error, at=GAUSSIAN),
-            Column("D, tokens of q", "own_tokens", mean_and_error, at=GAUSSIAN),
-            Column("D from W(0) = 0", DIVERGENCE, mean_and_error, at={"start": "zero"}),
+            Column("D ± 95 %", DIVERGENCE, mean_and_reach, at=GAUSSIAN),
+            Column("D, tokens of q ± 95 %", "own_tokens", mean_and_reach, at=GAUSSIAN),
+            Column("D from W(0) = 0 ± 95 %", DIVERGENCE, mean_and_reach, at={"start": "zero"}),
             Printed("D in the figure", FIGURE),
             Printed("D, reference", REFERENCES[0]),
             Column("norm", final("norm", by=["p"]), mean, at=GAUSSIAN, where=own_p),

@@ -18,6 +18,7 @@ from attlas.data.digit_tokens import row_information
 from attlas.data.digits import DIGITS
 from attlas.data.imdb import IMDB
 from attlas.data.sources import is_present
+from attlas.measures.statistics.student_interval import student_interval
 from attlas.optim.mirror_descent import mirror_descent
 from attlas.panels import Column, Lines, Points, taken
 from attlas.runs.experiment import CaptionedFigure, Experiment
@@ -122,7 +123,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
 def percent(values: xr.DataArray) -> str:
     """Mean and standard deviation of shares, in %."""
     kept = 100 * values.values[np.isfinite(values.values)]
-    spread = f" ± {kept.std(ddof=1):.2f}" if kept.size > 1 else ""
+    spread = f" (deviation {kept.std(ddof=1):.2f})" if kept.size > 1 else ""
     return f"{kept.mean():.2f}{spread}" if kept.size else "diverged"
 
 
@@ -139,12 +140,13 @@ def accuracies(data: xr.Dataset) -> dict[str, object]:
     if {1.1, 2.0} <= set(data.p.values):
         gap = 100 * (selected.sel(p=1.1) - selected.sel(p=2.0)).dropna("member").values
     compared = gap.size > 1
+    middle, reach = student_interval(gap) if compared else (np.nan, np.nan)
     return {
         "task": data.attrs["task"],
         "accuracies": by_exponent(selected, percent),
         "compared": compared,
-        "gap": f"{gap.mean():+.2f}" if compared else "",
-        "error": f"{gap.std(ddof=1) / np.sqrt(gap.size):.2f}" if compared else "",
+        "gap": f"{middle:+.2f}",
+        "reach": f"{reach:.2f}",
         "runs": gap.size,
         "gain": f"{100 * float((own.sel(rule=BEST) - selected).mean()):.2f}",
     }

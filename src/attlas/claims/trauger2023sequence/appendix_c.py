@@ -1,0 +1,141 @@
+r"""Appendix C: facts on Rademacher complexities and the softmax in the proof of Theorem 4.1.
+
+F holds the values of six functions on five samples; complexities are means over all 32 signs. In
+Lemma C.1 a and b are two vectors of logits. The sharpest bound in ||a - b||_inf alone is twice the
+hyperbolic tangent of its half: softmax(b) gives any set A odds at most e^{2 delta} those of
+softmax(a), and the logistic function rises by at most tanh(delta / 2) over a length of 2 delta.
+"""
+
+from functools import partial
+from itertools import product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attlas.core.claim import Control, Sides, Source, Status
+from attlas.core.statement import inequality
+
+_FUNCTIONS, _SAMPLES = 6, 5
+_SIGNS = np.array(list(product((1.0, -1.0), repeat=_SAMPLES)))
+
+
+def functions(rng, count):
+    """Functions of all scales, half of them close to one, with maps of slope at most L."""
+    F = rng.normal(size=(count, _FUNCTIONS, _SAMPLES))
+    F[::2] = F[::2, :1] + 0.01 * F[::2]
+    kink, slope = rng.normal(size=(count, _SAMPLES)), rng.uniform(-1, 1, (count, _SAMPLES))
+    slope[::4], L = 1.0, 10 ** rng.uniform(-1, 1, count)
+    return {"F": 10 ** rng.uniform(-1, 1, (count, 1, 1)) * F, "kink": kink, "slope": slope, "L": L}
+
+
+def _complexity(F):
+    return jnp.mean(jnp.max(jnp.asarray(_SIGNS) @ F.T, axis=1)) / _SAMPLES
+
+
+on_functions = partial(inequality, sample=functions, source=Source.FOUND)
+
+
+@on_functions(
+    "Appendix C, both signs of a class",
+    search_over="F",
+    controls=[Control("without the function 0", zero=False)],
+)
+def appendix_c_union(F, *, zero=True):
+    r"""$$0 \in \mathcal F: \quad Rad(\mathcal F \cup -\mathcal F) \le 2 Rad(\mathcal F)$$
+
+    Equality for $\{0, f\}$. The control shows why $W_v = 0$ is named in the proof.
+    """
+    F = jnp.concatenate([F, jnp.zeros_like(F[:1])]) if zero else F
+    both = _complexity(jnp.concatenate([F, -F]))
+    return Sides(both, 2 * _complexity(F), magnitude=jnp.max(jnp.abs(F)))
+
+
+@on_functions(
+    "Appendix C, the contraction of Ledoux and Talagrand",
+    search_over=("F", "kink", "slope"),
+    project=lambda slope: {"slope": jnp.clip(slope, -1, 1)},
+    controls=[Control("half the Lipschitz constant", factor=0.5)],
+)
+def appendix_c_contraction(F, kink, slope, L, *, factor=1.0):
+    r"""$$|\phi_i(s) - \phi_i(t)| \le L |s - t|: \quad
+    \mathbb{E} \sup_{f} \sum_i \epsilon_i \phi_i(f(x_i)) \le
+    L\, \mathbb{E} \sup_{f} \sum_i \epsilon_i f(x_i)$$
+
+    Piecewise linear $\phi_i$ with one kink, so that $\phi_i(0) = 0$ is not asked for. Equality for
+    slopes $L$ on both sides.
+    """
+    bent = F - kink
+    after = L * (jnp.maximum(bent, 0) + slope * jnp.minimum(bent, 0))
+    size = L * (jnp.max(jnp.abs(F)) + jnp.max(jnp.abs(kink)))
+    return Sides(_complexity(after), factor * L * _complexity(F), magnitude=size)
+
+
+_TOKENS = 6
+# Exponentials of logits, off by their own size in roundings, are the longest part.
+_ROUNDINGS = 64
+
+
+def logits(rng, count):
+    """Flat and saturated logits at small and large distances; a third with two balanced groups."""
+    delta = 10 ** rng.uniform(-2, 1.3, (count, 1))
+    a = 10 ** rng.uniform(-1, 1, (count, 1)) * rng.normal(size=(count, _TOKENS))
+    b = a + delta * rng.uniform(-1, 1, (count, _TOKENS))
+    halves = np.tile([1.0, -1.0], _TOKENS // 2)
+    a[::3], b[::3] = -delta[::3] / 2 * halves, delta[::3] / 2 * halves
+    return {"a": a, "b": b}
+
+
+def _change(a, b, bound):
+    """The change of the probabilities against a bound in the largest change of a logit."""
+    moved = jnp.sum(jnp.abs(jax.nn.softmax(a) - jax.nn.softmax(b)))
+    largest = jnp.maximum(jnp.max(jnp.abs(a)), jnp.max(jnp.abs(b)))
+    # A logit's own rounding moves the probabilities by as much.
+    error = _ROUNDINGS * jnp.finfo(a.dtype).eps * (1 + largest)
+    return Sides(moved, bound(jnp.max(jnp.abs(a - b))), error=error)
+
+
+on_logits = partial(
+    inequality, sample=logits, search_over=("a", "b"), roundings=_ROUNDINGS, count=63
+)
+
+
+@on_logits("Lemma C.1", Source.FOUND, controls=[Control("1/2 in place of 2", factor=0.5)])
+def lemma_c_1(a, b, *, factor=2.0):
+    r"""$$\|\mathrm{softmax}(\theta_1) - \mathrm{softmax}(\theta_2)\|_1 \le
+    2 \|\theta_1 - \theta_2\|_\infty$$
+
+    Twice too large: see lemma-c-1-sharp.
+    """
+    return _change(a, b, lambda delta: factor * delta)
+
+
+@on_logits(
+    "Lemma C.1 with its best constant",
+    status=Status.SHARPENED,
+    controls=[Control("9/10 in place of 1", factor=0.9)],
+)
+def lemma_c_1_sharp(a, b, *, factor=1.0):
+    r"""$$\|\mathrm{softmax}(\theta_1) - \mathrm{softmax}(\theta_2)\|_1 \le
+    \|\theta_1 - \theta_2\|_\infty$$
+
+    1 is the best constant: two groups of equal weight that move against each other reach it for
+    small distances. The term $2 B_x^2 \sqrt C$ of Theorem 4.1 becomes $B_x^2 \sqrt C$, and
+    $1 + 4 B_{QK}$ of Theorem 4.2 becomes $1 + 2 B_{QK}$.
+    """
+    return _change(a, b, lambda delta: factor * delta)
+
+
+@on_logits(
+    "Lemma C.1, the best bound at every distance",
+    status=Status.SHARPENED,
+    controls=[Control("without the factor 2", factor=1.0)],
+)
+def lemma_c_1_exact(a, b, *, factor=2.0):
+    r"""$$\|\mathrm{softmax}(\theta_1) - \mathrm{softmax}(\theta_2)\|_1 \le
+    2 \tanh\big(\tfrac{1}{2} \|\theta_1 - \theta_2\|_\infty\big)$$
+
+    Equality at every distance, for two groups of equal weight at the midpoint of the move. It
+    holds both the constant 1 and the largest possible change 2.
+    """
+    return _change(a, b, lambda delta: factor * jnp.tanh(delta / 2))
