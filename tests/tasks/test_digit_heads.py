@@ -1,6 +1,5 @@
 """Attention on two tokens of which one decides the class."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ def found() -> DigitHeads:
     X = 0.1 * rng.normal(size=(16, 2, 3))
     X[:, 0, 0] = y
     zero = make_multi_head(2, 2, 3)
-    models = jax.tree.map(lambda *a: jnp.stack(a), zero, gaussian_heads(zero, 0.3, [0, 1]))
+    models = zero, gaussian_heads(zero, 0.3, [0, 1])
     images, labels = jnp.asarray(X), jnp.asarray(y)
     return train_on_digits(
         models, images[:12], labels[:12], images[12:], labels[12:], 0.5, STEPS, 8

@@ -3,6 +3,7 @@
 For deora2023optimization: which margins real data have, and which gradient descent reaches.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -54,7 +55,7 @@ class DigitHeads(NamedTuple):
 
 
 def train_on_digits(
-    starts: MultiHead,
+    starts: Sequence[MultiHead],
     X: Float[Array, "n T d"],
     y: Float[Array, " n"],
     X_test: Float[Array, "m T d"],
@@ -66,7 +67,7 @@ def train_on_digits(
     """Train from every start and measure losses, attention and margins.
 
     Args:
-        starts: stacked models.
+        starts: models of one shape; trained in the type of X.
         X: training images, rows as tokens.
         y: labels +-1.
         X_test: test images.
@@ -79,8 +80,9 @@ def train_on_digits(
         Losses, attention and margins.
     """
     n = len(y)
+    together = jax.tree.map(lambda *leaves: jnp.stack([a.astype(X.dtype) for a in leaves]), *starts)
     path = gradient_descent_ensemble(
-        starts, X, y, step_size=rate, steps=schedule[-1], record_at=schedule
+        together, X, y, step_size=rate, steps=schedule[-1], record_at=schedule
     )
     profile = attention_profile(path.params, jnp.concatenate([X, X_test]))
     mass, rows = (np.asarray(a[:, :, :n], np.float64).mean(axis=2) for a in profile[1:])

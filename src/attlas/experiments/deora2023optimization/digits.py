@@ -7,7 +7,6 @@ where the attention goes, beside how much each row alone separates the classes.
 
 from collections.abc import Iterator
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
@@ -18,9 +17,7 @@ from attlas.data.digit_pairs import load_digit_pairs
 from attlas.data.digits import DIGITS
 from attlas.data.mnist import MNIST
 from attlas.data.sources import is_present
-from attlas.models.attention.multi_head import MultiHead, make_multi_head
-from attlas.optim.attention_starts import gaussian_heads
-from attlas.optim.one_step import one_step_initialisation
+from attlas.optim.attention_starts import attention_starts
 from attlas.panels import Column, Lines, Points, mean_only, taken
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
@@ -28,6 +25,7 @@ from attlas.runs.settings import Settings
 from attlas.tasks.digit_heads import train_on_digits
 from attlas.training.trajectory import log_spaced
 
+RECORDS = 16
 STARTS = ("zero", "one step", "Gaussian")
 TASKS = {"3 or 8": (3, 8), "odd or even": None}
 EMBEDDED = {"n": 100, "first": 60, "steps": 30_000, "subsample": 100}
@@ -48,25 +46,16 @@ GRID = Grid(
 )  # fmt: skip
 
 
-def starts(s: Settings, key: Array, X: Array, y: Array) -> MultiHead:
-    """Zero, one randomised step on the given images, independent Gaussian entries: stacked."""
-    zero = make_multi_head(s.H, X.shape[1], X.shape[2], dtype=X.dtype)
-    gaussian = gaussian_heads(zero, s.deviation, [s.seed, 1])
-    each = zero, one_step_initialisation(key, X, y, s.H), gaussian
-    return jax.tree.map(lambda *leaves: jnp.stack([a.astype(X.dtype) for a in leaves]), *each)
-
-
 def run(s: Settings, key: Array) -> xr.Dataset:
     """Train from every start and measure losses, margins and attention."""
     both = load_digit_pairs(
         TASKS[s.task], s.tokens, R=s.R, count=s.n + s.first, source=s.source, seed=s.seed,
         dtype=jnp.float32,
     )  # fmt: skip
-    n, schedule = s.n, log_spaced(s.steps, 16)
-    found = train_on_digits(
-        starts(s, key, both.X_train[n:], both.y_train[n:]), both.X_train[:n], both.y_train[:n],
-        both.X_test, both.y_test, s.rate, schedule, s.subsample,
-    )  # fmt: skip
+    (X, first), (y, labels) = (jnp.split(a, [s.n]) for a in (both.X_train, both.y_train))
+    starts = attention_starts(key, first, labels, s.H, [s.deviation], [s.seed, 1])
+    schedule = log_spaced(s.steps, RECORDS)
+    found = train_on_digits(starts, X, y, both.X_test, both.y_test, s.rate, schedule, s.subsample)
     axes = dict.fromkeys(found._fields, ("start",)) | {
         "loss": ("set", "start", "step"), "accuracy": ("set", "start", "step"),
         "mass": ("start", "step", "row"), "effective_rows": ("start", "step"),
@@ -124,13 +113,9 @@ def separated(data: xr.Dataset) -> dict[str, object]:
     for task, own in by_task(data, "ntk", "decoder", "linear"):
         counts = (own.ntk > 0).sum("H")
         separable = ", ".join(f"{int(counts.sel(start=start))} from {start}" for start in STARTS)
-        tasks.append(
-            {
-                "name": task, "heads": own.sizes["H"], "separable": separable,
-                "separated": int((own.decoder > 0).sum()), "runs": own.decoder.size,
-                "exceeding": int((own.decoder > own.linear).sum()),
-            }
-        )  # fmt: skip
+        told = {"name": task, "heads": own.sizes["H"], "separable": separable}
+        told |= {"separated": int((own.decoder > 0).sum()), "runs": own.decoder.size}
+        tasks.append(told | {"exceeding": int((own.decoder > own.linear).sum())})
     return {"tasks": tasks}
 
 
