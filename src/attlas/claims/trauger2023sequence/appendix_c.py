@@ -7,17 +7,16 @@ softmax(a), and the logistic function rises by at most tanh(delta / 2) over a le
 """
 
 from functools import partial
-from itertools import product
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.trauger2023sequence.single_layer_instances import exact_complexity
 from attlas.core.claim import Control, Sides, Source, Status
 from attlas.core.statement import inequality
 
 _FUNCTIONS, _SAMPLES = 6, 5
-_SIGNS = np.array(list(product((1.0, -1.0), repeat=_SAMPLES)))
 
 
 def functions(rng, count):
@@ -27,10 +26,6 @@ def functions(rng, count):
     kink, slope = rng.normal(size=(count, _SAMPLES)), rng.uniform(-1, 1, (count, _SAMPLES))
     slope[::4], L = 1.0, 10 ** rng.uniform(-1, 1, count)
     return {"F": 10 ** rng.uniform(-1, 1, (count, 1, 1)) * F, "kink": kink, "slope": slope, "L": L}
-
-
-def _complexity(F):
-    return jnp.mean(jnp.max(jnp.asarray(_SIGNS) @ F.T, axis=1)) / _SAMPLES
 
 
 on_functions = partial(inequality, sample=functions, source=Source.FOUND)
@@ -47,8 +42,8 @@ def appendix_c_union(F, *, zero=True):
     Equality for $\{0, f\}$. The control shows why $W_v = 0$ is named in the proof.
     """
     F = jnp.concatenate([F, jnp.zeros_like(F[:1])]) if zero else F
-    both = _complexity(jnp.concatenate([F, -F]))
-    return Sides(both, 2 * _complexity(F), magnitude=jnp.max(jnp.abs(F)))
+    both = exact_complexity(jnp.concatenate([F, -F]))
+    return Sides(both, 2 * exact_complexity(F), magnitude=jnp.max(jnp.abs(F)))
 
 
 @on_functions(
@@ -68,7 +63,7 @@ def appendix_c_contraction(F, kink, slope, L, *, factor=1.0):
     bent = F - kink
     after = L * (jnp.maximum(bent, 0) + slope * jnp.minimum(bent, 0))
     size = L * (jnp.max(jnp.abs(F)) + jnp.max(jnp.abs(kink)))
-    return Sides(_complexity(after), factor * L * _complexity(F), magnitude=size)
+    return Sides(exact_complexity(after), factor * L * exact_complexity(F), magnitude=size)
 
 
 _TOKENS = 6

@@ -38,8 +38,7 @@ NO_LOGARITHM = _gap(
 )
 
 INDICES = _typo(
-    "Section 2.3",
-    "The inequality of the gap has $n$ samples on the left and $m$ on the right.",
+    "Section 2.3", "The inequality of the gap has $n$ samples on the left and $m$ on the right."
 )
 
 SMALL_Q = _gap(

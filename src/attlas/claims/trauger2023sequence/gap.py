@@ -4,7 +4,6 @@ Populations are 24 sequences with noisy labels: 48 atoms, so that a sample of an
 of counts and the true risk is a finite sum.
 """
 
-import itertools
 from functools import partial
 
 import jax
@@ -15,7 +14,12 @@ from jax.scipy.special import gammaln
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
-from attlas.claims.trauger2023sequence.single_layer_instances import ROUNDINGS, D, small_sequences
+from attlas.claims.trauger2023sequence.single_layer_instances import (
+    ROUNDINGS,
+    D,
+    exact_complexity,
+    small_sequences,
+)
 from attlas.core.claim import Control, ProofStep, Sides, Source, Status
 from attlas.core.generator import generator
 from attlas.core.norms.balls import project
@@ -23,7 +27,6 @@ from attlas.core.statement import identity, inequality, probability
 
 _ATOMS, _M, _SHORT, _DELTA = 24, 400, 10, 0.1
 _STEPS = 60
-_ALL = np.array(list(itertools.product((1.0, -1.0), repeat=_SHORT)))
 
 
 def _population(key, count, m):
@@ -90,8 +93,8 @@ def gap_exact_complexity(X, M, shares, m, *, both=True):
     place = jnp.asarray(np.arange(_SHORT) + 0.5)
     atoms = jnp.sum(jnp.cumsum(counts)[None, :] < place[:, None], axis=1)
     losses = (1 + wrong[:, atoms]) / 2
-    best = jnp.max(_ALL @ jnp.concatenate([losses, 1 - losses]).T, axis=1)
-    return jnp.mean(best) / _SHORT, _complexity(wrong, shares, m, both)
+    found = exact_complexity(jnp.concatenate([losses, 1 - losses]))
+    return found, _complexity(wrong, shares, m, both)
 
 
 def _within(X, M, law, shares, m, constants, power):
