@@ -93,7 +93,9 @@ def test_an_ensemble_names_its_bad_problem():
     assert "X[1, 0, 0, 0] = nan" in refused(lambda: ensemble(two))
     assert "X has shape (2, 3, 4)" in refused(lambda: validate(DATA, ensemble=True))
     good = stacked(DATA, DATA)
-    assert "W0 (2, 3, 3)" in refused(lambda: ensemble(good, jnp.zeros((2, 3, 3))))
+    assert "W0 has shape (2, 3, 3): give (2, 4, 4)" in refused(
+        lambda: ensemble(good, jnp.zeros((2, 3, 3)))
+    )
     assert "chunk = 0" in refused(lambda: ensemble(good, chunk=0))
     assert "p = 1.0" in refused(lambda: ensemble(good, p=1.0))
 

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from attlas.core.arrays import as_float64, as_tree, own_precision, read_array, working_dtype
+from attlas.core.arrays import as_float64, own_precision, read_array, working_dtype
 from attlas.core.errors import UserError
+from attlas.core.trees import as_tree
 
 ROWS = [[1.0, -0.5], [0.25, 2.0]]
 READ = {

@@ -71,11 +71,11 @@ def test_single_precision_is_followed():
 
 def test_bad_input_is_one_line():
     network, X = drawn()
-    with pytest.raises(UserError, match="input dimension 3"):
+    with pytest.raises(UserError, match="with d = 3, as network"):
         softmax_ntk(network, X[:, :2])
     with pytest.raises(UserError, match="one row of width 8 needs 264"):
         softmax_ntk(network, X, memory=100)
-    with pytest.raises(UserError, match="NaN or infinity"):
+    with pytest.raises(UserError, match="NaN or infinite"):
         softmax_ntk(network, X * np.nan)
     with pytest.raises(UserError, match="the kernel needs"):
         softmax_ntk(network, X, out=np.empty((2, 2)))

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from attlas.panels.quantity import reduced
+from attlas.panels.quantity import reduced, taken
 
 DATA = xr.Dataset(
     {
@@ -21,3 +21,13 @@ def test_a_ratio_at_positions_of_an_axis():
 def test_axes_that_are_missing_are_passed_over_and_a_floor_holds():
     found = reduced("gap", "min", "test", "member", floor=0.5)(DATA)
     np.testing.assert_array_equal(found.values, [0.5, 1.0])
+
+
+def test_a_ratio_at_labels_and_positions_passes_over_missing_axes():
+    data = DATA.assign_coords(test=["a", "b"])
+    found = taken("gap", {"test": "b", "set": "x"}, at={"step": -1, "member": 0}, over_name="bound")
+    assert float(found(data)) == 0.25
+
+
+def test_a_quantity_without_cuts_is_the_variable():
+    np.testing.assert_array_equal(taken("gap")(DATA).values, DATA["gap"].values)

@@ -1,7 +1,7 @@
 import numpy as np
 import xarray as xr
 
-from attlas.panels.summary import mean_and_error, total
+from attlas.panels.summary import mean_and_reach, total
 from attlas.panels.table import Column, Derived, Printed, Table, final
 
 
@@ -16,7 +16,7 @@ def test_a_table_has_a_row_for_each_combination_of_labels():
     table = Table(
         {"p": "p", "q": "SVM of q"},
         [
-            Column("D", "D", mean_and_error),
+            Column("D", "D", mean_and_reach),
             Column("solved", "solved", total, where=lambda row: row["p"] == row["q"]),
             Printed("paper", {(2.0, 3.0): 0.5}),
             Derived(("first", "last"), lambda at: at.D.values.tolist()),
@@ -25,7 +25,7 @@ def test_a_table_has_a_row_for_each_combination_of_labels():
         where=lambda row: row["q"] >= row["p"],
     )(data)
     assert table["SVM of q"].tolist() == [2.0, 3.0, 3.0]
-    assert table["D"].tolist() == ["0.5000 ± 0.5000", "2.5000 ± 0.5000", "6.5000 ± 0.5000"]
+    assert table["D"].tolist() == ["0.5000 ± 6.3531", "2.5000 ± 6.3531", "6.5000 ± 6.3531"]
     np.testing.assert_array_equal(table["solved"], [1, np.nan, 2])
     np.testing.assert_array_equal(table["paper"], [np.nan, 0.5, np.nan])
     assert table["last"].tolist() == [1.0, 3.0, 7.0]

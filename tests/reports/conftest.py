@@ -1,5 +1,7 @@
 """A results folder with toy claims, errata and experiments, hostile names among them."""
 
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -129,7 +131,9 @@ def experiments():
 
 
 @pytest.fixture
-def store(tmp_path, claims, experiments):
+def store(tmp_path, claims, experiments, monkeypatch):
+    # What is read here comes from memory: bringing it to disk would be half of the time.
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
     store = Store(tmp_path / "results")
     witness = {"W": np.array([[1.0, 2.0]]), "big": np.zeros((3, 4, 5))}
     write_report(store, toy_report(claims[0], tightness=0.25))

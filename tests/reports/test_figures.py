@@ -58,3 +58,9 @@ def test_a_large_drawing_becomes_a_picture_on_white():
     picture = embed(_figure(points=20_000), 'many "points"')
     assert picture.startswith('<img class="drawing on-white" alt="many &#34;points&#34;"')
     assert "data:image/png;base64," in picture
+
+
+def test_one_panel_is_not_as_wide_as_four():
+    one, four = (embed(Figure(figsize=(width, 3)), "empty") for width in (3.6, 13.2))
+    assert ' width="350" class="drawing"' in one
+    assert ' width="832" class="drawing wide"' in four

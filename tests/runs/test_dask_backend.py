@@ -1,11 +1,16 @@
+from importlib.metadata import PackageNotFoundError, version
+from unittest.mock import create_autospec
+
 import dask.config
 import numpy as np
 import pytest
-from distributed import LocalCluster
+from distributed import Client, LocalCluster
 
 from attlas.core.errors import UserError
-from attlas.runs.dask_backend import scheduler_address
+from attlas.runs.dask_backend import require_workers, scheduler_address
+from attlas.runs.environment import code_hash
 from attlas.runs.execute import execute
+from attlas.runs.progress import Progress
 from attlas.runs.store import Store
 
 
@@ -42,6 +47,60 @@ def test_cells_run_on_a_scheduler_that_is_there_already(squares, tmp_path):
         pytest.raises(UserError, match="no dask scheduler answers at tcp://127"),
     ):
         execute([squares], "smoke", store=store, on=f"dask://{place}", fresh=True)
+
+
+def workers(*answers: object) -> Client:
+    """A client of two workers: one is like this process, the other answers as it is told."""
+    told = list(answers)
+
+    def run(function, *args, on_error):
+        assert on_error == "return"
+        return {"tcp://here": function(*args), "tcp://w2": told.pop(0)}
+
+    client = create_autospec(Client, instance=True)
+    client.run.side_effect = run
+    client.wait_for_workers.side_effect = None if told else TimeoutError
+    return client
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ((), "has no worker: start one"),
+        ((PackageNotFoundError("attlas"),), "w2 has no attlas: install there"),
+        (("0.0.1",), r"w2 has attlas 0\.0\.1: install there what runs here, attlas"),
+        ((version("attlas"), "f" * 64), r"w2 has other code of attlas \(f{12}, here"),
+        ((version("attlas"), code_hash(), "mine (No module)"), "w2 cannot import mine"),
+        ((version("attlas"), code_hash(), ZeroDivisionError("x")), "w2 cannot import"),
+    ],
+)
+def test_workers_that_would_fail_every_cell_are_refused_in_one_line(answers, said):
+    with pytest.raises(UserError, match=said) as caught:
+        require_workers(workers(*answers), ["json"], "dask://there:1")
+    assert "\n" not in str(caught.value)
+    require_workers(workers(version("attlas"), code_hash(), ""), ["json"], "dask://there:1")
+
+
+@pytest.mark.usefixtures("serial")
+def test_a_scheduler_that_goes_away_is_one_line_and_the_run_resumes(squares, tmp_path, caplog):
+    cluster = LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address="",
+        host="127.0.0.1", protocol="tcp",
+    )  # fmt: skip
+
+    class Ending(Progress):
+        def finished(self, label: str, seconds: float) -> None:
+            cluster.close()
+
+    place = cluster.scheduler_address.removeprefix("tcp://")
+    store = Store(tmp_path)
+    with cluster, pytest.raises(UserError, match="is gone: finished cells are kept"):
+        execute([squares], "paper", store=store, on=f"dask://{place}", progress=Ending())
+    kept = len(results(store))
+    assert kept >= 1
+    again = execute([squares], "paper", store=store)
+    assert (again.finished, again.reused, again.failures) == (12 - kept, kept, ())
+    assert "Traceback" not in caplog.text
 
 
 def test_remote_schedulers_need_tls_or_an_explicit_word():

@@ -1,13 +1,16 @@
 import errno
 import json
 import os
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.runs.pair import Damaged, pack_arrays, probe_folder, quarantine, read_pair, write_pair
+from attlas.runs.packed import pack_arrays
+from attlas.runs.pair import probe_folder, quarantine, read_pair, write_pair
+from attlas.runs.plain_file import Damaged
 from attlas.runs.record import SCHEMA
 
 ARRAYS = {
@@ -16,11 +19,20 @@ ARRAYS = {
     "text": np.array(["a", "bc"]),
     "yes": np.array(True),
 }
+ENVIRONMENT = {
+    "code": "0" * 64,
+    "commit": None,
+    "versions": {},
+    "device": "",
+    "platform": "",
+    "flags": "",
+}
+DOCUMENT = {"kind": "witness", "claim": "a/b", "facts": {"x": 0.1}, "metadata": ENVIRONMENT}
 
 
 @pytest.fixture
 def folder(tmp_path):
-    write_pair(tmp_path, "one", {"kind": "test", "x": 0.1}, ARRAYS)
+    write_pair(tmp_path, "one", DOCUMENT, ARRAYS)
     return tmp_path
 
 
@@ -31,10 +43,10 @@ def alter(path, old: bytes, new: bytes) -> None:
 
 
 def test_what_is_written_is_read(folder):
-    pair = read_pair(folder, "one")
+    pair = read_pair(folder, "one", "witness")
     assert pair is not None
     document, arrays = pair
-    assert document["x"] == 0.1
+    assert document["facts"] == {"x": 0.1}
     assert arrays.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
         np.testing.assert_array_equal(arrays[name], array)
@@ -44,8 +56,8 @@ def test_what_is_written_is_read(folder):
 
 def test_a_pair_that_was_never_completed_is_absent(folder):
     (folder / "one.json").unlink()
-    assert read_pair(folder, "one") is None
-    assert read_pair(folder / "nowhere", "one") is None
+    assert read_pair(folder, "one", "witness") is None
+    assert read_pair(folder / "nowhere", "one", "witness") is None
 
 
 @pytest.mark.parametrize("kept", [0, 10, 100])
@@ -54,34 +66,34 @@ def test_a_truncated_file_is_named(folder, suffix, kept):
     path = folder / f"one{suffix}"
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(Damaged, match=f"one{suffix}"):
-        read_pair(folder, "one")
+        read_pair(folder, "one", "witness")
 
 
 def test_an_altered_file_is_named(folder):
     alter(folder / "one.json", b'"x": 0.1', b'"x": 0.2')
     with pytest.raises(Damaged, match=r"one\.json was altered"):
-        read_pair(folder, "one")
+        read_pair(folder, "one", "witness")
     alter(folder / "one.json", b'"x": 0.2', b'"x": 0.1')
     alter(folder / "one.npz", np.float64(4.0).tobytes(), np.float64(4.5).tobytes())
     with pytest.raises(Damaged, match=r"one\.npz was truncated or altered"):
-        read_pair(folder, "one")
+        read_pair(folder, "one", "witness")
     (folder / "one.npz").unlink()
     with pytest.raises(Damaged, match=r"one\.npz is missing"):
-        read_pair(folder, "one")
+        read_pair(folder, "one", "witness")
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", "null"])
 def test_json_that_is_no_record_is_damaged(folder, content):
     (folder / "one.json").write_text(content)
     with pytest.raises(Damaged, match="no schema"):
-        read_pair(folder, "one")
+        read_pair(folder, "one", "witness")
 
 
 def test_an_unknown_schema_is_refused_not_guessed(folder):
     document = json.loads((folder / "one.json").read_text())
     (folder / "one.json").write_text(json.dumps({**document, "schema": SCHEMA + 1}))
     with pytest.raises(UserError, match=rf"schema {SCHEMA + 1}, this attlas reads {SCHEMA}"):
-        read_pair(folder, "one")
+        read_pair(folder, "one", "witness")
 
 
 def test_a_full_disk_leaves_the_old_pair_and_nothing_half_written(folder, monkeypatch):
@@ -92,7 +104,7 @@ def test_a_full_disk_leaves_the_old_pair_and_nothing_half_written(folder, monkey
     monkeypatch.setattr(os, "fsync", full)
     for stem in ("one", "two"):
         with pytest.raises(UserError, match=r"cannot write .*No space left on device"):
-            write_pair(folder, stem, {"kind": "test"}, ARRAYS)
+            write_pair(folder, stem, DOCUMENT, ARRAYS)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
@@ -106,7 +118,7 @@ def test_a_disk_that_fills_between_the_two_files_leaves_nothing(folder, monkeypa
 
     monkeypatch.setattr(os, "fsync", fills)
     with pytest.raises(UserError, match="No space left"):
-        write_pair(folder, "two", {"kind": "test"}, ARRAYS)
+        write_pair(folder, "two", DOCUMENT, ARRAYS)
     assert sorted(path.name for path in folder.iterdir()) == ["one.json", "one.npz"]
 
 
@@ -133,8 +145,8 @@ def test_drafts_of_a_killed_process_are_removed_when_stale(folder):
 
 def test_quarantine_overwrites_nothing(folder):
     quarantine(folder, "one")
-    assert read_pair(folder, "one") is None
-    write_pair(folder, "one", {"kind": "test"}, {})
+    assert read_pair(folder, "one", "witness") is None
+    write_pair(folder, "one", DOCUMENT, {})
     aside = quarantine(folder, "one")
     names = sorted(path.name for path in aside.iterdir())
     assert names == ["one.0.json", "one.0.npz", "one.1.json", "one.1.npz"]
@@ -146,3 +158,38 @@ def test_quarantine_overwrites_nothing(folder):
 def test_only_plain_arrays_are_stored(array):
     with pytest.raises(UserError, match="array 'x' has dtype"):
         pack_arrays({"x": array})
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".json"])
+def test_every_flipped_bit_is_noticed(folder, suffix):
+    path = folder / f"one{suffix}"
+    whole = path.read_bytes()
+    for number in range(0, 8 * len(whole), 61):  # 61: every bit of a byte in turn
+        content = bytearray(whole)
+        content[number // 8] ^= 1 << number % 8
+        path.write_bytes(content)
+        with pytest.raises((Damaged, UserError), match=r"one\.(npz|json)"):
+            read_pair(folder, "one", "witness")
+    path.write_bytes(whole)
+    assert read_pair(folder, "one", "witness") is not None
+
+
+def test_what_is_no_file_is_damaged_and_quarantined(folder):
+    (folder / "one.json").rename(folder / "kept.json")
+    for put in (Path.mkdir, os.mkfifo, lambda path: path.symlink_to("nowhere")):
+        put(folder / "one.json")
+        with pytest.raises(Damaged, match=r"one\.json is"):
+            read_pair(folder, "one", "witness")
+        quarantine(folder, "one")
+        assert read_pair(folder, "one", "witness") is None
+
+
+def test_what_would_not_be_read_is_not_written(folder, monkeypatch):
+    monkeypatch.setattr("attlas.runs.packed.LARGEST", 100)
+    with pytest.raises(UserError, match="have 160 bytes, of at most 100 per cell"):
+        pack_arrays({"x": np.zeros(20)})
+    monkeypatch.setattr("attlas.runs.pair.LARGEST_TEXT", 100)
+    with pytest.raises(UserError, match="bytes of JSON, of at most 100"):
+        write_pair(folder, "one", DOCUMENT, {})
+    with pytest.raises(Damaged, match=r"one\.json has \d+ bytes, of at most 100"):
+        read_pair(folder, "one", "witness")

@@ -3,7 +3,7 @@ import pytest
 
 from attlas.runs.cell import Cell
 from attlas.runs.environment import environment
-from attlas.runs.pair import Damaged
+from attlas.runs.plain_file import Damaged
 from attlas.runs.record import Layout, Record, record_key
 from attlas.runs.schema import violations
 from attlas.runs.store import Store

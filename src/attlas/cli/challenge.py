@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attlas.cli.machine import require_machine
 from attlas.cli.session import session_of
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def challenge(
     ] = None,
 ) -> None:
     """Search for a violation of an inequality; exit 1 when a claim that should hold is broken."""
+    require_machine()  # before JAX is imported
     from attlas.core.processes import checker_variables
 
     # Before JAX is imported: a search compiles for seconds and runs for few.

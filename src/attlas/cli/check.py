@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attlas.cli.machine import require_machine
 from attlas.cli.session import session_of
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def check(
     ] = None,
 ) -> None:
     """Run claims and their controls; exit 1 when a verdict differs from its expectation."""
+    require_machine()  # before JAX is imported
     from attlas.runs.store import Store
     from attlas.runs.text_file import probe_text_file, write_text_file
     from attlas.runs.verdicts import FOLDER, report_document, write_report

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from attlas.cli.machine import jax_refusal
 from attlas.cli.session import session_of
 
 Row = tuple[str, str, str]
@@ -37,6 +38,10 @@ def _versions() -> Iterator[Row]:
 
 
 def _arithmetic() -> Iterator[Row]:
+    refusal = jax_refusal()
+    if refusal:
+        yield "device", refusal, "unset what this machine lacks"
+        return
     import jax
 
     for device in jax.devices():
@@ -61,9 +66,9 @@ def _folders(results: Path) -> Iterator[Row]:
 def _write_refusal(folder: Path) -> str | None:
     """Why the folder, or the nearest existing one above it, cannot be written; else None."""
     there = folder.absolute()
-    while not there.exists():
-        there = there.parent
     try:
+        while not there.exists():
+            there = there.parent
         with tempfile.TemporaryFile(dir=there):
             return None
     except OSError as error:

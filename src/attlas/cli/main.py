@@ -8,6 +8,7 @@ answers at once; JAX is imported inside the functions.
 import contextlib
 import errno
 import importlib
+import io
 import os
 import pkgutil
 import sys
@@ -21,11 +22,26 @@ import typer.exceptions
 from attlas import cli
 from attlas.cli.session import Session, session_of
 from attlas.core.errors import UserError
+from attlas.runs.plain_file import printable
 
 EXIT_REFUSED = 2
 EXIT_INTERRUPTED = 130
-NOT_OURS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
+LONGEST_LINE = 1000
+NOT_OURS = (
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM),
+    *(errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.EIO, errno.ENOMEM),
+    *(errno.EMFILE, errno.ENFILE, errno.ENODEV, errno.ENXIO, errno.ESTALE),
+)
 """Errors of the system that no input check can foresee."""
+
+REMEDIES = {
+    errno.ENAMETOOLONG: "name a shorter path",
+    errno.ELOOP: "name a path without a circle of links",
+    errno.ENOTDIR: "name a path through folders",
+    errno.EISDIR: "name a file",
+    errno.EMFILE: "allow more open files with `ulimit -n`",
+    errno.ENOMEM: "free memory, or use fewer processes",
+}
 
 
 def build_app() -> typer.Typer:
@@ -64,7 +80,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: of the command; those of the process by default.
     """
     # Claims, solvers and bounds are computed in float64; JAX reads this when it is imported.
-    os.environ.setdefault("JAX_ENABLE_X64", "1")
+    precision = os.environ.setdefault("JAX_ENABLE_X64", "1")
+    if precision.lower() not in ("0", "1", "false", "true", "off", "on", "no", "yes"):
+        _refuse(f"JAX_ENABLE_X64={precision} is neither 0 nor 1: unset it", EXIT_REFUSED)
+    # Figures go to files: which windows this machine can open does not matter.
+    os.environ["MPLBACKEND"] = "agg"
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a path need not be text
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = build_app()(args=given, prog_name="attlas", standalone_mode=False)
@@ -85,7 +107,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         _abandon_output()
         where = f" ({error.filename})" if error.filename else ""
-        _refuse(f"{error.strerror}{where}: free space or rights there", EXIT_REFUSED)
+        remedy = REMEDIES.get(error.errno, "free space or rights there")
+        _refuse(f"{error.strerror}{where}: {remedy}", EXIT_REFUSED)
     if code == EXIT_INTERRUPTED:
         _refuse("interrupted", EXIT_INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
@@ -93,7 +116,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _refuse(message: str, code: int) -> NoReturn:
     """Say in one line what was wrong, and leave."""
-    typer.echo(f"attlas: {' '.join(message.split())}", err=True)
+    line = printable(message)
+    if len(line) > LONGEST_LINE:
+        line = f"{line[: LONGEST_LINE // 2]} ... {line[-LONGEST_LINE // 2 :]}"
+    typer.echo(f"attlas: {line}", err=True)
     sys.exit(code)
 
 
@@ -118,7 +144,10 @@ def _start(
     results: Annotated[
         Path,
         typer.Option(
-            envvar="ATTLAS_RESULTS", metavar="DIR", help="Folder of records and verdicts."
+            envvar="ATTLAS_RESULTS",
+            file_okay=False,
+            metavar="DIR",
+            help="Folder of records and verdicts.",
         ),
     ] = Path("attlas-results"),
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from attlas.cli.machine import require_machine
 from attlas.cli.session import session_of
 
 EXIT_FAILURES = 1
@@ -37,6 +38,7 @@ def run(
     ] = False,
 ) -> None:
     """Run experiments; a stopped run resumes; exit 1 when a cell failed."""
+    require_machine()  # before JAX is imported
     from rich.console import Console
 
     from attlas.runs.execute import execute

@@ -1,20 +1,35 @@
 """The door for arrays: lists, NumPy, JAX and torch are read, or refused in one line.
 
-Three ways in. `as_float64` is for what runs on the host in float64: solvers, certificates,
-bounds. `read_array` keeps the type an array came in, for what follows the caller's precision.
-`own_precision` is for what may stand inside `jit`, `vmap` and `grad`.
+Every public function that takes arrays begins with one of two calls, which say what the arrays
+are called and, as in `einsum`, which of their axes have one size:
+
+    X, z = read_arrays("n T d, n d", np.float64, X=X, z=z)
+
+is for what runs on the host: solvers, certificates, bounds, statistics;
+
+    with own_precision("n T d, n d", X=X, z=z) as (X, z):
+
+is for what may stand inside `jit`, `vmap` and `grad`. A traced array is known by shape and type
+alone, which are checked while a program is traced and cost nothing when it runs; numbers that
+are at hand must be finite as well. `read_indices` and `read_mask` are for arrays that choose,
+`attlas.core.trees` is for models and parameters. `read_array` and `as_float64` read one array.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
+from attlas.core.axes import Shape, require_axes
 from attlas.core.errors import UserError
+from attlas.core.finite import require_finite
+from attlas.core.memory import require_memory
 
 _ACCEPTED = "give a list of numbers, or an array of NumPy, JAX or torch"
 
@@ -44,8 +59,8 @@ def read_array(value: ArrayInput, name: str) -> np.ndarray:
         An array; bfloat16 stays bfloat16.
 
     Raises:
-        UserError: for ragged lists, text, objects, booleans, complex numbers, masked entries, and
-            what `jit`, `vmap` or `grad` is tracing.
+        UserError: for ragged lists, text, objects, booleans, complex numbers, masked entries,
+            what `jit`, `vmap` or `grad` is tracing, and a view that no memory could hold.
 
     Examples:
         >>> read_array([[1.0, 2.0]], "x").tolist(), read_array(jnp.ones(2, "bfloat16"), "x").dtype
@@ -55,6 +70,16 @@ def read_array(value: ArrayInput, name: str) -> np.ndarray:
             ...
         attlas.core.errors.UserError: x has rows of different lengths: give rows of one length
     """
+    found = _as_numpy(value, name)
+    if not is_real(found.dtype):
+        kind = type(value).__name__ if found.dtype == object else f"dtype {found.dtype}"
+        raise UserError(f"{name} has {kind}: give real numbers")
+    if np.ma.is_masked(value):
+        raise UserError(f"{name} has masked entries: fill or drop them")
+    return found
+
+
+def _as_numpy(value: Any, name: str) -> np.ndarray:
     try:
         found = np.asarray(_on_host(value))
     except jax.errors.TracerArrayConversionError:
@@ -69,11 +94,102 @@ def read_array(value: ArrayInput, name: str) -> np.ndarray:
             ) from None
         reason = str(error).partition("\n")[0]
         raise UserError(f"{name} cannot be read as an array ({reason}): {_ACCEPTED}") from None
-    if not _is_real(found.dtype):
-        kind = type(value).__name__ if found.dtype == object else f"dtype {found.dtype}"
-        raise UserError(f"{name} has {kind}: give real numbers")
-    if np.ma.is_masked(value):
-        raise UserError(f"{name} has masked entries: fill or drop them")
+    # A view that repeats its entries takes no memory until it is computed with.
+    require_memory(8 * found.size, f"{name} of shape {found.shape}", "give a part of it")
+    return found
+
+
+def read_arrays(
+    axes: str, dtype: DTypeLike | None = None, /, **arrays: ArrayInput
+) -> tuple[np.ndarray, ...]:
+    """Finite real arrays of NumPy whose axes fit each other.
+
+    Args:
+        axes: the axes of each array, as `require_axes` takes them: "n T d, n d".
+        dtype: the type to convert to; each array keeps its own when None.
+        **arrays: what `read_array` accepts, by the names of a message, in the order of the axes.
+
+    Returns:
+        The arrays, in order; none is empty.
+
+    Raises:
+        UserError: naming the array, what is wrong with it and what to do.
+
+    Examples:
+        >>> X, y = read_arrays("n d, n", np.float64, X=[[1, 2]], y=np.ones(1, "float32"))
+        >>> X.dtype, y.dtype
+        (dtype('float64'), dtype('float64'))
+        >>> _ = read_arrays("n d, n", X=[[1, 2]], y=[1.0, 2.0])
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: y has shape (2,): give [n] with n = 1, as X has
+    """  # noqa: DOC502 (raised one call below)
+    found = {name: read_array(value, name) for name, value in arrays.items()}
+    require_axes(axes, {name: array.shape for name, array in found.items()})
+    for name, array in found.items():
+        require_finite(array, name)
+    if dtype is None:
+        return tuple(found.values())
+    return tuple(array.astype(dtype, copy=False) for array in found.values())
+
+
+def read_indices(value: ArrayInput, name: str, shape: Shape, below: int) -> np.ndarray | Array:
+    """Whole numbers that choose among `below` entries, traced or not.
+
+    Args:
+        value: what `read_array` accepts, or a traced array.
+        name: what a message calls it.
+        shape: what shape it must have.
+        below: how many there are to choose from, counted from 0.
+
+    Returns:
+        The numbers, of the integer type they came in.
+
+    Raises:
+        UserError: for another shape, a type that is not integer, or a number out of range.
+
+    Examples:
+        >>> read_indices([0, 2], "tokens", (2,), 3).tolist()
+        [0, 2]
+        >>> read_indices([0, 3], "tokens", (2,), 3)
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: tokens holds 3, outside [0, 3): count from 0
+    """
+    found = value if isinstance(value, jax.Array) and is_traced(value) else read_array(value, name)
+    if found.shape != shape:
+        raise UserError(f"{name} has shape {found.shape}: give {shape}")
+    if not jnp.issubdtype(found.dtype, jnp.integer):
+        raise UserError(f"{name} has dtype {found.dtype}: give integers")
+    if isinstance(found, np.ndarray) and found.size and not 0 <= found.min() <= found.max() < below:
+        wrong = found[(found < 0) | (found >= below)][0]
+        raise UserError(f"{name} holds {wrong}, outside [0, {below}): count from 0")
+    return found
+
+
+def read_mask(value: ArrayInput, name: str, shape: Shape) -> np.ndarray | Array:
+    """Booleans that choose entries, traced or not.
+
+    Args:
+        value: lists, NumPy, JAX or torch, or a traced array.
+        name: what a message calls it.
+        shape: what shape it must have.
+
+    Returns:
+        The booleans.
+
+    Raises:
+        UserError: for another shape or another type.
+
+    Examples:
+        >>> read_mask([[True, False]], "relevant", (1, 2)).tolist()
+        [[True, False]]
+    """
+    found = value if isinstance(value, jax.Array) else _as_numpy(value, name)
+    if found.dtype != bool:
+        raise UserError(f"{name} has dtype {found.dtype}: give booleans")
+    if found.shape != shape:
+        raise UserError(f"{name} has shape {found.shape}: give {shape}")
     return found
 
 
@@ -102,13 +218,11 @@ def as_float64(value: ArrayInput, name: str, axes: str) -> np.ndarray:
     found = read_array(value, name)
     if found.ndim != len(axes.split()):
         raise UserError(f"{name} has shape {found.shape}: expected axes [{axes}]")
-    found = found.astype(np.float64, copy=False)
-    bad = int((~np.isfinite(found)).sum())
-    if bad:
-        raise UserError(f"{name} has {bad} entries that are NaN or infinite: clean the data")
-    return found
+    require_finite(found, name)
+    return found.astype(np.float64, copy=False)
 
 
+@cache
 def working_dtype(*dtypes: Any) -> np.dtype:
     """The widest of some types as a floating type: integers are exact, and count as float64.
 
@@ -132,7 +246,7 @@ def working_dtype(*dtypes: Any) -> np.dtype:
 
 
 @contextmanager
-def own_precision(**arrays: ArrayInput) -> Iterator[tuple[Array, ...]]:
+def own_precision(axes: str | None = None, /, **arrays: ArrayInput) -> Iterator[tuple[Array, ...]]:
     """Some arrays as JAX's, in the widest type among them even where JAX's default is narrower.
 
     Inside the block float64 input is computed with in float64, and the caller's setting holds
@@ -140,36 +254,52 @@ def own_precision(**arrays: ArrayInput) -> Iterator[tuple[Array, ...]]:
     is being traced is one of float32.
 
     Args:
+        axes: the axes of each array, as `require_axes` takes them; then arrays that are not
+            traced must be finite, too. Nothing but the type is checked when None.
         **arrays: what `read_array` accepts, or traced arrays, by the names of a message.
 
     Yields:
         The arrays, in order, of one floating type.
 
     Raises:
-        UserError: for an array that is not real or cannot be read.
+        UserError: naming the array, what is wrong with it and what to do.
 
     Examples:
-        >>> with own_precision(W=[[1, 2]], target=np.ones((1, 2), np.float32)) as (W, target):
+        >>> with own_precision("n d, n d", W=[[1, 2]], target=np.ones((1, 2), "f4")) as (W, target):
         ...     print(W.dtype, target.dtype)
         float64 float64
     """
-    found = [
-        value if isinstance(value, jax.Array) else read_array(value, name)
+    found = {
+        name: value if isinstance(value, jax.Array) else read_array(value, name)
         for name, value in arrays.items()
-    ]
-    for name, value in zip(arrays, found, strict=True):
-        if not _is_real(value.dtype):
+    }
+    for name, value in found.items():
+        if not is_real(value.dtype):
             raise UserError(f"{name} has dtype {value.dtype}: give real numbers")
-    dtype = working_dtype(*(value.dtype for value in found))
-    if dtype != np.float64 or jnp.result_type(float) == np.float64:
-        yield tuple(jnp.asarray(value, dtype) for value in found)
+    if axes is not None:
+        require_axes(axes, {name: value.shape for name, value in found.items()})
+        for name, value in found.items():
+            if not is_traced(value):
+                require_finite(value, name)
+    dtype = working_dtype(*(value.dtype for value in found.values()))
+    if dtype != np.float64 or _default_is_float64():
+        yield _as_jax(found.values(), dtype)
         return
-    if traced := [value.dtype for value in found if _is_traced(value)]:
+    if traced := [value.dtype for value in found.values() if is_traced(value)]:
         dtype = jax.dtypes.canonicalize_dtype(working_dtype(*traced))
-        yield tuple(jnp.asarray(value, dtype) for value in found)
+        yield _as_jax(found.values(), dtype)
         return
     with jax.enable_x64(True):
-        yield tuple(jnp.asarray(value, dtype) for value in found)
+        yield _as_jax(found.values(), dtype)
+
+
+def _as_jax(arrays: Iterable[Array | np.ndarray], dtype: np.dtype) -> tuple[Array, ...]:
+    return tuple(
+        array
+        if isinstance(array, jax.Array) and array.dtype == dtype
+        else jnp.asarray(array, dtype)
+        for array in arrays
+    )
 
 
 @contextmanager
@@ -185,59 +315,61 @@ def precision_of(tree: Any) -> Iterator[None]:
         float64
     """
     wide = any(getattr(leaf, "dtype", None) == np.float64 for leaf in jax.tree.leaves(tree))
-    if not wide or jnp.result_type(float) == np.float64:
+    if not wide or _default_is_float64():
         yield
         return
     with jax.enable_x64(True):
         yield
 
 
-def as_tree(value: Any, name: str) -> Any:
-    """A pytree whose arrays JAX can differentiate: lists of numbers and tensors become arrays.
+def _default_is_float64() -> bool:
+    return jax.dtypes.canonicalize_dtype(float) == np.float64
+
+
+@cache
+def is_real(dtype: Any) -> bool:
+    """Whether a type is one of real numbers; booleans are none.
 
     Args:
-        value: a pytree of arrays, one array, or nested lists of numbers, which are one array.
-        name: what a message calls it.
+        dtype: a type of NumPy or JAX.
 
     Returns:
-        The pytree, with NumPy arrays where lists and tensors stood.
-
-    Examples:
-        >>> as_tree({"W": jnp.ones(2)}, "parameters")["W"].shape
-        (2,)
-        >>> as_tree([[1.0, 2.0], [3.0, 4.0]], "parameters").shape
-        (2, 2)
+        True or false.
     """
-    leaves = jax.tree.leaves(value)
-    if isinstance(value, list | tuple) and leaves and all(type(a) in (int, float) for a in leaves):
-        return read_array(value, name)
-    return jax.tree.map(lambda leaf: read_array(leaf, name) if _is_torch(leaf) else leaf, value)
-
-
-def _is_real(dtype: Any) -> bool:
     return bool(jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer))
 
 
-def _is_traced(value: Array | np.ndarray) -> bool:
-    try:
-        np.asarray(value)
-    except jax.errors.TracerArrayConversionError:
-        return True
-    return False
+def is_traced(value: Any) -> bool:
+    """Whether it stands for an array in `jit`, `vmap` or `grad`: such a one cannot be waited for.
+
+    Args:
+        value: anything.
+
+    Returns:
+        False for what is no array of JAX.
+    """
+    return isinstance(value, jax.Array) and not hasattr(value, "block_until_ready")
 
 
-def _is_torch(value: Any) -> bool:
-    """Whether it behaves like a torch tensor; torch itself is never imported."""
+def is_torch(value: Any) -> bool:
+    """Whether it behaves like a torch tensor; torch itself is never imported.
+
+    Args:
+        value: anything.
+
+    Returns:
+        True or false.
+    """
     return callable(getattr(value, "detach", None)) and callable(getattr(value, "cpu", None))
 
 
 def _on_host(value: Any) -> Any:
-    if _is_torch(value):
+    if is_torch(value):
         found = value.detach().cpu()
         if str(found.dtype).endswith("bfloat16"):
             # torch hands NumPy no bfloat16; by way of float32 nothing is lost.
             return np.asarray(found.float()).astype(jnp.bfloat16)
         return found
-    if isinstance(value, list | tuple) and value and _is_torch(value[0]):
+    if isinstance(value, list | tuple) and value and is_torch(value[0]):
         return [_on_host(each) for each in value]
     return value

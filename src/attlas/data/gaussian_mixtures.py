@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.core.errors import UserError
+from attlas.core.factorising import eigh
 from attlas.core.generator import generator
 from attlas.data.noise_schedule import NoiseSchedule
 
@@ -59,7 +60,7 @@ class GaussianMixture(eqx.Module):
         if covariances.ndim == 1:
             self.spectrum, self.basis = jnp.broadcast_to(covariances[:, None], means.shape), None
         else:
-            self.spectrum, self.basis = jnp.linalg.eigh(covariances)
+            self.spectrum, self.basis = eigh(covariances)
 
     @property
     def covariances(self) -> Float[Array, "K d d"]:

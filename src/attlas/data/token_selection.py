@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from attlas.core.errors import UserError
+from attlas.core.memory import require_memory
 
 
 class TokenSelection(eqx.Module):
@@ -268,8 +269,8 @@ def validate(data: TokenSelection, ensemble: bool = False) -> None:
         ensemble: whether there are many problems, along one leading axis.
 
     Raises:
-        UserError: for shapes that do not fit, no sample, fewer than two tokens, NaN or infinite
-            entries, labels other than +1 and -1.
+        UserError: for fields that are no arrays of floating numbers, shapes that do not fit, no
+            sample, fewer than two tokens, NaN or infinite entries, labels other than +1 and -1.
 
     Examples:
         >>> X, y, z, v = jnp.ones((1, 2, 3)), jnp.zeros(1), jnp.ones((1, 3)), jnp.ones(3)
@@ -278,6 +279,14 @@ def validate(data: TokenSelection, ensemble: bool = False) -> None:
             ...
         attlas.core.errors.UserError: label y[0] = 0.0 is not +1 or -1: map the two classes ...
     """
+    for name in ("X", "y", "z", "v"):
+        field = getattr(data, name)
+        if not isinstance(field, jax.Array | np.ndarray):
+            kind = type(field).__name__
+            raise UserError(f"{name} is of type {kind}: give TokenSelection arrays, jnp.asarray")
+        if not jnp.issubdtype(field.dtype, jnp.floating):
+            raise UserError(f"{name} has dtype {field.dtype}: give floating numbers")
+        require_memory(8 * field.size, f"{name} of shape {field.shape}", "give a part of it")
     if data.X.ndim != 3 + ensemble:
         axes = "(e, n, T, d)" if ensemble else "(n, T, d)"
         raise UserError(f"X has shape {data.X.shape}: give samples x tokens x dimensions, {axes}")

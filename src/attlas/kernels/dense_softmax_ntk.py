@@ -8,13 +8,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.core.arrays import ArrayInput, own_precision
+from attlas.core.memory import require_memory
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 
 def dense_softmax_ntk(
     network: SoftmaxNetwork,
-    X: Float[Array, "n d"],
-    Z: Float[Array, "n2 d"] | None = None,
+    X: ArrayInput,
+    Z: ArrayInput | None = None,
 ) -> Float[Array, "kn kn2"]:
     r"""The kernel H of Definition 3.6 of gu2024exploring; m H is the softmax tangent kernel.
 
@@ -25,22 +27,34 @@ def dense_softmax_ntk(
 
     Args:
         network: with k outputs and m units.
-        X: samples.
-        Z: samples of the second index, X itself when None.
+        X: samples, [n, d]; a list, or an array of NumPy, JAX or torch, traced or not.
+        Z: samples of the second index, [n2, d], X itself when None.
 
     Returns:
         The kernel in k x k blocks of n x n2, the output index outside: row l n + i.
+
+    A `UserError` names an array that is not finite or does not fit, or a kernel that fits no
+    memory.
 
     Examples:
         >>> network = SoftmaxNetwork(jnp.zeros((2, 2)), jnp.array([[1.0, -1.0]]))
         >>> dense_softmax_ntk(network, jnp.eye(2)).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
     """
+    arrays = {"network.W": network.W, "network.a": network.a, "X": X, "Z": X if Z is None else Z}
+    with own_precision("d m, k m, n d, n2 d", **arrays) as (W, a, left, right):
+        size = 8 * len(a) ** 2 * len(left) * len(right)
+        require_memory(size, "the kernel", "give fewer samples")
+        own = SoftmaxNetwork(W, a, network.activation)
+        return _kernel(own, left, left if Z is None else right)
+
+
+def _kernel(network: SoftmaxNetwork, X: Array, Z: Array) -> Array:
     left = unit_features(network, X)
-    right, other = (left, X) if Z is None else (unit_features(network, Z), Z)
+    right = left if Z is X else unit_features(network, Z)
     k, n, m = left.shape
     features = (left.reshape(k * n, m) @ right.reshape(-1, m).T) / m
-    blocks = features.reshape(k, n, k, -1) * (X @ other.T)[None, :, None, :]
+    blocks = features.reshape(k, n, k, -1) * (X @ Z.T)[None, :, None, :]
     return blocks.reshape(k * n, -1)
 
 

@@ -10,8 +10,16 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.linalg import blas
 
-from attlas.core.arrays import ArrayInput, read_array, working_dtype
+from attlas.core.arrays import (
+    ArrayInput,
+    own_precision,
+    read_arrays,
+    working_dtype,
+)
+from attlas.core.axes import Shape
 from attlas.core.errors import UserError
+from attlas.core.finite import finite_result
+from attlas.core.memory import require_memory
 from attlas.kernels.gram_tiles import GramShape, GramTiles, plan_tiles, ranges
 from attlas.kernels.head_features import (
     HeadBlock,
@@ -39,13 +47,19 @@ def ntk_features(model: MultiHead, X: ArrayInput) -> Float[Array, "n P"]:
         >>> ntk_features(model, jnp.array([[[0.0], [2.0]]])).tolist()
         [[1.0, 6.0]]
     """
+    arrays = {"model.W": model.W, "model.U": model.U, "X": X}
+    with own_precision("H d d, H *t d, n T d", **arrays) as (W, U, samples):
+        _check_samples("X", samples.shape, U.shape, W.shape, model.decoder)
+        size = U.dtype.itemsize * len(samples) * (U.size + W.size)
+        require_memory(size, "the features", "give fewer samples, or use ntk_gram")
+        dtype = getattr(model.U, "dtype", U.dtype)
+        own = MultiHead(U.astype(dtype), W.astype(dtype), model.decoder)
 
-    def row(tokens: Float[Array, "T d"]) -> Float[Array, " P"]:
-        gradient = model_gradient(model, tokens)
-        return jnp.concatenate([jnp.ravel(gradient.U), jnp.ravel(gradient.W)])
+        def row(tokens: Float[Array, "T d"]) -> Float[Array, " P"]:
+            gradient = model_gradient(own, tokens)
+            return jnp.concatenate([jnp.ravel(gradient.U), jnp.ravel(gradient.W)])
 
-    samples = X if isinstance(X, jax.Array) else read_array(X, "X")
-    return jax.vmap(row)(jnp.asarray(samples, model.U.dtype))
+        return jax.vmap(row)(samples.astype(dtype))
 
 
 def ntk_gram(
@@ -74,44 +88,51 @@ def ntk_gram(
         >>> ntk_gram(model, np.array([[[0.0], [2.0]], [[2.0], [2.0]]])).tolist()
         [[37.0, 2.0], [2.0, 4.0]]
     """
-    U, W = read_array(model.U, "model.U"), read_array(model.W, "model.W")
-    rows = read_array(X, "X")
-    columns = rows if Z is None else read_array(Z, "Z")
+    given = {"model.W": model.W, "model.U": model.U, "X": X, "Z": X if Z is None else Z}
+    W, U, rows, columns = read_arrays("H d d, H *t d, n T d, n2 T2 d", **given)
     # BLAS knows no narrower type than float32.
     dtype = working_dtype("float32", *(array.dtype for array in (U, W, rows, columns)))
-    _check_samples("X", rows, model)
-    _check_samples("Z", columns, model)
+    _check_samples("X", rows.shape, U.shape, W.shape, model.decoder)
+    _check_samples("Z", columns.shape, U.shape, W.shape, model.decoder)
+    size = dtype.itemsize * len(rows) * len(columns)
+    require_memory(size, f"the Gram matrix of {len(rows)} samples", "give fewer")
     U, W, rows = U.astype(dtype, copy=False), W.astype(dtype, copy=False), _as(rows, dtype)
     columns = None if Z is None else _as(columns, dtype)
-    tiles = plan_tiles(_gram_shape(model, rows, columns), memory)
+    tiles = plan_tiles(_gram_shape(model.decoder, (U, W), rows, columns), memory)
     gram = np.zeros((len(rows), len(rows if columns is None else columns)), dtype)
     if tiles.samples >= max(gram.shape):
-        _add_heads(model, (U, W), tiles, (rows, columns), gram)
-        return gram
+        _add_heads(model.decoder, (U, W), tiles, (rows, columns), gram)
+        return finite_result(gram, "the Gram matrix", "U, W or the samples")
     for i in ranges(gram.shape[0], tiles.samples):
         for j in ranges(gram.shape[1], tiles.samples):
             if columns is None and j.start < i.start:
                 continue
             tile = np.zeros_like(gram[i, j], order="C")
             second = columns[j] if columns is not None else rows[j] if i != j else None
-            _add_heads(model, (U, W), tiles, (rows[i], second), tile)
+            _add_heads(model.decoder, (U, W), tiles, (rows[i], second), tile)
             gram[i, j] = tile
             if columns is None:
                 gram[j, i] = tile.T
-    return gram
+    return finite_result(gram, "the Gram matrix", "U, W or the samples")
 
 
-def _gram_shape(model: MultiHead, rows: np.ndarray, columns: np.ndarray | None) -> GramShape:
-    T, d = max(s.shape[1] for s in (rows, columns) if s is not None), model.W.shape[1]
-    u, w = feature_widths(model.decoder, T, d)
+def _gram_shape(
+    decoder: Decoder,
+    parameters: tuple[np.ndarray, np.ndarray],
+    rows: np.ndarray,
+    columns: np.ndarray | None,
+) -> GramShape:
+    U, W = parameters
+    T, d = max(s.shape[1] for s in (rows, columns) if s is not None), W.shape[1]
+    u, w = feature_widths(decoder, T, d)
     return GramShape(
         rows=len(rows),
         columns=len(rows if columns is None else columns),
         symmetric=columns is None,
-        heads=model.heads,
-        widths=(u, w) if model.decoder is Decoder.LAST else (u + w,),
-        scratch=scratch_width(model.decoder, T, d),
-        parameters=d * d + model.U[0].size,
+        heads=len(W),
+        widths=(u, w) if decoder is Decoder.LAST else (u + w,),
+        scratch=scratch_width(decoder, T, d),
+        parameters=d * d + U[0].size,
         itemsize=rows.dtype.itemsize,
     )
 
@@ -121,24 +142,24 @@ def _as(samples: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.ascontiguousarray(samples, dtype)
 
 
-def _check_samples(name: str, samples: np.ndarray, model: MultiHead) -> None:
-    if samples.ndim != 3 or 0 in samples.shape:
-        raise UserError(f"{name} has shape {samples.shape}: give samples as (n, T, d), none empty")
-    d = model.W.shape[1]
-    if samples.shape[2] != d:
+def _check_samples(name: str, shape: Shape, U: Shape, W: Shape, decoder: Decoder) -> None:
+    """Refuse samples [n, T, d] that the model does not read, and decoders of another kind."""
+    full = decoder is Decoder.FULL
+    _, T, d = shape
+    if W[1:] != (d, d):
         raise UserError(
-            f"{name} has tokens of dimension {samples.shape[2]} but the model reads {d}: "
-            "make them the same"
+            f"{name} has tokens of dimension {d} but the model reads {W[1]}: make them the same"
         )
-    if model.decoder is Decoder.FULL and samples.shape[1] != model.U.shape[1]:
+    if len(U) != 2 + full:
+        raise UserError(f"model.U has shape {U}: {decoder} reads {'[H T d]' if full else '[H d]'}")
+    if full and U[1] != T:
         raise UserError(
-            f"{name} has {samples.shape[1]} tokens but the model's decoder reads "
-            f"{model.U.shape[1]}: make them the same"
+            f"{name} has {T} tokens but the model's decoder reads {U[1]}: make them the same"
         )
 
 
 def _add_heads(
-    model: MultiHead,
+    decoder: Decoder,
     parameters: tuple[np.ndarray, np.ndarray],
     tiles: GramTiles,
     samples: tuple[np.ndarray, np.ndarray | None],
@@ -146,18 +167,18 @@ def _add_heads(
 ) -> None:
     """Adds one tile's Gram matrix over all heads; without second samples it is symmetric."""
     (U, W), (rows, columns) = parameters, samples
-    rank_one = model.decoder is Decoder.LAST
+    rank_one = decoder is Decoder.LAST
     parts = [gram, np.zeros_like(gram)] if rank_one else [gram]
     stores = [
-        None if tokens is None else _FeatureStore(model.decoder, tokens, tiles)
+        None if tokens is None else _FeatureStore(decoder, tokens, tiles)
         for tokens in (rows, columns)
     ]
-    for heads in tiles.blocks(model.heads):
-        block = head_block(U[heads], W[heads], model.decoder)
+    for heads in tiles.blocks(len(W)):
+        block = head_block(U[heads], W[heads], decoder)
         left, right = (None if store is None else store.fill(block) for store in stores)
         assert left is not None
         for k, part in enumerate(parts):
-            _add_product(part, left[k], None if right is None else right[k], model.heads)
+            _add_product(part, left[k], None if right is None else right[k], len(W))
     if rank_one:
         last = rows[:, -1] @ (rows if columns is None else columns)[:, -1].T
         parts[1] *= last

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from attlas.core.arrays import ArrayInput, read_array, working_dtype
+from attlas.core.arrays import ArrayInput, read_arrays, working_dtype
 from attlas.core.errors import UserError
 
 
@@ -80,16 +80,16 @@ def regression_flow(
     r"""Decompose a kernel once for its regression flow at any time.
 
     Args:
-        kernel: symmetric, (n, n); any number of outputs share it. A kernel that couples its
+        kernel: symmetric, [n, n]; any number of outputs share it. A kernel that couples its
             outputs, of blocks n x n, takes targets stacked output by output in one column.
-        targets: Y, (n, k).
-        start: u(0), zero when None.
+        targets: Y, [n, k]; lists, or arrays of NumPy, JAX or torch, as the others.
+        start: u(0), [n, k], zero when None.
 
     Returns:
         The flow.
 
     Raises:
-        UserError: if the kernel is not symmetric, not finite, or does not fit the targets.
+        UserError: if the kernel is not symmetric, or an array is not finite or does not fit.
 
     Examples:
         >>> flow = regression_flow(np.eye(1), np.ones((1, 1)))
@@ -98,54 +98,52 @@ def regression_flow(
         >>> flow.train(np.array([1.0]), step_size=0.25).item()
         0.25
     """
-    kernel, targets = _floats(kernel, "kernel"), _floats(targets, "targets")
-    if kernel.ndim != 2 or kernel.shape[0] != kernel.shape[1]:
-        raise UserError(f"a kernel of shape {kernel.shape}: it must be square")
-    if targets.shape[0] != kernel.shape[0]:
-        raise UserError(
-            f"{targets.shape[0]} targets meet a kernel of {kernel.shape[0]} samples: give one each"
-        )
-    if not (np.isfinite(kernel).all() and np.isfinite(targets).all()):
-        raise UserError("the kernel or the targets hold NaN or infinity: remove them")
+    axes, given = "n n, n k", {"kernel": kernel, "targets": targets}
+    if start is not None:
+        axes, given = f"{axes}, n k", {**given, "start": start}
+    found = read_arrays(axes, **given)
+    # Each in its own type, or the narrowest that LAPACK knows.
+    kernel, targets, *begin = (
+        a.astype(working_dtype("float32", a.dtype), copy=False) for a in found
+    )
     # Rounding of a Gram product of n terms moves an entry by n eps of the largest at most.
     slack = len(kernel) * np.finfo(kernel.dtype).eps * np.abs(kernel).max(initial=0.0)
     apart = np.abs(kernel - kernel.T).max(initial=0.0)
     if apart > slack:
         raise UserError(f"the kernel is not symmetric: entries differ by {apart:.1e}: check it")
     values, vectors = np.linalg.eigh(kernel)
-    residual = targets if start is None else targets - _floats(start, "start")
+    residual = targets - begin[0] if begin else targets
     cut = float(min(values.min(initial=0.0), 0.0))
     return RegressionFlow(np.maximum(values, 0), vectors, vectors.T @ residual, targets, cut)
 
 
-def descent_loss(
-    kernel: ArrayInput, y: Float[np.ndarray, " n"], steps: np.ndarray
-) -> Float[np.ndarray, " s"]:
+def descent_loss(kernel: ArrayInput, y: ArrayInput, steps: ArrayInput) -> Float[np.ndarray, " s"]:
     r"""Squared loss of kernel regression over its start, by descent at step 1 / lambda_max.
 
     $\|(I-K/\lambda_{\max})^\tau y\|^2/\|y\|^2$.
 
     Args:
-        kernel: symmetric, (n, n).
-        y: targets of one output.
-        steps: numbers of steps.
+        kernel: symmetric, not zero, [n, n].
+        y: targets of one output, not zero, [n].
+        steps: numbers of steps, at least 0, [s].
 
     Returns:
         The loss at each.
+
+    Raises:
+        UserError: if an array is not finite, does not fit or is zero.
 
     Examples:
         >>> descent_loss(np.diag([1.0, 0.5]), np.ones(2), np.array([0, 1])).tolist()
         [1.0, 0.125]
     """
-    flow = regression_flow(np.asarray(kernel, float), y[:, None])
-    left = flow.train(np.asarray(steps, float), 1 / float(flow.eigenvalues[-1])) - y[:, None]
+    axes, given = "n n, n, s", {"kernel": kernel, "y": y, "steps": steps}
+    kernel, y, steps = read_arrays(axes, np.float64, **given)
+    if not (kernel.any() and y.any() and steps.min() >= 0):
+        raise UserError("the kernel or y is zero, or a step is below 0: the loss has no start")
+    flow = regression_flow(kernel, y[:, None])
+    left = flow.train(steps, 1 / float(flow.eigenvalues[-1])) - y[:, None]
     return np.sum(left**2, axis=(1, 2)) / np.sum(y**2)
-
-
-def _floats(value: ArrayInput, name: str) -> np.ndarray:
-    """In its own type, or the narrowest that LAPACK knows."""
-    found = read_array(value, name)
-    return found.astype(working_dtype("float32", found.dtype), copy=False)
 
 
 def _remaining(

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from attlas.core.arrays import ArrayInput, own_precision
 from attlas.core.errors import UserError
+from attlas.core.memory import require_memory
 from attlas.models.networks.softmax_network import Activation
 
 
@@ -35,7 +36,8 @@ def softmax_ntk_limit(
         The kernel between the samples.
 
     Raises:
-        UserError: if sigma is a number that is not positive.
+        UserError: if sigma is a number that is not positive, an array is not finite, or the
+            kernel fits no memory.
 
     Examples:
         >>> x = jnp.array([[1.0, 0.0]])
@@ -46,7 +48,8 @@ def softmax_ntk_limit(
     """
     if isinstance(sigma, (int, float)) and not sigma > 0:
         raise UserError(f"sigma = {sigma}: the standard deviation must be positive")
-    with own_precision(X=X, Z=Z) as (left, right):
+    with own_precision("n d, n2 d", X=X, Z=Z) as (left, right):
+        require_memory(8 * len(left) * len(right), "the kernel", "give fewer samples")
         return _limit(left, right, sigma, activation)
 
 

@@ -14,8 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from attlas.core.arrays import ArrayInput, read_array, working_dtype
+from attlas.core.arrays import ArrayInput, read_arrays, working_dtype
 from attlas.core.errors import UserError
+from attlas.core.finite import finite_result
+from attlas.core.memory import require_memory
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 _CACHE_BYTES = 2**19
@@ -71,6 +73,11 @@ def softmax_ntk(
     W, a, left, right = _read(network, X, X if Z is None else Z)
     k, n, n2 = a.shape[0], left.shape[0], right.shape[0]
     shape = (k * n, k * n2)
+    if out is None:
+        size = W.dtype.itemsize * shape[0] * shape[1]
+        require_memory(
+            size, f"the kernel of shape {shape}", "give fewer samples, or a memmap as out"
+        )
     kernel = np.empty(shape, W.dtype) if out is None else out
     if kernel.shape != shape:
         raise UserError(f"out has shape {kernel.shape}: the kernel needs {shape}")
@@ -89,16 +96,15 @@ def softmax_ntk(
             _place(kernel, block, tile, other, n, n2)
             if Z is None and not same:
                 _place(kernel, block.T, other, tile, n, n2)
-    return kernel
+    return finite_result(kernel, "the kernel", "the network or the samples")
 
 
 def _read(network: SoftmaxNetwork, X: ArrayInput, Z: ArrayInput) -> tuple[np.ndarray, ...]:
     """Weights, heads and samples in the widest of their types."""
     given = {"network.W": network.W, "network.a": network.a, "X": X, "Z": Z}
-    found = [read_array(value, name) for name, value in given.items()]
+    found = read_arrays("d m, k m, n d, n2 d", **given)
     dtype = working_dtype("float32", *(array.dtype for array in found))
     W, a, left, right = (array.astype(dtype, copy=False) for array in found)
-    _refuse_unusable(W, a, left, right)
     return W, a, left, left if Z is X else right
 
 

@@ -131,23 +131,34 @@ def bregman(w: ArrayInput, v: ArrayInput, p: float | Float[Array, ""]) -> Float[
         p: exponent, above 1.
 
     Returns:
-        The divergence, never negative.
+        The divergence, never negative; infinite where it overflows.
 
-    Raises:
-        UserError: if p is not above 1 or the shapes differ.
+    A `UserError` names a p not above 1, an array that is not finite, or shapes that differ.
 
     Examples:
         >>> float(bregman(jnp.array([1.0, 2.0]), jnp.array([3.0, 2.0]), 2.0))
         2.0
     """
     require_mirror_exponent(p)
-    with own_precision(w=w, v=v) as (first, second):
-        if first.shape != second.shape:
-            raise UserError(f"w has shape {first.shape}, v {second.shape}: compare one shape")
-        return _bregman(first, second, p)
+    with own_precision("*s, *s", w=w, v=v) as (first, second):
+        return bregman_sum(first, second, p)
 
 
-def _bregman(w: Array, v: Array, p: float | Array) -> Array:
+def bregman_sum(w: Array, v: Array, p: float | Array) -> Float[Array, ""]:
+    """`bregman` of arrays that were read already; NaN where one is.
+
+    Args:
+        w: first point.
+        v: second point, of the same shape and type.
+        p: exponent, above 1.
+
+    Returns:
+        The divergence.
+
+    Examples:
+        >>> float(bregman_sum(jnp.array([1.0, 2.0]), jnp.array([3.0, 2.0]), 2.0))
+        2.0
+    """
     step = w - v
     # The series' terms fall at least by |r - 1| max(1, p / 3) <= 1/16 each: 14 of them suffice.
     scale = jnp.where(v == 0, 1, v)

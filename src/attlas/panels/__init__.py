@@ -13,7 +13,7 @@ from attlas.panels.panel import Formula, Panel, Quantity
 from attlas.panels.plot import Plot
 from attlas.panels.points import Points
 from attlas.panels.power import power_of
-from attlas.panels.quantity import reduced
+from attlas.panels.quantity import reduced, taken
 from attlas.panels.reference import Reference
 from attlas.panels.summary import (
     Band,
@@ -27,9 +27,9 @@ from attlas.panels.summary import (
     largest,
     least,
     mean,
-    mean_and_error,
     mean_and_interval,
     mean_and_range,
+    mean_and_reach,
     mean_only,
     median,
     median_only,
@@ -71,9 +71,9 @@ __all__ = [
     "last_finite",
     "least",
     "mean",
-    "mean_and_error",
     "mean_and_interval",
     "mean_and_range",
+    "mean_and_reach",
     "mean_only",
     "median",
     "median_only",
@@ -82,6 +82,7 @@ __all__ = [
     "quartiles",
     "reduced",
     "stated",
+    "taken",
     "total",
     "within_errors",
 ]

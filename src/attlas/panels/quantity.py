@@ -44,3 +44,35 @@ def reduced(
         return found if floor is None else found.clip(min=floor)
 
     return quantity
+
+
+def taken(
+    name: str,
+    labels: Mapping[str, Any] | None = None,
+    at: Mapping[str, Any] | None = None,
+    over_name: str = "",
+) -> Formula:
+    """A variable, or its ratio to another, cut at labels and positions of its axes.
+
+    Args:
+        name: of the variable.
+        labels: by axis; an axis that the variable lacks is passed over.
+        at: positions by axis, such as -1 for the last; the same.
+        over_name: of the variable that it is divided by.
+
+    Returns:
+        The quantity as a function of the data set.
+
+    Examples:
+        >>> loss = (("set", "step"), [[3.0, 1.0], [4.0, 2.0]])
+        >>> data = xr.Dataset({"loss": loss}, {"set": ["training", "test"]})
+        >>> float(taken("loss", {"set": "test"}, at={"step": -1})(data))
+        2.0
+    """
+
+    def quantity(data: xr.Dataset) -> xr.DataArray:
+        values = data[name] / data[over_name] if over_name else data[name]
+        own = {axis: label for axis, label in (labels or {}).items() if axis in values.dims}
+        return values.sel(own).isel(at or {}, missing_dims="ignore")
+
+    return quantity

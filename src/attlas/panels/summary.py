@@ -169,8 +169,10 @@ def stated(values: xr.DataArray, over: Sequence[str]) -> Band:
     return Band(*(values.isel({axis: k}) for k in range(3)))
 
 
-def mean_and_error(values: xr.DataArray) -> str:
-    """Mean and standard error of the finite values, as text.
+def mean_and_reach(values: xr.DataArray) -> str:
+    """Mean plus and minus half of Student's 95 % interval over the finite values, as text.
+
+    The one meaning of a plus-minus sign in this atlas; other spreads are named where they stand.
 
     Args:
         values: any.
@@ -179,13 +181,14 @@ def mean_and_error(values: xr.DataArray) -> str:
         Four digits after the point.
 
     Examples:
-        >>> mean_and_error(xr.DataArray([1.0, 2.0, np.nan]))
-        '1.5000 ± 0.5000'
+        >>> mean_and_reach(xr.DataArray([1.0, 2.0, np.nan]))
+        '1.5000 ± 6.3531'
     """
     kept = _finite(values)
     if len(kept) < 2:
         return "not available"
-    return f"{kept.mean():.4f} ± {kept.std(ddof=1) / np.sqrt(len(kept)):.4f}"
+    middle, reach = student_interval(kept)
+    return f"{middle:.4f} ± {reach:.4f}"
 
 
 def mean_and_interval(values: xr.DataArray) -> str:

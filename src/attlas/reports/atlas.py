@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,13 @@ def gather(
     for report, metadata in read_reports(store):
         reports[report.claim] = (report, metadata)
         met.append(metadata)
-    entries = [_claim_entry(claim, reports, errata, code) for claim in claims]
+    entries, changed = [], []
+    for claim in claims:
+        report, metadata = reports.get(claim.name, (None, {}))
+        if report is not None:
+            report, differences = _as_declared(claim, report)
+            changed += differences
+        entries.append(_claim_entry(claim, report, metadata, errata, code))
     exhibits = []
     for experiment in experiments:
         records = store.records(experiment.name)
@@ -89,6 +96,7 @@ def gather(
     folder = f"{store.root}{os.sep}"
     warnings = [note.replace(folder, "") for note in dict.fromkeys(store.notes)]
     unknown = sorted(reports.keys() - {claim.name for claim in claims})
+    warnings += changed
     if unknown:
         warnings.append(f"Verdicts of claims that are not in the atlas: {', '.join(unknown)}.")
     return Atlas(_papers(entries, errata, exhibits), summarise_environment(met), tuple(warnings))
@@ -158,11 +166,11 @@ _SAID = {
 
 def _claim_entry(
     claim: Claim,
-    reports: Mapping[str, tuple[CheckReport, Mapping[str, Any]]],
+    report: CheckReport | None,
+    metadata: Mapping[str, Any],
     errata: Sequence[Erratum],
     code: str,
 ) -> ClaimEntry:
-    report, metadata = reports.get(claim.name, (None, {}))
     return ClaimEntry(
         claim=claim,
         report=report,
@@ -171,6 +179,30 @@ def _claim_entry(
         other_code=report is not None and metadata.get("code", code) != code,
         commit=str(metadata.get("commit") or "")[:12],
     )
+
+
+def _as_declared(claim: Claim, report: CheckReport) -> tuple[CheckReport, list[str]]:
+    """The report judged by what the claim expects now, and in what that differs from then."""
+    declared = {control.description: control.expect for control in claim.controls}
+    controls = tuple(
+        replace(control, expect=declared.get(control.description, control.expect))
+        for control in report.controls
+    )
+    again = f"check `{claim.name}` again"
+    differences = []
+    if report.expect is not claim.expect.outcome:
+        differences.append(
+            f"A verdict expected {report.expect} where its claim expects {claim.expect.outcome}: "
+            f"{again}."
+        )
+    if controls != report.controls:
+        differences.append(f"A verdict expected something else of its controls: {again}.")
+    missing = declared.keys() - {control.description for control in report.controls}
+    if missing:
+        differences.append(
+            f"A verdict has no control '{min(missing)}', which its claim declares: {again}."
+        )
+    return replace(report, expect=claim.expect.outcome, controls=controls), differences
 
 
 def _papers(

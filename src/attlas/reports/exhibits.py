@@ -1,6 +1,7 @@
 """Exhibits: what the records of one experiment show."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from textwrap import shorten
 from typing import TypeVar
 
 import matplotlib.pyplot as plt
@@ -12,8 +13,10 @@ from attlas.reports.figures import embed
 from attlas.reports.tables import table_html
 from attlas.runs.cell import Scale
 from attlas.runs.experiment import CaptionedFigure, Experiment
+from attlas.runs.plain_file import printable
 from attlas.runs.record import Record, record_key
 
+LONGEST_REASON = 300
 MOST_VALUES = 12
 """Values of a setting that are listed before only their number is given."""
 
@@ -42,6 +45,7 @@ def exhibit(
     scale, chosen, total = _largest(experiment, by_key, problems)
     if not chosen:
         return ExperimentEntry(experiment, source, problems=tuple(problems))
+    problems += _gaps(chosen)
     figures = _made("the figures", lambda: experiment.shown_figures(chosen), problems) or ()
     drawings = tuple(filter(None, (_drawn(figure, problems) for figure in figures)))
     frame = _made("the table", lambda: experiment.shown_table(chosen), problems)
@@ -95,10 +99,18 @@ def _made(what: str, make: Callable[[], Shown], problems: list[str]) -> Shown | 
     """What `make` gives, or None with the reason among the problems."""
     try:
         return make()
-    except (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError,
-            ValueError) as error:  # fmt: skip
-        problems.append(f"It was not possible to make {what}: {type(error).__name__}: {error}")
+    except Exception as error:  # noqa: BLE001 (an experiment's own code; said on the page)
+        told = shorten(printable(str(error)), LONGEST_REASON, placeholder=" ...")
+        problems.append(f"It was not possible to make {what}: {type(error).__name__}: {told}")
         return None
+
+
+def _gaps(records: Sequence[Record]) -> Iterator[str]:
+    """Arrays that only some of the records hold: a figure shows them as gaps."""
+    for name in sorted({name for record in records for name in record.arrays}):
+        missing = sum(name not in record.arrays for record in records)
+        if missing:
+            yield f"{missing} of {len(records)} cells have no array `{name}`: gaps are shown."
 
 
 def _settings(records: Sequence[Record]) -> dict[str, str]:

@@ -19,6 +19,13 @@ from matplotlib.figure import Figure
 LARGEST_SVG = 400_000
 """Characters of SVG above which a figure is drawn as PNG."""
 
+WIDEST = 832
+"""Pixels that the page has for a figure."""
+PIXELS = 1.35
+"""Per point of a figure that is not that wide: one panel must not be as wide as four."""
+NARROW = 480
+"""Pixels up to which a figure fits a telephone; a wider one scrolls there."""
+
 _SVG = "{http://www.w3.org/2000/svg}"
 _XLINK = "{http://www.w3.org/1999/xlink}"
 _DROPPED = frozenset({"metadata", "style", "script", "foreignObject", "a", "title"})
@@ -59,7 +66,8 @@ def _svg(text: str, alt: str) -> Markup:
             "viewBox": f"0 0 {width} {height}",
             "role": "img",
             "aria-label": alt,
-            "class": "drawing",
+            "width": f"{_shown_width(float(width))}",
+            "class": "drawing wide" if _shown_width(float(width)) > NARROW else "drawing",
             # Glyphs have no colour of their own.
             "fill": "currentColor",
             # What matplotlib says in a style sheet that is dropped.
@@ -69,6 +77,10 @@ def _svg(text: str, alt: str) -> Markup:
     )
     drawing.extend(_copied(child, prefix) for child in root if _name(child) not in _DROPPED)
     return Markup(ElementTree.tostring(drawing, encoding="unicode"))
+
+
+def _shown_width(points: float) -> int:
+    return min(WIDEST, round(PIXELS * points))
 
 
 def _name(node: ElementTree.Element) -> str:
@@ -132,6 +144,8 @@ def _png(figure: Figure, alt: str) -> Markup:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=160, facecolor="white", metadata={"Software": None})
     data = base64.b64encode(buffer.getvalue()).decode()
-    return Markup('<img class="drawing on-white" alt="{}" src="data:image/png;base64,{}">').format(
-        alt, data
-    )
+    width = _shown_width(72 * figure.get_figwidth())
+    wide = " wide" if width > NARROW else ""
+    return Markup(
+        '<img class="drawing on-white{}" alt="{}" width="{}" src="data:image/png;base64,{}">'
+    ).format(wide, alt, width, data)

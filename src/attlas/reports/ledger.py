@@ -9,8 +9,11 @@ from attlas.reports.content import Chain, ChainLink, ClaimEntry, paper_order
 def slack_ledger(entries: Sequence[ClaimEntry]) -> tuple[Chain, ...]:
     r"""The chains of a paper's claims, each link with the factor it loses.
 
-    A link with tightness t = max lhs / rhs loses at least 1/t on every instance seen; the
-    share of a link is log(1/t) over the sum of the chain.
+    A link with tightness t = max lhs / rhs loses at least 1/t on every instance seen, so that a
+    chain loses at least the product; best cases of different links may be different instances.
+    Position 0 is the whole chain, evaluated from its first side to its last: it may lose far more
+    than its links at their best, and then is the chain's factor. The share of a link is log(1/t)
+    over the logarithm of that factor.
 
     Args:
         entries: claims of one paper; those with a `ledger` place take part.
@@ -35,8 +38,10 @@ def _chain(name: str, entries: Sequence[ClaimEntry]) -> Chain:
     members = [entry for _, _, entry in sorted(placed, key=lambda place: place[:2])]
     tightness = [_tightness(entry) for entry in members]
     losses = [None if t is None else max(0.0, -math.log(t)) for t in tightness]
+    whole = [entry.claim.proof_step.position == 0 for entry in members if entry.claim.proof_step]
+    pairs = zip(losses, whole, strict=True)
     known = [loss for loss in losses if loss is not None]
-    total = sum(known)
+    total = max(sum(loss for loss, all_ in pairs if loss is not None and not all_), *known, 0.0)
     links = tuple(
         ChainLink(
             entry=entry,

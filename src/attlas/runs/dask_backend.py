@@ -4,20 +4,26 @@ Queues, retries of a lost worker's cells, and transport are dask's own.
 """
 
 import contextlib
+import importlib.metadata
 import ipaddress
+import logging
 import signal
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from typing import Any, cast
 
 from dask import config
 from distributed import Client, LocalCluster, Security, as_completed
 
 from attlas.core.errors import UserError
 from attlas.core.processes import worker_variables
+from attlas.runs.environment import code_hash
 from attlas.runs.local_backend import RETRIES, Outcome
-from attlas.runs.worker import Computed, Failed, Task, compute
+from attlas.runs.worker import Computed, Failed, Task, compute, import_refusal
 
 LOOPBACK = "127.0.0.1"
+PATIENCE = 30
+"""Seconds in which a scheduler gets its first worker."""
 
 
 def run_dask(
@@ -36,16 +42,67 @@ def run_dask(
 
     Yields:
         Index of the task and what became of it, as they finish.
+
+    Raises:
+        UserError: if no scheduler answers or it goes away, or a worker lacks what cells need.
     """
     # A task is given up once this many workers have died under it.
     allowed = {"distributed.scheduler.allowed-failures": RETRIES}
-    with config.set(allowed), _client(on, workers, insecure) as client:
+    with config.set(allowed), _quiet(), _client(on, workers, insecure) as client:
+        if on != "dask":
+            require_workers(client, {task.module for task in tasks}, on)
         futures = client.map(compute, tasks, pure=False)
         index = {future.key: i for i, future in enumerate(futures)}
         stream = as_completed(futures, with_results=True, raise_errors=False)
         del futures  # the stream holds them, and lets go of each result once it is written
         for future, result in stream:
+            if future.status in ("cancelled", "lost"):
+                raise UserError(
+                    f"the dask scheduler at {on} is gone: finished cells are kept, the same "
+                    "command resumes where it was"
+                )
             yield index[future.key], _outcome(future.status, result)
+
+
+def require_workers(client: Client, modules: Collection[str], on: str) -> None:
+    """Refuse a cluster on which every cell would fail for one reason.
+
+    Args:
+        client: of the cluster.
+        modules: that define the experiments.
+        on: the cluster, for messages.
+
+    Raises:
+        UserError: if it has no worker, or one lacks attlas, has other code than this process, or
+            cannot import a module.
+    """
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except TimeoutError:
+        raise UserError(f"the scheduler at {on} has no worker: start one") from None
+    own = importlib.metadata.version("attlas")
+    remedy = f"install there what runs here, attlas {own}"
+    # By a function of Python's own first: another would not arrive where attlas is missing.
+    for worker, found in _asked(client, importlib.metadata.version, "attlas").items():
+        if found != own:
+            has = "no attlas" if isinstance(found, BaseException) else f"attlas {found}"
+            raise UserError(f"the worker {worker} has {has}: {remedy}")
+    for worker, found in _asked(client, code_hash).items():
+        if found != code_hash():
+            raise UserError(
+                f"the worker {worker} has other code of attlas ({found!s:.12}, here "
+                f"{code_hash():.12}): {remedy}"
+            )
+    for worker, found in _asked(client, import_refusal, sorted(modules)).items():
+        if found:
+            raise UserError(
+                f"the worker {worker} cannot import {found}: put the package on its PYTHONPATH"
+            )
+
+
+def _asked(client: Client, function: Callable[..., str], *args: Any) -> dict[str, Any]:
+    """What each worker answers, by its address; what it raises is its answer too."""
+    return cast("dict[str, Any]", client.run(function, *args, on_error="return"))
 
 
 def scheduler_address(on: str, insecure: bool = False) -> str:
@@ -88,6 +145,18 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:  # a name, not a number
         return host == "localhost"
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Dask's own account of what ends a run, in tracebacks, stays out: ours is one line."""
+    logger = logging.getLogger("distributed.client")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 @contextlib.contextmanager

@@ -32,6 +32,8 @@ def join(parts: Sequence[xr.Dataset]) -> xr.Dataset:
     if len(parts) == 1:
         return parts[0]
     labels = _labels(parts)
+    # Once per axis: a table of n labels for each of n parts would be quadratic.
+    places = {dim: {x: k for k, x in enumerate(own.tolist())} for dim, own in labels.items()}
     found: dict[str, Any] = {}
     coordinates: dict[str, Any] = {n: v for n, v in labels.items() if any(n in p for p in parts)}
     for name in dict.fromkeys(str(name) for part in parts for name in part.variables):
@@ -39,7 +41,7 @@ def join(parts: Sequence[xr.Dataset]) -> xr.Dataset:
             continue
         having = [part for part in parts if name in part.variables]
         place = coordinates if all(name in part.coords for part in having) else found
-        place[name] = (having[0][name].dims, _placed(name, having, labels))
+        place[name] = (having[0][name].dims, _placed(name, having, places))
     return xr.Dataset(found, coordinates)
 
 
@@ -78,15 +80,17 @@ def _labels(parts: Sequence[xr.Dataset]) -> dict[str, np.ndarray]:
     return found
 
 
-def _placed(name: str, parts: Sequence[xr.Dataset], labels: Mapping[str, np.ndarray]) -> np.ndarray:
+def _placed(
+    name: str, parts: Sequence[xr.Dataset], places: Mapping[str, Mapping[Any, int]]
+) -> np.ndarray:
     """The entries of one variable, each at its labels."""
     dims = tuple(map(str, parts[0][name].dims))
     arrays = [part[name].transpose(*dims).values for part in parts]
     dtype = np.result_type(*(a.dtype for a in arrays))
-    shape = tuple(len(labels[dim]) for dim in dims)
+    shape = tuple(len(places[dim]) for dim in dims)
     whole, filled = np.zeros(shape, dtype), np.zeros(shape, bool)
     for part, array in zip(parts, arrays, strict=True):
-        at = np.ix_(*(_places(part, dim, labels[dim]) for dim in dims))
+        at = np.ix_(*(_at(part, dim, places[dim]) for dim in dims))
         both = filled[at]
         if both.any() and not _same(whole[at][both], array[both]):
             raise ValueError(f"cells disagree about '{name}': give it the axis that they differ in")
@@ -96,11 +100,10 @@ def _placed(name: str, parts: Sequence[xr.Dataset], labels: Mapping[str, np.ndar
     return np.where(filled, whole.astype(np.result_type(dtype, np.float32)), np.nan)
 
 
-def _places(part: xr.Dataset, dim: str, labels: np.ndarray) -> np.ndarray:
+def _at(part: xr.Dataset, dim: str, places: Mapping[Any, int]) -> np.ndarray:
     if dim not in part.coords:
         return np.arange(part.sizes[dim])
-    where = {label: k for k, label in enumerate(labels.tolist())}
-    return np.array([where[label] for label in part[dim].values.tolist()], int)
+    return np.array([places[label] for label in part[dim].values.tolist()], int)
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> bool:

@@ -44,9 +44,8 @@ def load(
     found = experiment if isinstance(experiment, Experiment) else _one_named(experiment)
     found = found.changed(settings or {})
     scales = (Scale.PAPER, Scale.QUICK, Scale.SMOKE) if scale is None else (scale_named(scale),)
-    by_scale = [
-        (load_records(found, scale=s, results=results), len(found.cells(s))) for s in scales
-    ]
+    there = _current(found, results)
+    by_scale = [(_of_scale(found, s, there), len(found.cells(s))) for s in scales]
     records, _ = max(by_scale, key=lambda one: len(one[0]) / one[1])
     if not records:
         told = "".join(f" --set {name}={_text(value)}" for name, value in (settings or {}).items())
@@ -79,18 +78,29 @@ def load_records(
             experiments, or a record has another schema.
     """  # noqa: DOC502 (raised one call below)
     found = experiment if isinstance(experiment, Experiment) else _one_named(experiment)
+    records = _current(found, results)
+    return tuple(records.values()) if scale is None else _of_scale(found, scale, records)
+
+
+def _current(experiment: Experiment, results: Path | str | None) -> dict[str, Record]:
+    """The records of the current revision by key; damaged ones are warned of."""
     store = Store(results)
     records = {
         record.key: record
-        for record in store.records(found.name)
-        if record.metadata["revision"] == found.revision
+        for record in store.records(experiment.name)
+        if record.metadata["revision"] == experiment.revision
     }
     for note in store.notes:
-        warnings.warn(note, DamagedRecord, stacklevel=2)
-    if scale is None:
-        return tuple(records.values())
-    cells = found.cells(scale_named(scale))
-    keys = (record_key(found.name, found.revision, cell) for cell in cells)
+        warnings.warn(note, DamagedRecord, stacklevel=3)
+    return records
+
+
+def _of_scale(
+    experiment: Experiment, scale: Scale | str, records: Mapping[str, Record]
+) -> tuple[Record, ...]:
+    """Those of a scale, in the order of its cells."""
+    cells = experiment.cells(scale_named(scale))
+    keys = (record_key(experiment.name, experiment.revision, cell) for cell in cells)
     return tuple(records[key] for key in dict.fromkeys(keys) if key in records)
 
 

@@ -3,16 +3,16 @@
 The JSON file is the commit point. Both files are written beside their final place, brought to
 disk and renamed, arrays first; a process that dies in between leaves a pair that reads as
 absent. The JSON holds the checksum of the arrays' file and a seal over its own text, so that a
-truncated or altered file is distinguished from a good one. No pickle is written or read.
+truncated or altered file is distinguished from a good one. A seal says that a file is whole, not
+that we wrote it: what is read fits its published schema and the arrays beside it, or is damaged.
+No pickle is written or read.
 """
 
 import contextlib
 import hashlib
-import io
 import json
 import os
 import time
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,46 +21,17 @@ import numpy as np
 
 from attlas.core.errors import UserError
 from attlas.runs.cell import canonical_json
+from attlas.runs.packed import LARGEST_FILE, pack_arrays, unpack_arrays
+from attlas.runs.plain_file import Damaged, make_folder, read_plain_file
 from attlas.runs.record import SCHEMA
+from attlas.runs.schema import first_violation
 
-PLAIN_KINDS = "biufcU"
 STALE_SECONDS = 3600.0
-
-
-class Damaged(Exception):
-    """A pair that cannot be trusted; the text names the file and what is wrong with it."""
-
-
-def pack_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """The `.npz` file of named arrays, the same bytes for the same arrays.
-
-    Args:
-        arrays: numbers, booleans or text, any shapes.
-
-    Returns:
-        Content of the file.
-
-    Raises:
-        UserError: if an array holds objects or a dtype that NumPy cannot store plainly.
-
-    Examples:
-        >>> content = pack_arrays({"x": np.arange(3)})
-        >>> content == pack_arrays({"x": np.arange(3)})
-        True
-    """
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name in sorted(arrays):
-            array = np.asarray(arrays[name])
-            if array.dtype.kind not in PLAIN_KINDS:
-                raise UserError(
-                    f"array '{name}' has dtype {array.dtype}: record numbers, booleans or text"
-                )
-            # A fixed date, so that equal arrays give equal files.
-            entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-            with archive.open(entry, "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, array, allow_pickle=False)
-    return buffer.getvalue()
+LARGEST_TEXT = 2**24
+"""Bytes of a JSON file: more is neither written nor read."""
+LARGEST_WHOLE = 2**64
+DEEPEST = 32
+"""Levels of lists and mappings in a JSON file."""
 
 
 def write_pair(
@@ -78,7 +49,8 @@ def write_pair(
         Path of the JSON file.
 
     Raises:
-        UserError: if the folder cannot be written or the disk is full; nothing stays then.
+        UserError: if the folder cannot be written or the disk is full, nothing stays then; or if
+            the arrays are too large.
     """
     content = pack_arrays(arrays)
     whole = {
@@ -89,12 +61,14 @@ def write_pair(
             "shapes": {name: list(np.shape(arrays[name])) for name in sorted(arrays)},
         },
     }
-    whole["seal"] = _seal(whole)
+    whole["seal"] = seal(whole)
     text = json.dumps(whole, indent=1, sort_keys=True, allow_nan=False).encode()
+    if len(text) > LARGEST_TEXT:
+        raise UserError(f"{stem} needs {len(text)} bytes of JSON, of at most {LARGEST_TEXT}")
     target = folder / f"{stem}.json"
     drafts: list[Path] = []
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         drafts.append(_draft(folder / f"{stem}.npz", content))
         drafts.append(_draft(target, text))
         # Without its JSON a pair is absent: no reader meets new arrays with an old JSON.
@@ -111,43 +85,84 @@ def write_pair(
     return target
 
 
-def read_pair(folder: Path, stem: str) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
-    """Read one pair and test its seal and checksum.
+def read_pair(
+    folder: Path, stem: str, kind: str
+) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+    """Read one pair; test its seal, its schema and its checksum.
 
     Args:
         folder: where.
         stem: file name without suffix.
+        kind: the schema it fits: "record", "verdict" or "witness".
 
     Returns:
         The document and the arrays, or None where the pair was never completed.
 
     Raises:
-        Damaged: if a file is truncated, altered or missing; the text names it.
-        UserError: if the schema is not ours.
-    """
+        Damaged: if a file is truncated, altered, malformed, missing, or not a file; the text
+            names it.
+        UserError: if the schema is not of our version.
+    """  # noqa: DOC502 (raised one call below)
     path, packed = folder / f"{stem}.json", folder / f"{stem}.npz"
-    if not path.is_file():
+    text = read_plain_file(path, LARGEST_TEXT)
+    if text is None:
         return None
-    try:
-        document = json.loads(path.read_bytes())
-    except ValueError:
-        raise Damaged(f"{path} is not JSON (truncated or altered)") from None
-    if not isinstance(document, dict) or "schema" not in document:
-        raise Damaged(f"{path} has no schema (altered)")
-    if document["schema"] != SCHEMA:
-        raise UserError(
-            f"{path} has schema {document['schema']!r}, this attlas reads {SCHEMA}: use the "
-            "attlas that wrote it, or name another folder with --results"
-        )
-    if document.pop("seal", None) != _seal(document):
-        raise Damaged(f"{path} was altered (its seal does not fit)")
-    if not packed.is_file():
+    document = _document(path, text, kind)
+    content = read_plain_file(packed, LARGEST_FILE)
+    if content is None:
         raise Damaged(f"{packed} is missing")
-    content = packed.read_bytes()
     if hashlib.sha256(content).hexdigest() != document["arrays"]["sha256"]:
         raise Damaged(f"{packed} was truncated or altered (its checksum does not fit)")
-    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-        return document, {name: archive[name] for name in archive.files}
+    try:
+        arrays = unpack_arrays(content)
+    except Damaged as damage:
+        raise Damaged(f"{packed} is {damage}") from damage
+    if {name: list(array.shape) for name, array in arrays.items()} != document["arrays"]["shapes"]:
+        raise Damaged(f"{packed} holds other arrays than {path.name} says")
+    return document, arrays
+
+
+def _document(path: Path, text: bytes, kind: str) -> dict[str, Any]:
+    """The JSON half of a pair, sealed and of its schema."""
+    try:
+        document = json.loads(text, parse_int=_whole)
+        if _is_deep(document, DEEPEST):
+            raise Damaged(f"{path} nests deeper than {DEEPEST} levels")
+        # Neither infinite numbers nor half characters, which no page could show.
+        json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, RecursionError):
+        raise Damaged(f"{path} is not JSON (truncated or altered)") from None
+    version = document.get("schema") if isinstance(document, dict) else None
+    if not isinstance(version, int) or version is True or version < 1:
+        raise Damaged(f"{path} has no schema (altered)")
+    if version != SCHEMA:
+        raise UserError(
+            f"{path} has schema {version}, this attlas reads {SCHEMA}: use the "
+            "attlas that wrote it, or name another folder with --results"
+        )
+    if document.get("kind") != kind:
+        raise Damaged(f"{path} is a {document.get('kind')!s:.20}, not a {kind}")
+    if document.get("seal") != seal(document):
+        raise Damaged(f"{path} was altered (its seal does not fit)")
+    broken = first_violation(document, kind)
+    if broken:
+        raise Damaged(f"{path} does not fit its schema ({broken})")
+    return document
+
+
+def _whole(text: str) -> int:
+    value = int(text)
+    if abs(value) > LARGEST_WHOLE:
+        raise ValueError(text)
+    return value
+
+
+def _is_deep(value: Any, levels: int) -> bool:
+    """Whether lists and mappings nest deeper than some levels."""
+    if not isinstance(value, dict | list):
+        return False
+    inside = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_is_deep(each, levels - 1) for each in inside)
 
 
 def quarantine(folder: Path, stem: str) -> Path:
@@ -165,12 +180,13 @@ def quarantine(folder: Path, stem: str) -> Path:
     """
     aside = folder / "quarantine"
     number = 0
-    while any((aside / f"{stem}.{number}{end}").exists() for end in (".json", ".npz")):
+    ends = (".json", ".npz")
+    while any(os.path.lexists(aside / f"{stem}.{number}{end}") for end in ends):
         number += 1
     try:
         aside.mkdir(exist_ok=True)
-        for end in (".json", ".npz"):
-            if (folder / f"{stem}{end}").exists():
+        for end in ends:
+            if os.path.lexists(folder / f"{stem}{end}"):
                 (folder / f"{stem}{end}").replace(aside / f"{stem}.{number}{end}")
     except OSError as error:
         raise UserError(_unwritable(aside, error)) from error
@@ -189,7 +205,7 @@ def probe_folder(folder: Path) -> None:
         UserError: if it cannot be written.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         _draft(folder / "probe", b"attlas").unlink()
         for path in folder.glob(".*.draft"):
             if time.time() - path.stat().st_mtime > STALE_SECONDS:
@@ -232,7 +248,14 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _seal(document: Mapping[str, Any]) -> str:
-    """The sha256 of everything else in the JSON file."""
+def seal(document: Mapping[str, Any]) -> str:
+    """The seal of a document.
+
+    Args:
+        document: plain JSON.
+
+    Returns:
+        The sha256 of everything in it but its field `seal`.
+    """
     rest = {name: value for name, value in document.items() if name != "seal"}
     return hashlib.sha256(canonical_json(rest).encode()).hexdigest()

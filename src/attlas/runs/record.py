@@ -1,7 +1,7 @@
 """A record: what one cell of an experiment gave, under a key made of its content."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +76,34 @@ class Layout:
         """
         dims = {str(n): tuple(map(str, v.dims)) for n, v in dataset.variables.items()}
         return cls(dims, tuple(map(str, dataset.coords)))
+
+    def misfit(self, shapes: Mapping[str, Sequence[int]]) -> str:
+        """Why arrays are no data set of this layout.
+
+        Args:
+            shapes: of the arrays, by name.
+
+        Returns:
+            A few words; empty where they are one.
+
+        Examples:
+            >>> Layout({"y": ("x",)}).misfit({"y": (2, 3)})
+            "array 'y' of shape (2, 3) has axes x"
+            >>> Layout({"y": ("x",)}).misfit({"y": (2,)})
+            ''
+        """
+        other = self.dims.keys() ^ shapes.keys() | set(self.coordinates) - self.dims.keys()
+        if other:
+            return f"its layout and its arrays differ in {', '.join(sorted(other))}"
+        sizes: dict[str, int] = {}
+        for name, dims in self.dims.items():
+            shape = tuple(shapes[name])
+            if len(dims) != len(shape):
+                return f"array '{name}' of shape {shape} has axes {', '.join(dims) or 'none'}"
+            for dim, size in zip(dims, shape, strict=True):
+                if sizes.setdefault(dim, size) != size:
+                    return f"axis '{dim}' has {sizes[dim]} entries, and {size} in '{name}'"
+        return ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

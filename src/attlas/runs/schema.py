@@ -1,12 +1,15 @@
 """The published JSON Schemas of what attlas writes, and validation against them."""
 
 import json
+import textwrap
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jsonschema import Draft202012Validator
-from referencing import Registry, Resource
+if TYPE_CHECKING:  # .1 s, which a run with nothing to read need not wait for
+    from jsonschema import ValidationError
+    from jsonschema.protocols import Validator
+
 
 NAMES = ("record", "verdict", "witness", "check")
 
@@ -45,13 +48,42 @@ def violations(document: Any, name: str) -> tuple[str, ...]:
         >>> violations({}, "check")
         ("$: {} is not of type 'array'",)
     """
-    found = Draft202012Validator(schema(name), registry=_registry()).iter_errors(document)
-    return tuple(f"{error.json_path}: {error.message}" for error in found)
+    return tuple(map(_line, _validator(name).iter_errors(document)))
+
+
+def first_violation(document: Any, name: str) -> str:
+    """The first thing that a document breaks of a schema.
+
+    Args:
+        document: plain JSON.
+        name: see `schema`.
+
+    Returns:
+        A short line with its place; empty when valid.
+
+    Examples:
+        >>> first_violation([{}], "check")
+        "$[0]: 'claim' is a required property"
+    """
+    error = next(_validator(name).iter_errors(document), None)
+    return "" if error is None else textwrap.shorten(_line(error), 120, placeholder=" ...")
+
+
+def _line(error: "ValidationError") -> str:
+    return f"{error.json_path}: {error.message}"
 
 
 @cache
-def _registry() -> Registry:
-    """The schemas by name: they refer to one another, never to the network."""
-    return Registry().with_resources(
+def _validator(name: str) -> "Validator":
+    """A validator of one schema, in which 2.0 is a number and not an integer."""
+    from jsonschema import Draft202012Validator, validators
+    from referencing import Registry, Resource
+
+    registry = Registry().with_resources(
         (f"{name}.json", Resource.from_contents(schema(name))) for name in NAMES
     )
+    numbers = Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    )
+    strict = validators.extend(Draft202012Validator, type_checker=numbers)
+    return strict(schema(name), registry=registry)

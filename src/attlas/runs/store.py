@@ -5,7 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from attlas.runs.cell import Cell
-from attlas.runs.pair import Damaged, probe_folder, quarantine, read_pair, write_pair
+from attlas.runs.pair import probe_folder, quarantine, read_pair, write_pair
+from attlas.runs.plain_file import Damaged, printable, stems
 from attlas.runs.record import Layout, Record, record_key
 
 FOLDER = "attlas-results"
@@ -51,9 +52,10 @@ class Store:
         Args:
             text: the line.
         """
-        self.notes.append(text)
+        line = printable(text)
+        self.notes.append(line)
         if self.on_note is not None:
-            self.on_note(text)
+            self.on_note(line)
 
     def prepare(self, experiment: str) -> None:
         """Make the folder of an experiment and make sure that it can be written.
@@ -107,23 +109,24 @@ class Store:
             The record, or None where the cell has not been finished.
 
         Raises:
-            Damaged: if it was truncated or altered.
+            Damaged: if it was truncated or altered, or does not fit its schema or its arrays.
             UserError: if it was written under another schema.
         """  # noqa: DOC502 (raised one call below)
         folder = self.root / experiment
-        pair = read_pair(folder, key)
+        pair = read_pair(folder, key, "record")
         if pair is None:
             return None
         document, arrays = pair
-        if document.get("kind") != "record":
-            raise Damaged(f"{folder / key}.json is not a record")
         cell = Cell(**document["cell"])
         metadata = document["metadata"]
         made = record_key(document["experiment"], metadata["revision"], cell)
-        if not made == document["key"] == key:
+        if not (made == document["key"] == key and document["experiment"] == experiment):
             raise Damaged(f"{folder / key}.json was renamed (its key is {made[:12]})")
         dims = {name: tuple(axes) for name, axes in document["layout"]["dims"].items()}
         layout = Layout(dims, tuple(document["layout"]["coordinates"]))
+        misfit = layout.misfit({name: array.shape for name, array in arrays.items()})
+        if misfit:
+            raise Damaged(f"{folder / key}.json is no data set ({misfit})")
         return Record(experiment, cell, arrays, metadata, key, layout)
 
     def read_or_quarantine(self, experiment: str, key: str) -> Record | None:
@@ -150,9 +153,26 @@ class Store:
             experiment: name.
 
         Returns:
-            Keys; none where the folder does not exist.
+            Keys; none where the folder does not exist, or where something else has its name,
+            which is noted.
         """
-        return tuple(sorted(path.stem for path in (self.root / experiment).glob("*.json")))
+        return self.names(experiment, ".json")
+
+    def names(self, folder: str, suffix: str = "") -> tuple[str, ...]:
+        """The names in a folder below the root; what is no readable folder is noted.
+
+        Args:
+            folder: its path below the root.
+            suffix: how they end.
+
+        Returns:
+            Sorted, without the suffix; none where the folder does not exist.
+        """
+        try:
+            return stems(self.root / folder, suffix)
+        except Damaged as damage:
+            self.note(f"{damage}: left out")
+            return ()
 
     def records(self, experiment: str) -> tuple[Record, ...]:
         """All good records of an experiment, in order of their cells; damaged ones are noted.

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from attlas.core.errors import UserError
+from attlas.runs.plain_file import OPEN_AT_ONCE, make_folder
 
 
 def write_text_file(path: Path, text: str, option: str) -> Path:
@@ -28,12 +29,11 @@ def write_text_file(path: Path, text: str, option: str) -> Path:
     """
     try:
         if path.exists() and not path.is_file():
-            # Also a folder comes here, and refuses.
-            path.write_text(text, encoding="utf-8")
+            _write_through(path, text)
         else:
-            _replace(path.resolve(), text)
+            _replace(Path(os.path.realpath(path)), text)
     except OSError as error:
-        raise UserError(_unwritable(path, option, error.strerror or str(error))) from error
+        raise UserError(_unwritable(path, option, error)) from error
     return path
 
 
@@ -48,16 +48,33 @@ def probe_text_file(path: Path, option: str) -> None:
         UserError: if it is a folder, or its folder is missing or cannot be written.
     """
     folder = path.absolute().parent
-    if path.is_dir() or not folder.is_dir():
-        raise UserError(f"{option} {path} is not a file in an existing folder: name another")
-    if not os.access(path if path.exists() else folder, os.W_OK):
-        raise UserError(_unwritable(path, option, os.strerror(errno.EACCES)))
+    try:
+        if path.is_dir() or not folder.is_dir():
+            raise UserError(f"{option} {path} is not a file in an existing folder: name another")
+        writable = os.access(path if path.exists() else folder, os.W_OK)
+    except OSError as error:
+        raise UserError(_unwritable(path, option, error)) from error
+    if not writable:
+        refusal = OSError(errno.EACCES, os.strerror(errno.EACCES))
+        raise UserError(_unwritable(path, option, refusal))
+
+
+def _write_through(path: Path, text: str) -> None:
+    """Write to what is no regular file; a folder, or a pipe that nothing reads, refuses."""
+    # Without the flag a pipe waits for a reader, perhaps for ever.
+    handle = os.open(path, os.O_WRONLY | OPEN_AT_ONCE)
+    if hasattr(os, "set_blocking"):
+        os.set_blocking(handle, True)
+    with os.fdopen(handle, "wb") as file:
+        file.write(text.encode())
 
 
 def _replace(target: Path, text: str) -> None:
+    if target.is_symlink():  # still: the links lead in a circle
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         draft.write_text(text, encoding="utf-8")
         draft.replace(target)
     finally:
@@ -65,7 +82,10 @@ def _replace(target: Path, text: str) -> None:
             draft.unlink(missing_ok=True)
 
 
-def _unwritable(path: Path, option: str, reason: str) -> str:
+def _unwritable(path: Path, option: str, error: OSError) -> str:
+    if error.errno == errno.ENXIO:
+        return f"cannot write {path} (no process reads it): start its reader first"
+    reason = error.strerror or str(error)
     return (
         f"cannot write {path} ({reason}): free space or rights there, or name another file "
         f"with {option}"

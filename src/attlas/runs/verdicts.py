@@ -12,7 +12,8 @@ import numpy as np
 from attlas.core.errors import UserError
 from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
 from attlas.runs.environment import environment
-from attlas.runs.pair import Damaged, read_pair, write_pair
+from attlas.runs.pair import read_pair, write_pair
+from attlas.runs.plain_file import Damaged
 from attlas.runs.store import Store
 
 FOLDER = "verdicts"
@@ -117,13 +118,15 @@ def read_reports(store: Store) -> tuple[tuple[CheckReport, dict[str, Any]], ...]
         UserError: if one was written under another schema.
     """  # noqa: DOC502 (raised one call below)
     found = []
-    for path in sorted((store.root / FOLDER).glob("*/*.json")):
-        try:
-            pair = read_pair(path.parent, path.stem)
-            if pair is not None:
-                found.append(_report(path, *pair))
-        except Damaged as damage:
-            store.note(f"{damage}: left out; check the claim again to replace it")
+    for paper in store.names(FOLDER):
+        for slug in store.keys(f"{FOLDER}/{paper}"):
+            folder = store.root / FOLDER / paper
+            try:
+                pair = read_pair(folder, slug, "verdict")
+                if pair is not None:
+                    found.append(_report(folder, slug, *pair))
+            except Damaged as damage:
+                store.note(f"{damage}: left out; check the claim again to replace it")
     return tuple(found)
 
 
@@ -182,13 +185,13 @@ def _number(value: float | None) -> float | str | None:
 
 
 def _report(
-    path: Path, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    folder: Path, slug: str, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> tuple[CheckReport, dict[str, Any]]:
-    if document.get("kind") != "verdict":
-        raise Damaged(f"{path} is not a verdict")
     told = document["report"]
+    if claim_place(folder.parent, told["claim"]) != (folder, slug):
+        raise Damaged(f"{folder / slug}.json was renamed (it is of {told['claim']})")
     if "detection" not in told:
-        raise Damaged(f"{path} was decided by the rules of an earlier attlas")
+        raise Damaged(f"{folder / slug}.json was decided by the rules of an earlier attlas")
 
     def verdict(place: str, fields: Mapping[str, Any]) -> Verdict:
         witness = {
@@ -205,6 +208,9 @@ def _report(
         ControlReport(c["description"], Outcome(c["expect"]), verdict(f"control{i}", c["verdict"]))
         for i, c in enumerate(told["controls"])
     )
+    for c, control in zip(told["controls"], controls, strict=True):
+        if c["as_expected"] is not control.as_expected:
+            raise Damaged(f"{folder / slug}.json contradicts itself on '{control.description}'")
     search = told["challenge"]
     challenge = search and ChallengeReport(
         ratio=search["ratio"] and float(search["ratio"]),

@@ -9,7 +9,8 @@ import numpy as np
 
 from attlas.core.errors import UserError
 from attlas.runs.environment import environment
-from attlas.runs.pair import Damaged, read_pair, write_pair
+from attlas.runs.pair import read_pair, write_pair
+from attlas.runs.plain_file import Damaged
 from attlas.runs.store import Store
 from attlas.runs.verdicts import claim_place
 
@@ -76,12 +77,10 @@ def read_witness(path: Path) -> StoredWitness:
         UserError: if the file is not there, damaged, or not a witness.
     """
     try:
-        pair = read_pair(path.parent, path.stem)
+        pair = read_pair(path.parent, path.stem, "witness")
     except Damaged as damage:
         raise UserError(f"{damage}: search again with `attlas challenge`") from damage
     if pair is None:
         raise UserError(f"no witness at {path}: name the .json file that a challenge stored")
     document, arrays = pair
-    if document.get("kind") != "witness":
-        raise UserError(f"{path} is a {document.get('kind')}, not a witness of a challenge")
     return StoredWitness(document["claim"], arrays, document["facts"], document["metadata"])

@@ -4,6 +4,7 @@ import datetime
 import importlib
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from signal import SIG_IGN, SIGINT, signal
 from typing import Any
@@ -81,6 +82,29 @@ def dask_setup(worker: object) -> None:
         worker: given by dask, which calls this function by its name at the worker's start.
     """
     signal(SIGINT, SIG_IGN)
+
+
+def import_refusal(modules: Sequence[str]) -> str:
+    """The first module that this process cannot import, with the reason.
+
+    Args:
+        modules: dotted names.
+
+    Returns:
+        A few words; empty where all can be imported.
+
+    Examples:
+        >>> import_refusal(["json", "not.there"])
+        "not.there (No module named 'not')"
+        >>> import_refusal(["json"])
+        ''
+    """
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            return f"{module} ({error})"
+    return ""
 
 
 def _find(task: Task) -> Experiment:

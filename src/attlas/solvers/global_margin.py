@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from attlas.core.arrays import ArrayInput, as_float64
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
+from attlas.core.memory import require_memory
 from attlas.core.solution import Result, Solution
 from attlas.models.attention.multi_head import Decoder, MultiHead, make_multi_head
 from attlas.solvers.kernel_svm import kernel_svm_batch
@@ -114,6 +115,10 @@ def margin_upper_bound(
     Returns:
         The bound, over lambda in {0, 0.05, ..., 1}.
 
+    Raises:
+        UserError: if an array is not finite or does not fit, labels are not +-1, the radius is not
+            positive, or the products of all pairs of tokens fit no memory.
+
     Source: derived for section 7 of deora2023optimization.
 
     Examples:
@@ -123,8 +128,12 @@ def margin_upper_bound(
         >>> margin_upper_bound(X, jnp.array([1.0, -1.0]), radius=1.0).__round__(12)
         0.05
     """
-    tokens = as_float64(X, "X", "n T d") * as_float64(y, "y", "n")[:, None, None]
-    T = tokens.shape[1]
+    X, y = _checked(X, y, 1, radius)
+    tokens = X * y[:, None, None]
+    n, T, _ = X.shape
+    require_memory(
+        3 * 8 * (n * T) ** 2, "the products of all pairs of tokens", "give fewer samples"
+    )
     inner = np.einsum("isd,jtd->ijst", tokens, tokens)
     squares = np.einsum("isd,isd->is", tokens, tokens)
     first, second = squares[:, None, :, None], squares[None, :, None, :]
@@ -134,6 +143,8 @@ def margin_upper_bound(
         for w in _PAIR_WEIGHTS
     )  # fmt: skip
     reads = {Decoder.FULL: T**0.5, Decoder.POOLED: float(T), Decoder.LAST: 1.0}
+    if not np.isfinite(least):
+        raise UserError("X holds entries whose squares overflow: scale it")
     return radius * reads[decoder] * max(least, 0.0) ** 0.5
 
 

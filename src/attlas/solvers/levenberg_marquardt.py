@@ -17,6 +17,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
+from attlas.core.factorising import one_at_a_time
 from attlas.core.solution import Result, Solution
 
 Numbers = Float[np.ndarray, "..."] | Float[Array, "..."]
@@ -153,6 +154,7 @@ def _penalty(networks: Any, factor: Any, count: int) -> np.ndarray:
     return np.broadcast_to(given, (count, size))
 
 
+@one_at_a_time
 @eqx.filter_jit
 def _program(
     predict: Any, fixed: Any, smooth: float, tolerance: float, max_steps: int, *data: Any

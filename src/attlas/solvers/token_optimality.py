@@ -3,8 +3,9 @@ r"""Which selections of tokens are optimal: support tokens, locally and globally
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from attlas.core.arrays import ArrayInput, own_precision
-from attlas.data.token_selection import TokenSelection, token_scores
+from attlas.core.arrays import ArrayInput, own_precision, read_indices
+from attlas.core.axes import require_axes
+from attlas.data.token_selection import TokenSelection, token_scores, validate
 
 
 def attention_margins(
@@ -24,6 +25,8 @@ def attention_margins(
     Returns:
         Margins, in the widest type among X, z and W.
 
+    A `UserError` names an array that cannot be read, is not finite or does not fit the others.
+
     Source: constraints of ($\ell_p$-AttSVM), julistiono2024optimizing.
 
     Examples:
@@ -31,10 +34,14 @@ def attention_margins(
         >>> attention_margins(X, jnp.ones((1, 1)), jnp.array([0]), jnp.ones((1, 1))).tolist()
         [[0.0, 3.0]]
     """
-    with own_precision(X=X, z=z, W=W) as (X, z, W):
-        attention = jnp.einsum("ntd,nd->nt", X, z @ W.T)
-        at = jnp.asarray(tokens)[:, None]
-        return jnp.take_along_axis(attention, at, axis=1) - attention
+    with own_precision("n T d, n d, d d", X=X, z=z, W=W) as (X, z, W):
+        chosen = read_indices(tokens, "tokens", X.shape[:1], X.shape[1])
+        return _margins(X, z, jnp.asarray(chosen), W)
+
+
+def _margins(X: Array, z: Array, tokens: Array, W: Array) -> Float[Array, "n T"]:
+    attention = jnp.einsum("ntd,nd->nt", X, z @ W.T)
+    return jnp.take_along_axis(attention, tokens[:, None], axis=1) - attention
 
 
 def support_tokens(
@@ -65,9 +72,12 @@ def support_tokens(
         >>> support_tokens(X, jnp.array([[0.0, 1.0]]), jnp.array([0]), W).tolist()
         [[False, True, False]]
     """
-    margins = attention_margins(X, z, tokens, W)
-    others = jnp.arange(margins.shape[1])[None, :] != jnp.asarray(tokens)[:, None]
-    return others & (margins <= 1 + tolerance)
+    # The W of an infeasible problem is NaN, and an answer: it is not refused.
+    with own_precision(X=X, z=z, W=W) as (X, z, W):
+        require_axes("n T d, n d, d d", {"X": X.shape, "z": z.shape, "W": W.shape})
+        chosen = jnp.asarray(read_indices(tokens, "tokens", X.shape[:1], X.shape[1]))
+        others = jnp.arange(X.shape[1])[None, :] != chosen[:, None]
+        return others & (_margins(X, z, chosen, W) <= 1 + tolerance)
 
 
 def is_locally_optimal(
@@ -98,8 +108,7 @@ def is_locally_optimal(
         >>> bool(is_locally_optimal(data, jnp.array([0]), W))
         True
     """
-    scores = token_scores(data)
-    best = jnp.take_along_axis(scores, jnp.asarray(tokens)[:, None], axis=1)
+    scores, best = _scores(data, tokens)
     support = support_tokens(data.X, data.z, tokens, W, tolerance)
     return jnp.all(jnp.where(support, best > scores, True)) & jnp.all(jnp.isfinite(jnp.asarray(W)))
 
@@ -116,6 +125,8 @@ def is_globally_optimal(data: TokenSelection, tokens: ArrayInput) -> Bool[Array,
     Returns:
         True or false.
 
+    A `UserError` names data that cannot be used or tokens that are none.
+
     Source: section 1.1 of julistiono2024optimizing.
 
     Examples:
@@ -124,6 +135,13 @@ def is_globally_optimal(data: TokenSelection, tokens: ArrayInput) -> Bool[Array,
         >>> bool(is_globally_optimal(data, jnp.array([1])))
         False
     """
-    scores = token_scores(data)
-    best = jnp.take_along_axis(scores, jnp.asarray(tokens)[:, None], axis=1)
+    scores, best = _scores(data, tokens)
     return jnp.all(best >= scores)
+
+
+def _scores(data: TokenSelection, tokens: ArrayInput) -> tuple[Array, Array]:
+    """The scores of all tokens, and those of the selected ones in a column."""
+    validate(data)
+    scores = token_scores(data)
+    chosen = jnp.asarray(read_indices(tokens, "tokens", scores.shape[:1], scores.shape[1]))
+    return scores, jnp.take_along_axis(scores, chosen[:, None], axis=1)

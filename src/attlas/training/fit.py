@@ -18,6 +18,7 @@ from jaxtyping import Array, Int
 from attlas.core.errors import UserError
 from attlas.core.processes import CHEAP_COMPILATION
 from attlas.core.solution import Result
+from attlas.core.trees import as_tree, require_real_tree
 from attlas.training.ensemble import in_chunks
 from attlas.training.trajectory import Trajectory, recording_schedule
 
@@ -141,7 +142,8 @@ def fit(
         loss: loss(params, data), or loss(params, data, batch) with batches; or a `ClosedForm`.
         optimizer: optax transformation; or `jax.tree_util.Partial(optax.sgd, rate)`, whose arrays
             are then arguments of the program, and may differ between members.
-        params: the start, any tree or module; its floating arrays are trained.
+        params: the start, any tree or module; its floating arrays are trained. A list of numbers
+            is one array.
         data: what the loss is given, any tree of arrays.
         steps: number of steps; the last of `record_at` when None.
         record_at: increasing step numbers, log-spaced when None; training ends at the last.
@@ -165,6 +167,8 @@ def fit(
         >>> path.params.tolist(), path.loss.tolist()
         ([8.0, 4.0, 2.0, 1.0], [32.0, 8.0, 2.0, 0.5])
     """
+    params = as_tree(params, "params")
+    require_real_tree(params, "params")
     schedule = _schedule(steps, record_at)
     _require_batches(batches, schedule, ensemble)
     task = _Task(loss, project, observe, keep)

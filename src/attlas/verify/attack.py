@@ -19,6 +19,7 @@ from jaxtyping import Array
 
 from attlas.core.claim import Claim, Kind, Sides
 from attlas.core.errors import UserError
+from attlas.core.factorising import FACTORISING
 from attlas.core.generator import generator
 from attlas.core.moved_draws import MovedGenerator, within
 from attlas.core.named_call import call_by_name, parameters
@@ -79,7 +80,7 @@ def attack(
     if not is_searchable(claim):
         return None
     best: ChallengeReport | None = None
-    with jax.enable_x64(True), np.errstate(all="ignore"):
+    with FACTORISING, jax.enable_x64(True), np.errstate(all="ignore"):
         program = program or compile_program(claim)
         for done in range(rounds):
             start = batch if done == 0 and batch is not None else None

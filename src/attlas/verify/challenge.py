@@ -20,6 +20,7 @@ from jaxtyping import Array
 
 from attlas.core.claim import Claim
 from attlas.core.errors import UserError
+from attlas.core.factorising import FACTORISING
 from attlas.core.sampling import Instance
 from attlas.core.verdict import ChallengeReport, Verdict
 from attlas.verify.attack import attack, better, judge
@@ -72,7 +73,7 @@ def challenge(
             best = best if again is None else better(best, again)
         return best
     # Adam mixes integer counts with floats, which strict promotion would refuse.
-    with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
+    with FACTORISING, jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
         climb = jax.jit(jax.vmap(lambda instance: _ascend(claim, instance, steps)))
         done = 0
         while not best.violated and (
@@ -156,7 +157,7 @@ def replay(claim: Claim, witness: dict[str, np.ndarray]) -> Verdict:
         The verdict on this instance alone: VIOLATED, NOT_APPLICABLE, or INCONCLUSIVE with
         its slack (one instance never supports a claim).
     """
-    with jax.enable_x64(True):
+    with FACTORISING, jax.enable_x64(True):
         batch = {name: jnp.asarray(value)[None] for name, value in witness.items()}
         holds, sides = compile_program(claim)(batch)
         verdict = decide(claim, gather(claim, holds, sides[0]))

@@ -10,8 +10,10 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas.core.claim import Claim
+from attlas.core.factorising import FACTORISING
 from attlas.core.verdict import CheckReport, ControlReport, Verdict
 from attlas.verify.attack import attack
+from attlas.verify.compiled import bound_compiled
 from attlas.verify.decide import decide
 from attlas.verify.detection import detection_limits, faults
 from attlas.verify.evidence import Batch, Evidence, Program, compile_program, gather
@@ -44,7 +46,9 @@ def check(
     """
     started = time.perf_counter()
     count = claim.count if count is None else count
-    with jax.enable_x64(True):
+    bound_compiled(claim.name)
+    # Claims may factorise; see the lock.
+    with FACTORISING, jax.enable_x64(True):
         program = compile_program(claim)
         batch = draw_batch(claim, seed, count)
         holds, sides = program(batch)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from attlas.bounds.optimisation.gu2024_regression import (
+    gu2024_coupling,
     gu2024_regression_gap,
     gu2024_regression_gap_in_time,
 )
@@ -85,3 +86,14 @@ def test_the_printed_bound_scales_wrongly_with_the_kernel():
 def test_the_printed_bound_needs_the_width():
     with pytest.raises(UserError, match="the printed bound has no width: give m="):
         gu2024_regression_gap(1.0, 1.0, 1.0, 0.1, 0.1, constants="printed")
+
+
+def test_the_coupling_bound_is_the_limit_of_a_singular_kernel():
+    times = jnp.array([0.0, 0.1, 1.0, 10.0])
+    known = (1.5, 2.0, 0.25, 0.5)
+    start, row, eps_H, eps_test = known
+    nearly = gu2024_regression_gap_in_time(times, start, row, 1e-5, eps_H, eps_test)
+    bound = gu2024_coupling(times, start, row, eps_H, eps_test)
+    assert np.allclose(nearly, bound, rtol=1e-3)
+    wider = gu2024_regression_gap_in_time(times, start, row, 1.0, eps_H, eps_test)
+    assert np.all(wider <= bound)

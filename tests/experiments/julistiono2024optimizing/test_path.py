@@ -47,7 +47,7 @@ def test_uncertified_points_are_left_out_and_counted():
         assert row["largest gap kept"] == 1e-9
     # The point on the border is not certified, hence not counted.
     assert rows[1]["on the border of the cone"] == 0
-    (figure,) = (draw(dataset(EXPONENTS)) for draw in EXPERIMENT.figures)
+    (figure,) = EXPERIMENT.drawn(dataset(EXPONENTS))
     assert "6 of 36 points are left out" in figure.caption
     assert "6 of 6 global paths" in figure.caption
     plt.close(figure.figure)

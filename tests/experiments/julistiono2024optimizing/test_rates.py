@@ -65,7 +65,7 @@ def test_printed_exponents_are_those_of_the_printed_rates():
 )
 def test_caption_says_what_the_data_show(exponent, answer):
     data = power_law(dict.fromkeys((1.5, 2.0, 3.0), exponent))
-    shown = [figure(data) for figure in EXPERIMENT.figures]
+    shown = EXPERIMENT.drawn(data)
     assert answer in shown[1].caption
     assert f"{exponent:.2f} instead of -0.50 at p = 1.5" in shown[1].caption
     for each in shown:

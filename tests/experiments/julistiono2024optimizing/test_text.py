@@ -8,6 +8,7 @@ from attlas.experiments.julistiono2024optimizing import text
 from attlas.experiments.julistiono2024optimizing.text import BEST, EXPERIMENT, LAST_EPOCH, SELECTED
 from attlas.runs.cell import Scale
 from attlas.runs.record import Record
+from attlas.tasks import decisive_encoders
 
 SMALL = EXPERIMENT.changed({"width": 4, "hidden": 4, "epochs": 2})
 
@@ -45,14 +46,14 @@ def test_table_and_figures_show_every_exponent(computed):
 
 
 def test_diverged_members_are_not_shown_as_numbers(monkeypatch):
-    train = text.train_classifiers
+    train = decisive_encoders.train_classifiers
 
     def diverging(*given, **options):
         path = train(*given, **options)
         object.__setattr__(path, "result", np.full(2, Result.NOT_FINITE.value))
         return path
 
-    monkeypatch.setattr(text, "train_classifiers", diverging)
+    monkeypatch.setattr(decisive_encoders, "train_classifiers", diverging)
     broken = records()
     shown = EXPERIMENT.shown_table(broken)
     assert set(shown["test, epoch by validation"]) == {"diverged"}
@@ -72,5 +73,5 @@ def test_quick_takes_reviews_where_they_are(tmp_path, monkeypatch):
 
 
 def test_accuracies_are_percentages_with_their_deviation():
-    assert text.percent(xr.DataArray([0.5, 0.6, np.nan])) == "55.00 ± 7.07"
+    assert text.percent(xr.DataArray([0.5, 0.6, np.nan])) == "55.00 (deviation 7.07)"
     assert text.percent(xr.DataArray([np.nan])) == "diverged"

@@ -162,5 +162,5 @@ def test_bad_input_is_refused():
     linear = LinearClass("1,1", jnp.array(1.0))
     with pytest.raises(UserError, match="choose two sign vectors"):
         rademacher_complexity(KEY, linear, jnp.ones((2, 1, 1)), sign_vectors=1)
-    with pytest.raises(UserError, match="not finite"):
+    with pytest.raises(UserError, match="NaN or infinite"):
         rademacher_complexity(KEY, linear, jnp.full((2, 1, 1), jnp.nan))

@@ -170,7 +170,7 @@ def test_a_tolerance_below_the_rounding_of_float32_is_told_without_a_long_search
         (jnp.ones(3, jnp.bfloat16), "parameters are bfloat16, in which no eigenvalue is certified"),
         (np.ones(3, np.float16), "parameters are float16"),
         ({"name": "W"}, "parameters hold no floating array"),
-        (jnp.ones(3, complex), "parameters are complex128"),
+        (jnp.ones(3, complex), "parameters has dtype complex128"),
     ],
 )
 def test_what_has_no_certified_spectrum_is_refused_at_once(parameters, message):

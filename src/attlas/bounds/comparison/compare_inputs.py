@@ -9,7 +9,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.bounds.comparison.bound_table import Inputs
-from attlas.bounds.comparison.transformer_weights import TransformerWeights, check_weights
+from attlas.bounds.comparison.transformer_weights import (
+    LARGEST_ENTRY,
+    TransformerWeights,
+    check_weights,
+)
 from attlas.core.arrays import ArrayInput, read_array, working_dtype
 from attlas.core.errors import UserError
 from attlas.core.norms.matrix import column_norm, row_norm
@@ -107,6 +111,10 @@ def measure_inputs(inputs: ArrayInput, d: int, B_x: float | None) -> Inputs:
     plain, two, one, largest = map(float, _token_norms(jnp.asarray(wide.reshape(-1, d))))
     if not math.isfinite(plain + one):
         raise UserError("inputs are not finite: check for NaN or infinite tokens")
+    if largest > LARGEST_ENTRY:
+        raise UserError(
+            f"inputs hold {largest:.3g}, the bounds overflow above {LARGEST_ENTRY:.0e}: scale them"
+        )
     if B_x is None:
         return Inputs(X.shape[1], two, one, largest)
     if not (B_x > 0 and math.isfinite(B_x)):

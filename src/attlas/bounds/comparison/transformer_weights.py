@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from attlas.core.arrays import ArrayInput, read_array
 from attlas.core.errors import UserError
+from attlas.core.factorising import one_at_a_time
 from attlas.core.norms.matrix import column_norm, row_norm, spectral_norm
 from attlas.core.norms.product import product_entries, product_spectral_norm
 
@@ -100,6 +101,7 @@ class _Measured(NamedTuple):
         )
 
 
+@one_at_a_time
 @jax.jit
 def _norms(M: Float[Array, "a b"]) -> tuple[Array, ...]:
     """The fields of `_Measured`."""
@@ -119,6 +121,7 @@ def _entry_norms(M: Float[Array, "a b"]) -> tuple[Array, ...]:
     )
 
 
+@one_at_a_time
 @jax.jit
 def _factored_norms(Q: Float[Array, "d r"], K: Float[Array, "d r"]) -> tuple[Array, ...]:
     """The same of Q K'."""

@@ -8,6 +8,7 @@ constant, and does not depend on how concentrated the attention is.
 """
 
 import math
+from collections.abc import Mapping
 
 from attlas.bounds.constants import Constants, require_constants
 from attlas.bounds.generalisation.conditions import require_at_least, require_positive
@@ -69,12 +70,10 @@ def liu2021_attention(
         10.9
     """
     C_x, C_1, C_2 = norms
-    if _is_printed(constants):
-        require_positive(p=p, d=d, gamma=gamma, C_1=C_1, C_2=C_2, c=c)
+    known = {"gamma": gamma, "C_x": C_x, "C_1": C_1, "C_2": C_2, "weight_norm": weight_norm, "c": c}
+    if _is_printed(constants, {"p": p, "d": d}, known):
         spread, eta = _spread(p, s0, tau), C_1**2 * C_2
         return c * spread**4 * (eta / gamma) ** 2 * math.log(spread * eta / gamma) * (p * d + d)
-    require_at_least(1, p=p)
-    require_positive(C_x=C_x, C_1=C_1, C_2=C_2, weight_norm=weight_norm)
     return _proved(C_1 * C_x * weight_norm, C_2, d, [Block(p * d)], gamma, conditions)
 
 
@@ -119,10 +118,10 @@ def liu2021_baseline(
         >>> print(f"{all_ / few / (1 + math.log(130)) * (1 + math.log(11) / 2):.1f}")
         139.7
     """
-    if not _is_printed(constants):
+    C_x, C_1, C_2 = norms
+    known = {"gamma": gamma, "C_x": C_x, "C_1": C_1, "C_2": C_2, "c": c}
+    if not _is_printed(constants, {"p": p, "d": d}, known):
         return liu2021_attention(p, d, gamma, norms, conditions, constants=constants)
-    _, C_1, C_2 = norms
-    require_positive(p=p, d=d, gamma=gamma, C_1=C_1, C_2=C_2, c=c)
     eta = C_1**2 * C_2
     return c * (p * eta / gamma) ** 2 * math.log(p * eta / gamma) * (p * d + d)
 
@@ -173,14 +172,12 @@ def liu2021_self_attention(
     """
     p, t, d, d_v, d_q = sizes
     C_x, C_1, C_2, C_5, C_6, C_7, C_8 = norms
-    if _is_printed(constants):
-        require_positive(p=p, t=t, d=d, d_v=d_v, gamma=gamma, c=c)
-        require_positive(C_1=C_1, C_2=C_2, C_5=C_5, C_6=C_6, C_8=C_8)
+    named = ("C_x", "C_1", "C_2", "C_5", "C_6", "C_7", "C_8")
+    known = {"gamma": gamma, "c": c, **dict(zip(named, norms, strict=True))}
+    if _is_printed(constants, {"p": p, "t": t, "d": d, "d_v": d_v, "d_q": d_q}, known):
         k = _spread(p, s0, tau) ** 2 + math.sqrt(p) * t
         eta_a, eta_b = C_1**2 * C_2 * C_8, C_5 + C_6
         return c * (k * eta_a / gamma) ** 2 * p * d_v * d * math.log(k * eta_a * eta_b / gamma)
-    require_at_least(1, p=p, t=t, d=d, d_v=d_v, d_q=d_q)
-    require_positive(C_x=C_x, C_1=C_1, C_2=C_2, C_5=C_5, C_6=C_6, C_7=C_7)
     stretch = C_5 * C_6 * t * C_x**2 / math.sqrt(d_q)
     blocks = [Block(p * d_v * d), Block(d_v * t), Block(t * d_q, stretch), Block(t * d_q, stretch)]
     return _proved(C_1 * C_7 * C_x * math.sqrt(p * t), C_2, d, blocks, gamma, conditions)
@@ -221,11 +218,9 @@ def liu2021_deep(
         >>> [liu2021_deep(1.0, math.e, 7, constants=name) / 7 for name in ("printed", "sharp")]
         [1.0, 2.718281828459045]
     """
-    printed = _is_printed(constants)
-    require_positive(gamma=gamma, c_k=c_k, parameters=parameters, c=c)
-    if printed:
+    known = {"gamma": gamma, "c_k": c_k, "margin": margin, "c": c}
+    if _is_printed(constants, {"parameters": parameters}, known):
         return c * math.log(c_k / gamma) * parameters
-    require_positive(margin=margin)
     level = margin * gamma
     return c * c_k / level**2 * math.log(c_k / level) * parameters
 
@@ -270,16 +265,12 @@ def liu2021_recurrent(
         True
     """
     (t, d, d_a, d_f), (C_x, C_1, C_2), (C_8, C_9) = sizes, norms, stretches
-    if _is_printed(constants):
-        require_positive(t=t, d=d, gamma=gamma, c=c)
-        require_positive(C_x=C_x, C_1=C_1, C_2=C_2, C_8=C_8, C_9=C_9)
-        require_at_least(0, d_a=d_a, d_f=d_f)
+    known = {"gamma": gamma, "C_x": C_x, "C_1": C_1, "C_2": C_2, "C_8": C_8, "C_9": C_9, "c": c}
+    require_at_least(0, d_a=d_a, d_f=d_f)
+    if _is_printed(constants, {"t": t, "d": d}, known):
         eta = C_1 * C_2 * C_x
         size = (C_1 * C_x * eta / gamma) ** 2
         return c * size * math.log(eta * C_8 * C_9 / gamma) * (t * d + d + d_a + d_f)
-    require_at_least(1, t=t, d=d)
-    require_at_least(0, d_a=d_a, d_f=d_f)
-    require_positive(C_x=C_x, C_1=C_1, C_2=C_2)
     blocks = [Block(t * d), Block(d_a, C_8), Block(d_f, C_9)]
     return _proved(C_1 * C_x * math.sqrt(t), C_2, d, blocks, gamma, conditions)
 
@@ -327,13 +318,12 @@ def liu2021_mask(
         >>> 9 < liu2021_mask(9, 1, 9, 1.0, one, known) / liu2021_mask(9, 1, 3, 1.0, one, known) < 14
         True
     """
-    printed = _is_printed(constants)
+    C_x, C_1, C_2 = norms
+    known = {"gamma": gamma, "C_x": C_x, "C_1": C_1, "C_2": C_2, "c": c}
+    printed = _is_printed(constants, {"p": p, "d": d}, known)
     if not 1 <= s0 <= p:
         raise UserError(f"s0 = {s0} of p = {p} inputs: choose s0 from 1 to p")
-    C_x, C_1, C_2 = norms
-    require_positive(C_x=C_x, C_1=C_1, C_2=C_2)
     if printed:
-        require_positive(d=d, gamma=gamma, c=c)
         eta = C_1 * C_2 * C_x
         size = (s0 * C_1 * C_x * eta / gamma) ** 2
         return c * size * math.log(s0 * eta / gamma) * (p * d + p + d)
@@ -341,8 +331,13 @@ def liu2021_mask(
     return _proved(C_1 * C_x * math.sqrt(s0), C_2, d, blocks, gamma, conditions)
 
 
-def _is_printed(constants: Constants) -> bool:
+def _is_printed(
+    constants: Constants, sizes: Mapping[str, object], positive: Mapping[str, object]
+) -> bool:
+    """Whether the print is asked for, once the numbers of a theorem are checked."""
     require_constants(constants)
+    require_at_least(1, **sizes)
+    require_positive(**positive)
     return constants == "printed"
 
 

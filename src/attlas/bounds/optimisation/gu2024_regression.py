@@ -1,8 +1,8 @@
 r"""Theorem F.2 of gu2024exploring: how far a network is from its kernel regression.
 
 The printed second term has the unit of 1 / kernel; ||K_te(0)|| is missing in it. "sharp" restores
-it, drops the logarithm and sqrt(d), holds at every time and is attained:
-docs/proofs/gu2024_kernel_regression.md.
+it, drops the logarithm and sqrt(d), holds at every time and is attained; `gu2024_coupling` needs
+no lambda: docs/proofs/gu2024_kernel_regression.md.
 """
 
 from typing import Literal
@@ -111,3 +111,38 @@ def gu2024_regression_gap_in_time(
     gone = -jnp.expm1(-smallest * time / 2)
     second = test_kernel * kernel_change / smallest * gone**2
     return 2 * start / smallest * (test_change * gone + second)
+
+
+def gu2024_coupling(
+    time: Number | Float[Array, "*t"],
+    start: Number,
+    test_kernel: Number,
+    kernel_change: Number,
+    test_change: Number,
+) -> Float[Array, "*t"]:
+    r"""The gap of `gu2024_regression_gap_in_time` without lambda, for kernels of any rank.
+
+    $$\|Y\|\Big(\tau\,\epsilon_{test}+\frac{\tau^2}2\|K_{te}(0)\|\,\epsilon_H\Big),\qquad\tau=mt$$
+
+    Residuals do not grow, since kernels are positive semidefinite. It is the limit of the other
+    as lambda tends to 0. For descent, tau is m eta times the steps and the changes are those of
+    the kernels averaged over a step: docs/proofs/gu2024_kernel_regression.md.
+
+    Args:
+        time: tau.
+        start: ||F(0) - Y||.
+        test_kernel: Euclidean norm of the kernel row between test and training points.
+        kernel_change: eps_H.
+        test_change: eps_test.
+
+    Returns:
+        The bound for one output, at each time.
+
+    Source: Theorem F.2 of gu2024exploring (sharpened, derived).
+
+    Examples:
+        >>> float(gu2024_coupling(2.0, 1.0, 3.0, 0.25, 0.5))
+        2.5
+    """
+    time = jnp.asarray(time)
+    return start * (time * test_change + time**2 / 2 * test_kernel * kernel_change)

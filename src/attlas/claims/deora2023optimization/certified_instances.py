@@ -18,10 +18,13 @@ from attlas.bounds.optimisation.deora2023_model import HeadConstants
 from attlas.bounds.optimisation.deora2023_training import (
     Setting,
     deora2023_head_condition,
+    deora2023_head_norm_bound,
     deora2023_rho,
     deora2023_step_limits,
 )
 from attlas.claims.deora2023optimization.instances import (
+    Betas,
+    betas,
     largest_head,
     reseeded,
     risk,
@@ -43,6 +46,8 @@ class Runs(NamedTuple):
         longest: steps of a run, at least the horizon of every instance.
         groups: G different heads.
         d: embedding dimension.
+        n: samples.
+        T: tokens.
         low: smallest length of the tokens of an instance.
         high: largest length of these; below 1 R is below 1 and out of the printed scope.
         informative: share of zero starts with targets of small risk at the longest horizon.
@@ -52,6 +57,8 @@ class Runs(NamedTuple):
     longest: int = LONGEST
     groups: int = 2
     d: int = 2
+    n: int = 2
+    T: int = 2
     low: float = 1.0
     high: float = 1.5
     informative: float = 0.0
@@ -91,6 +98,13 @@ def conditions(run) -> Conditions:
         start_loss=risk(run, run["U"], run["W"]),
         target_loss=risk(run, *target),
     )
+
+
+def reached(run, constants: HeadConstants = "printed") -> Betas:
+    """Corollary 1 at the radius of the proof, 3 D + ||theta||_{2,inf} with printed constants."""
+    found = conditions(run)
+    largest = found.setting.largest_head
+    return betas(run, deora2023_head_norm_bound(found.distance, largest, constants), constants)
 
 
 def enough_heads(constants: HeadConstants):
@@ -213,9 +227,11 @@ def opposite_pairs(rng, count, shape, longest, lengths):
 
 def _draw(rng, count, runs: Runs):
     return {
-        **opposite_pairs(rng, count, (2, 2, runs.d, runs.groups), 1, (runs.low, runs.high)),
+        **opposite_pairs(
+            rng, count, (runs.n, runs.T, runs.d, runs.groups), 1, (runs.low, runs.high)
+        ),
         "aside": np.where(rng.random(count) < 0.3, 5.0, 0.3),
-        "distance": 10 ** rng.uniform(-1.5, 0.2, count),
+        "distance": 10 ** rng.uniform(-1.5, 1, count),
         "spare": 10 ** rng.uniform(0.03, 0.6, count),
         "part": np.where(rng.random(count) < 0.5, 1.0, rng.uniform(0.1, 1, count)),
         "horizon": rng.uniform(0.3, 1, count),

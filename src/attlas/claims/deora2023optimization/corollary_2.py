@@ -162,7 +162,7 @@ def corollary_3(**run):
         run["U_last"][:_SETS], run["W_last"][:_SETS]
     )
     bounds = jnp.stack([_training_bound(run, 2**0.5), 4 * conditions(run).distance])
-    return jnp.stack([_final_risks(run), jnp.sqrt(moved)]), bounds[:, None]
+    return jnp.stack([jnp.max(_final_risks(run)), jnp.sqrt(jnp.max(moved))]), bounds
 
 
 @on_trainings("Corollary 4 (under Assumption 2)", controls=[_FAST])

@@ -40,6 +40,7 @@ def _all_heads(X, y, U, W):
     sample=partial(grouped_heads, copies=(float(_COPIES), float(_COPIES))),
     controls=[Control("a step by the gradient of the whole group", shared=True)],
     status=Status.NEW,
+    alike=True,
     count=32,
     roundings=ROUNDINGS * _STEPS,
 )

@@ -119,7 +119,7 @@ def large_signals(rng, count):
     relevant = 1 + np.arange(count) % 2
     zeta = relevant / _T
     least = (8 * (1 - zeta / 2**0.5) / (_T**0.5 * (1 - zeta) * zeta**2)) ** (1 / 3)
-    S = least * np.where(np.arange(count) % 4, rng.uniform(1, 1.5, count), 1.0)
+    S = least * np.where(np.arange(count) > 1, rng.uniform(1, 1.5, count), 1.0)
     sets = [_samples(float(S[i]), int(relevant[i])) for i in range(count)]
     X, y = np.stack([X for X, _ in sets]), np.stack([y for _, y in sets])
     rows = (zeta / 4 * S)[:, None] * np.array([1.0, -1.0, 0.0])

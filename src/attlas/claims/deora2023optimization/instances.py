@@ -18,13 +18,22 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
+from attlas.bounds.optimisation.deora2023_loss import (
+    deora2023_beta_1,
+    deora2023_beta_2,
+    deora2023_beta_3,
+)
+from attlas.bounds.optimisation.deora2023_model import HeadConstants
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.losses.logistic import logistic_derivative
 from attlas.models.attention.multi_head import MultiHead
 from attlas.models.attention.multi_head_derivatives import model_gradient, model_hessian
 
 SIZES = (2, 2, 2, 2)
-"""Groups G, samples n, tokens T and dimension d of a shared instance."""
+"""Groups G, samples n, tokens T and dimension d of a shared instance, by default."""
+EXTREMAL_WEIGHT = np.log((3 - np.sqrt(3)) / (3 + np.sqrt(3))) / 2
+"""Key-query weight of opposite unit tokens at which they have the weights (1 -+ 1/sqrt(3)) / 2 of
+the largest third moment."""
 ROUNDINGS = 512
 """Roundings of a risk, its derivatives and the eigenvalues of a matrix of 16 rows: products of
 three 2 x 2 matrices, a softmax, a second derivative (below 128), then a backward stable
@@ -46,25 +55,26 @@ def single_heads(rng, count, tokens=2, d=2):
     """Single heads on one sample, from flat to saturated attention, decoders small and large.
 
     In every second instance the second token is the opposite of the first, where the bounds of
-    Proposition 1 are tightest.
+    Proposition 1 are tightest; with two tokens the first attains the sharp Hessian bound.
     """
     X = spread_tokens(rng, count, tokens, d) * rng.uniform(1, 2, (count, 1, 1))
     X[::2, 1] = -X[::2, 0]
     size_U = 10 ** rng.uniform(-3, 1, (count, 1, 1))
     size_W = 10 ** rng.uniform(-1, 1, (count, 1, 1))
-    return {
-        "X": X,
-        "U": rng.normal(size=(count, tokens, d)) * size_U,
-        "W": rng.normal(size=(count, d, d)) * size_W,
-    }
+    U = rng.normal(size=(count, tokens, d)) * size_U
+    W = rng.normal(size=(count, d, d)) * size_W
+    if tokens == 2:
+        X[0], U[0], W[0] = 0, 0, 0
+        X[0, :, 0], U[0, :, 0], W[0, 0, 0] = [1, -1], [1e4, -1e4], EXTREMAL_WEIGHT
+    return {"X": X, "U": U, "W": W}
 
 
-def grouped_heads(rng, count, copies=(2.0, 1e4)):
+def grouped_heads(rng, count, copies=(2.0, 1e4), sizes=SIZES):
     """Models of G groups of equal heads with n samples of random labels.
 
     A group has from `copies[0]` >= 2 to `copies[1]` equal heads.
     """
-    G, n, T, d = SIZES
+    G, n, T, d = sizes
     low, high = np.log10(copies)
     # Outputs of order 1 keep the logistic loss curved: decoders shrink as copies grow.
     m = np.floor(10 ** rng.uniform(low, high, count))
@@ -81,6 +91,23 @@ def grouped_heads(rng, count, copies=(2.0, 1e4)):
 def token_bound(X: Float[Array, "*n T d"]) -> Float[Array, ""]:
     """The smallest R of Assumption 1, max(1, max ||x_t||)."""
     return jnp.maximum(jnp.sqrt(jnp.max(jnp.sum(X**2, axis=-1))), 1)
+
+
+class Betas(NamedTuple):
+    """What Corollary 1 has at a largest head: beta_1, beta_2 and beta_3 / sqrt(H)."""
+
+    slope: Array
+    smooth: Array
+    weak: Array
+
+
+def betas(data, largest, constants: HeadConstants = "printed") -> Betas:
+    """The bounds of Corollary 1 for all H heads; R is stored, or the longest token."""
+    (T, d), H = data["X"].shape[-2:], len(data["U"]) * data["copies"]
+    R = data["R"] if "R" in data else token_bound(data["X"])
+    weak = deora2023_beta_3(T, d, R, largest, constants) / jnp.sqrt(H)
+    smooth = deora2023_beta_2(T, d, R, largest, H, constants)
+    return Betas(deora2023_beta_1(T, R, largest, constants), smooth, weak)
 
 
 def largest_head(U: Float[Array, "G T d"], W: Float[Array, "G d d"]) -> Float[Array, ""]:
@@ -106,12 +133,20 @@ def risk(data, U: Float[Array, "G T d"], W: Float[Array, "G d d"]) -> Float[Arra
     return empirical_risk(lambda X: scale * model(X), data["X"], data["y"])
 
 
-def risk_gradient(data, U: Float[Array, "G T d"], W: Float[Array, "G d d"]):
+def logistic_derivatives(u):
+    """First and second derivative of the logistic loss."""
+    return logistic_derivative(u), jax.nn.sigmoid(u) * jax.nn.sigmoid(-u)
+
+
+def risk_gradient(
+    data, U: Float[Array, "G T d"], W: Float[Array, "G d d"], loss=logistic_derivatives
+):
     """Gradient of the risk with respect to U_g and W_g of one copy of each group.
 
-    A step of gradient descent on all H heads moves each copy by -eta times this.
+    A step of gradient descent on all H heads moves each copy by -eta times this. `loss` gives the
+    two derivatives of the loss of a margin.
     """
-    slopes = data["y"] * logistic_derivative(margins(data, U, W)) / len(data["y"])
+    slopes = data["y"] * loss(margins(data, U, W))[0] / len(data["y"])
     parts = jax.vmap(model_gradient, (None, 0))(MultiHead(U, W), data["X"])
     share = jnp.sqrt(data["copies"])
     return jnp.tensordot(slopes, parts.U, 1) / share, jnp.tensordot(slopes, parts.W, 1) / share
@@ -129,7 +164,9 @@ class RiskCurvature(NamedTuple):
         return jnp.maximum(-self.smallest, self.largest)
 
 
-def risk_curvature(data, U: Float[Array, "G T d"], W: Float[Array, "G d d"]) -> RiskCurvature:
+def risk_curvature(
+    data, U: Float[Array, "G T d"], W: Float[Array, "G d d"], loss=logistic_derivatives
+) -> RiskCurvature:
     """Exact extreme eigenvalues of the Hessian of the risk, m >= 2 copies.
 
     Directions that move copies alike: the full Hessian in z. Copies of a group against each
@@ -137,12 +174,10 @@ def risk_curvature(data, U: Float[Array, "G T d"], W: Float[Array, "G d d"]) -> 
     the mean of l'' grad grad', is positive semidefinite. Derivatives by Lemma 1 in closed form.
     """
     model, y = MultiHead(U, W), data["y"]
-    found = margins(data, U, W)
+    slopes, bend = (each / len(y) for each in loss(margins(data, U, W)))
     hessians = jax.vmap(model_hessian, (None, 0))(model, data["X"])
-    slopes = y * logistic_derivative(found) / len(y)
-    apart = jnp.tensordot(slopes, hessians, axes=1) / jnp.sqrt(data["copies"])
+    apart = jnp.tensordot(y * slopes, hessians, axes=1) / jnp.sqrt(data["copies"])
     gradients = jax.vmap(lambda X: ravel_pytree(model_gradient(model, X))[0])(data["X"])
-    bend = jax.nn.sigmoid(found) * jax.nn.sigmoid(-found) / len(y)
     together = apart + gradients.T @ (bend[:, None] * gradients)
     smallest, largest = jnp.linalg.eigvalsh(apart)[0], jnp.linalg.eigvalsh(together)[-1]
     return RiskCurvature(smallest, largest)

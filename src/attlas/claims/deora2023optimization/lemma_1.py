@@ -8,11 +8,19 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 
 from attlas.claims.deora2023optimization.instances import ROUNDINGS, single_heads
 from attlas.core.claim import Control, Kind, Sides, Source
 from attlas.core.statement import erratum, identity
 from attlas.models.attention.multi_head import MultiHead
+from attlas.models.attention.multi_head_derivatives import (
+    hessian_form,
+    mixed_derivative,
+    model_gradient,
+    model_hessian,
+    second_derivative,
+)
 
 
 def softmax_derivative(v, printed=False):
@@ -51,8 +59,10 @@ on_heads = partial(
 _PRINTED = Control(r"the printed $\varphi' = \mathrm{diag}(\varphi) - v v^\top$", printed=True)
 
 
-@on_heads("Lemma 1, first item", controls=[_PRINTED])
-def lemma_1_gradient(X, U, W, *, printed=False):
+@on_heads(
+    "Lemma 1, first item", controls=[_PRINTED, Control("$W$ transposed in the first", turned=True)]
+)
+def lemma_1_gradient(X, U, W, *, printed=False, turned=False):
     r"""$$\nabla_U \Phi(X;\theta) = \varphi(XWX^\top)X,\quad \nabla_W \Phi(X;\theta) =
     \sum_{t=1}^T x_t u_t^\top X^\top \varphi'(XW^\top x_t) X$$
 
@@ -60,7 +70,7 @@ def lemma_1_gradient(X, U, W, *, printed=False):
     formula, the left automatic differentiation.
     """
     logits = X @ W @ X.T
-    by_U = jax.nn.softmax(logits) @ X
+    by_U = jax.nn.softmax(logits.T if turned else logits) @ X
     by_W = jnp.einsum("ti,tk,sk,tsr,rj->ij", X, U, X, _slopes(logits, printed), X)
     auto_U, auto_W = jax.grad(_output(X), argnums=(0, 1))(U, W)
     found = jnp.concatenate([auto_U.ravel(), auto_W.ravel()])
@@ -104,6 +114,33 @@ def lemma_1_second(X, U, W, b, c, *, printed=False, third=1.0):
     found = jax.grad(lambda W: jax.jvp(lambda W: _output(X)(U, W), (W,), (turn,))[1])(W)
     sizes = 6 * jnp.linalg.norm(b) * jnp.linalg.norm(c)
     return Sides(found, formula, sizes * _magnitude(X, logits, U, 4))
+
+
+@on_heads(
+    "Lemma 1, the library's closed forms",
+    source=Source.DERIVED,
+    controls=[Control("one percent more", share=1.01)],
+)
+def lemma_1_closed_forms(X, U, W, a, b, c, *, share=1.0):
+    r"""$$\nabla \Phi,\quad \nabla^2 \Phi,\quad \langle v, \nabla^2 \Phi\, v \rangle,\quad
+    \nabla_W \langle a, \nabla_U \Phi\, b \rangle,\quad
+    \nabla_W \langle c, \nabla_W \Phi\, b \rangle$$
+
+    As the library computes them, against automatic differentiation; $v = (a b^\top, c b^\top)$.
+    """
+    flat, back = ravel_pytree(MultiHead(U[None], W[None]))
+    slope = jax.grad(lambda theta: back(theta)(X))(flat)
+    bend = jax.hessian(lambda theta: back(theta)(X))(flat)
+    along = MultiHead(jnp.outer(a, b)[None], jnp.outer(c, b)[None])
+    v, half = ravel_pytree(along)[0], U.size
+    left = [ravel_pytree(model_gradient(back(flat), X))[0], model_hessian(back(flat), X)]
+    left += [hessian_form(back(flat), X, along), mixed_derivative(W, X, a, b)]
+    left.append(second_derivative(U, W, X, c, b))
+    of_U, of_W = bend[half:, :half] @ v[:half], bend[half:, half:] @ v[half:]
+    right = [slope, bend, v @ bend @ v, of_U, of_W]
+    size = (1 + jnp.sum(v**2)) * _magnitude(X, X @ W @ X.T, U, 4)
+    found, expected = (jnp.concatenate([jnp.ravel(x) for x in side]) for side in (left, right))
+    return Sides(found, share * expected, magnitude=size)
 
 
 @erratum(

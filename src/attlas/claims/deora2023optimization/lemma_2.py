@@ -32,6 +32,7 @@ from attlas.core.claim import Control, Kind, Sides, Status
 from attlas.core.statement import erratum, identity, probability
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.models.attention.multi_head import make_multi_head
+from attlas.optim.one_step import first_phase_steps, one_step_initialisation
 
 _CYCLE = 6
 """Samples in which one to three patterns take turns equally often."""
@@ -145,6 +146,25 @@ def lemma_2_structure(*, scale=1.0, **instance):
     mix = Mixture(**instance)
     mean = jnp.mean(mix.tokens, axis=1)
     return _against_decoders(mix, 0.5 * jnp.mean(mix.y[:, None] * mean, axis=0), scale)
+
+
+@identity(
+    "Lemma 2, the library's first step",
+    sample=lambda rng, count: {**eight_samples(rng, count), "seed": np.arange(count)},
+    controls=[Control(r"a step without the factor $\sqrt H$", scale=3.0**-0.5)],
+    roundings=ROUNDINGS,
+)
+def lemma_2_library(seed, *, scale=1.0, **instance):
+    r"""$$\theta_h^{(1)} = \theta_h^{(0)} - \alpha_h \sqrt H\, \nabla_{\theta_h} \widehat L(0),
+    \quad \alpha_h \sim \mathrm{Unif}(\pm 1)$$
+
+    The closed form that experiments start from, with the signs of its key.
+    """
+    mix, key = Mixture(**instance), jax.random.key(seed)
+    mix.alpha = first_phase_steps(key, 3, 1.0, mix.y.dtype)
+    model = one_step_initialisation(key, mix.tokens, mix.y, 3)
+    heads = jnp.concatenate([model.U.reshape(3, -1), model.W.reshape(3, -1)], axis=1)
+    return Sides(_first_step(mix, scale), heads, magnitude=mix.radius)
 
 
 def first_phases(rng, count):

@@ -6,6 +6,8 @@ For alpha = +-1 nothing is random (see proposition-2-p3-every-head), so that the
 checked for alpha uniform on [-1, 1].
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +22,7 @@ from attlas.claims.deora2023optimization.ntk_w_part import (
     error_constant,
     first_head,
     gamma_star,
+    inside_both,
     margin_size,
     single_samples,
     u_part,
@@ -36,7 +39,9 @@ _MOST_HEADS = 200_000
 
 @inequality(
     "Lemma 14, the margin of one head in expectation",
-    sample=single_samples,
+    sample=partial(single_samples, tokens=9),
+    search_over=("noise", "p"),
+    project=inside_both,
     controls=[Control(r"$W_\star$ without the sign of $\alpha$", aligned=False)],
     proof_step=ProofStep("Proposition 2, P3", 4),
     roundings=ROUNDINGS,

@@ -15,7 +15,6 @@ from attlas.bounds.optimisation.deora2023_mixture import deora2023_gamma_linear
 from attlas.claims.deora2023optimization.instances import reseeded
 from attlas.claims.deora2023optimization.mixture_instances import (
     ROUNDINGS,
-    TOKENS,
     Mixture,
     inside_the_noise,
 )
@@ -31,7 +30,7 @@ _SIZE = 96
 
 @inequality(
     "Appendix F and last term of (7)",
-    sample=single_samples,
+    sample=partial(single_samples, tokens=5),
     search_over="noise",
     project=inside_the_noise,
     controls=[Control(r"$Z_\mu$ without the factor 2", noise_factor=0.5)],
@@ -46,9 +45,9 @@ def gamma_linear(*, noise_factor=1.0, **instance):
     Reached at a corner of the noise, and by every sample without noise.
     """
     mix = Mixture(**instance)
-    bound = deora2023_gamma_linear(TOKENS, mix.S, mix.zeta, noise_factor * mix.Z_mu)
+    bound = deora2023_gamma_linear(mix.T, mix.S, mix.zeta, noise_factor * mix.Z_mu)
     # At W = 0 the derivative in U along U_star is the linear model.
-    return Sides(bound, mix.y * u_part(mix, mix.tokens), magnitude=TOKENS**0.5 * mix.radius)
+    return Sides(bound, mix.y * u_part(mix, mix.tokens), magnitude=mix.T**0.5 * mix.radius)
 
 
 def _complete(M, relevant, noise, fixed):

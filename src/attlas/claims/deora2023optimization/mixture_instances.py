@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from attlas.bounds.optimisation.deora2023_mixture import deora2023_token_radius
 
 TOKENS, PATTERNS, DIMENSION = 6, 3, 7
-"""Tokens T, the largest number M of irrelevant patterns, and d."""
+"""Tokens T unless a claim draws another number, the largest number M of patterns, and d."""
 ROUNDINGS = 256
 """Roundings of a bilinear form of tokens of length 7 through W_star, averaged over 6 tokens."""
 _REST = DIMENSION - PATTERNS - 2
@@ -24,6 +24,11 @@ _REST = DIMENSION - PATTERNS - 2
 
 class Mixture(SimpleNamespace):
     """The arrays of an instance as attributes, and what the mixture makes of them."""
+
+    @property
+    def T(self) -> int:  # noqa: N802 (the paper's letter)
+        """Tokens of a sample."""
+        return self.relevant.shape[-1]
 
     @property
     def oracle(self) -> Float[Array, " d"]:
@@ -58,10 +63,11 @@ class Mixture(SimpleNamespace):
         return jnp.where(self.relevant[..., None] > 0, signal, self.choice @ self.nu + z)
 
 
-def mixture(rng, count, highest=0.25, strength=(0.5, 5.0)):
+def mixture(rng, count, highest=0.25, strength=(0.5, 5.0), spread=0.0):
     """Mixtures of S in `strength`, one to three irrelevant patterns, and Z_mu / S^2 <= `highest`.
 
-    Every third mixture is free of noise; Z_mu = Z_nu in all others.
+    Every third mixture is free of noise; in every second one Z_nu is 10^-spread to 10^spread times
+    Z_mu, in the others they are equal.
     """
     S = np.exp(rng.uniform(np.log(strength[0]), np.log(strength[1]), count))
     M = rng.integers(1, PATTERNS + 1, count)
@@ -69,6 +75,7 @@ def mixture(rng, count, highest=0.25, strength=(0.5, 5.0)):
     present = np.arange(PATTERNS)[None, :] < M[:, None]
     bound = np.where(np.arange(count) % 3 > 0, highest * rng.uniform(0.2, 1, count), 0.0) * S**2
     bound[1::6] = highest * S[1::6] ** 2
+    Z_nu = bound * 10 ** (rng.uniform(-spread, spread, count) * (np.arange(count) % 4 > 1))
     Z_rest = S * rng.uniform(0, 0.5, count) * (bound > 0)
     return {
         "mu": basis[:, :2] * S[:, None, None],
@@ -77,13 +84,13 @@ def mixture(rng, count, highest=0.25, strength=(0.5, 5.0)):
         "M": M.astype(float),
         "S": S,
         "Z_mu": bound,
-        "Z_nu": bound,
+        "Z_nu": Z_nu,
         "Z_rest": Z_rest,
-        "Z": np.sqrt(2 * bound**2 / S**2 + bound**2 / (M * S**2) + Z_rest**2),
+        "Z": np.sqrt(2 * bound**2 / S**2 + Z_nu**2 / (M * S**2) + Z_rest**2),
     }
 
 
-def with_samples(rng, batch, samples=()):
+def with_samples(rng, batch, samples=(), tokens=TOKENS):
     """Add y, relevant, choice (of patterns) and noise, at and inside the corners.
 
     `samples` is the shape of the samples of an instance, one when empty; zeta T tokens of each
@@ -92,10 +99,10 @@ def with_samples(rng, batch, samples=()):
     count = len(batch["S"])
     shape = (count, *samples)
     wide = (count, *(1 for _ in samples), 1)
-    order = np.argsort(rng.uniform(size=(*shape, TOKENS)), axis=-1)
-    share = rng.integers(1, TOKENS, count)
-    j = np.floor(rng.uniform(size=(*shape, TOKENS)) * batch["M"].reshape(wide)).astype(int)
-    noise = rng.uniform(-1, 1, (*shape, TOKENS, DIMENSION))
+    order = np.argsort(rng.uniform(size=(*shape, tokens)), axis=-1)
+    share = rng.integers(1, tokens, count)
+    j = np.floor(rng.uniform(size=(*shape, tokens)) * batch["M"].reshape(wide)).astype(int)
+    noise = rng.uniform(-1, 1, (*shape, tokens, DIMENSION))
     corner = (np.arange(count) % 2 == 1).reshape((*wide, 1))
     noise = np.where(corner, np.sign(noise), noise)
     noise[..., -_REST:] /= np.linalg.norm(noise[..., -_REST:], axis=-1, keepdims=True)
@@ -105,7 +112,7 @@ def with_samples(rng, batch, samples=()):
         "relevant": (order < share.reshape(wide)).astype(float),
         "choice": np.eye(PATTERNS)[j],
         "noise": noise,
-        "zeta": share / TOKENS,
+        "zeta": share / tokens,
     }
 
 

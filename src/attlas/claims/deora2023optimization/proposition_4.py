@@ -197,6 +197,7 @@ def from_the_middle(rng, count):
 @on_pairs(
     "Equation (16) with Proposition 4, sharpened",
     sample=from_the_middle,
+    search_over=("X", "U", "W", "U_other", "W_other"),
     controls=[
         Control(r"without the factor $\exp(c/2)$", part=0.0),
         Control("$c/8$ in place of $c/2$", part=1 / 8),
@@ -211,7 +212,7 @@ def equation_16_exponential(*, part=0.5, **pair):
     A margin rises by at most $c/2$ above its tangent, the logistic loss is convex and falls by
     at most $\exp(-s)$ when a margin rises by $s$. No maximum over the segment and no
     Proposition 4 is needed, whatever $c$. $\beta_3$ is the sharp one, free of the dimension. The
-    largest ratio met is .88.
+    largest ratio met is .88, after a search .97.
     """
     here, product, _, there = expansion(pair)
     grown = jnp.exp(part * _bend(pair, "sharp")) * there

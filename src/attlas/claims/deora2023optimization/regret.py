@@ -81,7 +81,7 @@ def _short_enough(**pair):
 def starts(rng, count):
     """theta_0, theta and a share of the step size that is allowed."""
     rng = reseeded(rng)
-    batch = grouped_heads(rng, count, (2.0, 1e8))
+    batch = grouped_heads(rng, count, (2.0, 1e8), (1, 3, 2, 3))
     batch["W"][::2] *= 0.1
     spread = 10 ** rng.uniform(-1, 0, count) / np.sqrt(batch["copies"])
     batch["U"] = rng.normal(size=batch["U"].shape) * spread[:, None, None, None]

@@ -17,15 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1, deora2023_beta_2
 from attlas.bounds.optimisation.deora2023_training import (
     Setting,
     deora2023_head_condition,
-    deora2023_head_norm_bound,
 )
 from attlas.claims.deora2023optimization.certified_instances import (
     conditions,
     opposite_pairs,
+    reached,
     with_target,
 )
 from attlas.claims.deora2023optimization.instances import (
@@ -96,12 +95,9 @@ def worst_losses(run):
 def step_size_limit(run, steps) -> Array:
     """The largest step size allowed for every training set, the smallest of the five limits."""
     found = conditions(run)
-    T, d, R, D, largest = found.setting
-    x = deora2023_head_norm_bound(D, largest, "printed")
-    target, start = worst_losses(run)
-    slope = deora2023_beta_1(T, R, x, "printed")
-    smooth = jnp.maximum(deora2023_beta_2(T, d, R, x, found.H, "printed"), slope**2)
-    limit = jnp.minimum(1 / smooth, D**2 / jnp.maximum(steps * target, start))
+    at, (target, start) = reached(run), worst_losses(run)
+    smooth = jnp.maximum(at.smooth, at.slope**2)
+    limit = jnp.minimum(1 / smooth, found.distance**2 / jnp.maximum(steps * target, start))
     return jnp.minimum(limit, 1)
 
 
@@ -139,7 +135,7 @@ def _prepare(raw, faster, longest) -> dict[str, Array]:
 
 def _draw(rng, count, n, distance):
     return {
-        **opposite_pairs(rng, count, (n, 2, 2, 2), 0.5, (1, 1.3)),
+        **opposite_pairs(rng, count, (n, 3, 2, 2), 0.5, (1, 1.3)),
         "tilt": rng.uniform(0, 5, count),
         "distance": rng.uniform(*distance, count),
         "spare": 10 ** rng.uniform(0.03, 0.6, count),

@@ -9,14 +9,8 @@ from functools import partial
 
 import jax.numpy as jnp
 
-from attlas.bounds.optimisation.deora2023_loss import (
-    deora2023_beta_1,
-    deora2023_beta_2,
-    deora2023_beta_3,
-)
 from attlas.bounds.optimisation.deora2023_training import (
     deora2023_head_condition,
-    deora2023_head_norm_bound,
     deora2023_iterate_distance,
     deora2023_rho,
     deora2023_training_loss,
@@ -25,11 +19,13 @@ from attlas.claims.deora2023optimization.certified_instances import (
     Runs,
     conditions,
     enough_heads,
+    reached,
     small_step,
     source,
 )
 from attlas.claims.deora2023optimization.instances import (
     ROUNDINGS,
+    betas,
     risk,
     risk_curvature,
     squared_distance,
@@ -38,8 +34,8 @@ from attlas.core.claim import Control, ProofStep, Sides, Status, assume
 from attlas.core.statement import inequality
 
 _CHAIN = "Theorem 1"
-GENERAL = Runs()
-SHORT_TOKENS = Runs(low=0.1, high=0.5, constants="sharp")
+GENERAL = Runs(n=3, T=3)
+SHORT_TOKENS = Runs(T=4, low=0.1, high=0.5, constants="sharp")
 INFORMATIVE = Runs(groups=1, d=1, longest=10_500, informative=1.0)
 _TOO_FAST = Control(
     "a step size 10,000 times the certified one", sample=source(GENERAL, faster=1e4)
@@ -98,8 +94,8 @@ def theorem_1_heads(from_target, largest_met, **run):
     square roots: at .1, a hundredth of the heads would have served the same proof.
     """
     found = conditions(run)
-    T, d, R, _, largest = found.setting
-    beta_3 = deora2023_beta_3(T, d, R, jnp.maximum(largest_met, largest), "printed")
+    met = betas(run, jnp.maximum(largest_met, found.setting.largest_head))
+    beta_3 = met.weak * jnp.sqrt(found.H)
     asked = jnp.sqrt(deora2023_head_condition(found.setting, "printed"))
     return 2 * beta_3 * from_target**2, asked
 
@@ -118,11 +114,8 @@ def theorem_1_curvature(*, slope=1.0, **run):
     """
     points = [(run["U"], run["W"]), (run["U_last"], run["W_last"])]
     met = jnp.stack([risk_curvature(run, *point).largest for point in points])
-    found = conditions(run)
-    T, d, R, D, largest = found.setting
-    x = deora2023_head_norm_bound(D, largest, "printed")
-    beta_2 = deora2023_beta_2(T, d, R, x, found.H, "printed")
-    return met, beta_2 - (1 - slope) * deora2023_beta_1(T, R, x, "printed") ** 2 / 4
+    at = reached(run)
+    return met, at.smooth - (1 - slope) * at.slope**2 / 4
 
 
 @on_runs(
@@ -134,15 +127,13 @@ def theorem_1_rho(**run):
     r"""$$\tilde\beta_2 \le \rho = \left(\frac{2\sqrt{Td}R^3}{\sqrt H} + \frac{TR^2}{4}\right)
     \alpha^2,\quad \alpha = 3\sqrt d R^2 [3\sqrt T R^3 x + 2\sqrt T R],\quad R \ge 1$$
 
-    $\rho$ is 100 to 1500 times the smoothness that it stands for, which is 10 to 2000 times the
-    largest curvature (theorem-1-curvature). It uses $R \ge 1$: for shorter tokens it falls
+    $\rho$ is 130 to 1,800 times the smoothness that it stands for, which is at least 16 times the
+    largest curvature (theorem-1-curvature): no run tests its constants, which are those of
+    formula-theorem-1. It uses $R \ge 1$: for shorter tokens it falls
     below $\beta_2$, so that $1/\rho$ is not a safe step (theorem-1-short-tokens).
     """
     found = conditions(run)
-    T, d, R, D, largest = found.setting
-    x = deora2023_head_norm_bound(D, largest, "printed")
-    beta_2 = deora2023_beta_2(T, d, R, x, found.H, "printed")
-    return beta_2, deora2023_rho(found.setting, found.H, "printed")
+    return reached(run).smooth, deora2023_rho(found.setting, found.H, "printed")
 
 
 @on_runs(
@@ -154,7 +145,7 @@ def theorem_1_loss(average, *, path=1.0, **run):
     r"""$$\frac1K \sum_{k=1}^K \widehat{L}(\theta_k) \le 2\widehat{L}(\theta)
     + \frac{5\|\theta-\theta_0\|^2}{4\eta K}$$
 
-    Runs of up to 64 steps, 4 to 2e8 heads as copies of two; the step size is 1e-6 to 1e-3.
+    Runs of up to 64 steps, 4 to 4e13 heads as copies of two; the step size is 5e-8 to 7e-4.
     The bound is above the initial risk on all of them: see theorem-1-informative.
     """
     return average, loss_bound(run, "printed", path)

@@ -127,8 +127,8 @@ def exit_probabilities(rng, count):
 
 
 @inequality(
-    "Assumption 6.1 for the inputs $x(t)$, corrected",
-    status=Status.CORRECTED,
+    "Assumption 6.1 for the inputs $x(t)$",
+    status=Status.NEW,
     sample=exit_probabilities,
     controls=[Control("without the logarithm", logarithm=False)],
 )

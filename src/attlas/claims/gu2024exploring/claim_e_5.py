@@ -1,27 +1,14 @@
-r"""Claim E.5, and what Lemma E.4 takes from it: lambda_min(H(tau)) >= lambda / 2 and no more.
-
-Lemma E.4 concludes C_1 <= -1.6 m eta lambda ||F - Y||^2, which requires .8 lambda in place of
-lambda / 2. The witness has one input x = 1, four units w(0) = (1, 1, -1, -1) of signs +, -, +,
--, and w(tau) = 0: the kernel falls from 1.58 to 1.
-"""
+r"""Claim E.5: within the radius of the induction the kernel keeps half of lambda."""
 
 import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_movement_radius
 from attlas.claims.gu2024exploring.instances import symmetric_networks, weight_reach
-from attlas.claims.gu2024exploring.one_step import ROUNDINGS, SIZES, norm, take
+from attlas.claims.gu2024exploring.one_step import ROUNDINGS, SIZES, norm
 from attlas.claims.gu2024exploring.trajectories import COUNT, curves
-from attlas.core.claim import (
-    Control,
-    Erratum,
-    ErratumClass,
-    ProofStep,
-    Sides,
-    Source,
-    assume,
-)
-from attlas.core.statement import erratum, inequality
+from attlas.core.claim import Control, ProofStep, Sides, assume
+from attlas.core.statement import inequality
 from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 
@@ -88,60 +75,3 @@ def claim_e_5_weyl(lam, least, drift, most, *, factor=1.0):
     the norm is not reached: the kernel changes in other directions than its slowest.
     """
     return Sides(lam - least, factor * drift, magnitude=most)
-
-
-def four_units():
-    """The network, as it stands in the head of this file; the residual is -y = -1/2."""
-    return {
-        "start": np.asarray([[1.0, 1.0, -1.0, -1.0]]),
-        "W": np.zeros((1, 4)),
-        "a": np.asarray([[1.0, -1.0, 1.0, -1.0]]),
-        "X": np.ones((1, 1)),
-        "Y": np.full((1, 1), 0.5),
-        "part": np.asarray(1e-3),
-    }
-
-
-def _in_the_ball(start, W, a, X):
-    H, lam = _least(start, a, X)
-    return norm(_kernel(W, a, X) - H) <= lam / 2
-
-
-@erratum(
-    r"Lemma E.4, from $\lambda_{\min}(H(\tau)) \ge \lambda / 2$",
-    Source.DERIVED,
-    witness=four_units,
-    reason=r"half of $\lambda$ gives a factor of 1 at most, not of 1.6",
-    assumptions=[assume(r"the kernel is within $\lambda / 2$ of its start", _in_the_ball)],
-    count=32,
-    roundings=ROUNDINGS,
-    corrected=Control("1 in place of 1.6", factor=1.0),
-)
-def lemma_e_4_half(start, W, a, X, Y, part, *, factor=1.6):
-    r"""$$\|H(\tau)-H^*\|_F \le \frac{\lambda}{2} \;\Rightarrow\;
-    C_1 \le -1.6\, m \eta \lambda\,\|F(\tau)-Y\|_F^2$$
-
-    $C_1 = -2 m \eta u^\top H u$ up to the term of the denominator: here $-2 m \eta \|u\|^2$,
-    $\lambda$ being 1.58. The weights of the witness moved by 1, not by the tiny $R$ of the
-    induction, where the kernel hardly moves and 1.6 is true; but the proof uses $\lambda / 2$
-    alone.
-    """
-    step = take(W, a, X, Y, part=part)
-    C_1 = 2 * jnp.sum(step.u * step.v[1])
-    _, lam = _least(start, a, X)
-    return factor * lam, -C_1 / (step.m * step.eta * norm(step.u) ** 2)
-
-
-CONSTANT_OF_E_4 = Erratum(
-    paper="gu2024exploring",
-    locator="Lemma E.4",
-    kind=ErratumClass.INVALID_PROOF,
-    text=(
-        r"$C_1 \le -1.6\, m \eta \lambda \|F - Y\|^2$ does not follow from "
-        r"$\lambda_{\min}(H(\tau)) \ge \lambda/2$, which gives $-m \eta \lambda \|F - Y\|^2$ at "
-        r"most: $C_1$ is $-2 m \eta\, u^\top H(\tau) u$ up to a term of order $1/m$. With $-.9$ in "
-        r"place of $-1.6$ the rate $1 - m \eta \lambda/2$ still follows: $.9 - .1 - .1 - .1$ is "
-        "above .5. The constant 1.6 is from memory of the paper."
-    ),
-    claim="gu2024exploring/lemma-e-4-half",
-)

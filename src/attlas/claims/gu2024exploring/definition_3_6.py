@@ -6,6 +6,7 @@ ordered by output, then sample.
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from attlas.claims.gu2024exploring.instances import (
     ROUNDINGS,
@@ -13,9 +14,10 @@ from attlas.claims.gu2024exploring.instances import (
     networks,
     softmax_weights,
 )
-from attlas.core.claim import Control, Sides, Status
-from attlas.core.statement import identity
+from attlas.core.claim import Control, Kind, Sides, Status
+from attlas.core.statement import computed, identity
 from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
+from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 
@@ -89,3 +91,36 @@ def definition_3_6_three_activations(W, a, X, *, divided=False):
     magnitude = jnp.stack([_magnitude(W, a, X, activation) for activation in Activation])
     found = jnp.stack(right) / (m if divided else 1.0)
     return Sides(jnp.stack(left), found, magnitude=magnitude[:, None, None])
+
+
+_MEMORY = 1200
+"""Bytes: room for less than one output of the samples, so that the kernel is made of tiles."""
+
+
+@computed(
+    Kind.IDENTITY,
+    "Definition 3.6, tile by tile",
+    status=Status.NEW,
+    count=32,
+    roundings=ROUNDINGS,
+    controls=[Control("softmax derivative without its normaliser", normaliser=0.0)],
+)
+def definition_3_6_tiled(rng, count, *, normaliser=1.0):
+    r"""$$[H_{\ell_1,\ell_2}]_{i,j} = \tfrac{1}{m} x_i^\top x_j \sum_r
+    \langle v_{\ell_1,r}, S_i \rangle m S_{i,r} \langle v_{\ell_2,r}, S_j \rangle m S_{j,r}$$
+
+    The kernel that experiments use, in tiles of at most two rows, and between two sets of samples.
+    """
+    batch, left, right, size = networks(rng, count), [], [], []
+    for W, a, X in zip(batch["W"], batch["a"], batch["X"], strict=True):
+        model, m = SoftmaxNetwork(W, a), W.shape[1]
+        whole, across = (softmax_ntk(model, X, Z, memory=_MEMORY) for Z in (None, X[:1]))
+        units = np.exp(X @ W - (X @ W).max(axis=1, keepdims=True))
+        S = units / units.sum(axis=1, keepdims=True)
+        f = (a[:, None, :] - normaliser * (a @ S.T)[:, :, None]) * m * S[None]
+        H = np.einsum("air,bjr,ij->aibj", f, f, X @ X.T) / m
+        left.append(np.concatenate((whole.ravel(), across.ravel())))
+        right.append(np.concatenate((H.ravel(), H[:, :, :, :1].ravel())))
+        size.append((1 + np.abs(X @ W).max()) * (2 * m * np.abs(a).max()) ** 2)
+    magnitude = np.asarray(size)[:, None] * np.ones_like(left)
+    return Sides(np.stack(left), np.stack(right), magnitude=magnitude)

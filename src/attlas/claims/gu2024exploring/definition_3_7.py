@@ -5,6 +5,7 @@ Symbols: W, a, X, sigma as in `instances`, drawn in pairs w_{2r} = w_{2r-1}, a_{
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from attlas.claims.gu2024exploring.instances import (
     ROUNDINGS,
@@ -15,7 +16,11 @@ from attlas.claims.gu2024exploring.instances import (
 from attlas.core.claim import Control, Sides, Source, Status
 from attlas.core.statement import identity
 from attlas.kernels.dense_softmax_ntk import unit_features
-from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
+from attlas.models.networks.softmax_network import (
+    Activation,
+    SoftmaxNetwork,
+    symmetric_network,
+)
 
 
 def _torn(W):
@@ -69,3 +74,39 @@ def symmetric_features(W, a, X, *, symmetric=True):
     right = a[:, None, :] * m * softmax_weights(X, start)[None]
     magnitude = _magnitude(W, X, Activation.SOFTMAX) * m
     return Sides(unit_features(SoftmaxNetwork(start, a), X), right, magnitude=magnitude)
+
+
+def library_networks(rng, count):
+    """What `symmetric_network` draws at some sigma, and at sigma = 1 from the same key."""
+    sigma, seeds = rng.uniform(0.2, 3, count), rng.integers(2**31, size=count)
+    made = [
+        [symmetric_network(jax.random.key(seed), 3, 8, 2, sigma=s) for s in (float(size), 1.0)]
+        for seed, size in zip(seeds.tolist(), sigma, strict=True)
+    ]
+    layers = {"W": (0, "W"), "a": (0, "a"), "plain": (1, "W")}
+    named = {
+        name: np.stack([np.asarray(getattr(pair[which], part), float) for pair in made])
+        for name, (which, part) in layers.items()
+    }
+    return named | {"sigma": sigma}
+
+
+@identity(
+    "Definition 3.7, as the library draws it",
+    Source.RECALLED,
+    sample=library_networks,
+    count=32,
+    roundings=2**31,  # of float64, 8 of float32, in which the library draws
+    controls=[
+        Control("pairs of neighbours shifted by one", shift=1),
+        Control("a second layer of size 2", size=2.0),
+    ],
+)
+def definition_3_7_library(W, a, plain, sigma, *, shift=0, size=1.0):
+    r"""$$w_{2r} = w_{2r-1} = \sigma\, g_r,\quad a_{2r} = -a_{2r-1},\quad |a_{\ell, r}| = 1,\quad
+    g_r \;\text{not depending on}\; \sigma$$
+    """
+    W, a = jnp.roll(W, shift, axis=1), jnp.roll(a, shift, axis=1)
+    left = (W[:, 1::2], W[:, ::2], a[:, 1::2], jnp.abs(a[:, ::2]))
+    right = (W[:, ::2], sigma * plain[:, ::2], -a[:, ::2], size * jnp.ones_like(a[:, ::2]))
+    return jnp.concatenate(left), jnp.concatenate(right)

@@ -59,6 +59,8 @@ def signed(rng, count):
 @inequality(
     "Fact A.5",
     sample=partial(positive, largest=1.0),
+    search_over="x",
+    project=lambda x: {"x": jnp.clip(x, 1e-6, 1 - 1e-6)},
     controls=[Control("$1 - x$ in place of $1 - x/2$", share=1.0)],
 )
 def fact_a_5(x, *, share=0.5):
@@ -69,7 +71,17 @@ def fact_a_5(x, *, share=0.5):
     return Sides(jnp.sqrt(1 - x), 1 - share * x, magnitude=jnp.ones(()))
 
 
-@inequality("Fact A.6", sample=signed, controls=[Control("$|x|$ in place of $2 |x|$", factor=1.0)])
+def _small(x):
+    return {"x": jnp.clip(x, -0.1, 0.1)}
+
+
+@inequality(
+    "Fact A.6",
+    sample=signed,
+    search_over="x",
+    project=_small,
+    controls=[Control("$|x|$ in place of $2 |x|$", factor=1.0)],
+)
 def fact_a_6(x, *, factor=2.0):
     r"""$$|e^x - 1| \le 2 |x|,\quad |x| \le 0.1$$
 
@@ -82,6 +94,8 @@ def fact_a_6(x, *, factor=2.0):
 @inequality(
     "Fact A.7",
     sample=partial(positive, largest=0.99),
+    search_over="x",
+    project=lambda x: {"x": jnp.clip(x, 1e-2, 1 - 1e-6)},
     controls=[Control("$1/(2x)$ in place of $2/x$", factor=0.5)],
     roundings=512,
 )
@@ -94,7 +108,13 @@ def fact_a_7(x, *, factor=2.0):
     return jnp.sum((1 - x) ** jnp.arange(512.0)), factor / x
 
 
-@inequality("Fact A.8", sample=signed, controls=[Control("a quarter of the square", factor=0.25)])
+@inequality(
+    "Fact A.8",
+    sample=signed,
+    search_over="x",
+    project=_small,
+    controls=[Control("a quarter of the square", factor=0.25)],
+)
 def fact_a_8(x, *, factor=1.0):
     r"""$$|e^x - 1 - x| \le x^2,\quad |x| \le 0.1$$
 

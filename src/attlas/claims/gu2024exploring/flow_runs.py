@@ -24,6 +24,7 @@ _STEPS = 32
 _TESTED = 3
 NARROW = Setting(width=64, targets=(0.3, 1.0))
 WIDE = NARROW._replace(width=1024)
+CERTIFIED = NARROW._replace(width=256, targets=(1e-3, 0.03))
 
 
 def _flow(W, a, X, Y, time, steps):
@@ -123,3 +124,21 @@ def flows_of_wide_drift(rng, count):
     """`flows` with the changes of the kernels of networks sixteen times as wide, same data."""
     wide = _moved(deepcopy(rng), count, WIDE)
     return flows(rng, count) | {name: wide[name] for name in ("test_change", "kernel_change")}
+
+
+@shared
+def certified_flows(rng, count):
+    """Networks of width 256 with small targets under gradient flow, and how far they got.
+
+    left is ||F - Y||, movement the largest ||w_r(t) - w_r(0)||, time m t.
+    """
+    found = _moved(rng, count, CERTIFIED)
+    W, path = found["W"], found["path"]
+    residual = _outputs(path, found["a"], found["X"]) - found["Y"][:, None]
+    named = {name: found[name] for name in ("W", "a", "X", "Y", "lam", "m", "kernel_change")}
+    time = (found["m"] * found["end"])[:, None] * np.arange(1, RECORDS + 1) / RECORDS
+    return named | {
+        "left": np.linalg.norm(residual, axis=(2, 3)),
+        "movement": np.linalg.norm(path - W[:, None], axis=2).max(axis=(1, 2)),
+        "time": time,
+    }

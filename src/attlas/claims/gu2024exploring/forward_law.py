@@ -19,7 +19,7 @@ from attlas.core.statement import identity, limit
 from attlas.data.gaussian_mixtures import diffused, log_density
 from attlas.data.noise_schedule import NoiseSchedule
 
-_STEPS = (16, 64, 256)
+_STEPS = (16, 64, 256, 1024)
 _NODES, _WEIGHTS = (part / 2 for part in np.polynomial.legendre.leggauss(6))
 _MANY, _MANY_WEIGHTS = (part / 2 for part in np.polynomial.legendre.leggauss(40))
 _UNWEIGHTED = Control("the inner exponential dropped", inner=0.0)
@@ -59,7 +59,7 @@ def forward_solution(start, end, T, t, x0, *, inner=1.0):
     \int_0^t e^{\frac12 \int_0^s g} \sqrt{g(s)}\, dB_s,\quad
     \lim_{N \to \infty} E \|x_N - x(t)\|^2 = 0$$
 
-    $x_N$ is the Euler chain of (3) with $N = 16$, 64, 256 steps of the same Brownian motion. By
+    $x_N$ is the Euler chain of (3) with $N = 16$, 64, 256, 1024 steps of one Brownian motion. By
     Ito's isometry the mean square is an integral, so nothing is sampled. It falls as $1/N^2$: the
     noise is additive.
     """
@@ -72,9 +72,9 @@ def forward_solution(start, end, T, t, x0, *, inner=1.0):
     "Section 6.1, law of $x(t)$",
     sample=noised_mixtures,
     roundings=ROUNDINGS,
-    controls=[_UNWEIGHTED],
+    controls=[_UNWEIGHTED, Control(r"$\beta = e^{-\int g}$", half=1.0)],
 )
-def forward_moments(start, end, T, t, *, inner=1.0):
+def forward_moments(start, end, T, t, *, inner=1.0, half=0.5):
     r"""$$x(t) \mid x(0) \sim N\big( \beta x(0), (1 - \beta^2) I \big),\quad
     \beta = e^{-\frac12 \int_0^t g},\quad
     e^{-\int_0^t g} \int_0^t e^{\int_0^s g} g(s)\, ds = 1 - \beta^2$$
@@ -83,7 +83,7 @@ def forward_moments(start, end, T, t, *, inner=1.0):
     """
     g = NoiseSchedule(start, end, T)
     nodes = t * (0.5 + _MANY)
-    decay = jnp.exp(-t * jnp.sum(g.rate(nodes) * _MANY_WEIGHTS) / 2)
+    decay = jnp.exp(-half * t * jnp.sum(g.rate(nodes) * _MANY_WEIGHTS))
     variance = t * jnp.sum(_integrand(g, t, nodes, inner) ** 2 * _MANY_WEIGHTS)
     left = jnp.stack((decay, variance))
     return Sides(left, jnp.stack((g.decay(t), g.variance(t))), magnitude=jnp.ones_like(left))

@@ -72,6 +72,15 @@ def perturb(rng, batch, radii):
     return batch | {"R": R, "W_tilde": W + R[:, None, None] * step}
 
 
+def within_radius(X, W, W_tilde, R):
+    """Shorten inputs and steps where ||x_i|| <= 1 or ||w_r - w~_r|| <= R fails."""
+    X = X / jnp.sqrt(jnp.maximum(jnp.sum(X**2, axis=1, keepdims=True), 1))
+    step = W_tilde - W
+    # The floor keeps the derivative of the root finite where a column has not moved.
+    lengths = jnp.sqrt(jnp.maximum(jnp.sum(step**2, axis=0), R**2))
+    return {"X": X, "W_tilde": W + step * (R / lengths)[None, :]}
+
+
 def seed_of(rng):
     """The seed of a run, by which everything that starts from it draws the same data."""
     return rng.integers(2**31, size=2).tolist()

@@ -22,7 +22,7 @@ from attlas.claims.gu2024exploring.trajectories import (
 from attlas.core.claim import Control, ProofStep, Sides, Status, assume
 from attlas.core.statement import inequality, rate
 
-_SCALES = np.array([1.0, 0.5, 0.25])
+_SCALES = np.array([1.0, 0.5, 0.25, 0.125])
 """Factors on the targets: a factor 1/2 moves the weights as twice the width does."""
 
 
@@ -40,6 +40,7 @@ def _contracts(Y, square, m, eta, lam, steps, share):
 on_trainings = partial(
     inequality,
     sample=curves,
+    alike=True,
     assumptions=[assume("the loss property holds at all records", _contracts)],
     count=COUNT,
     roundings=ROUNDINGS,
@@ -140,7 +141,7 @@ def lemma_5_3_loss_sharp(W, a, X, Y, eta, lam, most, *, long=False):
 
 
 def scaled_targets(rng, count):
-    """The change of the kernel in trainings on the same data with targets 1, 1/2 and 1/4 times."""
+    """The change of the kernel in trainings on the same data with targets 1 to 1/8 times."""
     raw = draw(rng, count, GENERAL)
     found = [train(raw | {"Y": s * raw["Y"]}, GENERAL)["drift"][:, -1] for s in _SCALES]
     return {"drift": np.stack(found, axis=1)}

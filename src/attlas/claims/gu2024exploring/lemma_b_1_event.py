@@ -9,10 +9,7 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.bounds.optimisation.gu2024_convergence import (
-    gu2024_radius,
-    gu2024_width_at_radius_log10,
-)
+from attlas.bounds.optimisation.gu2024_convergence import gu2024_radius
 from attlas.claims.gu2024exploring.instances import symmetric_networks
 from attlas.core.claim import Control, Source, Status, assume
 from attlas.core.statement import erratum, inequality, probability
@@ -44,20 +41,20 @@ def _log_failures(log_m, s, tail):
 
 
 def five_samples():
-    """Five samples, three outputs, delta 0.1: B = 22.4, m = e^408, s = 22.4."""
-    B = float(gu2024_radius(5, 3, 0.1, 1.0, C=10.01, constants="printed"))
-    log_m = float(gu2024_width_at_radius_log10(5, 3, 1.0, B, 0.1)) * np.log(10)
-    numbers = {"n": 5.0, "delta": 0.1, "sigma": 1.0, "B": B, "log_m": log_m}
+    """Five samples, three outputs, delta 0.1, three C: m = exp(B^2), above the printed width."""
+    C = np.asarray([10.01, 100.0, 1000.0])
+    B = np.asarray(gu2024_radius(5, 3, 0.1, 1.0, C=C, constants="printed"), float)
+    numbers = {"n": 5.0, "delta": 0.1, "sigma": 1.0, "B": B, "log_m": B**2}
     return {name: np.asarray(value) for name, value in numbers.items()}
 
 
 @erratum(
-    "Definition 4.1 and Lemma B.1, Part 1, at the width of Theorem 4.2",
+    "Definition 4.1 and Lemma B.1, Part 1, for every width above that of Theorem 4.2",
     Source.RECALLED,
     witness=five_samples,
     reason=(
-        r"$n = 5$, $d = 3$, $\delta = 0.1$, $\sigma = 1$, $C = 10.01$: $B = 22.4$, the width is "
-        r"above $e^{400}$, and $e^{150}$ of its units exceed $B$"
+        r"$n = 5$, $d = 3$, $\delta = 0.1$, $\sigma = 1$, $C = 10.01$, 100, 1000: of $m = e^{B^2}$ "
+        r"units, more than the printed $e^{18B}$, $e^{240}$ and more exceed $B$"
     ),
     corrected=Control("corrected: $m$ in the logarithm", with_width=True),
 )
@@ -65,10 +62,10 @@ def lemma_b_1_part_1_printed(n, delta, sigma, B, log_m, *, with_width=False):
     r"""$$P\big( |\langle w_r, x_i \rangle| \le B \;\mathrm{for\ all}\; r, i \big) \ge 1 - \delta,
     \quad B = \max\big( C \sigma \sqrt{\log(nd / \delta)}, 1 \big),\ C > 10$$
 
-    $B$ has no $m$. It serves while $m < \exp(B^2 / (2 \sigma^2))$, but the theorem requires
-    $m \ge \exp(18 B)$: $B \ge 36 \sigma^2$ is needed, $C \ge 36 \sigma / \sqrt{\log(nd / \delta)}$.
-    With $C$ just above 10 and $\sigma = 1$ it fails for every $nd / \delta < 4 \cdot 10^5$, almost
-    surely.
+    $B$ has no $m$, and the theorem is for every $m$ above its width. At any fixed $C$ the event
+    fails almost surely as $m \to \infty$: it serves while $m < \exp(B^2 / (2 \sigma^2))$. At the
+    smallest allowed width, $e^{18 B}$ and more, it needs $B \ge 35 \sigma^2$ (b-of-the-width),
+    which $C$ just above 10 does not give at $\sigma = 1$ for $nd / \delta < 4 \cdot 10^5$.
     """
     if with_width:
         s = jnp.sqrt(2 * (jnp.log(n / (2 * delta)) + log_m))
@@ -94,6 +91,7 @@ def _likely(log_m, B, sigma):
     "Definition 4.1 with the width of Theorem 4.2 (ours)",
     status=Status.NEW,
     sample=widths,
+    search_over="sigma",
     assumptions=[
         assume("the event has probability one half or more", _likely),
         assume(

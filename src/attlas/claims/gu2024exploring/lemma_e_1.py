@@ -47,6 +47,8 @@ def exponents(rng, count):
     r"Lemma E.1, the factor $\Theta(1)$ in $v_2$",
     status=Status.SHARPENED,
     sample=exponents,
+    search_over="delta",
+    project=lambda delta: {"delta": jnp.sign(delta) * jnp.clip(jnp.abs(delta), 1e-3, 1e-2)},
     count=32,
     roundings=8,
     controls=[Control("7 in place of 6", divisor=7.0)],

@@ -60,7 +60,10 @@ def lemma_d_1_sharp(W, a, X, Y, part, *, whole=True):
     count=COUNT,
     proof_step=link(2),
     assumptions=[assume("the loss is at most $n d$", lambda square, Y: jnp.max(square) <= Y.size)],
-    controls=[Control("$e^{-17B}$ in place of $e^{-13B}$", decay=17.0)],
+    controls=[
+        Control("$e^{-17B}$ in place of $e^{-13B}$", decay=17.0),
+        Control("$e^{20B}$ in place of $e^{-13B}$", decay=-20.0),
+    ],
 )
 def lemma_d_2(largest_step, Y, m, lam, B, eta, *, decay=13.0):
     r"""$$\eta = \frac{0.1\,\lambda}{m n^2 d^2 e^{16B}} \;\Rightarrow\;

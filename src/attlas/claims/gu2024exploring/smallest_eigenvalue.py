@@ -38,6 +38,8 @@ def circles(rng, count):
     r"Theorem 4.2, size of $\lambda$ (ours)",
     status=Status.NEW,
     sample=circles,
+    search_over="X",
+    project=lambda X: {"X": X / jnp.sqrt(jnp.sum(X**2, axis=1, keepdims=True))},
     count=48,
     roundings=_ROUNDINGS,
     controls=[Control("modes above $n/2$ only", later=1)],

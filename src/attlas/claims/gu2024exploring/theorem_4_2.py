@@ -22,24 +22,14 @@ from attlas.claims.gu2024exploring.trajectories import (
     symmetric_start,
 )
 from attlas.core.claim import Control, Expectation, Sides, Status, assume
-from attlas.core.statement import inequality
+from attlas.core.statement import inequality, probability
 from attlas.core.verdict import Outcome
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 
 _SMALL = GENERAL._replace(targets=(2e-4, 2e-3))
 _DELTA = 0.1
 
-on_trainings = partial(inequality, sample=curves, count=COUNT, roundings=ROUNDINGS)
-_MEASURED = [
-    assume(
-        r"the kernel stays within $\lambda / 2$ of its start",
-        lambda drift, lam: jnp.max(drift) <= lam / 2,
-    ),
-    assume(
-        r"$m \eta \lambda_{\max}(H^*) \le 0.9$",
-        lambda m, eta, most: m * eta * most <= 0.9 * (1 + 1e-12),
-    ),
-]
+on_trainings = partial(inequality, sample=curves, alike=True, count=COUNT, roundings=ROUNDINGS)
 
 
 def _loss(square, Y, m, eta, lam, steps, share, faster):
@@ -58,40 +48,56 @@ def under_width(rng, count):
 
 
 _FASTER = Control("six times the rate", faster=6.0)
+at_width_256 = partial(
+    probability,
+    level=0.75,
+    count=COUNT,
+    assumptions=[
+        assume(
+            r"$m \eta \lambda_{\max}(H^*) \le 0.9$",
+            lambda m, eta, most: m * eta * most <= 0.9 * (1 + 1e-12),
+        )
+    ],
+)
 
 
-@on_trainings(
-    "Theorem 4.2, with measured conditions",
-    assumptions=_MEASURED,
+def _converges(square, Y, m, eta, lam, steps, share, faster):
+    bound = contraction(square, m, eta, lam, faster * steps) * (1 + 1e-12)
+    return jnp.all(square <= bound + floor(Y, m, share))
+
+
+@at_width_256(
+    "Theorem 4.2 at width 256",
+    sample=curves,
     controls=[Control(r"four units, $\lambda$ of the wide kernel", sample=under_width), _FASTER],
 )
 def theorem_4_2(square, Y, m, eta, lam, steps, share, *, faster=1.0):
-    r"""$$m \eta \lambda_{\max}(H^*) \le 0.9,\quad\max_\tau \|H(\tau)-H^*\|_F \le
-    \frac{\lambda}{2} \;\Rightarrow\;
-    \|F(\tau)-Y\|_F^2 \le \Big(1-\frac{m\eta\lambda}{2}\Big)^{\tau} \|F(0)-Y\|_F^2$$
+    r"""$$m = 256,\quad m \eta \lambda_{\max}(H^*) \le 0.9 \;\Rightarrow\; P\Big(
+    \|F(\tau)-Y\|_F^2 \le \Big(1-\frac{m\eta\lambda}{2}\Big)^{\tau} \|F(0)-Y\|_F^2
+    \;\forall \tau \le 240 \Big) \ge 0.75$$
 
-    Width 256, 240 steps of .3 to .9 of $1 / (m \lambda_{\max}(H^*))$: the kernel moves by less
-    than $.001 \lambda$, so that the condition holds in every run. The true rate is
-    $2 m \eta \lambda$, four times the bound, once the slowest direction is left. The printed step
-    is far below the .9; at long steps the second order of the step is not covered by these
-    conditions, see theorem-4-2-sharp.
+    Nothing is assumed of the training: data, targets of length .01 to 1 and first layers are
+    drawn, $\lambda$ is .1 to .6. It held in every run: the kernel moves by less than
+    $.001 \lambda$, and the true rate is $2 m \eta \lambda$, four times the bound, once the slowest
+    direction is left. For conditions that imply it surely see theorem-4-2-sharp and
+    theorem-4-2-flow; at the printed width see theorem-4-2-printed.
     """
-    return _loss(square, Y, m, eta, lam, steps, share, faster)
+    return _converges(square, Y, m, eta, lam, steps, share, faster)
 
 
-@on_trainings(
-    "Corollary 4.3, with measured conditions",
+@at_width_256(
+    "Corollary 4.3 at width 256",
     sample=curves_of(GENERAL._replace(outputs=1)),
-    assumptions=_MEASURED,
     controls=[_FASTER],
 )
 def corollary_4_3(square, Y, m, eta, lam, steps, share, *, faster=1.0):
-    r"""$$d = 1,\quad m \eta \lambda_{\max}(H^*) \le 0.9\;\Rightarrow\;
-    \|F(\tau)-Y\|_F^2 \le \Big(1-\frac{m\eta\lambda}{2}\Big)^{\tau} \|F(0)-Y\|_F^2$$
+    r"""$$d = 1,\ m = 256,\quad m \eta \lambda_{\max}(H^*) \le 0.9 \;\Rightarrow\; P\Big(
+    \|F(\tau)-Y\|_F^2 \le \Big(1-\frac{m\eta\lambda}{2}\Big)^{\tau} \|F(0)-Y\|_F^2
+    \;\forall \tau \le 240 \Big) \ge 0.75$$
 
     One output; all else as in theorem-4-2.
     """
-    return _loss(square, Y, m, eta, lam, steps, share, faster)
+    return _converges(square, Y, m, eta, lam, steps, share, faster)
 
 
 def small_targets(rng, count):

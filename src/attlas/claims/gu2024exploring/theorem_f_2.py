@@ -31,6 +31,7 @@ from attlas.core.statement import erratum, inequality
 on_flows = partial(
     inequality,
     sample=flows,
+    alike=True,
     assumptions=[
         assume(r"$\epsilon_H \le \lambda / 2$", lambda kernel_change, lam: kernel_change <= lam / 2)
     ],
@@ -125,17 +126,17 @@ def theorem_f_2(gap, row, test_change, kernel_change, Y, lam, m, error, *, C=2.0
     return _against(bound, gap, row, test_change, m, error)
 
 
-def no_logarithm():
-    """Numbers for which n d = eps_H m lambda: the logarithm is zero."""
-    values = {"H": 1.0, "eps": 0.5, "row": 1.0, "t": 0.25, "m": 2.0, "y": 1.0}
+def large_kernel():
+    """Kernels of size 10^13, whose predictions are those of kernels of size 1 at t = 1/4."""
+    values = {"H": 1e13, "eps": 0.5e13, "row": 1e13, "t": 0.25e-13, "m": 2.0, "y": 1.0}
     return {name: np.asarray(value) for name, value in values.items()}
 
 
 @erratum(
     "Theorem F.2, the second term",
     Source.DERIVED,
-    witness=no_logarithm,
-    reason=r"the logarithm vanishes at $\epsilon_H m \lambda = n d$, the gap does not",
+    witness=large_kernel,
+    reason="the gap does not change with the unit of the kernel, its second term does",
     assumptions=[assume(r"$\epsilon_H \le \lambda / 2$", lambda eps, H: eps <= H / 2)],
     count=40,
     roundings=ROUNDINGS,
@@ -146,9 +147,11 @@ def theorem_f_2_units(H, eps, row, t, m, y, *, sharp=False):
     \frac{\sqrt{nd}}{\lambda^2}\log^2\Big(\frac{nd}{\epsilon_H m\lambda}\Big)\epsilon_H\Big)
     ,\quad \dot u_{nn} = -mH(\tau)(u_{nn}-Y)$$
 
-    $n = d = 1$, $H^* = 1$, $H(\tau) = 3/2$, $K_{te} = 1$, $m = 2$: the recalled bound is zero for
-    every constant. The witness is a pair of kernels, which is all that the proof uses, not a
-    network. The power of the logarithm is from memory of the proof.
+    $n = d = 1$, $H^* = K_{te} = 10^{13}$, $H(\tau) = \tfrac32 H^*$, $m = 2$: the gap is that of
+    kernels of size 1, the recalled bound falls like $\log^2(H) / H$ and below it for every
+    constant; where $\epsilon_H m \lambda = nd$ it is zero. The witness is a pair of kernels, which
+    is all that the proof uses, not a network ($e^{\sigma^2}$ is $10^{13}$ at $\sigma = 5.5$). The
+    power of the logarithm is from memory of the proof.
     """
 
     def reached(kernel):
@@ -165,10 +168,10 @@ MISSING_ROW = Erratum(
     locator="Theorem F.2",
     kind=ErratumClass.GAP,
     text=(
-        r"The second term has the unit of 1 / kernel: $\|K_{te}(0)\|$ is missing in it, and its "
-        r"logarithm vanishes where $\epsilon_H m \lambda = n d$. With "
-        r"$2 \|Y\| \|K_{te}(0)\| \epsilon_H / \lambda^2$ in its place the bound holds at all "
-        "times, without logarithm. The formula is recalled."
+        r"For kernels of order 1 the printed order may stand. The second term has the unit of 1 / "
+        r"kernel: $\|K_{te}(0)\|$ is missing in it, so that no absolute constant serves kernels of "
+        r"every size. With $2 \|Y\| \|K_{te}(0)\| \epsilon_H / \lambda^2$ in its place the bound "
+        "holds at all times, without logarithm. The formula is recalled."
     ),
     claim="gu2024exploring/theorem-f-2-units",
 )

@@ -65,6 +65,7 @@ def kernel_pairs(rng, count):
     assumptions=[
         assume(r"$\epsilon_H \le \lambda / 2$", lambda eps, lam: eps <= lam / 2 * (1 + 1e-12))
     ],
+    alike=True,
     count=48,
     roundings=_ROUNDINGS,
     controls=[Control(r"1 in place of $\|K_{te}(0)\|$", known_row=False)],

@@ -1,30 +1,32 @@
-r"""Constructed instances on which the cone claims (Lemmas 19 to 21, 27, 28) can be evaluated.
+r"""Constructed instances on which the cone claims (Lemmas 19 to 21, 24, 27 to 30) can be evaluated.
 
-On random data the width mu_0 of the paper's cone is 1e-8 to 1e-15 and R_delta in the
-thousands, so that nothing can be measured. Here the query of sample i is q_i e_i, so that the
-attention SVM splits into columns, each with one support constraint and a closed form,
-W_mm e_i = G_i / (D_i' G_i q_i), G_i = grad psi*(D_i), D_i = X_i,alpha - X_i,t; tokens tau are
-moved until they lie beyond the margin (their multiplier is zero). The paper's alpha is token 0
-here, its support token t is token 1, its other tokens tau are the rest.
+On random data the width mu_0 of the paper's cone is 1e-8 to 1e-15 and R_delta in the thousands, so
+that nothing can be measured. Here the attention SVM is solved by construction: with multipliers
+lambda_i >= 0, D_i = X_i,alpha - X_i,1 and G = sum_i lambda_i D_i z_i', W_mm = grad psi*(G), every
+D_i is divided by its gap D_i' W_mm z_i, and the other tokens are moved along W_mm z_i to gap 1
+(support tokens) or beyond. Token 0 is the paper's alpha and token 1 a support token. Samples,
+queries and tokens are in general position; three samples of four tokens in three dimensions, of
+which one to three samples have multipliers, one to three tokens are support tokens and two or three
+coordinates are used, from losses of Assumption A in any mixture.
 """
 
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 from attlas.bounds.optimisation.julistiono2024_cone import (
     julistiono2024_mu_0,
     julistiono2024_radius,
 )
 from attlas.core.claim import assume
-from attlas.losses.logistic import logistic_log_slope
+from attlas.losses.margin_loss import MarginLoss
 from attlas.optim.mirror_descent import inverse_potential_gradient
 
-EXPONENTS = (1.1, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
+EXPONENTS = (1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
+SIZES = (3, 4, 3)
+"""Samples, tokens and dimensions; fewer are used by instances that leave some out."""
 
 
 def plain_norm(W, p):
@@ -46,8 +48,7 @@ def cone_divergence(W_mm, W, p):
 def into_cone(W_mm, W, p, width):
     """The direction on the segment from W_mm to W, of unit norm, at which D_psi = width.
 
-    W itself (normalised) if it lies inside already. The place on the segment is found by bisection
-    in its logarithm and held fixed when differentiated.
+    W itself (normalised) if it lies inside already; else its place, by bisection in the logarithm.
     """
     centre, far = W_mm / plain_norm(W_mm, p), W / plain_norm(W, p)
 
@@ -63,92 +64,149 @@ def into_cone(W_mm, W, p, width):
     # Forty halvings of the interval reach both ends to 1e-11.
     start = jnp.full((), jnp.log(1e-12)), jnp.zeros(())
     low, _ = jax.lax.fori_loop(0, 40, halve, start)
-    mixed = at(jax.lax.stop_gradient(low))
+    mixed = jnp.where(cone_divergence(centre, far, p) <= width, far, at(low))
     return mixed / plain_norm(mixed, p)
 
 
-class ConeScale(NamedTuple):
-    """The constants of section 1.3 on one instance.
+def slopes(u):
+    """Slopes -l'(u) of the logistic, exponential, linear and sigmoid loss 1 / (1 + e^u)."""
+    up, down = jax.nn.sigmoid(u), jax.nn.sigmoid(-u)
+    return jnp.stack([down, jnp.exp(-u), jnp.ones_like(u), up * down])
 
-    Attributes:
-        delta: min(1/4, delta'/4); 1/4 where no token lies beyond the margin.
-        A: ||W_mm|| max ||X_it z_i'||_q.
-        mu: the printed width mu_0.
-        norm: ||W_mm||_{p,p}.
+
+def mixed_loss(mixture):
+    """The loss of a mixture of the four; every mixture meets Assumption A."""
+
+    def value(u):
+        four = jax.nn.softplus(-u), jnp.exp(-u), -u, jax.nn.sigmoid(-u)
+        return jnp.tensordot(mixture, jnp.stack(four), 1)
+
+    def slope(u):
+        return jnp.tensordot(mixture, slopes(u), 1)
+
+    return MarginLoss(value, lambda u: -slope(u), lambda u: jnp.log(slope(u)))
+
+
+def gaps(X, z, W):
+    """The gaps (X_i,alpha - X_it)' W z_i of all tokens but the chosen one."""
+    return jnp.einsum("ntd,de,ne->nt", X[:, :1] - X[:, 1:], W, z)
+
+
+def attention_svm(X, z, v, p, weight, beyond, margin):
+    """Tokens moved so that W_mm solves the SVM, and what the multipliers are after the scaling."""
+    D = X[:, :1] - X[:, 1:]
+    G = jnp.einsum("n,nd,ne->de", weight, D[:, 0], z)
+    W_mm = inverse_potential_gradient(G / jnp.max(jnp.abs(G)), p)
+    pull = z @ W_mm.T
+    square, reach = jnp.sum(pull**2, axis=1), jnp.einsum("ntd,nd->nt", D, pull)
+    aim = jnp.where(beyond, jnp.maximum(reach, 1 + margin), 1.0)
+    moved = D + ((aim - reach) / square[:, None])[..., None] * pull[:, None]
+    first = jnp.where(weight[:, None] > 0, D[:, 0] / reach[:, :1], moved[:, 0])
+    # Across W_mm z_i: support tokens move to scores below that of alpha.
+    label, across = jnp.sign(first @ v), v - pull * (pull @ v / square)[:, None]
+    low = label[:, None] * (moved @ v) < 0
+    turned = moved - (2 * (moved @ v) / (across @ v)[:, None])[..., None] * across[:, None]
+    moved = jnp.where((low & ~beyond)[..., None], turned, moved)
+    D = jnp.concatenate([first[:, None], moved[:, 1:]], axis=1)
+    X = jnp.concatenate([X[:, :1], X[:, :1] - D], axis=1)
+    return {"X": X, "W_mm": W_mm, "y": label, "weight": weight * reach[:, 0]}
+
+
+def scores(X, v, y):
+    """The token scores gamma_it = y_i X_it' v."""
+    return y[:, None] * (X @ v)
+
+
+def constants(X, z, v, y, p, W_mm, beyond, mixture, d):
+    """Section 1.3's constants of an instance.
+
+    delta, A, mu_0 and ||W_mm||, the least advantage over a support token, the spread of scores, and
+    the least and largest slope of the loss on their range.
     """
-
-    delta: Array
-    A: Array
-    mu: Array
-    norm: Array
-
-
-def gaps(X, q, W):
-    """The gaps (X_i,alpha - X_it)' W z_i of all tokens but the chosen one, support token first."""
-    return jnp.sum((X[:, :1] - X[:, 1:]) * (W.T[: len(q)] * q[:, None])[:, None, :], axis=-1)
-
-
-def cone_scale(X, q, p, W_mm):
-    """The constants delta, A and mu_0 of an instance, and the norm of W_mm."""
-    delta_prime = jnp.min(gaps(X, q, W_mm)[:, 1:], initial=jnp.inf) - 1
-    delta = jnp.minimum(0.25, delta_prime / 4)
-    dual = p / (p - 1)
-    reach = jnp.sum(jnp.abs(X) ** dual, axis=-1) ** (1 / dual) * jnp.abs(q)[:, None]
+    tail = jnp.min(jnp.where(beyond, gaps(X, z, W_mm), jnp.inf)) - 1
+    delta, dual = jnp.minimum(0.25, tail / 4), p / (p - 1)
+    norms = jnp.sum(jnp.abs(X) ** dual, axis=-1) * jnp.sum(jnp.abs(z) ** dual, axis=-1)[:, None]
     norm = plain_norm(W_mm, p)
-    A = norm * jnp.max(reach)
-    mu = julistiono2024_mu_0(delta, A, p, X.shape[-1], constants="printed")
-    return ConeScale(delta, A, mu, norm)
+    A, gamma = norm * jnp.max(norms) ** (1 / dual), scores(X, v, y)
+    low, high = jnp.min(gamma), jnp.max(gamma)
+    steep = slopes(jnp.stack([low, high, jnp.clip(0, low, high)]))
+    return {
+        "delta": delta,
+        "A": A,
+        "mu": julistiono2024_mu_0(delta, A, p, d, constants="printed"),
+        "norm": norm,
+        "advantage": jnp.min(jnp.where(beyond, jnp.inf, gamma[:, :1] - gamma[:, 1:])),
+        "spread": jnp.max(jnp.max(gamma, axis=1) - jnp.min(gamma, axis=1)),
+        "least_slope": mixture @ jnp.min(steep, axis=1),
+        "largest_slope": mixture @ jnp.max(steep, axis=1),
+    }
 
 
-def closed_form(raw):
-    """Move raw arrays into the assumptions: SVM solved, far tokens far, W in the cone.
+def radius_delta(norm, delta, A, spread, advantage):
+    """R_delta of Lemma 20 for these sizes; c = 1 is enough (docs/proofs/julistiono2024_cone.md)."""
+    return julistiono2024_radius(norm, delta, A, spread, advantage, SIZES[1])
 
-    The tokens tau lie beyond the margin, and W has the given norm at the given share of the width.
+
+def placed(raw, radius=None, width=None):
+    """Arrays moved into the assumptions: the SVM solved, W in the cone at its radius or beyond.
+
+    `radius` and `width` are functions of what was found; 1 and mu_0 without them. Placing what is
+    placed changes nothing but roundings.
     """
-    X, q, p = raw["X"], raw["q"], raw["p"]
-    D = X[:, 0] - X[:, 1]
-    # The solution does not see the size of D; size one keeps powers 1 / (p - 1) finite.
-    G = inverse_potential_gradient(D / jnp.max(jnp.abs(D), axis=1, keepdims=True), p)
-    columns = G / (jnp.sum(D * G, axis=1) * q)[:, None]
-    u = columns * q[:, None]
-    reached = jnp.sum((X[:, :1] - X[:, 2:]) * u[:, None, :], axis=-1)
-    short = jnp.maximum(1 + raw["margin"] - reached, 0)
-    push = u / jnp.sum(u * u, axis=1, keepdims=True)
-    far = X[:, 2:] - short[:, :, None] * push[:, None, :]
-    # A coordinate without a query has no constraint.
-    W_mm = jnp.zeros_like(raw["W"]).at[:, : len(q)].set(columns.T)
-    X = jnp.concatenate([X[:, :2], far], axis=1)
-    width = cone_scale(X, q, p, W_mm).mu * raw["share"]
-    return {**raw, "X": X, "W_mm": W_mm, "W": raw["norm"] * into_cone(W_mm, raw["W"], p, width)}
+    given = ("X", "z", "v", "p", "weight", "beyond", "margin")
+    found = {**raw, **attention_svm(**{name: raw[name] for name in given})}
+    given = ("X", "z", "v", "y", "p", "W_mm", "beyond", "mixture", "d")
+    found |= constants(**{name: found[name] for name in given})
+    p, W_mm = raw["p"], found["W_mm"]
+    edge = (found["mu"] if width is None else width(found)) * raw["share"]
+    found["radius"] = jnp.ones(()) if radius is None else radius(found)
+    found["W"] = found["radius"] * raw["stretch"] * into_cone(W_mm, raw["W"], p, edge)
+    found["V"] = into_cone(W_mm, raw["V"], p, edge)
+    return found
 
 
-def solves_the_svm(X, q, p, W_mm):
+def at_radius(found):
+    """R_delta of placed arrays."""
+    names = ("norm", "delta", "A", "spread", "advantage")
+    return radius_delta(*(found[name] for name in names))
+
+
+def back_in_place(radius=None, width=None):
+    """A projection of moved arrays into the assumptions."""
+
+    def project(**instance):
+        return placed(instance, radius, width)
+
+    return project
+
+
+def solves_the_svm(X, z, p, W_mm, weight, beyond):
     """Whether W_mm is feasible and attains the dual bound, up to rounding.
 
-    With lambda free, ||sum lambda_i C_i||_q <= 1 and disjoint columns, the dual's value is
-    (sum_i ||C_i||_q^{-p})^{1/p}, C_i = D_i z_i': weak duality makes this a certificate.
+    Multipliers of G = sum_i lambda_i D_i z_i' give the bound sum_i lambda_i / ||G||_q on every
+    feasible norm.
     """
-    dual = p / (p - 1)
-    c = jnp.sum(jnp.abs(X[:, 0] - X[:, 1]) ** dual, axis=1) ** (1 / dual) * jnp.abs(q)
-    bound = jnp.sum(c**-p) ** (1 / p)
-    # Powers up to 1 / (p - 1) = 10 multiply the roundings of a few sums of two terms.
-    slack = 256 * jnp.finfo(X.dtype).eps
-    feasible = jnp.min(gaps(X, q, W_mm)) >= 1 - slack
-    return feasible & (jnp.abs(plain_norm(W_mm, p) / bound - 1) <= slack)
+    G = jnp.einsum("n,nd,ne->de", weight, X[:, 0] - X[:, 1], z)
+    bound = jnp.sum(weight) / plain_norm(G, p / (p - 1))
+    # Powers up to 1 / (p - 1) = 10 multiply the roundings of sums of nine terms.
+    slack = 4096 * jnp.finfo(X.dtype).eps
+    gap = gaps(X, z, W_mm)
+    held = jnp.max(jnp.abs(jnp.where(beyond, 0, gap - 1))) <= slack
+    signed = jnp.min(weight) >= 0
+    return held & signed & (jnp.abs(plain_norm(W_mm, p) / bound - 1) <= slack)
 
 
-def in_the_cone(X, q, p, W_mm, W):
-    """Whether W lies in the cone of width mu_0; the divergence is one minus a sum of four terms."""
+def in_the_cone(p, W_mm, W, mu):
+    """Whether W lies in the cone of width mu_0; the divergence is one minus a sum of nine terms."""
     divergence = cone_divergence(W_mm, W, p)
-    return divergence <= cone_scale(X, q, p, W_mm).mu + 64 * jnp.finfo(divergence.dtype).eps
+    return divergence <= mu + 64 * jnp.finfo(divergence.dtype).eps
 
 
-def wide_enough(X, q, p, W_mm):
+def wide_enough(mu):
     """Whether rounding (64 roundings of one) is below 1/128 of the cone's width.
 
     By a divergence, narrower cones do not differ from a single direction.
     """
-    mu = cone_scale(X, q, p, W_mm).mu
     return mu >= 8192 * jnp.finfo(mu.dtype).eps
 
 
@@ -164,89 +222,59 @@ SOLVED = assume(
 WIDE = assume(r"$\mu_0$ is well above rounding", wide_enough)
 IN_CONE = [SOLVED, assume(r"$W$ lies in the cone of width $\mu_0$", in_the_cone), WIDE]
 
-
-def kept_in_cone(W_mm, W, p, mu, radius):
-    """A moved W back in the cone, at the norm `radius` (neither constant depends on W)."""
-    return {"W": radius * into_cone(W_mm, W, p, mu)}
+_POOL, _TRIED = 64, 512
 
 
-_POOL = 64
+def _raw(rng):
+    """Raw arrays of a pool, before a solution is sought; a third has support tokens alone."""
+    (n, T, d), count = SIZES, _TRIED
+    used = rng.integers(2, d + 1, count)
+    mask = np.arange(d) < used[:, None]
+    square = mask[:, None] * mask[:, :, None]
+    beyond = (rng.random((count, n, T - 1)) < 0.5) & (rng.random((count, 1, 1)) < 0.65)
+    beyond[:, :, 0] = False
+    active = rng.random((count, n)) < 0.6
+    active[:, 0] = True
+    pure = np.eye(4)[rng.integers(4, size=count)]
+    mixed = rng.dirichlet(np.ones(4), count)
+    return {
+        "X": rng.normal(size=(count, n, T, d)) * mask[:, None, None],
+        "z": rng.normal(size=(count, n, d)) * mask[:, None],
+        "v": rng.normal(size=(count, d)) * mask,
+        "p": rng.choice(EXPONENTS, count),
+        "d": used.astype(float),
+        "weight": active * rng.uniform(0.5, 2.0, (count, n)),
+        "beyond": beyond,
+        # Tokens just beyond the margin make delta small, which only R_delta can make up for.
+        "margin": 10 ** rng.uniform(-2.0, 0.3, (count, n, T - 1)),
+        "share": np.minimum(1.0, rng.uniform(0.1, 1.9, count)),
+        "stretch": np.maximum(1.0, rng.uniform(-1.0, 3.0, count)),
+        "W": rng.normal(size=(count, d, d)) * square,
+        "V": rng.normal(size=(count, d, d)) * square,
+        "mixture": np.where(rng.random((count, 1)) < 0.5, pure, mixed),
+        "pi": 10 ** rng.uniform(-2.0, 0.0, count),
+        "centred": rng.random(count) < 0.5,
+    }
 
 
-@partial(jax.jit, static_argnums=1)
-def _placed(raw, place):
-    """One compiled program per function, whatever the samplers that share it."""
-    return jax.vmap(place)(raw)
+@partial(jax.jit, static_argnums=(1, 2))
+@partial(jax.vmap, in_axes=(0, None, None))
+def _placed(raw, radius, width):
+    """Placed arrays, half of them with alpha and token 1 at opposite places, where A is small."""
+    given = ("X", "z", "v", "p", "weight", "beyond", "margin")
+    X = attention_svm(**{name: raw[name] for name in given})["X"]
+    centre = jnp.where(raw["centred"], X[:, :1] + X[:, 1:2], 0) / 2
+    found = placed({**raw, "X": raw["X"] - centre}, radius, width)
+    good = solves_the_svm(*(found[k] for k in ("X", "z", "p", "W_mm", "weight", "beyond")))
+    return {**found, "good": good & wide_enough(found["mu"])}
 
 
-def cone_source(place, T=3, n=2, turn=1.0):
-    """A sampler: n samples (1 or 2) with tokens alpha, t and T - 2 tokens tau, moved by `place`.
-
-    Half of the points are to lie on the cone's edge (share = 1), where the lemmas are tightest.
-    Pools of one size are placed, so that checks and challenges compile one program. At T = 2 all
-    tokens are support tokens and delta = 1/4; `turn` is passed on, -1 for starts at the antipode.
-    """
-
-    def sample(rng, count):
-        pools = []
-        for _ in range(-(-count // _POOL)):
-            raw = {
-                "X": rng.normal(size=(_POOL, n, T, 2)),
-                "q": rng.uniform(0.5, 2.0, (_POOL, n)),
-                "v": rng.normal(size=(_POOL, 2)),
-                "p": rng.choice(EXPONENTS, _POOL),
-                "margin": rng.uniform(0.1, 1.5, (_POOL, n, T - 2)),
-                "share": np.minimum(1.0, rng.uniform(0.1, 1.9, _POOL)),
-                "norm": rng.uniform(1.0, 100.0, _POOL),
-                "W": rng.normal(size=(_POOL, 2, 2)),
-                "V": rng.normal(size=(_POOL, 2, 2)),
-                "turn": np.full(_POOL, turn),
-                "pi": 10 ** rng.uniform(-2.0, 0.0, _POOL),
-            }
-            pools.append(_placed(raw, place))
-        return {name: jnp.concatenate([pool[name] for pool in pools])[:count] for name in pools[0]}
-
-    return sample
-
-
-class Scores(NamedTuple):
-    """What the lemmas on the gradient need of the token scores.
-
-    Attributes:
-        gamma: token scores, labels chosen so that token 0 scores above token 1.
-        gap: gamma_gap, the least advantage over a support token.
-        spread: Gamma, the largest difference of two scores of a sample.
-        log_slopes: logarithms of the least and the largest slope -l' of the logistic loss.
-    """
-
-    gamma: Array
-    gap: Array
-    spread: Array
-    log_slopes: tuple[Array, Array]
-
-
-def token_gaps(X, v):
-    """The scores y_i X_it v with y_i = sign((X_i0 - X_i1)' v), and their constants."""
-    plain = X @ v
-    gamma = jnp.sign(plain[:, :1] - plain[:, 1:2]) * plain
-    slopes = logistic_log_slope(jnp.max(gamma)), logistic_log_slope(jnp.min(gamma))
-    spread = jnp.max(jnp.max(gamma, axis=1) - jnp.min(gamma, axis=1))
-    return Scores(gamma, jnp.min(gamma[:, 0] - gamma[:, 1]), spread, slopes)
-
-
-def radius_delta(X, q, v, p, W_mm):
-    r"""R_delta of Lemma 20 with the constant c = 10 that our proof gives.
-
-    With S, Q the attention on support and on other tokens, the covariance of scores and gaps of a
-    sample is at least s_a S gamma_gap (1 - delta/2) / M - S^2 Gamma delta / (2 M)
-    - 2 Q Gamma A / M, M = ||W_mm||; beyond R_delta the last two take at most half of the first.
-    """
-    scale, scores = cone_scale(X, q, p, W_mm), token_gaps(X, v)
-    return julistiono2024_radius(
-        scale.norm, scale.delta, scale.A, scores.spread, scores.gap, X.shape[1], constant=10.0
-    )
-
-
-def queries(X, q):
-    """The queries z_i = q_i e_i, one per row."""
-    return q[:, None] * jnp.eye(len(q), X.shape[-1])
+def cone_points(rng, count, radius=None, width=None, finish=None):
+    """Placed instances; `finish` adds to a batch of them what a claim needs besides."""
+    pools = []
+    while sum(len(pool["p"]) for pool in pools) < count:
+        found = {name: np.asarray(a) for name, a in _placed(_raw(rng), radius, width).items()}
+        best = np.flatnonzero(found.pop("good"))[:_POOL]
+        pools.append({name: value[best] for name, value in found.items()})
+    batch = {name: np.concatenate([pool[name] for pool in pools])[:count] for name in pools[0]}
+    return batch if finish is None else {**batch, **finish(batch)}

@@ -2,9 +2,9 @@ r"""Mirror flows in log time, on which the limits and rates of this paper are ch
 
 Plain steps keep log k below 14 and cannot distinguish the rates. Small rescaled steps follow the
 flow d/dt grad psi(W) = -grad L(W) instead, with log t accumulated (`token_selection.flow`):
-log t reaches several hundred. These are statements on the flow, not on discrete descent. Data: two
-samples of three Gaussian tokens in three dimensions (four constraints in nine unknowns, so that
-the attention SVM of the best tokens is almost surely feasible); starts near W_mm.
+log t reaches several hundred. These are statements on the flow, not on discrete descent. Data and
+starts are those of the cone claims: W(0) in C_{p,mu_0,R_delta}, and queries scaled so that ||W_mm||
+is one; p from 1.5 to 4, since below it the memory of W(0), of order x^-2(p-1), outlives every run.
 """
 
 from functools import partial
@@ -13,21 +13,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.julistiono2024optimizing.cone_instances import at_radius, cone_points
 from attlas.core.norms.entrywise import entrywise_norm
 from attlas.core.sampling import shared
 from attlas.data.token_selection import TokenSelection
-from attlas.optim.mirror_descent import bregman
-from attlas.solvers.attention_svm import attention_svm_batch
+from attlas.optim.mirror_descent import bregman, inverse_potential_gradient
 from attlas.tasks.token_selection.flow import mirror_flow
 
 OTHER = {1.5: 3.0, 2.0: 3.0, 3.0: 1.5}
 """Each p of a flow, and another p whose attention SVM it does not approach."""
-EACH = 20
-STEPS, STEP, EVERY = 6400, 0.05, 40
-START = 5.0
-SHARES = np.array([1 / 16, 1 / 4, 1.0])
+COUNT = 40
+STEPS, STEP, EVERY = 6400, 0.1, 40
+START = 35.0
+"""Largest R_delta / ||W_mm|| of a start: the flow is to go well beyond it."""
+SHARES = np.array([1 / 8, 1 / 4, 1 / 2, 1.0])
 """Of the last norm or log time: rates need far scales, to see a growth fade."""
-LATE = np.array([1 / 4, 1 / 2, 1.0])
+LATE = 2.0 ** np.array([-1.5, -1, -0.5, 0])
 """Limits need late scales, past the transient of the start."""
 
 
@@ -44,12 +45,11 @@ def best_tokens(data):
     return np.argmax(scores, axis=-1)
 
 
-def run_flows(data, W0, p):
-    """Flows of stacked problems from W0, recorded every `EVERY` steps."""
-    flow = partial(
-        mirror_flow, p=p, steps=STEPS, step=STEP, record_at=range(EVERY, STEPS + 1, EVERY)
-    )
-    return jax.vmap(flow)(data, jnp.asarray(W0))
+@partial(jax.jit, static_argnums=(3, 4))
+def run_flows(data, W0, p, steps=STEPS, step=STEP):
+    """Flows of stacked problems from W0, recorded 160 times; one program for all p."""
+    flow = partial(mirror_flow, steps=steps, step=step, record_at=range(EVERY, steps + 1, EVERY))
+    return jax.vmap(lambda each, W, p: flow(each, W, p=p))(data, W0, p)
 
 
 def joined(parts):
@@ -67,56 +67,49 @@ def _divergence(W, target, p):
     return bregman(target / entrywise_norm(target, p), W / entrywise_norm(W, p), p)
 
 
-# One program for all p, which `measures.direction` takes as a number.
-divergences = jax.jit(
-    jax.vmap(jax.vmap(_divergence, in_axes=(0, None, None)), in_axes=(0, 0, None))
-)
+@jax.jit
+def divergences(W, target, p):
+    """Divergences of paths [problem, point] from targets; p for each problem or for all."""
+    of_path = jax.vmap(_divergence, in_axes=(0, None, None))
+    return jax.vmap(of_path)(W, target, jnp.broadcast_to(p, W.shape[:1]))
 
 
 @shared
 def _flows(rng):
-    parts = []
-    for p, other in OTHER.items():
-        data = gaussian_selections(rng, EACH, 2, 3, 3)
-        tokens = best_tokens(data)
-        found = attention_svm_batch(data.X, data.z, tokens, p)
-        compared = attention_svm_batch(data.X, data.z, tokens, other)
-        W_mm = np.asarray(found.value)
-        noise = rng.normal(size=W_mm.shape) * 0.1
-        near = W_mm / np.linalg.norm(W_mm, axis=(1, 2), keepdims=True) + noise
-        path = run_flows(data, START * near, p)
-        norm, log_time = np.asarray(path.norm), np.asarray(path.log_time)
-        own, wrong = (
-            np.asarray(divergences(path.W, svm.value, jnp.asarray(p))) for svm in (found, compared)
-        )
-        log_k, x = log_time[:, -1:] * SHARES, norm[:, -1:] * SHARES
-        late = log_time[:, -1:] * LATE
-        parts.append(
-            {
-                "p": np.full(EACH, p),
-                "certified": np.asarray((found.result == 0) & (compared.result == 0)),
-                "norm": x,
-                "log_k": log_k,
-                "divergence_by_norm": _at(x, norm, own),
-                "divergence": _at(log_k, log_time, own),
-                "norm_by_time": _at(log_k, log_time, norm),
-                "late_log_k": late,
-                "late_divergence": _at(late, log_time, own),
-                "late_other_divergence": _at(late, log_time, wrong),
-                "late_norm": _at(late, log_time, norm),
-            }
-        )
-    return joined(parts)
+    drawn = cone_points(rng, 8 * COUNT, radius=at_radius)
+    near = (drawn["radius"] <= START * drawn["norm"]) & (drawn["p"] >= 1.5)
+    near = np.flatnonzero(near)[:COUNT]
+    batch = {name: value[near] for name, value in drawn.items()}
+    size, p = batch["norm"][:, None, None], batch["p"]
+    start, W_mm = batch["W"] / batch["stretch"][:, None, None] / size, batch["W_mm"] / size
+    parts = batch["X"], batch["y"], batch["z"] * size, batch["v"]
+    data = TokenSelection(*map(jnp.asarray, parts))
+    path = run_flows(data, start, p)
+    norm, log_time = np.asarray(path.norm), np.asarray(path.log_time)
+    # The same multipliers under another potential: not where this flow goes.
+    dual = jnp.sign(W_mm) * jnp.abs(W_mm) ** (p - 1)[:, None, None]
+    other = jax.vmap(inverse_potential_gradient)(dual, np.where(p > 2, 1.5, 3.0))
+    own, wrong = (np.asarray(divergences(path.W, aim, p)) for aim in (W_mm, other))
+    log_k, x, late = log_time[:, -1:] * SHARES, norm[:, -1:] * SHARES, log_time[:, -1:] * LATE
+    return {
+        "p": p,
+        "norm": x,
+        "log_k": log_k,
+        "divergence_by_norm": _at(x, norm, own),
+        "divergence": _at(log_k, log_time, own),
+        "norm_by_time": _at(log_k, log_time, norm),
+        "late_log_k": late,
+        "late_divergence": _at(late, log_time, own),
+        "late_other_divergence": _at(late, log_time, wrong),
+        "late_norm": _at(late, log_time, norm),
+    }
 
 
 def flows(rng, count):
-    """Flows for p = 1.5, 2 and 3 in turn, at three scales of the norm and of log time; at most 60.
+    """Flows from starts in the cone, at four scales of the norm and of log time; at most 40.
 
-    `certified` says it of both attention SVMs. At `SHARES` of the last norm: `norm`,
-    `divergence_by_norm`; at `SHARES` of the last log time: `log_k`, `norm_by_time`, `divergence`;
-    at `LATE` of it: `late_log_k`, `late_norm`, `late_divergence` and `late_other_divergence` (from
-    the SVM of another p).
+    At `SHARES` of the last norm: `norm`, `divergence_by_norm`; at `SHARES` of the last log time:
+    `log_k`, `norm_by_time`, `divergence`; at `LATE` of it: `late_log_k`, `late_norm`,
+    `late_divergence` and `late_other_divergence` (from a direction of another p).
     """
-    found = _flows(rng)
-    order = np.arange(len(found["p"])).reshape(len(OTHER), -1).T.ravel()[:count]
-    return {name: value[order] for name, value in found.items()}
+    return {name: value[:count] for name, value in _flows(rng).items()}

@@ -7,6 +7,7 @@ the shares 1 - s_i,alpha, so that h below the margin at the three other corners 
 """
 
 from itertools import product
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +19,7 @@ from attlas.claims.julistiono2024optimizing.flow_instances import (
     gaussian_selections,
     joined,
 )
-from attlas.core.claim import Control, Sides, Source, assume
+from attlas.core.claim import Control, Sides, Source, Status, assume
 from attlas.core.sampling import shared
 from attlas.core.statement import limit
 from attlas.data.token_selection import TokenSelection
@@ -27,9 +28,11 @@ from attlas.solvers.attention_svm import attention_svm_batch
 from attlas.solvers.lp_svm import lp_svm_batch
 from attlas.solvers.regularisation_path import LogJointLoss
 from attlas.tasks.token_selection.ball import descend_in_ball
+from attlas.tasks.token_selection.training import train_selection_ensemble
 
 _EACH, _STARTS, _STEPS = 44, 3, 1000
-_MULTIPLES = np.array([20.0, 40.0, 80.0])
+_MULTIPLES = np.array([15.0, 30.0, 60.0, 120.0])
+_RECORDS = (1000, 2000, 4000, 8000)
 _CORNERS = np.array(list(product((0, 1), repeat=2)))
 
 
@@ -80,42 +83,87 @@ def _other_choice(margin, best):
     return np.argmax(rest, axis=1)
 
 
+class _Problems(NamedTuple):
+    """Random problems of one p with the SVMs of the best choice of tokens and of the second one."""
+
+    data: TokenSelection
+    aims: tuple[np.ndarray, np.ndarray]
+    others: tuple[np.ndarray, np.ndarray]
+    radii: np.ndarray
+    condition: np.ndarray
+    solved: np.ndarray
+
+
+@shared
+def _problems(rng, p):
+    data = gaussian_selections(rng, _EACH, 2, 2, 2)
+    best, second, heads, holds = _choices(data, p)
+    rows = np.arange(_EACH)
+    own = attention_svm_batch(data.X, data.z, _CORNERS[best], p)
+    wrong = attention_svm_batch(data.X, data.z, _CORNERS[second], p)
+    v_mm, other = (np.nan_to_num(heads[rows, at], nan=1.0) for at in (best, second))
+    size = (np.abs(v_mm) ** p).sum(axis=1) ** (1 / p)
+    radii = np.stack([size, np.asarray(own.certificate["norm_upper"])], axis=1)
+    aims, others = (v_mm, np.asarray(own.value)), (other, np.asarray(wrong.value))
+    solved = np.asarray((own.result == 0) & (wrong.result == 0))
+    return _Problems(data, aims, others, radii, holds, solved)
+
+
+def _compared(problems, p, v, W):
+    """Divergences of both paths from the SVMs of both choices, with the conditions."""
+    own, wrong = (
+        np.stack([divergences(a, jnp.asarray(to), p) for a, to in zip((v, W), aim, strict=True)], 1)
+        for aim in (problems.aims, problems.others)
+    )
+    return {"p": np.full(_EACH, p), "condition": problems.condition, "own": own, "wrong": wrong}
+
+
 @shared
 def _joint_paths(rng):
     parts = []
     for p in OTHER:
-        data = gaussian_selections(rng, _EACH, 2, 2, 2)
-        best, second, heads, holds = _choices(data, p)
-        rows, exponent = np.arange(_EACH), jnp.asarray(p)
-        own = attention_svm_batch(data.X, data.z, _CORNERS[best], p)
-        wrong = attention_svm_batch(data.X, data.z, _CORNERS[second], p)
-        v_mm = np.nan_to_num(heads[rows, best], nan=1.0)
-        size = (np.abs(v_mm) ** p).sum(axis=1) ** (1 / p)
-        radii = np.stack([size, np.asarray(own.certificate["norm_upper"])], axis=1)
+        problems, exponent = _problems(rng, p), jnp.asarray(p)
         W_start = rng.normal(size=(_EACH, _STARTS, 2, 2))
-        W_start[:, 0] = own.value
         v_start = rng.normal(size=(_EACH, _STARTS, 2))
-        v_start[:, 0] = v_mm
-        grown = jnp.asarray(radii[:, None, :] * _MULTIPLES[None, :, None])
-        v, W, gap, loss = _points(data, jnp.asarray(v_start), jnp.asarray(W_start), grown, exponent)
+        v_start[:, 0], W_start[:, 0] = problems.aims
+        grown = jnp.asarray(problems.radii[:, None, :] * _MULTIPLES[None, :, None])
+        v, W, gap, loss = _points(
+            problems.data, jnp.asarray(v_start), jnp.asarray(W_start), grown, exponent
+        )
         loss = np.where(np.asarray(gap) <= 1e-6, np.asarray(loss), np.inf)
         lowest = np.argmin(loss, axis=2)
         v = np.take_along_axis(np.asarray(v), lowest[..., None, None], axis=2)[:, :, 0]
         W = np.take_along_axis(np.asarray(W), lowest[..., None, None, None], axis=2)[:, :, 0]
-        other_head = np.nan_to_num(heads[rows, second], nan=1.0)
-        far = [divergences(W, svm.value, exponent) for svm in (own, wrong)]
-        near = [divergences(v, jnp.asarray(to), exponent) for to in (v_mm, other_head)]
-        solved = np.asarray((own.result == 0) & (wrong.result == 0))
-        parts.append(
-            {
-                "p": np.full(_EACH, p),
-                "condition": holds,
-                "certified": solved & np.isfinite(loss.min(axis=2)).all(axis=1),
-                "multiples": np.tile(_MULTIPLES, (_EACH, 1)),
-                "own": np.stack([near[0], far[0]], axis=1),
-                "wrong": np.stack([near[1], far[1]], axis=1),
-            }
+        found = {
+            "certified": problems.solved & np.isfinite(loss.min(axis=2)).all(axis=1),
+            "multiples": np.tile(_MULTIPLES, (_EACH, 1)),
+        }
+        parts.append({**_compared(problems, p, v, W), **found})
+    return joined(parts)
+
+
+@shared
+def _joint_descents(rng):
+    parts = []
+    for p in OTHER:
+        problems = _problems(rng, p)
+        v_start, W_start = (
+            jnp.asarray(aim * (1 + 0.1 * rng.normal(size=aim.shape))) for aim in problems.aims
         )
+        path = train_selection_ensemble(
+            problems.data,
+            W_start,
+            v0=v_start,
+            p=p,
+            # Norms of about 100 in the end, where gradients are still above rounding.
+            learning_rate=100 ** (p - 1) / _RECORDS[-1],
+            steps=_RECORDS[-1],
+            record_at=_RECORDS,
+            joint=True,
+        )
+        found = _compared(problems, p, path.params["v"], path.params["W"])
+        steps = np.tile(np.array(_RECORDS, float), (_EACH, 1))
+        parts.append({**found, "certified": problems.solved, "steps": steps})
     return joined(parts)
 
 
@@ -124,21 +172,29 @@ def joint_paths(rng, count):
     return {name: value[:count] for name, value in _joint_paths(rng).items()}
 
 
+def joint_descents(rng, count):
+    """The same divergences along joint descent from near both SVMs."""
+    return {name: value[:count] for name, value in _joint_descents(rng).items()}
+
+
+CONDITIONS = [
+    assume(
+        "SVMs certified to a relative gap of 1e-8, points of a path stationary to 1e-6",
+        lambda certified: certified,
+    ),
+    assume(
+        r"mixing tokens lowers the label margin by at least $\nu \max_i (1 - s_{i\alpha_i})$",
+        lambda condition: condition,
+    ),
+]
+
+
 @limit(
     "Joint regularisation-path theorem",
     Source.RECALLED,
     scales="multiples",
     sample=joint_paths,
-    assumptions=[
-        assume(
-            "SVMs certified to a relative gap of 1e-8, points of the path stationary to 1e-6",
-            lambda certified: certified,
-        ),
-        assume(
-            r"mixing tokens lowers the label margin by at least $\nu \max_i (1 - s_{i\alpha_i})$",
-            lambda condition: condition,
-        ),
-    ],
+    assumptions=CONDITIONS,
     controls=[
         Control(
             "label margin condition broken: the choice of second largest label margin", other=True
@@ -157,3 +213,23 @@ def joint_regularisation_path(own, wrong, *, other=False):
     # Each divergence is one of directions that are rounded.
     distance = jnp.sum(wrong if other else own, axis=0)
     return Sides(distance, jnp.zeros_like(distance), magnitude=jnp.ones_like(distance))
+
+
+@limit(
+    r"$\ell_p$-JointGD",
+    Source.DERIVED,
+    status=Status.NEW,
+    scales="steps",
+    sample=joint_descents,
+    assumptions=CONDITIONS,
+    controls=[Control("the choice of second largest label margin", other=True)],
+    count=3 * _EACH,
+)
+def joint_descent(own, wrong, *, other=False):
+    r"""$$\lim_{k\to\infty}\frac{v(k)}{\|v(k)\|_p}=\frac{v_{mm}}{\|v_{mm}\|_p},\quad
+    \lim_{k\to\infty}\frac{W(k)}{\|W(k)\|_{p,p}}=\frac{W_{mm}}{\|W_{mm}\|_{p,p}}$$
+
+    The paper proves the path alone and runs the descent: normalised steps on $v$ and $W$, here from
+    within a tenth of both SVMs, $p = 1.5, 2, 3$, 1000 to 8000 steps. The sum of both divergences.
+    """
+    return joint_regularisation_path(own, wrong, other=other)

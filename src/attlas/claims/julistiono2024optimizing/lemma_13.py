@@ -131,9 +131,9 @@ def lemma_13_sphere(W1, W2, p, *, factor=0.5):
 
 
 def closing_pairs(rng, count):
-    """Exponents below two, and scales 1/h that double from 10 to 20."""
+    """Exponents below two, and scales 1/h that double from 10 or 20."""
     step = rng.uniform(0.05, 0.1, size=(count, 1))
-    return {"p": rng.uniform(1.05, 1.95, size=count), "scales": [1.0, 2.0, 4.0] / step}
+    return {"p": rng.uniform(1.05, 1.95, size=count), "scales": [1.0, 2.0, 4.0, 8.0] / step}
 
 
 @limit(
@@ -155,5 +155,5 @@ def lemma_13_approached(p, scales, *, factor=1.0):
         W2 = _unit(jnp.ones(2), p)
         return bregman(W1, W2, p) / jnp.sum(jnp.square(W1 - W2))
 
-    target = jnp.full(3, factor) * (p - 1) * 2 ** (2 / p - 2)
+    target = jnp.full(4, factor) * (p - 1) * 2 ** (2 / p - 2)
     return jax.vmap(quotient)(scales), target

@@ -188,4 +188,4 @@ def lemma_13_scalar_approached(p, scales, *, factor=1.0):
     No constant above $(p-1)/2$ holds for single entries.
     """
     quotient = jax.vmap(lambda h: bregman(1 - h, jnp.ones(()), p) / h**2)(1 / scales)
-    return quotient, jnp.full(3, factor / 2) * (p - 1)
+    return quotient, jnp.full(4, factor / 2) * (p - 1)

@@ -39,10 +39,13 @@ def _by_autodiff(data, W, loss):
 @identity(
     "Lemma 17",
     sample=on_trajectory,
-    controls=[Control("softmax derivative without $s s^\\top$", rank_one=False)],
+    controls=[
+        Control("softmax derivative without $s s^\\top$", rank_one=False),
+        Control("$X W^\\top z$ in place of $X W z$", transposed=True),
+    ],
     roundings=ROUNDINGS,
 )
-def lemma_17(X, y, z, v, W, *, rank_one=True):
+def lemma_17(X, y, z, v, W, *, rank_one=True, transposed=False):
     r"""$$\nabla \mathcal{L}(W) = \frac1n \sum_i \ell'(\gamma_i^\top s_i)\,
     X_i^\top (\mathrm{diag}(s_i) - s_i s_i^\top) \gamma_i z_i^\top$$
 
@@ -53,7 +56,7 @@ def lemma_17(X, y, z, v, W, *, rank_one=True):
     for loss in ("logistic", "exponential", "correlation"):
         formula, size = _formula(data, W, loss, rank_one)
         left += [formula, selection_gradient(W, data, loss)]
-        right += [_by_autodiff(data, W, loss)] * 2
+        right += [_by_autodiff(data, W.T if transposed else W, loss)] * 2
         sizes += [size] * 2
     # Roundings of the logits reach the softmax multiplied by their size, those of the margin
     # reach the slope multiplied by the margin.

@@ -7,6 +7,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from attlas.claims.julistiono2024optimizing.instances import ROUNDINGS, dual_norm, on_trajectory
 from attlas.core.claim import Control, Status
@@ -27,16 +28,18 @@ def gradient_bound(data, p, factor=2.0):
 
 
 def steep_points(rng, count):
-    """Points of trajectories, and opposite tokens at uniform attention with small scores."""
+    """Points of trajectories, and two opposite tokens of equal attention with small scores."""
     batch = {name: value.copy() for name, value in on_trajectory(rng, count).items()}
     even = slice(None, None, 2)
-    # One token against all others cannot be balanced at T = 3: two opposite ones and a zero.
     batch["v"][even] *= 0.1
-    batch["X"][even, :, 1] = -batch["X"][even, :, 0]
-    batch["X"][even, :, 2] = 0
     for name in ("X", "z", "y"):
         batch[name][even] = batch[name][even, :1]
-    batch["W"][even] = 0
+    first, z, v = batch["X"][even, 0, 0], batch["z"][even, 0], batch["v"][even]
+    # The third token, across the two and v, has no score and is not attended to.
+    third = 0.5 * np.cross(first, v) / np.linalg.norm(np.cross(first, v), axis=1, keepdims=True)
+    batch["X"][even, :, 1] = -batch["X"][even, :, 0]
+    batch["X"][even, :, 2] = third[:, None]
+    batch["W"][even] = -200 * third[:, :, None] * z[:, None]
     return batch
 
 
@@ -71,3 +74,21 @@ def lemma_18_sharp(X, y, z, v, W, p, *, factor=1.0):
     """
     data = TokenSelection(X, y, z, v)
     return dual_norm(selection_gradient(W, data), p), gradient_bound(data, p, factor)
+
+
+@on_steep_points(
+    "Lemma 18, second sentence",
+    controls=[Control("half of the bound", factor=0.5)],
+)
+def lemma_18_entries(X, y, z, v, W, *, factor=1.0):
+    r"""$$\left|[\nabla \mathcal{L}(W)]_{jk}\right| \le \sup|\ell'|
+    \max_i \big( \max_t |\gamma_{it}| \max_t |X_{itj}|\,|z_{ik}| \big)$$
+
+    The lemma states that such constants exist; these follow as in lemma-18-sharp.
+    """
+    data = TokenSelection(X, y, z, v)
+    size = jnp.max(jnp.abs(token_scores(data)), axis=1)
+    tokens = jnp.max(jnp.abs(X), axis=1)[:, :, None] * jnp.abs(z)[:, None]
+    steepest = jnp.max(-logistic_derivative(-size))
+    bound = factor * steepest * jnp.max(size[:, None, None] * tokens, axis=0)
+    return jnp.abs(selection_gradient(W, data)), bound

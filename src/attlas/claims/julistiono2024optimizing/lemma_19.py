@@ -1,7 +1,7 @@
 r"""Lemma 19: margins inside the cone, with the two links of its proof.
 
-The paper's alpha_i, t in T_i, tau in bar T_i are our tokens 0, 1 and 2 of two samples. `delta`,
-`A` and `mu_0` are those of definition (8), rho = ||W|| / ||W_mm||; norms are entrywise l_p.
+`delta`, `A`, `mu` (mu_0) are those of definition (8), `norm` is ||W_mm||_{p,p}, `beyond` marks the
+tokens tau that are no support tokens, rho = ||W|| / ||W_mm||; norms are entrywise l_p.
 """
 
 from functools import partial
@@ -10,33 +10,30 @@ import jax.numpy as jnp
 
 from attlas.claims.julistiono2024optimizing.cone_instances import (
     IN_CONE,
-    closed_form,
-    cone_scale,
-    cone_source,
+    back_in_place,
+    cone_points,
     gaps,
-    kept_in_cone,
     plain_norm,
 )
-from attlas.core.claim import Control, ProofStep, Sides, Source, Status
+from attlas.core.claim import Control, ProofStep, Sides, Source, Status, assume
 from attlas.core.statement import inequality
 
 _CHAIN = "Lemmas 19-21"
-# The longest path: W_mm (powers of exponent up to 10 and sums of two terms), a product of 2 x 2
-# with two vectors, and two norms of four entries: below 64 roundings.
-_ROUNDINGS = 64
-
-
-def _in_cone(raw):
-    placed = closed_form(raw)
-    mu = cone_scale(*(placed[name] for name in ("X", "q", "p", "W_mm"))).mu
-    # Only the direction of W matters.
-    return {**placed, "mu": mu, "radius": placed["norm"]}
-
+# The longest path: W_mm (powers of exponent up to 10 and sums of three terms), a product of 3 x 3
+# with two vectors, and two norms of nine entries: below 128 roundings.
+_ROUNDINGS = 128
+SOME_BEYOND = assume("some token is no support token", lambda beyond: jnp.any(beyond))
 
 on_cone = partial(
-    inequality, sample=cone_source(_in_cone), assumptions=IN_CONE, roundings=_ROUNDINGS
+    inequality,
+    sample=cone_points,
+    assumptions=IN_CONE,
+    search_over=("X", "z", "W"),
+    project=back_in_place(),
+    roundings=_ROUNDINGS,
 )
 on_printed_cone = partial(on_cone, source=Source.RECALLED)
+with_others = partial(on_printed_cone, assumptions=[*IN_CONE, SOME_BEYOND])
 
 
 def _turn(p, W_mm, W):
@@ -44,31 +41,36 @@ def _turn(p, W_mm, W):
     return W / plain_norm(W, p) - W_mm / plain_norm(W_mm, p)
 
 
-def _relative(X, q, p, W_mm, W):
+def _relative(X, z, p, norm, W):
     """Gaps under W / rho, and their rounding: the size of the terms times gamma_t."""
     # That rounding is an error of the sides, not their magnitude, so that a search is not rewarded
     # for making the terms that cancel large.
-    rho = plain_norm(W, p) / plain_norm(W_mm, p)
-    terms = (jnp.abs(X[:, :1]) + jnp.abs(X[:, 1:])) * (jnp.abs(W.T) * q[:, None])[:, None, :]
-    size = jnp.max(jnp.sum(terms, axis=-1)) / rho
-    return gaps(X, q, W) / rho, _ROUNDINGS * jnp.finfo(size.dtype).eps * size
+    rho = plain_norm(W, p) / norm
+    largest = jnp.max(jnp.abs(X), axis=1)
+    size = 2 * jnp.max(jnp.einsum("nd,de,ne->n", largest, jnp.abs(W), jnp.abs(z))) / rho
+    return gaps(X, z, W) / rho, _ROUNDINGS * jnp.finfo(size.dtype).eps * size
+
+
+def _past_support(gap, beyond):
+    """The least gap of a token beyond the margin over a support token of its sample."""
+    support = jnp.max(jnp.where(beyond, -jnp.inf, gap), axis=1)
+    return jnp.min(jnp.min(jnp.where(beyond, gap, jnp.inf), axis=1) - support)
 
 
 @on_printed_cone(
     "Lemma 19, proof (from Lemma 13 and (8))",
+    search_over="W",
     controls=[Control("$8A$ in place of $4A$", parts=8.0)],
     proof_step=ProofStep(_CHAIN, 1),
 )
-def lemma_19_distance(X, q, p, W_mm, W, *, parts=4.0):
+def lemma_19_distance(p, W_mm, W, delta, A, *, parts=4.0):
     r"""$$D_\psi(\bar W_{mm},\bar W) \le \mu_0 \;\Rightarrow\;
     \|\bar W-\bar W_{mm}\|_{p,p} \le \frac{\delta}{4A}$$
 
     Where the cone loses its width: Lemma 13 is loose, so that points on the edge of the cone use
     only a part of the allowed distance.
     """
-    scale = cone_scale(X, q, p, W_mm)
-    distance = plain_norm(_turn(p, W_mm, W), p)
-    return Sides(distance, scale.delta / (parts * scale.A), magnitude=jnp.ones(()))
+    return Sides(plain_norm(_turn(p, W_mm, W), p), delta / (parts * A), magnitude=jnp.ones(()))
 
 
 @on_printed_cone(
@@ -76,61 +78,59 @@ def lemma_19_distance(X, q, p, W_mm, W, *, parts=4.0):
     controls=[Control("the smallest entry of the difference in place of its norm", by_entry=True)],
     proof_step=ProofStep(_CHAIN, 2),
 )
-def lemma_19_hoelder(X, q, p, W_mm, W, *, by_entry=False):
+def lemma_19_hoelder(X, z, p, W_mm, W, A, norm, *, by_entry=False):
     r"""$$\max_{t,\tau}\left|(X_{it}-X_{i\tau})^\top\left(\frac{W}{\rho}-W_{mm}\right)z_i\right|
     \le 2A\,\|\bar W-\bar W_{mm}\|_{p,p},\quad \rho=\frac{\|W\|_{p,p}}{\|W_{mm}\|_{p,p}}$$
 
     $A$ takes every token by itself; with half the longest difference of two tokens in its place
     the bound would not change when all tokens move together.
     """
-    gap, rounding = _relative(X, q, p, W_mm, W)
-    A, turn = cone_scale(X, q, p, W_mm).A, _turn(p, W_mm, W)
+    gap, rounding = _relative(X, z, p, norm, W)
+    change, turn = gap - gaps(X, z, W_mm), _turn(p, W_mm, W)
+    pairs = jnp.max(change, axis=1, initial=0) - jnp.min(change, axis=1, initial=0)
     bound = A * jnp.min(jnp.abs(turn)) if by_entry else 2 * A * plain_norm(turn, p)
-    return Sides(jnp.max(jnp.abs(gap - gaps(X, q, W_mm))), bound, error=rounding)
+    return Sides(jnp.max(pairs), bound, error=2 * rounding)
 
 
-@on_printed_cone(
+@with_others(
     "Lemma 19 (12a)",
     controls=[Control("9/2 in place of 3/2", factor=4.5)],
     proof_step=ProofStep(_CHAIN, 3),
 )
-def lemma_19_12a(X, q, p, W_mm, W, *, factor=1.5):
+def lemma_19_12a(X, z, p, norm, W, delta, beyond, *, factor=1.5):
     r"""$$(X_{it}-X_{i\tau})^\top W z_i \ge \frac32\delta\,\frac{\|W\|_{p,p}}{\|W_{mm}\|_{p,p}},
     \quad t\in\mathcal T_i,\ \tau\in\bar{\mathcal T}_i,\ W\in C_{p,\mu_0,R}$$
 
     Both sides are divided by $\rho = \|W\|_{p,p} / \|W_{mm}\|_{p,p}$. See lemma-19-sharpened: 7/2
     in place of 3/2 holds.
     """
-    gap, rounding = _relative(X, q, p, W_mm, W)
-    delta = cone_scale(X, q, p, W_mm).delta
-    return Sides(factor * delta, jnp.min(gap[:, 1:] - gap[:, :1]), error=rounding)
+    gap, rounding = _relative(X, z, p, norm, W)
+    return Sides(factor * delta, _past_support(gap, beyond), error=rounding)
 
 
-@on_printed_cone(
+@with_others(
     "Lemma 19 (12b)",
     controls=[Control("9/2 in place of 3/2", factor=4.5)],
     proof_step=ProofStep(_CHAIN, 4),
 )
-def lemma_19_12b(X, q, p, W_mm, W, *, factor=1.5):
+def lemma_19_12b(X, z, p, norm, W, delta, beyond, *, factor=1.5):
     r"""$$(X_{i\alpha_i}-X_{i\tau})^\top W z_i \ge \left(1+\frac32\delta\right)
     \frac{\|W\|_{p,p}}{\|W_{mm}\|_{p,p}},\quad \tau\in\bar{\mathcal T}_i,\ W\in C_{p,\mu_0,R}$$
 
     Both sides are divided by $\rho = \|W\|_{p,p} / \|W_{mm}\|_{p,p}$. Samples here have a support
     token each; without one see lemma-19-no-support.
     """
-    gap, rounding = _relative(X, q, p, W_mm, W)
-    delta = cone_scale(X, q, p, W_mm).delta
-    return Sides(1 + factor * delta, jnp.min(gap[:, 1:]), error=rounding)
+    gap, rounding = _relative(X, z, p, norm, W)
+    least = jnp.min(jnp.where(beyond, gap, jnp.inf))
+    return Sides(1 + factor * delta, least, error=rounding)
 
 
 @on_printed_cone(
     "Lemma 19 (12c)",
-    search_over="W",
-    project=kept_in_cone,
     controls=[Control(r"without the factor $\rho$", relative=False)],
     proof_step=ProofStep(_CHAIN, 5),
 )
-def lemma_19_12c(X, q, p, W_mm, W, *, relative=True):
+def lemma_19_12c(X, z, p, norm, W, delta, beyond, *, relative=True):
     r"""$$\left(1-\frac\delta2\right)\frac{\|W\|_{p,p}}{\|W_{mm}\|_{p,p}} \le
     (X_{i\alpha_i}-X_{it})^\top W z_i \le \left(1+\frac\delta2\right)
     \frac{\|W\|_{p,p}}{\|W_{mm}\|_{p,p}},\quad t\in\mathcal T_i,\ W\in C_{p,\mu_0,R}$$
@@ -139,20 +139,18 @@ def lemma_19_12c(X, q, p, W_mm, W, *, relative=True):
     allowance $\delta / 2$, so that the ratio is the share of the allowance that the cone of width
     $\mu_0$ can use.
     """
-    gap, rounding = _relative(X, q, p, W_mm, W)
-    gap = gap if relative else gaps(X, q, W)
-    allowance = cone_scale(X, q, p, W_mm).delta / 2
-    return Sides(jnp.max(jnp.abs(gap[:, 0] - 1)), allowance, error=rounding)
+    gap, rounding = _relative(X, z, p, norm, W)
+    gap = gap if relative else gaps(X, z, W)
+    return Sides(jnp.max(jnp.where(beyond, 0, jnp.abs(gap - 1))), delta / 2, error=rounding)
 
 
 @on_cone(
     "Lemma 19 (12a), (12b), sharpened",
     status=Status.SHARPENED,
-    search_over="W",
-    project=kept_in_cone,
+    assumptions=[*IN_CONE, SOME_BEYOND],
     controls=[Control("9/2 in place of 7/2", factor=4.5)],
 )
-def lemma_19_sharpened(X, q, p, W_mm, W, *, factor=3.5):
+def lemma_19_sharpened(X, z, p, norm, W, delta, beyond, *, factor=3.5):
     r"""$$(X_{it}-X_{i\tau})^\top W z_i \ge \frac72\delta\rho,\quad
     (X_{i\alpha_i}-X_{i\tau})^\top W z_i \ge \left(1+\frac72\delta\right)\rho,
     \quad \rho=\frac{\|W\|_{p,p}}{\|W_{mm}\|_{p,p}}$$
@@ -160,7 +158,6 @@ def lemma_19_sharpened(X, q, p, W_mm, W, *, factor=3.5):
     $\delta' \ge 4 \delta$ at $W_{mm}$, and the cone moves a gap by at most $\delta / 2$. If the
     paper's $\delta'$ has a factor 1/2 (our text of it is recalled), even 15/2 would hold.
     """
-    gap, rounding = _relative(X, q, p, W_mm, W)
-    allowance = factor * cone_scale(X, q, p, W_mm).delta
-    least = jnp.stack([jnp.min(gap[:, 1:] - gap[:, :1]), jnp.min(gap[:, 1:])])
-    return Sides(jnp.stack([allowance, 1 + allowance]), least, error=rounding)
+    gap, rounding = _relative(X, z, p, norm, W)
+    least = jnp.stack([_past_support(gap, beyond), jnp.min(jnp.where(beyond, gap, jnp.inf)) - 1])
+    return Sides(jnp.full(2, factor) * delta, least, error=rounding)

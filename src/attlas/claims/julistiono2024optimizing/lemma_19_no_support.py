@@ -99,12 +99,14 @@ def lemma_20_no_support(m, g, rho, *, at="edge"):
 NO_SUPPORT = Erratum(
     paper="julistiono2024optimizing",
     locator="(6), Lemma 19 (12b), Lemma 20",
-    kind=ErratumClass.REFUTED,
+    kind=ErratumClass.GAP,
     text=(
-        r"As recalled, $\delta'$ ranges over samples that have a support token. In a sample "
-        r"without one, (12b) fails at $W_{mm}$ itself and the gradient can point away from "
-        r"$W_{mm}$ at every norm. Adding to $\delta'$ the distance of such samples' tokens from "
-        "the margin fixes both proofs."
+        r"Suspected: our text of (6) is recalled. Read so that $\delta'$ counts every token that "
+        r"is no support token, also in samples without one, both lemmas hold. If, as we recall it, "
+        r"$\delta'$ is a minimum over pairs of a support token and another one of the same sample, "
+        "then in a sample without support tokens, which the proof of Lemma 20 considers ('if the "
+        r"support index set is empty'), (12b) fails at $W_{mm}$ itself and the gradient can point "
+        r"away from $W_{mm}$ at every norm."
     ),
     claim="julistiono2024optimizing/lemma-20-no-support",
 )

@@ -12,47 +12,44 @@ import jax.numpy as jnp
 from attlas.bounds.optimisation.julistiono2024_cone import julistiono2024_mu_0
 from attlas.claims.julistiono2024optimizing.cone_instances import (
     SOLVED,
-    closed_form,
+    back_in_place,
     cone_divergence,
-    cone_scale,
-    cone_source,
-    into_cone,
+    cone_points,
     plain_norm,
 )
 from attlas.core.claim import Control, Sides, Status, assume
 from attlas.core.statement import inequality
 
 
-def _in_wider_cone(raw, wider=1.0):
-    """W at the given share of the sharpened width."""
-    placed = closed_form(raw)
-    X, q, p, W_mm = (placed[name] for name in ("X", "q", "p", "W_mm"))
-    scale = cone_scale(X, q, p, W_mm)
-    width = wider * julistiono2024_mu_0(scale.delta, scale.A, p)
-    return {**placed, "W": into_cone(W_mm, raw["W"], p, width * raw["share"]), "width": width}
+def width(found):
+    """The sharpened width of the cone."""
+    return julistiono2024_mu_0(found["delta"], found["A"], found["p"])
 
 
-def in_the_cone(W_mm, W, p, width):
+def wider(found):
+    """Four times the sharpened width."""
+    return 4 * width(found)
+
+
+def in_the_cone(W_mm, W, p, delta, A):
     """Whether the divergence is at most the width, up to rounding."""
     divergence = cone_divergence(W_mm, W, p)
-    return divergence <= width + 64 * jnp.finfo(divergence.dtype).eps
+    return divergence <= julistiono2024_mu_0(delta, A, p) + 64 * jnp.finfo(divergence.dtype).eps
 
 
 @inequality(
     "(8) and Lemma 19, sharpened",
     status=Status.SHARPENED,
-    sample=cone_source(_in_wider_cone),
+    sample=partial(cone_points, width=width),
     assumptions=[
         SOLVED,
         assume("$W$ lies in the cone of the sharpened width", in_the_cone),
-        assume(
-            "the width is well above rounding",
-            lambda width: width >= 8192 * jnp.finfo(width.dtype).eps,
-        ),
     ],
-    controls=[Control("four times wider", sample=cone_source(partial(_in_wider_cone, wider=4.0)))],
+    search_over="W",
+    project=back_in_place(width=width),
+    controls=[Control("four times wider", sample=partial(cone_points, width=wider))],
 )
-def lemma_19_wider_cone(X, q, p, W_mm, W, width):
+def lemma_19_wider_cone(p, W_mm, W, delta, A):
     r"""$$D_\psi(\bar W_{mm},\bar W)\le\mu_0,\ \mu_0=\frac{p-1}{2}\left(\frac{\delta}{4A}\right)^2
     \ (1<p\le2),\ \frac{p-1}{p(1+s)^{p-2}}\left(\frac{\delta}{4A}\right)^p\ (p>2),\
     s^{p-1}=(p-1)s+(p-2) \;\Rightarrow\;
@@ -61,10 +58,9 @@ def lemma_19_wider_cone(X, q, p, W_mm, W, width):
     Attained for $p = 2$, where $D_\psi$ is half the squared distance: there the cone cannot be
     wider. 4 times the printed width at $p = 2$, 4.7 times at $p = 3$, 5.3 times at $p = 4$.
     """
-    scale = cone_scale(X, q, p, W_mm)
     distance = plain_norm(W / plain_norm(W, p) - W_mm / plain_norm(W_mm, p), p)
-    allowed = scale.delta / (4 * scale.A)
+    allowed = delta / (4 * A)
     # 64 roundings of one in the divergence move the distance by at most this share (p >= 2 has
     # distance^p in proportion to the width, p <= 2 its square).
-    share = 64 * jnp.finfo(distance.dtype).eps / width
+    share = 64 * jnp.finfo(distance.dtype).eps / julistiono2024_mu_0(delta, A, p)
     return Sides(distance, allowed, magnitude=jnp.ones(()), error=allowed * share)

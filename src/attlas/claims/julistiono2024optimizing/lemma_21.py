@@ -1,103 +1,132 @@
 r"""Lemma 21: beyond R_pi the gradient's correlation with W is at most 1 + pi times that with W_mm.
 
-Two samples of two tokens. With rho = ||W|| / ||W_mm|| and g_i the gaps under W / rho the
-claim reads sum_i c_i exp(-g_i rho) (1 + pi - g_i) >= 0, c_i = -l'_i (gamma_i0 - gamma_i1) / (1 +
-exp(-g_i rho))^2. One gap is at most 1, since W_mm is the unique least-norm separator; the other
-takes at most exp(-pi rho) / (e rho). With c_max <= C c_min both radii below follow, ours without
-the logarithm of 1 / pi.
+With h_it the gap of a token under W / rho, rho = ||W|| / ||W_mm||, the claim is (20) but for errors
+that R_pi makes small; one h_it is at most 1, since W_mm is the unique least-norm separator. Proved
+in docs/proofs/julistiono2024_cone.md.
 """
 
 from functools import partial
 
+import jax
 import jax.numpy as jnp
 
 from attlas.claims.julistiono2024optimizing.cone_instances import (
     IN_CONE,
-    closed_form,
-    cone_scale,
-    cone_source,
+    SIZES,
+    at_radius,
+    back_in_place,
+    cone_points,
     far_enough,
-    kept_in_cone,
+    gaps,
+    mixed_loss,
     plain_norm,
-    radius_delta,
-    token_gaps,
+    scores,
 )
+from attlas.claims.julistiono2024optimizing.lemma_20 import exponent_rounding
 from attlas.core.claim import Control, ProofStep, Sides, Source, Status, assume
 from attlas.core.statement import inequality
-from attlas.losses.margin_loss import margin_loss
 from attlas.tasks.token_selection.gradient import scaled_gradient
 
 
-def radius_pi(X, q, v, p, W_mm, pi, *, with_log):
-    """R_pi, with the logarithm of 1 / pi as recalled or without it."""
-    scores = token_gaps(X, v)
-    low, high = scores.log_slopes
-    # 4 / e times C: an upper bound of c_max / c_min, and exp(-x rho) x <= 1 / (e rho).
-    bound = 1 + 4 / jnp.e * jnp.exp(high - low) * scores.spread / scores.gap
-    inside = bound / pi if with_log else bound
-    norm = cone_scale(X, q, p, W_mm).norm
-    return jnp.maximum(radius_delta(X, q, v, p, W_mm), norm / pi * jnp.log(inside))
+def at_radius_pi(found):
+    """R_pi, where the logarithm of 1 / pi is multiplied by 1 / delta alone."""
+    n, T, _ = SIZES
+    delta, norm, pi = found["delta"], found["norm"], found["pi"]
+    ratio = found["spread"] / found["advantage"]
+    steep = n * T * ratio * found["largest_slope"] / found["least_slope"]
+    first = 2 / pi * jnp.log(steep)
+    second = 2 / (7 * delta) * jnp.log(14 * T * found["A"] * ratio / pi)
+    return jnp.maximum(at_radius(found), norm * jnp.maximum(first, second))
 
 
-def _beyond_radius(raw, with_log):
-    """W of unit norm placed in the cone, then stretched to 1 to 1.5 times R_pi."""
-    placed = closed_form({**raw, "norm": jnp.ones_like(raw["norm"])})
-    X, q, v, p, W_mm, pi = (placed[name] for name in ("X", "q", "v", "p", "W_mm", "pi"))
-    radius = radius_pi(X, q, v, p, W_mm, pi, with_log=with_log)
-    stretch = radius * (1 + jnp.maximum(0.0, raw["norm"] - 50) / 100)
-    mu = cone_scale(X, q, p, W_mm).mu
-    return {**placed, "W": placed["W"] * stretch, "radius": radius, "mu": mu}
-
-
-def _correlations(X, q, v, p, W_mm, W, factor):
-    """Minus both correlations, that with W_mm times a factor, up to a common positive one."""
-    G, _ = scaled_gradient(W, X, jnp.diag(q), token_gaps(X, v).gamma, margin_loss("logistic"))
-    W_unit, mm_unit = W / plain_norm(W, p), W_mm / plain_norm(W_mm, p)
-    # G is the same on both sides: only its products with the two directions are rounded.
-    magnitude = jnp.sum(jnp.abs(G) * (jnp.abs(W_unit) + factor * jnp.abs(mm_unit)))
-    return Sides(-jnp.sum(G * W_unit), -factor * jnp.sum(G * mm_unit), magnitude=magnitude)
-
-
-# Norms, the cone's projection and a gradient of two samples of two tokens: 64 roundings.
 beyond_radius = partial(
     inequality,
+    sample=partial(cone_points, radius=at_radius_pi),
     assumptions=[*IN_CONE, assume(r"the norm of $W$ is at least $R_\pi$", far_enough)],
-    controls=[Control(r"$\pi = 0$", without_pi=True)],
-    roundings=64,
+    search_over=("X", "z", "v", "W"),
+    project=back_in_place(at_radius_pi),
+    roundings=128,
 )
 
 
 @beyond_radius(
     "Lemma 21",
     Source.RECALLED,
-    sample=cone_source(partial(_beyond_radius, with_log=True), T=2),
-    proof_step=ProofStep("Lemmas 19-21", 9),
+    status=Status.SHARPENED,
+    controls=[Control(r"$\pi = 0$", without_pi=True)],
+    proof_step=ProofStep("Lemmas 19-21", 11),
 )
-def lemma_21(X, q, v, p, W_mm, W, pi, *, without_pi=False):
+def lemma_21(X, z, v, y, p, W_mm, W, pi, mixture, *, without_pi=False):
     r"""$$\langle\nabla\mathcal L(W),\bar W\rangle \ge
-    (1+\pi)\langle\nabla\mathcal L(W),\bar W_{mm}\rangle,\quad W\in C_{p,\mu_0,R_\pi},
-    \quad R_\pi=\max\left\{R_\delta,\frac{\|W_{mm}\|_{p,p}}{\pi}\log\frac{1+C}{\pi}\right\}$$
+    (1+\pi)\langle\nabla\mathcal L(W),\bar W_{mm}\rangle,\quad W\in C_{p,\mu_0,R_\pi},\quad
+    \frac{R_\pi}{\|W_{mm}\|_{p,p}}=\max\left\{\frac{R_\delta}{\|W_{mm}\|_{p,p}},\
+    \frac2\pi\log\frac{nT\,|\ell'|_{\max}\Gamma}{|\ell'|_{\min}\gamma_{gap}},\
+    \frac{2}{7\delta}\log\frac{14\,TA\,\Gamma}{\pi\,\gamma_{gap}}\right\}$$
 
-    $\pi$ from 0.01 to 1; the constant $C = (4/e) (\ell'_{\max} / \ell'_{\min})
-    (\Gamma / \gamma_{gap})$ is derived for two samples of two tokens. With one sample of two
-    tokens even $\pi = 0$ holds.
+    $0 < \pi \le 1$, from 0.01. The paper has $O(\frac1\pi\log\frac1\pi)$ in the place of the last
+    two.
     """
-    return _correlations(X, q, v, p, W_mm, W, 1.0 if without_pi else 1 + pi)
+    G, _ = scaled_gradient(W, X, z, scores(X, v, y), mixed_loss(mixture))
+    W_unit, mm_unit = W / plain_norm(W, p), W_mm / plain_norm(W_mm, p)
+    factor = 1.0 if without_pi else 1 + pi
+    # G is the same on both sides: only its products with the two directions are rounded.
+    magnitude = jnp.sum(jnp.abs(G) * (jnp.abs(W_unit) + factor * jnp.abs(mm_unit)))
+    return Sides(-jnp.sum(G * W_unit), -factor * jnp.sum(G * mm_unit), magnitude=magnitude)
+
+
+def _support_pairs(X, z, p, W, norm, beyond):
+    """Weights s_alpha s_t of support tokens, of moderate size, the gaps h, and the attention."""
+    logs = jax.nn.log_softmax(jnp.einsum("ntd,de,ne->nt", X, W, z), axis=1)
+    pairs = jnp.where(beyond, -jnp.inf, logs[:, :1] + logs[:, 1:])
+    weight = jnp.exp(pairs - jnp.max(pairs))
+    return weight, gaps(X, z, W) * norm / plain_norm(W, p), jnp.exp(logs)
+
+
+def _mean_gap(weight, h, room, rounding):
+    """The weighted mean of h against 1 + room."""
+    total = jnp.sum(weight)
+    mean = jnp.sum(weight * h) / total
+    spread = jnp.sum(weight * jnp.abs(h - mean)) / total
+    return Sides(mean, 1 + room, error=rounding * (spread + 1e-2))
 
 
 @beyond_radius(
-    "Lemma 21, sharpened",
-    status=Status.SHARPENED,
-    sample=cone_source(partial(_beyond_radius, with_log=False), T=2),
-    search_over="W",
-    project=kept_in_cone,
+    "Lemma 21, proof (20)",
+    controls=[Control(r"$\pi = 0$", without_pi=True)],
+    proof_step=ProofStep("Lemmas 19-21", 10),
 )
-def lemma_21_sharpened(X, q, v, p, W_mm, W, pi, *, without_pi=False):
-    r"""$$\langle\nabla\mathcal L(W),\bar W\rangle \ge
-    (1+\pi)\langle\nabla\mathcal L(W),\bar W_{mm}\rangle,\quad W\in C_{p,\mu_0,R_\pi},
-    \quad R_\pi=\max\left\{R_\delta,\frac{\|W_{mm}\|_{p,p}}{\pi}\log(1+C)\right\}$$
+def lemma_21_20(X, z, v, y, p, W, norm, pi, mixture, beyond, *, without_pi=False):
+    r"""$$\sum_i -\ell'_i \sum_{t\in\mathcal T_i} (\gamma_{i\alpha_i}-\gamma_{it})
+    \Big(1+\frac\pi2-h_{it}\Big) s_{i\alpha_i}s_{it} \ge 0,\quad
+    h_{it}=\frac{\|W_{mm}\|_{p,p}}{\|W\|_{p,p}}(X_{i\alpha_i}-X_{it})^\top Wz_i,\
+    \ell'_i=\ell'(\gamma_i^\top s_i)$$
 
-    $R_\pi = O(1/\pi)$ is enough, without the logarithm of $1/\pi$: shown for two samples of two
-    tokens, from $x e^{-\rho x} \le 1 / (e \rho)$.
+    Shown as the weighted mean of $h_{it}$ against $1 + \pi/2$. The formula of (20) is lost; this is
+    what the sentence before it needs.
     """
-    return _correlations(X, q, v, p, W_mm, W, 1.0 if without_pi else 1 + pi)
+    weight, h, s = _support_pairs(X, z, p, W, norm, beyond)
+    gamma = scores(X, v, y)
+    slope = jnp.exp(mixed_loss(mixture).log_slope(jnp.sum(gamma * s, axis=1)))
+    weight = weight * slope[:, None] * jnp.maximum(gamma[:, :1] - gamma[:, 1:], 0)
+    return _mean_gap(weight, h, 0 if without_pi else pi / 2, exponent_rounding(X, z, W))
+
+
+@beyond_radius(
+    "Lemma 21, proof (21)",
+    search_over=("X", "z", "W"),
+    controls=[Control(r"$\pi = 0$", without_pi=True)],
+    proof_step=ProofStep("Lemmas 19-21", 9),
+)
+def lemma_21_21(
+    X, z, p, W, norm, pi, beyond, spread, advantage, least_slope, largest_slope, *, without_pi=False
+):
+    r"""$$|\ell'|_{\min}\gamma_{gap}\sum_{h_{it}\le1+\pi/2}
+    \Big(1+\frac\pi2-h_{it}\Big) s_{i\alpha_i}s_{it} \ge |\ell'|_{\max}\Gamma
+    \sum_{h_{it}>1+\pi/2}\Big(h_{it}-1-\frac\pi2\Big) s_{i\alpha_i}s_{it}$$
+
+    (20) with slopes and score differences replaced by their ends; the sums are over support tokens.
+    """
+    weight, h, _ = _support_pairs(X, z, p, W, norm, beyond)
+    room = 0 if without_pi else pi / 2
+    ends = jnp.where(h <= 1 + room, least_slope * advantage, largest_slope * spread)
+    return _mean_gap(weight * ends, h, room, exponent_rounding(X, z, W))

@@ -1,9 +1,9 @@
 r"""Lemmas 24 and 25: descent of psi - eta L and of the loss, and the step size they need.
 
-The lemmas hold for "eta small enough". How small depends on the data and on W(k), and no
-constant works for all data: this is a gap of the proof. Ours is a condition on the step that
-can be evaluated. With m = max(p, q), q = p/(p-1), and beta a Lipschitz constant of the
-gradient (Frobenius norm), it suffices that
+The lemmas hold for "eta small enough". How small depends on the data, and outside the cone on
+W(k): inside it see lemma-24-in-the-cone. Here it is a condition on the step that can be evaluated.
+With m = max(p, q), q = p/(p-1), and beta a Lipschitz constant of the gradient (Frobenius norm), it
+suffices that
 
     (m-1) beta ||W(k+1) - W(k)||_F^2 <= -<grad L(W(k)), W(k+1) - W(k)>,
 
@@ -200,7 +200,7 @@ def step_scaling(X, y, z, v, W, p, eta, s, *, drop=0.0):
     \ \text{where } W(k+1) \text{ takes queries } z_i \text{ and step } s^p \eta$$
 
     Any threshold on the step therefore scales exactly as $s^{-p}$ in the size of the queries: no
-    constant step serves all data. Measured from $W(0) = 0$ on unit-sphere data ($n = 6$, $T = 8$,
+    constant serves all data. Measured from $W(0) = 0$ on unit-sphere data ($n = 6$, $T = 8$,
     $d = 10$, 40 draws) the median largest step that keeps Lemma 24 is 316, 178, 56 for
     $p = 2, 3, 4$, and 0.018, 1.8e-4, 1e-6 when tokens and queries are both 6 times larger.
     """

@@ -1,9 +1,9 @@
 r"""Lemma 27: one step of mirror descent inside the cone, with the links of its proof.
 
-Two samples of two tokens, W in C_{p,mu_0,R_pi}. The step is eta = tau / ||grad L(W)||_q, so that
-the mirror variable u = grad psi(W) moves by tau at every norm; "eta small enough" is what the proof
-needs of it on this very step: Lemma 24's inequality and descent of the loss (Lemma 25). Norms of W
-are norms of u, ||u||_q = ||W||_p^{p-1}.
+W in C_{p,mu_0,R_pi}. The step is eta = tau / ||grad L(W)||_q, so that the mirror variable
+u = grad psi(W) moves by tau at every norm; "eta small enough" is what the proof needs of it on this
+very step: Lemma 24's inequality and descent of the loss (Lemma 25). Norms of W are norms of u,
+||u||_q = ||W||_p^{p-1}.
 """
 
 from functools import partial
@@ -11,34 +11,34 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from attlas.claims.julistiono2024optimizing.cone_instances import (
     IN_CONE,
-    closed_form,
-    cone_source,
+    cone_points,
     far_enough,
-    gaps,
+    mixed_loss,
     plain_norm,
-    queries,
-    token_gaps,
+    scores,
 )
-from attlas.claims.julistiono2024optimizing.lemma_21 import radius_pi
+from attlas.claims.julistiono2024optimizing.lemma_21 import at_radius_pi
 from attlas.core.claim import Control, ProofStep, Sides, assume
 from attlas.core.statement import inequality
-from attlas.losses.margin_loss import margin_loss
 from attlas.optim.mirror_descent import inverse_potential_gradient, potential_gradient
 from attlas.tasks.token_selection.gradient import scaled_gradient
 
 _CHAIN = "Lemmas 27-29"
 # A step is a power of exponent up to 10 of a sum, a norm and a product with two vectors.
-_ROUNDINGS = 128
+_ROUNDINGS = 256
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
 class MeasuredStep(NamedTuple):
     """One step, everything divided by eta ||grad L||_q = tau.
 
     Attributes:
+        tau: how far the mirror variable moves.
         toward_mm: -<grad L, W_mm> / (||W_mm|| ||grad L||_q).
         toward_w: -<grad L, W> / (||W|| ||grad L||_q).
         growth: (||W+||^{p-1} - ||W||^{p-1}) / tau.
@@ -49,6 +49,7 @@ class MeasuredStep(NamedTuple):
         W_next: where the step leads.
     """
 
+    tau: Array
     toward_mm: Array
     toward_w: Array
     growth: Array
@@ -59,61 +60,72 @@ class MeasuredStep(NamedTuple):
     W_next: Array
 
 
-def measured_step(X, q, v, p, W_mm, W, tau):
-    """One step of l_p-AttGD with tau = eta ||grad L(W)||_q, measured in log space."""
-    dual, z = p / (p - 1), queries(X, q)
-    gamma, size = token_gaps(X, v).gamma, plain_norm(W, p)
-    G, log_scale = scaled_gradient(W, X, z, gamma, margin_loss("logistic"))
-    length = plain_norm(G, dual)
+def measured_step(data, W, tau, log_unit=None):
+    """One step of l_p-AttGD with tau = eta ||grad L(W)||_q, measured in log space.
+
+    With `log_unit` tau is that of a point where ||grad L||_q has this logarithm.
+    """
+    X, z, p, W_mm = data["X"], data["z"], data["p"], data["W_mm"]
+    dual, gamma, loss = p / (p - 1), scores(X, data["v"], data["y"]), mixed_loss(data["mixture"])
+    G, log_scale = scaled_gradient(W, X, z, gamma, loss)
+    length, size = plain_norm(G, dual), plain_norm(W, p)
+    if log_unit is not None:
+        tau = tau * length * jnp.exp(log_scale - log_unit)
     u = potential_gradient(W, p)
     moved = u - tau * G / length
     W_next = inverse_potential_gradient(moved, p)
     before, after = plain_norm(u, dual), plain_norm(moved, dual)
-    # Loss: u_i = gamma_i0 - (gamma_i0 - gamma_i1) s_i1, differences formed without cancellation.
-    log_s = jax.nn.log_sigmoid(-gaps(X, q, W)[:, 0])
-    change = jax.nn.log_sigmoid(-gaps(X, q, W_next)[:, 0]) - log_s
-    advantage = gamma[:, 0] - gamma[:, 1]
-    margin = gamma[:, 0] - advantage * jnp.exp(log_s)
-    rise = advantage * jnp.exp(log_s) * jnp.expm1(change)
-    loss = jnp.mean(jnp.log1p(jax.nn.sigmoid(-margin) * jnp.expm1(rise)))
-    slope = jnp.mean(jax.nn.sigmoid(-margin) * advantage * jnp.exp(log_s))
-    norm_of_gradient = length * jnp.exp(log_scale)
+    # Margins gamma_0 - sum_t s_t (gamma_0 - gamma_t): their change without cancellation, in units
+    # of exp(log_scale), and that of the loss by the integral of its slope.
+    logs, change = (jnp.einsum("ntd,de,ne->nt", X, V, z) for V in (W, W_next - W))
+    spent = jax.nn.logsumexp(change, b=jax.nn.softmax(logs, axis=1), axis=1, keepdims=True)
+    logs = jax.nn.log_softmax(logs, axis=1)
+    lost = (gamma[:, :1] - gamma[:, 1:]) * jnp.exp(logs[:, 1:] - log_scale)
+    rise = -jnp.sum(lost * jnp.expm1(change - spent)[:, 1:], axis=1)
+    margin = jnp.sum(gamma * jnp.exp(logs), axis=1)
+    places = margin[:, None] + rise[:, None] * jnp.exp(log_scale) * (1 + _NODES) / 2
+    slope = jnp.exp(loss.log_slope(places)) @ _WEIGHTS / 2
     reach = jnp.max(jnp.einsum("ntd,de,ne->nt", jnp.abs(X), jnp.abs(W), jnp.abs(z)))
     relative = _ROUNDINGS * jnp.finfo(size.dtype).eps
+    moves = jnp.mean(slope) * jnp.max(jnp.abs(lost))
     return MeasuredStep(
+        tau=tau,
         toward_mm=-jnp.sum(G * W_mm) / (plain_norm(W_mm, p) * length),
         toward_w=-jnp.sum(G * W) / (size * length),
         growth=(after - before) / tau,
         power_growth=(after**dual - before**dual) / (dual * tau * size),
-        descent=loss / (norm_of_gradient * size),
-        rounding=relative * (1 + before / tau + slope * reach / (norm_of_gradient * size)),
+        descent=-jnp.mean(slope * rise) / (length * size),
+        rounding=relative * (1 + before / tau + moves * reach / (length * size)),
         log_gradient=log_scale + jnp.log(length),
         W_next=W_next,
     )
 
 
-def small_enough(descent, power_growth, toward_w):
-    """What the proofs need of a small step: Lemma 24's inequality and descent of the loss."""
-    return (descent <= 0) & (power_growth + descent <= toward_w)
+def small_enough(descent, power_growth, toward_w, rounding):
+    """Whether Lemma 24's inequality and descent of the loss hold on this very step."""
+    return (power_growth + descent <= toward_w + rounding) & (descent <= 0)
 
 
-def _one_step(raw):
-    """W at R_pi and a step of size tau from 1e-4 to 0.1, measured: one program for all claims."""
-    unit = {**raw, "pi": jnp.sqrt(raw["pi"]), "norm": jnp.ones_like(raw["norm"])}
-    placed = closed_form(unit)
-    X, q, v, p, W_mm, pi = (placed[name] for name in ("X", "q", "v", "p", "W_mm", "pi"))
-    radius = radius_pi(X, q, v, p, W_mm, pi, with_log=False)
-    W, tau = placed["W"] * radius, 10 ** (-4 + 3 * raw["norm"] / 100)
-    step = measured_step(X, q, v, p, W_mm, W, tau)
-    return {**placed, "W": W, "tau": tau, "radius": radius, **step._asdict()}
+@jax.jit
+@jax.vmap
+def _step(data):
+    return measured_step(data, data["W"], data["tau"])._asdict()
+
+
+def _with_step(batch):
+    """Steps that move ||W|| by 1e-4 to 1/10 of ||W_mm||, or of that times p - 1."""
+    size = batch["radius"] * batch["stretch"]
+    share = 10 ** (-4 + 3 * (7 * batch["stretch"] % 1))
+    tau = share * np.minimum(batch["p"] - 1, 1) * size ** (batch["p"] - 2) * batch["norm"]
+    return {name: np.asarray(a) for name, a in _step({**batch, "tau": tau}).items()}
 
 
 on_steps = partial(
     inequality,
-    sample=cone_source(_one_step, T=2),
+    sample=partial(cone_points, radius=at_radius_pi, finish=_with_step),
     assumptions=[
         *IN_CONE,
-        assume(r"the norm of $W$ is at least $R_\pi$ (of lemma-21-sharpened)", far_enough),
+        assume(r"the norm of $W$ is at least $R_\pi$", far_enough),
         assume(r"$\eta$ is small enough: Lemmas 24 and 25 hold on this step", small_enough),
     ],
     roundings=_ROUNDINGS,

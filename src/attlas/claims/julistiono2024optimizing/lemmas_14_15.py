@@ -31,9 +31,12 @@ POSITIVE = assume("$y > 0$, as $y^{p-2}$ needs for $p < 2$", lambda y: y > 0)
 @on_pairs(
     "Lemma 14",
     assumptions=[ORDER],
-    controls=[Control("$p$ and $p - 1$ exchanged", exchanged=True)],
+    controls=[
+        Control("$p$ and $p - 1$ exchanged", exchanged=True),
+        Control("the factors $y$ and $x$ exchanged", crossed=True),
+    ],
 )
-def lemma_14(x, y, p, *, exchanged=False):
+def lemma_14(x, y, p, *, exchanged=False, crossed=False):
     r"""$$x \ge y \ge 0: \quad \frac{p}{p-1} y (x^{p-1} - y^{p-1}) \le x^p - y^p
     \le \frac{p}{p-1} x (x^{p-1} - y^{p-1})$$
 
@@ -42,7 +45,8 @@ def lemma_14(x, y, p, *, exchanged=False):
     ratio = (p - 1) / p if exchanged else p / (p - 1)
     middle, step = x**p - y**p, x ** (p - 1) - y ** (p - 1)
     magnitude = x**p + y**p + ratio * x * (x ** (p - 1) + y ** (p - 1))
-    left, right = jnp.stack([ratio * y * step, middle]), jnp.stack([middle, ratio * x * step])
+    low, high = (x, y) if crossed else (y, x)
+    left, right = jnp.stack([ratio * low * step, middle]), jnp.stack([middle, ratio * high * step])
     return Sides(left, right, magnitude=magnitude)
 
 

@@ -58,8 +58,8 @@ def unit_divergence(W, V, p, *, normalised=True):
     """
     norm = entrywise_norm(W, p)
     unit_w, unit_v = W / norm, V / entrywise_norm(V, p)
-    by_unit = 1 - jnp.sum(potential_gradient(unit_w, p) * unit_v)
     other = unit_v if normalised else V
+    by_unit = 1 - jnp.sum(potential_gradient(unit_w, p) * other)
     by_size = 1 - jnp.sum(potential_gradient(W, p) * other) / norm ** (p - 1)
     # On the sphere psi = 1/p and the inner product is at most one.
     return Sides(bregman(unit_v, unit_w, p), jnp.stack([by_unit, by_size]), magnitude=2 + 2 / p)
@@ -94,10 +94,10 @@ def normalised_walks(rng, count):
     "Section 5, normalised steps",
     status=Status.NEW,
     sample=normalised_walks,
-    controls=[Control("square root of $k$", power=0.5)],
+    controls=[Control("square root of $k$", power=0.5), Control("half of the step", share=0.5)],
     roundings=ROUNDINGS,
 )
-def normalised_growth(norms, p, eta, *, power=1.0):
+def normalised_growth(norms, p, eta, *, power=1.0, share=1.0):
     r"""$$\text{normalised steps}: \quad
     \|W(k)\|_{p,p}^{p-1} \le \|W(0)\|_{p,p}^{p-1} + \eta k$$
 
@@ -105,6 +105,6 @@ def normalised_growth(norms, p, eta, *, power=1.0):
     and not like $\log k$. An equality after one step from $W(0) = 0$.
     """
     steps = jnp.asarray(_RECORDS, dtype=norms.dtype)
-    right = norms[0] ** (p - 1) + eta * steps**power
+    right = norms[0] ** (p - 1) + share * eta * steps**power
     # Every step rounds the mirror variable once more.
     return Sides(norms[1:] ** (p - 1), right, magnitude=right * steps)

@@ -20,7 +20,7 @@ from attlas.solvers.token_optimality import is_locally_optimal
 from attlas.tasks.token_selection.ball import descend_in_ball
 
 EACH, STARTS, STEPS = 20, 4, 1000
-MULTIPLES = np.array([20.0, 40.0, 80.0])
+MULTIPLES = np.array([15.0, 30.0, 60.0, 120.0])
 """Radii over ||W_mm||_{p,p}: the gaps at the minimiser are about these."""
 GAP = 1e-6
 """Relative Frank-Wolfe gap that counts as stationary, a tenth of the divergences measured."""

@@ -36,7 +36,7 @@ def regularisation_path(own, wrong, *, other=False):
     r"""$$W(R)=\arg\min_{\|W\|_{p,p}\le R}\mathcal L(W):\quad \lim_{R\to\infty}\frac{W(R)}{R}
     =\frac{W^{opt}_{mm}}{\|W^{opt}_{mm}\|_{p,p}}$$
 
-    $p = 1.5, 2, 3$; $R$ of 20, 40 and 80 times $\|W_{mm}\|_{p,p}$; $W(R)$ is the lowest stationary
+    $p = 1.5, 2, 3$; $R$ of 15 to 120 times $\|W_{mm}\|_{p,p}$; $W(R)$ is the lowest stationary
     point from $W_{mm}$ and three random starts.
     """
     # Directions are rounded: a divergence is one minus a sum of nine terms.

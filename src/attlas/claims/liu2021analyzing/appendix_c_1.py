@@ -13,6 +13,7 @@ import numpy as np
 from attlas.bounds.expressivity.liu2021_regions import (
     liu2021_central_regions_maximum,
     liu2021_regions,
+    liu2021_regions_break_even,
 )
 from attlas.claims.liu2021analyzing.region_instances import ROUNDINGS, size_pairs
 from attlas.core.claim import Control, Sides, Source, Status, assume
@@ -26,6 +27,12 @@ def widths(rng, count):
     s0 = 1 + (p - 1) * rng.uniform(0, 0.99, count)
     s0[::4] = 1.0
     return {"p": p, "s0": s0, "n1": p * 10.0 ** rng.uniform(-0.5, 2, count)}
+
+
+def ordered(p, s0):
+    """At least one active input, and a hundredth of the inputs inactive."""
+    s0 = jnp.clip(s0, 1.0, 1e4)
+    return {"s0": s0, "p": jnp.maximum(p, 1.01 * s0)}
 
 
 def fraction(p, s0):
@@ -54,11 +61,39 @@ def appendix_c_1_break_even(p, s0, n1, *, offset=0.0):
     return Sides(few - many, right, magnitude)
 
 
+def at_break_even(rng, count):
+    """Numbers of inputs, and the library's width at which the two bounds are equal."""
+    p = rng.integers(2, 400, count)
+    s0 = 1 + (rng.uniform(0, 1, count) * (p - 1)).astype(int)
+    n1 = [liu2021_regions_break_even(int(k), int(s)) for k, s in zip(p, s0, strict=True)]
+    return {"p": p.astype(float), "s0": s0.astype(float), "n1": np.array(n1)}
+
+
+@identity(
+    "Appendix C.1, the width at which the bounds are equal",
+    Source.FOUND,
+    sample=at_break_even,
+    roundings=ROUNDINGS,
+    controls=[Control("one unit per input more", more=1.0)],
+)
+def appendix_c_1_width(p, s0, n1, *, more=0.0):
+    r"""$$\log n_1 = \frac{p \log p - s_0 \log s_0}{p - s_0}: \quad
+    \left( \frac{n_1}{s_0} \right)^{s_0} = \left( \frac{n_1}{p} \right)^p$$
+
+    In logarithms.
+    """
+    n1 = n1 + more * p
+    few, many = s0 * jnp.log(n1 / s0), p * jnp.log(n1 / p)
+    return Sides(few, many, p * (1 + jnp.log(n1) + jnp.log(p)))
+
+
 @inequality(
     "Appendix C.1, its inequality",
     Source.FOUND,
     sample=widths,
     roundings=ROUNDINGS,
+    search_over=("p", "s0"),
+    project=ordered,
     controls=[Control(r"$\log p$ alone", factor=False)],
 )
 def appendix_c_1(p, s0, *, factor=True):
@@ -71,12 +106,6 @@ def appendix_c_1(p, s0, *, factor=True):
     """
     slope, size = fraction(p, s0)
     return Sides(slope, (p / (p - s0) if factor else 1.0) * jnp.log(p), size)
-
-
-def ordered(p, s0):
-    """At least one active input, and a hundredth of the inputs inactive."""
-    s0 = jnp.clip(s0, 1.0, 1e4)
-    return {"s0": s0, "p": jnp.maximum(p, 1.01 * s0)}
 
 
 @inequality(
@@ -143,15 +172,15 @@ def theorem_4_comparison(n1, s0, p, bounds, maxima, *, compared="bounds"):
 
 
 def neighbours(rng, count):
-    """Logarithms of bounds and maxima at s0 and at one input more, on the grid."""
-    del rng, count
+    """Logarithms of bounds and maxima at s0 and at one input more."""
+    pairs = size_pairs(rng, count)
     counted = {
         "printed": partial(liu2021_regions, constants="printed"),
         "most": liu2021_regions,
         "central": liu2021_central_regions_maximum,
     }
     return {
-        name: np.array([[math.log(of(n1, s0 + k)) for k in (0, 1)] for n1, s0 in size_pairs()])
+        name: np.array([[math.log(of(n1, s0 + k)) for k in (0, 1)] for n1, s0 in pairs])
         for name, of in counted.items()
     }
 
@@ -160,7 +189,7 @@ def neighbours(rng, count):
     "Theorem 4, its conclusion from the maxima",
     sample=neighbours,
     status=Status.CORRECTED,
-    count=len(size_pairs()),
+    count=128,
     roundings=ROUNDINGS,
     controls=[Control("the printed lower bounds", lower_bounds=True)],
 )
@@ -171,5 +200,5 @@ def theorem_4_monotone(printed, most, central, *, lower_bounds=False):
     In logarithms. Fewer inputs with weight, fewer regions at most, with biases and without: the
     conclusion of the paper, for weights $f$ that do not depend on $x$.
     """
-    few, many = jnp.stack([printed] if lower_bounds else [most, central], axis=1)
+    few, many = jnp.stack([printed, printed] if lower_bounds else [most, central], axis=1)
     return few, many

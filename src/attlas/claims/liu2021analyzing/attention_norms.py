@@ -1,10 +1,10 @@
-r"""Norms of attention weights: errata 2 and 3 of Theorem 1, and what is right."""
+r"""Norms of attention weights: erratum 2 of Theorem 1, and what a softmax has."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.core.claim import Control, Kind, Sides, Status
+from attlas.core.claim import Control, Sides, Status
 from attlas.core.statement import erratum, inequality
 
 _P = 6
@@ -51,7 +51,6 @@ def one_leading():
     witness=one_leading,
     reason="squares of norms add up, not the norms",
     corrected=Control(r"$\sqrt{2 \tau - \tau^2}$", squared=True),
-    count=1,
 )
 def erratum_2(logits, kept, raised, *, squared=False):
     r"""$$\|f_{s_0}\|_2 \ge 1 - \tau \quad \Rightarrow \quad \|f_{\mathrm{sub}}\|_2 \le \tau,
@@ -66,6 +65,8 @@ def erratum_2(logits, kept, raised, *, squared=False):
     "Proof of Theorem 1, f_sub, corrected",
     sample=logits,
     status=Status.CORRECTED,
+    search_over=("logits", "raised"),
+    project=lambda raised: {"raised": jnp.clip(raised, 0.0, 1.0)},
     controls=[Control(r"$\tau$, not squared", squared=False)],
 )
 def erratum_2_corrected(logits, kept, raised, *, squared=True):
@@ -77,42 +78,22 @@ def erratum_2_corrected(logits, kept, raised, *, squared=True):
     return rest_against_tau(logits, kept, raised, squared)
 
 
-def four_equal():
-    """Four equal logits."""
-    return {"logits": np.zeros(4)}
-
-
-@erratum(
-    "Section 3.1, below (3)",
-    of=Kind.IDENTITY,
-    witness=four_equal,
-    reason="a softmax sums to one, its Euclidean norm is below",
-    corrected=Control("the sum of the weights is one", order=1),
-    count=1,
-)
-def erratum_3(logits, *, order=2):
-    r"""$$f(x) = \mathrm{softmax}(z) \quad \Rightarrow \quad \|f(x)\|_2 = 1$$
-
-    '$\|f(x)\|_2 = 1$, as the sum one attention weights': four equal weights have norm $1/2$.
-    Euclidean normalisation multiplies a softmax by up to $\sqrt{p}$, most where it is flat.
-    """
-    return jnp.linalg.norm(jax.nn.softmax(logits), order), 1.0
-
-
 @inequality(
-    "Section 3.1, below (3), corrected",
+    "Section 3.1, below (3), '||f(x)||_2 = 1, as the sum one attention weights'",
     sample=logits,
     status=Status.CORRECTED,
-    controls=[Control(r"at most $1/\sqrt{p}$", uniform=True)],
+    search_over="logits",
+    controls=[Control("the ends exchanged", exchanged=True)],
 )
-def erratum_3_corrected(logits, *, uniform=False):
+def erratum_3_corrected(logits, *, exchanged=False):
     r"""$$\frac{1}{\sqrt{p}} \le \|\mathrm{softmax}(z)\|_2 \le 1$$
 
-    The left end is uniform attention, the right a one-hot one. With a softmax's own normalisation
-    a bound through norms thus prefers uniform attention, by $p^2$ at the fourth power: the opposite
-    of the paper's conclusion.
+    So a softmax has Euclidean norm one only where it is one-hot; four equal weights have $1/2$.
+    Scaling to norm one multiplies by up to $\sqrt{p}$, most where it is flat. With a softmax's own
+    normalisation a bound through norms thus prefers uniform attention, by $p^2$ at the fourth
+    power: the opposite of the paper's conclusion.
     """
-    norm, low = jnp.linalg.norm(jax.nn.softmax(logits)), 1 / np.sqrt(_P)
-    if uniform:
-        return norm, low
-    return jnp.stack([jnp.full_like(norm, low), norm]), jnp.stack([norm, jnp.ones_like(norm)])
+    norm = jnp.linalg.norm(jax.nn.softmax(logits))
+    low, one = jnp.full_like(norm, 1 / np.sqrt(_P)), jnp.ones_like(norm)
+    low, one = (one, low) if exchanged else (low, one)
+    return jnp.stack([low, norm]), jnp.stack([norm, one])

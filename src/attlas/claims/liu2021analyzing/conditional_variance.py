@@ -33,6 +33,9 @@ def population(rng, count):
         np.maximum(x @ rng.standard_normal((count, _INPUTS, width)), 0) * size
         for width, size in zip((3, 4), scale, strict=True)
     )
+    # A unit twice in every third population, and one of a thousandth in every third.
+    given[::3, :, 3] = given[::3, :, 2]
+    given[1::3, :, 3] *= 1e-3
     return {"target": target, "given": given}
 
 
@@ -47,8 +50,9 @@ def formula_and_residual(target, given, printed):
     else:
         formula = schur_complement(own, cross, other)
     spectrum = jnp.linalg.eigvalsh(other)
-    # The inverse multiplies rounding by the condition number.
-    magnitude = jnp.trace(own) * spectrum[-1] / spectrum[0]
+    # The inverse multiplies rounding by the condition number of what is not rounding itself.
+    least = jnp.min(jnp.where(spectrum > 1e-12 * spectrum[-1], spectrum, jnp.inf))
+    magnitude = jnp.trace(own) * spectrum[-1] / least
     return Sides(formula, conditional_covariance(target, given).covariance, magnitude)
 
 
@@ -63,7 +67,8 @@ def conditional_variance(target, given, *, printed=False):
     r"""$$\mathrm{var}(z_1 | z_2) = \min_{A,b} E (z_1 - A z_2 - b)(z_1 - A z_2 - b)^\top =
     \Sigma_{z_1 z_1} - \Sigma_{z_1 z_2} \Sigma_{z_2 z_2}^{-1} \Sigma_{z_2 z_1}$$
 
-    Residuals of a least-squares fit on one side, the formula in covariances on the other.
+    Residuals of a least-squares fit on one side, the formula in covariances on the other; also
+    where $\Sigma_{z_2 z_2}$ is singular, with its pseudo-inverse, or nearly so.
     """
     return formula_and_residual(target, given, printed)
 
@@ -129,6 +134,7 @@ def conditional_variance_wide(target, given, *, width=_WIDE, fresh=False):
     sample=population,
     status=Status.NEW,
     count=48,
+    search_over="target",
     controls=[Control("judged on the sample that was fitted", fresh=False)],
 )
 def conditional_variance_fresh(target, given, *, fresh=True):
@@ -136,7 +142,7 @@ def conditional_variance_fresh(target, given, *, fresh=True):
     \lambda_{\max} E (\Phi^* - \hat{A} \Phi - \hat{b})(\Phi^* - \hat{A} \Phi - \hat{b})^\top$$
 
     Whatever sample of 10 out of 24 the regression was fitted on, its second moment over the
-    population bounds the left side of (A3) from above; on the sample it is too small. A gradient
+    population bounds the left side of (A3) from above; on the sample it is too small. A
     search over the targets comes within $10^{-8}$ of equality.
     """
     whole = conditional_covariance(target, given)

@@ -8,7 +8,7 @@ _flaw = partial(Erratum, "liu2021analyzing")
 
 WRONG_INVERSE = _flaw(
     "Section 3.1, definition of var(z_1 | z_2)",
-    ErratumClass.REFUTED,
+    ErratumClass.TYPO,
     "The formula inverts the covariance of $z_1$ where that of $z_2$ belongs: for $z_1 = 2 z_2$ "
     "it leaves 3 of the variance 4 instead of 0. The proof of Lemma 1.1 has it right.",
     claim="liu2021analyzing/conditional-variance-printed",
@@ -16,21 +16,22 @@ WRONG_INVERSE = _flaw(
 
 SAME_SAMPLE = _flaw(
     "Appendix A.1, numerical check of (A3)",
-    ErratumClass.VACUITY,
-    r"The conditional covariance $3.13 \cdot 10^{-8}$ at $n = 500$ is computed on the sample that "
-    "the regression was fitted on. From width $n - 1$ on it is zero for any features, those of "
-    "independent inputs included. On fresh data the check is informative: there it bounds the "
-    "left side of (A3) from above.",
+    ErratumClass.GAP,
+    r"'The empirical conditional covariance $3.13 \cdot 10^{-8}$' at $n = 500$ is, as far as the "
+    "text goes, computed on the sample that the regression was fitted on. From width $n - 1$ on "
+    "it is zero for any features, those of independent inputs included. On fresh data the check "
+    "is informative: there it bounds the left side of (A3) from above.",
     claim="liu2021analyzing/conditional-variance-wide",
 )
 
 CONCENTRATION_NAMED = _flaw(
     "(A2) and (A4)",
     ErratumClass.VACUITY,
-    r"'There exist $0 < s_0 < p$ and $0 < \tau < 1$ with $\|f_{(1..s_0)}\|_2 \ge 1 - \tau$' holds "
-    "for any weights of length one, uniform ones included, with $s_0 = 1$ and "
-    r"$\tau = 1 - 1/\sqrt{p}$. And softmax does not concentrate by itself: it does if the "
-    "$s_0$-th logit leads the next.",
+    r"'There exist positive integer $0 < s_0 < p$ and $0 < \tau < 1$' with "
+    r"$\|f_{(1..s_0)}\|_2 \ge 1 - \tau$ holds for any weights of length one, uniform ones "
+    r"included, with $s_0 = 1$ and $\tau = 1 - 1/\sqrt{p}$: it names the $s_0$ and $\tau$ of the "
+    "bound and restricts nothing. And 'naturally holds since softmax', for small ones, is a "
+    "property of the logits: it does if the $s_0$-th leads the next.",
     claim="liu2021analyzing/assumption-a2-trivial",
 )
 
@@ -50,18 +51,23 @@ ZERO_IS_STATIONARY = _flaw(
     "The point $(0, 0)$ is stationary for every teacher, with the error $E[E(y|x)^2]$ of "
     "predicting nothing. (A3), assumed of all first layers, excludes it: at $W = 0$ the features "
     r"are constant, and (A3) then bounds $E[E(y|x)^2]$ itself by $C_2^2\, o(\gamma^2)$. No "
-    "nontrivial teacher satisfies (A3) on a set that contains 0. What remains holds point by "
-    "point: where the population gradient in $w^{(2)}$ vanishes, $E u^2$ is at most "
-    r"$\|w^*\|^2 \lambda_{\max}(\mathrm{Var}(\Phi^*|\Phi))$ (claim lemma-1-1-stationary).",
+    "nontrivial teacher satisfies (A3) on a set that contains 0. (A1.2) bounds the norms of "
+    "parameters 'in $S$', a set that is not specified: if it is meant to leave out 0, and the "
+    "networks of theorem-1-embedded, the theorem is about the stationary points in $S$ and not "
+    "about any. What remains holds point by point: where the population gradient in $w^{(2)}$ "
+    r"vanishes, $E u^2$ is at most $\|w^*\|^2 \lambda_{\max}(\mathrm{Var}(\Phi^*|\Phi))$ (claim "
+    "lemma-1-1-stationary).",
     claim="liu2021analyzing/zero-point",
 )
 
 EIGENVALUE_FROM_ABOVE = _flaw(
     "Lemma 1.1 and (A.L.5)",
     ErratumClass.REFUTED,
-    "The proof inverts the covariance of the features, of which the assumptions bound the largest "
-    "eigenvalue. It needs the smallest: for one unit, $W = s W^*$ and $w = 0$ the features span "
-    "the teacher's, the error is fixed, and the gradient is of order $s$. Right is "
+    r"'By (A.L.5)' the proof inverts the covariance of the features, of which (A.L.5) bounds the "
+    r"largest, $C_\lambda$. It needs the smallest: for one unit, $W = s W^*$ and $w = 0$ the "
+    "features span the teacher's, all of (A.L.1) to (A.L.6) hold, the error is fixed, and the "
+    r"gradient is of order $s$, so that no hidden constant makes it $O(\gamma)$. If $S$ is meant "
+    "to keep the eigenvalue away from 0, that is the assumption which is missing. Right is "
     r"$E u^2 \le \|g\|^2 / \lambda_{\min} + \|w^*\|^2 \lambda_{\max}(\mathrm{Var}(\Phi^*|\Phi))$, "
     r"so that the sample sizes have $\lambda \gamma^2$ in place of $\gamma^2$.",
     claim="liu2021analyzing/lemma-1-1-printed",

@@ -32,6 +32,12 @@ def first_layers(rng, count):
     }
 
 
+def of_norm_one(f):
+    """Weights that are not negative and of norm one."""
+    f = jnp.abs(f)
+    return {"f": f / jnp.maximum(jnp.linalg.norm(f), jnp.finfo(f.dtype).tiny)}
+
+
 def feature_norm(x, f, W):
     """||phi(W' (x o f))||."""
     return jnp.linalg.norm(rectify((x * f) @ W))
@@ -54,6 +60,7 @@ def printed_factor(f, kept, lead=1.0):
     sample=first_layers,
     status=Status.SHARPENED,
     proof_step=ProofStep(_CHAIN, 1),
+    search_over=("x", "f"),
     controls=[Control("the mean $|x_j|$ in place of the largest", mean=True)],
 )
 def theorem_1_entrywise_product(x, f, *, mean=False):
@@ -71,6 +78,8 @@ def theorem_1_entrywise_product(x, f, *, mean=False):
     "Proof of Theorem 1, before (14)",
     Source.FOUND,
     sample=first_layers,
+    search_over=("x", "f", "W"),
+    project=of_norm_one,
     controls=[Control(r"$\tau \sqrt{p}$ alone", lead=0.0)],
 )
 def theorem_1_features_printed(x, f, W, kept, *, lead=1.0):
@@ -82,12 +91,6 @@ def theorem_1_features_printed(x, f, W, kept, *, lead=1.0):
     $\tau = 0$. $\tau$ is the smallest that (A2) allows.
     """
     return feature_norm(x, f, W), printed_factor(f, kept, lead) * radii(x, W)
-
-
-def of_norm_one(f):
-    """Weights that are not negative and of norm one."""
-    f = jnp.abs(f)
-    return {"f": f / jnp.maximum(jnp.linalg.norm(f), jnp.finfo(f.dtype).tiny)}
 
 
 @inequality(

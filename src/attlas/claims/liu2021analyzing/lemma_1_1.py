@@ -87,6 +87,7 @@ def lemma_1_1(phi, w, phis, ws, V, spectrum, *, eigenvalue=0, slope=1.0):
 
 @on_populations(
     "Lemma 1.1, where the gradient vanishes",
+    search_over="ws",
     controls=[
         Control("the student's $w$ in place of the teacher's", own=True),
         Control("where it does not vanish: $w = 0$", at_zero=True),

@@ -33,9 +33,10 @@ def masked(rng, count):
     W, W_t = (rng.standard_normal((count, _P, _UNITS)) * sizes[0][:, :, None] for _ in range(2))
     w, w_t = (rng.standard_normal((count, _UNITS)) * sizes[2] for _ in range(2))
     step = rng.standard_normal((count, _P * _UNITS + _UNITS + _S0))
-    x[even], a[even], a_t[even] = 1.0, support, support
-    W[even] = W_t[even] = support[:, None]
-    w[even], w_t[even] = 1.0, -1.0
+    x[even], a[even], a_t[even] = sizes[1][even], support, support
+    W[even] = W_t[even] = sizes[0][even, :, None] * support[:, None]
+    w[even] = sizes[2][even]
+    w_t[even] = -w[even]
     shrunk = [(support[:, None] * np.ones((1, _UNITS))).ravel(), np.ones(_UNITS), np.ones(_S0)]
     step[even] = -np.concatenate([part / np.linalg.norm(part) for part in shrunk])
     parts = {"x": x, "a": a, "a_t": a_t, "W": W, "W_t": W_t, "w": w, "w_t": w_t, "step": step}
@@ -59,12 +60,20 @@ def constants(x, W, w, W_t, w_t):
     return jnp.max(jnp.abs(x)), C_1, C_2
 
 
-on_masks = partial(inequality, sample=masked, count=48)
+def of_masks(a, a_t, rho):
+    """Masks in [0, 1] on the first s_0 entries, and moves of a part of the radii."""
+    support = jnp.arange(_P) < _S0
+    inside = {"a": jnp.clip(a, 0.0, 1.0) * support, "a_t": jnp.clip(a_t, 0.0, 1.0) * support}
+    return inside | {"rho": jnp.clip(rho, 1e-5, 1.0)}
+
+
+on_masks = partial(inequality, sample=masked, count=48, project=of_masks)
 
 
 @on_masks(
     "Lemma 1.2, bound of the features",
     proof_step=ProofStep(_CHAIN, 1),
+    search_over=("x", "a", "W"),
     controls=[Control("one entry less", s_0=_S0 - 1)],
 )
 def lemma_1_2_features(x, a, W, *, s_0=_S0):
@@ -79,6 +88,7 @@ def lemma_1_2_features(x, a, W, *, s_0=_S0):
 @on_masks(
     r"Lemma 1.2, bound of v = u Phi",
     proof_step=ProofStep(_CHAIN, 2),
+    search_over=("x", "a", "W", "w", "a_t", "W_t", "w_t"),
     controls=[Control("without the factor 2", factor=1.0)],
 )
 def lemma_1_2_term(x, a, W, w, a_t, W_t, w_t, *, factor=2.0):
@@ -107,6 +117,7 @@ def moved(step, rho, a, W, w, C_1, C_2):
     "Lemma 1.2, the gradient between points of the cover",
     status=Status.CORRECTED,
     proof_step=ProofStep(_CHAIN, 3),
+    search_over=("x", "a", "W", "w", "a_t", "W_t", "w_t", "step", "rho"),
     controls=[Control("without the move of the mask: 4 in place of 7", K=1)],
 )
 def lemma_1_2_lipschitz(x, a, W, w, a_t, W_t, w_t, step, rho, *, K=2):
@@ -154,6 +165,8 @@ def atoms(rng, count):
     sample=atoms,
     count=48,
     proof_step=ProofStep(_CHAIN, 4),
+    search_over=("v", "t"),
+    project=lambda v, t: {"v": v - jnp.mean(v, axis=-2, keepdims=True), "t": jnp.abs(t)},
     controls=[Control("twice the exponent", rate=1.0)],
 )
 def lemma_1_2_concentration(v, t, *, rate=0.5):

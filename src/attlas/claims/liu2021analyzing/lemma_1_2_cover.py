@@ -49,9 +49,12 @@ def covers(rng, count):
     sample=covers,
     status=Status.CORRECTED,
     count=32,
-    controls=[Control(r"$(R / \epsilon)^d$, the least that volumes allow", volume=True)],
+    controls=[
+        Control(r"$(R / \epsilon)^d$, the least that volumes allow", volume=True),
+        Control("a cover at half the distance", part=0.5),
+    ],
 )
-def lemma_1_2_cover(d, R, epsilon, size, gap, *, volume=False):
+def lemma_1_2_cover(d, R, epsilon, size, gap, *, volume=False, part=1.0):
     r"""$$\mathcal{N}(B^d(0, R), \epsilon) \le \left( 1 + \frac{2R}{\epsilon} \right)^d
     \quad (\epsilon > 0)$$
 
@@ -61,7 +64,7 @@ def lemma_1_2_cover(d, R, epsilon, size, gap, *, volume=False):
     ratio = R / epsilon
     # The centres are epsilon (1 - 1e-9) apart.
     most = (ratio if volume else 1 + 2 * ratio / (1 - _EQUAL)) ** d
-    return jnp.stack([size, gap]), jnp.stack([most, epsilon])
+    return jnp.stack([size, gap]), jnp.stack([most, part * epsilon])
 
 
 def wide():
@@ -123,6 +126,8 @@ def masks(rng, count):
     sample=masks,
     status=Status.SHARPENED,
     count=48,
+    search_over="a",
+    project=lambda a, s0: {"a": jnp.clip(a, 0.0, 1.0) * (jnp.arange(_MASK) < s0[..., None])},
     controls=[Control("the root of the root", power=0.25)],
 )
 def lemma_1_2_mask_radius(a, s0, *, power=0.5):

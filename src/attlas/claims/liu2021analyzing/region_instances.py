@@ -20,23 +20,22 @@ def columns(rows):
     return {name: np.array([row[name] for row in rows], float) for name in rows[0]}
 
 
-def size_pairs():
-    """All (n1, s0) with s0 < n1 up to 12 units, and wide networks with s0 spread over them.
-
-    Theorem 4 requires n1 > s0.
-    """
-    small = [(n1, s0) for n1 in range(2, 13) for s0 in range(1, n1)]
-    shares = (1, 2, 5, 10, 33, 49, 50, 73, 99)
-    wide = [(n1, s0) for n1 in (20, 64, 100, 200, 1000) for s0 in shares if s0 < n1]
-    return tuple(small + wide)
+def size_pairs(rng, count):
+    """Pairs (n1, s0), s0 < n1 as Theorem 4 requires: narrow and wide, and rounded as in C.1."""
+    narrow = [(n1, s0) for n1 in range(2, 9) for s0 in range(1, n1)]
+    narrow += [(200, 50), (200, 72), (299, 99), (199, 99)]
+    n1 = 2 + (10 ** rng.uniform(0, 3, count)).astype(int)
+    s0 = 1 + (rng.uniform(0, 1, count) ** 2 * np.minimum(n1 - 1, 100)).astype(int)
+    drawn = zip(n1.tolist(), np.minimum(s0, n1 - 1).tolist(), strict=True)
+    return [*narrow, *drawn][:count]
 
 
 def masked_networks(rng, count):
     """Random networks with s0 of four inputs attended to, generic and degenerate by turns.
 
-    cells, central (cells without biases) and regions as counted, and the maxima most and
-    most_central with, and least and least_central without their last term; generic is 1 where
-    weights are random numbers, 0 where they are small integers.
+    W is what the mask leaves; cells, central (cells without biases) and regions as counted;
+    most and most_central are the library's maxima; generic is 1 where weights are random
+    numbers, 0 where they are small integers.
     """
     rng, rows = np.random.default_rng(rng.integers(2**31, size=2)), []
     for k in range(count):
@@ -55,9 +54,8 @@ def masked_networks(rng, count):
                 "central": count_cells(kept),
                 "regions": count_linear_regions(kept, w2, b),
                 "most": liu2021_regions(UNITS, s0),
-                "least": liu2021_regions(UNITS, s0 - 1) if s0 > 1 else 1,
                 "most_central": liu2021_central_regions_maximum(UNITS, s0),
-                "least_central": liu2021_central_regions_maximum(UNITS, s0 - 1) if s0 > 1 else 1,
+                "W": kept,
                 "generic": 1 - k % 2,
             }
         )

@@ -15,24 +15,40 @@ CONCENTRATION = _flaw(
     r"both statements need $n$ of the order $(\eta^2/\gamma^2) \log(\eta/\gamma) (pd + d)$. The "
     "advantage $p^2/s_0^2$ (140 at $p = 130$, $s_0 = 11$) disappears, in the bound and in fits. "
     "Only the norm factor does: a known fixed support still reduces $pd$ to $s_0 d$. In Lemma 1 "
-    "$s_0$ stays: masks in $[0, 1]^p$ are not normalised.",
+    "$s_0$ stays: masks in $[0, 1]^p$ are not normalised. And against section 2's baseline, "
+    "$f = 1$, $p^2$ returns at equal $C_1$ (see the erratum on Corollary 1's baseline).",
     claim="liu2021analyzing/theorem-1-features-attained",
+)
+
+BASELINE = _flaw(
+    "Corollary 1, 'then the model is the baseline one'",
+    ErratumClass.GAP,
+    r"$f = 1/\sqrt{p}$ is not section 2's baseline, where $f = 1$ has norm $\sqrt{p}$. With "
+    r"$f = 1$ the features reach $\sqrt{p}\, C_1 C_x$, so that $\eta^2$ has the printed $p^2$ at "
+    r"equal $C_1$. But the two are one model: $f = 1$ with $w^{(1)}$ is $f = 1/\sqrt{p}$ with "
+    r"$\sqrt{p}\, w^{(1)}$, and which $C_1$ is to be compared the paper does not say. Compared "
+    r"at equal outputs, the factor is in $C_1^4$, and not in the concentration.",
+    claim="liu2021analyzing/corollary-1-baseline",
 )
 
 REST = _flaw(
     "Proof of Theorem 1, ||f||_2 = ||f_lead||_2 + ||f_sub||_2",
-    ErratumClass.REFUTED,
-    r"Squares of norms add up: $\|f_{\mathrm{sub}}\|_2$ is at most $\sqrt{2 \tau - \tau^2}$, and "
-    r"equal to it for the smallest $\tau$. At $\tau = .1$ it is .436.",
+    ErratumClass.INVALID_PROOF,
+    "Squares of norms add up; read with the squares, which print or extraction may have lost, "
+    r"$\|f_{\mathrm{sub}}\|_2$ is at most $\sqrt{2 \tau - \tau^2}$, and equal to it for the "
+    r"smallest $\tau$, not at most $\tau$: .436 at $\tau = .1$. The bound of the features that "
+    "follows is true nevertheless (theorem-1-features-printed).",
     claim="liu2021analyzing/erratum-2",
 )
 
 NORMALISATION = _flaw(
-    "Section 3.1, ||f(x)||_2 = 1",
-    ErratumClass.REFUTED,
-    "A softmax sums to one; its Euclidean norm lies between $p^{-1/2}$, for equal weights, and "
-    "one. In a bound through norms uniform attention is then the best, not the worst.",
-    claim="liu2021analyzing/erratum-3",
+    "Section 3.1, '||f(x)||_2 = 1, as the sum one attention weights'",
+    ErratumClass.GAP,
+    "Either $f$ is a softmax divided by its Euclidean norm, which is no attention that anyone "
+    "uses, or the weights sum to one: then their Euclidean norm lies between $p^{-1/2}$, for "
+    "equal weights, and one, and in a bound through norms uniform attention is the best, not the "
+    "worst. The paper's own comparison needs the first reading.",
+    claim="liu2021analyzing/erratum-3-corrected",
 )
 
 REPEATED_UNITS = _flaw(
@@ -41,17 +57,18 @@ REPEATED_UNITS = _flaw(
     "Not $(0, 0)$ alone has to be excluded: a stationary point of any narrower network, with a "
     "unit repeated, is one of the wider network, at every $n$, with features that are not "
     "constant and the error of an under-width student; in fits it is a plateau from $n = 512$ to "
-    "131,072. (A3) at the point excludes it; (A3) at all points excludes every teacher (claim "
-    "assumption-a3-at-zero).",
+    "262,144. (A3) at the point excludes it; (A3) at all points of a set $S$ that contains it "
+    "excludes every teacher that needs its width (claim assumption-a3-at-zero).",
     claim="liu2021analyzing/theorem-1-embedded",
 )
 
 CENTRING = _flaw(
     "Appendix A.2, (A1.3)",
-    ErratumClass.VACUITY,
+    ErratumClass.GAP,
     "$E h = 0$ for all parameters is impossible with ReLU units that are not negative: it fails "
-    "for every $w^{(2)} > 0$ unless all units are dead. 'Can be achieved by making the data "
-    "centred' is true of $y$ only. A free bias of the output fixes it, and is used here.",
+    "for every $w^{(2)} > 0$ unless all units are dead. 'Can always be achieved by making the "
+    "data centered' is true of $y$ only. Read as a free bias of the output, which the model "
+    "lacks, it holds; that is what is used here.",
 )
 
 C_X = _flaw(
@@ -76,28 +93,42 @@ LOGARITHM = _flaw(
 DOMINANCE = _flaw(
     "After Theorem 2, 'proportional to (sqrt(s0) + tau sqrt(p))^4'",
     ErratumClass.REFUTED,
-    r"The term $\sqrt{p}\, t$ dominates: at $p = 130$, $t = 100$ the printed size falls by 1.22 "
-    "from $s_0 = p$ to $s_0 = 11$, not by 140. That term is itself a slack: softmax is "
-    r"$1/\sqrt{2}$-Lipschitz from $\ell_\infty$ to $\ell_2$ (claim theorem-2-softmax), without "
-    r"$\sqrt{p}$.",
+    r"True of the first term of $k = (\sqrt{s_0} + \tau \sqrt{p})^2 + \sqrt{p}\, t$ alone, which "
+    r"counts only if $s_0$ exceeds $\sqrt{p}\, t$, hence $t < \sqrt{p}$. At the paper's own "
+    "$p = 130$, $t = 100$ the second dominates: the printed size falls by 1.22 from $s_0 = p$ to "
+    "$s_0 = 11$, not by 140, so that 'a properly small $s_0$ and $\\tau$ can significantly "
+    r"reduce' it fails there. That term is itself a slack: softmax is $1/\sqrt{2}$-Lipschitz from "
+    r"$\ell_\infty$ to $\ell_2$ (claim theorem-2-softmax), without $\sqrt{p}$.",
     claim="liu2021analyzing/theorem-2-dominance",
 )
 
 ATTENDED_FEATURES = _flaw(
     "Proof of Theorem 2, the norm of the features",
-    ErratumClass.REFUTED,
+    ErratumClass.INVALID_PROOF,
     r"$\sqrt{2} (\sqrt{s_0} + \tau \sqrt{p}) C_1 C_8$ bounds, with $C_x$, one attended word of "
     "one value; $p$ of them are flattened, with $d_v$ values each. With one-hot attention of "
-    r"$p = 4$ words to themselves the features have norm 2, the print $\sqrt{2}$. Right is "
-    r"$\sqrt{p d_v}\, C_1 C_8 C_x$, whatever the attention.",
+    r"$p = 4$ words to themselves the features have norm 2, the print $\sqrt{2}$; for $p$ words "
+    r"$\sqrt{p}$, so that no hidden constant helps. Right is $\sqrt{p d_v}\, C_1 C_8 C_x$, "
+    "whatever the attention.",
     claim="liu2021analyzing/theorem-2-features-printed",
+)
+
+EXPONENTIALS = _flaw(
+    "Proof of Theorem 2, softmax 'is Lipschitz when the sum has a lower bound'",
+    ErratumClass.INVALID_PROOF,
+    r"The bound of $\sum_i e^{\beta_i}$ does not follow from (A2.1)'s $\|Q^z K^\top\|_2 \ge C_9$: "
+    "logits far below 0 have both a large norm and small exponentials. It is not needed: softmax "
+    r"is $1/\sqrt{2}$-Lipschitz everywhere (claim theorem-2-softmax), and the assumption, which "
+    "excludes equal weights, goes.",
+    claim="liu2021analyzing/assumption-a2-1-below",
 )
 
 PARAMETERS = _flaw(
     "Theorem 2 and its proof, the number of parameters",
-    ErratumClass.REFUTED,
-    "$w_Q$ and $w_K$ have $2 t d_q$ entries, not $2 p d_q$, and $w_V$ has $d_v t$, which is "
-    "missing; the theorem has $p d_v d$ alone. The arguments of the logarithm differ as well: "
+    ErratumClass.GAP,
+    "$w_Q$ and $w_K$ have $2 t d_q$ entries, not the proof's $2 p d_q$, and $w_V$ has $d_v t$, "
+    "which is missing. The theorem has $p d_v d$ alone, which stands for all of them where "
+    "$t (2 d_q + d_v)$ is not larger. The arguments of the logarithm differ as well: "
     r"$k \eta_a \eta_b$ in the theorem, $k C_1 C_2 C_5 C_6 C_8 C_x$ in the proof, a sum and a "
     "product of $C_5$, $C_6$.",
     claim="liu2021analyzing/theorem-2-parameters-printed",
@@ -105,19 +136,20 @@ PARAMETERS = _flaw(
 
 DEEP = _flaw(
     "Theorem 3",
-    ErratumClass.REFUTED,
+    ErratumClass.INVALID_PROOF,
     r"The factor $c_K / \gamma^2$ is missing that its own tail bound $e^{-n c^2 \gamma^2 / c_K}$ "
-    "needs. As printed errors would fall exponentially in $n / P$, while a regression on $P$ "
-    r"parameters has $\sigma^2 P / n$.",
+    r"needs; with $\gamma$ fixed it may hide in $\gtrsim$, in a bound as a function of $\gamma$ "
+    "it may not. As printed errors would fall exponentially in $n / P$, while a regression on "
+    r"$P$ parameters has $\sigma^2 P / n$.",
     claim="liu2021analyzing/theorem-3",
 )
 
 DEEP_ASSUMPTION = _flaw(
     "Appendix A.4, (A6)",
-    ErratumClass.VACUITY,
-    r"$\mathrm{cov}(\nabla h, u) \ge c \gamma^2$ fails at the true parameters, where $u = 0$, and "
-    "(A3.2) asks that they exist: read for all parameters, no network satisfies both. Asked only "
-    r"where $E u^2 \ge \gamma^2$, it is the theorem but for the sampling; and it gives a gradient "
+    ErratumClass.GAP,
+    r"$\mathrm{cov}(\nabla h, u) \ge c \gamma^2$ has no 'for which weights'; at the true "
+    "parameters of (A3.2), where $u = 0$, it fails. As the proof uses it, where "
+    r"$E u^2 \ge \gamma^2$, it is the theorem but for the sampling; and it gives a gradient "
     r"of $c \gamma^2$, where the proof has $c \gamma$, so that $1/\gamma^4$ samples would follow.",
     claim="liu2021analyzing/assumption-a6",
 )
@@ -149,10 +181,20 @@ RECURRENT_NORM = _flaw(
 )
 
 REFERENCES = _flaw(
-    "Appendices A and B, references",
+    "Appendices A, B and D, references",
     ErratumClass.TYPO,
     "'Centered as (A6)' means (A1.3); 'parallel to (A3) to (A6)' (A1) to (A3); '(A9)', for which "
     r"the proof of Theorem 2 has a lower bound of $\|QK\|$, (A2.1), and no such bound is needed; "
     "'(A15)' (A8); (A8)'s '(A2)' (A3); 'as Theorem 7 says' Theorem 6; $a(x)$ maps to $p$ weights, "
-    "not to a '$t$-dimensional vector'.",
+    "not to a '$t$-dimensional vector'. Lemma 1 is about 'the objective function (4)', that of "
+    "self-attention, in place of its own, which has no number.",
+)
+
+SIZES = _flaw(
+    "(A5), (A2.1) and section 6, sizes",
+    ErratumClass.TYPO,
+    r"(A5) has $k^2 d_v d$ where Theorem 2 has $p d_v d$; (A2.1) sums a row of $w_V$ to $p$, "
+    "but it has $t$ entries (and needs their absolute values); section 6 has $w_V$ in "
+    r"$R^{100 \times 130}$, which does not multiply words of $t = 100$ entries: "
+    r"$R^{100 \times 100}$, as its $f_{att} \in R^{100 \times 130}$ says.",
 )

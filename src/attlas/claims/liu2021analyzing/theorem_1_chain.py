@@ -2,7 +2,8 @@ r"""The proof of Theorem 1 with every constant, step by step: docs/proofs/liu202
 
 z stands for x o f(x), of norm at most C_x; B = C_1 max ||z|| bounds the features. The bounds of
 the features themselves are the first two steps, in `feature_norms`; sizes of covers are in
-`lemma_1_2_cover`, the step from the gradient to the error is in `theorem_1_points`.
+`lemma_1_2_cover`, the sample size in `proved_sizes`, and the step from the gradient to the error
+in `theorem_1_points`.
 """
 
 import math
@@ -10,7 +11,6 @@ import math
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.bounds.generalisation.liu2021_union_bound import Block, Conditions, liu2021_sample_size
 from attlas.claims.liu2021analyzing.stationary_runs import features
 from attlas.core.claim import Control, ProofStep, Sides, Status
 from attlas.core.statement import inequality, probability
@@ -42,6 +42,7 @@ def pairs(rng, count):
     sample=pairs,
     status=Status.CORRECTED,
     proof_step=ProofStep(_CHAIN, 3),
+    search_over=("z", "W", "w", "W_n", "w_n", "W_t", "w_t"),
     controls=[Control("3 in place of 4", factor=3.0)],
 )
 def theorem_1_lipschitz(z, W, w, W_n, w_n, W_t, w_t, *, factor=4.0):
@@ -100,46 +101,3 @@ def theorem_1_union(largest, bound, mean, *, union=True):
     # What the union bound allows: 2 N exp(-n r^2 / 8 V^2) = delta.
     spread = math.sqrt(8 * math.log(2 * _CENTRES / _FAILURE)) * bound if union else mean
     return largest <= spread / math.sqrt(_SAMPLES)
-
-
-def sizes(rng, count):
-    """Numbers of the theorem, from easy to hard, with the sample size of the bound."""
-    rows = []
-    for _ in range(count):
-        B, C_2, noise, gamma = 10 ** rng.uniform(-1, 1, 4)
-        d, parameters = int(rng.integers(1, 20)), int(rng.integers(1, 1000))
-        smallest, failure = B**2 * rng.uniform(0.01, 1), rng.uniform(0.01, 0.3)
-        level, M = smallest * gamma**2, max(2 * C_2 * B**2, noise * B)
-        rho = min(1.0, math.sqrt(level) / (16 * M))
-        known = Conditions(smallest, 0.0, noise, failure)
-        n = liu2021_sample_size(B, C_2, d, [Block(parameters)], gamma, known)
-        entropy = (d + parameters) * math.log(3 / rho)
-        rows.append((n, entropy, level / (128 * M**2), failure))
-    n, entropy, exponent, failure = np.array(rows).T
-    return {"n": n, "entropy": entropy, "exponent": exponent, "failure": failure}
-
-
-@inequality(
-    "Theorem 1, the sample size",
-    sample=sizes,
-    status=Status.CORRECTED,
-    proof_step=ProofStep(_CHAIN, 5),
-    roundings=256,
-    controls=[Control(r"$\log N$ samples, as Theorem 3 prints it", spread=False)],
-)
-def theorem_1_size(n, entropy, exponent, failure, *, spread=True):
-    r"""$$a = \frac{n \lambda \gamma^2}{128 M^2} \ge \log \frac{4 N}{\delta} \quad
-    \Rightarrow \quad
-    N \left( 2 e^{-a} + \sqrt{e}\, e^{-2a} \right) + e^{-n/2} \le \delta$$
-
-    Little more than half of $\delta$: the mean of $u \Phi$ at the centres takes half, the noise and
-    its spread vanish, so that $\log(4 N / \delta)$ might be $\log((2 + o(1)) N / \delta)$. With
-    $\log N$ samples alone the sum exceeds one and is vacuous.
-    """
-    n = n if spread else entropy + jnp.log(4 / failure)
-    # Above one the bound is vacuous, and it would overflow.
-    capped = jnp.minimum(entropy - n * exponent, 1.0)
-    noise = jnp.exp(jnp.minimum(0.5 + entropy - 2 * n * exponent, 1.0))
-    left = 2 * jnp.exp(capped) + noise + jnp.exp(-n / 2)
-    # The exponents cancel down to log(4 / delta): their rounding multiplies the left side.
-    return Sides(left, failure, failure * (1 + entropy))

@@ -1,14 +1,12 @@
 r"""Theorem 1 and Corollary 1 as a rate: errors of stationary points against the sample size.
 
-A bound n >= c (eta^2/gamma^2) log(eta/gamma) P says that the square error falls at least as fast
-as log(n)/n. A faster fall would not refute it.
+A bound n >= c (eta^2/gamma^2) log(eta/gamma) P lets the square error fall like log(n)/n at least;
+smooth parametric models have 1/n, with or without attention.
 """
 
 from functools import partial
 
 import jax.numpy as jnp
-import numpy as np
-from scipy.stats import chi2
 
 from attlas.claims.liu2021analyzing.stationary_runs import (
     COUNT,
@@ -21,82 +19,94 @@ from attlas.claims.liu2021analyzing.stationary_runs import (
 from attlas.core.claim import Control, Status, assume
 from attlas.core.statement import limit, probability
 
-# Slope of log(n)/n between the smallest and the largest size, in logarithms.
-_SLOPE = float(np.log(np.log(SIZES[-1]) / np.log(SIZES[0])) / np.log(SIZES[-1] / SIZES[0]) - 1)
-# At a maximum likelihood fit with Gaussian noise n error / sigma^2 is chi-square, of as many
-# degrees as there are parameters, the bias included.
+# The mean of n error / sigma^2 at a maximum likelihood fit with Gaussian noise; with the bias.
 _PARAMETERS = INPUTS * UNITS + UNITS + 1
 
-ATTENTION = assume(
-    "a stationary point was certified at every size (attention)",
-    lambda attention_certified: jnp.all(attention_certified >= 1),
-)
-BASELINE = assume(
-    "a stationary point was certified at every size (baseline)",
-    lambda baseline_certified: jnp.all(baseline_certified >= 1),
-)
+# (A3) with gamma^2 of the order 1/n; at points with repeated units it is above 10^5.
+_A3 = 1e4 * NOISE**2
+
+
+def certified(case):
+    """A stationary point with (A3) at every size."""
+    return assume(
+        f"points were certified at every size ({case}), all with $C_2^2 \\lambda_{{\\max}}("
+        r"\mathrm{Var}(\Phi^*|\Phi)) \le 10^4 \sigma^2 / n$",
+        {"attention": lambda attention_certified, attention_residual, sizes: jnp.all(
+            (attention_certified >= 1) & (attention_residual * sizes <= _A3)),
+         "baseline": lambda baseline_certified, baseline_residual, sizes: jnp.all(
+            (baseline_certified >= 1) & (baseline_residual * sizes <= _A3))}[case],
+    )  # fmt: skip
+
+
+ATTENTION, BASELINE = certified("attention"), certified("baseline")
 REPEATED = assume(
-    "a stationary point was certified at every size (repeated)",
+    "points were certified at every size (repeated)",
     lambda repeated_certified: jnp.all(repeated_certified >= 1),
 )
-AT_EQUAL_UNITS = Control("points with two equal units, where (A3) fails", repeated=True)
+WITHOUT_A3 = Control("points with two equal units, where (A3) fails", repeated=True)
 
-errors_vanish = partial(
-    limit, sample=curves, scales="sizes", count=COUNT, controls=[AT_EQUAL_UNITS]
-)
-slope_is_reached = partial(
-    probability, sample=curves, level=0.6, count=COUNT, controls=[AT_EQUAL_UNITS]
+errors_vanish = partial(limit, sample=curves, scales="sizes", count=COUNT, controls=[WITHOUT_A3])
+slope_is_minus_one = partial(
+    probability, sample=curves, level=2 / 3, count=COUNT, controls=[WITHOUT_A3]
 )
 
 
 @errors_vanish("Theorem 1, the error vanishes", assumptions=[ATTENTION, REPEATED])
 def theorem_1_consistency(attention_error, repeated_error, *, repeated=False):
-    r"""$$\nabla R_n(\hat{w}) = 0: \quad
-    E \left( \hat{w}^{(2) \top} \phi(\langle \hat{w}^{(1)}, x \odot f \rangle) - E(y|x)
-    \right)^2 \to 0 \quad (n \to \infty)$$
+    r"""$$\nabla R_n(\hat{w}) = 0,\ C_2^2 \lambda_{\max}(\mathrm{Var}(\Phi^*|\hat{\Phi})) \le
+    \frac{10^4 \sigma^2}{n}: \quad E \left( \hat{w}^{(2) \top} \phi(\langle \hat{w}^{(1)}, x \odot f
+    \rangle) - E(y|x) \right)^2 \to 0 \quad (n \to \infty)$$
 
-    Followed from the teacher to 512, 8192 and 131072 samples by steps on the gradient's norm,
-    certified at $10^{-9}$; $p = 3$, two softplus units with an output bias, noise .03. Read at
-    points where (A3) holds in the limit. The control is as stationary: a network of one unit, put
-    in twice, is a stationary point of the wider one (theorem-1-embedded) at every $n$, and has the
-    error of an under-width student.
+    For the stationary points to which steps on the gradient's norm lead from the teacher, at four
+    sizes from 512 to 262,144 samples, certified at $10^{-9}$; $p = 3$, two softplus units with an
+    output bias, noise .03. (A3) is read at these points. The control is as stationary: a network
+    of one unit, put in twice, is a stationary point of the wider one (theorem-1-embedded) at every
+    $n$, and has the error of an under-width student. Points from elsewhere: theorem-1-error.
     """
     return repeated_error if repeated else attention_error, jnp.zeros(len(SIZES))
 
 
 @errors_vanish("Corollary 1, the error vanishes", assumptions=[BASELINE, REPEATED])
 def corollary_1_consistency(baseline_error, repeated_error, *, repeated=False):
-    r"""$$f = \frac{1}{\sqrt{p}},\ \nabla R_n(\hat{w}) = 0: \quad
+    r"""$$f = \frac{1}{\sqrt{p}},\ \nabla R_n(\hat{w}) = 0,\ C_2^2
+    \lambda_{\max}(\mathrm{Var}(\Phi^*|\hat{\Phi})) \le \frac{10^4 \sigma^2}{n}: \quad
     E \left( \hat{w}^{(2) \top} \phi(\langle \hat{w}^{(1)}, x \odot f \rangle) - E(y|x)
     \right)^2 \to 0 \quad (n \to \infty)$$
 
-    Followed from the teacher to 512, 8192 and 131072 samples by steps on the gradient's norm,
-    certified at $10^{-9}$; $p = 3$, two softplus units with an output bias, noise .03. The same
-    width and the same numbers of samples as in theorem-1-consistency.
+    As theorem-1-consistency, of the same width and with the same numbers of samples.
     """
     return repeated_error if repeated else baseline_error, jnp.zeros(len(SIZES))
 
 
-@slope_is_reached("Theorem 1, gamma^2 as a function of n", assumptions=[ATTENTION, REPEATED])
-def theorem_1_slope(attention_low, repeated_low, *, repeated=False):
-    r"""$$P\left( \mathrm{slope}_{\mathrm{low}} \le
-    \frac{\Delta \log(\log(n)/n)}{\Delta \log n} \right) \ge \frac35$$
+def near_minus_one(slope):
+    """Whether the slope lies in its bootstrap interval and within .1 of -1."""
+    value, low, high = slope
+    return (low <= value) & (value <= high) & (jnp.abs(value + 1) <= 0.15)
 
-    Bootstrap intervals (95 %) of log-log slopes over 16 samples per size; one teacher each. The
-    median slope is $-1.00$: the exponent of the bound is right, as it is for every smooth
-    parametric model.
+
+@slope_is_minus_one(
+    "Theorem 1 and after, 'the bound is tight in aspect of sample size'",
+    assumptions=[ATTENTION, REPEATED],
+)
+def theorem_1_slope(attention_slope, repeated_slope, *, repeated=False):
+    r"""$$P\left( \left| \frac{\Delta \log E(\hat{h} - E(y|x))^2}{\Delta \log n} + 1 \right| \le
+    0.15 \right) \ge \frac23$$
+
+    Log-log slopes over 12 samples per size, one teacher each, inside their bootstrap intervals;
+    the median slope is $-1.00$: up to its logarithm the exponent of the bound is right, as it is
+    for every smooth parametric model; of the other factors this tells nothing.
     """
-    return (repeated_low if repeated else attention_low) <= _SLOPE
+    return near_minus_one(repeated_slope if repeated else attention_slope)
 
 
-@slope_is_reached("Corollary 1, gamma^2 as a function of n", assumptions=[BASELINE, REPEATED])
-def corollary_1_slope(baseline_low, repeated_low, *, repeated=False):
-    r"""$$P\left( \mathrm{slope}_{\mathrm{low}} \le
-    \frac{\Delta \log(\log(n)/n)}{\Delta \log n} \right) \ge \frac35$$
+@slope_is_minus_one("Corollary 1, gamma^2 as a function of n", assumptions=[BASELINE, REPEATED])
+def corollary_1_slope(baseline_slope, repeated_slope, *, repeated=False):
+    r"""$$P\left( \left| \frac{\Delta \log E(\hat{h} - E(y|x))^2}{\Delta \log n} + 1 \right| \le
+    0.15 \right) \ge \frac23$$
 
     As theorem-1-slope, without attention.
     """
-    return (repeated_low if repeated else baseline_low) <= _SLOPE
+    return near_minus_one(repeated_slope if repeated else baseline_slope)
 
 
 @probability(
@@ -104,18 +114,18 @@ def corollary_1_slope(baseline_low, repeated_low, *, repeated=False):
     sample=curves,
     status=Status.NEW,
     assumptions=[ATTENTION, BASELINE],
-    level=0.8,
+    level=2 / 3,
     count=COUNT,
-    controls=[Control("an error $p^2/s_0^2 = 9$ times smaller", fewer=float(INPUTS**2))],
+    controls=[Control("an error $p^2/s_0^2 = 9$ times smaller", fewer=1 / INPUTS**2)],
 )
-def theorem_1_constant(attention_last, baseline_last, *, fewer=1.0):
-    r"""$$P\left( \frac{n}{\sigma^2} E(\hat{h} - E(y|x))^2 \le
-    \chi^2_{pd + d + 1,\, 0.9} \right) \ge \frac45 \quad \text{for every}\quad f$$
+def theorem_1_constant(attention_error, baseline_error, *, fewer=1.0):
+    r"""$$P\left( \left| \frac{n}{\sigma^2} E(\hat{h} - E(y|x))^2 - (pd + d + 1) \right| \le 4
+    \right) \ge \frac23 \quad \text{for every}\quad f$$
 
-    With and without attention, each on a teacher of its own kind, $n E u^2 / \sigma^2$ is 9 on
-    average (9.1 and 8.9 measured, standard error .17): the number of parameters and nothing else,
-    as likelihood theory has it. The factor $p^2/s_0^2$ between Theorem 1 and Corollary 1 does not
-    show.
+    A mean over 12 samples, with and without attention, each on a teacher of its own kind. It is 9
+    on average (8.94 and 9.04 measured, standard error .19), the number of parameters and nothing
+    else, as likelihood theory has it. The factor $p^2/s_0^2$ between Theorem 1 and Corollary 1 does
+    not show.
     """
-    allowed = float(chi2.ppf(0.9, _PARAMETERS)) * NOISE**2 / (SIZES[-1] * fewer)
-    return jnp.stack([attention_last, baseline_last]) <= allowed
+    found = jnp.stack([attention_error[-1], baseline_error[-1]]) * fewer
+    return jnp.abs(found * SIZES[-1] / NOISE**2 - _PARAMETERS) <= 4

@@ -45,6 +45,7 @@ def row_sum(W_V):
     "Proof of Theorem 2, the norm of the features, corrected",
     sample=networks,
     status=Status.CORRECTED,
+    search_over=("x", "W_Q", "W_K", "W_V", "W1"),
     controls=[Control(r"without $\sqrt{p}$", words=1)],
 )
 def theorem_2_features(x, W_Q, W_K, W_V, W1, *, words=_P):
@@ -77,7 +78,6 @@ def words_apart():
     witness=words_apart,
     reason="concentration bounds one attended word; $p$ of them are flattened",
     corrected=Control(r"$\sqrt{p d_v}\, C_1 C_8 C_x$", flattened=True),
-    count=1,
 )
 def theorem_2_features_printed(x, W_Q, W_K, W_V, W1, *, flattened=False):
     r"""$$\|\phi(\langle w^{(1)}, \mathrm{vec}(w_V x a) \rangle)\|_2 \le
@@ -110,6 +110,7 @@ def two_logits(rng, count):
     "Proof of Theorem 2, softmax is Lipschitz, sharpened",
     sample=two_logits,
     status=Status.SHARPENED,
+    search_over=("first", "second"),
     controls=[Control("half of both", factor=0.5)],
 )
 def theorem_2_softmax(first, second, *, factor=1.0):
@@ -132,6 +133,7 @@ def theorem_2_softmax(first, second, *, factor=1.0):
     Source.FOUND,
     status=Status.RECONSTRUCTED,
     sample=two_logits,
+    search_over=("first", "second"),
     controls=[Control(r"$1/2$ in place of $\sqrt{p}$", factor=0.5)],
 )
 def theorem_2_softmax_printed(first, second, *, factor=_P**0.5):
@@ -160,7 +162,6 @@ def concentrating():
     witness=concentrating,
     reason=r"the term $\sqrt{p}\, t$ dominates: the ratio is 1.22",
     corrected=Control(r"$((s_0 + \sqrt{p}\, t) / \dots)^2$ and the logarithms", dominated=True),
-    count=1,
 )
 def theorem_2_dominance(sizes, *, dominated=False):
     r"""$$p = 130,\ t = 100,\ \tau = 0: \quad
@@ -221,7 +222,6 @@ def section_6():
     witness=section_6,
     reason="queries and keys have $t$ columns, $w_V$ is left out",
     corrected=Control("$p d_v d + d + d_v t + 2 t d_q$", as_printed=False),
-    count=1,
 )
 def theorem_2_parameters_printed(leaves, corrected, printed, *, as_printed=True):
     r"""$$\#w = p d_v d + d + 2 p d_q$$

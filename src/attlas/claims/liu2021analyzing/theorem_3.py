@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.generalisation.liu2021_sample_size import liu2021_deep
-from attlas.core.claim import Control, Sides, Status
+from attlas.core.claim import Control, Sides, Source, Status
 from attlas.core.statement import erratum, identity, inequality
 from attlas.models.attention.deep_self_attention import make_deep_self_attention
 
@@ -36,10 +36,12 @@ def settings(rng, count):
 
 
 def log_probability(n, gamma, c_k, parameters, margin):
-    """Logarithm of N exp(-n m^2 gamma^2 / c_K), which must not be positive."""
+    """Logarithm of N exp(-n m^2 gamma^2 / c_K): at most 0, and at least -log N."""
     level = margin * gamma
     cover, exponent = parameters * jnp.log(c_k / level), n * level**2 / c_k
-    return Sides(cover - exponent, jnp.zeros_like(cover), cover + exponent)
+    excess = cover - exponent
+    left, right = (excess, -cover), (jnp.zeros_like(cover), excess)
+    return Sides(jnp.stack(left), jnp.stack(right), cover + exponent)
 
 
 def accuracy_of_a_hundredth():
@@ -52,7 +54,6 @@ def accuracy_of_a_hundredth():
     witness=accuracy_of_a_hundredth,
     reason=r"the tail bound of the proof needs a factor $1/\gamma^2$",
     corrected=Control(r"times $c_K / (c \gamma)^2$", with_factor=True),
-    count=1,
 )
 def theorem_3(printed, corrected, gamma, c_k, parameters, margin, *, with_factor=False):
     r"""$$n = 2 \log\left( \frac{c_K}{\gamma} \right) P \quad \Rightarrow \quad
@@ -71,16 +72,18 @@ def theorem_3(printed, corrected, gamma, c_k, parameters, margin, *, with_factor
     "Theorem 3, with the factor of its tail bound",
     sample=settings,
     status=Status.CORRECTED,
-    controls=[Control("as printed", with_factor=False)],
+    controls=[Control("as printed", with_factor=False), Control("1 % more samples", more=1.01)],
 )
-def theorem_3_corrected(printed, corrected, gamma, c_k, parameters, margin, *, with_factor=True):
+def theorem_3_corrected(
+    printed, corrected, gamma, c_k, parameters, margin, *, with_factor=True, more=1.0
+):
     r"""$$n = \frac{2 c_K}{c^2 \gamma^2} \log\left( \frac{c_K}{c \gamma} \right) P \quad
-    \Rightarrow \quad N e^{-n c^2 \gamma^2 / c_K} \le 1$$
+    \Rightarrow \quad \frac1N \le N e^{-n c^2 \gamma^2 / c_K} \le 1$$
 
     A condition on the formula only: (A6) asks that the gradient be correlated with the error
     wherever that is large, which is the theorem's conclusion but for the sampling.
     """
-    n = corrected if with_factor else printed
+    n = more * corrected if with_factor else printed
     return log_probability(n, gamma, c_k, parameters, margin)
 
 
@@ -130,20 +133,20 @@ def teacher_at_four_inputs():
 
 @erratum(
     "Appendix A.4, (A6)",
+    Source.DERIVED,
     witness=teacher_at_four_inputs,
     reason="at the true parameters $u = 0$, and (A3.2) has them",
     corrected=Control("at other parameters", elsewhere=True),
-    count=1,
 )
 def assumption_a6(phi, w, other, *, elsewhere=False):
     r"""$$c \gamma^2 \le \|\mathrm{cov}(\nabla h(w_{kr}), u)\| \quad \text{for all}\quad w, \quad
     y = h(x; w^*) + \varepsilon$$
 
-    (A6) at $k = D$, $r = 2$, with $c \gamma^2 = .01$. (A6) and (A3.2) exclude each other unless
-    (A6) is asked only where $E u^2$ is at least $\gamma^2$; then it is the conclusion but for the
-    sampling. And it bounds the gradient by $c \gamma^2$ from below, where the proof goes on with
-    $c \gamma$: as printed the tail bound is $e^{-n c^2 \gamma^4 / c_K}$, and the sample size has
-    $1/\gamma^4$.
+    (A6) at $k = D$, $r = 2$, read for all weights, which it does not say, with $c \gamma^2 = .01$.
+    (A6) and (A3.2) exclude each other unless (A6) is asked only where $E u^2$ is at least
+    $\gamma^2$; then it is the conclusion but for the sampling. And it bounds the gradient by
+    $c \gamma^2$ from below, where the proof goes on with $c \gamma$: as printed the tail bound is
+    $e^{-n c^2 \gamma^4 / c_K}$, and the sample size has $1/\gamma^4$.
     """
     u = phi @ ((other if elsewhere else w) - w)
     return 0.01, jnp.linalg.norm(phi.T @ u) / phi.shape[0]

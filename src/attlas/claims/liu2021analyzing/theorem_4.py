@@ -12,11 +12,12 @@ import numpy as np
 from attlas.bounds.expressivity.liu2021_regions import liu2021_regions
 from attlas.claims.liu2021analyzing.region_instances import (
     ROUNDINGS,
+    UNITS,
     columns,
     masked_networks,
     size_pairs,
 )
-from attlas.core.claim import Control, ProofStep, Status
+from attlas.core.claim import Control, Status
 from attlas.core.statement import erratum, identity, inequality
 from attlas.measures.complexity.linear_regions import count_linear_regions
 
@@ -58,11 +59,11 @@ def theorem_4(printed, without, with_biases, *, biases=False):
 
 def constructions(rng, count):
     """The networks of the proof after random positive weights f, counted as they are."""
-    del count
-    rng, rows = np.random.default_rng(0), []
-    for n1, s0 in ((n, s) for s in (1, 2, 3) for n in range(s + 1, 11)):
-        q = n1 // s0
-        f = rng.uniform(0.1, 1.0, s0)
+    rows = []
+    for place in range(count):
+        s0 = 1 + place % 3
+        n1 = s0 + 1 + place // 3
+        q, f = n1 // s0, rng.uniform(0.1, 1.0, s0)
         slopes = np.r_[1.0, np.full(q - 1, 2.0)]
         W = np.vstack([np.outer(slopes, row) for row in np.eye(s0)]) * f[None, :]
         b, w2 = np.tile(-np.arange(float(q)), s0), np.tile((-1.0) ** np.arange(q), s0)
@@ -71,7 +72,8 @@ def constructions(rng, count):
                 "regions": count_linear_regions(W, w2, b),
                 "without": count_linear_regions(W, w2),
                 "corrected": liu2021_regions(n1, s0, "corrected"),
-                "printed": liu2021_regions(n1, s0, "printed"),
+                "n1": n1,
+                "s0": s0,
             }
         )
     # Inputs that f leaves out and units that are left over change nothing.
@@ -82,26 +84,26 @@ def constructions(rng, count):
     "Proof of Theorem 4, its network",
     sample=constructions,
     status=Status.CORRECTED,
-    count=24,
+    count=36,
     roundings=ROUNDINGS,
     controls=[
-        Control("printed: $q$ regions per group", as_printed=True),
+        Control("printed: $q$ regions per group", more=0),
         Control("its biases left out", biases=False),
     ],
 )
-def theorem_4_construction(regions, without, corrected, printed, *, as_printed=False, biases=True):
+def theorem_4_construction(regions, without, corrected, n1, s0, *, more=1, biases=True):
     r"""$$h_i = \max(0, 2 w_j x - (i-1)),\ i \le q = \lfloor n_1/s_0 \rfloor,\ j \le s_0: \quad
     \#\,\mathrm{regions} = (q + 1)^{s_0}$$
 
-    All $n_1$ up to 10 and $s_0$ up to 3, after positive weights $f$: the $q$ units of a group cut
-    their axis at $q$ different places, into $q + 1$ pieces.
+    Counted, and the library's formula; $n_1$ up to 15 and $s_0$ up to 3, after positive weights
+    $f$: the $q$ units of a group cut their axis at $q$ different places, into $q + 1$ pieces.
     """
-    return regions if biases else without, printed if as_printed else corrected
+    number = (jnp.floor(n1 / s0) + more) ** s0
+    return jnp.stack([regions if biases else without, corrected]), jnp.stack([number, number])
 
 
 def logarithms(rng, count):
-    """Logarithms of the printed bound, the construction and the maximum on the grid."""
-    del rng, count
+    """Logarithms of the printed bound, the construction and the maximum."""
     return columns(
         [
             {
@@ -110,23 +112,17 @@ def logarithms(rng, count):
                 "most": math.log(liu2021_regions(n1, s0)),
                 "least": math.log(liu2021_regions(n1, s0) - math.comb(n1, s0)),
             }
-            for n1, s0 in size_pairs()
+            for n1, s0 in size_pairs(rng, count)
         ]
     )
 
 
-on_grid = partial(
-    inequality,
-    sample=logarithms,
-    count=len(size_pairs()),
-    roundings=ROUNDINGS,
-)
+of_sizes = partial(inequality, sample=logarithms, count=128, roundings=ROUNDINGS)
 
 
-@on_grid(
-    "Theorem 4, first link: the network of the proof",
+@of_sizes(
+    "Theorem 4, the network of the proof",
     status=Status.CORRECTED,
-    proof_step=ProofStep("Theorem 4, logarithms", 1),
     controls=[Control("the other way round", reverse=True)],
 )
 def theorem_4_with_biases(printed, construction, *, reverse=False):
@@ -138,10 +134,9 @@ def theorem_4_with_biases(printed, construction, *, reverse=False):
     return (construction, printed) if reverse else (printed, construction)
 
 
-@on_grid(
-    "Theorem 4, second link: the maximum",
+@of_sizes(
+    "Theorem 4, the maximum",
     status=Status.SHARPENED,
-    proof_step=ProofStep("Theorem 4, logarithms", 2),
     controls=[Control("without the last binomial", last=False)],
 )
 def theorem_4_best(construction, most, least, *, last=True):
@@ -153,26 +148,37 @@ def theorem_4_best(construction, most, least, *, last=True):
     return construction, most if last else least
 
 
-def attained(number, maximum, generic):
-    """The count against the maximum, and for generic networks the maximum against the count."""
+def binomials(units, most):
+    """sum_{j <= most} C(units, j) for a traced number."""
+    terms = [math.comb(units, j) * 1.0 for j in range(units + 1)]
+    return jnp.sum(jnp.where(jnp.arange(units + 1) <= most, jnp.asarray(terms), 0.0))
+
+
+def inputs_left(W):
+    """s_0, the columns that the mask leaves."""
+    return jnp.sum(jnp.any(W != 0, axis=0)) * 1.0
+
+
+def attained(number, maximum, library, generic):
+    """The count against the maximum; for generic networks the reverse; and the library's."""
     other = jnp.where(generic > 0, maximum, number)
-    return jnp.stack([number, other]), jnp.stack([maximum, number])
+    return jnp.stack([number, other, library]), jnp.stack([maximum, number, maximum])
 
 
 on_masked_networks = partial(
     inequality,
     sample=masked_networks,
     status=Status.SHARPENED,
-    count=36,
+    count=64,
     roundings=ROUNDINGS,
 )
 
 
 @on_masked_networks(
     "In place of Theorem 4, with biases",
-    controls=[Control("without the last binomial", last=False)],
+    controls=[Control("without the last binomial", shift=-1.0), Control("a region more", more=1.0)],
 )
-def theorem_4_maximum(regions, most, least, generic, *, last=True):
+def theorem_4_maximum(W, regions, most, generic, *, shift=0.0, more=0.0):
     r"""$$\#\,\mathrm{regions} \big( w^{(2)\top} \phi(\langle w^{(1)}, x \odot f \rangle + b)
     \big) \le \sum_{j \le s_0} \binom{n_1}{j}, \quad \|f\|_0 = s_0, \quad
     \mathrm{with\ equality\ for\ almost\ all\ } w^{(1)}, b, w^{(2)}$$
@@ -181,18 +187,20 @@ def theorem_4_maximum(regions, most, least, generic, *, last=True):
     networks have small integers as weights, so that hyperplanes repeat and kinks cancel; most of
     those stay below.
     """
-    return attained(regions, most, generic) if last else (regions, least)
+    maximum = binomials(UNITS, inputs_left(W) + shift) + more
+    return attained(regions, maximum, most, generic)
 
 
 @on_masked_networks(
     "In place of Theorem 4, without biases",
     controls=[
-        Control("without the last binomial", last=False),
+        Control("without the last binomial", shift=-1.0),
+        Control("two regions more", more=2.0),
         Control("with biases", biases=True),
     ],
 )
 def theorem_4_central_maximum(
-    central, cells, most_central, least_central, generic, *, last=True, biases=False
+    W, central, cells, most_central, generic, *, shift=0.0, more=0.0, biases=False
 ):
     r"""$$\#\,\mathrm{cells} \big( \langle w^{(1)}_i, x \odot f \rangle = 0 \big)_{i \le n_1} \le
     2 \sum_{j < s_0} \binom{n_1 - 1}{j}, \quad \|f\|_0 = s_0, \quad
@@ -201,6 +209,5 @@ def theorem_4_central_maximum(
     Equality is checked on random weights, the bound also on small integers. With $s_0 = 1$ it is
     2, whatever $n_1$: the refutation of the printed bound for the model without biases.
     """
-    if biases:
-        return cells, most_central
-    return attained(central, most_central, generic) if last else (central, least_central)
+    maximum = 2 * binomials(UNITS - 1, inputs_left(W) - 1 + shift) + more
+    return attained(cells if biases else central, maximum, most_central, generic)

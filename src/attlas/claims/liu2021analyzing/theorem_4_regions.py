@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.bounds.expressivity.liu2021_regions import liu2021_central_regions_maximum
 from attlas.claims.liu2021analyzing.region_instances import ROUNDINGS, affine_pieces
 from attlas.core.claim import Control, Kind, Sides, Source, Status
 from attlas.core.statement import erratum, identity, inequality
@@ -19,6 +18,7 @@ from attlas.models.networks.two_layer import AttendedTwoLayer, TwoLayer
 # Gradients that differ by less than this share of the largest are counted as one. Rounding is
 # 1e-15 of it; those of different cells of the drawn networks differ by far more.
 _EQUAL = 1e-9
+_INPUTS = 4
 
 
 def distinct(rows):
@@ -27,6 +27,14 @@ def distinct(rows):
     same = gap <= _EQUAL * jnp.max(jnp.abs(rows))
     earlier = jnp.tril(jnp.ones(same.shape, bool), -1)
     return jnp.sum(jnp.where(jnp.any(same & earlier, axis=1), 0.0, 1.0))
+
+
+def pieces(W, b, w2, points):
+    """Number of different affine functions at some points."""
+    model = TwoLayer(W.T, w2, b)
+    slopes = jax.vmap(jax.grad(model))(points)
+    heights = jax.vmap(model)(points) - jnp.sum(slopes * points, axis=1)
+    return distinct(jnp.concatenate([slopes, heights[:, None]], axis=1))
 
 
 @identity(
@@ -45,11 +53,7 @@ def theorem_4_pieces(W, b, w2, points, regions, cells, *, all_cells=False):
     derivatives at a point in every cell. Every second network has two units with one hyperplane
     whose kinks cancel, which the function does not show.
     """
-    model = TwoLayer(W.T, w2, b)
-    slopes = jax.vmap(jax.grad(model))(points)
-    heights = jax.vmap(model)(points) - jnp.sum(slopes * points, axis=1)
-    pieces = distinct(jnp.concatenate([slopes, heights[:, None]], axis=1))
-    return cells if all_cells else regions, pieces
+    return cells if all_cells else regions, pieces(W, b, w2, points)
 
 
 @inequality(
@@ -60,12 +64,13 @@ def theorem_4_pieces(W, b, w2, points, regions, cells, *, all_cells=False):
     roundings=ROUNDINGS,
     controls=[Control("the other way round", reverse=True)],
 )
-def theorem_4_cells(regions, cells, *, reverse=False):
+def theorem_4_cells(W, b, w2, points, cells, *, reverse=False):
     r"""$$\#\,\mathrm{regions}(F) \le \#\,\mathrm{cells} \{ \langle w_i, x \rangle + b_i = 0 \}$$
 
     Equal unless units share a hyperplane and their kinks cancel there, or $w^{(2)}$ has a zero.
     """
-    return (cells, regions) if reverse else (regions, cells)
+    seen = pieces(W, b, w2, points)
+    return (cells, seen) if reverse else (seen, cells)
 
 
 def one_group():
@@ -132,10 +137,14 @@ def theorem_4_soft_attention(W1, w2, M, ends, *, fixed=False):
     return model((lower + upper) / 2), (model(lower) + model(upper)) / 2
 
 
-def one_unit():
-    """One unit on four inputs, and points in every region of the attended network."""
-    points = np.vstack([np.eye(4), -1 - np.eye(4)])
-    return {"W1": np.ones((4, 1)), "w2": np.ones(1), "points": points}
+def one_unit(rng, count):
+    """One unit of positive weight on four inputs, and points in all regions of the attended one."""
+    signs = np.vstack([np.eye(_INPUTS), -1 - np.eye(_INPUTS)])
+    return {
+        "points": signs * rng.uniform(1, 2, (count, 1, 1)),
+        "W1": rng.uniform(0.5, 2, (count, 1, 1)) * np.ones((_INPUTS, 1)),
+        "w2": rng.uniform(0.5, 2, (count, 1)),
+    }
 
 
 def to_the_first(x):
@@ -143,22 +152,20 @@ def to_the_first(x):
     return jnp.zeros_like(x).at[0].set(1.0)
 
 
-@erratum(
+@identity(
     "Section 4.1 after Theorem 4, 'reduction of number of linear regions'",
-    witness=one_unit,
-    reason="choosing the input by $x$ makes kinks of its own: 5 regions, not 2",
-    corrected=Control("attention to one fixed input", fixed=True),
+    sample=one_unit,
+    status=Status.NEW,
+    controls=[Control("attention to one fixed input", fixed=True)],
 )
 def theorem_4_hard_attention(W1, w2, points, *, fixed=False):
-    r"""$$\|f(x)\|_0 = s_0 < p: \quad \#\,\mathrm{regions} \big( w^{(2)\top} \phi(\langle w^{(1)},
-    x \odot f(x) \rangle) \big) \le 2 \sum_{j < p} \binom{n_1 - 1}{j}$$
+    r"""$$f(x) = e_{\arg\max_j x_j},\ n_1 = 1: \quad \#\,\mathrm{regions} \big( w^{(2)\top}
+    \phi(\langle w^{(1)}, x \odot f(x) \rangle) \big) = p + 1$$
 
-    One unit, $p = 4$, hard attention to the largest input ($s_0 = 1$, $\|f\|_2 = 1$): $p + 1$
-    regions, where the network without attention has two. So sparse attention reduces the number
-    of regions only where the choice does not depend on $x$. Regions are counted from below, by
-    different gradients.
+    $p = 4$, $s_0 = 1$, $\|f\|_2 = 1$: choosing the input by $x$ makes kinks of its own, where the
+    network without attention has two regions. So sparse attention reduces the number of regions
+    where the choice does not depend on $x$. Regions are counted by different gradients.
     """
-    to_the_largest = TopAttention(SoftmaxAttention(64 * jnp.eye(4)), 1)
+    to_the_largest = TopAttention(SoftmaxAttention(64 * jnp.eye(_INPUTS)), 1)
     model = AttendedTwoLayer(TwoLayer(W1, w2), to_the_first if fixed else to_the_largest)
-    slopes = jax.vmap(jax.grad(model))(points)
-    return distinct(slopes), float(liu2021_central_regions_maximum(1, 4))
+    return distinct(jax.vmap(jax.grad(model))(points)), jnp.asarray(_INPUTS + 1.0)

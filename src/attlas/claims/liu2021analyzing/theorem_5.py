@@ -90,6 +90,7 @@ def theorem_5_jacobian(W1, w2, alpha, *, power=_FIRST - UNITS):
     "Proof of Theorem 5, the Hessian",
     Source.FOUND,
     sample=on_the_orbit,
+    alike=True,
     roundings=ROUNDINGS,
     controls=[Control("$D$ and its inverse exchanged", exchanged=True)],
 )

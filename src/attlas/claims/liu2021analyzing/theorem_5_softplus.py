@@ -67,6 +67,7 @@ def theorem_5_softplus_sharpness(W1, w2, v, *, inverse=False):
     status=Status.CORRECTED,
     count=32,
     roundings=_ROUNDINGS,
+    search_over=("W1", "w2", "v"),
     controls=[Control("half of it", factor=0.5)],
 )
 def theorem_5_softplus_extent(W1, w2, v, *, factor=1.0):

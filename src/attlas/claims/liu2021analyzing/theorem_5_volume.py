@@ -43,7 +43,8 @@ def _measured(rng, k):
         return flat_volume(two_layer_risk, *point, v, y, key=key, **search).log_volume
 
     balls = 2 * float(jnp.linalg.norm(W1)), 2 * float(jnp.linalg.norm(w2))
-    here = log_volume(1.0, keys[0], reach=_REACH)
+    reach = _REACH * rng.uniform(0.5, 1)
+    here = log_volume(1.0, keys[0], reach=reach)
     both = math.log(math.pi**2 / 2 * balls[0] ** 4 * math.pi * balls[1] ** 2)
     M = both + math.log(10) * rng.uniform(0.5, 6)
     # p d_v d - d = 2.
@@ -52,11 +53,11 @@ def _measured(rng, k):
     return {
         "M": M,
         "here": here,
-        "there": log_volume(alpha, keys[2], reach=_REACH),
+        "there": log_volume(alpha, keys[2], reach=reach),
         "inside": log_volume(1.0, keys[1], balls=balls),
         "both": both,
         # The same directions at another point of the orbit; a power of two scales exactly.
-        "same": log_volume(2.0**power, keys[0], reach=_REACH),
+        "same": log_volume(2.0**power, keys[0], reach=reach),
         "power": float(power),
     }
 
@@ -116,3 +117,40 @@ def theorem_5_volume_balls(inside, there, both, *, balls=True):
     In logarithms. The control is the same set at a far point of the orbit.
     """
     return inside if balls else there, both
+
+
+def bowls(rng, count):
+    """Volumes of balls of two to seven dimensions, as the library measures them."""
+    size, epsilon = 2 + np.arange(count) % 6, 10 ** rng.uniform(-2, 2, count)
+
+    def bowl(a, b):
+        return jnp.sum(a**2) + jnp.sum(b**2)
+
+    found = [
+        flat_volume(bowl, jnp.zeros(n - 1), jnp.zeros(1), epsilon=e, key=jax.random.key(0),
+                    directions=4).log_volume
+        for n, e in zip(size.tolist(), epsilon.tolist(), strict=True)
+    ]  # fmt: skip
+    return {"found": np.array(found), "size": size.astype(float), "epsilon": epsilon}
+
+
+@identity(
+    "Definition 1, the volume of a ball",
+    sample=bowls,
+    status=Status.NEW,
+    count=36,
+    roundings=ROUNDINGS,
+    controls=[Control("of one dimension less", lost=1)],
+)
+def definition_1_ball(found, size, epsilon, *, lost=0):
+    r"""$$L = \|\theta\|^2: \quad \log \mathrm{vol}\, C(L, 0, \epsilon) = \log V_P +
+    \tfrac P2 \log \epsilon, \quad V_P = \tfrac{2 \pi}{P} V_{P-2},\ V_1 = 2,\ V_2 = \pi$$
+
+    The volume by rays, at a set for which it is known.
+    """
+    volumes = [1.0, 2.0]
+    for k in range(2, 9):
+        volumes.append(volumes[k - 2] * 2 * math.pi / k)
+    P = size - lost
+    expected = jnp.log(jnp.asarray(volumes)[P.astype(int)]) + P / 2 * jnp.log(epsilon)
+    return Sides(found, expected, 1 + jnp.abs(expected))

@@ -63,7 +63,11 @@ def _attended(x, *weights):
     def last(x, *weights):
         model = recurrent(*weights)
         attention = jax.vmap(lambda one: model.attention(one)[-1])(x)
-        return attention, jnp.einsum("ntp,np->nt", x, attention)
+        # c_T as the model's own output: phi(c) - phi(-c) for each entry.
+        signs = jnp.array([1.0, -1.0])
+        readers = [recurrent(*weights[:-2], jnp.outer(e, signs), signs) for e in jnp.eye(_T)]
+        contexts = [jax.vmap(reader)(x) for reader in readers]
+        return attention, jnp.stack(contexts, axis=1)
 
     return jax.vmap(lambda *weights: jax.vmap(last)(x, *weights))(*weights)
 
@@ -78,7 +82,6 @@ def both_signs():
     witness=both_signs,
     reason=r"$\exp$ is missing: scores may be negative",
     corrected=Control(r"$\exp(e_{kj})$ in place of $e_{kj}$", exponent=True),
-    count=1,
 )
 def appendix_b_weights(scores, *, exponent=False):
     r"""$$\alpha_{kj} = \frac{e_{kj}}{\sum_{j=1}^p e_{kj}} \ge 0$$
@@ -119,7 +122,6 @@ def one_word():
     witness=one_word,
     reason=r"a word of $t$ entries has norm $\sqrt{t}\, C_x$",
     corrected=Control(r"times $\sqrt{t}$", root=np.sqrt(2)),
-    count=1,
 )
 def theorem_6_features(x, W1, *, root=1.0):
     r"""$$\|\phi(\langle w^{(1)}, c_T \rangle)\|_2 \le C_1 C_x, \quad \|x\|_\infty \le C_x$$
@@ -209,6 +211,7 @@ def no_unit_is_dead(c, W1):
     ],
     count=96,
     roundings=_ROUNDINGS,
+    search_over=("c", "W1", "w2", "c_t", "W1_t", "w2_t"),
     controls=[Control("without the residual", keep=0.0)],
 )
 def theorem_6_error(c, W1, w2, c_t, W1_t, w2_t, *, keep=1.0):
@@ -242,18 +245,20 @@ def theorem_6_error(c, W1, w2, c_t, W1_t, w2_t, *, keep=1.0):
     status=Status.NEW,
     count=96,
     roundings=_ROUNDINGS,
+    search_over=("W1", "w2"),
     controls=[Control("$T = 3$, the teacher itself", one_step=False)],
 )
 def appendix_b_floor(x, W1, w2, V_s_t, V_x_t, v_t, W_s_t, W_c_t, b_t, W1_t, w2_t, *, one_step=True):
-    r"""$$T = 1,\ \mathrm{score}(s, x) = s^\top x,\ \sum_j x^j = 0: \quad
+    r"""$$T = 1,\ \mathrm{score}(s, x) = s^\top x,\ \tfrac1p \sum_j x^j = m: \quad
     \mathrm{Var}(E(y|x)) \le E(\hat{y}^{(1)} - E(y|x))^2 \quad \text{for all}\quad w$$
 
     The trade-off of expressiveness and size at its simple end, a dot product as score: from
-    $s_0 = 0$ the first weights are equal, $c_1$ is the words' mean and the prediction does not see
-    them. More steps need no more parameters. The other end of the trade-off is the count
-    $d_a + d_f$ of theorem-6-parameters.
+    $s_0 = 0$ the first weights are equal, $c_1$ is the words' mean, here $m = (1, \dots, 1)$ for
+    all inputs, and the prediction is one number. Attained where it is the teacher's mean. More
+    steps need no more parameters. The other end of the trade-off is the count $d_a + d_f$ of
+    theorem-6-parameters.
     """
-    words = x - jnp.mean(x, axis=2)[:, :, None]
+    words = 1 + x - jnp.mean(x, axis=2)[:, :, None]
     teacher = recurrent(V_s_t, V_x_t, v_t, W_s_t, W_c_t, b_t, W1_t, w2_t)
     student = RecurrentAttention(W_s_t, W_c_t, b_t, DotScore(), TwoLayer(W1, w2), 1)
     outputs = jax.vmap(teacher)(words)

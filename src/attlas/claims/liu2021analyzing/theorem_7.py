@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.claims.liu2021analyzing.landscape_instances import ROUNDINGS, risk
+from attlas.claims.liu2021analyzing.landscape_instances import ROUNDINGS, attended, risk
 from attlas.core.claim import Control, Sides, Source, Status, assume
 from attlas.core.statement import identity, inequality
 from attlas.measures.curvature.stationary_points import stationary_points
@@ -108,11 +108,20 @@ def layer_risk(layers, v, y):
     return risk(layers, v, y, _SHARPNESS)
 
 
+@jax.jit
+@jax.vmap
+def values_of(W_Q, W_K, W_V, W1, w2, x):
+    """The attended values of all samples."""
+    return attended(SelfAttentionMLP(W_Q, W_K, W_V, W1, w2), x)
+
+
 def stationary(rng, count, copies=False):
-    """Stationary points in (w1, w2) for given attended values, with certificates."""
+    """Stationary points in (w1, w2) of self-attention networks, with certificates."""
     rng = np.random.default_rng(rng.integers(2**31, size=2))
-    v, y = rng.standard_normal((count, _SAMPLES, 2)), rng.standard_normal((count, _SAMPLES))
+    x, y = rng.standard_normal((count, _SAMPLES, 2, 2)), rng.standard_normal((count, _SAMPLES))
+    W_Q, W_K, W_V = 2 * rng.standard_normal((3, count, 1, 2))
     W1, w2 = rng.standard_normal((count, 2, _UNITS)), rng.standard_normal((count, _UNITS))
+    v = np.asarray(values_of(*jax.device_put([W_Q, W_K, W_V, W1, w2]), jnp.asarray(x)))
     if copies:
         # Equal units have equal gradients: the search stays among networks of one unit.
         W1, w2 = np.repeat(W1[:, :, :1], _UNITS, axis=2), np.repeat(w2[:, :1], _UNITS, axis=1)
@@ -127,7 +136,8 @@ def stationary(rng, count, copies=False):
         layer_risk, (W1, w2), v, y, in_axes=(0, 0), tolerance=_TOLERANCE, max_steps=_STEPS
     )
     W1, w2 = found.value
-    return {"v": v, "y": y, "W1": W1, "w2": w2, "certified": jnp.asarray(found.converged)}
+    points = {"v": v, "y": y, "W1": W1, "w2": w2, "certified": jnp.asarray(found.converged)}
+    return points | {"x": x, "W_Q": W_Q, "W_K": W_K, "W_V": W_V}
 
 
 def copies_of_one(rng, count):
@@ -157,17 +167,19 @@ def layers_of_rank_n(W1, w2, v):
         Control(r"rank below $n$: $d \ge n$ units that are copies of one", sample=copies_of_one)
     ],
 )
-def theorem_7(W1, w2, v, y):
+def theorem_7(x, y, W_Q, W_K, W_V, W1, w2):
     r"""$$\nabla_{w^{(1)}, w^{(2)}} L(\theta) = 0, \quad \mathrm{rank} \big[ \phi(\langle
     w^{(1)}, \mathrm{vec}(w_V x_i a_i) \rangle) \big]_{i \le n} = n \Rightarrow L(\theta) = 0$$
 
-    Softplus, $\tau_0 = 4$, three samples with arbitrary labels, four units; stationary points of
-    certified gradient, in the two layers alone, which is less than the print asks. The rank is a
-    condition on the point, and $d \ge n$ does not give it: copies of one unit are stationary in a
-    network of any width, with a loss. Searches from random starts mostly end at such points of
-    rank below $n$.
+    Softplus, $\tau_0 = 4$, three samples with arbitrary labels, two words, four units; stationary
+    points of certified gradient, in the two layers alone, which is less than the print asks; at
+    zero loss the others follow. The rank is a condition on the point, and $d \ge n$ does not give
+    it: copies of one unit are stationary in a network of any width, with a loss. Searches from
+    random starts mostly end at such points of rank below $n$.
     """
-    kept = least_above_zero(singular_values(TwoLayer(W1, w2, sharpness=_SHARPNESS), v))
+    model = SelfAttentionMLP(W_Q, W_K, W_V, W1, w2, sharpness=_SHARPNESS)
+    kept = least_above_zero(singular_values(model, x))
+    loss = jnp.mean((jax.vmap(model)(x) - y) ** 2) / 2
     # The point is stationary up to the tolerance of the search: theorem-7-quantitative.
     error = _SAMPLES * _TOLERANCE**2 / (2 * kept**2)
-    return Sides(layer_risk((W1, w2), v, y), jnp.zeros_like(kept), jnp.mean(y**2), error)
+    return Sides(loss, jnp.zeros_like(kept), jnp.mean(y**2), error)

@@ -72,6 +72,7 @@ def zero_point(z, Ws, ws, W, *, centred=True):
     status=Status.NEW,
     count=48,
     roundings=128,
+    search_over=("z", "Ws", "ws", "W"),
     controls=[Control("at the teacher's own first layer", at_teacher=True)],
 )
 def assumption_a3_at_zero(z, Ws, ws, W, *, at_teacher=False):

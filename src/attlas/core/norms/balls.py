@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
+from attlas.core.factorising import svd
 from attlas.core.norms.matrix import column_norm, frobenius_norm, spectral_norm
 
 Radius = float | int | Float[Array, "..."]
@@ -189,7 +190,7 @@ def _project_columns_in_sum(W: Array, radius: Radius) -> Array:
 
 def _project_spectral(W: Array, radius: Radius) -> Array:
     """Singular values above the radius are cut to it."""
-    left, values, right = jnp.linalg.svd(W, full_matrices=False)
+    left, values, right = svd(W, full_matrices=False)
     radii = _spread(radius, values)[..., None]
     # What is cut off is taken away, so that a matrix inside the ball is returned unchanged.
     excess = jnp.maximum(values - radii, 0)
@@ -225,11 +226,11 @@ def _project_l1(vectors: Array, radius: Array) -> Array:
 
 
 def _nuclear_norm(C: Array) -> Array:
-    return jnp.sum(jnp.linalg.svd(C, compute_uv=False), axis=-1)
+    return jnp.sum(svd(C, compute_uv=False), axis=-1)
 
 
 def _support_spectral(C: Array) -> Array:
-    left, _, right = jnp.linalg.svd(C, full_matrices=False)
+    left, _, right = svd(C, full_matrices=False)
     return left @ right
 
 

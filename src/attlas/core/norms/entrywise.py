@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.core.arrays import ArrayInput, own_precision
+from attlas.core.axes import require_axes
 from attlas.core.errors import UserError
 
 
@@ -51,7 +52,7 @@ def entrywise_norm(array: ArrayInput, p: float | Float[Array, ""]) -> Float[Arra
         The norm, a scalar of the array's dtype; float64 for integers.
 
     Raises:
-        UserError: if p is below 1 or NaN.
+        UserError: if p is below 1 or NaN, or there is no entry.
 
     Examples:
         >>> float(entrywise_norm(jnp.array([3.0, 4.0]), 2.0))
@@ -62,6 +63,7 @@ def entrywise_norm(array: ArrayInput, p: float | Float[Array, ""]) -> Float[Arra
     if isinstance(p, float | int) and not p >= 1:
         raise UserError(f"exponent p = {p} gives no norm: choose p >= 1")
     with own_precision(array=array) as (found,):
+        require_axes("*s", {"array": found.shape})
         return _entrywise_norm(found, p)
 
 

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
+from attlas.core.factorising import eigh, svd
 from attlas.core.norms.entrywise import dual_exponent, vector_norm
 
 _INF = float("inf")
@@ -107,7 +108,7 @@ def spectral_norm(W: Float[Array, "*batch r d"], *, upper: bool = False) -> Floa
         >>> print(f"{float(spectral_norm(jnp.array([[0.0, 2.0], [1.0, 0.0]]))):.12f}")
         2.000000000000
     """
-    return _spectral_upper(W) if upper else jnp.linalg.norm(W, ord=2, axis=(-2, -1))
+    return _spectral_upper(W) if upper else svd(W, compute_uv=False)[..., 0]
 
 
 def operator_norm(
@@ -172,7 +173,7 @@ def _spectral_upper(W: Array) -> Array:
     unit = jnp.where(usable, largest, 1)
     # Largest entry one: no product below overflows, and what underflows is under one eps.
     A = jnp.where(usable[..., None, None], A / unit[..., None, None], 0)
-    _, V = jnp.linalg.eigh(_product(jnp.swapaxes(A, -1, -2), A))
+    _, V = eigh(_product(jnp.swapaxes(A, -1, -2), A))
     B = _product(A, V)
     length, basis = frobenius_norm(A, upper=True), frobenius_norm(V, upper=True)
     identity = jnp.eye(d, dtype=A.dtype).reshape((1,) * (A.ndim - 2) + (d, d))

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.lax import Precision
 from jaxtyping import Array, Float
 
+from attlas.core.factorising import qr
 from attlas.core.norms.matrix import frobenius_norm, operator_norm, spectral_norm
 
 
@@ -58,7 +59,7 @@ def product_spectral_norm(Q: Float[Array, "d r"], K: Float[Array, "n r"]) -> Flo
         10.0000
     """
     half = float(jnp.finfo(Q.dtype).eps) / 2
-    O, R = jnp.linalg.qr(K)
+    O, R = qr(K)
     length, basis, lower = (frobenius_norm(M, upper=True) for M in (Q, O, R))
     gram = jnp.matmul(O.T, O, precision=Precision.HIGHEST)
     skew = operator_norm(gram - jnp.eye(O.shape[1], dtype=O.dtype), 1, 1, upper=True)

@@ -1,6 +1,6 @@
 """What experiments of this paper draw alike: mixture, samples of both phases, keys of a member."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -13,8 +13,31 @@ from attlas.data.tokenized_mixture import (
     sample_mixture,
 )
 
+MIXTURE = {
+    "T": 4, "d": 8, "M": 3, "S": 2.0, "zeta": 0.25, "Z": 3.0, "Z_mu": 0.5, "Z_nu": 0.5,
+}  # fmt: skip
+"""Settings of the mixture for `draw_mixture`."""
 NOISE = 0.02
 """Z_mu and Z_nu over S^2; ||z|| is at most a fifth of S."""
+
+
+def draw_mixture(
+    settings: Mapping[str, Any], keys: Sequence[PRNGKeyArray], sizes: Sequence[int]
+) -> tuple[TokenizedMixture, list[MixtureSamples]]:
+    """A mixture and independent samples of it.
+
+    Args:
+        settings: of a cell, those of `MIXTURE` among them.
+        keys: of the mixture, then of each set of samples.
+        sizes: of the sets.
+
+    Returns:
+        The mixture and the sets.
+    """
+    bounds = {name: settings[name] for name in MIXTURE if name != "T"}
+    mixture = make_tokenized_mixture(keys[0], **bounds)
+    pairs = zip(keys[1 : 1 + len(sizes)], sizes, strict=True)
+    return mixture, [sample_mixture(key, mixture, size, settings["T"]) for key, size in pairs]
 
 
 def draw_phases(

@@ -180,7 +180,7 @@ EXPERIMENT = Experiment(
             Column("training loss", "loss", at={"kind": "training loss"}),
             Column("test loss", "loss", at={"kind": "test loss"}),
             Column("test loss, common samples", "common_test"),
-            Column("gap", gap, with_interval),
+            Column("gap ± 95 %", gap, with_interval),
             Column("gap, leave-one-out", "loo_gap"),
             Column("stability", "stability"),
             Column("G", "lipschitz", largest),

@@ -6,49 +6,29 @@ globally optimal. Every point carries a Frank-Wolfe certificate; points without 
 counted.
 """
 
-from functools import partial
+from collections.abc import Sequence
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.core.solution import Solution
-from attlas.data.token_selection import TokenSelection
-from attlas.measures.attention.direction import direction_divergence
-from attlas.panels.lines import Lines
-from attlas.panels.plot import Plot
-from attlas.panels.summary import largest, median, total
-from attlas.panels.table import Column, Derived, Row, Table, last_finite
+from attlas import panels
+from attlas.panels import Column, Derived, last_finite, median, total
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.join import join
 from attlas.runs.settings import Settings
-from attlas.solvers.attention_svm import attention_svm_batch
-from attlas.solvers.ball_minimum import CONE_SLACK, Cone
-from attlas.solvers.local_selection import LocalSelection, draw_local_selection
-from attlas.solvers.regularisation_path import regularisation_path
+from attlas.solvers.local_selection import draw_local_selection
+from attlas.tasks.token_selection.paths_to_svms import PathsToSvms, paths_to_svms
 
 EXPONENTS = (1.75, 2.0, 3.0)
 SHOWN = (4.0, 16.0)
-NOTE = (
-    "Not in the paper: its theorem on the path has no experiment. Two samples of three tokens on "
-    "the unit sphere in three dimensions, logistic loss. Of a pool of 40 problems those are taken "
-    "that have a choice of tokens which is locally but not globally optimal for every p, with the "
-    "better tokens farthest behind the margin (in units of the norm of the SVM). Radii are in "
-    "units of the norm of the SVM; along a local path the loss tends to a limit that is not zero, "
-    "and beyond about 30 what is left of it is below its rounding error. The cone of the local "
-    "path is empirical: 0.02 wide where (8) gives 2e-10 to 3e-4 on these problems. That a "
-    "stationary point is the global minimum is supported by the random starts, not proved."
-)
 GRID = Grid(
     fixed={
         # One cell for all p, which share their compiled programs.
         "p": list(EXPONENTS),
         "q": lambda s: sorted({*EXPONENTS, *s.p}),
-        "width": 0.02,
-        "global_radii": [2.0, 4.0, 8.0, 16.0, 32.0, 64.0],
+        "width": 0.02, "global_radii": [2.0, 4.0, 8.0, 16.0, 32.0, 64.0],
         "local_radii": [4.0, 8.0, 16.0, 24.0],
     },
     smoke={
@@ -62,61 +42,27 @@ GRID = Grid(
 
 def run(s: Settings, key: Array) -> xr.Dataset:
     """The global and the local path of every problem, measured against the SVMs of every q."""
-    problems = draw_local_selection(s.seed, s.members, s.q)
-    return join(
-        [
-            measured_paths(s, key, problems, p, scope).expand_dims(p=[p], scope=[scope])
-            for p in s.p
-            for scope in ("global", "local")
-        ]
-    )
+    problems, parts = draw_local_selection(s.seed, s.members, s.q), []
+    scopes = {
+        "global": (problems.best, s.global_radii, None),
+        "local": (problems.local, s.local_radii, s.width),
+    }
+    for p in s.p:
+        for scope, (tokens, radii, width) in scopes.items():
+            found = paths_to_svms(problems, tokens, p, s.q, radii, key, s.starts, width)
+            part = labelled(found, tokens, s.q, radii)
+            parts.append(part.expand_dims(p=[p], scope=[scope]))
+    return join(parts)
 
 
-def solved(data: TokenSelection, tokens: np.ndarray, q: float) -> Solution:
-    """The attention SVMs of all problems; those of the pool were chosen certified."""
-    svm = attention_svm_batch(data.X, data.z, tokens, q)
-    svm.unwrap()
-    return svm
-
-
-def measured_paths(
-    s: Settings, key: Array, problems: LocalSelection, p: float, scope: str
+def labelled(
+    found: PathsToSvms, tokens: np.ndarray, q: Sequence[float], radii: Sequence[float]
 ) -> xr.Dataset:
-    """The paths of one scope, radii in units of the norms of their SVMs."""
-    data, local = problems.data, scope == "local"
-    tokens, radii = (problems.local, s.local_radii) if local else (problems.best, s.global_radii)
-    svms = {q: solved(data, tokens, q) for q in s.q}
-    paths = []
-    for e, norm in enumerate(svms[p].certificate["norm_upper"]):
-        cone = Cone(svms[p].value[e] / norm, jnp.asarray(s.width)) if local else None
-        problem = TokenSelection(data.X[e], data.y[e], data.z[e], data.v[e])
-        own = [float(r * norm) for r in radii]
-        paths.append(
-            regularisation_path(
-                problem, own, p, key=key, starts=s.starts, cone=cone, tolerance=1e-6
-            )
-        )
-    certified = np.stack([path.converged for path in paths])
-    W = jnp.where(certified[:, :, None, None], jnp.stack([path.value for path in paths]), jnp.nan)
-    apart = jax.jit(jax.vmap(jax.vmap(partial(direction_divergence, p=p), (0, None))))
-    excess, gap, agreeing = (
-        np.stack([path.certificate[name] for path in paths])
-        for name in ("cone_excess", "relative_gap", "starts_agreeing")
-    )
-    along = ("member", "radius")
-    return xr.Dataset(
-        {
-            "divergence": (("q", *along), [apart(W, svm.value) for svm in svms.values()]),
-            "to_global": (along, apart(W, solved(data, problems.best, p).value)),
-            "on_border": (along, np.abs(excess) <= CONE_SLACK),
-            "certified": (along, certified),
-            "gap": (along, gap),
-            "agreeing": (along, agreeing),
-            "tokens": (("member", "sample"), tokens),
-            "svm_norm": ("member", svms[p].certificate["norm_upper"]),
-        },
-        {"q": list(svms), "radius": list(radii)},
-    ).transpose("member", "q", "radius", "sample")
+    """The axes by name."""
+    axes = {3: ("q", "member", "radius"), 2: ("member", "radius"), 1: ("member",)}
+    named = {name: (axes[np.ndim(value)], value) for name, value in found._asdict().items()}
+    whole = xr.Dataset(named, {"q": list(q), "radius": list(radii)})
+    return whole.assign(tokens=(("member", "sample"), tokens)).transpose("member", "q", ...)
 
 
 def own(data: xr.Dataset) -> xr.DataArray:
@@ -144,21 +90,16 @@ def uncertified(at: xr.Dataset) -> str:
     return f"{total(at.certified == 0)} of {total(there)}"
 
 
-def caption(data: xr.Dataset) -> str:
+def nearness(data: xr.Dataset) -> dict[str, object]:
     """Where the paths turn to, and what was left out."""
-    ends = [
-        f"on {nearest(at)} {scope} paths (median divergence {median(LAST_OWN(at)):.2g}, to the "
-        f"nearest other p {median(other(at)):.2g})"
+    near = {
+        f"near_{scope}": f"{nearest(at)} {scope} paths (median divergence "
+        f"{median(LAST_OWN(at)):.2g}, to the nearest other p {median(other(at)):.2g})"
         for scope in ("global", "local")
         for at in [data.sel(scope=scope)]
-    ]
+    }
     border = total(border_points(data).sel(scope="local"))
-    return (
-        "Does the path turn to the SVM of its own p? At the last certified radius that SVM is the "
-        f"nearest {ends[0]} and {ends[1]}. {uncertified(data)} points are left out because they "
-        f"were not certified; {border} local points lie on the border of their cone. Dotted: the "
-        "power $-2$."
-    )
+    return {**near, "uncertified": uncertified(data), "border": border}
 
 
 def border_points(data: xr.Dataset) -> xr.DataArray:
@@ -172,7 +113,7 @@ def power(data: xr.Dataset) -> xr.DataArray:
     return 0.1 * (radius / radius.min("radius")) ** -2
 
 
-def is_local(row: Row) -> bool:
+def is_local(row: panels.Row) -> bool:
     """The rows of the local paths."""
     return row["scope"] == "local"
 
@@ -182,42 +123,32 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
+    table=panels.Table(
         {"p": "p", "scope": "path"},
         [
             Derived("problems", lambda at: at.sizes["member"]),
             *(Column(f"D to own, R = {R:g} norms", own, median, at={"radius": R}) for R in SHOWN),
-            Column("largest R", lambda data: data.radius.where(data.gap.notnull()), largest),
+            Column("largest R", lambda d: d.radius.where(d.gap.notnull()), panels.largest),
             Column("D to own, last", LAST_OWN, median),
             Column("D to the nearest other p, last", other, median),
             Derived("own p nearest", nearest),
             Column("D to the global choice, last", LAST_GLOBAL, median, where=is_local),
             Column("on the border of the cone", border_points, total, where=is_local),
-            Column("largest gap kept", lambda d: d.gap.where(d.certified == 1), largest),
+            Column("largest gap kept", lambda d: d.gap.where(d.certified == 1), panels.largest),
             Derived("not certified", uncertified),
         ],
     ),
     figures=[
-        Plot(
+        panels.Plot(
             "Regularisation paths, global and local",
-            Lines(
-                "divergence",
-                "radius",
-                colour="q",
-                names="SVM of $q = {q:g}$",
-                band=None,
-                style="o-",
-                panel="p",
-                row="scope",
-                title="{scope} path, $p = {p:g}$",
-                xscale="log2",
-                yscale="log",
-                xlabel="$R$ over norm of the SVM",
+            panels.Lines(
+                "divergence", "radius", colour="q", names="SVM of $q = {q:g}$", band=None,
+                style="o-", panel="p", row="scope", title="{scope} path, $p = {p:g}$",
+                xscale="log2", yscale="log", xlabel="$R$ over norm of the SVM",
                 ylabel="directional divergence",
             )
-            + Lines(power, "radius", style=":"),
-            caption,
+            + panels.Lines(power, "radius", style=":"),
+            nearness,
         )
     ],
-    note=NOTE,
-)
+)  # fmt: skip

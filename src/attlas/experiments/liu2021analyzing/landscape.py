@@ -159,7 +159,9 @@ def caption(data: xr.Dataset) -> str:
         text = "none at some $n$"
         if np.isfinite(best).all() and len(n) > 1:
             found = loglog_slope(n, best, jax.random.key(0), samples=500)
-            text = f"slope {found.slope:.2f} [{found.low:.2f}, {found.high:.2f}]"
+            # A bootstrap of fewer members has intervals that are too short.
+            ends = f" [{found.low:.2f}, {found.high:.2f}]" if data.sizes["member"] > 4 else ""
+            text = f"slope {found.slope:.2f}{ends or ' (too few members for an interval)'}"
         every = errors(data).sel(task=task).isel(n=-1).values
         every = every[np.isfinite(every)]
         told.append(

@@ -206,7 +206,7 @@ def concentration_caption(data: xr.Dataset) -> str:
     if "equal weights" in data.model:
         pair = largest(data).sel(model=["self-attention", "equal weights"])
         mean, reach = student_interval(-pair.diff("model").squeeze("model").values)
-        ends = f" Self-attention minus equal weights: {mean:+.1f} ± {reach:.1f} points."
+        ends = f" Self-attention minus equal weights: {mean:+.1f} ± {reach:.1f} points (95 %)."
     return (
         f"Is more concentrated attention more accurate? {trained_on(data)}, {int(data.n[-1]):,} "
         f"reviews; the $\\lfloor\\sqrt{{p}}\\rfloor$ largest weights of a row of {PROBE} test "

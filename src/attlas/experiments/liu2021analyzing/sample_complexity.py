@@ -46,8 +46,9 @@ NOTE = (
     "changed, opposite in the output), so that labels have mean 0. Students have the teacher's "
     "width and no biases; of several starts the one of least training loss is taken, each run to "
     "the end by damped Gauss-Newton steps. The test error is the mean square distance from the "
-    "truth over fresh inputs. Ratios of errors at one n are ratios of sample sizes, for errors "
-    "fall as 1/n there. Guides: $\\sigma^2$ times parameters over n, for pd and $s_0 d$ "
+    "truth over fresh inputs. Ratios of errors at one n are ratios of sample sizes as far as "
+    "errors fall as 1/n; the table has the slopes, some of whose intervals do not hold -1. "
+    "Guides: $\\sigma^2$ times parameters over n, for pd and $s_0 d$ "
     "parameters (a ReLU unit has one redundant scale)."
 )
 GRID = Grid(

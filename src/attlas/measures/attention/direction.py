@@ -4,9 +4,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attlas.core.arrays import ArrayInput, own_precision
-from attlas.core.errors import UserError
 from attlas.core.norms.entrywise import entrywise_norm
-from attlas.optim.mirror_descent import bregman
+from attlas.optim.arguments import require_mirror_exponent
+from attlas.optim.mirror_descent import bregman_sum
 
 
 def direction_divergence(W: ArrayInput, target: ArrayInput, p: float) -> Float[Array, ""]:
@@ -27,7 +27,7 @@ def direction_divergence(W: ArrayInput, target: ArrayInput, p: float) -> Float[A
     Returns:
         Divergence, 0 for equal directions; NaN if either matrix is zero.
 
-    A `UserError` names an array that cannot be read, or unequal shapes.
+    A `UserError` names an array that cannot be read or is not finite, or unequal shapes.
 
     Examples:
         >>> W = jnp.array([[1.0, 2.0], [0.0, -1.0]])
@@ -36,9 +36,9 @@ def direction_divergence(W: ArrayInput, target: ArrayInput, p: float) -> Float[A
         >>> print(f"{float(direction_divergence(-W, W, 2.0)):.6f}")
         2.000000
     """
-    with own_precision(W=W, target=target) as (W, target):
-        _require_one_shape(W, target)
-        return bregman(target / entrywise_norm(target, p), W / entrywise_norm(W, p), p)
+    require_mirror_exponent(p)
+    with own_precision("*s, *s", W=W, target=target) as (W, target):
+        return bregman_sum(target / entrywise_norm(target, p), W / entrywise_norm(W, p), p)
 
 
 def correlation_coefficient(W: ArrayInput, target: ArrayInput) -> Float[Array, ""]:
@@ -55,11 +55,5 @@ def correlation_coefficient(W: ArrayInput, target: ArrayInput) -> Float[Array, "
         >>> print(f"{float(correlation_coefficient(jnp.eye(2), jnp.ones((2, 2)))):.6f}")
         0.707107
     """
-    with own_precision(W=W, target=target) as (W, target):
-        _require_one_shape(W, target)
+    with own_precision("*s, *s", W=W, target=target) as (W, target):
         return jnp.sum(W / entrywise_norm(W, 2.0) * (target / entrywise_norm(target, 2.0)))
-
-
-def _require_one_shape(W: Array, target: Array) -> None:
-    if W.shape != target.shape:
-        raise UserError(f"W has shape {W.shape}, target {target.shape}: compare one shape")

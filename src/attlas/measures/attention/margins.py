@@ -9,34 +9,53 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.core.arrays import ArrayInput, own_precision
 from attlas.core.errors import UserError
+from attlas.core.trees import require_finite_tree
 from attlas.models.attention.multi_head import MultiHead
 
 
-def margins(
-    model: Callable[[Array], Array], X: Float[Array, "n *shape"], y: Float[Array, " n"]
-) -> Float[Array, " n"]:
+def margins(model: Callable[[Array], Array], X: ArrayInput, y: ArrayInput) -> Float[Array, " n"]:
     r"""Margins y_i Phi(X_i).
 
     Args:
         model: maps one sample to its scalar output.
-        X: samples along the first axis.
-        y: labels +-1.
+        X: samples along the first axis; a list, or an array of NumPy, JAX or torch, traced or
+            not, as y.
+        y: labels +-1, [n].
 
     Returns:
-        One margin a sample; positive where the sign of the output is right.
+        One margin a sample; positive where the sign of the output is right, infinite where it
+        overflows.
+
+    A `UserError` names an array, of the model or not, that is not finite or does not fit.
 
     Examples:
         >>> margins(jnp.sum, jnp.array([[1.0, 2.0], [0.0, -1.0]]), jnp.array([1.0, -1.0])).tolist()
         [3.0, 1.0]
     """
-    return y * jax.vmap(model)(X)
+    require_finite_tree(model, "model")
+    with own_precision("n *shape, n", X=X, y=y) as (X, y):
+        return _margins(model, X, y)
+
+
+def _margins(model: Callable[[Array], Array], X: Array, y: Array) -> Array:
+    try:
+        outputs = jax.vmap(model)(X)
+    except (TypeError, ValueError, IndexError, AttributeError) as error:
+        raise UserError(
+            f"X has shape {X.shape}, of which the model takes no sample "
+            f"({str(error).partition(chr(10))[0]}): give samples as it reads them"
+        ) from error
+    if outputs.shape != y.shape:
+        raise UserError(f"the model's outputs have shape {outputs.shape}: give one of scalars")
+    return y * outputs
 
 
 def normalised_margin(
     model: Any,
-    X: Float[Array, "n *shape"],
-    y: Float[Array, " n"],
+    X: ArrayInput,
+    y: ArrayInput,
     norm: float = math.sqrt(2),
 ) -> Float[Array, ""]:
     r"""Smallest margin of the model whose parameters are rescaled to one norm.
@@ -48,15 +67,15 @@ def normalised_margin(
 
     Args:
         model: a pytree of parameters that maps one sample to a scalar.
-        X: samples along the first axis.
-        y: labels +-1.
+        X: samples along the first axis, as for `margins`.
+        y: labels +-1, [n].
         norm: r, the Euclidean norm of all floating arrays together.
 
     Returns:
         The margin; NaN where all parameters are zero.
 
     Raises:
-        UserError: if norm is not positive.
+        UserError: if norm is not positive, and as `margins`.
 
     Examples:
         >>> from attlas.models.attention.multi_head import Decoder
@@ -67,15 +86,15 @@ def normalised_margin(
     """
     if not norm > 0:
         raise UserError(f"norm = {norm}: parameters are rescaled to a positive norm")
+    require_finite_tree(model, "model")
     moved, fixed = eqx.partition(model, eqx.is_inexact_array)
-    length = jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(moved)))
-    scaled = jax.tree.map(lambda leaf: leaf * (norm / length), moved)
-    return jnp.min(margins(eqx.combine(scaled, fixed), X, y))
+    with own_precision("n *shape, n", X=X, y=y) as (X, y):
+        length = jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(moved)))
+        scaled = jax.tree.map(lambda leaf: leaf * (norm / length), moved)
+        return jnp.min(_margins(eqx.combine(scaled, fixed), X, y))
 
 
-def decoder_margin(
-    model: MultiHead, X: Float[Array, "n T d"], y: Float[Array, " n"]
-) -> Float[Array, ""]:
+def decoder_margin(model: MultiHead, X: ArrayInput, y: ArrayInput) -> Float[Array, ""]:
     r"""Smallest margin over the decoders' norm, min_i y_i Phi(X_i) / ||U||_F.
 
     The model is 1-homogeneous in U, so this does not depend on the scale of U; the attention
@@ -84,11 +103,13 @@ def decoder_margin(
 
     Args:
         model: the multi-head model.
-        X: samples along the first axis.
-        y: labels +-1.
+        X: samples, [n, T, d], as for `margins`.
+        y: labels +-1, [n].
 
     Returns:
-        The margin; NaN where U is zero.
+        The margin; NaN where U, or the sum of its squares, is zero.
+
+    A `UserError` refuses what `margins` refuses.
 
     Examples:
         >>> from attlas.models.attention.multi_head import Decoder
@@ -99,9 +120,7 @@ def decoder_margin(
     return jnp.min(margins(model, X, y)) / jnp.sqrt(jnp.sum(model.U**2))
 
 
-def homogeneous_margin(
-    model: Any, X: Float[Array, "n *shape"], y: Float[Array, " n"], order: float
-) -> Float[Array, ""]:
+def homogeneous_margin(model: Any, X: ArrayInput, y: ArrayInput, order: float) -> Float[Array, ""]:
     r"""Smallest margin over a power of the parameters' norm, min_i y_i Phi(X_i) / ||theta||^k.
 
     Free of scale only where the model is k-homogeneous: attention is so in no k, and then the
@@ -109,18 +128,21 @@ def homogeneous_margin(
 
     Args:
         model: a pytree of parameters that maps one sample to a scalar.
-        X: samples along the first axis.
-        y: labels +-1.
+        X: samples along the first axis, as for `margins`.
+        y: labels +-1, [n].
         order: the stated homogeneity k.
 
     Returns:
         The margin; NaN where all parameters are zero.
+
+    A `UserError` refuses what `margins` refuses.
 
     Examples:
         >>> model = MultiHead(3 * jnp.ones((1, 1, 1)), 4 * jnp.ones((1, 1, 1)))
         >>> float(homogeneous_margin(model, jnp.ones((1, 1, 1)), jnp.ones(1), 1.0))
         0.6
     """
+    require_finite_tree(model, "model")
     moved = eqx.filter(model, eqx.is_inexact_array)
     square = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(moved))
     return jnp.min(margins(model, X, y)) / square ** (order / 2)

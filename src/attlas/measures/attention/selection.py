@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from attlas.core.arrays import ArrayInput, own_precision
+from attlas.core.arrays import ArrayInput, own_precision, read_indices
 
 
 def selected_tokens(attention: ArrayInput) -> Int[Array, "*batch"]:
@@ -20,7 +20,7 @@ def selected_tokens(attention: ArrayInput) -> Int[Array, "*batch"]:
         >>> selected_tokens(jnp.array([[0.2, 0.8], [0.6, 0.4]])).tolist()
         [1, 0]
     """
-    with own_precision(attention=attention) as (weights,):
+    with own_precision("*n T", attention=attention) as (weights,):
         return jnp.argmax(weights, axis=-1)
 
 
@@ -38,8 +38,9 @@ def attention_mass(attention: ArrayInput, tokens: ArrayInput) -> Float[Array, "*
         >>> attention_mass(jnp.array([[0.2, 0.8], [0.6, 0.4]]), jnp.array([1, 1])).tolist()
         [0.8, 0.4]
     """
-    with own_precision(attention=attention) as (weights,):
-        return jnp.take_along_axis(weights, jnp.asarray(tokens)[..., None], axis=-1)[..., 0]
+    with own_precision("*n T", attention=attention) as (weights,):
+        chosen = read_indices(tokens, "tokens", weights.shape[:-1], weights.shape[-1])
+        return jnp.take_along_axis(weights, jnp.asarray(chosen)[..., None], axis=-1)[..., 0]
 
 
 def selection_rate(attention: ArrayInput, tokens: ArrayInput) -> Float[Array, "*batch"]:
@@ -56,8 +57,9 @@ def selection_rate(attention: ArrayInput, tokens: ArrayInput) -> Float[Array, "*
         >>> float(selection_rate(jnp.array([[0.2, 0.8], [0.6, 0.4]]), jnp.array([1, 1])))
         0.5
     """
-    with own_precision(attention=attention) as (weights,):
-        hits = jnp.argmax(weights, axis=-1) == jnp.asarray(tokens)
+    with own_precision("*n T", attention=attention) as (weights,):
+        chosen = read_indices(tokens, "tokens", weights.shape[:-1], weights.shape[-1])
+        hits = jnp.argmax(weights, axis=-1) == jnp.asarray(chosen)
         return jnp.mean(hits.astype(weights.dtype), axis=-1)
 
 

@@ -2,16 +2,17 @@ r"""Attention mass that the heads put on the relevant tokens."""
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
+from attlas.core.arrays import ArrayInput, own_precision, read_mask
 from attlas.models.attention.multi_head import Decoder, MultiHead
 
 
 def relevant_attention(
     model: MultiHead,
-    X: Float[Array, "n T d"],
-    relevant: Bool[Array, "n T"],
-    queries: Bool[Array, "n T"] | None = None,
+    X: ArrayInput,
+    relevant: ArrayInput,
+    queries: ArrayInput | None = None,
 ) -> Float[Array, "n H"]:
     r"""Mass on the relevant tokens, averaged over queries.
 
@@ -20,14 +21,16 @@ def relevant_attention(
 
     Args:
         model: the multi-head model.
-        X: samples.
-        relevant: R, which tokens are relevant.
-        queries: Q, the queries to average over; those that the decoder reads when None. Sets such
-            as `relevant` and its complement part the two cases of Proposition 3 of
-            deora2023optimization.
+        X: samples, [n, T, d]; a list, or an array of NumPy, JAX or torch, traced or not.
+        relevant: R, which tokens are relevant, booleans [n, T].
+        queries: Q, the queries to average over, booleans [n, T]; those that the decoder reads
+            when None. Sets such as `relevant` and its complement part the two cases of
+            Proposition 3 of deora2023optimization.
 
     Returns:
         Masses in [0, 1]; NaN for a sample without queries.
+
+    A `UserError` names an array that is not finite, not of booleans, or does not fit the model.
 
     Examples:
         >>> from attlas.models.attention.multi_head import make_multi_head
@@ -35,11 +38,16 @@ def relevant_attention(
         >>> relevant_attention(make_multi_head(2, 4, 3), jnp.ones((1, 4, 3)), marked).tolist()
         [[0.25, 0.25]]
     """
-    if queries is None:
-        queries = jnp.ones(relevant.shape, bool)
-        if model.decoder is Decoder.LAST:
-            queries = queries.at[:, :-1].set(False)
-    attention = jax.vmap(model.attention)(X)
-    mass = jnp.sum(jnp.where(relevant[:, None, None, :], attention, 0), axis=-1)
-    asked = jnp.sum(queries, axis=-1).astype(mass.dtype)
-    return jnp.sum(jnp.where(queries[:, None, :], mass, 0), axis=-1) / asked[:, None]
+    with own_precision("n T d, H d d", X=X, **{"model.W": model.W}) as (X, W):
+        n, T, _ = X.shape
+        relevant = jnp.asarray(read_mask(relevant, "relevant", (n, T)))
+        if queries is None:
+            asked = jnp.ones((n, T), bool)
+            if model.decoder is Decoder.LAST:
+                asked = asked.at[:, :-1].set(False)
+        else:
+            asked = jnp.asarray(read_mask(queries, "queries", (n, T)))
+        attention = jax.vmap(MultiHead(model.U, W, model.decoder).attention)(X)
+        mass = jnp.sum(jnp.where(relevant[:, None, None, :], attention, 0), axis=-1)
+        number = jnp.sum(asked, axis=-1).astype(mass.dtype)
+        return jnp.sum(jnp.where(asked[:, None, :], mass, 0), axis=-1) / number[:, None]

@@ -15,9 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.core.arrays import as_tree, precision_of
+from attlas.core.arrays import precision_of, read_array
 from attlas.core.errors import UserError
+from attlas.core.factorising import one_at_a_time
 from attlas.core.generator import generator
+from attlas.core.trees import as_tree, require_finite_tree
 from attlas.measures.statistics.student_interval import student_interval
 
 
@@ -104,7 +106,8 @@ def rademacher_complexity(
         The estimate, in the units of the functions.
 
     Raises:
-        UserError: for a number too small, a confidence outside (0, 1), or a sample of no use.
+        UserError: for a number too small, a confidence outside (0, 1), a sample of no use, or a
+            class that does not take it.
 
     Examples:
         >>> from attlas.measures.complexity.norm_ball_classes import LinearClass
@@ -118,29 +121,44 @@ def rademacher_complexity(
     if smallest < 1 or not 0 < confidence < 1:
         raise UserError("choose two sign vectors, one start, chunk, repeat, confidence in (0, 1)")
     inputs = as_tree(inputs, "inputs")
+    require_finite_tree(inputs, "inputs")
+    require_finite_tree(function_class, "function_class")
     with precision_of(inputs):
-        inputs = jax.tree.map(jnp.asarray, inputs)
+        inputs = jax.tree.map(_as_array, inputs)
         m = _sample_size(inputs)
         signs = draw_signs(key, sign_vectors, m, repeats) / repeats
         shape, draws = (sign_vectors, starts), generator(jax.random.fold_in(key, 1))
-        first = function_class.draw(draws, shape, inputs)
         lengths = step * (1 - np.arange(steps + 1) / max(steps, 1))
         dtype = jax.tree.leaves(inputs)[0].dtype
-        sigma, lengths = jnp.asarray(signs, dtype), jnp.asarray(lengths, dtype)
-        found = _suprema(function_class, inputs, sigma, first, lengths, min(chunk, sign_vectors))
-        return rademacher_estimate(found, repeats * m, function_class.largest(inputs), confidence)
+        try:
+            first = function_class.draw(draws, shape, inputs)
+            sigma, lengths = jnp.asarray(signs, dtype), jnp.asarray(lengths, dtype)
+            width = min(chunk, sign_vectors)
+            found = _suprema(function_class, inputs, sigma, first, lengths, width)
+            largest = function_class.largest(inputs)
+        except (TypeError, ValueError, OverflowError) as error:
+            shown = ", ".join(f"{a.dtype}{list(a.shape)}" for a in jax.tree.leaves(inputs))
+            reason = str(error).partition("\n")[0]
+            raise UserError(
+                f"inputs are {shown}, which this class of functions does not take ({reason}): give "
+                "samples and parameters as it reads them"
+            ) from error
+        return rademacher_estimate(found, repeats * m, largest, confidence)
+
+
+def _as_array(leaf: Any) -> Array:
+    given = isinstance(leaf, jax.Array | np.ndarray)
+    return jnp.asarray(leaf if given else read_array(leaf, "inputs"))
 
 
 def _sample_size(inputs: Any) -> int:
     """M, the leading axis of all arrays of a sample."""
     leaves = jax.tree.leaves(inputs)
     sizes = {leaf.shape[0] if leaf.ndim else 0 for leaf in leaves}
-    if len(sizes) != 1 or min(sizes) < 1:
+    if len(sizes) != 1 or min(leaf.size for leaf in leaves) < 1:
         raise UserError(
             f"leading axes {sorted(sizes)} of the sample: give m examples in each array"
         )
-    if not all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in leaves):
-        raise UserError("the sample holds entries that are not finite: drop those examples")
     return sizes.pop()
 
 
@@ -192,6 +210,7 @@ def rademacher_estimate(
     return Rademacher(mean, mean - float(reach), mean + float(reach), mean - float(slack), values)
 
 
+@one_at_a_time
 @eqx.filter_jit
 def _suprema(
     function_class: FunctionClass,
@@ -201,7 +220,7 @@ def _suprema(
     lengths: Float[Array, " steps"],
     chunk: int,
 ) -> Float[Array, " s"]:
-    """The best value for each sign vector."""
+    """The best value for each sign vector; the projection on a ball may factorise."""
     m = signs.shape[1]
 
     def ascent(sign: Array, start: Any) -> Array:

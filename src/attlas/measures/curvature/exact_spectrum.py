@@ -12,9 +12,12 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from threadpoolctl import threadpool_limits
 
+from attlas.core.arrays import precision_of
 from attlas.core.errors import UserError
+from attlas.core.memory import require_memory
 from attlas.core.processes import available_cores
 from attlas.core.solution import Result, Solution
+from attlas.core.trees import as_tree, require_real_tree
 
 # Bytes of Hessians that one program call returns: enough to keep the eigensolver's threads
 # busy, little enough that the next chunk is computed while they work.
@@ -61,7 +64,8 @@ def hessian_spectra(
 
     Args:
         risk: scalar function risk(parameters, *args) of one model.
-        parameters: pytree whose floating arrays have a leading axis of models.
+        parameters: pytree whose floating arrays have a leading axis of models; lists of numbers
+            are one array.
         *args: further arguments of `risk`.
         in_axes: 0 for each argument that has an axis of models, None for one shared by all;
             all are shared when left out.
@@ -74,8 +78,8 @@ def hessian_spectra(
         their squares miss of trace H and ||H||_F^2, relative to sqrt(P) ||H||_F and ||H||_F^2;
         `asymmetry` max |H - H'|. One entry per model, code NOT_FINITE where H is not finite.
 
-    Raises:
-        UserError: if the floating arrays disagree on the number of models.
+    A `UserError` names arrays that disagree on the number of models, are not real or are
+    too many for whole Hessians.
 
     Examples:
         >>> risk = lambda x, a: a * jnp.sum(x**2)
@@ -83,14 +87,36 @@ def hessian_spectra(
         >>> found.unwrap().tolist()
         [[2.0, 2.0, 2.0], [4.0, 4.0, 4.0]]
     """
+    parameters = as_tree(parameters, "parameters")
+    require_real_tree(parameters, "parameters")
+    given = tuple(as_tree(arg, f"argument {k} of the risk") for k, arg in enumerate(args, 1))
+    with precision_of(parameters):
+        return _spectra(risk, parameters, given, in_axes, hessian)
+
+
+def _spectra(
+    risk: Callable[..., Array],
+    parameters: Any,
+    args: tuple[Any, ...],
+    in_axes: tuple[int | None, ...] | None,
+    hessian: Callable[..., Array] | None,
+) -> Solution[np.ndarray]:
     moved, fixed = eqx.partition(parameters, eqx.is_inexact_array)
     leaves, parts = jax.tree.leaves(moved), []
+    if any(leaf.dtype not in (np.float32, np.float64) for leaf in leaves):
+        raise UserError("parameters are of half precision, unknown to LAPACK: give float32")
     counts = {leaf.shape[0] if leaf.ndim else 0 for leaf in leaves}
     if len(counts) != 1 or min(counts) < 1:
         raise UserError(f"leading axes {sorted(counts)}: every array needs one of all models")
     models = counts.pop()
     size = sum(leaf.size for leaf in leaves) // models
+    if size < 1:
+        raise UserError("parameters hold no number per model: give what the risk depends on")
+    require_memory(2 * size**2 * leaves[0].dtype.itemsize, f"a Hessian of {size} parameters",
+                   "use hessian_extremes")  # fmt: skip
     axes = (None,) * len(args) if in_axes is None else in_axes
+    if len(axes) != len(args):
+        raise UserError(f"in_axes = {in_axes} for {len(args)} arguments: give one each")
     width = min(models, max(1, _CHUNK_BYTES // (size**2 * leaves[0].dtype.itemsize)))
     cores = available_cores()
     with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(cores) as threads:

@@ -10,10 +10,11 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas.core.arrays import as_tree, precision_of
+from attlas.core.arrays import precision_of
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 from attlas.core.solution import Result, Solution
+from attlas.core.trees import as_tree, require_real_tree
 from attlas.measures.curvature.exact_spectrum import hessian_matrix
 from attlas.measures.curvature.krylov_space import RitzPairs, hessian_products, ritz_pairs
 from attlas.measures.curvature.lanczos_bound import lanczos_error_bound
@@ -110,6 +111,8 @@ def hessian_extremes(
         ([-1.0], [3.0])
     """
     parameters = as_tree(parameters, "parameters")
+    require_real_tree(parameters, "parameters")
+    args = tuple(as_tree(arg, f"argument {k} of the risk") for k, arg in enumerate(args, 1))
     with precision_of(parameters):
         size, dtype = _size(parameters)
         rounding = float(np.sqrt(size) * np.finfo(dtype).eps)

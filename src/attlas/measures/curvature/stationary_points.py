@@ -11,11 +11,15 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
+from attlas.core.arrays import precision_of
 from attlas.core.errors import UserError
+from attlas.core.factorising import one_at_a_time
 from attlas.core.solution import Result, Solution
+from attlas.core.trees import as_tree, require_real_tree
 from attlas.measures.curvature.exact_spectrum import hessian_matrix
 
 # Whole Hessians are formed: above this a stack of them is gigabytes.
@@ -43,7 +47,8 @@ def stationary_points(
     Args:
         risk: twice differentiable scalar function risk(parameters, *args) of one model; a ReLU
             has no Hessian at its kinks, take softplus.
-        starts: pytree whose floating arrays have a leading axis of starts.
+        starts: pytree whose floating arrays have a leading axis of starts; lists of numbers are
+            one array.
         *args: further arguments of `risk`.
         in_axes: 0 for each argument that has an axis of starts, None for one shared by all; all
             are shared when left out.
@@ -56,9 +61,8 @@ def stationary_points(
         `rounding`, so that smallest < -rounding proves a direction of descent. Stats: `risk`,
         `steps` accepted. Codes MAX_STEPS and NOT_FINITE say which starts failed.
 
-    Raises:
-        UserError: if the starts have no common leading axis, no parameters or too many; settings
-            are checked.
+    A `UserError` names starts that are not real or have no common leading axis, no parameters
+    or too many, or a setting out of its range.
 
     Examples:
         >>> risk = lambda x: x[0] ** 4 / 4 - x[0] ** 2 / 2 + x[1] ** 2
@@ -68,8 +72,25 @@ def stationary_points(
         >>> jnp.round(found.certificate["smallest"], 6).tolist()
         [2.0, -1.0]
     """
+    starts = as_tree(starts, "starts")
+    require_real_tree(starts, "starts")
+    given = tuple(as_tree(arg, f"argument {k} of the risk") for k, arg in enumerate(args, 1))
+    with precision_of(starts):
+        return _stationary(risk, starts, given, in_axes, tolerance, max_steps)
+
+
+def _stationary(
+    risk: Callable[..., Array],
+    starts: Any,
+    args: tuple[Any, ...],
+    in_axes: tuple[int | None, ...] | None,
+    tolerance: float | None,
+    max_steps: int,
+) -> Solution[Any]:
     moved, fixed = eqx.partition(starts, eqx.is_inexact_array)
     leaves = jax.tree.leaves(moved)
+    if any(leaf.dtype not in (np.float32, np.float64) for leaf in leaves):
+        raise UserError("starts are of half precision, which LAPACK does not know: give float32")
     counts = {leaf.shape[0] if leaf.ndim else 0 for leaf in leaves}
     if len(counts) != 1 or min(counts) < 1:
         raise UserError(f"leading axes {sorted(counts)}: every array needs one of all starts")
@@ -92,6 +113,7 @@ def _default_tolerance(leaves: list[Array]) -> float:
     return max(1e-10, 64 * float(jnp.finfo(jnp.result_type(*leaves)).eps))
 
 
+@one_at_a_time
 @eqx.filter_jit
 def _search(
     risk: Callable[..., Array],

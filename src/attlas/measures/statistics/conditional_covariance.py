@@ -13,7 +13,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from attlas.core.errors import UserError
+from attlas.core.arrays import ArrayInput, own_precision
+from attlas.core.factorising import one_at_a_time
+from attlas.core.memory import require_memory
 
 
 class ConditionalCovariance(NamedTuple):
@@ -33,9 +35,9 @@ class ConditionalCovariance(NamedTuple):
 
 
 def conditional_covariance(
-    target: Float[Array, "n D"],
-    given: Float[Array, "n1 d"],
-    fresh: tuple[Float[Array, "n2 D"], Float[Array, "n2 d"]] | None = None,
+    target: ArrayInput,
+    given: ArrayInput,
+    fresh: tuple[ArrayInput, ArrayInput] | None = None,
 ) -> ConditionalCovariance:
     r"""Covariance of z1 after linear regression, with intercept, on z2.
 
@@ -45,17 +47,15 @@ def conditional_covariance(
     z2, so that nothing cancels. Averages divide by n.
 
     Args:
-        target: samples of z1.
-        given: samples of z2.
-        fresh: other samples (z1, z2), on which the regression is then judged: the second
-            moments of its errors there, its intercept's included.
+        target: samples of z1, [n, D]; a list, or an array of NumPy, JAX or torch, traced or not.
+        given: samples of z2, [n, d].
+        fresh: other samples (z1, z2), [m, D] and [m, d], on which the regression is then judged:
+            the second moments of its errors there, its intercept's included.
 
     Returns:
         The covariance and its size.
 
-    Raises:
-        UserError: if shapes do not fit or there are no samples. Samples that are not finite give
-            NaN.
+    A `UserError` names samples that do not fit, are none or are not finite.
 
     Source: (A3), (A5) of liu2021analyzing; the print inverts the other block.
 
@@ -66,26 +66,24 @@ def conditional_covariance(
         >>> print(f"{float(conditional_covariance(z, jnp.ones((3, 1))).largest):.4f}")
         4.6667
     """
-    for z1, z2 in ((target, given), *(() if fresh is None else (fresh,))):
-        if z1.ndim != 2 or z2.ndim != 2 or z1.shape[0] != z2.shape[0] or z1.size < 1:
-            raise UserError(
-                f"targets {z1.shape} and features {z2.shape}: give pairs of rows, at least one"
-            )
-        if z1.shape[1:] != target.shape[1:] or z2.shape[1:] != given.shape[1:]:
-            raise UserError(
-                f"fresh targets {z1.shape} and features {z2.shape} have other columns than "
-                f"{target.shape} and {given.shape}: give the same ones"
-            )
-    return _of_residuals(target, given, fresh)
+    axes, arrays = "n D, n d", {"target": target, "given": given}
+    if fresh is not None:
+        axes, (z1, z2) = f"{axes}, m D, m d", fresh
+        arrays |= {"fresh[0]": z1, "fresh[1]": z2}
+    with own_precision(axes, **arrays) as (target, given, *others):
+        size = 8 * target.shape[1] ** 2
+        require_memory(size, f"the covariance of target of shape {target.shape}", "drop columns")
+        return _of_residuals(target, given, tuple(others) or None)
 
 
+@one_at_a_time
 @jax.jit
-def _of_residuals(target: Array, given: Array, fresh: tuple[Array, Array] | None) -> Any:
+def _of_residuals(target: Array, given: Array, fresh: tuple[Array, ...] | None) -> Any:
     n, d = given.shape
     z1, z2 = target - target.mean(0)[None, :], given - given.mean(0)[None, :]
     left, sizes, right = jnp.linalg.svd(z2, full_matrices=False)
     # The rounding of the centring counts, too: a constant feature is zero only up to it.
-    # Written so that NaN is kept, and seen in the result.
+    # Written so that a NaN of traced samples is kept, and seen in the result.
     kept = ~(sizes <= max(n, d) * jnp.finfo(given.dtype).eps * jnp.linalg.norm(given))
     left = jnp.where(kept[None, :], left, 0.0)
     if fresh is None:
@@ -102,10 +100,7 @@ def _of_residuals(target: Array, given: Array, fresh: tuple[Array, Array] | None
     return ConditionalCovariance(both[0], tops[0], tops[1], jnp.sum(kept))
 
 
-@jax.jit
-def schur_complement(
-    own: Float[Array, "D D"], cross: Float[Array, "D d"], given: Float[Array, "d d"]
-) -> Float[Array, "D D"]:
+def schur_complement(own: ArrayInput, cross: ArrayInput, given: ArrayInput) -> Float[Array, "D D"]:
     r"""var(z1 | z2) from the population's own covariances.
 
     $$\Sigma_{11}-\Sigma_{12}\Sigma_{22}^+\Sigma_{21}$$
@@ -114,15 +109,14 @@ def schur_complement(
     are rounded does not say whether they are.
 
     Args:
-        own: Sigma_11.
-        cross: Sigma_12.
-        given: Sigma_22.
+        own: Sigma_11, [D, D]; a list, or an array of NumPy, JAX or torch, traced or not.
+        cross: Sigma_12, [D, d].
+        given: Sigma_22, [d, d].
 
     Returns:
-        The conditional covariance; exact for Gaussian vectors. NaN where an entry is not finite.
+        The conditional covariance; exact for Gaussian vectors, infinite where it overflows.
 
-    Raises:
-        UserError: if the shapes do not fit.
+    A `UserError` names an array that is not finite or does not fit the others.
 
     Source: section 3.1 of liu2021analyzing, with the inverse taken of Sigma_22.
 
@@ -133,11 +127,13 @@ def schur_complement(
         >>> schur_complement(2 * one, 0 * one, 0 * one).tolist()
         [[2.0]]
     """
-    if cross.shape != (own.shape[0], given.shape[0]):
-        raise UserError(
-            f"Sigma_12 of shape {cross.shape}: give ({own.shape[0]}, {given.shape[0]}), a row for "
-            "each of Sigma_11 and a column for each of Sigma_22"
-        )
+    with own_precision("D D, D d, d d", own=own, cross=cross, given=given) as (own, cross, given):
+        return _schur_complement(own, cross, given)
+
+
+@one_at_a_time
+@jax.jit
+def _schur_complement(own: Array, cross: Array, given: Array) -> Array:
     values, vectors = jnp.linalg.eigh(given)
     kept = ~(values <= given.shape[0] * jnp.finfo(given.dtype).eps * values[-1])
     inverse = jnp.where(kept, 1 / jnp.where(kept, values, 1.0), 0.0)

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray
 
+from attlas.core.arrays import ArrayInput, as_float64
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 
@@ -38,8 +39,8 @@ class LogLogSlope(NamedTuple):
 
 
 def loglog_slope(
-    scales: Sequence[float | int] | np.ndarray,
-    runs: Sequence[Sequence[float] | np.ndarray] | np.ndarray,
+    scales: ArrayInput,
+    runs: Sequence[ArrayInput] | np.ndarray | Array,
     key: PRNGKeyArray,
     centre: Literal["mean", "median"] = "mean",
     samples: int = 2000,
@@ -53,8 +54,8 @@ def loglog_slope(
     it should. With one run a scale the interval is the whole line.
 
     Args:
-        scales: positive, at least two of them different.
-        runs: positive values, one sequence a scale.
+        scales: positive, at least two of them different, [s].
+        runs: positive values, one list or array a scale.
         key: of the bootstrap.
         centre: what is fitted; the logarithm is taken after it.
         samples: bootstrap samples.
@@ -73,8 +74,9 @@ def loglog_slope(
         >>> print(f"{found.slope:.3f} {found.low < -1 < found.high}")
         -1.000 True
     """
-    x = np.asarray(scales, float)
-    values = [np.asarray(group, float) for group in runs]
+    x = as_float64(scales, "scales", "s")
+    groups = runs if isinstance(runs, list | tuple) else as_float64(runs, "runs", "s r")
+    values = [as_float64(group, f"runs[{k}]", "r") for k, group in enumerate(groups)]
     _require_positive(x, values)
     if samples < 1 or not 0 < confidence < 1 or centre not in ("mean", "median"):
         raise UserError(

@@ -6,6 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from attlas.core.arrays import ArrayInput, read_array
+from attlas.core.axes import require_axes
+from attlas.core.errors import UserError
 from attlas.measures.statistics.trend import log_slope
 
 
@@ -62,9 +65,9 @@ def interpolated(
 
 
 def path_exponents(
-    time: Float[np.ndarray, "e s"],
-    norm: Float[np.ndarray, "e s"],
-    values: Float[np.ndarray, "e s"],
+    time: ArrayInput,
+    norm: ArrayInput,
+    values: ArrayInput,
     rate: Callable[[np.ndarray], np.ndarray],
     between: tuple[float, float],
     points: int = 16,
@@ -72,15 +75,20 @@ def path_exponents(
     """Powers of the norm with which a quantity and a rate fall between two times.
 
     Args:
-        time: increasing along each path; NaN at its end where a path has fewer points.
-        norm: positive, growing.
-        values: the quantity, positive; NaN where it is not known.
+        time: increasing along each path, [e, s]; NaN at its end where a path has fewer points.
+        norm: positive, growing, [e, s].
+        values: the quantity, positive, [e, s]; NaN where it is not known.
         rate: the rate as a function of the norm.
         between: first and last time.
         points: at which each path is fitted, at equal ratios of time.
 
     Returns:
-        Exponents, NaN for a path that ends before the last time or whose values are not known.
+        Exponents, NaN for a path that ends before the last time, whose values are not known or
+        whose norm stays the same.
+
+    Raises:
+        UserError: if shapes do not fit, a number is infinite, norm or values are negative, times do
+            not increase, or the two times are not in order.
 
     Examples:
         >>> time = np.geomspace(1, 100, 30)[None]
@@ -89,8 +97,11 @@ def path_exponents(
         '-2.000 -1.000 2.000'
     """
     low, high = between
+    if not (0 < low < high < np.inf and points >= 2):
+        raise UserError(f"between = {between}, points = {points}: give 0 < first < last, 2 points")
+    time, norm, values = _paths(time, norm, values)
     found = np.full((4, len(time)), np.nan)
-    there = (np.nanmax(time, axis=1) >= high) & np.isfinite(values).any(axis=1)
+    there = (np.nanmax(time, axis=1, initial=0) >= high) & np.isfinite(values).any(axis=1)
     if there.any():
         grid = np.geomspace(low, high, points)
         x, D = (interpolated(grid, time[there], each[there]) for each in (norm, values))
@@ -101,6 +112,21 @@ def path_exponents(
         found[2, there] = share[:, 0] / share[:, -1]
         found[3, there] = (x[:, -1] - x[:, 0]) / (high - low)
     return PathExponents(*found)
+
+
+def _paths(time: ArrayInput, norm: ArrayInput, values: ArrayInput) -> tuple[np.ndarray, ...]:
+    given = {"time": time, "norm": norm, "values": values}
+    found = {name: read_array(value, name).astype(float) for name, value in given.items()}
+    require_axes("e s, e s, e s", {name: array.shape for name, array in found.items()})
+    for name, array in found.items():
+        low = np.finfo(float).min if name == "time" else 0
+        if not np.all((array >= low) & (array < np.inf) | np.isnan(array)):
+            raise UserError(
+                f"{name} holds entries that are negative or infinite: drop those points"
+            )
+    if np.any(np.diff(found["time"], axis=1) <= 0):
+        raise UserError("time does not increase along each path: sort the points")
+    return tuple(found.values())
 
 
 def end_gap(

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attlas.core.arrays import ArrayInput, read_array
+from attlas.core.errors import UserError
 
 
 class StudentInterval(NamedTuple):
@@ -24,11 +25,15 @@ def student_interval(values: ArrayInput, confidence: float = 0.95) -> StudentInt
     r"""Student's interval $\bar v\pm t_{(1+c)/2,\,r-1}\,s/\sqrt r$ over the first axis.
 
     Args:
-        values: one entry per run along the first axis; a list or any array.
+        values: one entry per run along the first axis; a list or any array, not empty.
         confidence: c, the level.
 
     Returns:
-        Mean and reach, in the units of the values.
+        Mean and reach, in the units of the values; NaN where a value is, the reach of one run
+        as well.
+
+    Raises:
+        UserError: for a number in place of an array, an empty one, or a confidence out of (0, 1).
 
     Examples:
         >>> found = student_interval(np.array([0.0, 1.0, 2.0]))
@@ -39,6 +44,10 @@ def student_interval(values: ArrayInput, confidence: float = 0.95) -> StudentInt
     from scipy import stats
 
     found = read_array(values, "values")
+    if found.ndim < 1 or not found.size:
+        raise UserError(f"values has shape {found.shape}: give at least one run")
+    if not 0 < confidence < 1:
+        raise UserError(f"confidence = {confidence} is not in (0, 1): choose 0.95")
     mean, count = np.asarray(found.mean(axis=0)), found.shape[0]
     if count < 2:
         return StudentInterval(mean, np.full(mean.shape, np.nan))

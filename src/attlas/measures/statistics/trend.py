@@ -55,7 +55,12 @@ def log_slope(
         -1.000000
     """
     y = as_float64(values, "values", "e s")
-    x = np.broadcast_to(read_array(scales, "scales").astype(float), y.shape)
+    if 0 in y.shape:
+        raise UserError(f"values has shape {y.shape}: give at least one instance")
+    x = read_array(scales, "scales").astype(float)
+    if x.shape not in (y.shape, y.shape[1:]):
+        raise UserError(f"scales has shape {x.shape}: give {y.shape[1:]} or {y.shape}")
+    x = np.broadcast_to(x, y.shape)
     if y.shape[1] < 2:
         raise UserError(f"{y.shape[1]} point gives no slope: record at least two scales")
     if not (np.all(np.isfinite(x) & (x > 0)) and np.all(np.isfinite(y) & (y > 0))):

@@ -6,8 +6,9 @@ For k = 1, ..., T, from s_0 = 0 and c_0 = 0, with x_j the words of an input:
     alpha_kj = exp(e_kj) / sum_i exp(e_ki),   c_k = sum_j alpha_kj x_j,
 
 and y = w2' phi(W1' c_T). The paper prints alpha without exp, which gives no weights. It leaves
-f open; a plain recurrent unit f(s, c) = tanh(W_s s + W_c c + b) stands here. Weights depend on the
-words' own content from k = 3 on: c_1 is their mean, since s_0 = 0.
+f open; a plain recurrent unit f(s, c) = tanh(W_s s + W_c c + b) stands here. With a dot product as
+score c_1 is the words' mean, since s_0 = 0, and weights depend on their content from k = 3 on; a
+network as score reads the words at the first step.
 """
 
 from typing import Any

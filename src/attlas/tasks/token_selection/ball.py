@@ -13,9 +13,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.core.arrays import ArrayInput, own_precision, precision_of
+from attlas.core.errors import UserError
 from attlas.core.norms.entrywise import entrywise_norm
-from attlas.data.token_selection import TokenSelection
+from attlas.data.token_selection import TokenSelection, validate
 from attlas.losses.margin_loss import margin_loss
+from attlas.optim.arguments import nonnegative, require_mirror_exponent
 from attlas.optim.mirror_descent import inverse_potential_gradient, potential_gradient
 from attlas.tasks.token_selection.gradient import scaled_gradient
 
@@ -88,7 +91,7 @@ class _Ball(NamedTuple):
 
 def descend_in_ball(
     data: TokenSelection,
-    W0: Float[Array, "d d"],
+    W0: ArrayInput,
     *,
     p: float | Float[Array, ""],
     radius: float | Float[Array, ""],
@@ -105,7 +108,7 @@ def descend_in_ball(
 
     Args:
         data: samples and value head (the start of it where it is trained).
-        W0: start, any nonzero size.
+        W0: start, [d, d], not zero; a list, or an array of NumPy, JAX or torch, traced or not.
         p: exponent, 1 < p < inf.
         radius: R.
         steps: number of steps.
@@ -113,7 +116,11 @@ def descend_in_ball(
         loss: name of a margin loss.
 
     Returns:
-        The point of the smallest relative gap that was met; map over problems with `jax.vmap`.
+        The point of the smallest relative gap that was met, infinite where no point has a
+        gradient; map over problems with `jax.vmap`.
+
+    Raises:
+        UserError: for data, a start or settings that cannot be used.
 
     Examples:
         >>> from attlas.data.token_selection import make_support_selection
@@ -122,6 +129,29 @@ def descend_in_ball(
         >>> print(f"{float(jnp.linalg.norm(found.W)):.6f}", bool(found.relative_gap < 1e-9))
         10.000000 True
     """
+    validate(data)
+    require_mirror_exponent(p)
+    nonnegative(radius, "radius", zero=False)
+    if head_radius is not None:
+        nonnegative(head_radius, "head_radius", zero=False)
+    if steps < 1:
+        raise UserError(f"steps = {steps}: take at least one")
+    with precision_of(data), own_precision("d d, n T d", W0=W0, X=data.X) as (start, _):
+        # A traced start is compared as it runs, where it can no longer be refused.
+        if hasattr(start, "block_until_ready") and not start.any():
+            raise UserError("W0 is zero and has no direction: start elsewhere")
+        return _descend(data, start, p, radius, steps, head_radius, loss)
+
+
+def _descend(
+    data: TokenSelection,
+    W0: Array,
+    p: float | Array,
+    radius: float | Array,
+    steps: int,
+    head_radius: float | Array | None,
+    loss: str,
+) -> BallPoint:
     dtype = W0.dtype
     sizes = jnp.asarray(radius, dtype), None if head_radius is None else jnp.asarray(head_radius)
     ball = _Ball(data, jnp.asarray(p, dtype), *sizes, loss)

@@ -6,7 +6,6 @@ finer clock; the plain clock t = sum_j eta_j is accumulated as a logarithm. It i
 discrete descent: k = t / eta is the plain step number up to discretisation.
 """
 
-import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -36,17 +35,18 @@ class _Flow(NamedTuple):
     log_time: Array
 
 
-def _log_gradient(W: Array, data: TokenSelection, p: float, loss: str) -> tuple[Array, Array]:
+def _log_gradient(
+    W: Array, data: TokenSelection, p: float | Array, loss: str
+) -> tuple[Array, Array]:
     """Gradient of unit dual norm, and the logarithm of the norm."""
     G, scale = scaled_gradient(W, data.X, data.z, token_scores(data), margin_loss(loss))
-    norm = entrywise_norm(G, dual_exponent(p))
+    norm = entrywise_norm(G, dual_exponent(p) if isinstance(p, float) else p / (p - 1))
     unit = G / jnp.where(norm > 0, norm, 1)
     return unit, scale + jnp.where(norm > 0, jnp.log(jnp.where(norm > 0, norm, 1)), -jnp.inf)
 
 
-@functools.partial(jax.jit, static_argnames=("p", "loss"))
 def _flow(
-    data: TokenSelection, W0: Array, step: Array, lengths: Array, *, p: float, loss: str
+    data: TokenSelection, W0: Array, step: Array, lengths: Array, *, p: float | Array, loss: str
 ) -> tuple[Array, ...]:
     def advance(state: _Flow) -> _Flow:
         W = inverse_potential_gradient(state.dual, p)
@@ -68,11 +68,15 @@ def _flow(
     return record_along(advance, observe, start, lengths)[1]
 
 
+_flow_of_one = jax.jit(_flow, static_argnames=("p", "loss"))
+_flow_of_any = jax.jit(_flow, static_argnames=("loss",))
+
+
 def mirror_flow(
     data: TokenSelection,
     W0: Float[Array, "d d"],
     *,
-    p: float,
+    p: float | Float[Array, ""],
     steps: int,
     step: float = 0.05,
     record_at: Sequence[int] | None = None,
@@ -88,7 +92,7 @@ def mirror_flow(
     Args:
         data: samples and value head.
         W0: start.
-        p: exponent, 1 < p < inf.
+        p: exponent, 1 < p < inf; a traced one shares one program with all others.
         steps: number of rescaled steps.
         step: growth of ||W||_p per step.
         record_at: increasing step numbers to record; log-spaced ones when None.
@@ -120,7 +124,9 @@ def mirror_flow(
     schedule = recording_schedule(steps, record_at)
     lengths = jnp.asarray(np.diff(schedule, prepend=0), jnp.int32)
     bare = TokenSelection(data.X, data.y, data.z, data.v)
-    W, *seen = _flow(bare, W0, jnp.asarray(step, W0.dtype), lengths, p=float(p), loss=loss)
+    known = isinstance(p, float | int)
+    run, exponent = (_flow_of_one, float(p)) if known else (_flow_of_any, p)
+    W, *seen = run(bare, W0, jnp.asarray(step, W0.dtype), lengths, p=exponent, loss=loss)
     observed = dict(zip(_OBSERVED, seen, strict=True))
     steps_made = jnp.asarray(schedule, jnp.int32)
     return Trajectory(steps_made, {"W": W}, {"W": W[-1]}, observed=observed)

@@ -13,8 +13,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
+from attlas.core.arrays import ArrayInput, own_precision, precision_of
 from attlas.core.errors import UserError
 from attlas.core.norms.entrywise import dual_exponent
 from attlas.core.solution import Result
@@ -216,7 +217,7 @@ def _rule(p: float, rates: tuple[float, float], loss: str, normalized: bool, joi
 
 def train_selection(
     data: TokenSelection,
-    W0: Float[Array, "d d"],
+    W0: ArrayInput,
     *,
     p: float,
     learning_rate: float,
@@ -226,7 +227,7 @@ def train_selection(
     normalized: bool = True,
     eps: float = 0.0,
     joint: bool = False,
-    v0: Float[Array, " d"] | None = None,
+    v0: ArrayInput | None = None,
 ) -> Trajectory:
     r"""Mirror descent on W (l_p-AttGD) or on v and W (l_p-JointGD), julistiono2024optimizing.
 
@@ -237,7 +238,7 @@ def train_selection(
 
     Args:
         data: samples and value head.
-        W0: start.
+        W0: start, [d, d]; a list, or an array of NumPy, JAX or torch, as v0.
         p: exponent, 1 < p < inf.
         learning_rate: eta.
         steps: number of steps.
@@ -251,8 +252,7 @@ def train_selection(
     Returns:
         The trajectory, in the dtype of the data.
 
-    Raises:
-        UserError: for data or settings that cannot be used.
+    A `UserError` names data or settings that cannot be used.
 
     Examples:
         >>> from attlas.data.token_selection import make_support_selection
@@ -265,24 +265,30 @@ def train_selection(
     validate(data)
     schedule = recording_schedule(steps, record_at)
     rule = _rule(p, (learning_rate, eps), loss, normalized, joint)
-    if W0.shape != (data.X.shape[2],) * 2:
-        raise UserError(f"W0 has shape {W0.shape}: give d x d with d = {data.X.shape[2]}")
-    start = _head(data, v0)
-    alone = jax.tree.map(lambda a: a[None], (_bare(data), W0, start))
-    rates = jnp.asarray((learning_rate, eps), W0.dtype)
-    records, last = _train(*alone, rates, _lengths(schedule), rule=rule)
-    return _package(records, last, schedule, rule).member(0)
+    with precision_of(data):
+        bare = _bare(data)
+        W, v = _start(W0, "W0", (data.X.shape[2],) * 2, bare), _head(bare, v0)
+        alone = jax.tree.map(lambda a: a[None], (bare, W, v))
+        rates = jnp.asarray((learning_rate, eps), W.dtype)
+        records, last = _train(*alone, rates, _lengths(schedule), rule=rule)
+        return _package(records, last, schedule, rule).member(0)
 
 
-def _head(data: TokenSelection, v0: Array | None) -> Array:
-    start = jnp.zeros_like(data.v) if v0 is None else v0
-    if start.shape != data.v.shape:
-        raise UserError(f"v0 has shape {start.shape}: give {data.v.shape}, as v has")
-    return start
+def _start(value: ArrayInput, name: str, shape: tuple[int, ...], data: TokenSelection) -> Array:
+    """Where a training starts, in the type of the data."""
+    with own_precision("*s", **{name: value}) as (found,):
+        if found.shape != shape:
+            raise UserError(f"{name} has shape {found.shape}: give {shape}, as the data have")
+    return found.astype(data.X.dtype)
+
+
+def _head(data: TokenSelection, v0: ArrayInput | None) -> Array:
+    return jnp.zeros_like(data.v) if v0 is None else _start(v0, "v0", data.v.shape, data)
 
 
 def _bare(data: TokenSelection) -> TokenSelection:
-    return TokenSelection(data.X, data.y, data.z, data.v)
+    fields = (data.X, data.y, data.z, data.v)
+    return TokenSelection(*(jnp.asarray(field, jnp.result_type(data.X)) for field in fields))
 
 
 def _lengths(schedule: np.ndarray) -> Array:
@@ -309,12 +315,12 @@ def cache_chunk(data: TokenSelection) -> int:
     return max(1, CACHE_BYTES // (entries * data.X.dtype.itemsize))
 
 
-def _width(data: TokenSelection, W0: Array, chunk: int | None) -> int:
+def _width(data: TokenSelection, chunk: int | None) -> int:
     """Problems a chunk, of an ensemble that can be trained."""
     validate(data, ensemble=True)
-    e, d = data.v.shape
-    if e == 0 or W0.shape != (e, d, d):
-        raise UserError(f"X has shape {data.X.shape} and W0 {W0.shape}: give e starts d x d, e > 0")
+    e = len(data.v)
+    if e == 0:
+        raise UserError(f"X has shape {data.X.shape}: give at least one problem")
     if chunk is not None and chunk < 1:
         raise UserError(f"chunk = {chunk} is below 1: train at least one problem at a time")
     return min(e, cache_chunk(data) if chunk is None else chunk)
@@ -322,7 +328,7 @@ def _width(data: TokenSelection, W0: Array, chunk: int | None) -> int:
 
 def train_selection_ensemble(
     data: TokenSelection,
-    W0: Float[Array, "e d d"],
+    W0: ArrayInput,
     *,
     p: float,
     learning_rate: float,
@@ -332,14 +338,14 @@ def train_selection_ensemble(
     normalized: bool = True,
     eps: float = 0.0,
     joint: bool = False,
-    v0: Float[Array, "e d"] | None = None,
+    v0: ArrayInput | None = None,
     chunk: int | None = None,
 ) -> Trajectory:
     r"""`train_selection` in chunks that fit the cache; they change results by rounding only.
 
     Args:
         data: problems along a leading axis of every array.
-        W0: starts.
+        W0: starts, [e, d, d].
         p: exponent, 1 < p < inf.
         learning_rate: eta.
         steps: number of steps.
@@ -348,7 +354,7 @@ def train_selection_ensemble(
         normalized: dual-normalised steps; else plain ones.
         eps: added to the dual norm.
         joint: train v as well, from v0.
-        v0: starts of the value heads; zero when None.
+        v0: starts of the value heads, [e, d]; zero when None.
         chunk: problems per chunk; what fits the cache when None.
 
     Returns:
@@ -368,12 +374,12 @@ def train_selection_ensemble(
     """  # noqa: DOC502 (raised one call below)
     schedule = recording_schedule(steps, record_at)
     rule = _rule(p, (learning_rate, eps), loss, normalized, joint)
-    width = _width(data, W0, chunk)
-    start = _head(data, v0)
-    rates = jnp.asarray((learning_rate, eps), W0.dtype)
-
-    lengths = _lengths(schedule)
-    records, last = in_chunks(
-        lambda part: _train(*part, rates, lengths, rule=rule), (_bare(data), W0, start), width
-    )
-    return _package(records, last, schedule, rule)
+    width = _width(data, chunk)
+    with precision_of(data):
+        bare, (e, d) = _bare(data), data.v.shape
+        W, v = _start(W0, "W0", (e, d, d), bare), _head(bare, v0)
+        rates, lengths = jnp.asarray((learning_rate, eps), W.dtype), _lengths(schedule)
+        records, last = in_chunks(
+            lambda part: _train(*part, rates, lengths, rule=rule), (bare, W, v), width
+        )
+        return _package(records, last, schedule, rule)

@@ -1,0 +1,166 @@
+r"""Section 2: "our analysis extends to any convex, smooth, Lipschitz and self-bounded loss".
+
+With |l'| <= C l, |l'| <= G and 0 <= l'' <= B the three bounds of Corollary 1 take the factors C, G
+and B, and Theorem 1 asks for C times as many heads under the root. Two families: a log(1 + exp(-b
+u)), with C = b, G = ab, B = ab^2/4, and sqrt(1 + u^2) - u, which falls like 1/(2u), with C = 1,
+G = 2, B = 1. beta_1 and beta_3 are the sharp ones, R is the longest token.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1, deora2023_beta_3
+from attlas.claims.deora2023optimization.certified_instances import opposite_pairs, with_target
+from attlas.claims.deora2023optimization.corollary_1 import with_the_extremal
+from attlas.claims.deora2023optimization.instances import (
+    ROUNDINGS,
+    betas,
+    largest_head,
+    margins,
+    risk_curvature,
+    risk_gradient,
+    squared_distance,
+)
+from attlas.core.claim import Control, Sides, Source, assume
+from attlas.core.statement import inequality
+
+_LONGEST = 32
+
+
+def _heavy(u):
+    """The loss sqrt(1 + u^2) - u without cancellation."""
+    root = jnp.sqrt(1 + u**2)
+    return jnp.where(u > 0, 1 / (root + jnp.abs(u)), root - u)
+
+
+def _loss(heavy, a, b, u):
+    return jnp.where(heavy, _heavy(u), a * jax.nn.softplus(-b * u))
+
+
+def _derivatives(heavy, a, b, u):
+    root, s = jnp.sqrt(1 + u**2), jax.nn.sigmoid(-b * u)
+    slope = jnp.where(heavy, -_heavy(u) / root, -a * b * s)
+    return slope, jnp.where(heavy, root**-3.0, a * b**2 * s * jax.nn.sigmoid(b * u))
+
+
+def _constants(heavy, a, b):
+    """C, G and B."""
+    return jnp.where(heavy, 1, b), jnp.where(heavy, 2, a * b), jnp.where(heavy, 1, a * b**2 / 4)
+
+
+def _with_losses(rng, batch, count):
+    sizes = {name: 10 ** rng.uniform(-0.5, 0.5, count) for name in "ab"}
+    return {**batch, **sizes, "heavy": np.arange(count) % 2 == 1}
+
+
+def models(rng, count):
+    """Models as in Corollary 1, with a loss for each; the extremal one has the logistic loss."""
+    batch = _with_losses(rng, with_the_extremal(rng, count), count)
+    batch["a"][0] = batch["b"][0] = 1
+    return batch
+
+
+@inequality(
+    "Section 2, Corollary 1 for other losses",
+    Source.FOUND,
+    sample=models,
+    search_over=("X", "U", "W"),
+    controls=[
+        Control("a fifth of $C$", C=0.2),
+        Control("a twentieth of $G$ and of $B$", G=0.05, B=0.05),
+    ],
+    count=32,
+    roundings=ROUNDINGS,
+)
+def corollary_1_losses(U, W, heavy, a, b, *, C=1.0, G=1.0, B=1.0, **data):
+    r"""$$|\ell'| \le C \ell,\ |\ell'| \le G,\ 0 \le \ell'' \le B: \quad \|\nabla \widehat L\| \le
+    C \beta_1 \widehat L,\quad \|\nabla^2 \widehat L\| \le \tfrac{G \beta_3}{\sqrt H} +
+    B \beta_1^2,\quad \lambda_{\min}(\nabla^2 \widehat L) \ge -\tfrac{C \beta_3}{\sqrt H}
+    \widehat L$$
+
+    The proof of Corollary 1 uses no more of the logistic loss, whose constants are 1, 1 and 1/4.
+    """
+    at = betas({**data, "U": U}, largest_head(U, W), "sharp")
+    scale = [s * c for s, c in zip((C, G, B), _constants(heavy, a, b), strict=True)]
+    of = partial(_derivatives, heavy, a, b)
+    risk = jnp.mean(_loss(heavy, a, b, margins(data, U, W)))
+    slope = jnp.sqrt(squared_distance(data["copies"], *risk_gradient(data, U, W, of)))
+    bend = risk_curvature(data, U, W, of)
+    right = [scale[0] * at.slope * risk, scale[1] * at.weak + scale[2] * at.slope**2]
+    right.append(scale[0] * at.weak * risk)
+    return jnp.stack([slope, bend.norm, -bend.smallest]), jnp.stack(right)
+
+
+def _reach(run):
+    """D, beta_1 and beta_3 at 3 D + ||theta||_{2,inf}."""
+    change = [run[f"{name}_target"] - run[name] for name in "UW"]
+    D = jnp.sqrt(squared_distance(run["copies"], *change))
+    (T, d), R = run["X"].shape[1:], run["R"]
+    x = 3 * D + largest_head(run["U_target"], run["W_target"])
+    return D, deora2023_beta_1(T, R, x), deora2023_beta_3(T, d, R, x)
+
+
+@jax.jit
+@jax.vmap
+def _placed(raw):
+    T, d = raw["X"].shape[1:]
+    D, near = raw["distance"], largest_head(raw["U"], raw["W"])
+    C = _constants(raw["heavy"], raw["a"], raw["b"])[0]
+    root = 18 * C * deora2023_beta_3(T, d, raw["R"], 4 * D + near) * D**2
+    copies = jnp.maximum(jnp.ceil(raw["spare"] * root**2 / len(raw["U"])), 2)
+    return with_target({**raw, "copies": copies}, D, 0.3, 1.0)
+
+
+def runs(rng, count):
+    """Starts and targets with as many heads as the condition asks, and a loss for each."""
+    batch = opposite_pairs(rng, count, (2, 3, 2, 2), 0.5, (1, 1.5))
+    batch |= {"distance": 10 ** rng.uniform(-1, 0.5, count), "spare": rng.uniform(1.1, 3, count)}
+    batch["K"] = np.floor(rng.uniform(4, _LONGEST + 1, count))
+    return _placed(_with_losses(rng, batch, count))
+
+
+def _enough_heads(U, copies, heavy, a, b, **run):
+    D, _, beta_3 = _reach({**run, "U": U, "copies": copies})
+    return jnp.sqrt(len(U) * copies) >= 18 * _constants(heavy, a, b)[0] * beta_3 * D**2
+
+
+@inequality(
+    "Section 2, Theorem 1 for other losses",
+    Source.FOUND,
+    sample=runs,
+    assumptions=[assume(r"$\sqrt H$ is at least $18 C \tilde\beta_3 D^2$", _enough_heads)],
+    controls=[Control("without the term of the distance", path=0.0)],
+    count=48,
+    roundings=ROUNDINGS * _LONGEST,
+)
+def theorem_1_losses(heavy, a, b, K, *, path=1.0, **run):
+    r"""$$\sqrt H \ge 18\, C \tilde\beta_3 D^2,\quad \tfrac1\eta =
+    \Big( \tfrac{G \tilde\beta_3}{\sqrt H} + B \tilde\beta_1^2 \Big) \vee
+    \tfrac{K \widehat L(\theta)}{D^2} \vee \tfrac{\widehat L(\theta_0)}{D^2} \;\Rightarrow\;
+    \tfrac1K \sum_{k=1}^K \widehat L(\theta_k) \le 2 \widehat L(\theta) +
+    \tfrac{5 D^2}{4 \eta K}$$
+
+    The comparison on a segment in `docs/proofs/deora2023_training.md` uses the three bounds and
+    that the risk is positive, nothing else of the loss.
+    """
+    _, G, B = _constants(heavy, a, b)
+    D, beta_1, beta_3 = _reach(run)
+
+    def risk(U, W):
+        return jnp.mean(_loss(heavy, a, b, margins(run, U, W)))
+
+    smooth = G * beta_3 / jnp.sqrt(len(run["U"]) * run["copies"]) + B * beta_1**2
+    there, start = risk(run["U_target"], run["W_target"]), risk(run["U"], run["W"])
+    eta = 1 / jnp.maximum(smooth, jnp.maximum(K * there, start) / D**2)
+
+    def step(point, k):
+        slope = risk_gradient(run, *point, partial(_derivatives, heavy, a, b))
+        point = [part - eta * by for part, by in zip(point, slope, strict=True)]
+        return point, jnp.where(k < K, risk(*point), 0)
+
+    met = jax.lax.scan(step, [run["U"], run["W"]], jnp.arange(_LONGEST * 1.0))[1]
+    size = jnp.maximum(start, there)
+    return Sides(jnp.sum(met) / K, 2 * there + path * 5 * D**2 / (4 * eta * K), magnitude=size)

@@ -1,0 +1,231 @@
+r"""Beyond the paper: why D_psi falls like x^-2 or x^-2(p-1), x = ||W(k)||, with the constants.
+
+Samples of two tokens, all with a positive multiplier lambda_i of W_mm, scaled to ||W_mm|| = 1. The
+mirror variable is grad psi(W(0)) + sum_i a_i(k) C_i, C_i = (X_i,alpha - X_i,t) z_i'. Two errors of
+its direction are orthogonal in the metric <U, V> = sum |W_mm|^{2-p} U V / (p - 1): what samples lag
+behind one another, in the span of the C_i and of order 1/x, and the memory of W(0) across it, of
+order x^-(p-1). Proof: docs/proofs/julistiono2024_rates.md.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attlas.claims.julistiono2024optimizing.cone_instances import attention_svm, plain_norm
+from attlas.claims.julistiono2024optimizing.flow_instances import SHARES, divergences, run_flows
+from attlas.claims.julistiono2024optimizing.instances import ROUNDINGS, condition
+from attlas.core.claim import Control, Sides, Status
+from attlas.core.sampling import shared
+from attlas.core.statement import identity, limit
+from attlas.data.token_selection import TokenSelection
+from attlas.losses.logistic import logistic_derivative
+from attlas.measures.attention.direction import direction_divergence
+from attlas.optim.mirror_descent import (
+    inverse_potential_gradient,
+    mirror_step,
+    potential_gradient,
+)
+from attlas.tasks.token_selection.gradient import selection_gradient
+
+_EXPONENTS = (1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
+_COUNT, _STEPS = 40, 2000
+
+
+def _metric(W_mm, p):
+    """Weights of the metric, entry by entry."""
+    return jnp.abs(W_mm) ** (2 - p) / (p - 1)
+
+
+@jax.jit
+@jax.vmap
+def _solved(raw):
+    """Data with ||W_mm|| = 1, the multipliers, and whether limits are near enough to be seen."""
+    given = ("X", "z", "v", "p", "weight", "beyond", "margin")
+    found = attention_svm(**{name: raw[name] for name in given})
+    norm, p = plain_norm(found["W_mm"], raw["p"]), raw["p"]
+    W_mm, z = found["W_mm"] / norm, raw["z"] * norm
+    C = jnp.einsum("nd,ne->nde", found["X"][:, 0] - found["X"][:, 1], z)
+    gram = jnp.einsum("ide,de,jde->ij", C, _metric(W_mm, p), C)
+    # Multipliers of unit sum: sum lambda_i = ||W_mm||^p.
+    share = found["weight"] / jnp.sum(found["weight"])
+    rate = jnp.sqrt(share[:, None] * share) * gram * (p - 1)
+    # Rates of the flow's relaxation per unit of the norm: slower than its steps, faster than it.
+    slowest, fastest = jnp.linalg.eigvalsh(rate)[jnp.array([0, -1])]
+    entries = jnp.min(jnp.abs(W_mm)) > jnp.where(p > 2, 0.03, 0.003)
+    good = (jnp.min(share) > 0.02) & entries & (slowest > 0.1) & (fastest < 15)
+    return {**found, "W_mm": W_mm, "z": z, "C": C, "gram": gram, "share": share, "good": good}
+
+
+def _problems(rng, n, wanted=_COUNT):
+    """Random problems of n samples of two tokens in three dimensions."""
+    count = 40 * wanted
+    raw = {
+        "X": rng.normal(size=(count, n, 2, 3)),
+        "z": rng.normal(size=(count, n, 3)),
+        "v": rng.normal(size=(count, 3)),
+        "p": rng.choice(_EXPONENTS, count),
+        "weight": rng.uniform(0.5, 2.0, (count, n)),
+        "beyond": np.zeros((count, n, 1), bool),
+        "margin": np.zeros((count, n, 1)),
+    }
+    batch = {**raw, **{name: np.asarray(a) for name, a in _solved(raw).items()}}
+    good = np.flatnonzero(batch.pop("good"))[:wanted]
+    return {name: value[good] for name, value in batch.items()}
+
+
+def descents(rng, count):
+    """Problems of three samples with a start and a step of 0.01 to 1."""
+    found = _problems(rng, 3)
+    W = rng.normal(size=found["W_mm"].shape)
+    eta = 10 ** rng.uniform(-2, 0, len(W))
+    return {name: a[:count] for name, a in {**found, "W": W, "eta": eta}.items()}
+
+
+@identity(
+    "beyond the paper: the mirror variable of samples of two tokens",
+    status=Status.NEW,
+    sample=descents,
+    count=_COUNT,
+    controls=[Control("attention $s_{i1}$ in place of $s_{i\\alpha} s_{i1}$", both=0.0)],
+    roundings=8 * ROUNDINGS,
+)
+def mirror_span(X, y, z, v, W, p, eta, C, *, both=1.0):
+    r"""$$\nabla\psi(W(k)) - \nabla\psi(W(0)) = \sum_i a_i(k) C_i,\quad
+    a_i(k) = \frac\eta n\sum_{j<k}
+    -\ell'_i(j)\,(\gamma_{i\alpha}-\gamma_{i1})\,s_{i\alpha}(j)\,s_{i1}(j)$$
+
+    Eight steps of plain descent: with $\gamma_{i\alpha} > \gamma_{i1}$ every $a_i$ increases.
+    """
+    data, start, a = TokenSelection(X, y, z, v), potential_gradient(W, p), jnp.zeros(len(X))
+    gamma, size = y[:, None] * (X @ v), condition(X, z, W)
+    for _ in range(8):
+        s = jax.nn.softmax(jnp.einsum("ntd,de,ne->nt", X, W, z), axis=1)
+        slope = -logistic_derivative(jnp.sum(s * gamma, axis=1))
+        a = a + eta / len(X) * slope * (gamma[:, 0] - gamma[:, 1]) * s[:, 0] ** both * s[:, 1]
+        W = mirror_step(W, selection_gradient(W, data), eta, p)
+        size = size + condition(X, z, W)
+    moved, terms = jnp.einsum("i,ide->de", a, C), jnp.einsum("i,ide->de", a, jnp.abs(C))
+    magnitude = size * (jnp.sum(terms) + jnp.max(jnp.abs(start)))
+    return Sides(potential_gradient(W, p) - start, moved, magnitude=magnitude)
+
+
+def one_sample(rng, count):
+    """Problems of one sample with a start, and the growing multiplier a."""
+    found = _problems(rng, 1)
+    a = 10 ** rng.uniform(2.0, 3.0, (len(found["p"]), 1)) * [1, 4, 16, 64]
+    W = rng.normal(size=found["W_mm"].shape)
+    return {name: value[:count] for name, value in {**found, "W": W, "a": a}.items()}
+
+
+def _memory(U, W_mm, C, gram, p, projected=1.0):
+    """Half the squared length of what the metric leaves of U across the span of the C_i."""
+    weight = _metric(W_mm, p)
+    inner = projected * jnp.einsum("ide,de->i", C, weight * U)
+    across = U - jnp.einsum("i,ide->de", jnp.linalg.solve(gram, inner), C)
+    return jnp.sum(weight * across**2) / 2
+
+
+@limit(
+    "beyond the paper: memory",
+    status=Status.NEW,
+    scales="a",
+    sample=one_sample,
+    count=_COUNT,
+    controls=[Control("the whole of $U_0$", projected=0.0)],
+)
+def memory(W_mm, W, C, gram, p, a, *, projected=1.0):
+    r"""$$n=1:\quad x^{2(p-1)} D_\psi(\bar W_{mm}, \bar W) \to \tfrac12 \|U_0^\perp\|^2,\quad
+    \nabla\psi(W) = U_0 + aC,\ a\to\infty,\ U_0=\nabla\psi(W(0))$$
+
+    $U_0^\perp$ is the part of $U_0$ orthogonal to $C$ in the metric. One sample moves along this
+    line whatever the steps are (mirror-span). Shown relative to the limit.
+    """
+    U = potential_gradient(W, p)
+
+    def ratio(share):
+        there = inverse_potential_gradient(U + share * C[0], p)
+        return plain_norm(there, p) ** (2 * (p - 1)) * direction_divergence(there, W_mm, p)
+
+    target = _memory(U, W_mm, C, gram, p, projected)
+    return jax.vmap(ratio)(a) / target, jnp.ones(4)
+
+
+@shared
+def _flows(rng):
+    batch = _problems(rng, 3, 110)
+    p, n = batch["p"], 3
+    noise = 0.5 * rng.normal(size=batch["W_mm"].shape)
+    start = (batch["W_mm"] + noise) * (np.arange(len(p)) % 2)[:, None, None]
+    data = TokenSelection(*(jnp.asarray(batch[name]) for name in ("X", "y", "z", "v")))
+    path = run_flows(data, start, p, _STEPS)
+    D, x = np.asarray(divergences(path.W, batch["W_mm"], p)), np.asarray(path.norm)
+    at = x[:, -1:] * SHARES
+    rows = zip(np.log(at), np.log(x), np.log(D), strict=True)
+    gamma = batch["y"][..., None] * np.einsum("bntd,bd->bnt", batch["X"], batch["v"])
+    slope = np.asarray(-logistic_derivative(jnp.asarray(gamma[..., 0])))
+    theta = np.log(slope * (gamma[..., 0] - gamma[..., 1]) / n / batch["share"])
+    late = np.exp(np.stack([np.interp(g, a, v) for g, a, v in rows]))
+    return {**batch, "W": start, "x": at, "divergence": late, "theta": theta}
+
+
+def flows_from(rng, count, zero=True):
+    """Flows from W(0) = 0, or from W_mm with noise as large; at four norms, p from 7/4 where both.
+
+    At p = 3/2 the memory, of relative order x^-(p-1), is not yet near its limit.
+    """
+    found = _flows(rng)
+    kept = (np.arange(len(found["p"])) % 2 == 1 - zero) & (zero | (found["p"] > 1.5))
+    return {name: value[kept][:count] for name, value in found.items()}
+
+
+def _lag(theta, share, gram):
+    """Half the squared length of the lag: theta - mean in the inverse of the Gram matrix."""
+    centred = theta - jnp.sum(share * theta)
+    return centred @ jnp.linalg.solve(gram, centred) / 2
+
+
+@limit(
+    "beyond the paper: lag",
+    status=Status.NEW,
+    scales="x",
+    sample=flows_from,
+    count=54,
+    controls=[Control(r"the multipliers $\lambda_i$ left out of $\theta_i$", whole=0.0)],
+)
+def lag(x, divergence, theta, share, gram, *, whole=1.0):
+    r"""$$W(0)=0:\quad x^2 D_\psi(\bar W_{mm}, \bar W(k)) \to
+    \tfrac12 (\theta-\bar\theta)^\top H^{-1} (\theta-\bar\theta),\quad
+    \theta_i=\log\frac{-\ell'(\gamma_{i\alpha})(\gamma_{i\alpha}-\gamma_{i1})}{n\lambda_i},\
+    \bar\theta=\sum_i\lambda_i\theta_i,\ H_{ij}=\langle C_i,C_j\rangle$$
+
+    On the flow, for every $p$: the gaps of the samples differ by $\theta_i - \theta_j$ in the end.
+    Shown relative to the limit.
+    """
+    theta = theta + (1 - whole) * jnp.log(share)
+    return x**2 * divergence / _lag(theta, share, gram), jnp.ones(4)
+
+
+@limit(
+    "beyond the paper: lag and memory",
+    status=Status.NEW,
+    scales="x",
+    sample=partial(flows_from, zero=False),
+    count=46,
+    controls=[
+        Control("memory alone", part=0.0),
+        Control(r"$\theta_i$ without $\lambda_i$ and the whole of $U_0$", right=0.0),
+    ],
+)
+def lag_and_memory(W_mm, W, C, gram, p, x, divergence, theta, share, *, part=1.0, right=1.0):
+    r"""$$D_\psi(\bar W_{mm}, \bar W(k)) \sim
+    \frac{(\theta-\bar\theta)^\top H^{-1}(\theta-\bar\theta)}{2x^2}
+    + \frac{\|U_0^\perp\|^2}{2x^{2(p-1)}}$$
+
+    From $W_{mm}$ with noise of its size: the exponent is $-2\min\{1, p-1\}$, unless one constant
+    vanishes. Shown relative to the right side.
+    """
+    late = part * _lag(theta + (1 - right) * jnp.log(share), share, gram) / x**2
+    kept = _memory(potential_gradient(W, p), W_mm, C, gram, p, right) / x ** (2 * (p - 1))
+    return divergence / (late + kept), jnp.ones(4)

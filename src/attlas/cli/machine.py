@@ -1,0 +1,78 @@
+"""What a command that computes needs of the machine, asked before anything is computed."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from textwrap import shorten
+
+from attlas.core.errors import UserError
+from attlas.runs.plain_file import make_folder
+
+USUAL = {
+    "JAX_PLATFORMS": ("", "cpu"),
+    "XLA_FLAGS": ("",),
+}
+"""Values of variables under which JAX is known to start; under others it is tried first."""
+_START = """
+import sys
+try:
+    import jax
+    jax.devices()
+except Exception as error:
+    sys.exit(str(error) or type(error).__name__)
+"""
+
+
+def require_machine() -> None:
+    """Refuse, in one line, a machine on which every claim and cell would fail for one reason.
+
+    Raises:
+        UserError: if the cache of compiled programs or the folder of temporary files cannot be
+            written, or JAX does not start under the variables that the user has set.
+    """
+    from attlas.core.processes import compile_cache
+
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        remedy = "name another with ATTLAS_CACHE=DIR"
+        _require_folder("the cache of compiled programs", compile_cache(), remedy)
+    if "TMPDIR" in os.environ:
+        folder = Path(os.environ["TMPDIR"])
+        if not folder.is_dir():
+            raise UserError(f"TMPDIR {folder} is not a folder: name one that is, or unset it")
+        _require_folder("TMPDIR", folder, "name another, or unset it")
+    refusal = jax_refusal()
+    if refusal:
+        raise UserError(f"{refusal}: unset what this machine lacks")
+
+
+def _require_folder(what: str, folder: Path, remedy: str) -> None:
+    try:
+        make_folder(folder)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UserError(f"{what} {folder} cannot be written ({why}): {remedy}") from error
+
+
+def jax_refusal() -> str:
+    """Why JAX does not start under the variables that the user has set.
+
+    Returns:
+        A line with the variables and the reason; empty where it starts, or has started before.
+    """
+    unusual = [n for n, usual in USUAL.items() if os.environ.get(n, usual[0]) not in usual]
+    if not unusual or "jax" in sys.modules:
+        return ""
+    # In a process of its own: a wrong flag ends the process, and this one should hold no device.
+    done = subprocess.run(
+        [sys.executable, "-c", _START], capture_output=True, text=True, errors="replace"
+    )
+    if not done.returncode:
+        return ""
+    told = " and ".join(f"{name}={os.environ[name]}" for name in unusual)
+    said = [line for line in done.stderr.splitlines() if line.strip()] or ["no reason given"]
+    why = shorten(said[-1], 160, placeholder=" ...")
+    return f"JAX does not start with {told} ({why})"

@@ -1,0 +1,66 @@
+"""Axes by name: "n T d, n d" says which axes of several arrays have one size, as in `einsum`."""
+
+from collections.abc import Mapping
+from functools import cache
+
+from attlas.core.errors import UserError
+
+Shape = tuple[int, ...]
+
+
+@cache
+def _parsed(axes: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(part.split()) for part in axes.split(","))
+
+
+def require_axes(axes: str, shapes: Mapping[str, Shape]) -> None:
+    """Refuse shapes of a wrong rank, without entries, or unequal where an axis has one name.
+
+    Args:
+        axes: the axes of each array, arrays separated by commas. A letter stands for one size in
+            all arrays, a number for itself, and "*s" for any number of axes, none included.
+        shapes: by the names of a message, in the order of `axes`.
+
+    Raises:
+        UserError: naming the array, its shape and what it should be.
+
+    Examples:
+        >>> require_axes("n T d, n d", {"X": (2, 3, 4), "z": (2, 4)})
+        >>> require_axes("n T d, n d", {"X": (2, 3, 4), "z": (5, 4)})
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: z has shape (5, 4): give [n d] with n = 2, as X has
+    """
+    known: dict[str, tuple[int | Shape, str]] = {}
+    for wanted, (name, shape) in zip(_parsed(axes), shapes.items(), strict=True):
+        sizes = _named(wanted, shape)
+        if not sizes and wanted:
+            raise UserError(f"{name} has shape {shape}: expected axes [{' '.join(wanted)}]")
+        if 0 in shape:
+            raise UserError(
+                f"{name} has shape {shape}: give at least one entry along each of "
+                f"[{' '.join(wanted)}]"
+            )
+        for axis, size in sizes:
+            expected, owner = known.setdefault(axis, (size, name))
+            if axis.isdigit():
+                expected, owner = int(axis), ""
+            if size != expected:
+                shown = axis.lstrip("*")
+                if owner == name:
+                    source = f" with one size for {shown}"
+                else:
+                    source = f" with {shown} = {expected}, as {owner} has" if owner else ""
+                raise UserError(f"{name} has shape {shape}: give [{' '.join(wanted)}]{source}")
+
+
+def _named(wanted: tuple[str, ...], shape: Shape) -> list[tuple[str, int | Shape]]:
+    """Each axis with its size, those of a star together; nothing where the rank does not fit."""
+    stars = [place for place, axis in enumerate(wanted) if axis.startswith("*")]
+    if not stars:
+        return list(zip(wanted, shape, strict=True)) if len(wanted) == len(shape) else []
+    (star,) = stars
+    end = len(shape) - (len(wanted) - star - 1)
+    if end < star:
+        return []
+    return list(zip(wanted, (*shape[:star], shape[star:end], *shape[end:]), strict=True))

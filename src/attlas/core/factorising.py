@@ -1,0 +1,57 @@
+"""One factorisation at a time: two at once lock XLA's CPU runtime for ever (jaxlib 0.10.2).
+
+Cholesky, LU, QR, eigenvalues and singular values of a batch are tasks of XLA's pool of threads,
+and the thread that hands them out waits for them inside the pool. Two such programs at once can
+hold every thread of the pool waiting, so that no task ever runs: the process stands still. One
+program alone does not, nor do products and triangular solves, nor NumPy and SciPy, which call
+LAPACK themselves. In which version of jaxlib this ends is not known; in 0.10.2 it happens.
+
+Hence every program of this library that factorises is marked by `one_at_a_time`, whichever
+thread calls it. What a caller compiles around it (`jax.jit`, `jax.vmap`) is the caller's program:
+run such programs from one thread, or under `FACTORISING`.
+"""
+
+import threading
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+import jax
+import jax.numpy as jnp
+
+Args = ParamSpec("Args")
+Value = TypeVar("Value")
+
+FACTORISING = threading.RLock()
+"""Held while a program that factorises runs; the same thread may take it again."""
+
+
+def one_at_a_time(program: Callable[Args, Value]) -> Callable[Args, Value]:
+    """A compiled program that waits for its turn, and whose turn ends with its result.
+
+    JAX returns before a program has run: without waiting for the result the lock would be free
+    too early. Under a transformation nothing runs, and waiting is skipped.
+
+    Args:
+        program: what factorises.
+
+    Returns:
+        The same function, one call at a time in a process; two microseconds more a call.
+
+    Examples:
+        >>> one_at_a_time(jnp.linalg.eigvalsh)(jnp.eye(2)).tolist()
+        [1.0, 1.0]
+    """
+
+    @wraps(program)
+    def waiting(*args: Args.args, **kwargs: Args.kwargs) -> Value:
+        with FACTORISING:
+            return jax.block_until_ready(program(*args, **kwargs))
+
+    return waiting
+
+
+# For functions that run outside of a compiled program as well as inside one.
+eigh = one_at_a_time(jnp.linalg.eigh)
+qr = one_at_a_time(jnp.linalg.qr)
+svd = one_at_a_time(jnp.linalg.svd)

@@ -1,0 +1,121 @@
+"""Training with few heads, and with as many as Corollary 2 of deora2023optimization demands."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from attlas.bounds.optimisation.deora2023_corollary_2 import Corollary2, deora2023_corollary_2
+from attlas.data.tokenized_mixture import MixtureSamples
+from attlas.measures.complexity.repeated_start import (
+    StartConstants,
+    sign_excess,
+    start_constants,
+    uniform_outputs,
+)
+from attlas.models.attention.multi_head import MultiHead
+from attlas.models.attention.repeated_heads import repeat_signed_heads
+from attlas.tasks.repeated_training import RepeatedTraining, train_repeated_heads
+from attlas.training.trajectory import log_spaced
+
+MOST_HEADS = 2.0**62
+"""More are not trained, whatever is demanded."""
+
+
+class DemandedHeads(NamedTuple):
+    """Trainings of each problem, and what Corollary 2 demands and promises.
+
+    Attributes:
+        few: with the numbers of heads that were asked for.
+        crowd: with the number demanded: the common step size, then the certified one.
+        schedule: the recorded steps.
+        corollary: by problem, version of the constants and K.
+        K: numbers of steps at which it is evaluated.
+        constants: of the start.
+        certified: whether the conditions of the corollary hold for the second crowd.
+    """
+
+    few: RepeatedTraining
+    crowd: RepeatedTraining
+    schedule: tuple[int, ...]
+    corollary: Corollary2
+    K: Float[Array, " K"]
+    constants: StartConstants
+    certified: Bool[np.ndarray, " e"]
+
+
+def train_demanded_heads(
+    keys: Sequence[PRNGKeyArray],
+    heads: Sequence[MultiHead],
+    train: MixtureSamples,
+    test: MixtureSamples,
+    counts: Sequence[int],
+    sizes: tuple[float, float, float],
+    rate: float,
+    steps: int,
+    horizons: Sequence[float],
+    records: int = 32,
+) -> DemandedHeads:
+    """Train every number of heads on every problem; Corollary 2 from the real NTK margin.
+
+    The sharpest constants say how many heads are demanded, at the number of steps made.
+
+    Args:
+        keys: of the signs of each problem's heads.
+        heads: the head after the first step, one per problem.
+        train: training samples, stacked by problem.
+        test: test samples, stacked by problem.
+        counts: numbers of heads.
+        sizes: T, d and R of the data.
+        rate: the common step size.
+        steps: of descent.
+        horizons: further K at which the corollary is evaluated.
+        records: of each training.
+
+    Returns:
+        The trainings with the corollary.
+    """
+    pairs, few = list(zip(keys, heads, strict=True)), len(counts)
+    models = stacked([repeat_signed_heads(*pair, counts) for pair in pairs])
+    constants = start_constants(heads, train.X, train.y, models.copies)
+    K = jnp.asarray(sorted({float(steps), *horizons}))
+    corollary = deora2023_corollary_2(*sizes, *constants, float(len(train.y[0])), K)
+    demanded, certified_rate = (np.asarray(a)[:, -1, list(K).index(steps)] for a in corollary[:2])
+    wanted = np.minimum(np.nan_to_num(demanded, nan=MOST_HEADS), MOST_HEADS).astype(int).tolist()
+    twice = zip(pairs, wanted, strict=True)
+    crowd = stacked([repeat_signed_heads(*pair, (H, H), first=few) for pair, H in twice])
+    largest = [uniform_outputs(head, X).max() for head, X in zip(heads, train.X, strict=True)]
+    start = sign_excess(crowd.copies)[:, -1] * largest
+    rates = np.full((len(pairs), few + 2), rate)
+    rates[:, -1] = np.where(np.isfinite(certified_rate), certified_rate, rate)
+    models = jax.tree.map(lambda *a: np.concatenate(a, axis=1), models, crowd)
+    schedule = log_spaced(steps, records)
+    found = train_repeated_heads(models, rates, train, test, schedule)
+    return DemandedHeads(
+        RepeatedTraining(*(a[:, :few] for a in found)),
+        RepeatedTraining(*(a[:, few:] for a in found)),
+        schedule,
+        corollary,
+        K,
+        constants,
+        (demanded <= MOST_HEADS) & (start <= constants.B_Phi),
+    )
+
+
+def stacked(trees: Sequence[Any]) -> Any:
+    """Trees of one structure as one tree.
+
+    Args:
+        trees: at least one.
+
+    Returns:
+        Arrays with a leading axis of trees.
+
+    Examples:
+        >>> stacked([{"x": np.zeros(2)}, {"x": np.ones(2)}])["x"].tolist()
+        [[0.0, 0.0], [1.0, 1.0]]
+    """
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)

@@ -1,0 +1,59 @@
+"""Public functions under bad input, and from several threads: nothing hangs, nothing is silent."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import attlas as at
+
+HERE = Path(__file__).parent
+WITHOUT_ARRAYS = {
+    *("Claim", "Control", "Sides", "Source", "assume"),
+    *("identity", "inequality", "limit", "rate", "probability", "expectation", "existence"),
+    *("computed", "erratum", "check", "challenge", "find_claims", "load"),
+}
+"""Of statements, claims and records: their own tests refuse what they cannot use."""
+BEHIND = {
+    "replay": "a witness is stored by a check; tests/verify reads damaged ones",
+    "Solution": "what solvers return",
+    "Trajectory": "what training returns",
+    "TransformerWeights": "compare_bounds",
+}
+
+
+def run(program: str, *arguments: str, seconds: int) -> str:
+    """What a program of this folder prints; stopped, with its last line, where it hangs."""
+    # Two cores for XLA: with one there is no pool of threads to lock.
+    environment = {
+        **os.environ,
+        "NPROC": "2",
+        "JAX_COMPILATION_CACHE_DIR": str(HERE.parent / ".cache" / "compiled"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+    command = [sys.executable, "-W", "ignore", str(HERE / program), *arguments]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=seconds, env=environment, check=False
+        )
+    except subprocess.TimeoutExpired as stopped:
+        said = (stopped.stdout or b"").decode().strip().rpartition("\n")[2]
+        pytest.fail(f"{program} hangs after: {said}")
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def test_bad_arrays_end_in_finite_numbers_or_in_one_line():
+    lines = run("fuzz_public_calls.py", "--brief", seconds=300).strip().split("\n")
+    report = json.loads(lines[-1])
+    assert report["wrong"] == []
+    assert report["tried"] > 2000
+    tried = {line.partition(":")[0] for line in lines[:-1]}
+    assert set(at.__all__) - WITHOUT_ARRAYS - set(BEHIND) <= tried
+
+
+def test_functions_that_factorise_run_from_four_threads():
+    assert "stationary_points" in run("threaded_calls.py", seconds=200).split()
