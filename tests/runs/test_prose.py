@@ -5,7 +5,9 @@ import pytest
 from attlas.runs.experiment import CaptionedFigure, Experiment
 from attlas.runs.find import find_experiments
 from attlas.runs.grid import Grid
-from attlas.runs.prose import read_prose, written
+from attlas.runs.prose import read_prose, without_gaps, written
+
+LEFT_OUT = "What has not been run yet is left out."
 
 
 def test_sections_are_captions_and_what_stands_before_them_is_the_note(tmp_path):
@@ -55,3 +57,17 @@ def test_every_section_is_the_caption_of_a_figure():
 def test_the_library_ships_the_prose_of_its_experiments():
     told = {e.name: e.captions for e in find_experiments()}
     assert set(told["kernel_regression"]) == {"The gap over time", "The gap against the width"}
+
+
+@pytest.mark.parametrize(
+    ("caption", "shown"),
+    [
+        ("Gaps are finite, $n = 6$.", "Gaps are finite, $n = 6$."),
+        ("$p = nan$.", LEFT_OUT),
+        ("It falls. $p = 2$: nan. 3 of 4 rise.", f"It falls. 3 of 4 rise. {LEFT_OUT}"),
+        ("At 2: 0.5; at 3: nan. So.", f"So. {LEFT_OUT}"),
+        ("Rate 0.5 at nan steps. Finance.", f"Finance. {LEFT_OUT}"),
+    ],
+)
+def test_sentences_without_numbers_are_left_out(caption, shown):
+    assert without_gaps(caption) == shown

@@ -20,8 +20,6 @@ WIDTH, HEIGHT = 3.2, 3.0
 WIDEST = 4
 """Pairs of axes side by side."""
 LEGEND_ROW = 0.2
-_NO_NUMBER = re.compile(r"\bnan\b")
-_SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z0-9$`(])")
 
 
 def no_values(data: xr.Dataset) -> Mapping[str, Any]:
@@ -87,29 +85,7 @@ class Plot:
             WIDTH * max(map(sum, widths)) + 0.4, HEIGHT * sum(heights) + LEGEND_ROW * legends
         )
         caption = self.caption if isinstance(self.caption, str) else self.caption(data)
-        return CaptionedFigure(self.title, without_gaps(caption), figure)
-
-
-def without_gaps(caption: str) -> str:
-    """The caption without the sentences whose numbers have not been computed.
-
-    Args:
-        caption: text with $mathematics$.
-
-    Returns:
-        The other sentences, and a word about those left out.
-
-    Examples:
-        >>> without_gaps("The slope is -1.02. At $p = 3$ it is nan.")
-        'The slope is -1.02. What has not been run yet is left out.'
-        >>> without_gaps("The slope is -1.02.")
-        'The slope is -1.02.'
-    """
-    sentences = _SENTENCE_END.split(caption)
-    kept = [sentence for sentence in sentences if not _NO_NUMBER.search(sentence)]
-    if len(kept) == len(sentences):
-        return caption
-    return " ".join([*kept, "What has not been run yet is left out."])
+        return CaptionedFigure(self.title, caption, figure)
 
 
 def _width(panel: Panel, data: xr.Dataset) -> float:

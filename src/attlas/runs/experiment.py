@@ -11,7 +11,7 @@ import numpy as np
 
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.grid import Grid
-from attlas.runs.prose import read_prose, written
+from attlas.runs.prose import read_prose, without_gaps, written
 from attlas.runs.record import Layout, Record
 from attlas.runs.settings import Settings
 
@@ -238,11 +238,12 @@ class Experiment:
 
     def _captioned(self, shown: CaptionedFigure) -> CaptionedFigure:
         """The figure with its caption written out."""
-        if isinstance(shown.caption, str):
-            return shown
-        if shown.title not in self.captions:
-            raise ValueError(f"the prose of '{self.name}' has no section '## {shown.title}'")
-        return replace(shown, caption=written(self.captions[shown.title], shown.caption))
+        caption = shown.caption
+        if not isinstance(caption, str):
+            if shown.title not in self.captions:
+                raise ValueError(f"the prose of '{self.name}' has no section '## {shown.title}'")
+            caption = written(self.captions[shown.title], caption)
+        return replace(shown, caption=without_gaps(caption))
 
     def _labelled(self, record: Record) -> "xarray.Dataset":
         """One record on the axes of its grid."""

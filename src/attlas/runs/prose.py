@@ -5,9 +5,13 @@ caption, a Jinja template whose names are what the figure's caption function ret
 stands between dollar signs, as everywhere.
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+_NO_NUMBER = re.compile(r"\bnan\b")
+_SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z0-9$`(])")
 
 
 class Prose(NamedTuple):
@@ -69,6 +73,28 @@ def written(template: str, values: Mapping[str, Any]) -> str:
         other = ", ".join(sorted(named ^ set(values)))
         raise ValueError(f"a caption's template and its values differ in: {other}")
     return _one_line(environment.from_string(template).render(values))
+
+
+def without_gaps(caption: str) -> str:
+    """The caption without the sentences whose numbers have not been computed.
+
+    Args:
+        caption: text with $mathematics$.
+
+    Returns:
+        The other sentences, and a word about those left out.
+
+    Examples:
+        >>> without_gaps("The slope is -1.02. At $p = 3$ it is nan.")
+        'The slope is -1.02. What has not been run yet is left out.'
+        >>> without_gaps("The slope is -1.02.")
+        'The slope is -1.02.'
+    """
+    sentences = _SENTENCE_END.split(caption)
+    kept = [sentence for sentence in sentences if not _NO_NUMBER.search(sentence)]
+    if len(kept) == len(sentences):
+        return caption
+    return " ".join([*kept, "What has not been run yet is left out."])
 
 
 def _one_line(text: str) -> str:

@@ -19,15 +19,7 @@ from attlas.core.processes import CHEAP_COMPILATION
 from attlas.data.token_selection import TokenSelection, make_token_selection
 from attlas.measures.attention.direction import direction_divergence
 from attlas.measures.attention.selection import selected_tokens
-<<<<<<< HEAD
-from attlas.panels.lines import Lines
-from attlas.panels.plot import Plot
-from attlas.panels.points import Points
-from attlas.panels.summary import mean, mean_and_reach, total
-from attlas.panels.table import Column, Printed, Row, Table, final
-=======
-from attlas.panels import Column, Printed, final, mean, mean_and_error
->>>>>>> slim1
+from attlas.panels import Column, Printed, final, mean, mean_and_reach
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.join import join
