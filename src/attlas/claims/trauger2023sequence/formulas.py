@@ -11,7 +11,13 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.bounds.covering.dudley import LEVELS, RATIOS, dudley_chain, dudley_integral
+from attlas.bounds.covering.dudley import (
+    LEVELS,
+    RATIOS,
+    DudleyConstants,
+    dudley_chain,
+    dudley_integral,
+)
 from attlas.bounds.covering.edelman2022_cover import GRID_RATIOS, edelman2022_cover
 from attlas.bounds.covering.maurey import maurey_bound
 from attlas.bounds.covering.parameter_counting import parameter_counting_single
@@ -35,7 +41,12 @@ from attlas.models.networks.transformer import Layer, Transformer, scalar_readou
 from attlas.tasks.sparse_majority.trauger2023_bounds import ROWS, MajorityNorms, majority_bounds
 
 _K, _D, _DEPTHS, _DELTA = 3, 5, (1, 2, 4), 0.05
-_DUDLEY = {"printed": (1, 1), "classical": (4, 12), "sharp": (1 + 2**0.5, 2**0.5 * (3 + 8**0.5))}
+_ROOT = 2**0.5
+_DUDLEY: dict[DudleyConstants, tuple[float, float]] = {
+    "printed": (1, 1),
+    "classical": (4, 12),
+    "sharp": (1 + _ROOT, _ROOT * (1 + _ROOT) ** 2),
+}
 _NUMBERS = ("B", "B_x", "B_c", "B_v", "B_qk", "B_w", "C", "lipschitz")
 
 

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.bounds.constants import Constants
 from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_deep import (
@@ -150,7 +151,7 @@ def corollary_4_2_1_order(
     corrected $\gamma$ and $\eta$ have $5.45^3$ in place of $3.59^3$. $L = 1$, 2, 4.
     """
     C, norms = trauger2023_cover("1,1", B, 1.0, _K, _D), (B_c, B_v, B_qk, B_w)
-    most = {"printed": _COST, "corrected": _COST * _GROWTH / (_GROWTH - 1)}
+    most: dict[Constants, float] = {"printed": _COST, "corrected": _COST * _GROWTH / (_GROWTH - 1)}
     left, right = [], []
     for constants, cost in most.items():
         for L in (1, 2, 4):
