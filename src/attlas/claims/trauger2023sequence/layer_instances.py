@@ -236,7 +236,7 @@ def networks(rng, count, longer=True):
     X, the weights of both networks, readouts of four words, the activation, the change of the
     output, the scores and the resolutions in the order of the parts.
     """
-    batch = _batch(np.random.default_rng(rng.integers(2**31, size=2)), count, longer)
+    batch = _batch(rng, count, longer)
     return {**batch, **_measure_all(batch)}
 
 

@@ -39,7 +39,6 @@ def sizes(rng, count):
 
 def score_classes(rng, count):
     """Functions with K scores on six samples: near ones, free signs, random ones, own words."""
-    rng = np.random.default_rng(rng.integers(2**31, size=2))
     size = 10.0 ** rng.uniform(-2, 1, (count, 1, 1, 1))
     scores = size * rng.normal(size=(count, len(_CORNERS), _SAMPLES, _WORDS))
     # a class of few effective functions: a common matrix of scores and small deviations
