@@ -115,7 +115,7 @@ def julistiono2024_radius(
     Returns:
         R_delta; zero where the logarithm is negative.
 
-    Source: Lemma 20 of julistiono2024optimizing (recalled form), with the constant that is proved in
+    Source: Lemma 20 of julistiono2024optimizing (recalled form), with the constant proved in
     docs/proofs/julistiono2024_cone.md.
 
     Examples:
