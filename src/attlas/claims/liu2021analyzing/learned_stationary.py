@@ -163,7 +163,7 @@ def theorem_2_consistency(error):
 @learned(
     "Theorem 6, the error vanishes",
     sample=partial(curves, model=recurrent),
-    count=96,
+    count=72,
     controls=fixed(recurrent),
 )
 def theorem_6_consistency(error):
