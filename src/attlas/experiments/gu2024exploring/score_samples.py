@@ -163,7 +163,8 @@ def against_step(
     """A quantity of kernel regression and of the network by training step."""
     return Points(
         quantity(NTK), of("step", NTK), line="-", ink=PALETTE[1], label="NTK", width=1.5,
-        xscale="log", xlabel="training step, $m\\eta = .9 / \\lambda_{\\max}$", ylabel=ylabel, **look,
+        xscale="log", xlabel="training step, $m\\eta = .9 / \\lambda_{\\max}$", ylabel=ylabel,
+        **look,
     ) + Points(
         quantity(NETWORK), of("step", NETWORK), line="--", ink=PALETTE[0], marker="s",
         label="network", **{name: look[name] for name in look if name == "band"},
