@@ -16,7 +16,7 @@ def test_members_that_miss_a_value_are_left_out():
 
 def test_means_have_a_power_where_members_have_none():
     n = np.array([10.0, 100.0, 1000.0])
-    scatter = np.array([0.0, 0.5, 1.5, 2.0])[:, None]
+    scatter = np.array([0.1, 0.5, 1.5, 1.9])[:, None]
     values = xr.DataArray(scatter / n, {"n": n}, ("member", "n"))
     assert power_of_means(values, "n").startswith("-1.00 [")
     assert power_of_means(values, "n", least=5) == "-1.00 (too few members for an interval)"

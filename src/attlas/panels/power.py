@@ -39,11 +39,10 @@ def power_of(values: xr.DataArray, along: str) -> str:
 def power_of_means(values: xr.DataArray, along: str, least: int = 2) -> str:
     """The power that the mean over the members follows, with a bootstrap 95 % interval.
 
-    For runs whose numbers scatter over decades, or are zero for some: each needs no power of its
-    own.
+    For members that differ by chance at every label: none needs a power of its own.
 
     Args:
-        values: along the axis and `member`.
+        values: positive, along the axis and `member`.
         along: name of the axis, whose labels are positive numbers.
         least: number of members below which an interval is too short to be given.
 
