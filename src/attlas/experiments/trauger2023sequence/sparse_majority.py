@@ -114,12 +114,12 @@ def sizes(data: xr.Dataset) -> dict[str, object]:
     needed = {cover: float(np.nanmedian(sharp.sel(cover=cover))) for cover in COVERS}
     best = min(BALLS, key=lambda ball: needed[ball])
     printed = at_m(data).sel(cover="1,1", version="printed")
+    medians = {cover.replace(" ", "_"): f"$10^{{{at:.1f}}}$" for cover, at in needed.items()}
     return {
+        **{name: medians[name] for name in ("log_T", "log_m", "parameters")}, "best": best,
+        "least": medians[best], "costly": needed[best] > needed["log T"],
         "trained": data.attrs["train"], "largest": f"{float(abs(of(LOSS_GAP)(data)).max()):.2g}",
         "below": int(below.any(["T", "member"]).sum()), "bounds": len(ROWS) - 3,
-        "best": best, "least": f"{needed[best]:.1f}",
-        "log_T": f"{needed['log T']:.1f}", "log_m": f"{needed['log m']:.1f}",
-        "parameters": f"{needed['parameters']:.1f}", "costly": needed[best] > needed["log T"],
         "printed_least": f"{float(printed.min()):.1e}", "printed_count": printed.size,
         "printed_most": f"{float(printed.max()):.1e}", "negative": int((printed < 0).sum()),
     }  # fmt: skip
@@ -182,11 +182,11 @@ def covers(of_data: panels.Formula, legend: bool, **axes: Any) -> panels.Panel:
     )  # fmt: skip
 
 
-def stopped(reached: bool, ink: str, label: str) -> Lines:
+def stopped(reached: bool, **look: Any) -> Lines:
     """The runs that reached training accuracy 1, or the others."""
     return Lines(
         lambda data: data["shown"].where(data["stopped"] == reached), "T", band=None, style="o",
-        ink=ink, label=label, panel="quantity", title="{quantity}", shared=False, xlabel="bits $T$",
+        panel="quantity", title="{quantity}", shared=False, xlabel="bits $T$", **look,
     )  # fmt: skip
 
 
@@ -219,8 +219,8 @@ EXPERIMENT = Experiment(
     figures=[
         panels.Plot(
             "Figures 1-3: weights, gaps and accuracy against T",
-            stopped(True, PALETTE[2], "stopped at accuracy 1")
-            + stopped(False, PALETTE[0], "epochs ran out")
+            stopped(True, ink=PALETTE[2], label="stopped at accuracy 1")
+            + stopped(False, ink=PALETTE[0], label="epochs ran out")
             + Lines(lambda data: data["shown"].max("member"), "T", ink=PALETTE[1],
                     label="largest run, as in the paper")
             + Reference(y={LOSS_GAP: 0.0, ACCURACY_GAP: 0.0, ACCURACY: 0.5}),
