@@ -60,10 +60,9 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     """Train the runs of one length and evaluate all bounds on their weights."""
     design = MajorityDesign(s.train, s.validation, s.indices, s.d)
     settings = MajoritySettings(rate=s.rate, floor=s.rate / 10, optimizer=s.optimizer)
-    found = train_majority_lengths(
+    data, training = train_majority_lengths(
         key, [s.T], s.members, s.epochs, design, settings, chunk=min(500, s.epochs)
-    )
-    data, training = found[s.T]
+    )[s.T]
     norms = majority_ensemble_norms(training.state.selected, data.embedding)
     bounds = majority_bound_dataset(norms, s.train, SAMPLES, s.T, s.d, s.delta, GUESS)
     epochs = np.unique(np.geomspace(1, training.history.shape[1], 80).astype(int))
