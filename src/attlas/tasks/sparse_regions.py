@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -132,7 +132,7 @@ def trained_regions(
     n1: int,
     p: int,
     samples: int,
-    training: Mapping[str, float],
+    training: Mapping[str, Any],
     states: Sequence[tuple[int, float]],
     frozen: int,
     points: int,
@@ -169,7 +169,8 @@ def trained_regions(
         right = np.mean(outputs * np.asarray(y) > 0)
         regions = frozen_regions(model, weights[:frozen], cube)
         rows.append((of.s0.mean(), of.participation.mean(), *regions, right))
-    return TrainedRegions(*np.transpose(rows), np.asarray(path.loss))
+    s0, support, exact, met, right = np.transpose(rows)
+    return TrainedRegions(s0, support, exact, met, right, np.asarray(path.loss))
 
 
 def _xavier(rng: np.random.Generator, p: int, n1: int) -> SelfAttentionMLP:

@@ -217,7 +217,8 @@ EXPERIMENT = Experiment(
                 ranks("margins", "margin", "Margins", xscale="log"),
                 ranks("gaps", "bound", "True gap and its bounds", xscale="log")
                 + Reference(x=1, label="range of the ramp loss", style="--"),
-                ranks("required_sizes", "required", r"$\log_{{10}}$ of required sizes", xscale="log")
+                ranks("required_sizes", "required", r"$\log_{{10}}$ of required sizes",
+                      xscale="log")
                 + Reference(x=lambda data: np.log10(data.n), label="$\\log_{10} n$", style="--"),
             ],
             nearest, height=1.4,

@@ -20,7 +20,7 @@ from attlas.bounds.expressivity.liu2021_regions import (
     liu2021_central_regions_maximum,
     liu2021_regions,
 )
-from attlas.panels import PALETTE, Column, Lines, Panel, Points, Reference, mean_only
+from attlas.panels import PALETTE, Column, Lines, Panel, Points, Reference, mean_only, taken
 from attlas.panels.palette import DASHES
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
@@ -140,11 +140,6 @@ def counts(name: str, marker: str, ink: str) -> Points:
     )  # fmt: skip
 
 
-def bound_at(name: str, bound: str, **last: int) -> panels.Formula:
-    """A bound for all inputs."""
-    return lambda data: data[name].sel(bound=bound).isel(**last)
-
-
 EXPERIMENT = Experiment(
     title="Linear regions and sparse attention",
     question=__doc__,
@@ -167,7 +162,7 @@ EXPERIMENT = Experiment(
                     "log10_bounds", "wide_s0", title="at the sizes of Figure 3",
                     ylabel="$\\log_{10}$ of the number of regions", ylim=(0, None),
                 )
-                + Reference(y=bound_at("log10_bounds", "printed bound", wide_s0=-1),
+                + Reference(y=taken("log10_bounds", {"bound": "printed bound"}, {"wide_s0": -1}),
                             label="printed bound of the baseline, $s_0 = p$"),
                 reduce(
                     Panel.__add__, (counts(name, *look) for name, look in COUNTED.items()),
@@ -182,8 +177,8 @@ EXPERIMENT = Experiment(
                 )
                 + Points("frozen_met", "support", colour="state", marker="D",
                          names="self-attention, {state}")
-                + Reference(y=bound_at("bounds", "maximum with biases", s0=-1), style="-",
-                            ink=PALETTE[2], label="exact number with biases"),
+                + Reference(y=taken("bounds", {"bound": "maximum with biases"}, {"s0": -1}),
+                            style="-", ink=PALETTE[2], label="exact number with biases"),
             ],
             values, height=1.3,
         )

@@ -70,9 +70,9 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     B, m = (np.geomspace(low, high, s.points) for low, high in (s.B, s.m))
     plane = np.stack(np.meshgrid(B, m, indexing="ij"), axis=-1)
     checked = np.array(list(CHECKED), float)
-    pairs = np.concatenate([plane.reshape(-1, 2), checked])
+    norm, size = np.concatenate([plane.reshape(-1, 2), checked]).T
     units = [LayerNorms(1.0, 1.0, 1.0, 1.0, 1.0), norms_of_dense_matrix(key, s.d)]
-    bounds = np.stack([bounds_in_plane(own, *pairs.T, (1, *LENGTHS), s.d) for own in units])
+    bounds = np.stack([bounds_in_plane(own, norm, size, (1, *LENGTHS), s.d) for own in units])
     in_plane = bounds[:, : -len(CHECKED)].reshape(2, s.points, s.points, -1)
     exponents = np.linspace(0, s.longest, 201)
     orders = jax.jit(jax.vmap(lambda B, m: trauger2023_orders(B, m, LENGTHS[:2], s.d)))
