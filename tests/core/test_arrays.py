@@ -6,7 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from attlas.core.arrays import as_float64, own_precision, read_array, working_dtype
+from attlas.core.arrays import (
+    as_float64,
+    own_precision,
+    read_array,
+    read_arrays,
+    read_indices,
+    read_mask,
+    working_dtype,
+)
 from attlas.core.errors import UserError
 from attlas.core.trees import as_tree
 
@@ -115,3 +123,49 @@ def test_a_tree_of_lists_is_one_array_and_tensors_become_arrays(torch_like):
     assert tree["n"] == 4
     pair = (np.ones(2), np.ones(3))
     assert as_tree(pair, "x")[1] is pair[1]
+
+
+def test_axes_bind_the_sizes_of_several_arrays():
+    X, z = read_arrays("n T d, n d", np.float64, X=np.ones((2, 3, 4), "f4"), z=jnp.ones((2, 4)))
+    assert X.dtype == z.dtype == np.float64
+    with pytest.raises(UserError, match=r"^z has shape \(3, 4\): give \[n d\] with n = 2, as X"):
+        read_arrays("n T d, n d", X=np.ones((2, 3, 4)), z=np.ones((3, 4)))
+    with pytest.raises(UserError, match=r"^z has 1 entries that are NaN or infinite"):
+        read_arrays("n", z=[1.0, float("nan")])
+
+
+def test_what_is_traced_is_known_by_its_shape_alone():
+    def both(a, b):
+        with own_precision("n d, d", a=a, b=b) as (first, second):
+            return first @ second
+
+    assert jax.jit(both)(jnp.ones((2, 3)), jnp.full(3, jnp.nan)).shape == (2,)
+    assert jax.vmap(both, (0, None))(jnp.ones((5, 2, 3)), np.ones(3)).shape == (5, 2)
+    with pytest.raises(UserError, match=r"b has shape \(2,\): give \[d\] with d = 3, as a has"):
+        jax.jit(both)(jnp.ones((2, 3)), jnp.ones(2))
+    with pytest.raises(UserError, match="b has 3 entries that are NaN"):
+        both(jnp.ones((2, 3)), jnp.full(3, jnp.nan))
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ([0.0, 1.0], "dtype float64: give integers"),
+        ([0, 3], r"holds 3, outside \[0, 3\)"),
+        ([0, -1], r"holds -1, outside \[0, 3\)"),
+        ([0], r"shape \(1,\): give \(2,\)"),
+        ([True, False], "dtype bool: give real numbers"),
+    ],
+)
+def test_indices_are_whole_and_within(value, said):
+    assert read_indices(jnp.array([2, 0]), "tokens", (2,), 3).tolist() == [2, 0]
+    with pytest.raises(UserError, match=said):
+        read_indices(value, "tokens", (2,), 3)
+
+
+def test_a_mask_is_of_booleans():
+    assert read_mask(jnp.array([True, False]), "kept", (2,)).tolist() == [True, False]
+    with pytest.raises(UserError, match="kept has dtype int64: give booleans"):
+        read_mask([1, 0], "kept", (2,))
+    with pytest.raises(UserError, match=r"kept has shape \(2,\): give \(3,\)"):
+        read_mask([True, False], "kept", (3,))

@@ -35,7 +35,7 @@ def own_experiment(title, captions):
         grid=Grid(),
         run=lambda s, key: None,
         table=[],
-        figures=[lambda data: CaptionedFigure(title, {"gap": 3}, None)],
+        figures=[lambda data: CaptionedFigure(title, "", None, {"gap": 3})],
         captions=captions,
     )
 

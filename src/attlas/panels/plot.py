@@ -85,7 +85,9 @@ class Plot:
             WIDTH * max(map(sum, widths)) + 0.4, HEIGHT * sum(heights) + LEGEND_ROW * legends
         )
         caption = self.caption if isinstance(self.caption, str) else self.caption(data)
-        return CaptionedFigure(self.title, caption, figure)
+        if isinstance(caption, str):
+            return CaptionedFigure(self.title, caption, figure)
+        return CaptionedFigure(self.title, "", figure, caption)
 
 
 def _width(panel: Panel, data: xr.Dataset) -> float:

@@ -30,13 +30,16 @@ class CaptionedFigure:
 
     Attributes:
         title: of the figure.
-        caption: text, or the values of the caption's template in the experiment's prose.
+        caption: text with mathematics between dollar signs.
         figure: the drawing.
+        values: of the caption's template in the experiment's prose, where the caption is not
+            written yet.
     """
 
     title: str
-    caption: str | Mapping[str, Any]
+    caption: str
     figure: "matplotlib.figure.Figure"
+    values: Mapping[str, Any] | None = None
 
 
 Run = Callable[[Settings, jax.Array], "xarray.Dataset"]
@@ -239,11 +242,11 @@ class Experiment:
     def _captioned(self, shown: CaptionedFigure) -> CaptionedFigure:
         """The figure with its caption written out."""
         caption = shown.caption
-        if not isinstance(caption, str):
+        if shown.values is not None:
             if shown.title not in self.captions:
                 raise ValueError(f"the prose of '{self.name}' has no section '## {shown.title}'")
-            caption = written(self.captions[shown.title], caption)
-        return replace(shown, caption=without_gaps(caption))
+            caption = written(self.captions[shown.title], shown.values)
+        return replace(shown, caption=without_gaps(caption), values=None)
 
     def _labelled(self, record: Record) -> "xarray.Dataset":
         """One record on the axes of its grid."""

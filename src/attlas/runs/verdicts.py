@@ -97,8 +97,8 @@ def write_report(store: Store, report: CheckReport) -> Path:
 def _stored(folder: Path, stem: str) -> tuple[CheckReport, dict[str, Any]] | None:
     """The report that is there and can be read."""
     try:
-        pair = read_pair(folder, stem)
-        return None if pair is None else _report(folder / f"{stem}.json", *pair)
+        pair = read_pair(folder, stem, "verdict")
+        return None if pair is None else _report(folder, stem, *pair)
     except (Damaged, UserError):
         return None
 

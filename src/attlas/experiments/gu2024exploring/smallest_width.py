@@ -11,17 +11,13 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from attlas import panels
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_steps, gu2024_table_1_log10
 from attlas.experiments.gu2024exploring.instances import NAMES, renamed
 from attlas.measures.statistics.onset import onset
 from attlas.models.networks.copied_units import copied_units
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
-from attlas.panels.lines import Lines
-from attlas.panels.plot import Plot
-from attlas.panels.points import Points
-from attlas.panels.power import power_of
-from attlas.panels.summary import geometric_extremes, geometric_mean, total
-from attlas.panels.table import Column, Table
+from attlas.panels import Column, Lines, Points, geometric_extremes, geometric_mean
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
@@ -35,17 +31,6 @@ from attlas.tasks.sign_regression import (
 STEEP = {"softmax": "m", "relu": "1", "exponential": "1"}
 FLAT = {"softmax": "\\sqrt{m}", "relu": "1/\\sqrt{m}", "exponential": "1/\\sqrt{m}"}
 """Prefactors of the network that give its tangent kernel a scale of m, and of 1."""
-NOTE = (
-    "Unit inputs in general position, targets random signs, one output, $\\sigma = 1$; with "
-    "$d = n/2$ $\\lambda$ of the limit kernel hardly depends on n, with d fixed it falls. In "
-    "time: loss at most $\\epsilon$ of its start after T steps, "
-    "$(1 - \\eta\\lambda/2)^T = \\epsilon$ with the limit kernel. The smallest width is the least "
-    "on the grid from which on all widths of that seed are in time. The paper's softmax network "
-    "has m in front of an average, so a unit weighs $\\sqrt m$ times what it does in networks "
-    "with $1/\\sqrt m$: it is lazier at equal width. All networks are therefore trained with both "
-    "scales: $cF$ trained on $y$ at step $\\eta/c^2$ moves exactly as $F$ does on $y/c$ at step "
-    "$\\eta$. Table 1's constants are set to 1 and its o(1) to 0."
-)
 
 
 def divisors(top: int) -> list[int]:
@@ -146,7 +131,7 @@ def printed(data: xr.Dataset) -> xr.Dataset:
 
 
 def rise(data: xr.Dataset) -> xr.DataArray:
-    """How the width of Table 1 for ReLU grows, from the lowest mean on."""
+    """How the width of panels.Table 1 for ReLU grows, from the lowest mean on."""
     name = "relu" if "relu" in data.activation else data.activation.values[0]
     width = printed(data).table_1_width.sel(activation=name)
     first = geometric_extremes(data.smallest_width.isel(n=0), ["member"]).middle
@@ -164,36 +149,33 @@ def ratio(data: xr.Dataset, scale: str, other: str) -> str:
     return f"{geometric_mean(each)} of {NAMES[other]}"
 
 
-def caption(data: xr.Dataset) -> str:
+def power(data: xr.Dataset, rule: str, name: str) -> str:
+    """The power of n of the smallest width with the paper's prefactor."""
+    own = {"dimension": rule, "activation": name, "scale": "m" if name == "softmax" else "1"}
+    return f"{NAMES[name]} {panels.power_of(data.smallest_width.sel(own), 'n')}"
+
+
+def comparison(data: xr.Dataset) -> dict[str, object]:
     """Ratios of widths, and powers of n."""
     ratios = [
         f"{ratio(data, scale, 'relu')} and {ratio(data, scale, 'exponential')} where tangent "
         f"kernels have scale {scale}"
         for scale in data.scale.values
     ]
-    own = {name: "m" if name == "softmax" else "1" for name in data.activation.values}
     powers = [
-        f"${rule}$: "
-        + ", ".join(
-            f"{NAMES[name]} "
-            + power_of(data.smallest_width.sel(dimension=rule, activation=name, scale=scale), "n")
-            for name, scale in own.items()
-        )
+        f"${rule}$: " + ", ".join(power(data, rule, name) for name in data.activation.values)
         for rule in data.dimension.values
     ]
     done = data.eigenvalue.notnull()
-    lost = int((data.smallest_width.isnull() & done).sum())
-    return (
-        "Does softmax need fewer units? Its smallest width in time, over that of another "
-        f"activation on the same data (95 % over {data.sizes['member']} seeds), is "
-        f"{'; '.join(ratios)}. Powers of n of the smallest width with the paper's prefactors: "
-        f"{'; '.join(powers)} (Table 1: 2, beside the factor $1/\\lambda^2$). In time: loss below "
-        f"{data.attrs['epsilon']:g} of its start after the steps of the rate "
-        f"$1 - m\\eta\\lambda/2$. {lost} of {2 * int(done.sum())} smallest widths lie above "
-        f"{data.m.values[-1]}, the widest tried, and are left out. Bars: range of the seeds; "
-        "full: prefactors that make the tangent kernel of scale m, open: of scale 1; dotted: the "
-        "rise of Table 1 for ReLU, shifted to the lowest mean."
-    )
+    return {
+        "seeds": data.sizes["member"],
+        "ratios": "; ".join(ratios),
+        "powers": "; ".join(powers),
+        "epsilon": f"{data.attrs['epsilon']:g}",
+        "lost": int((data.smallest_width.isnull() & done).sum()),
+        "cases": 2 * int(done.sum()),
+        "widest": data.m.values[-1],
+    }
 
 
 def legend(prefactors: dict[str, str]) -> dict[str, str]:
@@ -206,18 +188,13 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
+    table=panels.Table(
         ["activation", "dimension", "n"],
         [
             Column("lambda", "eigenvalue"),
-            *(
-                Column(
-                    f"smallest width, kernel of scale {scale}", "smallest_width", geometric_mean,
-                    at={"scale": scale},
-                )
-                for scale in ("m", "1")
-            ),
-            Column("seeds without", lambda d: d.smallest_width.isnull().any("scale"), total),
+            *(Column(f"smallest width, kernel of scale {scale}", "smallest_width", geometric_mean,
+                     at={"scale": scale}) for scale in ("m", "1")),
+            Column("seeds without", lambda d: d.smallest_width.isnull().any("scale"), panels.total),
             Column("Table 1: log10 width", "table_1_width"),
             Column("steps allowed", "steps_allowed"),
             Column("Table 1: log10 steps", "table_1_steps"),
@@ -225,7 +202,7 @@ EXPERIMENT = Experiment(
         of=lambda data: renamed(printed(data)),
     ),
     figures=[
-        Plot(
+        panels.Plot(
             "The smallest width that converges in time",
             Points(
                 "smallest_width", "n", at={"scale": "m"}, colour="activation", line="-",
@@ -238,9 +215,8 @@ EXPERIMENT = Experiment(
                 colour="activation", line="--", hollow=True, names=legend(FLAT),
                 band=geometric_extremes, dodge=0.08, xscale="log2",
             )
-            + Lines(rise, "n", style=":", label="rise of Table 1 (ReLU), shifted"),
-            caption,
+            + Lines(rise, "n", style=":", label="rise of panels.Table 1 (ReLU), shifted"),
+            comparison,
         )
     ],
-    note=NOTE,
 )  # fmt: skip

@@ -88,7 +88,7 @@ def rademacher_complexity(
 
     All sign vectors and starts climb in one program, `chunk` sign vectors at a time. Step t moves
     by step (1 - t / steps) times the ball's radius; the best value on the way counts.
-    The objective has many local maxima: compare two numbers of starts before trusting a trend.
+    It has many local maxima: compare two numbers of starts before trusting a trend.
 
     Args:
         key: random key of signs and starts; the signs do not depend on the other arguments.
@@ -106,8 +106,7 @@ def rademacher_complexity(
         The estimate, in the units of the functions.
 
     Raises:
-        UserError: for a number too small, a confidence outside (0, 1), a sample of no use, or a
-            class that does not take it.
+        UserError: for a number too small, a confidence outside (0, 1), or a sample of no use.
 
     Examples:
         >>> from attlas.measures.complexity.norm_ball_classes import LinearClass
@@ -120,9 +119,7 @@ def rademacher_complexity(
     smallest = min(sign_vectors - 1, starts, chunk, steps + 1, repeats)
     if smallest < 1 or not 0 < confidence < 1:
         raise UserError("choose two sign vectors, one start, chunk, repeat, confidence in (0, 1)")
-    inputs = as_tree(inputs, "inputs")
-    require_finite_tree(inputs, "inputs")
-    require_finite_tree(function_class, "function_class")
+    inputs = _finite(as_tree(inputs, "inputs"), function_class)
     with precision_of(inputs):
         inputs = jax.tree.map(_as_array, inputs)
         m = _sample_size(inputs)
@@ -130,20 +127,35 @@ def rademacher_complexity(
         shape, draws = (sign_vectors, starts), generator(jax.random.fold_in(key, 1))
         lengths = step * (1 - np.arange(steps + 1) / max(steps, 1))
         dtype = jax.tree.leaves(inputs)[0].dtype
-        try:
-            first = function_class.draw(draws, shape, inputs)
-            sigma, lengths = jnp.asarray(signs, dtype), jnp.asarray(lengths, dtype)
-            width = min(chunk, sign_vectors)
-            found = _suprema(function_class, inputs, sigma, first, lengths, width)
-            largest = function_class.largest(inputs)
-        except (TypeError, ValueError, OverflowError) as error:
-            shown = ", ".join(f"{a.dtype}{list(a.shape)}" for a in jax.tree.leaves(inputs))
-            reason = str(error).partition("\n")[0]
-            raise UserError(
-                f"inputs are {shown}, which this class of functions does not take ({reason}): give "
-                "samples and parameters as it reads them"
-            ) from error
+        sigma, lengths = jnp.asarray(signs, dtype), jnp.asarray(lengths, dtype)
+        how = (draws, shape, min(chunk, sign_vectors))
+        found, largest = _search(function_class, inputs, sigma, lengths, how)
         return rademacher_estimate(found, repeats * m, largest, confidence)
+
+
+def _finite(inputs: Any, function_class: Any) -> Any:
+    require_finite_tree(inputs, "inputs")
+    require_finite_tree(function_class, "function_class")
+    return inputs
+
+
+def _search(function_class: FunctionClass, inputs: Any, sigma: Array, lengths: Array, how: Any):
+    draws, shape, width = how
+    try:
+        first = function_class.draw(draws, shape, inputs)
+        found = _suprema(function_class, inputs, sigma, first, lengths, width)
+        return found, function_class.largest(inputs)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _not_taken(inputs, error) from error
+
+
+def _not_taken(inputs: Any, error: Exception) -> UserError:
+    shown = ", ".join(f"{a.dtype}{list(a.shape)}" for a in jax.tree.leaves(inputs))
+    reason = str(error).partition("\n")[0]
+    return UserError(
+        f"inputs are {shown}, which this class of functions does not take ({reason}): give samples "
+        "and parameters as it reads them"
+    )
 
 
 def _as_array(leaf: Any) -> Array:

@@ -110,9 +110,7 @@ def hessian_extremes(
         >>> found.unwrap().smallest.tolist(), found.unwrap().largest.tolist()
         ([-1.0], [3.0])
     """
-    parameters = as_tree(parameters, "parameters")
-    require_real_tree(parameters, "parameters")
-    args = tuple(as_tree(arg, f"argument {k} of the risk") for k, arg in enumerate(args, 1))
+    parameters, args = _read(parameters, args)
     with precision_of(parameters):
         size, dtype = _size(parameters)
         rounding = float(np.sqrt(size) * np.finfo(dtype).eps)
@@ -124,6 +122,12 @@ def hessian_extremes(
         if size <= max(exact_below, 8 * count):
             return _exact(problem, dtype)
         return _by_lanczos(problem, dtype, failure, jax.random.key(0) if key is None else key)
+
+
+def _read(parameters: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    found = as_tree(parameters, "parameters")
+    require_real_tree(found, "parameters")
+    return found, tuple(as_tree(arg, f"argument {k} of the risk") for k, arg in enumerate(args, 1))
 
 
 def _require_settings(
