@@ -12,7 +12,7 @@ from attlas.panels.palette import INK, PALETTE
 from attlas.panels.panel import Formula, Panel, Quantity
 from attlas.panels.plot import Plot
 from attlas.panels.points import Points
-from attlas.panels.power import power_of
+from attlas.panels.power import power_of, power_of_means
 from attlas.panels.quantity import reduced, taken
 from attlas.panels.reference import Reference
 from attlas.panels.summary import (
@@ -79,6 +79,7 @@ __all__ = [
     "median_only",
     "only",
     "power_of",
+    "power_of_means",
     "quartiles",
     "reduced",
     "stated",
