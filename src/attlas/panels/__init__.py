@@ -8,7 +8,7 @@ from attlas.panels.heat_map import HeatMap
 from attlas.panels.histogram import Histogram
 from attlas.panels.image_strip import ImageStrip
 from attlas.panels.lines import Lines
-from attlas.panels.palette import INK, PALETTE
+from attlas.panels.palette import DASHES, INK, PALETTE
 from attlas.panels.panel import Formula, Panel, Quantity
 from attlas.panels.plot import Plot
 from attlas.panels.points import Points
@@ -41,6 +41,7 @@ from attlas.panels.summary import (
 from attlas.panels.table import Column, Derived, Printed, Row, Table, final, last_finite
 
 __all__ = [
+    "DASHES",
     "INK",
     "PALETTE",
     "Band",

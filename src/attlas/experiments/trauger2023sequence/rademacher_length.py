@@ -44,10 +44,8 @@ SHARED = 100
 GRID = Grid(
     each={"ball": list(BALLS)},
     fixed={"repeats": 2**16, "radius": 2.0, "dtype": "float32"},
-    smoke={
-        "ball": ["1,1"], "lengths": [2, 4], "n": 6, "d": 2,
-        "sign_vectors": 2, "starts": 2, "steps": 2,
-    },
+    smoke={"ball": ["1,1"], "lengths": [2, 4], "n": 6, "d": 2, "sign_vectors": 2, "starts": 2,
+           "steps": 2},
     quick={
         "lengths": [10, 100, 1000], "n": 64, "d": 4, "sign_vectors": 16, "starts": 6, "steps": 24,
     },
