@@ -132,14 +132,6 @@ def bounds(name: str, x: str, **axes: Any) -> Panel:
     return reduce(Panel.__add__, rest, replace(first, xlabel="inputs with weight, $s_0$", **axes))
 
 
-def counts(name: str, marker: str, ink: str) -> Points:
-    """Numbers of random networks."""
-    return Points(
-        "regions", "s0", at={"counted": name}, marker=marker, ink=ink, hollow=True,
-        label=name, band=mean_only,
-    )  # fmt: skip
-
-
 EXPERIMENT = Experiment(
     title="Linear regions and sparse attention",
     question=__doc__,
@@ -165,7 +157,10 @@ EXPERIMENT = Experiment(
                 + Reference(y=taken("log10_bounds", {"bound": "printed bound"}, {"wide_s0": -1}),
                             label="printed bound of the baseline, $s_0 = p$"),
                 reduce(
-                    Panel.__add__, (counts(name, *look) for name, look in COUNTED.items()),
+                    Panel.__add__,
+                    (Points("regions", "s0", at={"counted": name}, marker=marker, ink=ink,
+                            hollow=True, label=name, band=mean_only)
+                     for name, (marker, ink) in COUNTED.items()),
                     bounds("bounds", "s0", title="small networks, counted exactly", yscale="log",
                            ylabel="linear regions"),
                 ),
