@@ -100,13 +100,12 @@ def values(data: xr.Dataset) -> dict[str, object]:
 def by_weights(data: xr.Dataset) -> xr.Dataset:
     """Means for masks, fixed softmax weights and trained ones, along one axis."""
     p, means = data.attrs["p"], data.drop_vars("loss").mean(["network", "member"])
-    full = float(means.bounds.sel(bound="maximum with biases")[-1])
     masks = {
         "s0": means.s0.values.astype(float),
         **dict(zip(("exact", "central", "met"), means.regions.values.T, strict=True)),
         **dict(zip(BOUNDS, means.bounds.values, strict=True)),
     }
-    exact = np.full(means.sizes["temperature"], full)
+    exact = means.bounds.sel(bound="maximum with biases").values[-1:].repeat(len(means.temperature))
     fixed = {"s0": means.softmax_s0.values, "exact": exact, "met": means.softmax_met.values}
     learned = {
         "s0": means.trained_s0.values, "exact": means.frozen_regions.values,
