@@ -93,10 +93,12 @@ def mixture_margins(
         float(deora2023_gamma_star(T, S, zeta, M, *noise, P, constants="printed"))
         for P in (0.0, float(error))
     ]
+    each_X, each_y = (jnp.stack([a] * len(starts)) for a in (X, y))
+    ntk = ntk_margins(starts, each_X, each_y)
     return MixtureMargins(
         reached=np.asarray(reached_margins(path.params, X, y)),
         loss=np.asarray(path.loss),
-        ntk=np.asarray(ntk_margins(starts, *(jnp.stack([a] * len(starts)) for a in (X, y)))),
+        ntk=np.asarray(ntk),
         linear=float(linear.value) if bool(linear.converged) else np.nan,
         global_lower=float(best.certificate["lower"]),
         global_upper=float(best.certificate["upper"]),

@@ -159,7 +159,8 @@ def constants(data: xr.Dataset) -> dict[str, object]:
             for constants in data.constants.values
             if float(slack(whole, constants).min()) < 1 / (1 + rounding)
         ]
-    return settings | {
+    return {
+        **settings,
         "lemma": f"{LEMMA:g}",
         "sigma": f"{float(data.sigma):g}",
         "found": ", ".join(found),
