@@ -20,7 +20,8 @@ from attlas.bounds.expressivity.liu2021_regions import (
     liu2021_central_regions_maximum,
     liu2021_regions,
 )
-from attlas.panels import DASHES, PALETTE, Column, Lines, Panel, Points, Reference, mean_only, taken
+from attlas.panels import PALETTE, Column, Lines, Panel, Points, Reference, mean_only, taken
+from attlas.panels.palette import DASHES
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.join import join
@@ -33,8 +34,8 @@ BOUNDS: dict[str, Callable[[int, int], int]] = {
     "maximum with biases": liu2021_regions,
     "maximum without biases": liu2021_central_regions_maximum,
 }
-# Which record of the training, and the factor of its logits.
 STATES = {"start": (0, 1.0), "trained": (1, 1.0), "trained, logits x 5": (1, 5.0)}
+"""Which record of the training, and the factor of its logits."""
 COUNTED = {
     "random networks, exact": ("o", PALETTE[2]),
     "without biases, exact": ("s", PALETTE[3]),
@@ -60,11 +61,12 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     fixed = softmax_regions(rng, s.n1, s.p, s.networks, s.temperatures, s.points)
     training, states = {"step_size": s.rate, "steps": s.steps}, list(STATES.values())
     learned = trained_regions(rng, s.n1, s.p, s.samples, training, states, s.frozen, s.points)
+    by_temperature = ("network", "temperature")
     return xr.Dataset(
         {
             "log10_bounds": (("bound", "wide_s0"), logs), "bounds": (("bound", "s0"), bounds),
             "regions": (("network", "s0", "counted"), masks),
-            **{f"softmax_{n}": (("network", "temperature"), x) for n, x in fixed._asdict().items()},
+            **{f"softmax_{name}": (by_temperature, x) for name, x in fixed._asdict().items()},
             "trained_s0": ("state", learned.s0), "support": ("state", learned.support),
             "frozen_regions": ("state", learned.exact), "frozen_met": ("state", learned.met),
             "accuracy": ("state", learned.accuracy), "loss": ("record", learned.loss),
@@ -87,28 +89,28 @@ def values(data: xr.Dataset) -> dict[str, object]:
     def ends(name: str, digits: int = 0) -> list[str]:
         return [f"{value:.{digits}f}" for value in data[name].mean("member").values[:2]]
 
-    above, wrong = (", ".join(map(str, values)) for values in (above, wrong))
     return {
-        "p": s["wide"][1], "units": s["wide"][0], "above": above, "few": s["n1"], "wrong": wrong,
-        "support": ends("support", 1), "accuracy": ends("accuracy", 2)[1],
-        "regions": ends("frozen_regions"), "points": s["points"], "met": ends("frozen_met"),
+        "p": s["wide"][1], "units": s["wide"][0], "above": ", ".join(map(str, above)),
+        "few": s["n1"], "wrong": ", ".join(map(str, wrong)), "support": ends("support", 1),
+        "accuracy": ends("accuracy", 2)[1], "regions": ends("frozen_regions"),
+        "points": s["points"], "met": ends("frozen_met"),
     }  # fmt: skip
 
 
 def by_weights(data: xr.Dataset) -> xr.Dataset:
     """Means for masks, fixed softmax weights and trained ones, along one axis."""
     p, means = data.attrs["p"], data.drop_vars("loss").mean(["network", "member"])
-    full = float(means.bounds.sel(bound="maximum with biases")[-1])
     masks = {
         "s0": means.s0.values.astype(float),
         **dict(zip(("exact", "central", "met"), means.regions.values.T, strict=True)),
         **dict(zip(BOUNDS, means.bounds.values, strict=True)),
     }
-    fixed = {"s0": means.softmax_s0.values, "met": means.softmax_met.values}
-    fixed["exact"] = np.full(means.sizes["temperature"], full)
-    names = {"s0": "trained_s0", "exact": "frozen_regions", "met": "frozen_met"}
-    learned = {name: means[own].values for name, own in names.items()}
-    learned["accuracy"] = means.accuracy.values
+    exact = means.bounds.sel(bound="maximum with biases").values[-1:].repeat(len(means.temperature))
+    fixed = {"s0": means.softmax_s0.values, "exact": exact, "met": means.softmax_met.values}
+    learned = {
+        "s0": means.trained_s0.values, "exact": means.frozen_regions.values,
+        "met": means.frozen_met.values, "accuracy": means.accuracy.values,
+    }  # fmt: skip
     labels = (
         [f"mask of {k} of {p} inputs" for k in means.s0.values],
         [f"softmax, temperature {t:g}" for t in means.temperature.values],
@@ -129,12 +131,6 @@ def bounds(name: str, x: str, **axes: Any) -> Panel:
     return reduce(Panel.__add__, rest, replace(first, xlabel="inputs with weight, $s_0$", **axes))
 
 
-def counts(name: str, marker: str, ink: str) -> Points:
-    """Numbers of random networks."""
-    look = {"marker": marker, "ink": ink, "hollow": True, "label": name, "band": mean_only}
-    return Points("regions", "s0", at={"counted": name}, **look)
-
-
 EXPERIMENT = Experiment(
     title="Linear regions and sparse attention",
     question=__doc__,
@@ -153,12 +149,17 @@ EXPERIMENT = Experiment(
         panels.Plot(
             "Linear regions against sparsity",
             [
-                bounds("log10_bounds", "wide_s0", title="at the sizes of Figure 3",
-                       ylabel="$\\log_{10}$ of the number of regions", ylim=(0, None))
+                bounds(
+                    "log10_bounds", "wide_s0", title="at the sizes of Figure 3",
+                    ylabel="$\\log_{10}$ of the number of regions", ylim=(0, None),
+                )
                 + Reference(y=taken("log10_bounds", {"bound": "printed bound"}, {"wide_s0": -1}),
                             label="printed bound of the baseline, $s_0 = p$"),
                 reduce(
-                    Panel.__add__, (counts(name, *look) for name, look in COUNTED.items()),
+                    Panel.__add__,
+                    (Points("regions", "s0", at={"counted": name}, marker=marker, ink=ink,
+                            hollow=True, label=name, band=mean_only)
+                     for name, (marker, ink) in COUNTED.items()),
                     bounds("bounds", "s0", title="small networks, counted exactly", yscale="log",
                            ylabel="linear regions"),
                 ),

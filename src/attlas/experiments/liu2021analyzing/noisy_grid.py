@@ -157,7 +157,7 @@ def attention_figure(data: xr.Dataset) -> CaptionedFigure:
     axes[0, 0].set_ylabel("image")
     axes[1, 0].set_ylabel("mean weight of a cell")
     figure.colorbar(axes[1, 0].images[0], ax=axes[1], shrink=0.8, label="weight")
-    return CaptionedFigure("Noisy grid: where attention looks", shares(data), figure)
+    return CaptionedFigure("Noisy grid: where attention looks", "", figure, shares(data))
 
 
 def shares(data: xr.Dataset) -> dict[str, object]:

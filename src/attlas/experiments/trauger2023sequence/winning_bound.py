@@ -144,7 +144,7 @@ def maps(data: xr.Dataset) -> CaptionedFigure:
         axis.set_xlabel("samples $m$")
     handles = [Patch(color=ink, label=name) for key, (name, ink) in SHOWN.items() if key in seen]
     figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
-    return CaptionedFigure("The smallest bound", areas(found), figure)
+    return CaptionedFigure("The smallest bound", "", figure, areas(found))
 
 
 def areas(found: dict[tuple[str, str], SmallestBound]) -> dict[str, object]:
