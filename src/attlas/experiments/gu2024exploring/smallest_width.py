@@ -26,6 +26,10 @@ PREFACTORS = {
     "1": {"softmax": "\\sqrt{m}", "relu": "1/\\sqrt{m}", "exponential": "1/\\sqrt{m}"},
 }
 """Of the network, that give its tangent kernel a scale of m, and of 1."""
+LEGENDS = {
+    scale: {name: f"{NAMES[name]}, prefactor ${c}$" for name, c in prefactors.items()}
+    for scale, prefactors in PREFACTORS.items()
+}
 GRID = Grid(
     each={"activation": [name.value for name in Activation], "samples": [[12, 20, 32]]},
     fixed={"epsilon": 0.01, "sigma": 1.0, "dtype": "float32"},
@@ -104,13 +108,11 @@ def rise(data: xr.Dataset) -> xr.DataArray:
 
 def ratio(data: xr.Dataset, scale: str, other: str) -> str:
     """Units of softmax over those of another activation on the same data, with its interval."""
-    names = ("softmax", other)
-    if not set(names) <= set(data.activation.values):
+    if not {"softmax", other} <= set(data.activation.values):
         return f"not known for {NAMES[other]}"
     logs = np.log(data.smallest_width.sel(scale=scale))
     apart = logs.sel(activation="softmax") - logs.sel(activation=other)
-    each = np.exp(apart.mean(["dimension", "n"]))
-    return f"{geometric_mean(each)} of {NAMES[other]}"
+    return f"{geometric_mean(np.exp(apart.mean(['dimension', 'n'])))} of {NAMES[other]}"
 
 
 def power(data: xr.Dataset, rule: str, name: str) -> str:
@@ -121,11 +123,10 @@ def power(data: xr.Dataset, rule: str, name: str) -> str:
 
 def comparison(data: xr.Dataset) -> dict[str, object]:
     """Ratios of widths, and powers of n."""
-    ratios = [
-        f"{ratio(data, scale, 'relu')} and {ratio(data, scale, 'exponential')} where tangent "
-        f"kernels have scale {scale}"
+    ratios = {
+        scale: " and ".join(ratio(data, scale, other) for other in ("relu", "exponential"))
         for scale in data.scale.values
-    ]
+    }
     powers = [
         f"${rule}$: " + ", ".join(power(data, rule, name) for name in data.activation.values)
         for rule in data.dimension.values
@@ -133,18 +134,13 @@ def comparison(data: xr.Dataset) -> dict[str, object]:
     done = data.eigenvalue.notnull()
     return {
         "seeds": data.sizes["member"],
-        "ratios": "; ".join(ratios),
+        "ratios": ratios,
         "powers": "; ".join(powers),
         "epsilon": f"{data.attrs['epsilon']:g}",
         "lost": int((data.smallest_width.isnull() & done).sum()),
         "cases": 2 * int(done.sum()),
         "widest": data.m.values[-1],
     }
-
-
-def legend(scale: str) -> dict[str, str]:
-    """Activations with their prefactors."""
-    return {name: f"{NAMES[name]}, prefactor ${c}$" for name, c in PREFACTORS[scale].items()}
 
 
 EXPERIMENT = Experiment(
@@ -170,15 +166,13 @@ EXPERIMENT = Experiment(
             "The smallest width that converges in time",
             Points(
                 "smallest_width", "n", at={"scale": "m"}, colour="activation", line="-",
-                names=legend("m"), band=geometric_extremes, dodge=0.08,
+                names=LEGENDS["m"], band=geometric_extremes, dodge=0.08,
                 panel="dimension", title="${dimension}$", xscale="log2", yscale="log2",
                 xticks="n", xlabel="samples $n$", ylabel="smallest width $m$ in time", width=1.4,
             )
-            + Points(
-                "smallest_width", lambda data: 1.04 * data.n, at={"scale": "1"},
-                colour="activation", line="--", hollow=True, names=legend("1"),
-                band=geometric_extremes, dodge=0.08, xscale="log2",
-            )
+            + Points("smallest_width", lambda data: 1.04 * data.n, at={"scale": "1"}, line="--",
+                     hollow=True, colour="activation", names=LEGENDS["1"], dodge=0.08,
+                     band=geometric_extremes, xscale="log2")
             + Lines(rise, "n", style=":", label="rise of Table 1 (ReLU), shifted"),
             comparison,
         )
