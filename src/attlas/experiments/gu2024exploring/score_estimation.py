@@ -68,8 +68,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         )
         for m in s.m
     ]  # fmt: skip
-    outputs = np.stack([np.asarray(path.test_outputs) for path in paths])
-    networks = outputs * float(p.scale.labels)
+    networks = np.stack([np.asarray(path.test_outputs) for path in paths]) * float(p.scale.labels)
     found = score_error_dataset(f_H, kernel, networks, p.further, steps, s.test)
     found = found.assign_coords(m=list(s.m), n=list(s.n))
     moved = np.stack([np.asarray(path.movement) for path in paths])
@@ -103,8 +102,7 @@ def terms(data: xr.Dataset) -> dict[str, object]:
     stops = dict(zip(RULES, mean.stop.isel(n=-1).values, strict=True))
     return {
         "dominant": " and ".join(dict.fromkeys(dominant)),
-        "first": data.n.values[0],
-        "last": data.n.values[-1],
+        "n": data.n.values[[0, -1]],
         "terms": ", ".join(each),
         "error": both(error),
         "slack": f"{slack.min():.2f} to {slack.max():.2f}",
@@ -126,7 +124,9 @@ def late(name: str, label: str, ink: str, style: str, **labels: str) -> Lines:
     return Lines(curve, "step", label=label, ink=ink, style=style)
 
 
-PAIRS = {"xscale": "log", "xticks": "n", "xlabel": "training pairs $n$", "width": 1.3}
+PAIRS: dict[str, Any] = {
+    "xscale": "log", "xticks": "n", "xlabel": "training pairs $n$", "width": 1.3,
+}  # fmt: skip
 EARLY = PALETTE[TERMS.index("early")]
 GREY = "#888888"
 EXPERIMENT = Experiment(
