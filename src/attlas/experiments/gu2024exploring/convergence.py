@@ -14,7 +14,6 @@ from jaxtyping import Array
 from attlas import panels
 from attlas.experiments.gu2024exploring.instances import NAMES, renamed
 from attlas.kernels.regression_flow import descent_loss
-from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.measures.statistics.onset import onset
 from attlas.measures.statistics.trend import decay_rate
 from attlas.models.networks.softmax_network import Activation
@@ -23,17 +22,13 @@ from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.join import join
 from attlas.runs.settings import Settings
-from attlas.tasks.sign_regression import (
-    SignRegression,
-    draw_network,
-    draw_sign_regression,
-    stable_step,
-    train_on_signs,
-)
-from attlas.tasks.softmax_regression import Keep
+from attlas.tasks.kernel_regime import KernelRegime, train_beside_own_kernel
+from attlas.tasks.sign_regression import draw_network, draw_sign_regression
 
 PAPER, ROOT = "the paper's", "sqrt(m)"
 """Prefactors; the second, of softmax alone, makes its tangent kernel of order one."""
+FURTHEST = {name: panels.reduced(name, "max", "step") for name in ("movement", "drift")}
+"""The largest value along training."""
 GRID = Grid(
     each={"activation": [activation.value for activation in Activation]},
     fixed={"d": lambda s: s.n // 2, "sigma": 1.0, "records": 13},
@@ -50,12 +45,17 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     """Train every width from every seed, and the two kernel regressions beside it."""
     activation, seeds = Activation(s.activation), range(s.seed, s.seed + s.members)
     problems = [draw_sign_regression(s.n, s.d, [k], s.sigma, activation) for k in seeds]
-    step = np.linspace(0, s.steps, s.records).astype(int)
-    found = join([trained(s, m, problems, step).expand_dims(m=[m]) for m in s.widths])
-    limit = np.array([descent_loss(p.kernel, p.y, step) for p in problems])
+    prefactors = [PAPER, ROOT] if activation is Activation.SOFTMAX else [PAPER]
+    step, widths = np.linspace(0, s.steps, s.records).astype(int), []
+    for m in s.widths:
+        starts = [draw_network(s.d, m, [k, 1], s.sigma, activation) for k in seeds]
+        scales = [m ** (k / 2) for k in range(len(prefactors))]
+        trained = train_beside_own_kernel(problems, starts, scales, s.steps, step)
+        widths.append(labelled(trained).expand_dims(m=[m]))
     smallest, largest = np.array([p.eigenvalues[[0, -1]] for p in problems]).T
+    found = join(widths).assign_coords(prefactor=prefactors, step=step)
     found = found.assign(
-        limit=(("member", "step"), limit),
+        limit=(("member", "step"), [descent_loss(p.kernel, p.y, step) for p in problems]),
         smallest=("member", smallest),
         largest=("member", largest),
         promised=("member", -np.log1p(-smallest / largest / 2)),
@@ -67,43 +67,10 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     return found
 
 
-def trained(s: Settings, m: int, problems: list[SignRegression], step: np.ndarray) -> xr.Dataset:
-    """All networks of one width, with each prefactor, and regression with their own kernels."""
-    activation = Activation(s.activation)
-    prefactors = [PAPER, ROOT] if activation is Activation.SOFTMAX else [PAPER]
-    seeds = range(s.seed, s.seed + s.members)
-    starts = [draw_network(s.d, m, [k, 1], s.sigma, activation) for k in seeds]
-    count = len(prefactors)
-    path = train_on_signs(
-        starts * count,
-        [p.X for p in problems] * count,
-        [m ** (k / 2) * p.y for k in range(count) for p in problems],
-        [stable_step(start, p.X) for start, p in zip(starts, problems, strict=True)] * count,
-        s.steps,
-        step,
-        keep=Keep(drift=True),
-    )
-    loss, movement, drift = (
-        np.asarray(a).reshape(count, s.members, -1) for a in (path.loss, path.movement, path.drift)
-    )
-    kernels = [softmax_ntk(start, p.X) for start, p in zip(starts, problems, strict=True)]
-    own = [descent_loss(H, p.y, step) for H, p in zip(kernels, problems, strict=True)]
-    along = ("prefactor", "member", "step")
-    return xr.Dataset(
-        {
-            "loss": (along, loss / loss[..., :1]),
-            "movement": (along, movement),
-            "drift": (along, drift),
-            "own": (along[1:], own),
-            "own_smallest": ("member", [np.linalg.eigvalsh(H)[0] for H in kernels]),
-        },
-        {"prefactor": prefactors, "step": step},
-    )
-
-
-def furthest(name: str) -> panels.Formula:
-    """The largest value along training."""
-    return panels.reduced(name, "max", "step")
+def labelled(found: KernelRegime) -> xr.Dataset:
+    """The axes by name; kernel regression knows no prefactor."""
+    axes = {3: ("prefactor", "member", "step"), 2: ("member", "step"), 1: ("member",)}
+    return xr.Dataset({name: (axes[v.ndim], v) for name, v in found._asdict().items()})
 
 
 def networks(data: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
@@ -146,21 +113,21 @@ def movements(data: xr.Dataset) -> dict[str, object]:
     """Powers of the width, and from which one on the proof's condition holds."""
     within, powers = [], {"movement": [], "drift": []}
     for network, part in networks(data):
-        holds = (furthest("drift")(part) <= 0.5).all("member")
-        within.append(f"{since(part, holds)} ({network})")
+        below = (FURTHEST["drift"](part) <= 0.5).all("member")
+        within.append(f"{since(part, below)} ({network})")
         for name, found in powers.items():
-            found.append(f"{network} {panels.power_of(furthest(name)(part), 'm')}")
+            found.append(f"{network} {panels.power_of(FURTHEST[name](part), 'm')}")
     return {name: ", ".join(found) for name, found in (*powers.items(), ("within", within))}
 
 
 def against_width(name: str, ylabel: str) -> panels.Panel:
     """The largest value along training by width, of every network."""
     return Points(
-        furthest(name), "m", at={"prefactor": PAPER}, colour="activation", names=NAMES, line="-",
+        FURTHEST[name], "m", at={"prefactor": PAPER}, colour="activation", names=NAMES, line="-",
         band=panels.geometric_extremes, xscale="log2", yscale="log", xlabel="width $m$",
         ylabel=ylabel, xticks="m", width=1.3,
     ) + Points(
-        furthest(name), "m", at={"prefactor": ROOT, "activation": Activation.SOFTMAX.value},
+        FURTHEST[name], "m", at={"prefactor": ROOT, "activation": Activation.SOFTMAX.value},
         line="--", band=panels.geometric_extremes, hollow=True, marker="o", ink=panels.PALETTE[0],
         label="softmax, prefactor $\\sqrt{m}$",
     )  # fmt: skip
@@ -179,8 +146,8 @@ EXPERIMENT = Experiment(
             Column("rate / Theorem 4.2", lambda d: d.rate / d.promised, mean_and_range),
             Column("lambda of the start / limit", lambda d: d.own_smallest / d.smallest,
                    mean_and_range),
-            Column("max_r |w_r - w_r(0)|", furthest("movement"), mean_and_range),
-            Column("|H - H(0)|_F / lambda", furthest("drift"), mean_and_range),
+            Column("max_r |w_r - w_r(0)|", FURTHEST["movement"], mean_and_range),
+            Column("|H - H(0)|_F / lambda", FURTHEST["drift"], mean_and_range),
         ],
         where=lambda row: row["prefactor"] == PAPER or row["activation"] == "softmax",
         of=renamed,
@@ -196,12 +163,9 @@ EXPERIMENT = Experiment(
             + Lines("own", "step", colour="m", band=geometric_mean_only, style=":", legend=False)
             + Lines("limit", "step", band=geometric_mean_only, style="--",
                     label="kernel of infinite width")
-            + Lines(
-                lambda data: np.exp(-data.promised.mean("member") * data.step), "step",
-                style="-.", ink="#888888", label="$(1 - m\\eta\\lambda/2)^\\tau$",
-            ),
-            rates,
-            height=1.2,
+            + Lines(lambda data: np.exp(-data.promised.mean("member") * data.step), "step",
+                    style="-.", ink="#888888", label="$(1 - m\\eta\\lambda/2)^\\tau$"),
+            rates, height=1.2,
         ),
         panels.Plot(
             "Movement of the weights and drift of the kernel",

@@ -18,6 +18,7 @@ from attlas import panels
 from attlas.data.digit_regression import T0, draw_digit_regression
 from attlas.data.digits import DIGITS
 from attlas.data.empirical_mixtures import fitted_gaussian, kernel_density
+from attlas.experiments.gu2024exploring.instances import DISTANCES
 from attlas.measures.statistics.sample_comparison import comparison_dataset, nearest_distances
 from attlas.panels import PALETTE, Column, Lines, Points, Reference, extremes, quartiles
 from attlas.runs.experiment import Experiment
@@ -184,10 +185,7 @@ EXPERIMENT = Experiment(
         {"digits": "digits", "components": "components", "member": "seed", "law": "estimate"},
         [
             Column("held-out loss", "held_out_loss"),
-            Column("energy distance", "distance", at={"measure": "energy distance"}),
-            Column("its error", "standard_error", at={"measure": "energy distance"}),
-            Column("sliced W2", "distance", at={"measure": "sliced W2"}),
-            Column("error of W2", "standard_error", at={"measure": "sliced W2"}),
+            *DISTANCES,
             Column("lost", lambda data: data.lost / data.drawn),
             Column("nearest training digit", "nearest", panels.median),
         ],
@@ -206,17 +204,13 @@ EXPERIMENT = Experiment(
                             style="--", label=KNOWN[0])
                 + Reference(y=first("held_out_loss", law=KNOWN[1]), ink=PALETTE[3], label=KNOWN[1])
                 + Reference(y=first("held_out_loss", law=KNOWN[2]), style="-.", label=KNOWN[2]),
-                Points(
-                    energy(list(LAWS)), "law", band=extremes, width=1.4,
-                    ylabel="energy distance from digits",
-                )
+                Points(energy(list(LAWS)), "law", band=extremes, width=1.4,
+                       ylabel="energy distance from digits")
                 + Reference(y=lambda data: energy(OWN)(data).min("end"),
                             to=lambda data: energy(OWN)(data).max("end"), label="training digits")
                 + Reference(y=0),
-                Points(
-                    first("nearest", law=list(LAWS)), "law", band=quartiles, width=1.4,
-                    ylabel="nearest training digit", ylim=(0, None),
-                )
+                Points(first("nearest", law=list(LAWS)), "law", band=quartiles, width=1.4,
+                       ylabel="nearest training digit", ylim=(0, None))
                 + Reference(y=nearest_own(0.25), to=nearest_own(0.75), label="held-out digits"),
             ],
             losses_and_samples,
@@ -227,8 +221,7 @@ EXPERIMENT = Experiment(
                 lambda data: first("images")(data).isel(member=0), rows="law", columns="image",
                 pixels="pixel", limits=(0.0, 16.0), most=IMAGES, width=2.4,
             ),
-            images,
-            height=1.6,
+            images, height=1.6,
         ),
     ],
 )  # fmt: skip

@@ -15,14 +15,13 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas import panels
-from attlas.bounds.optimisation.gu2024_score import gu2024_score_error
 from attlas.experiments.gu2024exploring.instances import SIGMA, STEP, draw_mixture_regression
 from attlas.models.networks.softmax_network import symmetric_network
 from attlas.panels import INK, PALETTE, Column, Lines, Reference
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
-from attlas.tasks.diffusion.error_dataset import RULES, score_error_dataset
+from attlas.tasks.diffusion.error_dataset import RULES, score_error_bound, score_error_dataset
 from attlas.tasks.diffusion.error_terms import TERMS, regression_terms, rkhs_function
 from attlas.tasks.nested_regression import train_on_nested
 from attlas.training.trajectory import log_spaced
@@ -31,9 +30,8 @@ LONGER = 1000
 """How many times longer than the network kernel regression is followed."""
 FURTHER = 10
 DELTA = 0.1
-NAMES = dict(
-    zip(TERMS, ("coupling", "label mismatch", "early stopping", "approximation"), strict=True)
-)
+WORDS = ("coupling", "label mismatch", "early stopping", "approximation")
+NAMES = dict(zip(TERMS, WORDS, strict=True))
 SYMBOLS = {term: f"$Z_{k}$ {name}" for k, (term, name) in enumerate(NAMES.items(), 1)}
 GRID = Grid(
     fixed={"block": 1, "members": 1},
@@ -70,23 +68,14 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         )
         for m in s.m
     ]  # fmt: skip
-    outputs = np.stack([np.asarray(path.test_outputs) for path in paths])
-    networks = outputs * float(p.scale.labels)
+    networks = np.stack([np.asarray(path.test_outputs) for path in paths]) * float(p.scale.labels)
     found = score_error_dataset(f_H, kernel, networks, p.further, steps, s.test)
     found = found.assign_coords(m=list(s.m), n=list(s.n))
-    early = found.error_at_stop.sel(term="early", drop=True) / found.label_scale**2
     moved = np.stack([np.asarray(path.movement) for path in paths])
     return found.assign(
         moved=xr.DataArray(moved, {"step": np.array(at, float)}, ("m", "n", "step")),
-        bound=xr.apply_ufunc(bound, found.n, found.smallest, found.squared_norm, early, d),
+        bound=score_error_bound(found, d, DELTA),
     )
-
-
-@np.vectorize
-def bound(n: Any, smallest: float, squared_norm: float, early: float, d: Any) -> float:
-    """The sum of the terms of Theorem 6.6."""
-    terms = gu2024_score_error(int(n), int(d), smallest, DELTA, squared_norm, early)
-    return float(sum(np.asarray(term) for term in terms.values()))
 
 
 def widest(name: str, largest: bool = False, **labels: Any) -> Callable[[xr.Dataset], xr.DataArray]:
@@ -113,8 +102,7 @@ def terms(data: xr.Dataset) -> dict[str, object]:
     stops = dict(zip(RULES, mean.stop.isel(n=-1).values, strict=True))
     return {
         "dominant": " and ".join(dict.fromkeys(dominant)),
-        "first": data.n.values[0],
-        "last": data.n.values[-1],
+        "n": data.n.values[[0, -1]],
         "terms": ", ".join(each),
         "error": both(error),
         "slack": f"{slack.min():.2f} to {slack.max():.2f}",
@@ -153,11 +141,8 @@ EXPERIMENT = Experiment(
             *(Column(term, "error_at_stop", at={"term": term}) for term in TERMS),
             Column("network error", "true_error_at_stop", at={"learner": "network"}),
             Column("NTK error at its stop", "true_error_at_stop", at={"learner": "NTK"}),
-            Column(
-                "network error, unit labels",
-                lambda data: data.true_error_at_stop / data.label_scale**2,
-                at={"learner": "network"},
-            ),
+            Column("network error, unit labels", lambda d: d.true_error_at_stop / d.label_scale**2,
+                   at={"learner": "network"}),
             Column("Theorem 6.6, sum", "bound"),
         ],
     ),

@@ -16,7 +16,7 @@ from jaxtyping import Array
 
 from attlas import panels
 from attlas.data.gaussian_mixtures import diffused, sample
-from attlas.experiments.gu2024exploring.instances import SIGMA, STEP, T0, draw_mixture_regression
+from attlas.experiments.gu2024exploring import instances
 from attlas.measures.statistics.sample_comparison import comparison_dataset
 from attlas.panels import PALETTE, Column, Lines, Points, Reference, extremes
 from attlas.runs.experiment import Experiment
@@ -31,8 +31,9 @@ LONGER = (1, 10, 100, 1000, 10000)
 """Kernel regression is sampled at its stop and so many times later."""
 NETWORK = ("network, stopped", "network, end")
 NTK = ("NTK, stopped", *(f"NTK, {k} x its stop" for k in LONGER[1:]))
-LAWS = ("exact sample", "true score", *NETWORK, *NTK)
-SHOWN = (("true score", *NETWORK), NTK[::2])
+TRUE = ("true score",)
+LAWS = ("exact sample", *TRUE, *NETWORK, *NTK)
+SHOWN = ((*TRUE, *NETWORK), NTK[::2])
 """By line of the figure."""
 FRAME = 2.1
 GRID = Grid(
@@ -55,11 +56,11 @@ GRID = Grid(
 
 def run(s: Settings, key: Array) -> xr.Dataset:
     """Learn the score, sample by every estimate of it, and compare with held-out data."""
-    p = draw_mixture_regression(s.seed, s.n, s.held_out)
-    kernel = kernel_path(p.train, p.scale, share=STEP, sigma=SIGMA)
+    p = instances.draw_mixture_regression(s.seed, s.n, s.held_out)
+    kernel = kernel_path(p.train, p.scale, share=instances.STEP, sigma=instances.SIGMA)
     network = network_path(
         jax.random.fold_in(key, 10), p.train, p.scale, p.further, width=s.m,
-        rate=kernel.step_size, steps=s.steps, records=s.records, sigma=SIGMA,
+        rate=kernel.step_size, steps=s.steps, records=s.records, sigma=instances.SIGMA,
     )  # fmt: skip
     network_errors = held_out_errors(network.predicted, p.further, s.held_out)
     records = [network_errors.stop, len(network.steps) - 1]
@@ -74,9 +75,9 @@ def run(s: Settings, key: Array) -> xr.Dataset:
             *map(network.estimator, records),
             *kernel.estimators(steps),
         ],
-        p.schedule, noise, s.samples, p.train.x.shape[1], steps=s.integrator, T0=T0,
+        p.schedule, noise, s.samples, p.train.x.shape[1], steps=s.integrator, T0=instances.T0,
     )  # fmt: skip
-    law = diffused(p.mixture, p.schedule, jnp.asarray(T0))
+    law = diffused(p.mixture, p.schedule, jnp.asarray(instances.T0))
     held_out, again = (
         np.asarray(sample(jax.random.fold_in(noise, k), law, s.samples)) for k in (1, 2)
     )
@@ -163,11 +164,11 @@ def against_step(
     """A quantity of kernel regression and of the network by training step."""
     return Points(
         quantity(NTK), of("step", NTK), line="-", ink=PALETTE[1], label="NTK", width=1.5,
-        xscale="log", xlabel="training step, $m\\eta = .9 / \\lambda_{\\max}$", ylabel=ylabel,
-        **look,
+        band=extremes, xscale="log", xlabel="training step, $m\\eta = .9 / \\lambda_{\\max}$",
+        ylabel=ylabel, **look,
     ) + Points(
         quantity(NETWORK), of("step", NETWORK), line="--", ink=PALETTE[0], marker="s",
-        label="network", **{name: look[name] for name in look if name == "band"},
+        band=extremes, label="network",
     )  # fmt: skip
 
 
@@ -181,10 +182,7 @@ EXPERIMENT = Experiment(
         [
             Column("step", "step"),
             Column("label error", "label_error"),
-            Column("energy distance", "distance", at={"measure": "energy distance"}),
-            Column("its error", "standard_error", at={"measure": "energy distance"}),
-            Column("sliced W2", "distance", at={"measure": "sliced W2"}),
-            Column("error of W2", "standard_error", at={"measure": "sliced W2"}),
+            *instances.DISTANCES,
             Column("lost", "lost", panels.total),
         ],
     ),
@@ -193,12 +191,9 @@ EXPERIMENT = Experiment(
         panels.Plot(
             "The stop for samples",
             [
-                against_step(energy, "energy distance from data", band=extremes)
-                + Reference(
-                    y=lambda data: energy(["true score"])(data).min("end"),
-                    to=lambda data: energy(["true score"])(data).max("end"),
-                    ink=PALETTE[2], label="true score",
-                )
+                against_step(energy, "energy distance from data")
+                + Reference(y=lambda data: energy(TRUE)(data).min("end"), ink=PALETTE[2],
+                            to=lambda data: energy(TRUE)(data).max("end"), label=TRUE[0])
                 + Reference(y=0),
                 against_step(partial(of, "label_error"), "mean square error of the label",
                              yscale="log"),
