@@ -261,7 +261,7 @@ _MODELS = [
     _part("kernel: without 1/m", _DENSE, ".reshape(-1, m).T) / m", ".reshape(-1, m).T)",
           "Definition 3.6", "definition-3-6-three-activations"),
     _part("kernel: without the inner product", _DENSE,
-          "* (X @ other.T)[None, :, None, :]", "* (1 + 0 * X @ other.T)[None, :, None, :]",
+          "* (X @ Z.T)[None, :, None, :]", "* (1 + 0 * X @ Z.T)[None, :, None, :]",
           "Definition 3.6", "definition-3-6-three-activations"),
     _part("kernel: plus the mean", _DENSE, "(a - means[:, :, None])", "(a + means[:, :, None])",
           "Definition 3.6", "definition-3-6-three-activations"),

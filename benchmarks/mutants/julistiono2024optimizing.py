@@ -89,18 +89,31 @@ MUTANTS = [
         _PRINTED,
     ),
     Mutant(
-        "R_delta: c = 1/2", _CONE, "constant: Number = 1.0", "constant: Number = 0.5", "Lemma 20"
+        "R_delta: c = 1/2",
+        _CONE,
+        "constant: Number = 1.0",
+        "constant: Number = 0.5",
+        "Lemma 20",
+        ["printed-formulas"],
     ),
     Mutant("rate: p for p - 1", _RATE, "x ** -(p - 1)", "x ** -p", "(28)", _PRINTED),
     Mutant("rate: one logarithm", _RATE, "(2 if p == 2 else 1)", "1", "(28)", _PRINTED),
     Mutant("rate: no 1/x", _RATE, "else 1) / x", "else 1)", "(28)", _PRINTED),
-    Mutant("psi: no 1/p", _MIRROR, "size**p)) / p\n", "size**p))\n", "Definition 1"),
+    Mutant(
+        "psi: no 1/p",
+        _MIRROR,
+        "size**p)) / p\n",
+        "size**p))\n",
+        "Definition 1",
+        ["lemma-13-l1-sharp"],
+    ),
     Mutant(
         "mirror map: p for p - 1",
         _MIRROR,
         "return _signed_power(w, p - 1)",
         "return _signed_power(w, p)",
         "l_p-AttGD",
+        ["mirror-norm"],
     ),
     Mutant(
         "inverse map: 1/p",
@@ -108,6 +121,7 @@ MUTANTS = [
         "return _signed_power(u, 1 / (p - 1))",
         "return _signed_power(u, 1 / p)",
         "l_p-AttGD",
+        ["lemma-22"],
     ),
     Mutant(
         "step: sign",
@@ -115,6 +129,7 @@ MUTANTS = [
         "p) - learning_rate * gradient",
         "p) + learning_rate * gradient",
         "l_p-AttGD",
+        ["lemma-22"],
     ),
     Mutant(
         "step: eta squared",
@@ -122,6 +137,7 @@ MUTANTS = [
         "- learning_rate * gradient, p",
         "- learning_rate**2 * gradient, p",
         "l_p-AttGD",
+        ["lemma-22"],
     ),
     Mutant(
         "divergence: sign of the linear term",
@@ -129,6 +145,7 @@ MUTANTS = [
         "psi_w - psi_v - _signed",
         "psi_w - psi_v + _signed",
         "Definition 1",
+        ["lemma-26"],
     ),
     Mutant(
         "divergence: slope of w",
@@ -136,6 +153,7 @@ MUTANTS = [
         "- _signed_power(v, p - 1) * step",
         "- _signed_power(w, p - 1) * step",
         "Definition 1",
+        ["lemma-26"],
     ),
     Mutant(
         "divergence: series, first",
@@ -143,14 +161,23 @@ MUTANTS = [
         "(p - 1) / 2 * jnp.ones",
         "p / 2 * jnp.ones",
         "Definition 1",
+        ["lemma-13-scalar-approached"],
     ),
-    Mutant("divergence: series, next", _MIRROR, "(p - j + 1) / j", "(p - j) / j", "Definition 1"),
+    Mutant(
+        "divergence: series, next",
+        _MIRROR,
+        "(p - j + 1) / j",
+        "(p - j) / j",
+        "Definition 1",
+        ["unit-divergence"],
+    ),
     Mutant(
         "scores: no label",
         "data/token_selection.py",
         "data.y[:, None] * (data.X @ data.v)",
         "data.X @ data.v",
         "1.1",
+        ["lemma-17"],
     ),
     Mutant(
         "model: softmax over samples",
@@ -158,6 +185,7 @@ MUTANTS = [
         "jax.nn.softmax(h, axis=1)",
         "jax.nn.softmax(h, axis=0)",
         "ERM",
+        ["lemma-16-range"],
     ),
     Mutant(
         "model: W transposed",
@@ -165,15 +193,26 @@ MUTANTS = [
         '    h = jnp.einsum("ntd,nd->nt", X, z @ W.T)\n    top',
         '    h = jnp.einsum("ntd,nd->nt", X, z @ W)\n    top',
         "Lemma 17",
+        ["lemma-17"],
     ),
-    Mutant("gradient: no s s'", _GRADIENT, "* (gap - mean) / h", "* gap / h", "Lemma 17"),
-    Mutant("gradient: no 1/n", _GRADIENT, "(gap - mean) / h.shape[0]", "(gap - mean)", "Lemma 17"),
+    Mutant(
+        "gradient: no s s'", _GRADIENT, "* (gap - mean) / h", "* gap / h", "Lemma 17", ["lemma-17"]
+    ),
+    Mutant(
+        "gradient: no 1/n",
+        _GRADIENT,
+        "(gap - mean) / h.shape[0]",
+        "(gap - mean)",
+        "Lemma 17",
+        ["lemma-17"],
+    ),
     Mutant(
         "gradient: sign",
         _GRADIENT,
         "= -jnp.exp(logs - scale)",
         "= jnp.exp(logs - scale)",
         "Lemma 17",
+        ["lemma-17"],
     ),
     Mutant(
         "gradient: no normalisation",
@@ -181,9 +220,15 @@ MUTANTS = [
         "(margin) - jnp.log(total) + below",
         "(margin) + below",
         "Lemma 17",
+        ["lemma-17"],
     ),
     Mutant(
-        "gradient: slope at the top score", _GRADIENT, "top, 1) + mean\n", "top, 1)\n", "Lemma 17"
+        "gradient: slope at the top score",
+        _GRADIENT,
+        "top, 1) + mean\n",
+        "top, 1)\n",
+        "Lemma 17",
+        ["lemma-17"],
     ),
     Mutant(
         "delta: a half of delta'",
@@ -230,9 +275,10 @@ MUTANTS = [
     Mutant(
         "direction: arguments exchanged",
         "measures/attention/direction.py",
-        "bregman(target / entrywise_norm(target, p), W / entrywise_norm(W, p), p)",
-        "bregman(W / entrywise_norm(W, p), target / entrywise_norm(target, p), p)",
+        "bregman_sum(target / entrywise_norm(target, p), W / entrywise_norm(W, p), p)",
+        "bregman_sum(W / entrywise_norm(W, p), target / entrywise_norm(target, p), p)",
         "1.6",
+        ["unit-divergence"],
     ),
     Mutant(
         "logistic: slope",
@@ -240,6 +286,7 @@ MUTANTS = [
         "return -jax.nn.sigmoid(-u)",
         "return -jax.nn.sigmoid(u)",
         "Assumption A",
+        ["lemma-17"],
     ),
     Mutant(
         "logistic: value",
@@ -247,6 +294,7 @@ MUTANTS = [
         "return jax.nn.softplus(-u)",
         "return jax.nn.softplus(-u / 2)",
         "Assumption A",
+        ["lemma-17"],
     ),
     Mutant(
         "exponential: slope",
@@ -270,6 +318,7 @@ MUTANTS = [
         "jnp.log(size) - log_norm)",
         "jnp.log(size))",
         "Lemma 30",
+        ["lemma-30"],
     ),
     Mutant("flow: up", _FLOW, "state.dual - size * unit", "state.dual + size * unit", "Lemma 30"),
     Mutant(

@@ -62,6 +62,12 @@ def test_the_scale_gives_training_data_the_norm_of_assumption_6_1():
     np.testing.assert_allclose(scale.decode(labels), PAIRS.labels, rtol=4 * eps)
 
 
+def test_the_first_pairs_keep_what_belongs_together():
+    short = PAIRS.first(3)
+    for part, whole in zip(short, PAIRS, strict=True):
+        np.testing.assert_array_equal(part, whole[:3])
+
+
 def test_noising_data_follows_their_type_and_repeats():
     data = jnp.ones((5, 3), jnp.float32)
     first, again = (noised(jax.random.key(4), data, SCHEDULE, T0=T0) for _ in range(2))

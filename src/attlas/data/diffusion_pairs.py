@@ -34,6 +34,22 @@ class DiffusionPairs(NamedTuple):
     labels: Float[Array, "n d"]
     truth: Float[Array, "n d"] | None
 
+    def first(self, n: int) -> "DiffusionPairs":
+        """The first pairs.
+
+        Args:
+            n: how many.
+
+        Returns:
+            They alone.
+
+        Examples:
+            >>> pairs = DiffusionPairs(jnp.ones(3), jnp.zeros((3, 2)), jnp.zeros((3, 2)), None)
+            >>> pairs.first(2).x.shape
+            (2, 2)
+        """
+        return jax.tree.map(lambda a: a[:n], self)
+
 
 class PairScale(eqx.Module):
     r"""The network's encoding of (t, x) and of labels, with the units of Assumption 6.1.

@@ -8,11 +8,11 @@ from attlas.panels.heat_map import HeatMap
 from attlas.panels.histogram import Histogram
 from attlas.panels.image_strip import ImageStrip
 from attlas.panels.lines import Lines
-from attlas.panels.palette import INK, PALETTE
+from attlas.panels.palette import DASHES, INK, PALETTE
 from attlas.panels.panel import Formula, Panel, Quantity
 from attlas.panels.plot import Plot
 from attlas.panels.points import Points
-from attlas.panels.power import power_of
+from attlas.panels.power import power_of, power_of_means
 from attlas.panels.quantity import reduced, taken
 from attlas.panels.reference import Reference
 from attlas.panels.summary import (
@@ -41,6 +41,7 @@ from attlas.panels.summary import (
 from attlas.panels.table import Column, Derived, Printed, Row, Table, final, last_finite
 
 __all__ = [
+    "DASHES",
     "INK",
     "PALETTE",
     "Band",
@@ -79,6 +80,7 @@ __all__ = [
     "median_only",
     "only",
     "power_of",
+    "power_of_means",
     "quartiles",
     "reduced",
     "stated",

@@ -1,8 +1,10 @@
 """A power law as text."""
 
+import jax
 import numpy as np
 import xarray as xr
 
+from attlas.measures.statistics.loglog_slope import loglog_slope
 from attlas.measures.statistics.trend import log_slope
 
 
@@ -32,3 +34,32 @@ def power_of(values: xr.DataArray, along: str) -> str:
     if not np.isfinite(slope.low):
         return f"{slope.mean:.2f} (one seed)"
     return f"{slope.mean:.2f} [{slope.low:.2f}, {slope.high:.2f}]"
+
+
+def power_of_means(values: xr.DataArray, along: str, least: int = 2) -> str:
+    """The power that the mean over the members follows, with a bootstrap 95 % interval.
+
+    For members that differ by chance at every label: none needs a power of its own.
+
+    Args:
+        values: positive, along the axis and `member`.
+        along: name of the axis, whose labels are positive numbers.
+        least: number of members below which an interval is too short to be given.
+
+    Returns:
+        Two digits after the point, or "not available".
+
+    Examples:
+        >>> y = xr.DataArray([[2.0, 4.0], [4.0, 8.0]], {"m": [1, 2]}, ("member", "m"))
+        >>> power_of_means(y, "m"), power_of_means(y[:, :1], "m")
+        ('1.00 [0.00, 2.00]', 'not available')
+        >>> power_of_means(y, "m", least=5)
+        '1.00 (too few members for an interval)'
+    """
+    runs = values.transpose(along, "member").values
+    if len(runs) < 2 or not np.isfinite(runs).all():
+        return "not available"
+    found = loglog_slope(values[along].values, runs, jax.random.key(0), samples=500)
+    if runs.shape[1] < least:
+        return f"{found.slope:.2f} (too few members for an interval)"
+    return f"{found.slope:.2f} [{found.low:.2f}, {found.high:.2f}]"

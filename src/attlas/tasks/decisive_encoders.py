@@ -14,10 +14,13 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from attlas.core.processes import CHEAP_COMPILATION
 from attlas.core.solution import Result
 from attlas.measures.attention.encoder_attention import attention_weights, readout_attention
-from attlas.measures.statistics.weight_sizes import WeightSizes, weight_sizes
+from attlas.measures.statistics.weight_sizes import weight_sizes
 from attlas.models.networks.encoder import Encoder, make_encoder
 from attlas.tasks.decisive_tokens import DecisiveTokens
 from attlas.tasks.sequence_classifiers import held_out_accuracies, train_classifiers
+
+PARTS = ("query", "key", "value")
+"""Of the attention: the first axis of counted weights."""
 
 
 class DecisiveEncoders(NamedTuple):
@@ -32,8 +35,10 @@ class DecisiveEncoders(NamedTuple):
         selected_epoch: index of the epoch of best validation accuracy.
         epochs: how many were trained.
         curves: along the epochs, by name: loss, and accuracies on the held-out sets.
-        weights: sizes of query, key and value weights after training.
-        weights_start: the same before.
+        weights: query, key and value weights after training, counted by log10 |w|.
+        weights_near_zero: share of them that are nearly zero.
+        weights_start: weights before training, counted the same way.
+        weights_start_near_zero: the share before.
     """
 
     accuracy: Float[np.ndarray, "3 e"]
@@ -44,8 +49,10 @@ class DecisiveEncoders(NamedTuple):
     selected_epoch: Int[np.ndarray, " e"]
     epochs: Int[np.ndarray, " e"]
     curves: Mapping[str, Float[np.ndarray, "e s"]]
-    weights: dict[str, WeightSizes]
-    weights_start: dict[str, WeightSizes]
+    weights: Int[np.ndarray, "3 e bins"]
+    weights_near_zero: Float[np.ndarray, "3 e"]
+    weights_start: Int[np.ndarray, "3 e bins"]
+    weights_start_near_zero: Float[np.ndarray, "3 e"]
 
 
 def train_decisive_encoders(
@@ -95,10 +102,12 @@ def train_decisive_encoders(
         path.selected_at,
         np.sum(np.isfinite(path.test), axis=1),
         {"loss": path.loss, **path.observed},
-        _sizes(path.last, edges),
-        _sizes(models, edges),
+        *_sizes(path.last, edges),
+        *_sizes(models, edges),
     )
 
 
-def _sizes(models: Encoder, edges: np.ndarray) -> dict[str, WeightSizes]:
-    return {name: weight_sizes(part, edges) for name, part in attention_weights(models).items()}
+def _sizes(models: Encoder, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    parts = attention_weights(models)
+    each = [weight_sizes(parts[name], edges) for name in PARTS]
+    return np.stack([one.counts for one in each]), np.stack([one.near_zero for one in each])

@@ -80,14 +80,15 @@ def train_demanded_heads(
     """
     pairs, few = list(zip(keys, heads, strict=True)), len(counts)
     models = stacked([repeat_signed_heads(*pair, counts) for pair in pairs])
-    constants = start_constants(heads, train.X, train.y, models.copies)
+    X, y = np.asarray(train.X), np.asarray(train.y)
+    constants = start_constants(heads, X, y, models.copies)
     K = jnp.asarray(sorted({float(steps), *horizons}))
-    corollary = deora2023_corollary_2(*sizes, *constants, float(len(train.y[0])), K)
+    corollary = deora2023_corollary_2(*sizes, *constants, float(y.shape[1]), K)
     demanded, certified_rate = (np.asarray(a)[:, -1, list(K).index(steps)] for a in corollary[:2])
     wanted = np.minimum(np.nan_to_num(demanded, nan=MOST_HEADS), MOST_HEADS).astype(int).tolist()
     twice = zip(pairs, wanted, strict=True)
     crowd = stacked([repeat_signed_heads(*pair, (H, H), first=few) for pair, H in twice])
-    largest = [uniform_outputs(head, X).max() for head, X in zip(heads, train.X, strict=True)]
+    largest = [uniform_outputs(head, X).max() for head, X in zip(heads, X, strict=True)]
     start = sign_excess(crowd.copies)[:, -1] * largest
     rates = np.full((len(pairs), few + 2), rate)
     rates[:, -1] = np.where(np.isfinite(certified_rate), certified_rate, rate)

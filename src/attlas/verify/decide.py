@@ -49,7 +49,9 @@ def relative_excess(evidence: Evidence) -> np.ndarray:
         Array of shape (count,); -inf where an instance is not applicable.
     """
     size = np.abs(evidence.left) + np.abs(evidence.right) + evidence.magnitude
-    ratio = (evidence.left - evidence.right) / np.where(size > 0, size, 1)
+    # Instances that an assumption refuses may have no finite sides.
+    with np.errstate(invalid="ignore", over="ignore"):
+        ratio = (evidence.left - evidence.right) / np.where(size > 0, size, 1)
     return np.where(evidence.applicable, _flat(ratio).max(axis=1), -np.inf)
 
 

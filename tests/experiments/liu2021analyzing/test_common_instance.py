@@ -36,7 +36,7 @@ def test_table_and_figures_show_all_papers(data):
     shown = EXPERIMENT.table(data)
     assert len(set(shown["paper"])) == 6
     assert np.all((shown["least"] <= shown["largest"]) | shown["median"].isna())
-    captions = [figure(data).caption for figure in EXPERIMENT.figures]
+    captions = [figure.caption for figure in EXPERIMENT.drawn(data)]
     assert all(caption.count("?") == 1 for caption in captions)
     last = data.ramp.isel(step=-1).squeeze("n")
     gap = float((last.sel(set="fresh") - last.sel(set="training")).median())

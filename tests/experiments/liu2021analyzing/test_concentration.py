@@ -103,7 +103,7 @@ def test_table_and_figures_show_every_variant(data):
     parts = (whole[:, 1:] * rows[:, 1:]).sum(axis=1) / rows[:, 0]
     assert np.allclose(parts, whole[:, 0])
     assert shown["paper, top sqrt(p)"].dropna().tolist() == [PAPER_NORM]
-    figures = [figure(data) for figure in EXPERIMENT.figures]
+    figures = EXPERIMENT.drawn(data)
     assert len(figures) == 4
     assert all(figure.caption.count("?") == 1 for figure in figures)
     assert "stand-in" in figures[0].caption

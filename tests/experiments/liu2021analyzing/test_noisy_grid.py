@@ -8,7 +8,7 @@ from attlas.experiments.liu2021analyzing.noisy_grid import (
     EXPERIMENT,
     GRID,
     MODELS,
-    accuracy_caption,
+    differences,
     gap,
 )
 
@@ -43,8 +43,10 @@ def data():
 def test_differences_are_paired_in_points(data):
     assert np.allclose(gap(data).sel(model="cnn"), [10, 5])
     assert np.allclose(gap(data).sel(model="equal"), [-10, -10])
-    assert "attention minus CNN +7.5 ± 31.8" in accuracy_caption(data)
-    assert "intervals: none yet." in accuracy_caption(data.sel(model=["cnn"]))
+    assert "attention minus CNN +7.5 ± 31.8" in differences(data)["gaps"]
+    alone, _ = EXPERIMENT.drawn(data.sel(model=["cnn"]))
+    assert "intervals: none yet." in alone.caption
+    plt.close("all")
 
 
 def test_table_gives_the_papers_parameter_counts(data):
@@ -57,10 +59,10 @@ def test_table_gives_the_papers_parameter_counts(data):
 
 
 def test_figures_ask_and_answer_one_question(data):
-    shown = [figure(data) for figure in EXPERIMENT.figures]
+    shown = EXPERIMENT.drawn(data)
     assert all(each.caption.count("?") == 1 for each in shown)
     assert all("stand-in" in each.caption for each in shown)
-    alone = EXPERIMENT.figures[1](data.sel(model=["cnn"]))
+    _, alone = EXPERIMENT.drawn(data.sel(model=["cnn"]))
     assert "not available yet" in alone.caption
     plt.close("all")
 

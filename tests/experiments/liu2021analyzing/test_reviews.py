@@ -8,8 +8,8 @@ from attlas.experiments.liu2021analyzing.reviews import (
     GRID,
     TABLES,
     VARIANTS,
+    differences,
     gap,
-    gap_caption,
 )
 from attlas.tasks.reviews.attention import STATISTICS
 
@@ -47,8 +47,12 @@ def test_differences_are_paired_with_the_baseline_of_the_own_table(data):
 def test_intervals_beside_zero_are_counted(data):
     rough = data.assign(accuracy=data.accuracy.copy())
     rough.accuracy.loc[{"n": 20, "model": "MLP + l1", "member": 0}] -= 1
-    assert gap_caption(rough).count("with 20 reviews 7 intervals lie above 0, 0 below") == 1
-    assert gap_caption(rough).count("with 40 reviews 8 intervals lie above 0, 0 below") == 1
+    assert (
+        differences(rough)["counts"].count("with 20 reviews 7 intervals lie above 0, 0 below") == 1
+    )
+    assert (
+        differences(rough)["counts"].count("with 40 reviews 8 intervals lie above 0, 0 below") == 1
+    )
 
 
 def test_table_has_every_model_beside_the_lost_numbers(data):
@@ -62,7 +66,7 @@ def test_table_has_every_model_beside_the_lost_numbers(data):
 
 
 def test_figures_ask_and_answer_one_question(data):
-    shown = [figure(data) for figure in EXPERIMENT.figures]
+    shown = EXPERIMENT.drawn(data)
     assert all(each.caption.count("?") == 1 for each in shown)
     assert all("stand-in" in each.caption for each in shown)
     assert "Self-attention minus equal weights: -4.0" in shown[2].caption

@@ -26,7 +26,7 @@ def test_table_and_figures_answer(data):
     shown = EXPERIMENT.table(data)
     assert shown["decay"].tolist() == [0.0, 0.1]
     assert np.count_nonzero(shown["least bound"].notna()) == 1
-    found = [figure(data) for figure in EXPERIMENT.figures]
+    found = EXPERIMENT.drawn(data)
     assert all(figure.caption.count("?") == 1 for figure in found)
     assert "stand-in" in found[0].caption
     for figure in found:

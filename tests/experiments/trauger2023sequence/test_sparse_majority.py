@@ -54,7 +54,7 @@ def test_table_and_captions_hold_what_the_data_hold(scale):
     assert row["log10 m needed, log T"].startswith(f"{needed:.3g}")
     assert row["log10 m needed, 1,inf, corrected"].startswith(f"{needed:.3g}")
     assert row["Theorem 4.1 printed, c = 1"] == "-1 (-1 to -1)"
-    found = [figure(data) for figure in EXPERIMENT.figures]
+    found = EXPERIMENT.drawn(data)
     assert "4 of 10 reached training accuracy 1" in found[0].caption
     assert "every bound at m = 300 is vacuous" in found[1].caption
     assert "10 of 10 are negative" in found[1].caption

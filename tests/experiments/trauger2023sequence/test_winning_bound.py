@@ -31,7 +31,6 @@ def test_table_and_figures_answer(data):
     assert len(shown) == 2 * len(CHECKED)
     assert shown["smallest"].iloc[0] == "all vacuous"
     assert shown["smallest"].iloc[2] == "1,1"
-    for figure in EXPERIMENT.figures:
-        found = figure(data)
+    for found in EXPERIMENT.drawn(data):
         assert found.caption.count("?") == 1
         plt.close(found.figure)

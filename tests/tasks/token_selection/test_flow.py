@@ -27,6 +27,16 @@ def test_plain_steps_reach_the_same_point_at_the_same_clock(p):
     assert jnp.allclose(plain.W[0] / norm, flow.W[0] / flow.norm[0], rtol=0, atol=0.05)
 
 
+@pytest.mark.parametrize("p", [1.5, 2.0, 3.0])
+def test_a_traced_exponent_follows_the_same_flow(p):
+    data = make_support_selection(jax.random.key(0))
+    W0, rest = 0.1 * jnp.ones((4, 4)), {"steps": 60, "step": 0.05, "record_at": (60,)}
+    traced = jax.jit(lambda exponent: mirror_flow(data, W0, p=exponent, **rest).W)(p)
+    known = mirror_flow(data, W0, p=p, **rest).W
+    # Powers of a known exponent are computed by other operations.
+    assert jnp.allclose(traced, known, rtol=1e-10, atol=0)
+
+
 def test_the_correlation_loss_has_a_known_clock():
     """n = 1, T = 2, p = 2: the slope of log t against ||W|| tends to ||x z'||_2 = 1 / ||W_mm||."""
     data = make_support_selection(jax.random.key(1))

@@ -118,12 +118,12 @@ def gu2024_regression_gap_in_time(
 
 @closed_form
 def gu2024_coupling(
-    time: Number | Float[Array, "*t"],
+    time: Number | Float[Array, "..."],
     start: Number,
-    test_kernel: Number,
+    test_kernel: Number | Float[Array, "..."],
     kernel_change: Number,
-    test_change: Number,
-) -> Float[Array, "*t"]:
+    test_change: Number | Float[Array, "..."],
+) -> Float[Array, "..."]:
     r"""The gap of `gu2024_regression_gap_in_time` without lambda, for kernels of any rank.
 
     $$\|Y\|\Big(\tau\,\epsilon_{test}+\frac{\tau^2}2\|K_{te}(0)\|\,\epsilon_H\Big),\qquad\tau=mt$$
@@ -137,10 +137,10 @@ def gu2024_coupling(
         start: ||F(0) - Y||.
         test_kernel: Euclidean norm of the kernel row between test and training points.
         kernel_change: eps_H.
-        test_change: eps_test.
+        test_change: eps_test; for several outputs arrays like `test_kernel`, at one time.
 
     Returns:
-        The bound for one output, at each time.
+        The bound for each output, or for one at each time.
 
     Source: Theorem F.2 of gu2024exploring (sharpened, derived).
 

@@ -112,12 +112,14 @@ def julistiono2024_radius(
         score_range: Gamma = max |gamma_it - gamma_i tau|.
         score_gap: gamma_gap = min over support tokens of gamma_{i alpha_i} - gamma_it.
         T: tokens per sample.
-        constant: c, which the form found of the lemma leaves open.
+        constant: c, which the form found of the lemma leaves open; 1 is enough, proved for samples
+            that have a support token each.
 
     Returns:
         R_delta; zero where the logarithm is negative.
 
-    Source: Lemma 20 of julistiono2024optimizing (recalled form, log argument derived up to c).
+    Source: Lemma 20 of julistiono2024optimizing (recalled form), with the constant proved in
+    docs/proofs/julistiono2024_cone.md.
 
     Examples:
         >>> print(f"{float(julistiono2024_radius(1.0, 0.25, 1.0, 1.0, 1.0, 2)):.4f}")

@@ -26,7 +26,6 @@ from attlas.claims.deora2023optimization.instances import (
     Betas,
     betas,
     largest_head,
-    reseeded,
     risk,
     risk_gradient,
     spread_tokens,
@@ -257,7 +256,6 @@ def certified(rng, count, runs: Runs, faster=1.0):
     iterates 1, ..., K), from_target (largest distance of the iterates 0, ..., K from the target)
     and largest_met (largest head of these iterates). Above `faster` = 1 the conditions fail.
     """
-    rng = reseeded(rng)
     raw = _draw(rng, count, runs)
     _inform(rng, raw, np.arange(round(runs.informative * count)))
     return _certified(raw, runs.constants, runs.longest, faster)

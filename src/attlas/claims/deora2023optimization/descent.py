@@ -18,7 +18,6 @@ from attlas.claims.deora2023optimization.instances import (
     betas,
     grouped_heads,
     largest_head,
-    reseeded,
     risk,
     risk_curvature,
     risk_gradient,
@@ -70,7 +69,6 @@ def _walk(raw):
 
 def on_path(rng, count):
     """A point of a path of gradient descent, another one, and a share of the step allowed."""
-    rng = reseeded(rng)
     batch = grouped_heads(rng, count, sizes=(2, 2, 3, 2))
     for name in "UW":
         batch[f"away_{name}"] = rng.normal(size=batch[name].shape)

@@ -63,7 +63,7 @@ HEADS_AND_LARGEST_HEAD = erratum(
     r"$\|\theta\|_{2,\infty}$ is $D / \sqrt H$, and (3) would require $H$ of order $D^4$ where the "
     r"proof requires $D^6$. In the same way $\rho$ needs $(3 D + \|\theta\|_{2,\infty})^2$, not "
     r"$\|\theta\|_{2,\infty}^2 D^2$.",
-    claim=f"{_PAPER}/theorem-1-heads",
+    claim=f"{_PAPER}/order-of-rho",
 )
 
 VACUITY = erratum(

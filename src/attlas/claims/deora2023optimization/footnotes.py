@@ -39,7 +39,7 @@ def _norms(X, u, W, decoder, whole):
     flat, back = ravel_pytree((u[None], W[None]))
 
     def output(theta):
-        return MultiHead(*back(theta), decoder)(X)
+        return MultiHead(*back(theta), decoder=decoder)(X)
 
     slope, bend = jax.grad(output)(flat), jnp.linalg.eigvalsh(jax.hessian(output)(flat))
     U = MultiHead(u[None], W[None], decoder).token_decoders(len(X))[0]

@@ -102,7 +102,7 @@ def random_heads(rng, count):
     level=1 - _DELTA,
     assumptions=[assume("$H$ of at most 200,000 heads suffices", lambda H: H <= _MOST_HEADS)],
     controls=[Control(r"$W_\star$ without the sign of $\alpha$", signed=False)],
-    count=128,
+    count=160,
     roundings=ROUNDINGS,
 )
 def lemma_15(*, signed=True, **instance):

@@ -157,7 +157,7 @@ def theorem_1_losses(heavy, a, b, K, *, path=1.0, **run):
     eta = 1 / jnp.maximum(smooth, jnp.maximum(K * there, start) / D**2)
 
     def step(point, k):
-        slope = risk_gradient(run, *point, partial(_derivatives, heavy, a, b))
+        slope = risk_gradient(run, *point, loss=partial(_derivatives, heavy, a, b))
         point = [part - eta * by for part, by in zip(point, slope, strict=True)]
         return point, jnp.where(k < K, risk(*point), 0)
 

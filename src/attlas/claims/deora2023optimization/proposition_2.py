@@ -193,7 +193,7 @@ def separable(rng, count):
     level=1 - _DELTA,
     assumptions=[_POSITIVE],
     controls=[_UNSIGNED],
-    count=128,
+    count=160,
     roundings=ROUNDINGS,
 )
 def proposition_2_p3(*, signed=True, **instance):

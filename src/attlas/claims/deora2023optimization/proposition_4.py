@@ -20,7 +20,6 @@ from attlas.claims.deora2023optimization.instances import (
     ROUNDINGS,
     grouped_heads,
     largest_head,
-    reseeded,
     risk,
     squared_distance,
     token_bound,
@@ -72,7 +71,6 @@ _placed = jax.jit(jax.vmap(_two_ends, (0, None, None)), static_argnums=(2,))
 
 def close_pairs(rng, count, limit=0.5, constants="printed"):
     """Two points at a share of the distance that c <= limit allows; 1/2 is (18)."""
-    rng = reseeded(rng)
     batch = grouped_heads(rng, count, (2.0, 1e8))
     for name in "UW":
         batch[f"away_{name}"] = rng.normal(size=batch[name].shape)

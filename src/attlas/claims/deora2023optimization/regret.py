@@ -21,7 +21,6 @@ from attlas.claims.deora2023optimization.descent import (
 from attlas.claims.deora2023optimization.instances import (
     ROUNDINGS,
     grouped_heads,
-    reseeded,
     risk,
     risk_curvature,
     risk_gradient,
@@ -80,7 +79,6 @@ def _short_enough(**pair):
 
 def starts(rng, count):
     """theta_0, theta and a share of the step size that is allowed."""
-    rng = reseeded(rng)
     batch = grouped_heads(rng, count, (2.0, 1e8), (1, 3, 2, 3))
     batch["W"][::2] *= 0.1
     spread = 10 ** rng.uniform(-1, 0, count) / np.sqrt(batch["copies"])

@@ -30,7 +30,6 @@ from attlas.claims.deora2023optimization.certified_instances import (
 from attlas.claims.deora2023optimization.instances import (
     largest_head,
     margins,
-    reseeded,
     squared_distance,
 )
 from attlas.core.claim import assume
@@ -222,7 +221,6 @@ def leave_one_out_runs(rng, count, faster=1.0):
     half), risks L^{-i} and heads on the segment of each step, own (l_i before each step), largest
     (head of the run on all samples); beside X, y, R, U, W, U_target, W_target, copies, K, eta.
     """
-    rng = reseeded(rng)
     raw = _draw(rng, count, LOO, (0.02, 0.6))
     # Samples that agree: what one of them adds to a step, eight add eight times.
     alike = raw["X"][::4, :1, :1] * raw["y"][::4, :, None, None]
@@ -236,7 +234,6 @@ def training_sets(rng, count, faster=1.0):
     With what `train_on_all_sets` adds and the probability of the atoms, beside X, y, R, U, W,
     U_target, W_target, copies, K, eta.
     """
-    rng = reseeded(rng)
     raw = _draw(rng, count, ATOMS, (0.1, 1.0))
     # Labels that contradict each other on equal tokens: the gap does not vanish.
     raw["X"][::2, 1], raw["y"][::2, 1] = raw["X"][::2, 0], -raw["y"][::2, 0]

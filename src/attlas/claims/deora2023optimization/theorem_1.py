@@ -110,7 +110,8 @@ def theorem_1_curvature(*, slope=1.0, **run):
     \frac{\tilde\beta_3}{\sqrt H} + \frac{\tilde\beta_1^2}{4},\quad k \in \{0, K\}$$
 
     Exact eigenvalues of the Hessian of all heads at start and end. The product of the
-    ratios here and in theorem-1-rho is the certified step size over the step 1/curvature.
+    ratios here and in theorem-1-rho is the certified step size over the step 1/curvature. No run
+    tests the constants, which are those of formula-corollary-1.
     """
     points = [(run["U"], run["W"]), (run["U_last"], run["W_last"])]
     met = jnp.stack([risk_curvature(run, *point).largest for point in points])
@@ -127,7 +128,7 @@ def theorem_1_rho(**run):
     r"""$$\tilde\beta_2 \le \rho = \left(\frac{2\sqrt{Td}R^3}{\sqrt H} + \frac{TR^2}{4}\right)
     \alpha^2,\quad \alpha = 3\sqrt d R^2 [3\sqrt T R^3 x + 2\sqrt T R],\quad R \ge 1$$
 
-    $\rho$ is 130 to 1,800 times the smoothness that it stands for, which is at least 16 times the
+    $\rho$ is 120 to 1,900 times the smoothness that it stands for, which is at least 12 times the
     largest curvature (theorem-1-curvature): no run tests its constants, which are those of
     formula-theorem-1. It uses $R \ge 1$: for shorter tokens it falls
     below $\beta_2$, so that $1/\rho$ is not a safe step (theorem-1-short-tokens).
@@ -145,7 +146,7 @@ def theorem_1_loss(average, *, path=1.0, **run):
     r"""$$\frac1K \sum_{k=1}^K \widehat{L}(\theta_k) \le 2\widehat{L}(\theta)
     + \frac{5\|\theta-\theta_0\|^2}{4\eta K}$$
 
-    Runs of up to 64 steps, 4 to 4e13 heads as copies of two; the step size is 5e-8 to 7e-4.
+    Runs of up to 64 steps, 4 to 1e12 heads as copies of two; the step size is 3e-7 to 6e-4.
     The bound is above the initial risk on all of them: see theorem-1-informative.
     """
     return average, loss_bound(run, "printed", path)
@@ -166,7 +167,7 @@ def theorem_1_descent(U_last, W_last, average, *, factor=1.0, **run):
 
 @on_runs(
     "Theorem 1, (4), distances; Lemma 10",
-    controls=[_TOO_FAST, Control("1 in place of 4 and 3", factor=1.0)],
+    controls=[_TOO_FAST, Control("0.99 in place of 4 and 3", factor=0.99)],
     proof_step=ProofStep(_CHAIN, 6),
 )
 def theorem_1_distance(*, factor=None, **run):
@@ -210,7 +211,7 @@ def theorem_1_informative(average, *, share=1.0, **run):
     + \frac{5\|\theta-\theta_0\|^2}{4\eta K} < \widehat{L}(\theta_0)$$
 
     The smallest cases met: $T = 2$, $d = 1$, $R = 1$, zero start, samples of one sign, target
-    at distance 1.1: 6e5 to 1.2e6 heads, step size 7e-4, 8,000 to 10,500 steps; the
+    at distance 1.1: 6e5 to 1.2e6 heads, step size 7e-4, 7,600 to 10,500 steps; the
     bound is .6, the average risk .21, the last risk .08. With sharpened constants 350
     to 700 heads and 20 to 30 steps do: theorem-1-sharp-informative.
     """

@@ -53,7 +53,7 @@ def coupling_without_lambda(F, kernel, Y, tau, row, kernel_change, test_change, 
     (theorem-f-2-without-lambda).
     """
     bound = _coupling(Y, share * tau, row, kernel_change, test_change)
-    return Sides(jnp.abs(F - kernel), bound, magnitude=float(WIDTH))
+    return Sides(jnp.abs(F - kernel), bound, magnitude=jnp.asarray(float(WIDTH)))
 
 
 _TIMES = np.array([1e-3, 1e-2, 0.1, 1.0, 10.0])

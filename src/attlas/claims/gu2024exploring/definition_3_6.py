@@ -94,7 +94,18 @@ def definition_3_6_three_activations(W, a, X, *, divided=False):
 
 
 _MEMORY = 1200
-"""Bytes: room for less than one output of the samples, so that the kernel is made of tiles."""
+"""Bytes: room for a few rows, so that the kernel is made of tiles."""
+_LARGEST = (5, 10, 4, 5)
+"""d, m, k and n stay below these."""
+
+
+def _by_the_formula(W, a, X, normaliser):
+    """The kernel as a NumPy product of features, k x n x k x n, and its rounding."""
+    units = np.exp(X @ W - (X @ W).max(axis=1, keepdims=True))
+    S, m = units / units.sum(axis=1, keepdims=True), W.shape[1]
+    f = (a[:, None, :] - normaliser * (a @ S.T)[:, :, None]) * m * S[None]
+    H = np.einsum("air,bjr,ij->aibj", f, f, X @ X.T) / m
+    return H, (1 + np.abs(X @ W).max()) * (2 * m * np.abs(a).max()) ** 2
 
 
 @computed(
@@ -103,24 +114,25 @@ _MEMORY = 1200
     status=Status.NEW,
     count=32,
     roundings=ROUNDINGS,
+    alike=True,
     controls=[Control("softmax derivative without its normaliser", normaliser=0.0)],
 )
 def definition_3_6_tiled(rng, count, *, normaliser=1.0):
     r"""$$[H_{\ell_1,\ell_2}]_{i,j} = \tfrac{1}{m} x_i^\top x_j \sum_r
     \langle v_{\ell_1,r}, S_i \rangle m S_{i,r} \langle v_{\ell_2,r}, S_j \rangle m S_{j,r}$$
 
-    The kernel that experiments use, in tiles of at most two rows, and between two sets of samples.
+    The kernel that experiments use, in tiles of a few rows, and between two sets of samples; 1 to 4
+    dimensions, outputs and samples, 2 to 9 units.
     """
-    batch, left, right, size = networks(rng, count), [], [], []
-    for W, a, X in zip(batch["W"], batch["a"], batch["X"], strict=True):
-        model, m = SoftmaxNetwork(W, a), W.shape[1]
-        whole, across = (softmax_ntk(model, X, Z, memory=_MEMORY) for Z in (None, X[:1]))
-        units = np.exp(X @ W - (X @ W).max(axis=1, keepdims=True))
-        S = units / units.sum(axis=1, keepdims=True)
-        f = (a[:, None, :] - normaliser * (a @ S.T)[:, :, None]) * m * S[None]
-        H = np.einsum("air,bjr,ij->aibj", f, f, X @ X.T) / m
-        left.append(np.concatenate((whole.ravel(), across.ravel())))
-        right.append(np.concatenate((H.ravel(), H[:, :, :, :1].ravel())))
-        size.append((1 + np.abs(X @ W).max()) * (2 * m * np.abs(a).max()) ** 2)
-    magnitude = np.asarray(size)[:, None] * np.ones_like(left)
-    return Sides(np.stack(left), np.stack(right), magnitude=magnitude)
+    left, right = np.zeros((2, count, 200))
+    size = np.ones((count, 1))
+    for e in range(count):
+        drawn = networks(rng, 1, tuple(rng.integers((1, 2, 1, 1), _LARGEST)))
+        W, a, X = (drawn[name][0] for name in ("W", "a", "X"))
+        H, size[e] = _by_the_formula(W, a, X, normaliser)
+        expected = np.concatenate((H.ravel(), H[:, :, :, :1].ravel()))
+        model = SoftmaxNetwork(jnp.asarray(W), jnp.asarray(a))
+        found = [softmax_ntk(model, X, Z, memory=_MEMORY).ravel() for Z in (None, X[:1])]
+        left[e, : len(expected)] = np.concatenate(found)
+        right[e, : len(expected)] = expected
+    return Sides(*(jnp.asarray(part) for part in (left, right, size * np.ones_like(left))))

@@ -131,14 +131,14 @@ def lemma_5_1_sharp_formulas(W, a, X, R, *, more=0.0, exponent=2.0, within=1.0):
     """
     inner, lengths, logits = jnp.abs(X @ X.T), jnp.sqrt(jnp.sum(X**2, axis=1)), X @ W
     S, m = softmax_weights(X, W), W.shape[1]
-    alpha = jnp.minimum(jnp.abs(a @ S.T) + R * lengths, 1)
-    softmax = inner * (m * S @ S.T) * jnp.expm1(exponent * R * (lengths[:, None] + lengths))
+    alpha = jnp.minimum(jnp.abs(a @ S.T) + R * lengths[None], 1)
+    softmax = inner * (m * S @ S.T) * jnp.expm1(exponent * R * (lengths[:, None] + lengths[None]))
     softmax = jnp.einsum("ai,bj,ij->aibj", 1 + alpha, 1 + alpha, softmax)
     sums = X[:, None] + X[None]
     far = jnp.expm1(R * jnp.sqrt(jnp.sum(sums**2, axis=2)))
     exponential = inner * jnp.mean(jnp.exp(sums @ W), axis=2) * far
     reach = within * R * lengths[:, None]
-    low, high = ((logits + way * reach > 0) * 1.0 for way in (-1, 1))
+    low, high = ((logits + way * reach > 0).astype(X.dtype) for way in (-1, 1))
     relu = inner * (high @ high.T - low @ low.T) / m
     blocks = [jnp.broadcast_to(part[None, :, None], softmax.shape) for part in (exponential, relu)]
     ours = [

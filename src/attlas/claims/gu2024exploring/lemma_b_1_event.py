@@ -42,8 +42,8 @@ def _log_failures(log_m, s, tail):
 
 def five_samples():
     """Five samples, three outputs, delta 0.1, three C: m = exp(B^2), above the printed width."""
-    C = np.asarray([10.01, 100.0, 1000.0])
-    B = np.asarray(gu2024_radius(5, 3, 0.1, 1.0, C=C, constants="printed"), float)
+    bounds = (gu2024_radius(5, 3, 0.1, 1.0, C=C, constants="printed") for C in (10.01, 100, 1000))
+    B = np.asarray([float(bound) for bound in bounds])
     numbers = {"n": 5.0, "delta": 0.1, "sigma": 1.0, "B": B, "log_m": B**2}
     return {name: np.asarray(value) for name, value in numbers.items()}
 

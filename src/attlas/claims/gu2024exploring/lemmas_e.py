@@ -169,7 +169,7 @@ def _bounded_loss(W, a, X, Y, part):
 def claim_e_6(W, a, X, Y, part, *, theta=None):
     r"""$$C_2 \le \eta^2 m n^2 d^2 e^{16B}\,\|F(\tau)-Y\|_F^2$$
 
-    $10^8$ and more too large: the check would not notice a missing factor.
+    $10^8$ and more too large: its constant is not tested, that of claim-e-6-sharp is.
     """
     step = take(W, a, X, Y, part=part)
     C, rounding = _part(step, 2)
@@ -189,8 +189,8 @@ def claim_e_6(W, a, X, Y, part, *, theta=None):
 def claim_e_6_sharp(W, a, X, Y, part, *, theta=0.50168):
     r"""$$|C_2| \le 1.0034\, \eta^2 m c^2 P^2 (nd)^{3/2}\,\|F(\tau)-Y\|_F^3$$
 
-    Any width, any point; the cube is a square times at most $\sqrt{nd}$. 4 % of the bound is
-    reached: all $|\delta_{ir}|$ would have to be as large as the largest.
+    Any width, any point; the cube is a square times at most $\sqrt{nd}$. Random points reach 4 %,
+    a search .47: all $|\delta_{ir}|$ would have to be as large as the largest.
     """
     step = take(W, a, X, Y, part=part)
     C, rounding = _part(step, 2)
@@ -211,7 +211,7 @@ def _third(step, size):
 def claim_e_7(W, a, X, Y, part, *, printed=True):
     r"""$$C_3 \le \eta^2 m^2 n^2 d^2 e^{16B}\,\|F(\tau)-Y\|_F^2$$
 
-    $10^6$ and more too large: the check would not notice a missing factor.
+    $10^6$ and more too large: its constant is not tested, that of claim-e-7-sharp is.
     """
     step = take(W, a, X, Y, part=part)
     growth = (step.m * step.size) ** 2 * jnp.exp(16 * weight_reach(X, W))

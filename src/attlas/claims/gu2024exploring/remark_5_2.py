@@ -47,7 +47,7 @@ def remark_5_2(W, a, X, R, signs, *, aligned=True):
     case, as the remark says. Its size: remark-5-2-mean.
     """
     direction = jnp.sign(X[0] @ W) if aligned else signs
-    moved = W + R * X[0][:, None] * direction
+    moved = W + R * X[0][:, None] * direction[None]
     left, right = (jnp.diag(dense_softmax_ntk(SoftmaxNetwork(w, a), X)) for w in (W, moved))
     return Sides(left, right, magnitude=right * (1 + jnp.max(jnp.abs(X @ W))))
 

@@ -32,7 +32,7 @@ SIZES = (3, 4, 3)
 def plain_norm(W, p):
     """The entrywise l_p norm of an array of moderate size, in few operations."""
     # `entrywise_norm` guards overflow and zero arrays, of which there are none here, by operations
-    # that cost the checks of this paper a third more time, most of it compiling.
+    # that cost the fourteen claims on the cone a tenth more time: 28.5 s in place of 25.9.
     return jnp.sum(jnp.abs(W) ** p) ** (1 / p)
 
 

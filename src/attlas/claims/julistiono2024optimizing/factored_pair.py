@@ -19,7 +19,7 @@ from attlas.solvers.attention_svm import attention_svm_batch
 from attlas.solvers.nuclear_svm import nuclear_svm
 from attlas.tasks.token_selection.factored import train_factored
 
-_COUNT, _RATE = 40, 0.08
+_COUNT, _RATE = 48, 0.08
 _RECORDS = (250, 1000, 4000, 16000)
 
 
@@ -32,7 +32,7 @@ def _trained_pairs(rng):
     """One minus the cosine between trained products and both attention SVMs."""
     data = gaussian_selections(rng, _COUNT, 2, 2, 3)
     tokens = best_tokens(data)
-    nuclear = [nuclear_svm(data.X[i], data.z[i], tokens[i]) for i in range(_COUNT)]
+    nuclear = [nuclear_svm(data.X[i], data.z[i], tokens[i], tolerance=1e-8) for i in range(_COUNT)]
     plain = attention_svm_batch(data.X, data.z, tokens, 2.0)
     factors = jnp.asarray(0.03 * rng.normal(size=(2, _COUNT, 3, 3)))
     train = partial(train_factored, learning_rate=_RATE, steps=_RECORDS[-1], record_at=_RECORDS)
@@ -44,7 +44,7 @@ def _trained_pairs(rng):
 
 
 def trained_pairs(rng, count):
-    """Trained pairs, at most 40."""
+    """Trained pairs, at most 48."""
     return {name: value[:count] for name, value in _trained_pairs(rng).items()}
 
 
@@ -64,6 +64,6 @@ def factored_pair(own, wrong, *, frobenius=False):
 
     Normalised gradient descent on both factors, from entries of size 0.03.
     """
-    # One minus the cosine. The SVM's direction is known no better than its relative gap of 1e-6.
+    # One minus the cosine. The SVM's direction is known no better than its relative gap of 1e-8.
     distance = wrong if frobenius else own
-    return Sides(distance, jnp.zeros_like(distance), magnitude=jnp.ones_like(distance), error=1e-6)
+    return Sides(distance, jnp.zeros_like(distance), magnitude=jnp.ones_like(distance), error=1e-8)

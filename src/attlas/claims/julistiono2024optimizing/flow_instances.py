@@ -88,7 +88,7 @@ def _flows(rng):
     norm, log_time = np.asarray(path.norm), np.asarray(path.log_time)
     # The same multipliers under another potential: not where this flow goes.
     dual = jnp.sign(W_mm) * jnp.abs(W_mm) ** (p - 1)[:, None, None]
-    other = jax.vmap(inverse_potential_gradient)(dual, np.where(p > 2, 1.5, 3.0))
+    other = jax.vmap(inverse_potential_gradient)(dual, jnp.where(p > 2, 1.5, 3.0))
     own, wrong = (np.asarray(divergences(path.W, aim, p)) for aim in (W_mm, other))
     log_k, x, late = log_time[:, -1:] * SHARES, norm[:, -1:] * SHARES, log_time[:, -1:] * LATE
     return {

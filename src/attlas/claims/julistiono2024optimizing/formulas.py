@@ -1,5 +1,7 @@
 r"""Printed formulas of the library against a second transcription from the paper's text."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -55,7 +57,7 @@ def printed_formulas(rng, count, *, power=1.0, drop=1.0, exponent=1.0, tokens=2,
     sharp = np.where(p > 2, least, (p - drop) / 2) * (delta / (4 * A)) ** np.maximum(p, 2)
     radius = norm / delta**exponent * np.log(T**tokens * spread * A / gap)
     args = [jnp.asarray(a) for a in (delta, A, p, d)]
-    found = [
+    found: list[Any] = [
         jax.vmap(lambda *a, c=c: julistiono2024_mu_0(*a, constants=c))(*args)
         for c in ("printed", "sharp")
     ]

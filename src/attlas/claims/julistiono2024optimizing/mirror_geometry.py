@@ -17,7 +17,8 @@ from attlas.core.claim import Control, Sides, Status
 from attlas.core.norms.entrywise import entrywise_norm
 from attlas.core.statement import identity, inequality
 from attlas.data.token_selection import TokenSelection
-from attlas.optim.mirror_descent import bregman, mirror_step, potential_gradient
+from attlas.measures.attention.direction import direction_divergence
+from attlas.optim.mirror_descent import mirror_step, potential_gradient
 from attlas.tasks.token_selection.gradient import selection_gradient
 
 _RECORDS = (1, 8, 64)
@@ -62,7 +63,7 @@ def unit_divergence(W, V, p, *, normalised=True):
     by_unit = 1 - jnp.sum(potential_gradient(unit_w, p) * other)
     by_size = 1 - jnp.sum(potential_gradient(W, p) * other) / norm ** (p - 1)
     # On the sphere psi = 1/p and the inner product is at most one.
-    return Sides(bregman(unit_v, unit_w, p), jnp.stack([by_unit, by_size]), magnitude=2 + 2 / p)
+    return Sides(direction_divergence(W, V, p), jnp.stack([by_unit, by_size]), magnitude=2 + 2 / p)
 
 
 @jax.jit

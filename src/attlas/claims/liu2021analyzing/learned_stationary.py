@@ -18,7 +18,7 @@ from attlas.models.attention.recurrent_attention import NetworkScore, RecurrentA
 from attlas.models.attention.self_attention_mlp import SelfAttentionMLP
 from attlas.models.networks.two_layer import MaskedTwoLayer, TwoLayer
 
-_POINTS, _COUNT, _STEPS = 40, 60, 60
+_POINTS, _STEPS = 40, 60
 _SIZES, _NOISE, _SHARPNESS, _TOLERANCE = (512, 4096, 32768, 262144), 0.01, 2.0, 1e-8
 
 
@@ -121,7 +121,7 @@ def curves(rng, count, model, frozen=False):
 learned = partial(
     limit,
     scales="sizes",
-    count=_COUNT,
+    count=56,
     assumptions=[
         assume(r"$\|\nabla R_n\| \le 10^{-8}$", lambda slope: jnp.all(slope <= _TOLERANCE))
     ],
@@ -163,6 +163,7 @@ def theorem_2_consistency(error):
 @learned(
     "Theorem 6, the error vanishes",
     sample=partial(curves, model=recurrent),
+    count=72,
     controls=fixed(recurrent),
 )
 def theorem_6_consistency(error):

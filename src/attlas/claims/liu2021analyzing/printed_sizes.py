@@ -25,19 +25,20 @@ def settings(rng, count):
         norms = tuple(float(v) for v in 10 ** rng.uniform(-1, 1, 10))
         C_x, C_1, C_2, C_5, C_6, C_7, C_8, C_9, gamma, c_k = norms
         s0, tau = int(rng.integers(1, p + 1)), float(rng.uniform(0, 1))
-        layers, ones = (C_x, C_1, C_2), {"constants": "printed"}
-        spread, learned = {"s0": s0, "tau": tau}, (C_x, C_1, C_2, C_5, C_6, C_7, C_8)
+        layers, learned = (C_x, C_1, C_2), (C_x, C_1, C_2, C_5, C_6, C_7, C_8)
         found = {
-            "theorem_1": sizes.liu2021_attention(p, d, gamma, layers, **spread, **ones),
-            "corollary_1": sizes.liu2021_baseline(p, d, gamma, layers, **ones),
+            "theorem_1": sizes.liu2021_attention(
+                p, d, gamma, layers, s0=s0, tau=tau, constants="printed"
+            ),
+            "corollary_1": sizes.liu2021_baseline(p, d, gamma, layers, constants="printed"),
             "theorem_2": sizes.liu2021_self_attention(
-                (p, t, d, d_v, d_q), gamma, learned, **spread, **ones
+                (p, t, d, d_v, d_q), gamma, learned, s0=s0, tau=tau, constants="printed"
             ),
-            "theorem_3": sizes.liu2021_deep(gamma, c_k, d_a, **ones),
+            "theorem_3": sizes.liu2021_deep(gamma, c_k, d_a, constants="printed"),
             "theorem_6": sizes.liu2021_recurrent(
-                (t, d, d_a, d_f), gamma, layers, (C_8, C_9), **ones
+                (t, d, d_a, d_f), gamma, layers, (C_8, C_9), constants="printed"
             ),
-            "lemma_1": sizes.liu2021_mask(p, d, s0, gamma, layers, **ones),
+            "lemma_1": sizes.liu2021_mask(p, d, s0, gamma, layers, constants="printed"),
             "error": liu2021_error(gamma, C_2, Conditions(smallest=C_x, residual=C_1)),
         }
         named = zip((*_SIZES, *_NORMS), (*whole, *norms), strict=True)

@@ -3,6 +3,7 @@ r"""Theorem 6 (appendix B): recurrent attention; weights, features, count, and t
 Words are columns of x, |x| <= C_x entrywise, as (A1.1) has it; the reader of c_T has no biases.
 """
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -65,8 +66,8 @@ def _attended(x, *weights):
         attention = jax.vmap(lambda one: model.attention(one)[-1])(x)
         # c_T as the model's own output: phi(c) - phi(-c) for each entry.
         signs = jnp.array([1.0, -1.0])
-        readers = [recurrent(*weights[:-2], jnp.outer(e, signs), signs) for e in jnp.eye(_T)]
-        contexts = [jax.vmap(reader)(x) for reader in readers]
+        layers = [TwoLayer(jnp.outer(e, signs), signs) for e in jnp.eye(_T)]
+        contexts = [jax.vmap(eqx.tree_at(lambda m: m.network, model, w))(x) for w in layers]
         return attention, jnp.stack(contexts, axis=1)
 
     return jax.vmap(lambda *weights: jax.vmap(last)(x, *weights))(*weights)

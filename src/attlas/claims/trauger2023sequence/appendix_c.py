@@ -7,17 +7,16 @@ softmax(a), and the logistic function rises by at most tanh(delta / 2) over a le
 """
 
 from functools import partial
-from itertools import product
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.trauger2023sequence.single_layer_instances import exact_complexity
 from attlas.core.claim import Control, Sides, Source, Status
 from attlas.core.statement import inequality
 
 _FUNCTIONS, _SAMPLES = 6, 5
-_SIGNS = np.array(list(product((1.0, -1.0), repeat=_SAMPLES)))
 
 
 def functions(rng, count):
@@ -27,10 +26,6 @@ def functions(rng, count):
     kink, slope = rng.normal(size=(count, _SAMPLES)), rng.uniform(-1, 1, (count, _SAMPLES))
     slope[::4], L = 1.0, 10 ** rng.uniform(-1, 1, count)
     return {"F": 10 ** rng.uniform(-1, 1, (count, 1, 1)) * F, "kink": kink, "slope": slope, "L": L}
-
-
-def _complexity(F):
-    return jnp.mean(jnp.max(jnp.asarray(_SIGNS) @ F.T, axis=1)) / _SAMPLES
 
 
 on_functions = partial(inequality, sample=functions, source=Source.FOUND)
@@ -47,8 +42,8 @@ def appendix_c_union(F, *, zero=True):
     Equality for $\{0, f\}$. The control shows why $W_v = 0$ is named in the proof.
     """
     F = jnp.concatenate([F, jnp.zeros_like(F[:1])]) if zero else F
-    both = _complexity(jnp.concatenate([F, -F]))
-    return Sides(both, 2 * _complexity(F), magnitude=jnp.max(jnp.abs(F)))
+    both = exact_complexity(jnp.concatenate([F, -F]))
+    return Sides(both, 2 * exact_complexity(F), magnitude=jnp.max(jnp.abs(F)))
 
 
 @on_functions(
@@ -68,7 +63,64 @@ def appendix_c_contraction(F, kink, slope, L, *, factor=1.0):
     bent = F - kink
     after = L * (jnp.maximum(bent, 0) + slope * jnp.minimum(bent, 0))
     size = L * (jnp.max(jnp.abs(F)) + jnp.max(jnp.abs(kink)))
-    return Sides(_complexity(after), factor * L * _complexity(F), magnitude=size)
+    return Sides(exact_complexity(after), factor * L * exact_complexity(F), magnitude=size)
+
+
+def hidden_layers(rng, count):
+    """Pooled rows of five samples, W_v, W_c and w; in every other layer W_c has one column."""
+    shapes = {"pooled": (_SAMPLES, 4), "W_v": (4, 3), "W_c": (3, 4), "w": (4,)}
+    drawn = {name: rng.normal(size=(count, *shape)) for name, shape in shapes.items()}
+    drawn["W_c"][::2], drawn["w"][::2] = np.eye(4)[1] * np.ones((3, 1)), np.eye(4)[1]
+    return drawn | {"signs": rng.choice([-1.0, 1.0], (count, _SAMPLES))}
+
+
+@inequality(
+    "Appendix C, from the layer to one hidden unit",
+    Source.FOUND,
+    sample=hidden_layers,
+    search_over=("pooled", "W_v", "W_c", "w"),
+    controls=[Control(r"rows of $W_c$, as $\|W_c^\top\|_{1,\infty}$ is printed", axis=1)],
+)
+def appendix_c_unit(pooled, W_v, W_c, w, signs, *, axis=0):
+    r"""$$\Big| \sum_i \epsilon_i w^\top W_c^\top \sigma(W_v^\top p_i) \Big| \le
+    \|w\|_1 \max_j \|W_c e_j\|_1 \max_{k,s} s \sum_i \epsilon_i e_k^\top \sigma(W_v^\top p_i)$$
+
+    Both steps of the proof at once, for any pooled rows $p_i$. The norm of $W_c$ is that of its
+    columns; attained by a column of equal entries where all units agree.
+    """
+    units = signs @ jnp.maximum(pooled @ W_v, 0)
+    norms = jnp.sum(jnp.abs(w)) * jnp.max(jnp.sum(jnp.abs(W_c), axis=axis))
+    return jnp.abs(w @ W_c.T @ units), norms * jnp.max(jnp.abs(units))
+
+
+def two_matrices(rng, count):
+    """Four tokens, W_QK and a matrix near it; in every other case two opposite tokens."""
+    X = 10 ** rng.uniform(-1, 1, (count, 1, 1)) * rng.normal(size=(count, 4, 3))
+    X[::2, 1], X[::2, 2], X[::2, 3] = -X[::2, 0], X[::2, 0], -X[::2, 0]
+    W = rng.normal(size=(count, 3, 3)) * (np.arange(count) % 2)[:, None, None]
+    step = 10 ** rng.uniform(-5, 0, (count, 1, 1)) * rng.normal(size=W.shape)
+    step[::2] = 1e-4 / np.sum(X[::2, :1] ** 2, axis=2, keepdims=True) * np.eye(3)
+    return {"X": X, "W": W, "step": step}
+
+
+@inequality(
+    "Appendix C, the cover at $\\epsilon / 2 B_x^2$, with 1 for the softmax",
+    sample=two_matrices,
+    status=Status.SHARPENED,
+    search_over=("X", "W", "step"),
+    controls=[Control("1/2 for the softmax", kappa=0.5), Control("$B_x$ for $B_x^2$", power=1.0)],
+)
+def appendix_c_cover(X, W, step, *, kappa=1.0, power=2.0):
+    r"""$$\big\| X^\top \mathrm{softmax}(X W x_{cls}) - X^\top \mathrm{softmax}(X \hat W x_{cls})
+    \big\| \le B_x^2 \|(W - \hat W) x_{cls}\|$$
+
+    2 is printed before $B_x^2$; 1 is reached by two opposite tokens and a small step.
+    """
+    B_x, size = jnp.sqrt(jnp.max(jnp.sum(X**2, axis=1))), jnp.max(jnp.abs(X))
+    first, second = (X.T @ jax.nn.softmax(X @ M @ X[0]) for M in (W, W + step))
+    logits = 1 + jnp.max(jnp.abs(X @ W @ X[0]))
+    right = kappa * B_x**power * jnp.sqrt(jnp.sum((step @ X[0]) ** 2))
+    return Sides(jnp.sqrt(jnp.sum((first - second) ** 2)), right, magnitude=size * logits)
 
 
 _TOKENS = 6

@@ -11,7 +11,13 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.bounds.covering.dudley import LEVELS, RATIOS, dudley_chain, dudley_integral
+from attlas.bounds.covering.dudley import (
+    LEVELS,
+    RATIOS,
+    DudleyConstants,
+    dudley_chain,
+    dudley_integral,
+)
 from attlas.bounds.covering.edelman2022_cover import GRID_RATIOS, edelman2022_cover
 from attlas.bounds.covering.maurey import maurey_bound
 from attlas.bounds.covering.parameter_counting import parameter_counting_single
@@ -35,7 +41,12 @@ from attlas.models.networks.transformer import Layer, Transformer, scalar_readou
 from attlas.tasks.sparse_majority.trauger2023_bounds import ROWS, MajorityNorms, majority_bounds
 
 _K, _D, _DEPTHS, _DELTA = 3, 5, (1, 2, 4), 0.05
-_DUDLEY = {"printed": (1, 1), "classical": (4, 12), "sharp": (1 + 2**0.5, 2**0.5 * (3 + 8**0.5))}
+_ROOT = 2**0.5
+_DUDLEY: dict[DudleyConstants, tuple[float, float]] = {
+    "printed": (1, 1),
+    "classical": (4, 12),
+    "sharp": (1 + _ROOT, _ROOT * (1 + _ROOT) ** 2),
+}
 _NUMBERS = ("B", "B_x", "B_c", "B_v", "B_qk", "B_w", "C", "lipschitz")
 
 
@@ -48,7 +59,7 @@ def numbers(rng, count):
 on_numbers = partial(identity, sample=numbers, source=Source.FOUND, count=32, roundings=512)
 
 
-def _sides(pairs):
+def _sides(*pairs):
     return tuple(jnp.stack(side) for side in zip(*pairs, strict=True))
 
 
@@ -74,17 +85,15 @@ def section_3_formulas(B, B_x, m, share, *, square=2.0):
     found = partial(trauger2023_cover, norm=B, B_x=B_x, k=_K, d=_D)
     maurey = partial(maurey_bound, share, B, share * B / 2, _K)
     return _sides(
-        [
-            (found("1,1"), size * math.log(2 * _D * _K + 1)),
-            (found("1,inf"), size * _D * math.log(2 * _K + 1)),
-            (found("2,1", constants="printed"), size * math.log(_D * _K)),
-            (found("2,1", m=m), size * _row_cover(_K, _D, m)),
-            (edelman2022_cover(B, B_x, _D, 1, m), size * math.log(2 * _D + 1)),
-            (trauger2023_mapping_entropy(found("1,1"), _K), _K * size * math.log(2 * _D * _K + 1)),
-            (maurey(constants="printed"), 3 / 4 * ball / _K),
-            (maurey(constants="corrected"), (share * B**square - ball / 4) / _K),
-            (covering_lower_bound(B, B_x, _K, share), _K / 2 * jnp.log(size / share**square)),
-        ]
+        (found("1,1"), size * math.log(2 * _D * _K + 1)),
+        (found("1,inf"), size * _D * math.log(2 * _K + 1)),
+        (found("2,1", constants="printed"), size * math.log(_D * _K)),
+        (found("2,1", m=m), size * _row_cover(_K, _D, m)),
+        (edelman2022_cover(B, B_x, _D, 1, m), size * math.log(2 * _D + 1)),
+        (trauger2023_mapping_entropy(found("1,1"), _K), _K * size * math.log(2 * _D * _K + 1)),
+        (maurey(constants="printed"), 3 / 4 * ball / _K),
+        (maurey(constants="corrected"), (share * B**square - ball / 4) / _K),
+        (covering_lower_bound(B, B_x, _K, share), _K / 2 * jnp.log(size / share**square)),
     )
 
 
@@ -124,16 +133,14 @@ def section_2_formulas(B, C, lipschitz, m, share, *, power=0.5):
     gap = partial(generalisation_gap, share, m, _DELTA, c)
     at = m ** (2 * power)
     return _sides(
-        [
-            (gap(constants="printed"), 2 * share + 4 * c * jnp.sqrt(2 * jnp.log(4 / _DELTA) / at)),
-            (gap(), 2 * share + 3 * c * jnp.sqrt(tails[0] / (2 * at))),
-            (gap(union_cost=B), 2 * share + 3 * c * jnp.sqrt(tails[1] / (2 * at))),
-            *(
-                (dudley_integral(A, D, m, B, constants=name), _integral(A, D, at, B, *c_1_and_c_2))
-                for name, c_1_and_c_2 in _DUDLEY.items()
-            ),
-            (dudley_chain(lambda e: A + D / e**2, m, B), _chain(lambda e: A + D / e**2, at, B)),
-        ]
+        (gap(constants="printed"), 2 * share + 4 * c * jnp.sqrt(2 * jnp.log(4 / _DELTA) / at)),
+        (gap(), 2 * share + 3 * c * jnp.sqrt(tails[0] / (2 * at))),
+        (gap(union_cost=B), 2 * share + 3 * c * jnp.sqrt(tails[1] / (2 * at))),
+        *(
+            (dudley_integral(A, D, m, B, constants=name), _integral(A, D, at, B, *c_1_and_c_2))
+            for name, c_1_and_c_2 in _DUDLEY.items()
+        ),
+        (dudley_chain(lambda e: A + D / e**2, m, B), _chain(lambda e: A + D / e**2, at, B)),
     )
 
 
@@ -153,21 +160,20 @@ def section_4_1_formulas(B, B_x, C, lipschitz, m, share, *, power=2.0, half=1.0)
     its minimum over $\delta \le B_x$, and $2B$ times Dudley's integral, the chain, and the count
     of $d^2$ parameters.
     """
-    log, ln = math.log(2 * _D), partial(math.log)
-    alpha, bracket, single = (
-        partial(trauger2023_alpha, norm=B, d=_D),
-        partial(trauger2023_bracket, C, B_x, _D, m),
-        partial(trauger2023_single, lipschitz, C, B_x, _D, m),
-    )
-    flat, a = half * ln(2 * _D**2 + 1), 2 * B_x**power * jnp.sqrt(C)
-    room = jnp.sqrt(m) - math.sqrt(log)
+    ln, base = math.log, math.log(2 * _D)
+    alpha = partial(trauger2023_alpha, norm=B, d=_D)
+    bracket = partial(trauger2023_bracket, C, B_x, _D, m)
+    single = partial(trauger2023_single, lipschitz, C, B_x, _D, m)
+    flat, a, b = half * ln(2 * _D**2 + 1), 2 * B_x**power * jnp.sqrt(C), share * B_x
+    room = jnp.sqrt(m) - math.sqrt(base)
     delta = jnp.where(room > 0, jnp.minimum(a / jnp.where(room > 0, room, 1), B_x), B_x)
-    split = delta + (B_x - delta) * jnp.sqrt(log / m) + a / jnp.sqrt(m) * jnp.log(B_x / delta)
-    closed = a / jnp.sqrt(m) * (1 + jnp.log(B_x * jnp.sqrt(m) / a)) + B_x * jnp.sqrt(log / m)
-    whole = jnp.minimum(_integral(log, a**2, m, B_x, *_DUDLEY["sharp"]), B_x)
-    b, cells = share * B_x, 2 * B_x ** (power + 1) * B
-    counted = _chain(lambda e: log + _D**2 * jnp.log1p(cells / e), m, B_x)
-    pairs = [
+    split = delta + (B_x - delta) * jnp.sqrt(base / m) + a / jnp.sqrt(m) * jnp.log(B_x / delta)
+    closed = a / jnp.sqrt(m) * (1 + jnp.log(B_x * jnp.sqrt(m) / a)) + B_x * jnp.sqrt(base / m)
+    whole = jnp.minimum(_integral(base, a**2, m, B_x, *_DUDLEY["sharp"]), B_x)
+    cells = 2 * B_x ** (power + 1) * B
+    counted = _chain(lambda e: base + _D**2 * jnp.log1p(cells / e), m, B_x)
+    chained = _chain(lambda e: base + (share * a / 2 / e) ** 2, m, b)
+    left, right = _sides(
         (alpha("1,1", constants="printed"), B * math.sqrt(2 * flat)),
         (alpha("1,1", constants="corrected"), 2 * B * math.sqrt(flat)),
         (alpha("1,1"), B * math.sqrt(flat)),
@@ -175,16 +181,12 @@ def section_4_1_formulas(B, B_x, C, lipschitz, m, share, *, power=2.0, half=1.0)
         (alpha("2,1", constants="printed"), 2 * B * math.sqrt(half * 2 * ln(_D))),
         (bracket(constants="printed"), closed),
         (bracket(constants="corrected"), split),
-        (bracket(), _integral(log, a**2 / 4, m, B_x)),
+        (bracket(), _integral(base, a**2 / 4, m, B_x)),
         (single(constants="printed"), lipschitz * closed),
         (single(constants="corrected"), 2 * lipschitz * whole),
-        (
-            single(largest_entry=b),
-            2 * lipschitz * _chain(lambda e: log + (share * a / 2 / e) ** 2, m, b),
-        ),
+        (single(largest_entry=b), 2 * lipschitz * chained),
         (parameter_counting_single(lipschitz, B, B_x, _D**2, _D, m), 2 * lipschitz * counted),
-    ]
-    left, right = _sides(pairs)
+    )
     # the terms of the closed form cancel where it is negative
     return Sides(left, right, magnitude=jnp.abs(right) + (1 + lipschitz) * (a + B_x))
 
@@ -218,12 +220,10 @@ def section_4_2_formulas(B_c, B_v, B_qk, B_w, C, lipschitz, m, share, *, third=1
     total = (C**third + (two / 2) * (C_x * B_v**2) ** third) ** 3
     found = trauger2023_deep(jnp.stack([C, C_x]), jnp.stack([jnp.ones_like(B_v), B_v]), m, B_w)
     return _sides(
-        [
-            *((deep(L=L), printed(L)) for L in _DEPTHS),
-            (found, _chain(lambda e: total / e**2, m, B_w)),
-            (trauger2023_masked(share, 9, constants="printed"), two * 3 * share),
-            (trauger2023_masked(share, 9), two * 9 * share),
-        ]
+        *((deep(L=L), printed(L)) for L in _DEPTHS),
+        (found, _chain(lambda e: total / e**2, m, B_w)),
+        (trauger2023_masked(share, 9, constants="printed"), two * 3 * share),
+        (trauger2023_masked(share, 9), two * 9 * share),
     )
 
 

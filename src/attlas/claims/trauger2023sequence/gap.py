@@ -4,7 +4,6 @@ Populations are 24 sequences with noisy labels: 48 atoms, so that a sample of an
 of counts and the true risk is a finite sum.
 """
 
-import itertools
 from functools import partial
 
 import jax
@@ -15,7 +14,10 @@ from jax.scipy.special import gammaln
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
-from attlas.claims.trauger2023sequence.single_layer_instances import ROUNDINGS, D, small_sequences
+from attlas.claims.trauger2023sequence.single_layer_instances import (
+    exact_complexity,
+    small_sequences,
+)
 from attlas.core.claim import Control, ProofStep, Sides, Source, Status
 from attlas.core.generator import generator
 from attlas.core.norms.balls import project
@@ -23,7 +25,6 @@ from attlas.core.statement import identity, inequality, probability
 
 _ATOMS, _M, _SHORT, _DELTA = 24, 400, 10, 0.1
 _STEPS = 60
-_ALL = np.array(list(itertools.product((1.0, -1.0), repeat=_SHORT)))
 
 
 def _population(key, count, m):
@@ -74,7 +75,7 @@ def _complexity(wrong, shares, m, both=True):
     sample=partial(samples, m=_SHORT),
     status=Status.NEW,
     count=32,
-    roundings=ROUNDINGS,
+    roundings=256,
     controls=[Control("the samples on which the two agree alone", both=False)],
 )
 def gap_exact_complexity(X, M, shares, m, *, both=True):
@@ -90,8 +91,8 @@ def gap_exact_complexity(X, M, shares, m, *, both=True):
     place = jnp.asarray(np.arange(_SHORT) + 0.5)
     atoms = jnp.sum(jnp.cumsum(counts)[None, :] < place[:, None], axis=1)
     losses = (1 + wrong[:, atoms]) / 2
-    best = jnp.max(_ALL @ jnp.concatenate([losses, 1 - losses]).T, axis=1)
-    return jnp.mean(best) / _SHORT, _complexity(wrong, shares, m, both)
+    found = exact_complexity(jnp.concatenate([losses, 1 - losses]))
+    return found, _complexity(wrong, shares, m, both)
 
 
 def _within(X, M, law, shares, m, constants, power):
@@ -152,7 +153,7 @@ def _train(instance):
         W = project(parameters[0] - radius * slope[0], "1,1", radius)
         return (W, project(parameters[1] - slope[1], "1,1", 1.0)), None
 
-    start = project(instance["M"][0], "1,1", radius), jnp.full((D, 1), 0.25)
+    start = project(instance["M"][0], "1,1", radius), jnp.full((2, 1), 0.25)
     ended, _ = jax.lax.scan(step, start, length=_STEPS)
     return _risk(ended, instance, instance["law"] - instance["shares"])
 
@@ -175,7 +176,7 @@ def trainings(rng, count):
     "Sections 2.3 and 4.1, on trained models",
     sample=trainings,
     status=Status.CORRECTED,
-    roundings=ROUNDINGS,
+    roundings=256,
     proof_step=ProofStep("trauger2023sequence/slack", 60),
     controls=[Control("$1/m$ in place of the root", power=0.5)],
 )
@@ -189,7 +190,7 @@ def gap_trained(gap, m, radius, B, *, power=0.0):
     $(0, 1)$. The end of the ledger: at most a two-hundredth of the bound is reached, so that only
     a wrong power of $m$ would be seen.
     """
-    C = trauger2023_cover("1,1", radius, 1.0, D, D)
-    complexity = trauger2023_single(B, C, 1.0, D, m, constants="corrected") / 4
+    C = trauger2023_cover("1,1", radius, 1.0, 2, 2)
+    complexity = trauger2023_single(B, C, 1.0, 2, m, constants="corrected") / 4
     bound = generalisation_gap(complexity, m, 0.05, 1.0, constants="sharp")
     return Sides(gap, bound / m**power, magnitude=jnp.ones_like(bound))

@@ -95,6 +95,22 @@ def random_matrices(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndar
     return size * rng.normal(size=shape)
 
 
+def with_errors(rng, shapes, least=-4.0):
+    """Matrices, and hatted ones off by an error of a size of its own, so that every term leads."""
+    batch = {}
+    for name, shape in shapes.items():
+        matrix = random_matrices(rng, shape)
+        error = 10.0 ** rng.uniform(least, -0.5, (*shape[:-2], 1, 1)) * rng.normal(size=shape)
+        batch |= {name: matrix, f"{name}_hat": matrix + error}
+    return batch
+
+
+def put(batch, place, pair):
+    """Set one instance of a batch."""
+    for name, value in pair.items():
+        batch[name][place] = value
+
+
 def weights_of(instance, hat="", place=None) -> Weights:
     """The weights of a layer, with a hat or without; `place` is its index among several."""
     parts = [instance[f"{name}{hat}"] for name in Weights._fields]
@@ -138,14 +154,9 @@ def _batch(rng, count, longer):
     }
     shape = (count, LAYERS, HEADS, WIDTH, WIDTH)
     shapes = dict.fromkeys(KINDS, shape) | {"readout": (count, WORDS, WIDTH)}
-    for name, wanted in shapes.items():
-        matrix = random_matrices(rng, wanted)
-        # each matrix has an error of its own size, so that every term leads somewhere
-        error = 10.0 ** rng.uniform(-5, -0.5, (*wanted[:-2], 1, 1)) * rng.normal(size=wanted)
-        batch |= {name: matrix, f"{name}_hat": matrix + error}
+    batch |= with_errors(rng, shapes, -5.0)
     for place in range(1, count, 2):
-        for name, value in _close(rng).items():
-            batch[name][place] = value
+        put(batch, place, _close(rng))
     return batch
 
 
@@ -225,7 +236,7 @@ def networks(rng, count, longer=True):
     X, the weights of both networks, readouts of four words, the activation, the change of the
     output, the scores and the resolutions in the order of the parts.
     """
-    batch = _batch(np.random.default_rng(rng.integers(2**31, size=2)), count, longer)
+    batch = _batch(rng, count, longer)
     return {**batch, **_measure_all(batch)}
 
 

@@ -239,7 +239,6 @@ def lemma_3_1_variance(V, alpha, *, centred=True):
 
 def runs(rng, count):
     """Errors of the sampler and of the greedy choice, for means of orthonormal V and others."""
-    rng = np.random.default_rng(rng.integers(2**31, size=2))
     seeds = rng.integers(2**31, size=count).tolist()
     sampled, greedy, bounds = np.zeros((3, count))
     for i in range(count):

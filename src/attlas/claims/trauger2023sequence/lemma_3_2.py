@@ -138,8 +138,7 @@ def lemma_3_2_small_q(W, points, q, epsilon, *, factor=1.0):
     \mathcal{N}_\infty(\mathcal{F}, \epsilon, \{B_x e_1, \dots, B_x e_d\}, \|\cdot\|_q)$$
 
     $W = 0$ and $W = I$, $B_x = 1$, $\epsilon = 3/2$: on the basis the two are at distance 1, at
-    $x = (1/2, 1/2)$ at distance 2. The proof needs the triangle inequality, $q \ge 1$. The paper
-    uses $q = 2$ only.
+    $x = (1/2, 1/2)$ at distance 2.
     """
     q, basis = factor * q, points[: W.shape[2]]
     return covering_number(W, points, q, epsilon), covering_number(W, basis, q, epsilon)

@@ -103,8 +103,7 @@ def lemma_3_4_order(B, B_x, epsilon, *, rows=False):
     k \ln \frac{B_w B_x}{\epsilon} = O\left( \frac{B_w^2 B_x^2}{\epsilon^2} \log(dk) \right)$$
 
     $d = 1$, $k = 16$ to 1024: no constant and no logarithm of other quantities fixes the
-    orientation. Lemma 3.5 as quoted, with $\log(dn)$, has the same fault; the lemma of Edelman et
-    al. bounds the norm of the transpose.
+    orientation. Lemma 3.5 as quoted, with $\log(dn)$, has the same fault.
     """
     left = _of_rows if rows else covering_lower_bound
     sides = [(left(B, B_x, k, epsilon), _printed(B, B_x, k, epsilon)) for k in _WIDTHS]

@@ -22,10 +22,11 @@ from attlas.claims.trauger2023sequence.layer_instances import (
     in_ball,
     layer,
     longest,
-    random_matrices,
+    put,
     spectral,
     stretched,
     weights_of,
+    with_errors,
 )
 from attlas.core.claim import Control, Sides, Source, Status
 from attlas.core.statement import erratum, inequality
@@ -59,13 +60,9 @@ def layer_pairs(rng, count):
         "slope": rng.uniform(0, 1, count),
         "lipschitz": rng.uniform(0.5, 2, count),
     }
-    for name in _NAMES:
-        matrix = random_matrices(rng, (count, 1, WIDTH, WIDTH))
-        error = 10.0 ** rng.uniform(-4, -0.5, (count, 1, 1, 1)) * rng.normal(size=matrix.shape)
-        batch |= {name: matrix, f"{name}_hat": matrix + error}
+    batch |= with_errors(rng, dict.fromkeys(_NAMES, (count, 1, WIDTH, WIDTH)))
     for place in range(1, count, 2):
-        for name, value in _close(rng, (place // 2) % 4).items():
-            batch[name][place] = value
+        put(batch, place, _close(rng, (place // 2) % 4))
     return batch
 
 
@@ -214,15 +211,10 @@ def one_dimensional_pairs(rng, count):
         "slope": rng.uniform(0, 1, count),
         "lipschitz": rng.uniform(0.5, 2, count),
     }
-    for name in _NAMES:
-        matrix = random_matrices(rng, (count, 1, 1, 1))
-        error = 10.0 ** rng.uniform(-4, -0.5, (count, 1, 1, 1)) * rng.normal(size=matrix.shape)
-        batch |= {name: matrix, f"{name}_hat": matrix + error}
+    batch |= with_errors(rng, dict.fromkeys(_NAMES, (count, 1, 1, 1)))
     for place in range(0, count, 2):
         # the step is small against 1 / B_x^2, where the softmax is linear
-        close = one_dimensional(B_x[place], step=1e-4 / B_x[place] ** 2)
-        for name, value in close.items():
-            batch[name][place] = value
+        put(batch, place, one_dimensional(B_x[place], step=1e-4 / B_x[place] ** 2))
     return batch
 
 

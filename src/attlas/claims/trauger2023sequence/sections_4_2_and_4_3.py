@@ -4,7 +4,6 @@ In Section 4.2 each head is s relu(v' X' softmax(X M x_1)), s = 1 or -1, v one o
 and -e_j, M one of two matrices: sixteen functions, every triple of them, every sign vector.
 """
 
-import itertools
 import math
 from functools import partial
 
@@ -12,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.bounds.constants import Constants
 from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_deep import (
@@ -19,22 +19,22 @@ from attlas.bounds.generalisation.trauger2023_deep import (
     trauger2023_parts,
 )
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_alpha
-from attlas.claims.trauger2023sequence.single_layer_instances import small_sequences
+from attlas.claims.trauger2023sequence.single_layer_instances import (
+    exact_complexity,
+    small_sequences,
+)
 from attlas.core.claim import Control, Source, Status
 from attlas.core.statement import identity, inequality
 
 _M, _TRIPLE = 6, 3
-# The last sign is fixed: a class that holds f and -f has the same supremum at -sigma.
-_SIGNS = np.array(list(itertools.product((1.0, -1.0), repeat=_M - 1)))
-_ALL = np.concatenate([_SIGNS, np.ones((len(_SIGNS), 1))], axis=1)
 
 
-def _correlations(X, M):
-    """<sigma, f> of the sixteen functions of one head (rows) at every sign vector (columns)."""
+def _one_head(X, M):
+    """The sixteen functions of one head as rows."""
     logits = jnp.einsum("mtd,kde,me->kmt", X, M, X[:, 0])
     pooled = jnp.einsum("kmt,mtd->kdm", jax.nn.softmax(logits, axis=-1), X).reshape(-1, _M)
     half = jax.nn.relu(jnp.concatenate([pooled, -pooled]))
-    return jnp.concatenate([half, -half]) @ jnp.asarray(_ALL.T, X.dtype)
+    return jnp.concatenate([half, -half])
 
 
 @identity(
@@ -52,10 +52,9 @@ def section_4_2_heads(X, M, *, factor=float(_TRIPLE)):
     cost nothing. That $w$ is shared costs nothing either, as every column of each $W_c$ is free:
     the supremum of a head is the same at every entry of $w$.
     """
-    one = _correlations(X, M)
-    triples = one[:, None, None] + one[None, :, None] + one[None, None, :]
-    left = jnp.mean(jnp.max(triples, axis=(0, 1, 2)))
-    return left / _M, factor * jnp.mean(jnp.max(one, axis=0)) / _M
+    one = _one_head(X, M)
+    triples = (one[:, None, None] + one[None, :, None] + one[None, None, :]).reshape(-1, _M)
+    return exact_complexity(triples), factor * exact_complexity(one)
 
 
 _HEADS, _DEPTH = (2, 5), 3
@@ -152,7 +151,7 @@ def corollary_4_2_1_order(
     corrected $\gamma$ and $\eta$ have $5.45^3$ in place of $3.59^3$. $L = 1$, 2, 4.
     """
     C, norms = trauger2023_cover("1,1", B, 1.0, _K, _D), (B_c, B_v, B_qk, B_w)
-    most = {"printed": _COST, "corrected": _COST * _GROWTH / (_GROWTH - 1)}
+    most: dict[Constants, float] = {"printed": _COST, "corrected": _COST * _GROWTH / (_GROWTH - 1)}
     left, right = [], []
     for constants, cost in most.items():
         for L in (1, 2, 4):

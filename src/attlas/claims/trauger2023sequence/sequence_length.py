@@ -4,7 +4,6 @@ Tokens come from an alphabet of five vectors, so that a sequence of T tokens is 
 counts and T = 10 ... 10^4 costs the same; all sign vectors and a finite class make suprema exact.
 """
 
-import itertools
 import math
 from functools import partial
 
@@ -16,14 +15,13 @@ from attlas.bounds.covering.edelman2022_cover import edelman2022_cover, perceptr
 from attlas.bounds.covering.parameter_counting import parameter_counting_single
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_bracket, trauger2023_single
+from attlas.claims.trauger2023sequence.single_layer_instances import exact_complexity
 from attlas.core.claim import Control, Sides, Source, Status
 from attlas.core.statement import inequality, limit, rate
 
 _LENGTHS = (10, 100, 1000, 10000)
 _SAMPLES, _LETTERS, _MATRICES, _D = 6, 5, 12, 2
 _DRAWS = 128
-_SIGNS = np.array(list(itertools.product((1.0, -1.0), repeat=_SAMPLES - 1)))
-_ALL = np.concatenate([_SIGNS, np.ones((len(_SIGNS), 1))], axis=1)
 _WIDE = 64
 _ROUNDINGS = 256
 
@@ -52,7 +50,7 @@ def _complexity(letters, M, shares, softmax):
     if softmax:
         weights = weights / jnp.sum(weights, axis=2, keepdims=True)
     pooled = jnp.einsum("kma,ad->kdm", weights, letters).reshape(-1, _SAMPLES)
-    return jnp.mean(jnp.max(jnp.abs(pooled @ _ALL.T), axis=0)) / _SAMPLES
+    return exact_complexity(jnp.concatenate([pooled, -pooled]))
 
 
 @limit(

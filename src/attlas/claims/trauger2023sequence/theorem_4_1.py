@@ -221,7 +221,6 @@ def _case(rng, index):
 
 def covered_cls(rng, count):
     """Matrices of the ball with centres of v, for tokens [CLS] of three kinds."""
-    rng = np.random.default_rng(rng.integers(2**31, size=2))
     cases = [_case(rng, index) for index in range(count)]
     return {name: np.stack([np.asarray(case[name]) for case in cases]) for name in cases[0]}
 

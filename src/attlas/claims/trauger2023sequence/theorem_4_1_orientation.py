@@ -66,10 +66,8 @@ def theorem_4_1_transposes(w, query_key, value, output, token, *, transposed=Tru
     r"""$$\|W_c^\top\|_{1,\infty} \le B_c,\quad \|W_v^\top\|_{1,\infty} \le B_v \;\Rightarrow\;
     \hat R \le 2 B_w B_c L_\sigma B_v \,\mathrm{chain}$$
 
-    In the paper's convention $\|W\|_{1,\infty}$ is the largest column sum, so that the transpose
-    has the rows. The proof takes $e_j^\top W_c^\top$, a column of $W_c$. Witness: $d = k = 256$,
-    $W_v$ the identity, tokens $(1, \dots, 1) / 16$, $m = 300$; the constants are those of the
-    chain. With both transposes the class is $\sqrt d$ too large, with that of $W_c$ alone $k$.
+    $d = k = 256$, $W_v$ the identity, tokens $(1, \dots, 1) / 16$, $m = 300$; the constants are
+    those of the chain. With both transposes the class is $\sqrt d$ too large, with one $k$.
     """
     largest = row_norm if transposed else column_norm
     c, v = (largest(W, 1, float("inf")) for W in (output, value))

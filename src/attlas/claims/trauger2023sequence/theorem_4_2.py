@@ -139,9 +139,8 @@ def theorem_4_2_printed(*, constants="printed", **numbers):
     = \Big( \min \sum_j \frac{C_j}{\epsilon_j^2} \Big)^{1/3}, \quad
     \tau_i = \alpha_i^{2/3} + (2\alpha_i \lambda B_v)^{2/3} + (\alpha_i L_\sigma B_v)^{2/3}$$
 
-    At one layer of these norms the recursion needs 228 where 92 is printed, at two layers 4.4 and
-    at four 5.1 times the printed number. Where $B_v$ is far above $B_c$ the print is too large
-    instead.
+    At one layer of these norms the recursion needs 228 where 92 is printed. Where $B_v$ is far
+    above $B_c$ the print is too large instead.
     """
     return _closed(numbers, constants), _unrolled(numbers, 2.0)
 

@@ -246,7 +246,6 @@ def _cover(rng, kind):
 
 def covered_networks(rng, count):
     """Networks with their centres by the four covers in turn."""
-    rng = np.random.default_rng(rng.integers(2**31, size=2))
     each = [_cover(rng, _COVERS[place % len(_COVERS)]) for place in range(count)]
     return {name: np.stack([np.asarray(one[name]) for one in each]) for name in each[0]}
 

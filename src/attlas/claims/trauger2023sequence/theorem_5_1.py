@@ -16,13 +16,13 @@ from attlas.bounds.generalisation.trauger2023_masked import (
     clipped_cross_entropy,
     trauger2023_masked,
 )
+from attlas.claims.trauger2023sequence.single_layer_instances import exact_complexity, sign_vectors
 from attlas.core.claim import Control, Expectation, Sides, Source, Status
 from attlas.core.statement import identity, inequality, rate
 from attlas.core.verdict import Outcome
 
 _WORDS = _SAMPLES = 6
-_CORNERS = 2.0 * ((np.arange(2**_SAMPLES)[:, None] >> np.arange(_SAMPLES)) & 1) - 1
-"""All sign vectors of length 6."""
+_CORNERS = sign_vectors(_SAMPLES)
 _FREE, _OWN = (
     _CORNERS[:, None, :] * np.ones((_SAMPLES, 1)),
     -_CORNERS[:, None, :] * np.eye(_SAMPLES),
@@ -39,7 +39,6 @@ def sizes(rng, count):
 
 def score_classes(rng, count):
     """Functions with K scores on six samples: near ones, free signs, random ones, own words."""
-    rng = np.random.default_rng(rng.integers(2**31, size=2))
     size = 10.0 ** rng.uniform(-2, 1, (count, 1, 1, 1))
     scores = size * rng.normal(size=(count, len(_CORNERS), _SAMPLES, _WORDS))
     # a class of few effective functions: a common matrix of scores and small deviations
@@ -49,23 +48,18 @@ def score_classes(rng, count):
     return {"scores": scores, "ceiling": ceiling}
 
 
-def _complexity(values):
-    """Exact empirical Rademacher complexity of functions given by their values, (N, m)."""
-    return jnp.mean(jnp.max(jnp.asarray(_CORNERS) @ values.T, axis=1)) / values.shape[1]
-
-
 def _of_losses(scores, ceiling):
     """Complexity of the losses; sample i has the true word i."""
 
     def loss(of_sample, word):
         return clipped_cross_entropy(jnp.roll(of_sample, -word), 0, ceiling)
 
-    return _complexity(jax.vmap(jax.vmap(loss), (0, None))(scores, jnp.arange(_SAMPLES)))
+    return exact_complexity(jax.vmap(jax.vmap(loss), (0, None))(scores, jnp.arange(_SAMPLES)))
 
 
 def _of_a_word(scores):
     """The largest complexity of the scores of one word."""
-    return jnp.max(jax.vmap(_complexity, 2)(scores))
+    return jnp.max(jax.vmap(exact_complexity, 2)(scores))
 
 
 on_classes = partial(
@@ -163,7 +157,7 @@ def theorem_5_1_worst_sample(size, *, worst=True):
     Rakhlin own words are no contradiction to $\sqrt K$.
     """
     scores = size * jnp.asarray(_OWN)
-    word = _complexity(size * jnp.asarray(_FREE[:, :, 0])) if worst else _of_a_word(scores)
+    word = exact_complexity(size * jnp.asarray(_FREE[:, :, 0])) if worst else _of_a_word(scores)
     return _of_losses(scores, 1e6), math.sqrt(math.pi * (_WORDS + 1) / 2) * word
 
 

@@ -6,33 +6,19 @@ the step sizes and numbers of heads that theory certifies are compared with thos
 """
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from attlas import panels
 from attlas.bounds.optimisation.deora2023_corollary_2 import VERSIONS
-from attlas.bounds.optimisation.deora2023_initialisation import SEPARATOR_NORM, Start
-from attlas.bounds.optimisation.deora2023_training import Setting
-from attlas.bounds.optimisation.deora2023_versions import deora2023_certified, deora2023_loss_bounds
-from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
-from attlas.kernels.multi_head_ntk import ntk_gram
-from attlas.losses.empirical_risk import empirical_risk
-from attlas.measures.curvature.extreme_eigenvalues import hessian_extremes
-from attlas.models.attention.multi_head import head_norms, parameter_norm
+from attlas.experiments.deora2023optimization.instances import MIXTURE, draw_mixture
 from attlas.optim.one_step import one_step_initialisation
-from attlas.panels.lines import Lines
-from attlas.panels.panel import Quantity
-from attlas.panels.plot import Plot
-from attlas.panels.reference import Reference
-from attlas.panels.summary import largest, least, total
-from attlas.panels.table import Column, Table
+from attlas.panels import Column, Lines, taken
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
-from attlas.solvers.kernel_svm import kernel_svm
-from attlas.training.gradient_descent import gradient_descent
-from attlas.training.risk_gradient import model_outputs
+from attlas.tasks.bounded_descent import descend_beside_bounds
 from attlas.training.trajectory import log_spaced
 
 TITLES = {
@@ -46,19 +32,9 @@ HEADS = {
     "convexity": "-lambda_min over beta_3 L / sqrt(H)",
 }
 THEOREMS = ("Theorem 1", "Corollary 2")
-NOTE = (
-    "Eigenvalues by Lanczos with restarts, or from the whole Hessian where it is small; only "
-    "converged ones are used, the others are left out and counted. R is the bound of Assumption "
-    "3, x the largest head at the record. A ratio of one means that the bound is attained. "
-    "'Certified' is Theorem 1 with the last step of this run as its target, and Corollary 2 with "
-    "the real NTK margin; a stable step is one below $2 / \\lambda_{\\max}$ of all records."
-)
 GRID = Grid(
     each={"heads": [4, 16, 64, 256]},
-    fixed={
-        "T": 4, "d": 8, "M": 3, "S": 2.0, "zeta": 0.25, "Z": 3.0, "Z_mu": 0.5, "Z_nu": 0.5,
-        "n": 24, "first": 64, "rate": 0.1, "records": 32, "steps": 2000,
-    },
+    fixed=MIXTURE | {"n": 24, "first": 64, "rate": 0.1, "records": 32, "steps": 2000},
     smoke={"heads": [2], "records": 4, "d": 5, "n": 8, "steps": 20},
     quick={"heads": [4], "records": 12},
 )  # fmt: skip
@@ -67,57 +43,20 @@ GRID = Grid(
 def run(s: Settings, key: Array) -> xr.Dataset:
     """Train once, measure every record, and evaluate the bounds there."""
     keys = [jax.random.fold_in(key, k) for k in range(4)]
-    sizes = {name: s[name] for name in ("d", "M", "S", "zeta", "Z", "Z_mu", "Z_nu")}
-    mixture = make_tokenized_mixture(keys[0], **sizes)
-    first, train = (
-        sample_mixture(draw, mixture, size, s.T)
-        for draw, size in zip(keys[1:3], (s.first, s.n), strict=True)
-    )
-    X, y = train.X, train.y
+    mixture, (first, train) = draw_mixture(s, keys, (s.first, s.n))
     start = one_step_initialisation(keys[3], first.X, first.y, s.heads)
-    schedule = log_spaced(s.steps, s.records)
-    path = gradient_descent(start, X, y, step_size=s.rate, steps=s.steps, record_at=schedule)
-    records = [path.at(k) for k in range(len(schedule))]
-    extremes = [hessian_extremes(empirical_risk, model, X, y) for model in records]
-    svm = kernel_svm(ntk_gram(start, np.asarray(X)), np.asarray(y))
-    largest_head = jax.vmap(head_norms)(path.params).max(axis=1)
-    R, H = max(1.0, float(mixture.R)), float(s.heads)
-    data = float(s.T), float(s.d), R
-    away = parameter_norm(jax.tree.map(jnp.subtract, records[-1], start))
-    B_2, B_Phi = (jnp.maximum(1, a) for a in (largest_head[0], abs(model_outputs(start, X)).max()))
-    margin = SEPARATOR_NORM * jnp.where(svm.converged, svm.value, jnp.nan)
-    begin, target = Start(*data, B_2, B_Phi, margin), Setting(*data, away, largest_head[-1])
-    certified = deora2023_certified(target, begin, float(s.steps), H)
-    bounds = deora2023_loss_bounds(*data, H, largest_head)
-    converged = np.array([bool(one.converged) for one in extremes])
-    low, high = (
-        np.where(converged, [getattr(one.value, end)[0] for one in extremes], np.nan)
-        for end in ("smallest", "largest")
-    )
-    norm, loss = np.maximum(abs(low), abs(high)), np.asarray(path.loss)
-    measured = [path.gradient_norm / loss, norm, np.maximum(-low, 0) / loss]
-    by_bound = ("quantity", "version", "step")
+    R, schedule = max(1.0, float(mixture.R)), log_spaced(s.steps, s.records)
+    found = descend_beside_bounds(start, train.X, train.y, R, s.rate, schedule)
+    axes = {3: ("quantity", "version", "step"), 2: ("theorem", "version"), 1: ("step",)}
     return xr.Dataset(
-        {
-            "loss": ("step", loss),
-            "smallest": ("step", low),
-            "largest": ("step", high),
-            "residual": ("step", [np.max(one.certificate["residual"]) for one in extremes]),
-            "converged": ("step", converged),
-            "bound": (by_bound, jnp.stack(bounds[:3])),
-            "ratio": (by_bound, np.stack(measured)[:, None] / jnp.stack(bounds[:3])),
-            "self_bounded": ("step", norm / (bounds.self_bounded[-1] * loss)),
-            "heads_demanded": (("theorem", "version"), certified.heads),
-            "step_certified": (("theorem", "version"), certified.step_size),
-        },
+        {name: (axes[np.ndim(values)], values) for name, values in found._asdict().items()},
         {"quantity": list(TITLES), "version": list(VERSIONS), "step": list(schedule),
          "theorem": list(THEOREMS)},
     )  # fmt: skip
 
 
-def heads_ratio(data: xr.Dataset) -> xr.DataArray:
-    """Heads that theory demands over those used."""
-    return data["heads_demanded"] / data.heads
+HEADS_RATIO = taken("heads_demanded", over_name="heads")
+"""Heads that theory demands over those used."""
 
 
 def step_ratio(data: xr.Dataset) -> xr.DataArray:
@@ -125,32 +64,35 @@ def step_ratio(data: xr.Dataset) -> xr.DataArray:
     return 2 / data["largest"].max("step") / data["step_certified"]
 
 
-def caption(data: xr.Dataset) -> str:
+def positive(data: xr.Dataset) -> xr.DataArray:
+    """The ratios that a logarithm has."""
+    return data["ratio"].where(data["ratio"] > 0)
+
+
+def looseness(data: xr.Dataset) -> dict[str, object]:
     """How loose each bound is where it is tightest, and what is certified."""
-    best = 1 / data["ratio"].where(data["ratio"] > 0).max(["heads", "step"])
+    best, own = 1 / positive(data).max(["heads", "step"]), data.isel(heads=0)
     told = [
         f"{q} {float(best.sel(quantity=q, version='printed')):.2g} (printed) and "
         f"{float(best.sel(quantity=q, version='sharp')):.2g} (sharp)"
         for q in data.quantity.values
     ]
-    own = data.isel(heads=0)
-    steps, heads = (
-        [float(of(own).sel(theorem="Theorem 1", version=v)) for v in ("printed", "sharp")]
-        for of in (step_ratio, heads_ratio)
-    )
+    ratios = {
+        f"{name}_{v}": f"{float(ratio(own).sel(theorem='Theorem 1', version=v)):.1e}"
+        for name, ratio in (("step", step_ratio), ("heads", HEADS_RATIO))
+        for v in ("printed", "sharp")
+    }
     last = own.isel(step=-1)
     gain = float(last.self_bounded / last.ratio.sel(quantity="smoothness", version="sharp"))
-    answer = f"{gain:.1e} times smaller" if gain > 1 else "not smaller"
-    held = "A BOUND IS EXCEEDED" if (data["ratio"] > 1).any() else "No record exceeds a bound"
-    return (
-        "How loose are the bounds? At the record where each is tightest it is this many times "
-        f"the measured value: {'; '.join(told)}. With $H = {int(own.heads)}$ the largest stable "
-        f"step is {steps[0]:.1e} times the one that Theorem 1 certifies as printed and "
-        f"{steps[1]:.1e} times with sharp constants; the heads demanded are {heads[0]:.1e} and "
-        f"{heads[1]:.1e} times those used. $\\beta_2$ does not fall with the loss; the same bound "
-        f"with $\\ell'' \\le \\ell$ does, and is {answer} at the last record. {held}; "
-        f"{int((data.converged == 0).sum())} eigenvalues were left out as unconverged."
-    )
+    return {
+        **ratios,
+        "tightest": "; ".join(told),
+        "heads": int(own.heads),
+        "smaller": gain > 1,
+        "gain": f"{gain:.1e}",
+        "exceeded": bool((data["ratio"] > 1).any()),
+        "unconverged": int((data.converged == 0).sum()),
+    }
 
 
 def after(data: xr.Dataset) -> xr.DataArray:
@@ -165,17 +107,17 @@ def self_bounded(data: xr.Dataset) -> xr.DataArray:
 
 def span(values: xr.DataArray) -> str:
     """From the least to the largest value."""
-    return f"{least(values):.1e} to {largest(values):.1e}"
+    return f"{panels.least(values):.1e} to {panels.largest(values):.1e}"
 
 
-def by_theorem(head: str, value: Quantity) -> list[Column]:
+def by_theorem(head: str, value: panels.Formula) -> list[Column]:
     """One column for each theorem."""
     return [Column(f"{head}, {name}", value, at={"theorem": name}) for name in THEOREMS]
 
 
 RATIOS = (
     Lines(
-        lambda data: data["ratio"].where(data["ratio"] > 0), after, colour="version", dash="heads",
+        positive, after, colour="version", dash="heads",
         names={name: name.replace("_", "-") for name in VERSIONS}, dash_names="$H = {heads:g}$",
         panel="quantity", title=TITLES, xscale="log", yscale="log", xlabel="step $k + 1$",
         ylabel="measured over bound",
@@ -184,23 +126,22 @@ RATIOS = (
         self_bounded, after, band=None, style=".-",
         label="sharp, over $(\\beta_1^2 + \\beta_3 / \\sqrt{H}) \\hat L$",
     )
-    + Reference(y=1)
+    + panels.Reference(y=1)
 )  # fmt: skip
 EXPERIMENT = Experiment(
     title="How loose the bounds are along training",
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
+    table=panels.Table(
         ["heads", "version"],
         [
             *(Column(head, "ratio", span, at={"quantity": q}) for q, head in HEADS.items()),
             *by_theorem("stable step / certified", step_ratio),
-            *by_theorem("heads certified / used", heads_ratio),
-            Column("eigenvalues left out", lambda data: data["converged"] == 0, total),
-            Column("largest residual", "residual", largest),
+            *by_theorem("heads certified / used", HEADS_RATIO),
+            Column("eigenvalues left out", lambda data: data["converged"] == 0, panels.total),
+            Column("largest residual", "residual", panels.largest),
         ],
     ),
-    figures=[Plot("Measured over bound along training", RATIOS, caption)],
-    note=NOTE,
+    figures=[panels.Plot("Measured over bound along training", RATIOS, looseness)],
 )

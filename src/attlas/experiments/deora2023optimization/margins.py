@@ -7,53 +7,26 @@ $\gamma_{attn}$), all parameters of norm $\sqrt 2$ (the global margin of section
 linearised at its start (the NTK margin, $\gamma_\star$).
 """
 
-from collections.abc import Callable
-
 import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.bounds.optimisation.deora2023_mixture import (
-    deora2023_gamma_attention,
-    deora2023_gamma_linear,
-    deora2023_gamma_star,
-)
+from attlas import panels
 from attlas.experiments.deora2023optimization.instances import draw_phases
-from attlas.measures.attention.first_step_error import first_step_error
-from attlas.measures.attention.reached_margins import RADIUS, SCALES, reached_margins
-from attlas.measures.complexity.ntk_margin import ntk_margins
+from attlas.measures.attention.reached_margins import RADIUS, SCALES
 from attlas.optim.attention_starts import attention_starts
-from attlas.panels.lines import Lines
-from attlas.panels.panel import Quantity
-from attlas.panels.plot import Plot
-from attlas.panels.points import Points
-from attlas.panels.reference import Reference
-from attlas.panels.summary import extremes, mean_only, only
-from attlas.panels.table import Column, Table
+from attlas.panels import Lines, Reference, extremes, mean_only, only, taken
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
-from attlas.solvers.global_margin import global_margin
-from attlas.solvers.linear_margin import linear_margin
-from attlas.training.gradient_descent import gradient_descent_ensemble
+from attlas.tasks.mixture_margins import mixture_margins
 from attlas.training.trajectory import log_spaced
 
 STARTS = ("zero", "one step", "Gaussian")
+RECORDS = 25
 REACHED = 0.99
 """Share of a margin from which on it counts as reached."""
-RECORDS = 25
-NOTE = (
-    "Noise: $Z_\\mu = Z_\\nu = .02 S^2$, $Z = .2 S$. The solvers answer for parameters of norm 1; "
-    "(P3) and section 7 have norm $\\sqrt 2$, so NTK margins and the linear margin of the second "
-    "axis are multiplied by it. $\\gamma_{attn}$ lets $W$ grow without bound and is comparable on "
-    "the first axis only. The global margin is the best of a search with one head: a certified "
-    "lower bound, below the ceiling in the table. $\\gamma_\\star$ is (7) with $P = 0$; the table "
-    "has it with the $P$ of the first phase that was drawn, too. Margin per distance: $\\sqrt 2 "
-    "\\min_i y_i (\\Phi(X_i; \\theta_k) - \\Phi(X_i; \\theta_0)) / \\|\\theta_k - \\theta_0\\|$; "
-    "the model linearised at $\\theta_0$ cannot exceed the NTK margin there."
-)
 GRID = Grid(
     each={"zeta": [0.1, 0.3, 0.5, 0.8]},
     fixed={
@@ -75,47 +48,20 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     mixture, train, first = draw_phases(s, key)
     sign_key, search_key = (jax.random.fold_in(key, k) for k in (3, 5))
     starts = attention_starts(sign_key, first.X, first.y, s.H, [s.deviation], [s.seed, 4])
-    path = gradient_descent_ensemble(
-        jax.tree.map(lambda *leaves: jnp.stack(leaves), *starts),
-        train.X,
-        train.y,
-        step_size=s.rate,
-        steps=s.steps,
-        record_at=log_spaced(s.steps, RECORDS),
+    schedule = log_spaced(s.steps, RECORDS)
+    found = mixture_margins(
+        mixture, train, starts, s.rate, schedule, s.searches, s.climb, search_key
     )
-    X, y = (jnp.stack([a] * len(starts)) for a in (train.X, train.y))
-    linear = linear_margin(train.X, train.y)
-    best = global_margin(
-        train.X, train.y, 1, radius=RADIUS, starts=s.searches, steps=s.climb, key=search_key
-    )
-    error = float(first_step_error(starts[1], mixture))
-    noise = mixture.Z_mu, mixture.Z_nu, mixture.Z
-    star = [
-        deora2023_gamma_star(s.T, s.S, s.zeta, s.M, *noise, P, constants="printed")
-        for P in (0.0, error)
-    ]
+    axes = {3: ("scale", "start", "step"), 2: ("start", "step"), 1: ("start",), 0: ()}
     return xr.Dataset(
-        {
-            "reached": (("scale", "start", "step"), reached_margins(path.params, train.X, train.y)),
-            "loss": (("start", "step"), path.loss),
-            "ntk": ("start", ntk_margins(starts, X, y)),
-            "linear": float(linear.value) if bool(linear.converged) else np.nan,
-            "global_lower": float(best.certificate["lower"]),
-            "global_upper": float(best.certificate["upper"]),
-            "searches_agree": int(best.stats["agreeing"]),
-            "gamma_lin": float(deora2023_gamma_linear(s.T, s.S, s.zeta, mixture.Z_mu)),
-            "gamma_star": float(star[0]),
-            "gamma_star_error": float(star[1]),
-            "gamma_attn": float(deora2023_gamma_attention(s.T, s.S)),
-            "first_step_error": error,
-        },
-        {"scale": list(SCALES), "start": list(STARTS), "step": np.asarray(path.steps)},
+        {name: (axes[np.ndim(values)], values) for name, values in found._asdict().items()},
+        {"scale": list(SCALES), "start": list(STARTS), "step": list(schedule)},
     )
 
 
-def reached(scale: str) -> Callable[[xr.Dataset], xr.DataArray]:
+def reached(scale: str) -> panels.Formula:
     """The margin after the last step, on one scale."""
-    return lambda data: data.reached.sel(scale=scale).isel(step=-1)
+    return taken("reached", {"scale": scale}, at={"step": -1})
 
 
 def counted(values: xr.DataArray, level: xr.DataArray) -> str:
@@ -123,7 +69,7 @@ def counted(values: xr.DataArray, level: xr.DataArray) -> str:
     return f"{int((values > level).sum())} of {int((values - level).count())}"
 
 
-def sparsity_caption(data: xr.Dataset) -> str:
+def reaching(data: xr.Dataset) -> dict[str, object]:
     """What was reached, in how many cells, from which start."""
 
     def hits(scale: str, goal: str) -> str:
@@ -131,20 +77,20 @@ def sparsity_caption(data: xr.Dataset) -> str:
         return ", ".join(str(int(own.sum())) for own in met.transpose("start", ...))
 
     ntk = data.ntk.sel(start="one step")
-    return (
-        f"Which margin does gradient descent reach? After {data.attrs['steps']} steps and to "
-        f"within 1 %, of {int(data.linear.count())} cells from {', '.join(STARTS)}: the linear "
-        f"margin in {hits('decoder', 'linear')}; $\\gamma_{{attn}}$ in "
-        f"{hits('decoder', 'gamma_attn')}; the global margin in {hits('sphere', 'global_lower')}; "
-        f"the NTK margin of the start, per distance, in {hits('per distance', 'ntk')}. The NTK "
-        "margin at one step exceeds "
-        f"$\\gamma_{{attn}}$ in {counted(ntk, data.gamma_attn)} cells and the ceiling of the "
-        f"global margin in {counted(ntk, data.global_upper)}: it is the margin of the linearised "
-        "model, on another scale. Bars: range of the seeds."
-    )
+    return {
+        "steps": data.attrs["steps"],
+        "cells": int(data.linear.count()),
+        "starts": ", ".join(STARTS),
+        "linear": hits("decoder", "linear"),
+        "attention": hits("decoder", "gamma_attn"),
+        "best": hits("sphere", "global_lower"),
+        "tangent": hits("per distance", "ntk"),
+        "above_attention": counted(ntk, data.gamma_attn),
+        "above_ceiling": counted(ntk, data.global_upper),
+    }
 
 
-def progress_caption(data: xr.Dataset) -> str:
+def converging(data: xr.Dataset) -> dict[str, object]:
     """Decoder margin over gamma_attn at the end and a tenth of the way."""
     share = data.reached.sel(scale="decoder") / data.gamma_attn
     steps = data.attrs["steps"]
@@ -154,12 +100,7 @@ def progress_caption(data: xr.Dataset) -> str:
         f"{counted(end, before.sel(start=start))}"
         for start, end in zip(STARTS, last.transpose("start", ...), strict=True)
     ]
-    return (
-        f"Does gradient descent converge to weights with margin $\\gamma_{{attn}}$? After {steps} "
-        f"steps the decoder margin is this share of $\\gamma_{{attn}}$: {'; '.join(found)} cells "
-        f"between step {int(before.step)} and the last. Lines: mean over the seeds; bands: their "
-        "range; margins below $-.5$ are cut off."
-    )
+    return {"steps": steps, "shares": "; ".join(found), "before": int(before.step)}
 
 
 def progress(data: xr.Dataset) -> xr.DataArray:
@@ -168,14 +109,14 @@ def progress(data: xr.Dataset) -> xr.DataArray:
     return data.reached.sel(scale="decoder", step=slice(1, None)).isel(zeta=columns)
 
 
-def level(quantity: Quantity, style: str, label: str) -> Lines:
+def level(quantity: panels.Quantity, style: str, label: str) -> Lines:
     """A solved or printed margin against the sparsity."""
     return Lines(quantity, "zeta", band=mean_only, style=style, label=label)
 
 
-def on_scale(scale: str, title: str, ylabel: str = "") -> Points:
+def on_scale(scale: str, title: str, ylabel: str = "") -> panels.Points:
     """What was reached from each start against the sparsity."""
-    return Points(
+    return panels.Points(
         reached(scale), "zeta", colour="start", names="reached from {start}", band=extremes,
         line="-", title=title, xlabel="share of relevant tokens $\\zeta$", ylabel=ylabel,
     )  # fmt: skip
@@ -204,8 +145,8 @@ PROGRESS = (
         title="$\\zeta = {zeta:g}$", xscale="log", xlabel="step $k$", ylim=(-0.5, None),
         ylabel="least margin over $\\|U\\|$",
     )
-    + Reference(y=lambda data: data.gamma_attn, style="-", label="$\\gamma_{attn}$")
-    + Reference(y=lambda data: data.linear, style="--", label="linear margin")
+    + Reference(y=taken("gamma_attn"), style="-", label="$\\gamma_{attn}$")
+    + Reference(y=taken("linear"), style="--", label="linear margin")
 )  # fmt: skip
 SOLVED = {
     "linear: SVM": "linear", "formula": "gamma_lin", "gamma_attn": "gamma_attn",
@@ -222,18 +163,17 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
+    table=panels.Table(
         {"zeta": "zeta", "member": "seed"},
-        [Column(head, quantity, only) for head, quantity in SOLVED.items()]
+        [panels.Column(head, quantity, only) for head, quantity in SOLVED.items()]
         + [
-            Column(f"{head} {start}", quantity, only, at={"start": start})
+            panels.Column(f"{head} {start}", quantity, only, at={"start": start})
             for head, quantity in BY_START.items()
             for start in STARTS
         ],
     ),
     figures=[
-        Plot("Margins against the sparsity", [DECODERS, SPHERE, TANGENT], sparsity_caption),
-        Plot("The way to the margin of attention", PROGRESS, progress_caption),
+        panels.Plot("Margins against the sparsity", [DECODERS, SPHERE, TANGENT], reaching),
+        panels.Plot("The way to the margin of attention", PROGRESS, converging),
     ],
-    note=NOTE,
 )  # fmt: skip

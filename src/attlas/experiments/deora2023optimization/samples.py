@@ -12,11 +12,13 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from attlas import panels
 from attlas.bounds.generalisation.deora2023_generalisation import deora2023_stability_gap
 from attlas.bounds.generalisation.deora2023_targets import TARGETS, deora2023_gap_by_target
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1
 from attlas.bounds.optimisation.deora2023_training import Setting
-from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
+from attlas.data.tokenized_mixture import sample_mixture
+from attlas.experiments.deora2023optimization.instances import MIXTURE, draw_mixture
 from attlas.measures.complexity.repeated_start import start_constants
 from attlas.measures.statistics.left_out import LeftOut, left_out
 from attlas.measures.statistics.stability import model_distances
@@ -24,13 +26,7 @@ from attlas.measures.statistics.student_interval import student_interval
 from attlas.measures.statistics.trend import log_slope
 from attlas.models.attention.repeated_heads import repeat_signed_head
 from attlas.optim.one_step import one_step_initialisation
-from attlas.panels.lines import Lines
-from attlas.panels.palette import PALETTE
-from attlas.panels.plot import Plot
-from attlas.panels.points import Points
-from attlas.panels.reference import Reference
-from attlas.panels.summary import largest, mean_only, median
-from attlas.panels.table import Column, Table
+from attlas.panels import Column, Lines, Points
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
@@ -43,18 +39,9 @@ BOUNDS = {
     **{f"Theorem 2, target {name}": f"Theorem 2, target {name}" for name in TARGETS},
 }
 LOG_2 = float(np.log(2))
-NOTE = (
-    "One start for all sets, so the expectation is over training sets. 'Measured $G$' is the "
-    "largest gradient norm of the loss of one test sample at the leave-one-out models: a lower "
-    "bound of the Lipschitz constant of Lemma 3, while $\\beta_1$ at the largest head bounds it "
-    "from above. 'Leave-one-out' estimates the gap a second way, by the loss of the sample left "
-    "out. The conditions of Theorem 2 are not met (the table says by how much): its formula is "
-    "drawn at the step size used, for two targets."
-)
 GRID = Grid(
     each={"n": [8, 20, 50]},
-    fixed={
-        "T": 4, "d": 8, "M": 3, "S": 2.0, "zeta": 0.25, "Z": 3.0, "Z_mu": 0.5, "Z_nu": 0.5,
+    fixed=MIXTURE | {
         "heads": 16, "first": 64, "test": 200, "rate": 0.1, "steps": 200, "group_size": 4,
     },
     smoke={"n": [4, 8], "sets": 8, "left_out": 1, "steps": 20},
@@ -66,12 +53,7 @@ GRID = Grid(
 def run(s: Settings, key: Array) -> xr.Dataset:
     """Train on all sets, and without each sample on some; gap, stability and bounds."""
     keys = [jax.random.fold_in(key, k) for k in range(6)]
-    bounds = {name: s[name] for name in ("d", "M", "S", "zeta", "Z", "Z_mu", "Z_nu")}
-    mixture = make_tokenized_mixture(keys[0], **bounds)
-    first, test = (
-        sample_mixture(key, mixture, size, s.T)
-        for key, size in zip(keys[1:3], (s.first, s.test), strict=True)
-    )
+    mixture, (first, test) = draw_mixture(s, keys, (s.first, s.test))
     head = one_step_initialisation(keys[3], first.X, first.y, 1)
     start = repeat_signed_head(keys[4], head, s.heads)
     drawn = sample_mixture(jax.random.fold_in(keys[5], s.n), mixture, s.sets * s.n, s.T)
@@ -134,24 +116,21 @@ def with_interval(values: xr.DataArray) -> str:
     return f"{mean:.4f} ± {reach:.4f}"
 
 
-def caption(data: xr.Dataset) -> str:
+def powers(data: xr.Dataset) -> dict[str, object]:
     """The power of n of the gap, how far the bounds lie above it, and which are non-vacuous."""
     gaps, answer = gap(data).transpose("group", "n").values, "not resolved at this scale"
     if data.n.size > 1 and (gaps > 0).all():
         found = log_slope(data.n.values.astype(float), gaps)
         way = "faster than" if found.high < -1 else "slower than" if found.low > -1 else "as"
         answer = f"{found.mean:.2f} [{found.low:.2f}, {found.high:.2f}], {way} $1/n$"
-    ratio = over_gap(data)
     factors = [f"{float(own.min()):.2g} to {float(own.max()):.2g} ({BOUNDS[str(own.by.values)]})"
-               for own in ratio.transpose("by", "n")]  # fmt: skip
-    useful = (data.bound < LOG_2).any("n")
-    below = [BOUNDS[name] for name in data.by.values[useful.values]]
-    return (
-        f"Is the gap $O(1/n)$? Its power of $n$ is {answer} (95 % over groups of training sets). "
-        f"How far is stability from it? The bounds over the measured gap are {', '.join(factors)}. "
-        f"Non-vacuous, below $\\log 2$ (dotted), for some $n$: {'; '.join(below) or 'none'}. "
-        "Bars: 95 % intervals."
-    )
+               for own in over_gap(data).transpose("by", "n")]  # fmt: skip
+    below = data.by.values[(data.bound < LOG_2).any("n").values]
+    return {
+        "answer": answer,
+        "factors": ", ".join(factors),
+        "useful": "; ".join(BOUNDS[name] for name in below),
+    }
 
 
 LOSSES = Points(
@@ -163,18 +142,18 @@ GAPS = (
         gap, "n", line="-", label="measured gap", xscale="log2", yscale="log",
         xlabel="training samples $n$", ylabel="generalisation gap and its bounds", width=1.75,
     )
-    + Points("loo_gap", "n", band=mean_only, marker="D", hollow=True, ink=PALETTE[5],
-             label="leave-one-out estimate")
+    + Points("loo_gap", "n", band=panels.mean_only, marker="D", hollow=True,
+             ink=panels.PALETTE[5], label="leave-one-out estimate")
     + Lines("bound", "n", colour="by", names=BOUNDS, style="o-")
     + Lines(power, "n", style="--", label="power $-1$ of $n$")
-    + Reference(y=LOG_2, label="$\\log 2$")
+    + panels.Reference(y=LOG_2, label="$\\log 2$")
 )  # fmt: skip
 EXPERIMENT = Experiment(
     title="Generalisation gap against the number of samples",
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
+    table=panels.Table(
         ["n"],
         [
             Column("training loss", "loss", at={"kind": "training loss"}),
@@ -183,15 +162,14 @@ EXPERIMENT = Experiment(
             Column("gap ± 95 %", gap, with_interval),
             Column("gap, leave-one-out", "loo_gap"),
             Column("stability", "stability"),
-            Column("G", "lipschitz", largest),
+            Column("G", "lipschitz", panels.largest),
             *(Column(f"{name} / gap", over_gap, at={"by": name}) for name in BOUNDS),
             *(
-                Column(f"heads demanded / used, target {name}", "heads_ratio", median,
+                Column(f"heads demanded / used, target {name}", "heads_ratio", panels.median,
                        at={"target": name})
                 for name in TARGETS
             ),
         ],
     ),
-    figures=[Plot("Generalisation gap against $n$", [LOSSES, GAPS], caption)],
-    note=NOTE,
+    figures=[panels.Plot("Generalisation gap against $n$", [LOSSES, GAPS], powers)],
 )  # fmt: skip

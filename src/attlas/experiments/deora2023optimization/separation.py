@@ -13,27 +13,17 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from attlas import panels
 from attlas.bounds.optimisation.deora2023_initialisation import deora2023_target_scale
 from attlas.experiments.deora2023optimization.instances import draw_phases, member_keys
 from attlas.measures.complexity.ntk_margin import ntk_margins
 from attlas.optim.attention_starts import attention_starts
-from attlas.panels.lines import Lines
-from attlas.panels.plot import Plot
-from attlas.panels.reference import Reference
-from attlas.panels.summary import interval, mean_and_interval, median, median_only
-from attlas.panels.table import Column, Table
+from attlas.panels import Column, Lines, Reference, mean_and_interval, median_only, taken
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
 from attlas.training.risk_gradient import model_outputs
 
-NOTE = (
-    "Gaussian: independent entries $N(0, \\sigma^2)$ in $U$ and $W$; one random stream for all "
-    "$\\sigma$ of a seed. NTK margins are for $\\|\\theta_\\star\\| = \\sqrt 2$. $B_\\Phi$, the "
-    "largest output at the start, counts as at least 1 (Definition 1); $g_0(1/n) = (2 B_\\Phi + "
-    "\\log n) / \\gamma$ enters the bounds of Corollary 2 squared, and is infinite without "
-    "separation. Noise of the data: $Z_\\mu = Z_\\nu = .02 S^2$, $Z = .2 S$."
-)
 GRID = Grid(
     each={"zeta": [0.3], "H": [1, 4, 16]},
     fixed={"T": 10, "d": 6, "M": 2, "S": 2.0},
@@ -89,7 +79,7 @@ def separable(margins: xr.DataArray) -> str:
     return f"{int((margins > 0).sum())} of {int(margins.count())}"
 
 
-def separation_caption(data: xr.Dataset) -> str:
+def random_weights(data: xr.Dataset) -> dict[str, object]:
     """How often random weights separate, and the best of their sizes beside one step and zero."""
     found = []
     cells = data.stack(cell=["zeta", "H"]).dropna("cell", how="all", subset=["target"])
@@ -104,14 +94,14 @@ def separation_caption(data: xr.Dataset) -> str:
         )
     ends = gaussian(data).isel(zeta=0, H=-1, deviation=[0, -1]).mean("member")
     margin, output = (float(ends[name][1] / ends[name][0]) for name in ("margin", "output"))
-    return (
-        f"Does random initialisation satisfy NTK separability ($n = {data.attrs['n']}$)? In "
-        f"{separable(gaussian(data).margin)} draws. Left: the margin, mean and 95 % interval over "
-        "the seeds. From the smallest to the largest deviation $\\sigma$ the margin grows "
-        f"{margin:.1f} times and the largest output {output:.0f} times ($H = {int(data.H[-1])}$); "
-        "what Corollary 2 squares is the ratio $g_0$ on the right (median over the seeds), least "
-        f"at {'; '.join(found)}."
-    )
+    return {
+        "n": data.attrs["n"],
+        "separated": separable(gaussian(data).margin),
+        "margin": f"{margin:.1f}",
+        "output": f"{output:.0f}",
+        "most": int(data.H[-1]),
+        "least": "; ".join(found),
+    }
 
 
 def one_step(data: xr.Dataset) -> xr.DataArray:
@@ -123,13 +113,13 @@ DEVIATION = "standard deviation $\\sigma$ of Gaussian weights"
 MARGINS = (
     Lines(
         lambda data: gaussian(data).margin, "deviation", colour="H", names="Gaussian, $H = {H}$",
-        band=interval, row="zeta", title="$\\zeta = {zeta:g}$", xscale="log", xlabel=DEVIATION,
-        ylabel="NTK margin, $\\|\\theta_\\star\\| = \\sqrt{2}$", width=1.3,
+        band=panels.interval, row="zeta", title="$\\zeta = {zeta:g}$", xscale="log",
+        xlabel=DEVIATION, ylabel="NTK margin, $\\|\\theta_\\star\\| = \\sqrt{2}$", width=1.3,
     )
     # A head's sign leaves its part of the kernel alone: one level for every H.
-    + Reference(y=lambda data: data.margin.sel(start="one step"), style="--",
+    + Reference(y=taken("margin", {"start": "one step"}), style="--",
                 label="one step, every $H$")
-    + Reference(y=lambda data: data.margin.sel(start="zero"), label="zero")
+    + Reference(y=taken("margin", {"start": "zero"}), label="zero")
 )  # fmt: skip
 TARGETS = (
     Lines(
@@ -139,22 +129,21 @@ TARGETS = (
     )
     + Lines(one_step, "deviation", colour="H", names="one step, $H = {H}$", band=median_only,
             style="--")
-    + Reference(y=lambda data: data.target.sel(start="zero"), label="zero")
+    + Reference(y=taken("target", {"start": "zero"}), label="zero")
 )  # fmt: skip
 EXPERIMENT = Experiment(
     title="NTK separability of random weights",
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
+    table=panels.Table(
         ["zeta", "H", "start"],
         [
             Column("separable", "margin", separable),
             Column("NTK margin", "margin", mean_and_interval),
             Column("largest output", "output", mean_and_interval),
-            Column("g_0(1/n), median", "target", median),
+            Column("g_0(1/n), median", "target", panels.median),
         ],
     ),
-    figures=[Plot("NTK separability of random weights", [MARGINS, TARGETS], separation_caption)],
-    note=NOTE,
+    figures=[panels.Plot("NTK separability of random weights", [MARGINS, TARGETS], random_weights)],
 )

@@ -5,53 +5,30 @@ network's tangent kernel. Loss beside kernel regression at infinite width and be
 Theorem 4.2; how far weights and kernel move against the width.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from attlas import panels
 from attlas.experiments.gu2024exploring.instances import NAMES, renamed
 from attlas.kernels.regression_flow import descent_loss
-from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.measures.statistics.onset import onset
 from attlas.measures.statistics.trend import decay_rate
 from attlas.models.networks.softmax_network import Activation
-from attlas.panels.lines import Lines
-from attlas.panels.palette import PALETTE
-from attlas.panels.panel import Panel
-from attlas.panels.plot import Plot
-from attlas.panels.points import Points
-from attlas.panels.power import power_of
-from attlas.panels.reference import Reference
-from attlas.panels.summary import geometric_extremes, geometric_mean_only, mean_and_range
-from attlas.panels.table import Column, Table
+from attlas.panels import Column, Lines, Points, Reference, geometric_mean_only, mean_and_range
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.join import join
 from attlas.runs.settings import Settings
-from attlas.tasks.sign_regression import (
-    SignRegression,
-    draw_network,
-    draw_sign_regression,
-    stable_step,
-    train_on_signs,
-)
-from attlas.tasks.softmax_regression import Keep
+from attlas.tasks.kernel_regime import KernelRegime, train_beside_own_kernel
+from attlas.tasks.sign_regression import draw_network, draw_sign_regression
 
 PAPER, ROOT = "the paper's", "sqrt(m)"
 """Prefactors; the second, of softmax alone, makes its tangent kernel of order one."""
-NOTE = (
-    "Unit inputs in general position with $d = n/2$, which keeps $\\lambda$ of the limit kernel "
-    "of order one (ten unit vectors in the plane have 1e-7), targets random signs, one output, "
-    "$\\sigma = 1$. Theorem 4.2's rate $1 - m\\eta\\lambda/2$ is drawn for the limit kernel, at "
-    "the step of the run, $1/\\lambda_{\\max}$, and not at the printed one. 'Own kernel' is "
-    "kernel regression with H at the start of that network: what differs from it is training "
-    "that leaves the kernel regime, what differs from the limit is also the finite width. Rates "
-    "are those of the second half of the steps. Softmax is trained with prefactor $\\sqrt m$ as "
-    "well as with the paper's $m$: $cF$ trained on $y$ at step $\\eta/c^2$ moves as $F$ does on "
-    "$y/c$ at $\\eta$."
-)
+FURTHEST = {name: panels.reduced(name, "max", "step") for name in ("movement", "drift")}
+"""The largest value along training."""
 GRID = Grid(
     each={"activation": [activation.value for activation in Activation]},
     fixed={"d": lambda s: s.n // 2, "sigma": 1.0, "records": 13},
@@ -68,12 +45,17 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     """Train every width from every seed, and the two kernel regressions beside it."""
     activation, seeds = Activation(s.activation), range(s.seed, s.seed + s.members)
     problems = [draw_sign_regression(s.n, s.d, [k], s.sigma, activation) for k in seeds]
-    step = np.linspace(0, s.steps, s.records).astype(int)
-    found = join([trained(s, m, problems, step).expand_dims(m=[m]) for m in s.widths])
-    limit = np.array([descent_loss(p.kernel, p.y, step) for p in problems])
+    prefactors = [PAPER, ROOT] if activation is Activation.SOFTMAX else [PAPER]
+    step, widths = np.linspace(0, s.steps, s.records).astype(int), []
+    for m in s.widths:
+        starts = [draw_network(s.d, m, [k, 1], s.sigma, activation) for k in seeds]
+        scales = [m ** (k / 2) for k in range(len(prefactors))]
+        trained = train_beside_own_kernel(problems, starts, scales, s.steps, step)
+        widths.append(labelled(trained).expand_dims(m=[m]))
     smallest, largest = np.array([p.eigenvalues[[0, -1]] for p in problems]).T
+    found = join(widths).assign_coords(prefactor=prefactors, step=step)
     found = found.assign(
-        limit=(("member", "step"), limit),
+        limit=(("member", "step"), [descent_loss(p.kernel, p.y, step) for p in problems]),
         smallest=("member", smallest),
         largest=("member", largest),
         promised=("member", -np.log1p(-smallest / largest / 2)),
@@ -85,43 +67,10 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     return found
 
 
-def trained(s: Settings, m: int, problems: list[SignRegression], step: np.ndarray) -> xr.Dataset:
-    """All networks of one width, with each prefactor, and regression with their own kernels."""
-    activation = Activation(s.activation)
-    prefactors = [PAPER, ROOT] if activation is Activation.SOFTMAX else [PAPER]
-    seeds = range(s.seed, s.seed + s.members)
-    starts = [draw_network(s.d, m, [k, 1], s.sigma, activation) for k in seeds]
-    count = len(prefactors)
-    path = train_on_signs(
-        starts * count,
-        [p.X for p in problems] * count,
-        [m ** (k / 2) * p.y for k in range(count) for p in problems],
-        [stable_step(start, p.X) for start, p in zip(starts, problems, strict=True)] * count,
-        s.steps,
-        step,
-        keep=Keep(drift=True),
-    )
-    loss, movement, drift = (
-        np.asarray(a).reshape(count, s.members, -1) for a in (path.loss, path.movement, path.drift)
-    )
-    kernels = [softmax_ntk(start, p.X) for start, p in zip(starts, problems, strict=True)]
-    own = [descent_loss(H, p.y, step) for H, p in zip(kernels, problems, strict=True)]
-    along = ("prefactor", "member", "step")
-    return xr.Dataset(
-        {
-            "loss": (along, loss / loss[..., :1]),
-            "movement": (along, movement),
-            "drift": (along, drift),
-            "own": (along[1:], own),
-            "own_smallest": ("member", [np.linalg.eigvalsh(H)[0] for H in kernels]),
-        },
-        {"prefactor": prefactors, "step": step},
-    )
-
-
-def furthest(name: str) -> Callable[[xr.Dataset], xr.DataArray]:
-    """The largest value along training."""
-    return lambda data: data[name].max("step")
+def labelled(found: KernelRegime) -> xr.Dataset:
+    """The axes by name; kernel regression knows no prefactor."""
+    axes = {3: ("prefactor", "member", "step"), 2: ("member", "step"), 1: ("member",)}
+    return xr.Dataset({name: (axes[v.ndim], v) for name, v in found._asdict().items()})
 
 
 def networks(data: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
@@ -140,61 +89,46 @@ def since(data: xr.Dataset, holds: xr.DataArray) -> str:
     return f"{m:.0f}" if np.isfinite(m) else "none"
 
 
-def loss_caption(data: xr.Dataset) -> str:
+def rates(data: xr.Dataset) -> dict[str, object]:
     """Rates over the predicted ones."""
-    told, near, beside = [], [], []
-    m = data.m.values
+    shares, near, promised, m = [], [], [], data.m.values
     for name, part in networks(data.sel(prefactor=[PAPER])):
-        shares = (part.rate / part.limit_rate).mean("member")
+        limit = (part.rate / part.limit_rate).mean("member")
         own = (part.rate / part.own_rate).mean("member").values
-        told.append(
-            f"{name} {shares.values[0]:.2f} (own kernel {own[0]:.2f}) at $m = {m[0]}$ and "
-            f"{shares.values[-1]:.2f} ({own[-1]:.2f}) at $m = {m[-1]}$"
+        shares.append(
+            f"{name} {limit.values[0]:.2f} (own kernel {own[0]:.2f}) at $m = {m[0]}$ and "
+            f"{limit.values[-1]:.2f} ({own[-1]:.2f}) at $m = {m[-1]}$"
         )
-        near.append(f"{since(data, abs(shares - 1) <= 0.1)} ({name})")
-        ratio = (part.rate.isel(m=-1) / part.promised).mean()
-        beside.append(f"{name} {float(ratio):.1f}")
-    return (
-        "Do networks train as fast as the spectrum predicts? Rate over that of kernel regression "
-        "at infinite width (over that of regression with the network's own kernel, dotted in the "
-        f"same colour): {'; '.join(told)}. Within 10 % of infinite width from m = "
-        f"{', '.join(near)} on. Over the rate of Theorem 4.2 at the same step, the widest: "
-        f"{', '.join(beside)}. Curves: geometric mean over {data.sizes['member']} seeds."
-    )
-
-
-def movement_caption(data: xr.Dataset) -> str:
-    """Powers of the width, and from which one on the proof's condition holds."""
-    powers = {
-        name: ", ".join(
-            f"{network} {power_of(furthest(name)(part), 'm')}" for network, part in networks(data)
-        )
-        for name in ("movement", "drift")
+        near.append(f"{since(data, abs(limit - 1) <= 0.1)} ({name})")
+        promised.append(f"{name} {float((part.rate.isel(m=-1) / part.promised).mean()):.1f}")
+    return {
+        "shares": "; ".join(shares),
+        "near": ", ".join(near),
+        "promised": ", ".join(promised),
+        "seeds": data.sizes["member"],
     }
-    within = [
-        f"{since(part, (furthest('drift')(part) <= 0.5).all('member'))} ({name})"
-        for name, part in networks(data)
-    ]
-    return (
-        "How far do weights and kernel move? The largest values along training fall like these "
-        f"powers of m (95 % over seeds): movement {powers['movement']}; drift {powers['drift']}. "
-        f"The drift stays within $\\lambda/2$ from m = {', '.join(within)} on. Units of a pair "
-        "start equal and move in opposite directions, which cancels in the kernel to first "
-        "order. The paper's softmax network weighs units $\\sqrt m$ times more than networks of "
-        "prefactor $1/\\sqrt m$ do; open circles have that factor taken out. Bars: range of the "
-        "seeds."
-    )
 
 
-def against_width(name: str, ylabel: str) -> Panel:
+def movements(data: xr.Dataset) -> dict[str, object]:
+    """Powers of the width, and from which one on the proof's condition holds."""
+    within, powers = [], {"movement": [], "drift": []}
+    for network, part in networks(data):
+        below = (FURTHEST["drift"](part) <= 0.5).all("member")
+        within.append(f"{since(part, below)} ({network})")
+        for name, found in powers.items():
+            found.append(f"{network} {panels.power_of(FURTHEST[name](part), 'm')}")
+    return {name: ", ".join(found) for name, found in (*powers.items(), ("within", within))}
+
+
+def against_width(name: str, ylabel: str) -> panels.Panel:
     """The largest value along training by width, of every network."""
     return Points(
-        furthest(name), "m", at={"prefactor": PAPER}, colour="activation", names=NAMES, line="-",
-        band=geometric_extremes, xscale="log2", yscale="log", xlabel="width $m$", ylabel=ylabel,
-        xticks="m", width=1.3,
+        FURTHEST[name], "m", at={"prefactor": PAPER}, colour="activation", names=NAMES, line="-",
+        band=panels.geometric_extremes, xscale="log2", yscale="log", xlabel="width $m$",
+        ylabel=ylabel, xticks="m", width=1.3,
     ) + Points(
-        furthest(name), "m", at={"prefactor": ROOT, "activation": Activation.SOFTMAX.value},
-        line="--", band=geometric_extremes, hollow=True, marker="o", ink=PALETTE[0],
+        FURTHEST[name], "m", at={"prefactor": ROOT, "activation": Activation.SOFTMAX.value},
+        line="--", band=panels.geometric_extremes, hollow=True, marker="o", ink=panels.PALETTE[0],
         label="softmax, prefactor $\\sqrt{m}$",
     )  # fmt: skip
 
@@ -204,52 +138,43 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
+    table=panels.Table(
         {"activation": "network", "prefactor": "prefactor", "m": "m"},
         [
             Column("rate / infinite width", lambda d: d.rate / d.limit_rate, mean_and_range),
             Column("rate / own kernel", lambda d: d.rate / d.own_rate, mean_and_range),
             Column("rate / Theorem 4.2", lambda d: d.rate / d.promised, mean_and_range),
-            Column(
-                "lambda of the start / limit", lambda d: d.own_smallest / d.smallest, mean_and_range
-            ),
-            Column("max_r |w_r - w_r(0)|", furthest("movement"), mean_and_range),
-            Column("|H - H(0)|_F / lambda", furthest("drift"), mean_and_range),
+            Column("lambda of the start / limit", lambda d: d.own_smallest / d.smallest,
+                   mean_and_range),
+            Column("max_r |w_r - w_r(0)|", FURTHEST["movement"], mean_and_range),
+            Column("|H - H(0)|_F / lambda", FURTHEST["drift"], mean_and_range),
         ],
         where=lambda row: row["prefactor"] == PAPER or row["activation"] == "softmax",
         of=renamed,
     ),
     figures=[
-        Plot(
+        panels.Plot(
             "Loss and the spectrum's prediction",
             Lines(
                 "loss", "step", at={"prefactor": PAPER}, colour="m", band=geometric_mean_only,
                 panel="activation", title=NAMES, yscale="log", xlabel="step $\\tau$",
                 ylabel="loss / loss at the start", width=1.2,
             )
-            + Lines(
-                "own", "step", colour="m", band=geometric_mean_only, style=":", legend=False
-            )
-            + Lines(
-                "limit", "step", band=geometric_mean_only, style="--",
-                label="kernel of infinite width",
-            )
-            + Lines(
-                lambda data: np.exp(-data.promised.mean("member") * data.step), "step",
-                style="-.", ink="#888888", label="$(1 - m\\eta\\lambda/2)^\\tau$",
-            ),
-            loss_caption,
-            height=1.2,
+            + Lines("own", "step", colour="m", band=geometric_mean_only, style=":", legend=False)
+            + Lines("limit", "step", band=geometric_mean_only, style="--",
+                    label="kernel of infinite width")
+            + Lines(lambda data: np.exp(-data.promised.mean("member") * data.step), "step",
+                    style="-.", ink="#888888", label="$(1 - m\\eta\\lambda/2)^\\tau$"),
+            rates, height=1.2,
         ),
-        Plot(
+        panels.Plot(
             "Movement of the weights and drift of the kernel",
             [
                 against_width("movement", "movement $\\max_r\\|w_r-w_r(0)\\|$"),
                 against_width("drift", "drift $\\|H(\\tau)-H(0)\\|_F\\,/\\,\\lambda$")
                 + Reference(y=0.5, style="--", label="the proof's 1/2"),
             ],
-            movement_caption,
+            movements,
         ),
     ],
-    note=NOTE,
 )  # fmt: skip

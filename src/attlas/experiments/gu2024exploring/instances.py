@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
+from attlas import panels
 from attlas.data.diffusion_pairs import DiffusionPairs, PairScale, fit_scale, make_diffusion_pairs
 from attlas.data.gaussian_mixtures import GaussianMixture, make_gaussian_mixture
 from attlas.data.noise_schedule import NoiseSchedule, make_noise_schedule
@@ -15,6 +16,17 @@ from attlas.models.networks.softmax_network import Activation
 
 NAMES = dict(zip(map(str, Activation), ("softmax", "ReLU", "exponential"), strict=True))
 """Activations as they are written."""
+
+
+DISTANCES = [
+    panels.Column(title, name, at={"measure": measure})
+    for measure, titles in (
+        ("energy distance", ("energy distance", "its error")),
+        ("sliced W2", ("sliced W2", "error of W2")),
+    )
+    for title, name in zip(titles, ("distance", "standard_error"), strict=True)
+]
+"""Columns of a comparison of samples."""
 
 
 def renamed(data: xr.Dataset) -> xr.Dataset:

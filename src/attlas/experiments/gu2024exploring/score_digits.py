@@ -6,7 +6,6 @@ returns them; a kernel density spreads the masses; one Gaussian forgets them. Es
 are compared with held-out digits.
 """
 
-from collections.abc import Callable
 from itertools import zip_longest
 from typing import Any
 
@@ -15,19 +14,13 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from attlas import panels
 from attlas.data.digit_regression import T0, draw_digit_regression
 from attlas.data.digits import DIGITS
 from attlas.data.empirical_mixtures import fitted_gaussian, kernel_density
+from attlas.experiments.gu2024exploring.instances import DISTANCES
 from attlas.measures.statistics.sample_comparison import comparison_dataset, nearest_distances
-from attlas.panels.errors import within_errors
-from attlas.panels.image_strip import ImageStrip
-from attlas.panels.lines import Lines
-from attlas.panels.palette import PALETTE
-from attlas.panels.plot import Plot
-from attlas.panels.points import Points
-from attlas.panels.reference import Reference
-from attlas.panels.summary import extremes, median, quartiles
-from attlas.panels.table import Column, Table
+from attlas.panels import PALETTE, Column, Lines, Points, Reference, extremes, quartiles
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
@@ -48,26 +41,16 @@ LAWS = (*LEARNERS, "NTK, end", *KNOWN)
 OWN = "digits"
 """Held-out digits beside the samples; as a sample of their law, the training digits."""
 IMAGES = 12
-NOTE = (
-    "Digits are projected on principal components of the training images, all divided by one "
-    "number (mean variance 1). Every training digit gives several pairs $(t, x(t))$. 'Gaussian' "
-    "has the mean and covariance of the training set. 'Training set' is the law of point masses "
-    "on the training digits, whose estimate minimises the training loss over all noise. Stops and "
-    "the width of the kernel density are chosen on validation digits, losses are those of test "
-    "digits. Samples end with the estimate of $x(0)$ at $T_0$, and are compared with validation "
-    "and test digits; the row 'digits' compares the training digits themselves, another sample of "
-    "the same law. A network step has $m\\eta = .9 / \\lambda_{\\max}$ of the limit kernel."
-)
 GRID = Grid(
     each={"classes": [[0, 1, 6]], "components": [3]},
-    fixed={"block": 1},
+    fixed={"block": 1, "members": 1},
     smoke={
         "repeats": 1, "held_repeats": 1, "m": 32, "steps": 10, "records": 5, "samples": 30,
-        "integrator": 4, "members": 1,
+        "integrator": 4,
     },
     quick={
         "repeats": 2, "held_repeats": 4, "m": 512, "steps": 500, "records": 16, "samples": 300,
-        "integrator": 24, "members": 1,
+        "integrator": 24,
     },
     paper={
         "classes": [[0, 1, 6], list(range(10))], "components": [3, 8], "repeats": 8,
@@ -131,19 +114,19 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     )  # fmt: skip
 
 
-def first(name: str, **labels: Any) -> Callable[[xr.Dataset], xr.DataArray]:
+def first(name: str, **labels: Any) -> panels.Formula:
     """A quantity of the first digits and the fewest components."""
     return lambda data: data[name].isel(digits=0, components=0).sel(labels)
 
 
-def energy(laws: Any) -> Callable[[xr.Dataset], xr.DataArray]:
+def energy(laws: Any) -> panels.Formula:
     """Energy distances between two standard errors, the mean over members."""
     cut = {"measure": "energy distance", "law": laws}
-    both = within_errors(first("distance", **cut), first("standard_error", **cut))
+    both = panels.within_errors(first("distance", **cut), first("standard_error", **cut))
     return lambda data: both(data).mean("member")
 
 
-def nearest_own(level: float) -> Callable[[xr.Dataset], xr.DataArray]:
+def nearest_own(level: float) -> panels.Formula:
     """A quantile of the distance of held-out digits from training digits."""
     return lambda data: first("nearest", law=OWN)(data).quantile(level)
 
@@ -154,44 +137,43 @@ def curves(data: xr.Dataset) -> xr.DataArray:
     return loss.where((loss.step > 0) & (loss <= 1.05 * loss.isel(step=1).max()))
 
 
-def learnt(name: str) -> Callable[[xr.Dataset], xr.DataArray]:
+def learnt(name: str) -> panels.Formula:
     """A quantity of what is stopped, the mean over members."""
     return lambda data: first(name, law=list(LEARNERS))(data).mean("member")
 
 
-def curves_caption(data: xr.Dataset) -> str:
+def losses_and_samples(data: xr.Dataset) -> dict[str, object]:
     """Losses in order, and which samples differ from held-out digits."""
     one = data.isel(digits=0, components=0, member=0)
     loss = dict(sorted(zip(LAWS, one.held_out_loss.values, strict=False), key=lambda pair: pair[1]))
-    apart = one.distance > 5 * one.standard_error
-    apart = [law for law in LAWS if apart.sel(law=law, measure="energy distance")]
+    differs = (one.distance > 5 * one.standard_error).sel(measure="energy distance")
     near = one.nearest.median("point")
     share = (one.lost / one.drawn).sel(law=list(LAWS)).values
-    lost = [f"{law} {part:.0%}" for law, part in zip(LAWS, share, strict=True) if part]
-    return (
-        "Which score estimate is best on held-out digits? Squared distance from them: "
-        f"{', '.join(f'{law} {value:.3f}' for law, value in loss.items())} (digits "
-        f"{', '.join(str(one.digits.values))} in {int(one.components)} components, "
-        f"{data.attrs['repeats']} pairs each). Samples of {', '.join(apart) or 'none'} differ from "
-        "held-out digits by five standard errors of the energy distance. The nearest training "
-        f"digit is at {float(near.sel(law='training set')):.1g} for samples of the training set's "
-        f"score, at {float(near.sel(law='network')):.2f} for the network's and at "
-        f"{float(near.sel(law=OWN)):.2f} for held-out digits (medians; bars: "
-        f"quartiles). Lost far outside: {', '.join(lost) or 'no sample'}."
-    )
+    return {
+        "losses": ", ".join(f"{law} {value:.3f}" for law, value in loss.items()),
+        "digits": ", ".join(str(one.digits.values)),
+        "components": int(one.components),
+        "repeats": data.attrs["repeats"],
+        "apart": ", ".join(law for law in LAWS if differs.sel(law=law)),
+        "near_training": f"{float(near.sel(law='training set')):.1g}",
+        "near_network": f"{float(near.sel(law='network')):.2f}",
+        "near_own": f"{float(near.sel(law=OWN)):.2f}",
+        "lost": ", ".join(
+            f"{law} {part:.0%}" for law, part in zip(LAWS, share, strict=True) if part
+        ),
+    }
 
 
-def images_caption(data: xr.Dataset) -> str:
+def images(data: xr.Dataset) -> dict[str, object]:
     """What is shown, and which samples are farthest from held-out digits."""
     one = data.isel(digits=0, components=0, member=0)
     far = one.distance.sel(measure="energy distance", law=list(LAWS)).fillna(-np.inf)
-    return (
-        f"What do samples look like? The first {data.sizes['image']} of each estimate, decoded "
-        f"from {int(one.components)} principal components, which keep {float(one.explained):.0%} "
-        "of the variance, and held-out digits through them (last row). The samples of a column "
-        "share their noise; an empty image is a lost sample. Farthest from held-out digits in "
-        f"energy distance: {LAWS[int(far.argmax('law'))]}."
-    )
+    return {
+        "images": data.sizes["image"],
+        "components": int(one.components),
+        "explained": f"{float(one.explained):.0%}",
+        "farthest": LAWS[int(far.argmax("law"))],
+    }
 
 
 EXPERIMENT = Experiment(
@@ -199,20 +181,17 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
+    table=panels.Table(
         {"digits": "digits", "components": "components", "member": "seed", "law": "estimate"},
         [
             Column("held-out loss", "held_out_loss"),
-            Column("energy distance", "distance", at={"measure": "energy distance"}),
-            Column("its error", "standard_error", at={"measure": "energy distance"}),
-            Column("sliced W2", "distance", at={"measure": "sliced W2"}),
-            Column("error of W2", "standard_error", at={"measure": "sliced W2"}),
+            *DISTANCES,
             Column("lost", lambda data: data.lost / data.drawn),
-            Column("nearest training digit", "nearest", median),
+            Column("nearest training digit", "nearest", panels.median),
         ],
     ),
     figures=[
-        Plot(
+        panels.Plot(
             "Learned and known scores of digits",
             [
                 Lines(
@@ -225,30 +204,24 @@ EXPERIMENT = Experiment(
                             style="--", label=KNOWN[0])
                 + Reference(y=first("held_out_loss", law=KNOWN[1]), ink=PALETTE[3], label=KNOWN[1])
                 + Reference(y=first("held_out_loss", law=KNOWN[2]), style="-.", label=KNOWN[2]),
-                Points(
-                    energy(list(LAWS)), "law", band=extremes, width=1.4,
-                    ylabel="energy distance from digits",
-                )
+                Points(energy(list(LAWS)), "law", band=extremes, width=1.4,
+                       ylabel="energy distance from digits")
                 + Reference(y=lambda data: energy(OWN)(data).min("end"),
                             to=lambda data: energy(OWN)(data).max("end"), label="training digits")
                 + Reference(y=0),
-                Points(
-                    first("nearest", law=list(LAWS)), "law", band=quartiles, width=1.4,
-                    ylabel="nearest training digit", ylim=(0, None),
-                )
+                Points(first("nearest", law=list(LAWS)), "law", band=quartiles, width=1.4,
+                       ylabel="nearest training digit", ylim=(0, None))
                 + Reference(y=nearest_own(0.25), to=nearest_own(0.75), label="held-out digits"),
             ],
-            curves_caption,
+            losses_and_samples,
         ),
-        Plot(
+        panels.Plot(
             "Sample digits",
-            ImageStrip(
+            panels.ImageStrip(
                 lambda data: first("images")(data).isel(member=0), rows="law", columns="image",
                 pixels="pixel", limits=(0.0, 16.0), most=IMAGES, width=2.4,
             ),
-            images_caption,
-            height=1.6,
+            images, height=1.6,
         ),
     ],
-    note=NOTE,
 )  # fmt: skip

@@ -14,19 +14,14 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.bounds.optimisation.gu2024_score import gu2024_score_error
-from attlas.data.diffusion_pairs import DiffusionPairs
+from attlas import panels
 from attlas.experiments.gu2024exploring.instances import SIGMA, STEP, draw_mixture_regression
 from attlas.models.networks.softmax_network import symmetric_network
-from attlas.panels.lines import Lines
-from attlas.panels.palette import INK, PALETTE
-from attlas.panels.plot import Plot
-from attlas.panels.reference import Reference
-from attlas.panels.table import Column, Table
+from attlas.panels import INK, PALETTE, Column, Lines, Reference
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
-from attlas.tasks.diffusion.error_dataset import RULES, score_error_dataset
+from attlas.tasks.diffusion.error_dataset import RULES, score_error_bound, score_error_dataset
 from attlas.tasks.diffusion.error_terms import TERMS, regression_terms, rkhs_function
 from attlas.tasks.nested_regression import train_on_nested
 from attlas.training.trajectory import log_spaced
@@ -35,29 +30,15 @@ LONGER = 1000
 """How many times longer than the network kernel regression is followed."""
 FURTHER = 10
 DELTA = 0.1
-NAMES = dict(
-    zip(TERMS, ("coupling", "label mismatch", "early stopping", "approximation"), strict=True)
-)
+WORDS = ("coupling", "label mismatch", "early stopping", "approximation")
+NAMES = dict(zip(TERMS, WORDS, strict=True))
 SYMBOLS = {term: f"$Z_{k}$ {name}" for k, (term, name) in enumerate(NAMES.items(), 1)}
-NOTE = (
-    "The kernel is that of infinite width. $f_H$ is kernel regression on the true labels of an "
-    "independent reference set, stopped at its least error on validation points: a fixed element "
-    "of the RKHS, of squared norm $R_H$. Pseudo-labels are $f_H$ + (label - $f_*$), as in the "
-    "paper's [59], so that the label mismatch is the regression of $f_* - f_H$. Training sets are "
-    "nested and share the scale of the largest. A network step has $m\\eta = .9 / "
-    "\\lambda_{\\max}$, and kernel regression takes the same steps. Stopped where the validation "
-    "loss on noisy labels is least. Theorem 6.6's sum has $c_1 = 1$, $\\delta = .1$, no constant "
-    "in front, and $\\lambda$ at least at the level of rounding, where it is a lower bound."
-)
 GRID = Grid(
-    fixed={"block": 1},
-    smoke={
-        "n": [12, 24], "m": [32], "steps": 20, "records": 6, "test": 40, "reference": 48,
-        "members": 1,
-    },
+    fixed={"block": 1, "members": 1},
+    smoke={"n": [12, 24], "m": [32], "steps": 20, "records": 6, "test": 40, "reference": 48},
     quick={
         "n": [32, 64, 128, 256], "m": [512], "steps": 600, "records": 16, "test": 500,
-        "reference": 512, "members": 1,
+        "reference": 512,
     },
     paper={
         "n": [64, 128, 256, 512, 1024, 2048], "m": [256, 2048, 16384], "steps": 20000,
@@ -66,19 +47,14 @@ GRID = Grid(
 )  # fmt: skip
 
 
-def first(pairs: DiffusionPairs, n: int) -> DiffusionPairs:
-    """The first n pairs."""
-    return jax.tree.map(lambda a: a[:n], pairs)
-
-
 def run(s: Settings, key: Array) -> xr.Dataset:
     """Networks and kernel regression for every n, the four terms at every step and at the stop."""
     p = draw_mixture_regression(s.seed, max(s.n), s.test, s.reference)
-    f_H = rkhs_function(p.reference, first(p.further, s.test), p.scale, sigma=SIGMA)
+    f_H = rkhs_function(p.reference, p.further.first(s.test), p.scale, sigma=SIGMA)
     at = log_spaced(s.steps, s.records)
     steps = np.append(at, np.geomspace(s.steps, LONGER * s.steps, FURTHER + 1)[1:].round())
     each = [
-        regression_terms(f_H, first(p.train, n), p.further, steps, share=STEP, validation=s.test)
+        regression_terms(f_H, p.train.first(n), p.further, steps, share=STEP, validation=s.test)
         for n in s.n
     ]
     kernel = jax.tree.map(lambda *parts: np.stack(parts), *each)
@@ -92,70 +68,65 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         )
         for m in s.m
     ]  # fmt: skip
-    outputs = np.stack([np.asarray(path.test_outputs) for path in paths])
-    networks = outputs * float(p.scale.labels)
+    networks = np.stack([np.asarray(path.test_outputs) for path in paths]) * float(p.scale.labels)
     found = score_error_dataset(f_H, kernel, networks, p.further, steps, s.test)
     found = found.assign_coords(m=list(s.m), n=list(s.n))
-    early = found.error_at_stop.sel(term="early", drop=True) / found.label_scale**2
     moved = np.stack([np.asarray(path.movement) for path in paths])
     return found.assign(
         moved=xr.DataArray(moved, {"step": np.array(at, float)}, ("m", "n", "step")),
-        bound=xr.apply_ufunc(bound, found.n, found.smallest, found.squared_norm, early, d),
+        bound=score_error_bound(found, d, DELTA),
     )
-
-
-@np.vectorize
-def bound(n: Any, smallest: float, squared_norm: float, early: float, d: Any) -> float:
-    """The sum of the terms of Theorem 6.6."""
-    terms = gu2024_score_error(int(n), int(d), smallest, DELTA, squared_norm, early)
-    return float(sum(np.asarray(term) for term in terms.values()))
 
 
 def widest(name: str, largest: bool = False, **labels: Any) -> Callable[[xr.Dataset], xr.DataArray]:
     """A quantity of the widest network, at all n or at the largest, without step 0."""
+    positions = {"m": -1, "n": -1} if largest else {"m": -1}
 
     def cut(data: xr.Dataset) -> xr.DataArray:
-        found = data[name].sel(labels)
-        found = found.isel(m=-1) if "m" in found.dims else found
-        found = found.isel(n=-1) if largest else found
+        found = panels.taken(name, labels, positions)(data)
         found = found.where(found.step > 0) if "step" in found.dims else found
         return found.where(found > 1e-4 * found.max())
 
     return cut
 
 
-def terms_caption(data: xr.Dataset) -> str:
+def terms(data: xr.Dataset) -> dict[str, object]:
     """The largest terms, the slack of Claim G.1, the stops and Theorem 6.6."""
     last = data.isel(m=-1)
     mean = last.mean("member")
-    n, ends = data.n.values, mean.isel(n=[0, -1])
-    terms, error = ends.error_at_stop, ends.true_error_at_stop.sel(learner="network").values
-    dominant = dict.fromkeys(NAMES[TERMS[k]] for k in terms.argmax("term").values)
-    each = [
-        f"{NAMES[t]} {v[0]:.2g} and {v[1]:.2g}" for t, v in zip(TERMS, terms.values, strict=True)
-    ]
-    true = last.true_error_at_stop.sel(learner="network")
+    ends, true = mean.isel(n=[0, -1]), last.true_error_at_stop.sel(learner="network")
+    found, error = ends.error_at_stop, ends.true_error_at_stop.sel(learner="network").values
+    each = [f"{NAMES[t]} {both(v)}" for t, v in zip(TERMS, found.values, strict=True)]
+    dominant = [NAMES[TERMS[k]] for k in found.argmax("term").values]
     slack = (np.sqrt(last.error_at_stop).sum("term") / np.sqrt(true)).values
     stops = dict(zip(RULES, mean.stop.isel(n=-1).values, strict=True))
-    bound, unit = ends.bound.values, error / float(mean.label_scale) ** 2
-    return (
-        f"Which error dominates? At the stop it is {' and '.join(dominant)} ($n = {n[0]}$ and "
-        f"$n = {n[-1]}$): {', '.join(each)}; the network's error is {error[0]:.2g} and "
-        f"{error[1]:.2g}. Roots of the four terms add up to {slack.min():.2f} to "
-        f"{slack.max():.2f} times the root of the error, which Claim G.1 bounds by them. At "
-        f"$n = {n[-1]}$ noisy labels stop the network at step {stops[RULES[0]]:.0f}; noise and "
-        f"bias balance at {stops[RULES[3]]:.0f}. The sum of Theorem 6.6 with the measured "
-        f"$\\lambda$ is {bound[0]:.1e} and {bound[1]:.1e}, the error of unit labels "
-        f"{unit[0]:.1e} and {unit[1]:.1e}."
-    )
+    return {
+        "dominant": " and ".join(dict.fromkeys(dominant)),
+        "n": data.n.values[[0, -1]],
+        "terms": ", ".join(each),
+        "error": both(error),
+        "slack": f"{slack.min():.2f} to {slack.max():.2f}",
+        "noisy": f"{stops[RULES[0]]:.0f}",
+        "balance": f"{stops[RULES[3]]:.0f}",
+        "theorem": both(ends.bound.values, ".1e"),
+        "unit": both(error / float(mean.label_scale) ** 2, ".1e"),
+    }
+
+
+def both(values: np.ndarray, how: str = ".2g") -> str:
+    """Values at the smallest and the largest n."""
+    return " and ".join(format(value, how) for value in values)
+
+
+def late(name: str, label: str, ink: str, style: str, **labels: str) -> Lines:
+    """A quantity by step at the largest n."""
+    curve = widest(name, largest=True, **labels)
+    return Lines(curve, "step", label=label, ink=ink, style=style)
 
 
 PAIRS: dict[str, Any] = {
-    "xscale": "log",
-    "xticks": "n",
-    "xlabel": "training pairs $n$",
-    "width": 1.3,
-}
+    "xscale": "log", "xticks": "n", "xlabel": "training pairs $n$", "width": 1.3,
+}  # fmt: skip
 EARLY = PALETTE[TERMS.index("early")]
 GREY = "#888888"
 EXPERIMENT = Experiment(
@@ -163,23 +134,20 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
+    table=panels.Table(
         {"member": "seed", "m": "m", "n": "n"},
         [
             Column("stop", "stop", at={"rule": RULES[0]}),
             *(Column(term, "error_at_stop", at={"term": term}) for term in TERMS),
             Column("network error", "true_error_at_stop", at={"learner": "network"}),
             Column("NTK error at its stop", "true_error_at_stop", at={"learner": "NTK"}),
-            Column(
-                "network error, unit labels",
-                lambda data: data.true_error_at_stop / data.label_scale**2,
-                at={"learner": "network"},
-            ),
+            Column("network error, unit labels", lambda d: d.true_error_at_stop / d.label_scale**2,
+                   at={"learner": "network"}),
             Column("Theorem 6.6, sum", "bound"),
         ],
     ),
     figures=[
-        Plot(
+        panels.Plot(
             "Four terms of the score error",
             [
                 Lines(
@@ -188,14 +156,10 @@ EXPERIMENT = Experiment(
                     xlabel="step (vertical line: the network's stop)",
                     ylabel="mean square on fresh points",
                 )
-                + Lines(widest("parts", largest=True, part="bias"), "step", style=":", ink=EARLY,
-                        label="bias in $Z_3$")
-                + Lines(widest("parts", largest=True, part="noise"), "step", style="--", ink=EARLY,
-                        label="noise in $Z_3$")
-                + Lines(widest("true_error", largest=True, learner="network"), "step", ink=INK,
-                        label="network error")
-                + Lines(widest("true_error", largest=True, learner="NTK"), "step", style="--",
-                        ink=GREY, label="NTK error")
+                + late("parts", "bias in $Z_3$", EARLY, ":", part="bias")
+                + late("parts", "noise in $Z_3$", EARLY, "--", part="noise")
+                + late("true_error", "network error", INK, "-", learner="network")
+                + late("true_error", "NTK error", GREY, "--", learner="NTK")
                 + Reference(x=widest("stop", largest=True, rule=RULES[0]), style="-"),
                 Lines(
                     widest("error_at_stop"), "n", colour="term", names=SYMBOLS, style="o-",
@@ -210,8 +174,7 @@ EXPERIMENT = Experiment(
                     title="when to stop", ylabel="step, $m\\eta = .9 / \\lambda_{\\max}$", **PAIRS,
                 ),
             ],
-            terms_caption,
+            terms,
         )
     ],
-    note=NOTE,
 )  # fmt: skip

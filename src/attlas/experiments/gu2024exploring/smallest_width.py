@@ -5,97 +5,58 @@ at the start. The smallest width with which the loss falls to a hundredth within
 the rate of Theorem 4.2 gives for the kernel of infinite width, against the number of samples.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from attlas import panels
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_steps, gu2024_table_1_log10
 from attlas.experiments.gu2024exploring.instances import NAMES, renamed
 from attlas.measures.statistics.onset import onset
-from attlas.models.networks.copied_units import copied_units
-from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
-from attlas.panels.lines import Lines
-from attlas.panels.plot import Plot
-from attlas.panels.points import Points
-from attlas.panels.power import power_of
-from attlas.panels.summary import geometric_extremes, geometric_mean, total
-from attlas.panels.table import Column, Table
+from attlas.models.networks.softmax_network import Activation
+from attlas.panels import Column, Lines, Points, geometric_extremes, geometric_mean
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
-from attlas.tasks.sign_regression import (
-    draw_network,
-    draw_sign_regression,
-    stable_step,
-    train_on_signs,
-)
+from attlas.tasks.padded_starts import PaddedStart, even_divisors, padded_start, relative_losses
+from attlas.tasks.sign_regression import draw_network, draw_sign_regression
 
-STEEP = {"softmax": "m", "relu": "1", "exponential": "1"}
-FLAT = {"softmax": "\\sqrt{m}", "relu": "1/\\sqrt{m}", "exponential": "1/\\sqrt{m}"}
-"""Prefactors of the network that give its tangent kernel a scale of m, and of 1."""
-NOTE = (
-    "Unit inputs in general position, targets random signs, one output, $\\sigma = 1$; with "
-    "$d = n/2$ $\\lambda$ of the limit kernel hardly depends on n, with d fixed it falls. In "
-    "time: loss at most $\\epsilon$ of its start after T steps, "
-    "$(1 - \\eta\\lambda/2)^T = \\epsilon$ with the limit kernel. The smallest width is the least "
-    "on the grid from which on all widths of that seed are in time. The paper's softmax network "
-    "has m in front of an average, so a unit weighs $\\sqrt m$ times what it does in networks "
-    "with $1/\\sqrt m$: it is lazier at equal width. All networks are therefore trained with both "
-    "scales: $cF$ trained on $y$ at step $\\eta/c^2$ moves exactly as $F$ does on $y/c$ at step "
-    "$\\eta$. Table 1's constants are set to 1 and its o(1) to 0."
-)
-
-
-def divisors(top: int) -> list[int]:
-    """The even widths that divide the widest."""
-    return [m for m in range(2, top + 1, 2) if top % m == 0]
-
-
+PREFACTORS = {
+    "m": {"softmax": "m", "relu": "1", "exponential": "1"},
+    "1": {"softmax": "\\sqrt{m}", "relu": "1/\\sqrt{m}", "exponential": "1/\\sqrt{m}"},
+}
+"""Of the network, that give its tangent kernel a scale of m, and of 1."""
+LEGENDS = {
+    scale: {name: f"{NAMES[name]}, prefactor ${c}$" for name, c in prefactors.items()}
+    for scale, prefactors in PREFACTORS.items()
+}
 GRID = Grid(
-    each={
-        "activation": [activation.value for activation in Activation],
-        "samples": [[12, 20, 32]],
-    },
+    each={"activation": [name.value for name in Activation], "samples": [[12, 20, 32]]},
     fixed={"epsilon": 0.01, "sigma": 1.0, "dtype": "float32"},
-    smoke={"samples": [[8, 12]], "fixed_d": 8, "widths": divisors(12), "members": 2},
-    quick={"fixed_d": 12, "widths": divisors(192), "members": 4},
+    smoke={"samples": [[8, 12]], "fixed_d": 8, "widths": even_divisors(12), "members": 2},
+    quick={"fixed_d": 12, "widths": even_divisors(192), "members": 4},
     paper={
         "samples": [[n] for n in (16, 32, 64, 125, 250, 500, 1000)], "fixed_d": 32,
-        "widths": divisors(1536), "members": 16, "block": 4,
+        "widths": even_divisors(1536), "members": 16, "block": 4,
     },
 )  # fmt: skip
 
 
-class Start(NamedTuple):
-    """One training: a network, its inputs and targets, and its step size."""
-
-    network: SoftmaxNetwork
-    X: np.ndarray
-    y: np.ndarray
-    step_size: float
-
-
-def starts(s: Settings, seed: int, n: int, d: int) -> tuple[list[Start], int, float]:
+def starts(s: Settings, seed: int, n: int, d: int) -> tuple[list[PaddedStart], int, float]:
     """Both scales of every width on one data set; the steps allowed, and lambda of the limit."""
-    activation, widest = Activation(s.activation), max(s.widths)
-    rows, depth = max(s.samples), max(s.fixed_d, max(s.samples) // 2)
+    activation = Activation(s.activation)
+    shape = (max(s.widths), max(s.samples), max(s.fixed_d, max(s.samples) // 2))
     problem = draw_sign_regression(n, d, [seed], s.sigma, activation)
     smallest, largest = problem.eigenvalues[[0, -1]]
     allowed = int(gu2024_steps(n, 1, float(smallest / largest / 2), s.epsilon, start=1.0))
-    X = np.pad(problem.X, ((0, rows - n), (0, depth - d)))
-    y = np.pad(problem.y, (0, rows - n))
     steep = activation is Activation.SOFTMAX  # the scale of the paper's own prefactor
-    found = []
-    for wanted in (True, False):
-        for m in s.widths:
-            network = draw_network(d, m, [seed, 1], s.sigma, activation)
-            # One width for all networks is one compiled program.
-            wide, factor, slower = copied_units(network, widest // m, depth)
-            shrink = 1.0 if wanted == steep else m ** (0.5 if steep else -0.5)
-            size = slower * stable_step(network, problem.X)
-            found.append(Start(wide, X, shrink * factor * y, size))
+    other = [m ** (0.5 if steep else -0.5) for m in s.widths]
+    networks = [draw_network(d, m, [seed, 1], s.sigma, activation) for m in s.widths]
+    found = [
+        padded_start(network, problem, 1.0 if wanted == steep else scale, shape)
+        for wanted in (True, False)
+        for network, scale in zip(networks, other, strict=True)
+    ]
     return found, allowed, float(smallest)
 
 
@@ -103,29 +64,21 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     """The loss over its start at the allowed time, and the smallest width, by seed and data."""
     sizes, fixed = s.samples, s.fixed_d
     rules = {"d = n/2": [n // 2 for n in sizes], f"d = {fixed}": [fixed] * len(sizes)}
-    groups = [
+    found = [
         starts(s, seed, n, d)
         for seed in range(s.seed, s.seed + s.members)
         for dimensions in rules.values()
         for n, d in zip(sizes, dimensions, strict=True)
     ]
-    every = [start for some, _, _ in groups for start in some]
-    allowed = [steps for _, steps, _ in groups]
-    schedule = sorted({0, *allowed})
-    networks, X, y, step_sizes = (list(each) for each in zip(*every, strict=True))
-    path = train_on_signs(networks, X, y, step_sizes, schedule[-1], schedule)
-    loss = np.asarray(path.loss).reshape(len(groups), -1, len(schedule))
-    at = np.searchsorted(schedule, allowed)
-    left = loss[np.arange(len(groups)), :, at] / loss[..., 0]
-    dims = ("member", "dimension", "n")
-    shape = (s.members, len(rules), len(sizes))
-    left = left.reshape(*shape, 2, len(s.widths))
+    groups, allowed, smallest = zip(*found, strict=True)
+    dims, shape = ("member", "dimension", "n"), (s.members, len(rules), len(sizes))
+    left = relative_losses(groups, allowed).reshape(*shape, 2, len(s.widths))
     return xr.Dataset(
         {
             "left": ((*dims, "scale", "m"), left),
             # A training that diverged has no loss below epsilon either.
             "smallest_width": ((*dims, "scale"), onset(s.widths, left <= s.epsilon)),
-            "eigenvalue": (dims, np.reshape([least for *_, least in groups], shape)),
+            "eigenvalue": (dims, np.reshape(smallest, shape)),
             "steps_allowed": (dims, np.reshape(allowed, shape)),
         },
         {"dimension": list(rules), "n": list(sizes), "scale": ["m", "1"], "m": list(s.widths)},
@@ -155,50 +108,39 @@ def rise(data: xr.Dataset) -> xr.DataArray:
 
 def ratio(data: xr.Dataset, scale: str, other: str) -> str:
     """Units of softmax over those of another activation on the same data, with its interval."""
-    names = ("softmax", other)
-    if not set(names) <= set(data.activation.values):
+    if not {"softmax", other} <= set(data.activation.values):
         return f"not known for {NAMES[other]}"
     logs = np.log(data.smallest_width.sel(scale=scale))
     apart = logs.sel(activation="softmax") - logs.sel(activation=other)
-    each = np.exp(apart.mean(["dimension", "n"]))
-    return f"{geometric_mean(each)} of {NAMES[other]}"
+    return f"{geometric_mean(np.exp(apart.mean(['dimension', 'n'])))} of {NAMES[other]}"
 
 
-def caption(data: xr.Dataset) -> str:
+def power(data: xr.Dataset, rule: str, name: str) -> str:
+    """The power of n of the smallest width with the paper's prefactor."""
+    own = {"dimension": rule, "activation": name, "scale": "m" if name == "softmax" else "1"}
+    return f"{NAMES[name]} {panels.power_of(data.smallest_width.sel(own), 'n')}"
+
+
+def comparison(data: xr.Dataset) -> dict[str, object]:
     """Ratios of widths, and powers of n."""
-    ratios = [
-        f"{ratio(data, scale, 'relu')} and {ratio(data, scale, 'exponential')} where tangent "
-        f"kernels have scale {scale}"
+    ratios = {
+        scale: " and ".join(ratio(data, scale, other) for other in ("relu", "exponential"))
         for scale in data.scale.values
-    ]
-    own = {name: "m" if name == "softmax" else "1" for name in data.activation.values}
+    }
     powers = [
-        f"${rule}$: "
-        + ", ".join(
-            f"{NAMES[name]} "
-            + power_of(data.smallest_width.sel(dimension=rule, activation=name, scale=scale), "n")
-            for name, scale in own.items()
-        )
+        f"${rule}$: " + ", ".join(power(data, rule, name) for name in data.activation.values)
         for rule in data.dimension.values
     ]
     done = data.eigenvalue.notnull()
-    lost = int((data.smallest_width.isnull() & done).sum())
-    return (
-        "Does softmax need fewer units? Its smallest width in time, over that of another "
-        f"activation on the same data (95 % over {data.sizes['member']} seeds), is "
-        f"{'; '.join(ratios)}. Powers of n of the smallest width with the paper's prefactors: "
-        f"{'; '.join(powers)} (Table 1: 2, beside the factor $1/\\lambda^2$). In time: loss below "
-        f"{data.attrs['epsilon']:g} of its start after the steps of the rate "
-        f"$1 - m\\eta\\lambda/2$. {lost} of {2 * int(done.sum())} smallest widths lie above "
-        f"{data.m.values[-1]}, the widest tried, and are left out. Bars: range of the seeds; "
-        "full: prefactors that make the tangent kernel of scale m, open: of scale 1; dotted: the "
-        "rise of Table 1 for ReLU, shifted to the lowest mean."
-    )
-
-
-def legend(prefactors: dict[str, str]) -> dict[str, str]:
-    """Activations with their prefactors."""
-    return {name: f"{NAMES[name]}, prefactor ${c}$" for name, c in prefactors.items()}
+    return {
+        "seeds": data.sizes["member"],
+        "ratios": ratios,
+        "powers": "; ".join(powers),
+        "epsilon": f"{data.attrs['epsilon']:g}",
+        "lost": int((data.smallest_width.isnull() & done).sum()),
+        "cases": 2 * int(done.sum()),
+        "widest": data.m.values[-1],
+    }
 
 
 EXPERIMENT = Experiment(
@@ -206,18 +148,13 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
+    table=panels.Table(
         ["activation", "dimension", "n"],
         [
             Column("lambda", "eigenvalue"),
-            *(
-                Column(
-                    f"smallest width, kernel of scale {scale}", "smallest_width", geometric_mean,
-                    at={"scale": scale},
-                )
-                for scale in ("m", "1")
-            ),
-            Column("seeds without", lambda d: d.smallest_width.isnull().any("scale"), total),
+            *(Column(f"smallest width, kernel of scale {scale}", "smallest_width", geometric_mean,
+                     at={"scale": scale}) for scale in ("m", "1")),
+            Column("seeds without", lambda d: d.smallest_width.isnull().any("scale"), panels.total),
             Column("Table 1: log10 width", "table_1_width"),
             Column("steps allowed", "steps_allowed"),
             Column("Table 1: log10 steps", "table_1_steps"),
@@ -225,22 +162,19 @@ EXPERIMENT = Experiment(
         of=lambda data: renamed(printed(data)),
     ),
     figures=[
-        Plot(
+        panels.Plot(
             "The smallest width that converges in time",
             Points(
                 "smallest_width", "n", at={"scale": "m"}, colour="activation", line="-",
-                names=legend(STEEP), band=geometric_extremes, dodge=0.08,
+                names=LEGENDS["m"], band=geometric_extremes, dodge=0.08,
                 panel="dimension", title="${dimension}$", xscale="log2", yscale="log2",
                 xticks="n", xlabel="samples $n$", ylabel="smallest width $m$ in time", width=1.4,
             )
-            + Points(
-                "smallest_width", lambda data: 1.04 * data.n, at={"scale": "1"},
-                colour="activation", line="--", hollow=True, names=legend(FLAT),
-                band=geometric_extremes, dodge=0.08, xscale="log2",
-            )
+            + Points("smallest_width", lambda data: 1.04 * data.n, at={"scale": "1"}, line="--",
+                     hollow=True, colour="activation", names=LEGENDS["1"], dodge=0.08,
+                     band=geometric_extremes, xscale="log2")
             + Lines(rise, "n", style=":", label="rise of Table 1 (ReLU), shifted"),
-            caption,
+            comparison,
         )
     ],
-    note=NOTE,
 )  # fmt: skip

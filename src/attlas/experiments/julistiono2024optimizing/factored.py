@@ -5,7 +5,6 @@ and W itself from the same start; each is measured against the nuclear-norm and 
 attention SVM of the tokens that it selected.
 """
 
-from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -14,13 +13,11 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from attlas import panels
 from attlas.data.sphere_selection import draw_sphere_selection
 from attlas.data.token_selection import TokenSelection
 from attlas.measures.attention.svm_shortfall import NORMS, svm_shortfall
-from attlas.panels.lines import Lines
-from attlas.panels.plot import Plot
-from attlas.panels.summary import median, total
-from attlas.panels.table import Column, Derived, Table
+from attlas.panels import Column, Derived, median, taken, total
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
@@ -30,13 +27,6 @@ from attlas.training.trajectory import log_spaced
 
 EXPECTED = {"factored": "nuclear", "merged": "Frobenius"}
 NAMES = {"factored": "factors $W_K$, $W_Q$", "merged": "merged $W$"}
-NOTE = (
-    "Beyond the paper (recalled: Tarzanagh et al. 2023, the nuclear norm as bias of the factored "
-    "pair). Released synthetic settings but n = 4, T = 4, d = 5, so that the two SVMs differ; "
-    "normalised gradient steps of 0.02 in $(W_K, W_Q)$ and 0.1 in $W$, small start. The shortfall "
-    "is 1 - (margin / norm of $W$) x (norm of the SVM), between 0 and 1 once all margins are "
-    "positive: it is 0 for any minimiser, also where the nuclear-norm one is not unique."
-)
 GRID = Grid(
     fixed={
         "n": 4, "T": 4, "d": 5, "start": 0.1, "records": 32,
@@ -89,9 +79,9 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     )
 
 
-def last(name: str) -> Callable[[xr.Dataset], xr.DataArray]:
+def last(name: str) -> panels.Formula:
     """A quantity after the last step."""
-    return lambda data: data[name].isel(step=-1)
+    return taken(name, at={"step": -1})
 
 
 def nearer(at: xr.Dataset) -> str:
@@ -101,7 +91,7 @@ def nearer(at: xr.Dataset) -> str:
     return f"{int((own <= ends.min('norm')).sum())} of {ends.sizes['member']}"
 
 
-def caption(data: xr.Dataset) -> str:
+def shortfalls(data: xr.Dataset) -> dict[str, object]:
     """Median shortfalls, and how often the expected norm is nearer."""
     parts = []
     for trained, name in NAMES.items():
@@ -111,11 +101,7 @@ def caption(data: xr.Dataset) -> str:
             f"{name}: shortfall {ends[0]:.2g} in the nuclear and {ends[1]:.2g} in the Frobenius "
             f"norm (the expected one smaller on {nearer(at)})"
         )
-    return (
-        f"Which SVM does each training find? Median at the last step, {'; '.join(parts)}. "
-        f"{total(data.certified == 0)} SVMs were not certified and are left out. Each line is one "
-        "problem, from where all margins are positive."
-    )
+    return {"shortfalls": "; ".join(parts), "uncertified": total(data.certified == 0)}
 
 
 EXPERIMENT = Experiment(
@@ -123,7 +109,7 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
+    table=panels.Table(
         ["trained"],
         [
             Derived("problems", lambda at: at.sizes["member"]),
@@ -143,24 +129,15 @@ EXPERIMENT = Experiment(
         ],
     ),
     figures=[
-        Plot(
+        panels.Plot(
             "Factored pair and merged matrix",
-            Lines(
+            panels.Lines(
                 lambda data: data.shortfall.where((data.shortfall > 0) & (data.shortfall < 1)),
-                lambda data: data.step + 1,
-                colour="trained",
-                names=NAMES,
-                band=None,
-                panel="norm",
-                title="{norm} norm",
-                xscale="log",
-                yscale="log",
-                xlabel="step $k + 1$",
-                ylabel="shortfall of margin over norm",
-                width=1.3,
+                lambda data: data.step + 1, colour="trained", names=NAMES, band=None, panel="norm",
+                title="{norm} norm", xscale="log", yscale="log", xlabel="step $k + 1$",
+                ylabel="shortfall of margin over norm", width=1.3,
             ),
-            caption,
+            shortfalls,
         )
     ],
-    note=NOTE,
-)
+)  # fmt: skip

@@ -12,12 +12,11 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from attlas import panels
 from attlas.data.token_selection import TokenSelection
 from attlas.measures.attention.direction import direction_divergence
 from attlas.measures.statistics.settling import settling_times
-from attlas.panels.lines import Lines
-from attlas.panels.plot import Plot
-from attlas.panels.table import Column, Derived, Printed, Table, final
+from attlas.panels import Column, Derived, Lines, Printed, final
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
@@ -39,11 +38,10 @@ GRID = Grid(
     each={"p": [1.75, 2.0, 3.0]},
     fixed={
         "steps": lambda s: STEPS.get(s.p, 2000 if s.p < 3 else 20_000) // s.shorter,
-        "rate": 0.1,
-        "shorter": 1,
+        "rate": 0.1, "shorter": 1,
     },
     smoke={"shorter": 10},
-)
+)  # fmt: skip
 
 
 def run(s: Settings, key: Array) -> xr.Dataset:
@@ -104,13 +102,10 @@ def selected(at: xr.Dataset) -> str:
     return str(tuple(int(token) for token in at.tokens))
 
 
-def selection(data: xr.Dataset) -> str:
+def selection(data: xr.Dataset) -> dict[str, object]:
     """Which tokens each p selects."""
     chosen = [f"{selected(data.sel(p=p))} at p = {p:g}" for p in data.p.values]
-    return (
-        "Does p change which tokens are selected? The same problem from the same start ends on "
-        f"tokens {'; '.join(chosen)} (one number per sample, counted from 0)."
-    )
+    return {"chosen": "; ".join(chosen)}
 
 
 def after(data: xr.Dataset) -> xr.DataArray:
@@ -123,7 +118,7 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
+    table=panels.Table(
         ["p"],
         [
             Derived("tokens", selected),
@@ -137,37 +132,21 @@ EXPERIMENT = Experiment(
         ],
     ),
     figures=[
-        Plot(
+        panels.Plot(
             "Joint training of v and W",
             [
                 Lines(
-                    "attention",
-                    after,
-                    colour="token",
-                    dash="sample",
-                    names="token {token}",
-                    dash_names="sample {sample}",
-                    panel="p",
-                    title="$p = {p:g}$",
-                    xscale="log",
-                    xlabel="step $k + 1$",
-                    ylabel="attention weight",
+                    "attention", after, colour="token", dash="sample", names="token {token}",
+                    dash_names="sample {sample}", panel="p", title="$p = {p:g}$", xscale="log",
+                    xlabel="step $k + 1$", ylabel="attention weight",
                 ),
                 Lines(
-                    "divergence",
-                    after,
-                    colour="trained",
-                    names="${trained}$ to its SVM",
-                    panel="p",
-                    title="$p = {p:g}$",
-                    xscale="log",
-                    yscale="log",
-                    xlabel="step $k + 1$",
-                    ylabel="directional divergence",
+                    "divergence", after, colour="trained", names="${trained}$ to its SVM",
+                    panel="p", title="$p = {p:g}$", xscale="log", yscale="log",
+                    xlabel="step $k + 1$", ylabel="directional divergence",
                 ),
             ],
             selection,
         )
     ],
-    note="Released settings: v(0) = 0, W(0) = 0, rate 0.1, each gradient over its own dual norm.",
-)
+)  # fmt: skip

@@ -16,20 +16,13 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas import panels
-from attlas.bounds.optimisation.julistiono2024_rate import julistiono2024_rate
 from attlas.data.token_selection import make_support_selection
-from attlas.measures.statistics.path_exponents import (
-    PathExponents,
-    end_gap,
-    entry_times,
-    interpolated,
-    path_exponents,
-)
 from attlas.panels import Column, Lines, largest, mean_and_interval, taken
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
-from attlas.tasks.token_selection.long_paths import long_paths
+from attlas.tasks.token_selection.long_paths import LongPaths, long_paths
+from attlas.tasks.token_selection.rate_comparison import EXPONENTS, compare_with_rate
 
 REACH = {1.5: 2000.0, 2.0: 1400.0, 3.0: 1000.0}
 """Norm at which log k is about 10^3 (log k tends to ||W|| / ||W_mm||)."""
@@ -65,27 +58,15 @@ def run(s: Settings, key: Array) -> xr.Dataset:
 
 def compared(paths: xr.Dataset, s: Settings) -> xr.Dataset:
     """Exponents beside the printed ones, entry into the cone, and how far the kinds are apart."""
-    log_k, norm, D = (paths[name].values for name in ("log_k", "norm", "divergence"))
-    rate = partial(julistiono2024_rate, p=s.p)
-    fits = [path_exponents(log_k[k], norm[k], D[k], rate, b) for k, b in enumerate(RANGES.values())]
-    reach = np.nanmax(norm[1:], axis=2).min()
-    clocks = [interpolated(np.array([reach]), norm[k], log_k[k], False)[:, 0] for k in (1, 2)]
-    # The printed rate and the proved power through the median at the first fitted point.
-    x = np.geomspace(float(paths.svm_norm.mean()) * RANGES["flow"][0], s.flow_reach, 30)
-    first = np.nanmedian(interpolated(x[:1], norm[1], D[1]))
+    given = LongPaths(*(paths[name].values for name in LongPaths._fields))
+    found = compare_with_rate(given, s.p, list(RANGES.values()), s.flow_reach)
+    axes = dict.fromkeys(found._fields, ("member",)) | {
+        "exponents": ("fit", "exponent", "member"), "clock_log_k": ("clock", "member"),
+        "clock_reach": (), **dict.fromkeys(("guide_norm", "guide_printed", "guide_power"), "point"),
+    }  # fmt: skip
     return xr.Dataset(
-        {
-            "exponents": (("fit", "exponent", "member"), fits),
-            "entered": ("member", entry_times(log_k[1], D[1], paths.cone_width.values)),
-            "norm_gap": ("member", end_gap(log_k[0], norm[0], log_k[2], norm[2])),
-            "divergence_gap": ("member", end_gap(log_k[0], D[0], log_k[2], D[2])),
-            "clock_reach": reach,
-            "clock_log_k": (("clock", "member"), clocks),
-            "guide_norm": ("point", x),
-            "guide_printed": ("point", first * rate(x) / rate(x)[0]),
-            "guide_power": ("point", first * (x / x[0]) ** -min(2.0, 2 * (s.p - 1))),
-        },
-        {"fit": list(RANGES), "exponent": list(PathExponents._fields), "clock": list(KINDS[1:])},
+        {name: (axes[name], values) for name, values in found._asdict().items()},
+        {"fit": list(RANGES), "exponent": list(EXPONENTS), "clock": list(KINDS[1:])},
     )
 
 

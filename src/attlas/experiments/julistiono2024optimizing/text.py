@@ -24,7 +24,7 @@ from attlas.panels import Column, Lines, Points, taken
 from attlas.runs.experiment import CaptionedFigure, Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
-from attlas.tasks.decisive_encoders import train_decisive_encoders
+from attlas.tasks.decisive_encoders import PARTS, train_decisive_encoders
 from attlas.tasks.decisive_tokens import digit_rows, review_pieces
 
 EXPONENTS = (1.1, 2.0, 3.0)
@@ -87,8 +87,8 @@ GRID = Grid(
 def run(s: Settings, key: Array) -> xr.Dataset:
     """Train the cell's encoders as one ensemble, then look at attention and weights."""
     dtype, digits = np.dtype(s.dtype), s.task == "digits"
-    pieces = s.vocabulary, s.length, s.reviews, dtype
-    task = digit_rows(dtype) if digits else review_pieces(*pieces)
+    reviews = s.vocabulary, s.length, s.reviews, dtype
+    task = digit_rows(dtype) if digits else review_pieces(*reviews)
     names = ("width", "blocks", "heads", "hidden", "dropout", "deviation")
     shape = {name: s[name] for name in names} | {"length": task.probe.mask.shape[1]}
     shape |= {"vocabulary": task.probe.tokens.shape[2] if digits else s.vocabulary, "dtype": dtype}
@@ -97,27 +97,23 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     found = train_decisive_encoders(
         task, shape, step, keys, s.batch, s.epochs, s.stop, EDGES, quick_compile=digits
     )
+    given = found._asdict()
+    curves, by_place = given.pop("curves"), given.pop("by_place")
+    axes = dict.fromkeys(given, ("member",)) | {
+        "accuracy": ("rule", "member"), "decisive": ("member", "example"), "uniform": ("example",),
+        "weights": ("part", "member", "bin"), "weights_start": ("part", "member", "bin"),
+        "weights_near_zero": ("part", "member"), "weights_start_near_zero": ("part", "member"),
+    }  # fmt: skip
     data = xr.Dataset(
-        {
-            "accuracy": (("rule", "member"), found.accuracy),
-            "decisive": (("member", "example"), found.decisive),
-            "uniform": ("example", found.uniform),
-            "diverged": ("member", found.diverged),
-            "selected_epoch": ("member", found.selected_epoch),
-            "epochs": ("member", found.epochs),
-        }
-        | {name: (("member", "epoch"), curve) for name, curve in found.curves.items()},
-        {"rule": [SELECTED, LAST, BEST], "part": list(found.weights)},
-    )
-    for name, parts in (("weights", found.weights), ("weights_start", found.weights_start)):
-        counts, small = zip(*parts.values(), strict=True)
-        data[name] = ("part", "member", "bin"), np.stack(counts)
-        data[f"{name}_near_zero"] = ("part", "member"), np.stack(small)
+        {name: (axes[name], values) for name, values in given.items()}
+        | {name: (("member", "epoch"), curve) for name, curve in curves.items()},
+        {"rule": [SELECTED, LAST, BEST], "part": list(PARTS)},
+    ).assign_coords(epoch=1 + np.arange(len(curves["loss"][0])))
     if digits:
-        data["row_attention"] = ("member", "row"), found.by_place
+        data["row_attention"] = ("member", "row"), by_place
         data["row_information"] = "row", row_information(task.sets.train)
         data = data.assign_coords(row=1 + np.arange(data.sizes["row"]))
-    return data.assign_coords(epoch=1 + np.arange(data.sizes["epoch"]))
+    return data
 
 
 def percent(values: xr.DataArray) -> str:

@@ -5,26 +5,21 @@ trained by gradient descent on a tokenized mixture. Every measurement of the fiv
 on the same parameters.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from attlas import panels
 from attlas.audit.audit_dataset import audit_arrays, audit_dataset
 from attlas.audit.head_audit import AuditSettings, audit_heads
 from attlas.audit.head_rows import head_rows, theorem_2_applies
 from attlas.audit.ranked_bounds import ranked_bounds, ranked_dataset
 from attlas.audit.trained_heads import Descent, sample_mixtures, train_heads, training_facts
-from attlas.panels.lines import Lines
-from attlas.panels.palette import PALETTE
-from attlas.panels.panel import Panel
-from attlas.panels.plot import Plot
-from attlas.panels.points import Points
-from attlas.panels.reference import Reference
-from attlas.panels.summary import quartiles
+from attlas.panels import PALETTE, Formula, Lines, Panel, Points, Reference
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
@@ -32,22 +27,7 @@ from attlas.runs.settings import Settings
 if TYPE_CHECKING:  # workers compute and draw nothing
     import pandas
 
-Of = Callable[[xr.Dataset], xr.DataArray]
 DELTA = 0.05
-NOTE = (
-    "Data: (DM1) of deora2023optimization, $T = 8$ tokens in $\\mathbb{R}^8$, one relevant, three "
-    "irrelevant patterns, noise of norm 1. The head reads the last token. It is the model of "
-    "julistiono2024optimizing with the query $x_T$ (both $u$ and $W$ trained), that of "
-    "deora2023optimization with one head and a last-token decoder, one layer of "
-    "trauger2023sequence with $x_T$ in the place of [CLS], $W_v = W_c = I$ and $\\sigma$ the "
-    "identity, and a network of liu2021analyzing with two hidden units $\\pm u$; gu2024exploring "
-    "treats another network, of its theorem only the kernel's part is evaluated. The step is "
-    "$1 / \\beta_2$ at a radius that no decoder leaves, so every step lowers the risk. Bounds of "
-    "trauger2023sequence are on the ramp risk and include a union bound, as norms were read off "
-    "after training; those of deora2023optimization are on the expected gap of the logistic risk, "
-    "with $\\theta_K$ itself as the target. Stability leaves out the first samples only, an "
-    "unbiased choice."
-)
 GRID = Grid(
     each={"n": [32]},
     fixed={
@@ -90,34 +70,31 @@ def table(data: xr.Dataset) -> "pandas.DataFrame":
     return pd.DataFrame(rows)
 
 
-def gap_of(name: str) -> Of:
+def gap_of(name: str) -> Formula:
     """A risk on fresh samples minus that on the training samples."""
     return lambda data: data[name].sel(set="fresh") - data[name].sel(set="training")
 
 
-def on(name: str, part: str) -> Of:
+def on(name: str, part: str) -> Formula:
     """A risk on one of the two sets."""
-    return lambda data: data[name].sel(set=part)
+    return panels.taken(name, {"set": part})
 
 
-def trained(y: str | Of) -> Of:
-    """A quantity without its record at the start, which a logarithmic axis cannot show."""
-    return lambda data: (data[y] if isinstance(y, str) else y(data)).isel(step=slice(1, None))
+def drawn(title: str, *lines: tuple[str | Formula, str, str], **axes: Any) -> Panel:
+    """Quantities along the training with label and style; no logarithm shows the start."""
 
+    def line(k: int, y: str | Formula, label: str, style: str) -> Lines:
+        def trained(data: xr.Dataset) -> xr.DataArray:
+            return (data[y] if isinstance(y, str) else y(data)).isel(step=slice(1, None))
 
-def drawn(title: str, *lines: tuple[str | Of, str, str], **axes: Any) -> Panel:
-    """Quantities along the training, each with its label and style; the start is left out."""
-    first, *rest = (
-        Lines(trained(y), "step", label=label, style=style, ink=PALETTE[k])
-        for k, (y, label, style) in enumerate(lines)
-    )
+        return Lines(trained, "step", label=label, style=style, ink=PALETTE[k])
+
+    first, *rest = (line(k, *each) for k, each in enumerate(lines))
     whole = replace(
         first, row="n", title=f"{title}, $n = {{n}}$", xscale="log", xlabel="step $k$",
         width=1.3, **axes,
     )  # fmt: skip
-    for layer in rest:
-        whole = whole + layer
-    return whole
+    return reduce(Panel.__add__, rest, whole)
 
 
 def best_reached(data: xr.Dataset) -> xr.DataArray:
@@ -165,35 +142,28 @@ PATHS = [
         ("stability_gap", "leave-one-out stability", "-"),
         ("bound_gap_sharp", "Theorem 2, sharp", "--"),
         ("bound_gap", "Theorem 2, printed", ":"),
-        yscale="log",
-        ylim=(1e-3, None),
+        yscale="log", ylim=(1e-3, None),
     )
     + Reference(y=float(np.log(2)), label="$\\log 2$"),
-]
+]  # fmt: skip
 
 
-def path_caption(data: xr.Dataset) -> str:
+def ends(data: xr.Dataset) -> dict[str, object]:
     """How far training went, and where Theorem 2 is informative."""
-    told = []
+    sizes = []
     for n in data.n.values.tolist():
         a = audit_arrays(data.sel(n=n))
         informative = theorem_2_applies(a) & (a["bound_gap_sharp"] < np.log(2))
-        told.append(
-            f"at $n = {n}$ the attention margin is "
-            f"{np.median(a['selection'][:, -1] / a['svm_margin']):.0%} of the largest of the "
-            f"selected tokens, the kernel has moved {np.median(a['margin_drift'][:, -1]):.1f} "
-            f"times its norm, {np.median(a['land_relative_top'][:, -1]):.0%} of a row's norm is "
-            f"in two of eight weights, and Theorem 2 applies with a bound below $\\log 2$ at "
-            f"{np.mean(informative[:, 1:]):.0%} of the records"
-        )
-    return (
-        "How do five papers see one head learn? Lines are medians over "
-        f"{data.sizes['member']} seeds, bands quartiles. After the last step, {'; '.join(told)}. "
-        "Theorem 2 is dashed and dotted, as its conditions must be checked."
-    )
+        sizes.append({
+            "n": n, "margin": f"{np.median(a['selection'][:, -1] / a['svm_margin']):.0%}",
+            "drift": f"{np.median(a['margin_drift'][:, -1]):.1f}",
+            "top": f"{np.median(a['land_relative_top'][:, -1]):.0%}",
+            "informative": f"{np.mean(informative[:, 1:]):.0%}",
+        })  # fmt: skip
+    return {"sizes": sizes, "members": data.sizes["member"]}
 
 
-def ranked(name: str, applies: bool | None = None) -> Of:
+def ranked(name: str, applies: bool | None = None) -> Formula:
     """One kind of the ranked bounds; those whose conditions hold, or fail."""
 
     def chosen(data: xr.Dataset) -> xr.DataArray:
@@ -208,7 +178,7 @@ def ranked(name: str, applies: bool | None = None) -> Of:
 def ranks(name: str, axis: str, title: str, **axes: Any) -> Panel:
     """Median and quartiles of each row, in the colour of its paper; open where conditions fail."""
     look: dict[str, Any] = {
-        "colour": "paper", "band": quartiles, "across": True, "marker": "o",
+        "colour": "paper", "band": panels.quartiles, "across": True, "marker": "o",
         "legend": name == "margins",  # one for all panels
     }  # fmt: skip
     axes |= {"panel": "n", "title": f"{title}, $n = {{n}}$", "width": 1.9}
@@ -218,30 +188,19 @@ def ranks(name: str, axis: str, title: str, **axes: Any) -> Panel:
     return Points(ranked(name, True), axis, **look, **axes) + failing
 
 
-def ranks_caption(data: xr.Dataset) -> str:
+def nearest(data: xr.Dataset) -> dict[str, object]:
     """Which bound is nearest, and by how much it misses."""
-    told = []
+    sizes = []
     for n in data.n.values.tolist():
         rows = ranked_bounds(audit_arrays(data.sel(n=n))).gaps
         gap = next(row.spread[0] for row in rows if row.quantity == "true gap, ramp risk")
         bounds = [row for row in rows if row.paper != "truth" and not row.remark]
         best = min(bounds, key=lambda row: row.spread[0])
-        size = best.spread[0]
-        state = "all are vacuous" if size >= 1 else "it is non-vacuous"
-        told.append(
-            f"at $n = {n}$ the true gap of the ramp risk is {gap:.2f}, the smallest bound "
-            f"whose conditions hold is {size:.3g} ({best.quantity}): {state}"
-        )
-    return (
-        "Does any bound of five papers reach the gap of one trained head? In the median over the "
-        f"seeds, {'; '.join(told)}. Bars are quartiles, marks open where conditions fail. Margins "
-        "are for $W$ of norm 1 and the head at norm $\\sqrt 2$. Bounds of trauger2023 stop at the "
-        "largest output, $2 \\|u\\|_1 \\max |x|$, and differ by confidence and union only. Last "
-        "panel: the samples, heads or units from which each bound becomes non-vacuous, in "
-        "decades, beside $n$; samples of liu2021 are for a squared error of "
-        f"{data.attrs['gamma'] ** 2:g} with hidden constants 1, the corrected one with all "
-        "constants and (A3) taken for granted."
-    )
+        sizes.append({
+            "n": n, "gap": f"{gap:.2f}", "least": f"{best.spread[0]:.3g}", "name": best.quantity,
+            "vacuous": best.spread[0] >= 1,
+        })  # fmt: skip
+    return {"sizes": sizes, "error": f"{data.attrs['gamma'] ** 2:g}"}
 
 
 EXPERIMENT = Experiment(
@@ -251,21 +210,18 @@ EXPERIMENT = Experiment(
     run=run,
     table=table,
     figures=[
-        Plot("One head along its training", PATHS, path_caption),
-        Plot(
+        panels.Plot("One head along its training", PATHS, ends),
+        panels.Plot(
             "Margins, bounds and the truth",
             [
                 ranks("margins", "margin", "Margins", xscale="log"),
                 ranks("gaps", "bound", "True gap and its bounds", xscale="log")
                 + Reference(x=1, label="range of the ramp loss", style="--"),
-                ranks(
-                    "required_sizes", "required", "$\\log_{{10}}$ of required sizes", xscale="log"
-                )
+                ranks("required_sizes", "required", r"$\log_{{10}}$ of required sizes",
+                      xscale="log")
                 + Reference(x=lambda data: np.log10(data.n), label="$\\log_{10} n$", style="--"),
             ],
-            ranks_caption,
-            height=1.4,
+            nearest, height=1.4,
         ),
     ],
-    note=NOTE,
-)
+)  # fmt: skip

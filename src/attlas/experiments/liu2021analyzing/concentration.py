@@ -5,7 +5,6 @@ them. The same attention rows, drawn once, are measured at the random start, aft
 logits times 5, and with uniform weights in their place.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,6 +15,7 @@ import optax
 import xarray as xr
 from jaxtyping import Array
 
+from attlas import panels
 from attlas.core.errors import UserError
 from attlas.core.processes import CHEAP_COMPILATION
 from attlas.core.solution import Result
@@ -31,14 +31,7 @@ from attlas.measures.attention.rows import attention_rows, draw_rows, sharpened_
 from attlas.measures.attention.summary import MEASURES, NORMS, attention_summary
 from attlas.models.networks.tempered_translator import tempered
 from attlas.models.networks.translator import make_translator
-from attlas.panels.histogram import Histogram
-from attlas.panels.lines import Lines
-from attlas.panels.palette import PALETTE
-from attlas.panels.plot import Plot
-from attlas.panels.points import Points
-from attlas.panels.reference import Reference
-from attlas.panels.summary import extremes, mean_only, total
-from attlas.panels.table import Column, Printed, Row, Table
+from attlas.panels import PALETTE, Column, Histogram, Lines, Points, Reference, extremes, mean_only
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
@@ -55,24 +48,7 @@ SHOWN = {
     "l1 share": "share of the attention",
 }
 VARIANTS = ("random start", "trained", "trained, model x 5", "trained, rows x 5", "uniform")
-NOTE = (
-    "Quick scale: 40,000 rows of a translator with two blocks of width 32, trained on 1,000 "
-    "generated pairs, a stand-in of at most 14 pieces, or, where they are in the data folder, "
-    "on 1,200 Portuguese-English pairs of at most 32 pieces, too few to translate by. Paper "
-    "scale: 100,000 rows, 30,000 pairs, four blocks of width 128 as in the usual example of "
-    "this task, without dropout; the paper's corpus, model size and kind of attention are not "
-    "said. Rows of one word are left out: their only weight is one. 'Model x 5' multiplies "
-    "the logits of all attentions, 'rows x 5' those of a row while what precedes it stays."
-)
-
-
-def quick() -> dict[str, Any]:
-    """Real pairs where they are in the data folder."""
-    if is_present(PORTUGUESE_ENGLISH):
-        return {"task": "pt_en", "pairs": [1200, 200], "vocabulary": 800, "length": 32}
-    return {}
-
-
+REAL = {"task": "pt_en", "pairs": [1200, 200], "vocabulary": 800, "length": 32}
 GRID = Grid(
     fixed={
         "task": "stand-in", "pairs": [1000, 200], "vocabulary": 120, "length": 14,
@@ -84,7 +60,7 @@ GRID = Grid(
         "pairs": [50, 10], "width": 8, "blocks": 1, "heads": 2, "hidden": 8, "epochs": 2,
         "sentences": 20, "rows": 500,
     },
-    quick=quick,
+    quick=lambda: REAL if is_present(PORTUGUESE_ENGLISH) else {},
     paper={
         "task": "pt_en", "pairs": [30_000, 1000], "vocabulary": 8000, "length": 40,
         "width": 128, "blocks": 4, "heads": 8, "hidden": 512, "batch": 64, "epochs": 20,
@@ -137,49 +113,37 @@ def over_rows(data: xr.Dataset) -> xr.Dataset:
     return means_over_rows(data).assign(validation=data.validation)
 
 
-def told(data: xr.Dataset, measure: str) -> dict[str, float]:
+def told(data: xr.Dataset, measure: str, digits: int = 3) -> dict[str, str]:
     """Mean of a measure over all rows, by variant."""
     means = over_rows(data)["mean"].sel(attention="all", measure=measure).mean("member")
-    return dict(zip(VARIANTS, means.values, strict=True))
+    return {name: f"{x:.{digits}f}" for name, x in zip(VARIANTS, means.values, strict=True)}
 
 
-def norm_caption(data: xr.Dataset) -> str:
+def norms(data: xr.Dataset) -> dict[str, object]:
     """What was learnt, and mean norms and shares by variant."""
-    (pairs, held), stand_in = data.attrs["pairs"], data.attrs["task"] == "stand-in"
-    task = "generated pairs, a stand-in" if stand_in else "Portuguese-English pairs"
     start, end = (100 * data.validation.sel(score="accuracy").mean("member").values)[:2]
-    raw, relative, share = (told(data, measure) for measure in SHOWN)
     high, least = data.high.sel(variant="trained").mean("member").values
-    return (
-        "Do the $\\lfloor\\sqrt p\\rfloor$ largest weights hold most of the attention? After "
-        f"training on {pairs:,} {task}; accuracy on the pieces of {held} validation pairs "
-        f"{end:.1f} %, {start:.1f} % at start. Mean $\\ell_2$ norm {raw['trained']:.3f}, where the "
-        f"paper's text has {PAPER_NORM} and calls it a share; random start "
-        f"{raw['random start']:.3f}, uniform {raw['uniform']:.3f}. Over the row's own norm that "
-        f"is {relative['trained']:.3f}, but {relative['random start']:.3f} at the random start "
-        f"and {relative['uniform']:.3f} if uniform; the attention they hold is "
-        f"{share['trained']:.3f}, {share['random start']:.3f} and {share['uniform']:.3f}. "
-        f"Triangles are means. A norm of {PAPER_NORM}, as {100 * high:.0f} % of the trained rows "
-        f"have, forces one weight of {PAPER_NORM**2:.3f}: the least found is {least:.3f}."
-    )
+    raw, relative, share = (told(data, measure) for measure in SHOWN)
+    return {
+        "pairs": f"{data.attrs['pairs'][0]:,}", "held": data.attrs["pairs"][1],
+        "stand_in": data.attrs["task"] == "stand-in", "start": f"{start:.1f}", "end": f"{end:.1f}",
+        "raw": raw, "relative": relative, "share": share, "high": f"{100 * high:.0f}",
+        "paper": PAPER_NORM, "forced": f"{PAPER_NORM**2:.3f}", "least": f"{least:.3f}",
+    }  # fmt: skip
 
 
-def support_caption(data: xr.Dataset) -> str:
+def support(data: xr.Dataset) -> dict[str, object]:
     """Weights needed at tau = 0.1, by variant."""
     means = over_rows(data).sel(attention="all", tau=0.1).mean("member")
-    random, trained, *_, uniform = means.s0_root.transpose("variant", "norm").values
-    return (
-        "How many weights hold all but $\\tau$, for each layer and head? Mean $s_0$ over "
-        "$\\lfloor\\sqrt p\\rfloor$; below the dashed line $\\sqrt p$ weights are enough. At "
-        f"$\\tau = 0.1$ that is {trained[0]:.2f} in $\\ell_2$ and {trained[1]:.2f} in share after "
-        f"training, {random[0]:.2f} and {random[1]:.2f} at the random start, {uniform[0]:.2f} and "
-        f"{uniform[1]:.2f} if uniform. As printed, with a norm of one supposed, "
-        f"{100 * float(means.unreached.sel(variant='trained')):.0f} % of the trained rows have no "
-        "$s_0$ at $\\tau = 0.1$."
-    )
+    needed = [
+        {name: f"{x:.2f}" for name, x in zip(VARIANTS, own.values, strict=True)}
+        for own in means.s0_root.transpose("norm", "variant")
+    ]
+    unreached = f"{100 * float(means.unreached.sel(variant='trained')):.0f}"
+    return {"norm": needed[0], "share": needed[1], "unreached": unreached}
 
 
-def length_caption(data: xr.Dataset) -> str:
+def lengths(data: xr.Dataset) -> dict[str, object]:
     """Mean norms of short and of long rows."""
     middle, parts = means_of_short_and_long(data, "raw l2")
     short, long = parts.mean("member").transpose("rows", "variant")
@@ -187,30 +151,20 @@ def length_caption(data: xr.Dataset) -> str:
         f"{name} {float(short.sel(variant=name)):.3f} and {float(long.sel(variant=name)):.3f}"
         for name in ("trained", "random start", "uniform")
     )
-    return (
-        "Is the norm a matter of short rows? The $\\lfloor\\sqrt p\\rfloor$ largest weights by "
-        f"the number p of words that a row may attend to. Mean norm of rows up to p = {middle} "
-        f"and of longer ones: {means}. Uniform weights have norm "
-        "$\\sqrt{\\lfloor\\sqrt p\\rfloor} / p$ and share $\\lfloor\\sqrt p\\rfloor / p$, whose "
-        "steps all curves have; rows of a single word are left out."
-    )
+    return {"middle": middle, "means": means}
 
 
-def temperature_caption(data: xr.Dataset) -> str:
+def temperature(data: xr.Dataset) -> dict[str, object]:
     """What colder attention holds, and what it costs."""
-    means, support = told(data, "l1 share"), told(data, "effective support")
-    start, trained, colder, *_ = data.validation.sel(score="loss").mean("member").values
-    return (
-        "Does a lower temperature concentrate attention? With the trained weights and logits "
-        f"times {FACTOR:g} the $\\sqrt p$ largest weights hold {means[VARIANTS[2]]:.3f} of the "
-        f"attention instead of {means['trained']:.3f}, and exp(entropy) falls from "
-        f"{support['trained']:.2f} to {support[VARIANTS[2]]:.2f} words; each row alone gives "
-        f"{means[VARIANTS[3]]:.3f}. Nothing was trained again: the validation loss goes from "
-        f"{trained:.3f} to {colder:.3f} nats ({start:.3f} at the random start)."
-    )
+    losses = data.validation.sel(score="loss").mean("member").values
+    return {
+        "factor": f"{FACTOR:g}", "share": told(data, "l1 share"),
+        "support": told(data, "effective support", 2),
+        "loss": {name: f"{x:.3f}" for name, x in zip(VARIANTS[:3], losses, strict=False)},
+    }  # fmt: skip
 
 
-def of(name: str, *variants: str, **labels: Any) -> Callable[[xr.Dataset], xr.DataArray]:
+def of(name: str, *variants: str, **labels: Any) -> panels.Formula:
     """A quantity of some variants, the mean over members."""
     chosen = list(variants) if len(variants) > 1 else "".join(variants)
     return lambda data: data[name].mean("member").sel(variant=chosen, **labels)
@@ -228,7 +182,7 @@ def by_length(data: xr.Dataset) -> xr.DataArray:
     return shown.where(data.rows_by_length >= 30)
 
 
-def whole(row: Row) -> bool:
+def whole(row: panels.Row) -> bool:
     """The lines of the table over all rows."""
     return row["attention"] == "all"
 
@@ -238,16 +192,16 @@ PAPER = Reference(x=PAPER_NORM, label="the paper's mean", style="--", ink=PALETT
 SHARES = Histogram(
     of("histogram", "random start", "trained"), edges=BINS, counted="bin", colour="variant",
     filled="trained", panel="mass", title=SHOWN, xlim=(0, 1), ylabel="share of rows",
+) + PAPER  # fmt: skip
+ABOVE = (
+    Histogram(
+        of("histogram", *BUT_ROWS), edges=BINS, counted="bin", colour="variant", above=True,
+        panel="mass", title=SHOWN, xlim=(0, 1), ylim=(0, 1.02), ylabel="share of rows above",
+    )
+    + Points(lambda data: 0 * mean_masses(data), mean_masses, colour="variant", marker="^",
+             clip=False, legend=False)
+    + PAPER
 )  # fmt: skip
-ABOVE = Histogram(
-    of("histogram", *BUT_ROWS), edges=BINS, counted="bin", colour="variant", above=True,
-    panel="mass", title=SHOWN, xlim=(0, 1), ylim=(0, 1.02), ylabel="share of rows above",
-)  # fmt: skip
-MEANS = Points(
-    lambda data: 0 * mean_masses(data), mean_masses, colour="variant", marker="^", clip=False,
-    legend=False,
-)  # fmt: skip
-HISTOGRAMS = [SHARES + PAPER, ABOVE + MEANS + PAPER]
 SUPPORT = (
     Lines(
         of("s0_root", "random start"), "tau", band=extremes, label="random start", ink="#999999",
@@ -274,11 +228,11 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
+    table=panels.Table(
         {"variant": "weights", "attention": "attention"},
         [
-            Column("rows", "rows", total),
-            Printed("paper, top sqrt(p)", {("trained", "all"): PAPER_NORM}),
+            Column("rows", "rows", panels.total),
+            panels.Printed("paper, top sqrt(p)", {("trained", "all"): PAPER_NORM}),
             *(Column(name, "mean", at={"measure": name}) for name in MEASURES),
             *(
                 Column(f"s0 / sqrt(p), {norm}, tau = 0.1", "s0_root", at={"norm": norm, "tau": 0.1})
@@ -290,10 +244,9 @@ EXPERIMENT = Experiment(
         of=over_rows,
     ),
     figures=[
-        Plot("Norm and share of the largest weights", HISTOGRAMS, norm_caption),
-        Plot("Weights needed for all but $\\tau$, by layer and head", SUPPORT, support_caption),
-        Plot("Concentration by length of the row", LENGTHS, length_caption),
-        Plot("Attention held by the largest weights, by head", COLDER, temperature_caption),
+        panels.Plot("Norm and share of the largest weights", [SHARES, ABOVE], norms),
+        panels.Plot("Weights needed for all but $\\tau$, by layer and head", SUPPORT, support),
+        panels.Plot("Concentration by length of the row", LENGTHS, lengths),
+        panels.Plot("Attention held by the largest weights, by head", COLDER, temperature),
     ],
-    note=NOTE,
 )

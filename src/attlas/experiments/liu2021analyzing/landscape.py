@@ -5,14 +5,13 @@ errors on fresh inputs: for a model that knows the teacher's attention weights, 
 and for a student with half the teacher's units.
 """
 
-from collections.abc import Callable
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from attlas import panels
 from attlas.data.attended_regression import (
     attended_inputs,
     attention_matrix,
@@ -22,16 +21,9 @@ from attlas.data.attended_regression import (
 from attlas.losses.squared_risk import squared_risk
 from attlas.measures.curvature.point_kinds import KINDS, at_least_risk, first_of_each, point_kinds
 from attlas.measures.curvature.stationary_points import stationary_points
-from attlas.measures.statistics.loglog_slope import loglog_slope
 from attlas.models.networks.mixed_starts import mixed_starts
 from attlas.models.networks.two_layer import TwoLayer
-from attlas.panels.lines import Lines
-from attlas.panels.palette import PALETTE
-from attlas.panels.plot import Plot
-from attlas.panels.points import Points
-from attlas.panels.reference import Reference
-from attlas.panels.summary import largest, least, mean, mean_only, total
-from attlas.panels.table import Column, Table
+from attlas.panels import Column, Lines, Points, Reference, largest, least, mean, mean_only, total
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.join import join
@@ -52,21 +44,6 @@ LARGE = 0.5
 """Errors above this share of the truth's own variance count as large."""
 ASIDE = 0.3
 """How far minima, saddles and the origin stand beside each other, as a factor of n less one."""
-NOTE = (
-    "Networks $w_2'\\phi(W_1'z)$ with softplus of sharpness 5, for which second derivatives exist; "
-    "$z = x \\circ f(x)$, with half of the p weights equal and the others zero, where $M|x|$ is "
-    "largest (attention), or $z = x / \\sqrt p$. Labels have noise of deviation .5, truth of "
-    "deviation 1, and are centred in the sample, so that the origin is a stationary point exactly. "
-    "The risk has an $\\ell_2$ penalty of .001 / 2 in place of the paper's balls: without it "
-    "minima lie in valleys along $\\alpha W_1, w_2 / \\alpha$ that lead out of every ball, and all "
-    "$W_1$ that are uncorrelated with the labels are stationary at $w_2 = 0$. Starts: the origin, "
-    "the teacher, and Gaussian weights of sizes .03 to 3 times the teacher's, a third of them with "
-    "equal units, a symmetry that steps keep; every other one first descends the risk. Then "
-    "damped Gauss-Newton steps on the gradient's square; kept are ends whose gradient norm is at "
-    "most the tolerance, in balls of three times the teacher's norms. A saddle has an eigenvalue "
-    "of the Hessian below the rounding error; the others are called minima. Finite searches find "
-    "some of the points, not all."
-)
 GRID = Grid(
     fixed={"tolerance": 1e-8, "block": 1},
     smoke={"p": 2, "units": 2, "sizes": [16, 64], "starts": 6, "steps": 30, "fresh": 100,
@@ -106,17 +83,12 @@ def points_of(s: Settings, task: str, number: int) -> xr.Dataset:
         outputs = [layer_outputs(z[most:], *layer, sharpness=SHARPNESS) for layer in layers]
         error = np.mean((np.array(outputs) - truth[most:]) ** 2, axis=1)
         norms = [float(np.linalg.norm(a)) for a in (W1, w2)]
-        kind, risk = (
-            point_kinds(found, norms, tolerance=s.tolerance),
-            np.asarray(found.stats["risk"]),
-        )
+        kind = point_kinds(found, norms, tolerance=s.tolerance)
+        risk, smallest = map(np.asarray, (found.stats["risk"], found.certificate["smallest"]))
         each = {
-            "error": error,
-            "kind": kind,
-            "risk": risk,
-            "smallest": np.asarray(found.certificate["smallest"]),
+            "error": error, "kind": kind, "risk": risk, "smallest": smallest,
             "distinct": first_of_each(kind, risk),
-        }
+        }  # fmt: skip
         points = xr.Dataset({name: ("start", values) for name, values in each.items()})
         points = points.assign(best=at_least_risk(error, risk, kind == "minimum"))
         parts.append(points.expand_dims(["task", "n"]).assign_coords(task=[task], n=[n]))
@@ -146,22 +118,18 @@ def marks(data: xr.Dataset) -> xr.DataArray:
     return errors(data).stack(each=["n", "start", "member"])
 
 
-def of(point: str) -> Callable[[xr.Dataset], xr.DataArray]:
+def of(point: str) -> panels.Formula:
     """Errors of the points of one kind."""
     return lambda data: errors(data).sel(point=point)
 
 
-def caption(data: xr.Dataset) -> str:
+def shares(data: xr.Dataset) -> dict[str, object]:
     """How errors fall, and which stay."""
     told, n = [], data.n.values
     for task in TASKS:
-        best = data.best.sel(task=task).transpose("n", "member").values
-        text = "none at some $n$"
-        if np.isfinite(best).all() and len(n) > 1:
-            found = loglog_slope(n, best, jax.random.key(0), samples=500)
-            # A bootstrap of fewer members has intervals that are too short.
-            ends = f" [{found.low:.2f}, {found.high:.2f}]" if data.sizes["member"] > 4 else ""
-            text = f"slope {found.slope:.2f}{ends or ' (too few members for an interval)'}"
+        # A bootstrap of fewer members has intervals that are too short.
+        slope = panels.power_of_means(data.best.sel(task=task), "n", least=5)
+        text = "none at some $n$" if slope == "not available" else f"slope {slope}"
         every = errors(data).sel(task=task).isel(n=-1).values
         every = every[np.isfinite(every)]
         told.append(
@@ -169,14 +137,9 @@ def caption(data: xr.Dataset) -> str:
             f"points at $n = {n[-1]}$ have an error above {LARGE:g}, the largest "
             f"{every.max(initial=0):.2g}"
         )
-    lost, outside = (float((data.kind == kind).mean()) for kind in (KINDS[4], KINDS[3]))
-    return (
-        f"Do all stationary points predict well once n is large? {'; '.join(told)}. The origin is "
-        "stationary whatever n, and its error is the variance of the truth: (A3) fails there. "
-        f"Errors are in units of that variance. Of all ends {lost:.0%} were not stationary and "
-        f"{outside:.0%} lay outside the balls. {data.sizes['member']} members; points of one risk "
-        "are shown once."
-    )
+    lost, outside = (f"{float((data.kind == kind).mean()):.0%}" for kind in (KINDS[4], KINDS[3]))
+    told = "; ".join(told)
+    return {"tasks": told, "lost": lost, "outside": outside, "members": data.sizes["member"]}
 
 
 EXPERIMENT = Experiment(
@@ -184,7 +147,7 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
+    table=panels.Table(
         ["task", "n"],
         [
             Column("minima", lambda data: of("minimum")(data).notnull(), total),
@@ -201,20 +164,16 @@ EXPERIMENT = Experiment(
         ],
     ),
     figures=[
-        Plot(
+        panels.Plot(
             "Stationary points against the sample size",
             Points(
                 marks, "n", colour="point", panel="task", title=TASKS, dodge=ASIDE, xscale="log2",
                 yscale="log", xlabel="samples $n$", ylabel="test error / variance of the truth",
             )
-            + Lines(
-                "best", lambda data: data.n / (1 + ASIDE),
-                band=mean_only, ink=PALETTE[0], label="minimum of least risk",
-            )
+            + Lines("best", lambda data: data.n / (1 + ASIDE), band=mean_only,
+                    ink=panels.PALETTE[0], label="minimum of least risk")
             + Reference(y=LARGE),
-            caption,
-            height=1.2,
+            shares, height=1.2,
         )
     ],
-    note=NOTE,
 )  # fmt: skip

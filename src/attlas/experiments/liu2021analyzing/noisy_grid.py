@@ -11,29 +11,20 @@ import optax
 import xarray as xr
 from jaxtyping import Array
 
+from attlas import panels
 from attlas.core.processes import CHEAP_COMPILATION
 from attlas.core.solution import Result
 from attlas.data.digits import DIGITS
 from attlas.data.mnist import MNIST
 from attlas.data.sources import is_present
 from attlas.measures.statistics.student_interval import student_interval
-from attlas.panels.lines import Lines
-from attlas.panels.palette import PALETTE
-from attlas.panels.plot import Plot
-from attlas.panels.points import Points
-from attlas.panels.summary import extremes, mean_and_interval, mean_only, total
-from attlas.panels.table import Column, Derived, Printed, Table
+from attlas.panels import PALETTE, Column, Derived, Lines, Points, mean_and_interval, mean_only
 from attlas.runs.experiment import CaptionedFigure, Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
 from attlas.tasks.noisy_grid.attention import digit_attention, digit_cells
 from attlas.tasks.noisy_grid.data import SIDE, load_noisy_grids, load_placed_digits
-from attlas.tasks.noisy_grid.models import (
-    PAPER_SIZES,
-    GridSizes,
-    grid_parameters,
-    make_grid_model,
-)
+from attlas.tasks.noisy_grid.models import PAPER_SIZES, GridSizes, grid_parameters, make_grid_model
 from attlas.tasks.sequence_classifiers import Sets, held_out_accuracies, train_classifiers
 
 MODELS = {"cnn": "CNN", "attention": "self-attention CNN", "equal": "equal-weight attention CNN"}
@@ -42,15 +33,6 @@ DRAW = 0
 """Seed of split, places and noise: all replications see the same images."""
 EXAMPLES = 4
 """Test images that are shown with their attention."""
-NOTE = (
-    "The numbers of the paper's Table 3 are lost but for two parameter counts; what is tested is "
-    "the order. Quick scale trains three replications of small networks on 1,000 images of MNIST "
-    "where it is in the data folder, else on 800 enlarged $8 \\times 8$ digits, a stand-in; smoke "
-    "is smaller still. Paper scale: 50,000 images, the paper's sizes, five replications (it names "
-    "none). Replications differ in start and order of the batches, not in the images. A small run "
-    "that reaches a training accuracy of 95 % stops; the caption says how many did. The epoch is "
-    "chosen on validation. Attention is that on test digits placed anew."
-)
 REAL = {"images": "mnist", "cell": 14, "epochs": 10, "train": 1000, "validation": 500, "test": 1000}
 GRID = Grid(
     each={"model": list(MODELS)},
@@ -98,8 +80,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         {
             "accuracy": ("member", held_out_accuracies(found).selected),
             "selected_epoch": ("member", found.selected_at),
-            "result": ("member", found.result),
-            "loss": (along, found.loss),
+            "result": ("member", found.result), "loss": (along, found.loss),
             "by_epoch": (("set", *along), list(curves.values())),
             "parameters": grid_parameters(s.model, sizes),
             "paper_size": grid_parameters(s.model, PAPER_SIZES[s.model]),
@@ -109,11 +90,10 @@ def run(s: Settings, key: Array) -> xr.Dataset:
             "example_cells": (shown, own[:EXAMPLES]),
         },
         {
-            "set": list(curves),
+            "set": list(curves), "query": ["digit", "noise"],
             "epoch": 1 + np.arange(found.loss.shape[1]),
-            "query": ["digit", "noise"],
         },
-    )
+    )  # fmt: skip
 
 
 def percent(data: xr.Dataset) -> xr.DataArray:
@@ -133,17 +113,14 @@ def gap(data: xr.Dataset) -> xr.DataArray:
     return own.sel(model="attention", drop=True) - own.drop_sel(model="attention")
 
 
-def accuracy_caption(data: xr.Dataset) -> str:
+def differences(data: xr.Dataset) -> dict[str, object]:
     """Accuracies, sizes and paired differences."""
     told = ", ".join(
         f"{MODELS[model]} {percent(data).sel(model=model).mean():.1f} % "
         f"({data.parameters.sel(model=model) / 1000:.0f}k parameters)"
         for model in data.model.values.tolist()
     )
-    gaps, early = "none yet", int(data.by_epoch.sel(set="training").isnull().any("epoch").sum())
-    stopped = (
-        f"as far as none of the {early} stopped early" if early else "none of which stopped early"
-    )
+    gaps = ""
     if "attention" in data.model and data.sizes["model"] > 1:
         ends = student_interval(gap(data).transpose("member", "model").values)
         names = (MODELS[model] for model in gap(data).model.values.tolist())
@@ -151,14 +128,11 @@ def accuracy_caption(data: xr.Dataset) -> str:
             f"attention minus {name} {mean:+.1f} ± {reach:.1f}"
             for name, mean, reach in zip(names, *ends, strict=True)
         )
-    return (
-        f"Is attention the best of the three? {TEXTS[data.attrs['images']]}, "
-        f"{data.attrs['train']:,} images, {data.sizes['member']} replications; test accuracy: "
-        f"{told}. Paired differences in points with 95 % intervals: {gaps}. Curves are means, "
-        f"bands the range of the replications, {stopped}; faint dots on the right are "
-        "replications. The numbers of the paper's table are lost; by its text attention is "
-        "almost perfect and equal weights are much worse."
-    )
+    return {
+        "text": TEXTS[data.attrs["images"]], "n": f"{data.attrs['train']:,}", "gaps": gaps,
+        "members": data.sizes["member"], "accuracies": told,
+        "early": int(data.by_epoch.sel(set="training").isnull().any("epoch").sum()),
+    }  # fmt: skip
 
 
 def attention_figure(data: xr.Dataset) -> CaptionedFigure:
@@ -183,21 +157,15 @@ def attention_figure(data: xr.Dataset) -> CaptionedFigure:
     axes[0, 0].set_ylabel("image")
     axes[1, 0].set_ylabel("mean weight of a cell")
     figure.colorbar(axes[1, 0].images[0], ax=axes[1], shrink=0.8, label="weight")
-    return CaptionedFigure("Noisy grid: where attention looks", attention_caption(data), figure)
+    return CaptionedFigure("Noisy grid: where attention looks", "", figure, shares(data))
 
 
-def attention_caption(data: xr.Dataset) -> str:
+def shares(data: xr.Dataset) -> dict[str, object]:
     """Shares of the attention that the digit gets."""
     means = 100 * data.share.reindex(model=["attention"]).mean(["model", "member"])
-    own, noise = means.sel(query=["digit", "noise"]).values
-    told = (
-        f"cells of the digit give {own:.0f} % of their weight to them and noise cells {noise:.0f} %"
-    )
-    return (
-        f"Does attention find the digit's four cells (framed)? On {TEXTS[data.attrs['images']]}, "
-        f"{told if np.isfinite(own) else 'not available yet'}; equal weights would give 25 %. Maps "
-        "are means over all cells that attend and over replications."
-    )
+    means = means.sel(query=["digit", "noise"]).values
+    own, noise = (f"{mean:.0f}" if np.isfinite(mean) else "" for mean in means)
+    return {"text": TEXTS[data.attrs["images"]], "own": own, "noise": noise}
 
 
 EXPERIMENT = Experiment(
@@ -205,16 +173,16 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
+    table=panels.Table(
         ["model"],
         [
             Derived("images", lambda data: TEXTS[data.attrs["images"]]),
             Derived("n", lambda data: data.attrs["train"]),
             Column("replications", "accuracy", lambda own: int(own.notnull().sum())),
-            Column("diverged", lambda data: data.result == Result.NOT_FINITE.value, total),
+            Column("diverged", lambda data: data.result == Result.NOT_FINITE.value, panels.total),
             Column("parameters", "parameters", int),
             Column("at the paper's sizes", "paper_size", int),
-            Printed("paper, parameters", {"cnn": "5558k", "attention": "670k"}),
+            panels.Printed("paper, parameters", {"cnn": "5558k", "attention": "670k"}),
             Column("test accuracy, % [95 % interval]", percent, mean_and_interval),
             Derived("paper, accuracy", lambda data: "lost"),
             Column("attention minus this, points", gap, mean_and_interval),
@@ -223,25 +191,23 @@ EXPERIMENT = Experiment(
         ],
     ),
     figures=[
-        Plot(
+        panels.Plot(
             "Noisy grid: accuracy",
             [
                 Lines(
-                    learning,
-                    "epoch",
-                    colour="model", names=MODELS, band=extremes, panel="part", title="{part}",
-                    ylim=(0, 100), xlabel="epoch", ylabel="accuracy, %", width=1.3,
+                    learning, "epoch", colour="model", names=MODELS, band=panels.extremes,
+                    panel="part", title="{part}", ylim=(0, 100), xlabel="epoch",
+                    ylabel="accuracy, %", width=1.3,
                 ),
                 Points(
                     percent,
                     lambda data: data.model.copy(data=[MODELS[m] for m in data.model.values]),
-                    members=True, band=mean_only,
-                    title="test, epoch chosen on validation", ylim=(0, 100), width=1.4,
+                    members=True, band=mean_only, title="test, epoch chosen on validation",
+                    ylim=(0, 100), width=1.4,
                 ),
             ],
-            accuracy_caption,
+            differences,
         ),
         attention_figure,
     ],
-    note=NOTE,
 )  # fmt: skip

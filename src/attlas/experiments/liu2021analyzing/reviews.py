@@ -5,25 +5,19 @@ self-attention, with an $\ell_1$ penalty and a tempered softmax; an LSTM beside 
 attention. All variants and replications of one model train as one ensemble.
 """
 
-from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
 
 import jax
 import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from attlas import panels
 from attlas.core.solution import Result
 from attlas.data.imdb import IMDB
 from attlas.data.sources import is_present
 from attlas.measures.statistics.student_interval import student_interval
-from attlas.panels.lines import Lines
-from attlas.panels.plot import Plot
-from attlas.panels.points import Points
-from attlas.panels.reference import Reference
-from attlas.panels.summary import mean_and_interval, mean_only, total
-from attlas.panels.table import Column, Derived, Table
+from attlas.panels import Column, Derived, Lines, Points, Reference, mean_and_interval, mean_only
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
@@ -58,17 +52,6 @@ DRAW = 0
 """Seed of the reviews: all replications read the same ones."""
 PROBE = 40
 """Test reviews whose attention is looked at."""
-NOTE = (
-    "The numbers of the paper's Tables 1 and 2 are lost; what is tested is the order. Quick scale "
-    "trains four replications of small models on 500 and 2,000 IMDB reviews where they are in the "
-    "data folder, else on 150 and 600 generated reviews of a small grammar, which stand in for "
-    "IMDB; smoke is smaller still. Paper scale: 1,000 to 10,000 reviews, ten replications, 25,000 "
-    "test reviews. Replications differ in start and order of the batches, not in the reviews. All "
-    "sizes take equally many steps: an epoch shows few reviews several times; it is chosen on "
-    "validation. The vocabulary is that of the largest training set. Equal weights and an MLP with "
-    "the penalty are controls that the paper lacks. Zero-padded words are attended to, as printed. "
-    "Recurrent attention is that of appendix B, with four steps and a network as score."
-)
 REAL = {
     "text": "imdb", "n": [500, 2000], "pool": 2000, "length": 130, "t": 32, "hidden": 32,
     "state": 32, "readers": [64, 20], "vocabulary": 5000, "rate": 1e-3, "batch": 32,
@@ -105,32 +88,30 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     )
     sizes = ReviewSizes(len(data.words), s.length, s.t, s.hidden, s.state, s.steps, s.readers)
     variants = VARIANTS[s.model]
-    models, keys = make_review_ensemble(
-        jax.random.split(key, s.members), s.model, sizes, list(variants.values())
-    )
+    keys, numbers = jax.random.split(key, s.members), list(variants.values())
+    models, keys = make_review_ensemble(keys, s.model, sizes, numbers)
     # Every size takes the same steps: an epoch is as long as that of the largest one.
-    rows = np.resize(np.arange(s.n), pool)
-    train = jax.tree.map(lambda a: a[rows], data.train)
+    train = jax.tree.map(lambda a: a[np.resize(np.arange(s.n), pool)], data.train)
     found, accuracy = train_reviews(
         models, s.rate, train, data.validation, data.test, keys, s.batch, s.epochs
     )
     looks = review_concentration(found.selected, jax.tree.map(lambda a: a[:PROBE], data.test))
-    own, curve = ("model", "member"), ("model", "member", "epoch")
-    shape = (len(variants), s.members)
+
+    def each(values: Array | np.ndarray, *axes: str) -> tuple[tuple[str, ...], np.ndarray]:
+        shape = (len(variants), s.members, *values.shape[1:])
+        return ("model", "member", *axes), np.reshape(values, shape)
+
     return xr.Dataset(
         {
-            "accuracy": (own, accuracy.reshape(shape)),
-            "selected_epoch": (own, found.selected_at.reshape(shape)),
-            "result": (own, found.result.reshape(shape)),
-            "loss": (curve, found.loss.reshape(*shape, -1)),
-            "training": (curve, found.train.reshape(*shape, -1)),
-            "validation": (curve, found.validation.reshape(*shape, -1)),
-            "concentration": ((*own, "statistic"), looks.models.reshape(*shape, -1)),
-            "uniform": (("model", "statistic"), np.tile(looks.uniform, (shape[0], 1))),
+            "accuracy": each(accuracy), "result": each(found.result),
+            "selected_epoch": each(found.selected_at), "loss": each(found.loss, "epoch"),
+            "training": each(found.train, "epoch"), "validation": each(found.validation, "epoch"),
+            "concentration": each(looks.models, "statistic"),
+            "uniform": (("model", "statistic"), np.tile(looks.uniform, (len(variants), 1))),
         },
         # The variants of a model are labels of one axis: "self-attention + l1" is a model.
         {"model": list(variants), "statistic": list(STATISTICS)},
-    )
+    )  # fmt: skip
 
 
 def percent(data: xr.Dataset) -> xr.DataArray:
@@ -146,7 +127,7 @@ def gap(data: xr.Dataset) -> xr.DataArray:
     return percent(data).sel(model=names) - base.assign_coords(model=names)
 
 
-def of(models: list[str], quantity: Callable[[xr.Dataset], xr.DataArray]) -> Callable:
+def of(models: list[str], quantity: panels.Formula) -> panels.Formula:
     """A quantity of some models, which have colours of their own: their axis is `network`."""
 
     def chosen(data: xr.Dataset) -> xr.DataArray:
@@ -172,50 +153,39 @@ def told(values: xr.DataArray, digits: int) -> str:
     return ", ".join(f"{name} {mean:.{digits}f}" for name, mean in means.items())
 
 
-def trained_on(data: xr.Dataset) -> str:
-    """The reviews and the replications."""
-    return f"{TEXTS[data.attrs['text']]}, {data.sizes['member']} paired replications"
+def size(data: xr.Dataset) -> dict[str, object]:
+    """The reviews, their largest number and the replications."""
+    text = TEXTS[data.attrs["text"]]
+    return {"text": text, "n": f"{int(data.n[-1]):,}", "members": data.sizes["member"]}
 
 
-def accuracy_caption(data: xr.Dataset) -> str:
+def accuracies(data: xr.Dataset) -> dict[str, object]:
     """Mean accuracies with the most reviews."""
-    return (
-        f"Does attention need fewer reviews? {trained_on(data)}; mean test accuracy in % with "
-        f"{int(data.n[-1]):,} reviews, epoch chosen on validation: {told(largest(data), 1)}. Dots "
-        "are replications. The numbers of the paper's tables are lost."
-    )
+    return {**size(data), "accuracies": told(largest(data), 1)}
 
 
-def gap_caption(data: xr.Dataset) -> str:
+def differences(data: xr.Dataset) -> dict[str, object]:
     """How many intervals lie on one side of zero."""
     counts = []
     for n, part in gap(data).groupby("n", squeeze=False):
         ends = student_interval(part.squeeze("n").transpose("member", "model").values)
         above, below = (int(np.sum(sign * ends.mean > ends.reach)) for sign in (1, -1))
         counts.append(f"with {n:,} reviews {above} intervals lie above 0, {below} below")
-    return (
-        f"Which changes help? {trained_on(data)}; paired differences to the MLP (recurrent "
-        f"models: to the LSTM) with Student's 95 % intervals: {'; '.join(counts)}. Each interval "
-        "is over starts and orders of the batches on one draw of reviews."
-    )
+    text, _, members = size(data).values()
+    return {"text": text, "members": members, "counts": "; ".join(counts)}
 
 
-def concentration_caption(data: xr.Dataset) -> str:
+def concentration(data: xr.Dataset) -> dict[str, object]:
     """Shares of the largest weights, and self-attention against equal weights."""
     ends = ""
     if "equal weights" in data.model:
         pair = largest(data).sel(model=["self-attention", "equal weights"])
         mean, reach = student_interval(-pair.diff("model").squeeze("model").values)
-        ends = f" Self-attention minus equal weights: {mean:+.1f} ± {reach:.1f} points (95 %)."
-    return (
-        f"Is more concentrated attention more accurate? {trained_on(data)}, {int(data.n[-1]):,} "
-        f"reviews; the $\\lfloor\\sqrt{{p}}\\rfloor$ largest weights of a row of {PROBE} test "
-        f"reviews hold on average: {told(share(data), 2) or 'not available'}.{ends} Small dots are "
-        "replications, large marks their means."
-    )
+        ends = f"{mean:+.1f} ± {reach:.1f}"
+    return {**size(data), "probe": PROBE, "shares": told(share(data), 2), "difference": ends}
 
 
-def is_compared(row: Mapping[str, Any]) -> bool:
+def is_compared(row: panels.Row) -> bool:
     """Rows of models that are not a baseline."""
     return all(row["model"] != models[0] for models in TABLES.values())
 
@@ -225,21 +195,12 @@ def paper_table(data: xr.Dataset) -> str:
     return next(name for name, models in TABLES.items() if data.model.item() in models)
 
 
-def accuracies(models: list[str], title: str) -> Points:
-    """Accuracy against the number of reviews."""
-    return Points(
-        of(models, percent), reviews,
-        colour="network", band=mean_only, members=True, line="-", dodge=0.05,
-        title=title, xlabel="training reviews", ylabel="test accuracy, %", width=1.6,
-    )  # fmt: skip
-
-
 def reviews(data: xr.Dataset) -> xr.DataArray:
     """The numbers of reviews as text: sizes stand at equal distances."""
     return xr.DataArray([f"{n:,}" for n in data.n.values.tolist()], {"n": data.n})
 
 
-def mean_of(quantity: Callable[[xr.Dataset], xr.DataArray]) -> Callable:
+def mean_of(quantity: panels.Formula) -> panels.Formula:
     """The mean of a quantity over the replications."""
     return of(ATTENDING, lambda data: quantity(data).mean("member"))
 
@@ -249,13 +210,13 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
+    table=panels.Table(
         {"model": "model", "n": "reviews"},
         [
             Derived("table", paper_table),
             Derived("text", lambda data: TEXTS[data.attrs["text"]]),
             Column("replications", "accuracy", lambda own: int(own.notnull().sum())),
-            Column("diverged", lambda data: data.result == Result.NOT_FINITE.value, total),
+            Column("diverged", lambda data: data.result == Result.NOT_FINITE.value, panels.total),
             Column("test accuracy, % [95 % interval]", percent, mean_and_interval),
             Column("minus baseline, points", gap, mean_and_interval, where=is_compared),
             Derived("paper", lambda data: "lost"),
@@ -264,34 +225,36 @@ EXPERIMENT = Experiment(
         ],
     ),
     figures=[
-        Plot(
+        panels.Plot(
             "Reviews: accuracy against training size",
-            [accuracies(models, name) for name, models in TABLES.items()],
-            accuracy_caption,
-            height=1.25,
+            [
+                Points(
+                    of(models, percent), reviews, colour="network", band=mean_only, members=True,
+                    line="-", dodge=0.05, title=name, xlabel="training reviews",
+                    ylabel="test accuracy, %", width=1.6,
+                )
+                for name, models in TABLES.items()
+            ],
+            accuracies, height=1.25,
         ),
-        Plot(
+        panels.Plot(
             "Reviews: paired differences to the baseline",
             Points(
-                gap, "model",
-                across=True, members=True, panel="n", title="{n:,} reviews",
+                gap, "model", across=True, members=True, panel="n", title="{n:,} reviews",
                 xlabel="accuracy minus baseline, points", width=1.4,
             )
             + Reference(x=0),
-            gap_caption,
+            differences,
         ),
-        Plot(
+        panels.Plot(
             "Reviews: accuracy and concentration of attention",
             Lines(
-                of(ATTENDING, largest), of(ATTENDING, share),
-                colour="network", style="o", band=None, legend=False, width=1.8,
-                ylabel="test accuracy, %",
+                of(ATTENDING, largest), of(ATTENDING, share), colour="network", style="o",
+                band=None, legend=False, width=1.8, ylabel="test accuracy, %",
                 xlabel="share of the $\\lfloor\\sqrt{p}\\rfloor$ largest weights",
             )
             + Points(mean_of(largest), mean_of(share), colour="network"),
-            concentration_caption,
-            height=1.25,
+            concentration, height=1.25,
         ),
     ],
-    note=NOTE,
 )  # fmt: skip

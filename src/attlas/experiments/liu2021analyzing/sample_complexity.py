@@ -8,28 +8,17 @@ Theorem 1 and Corollary 1 of liu2021analyzing promise the factor.
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.data.attended_regression import layer_outputs
-from attlas.data.attended_tasks import attended_tasks
-from attlas.measures.statistics.loglog_slope import loglog_slope
+from attlas import panels
 from attlas.measures.statistics.ratio_of_means import ratio_of_means
-from attlas.models.networks.two_layer import TwoLayer
-from attlas.panels.lines import Lines
-from attlas.panels.palette import PALETTE
-from attlas.panels.panel import Panel
-from attlas.panels.plot import Plot
-from attlas.panels.points import Points
-from attlas.panels.reference import Reference
-from attlas.panels.summary import stated
-from attlas.panels.table import Derived, Table
+from attlas.panels import PALETTE, Lines, Points, Reference, power_of_means
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
-from attlas.solvers.levenberg_marquardt import best_starts, levenberg_marquardt
+from attlas.tasks.attended_students import train_attended_students
 
 NOISE = 0.5
 """Deviation of the labels' noise; that of the truth is 1."""
@@ -37,20 +26,6 @@ WEIGHTS = ("equal", "fixed", "moving")
 STUDENTS = ("attention", "no attention")
 COMPARED = ("own tasks, fixed", "one task, fixed", "own tasks, moving", "one task, moving")
 """Two students that know f, each on its own task; or two students, one without f, on one task."""
-NOTE = (
-    "x uniform in $[-1, 1]^p$, y = teacher$(x \\circ f(x))$ + noise of deviation .5, truth of "
-    "deviation 1. f has Euclidean norm 1, as the paper asks: all weights $p^{-1/2}$, or $s_0$ "
-    "weights $s_0^{-1/2}$ and $\\tau = 0$. The $s_0$ places are the first ones, or those where "
-    "$M|x|$ is largest, M Gaussian. All have the same two layers, hence one $C_1$, $C_2$ and "
-    "$C_x$. Teachers are balanced (half the units are the others with signs of their inputs "
-    "changed, opposite in the output), so that labels have mean 0. Students have the teacher's "
-    "width and no biases; of several starts the one of least training loss is taken, each run to "
-    "the end by damped Gauss-Newton steps. The test error is the mean square distance from the "
-    "truth over fresh inputs. Ratios of errors at one n are ratios of sample sizes as far as "
-    "errors fall as 1/n; the table has the slopes, some of whose intervals do not hold -1. "
-    "Guides: $\\sigma^2$ times parameters over n, for pd and $s_0 d$ "
-    "parameters (a ReLU unit has one redundant scale)."
-)
 GRID = Grid(
     each={"p": [8, 16]},
     fixed={"s0": [2, 4]},
@@ -67,52 +42,23 @@ GRID = Grid(
 
 def run(s: Settings, key: Array) -> xr.Dataset:
     """Test errors of all students on all tasks, by n and member."""
-    found = [one(s, seed) for seed in range(s.seed, s.seed + s.members)]
-    axes = ("weights", "s0", "student", "multiple", "member")
-    whole = {}
-    for name, values in zip(("error", "reached"), zip(*found, strict=True), strict=True):
-        each = np.stack(values, axis=-1).astype(float)
+    n = np.array(s.multiples) * s.p
+    found = [
+        train_attended_students(
+            seed, s.s0, s.p, s.d, n.tolist(), NOISE, s.fresh, s.starts, s.steps, s.at_once
+        )
+        for seed in range(s.seed, s.seed + s.members)
+    ]
+    axes, whole = ("weights", "s0", "student", "multiple", "member"), {}
+    for name in ("error", "reached"):
+        each = np.stack([getattr(one, name) for one in found], axis=-1).astype(float)
         # A student of equal weights is one without attention.
         whole[name] = np.full((3, len(s.s0), 2, *each.shape[1:]), np.nan)
         whole[name][0, :, 0] = each[0]
         whole[name][1:] = each[1:].reshape(2, *whole[name].shape[1:])
-    return xr.Dataset(
-        {name: (axes, values) for name, values in whole.items()},
-        {
-            "weights": list(WEIGHTS), "s0": list(s.s0), "student": list(STUDENTS),
-            "multiple": list(s.multiples), "n": ("multiple", np.array(s.multiples) * s.p),
-        },
-    ).reset_coords("n")  # fmt: skip
-
-
-def one(s: Settings, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Errors by task and n, and which students end at most at the truth's own training loss."""
-    sizes, p, d = np.array(s.multiples) * s.p, s.p, s.d
-    n, rng = int(sizes[-1]), np.random.default_rng([seed, p, 1])
-    each = list(attended_tasks(np.random.default_rng([seed, p]), p, d, s.s0, n, s.fresh))
-    noise = NOISE * rng.standard_normal(n)
-    shape = (len(each), len(sizes), s.starts)
-    W1 = rng.standard_normal((*shape, p * d))
-    W1 /= np.sqrt([np.sum(u[:n] ** 2) / n for u, _ in each])[:, None, None, None]
-    w2 = rng.standard_normal((*shape, d)) / np.sqrt(d)
-    x, y = (np.stack(a) for a in zip(*((u[:n], t[:n] + noise) for u, t in each), strict=True))
-    mask, repeated = (np.arange(n) < sizes[:, None]).astype(float), len(sizes) * s.starts
-    ends = levenberg_marquardt(
-        TwoLayer.__call__,
-        jax.vmap(TwoLayer)(*jax.device_put((W1.reshape(-1, p, d), w2.reshape(-1, d)))),
-        *(np.repeat(a, repeated, axis=0) for a in (x, y)),
-        weights=np.tile(np.repeat(mask, s.starts, axis=0), (len(each), 1)),
-        max_steps=s.steps,
-        at_once=s.at_once,
-    )
-    best = best_starts(ends, s.starts)
-    layers = best.value.W1.reshape(*shape[:2], p, d), best.value.w2.reshape(*shape[:2], d)
-    errors = [
-        [np.mean((layer_outputs(u[n:], *pair) - truth[n:]) ** 2) for pair in zip(*own, strict=True)]
-        for (u, truth), *own in zip(each, *layers, strict=True)
-    ]
-    teacher = mask @ noise**2 / (2 * sizes)
-    return np.array(errors), best.stats["risk"].reshape(shape[:2]) <= teacher
+    labels = (list(WEIGHTS), list(s.s0), list(STUDENTS), list(s.multiples))
+    whole = {name: (axes, values) for name, values in whole.items()}
+    return xr.Dataset({**whole, "n": ("multiple", n)}, dict(zip(axes, labels, strict=False)))
 
 
 def ratios(data: xr.Dataset) -> xr.DataArray:
@@ -145,12 +91,9 @@ def told(value: float, low: float, high: float) -> str:
 
 def slope(errors: xr.DataArray) -> str:
     """From 16 samples a feature on, below which students fit the noise."""
-    multiples, values = errors["multiple"].values, errors.transpose("multiple", "member").values
+    multiples = errors["multiple"].values
     first = max(min(np.searchsorted(multiples, 16), len(multiples) - 2), 0)
-    if len(multiples) < 2 or not np.isfinite(values).all():
-        return "not available"
-    found = loglog_slope(multiples[first:], values[first:], jax.random.key(0), samples=500)
-    return told(found.slope, found.low, found.high)
+    return power_of_means(errors.isel(multiple=slice(first, None)), "multiple")
 
 
 def entries(row: xr.Dataset) -> tuple[object, ...]:
@@ -174,68 +117,51 @@ def largest(data: xr.Dataset) -> xr.Dataset:
     return data.isel(p=-1, s0=0)
 
 
-def curves_caption(data: xr.Dataset) -> str:
+def errors(data: xr.Dataset) -> dict[str, object]:
     """Slopes, and the errors with and without attention."""
     own = largest(data)
-    known = own.error.sel(student="attention")
-    slopes = "; ".join(f"{name} {slope(known.sel(weights=name))}" for name in WEIGHTS)
-    fixed, moving = own.error.isel(multiple=-1).mean("member").sel(weights=["fixed", "moving"])
-    reached = own.reached.sel(student="attention").mean()
-    return (
-        f"Does attention need fewer samples? $p = {int(own.p)}$, $s_0 = {int(own.s0)}$, width "
-        f"{data.attrs['d']}. Slopes of the error in n (95 %): {slopes}. At $n = {int(own.n[-1])}$ "
-        f"the error with attention and without is {fixed[0]:.3g} and {fixed[1]:.3g} where the "
-        f"support is fixed, {moving[0]:.3g} and {moving[1]:.3g} where it moves: there a network "
-        "without attention of this width has a floor. Dashed and dotted: $\\sigma^2$ times pd or "
-        f"$s_0d$ parameters over n. {100 * reached:.0f} % of the students that know f ended at or "
-        "below the training loss of the truth. Bars: 95 % of the mean over "
-        f"{data.sizes['member']} members."
-    )
+    known, ends = own.error.sel(student="attention"), own.error.isel(multiple=-1).mean("member")
+    return {
+        "p": int(own.p), "s0": int(own.s0), "d": data.attrs["d"], "n": int(own.n[-1]),
+        "slopes": "; ".join(f"{name} {slope(known.sel(weights=name))}" for name in WEIGHTS),
+        **{f"{k}_known": f"{ends.sel(weights=k)[0]:.3g}" for k in WEIGHTS[1:]},
+        **{f"{k}_unknown": f"{ends.sel(weights=k)[1]:.3g}" for k in WEIGHTS[1:]},
+        "reached": f"{100 * own.reached.sel(student='attention').mean():.0f}",
+        "members": data.sizes["member"],
+    }  # fmt: skip
 
 
-def factor_caption(data: xr.Dataset) -> str:
+def factors(data: xr.Dataset) -> dict[str, object]:
     """The measured factors, and whether the paper's is among them."""
-    found = pairs(data)
-    texts = {
-        name: "; ".join(
-            f"{told(*each.values)} for $p = {int(each.p)}$, $s_0 = {int(each.s0)}$"
-            for each in found.sel(compared=name).transpose("pair", "end")
+
+    def place(at: xr.DataArray) -> str:
+        return f"$p = {int(at.p)}$, $s_0 = {int(at.s0)}$"
+
+    own, one, moving = (
+        "; ".join(
+            f"{told(*each.values)} for {place(each)}" for each in found.transpose("pair", "end")
         )
-        for name in COMPARED[:3]
-    }
-    high = found.isel(end=2)
-    beyond = [
-        f"$p = {int(at.p)}$, $s_0 = {int(at.s0)}$"
-        for at in high.max("compared").transpose("pair")
-        if at >= at.factor**2
-    ]
-    verdict = f"It is within reach for {', '.join(beyond)}" if beyond else "No interval reaches it"
-    return (
-        f"By which factor? The paper says $(p/s_0)^2$. {verdict}. Measured, with 95 % intervals "
-        f"over paired members: a support that moves {texts[COMPARED[2]]}; a fixed one "
-        f"{texts[COMPARED[0]]} on tasks of their own, and {texts[COMPARED[1]]} on one task. "
-        "Corrected: no factor from the weights' norms, and $p/s_0$ where a known fixed support "
-        "leaves $s_0d$ of pd parameters. A support that moves leaves a network without attention "
-        "at its floor on the same task: no ratio there."
+        for found in pairs(data).transpose("compared", ...)
     )
+    high = pairs(data).isel(end=2).max("compared").transpose("pair")
+    within = ", ".join(place(at) for at in high if at >= at.factor**2)
+    return {"own": own, "one": one, "moving": moving, "within": within}
 
 
 def curves(student: str, weights: Sequence[str], named: str = "", **options: Any) -> Points:
     """Errors of some students against n."""
     return Points(
         lambda data: largest(data).error.sel(student=student, weights=list(weights)),
-        lambda data: largest(data).n,
-        colour="weights", names="{weights} weights" + named,
+        lambda data: largest(data).n, colour="weights", names="{weights} weights" + named,
         xscale="log2", yscale="log", xlabel="samples $n$", **options,
     )  # fmt: skip
 
 
-def guide(parameters: str, style: str, label: str) -> Panel:
+def guide(parameters: str, style: str, label: str) -> panels.Panel:
     """The variance of so many parameters times d."""
     return Lines(
         lambda data: NOISE**2 * largest(data)[parameters] * data.attrs["d"] / largest(data).n,
-        lambda data: largest(data).n,
-        style=style, ink="#999999", label=label,
+        lambda data: largest(data).n, style=style, ink="#999999", label=label,
     )  # fmt: skip
 
 
@@ -245,25 +171,21 @@ def ends(data: xr.Dataset) -> xr.DataArray:
 
 
 GUIDES = guide("p", "--", "$\\sigma^2pd/n$"), guide("s0", ":", "$\\sigma^2s_0d/n$")
+HEADS = (
+    "ratio of errors", "paper (p/s0)^2", "corrected", "slope with attention", "largest n",
+    "error without",
+)  # fmt: skip
 EXPERIMENT = Experiment(
     title="Sample complexity with known attention",
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
-        ["p", "s0", "compared"],
-        [
-            Derived(
-                ("ratio of errors", "paper (p/s0)^2", "corrected", "slope with attention",
-                 "largest n", "error without"),
-                entries,
-            )
-        ],
-        where=lambda row: row["s0"] < row["p"],
-        of=lambda data: data.assign(ratio=ratios(data)),
+    table=panels.Table(
+        ["p", "s0", "compared"], [panels.Derived(HEADS, entries)],
+        where=lambda row: row["s0"] < row["p"], of=lambda data: data.assign(ratio=ratios(data)),
     ),
     figures=[
-        Plot(
+        panels.Plot(
             "Test error against the sample size",
             [
                 curves(
@@ -279,22 +201,19 @@ EXPERIMENT = Experiment(
                 + curves("no attention", WEIGHTS[1:], ", no attention", line=":", marker="D")
                 + GUIDES[0] + GUIDES[1],
             ],
-            curves_caption,
-            height=1.2,
+            errors, height=1.2,
         ),
-        Plot(
+        panels.Plot(
             "How many times fewer samples",
             Points(
-                pairs, "factor", colour="compared", band=stated, dodge=0.12, width=1.8,
+                pairs, "factor", colour="compared", band=panels.stated, dodge=0.12, width=1.8,
                 names={name: f"measured: {name}" for name in COMPARED}, xscale="log2",
                 yscale="log2", xlabel="$p/s_0$", ylabel="samples without / with attention",
             )
             + Lines(lambda data: ends(data) ** 2, ends, label="Theorem 1: $(p/s_0)^2$")
             + Lines(ends, ends, style="--", ink=PALETTE[0], label="corrected, fixed: $p/s_0$")
             + Reference(y=1.0, style="--", ink=PALETTE[2], label="corrected, moving: 1"),
-            factor_caption,
-            height=1.2,
+            factors, height=1.2,
         ),
     ],
-    note=NOTE,
 )  # fmt: skip

@@ -6,7 +6,6 @@ test and training loss is compared with every bound on the trained weights.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -14,17 +13,12 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from attlas import panels
 from attlas.data.masked_word_texts import frequency_baseline, load_masked_words
 from attlas.data.masked_words import MaskedWords
 from attlas.data.portuguese_english import PORTUGUESE_ENGLISH
 from attlas.data.sources import is_present
-from attlas.panels.lines import Lines
-from attlas.panels.palette import PALETTE
-from attlas.panels.plot import Plot
-from attlas.panels.points import Points
-from attlas.panels.reference import Reference
-from attlas.panels.summary import mean_only, median_only
-from attlas.panels.table import Column, Table
+from attlas.panels import PALETTE, Column, Lines, Points, Reference, mean_only, median_only
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
@@ -44,15 +38,6 @@ from attlas.tasks.masked_words import (
 DELTA = 0.05
 SETS = {"train": "training loss", "test": "test loss"}
 TEXTS = {"pt_en": "English sentences", "generated": "Generated sentences (a stand-in for text)"}
-NOTE = (
-    "Words and positions are fixed random directions, $x_t = (e + p)/2$, so that $B_x \\le 1$; "
-    "trained are layers and readout, by Adam on the cross-entropy of one masked word per window. "
-    "Losses are cut off at $M = 2 \\ln K$, twice the loss of a uniform guess, which is the vacuous "
-    "bound. Norms are read off after training; a union bound over grids of norms is part of the "
-    "gap (but for the two made from the complexity of one score). Bounds for other m keep the "
-    "weights. No test window is a training window, which makes the gap larger, if anything. "
-    "Generated sentences come from a grammar of some sixty words and replace text."
-)
 
 
 def quick() -> dict[str, Any]:
@@ -131,47 +116,36 @@ def least(data: xr.Dataset) -> xr.DataArray:
     return own.where(data.decay == data.best)
 
 
-def loss_caption(data: xr.Dataset) -> str:
+def learnt(data: xr.Dataset) -> dict[str, object]:
     """What is learnt, and the true gap."""
-    told = []
+    rows = []
     for T in data["T"].values:
         own = at_best(data[["loss", "accuracy", "unigram", "frequent", "best", "gap"]].sel(T=T))
         loss, right = (float(own[name].sel(set="test")) for name in ("loss", "accuracy"))
-        told.append(
+        rows.append(
             f"at T = {T} test loss {loss:.2f} against {float(own.unigram):.2f} by frequency, "
             f"accuracy {right:.2f} against {float(own.frequent):.2f}, gap {float(own.gap):.2f}"
         )
     s = data.attrs
-    return (
-        f"What is learnt, and how large is the true gap? {TEXTS[s['text']]}, K = {s['K']}, "
-        f"m = {s['train']}; at the decay of least test loss: {'; '.join(told)}."
-    )
+    return {"text": TEXTS[s["text"]], "K": s["K"], "m": s["train"], "rows": "; ".join(rows)}
 
 
-def bound_caption(data: xr.Dataset) -> str:
+def needed(data: xr.Dataset) -> dict[str, object]:
     """The samples that each bound needs, beside the gap."""
-    told = []
+    rows = []
     for T in data["T"].values:
         own = data.sel(T=T)
-        covers = own.needed.where(own.decay == own.best).mean("decay")
-        needed = [
-            *covers.transpose("cover", ...).values,
-            *own.score_needed.transpose("score", ...).values,
-        ]
+        covers = own.needed.where(own.decay == own.best).mean("decay").transpose("cover", ...)
+        each = [*covers.values, *own.score_needed.transpose("score", ...).values]
         parts = [
             f"{name} " + (f"{np.nanmedian(m):.0e}" if np.isfinite(np.nanmedian(m)) else "over 1e17")
-            for name, m in zip((*COVERS, *FROM_ONE_SCORE), needed, strict=True)
+            for name, m in zip((*COVERS, *FROM_ONE_SCORE), each, strict=True)
         ]
-        told.append(
+        rows.append(
             f"T = {T}: gap {float(own.gap.mean()):.2f}, least bound {float(least(own).mean()):.1f};"
             f" {', '.join(parts)}"
         )
-    return (
-        "How far are the bounds of Theorem 5.1 from the true gap? Samples from which each is below "
-        f"the vacuous $2 \\ln K = {ceiling(data):.1f}$, at the weights of least test loss: "
-        f"{'. '.join(told)}. 'Printed order' has the paper's $\\sqrt K$, its hidden constant set "
-        "to 1, and is no bound. Complexities are cut off at the trivial one: hence the plateaus."
-    )
+    return {"ceiling": f"{ceiling(data):.1f}", "rows": ". ".join(rows)}
 
 
 def whole(m: xr.DataArray) -> str:
@@ -179,7 +153,7 @@ def whole(m: xr.DataArray) -> str:
     return f"{float(m.median()):.0e}"
 
 
-def curve(name: str, **labels: Any) -> Callable[[xr.Dataset], xr.DataArray]:
+def curve(name: str, **labels: Any) -> panels.Formula:
     """Bounds at all sample sizes but that of the training."""
     return lambda data: data[name].isel(samples=slice(None, -1)).sel(**labels)
 
@@ -189,7 +163,7 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
+    table=panels.Table(
         ["T", "decay"],
         [
             *(Column(f"loss, {name}", "loss", at={"set": name}) for name in SETS),
@@ -203,7 +177,7 @@ EXPERIMENT = Experiment(
         ],
     ),
     figures=[
-        Plot(
+        panels.Plot(
             "Loss of masked words",
             Lines(
                 "loss", "decay", colour="set", names=SETS, band=mean_only, style="o-", panel="T",
@@ -212,9 +186,9 @@ EXPERIMENT = Experiment(
             )
             + Reference(y=lambda data: data["unigram"], style="--", label="by frequency alone")
             + Reference(y=lambda data: xr.DataArray(ceiling(data) / 2), label="uniform guess"),
-            loss_caption,
+            learnt,
         ),
-        Plot(
+        panels.Plot(
             "Bounds and true gap of masked words",
             Lines(
                 curve("bound", cover=[cover for cover in COVERS if cover != "mixed sharp"]),
@@ -237,8 +211,7 @@ EXPERIMENT = Experiment(
                 lambda data: xr.DataArray(float(data.attrs["train"])),
                 marker="*", ink=PALETTE[6], label="true gap at the samples trained on",
             ),
-            bound_caption,
+            needed,
         ),
     ],
-    note=NOTE,
 )  # fmt: skip

@@ -13,16 +13,12 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from attlas import panels
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
 from attlas.data.unit_bit_embedding import one_hot_bits, scaled_to_unit
 from attlas.measures.statistics.crossing import last_crossing
-from attlas.panels.lines import Lines
-from attlas.panels.palette import PALETTE
-from attlas.panels.plot import Plot
-from attlas.panels.reference import Reference
-from attlas.panels.summary import mean_only
-from attlas.panels.table import Column, Table
+from attlas.panels import PALETTE, Column, Lines, Reference, mean_only
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
@@ -46,18 +42,6 @@ TASKS = {
     "majority of 3": ("one-hot", 3),
     "majority of 3, released embedding": ("released", 3),
 }
-NOTE = (
-    r"Tokens $x_t = (e_t + s_t e_T)/\sqrt2$ with a sign $s_t$ for the bit and [CLS] $= e_{T+1}$, "
-    "so that $B_x = 1$ and a sparse $W_{QK}$ suffices; the released embedding, scaled to "
-    r"$B_x = 1$, is run beside it. The model is that of Theorem 4.1 (ReLU, k = 8) with $\|w\|_1$, "
-    r"$\|W_c\|_{1,\infty}$, $\|W_v\|_{1,\infty} \le 1$ and $\|W_{QK}\|_{1,1} \le r$ by projection "
-    r"after every step. Bound on the error: ramp loss at margin $\gamma$, $1/\gamma$-Lipschitz, "
-    r"plus $2R/\gamma$ plus the term of confidence, at 95 % for all radii and 18 margins at once "
-    "(union bound). The radii are fixed before the data, hence no norm is read off after training. "
-    "'Fixed [CLS]': the token [CLS] is the same in every sequence, so that attention depends on "
-    r"$v = W_{QK} x_{\rm CLS}$ alone, a vector of d numbers with $\|v\|_1 \le r$; its covers take "
-    "the place of those of a $d \\times d$ matrix."
-)
 GRID = Grid(
     each={"task": list(TASKS)},
     fixed={
@@ -149,7 +133,7 @@ def certified(family: str, m: float | None) -> Lines:
     )  # fmt: skip
 
 
-def radius_caption(data: xr.Dataset) -> str:
+def certificates(data: xr.Dataset) -> dict[str, object]:
     """What is certified at the samples trained on."""
     told = []
     for task in data["task"].values:
@@ -160,17 +144,10 @@ def radius_caption(data: xr.Dataset) -> str:
             f"{task}: accuracy up to {float(own.accuracy.sel(set='test').max()):.3f}, certified "
             + (f"{best:.3f}" if best > 0 else "nothing")
         )
-    return (
-        f"What does projection do to accuracy and bound? At the m = {data.attrs['train']} trained "
-        f"on, by parameter counting with a fixed [CLS]: {'; '.join(told)}. Certified is one minus "
-        "the bound on the error; Theorem 4.1 certifies nothing there and is shown for more "
-        "samples, at the ramp risks of the same models. Small balls leave too little attention for "
-        "the tokens that decide and no margin; large ones cost complexity, in parameter counting "
-        "only a logarithm."
-    )
+    return {"m": data.attrs["train"], "tasks": "; ".join(told)}
 
 
-def samples_caption(data: xr.Dataset) -> str:
+def needs(data: xr.Dataset) -> dict[str, object]:
     """The samples that each bound needs."""
     told, missed = [], []
     for task in data["task"].values:
@@ -179,15 +156,10 @@ def samples_caption(data: xr.Dataset) -> str:
             missed.append(task)
             continue
         needed = own.needed.where(learnt(own)).min("radius").median("member")
-        sizes = [f"{name} {sample_sizes(needed.sel(family=name))}"
-                 for name in (FAMILIES[k] for k in (0, 1, 3, 5))]  # fmt: skip
+        names = [FAMILIES[k] for k in (0, 1, 3, 5)]
+        sizes = [f"{name} {sample_sizes(needed.sel(family=name))}" for name in names]
         told.append(f"{task}: {'; '.join(sizes)}")
-    return (
-        "From how many samples on is a bound non-vacuous for a model of accuracy 90 %? Samples for "
-        "a bound on the error below 1 / below a coin's / below 10 %, at the ramp risks of the "
-        f"trained models: {'. '.join(told) or 'none was learnt'}."
-        + (f" Not learnt under projection: {', '.join(missed)}." if missed else "")
-    )
+    return {"sizes": ". ".join(told), "missed": ", ".join(missed)}
 
 
 def sample_sizes(needed: xr.DataArray) -> str:
@@ -201,14 +173,12 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
+    table=panels.Table(
         ["task", "radius"],
         [
             Column("trained norm", "norm"),
             *(Column(f"accuracy, {n}", "accuracy", at={"set": n}) for n in ("train", "test")),
-            Column("margin", "own_margin"),
-            Column("ramp, train", "own_ramp"),
-            Column("gap", "gap"),
+            Column("margin", "own_margin"), Column("ramp, train", "own_ramp"), Column("gap", "gap"),
             *(Column(f"bound on gap, {FAMILIES[k]}", "gap_bound", at={"family": FAMILIES[k]})
               for k in (0, 1, 5)),
             Column("bound on error", "error", at={"family": FIXED}),
@@ -218,7 +188,7 @@ EXPERIMENT = Experiment(
         of=trained,
     ),
     figures=[
-        Plot(
+        panels.Plot(
             "Accuracy and certified accuracy",
             Lines(
                 "accuracy", "radius", at={"set": "test"}, band=mean_only, style="o-", ink="#999999",
@@ -227,9 +197,9 @@ EXPERIMENT = Experiment(
             )
             + certified(FIXED, None) + certified(FIXED, 1e7) + certified(FAMILIES[1], 1e10)
             + Reference(y=ACCURACY),
-            radius_caption,
+            certificates,
         ),
-        Plot(
+        panels.Plot(
             "Samples for a non-vacuous bound",
             Lines(
                 curves, "samples", colour="family", band=mean_only, panel="task", title="{task}",
@@ -239,8 +209,7 @@ EXPERIMENT = Experiment(
             + Reference(x=lambda data: xr.DataArray(data.attrs["train"]), label="trained on")
             + Reference(y=THRESHOLDS[0], to=10, label="vacuous")
             + Reference(y=THRESHOLDS[1], style="--") + Reference(y=THRESHOLDS[2], style="--"),
-            samples_caption,
+            needs,
         ),
     ],
-    note=NOTE,
 )  # fmt: skip

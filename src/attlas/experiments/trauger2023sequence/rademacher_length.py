@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from attlas import panels
 from attlas.bounds.comparison.single_layer_class import norms_in_ball, single_layer_bounds
 from attlas.data.unit_sequences import make_unit_sequences, repeat_tokens
 from attlas.measures.complexity.norm_ball_classes import AttentionClass, Sequences
@@ -19,12 +20,7 @@ from attlas.measures.complexity.rademacher import draw_signs, rademacher_complex
 from attlas.measures.complexity.sum_pooling import sum_pooling_suprema
 from attlas.measures.statistics.paired_ratio import paired_ratio
 from attlas.measures.statistics.student_interval import student_interval
-from attlas.panels.lines import Lines
-from attlas.panels.palette import INK, PALETTE
-from attlas.panels.plot import Plot
-from attlas.panels.points import Points
-from attlas.panels.reference import Reference
-from attlas.panels.table import Column, Table
+from attlas.panels import INK, PALETTE, Column, Lines, Points, Reference
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
@@ -45,30 +41,11 @@ BALLS = {
 }
 SHARED = 100
 """Tokens of the program that lengths dividing it share."""
-NOTE = (
-    r"Class: $X \mapsto s\,\mathrm{relu}(v^\top X^\top \mathrm{softmax}(X W x_{\rm CLS}))$, "
-    r"$s = \pm1$, $\|v\|_1 \le 1$, W in a ball of radius r; that of Theorem 4.1 is its convex hull "
-    "times $B_w B_c$. Tokens and [CLS] have length 1: $B_x = 1$ and $\\|x\\|_1 \\le \\sqrt d$. "
-    "'Own centre': tokens of a sequence are drawn about a direction of its own; 'independent': "
-    "without one. A shorter sequence is a prefix of the longer one, with the same [CLS] and signs, "
-    "so that lengths are compared in pairs. Every sequence occurs in the sample many times, a "
-    "legitimate sample whose signs add up, so that m is large enough for non-vacuous bounds. "
-    "Ascent finds functions of the class: values are below the complexity, more so with few "
-    "starts. Bounds are those of the class for any tokens of length 1, with softmax constant 1 and "
-    "the chain unless called corrected. The log T bound counts the distinct tokens and needs the "
-    "sum of the Euclidean norms of the rows of W: at most r for (1,1) and (2,1), $d r$ for "
-    "$(1,\\infty)$. Sum pooling is attention without its denominator, "
-    r"$X \mapsto s\,\mathrm{relu}(v^\top \sum_t e^{x_t^\top W x_{\rm CLS}} x_t)$; shown is what "
-    "W = 0 and half the linear functions, which lie in its hull, give exactly: it is below that "
-    "complexity too."
-)
 GRID = Grid(
     each={"ball": list(BALLS)},
     fixed={"repeats": 2**16, "radius": 2.0, "dtype": "float32"},
-    smoke={
-        "ball": ["1,1"], "lengths": [2, 4], "n": 6, "d": 2,
-        "sign_vectors": 2, "starts": 2, "steps": 2,
-    },
+    smoke={"ball": ["1,1"], "lengths": [2, 4], "n": 6, "d": 2, "sign_vectors": 2, "starts": 2,
+           "steps": 2},
     quick={
         "lengths": [10, 100, 1000], "n": 64, "d": 4, "sign_vectors": 16, "starts": 6, "steps": 24,
     },
@@ -107,13 +84,9 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         {
             "suprema": (("pooling", "law", "length", "sign_vector"), suprema),
             "value": (("bound", "length"), np.minimum(values, 1.0)),
-        },
-        {
-            "pooling": list(POOLINGS),
-            "law": list(LAWS),
-            "length": list(s.lengths),
-            "bound": list(BOUNDS),
-        },
+        }
+    ).assign_coords(
+        pooling=list(POOLINGS), law=list(LAWS), length=list(s.lengths), bound=list(BOUNDS)
     )
 
 
@@ -135,35 +108,32 @@ def change(suprema: xr.DataArray) -> tuple[float, float]:
     return float(ratio), float(reach)
 
 
-def answer(data: xr.Dataset) -> str:
+def growth(data: xr.Dataset) -> dict[str, object]:
     """Whether the complexity grows, and how far above it the bounds are."""
-    s, T, ratios = data.attrs, data.length.values, above(data).isel(length=-1)
-    changes, loose, grew = [], [], []
+    factors, changes, loose, grew = above(data), [], [], []
     for ball in data["ball"].values:
         own = data.sel(ball=ball)
         found = [change(each) for each in own.suprema.sel(pooling="softmax")]
         changes.append(f"({ball}) {' and '.join(f'{r:.3g} ± {reach:.2g}' for r, reach in found)}")
         grew += [f"({ball})" for ratio, reach in found if ratio - reach > 1]
         log_T = own.value.sel(bound="log T").values
-        rise = 100 * log_T[-1] / log_T[0] - 100
-        loose.append(f"({ball}) {ratios.sel(ball=ball):.0f} (log T rises by {rise:.1f} %)")
-    crossed = [
-        f"({ball})" for ball in data["ball"].values if (above(data).sel(ball=ball) < 1).any()
-    ]
+        rise, factor = 100 * log_T[-1] / log_T[0] - 100, factors.sel(ball=ball).isel(length=-1)
+        loose.append(f"({ball}) {factor:.0f} (log T rises by {rise:.1f} %)")
+    crossed = [f"({ball})" for ball in data["ball"].values if (factors.sel(ball=ball) < 1).any()]
     summed = data.suprema.sel(pooling="sum pooling").isel(ball=0)
-    pooled = " and ".join("{:.3g} ± {:.2g}".format(*change(each)) for each in summed)
-    return (
-        f"Does it grow? From T = {T[0]} to {T[-1]} the complexity changes by the factor, for "
-        f"sequences with a centre of their own and independent tokens, {'; '.join(changes)} (95 %, "
-        f"{s['sign_vectors']} sign vectors). "
-        f"{'It grows for ' + ', '.join(grew) if grew else 'No ball shows growth'}; sum pooling "
-        f"changes by {pooled}. Theorem 4.1, sharp, is larger than the estimate by the factor "
-        f"{'; '.join(loose)}, and "
-        f"{'is EXCEEDED for ' + ', '.join(crossed) if crossed else 'is nowhere exceeded'}. "
-        f"m = {s['n'] * s['repeats']:,}: {s['n']} sequences, {s['repeats']:,} times each; "
-        f"d = {s['d']}, r = {s['radius']:g}. Estimates are below the complexity: {s['starts']} "
-        f"starts of {s['steps']} steps per sign vector. Bars: 95 % of the mean."
-    )
+    settings = {name: data.attrs[name] for name in ("n", "d", "sign_vectors", "starts", "steps")}
+    return settings | {
+        "shortest": data.length.values[0],
+        "longest": data.length.values[-1],
+        "changes": "; ".join(changes),
+        "grew": ", ".join(grew),
+        "summed": " and ".join("{:.3g} ± {:.2g}".format(*change(each)) for each in summed),
+        "factors": "; ".join(loose),
+        "crossed": ", ".join(crossed),
+        "m": f"{data.attrs['n'] * data.attrs['repeats']:,}",
+        "repeats": f"{data.attrs['repeats']:,}",
+        "radius": f"{data.attrs['radius']:g}",
+    }
 
 
 def pooled(name: str) -> Points:
@@ -187,7 +157,7 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
+    table=panels.Table(
         {"ball": "ball of W", "length": "T"},
         [
             *(
@@ -200,11 +170,10 @@ EXPERIMENT = Experiment(
         ],
     ),
     figures=[
-        Plot(
+        panels.Plot(
             "Rademacher complexity against the length",
             sum((pooled("sum pooling"), *LAYERS), pooled("softmax")),
-            answer,
+            growth,
         )
     ],
-    note=NOTE,
 )

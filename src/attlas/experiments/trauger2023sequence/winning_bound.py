@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from attlas import panels
 from attlas.bounds.comparison.bound_plane import (
     PLANE_COVERS,
     SmallestBound,
@@ -18,11 +19,7 @@ from attlas.bounds.comparison.bound_plane import (
 )
 from attlas.bounds.comparison.single_layer_class import LayerNorms, norms_of_dense_matrix
 from attlas.bounds.comparison.trauger2023_orders import break_even_ratio, trauger2023_orders
-from attlas.panels.lines import Lines
-from attlas.panels.palette import PALETTE
-from attlas.panels.plot import Plot
-from attlas.panels.reference import Reference
-from attlas.panels.table import Column, Derived, Printed, Table
+from attlas.panels import PALETTE, Column, Lines, Printed, Reference
 from attlas.runs.experiment import CaptionedFigure, Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
@@ -60,15 +57,6 @@ OFFERED = {
     "log m": "with log m at [CLS]: no T",
 }
 """The family beside Theorem 4.1 and parameter counting in each column of the maps."""
-NOTE = (
-    r"One head, d = 64, $B_x = 1$ and $B_w B_c L B_v = 1$, so that the complexity is at most 1. "
-    "Maps have every constant explicit (softmax constant 1, Dudley's chain). 'Equal' gives each "
-    "bound its own norm at the value B and inputs of norm 1 in the norm it asks for. 'Dense' "
-    "measures all norms on one Gaussian matrix scaled to a sum B of Euclidean row norms, with "
-    r"tokens of Euclidean norm 1 and the $\ell_1$ norm of a Gaussian direction. The orders of the "
-    "table have unknown constants set to 1 and are no bounds; beside them stand values worked out "
-    "independently, by quadrature."
-)
 GRID = Grid(
     fixed={"d": 64, "B": [0.1, 300.0], "m": [1e2, 1e10], "longest": 200},
     smoke={"points": 5},
@@ -82,21 +70,17 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     B, m = (np.geomspace(low, high, s.points) for low, high in (s.B, s.m))
     plane = np.stack(np.meshgrid(B, m, indexing="ij"), axis=-1)
     checked = np.array(list(CHECKED), float)
-    pairs = np.concatenate([plane.reshape(-1, 2), checked])
+    norm, size = np.concatenate([plane.reshape(-1, 2), checked]).T
     units = [LayerNorms(1.0, 1.0, 1.0, 1.0, 1.0), norms_of_dense_matrix(key, s.d)]
-    bounds = np.stack(
-        [bounds_in_plane(own, pairs[:, 0], pairs[:, 1], (1, *LENGTHS), s.d) for own in units]
-    )
+    bounds = np.stack([bounds_in_plane(own, norm, size, (1, *LENGTHS), s.d) for own in units])
+    in_plane = bounds[:, : -len(CHECKED)].reshape(2, s.points, s.points, -1)
     exponents = np.linspace(0, s.longest, 201)
     orders = jax.jit(jax.vmap(lambda B, m: trauger2023_orders(B, m, LENGTHS[:2], s.d)))
     ratio = jax.jit(jax.vmap(lambda T: break_even_ratio(T, s.d)))
     return xr.Dataset(
         {
             "unit": (("norms", "quantity"), np.array(units)),
-            "bound": (
-                ("norms", "norm", "samples", "family"),
-                bounds[:, : -len(CHECKED)].reshape(2, s.points, s.points, -1),
-            ),
+            "bound": (("norms", "norm", "samples", "family"), in_plane),
             "checked_bound": (("norms", "point", "family"), bounds[:, -len(CHECKED) :]),
             "order": (("point", "cover"), orders(checked[:, 0], checked[:, 1])),
             "break_even": ("exponent", ratio(10.0**exponents)),
@@ -160,30 +144,21 @@ def maps(data: xr.Dataset) -> CaptionedFigure:
         axis.set_xlabel("samples $m$")
     handles = [Patch(color=ink, label=name) for key, (name, ink) in SHOWN.items() if key in seen]
     figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
-    return CaptionedFigure("The smallest bound", areas(found), figure)
+    return CaptionedFigure("The smallest bound", "", figure, areas(found))
 
 
-def areas(found: dict[tuple[str, str], SmallestBound]) -> str:
-    """How much of each map belongs to whom."""
-    told = []
+def areas(found: dict[tuple[str, str], SmallestBound]) -> dict[str, object]:
+    """How much of each map belongs to whom, by the norms and in the order of the columns."""
+    vacuous, winners = {}, {}
     for norms in NORMS:
-        parts = []
+        winners[norms] = []
         for last in OFFERED:
-            shares = found[norms, last].shares(len(offered(last)))
-            named = zip(offered(last), 100 * shares, strict=True)
-            parts.append(", ".join(f"{n.split(', T')[0]} {x:.0f} %" for n, x in named if x >= 0.5))
-        vacuous = 100 * np.mean(found[norms, next(iter(OFFERED))].winner < 0)
-        told.append(
-            f"With {norms} norms all bounds are vacuous in {vacuous:.0f} % of the plane; of the "
-            f"rest {parts[0]} at T = 20, {parts[1]} at T = 10 000, {parts[2]} where log T is "
-            "replaced by log m"
-        )
-    return (
-        "Which bound on the complexity is smallest? Colours name it; thin lines are its value, "
-        f"beyond the thick one all are vacuous. {'. '.join(told)}. Areas are in logarithms of B "
-        "and m. Parameter counting takes over as norms grow, which enter its logarithm; the "
-        "length T hardly moves a border."
-    )
+            shares = 100 * found[norms, last].shares(len(offered(last)))
+            named = [(n.split(", T")[0], x) for n, x in zip(offered(last), shares, strict=True)]
+            winners[norms].append(", ".join(f"{n} {x:.0f} %" for n, x in named if x >= 0.5))
+        plane = found[norms, next(iter(OFFERED))]
+        vacuous[norms] = f"{100 * np.mean(plane.winner < 0):.0f}"
+    return {"vacuous": vacuous, "winners": winners}
 
 
 def dense(data: xr.Dataset) -> xr.DataArray:
@@ -191,18 +166,14 @@ def dense(data: xr.Dataset) -> xr.DataArray:
     return xr.DataArray(np.sqrt(2 * data.attrs["d"] / np.pi))
 
 
-def break_even(data: xr.Dataset) -> str:
+def break_even(data: xr.Dataset) -> dict[str, object]:
     """From which ratio of norms removing log T pays."""
     ratio, exponent, own = data["break_even"].values, data["exponent"].values, float(dense(data))
-    at, end = np.interp(own, ratio, exponent), "beyond" if ratio[-1] < own else "at"
-    near = np.interp(np.log10([20, 200, 1e6]), exponent, ratio)
-    return (
-        "When is the bound without T smaller than the one with log T? When the (1,1) norm is at "
-        f"most the curve times the sum of row norms (d = {data.attrs['d']}, a million samples, all "
-        f"constants explicit): {near[0]:.2f} at T = 20, {near[1]:.2f} at T = 200, {near[2]:.2f} at "
-        f"a million tokens. A dense matrix has $\\sqrt{{2d/\\pi}} = {own:.1f}$, and breaks even "
-        f"{end} $T = 10^{{{at:.0f}}}$; only sparse matrices gain."
-    )
+    near = [f"{x:.2f}" for x in np.interp(np.log10([20, 200, 1e6]), exponent, ratio)]
+    return {
+        "d": data.attrs["d"], "near": near, "dense": f"{own:.1f}", "beyond": ratio[-1] < own,
+        "power": f"10^{{{np.interp(own, ratio, exponent):.0f}}}",
+    }  # fmt: skip
 
 
 EXPERIMENT = Experiment(
@@ -210,7 +181,7 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
-    table=Table(
+    table=panels.Table(
         {"norms": "norms", "point": "B, m"},
         [
             *(
@@ -226,12 +197,12 @@ EXPERIMENT = Experiment(
                 Column(name, lambda data: data.checked_bound.clip(max=1), at={"family": name})
                 for name in FAMILIES
             ),
-            Derived("smallest", smallest),
+            panels.Derived("smallest", smallest),
         ],
     ),
     figures=[
         maps,
-        Plot(
+        panels.Plot(
             "The cost of removing log T",
             Lines(
                 "break_even", "exponent", ink=PALETTE[4], width=1.8, xlim=(0, 200), ylim=(1, 8.2),
@@ -243,5 +214,4 @@ EXPERIMENT = Experiment(
             break_even,
         ),
     ],
-    note=NOTE,
 )  # fmt: skip

@@ -1,9 +1,12 @@
 """The errors of Claim G.1 of networks and of kernel regression, along training and at the stop."""
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from attlas.bounds.optimisation.gu2024_score import gu2024_score_error
 from attlas.data.diffusion_pairs import DiffusionPairs
 from attlas.tasks.diffusion.error_terms import TERMS, RegressionTerms, RkhsFunction
 from attlas.tasks.diffusion.score_paths import held_out_errors, mean_square
@@ -76,6 +79,35 @@ def score_error_dataset(
     rules = (ntk.validation.argmin(axis=-1), ntk.test.argmin(axis=-1), kernel.balanced)
     places = [np.broadcast_to(place, shape[:2]) for place in rules]
     return _stopped(found, np.stack([network.validation.argmin(axis=-1), *places]))
+
+
+def score_error_bound(found: xr.Dataset, d: int, delta: float) -> xr.DataArray:
+    """The sum of the terms of Theorem 6.6 at what was measured, for labels of the unit ball.
+
+    Args:
+        found: of `score_error_dataset`, training sets by their size n.
+        d: dimension of the data.
+        delta: probability of failure.
+
+    Returns:
+        The sum, the constant in front set to 1, by width and training set.
+
+    Examples:
+        >>> early = (("term", "m", "n"), [[[4.0]]])
+        >>> found = {"smallest": ("n", [0.1]), "squared_norm": 9.0, "label_scale": 2.0}
+        >>> data = xr.Dataset(found | {"error_at_stop": early}, {"term": ["early"], "n": [100]})
+        >>> terms = gu2024_score_error(100, 2, 0.1, 0.1, 9.0, 1.0)
+        >>> bool(abs(score_error_bound(data, 2, 0.1).item() - sum(terms.values())) < 1e-9)
+        True
+    """
+
+    @np.vectorize
+    def bound(n: Any, smallest: float, squared_norm: float, early: float) -> float:
+        terms = gu2024_score_error(int(n), d, smallest, delta, squared_norm, early)
+        return float(sum(np.asarray(term) for term in terms.values()))
+
+    early = found.error_at_stop.sel(term="early", drop=True) / found.label_scale**2
+    return xr.apply_ufunc(bound, found.n, found.smallest, found.squared_norm, early)
 
 
 def _stopped(found: xr.Dataset, places: np.ndarray) -> xr.Dataset:

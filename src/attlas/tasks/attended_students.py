@@ -1,0 +1,91 @@
+"""Two-layer students of one teacher on inputs that are attended in several ways."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Bool, Float
+
+from attlas.data.attended_regression import layer_outputs
+from attlas.data.attended_tasks import attended_tasks
+from attlas.models.networks.two_layer import TwoLayer
+from attlas.solvers.levenberg_marquardt import best_starts, levenberg_marquardt
+
+
+class AttendedStudents(NamedTuple):
+    """What students have learned, by task of `attended_tasks` and sample size.
+
+    Attributes:
+        error: mean square distance from the truth over fresh inputs.
+        reached: whether the training loss is at most that of the truth.
+    """
+
+    error: Float[np.ndarray, "tasks sizes"]
+    reached: Bool[np.ndarray, "tasks sizes"]
+
+
+def train_attended_students(
+    seed: int,
+    s0: Sequence[int],
+    p: int,
+    d: int,
+    sizes: Sequence[int],
+    noise: float,
+    fresh: int,
+    starts: int,
+    max_steps: int,
+    at_once: int | None = None,
+) -> AttendedStudents:
+    r"""Students $w_2'(W_1'u)_+$ of the teacher's width on $y=w_2'(W_1'(x\circ f(x)))_++\epsilon$.
+
+    Of several starts the end of least training loss is taken. A smaller sample is the beginning
+    of a larger one.
+
+    Args:
+        seed: of teacher, inputs, noise and starts.
+        s0: sizes of the supports of f.
+        p: inputs.
+        d: hidden units, an even number.
+        sizes: of the samples, increasing.
+        noise: deviation of the labels about a truth of deviation one.
+        fresh: inputs of the test.
+        starts: of each student.
+        max_steps: of the damped Gauss-Newton method.
+        at_once: starts that are trained together.
+
+    Returns:
+        Errors and ends.
+
+    Examples:
+        >>> found = train_attended_students(0, [2], 4, 2, [16, 64], 0.5, 100, 1, 5)
+        >>> found.error.shape, found.reached.shape
+        ((5, 2), (5, 2))
+    """
+    n, rng = int(sizes[-1]), np.random.default_rng([seed, p, 1])
+    each = list(attended_tasks(np.random.default_rng([seed, p]), p, d, s0, n, fresh))
+    errors = noise * rng.standard_normal(n)
+    shape = (len(each), len(sizes), starts)
+    W1 = rng.standard_normal((*shape, p * d))
+    W1 /= np.sqrt([np.sum(u[:n] ** 2) / n for u, _ in each])[:, None, None, None]
+    w2 = rng.standard_normal((*shape, d)) / np.sqrt(d)
+    x, y = (np.stack(a) for a in zip(*((u[:n], t[:n] + errors) for u, t in each), strict=True))
+    mask = (np.arange(n) < np.asarray(sizes)[:, None]).astype(float)
+    ends = levenberg_marquardt(
+        TwoLayer.__call__,
+        jax.vmap(TwoLayer)(*jax.device_put((W1.reshape(-1, p, d), w2.reshape(-1, d)))),
+        *(np.repeat(a, len(sizes) * starts, axis=0) for a in (x, y)),
+        weights=np.tile(np.repeat(mask, starts, axis=0), (len(each), 1)),
+        max_steps=max_steps,
+        at_once=at_once,
+    )
+    best = best_starts(ends, starts)
+    layers = best.value.W1.reshape(*shape[:2], p, d), best.value.w2.reshape(*shape[:2], d)
+    found = [
+        [np.mean((layer_outputs(u[n:], *pair) - truth[n:]) ** 2) for pair in zip(*own, strict=True)]
+        for (u, truth), *own in zip(each, *layers, strict=True)
+    ]
+    teacher = mask @ errors**2 / (2 * np.asarray(sizes))
+    return AttendedStudents(
+        np.array(found), np.asarray(best.stats["risk"].reshape(shape[:2]) <= teacher)
+    )
