@@ -89,20 +89,25 @@ def closed_form(formula: Callable[P, R]) -> Callable[P, R]:
                 if name in readers:
                     given.arguments[name] = readers[name](value, name, shapes)
             _require_shapes(shapes)
-            _THREAD.inside = True
-            try:
-                return formula(*given.args, **given.kwargs)
-            except UserError:
-                raise
-            except (ArithmeticError, ValueError) as error:
-                reason = str(error).partition("\n")[0]
-                raise UserError(
-                    f"{formula.__name__} is not defined there ({reason}): give numbers in its range"
-                ) from error
-            finally:
-                _THREAD.inside = False
+            return _computed(formula, given)
 
     return called
+
+
+def _computed(formula: Callable[..., R], given: inspect.BoundArguments) -> R:
+    """The value of a formula; those that it calls meet no door."""
+    _THREAD.inside = True
+    try:
+        return formula(*given.args, **given.kwargs)
+    except UserError:
+        raise
+    except (ArithmeticError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise UserError(
+            f"{formula.__name__} is not defined there ({reason}): give numbers in its range"
+        ) from error
+    finally:
+        _THREAD.inside = False
 
 
 def _require_shapes(shapes: Shapes) -> None:
@@ -190,6 +195,8 @@ def _numbers(options: list[Any]) -> Reader | None:
                 raise UserError(f"{name} is NaN: give a number")
             return _whole(np.asarray(value), name, scalar) if whole else value
         found = read_array(value, name)
+        if found.size == 0:
+            raise UserError(f"{name} has shape {found.shape}: give at least one number")
         if np.any(np.isnan(found)):
             raise UserError(f"{name} is NaN or holds it: give numbers, or clean the data")
         if numpy and axes and not np.all(np.isfinite(found)):
