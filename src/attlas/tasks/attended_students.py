@@ -66,9 +66,7 @@ def train_attended_students(
     each = list(attended_tasks(np.random.default_rng([seed, p]), p, d, s0, n, fresh))
     errors = noise * rng.standard_normal(n)
     shape = (len(each), len(sizes), starts)
-    W1 = rng.standard_normal((*shape, p * d))
-    W1 /= np.sqrt([np.sum(u[:n] ** 2) / n for u, _ in each])[:, None, None, None]
-    w2 = rng.standard_normal((*shape, d)) / np.sqrt(d)
+    W1, w2 = _starts(rng, shape, p, d, [np.sum(u[:n] ** 2) / n for u, _ in each])
     x, y = (np.stack(a) for a in zip(*((u[:n], t[:n] + errors) for u, t in each), strict=True))
     mask = (np.arange(n) < np.asarray(sizes)[:, None]).astype(float)
     ends = levenberg_marquardt(
@@ -89,3 +87,12 @@ def train_attended_students(
     return AttendedStudents(
         np.array(found), np.asarray(best.stats["risk"].reshape(shape[:2]) <= teacher)
     )
+
+
+def _starts(
+    rng: np.random.Generator, shape: tuple[int, ...], p: int, d: int, squares: Sequence[float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gaussian weights; the first layer in units of the root mean square of each task's inputs."""
+    W1 = rng.standard_normal((*shape, p * d))
+    W1 /= np.sqrt(squares)[:, None, None, None]
+    return W1, rng.standard_normal((*shape, d)) / np.sqrt(d)
