@@ -151,7 +151,7 @@ def _solvers() -> Iterator[Call]:
     yield Call("margin_upper_bound", margin_upper_bound, LABELLED)
     yield Call(
         "global_margin",
-        lambda **a: global_margin(**a, HEADS=1, starts=3, steps=2, key=KEY),
+        lambda **a: global_margin(**a, heads=1, starts=3, steps=2, key=KEY),
         LABELLED,
     )
     yield Call("attention_margins", attention_margins, {**SELECTION, "W": SQUARE})

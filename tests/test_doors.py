@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 WITHOUT_ARRAYS = {
     *("Claim", "Control", "Sides", "Source", "assume"),
     *("identity", "inequality", "limit", "rate", "probability", "expectation", "existence"),
-    *("computed", "erratum", "check", "challenge", "find_claims", "load"),
+    *("computed", "erratum", "check", "challenge", "find_claims", "load", "run"),
 }
 """Of statements, claims and records: their own tests refuse what they cannot use."""
 BEHIND = {

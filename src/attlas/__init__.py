@@ -22,11 +22,13 @@ What is the tangent kernel?                       `ntk_gram`, `softmax_ntk`
 How complex is this class?                        `rademacher_complexity`
 Which bound on the gap is smallest, is it         `compare_bounds(weights, inputs, m=...,
 non-vacuous, and from how many samples?           delta=...)` with `TransformerWeights`
-How do I read the records of an experiment?       `load("direction")`
+How do I run an experiment, and read what it      `run("direction", scale="smoke")`,
+gave?                                             `load("direction")`
 ================================================  ================================================
 
-Arrays may be lists, NumPy, JAX or torch. Solvers and bounds compute in float64 and leave JAX's
-precision as it is; models, kernels and measures follow the precision of what they are given.
+Arrays may be lists, NumPy, JAX or torch; what cannot be read is a `UserError` of one line. Solvers
+and bounds compute in float64 and leave JAX's precision as it is (formulas of bounds follow arrays
+of JAX); models, kernels and measures follow the precision of what they are given.
 
 All else is imported from the folder whose verb fits: `attlas.data` generates, `attlas.models`
 apply, `attlas.bounds` bound, `attlas.measures` measure.
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from attlas.measures.curvature.extreme_eigenvalues import hessian_extremes
     from attlas.optim.mirror_descent import bregman, mirror_descent
     from attlas.runs.load import load
+    from attlas.runs.run import run
     from attlas.solvers.attention_svm import attention_svm
     from attlas.solvers.kernel_svm import kernel_svm
     from attlas.solvers.lp_svm import lp_svm
@@ -109,6 +112,7 @@ _PLACES = {
     "fit": "training.fit",
     "Trajectory": "training.trajectory",
     "load": "runs.load",
+    "run": "runs.run",
 }
 
 __all__ = list(_PLACES)

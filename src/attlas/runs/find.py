@@ -79,3 +79,22 @@ def unknown_experiment(name: str, known: Sequence[Experiment]) -> str:
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else "see `attlas list experiments`"
     return f"unknown experiment '{name}': {hint}"
+
+
+def one_named(name: str) -> Experiment:
+    """The one experiment of a name.
+
+    Args:
+        name: as a user writes it.
+
+    Returns:
+        The experiment.
+
+    Raises:
+        UserError: if the name is unknown or stands for several.
+    """
+    found, *others = find_named([name])
+    if others:
+        names = ", ".join(experiment.name for experiment in (found, *others))
+        raise UserError(f"'{name}' stands for {1 + len(others)} experiments: name one of {names}")
+    return found

@@ -10,7 +10,7 @@ import xarray as xr
 from attlas.core.errors import UserError
 from attlas.runs.cell import Scale, scale_named
 from attlas.runs.experiment import Experiment
-from attlas.runs.find import find_named
+from attlas.runs.find import one_named
 from attlas.runs.record import Record, record_key
 from attlas.runs.store import Store
 
@@ -41,7 +41,7 @@ def load(
         UserError: if the experiment, the scale or a setting is unknown, the name stands for
             several experiments, no cell has been run, or a record has another schema.
     """
-    found = experiment if isinstance(experiment, Experiment) else _one_named(experiment)
+    found = experiment if isinstance(experiment, Experiment) else one_named(experiment)
     found = found.changed(settings or {})
     scales = (Scale.PAPER, Scale.QUICK, Scale.SMOKE) if scale is None else (scale_named(scale),)
     there = _current(found, results)
@@ -77,7 +77,7 @@ def load_records(
         UserError: if the experiment or the scale is unknown, the name stands for several
             experiments, or a record has another schema.
     """  # noqa: DOC502 (raised one call below)
-    found = experiment if isinstance(experiment, Experiment) else _one_named(experiment)
+    found = experiment if isinstance(experiment, Experiment) else one_named(experiment)
     records = _current(found, results)
     return tuple(records.values()) if scale is None else _of_scale(found, scale, records)
 
@@ -102,11 +102,3 @@ def _of_scale(
     cells = experiment.cells(scale_named(scale))
     keys = (record_key(experiment.name, experiment.revision, cell) for cell in cells)
     return tuple(records[key] for key in dict.fromkeys(keys) if key in records)
-
-
-def _one_named(name: str) -> Experiment:
-    found, *others = find_named([name])
-    if others:
-        names = ", ".join(experiment.name for experiment in (found, *others))
-        raise UserError(f"'{name}' stands for {1 + len(others)} experiments: load one of {names}")
-    return found

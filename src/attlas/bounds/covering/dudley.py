@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import require_constants
 from attlas.bounds.generalisation.conditions import require_at_least
 
@@ -30,6 +31,7 @@ RATIOS = np.concatenate([np.geomspace(1.5, 12, 60), np.geomspace(15, 1e6, 40)])
 LEVELS = 48
 
 
+@closed_form
 def entropy_integral(
     A: Number, D: Number, lower: Number, upper: Number, split: bool = False
 ) -> Float[Array, ""]:
@@ -63,6 +65,7 @@ def entropy_integral(
     return high - low + root * (jnp.log((root + low) / lower) - jnp.log((root + high) / upper))
 
 
+@closed_form
 def dudley_integral(
     A: Number,
     D: Number,
@@ -116,6 +119,7 @@ def dudley_integral(
     return c_1 * delta + c_2 * integral / jnp.sqrt(jnp.asarray(m, integral.dtype))
 
 
+@closed_form
 def chain_levels(radius: Float[Array, ""]) -> Float[Array, "r n"]:
     r"""The distances $\epsilon_j=R\rho^{-j}$ at which `dudley_chain` needs entropies.
 
@@ -136,6 +140,7 @@ def chain_levels(radius: Float[Array, ""]) -> Float[Array, "r n"]:
     return radius * jnp.exp(-depth)
 
 
+@closed_form
 def dudley_chain(
     log_cover: Callable[[Float[Array, "r n"]], Float[Array, "r n"]], m: Number, radius: Number
 ) -> Float[Array, ""]:

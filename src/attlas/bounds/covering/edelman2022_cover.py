@@ -11,12 +11,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.covering.dudley import Number
-from attlas.bounds.generalisation.conditions import require_at_least
+from attlas.bounds.generalisation.conditions import require_at_least, require_positive
+from attlas.core.errors import UserError
+
+MOST_UPDATES = 1e9
 
 GRID_RATIOS = tuple(float(ratio) for ratio in 1 + np.geomspace(0.01, 1, 25))
 
 
+@closed_form
 def edelman2022_cover(
     norm: Number, B_x: Number, points: Number, k: int, m: Number
 ) -> Float[Array, ""]:
@@ -55,6 +60,7 @@ def edelman2022_cover(
     return square * jnp.min(grid * size + lengths)
 
 
+@closed_form
 def perceptron_cover(
     w: Float[np.ndarray, " d"], X: Float[np.ndarray, "N d"], epsilon: float
 ) -> tuple[Float[np.ndarray, " d"], int]:
@@ -69,10 +75,13 @@ def perceptron_cover(
     Args:
         w: the linear function.
         X: points, one per row.
-        epsilon: distance wanted.
+        epsilon: distance wanted, above 0.
 
     Returns:
         The centre u with max_t |(w - u)^T x_t| <= epsilon, and the number of updates.
+
+    Raises:
+        UserError: for an epsilon with ||w||^2 B_x^2 / eps^2 of 10^9 and more.
 
     Source: derived, docs/proofs/trauger2023_covers.md.
 
@@ -83,10 +92,13 @@ def perceptron_cover(
         >>> perceptron_cover(np.array([1.0, 0.0]), np.zeros((3, 2)), 0.5)[1]  # nothing to describe
         0
     """
+    require_positive(epsilon=epsilon)
     centre, updates = np.zeros_like(w), 0
     largest = float(np.max(np.sum(X**2, axis=1)))
     if largest == 0:
         return centre, updates
+    if not (most := float(w @ w) * largest / epsilon**2) < MOST_UPDATES:
+        raise UserError(f"epsilon = {epsilon}: up to {most:.0e} updates, give a larger one")
     step = epsilon / largest
     while True:
         error = X @ (w - centre)

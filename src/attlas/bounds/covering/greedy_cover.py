@@ -10,7 +10,10 @@ import math
 import numpy as np
 from jaxtyping import Float
 
+from attlas.bounds.closed_form import closed_form
 
+
+@closed_form
 def greedy_cover_errors(steps: int) -> Float[np.ndarray, " steps"]:
     r"""The squared radii E_1, ..., E_K of the greedy covers of the unit l_1 ball.
 
@@ -34,6 +37,7 @@ def greedy_cover_errors(steps: int) -> Float[np.ndarray, " steps"]:
     return errors
 
 
+@closed_form
 def greedy_cover_steps(ratio: float) -> int:
     r"""Steps that reach the distance eps in the ball of radius B.
 
@@ -54,6 +58,7 @@ def greedy_cover_steps(ratio: float) -> int:
     return 0 if ratio <= 1 else max(1, math.ceil(ratio**2) - 3)
 
 
+@closed_form
 def greedy_cover_centre(
     v: Float[np.ndarray, " k"], radius: float, steps: int
 ) -> Float[np.ndarray, " k"]:

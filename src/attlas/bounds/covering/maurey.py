@@ -10,12 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import Constants, require_constants
 from attlas.bounds.covering.dudley import Number
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 
 
+@closed_form
 def maurey_bound(
     gamma: Number, b: Number, norm: Number, k: int, *, constants: Constants = "sharp"
 ) -> Float[Array, ""]:
@@ -58,6 +60,7 @@ def _atoms(
     return np.append(alpha, max(0.0, 1 - gamma)), np.vstack([V, np.zeros((1, V.shape[1]))])
 
 
+@closed_form
 def maurey_sample(
     key: PRNGKeyArray,
     alpha: Float[np.ndarray, " n"],
@@ -91,6 +94,7 @@ def maurey_sample(
     return counts @ atoms / k, counts[: len(alpha)]
 
 
+@closed_form
 def maurey_sparsify(
     alpha: Float[np.ndarray, " n"],
     V: Float[np.ndarray, "n d"],

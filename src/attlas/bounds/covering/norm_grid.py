@@ -10,6 +10,8 @@ import math
 import numpy as np
 from jaxtyping import Float, Int
 
+from attlas.bounds.closed_form import closed_form
+
 RESOLUTIONS = (1, 4, 7, 10)
 """Grids of 2^s points per octave; any may be taken afterwards for ln 4 nats."""
 
@@ -27,6 +29,7 @@ def _cell(norm: Float[np.ndarray, "..."], resolution: int) -> tuple[np.ndarray, 
     return np.where(edge, octave - 1, octave), np.where(edge, 2.0**resolution, point)
 
 
+@closed_form
 def round_up_norm(norm: Float[np.ndarray, "..."], resolution: int) -> Float[np.ndarray, "..."]:
     r"""The next point of the grid, $2^{k-1}(1+i/2^s)$ with $1\le i\le2^s$.
 
@@ -47,6 +50,7 @@ def round_up_norm(norm: Float[np.ndarray, "..."], resolution: int) -> Float[np.n
     return np.asarray(np.ldexp(1 + point / 2.0**resolution, octave - 1))
 
 
+@closed_form
 def norm_grid_cost(norm: Float[np.ndarray, "..."], resolution: int) -> Float[np.ndarray, "..."]:
     r"""The union cost of a norm rounded up to its grid.
 

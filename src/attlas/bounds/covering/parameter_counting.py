@@ -10,10 +10,12 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.covering.dudley import Number, dudley_chain
 from attlas.bounds.generalisation.conditions import require_at_least
 
 
+@closed_form
 def parameter_entropy(
     parameters: Float[Array, " n"],
     scales: Float[Array, " n"],
@@ -50,6 +52,7 @@ def parameter_entropy(
     return jnp.sum(parameters.reshape(shape) * cells, axis=-1)
 
 
+@closed_form
 def parameter_counting_single(
     B: Number,
     norm: Number,

@@ -8,7 +8,10 @@ docs/proofs/trauger2023_layers.md.
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 
+
+@closed_form
 def trauger2023_allocation(
     C: Float[Array, " n"], beta: Float[Array, " n"]
 ) -> tuple[Float[Array, ""], Float[Array, " n"]]:
@@ -36,6 +39,7 @@ def trauger2023_allocation(
     return gamma**3, jnp.cbrt(C / beta) / gamma
 
 
+@closed_form
 def trauger2023_allocation_residual(
     C: Float[Array, " n"], beta: Float[Array, " n"], resolution: Float[Array, " n"]
 ) -> Float[Array, ""]:

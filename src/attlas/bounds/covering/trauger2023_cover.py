@@ -11,6 +11,7 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import Constants, require_constants
 from attlas.bounds.covering.dudley import Number
 from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
@@ -20,6 +21,7 @@ from attlas.core.errors import UserError
 Ball = Literal["1,1", "1,inf", "2,1"]
 
 
+@closed_form
 def trauger2023_cover(
     ball: Ball,
     norm: Number,
@@ -76,6 +78,7 @@ def trauger2023_cover(
     raise UserError(f"ball {ball!r} has no cover here: choose '1,1', '1,inf' or '2,1'")
 
 
+@closed_form
 def trauger2023_mapping_entropy(scalar_entropy: Number, k: int) -> Float[Array, ""]:
     r"""From scalar-valued linear functions to maps, row by row.
 
@@ -97,6 +100,7 @@ def trauger2023_mapping_entropy(scalar_entropy: Number, k: int) -> Float[Array, 
     return jnp.asarray(scalar_entropy) * k
 
 
+@closed_form
 def covering_lower_bound(norm: Number, B_x: Number, k: int, epsilon: Number) -> Float[Array, ""]:
     r"""Least entropy of the matrices of one column w, ||w||_2 <= B, in any cover (volumes).
 

@@ -6,10 +6,12 @@ bounds; the maximum itself is known and is the default here.
 
 import math
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import Constants, require_constants
 from attlas.core.errors import UserError
 
 
+@closed_form
 def liu2021_regions(n1: int, s0: int, constants: Constants = "sharp") -> int:
     r"""Lower bound of the largest number of linear regions with biases; by default the maximum.
 
@@ -45,6 +47,7 @@ def liu2021_regions(n1: int, s0: int, constants: Constants = "sharp") -> int:
     return (n1 // s0 + (constants == "corrected")) ** s0
 
 
+@closed_form
 def liu2021_central_regions_maximum(n1: int, s0: int) -> int:
     r"""Largest number of linear regions without biases: all hyperplanes meet at the origin.
 
@@ -67,6 +70,7 @@ def liu2021_central_regions_maximum(n1: int, s0: int) -> int:
     return 2 * sum(math.comb(n1 - 1, j) for j in range(s0))
 
 
+@closed_form
 def liu2021_regions_break_even(p: int, s0: int) -> float:
     r"""Width above which the printed bound of the baseline exceeds that of attention.
 

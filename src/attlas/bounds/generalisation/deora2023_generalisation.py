@@ -9,6 +9,7 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.optimisation.deora2023_loss import Number
 from attlas.bounds.optimisation.deora2023_model import HeadConstants, require_head_constants
 from attlas.bounds.optimisation.deora2023_training import (
@@ -28,6 +29,7 @@ def _shares() -> tuple[float, float]:
     return 1 / math.cos(w), (3 - 2 * b) / (2 * b) + 1
 
 
+@closed_form
 def deora2023_stability_heads(
     setting: Setting, constants: HeadConstants = "sharp"
 ) -> Float[Array, ""]:
@@ -86,6 +88,7 @@ def deora2023_amplification(constants: HeadConstants = "sharp") -> float:
     return math.exp(2 * peak * (loss + path) / factor)
 
 
+@closed_form
 def deora2023_regret(
     target_loss: Number,
     distance: Number,
@@ -123,6 +126,7 @@ def deora2023_regret(
     return loss * steps * target_loss + path * jnp.asarray(distance) ** 2 / step_size
 
 
+@closed_form
 def deora2023_stability(
     n: Number,
     beta_1: Number,
@@ -159,6 +163,7 @@ def deora2023_stability(
     return deora2023_amplification(constants) * step_size * beta_1 / n * regret
 
 
+@closed_form
 def deora2023_stability_gap(lipschitz: Number, stability: Number) -> Float[Array, ""]:
     r"""The generalisation gap by average stability.
 
@@ -180,6 +185,7 @@ def deora2023_stability_gap(lipschitz: Number, stability: Number) -> Float[Array
     return jnp.asarray(2 * lipschitz * stability)
 
 
+@closed_form
 def deora2023_generalisation_gap(
     n: Number,
     target_loss: Number,

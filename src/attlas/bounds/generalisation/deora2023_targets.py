@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.generalisation.deora2023_generalisation import (
     deora2023_generalisation_gap,
     deora2023_stability_heads,
@@ -28,6 +29,7 @@ class GapByTarget(NamedTuple):
     heads: Float[Array, "2 e"]
 
 
+@closed_form
 @jax.jit
 def deora2023_gap_by_target(
     setting: Setting,

@@ -9,12 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import require_constants
 from attlas.bounds.covering.dudley import Number
 from attlas.bounds.generalisation.conditions import require_at_least
 from attlas.core.errors import UserError
 
 
+@closed_form
 def generalisation_gap(
     rademacher: Number,
     m: Number | np.ndarray,

@@ -10,6 +10,7 @@ constant, and does not depend on how concentrated the attention is.
 import math
 from collections.abc import Mapping
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import Constants, require_constants
 from attlas.bounds.generalisation.conditions import require_at_least, require_positive
 from attlas.bounds.generalisation.liu2021_union_bound import (
@@ -20,6 +21,7 @@ from attlas.bounds.generalisation.liu2021_union_bound import (
 from attlas.core.errors import UserError
 
 
+@closed_form
 def liu2021_attention(
     p: int,
     d: int,
@@ -77,6 +79,7 @@ def liu2021_attention(
     return _proved(C_1 * C_x * weight_norm, C_2, d, [Block(p * d)], gamma, conditions)
 
 
+@closed_form
 def liu2021_baseline(
     p: int,
     d: int,
@@ -126,6 +129,7 @@ def liu2021_baseline(
     return c * (p * eta / gamma) ** 2 * math.log(p * eta / gamma) * (p * d + d)
 
 
+@closed_form
 def liu2021_self_attention(
     sizes: tuple[int, int, int, int, int],
     gamma: float,
@@ -183,6 +187,7 @@ def liu2021_self_attention(
     return _proved(C_1 * C_7 * C_x * math.sqrt(p * t), C_2, d, blocks, gamma, conditions)
 
 
+@closed_form
 def liu2021_deep(
     gamma: float,
     c_k: float,
@@ -225,6 +230,7 @@ def liu2021_deep(
     return c * c_k / level**2 * math.log(c_k / level) * parameters
 
 
+@closed_form
 def liu2021_recurrent(
     sizes: tuple[int, int, int, int],
     gamma: float,
@@ -275,6 +281,7 @@ def liu2021_recurrent(
     return _proved(C_1 * C_x * math.sqrt(t), C_2, d, blocks, gamma, conditions)
 
 
+@closed_form
 def liu2021_mask(
     p: int,
     d: int,

@@ -10,6 +10,7 @@ positive eigenvalue of the features' covariance, which the print bounds from the
 import math
 from typing import NamedTuple
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.generalisation.conditions import require_at_least, require_positive
 from attlas.core.errors import UserError
 
@@ -43,6 +44,7 @@ class Block(NamedTuple):
     stretch: float = 1.0
 
 
+@closed_form
 def liu2021_error(gradient: float, C_2: float, conditions: Conditions) -> float:
     r"""Largest population error of a point whose population gradient in w2 is that small.
 
@@ -67,6 +69,7 @@ def liu2021_error(gradient: float, C_2: float, conditions: Conditions) -> float:
     return gradient**2 / conditions.smallest + C_2**2 * conditions.residual
 
 
+@closed_form
 def liu2021_sample_size(
     features: float,
     C_2: float,

@@ -5,12 +5,15 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Bool, Float
 
+from attlas.bounds.closed_form import closed_form
+
 LARGEST = 250.0
 """Decades of samples beyond which a bound counts as always vacuous."""
 HALVINGS = 36
 """250 decades to 4e-9 of one."""
 
 
+@closed_form
 def samples_until_nonvacuous(
     informative: Callable[[Float[np.ndarray, " n"]], Bool[np.ndarray, " n"]], least: int, count: int
 ) -> Float[np.ndarray, " n"]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import Constants
 from attlas.bounds.covering.dudley import Number, dudley_chain
 from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
@@ -33,6 +34,7 @@ class Part(NamedTuple):
     reach: Number
 
 
+@closed_form
 def trauger2023_amplification(
     c: Float[Array, "L H"],
     v: Float[Array, "L H"],
@@ -68,6 +70,7 @@ def trauger2023_amplification(
     return jnp.concatenate([later[1:], jnp.ones_like(later[:1])])
 
 
+@closed_form
 def trauger2023_parts(
     c: Float[Array, "L H"],
     v: Float[Array, "L H"],
@@ -119,6 +122,7 @@ def trauger2023_parts(
     return parts
 
 
+@closed_form
 def trauger2023_deep_entropy(
     C_1: Number,
     C_x: Number,
@@ -177,6 +181,7 @@ def trauger2023_deep_entropy(
     return (heavy * root(inner * alpha[0]) + own * own_first + eta) ** 3
 
 
+@closed_form
 def trauger2023_deep(
     C: Float[Array, " n"], beta: Float[Array, " n"], m: Number, radius: Number
 ) -> Float[Array, ""]:

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import require_constants
 from attlas.bounds.covering.dudley import Number
 from attlas.bounds.generalisation.conditions import require_at_least
@@ -22,6 +23,7 @@ CROSS_ENTROPY_LIPSCHITZ = 2.0
 """From the largest score to the loss; a supremum, approached as the true word's weight falls."""
 
 
+@closed_form
 def trauger2023_masked(
     rademacher: Number, K: int, *, constants: Literal["printed", "sharp"] = "sharp"
 ) -> Float[Array, ""]:
@@ -50,6 +52,7 @@ def trauger2023_masked(
     return CROSS_ENTROPY_LIPSCHITZ * factor * jnp.asarray(rademacher)
 
 
+@closed_form
 def trauger2023_masked_parts(parts: list[Part]) -> list[Part]:
     r"""The costs of errors in the loss, from those of a network with the norm of one word's row.
 
@@ -71,6 +74,7 @@ def trauger2023_masked_parts(parts: list[Part]) -> list[Part]:
     return [part._replace(beta=CROSS_ENTROPY_LIPSCHITZ * part.beta) for part in parts]
 
 
+@closed_form
 def clipped_cross_entropy(
     scores: Float[Array, " K"], word: int | Int[Array, ""], ceiling: Number
 ) -> Float[Array, ""]:

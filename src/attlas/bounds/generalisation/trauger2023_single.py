@@ -12,6 +12,7 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import Constants, require_constants
 from attlas.bounds.covering.dudley import Number, dudley_chain, dudley_integral
 from attlas.bounds.covering.trauger2023_cover import Ball, trauger2023_cover
@@ -40,6 +41,7 @@ def trauger2023_softmax_lipschitz(constants: Constants = "sharp") -> float:
     return 1.0 if constants == "sharp" else 2.0
 
 
+@closed_form
 def trauger2023_bracket(
     C: Number, B_x: Number, d: int, m: Number, *, constants: Constants = "sharp"
 ) -> Float[Array, ""]:
@@ -82,6 +84,7 @@ def trauger2023_bracket(
     return dudley_integral(A, D, m, B_x, constants="printed", split=split)
 
 
+@closed_form
 def trauger2023_single(
     B: Number,
     C: Number,
@@ -136,6 +139,7 @@ def trauger2023_single(
     return 2 * B * dudley_chain(lambda epsilon: math.log(2 * d) + D / epsilon**2, m, b)
 
 
+@closed_form
 def trauger2023_alpha(
     ball: Ball, norm: Number, d: int, *, constants: Constants = "sharp"
 ) -> Float[Array, ""]:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.optimisation.deora2023_initialisation import (
     SEPARATOR_NORM,
     Start,
@@ -36,6 +37,7 @@ class Corollary2(NamedTuple):
     gap: Float[Array, "e v k"]
 
 
+@closed_form
 @jax.jit
 def deora2023_corollary_2(
     T: float | Array,

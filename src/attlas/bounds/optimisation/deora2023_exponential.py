@@ -11,6 +11,7 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.optimisation.deora2023_loss import Number, deora2023_beta_3
 from attlas.bounds.optimisation.deora2023_training import Setting
 
@@ -18,6 +19,7 @@ GROWTH = 2.0
 """q of the default constants: the factor of the target's risk is that of the printed Theorem 1."""
 
 
+@closed_form
 def deora2023_exponential_radius(growth: float = GROWTH) -> float:
     r"""The factor r in ||theta_k - theta|| <= r ||theta - theta_0|| for all iterates.
 
@@ -38,6 +40,7 @@ def deora2023_exponential_radius(growth: float = GROWTH) -> float:
     return math.sqrt(1 + 2 * growth)
 
 
+@closed_form
 def deora2023_exponential_root(setting: Setting, growth: float = GROWTH) -> Float[Array, ""]:
     r"""What the root of the number of heads must reach for the sharpened Theorem 1.
 
@@ -63,6 +66,7 @@ def deora2023_exponential_root(setting: Setting, growth: float = GROWTH) -> Floa
     return factor * deora2023_beta_3(T, d, R, reach, "sharp") * jnp.asarray(distance) ** 2
 
 
+@closed_form
 def deora2023_exponential_loss(
     target_loss: Number,
     distance: Number,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.optimisation.deora2023_loss import Number, deora2023_beta_3
 from attlas.bounds.optimisation.deora2023_model import HeadConstants, require_head_constants
 from attlas.bounds.optimisation.deora2023_training import (
@@ -61,6 +62,7 @@ class Start(NamedTuple):
         return Setting(self.T, self.d, self.R, distance, self.B_2 + distance)
 
 
+@closed_form
 def deora2023_target_scale(B_Phi: Number, margin: Number, epsilon: Number) -> Float[Array, ""]:
     r"""How far the target lies along the separating direction: also g_0 of Corollary 2.
 
@@ -83,6 +85,7 @@ def deora2023_target_scale(B_Phi: Number, margin: Number, epsilon: Number) -> Fl
     return (2 * B_Phi + jnp.log(1 / jnp.asarray(epsilon))) / margin
 
 
+@closed_form
 def deora2023_target_distance(
     B_Phi: Number, margin: Number, epsilon: Number, norm: Number = SEPARATOR_NORM
 ) -> Float[Array, ""]:
@@ -108,6 +111,7 @@ def deora2023_target_distance(
     return deora2023_target_scale(B_Phi, margin, epsilon) * norm
 
 
+@closed_form
 def deora2023_target_heads(
     start: Start,
     epsilon: Number,
@@ -140,6 +144,7 @@ def deora2023_target_heads(
     return jnp.maximum(jnp.ceil(root**2), 1)
 
 
+@closed_form
 def deora2023_target_loss(
     B_Phi: Number,
     margin: Number,
@@ -175,6 +180,7 @@ def deora2023_target_loss(
     return jnp.logaddexp(0.0, B_Phi - c * margin + loss)
 
 
+@closed_form
 def deora2023_corollary_2_heads(
     start: Start,
     steps: Number,
@@ -207,6 +213,7 @@ def deora2023_corollary_2_heads(
     return jnp.maximum(target, descent)
 
 
+@closed_form
 def deora2023_corollary_2_step(
     start: Start,
     steps: Number,
@@ -241,6 +248,7 @@ def deora2023_corollary_2_step(
     return jnp.minimum(jnp.minimum(1 / rho, first), 1)
 
 
+@closed_form
 def deora2023_corollary_2_training(
     B_Phi: Number, margin: Number, step_size: Number, steps: Number, norm: Number = 1.0
 ) -> Float[Array, ""]:
@@ -268,6 +276,7 @@ def deora2023_corollary_2_training(
     return 2 / jnp.asarray(steps) + 5 * distance**2 / (4 * step_size * steps)
 
 
+@closed_form
 def deora2023_corollary_2_gap(
     B_Phi: Number,
     margin: Number,

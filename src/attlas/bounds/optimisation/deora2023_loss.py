@@ -8,6 +8,7 @@ for the largest norm of a head's parameters; that of its decoder suffices (footn
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.optimisation.deora2023_model import (
     THIRD_MOMENT,
     HeadConstants,
@@ -17,6 +18,7 @@ from attlas.bounds.optimisation.deora2023_model import (
 Number = int | float | Float[Array, ""]
 
 
+@closed_form
 def deora2023_beta_1(
     T: Number, R: Number, largest_head: Number, constants: HeadConstants = "sharp"
 ) -> Float[Array, ""]:
@@ -47,6 +49,7 @@ def deora2023_beta_1(
     return jnp.sqrt(1.0 * T) * R * factor
 
 
+@closed_form
 def deora2023_beta_3(
     T: Number, d: Number, R: Number, largest_head: Number, constants: HeadConstants = "sharp"
 ) -> Float[Array, ""]:
@@ -85,6 +88,7 @@ def deora2023_beta_3(
     return 2 * root * side * R**3 * (3 * side * reach + 1)
 
 
+@closed_form
 def deora2023_beta_2(
     T: Number,
     d: Number,
@@ -119,6 +123,7 @@ def deora2023_beta_2(
     return curvature / jnp.sqrt(1.0 * H) + slope**2 / 4
 
 
+@closed_form
 def deora2023_quasi_convexity(
     curvature: Number = 0.5, constants: HeadConstants = "sharp"
 ) -> Float[Array, ""]:

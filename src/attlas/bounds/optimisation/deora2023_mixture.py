@@ -9,6 +9,7 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import Constants, require_constants
 from attlas.bounds.optimisation.deora2023_loss import Number
 
@@ -18,6 +19,7 @@ def _root(value: Number) -> Float[Array, ""]:
     return jnp.sqrt(1.0 * value)
 
 
+@closed_form
 def deora2023_token_radius(S: Number, Z: Number, Z_nu: Number, M: Number) -> Float[Array, ""]:
     r"""Bound on the norm of the tokens.
 
@@ -41,6 +43,7 @@ def deora2023_token_radius(S: Number, Z: Number, Z_nu: Number, M: Number) -> Flo
     return _root(S**2 + Z**2 + 2 * Z_nu / M)
 
 
+@closed_form
 def deora2023_first_step_slope(zeta: Number, constants: Constants = "sharp") -> Float[Array, ""]:
     r"""The factor of u_star in the decoders after the first step.
 
@@ -66,6 +69,7 @@ def deora2023_first_step_slope(zeta: Number, constants: Constants = "sharp") -> 
     return jnp.asarray(zeta / (2.0 if constants == "printed" else 4.0))
 
 
+@closed_form
 def deora2023_first_step_error(
     S: Number, Z: Number, d: Number, n: Number, delta: Number, C: Number = 1.0
 ) -> Float[Array, ""]:
@@ -93,6 +97,7 @@ def deora2023_first_step_error(
     return C * (2 * S + Z) * (_root(d / n) + _root(jnp.log(1 / jnp.asarray(delta)) / n))
 
 
+@closed_form
 def deora2023_decoder_bound(
     T: Number, S: Number, P: Number, zeta: Number, constants: Constants = "sharp"
 ) -> Float[Array, ""]:
@@ -122,6 +127,7 @@ def deora2023_decoder_bound(
     return _root(T) * (signal + P)
 
 
+@closed_form
 def deora2023_output_bound(
     T: Number,
     R: Number,
@@ -164,6 +170,7 @@ def deora2023_output_bound(
     return _root(T) * R * size * tail
 
 
+@closed_form
 def deora2023_gamma_star(
     T: Number,
     S: Number,
@@ -216,6 +223,7 @@ def deora2023_gamma_star(
     return softmax - error + deora2023_gamma_linear(T, S, zeta, Z_mu)
 
 
+@closed_form
 def deora2023_gamma_linear(
     T: Number, S: Number, zeta: Number, Z_mu: Number = 0.0
 ) -> Float[Array, ""]:
@@ -241,6 +249,7 @@ def deora2023_gamma_linear(
     return S * _root(T) / math.sqrt(2) * (zeta - 2 * (1 - zeta) * Z_mu / S**2)
 
 
+@closed_form
 def deora2023_gamma_attention(
     T: Number,
     S: Number,
@@ -273,6 +282,7 @@ def deora2023_gamma_attention(
     return S * _root(T) / math.sqrt(2) * (1 - epsilon - 2 * epsilon * noise)
 
 
+@closed_form
 def deora2023_saturation(
     S: Number,
     zeta: Number,
@@ -320,6 +330,7 @@ def deora2023_saturation(
     return S**2 * norm / gap * jnp.log(odds * (1 - epsilon))
 
 
+@closed_form
 def deora2023_separability_heads(
     T: Number, R: Number, S: Number, P: Number, margin: Number, n: Number, delta: Number, C: Number
 ) -> Float[Array, ""]:
@@ -353,6 +364,7 @@ def deora2023_separability_heads(
     return jnp.maximum(jnp.ceil(root**2), 1)
 
 
+@closed_form
 def deora2023_margin_crossover(T: Number, zeta: Number, M: Number) -> Float[Array, ""]:
     r"""The signal strength above which gamma_star exceeds the limit of gamma_attn (no noise).
 

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.core.errors import UserError
 from attlas.models.attention.multi_head import Decoder
 
@@ -45,6 +46,7 @@ def require_head_constants(constants: str) -> None:
         raise UserError(f"constants = {constants!r}: choose one of {', '.join(known)}")
 
 
+@closed_form
 def deora2023_effective_tokens(T: int, decoder: Decoder = Decoder.FULL) -> int:
     r"""The number that stands for T in all bounds, by what the decoder reads.
 
@@ -68,6 +70,7 @@ def deora2023_effective_tokens(T: int, decoder: Decoder = Decoder.FULL) -> int:
     return {Decoder.FULL: T, Decoder.POOLED: T * T, Decoder.LAST: 1}[decoder]
 
 
+@closed_form
 def deora2023_gradient(
     X: Float[Array, "T d"],
     U: Float[Array, "T d"],
@@ -111,6 +114,7 @@ def deora2023_gradient(
     return 2 * R**2 * jnp.sum(reach) + math.sqrt(tokens) * R
 
 
+@closed_form
 def deora2023_hessian(
     X: Float[Array, "T d"],
     U: Float[Array, "T d"],
@@ -161,6 +165,7 @@ def _largest(one: Callable[..., Array], X: Array, U: Array, *options: object) ->
     return jnp.max(jax.vmap(lambda head: one(X, head, *options))(U))
 
 
+@closed_form
 def deora2023_multi_head_gradient(
     X: Float[Array, "T d"],
     U: Float[Array, "H T d"],
@@ -188,6 +193,7 @@ def deora2023_multi_head_gradient(
     return _largest(deora2023_gradient, X, U, constants, decoder)
 
 
+@closed_form
 def deora2023_multi_head_hessian(
     X: Float[Array, "T d"],
     U: Float[Array, "H T d"],

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.optimisation.deora2023_loss import (
     Number,
     deora2023_beta_2,
@@ -43,6 +44,7 @@ class Setting(NamedTuple):
     largest_head: Number
 
 
+@closed_form
 def deora2023_radius_factor(
     constants: HeadConstants = "sharp", c: float = TRAINING_CURVATURE
 ) -> float:
@@ -71,6 +73,7 @@ def deora2023_radius_factor(
     return math.sqrt(3 + 2 * w / math.sin(w) - 2 * w / math.tan(w))
 
 
+@closed_form
 def deora2023_heads_factor(
     constants: HeadConstants = "sharp", c: float = TRAINING_CURVATURE
 ) -> float:
@@ -95,6 +98,7 @@ def deora2023_heads_factor(
     return radius**2 / c if constants == "sharp" else 2 * radius**2
 
 
+@closed_form
 def deora2023_head_norm_bound(
     distance: Number,
     largest_head: Number,
@@ -123,6 +127,7 @@ def deora2023_head_norm_bound(
     return jnp.asarray(deora2023_radius_factor(constants, c) * distance + largest_head)
 
 
+@closed_form
 def deora2023_certified_heads(
     setting: Setting,
     factor: float,
@@ -154,6 +159,7 @@ def deora2023_certified_heads(
     return jnp.maximum(jnp.ceil((factor * curvature * jnp.asarray(distance) ** 2) ** 2), 1)
 
 
+@closed_form
 def deora2023_head_condition(
     setting: Setting, constants: HeadConstants = "sharp"
 ) -> Float[Array, ""]:
@@ -183,6 +189,7 @@ def deora2023_head_condition(
     return deora2023_certified_heads(setting, deora2023_heads_factor(constants), constants)
 
 
+@closed_form
 def deora2023_rho(
     setting: Setting, H: Number, constants: HeadConstants = "sharp"
 ) -> Float[Array, ""]:
@@ -219,6 +226,7 @@ def deora2023_rho(
     return (2 * root * side * R**3 / jnp.sqrt(1.0 * H) + T * R**2 / 4) * alpha**2
 
 
+@closed_form
 def deora2023_step_limits(
     rho: Number,
     distance: Number,
@@ -258,6 +266,7 @@ def deora2023_step_limits(
     }
 
 
+@closed_form
 def deora2023_training_loss(
     target_loss: Number,
     distance: Number,
@@ -294,6 +303,7 @@ def deora2023_training_loss(
     return loss * target_loss + path * jnp.asarray(distance) ** 2 / (step_size * steps)
 
 
+@closed_form
 def deora2023_iterate_distance(
     distance: Number, constants: HeadConstants = "sharp"
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.optimisation.deora2023_corollary_2 import VERSIONS
 from attlas.bounds.optimisation.deora2023_initialisation import (
     Start,
@@ -55,6 +56,7 @@ class Certified(NamedTuple):
     step_size: Float[Array, "two v"]
 
 
+@closed_form
 @jax.jit
 def deora2023_loss_bounds(
     T: Number, d: Number, R: Number, H: Number, largest_head: Float[Array, " k"]
@@ -93,6 +95,7 @@ def deora2023_loss_bounds(
     return LossBounds(*(jnp.stack(each) for each in zip(*found, strict=True)))
 
 
+@closed_form
 @jax.jit
 def deora2023_certified(setting: Setting, start: Start, steps: Number, H: Number) -> Certified:
     """Heads and step sizes that Theorem 1 and Corollary 2 certify.

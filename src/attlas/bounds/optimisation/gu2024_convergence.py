@@ -12,6 +12,7 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import require_constants
 from attlas.bounds.optimisation.gu2024_perturbation import Number
 from attlas.core.errors import UserError
@@ -22,6 +23,7 @@ STEP_EXPONENT = 16
 KERNEL_EXPONENT = 10
 
 
+@closed_form
 def gu2024_radius(
     n: Number,
     d: Number,
@@ -73,6 +75,7 @@ def gu2024_radius(
     return jnp.maximum(size, 1)
 
 
+@closed_form
 def gu2024_width_at_radius_log10(
     n: Number, d: Number, smallest: Number, B: Number, delta: Number, power: int = 2
 ) -> Float[Array, ""]:
@@ -102,6 +105,7 @@ def gu2024_width_at_radius_log10(
     return _polynomial(n, d, smallest, power) + _power_of_e(WIDTH_EXPONENT, B) + logs
 
 
+@closed_form
 def gu2024_width_log10(
     n: Number,
     d: Number,
@@ -153,6 +157,7 @@ def gu2024_width_log10(
     return jnp.maximum(by_units, by_one) / math.log(10)
 
 
+@closed_form
 def gu2024_step_log10(
     n: Number, d: Number, smallest: Number, B: Number, width_log10: Number
 ) -> Float[Array, ""]:
@@ -180,6 +185,7 @@ def gu2024_step_log10(
     return scale - _power_of_e(STEP_EXPONENT, B) - width_log10
 
 
+@closed_form
 def gu2024_steps_log10(
     n: Number, d: Number, smallest: Number, B: Number, epsilon: Number
 ) -> Float[Array, ""]:
@@ -209,6 +215,7 @@ def gu2024_steps_log10(
     return _polynomial(n, d, smallest, 2) + _power_of_e(STEP_EXPONENT, B) + logs
 
 
+@closed_form
 def gu2024_steps(
     n: Number, d: Number, rate: Number, epsilon: Number, start: Number | None = None
 ) -> Float[Array, ""]:
@@ -234,6 +241,7 @@ def gu2024_steps(
     return jnp.ceil(jnp.maximum(jnp.log(first / epsilon), 0) / -jnp.log1p(-jnp.asarray(rate)))
 
 
+@closed_form
 def gu2024_table_1_log10(
     activation: Activation, n: Number, smallest: Number, epsilon: Number, extra: Number = 0.0
 ) -> dict[str, Float[Array, ""]]:
@@ -269,6 +277,7 @@ def gu2024_table_1_log10(
     }
 
 
+@closed_form
 def gu2024_movement_radius(n: Number, d: Number, smallest: Number, B: Number) -> Float[Array, ""]:
     r"""R of the induction: within it Lemma 5.1 as printed keeps half of lambda (Claim E.5).
 
@@ -292,6 +301,7 @@ def gu2024_movement_radius(n: Number, d: Number, smallest: Number, B: Number) ->
     return smallest / (2 * n * d) * jnp.exp(-KERNEL_EXPONENT * jnp.asarray(B))
 
 
+@closed_form
 def gu2024_movement(
     n: Number, d: Number, m: Number, smallest: Number, B: Number, start: Number
 ) -> Float[Array, ""]:
@@ -319,6 +329,7 @@ def gu2024_movement(
     return 8 * gu2024_gradient(n, d, B, start) / (m * smallest)
 
 
+@closed_form
 def gu2024_gradient(n: Number, d: Number, B: Number, residual: Number) -> Float[Array, ""]:
     r"""Lemma D.1: the bound on ||Delta w_r|| for every unit; times eta, Lemma D.2.
 
@@ -344,6 +355,7 @@ def gu2024_gradient(n: Number, d: Number, B: Number, residual: Number) -> Float[
     return jnp.exp(3 * jnp.asarray(B)) * jnp.sqrt(jnp.asarray(1.0 * n * d)) * residual
 
 
+@closed_form
 def gu2024_start(
     n: Number, d: Number, constants: Literal["printed", "sharp"] = "sharp"
 ) -> Float[Array, ""]:

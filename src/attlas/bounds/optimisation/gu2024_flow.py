@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.optimisation.gu2024_perturbation import Number, gu2024_kernel_change
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 
@@ -31,6 +32,7 @@ class FlowCertificate(NamedTuple):
     width: Float[Array, ""]
 
 
+@closed_form
 def gu2024_flow_certificate(
     network: SoftmaxNetwork,
     X: Float[Array, "n d"],
@@ -78,6 +80,7 @@ def gu2024_flow_certificate(
     return FlowCertificate(radius, movement, ratio, network.width * ratio)
 
 
+@closed_form
 def gu2024_flow_movement(
     network: SoftmaxNetwork,
     X: Float[Array, "n d"],

@@ -7,9 +7,11 @@ m / 2 independent units, or a ratio of such means. Proof: docs/proofs/gu2024_ker
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.models.networks.softmax_network import Activation
 
 
+@closed_form
 def gu2024_limit_variance(
     X: Float[Array, "n d"],
     sigma: float | Float[Array, ""],

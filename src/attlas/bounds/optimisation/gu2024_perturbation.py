@@ -11,12 +11,14 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import require_constants
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 Number = int | float | Float[Array, ""]
 
 
+@closed_form
 def gu2024_basic_bounds(B: Number, R: Number, m: Number) -> dict[int, Float[Array, ""]]:
     r"""The right sides of the thirteen parts of Lemma B.1, for weights within R of Gaussian ones.
 
@@ -59,6 +61,7 @@ def gu2024_basic_bounds(B: Number, R: Number, m: Number) -> dict[int, Float[Arra
     }
 
 
+@closed_form
 def gu2024_relative_bounds(R: Number) -> dict[int, Float[Array, ""]]:
     r"""Parts 7, 8, 9, 12 and 13 of Lemma B.1 for relative changes, each the best possible.
 
@@ -86,6 +89,7 @@ def gu2024_relative_bounds(R: Number) -> dict[int, Float[Array, ""]]:
     return {7: units, 8: units, 9: units, 12: jnp.expm1(2 * R), 13: 2 * jnp.tanh(R / 2)}
 
 
+@closed_form
 def gu2024_kernel_change(
     network: SoftmaxNetwork,
     X: Float[Array, "n d"],

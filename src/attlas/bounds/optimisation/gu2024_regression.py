@@ -10,11 +10,13 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import require_constants
 from attlas.bounds.optimisation.gu2024_perturbation import Number
 from attlas.core.errors import UserError
 
 
+@closed_form
 def gu2024_regression_gap(
     start: Number,
     test_kernel: Number,
@@ -77,6 +79,7 @@ def gu2024_regression_gap(
     return C * start * (test_change / smallest + logs * kernel_change / smallest**2)
 
 
+@closed_form
 def gu2024_regression_gap_in_time(
     time: Float[Array, "*t"],
     start: Number,
@@ -113,6 +116,7 @@ def gu2024_regression_gap_in_time(
     return 2 * start / smallest * (test_change * gone + second)
 
 
+@closed_form
 def gu2024_coupling(
     time: Number | Float[Array, "..."],
     start: Number,

@@ -10,9 +10,11 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.optimisation.gu2024_perturbation import Number
 
 
+@closed_form
 def gu2024_approximation(
     R_H: Number, d: Number, c_1: Number = 1.0, scale: Number | None = None
 ) -> Float[Array, ""]:
@@ -42,6 +44,7 @@ def gu2024_approximation(
     return c_1 * scale * ratio ** (-2 / d) * jnp.log(ratio)
 
 
+@closed_form
 def gu2024_complexity(
     n: Number, d: Number, delta: Number, inside: Number | None = None
 ) -> Float[Array, ""]:
@@ -71,6 +74,7 @@ def gu2024_complexity(
     return first + d**2 / n * (jnp.log(jnp.asarray(1 / delta)) + jnp.log(jnp.log(1.0 * n)))
 
 
+@closed_form
 def gu2024_score_error(
     n: Number,
     d: Number,

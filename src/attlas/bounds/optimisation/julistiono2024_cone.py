@@ -10,12 +10,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import require_constants
 from attlas.core.errors import UserError
 
 Number = float | Float[Array, ""]
 
 
+@closed_form
 def julistiono2024_mu_0(
     delta: Number, A: Number, p: Number, d: int | None = None, *, constants: str = "sharp"
 ) -> Float[Array, ""]:
@@ -89,6 +91,7 @@ def _best_constant(p: Float[Array, ""]) -> Float[Array, ""]:
     return (p - 1) / (p * (1 + s) ** (p - 2))
 
 
+@closed_form
 def julistiono2024_radius(
     norm: Number,
     delta: Number,

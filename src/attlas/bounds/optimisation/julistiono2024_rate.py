@@ -2,7 +2,10 @@
 
 import numpy as np
 
+from attlas.bounds.closed_form import closed_form
 
+
+@closed_form
 def julistiono2024_rate(x: np.ndarray, p: float) -> np.ndarray:
     r"""Lemma 29's rate in the norm, and with x = log k that of the rate theorem.
 

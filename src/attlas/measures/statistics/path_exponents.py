@@ -119,7 +119,8 @@ def _paths(time: ArrayInput, norm: ArrayInput, values: ArrayInput) -> tuple[np.n
     found = {name: read_array(value, name).astype(float) for name, value in given.items()}
     require_axes("e s, e s, e s", {name: array.shape for name, array in found.items()})
     for name, array in found.items():
-        low = np.finfo(float).min if name == "time" else 0
+        # The logarithm of step 0 is a time, too.
+        low = -np.inf if name == "time" else 0
         if not np.all((array >= low) & (array < np.inf) | np.isnan(array)):
             raise UserError(
                 f"{name} holds entries that are negative or infinite: drop those points"
