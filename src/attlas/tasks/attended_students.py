@@ -64,11 +64,8 @@ def train_attended_students(
     """
     n, rng = int(sizes[-1]), np.random.default_rng([seed, p, 1])
     each = list(attended_tasks(np.random.default_rng([seed, p]), p, d, s0, n, fresh))
-    errors = noise * rng.standard_normal(n)
-    shape = (len(each), len(sizes), starts)
-    W1 = rng.standard_normal((*shape, p * d))
-    W1 /= np.sqrt([np.sum(u[:n] ** 2) / n for u, _ in each])[:, None, None, None]
-    w2 = rng.standard_normal((*shape, d)) / np.sqrt(d)
+    errors, shape = noise * rng.standard_normal(n), (len(each), len(sizes), starts)
+    W1, w2 = _starts(rng, shape, p, d, [np.sum(u[:n] ** 2) / n for u, _ in each])
     x, y = (np.stack(a) for a in zip(*((u[:n], t[:n] + errors) for u, t in each), strict=True))
     mask = (np.arange(n) < np.asarray(sizes)[:, None]).astype(float)
     ends = levenberg_marquardt(
@@ -86,6 +83,14 @@ def train_attended_students(
         for (u, truth), *own in zip(each, *layers, strict=True)
     ]
     teacher = mask @ errors**2 / (2 * np.asarray(sizes))
-    return AttendedStudents(
-        np.array(found), np.asarray(best.stats["risk"].reshape(shape[:2]) <= teacher)
-    )
+    reached = np.asarray(best.stats["risk"].reshape(shape[:2]) <= teacher)
+    return AttendedStudents(np.array(found), reached)
+
+
+def _starts(
+    rng: np.random.Generator, shape: tuple[int, ...], p: int, d: int, squares: Sequence[float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gaussian weights; the first layer in units of the root mean square of each task's inputs."""
+    W1 = rng.standard_normal((*shape, p * d))
+    W1 /= np.sqrt(squares)[:, None, None, None]
+    return W1, rng.standard_normal((*shape, d)) / np.sqrt(d)
