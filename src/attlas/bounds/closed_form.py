@@ -187,7 +187,7 @@ def _numbers(options: list[Any]) -> Reader | None:
     every = [axes for _, axes, _ in arrays] or [""]
     axes = None if None in every else max((axes or "" for axes in every), key=len)
     scalar = bool(plain)
-    numpy = bool(arrays) and all(kind is np.ndarray for kind, _, _ in arrays)
+    numpy = any(kind is np.ndarray for kind, _, _ in arrays)
 
     def read(value: Any, name: str, shapes: Shapes) -> Any:
         if scalar and type(value) in (int, float):
