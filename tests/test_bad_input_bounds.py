@@ -134,7 +134,7 @@ REFUSED = {
     "no point": (lambda: edelman2022_cover(1.0, 1.0, 0, 2, 10), "points = 0: .* at least 1"),
     "norm not a number": (
         lambda: edelman2022_cover(float("nan"), 1.0, 3, 2, 10),
-        "norm = nan: .* finite",
+        "norm is NaN: give a number",
     ),
     "one layer, no sample": (
         lambda: trauger2023_single(1.0, 1.0, 1.0, 4, 0),

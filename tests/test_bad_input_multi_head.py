@@ -64,7 +64,7 @@ REFUSED = {
     "kernel memory below one row": (lambda: softmax_ntk(NETWORK, X[0], memory=8), "one row"),
     "network of another dimension": (
         lambda: softmax_ntk(NETWORK, X[0, :, :2]),
-        "input dimension 4",
+        r"X has shape \(3, 2\): give \[n d\] with d = 4",
     ),
     "kernel with NaN": (lambda: regression_flow(np.eye(2) * np.nan, np.ones((2, 1))), "NaN"),
 }

@@ -14,6 +14,7 @@ from attlas.claims.deora2023optimization.certified_instances import reached
 from attlas.claims.deora2023optimization.descent import smoothness
 from attlas.claims.deora2023optimization.instances import (
     ROUNDINGS,
+    Betas,
     betas,
     grouped_heads,
     largest_head,
@@ -102,6 +103,11 @@ def equation_19(X, U, W, U_other, W_other, eta, *, weak=1.0, smooth=1.0, **rest)
     return Sides(length(after), right, magnitude=length(after) + size)
 
 
+def _betas(run, sizes) -> Betas:
+    """The bounds of Corollary 1 at every size of the largest head."""
+    return Betas(*jnp.vectorize(lambda size: tuple(betas(run, size)))(sizes))
+
+
 def _distances(run, rate, slope, half) -> Sides:
     """Distances after a step against (1 + rate) times those before plus the lost sample."""
     apart = run["apart"]
@@ -135,9 +141,9 @@ def equation_20(*, half=False, **run):
     heads the maximum is next to 1 and not noticed: equation-19 decides it, this claim the
     last term.
     """
-    eta, at = run["eta"], betas(run, run["heads"])
+    eta, at = run["eta"], _betas(run, run["heads"])
     factor = jnp.max(jnp.maximum(1 + eta * at.weak * run["risks"], eta * at.smooth), axis=-1)
-    return _distances(run, factor - 1, betas(run, run["largest"]).slope[None], half)
+    return _distances(run, factor - 1, _betas(run, run["largest"]).slope[None], half)
 
 
 def _uniform(run, risks, half) -> Sides:

@@ -39,7 +39,8 @@ def contradictions(rng, count):
     D, K = rng.uniform(0.4, 0.65, count), rng.integers(8, _LONGEST + 1, count) * 1.0
     D[0], K[0] = 0.6, 16
     H = np.arange(1.0, 100.0)
-    enough = np.asarray(_needed(D[:, None], H)) <= H
+    pairs = jnp.asarray(D)[:, None] + 0 * H[None], 0 * jnp.asarray(D)[:, None] + H[None]
+    enough = np.asarray(jnp.vectorize(_needed)(*pairs)) <= H
     return {"D": D, "K": K, "p": rng.uniform(0.6, 0.95, count), "H": H[np.argmax(enough, axis=1)]}
 
 

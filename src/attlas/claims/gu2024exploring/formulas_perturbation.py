@@ -159,7 +159,7 @@ def lemma_5_1_sharp_formulas(W, a, X, R, *, more=0.0, exponent=2.0, within=1.0):
     controls=[_MORE],
 )
 def flow_certificate_formulas(W, a, X, Y, *, more=0.0):
-    r"""$$\max \Big\{ R : k (1 + \alpha)^2 \|M\|_F \le \frac{\lambda}{2} \Big\},\quad
+    r"""$$\max \left\{ R : k (1 + \alpha)^2 \|M\|_F \le \frac{\lambda}{2} \right\},\quad
     D(R) = \frac{2 (1 + \alpha) \sqrt k\, e^{2R\xi} P \|F(0) - Y\|}{m \lambda},\quad
     \frac{D}{R},\quad \frac{m D}{R}$$
 

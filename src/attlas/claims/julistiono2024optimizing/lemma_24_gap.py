@@ -125,8 +125,8 @@ def lemma_24_in_the_cone(
 ):
     r"""$$W(k)\in C_{p,\mu_0,R_\delta},\ \eta\le\eta_0 \;\Rightarrow\;
     \eta D_{\mathcal L}(W(k+1),W(k))\le D_\psi(W(k+1),W(k)),\quad
-    \eta_0=e^{\frac{7R_\delta}{8M}} \min\Big\{\frac{\sigma}{eK},\frac{\sigma M}{2Ac_dG},
-    \frac{g^{p-1}}{2G}\Big\},\ M=\|W_{mm}\|_{p,p}$$
+    \eta_0=e^{\frac{7R_\delta}{8M}} \min\left\{\frac{\sigma}{eK},\frac{\sigma M}{2Ac_dG},
+    \frac{g^{p-1}}{2G}\right\},\ M=\|W_{mm}\|_{p,p}$$
 
     Lemma 24 with a constant of the data; $\sigma, g, c_d, K, G$ as in the proof, where for $p > 2$
     no entry $m$ of $\bar W_{mm}$ may vanish. How large the constant may be is not tested.

@@ -188,7 +188,7 @@ def experiment_1_statistics(a, s0, statistics, *, fewer=0, power=1, skip=0):
     sizes = []
     for norms, whole in ((squares, squares[-1]), (squares, 1.0), (shares, shares[-1])):
         enough = norms[None, :] ** power >= (1 - tau[:, None]) * whole**power * (1 - 1e-13)
-        reached = jnp.argmax(enough, axis=1) + 1.0
+        reached = 1 + jnp.argmax(enough, axis=1).astype(float)
         sizes.append(jnp.where(jnp.any(enough, axis=1), reached, 0.0))
     k = math.isqrt(_P) - 1 - fewer
     own = ordered[skip:]

@@ -98,7 +98,7 @@ def lemma_1_3(phi, idle, tau, *, deviation=1.0):
     more = 2 * jnp.sqrt(jnp.sum(G**2) * tau) + 2 * jnp.linalg.eigvalsh(G)[-1] * tau
     bound = jnp.trace(G) + deviation * more
     sizes = jnp.sum((jnp.asarray(_VALUES) @ phi) ** 2, axis=1) / (1 - idle)
-    zeros = jnp.sum(jnp.asarray(_VALUES) == 0, axis=1)
+    zeros = jnp.sum((jnp.asarray(_VALUES) == 0).astype(float), axis=1)
     chance = jnp.where(zeros > 0, idle, 1.0) ** zeros * ((1 - idle) / 2) ** (_FEW - zeros)
     # A level that is met up to rounding counts as met.
     met = sizes[None, :] > bound[:, None] * (1 - 1e-12)

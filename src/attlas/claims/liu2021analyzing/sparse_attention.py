@@ -22,7 +22,7 @@ def logits(rng, count):
 def sparsemax(z):
     """The nearest point of the simplex (Martins and Astudillo, 2016)."""
     falling, k = jnp.sort(z)[::-1], jnp.arange(1.0, z.size + 1)
-    support = jnp.sum(1 + k * falling > jnp.cumsum(falling))
+    support = jnp.sum((1 + k * falling > jnp.cumsum(falling)).astype(float))
     threshold = (jnp.sum(jnp.where(k <= support, falling, 0.0)) - 1) / support
     return jnp.maximum(z - threshold, 0.0)
 

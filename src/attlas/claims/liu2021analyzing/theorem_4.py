@@ -151,12 +151,12 @@ def theorem_4_best(construction, most, least, *, last=True):
 def binomials(units, most):
     """sum_{j <= most} C(units, j) for a traced number."""
     terms = [math.comb(units, j) * 1.0 for j in range(units + 1)]
-    return jnp.sum(jnp.where(jnp.arange(units + 1) <= most, jnp.asarray(terms), 0.0))
+    return jnp.sum(jnp.where(jnp.arange(units + 1.0) <= most, jnp.asarray(terms), 0.0))
 
 
 def inputs_left(W):
     """s_0, the columns that the mask leaves."""
-    return jnp.sum(jnp.any(W != 0, axis=0)) * 1.0
+    return jnp.sum(jnp.any(W != 0, axis=0).astype(float))
 
 
 def attained(number, maximum, library, generic):

@@ -60,8 +60,8 @@ def appendix_c_contraction(F, kink, slope, L, *, factor=1.0):
     Piecewise linear $\phi_i$ with one kink, so that $\phi_i(0) = 0$ is not asked for. Equality for
     slopes $L$ on both sides.
     """
-    bent = F - kink
-    after = L * (jnp.maximum(bent, 0) + slope * jnp.minimum(bent, 0))
+    bent = F - kink[None]
+    after = L * (jnp.maximum(bent, 0) + slope[None] * jnp.minimum(bent, 0))
     size = L * (jnp.max(jnp.abs(F)) + jnp.max(jnp.abs(kink)))
     return Sides(exact_complexity(after), factor * L * exact_complexity(F), magnitude=size)
 
@@ -111,8 +111,8 @@ def two_matrices(rng, count):
     controls=[Control("1/2 for the softmax", kappa=0.5), Control("$B_x$ for $B_x^2$", power=1.0)],
 )
 def appendix_c_cover(X, W, step, *, kappa=1.0, power=2.0):
-    r"""$$\big\| X^\top \mathrm{softmax}(X W x_{cls}) - X^\top \mathrm{softmax}(X \hat W x_{cls})
-    \big\| \le B_x^2 \|(W - \hat W) x_{cls}\|$$
+    r"""$$\left\| X^\top \mathrm{softmax}(X W x_{cls}) - X^\top \mathrm{softmax}(X \hat W x_{cls})
+    \right\| \le B_x^2 \|(W - \hat W) x_{cls}\|$$
 
     2 is printed before $B_x^2$; 1 is reached by two opposite tokens and a small step.
     """

@@ -110,7 +110,7 @@ def _integral(A, D, m, R, c_1=1.0, c_2=1.0):
 def _chain(entropy, m, R):
     """The chain for every ratio of the library's grid; levels stop at 1e-15 of the radius."""
     j = jnp.arange(LEVELS + 1.0)
-    level = R * jnp.maximum(jnp.asarray(RATIOS)[:, None] ** -j, 1e-15)
+    level = R * jnp.maximum(jnp.asarray(RATIOS)[:, None] ** -j[None], 1e-15)
     nats = entropy(level[:, 1:])
     link = (level[:, :-1] + level[:, 1:]) * jnp.sqrt(2 * nats / m)
     total = jnp.cumsum(jnp.where(nats <= m / 2, link, jnp.inf), axis=1)
