@@ -19,7 +19,10 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*columns, title=title or None, box=SIMPLE_HEAD, title_justify="left")
+    table = Table(title=title or None, box=SIMPLE_HEAD, title_justify="left")
+    for place, column in enumerate(columns):
+        # Names come first and are copied: other columns give way to them.
+        table.add_column(column, no_wrap=place == 0, overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in row))
     open_console().print(table)
