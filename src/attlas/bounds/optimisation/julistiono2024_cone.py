@@ -19,7 +19,12 @@ Number = float | Float[Array, ""]
 
 @closed_form
 def julistiono2024_mu_0(
-    delta: Number, A: Number, p: Number, d: int | None = None, *, constants: str = "sharp"
+    delta: Number,
+    A: Number,
+    p: Number,
+    d: int | Number | None = None,
+    *,
+    constants: str = "sharp",
 ) -> Float[Array, ""]:
     r"""The width of the cone within which no attention gap moves by more than delta / 2.
 
@@ -98,7 +103,7 @@ def julistiono2024_radius(
     A: Number,
     score_range: Number,
     score_gap: Number,
-    T: int,
+    T: int | Number,
     constant: Number = 1.0,
 ) -> Float[Array, ""]:
     r"""The norm beyond which the gradient is positively correlated in the cone.
