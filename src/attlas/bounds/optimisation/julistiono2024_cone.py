@@ -103,7 +103,7 @@ def julistiono2024_radius(
     A: Number,
     score_range: Number,
     score_gap: Number,
-    T: int | Number,
+    T: int,
     constant: Number = 1.0,
 ) -> Float[Array, ""]:
     r"""The norm beyond which the gradient is positively correlated in the cone.

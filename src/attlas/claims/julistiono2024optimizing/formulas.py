@@ -61,8 +61,8 @@ def printed_formulas(rng, count, *, power=1.0, drop=1.0, exponent=1.0, tokens=2,
         jax.vmap(lambda *a, c=c: julistiono2024_mu_0(*a, constants=c))(*args)
         for c in ("printed", "sharp")
     ]
-    numbers = [jnp.asarray(a) for a in (norm, delta, A, spread, gap, T)]
-    found.append(jax.vmap(julistiono2024_radius)(*numbers))
+    sizes = zip(norm, delta, A, spread, gap, T, strict=True)
+    found.append(np.array([julistiono2024_radius(*each) for each in sizes]))
     x = 10 ** rng.uniform(0.5, 4, count)
     rates = [julistiono2024_rate(*each) for each in zip(x[:, None], p, strict=True)]
     found.append(np.concatenate(rates))
