@@ -38,7 +38,7 @@ def selection_geometry(
     data: TokenSelection,
     tokens: ArrayInput,
     W: ArrayInput,
-    p: float,
+    p: float | Float[Array, ""],
     tolerance: float = 1e-6,
 ) -> SelectionGeometry:
     r"""Compute delta', delta, A, Gamma and gamma_gap of a selection and its W_mm.

@@ -103,7 +103,7 @@ def attention_svm(X, z, v, p, weight, beyond, margin):
     moved = D + ((aim - reach) / square[:, None])[..., None] * pull[:, None]
     first = jnp.where(weight[:, None] > 0, D[:, 0] / reach[:, :1], moved[:, 0])
     # Across W_mm z_i: support tokens move to scores below that of alpha.
-    label, across = jnp.sign(first @ v), v - pull * (pull @ v / square)[:, None]
+    label, across = jnp.sign(first @ v), v[None] - pull * (pull @ v / square)[:, None]
     low = label[:, None] * (moved @ v) < 0
     turned = moved - (2 * (moved @ v) / (across @ v)[:, None])[..., None] * across[:, None]
     moved = jnp.where((low & ~beyond)[..., None], turned, moved)

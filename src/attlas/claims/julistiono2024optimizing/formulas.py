@@ -61,9 +61,11 @@ def printed_formulas(rng, count, *, power=1.0, drop=1.0, exponent=1.0, tokens=2,
         jax.vmap(lambda *a, c=c: julistiono2024_mu_0(*a, constants=c))(*args)
         for c in ("printed", "sharp")
     ]
-    found.append(julistiono2024_radius(norm, delta, A, spread, gap, T))
+    sizes = zip(norm, delta, A, spread, gap, T, strict=True)
+    found.append(np.array([julistiono2024_radius(*each) for each in sizes]))
     x = 10 ** rng.uniform(0.5, 4, count)
-    found.append(np.array([julistiono2024_rate(*each) for each in zip(x, p, strict=True)]))
+    rates = [julistiono2024_rate(*each) for each in zip(x[:, None], p, strict=True)]
+    found.append(np.concatenate(rates))
     slow = np.log(x) ** np.where(p == 2, logs, 1) / x
     rate = np.where(p < 2, x ** (1 - p), slow)
     ours = [printed, sharp, np.maximum(radius, 0), rate]

@@ -50,7 +50,7 @@ def _solved(raw):
     gram = jnp.einsum("ide,de,jde->ij", C, _metric(W_mm, p), C)
     # Multipliers of unit sum: sum lambda_i = ||W_mm||^p.
     share = found["weight"] / jnp.sum(found["weight"])
-    rate = jnp.sqrt(share[:, None] * share) * gram * (p - 1)
+    rate = jnp.sqrt(share[:, None] * share[None]) * gram * (p - 1)
     # Rates of the flow's relaxation per unit of the norm: slower than its steps, faster than it.
     slowest, fastest = jnp.linalg.eigvalsh(rate)[jnp.array([0, -1])]
     entries = jnp.min(jnp.abs(W_mm)) > jnp.where(p > 2, 0.03, 0.003)

@@ -79,8 +79,8 @@ def lemma_24_gap(X, y, z, v, W, p, eta, *, factor=1.0):
 
 def least_entry(W_mm, p, d):
     """The least entry of W_mm over its norm, among the coordinates in use."""
-    used = jnp.arange(len(W_mm)) < d
-    entries = jnp.where(used[:, None] & used, jnp.abs(W_mm), jnp.inf)
+    used = jnp.arange(len(W_mm), dtype=W_mm.dtype) < d
+    entries = jnp.where(used[:, None] & used[None], jnp.abs(W_mm), jnp.inf)
     return jnp.min(entries) / plain_norm(W_mm, p)
 
 

@@ -83,7 +83,7 @@ def measured_step(data, W, tau, log_unit=None):
     lost = (gamma[:, :1] - gamma[:, 1:]) * jnp.exp(logs[:, 1:] - log_scale)
     rise = -jnp.sum(lost * jnp.expm1(change - spent)[:, 1:], axis=1)
     margin = jnp.sum(gamma * jnp.exp(logs), axis=1)
-    places = margin[:, None] + rise[:, None] * jnp.exp(log_scale) * (1 + _NODES) / 2
+    places = margin[:, None] + rise[:, None] * jnp.exp(log_scale) * (1 + _NODES[None]) / 2
     slope = jnp.exp(loss.log_slope(places)) @ _WEIGHTS / 2
     reach = jnp.max(jnp.einsum("ntd,de,ne->nt", jnp.abs(X), jnp.abs(W), jnp.abs(z)))
     relative = _ROUNDINGS * jnp.finfo(size.dtype).eps

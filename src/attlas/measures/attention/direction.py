@@ -9,7 +9,9 @@ from attlas.optim.arguments import require_mirror_exponent
 from attlas.optim.mirror_descent import bregman_sum
 
 
-def direction_divergence(W: ArrayInput, target: ArrayInput, p: float) -> Float[Array, ""]:
+def direction_divergence(
+    W: ArrayInput, target: ArrayInput, p: float | Float[Array, ""]
+) -> Float[Array, ""]:
     r"""Directional Bregman divergence D_psi(target / ||target||_p, W / ||W||_p).
 
     psi = (1/p) ||.||_p^p; section 1.6 of julistiono2024optimizing, with psi of the training p.
