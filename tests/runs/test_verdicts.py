@@ -73,7 +73,9 @@ def test_a_check_without_a_challenge_keeps_the_stored_one(tmp_path, report):
 def test_a_report_of_earlier_rules_is_named_and_left_out(tmp_path, report):
     store = Store(tmp_path)
     path = write_report(store, report)
-    document, arrays = read_pair(path.parent, path.stem, "verdict")
+    pair = read_pair(path.parent, path.stem, "verdict")
+    assert pair is not None
+    document, arrays = pair
     del document["report"]["detection"]
     write_pair(path.parent, path.stem, document, arrays)
     assert read_reports(store) == ()
