@@ -16,6 +16,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import jax
@@ -59,11 +60,14 @@ DOCUMENTED = {
 }
 """Where numbers may be NaN or infinite: the docstring says so, or squares leave the range."""
 
-FORMULAS = tuple(Call(name, function, arrays) for name, function, arrays in good_calls())
-"""Formulas of bounds: infinite outside of their range, but they refuse what is not a number."""
-
 BRIEF = ("text", "NaN", "nothing", "list", "no axis more", "ragged", "empty list")
-FORMULA_NAMES = frozenset(call.name for call in FORMULAS)
+
+
+@cache
+def formulas() -> dict[str, Call]:
+    """Formulas of bounds: infinite outside of their range, but they refuse what is not a number."""
+    return {name: Call(name, function, arrays) for name, function, arrays in good_calls()}
+
 
 SLOW = (
     "descend_in_ball",
@@ -179,14 +183,14 @@ def _fails(call: Call, argument: str, fault: str, value: Any) -> str:
     whole = call.arrays[argument].dtype.kind != "f" and fault == "float32"
     good = fault in GOOD and not whole and argument not in call.fields
     found = _outcome(call, {**call.arrays, argument: value}, good)
-    outside = call.name in FORMULA_NAMES and fault not in GOOD and fault not in ("NaN", "all NaN")
+    outside = call.name in formulas() and fault not in GOOD and fault not in ("NaN", "all NaN")
     known = found == "not finite" and (outside or fault in DOCUMENTED.get(call.name, ()))
     return "" if known else found
 
 
 def _skipped(call: Call, argument: str, fault: str) -> bool:
     """What a brief run leaves out: types beyond the first argument, and what is slow."""
-    if call.name in FORMULA_NAMES:
+    if call.name in formulas():
         first = argument == next(iter(call.arrays))
         return fault not in (BRIEF if first else BRIEF[:1])
     slow = call.name in SLOW and (fault in COMPILES or fault.endswith("longer"))
@@ -201,7 +205,7 @@ def main(names: list[str]) -> None:
     signal.signal(signal.SIGALRM, _alarm)
     brief, wrong, tried = "--brief" in names, [], 0
     chosen = [name for name in names if name != "--brief"]
-    for call in (*CALLS, *FORMULAS):
+    for call in (*CALLS, *formulas().values()):
         if chosen and call.name not in chosen:
             continue
         for argument, array in call.arrays.items():

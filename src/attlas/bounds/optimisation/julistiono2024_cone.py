@@ -19,12 +19,7 @@ Number = float | Float[Array, ""]
 
 @closed_form
 def julistiono2024_mu_0(
-    delta: Number,
-    A: Number,
-    p: Number,
-    d: int | Number | None = None,
-    *,
-    constants: str = "sharp",
+    delta: Number, A: Number, p: Number, d: int | Number | None = None, *, constants: str = "sharp"
 ) -> Float[Array, ""]:
     r"""The width of the cone within which no attention gap moves by more than delta / 2.
 
