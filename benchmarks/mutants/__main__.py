@@ -71,8 +71,10 @@ def _broken(pool: Pool, fates: list[Fate]) -> int:
     """Check the claims that noticed something again, with no formula changed."""
     noticing: dict[str, set[str]] = {}
     for fate in fates:
+        # A mutant that its paper could not be imported with is among them: without it it can be.
+        own = noticing.setdefault(fate.paper, set())
         if fate.tried and fate.claim:
-            noticing.setdefault(fate.paper, set()).add(fate.claim)
+            own.add(fate.claim)
     status = 0
     for found in pool.imap(unsound, [(p, sorted(slugs)) for p, slugs in noticing.items()]):
         for slug, defect in found.items():

@@ -87,7 +87,8 @@ def outcome(trial: Trial) -> Fate:
             if defects := defects_of(claims[slug]):
                 return fate(slug, defects[0], tried)
     except Exception as error:  # noqa: BLE001
-        return fate(slug, f"{type(error).__name__}: {error}".splitlines()[0][:200], tried)
+        told = f"{type(error).__name__}: {error}".replace(str(SOURCES), "attlas")
+        return fate(slug, told.splitlines()[0][:200], tried)
     return fate("", "", tried)
 
 
