@@ -1,0 +1,1 @@
+"""Bridge: trained models of other libraries, in one canonical form."""

@@ -1,0 +1,240 @@
+r"""The forward pass of the canonical form, layer by layer, on one sequence; vmap outside."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from attlas.interop.activations import activation
+from attlas.interop.canonical import (
+    Attention,
+    Embedding,
+    Feedforward,
+    Layer,
+    PatchEmbedding,
+    Readout,
+    Rotary,
+)
+
+
+def embed(embedding: Embedding, tokens: Int[Array, " T"]) -> Float[Array, "T d"]:
+    """Rows that enter the first layer.
+
+    Args:
+        embedding: of the model.
+        tokens: word of each position.
+
+    Returns:
+        One row per token.
+    """
+    x = embedding.scale * embedding.tokens[tokens]
+    if embedding.kind is not None:
+        x = x + embedding.kind
+    if embedding.positions is not None:
+        x = x + embedding.positions[embedding.first_position + jnp.arange(tokens.size)]
+    if embedding.norm is not None:
+        x = embedding.norm(x)
+    return x if embedding.projection is None else embedding.projection(x)
+
+
+def embed_patches(embedding: PatchEmbedding, image: Float[Array, "c h w"]) -> Float[Array, "T d"]:
+    """Rows that enter the first layer: the class token, then the patches row by row.
+
+    Args:
+        embedding: of the model.
+        image: pixels, channels first.
+
+    Returns:
+        One row per token.
+    """
+    c, h, w = image.shape
+    s = embedding.size
+    cut = image.reshape(c, h // s, s, w // s, s).transpose(1, 3, 0, 2, 4).reshape(-1, c * s * s)
+    rows = jnp.concatenate([embedding.token[None], embedding.patches(cut)])
+    return rows + embedding.positions
+
+
+def rotate(rotary: Rotary, x: Float[Array, "H T k"]) -> Float[Array, "H T k"]:
+    """Queries or keys turned by their positions 0, 1, ...
+
+    Args:
+        rotary: the rule.
+        x: one row per head and position.
+
+    Returns:
+        The turned rows.
+    """
+    pairs = rotary.frequencies.size
+    angle = jnp.arange(x.shape[1], dtype=x.dtype)[:, None] * rotary.frequencies
+    cos, sin = jnp.cos(angle), jnp.sin(angle)
+    turned, rest = x[..., : 2 * pairs], x[..., 2 * pairs :]
+    if rotary.interleaved:
+        a, b = turned[..., 0::2], turned[..., 1::2]
+        both = jnp.stack([a * cos - b * sin, b * cos + a * sin], axis=-1).reshape(turned.shape)
+    else:
+        a, b = turned[..., :pairs], turned[..., pairs:]
+        both = jnp.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
+    return jnp.concatenate([both, rest], axis=-1)
+
+
+def visible(attention: Attention, length: int) -> Bool[Array, "T T"]:
+    """Which tokens (columns) each token (row) sees.
+
+    Args:
+        attention: of a layer.
+        length: number of tokens.
+
+    Returns:
+        True where the row's token sees the column's.
+    """
+    behind = jnp.arange(length)[:, None] - jnp.arange(length)
+    seen = behind >= 0 if attention.causal else jnp.ones_like(behind, dtype=bool)
+    return seen if attention.window is None else seen & (behind < attention.window)
+
+
+def attention_logits(attention: Attention, x: Float[Array, "T d"]) -> Float[Array, "H T T"]:
+    """Logits before the mask.
+
+    Args:
+        attention: of a layer.
+        x: what the attention reads, after its norm where the norm stands before.
+
+    Returns:
+        One square per head, queries first.
+    """
+    queries = jnp.einsum("td,hdk->htk", x, attention.W_Q) + attention.b_Q[:, None]
+    keys = jnp.einsum("td,gdk->gtk", x, attention.W_K) + attention.b_K[:, None]
+    if attention.query_norm is not None:
+        queries = attention.query_norm(queries)
+    if attention.key_norm is not None:
+        keys = attention.key_norm(keys)
+    if attention.rotary is not None:
+        queries, keys = rotate(attention.rotary, queries), rotate(attention.rotary, keys)
+    shared = keys[jnp.array(attention.group)]
+    return attention.scale * jnp.einsum("hik,hjk->hij", queries, shared)
+
+
+def attention_weights(attention: Attention, x: Float[Array, "T d"]) -> Float[Array, "H T T"]:
+    """Attention maps: the softmax of the logits over the tokens that a token sees.
+
+    Args:
+        attention: of a layer.
+        x: what the attention reads.
+
+    Returns:
+        One map per head; rows sum to one.
+    """
+    logits = attention_logits(attention, x)
+    return jax.nn.softmax(jnp.where(visible(attention, x.shape[0]), logits, -jnp.inf), axis=-1)
+
+
+def head_outputs(
+    attention: Attention, weights: Float[Array, "H T T"], x: Float[Array, "T d"]
+) -> Float[Array, "H T d"]:
+    """What each head adds, P_h (X W_V + b_V) W_O[h], without the layer's b_O.
+
+    Args:
+        attention: of a layer.
+        weights: attention maps, those of the layer or others.
+        x: what the attention reads.
+
+    Returns:
+        One row per head and token.
+    """
+    values = jnp.einsum("td,gdv->gtv", x, attention.W_V) + attention.b_V[:, None]
+    mixed = jnp.einsum("hij,hjv->hiv", weights, values[jnp.array(attention.group)])
+    return jnp.einsum("hiv,hvd->hid", mixed, attention.W_O)
+
+
+def feed(feedforward: Feedforward, x: Float[Array, "T d"]) -> Float[Array, "T d"]:
+    """Output of the feedforward units.
+
+    Args:
+        feedforward: of a layer.
+        x: what they read.
+
+    Returns:
+        One row per token.
+    """
+    bend = activation(feedforward.activation)
+    inner = feedforward.inner(x)
+    hidden = bend(inner) if feedforward.gate is None else bend(feedforward.gate(x)) * inner
+    return feedforward.outer(hidden)
+
+
+def attention_input(layer: Layer, x: Float[Array, "T d"]) -> Float[Array, "T d"]:
+    """What the layer's attention reads of the hidden rows.
+
+    Args:
+        layer: the layer.
+        x: hidden rows that enter it.
+
+    Returns:
+        The rows, after the norm where it stands before.
+    """
+    return x if layer.placement == "after" else layer.attention_norm(x)
+
+
+def complete_layer(
+    layer: Layer, x: Float[Array, "T d"], attended: Float[Array, "T d"]
+) -> Float[Array, "T d"]:
+    """Hidden rows after the layer, given what its attention adds (b_O included).
+
+    Args:
+        layer: the layer.
+        x: hidden rows that enter it.
+        attended: output of the attention, its own or a changed one.
+
+    Returns:
+        The hidden rows that leave.
+    """
+    if layer.placement == "after":
+        middle = layer.attention_norm(x + attended)
+        return layer.feedforward_norm(middle + feed(layer.feedforward, middle))
+    if layer.placement == "parallel":
+        return x + attended + feed(layer.feedforward, layer.feedforward_norm(x))
+    middle = x + attended
+    return middle + feed(layer.feedforward, layer.feedforward_norm(middle))
+
+
+@eqx.filter_jit
+def apply_layer(
+    layer: Layer, x: Float[Array, "T d"]
+) -> tuple[Float[Array, "T d"], Float[Array, "H T T"]]:
+    """One layer on one sequence.
+
+    Args:
+        layer: the layer.
+        x: hidden rows that enter it.
+
+    Returns:
+        The hidden rows that leave, and the attention maps.
+    """
+    read = attention_input(layer, x)
+    weights = attention_weights(layer.attention, read)
+    heads = head_outputs(layer.attention, weights, read)
+    return complete_layer(layer, x, heads.sum(axis=0) + layer.attention.b_O), weights
+
+
+@eqx.filter_jit
+def read_out(readout: Readout, x: Float[Array, "T d"]) -> Float[Array, "..."]:
+    """Logits of the last hidden rows.
+
+    Args:
+        readout: of the model, with `words`.
+        x: hidden rows that leave the last layer.
+
+    Returns:
+        One row of logits per token, or one vector where only the first token is read.
+    """
+    if readout.first_only:
+        x = x[:1]
+    if readout.norm is not None:
+        x = readout.norm(x)
+    if readout.transform is not None:
+        x = activation(readout.activation)(readout.transform(x))
+    if readout.transform_norm is not None:
+        x = readout.transform_norm(x)
+    assert readout.words is not None
+    logits = readout.words(x)
+    return logits[0] if readout.first_only else logits

@@ -1,0 +1,198 @@
+r"""A trained Transformer in canonical form: its layers are read when they are asked for."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from attlas.core.arrays import ArrayInput
+from attlas.core.errors import UserError
+from attlas.interop.canonical import Attention, Embedding, Layer, Norm, PatchEmbedding, Readout
+from attlas.interop.forward import apply_layer, embed, embed_patches, read_out
+
+
+@dataclass(frozen=True)
+class TrainedTransformer:
+    r"""A model that was read by `load_model`.
+
+    Tokens are one sequence, a vector of word numbers (an image, channels first, for a vision
+    model). Arrays have the precision that the model was read in.
+
+    Attributes:
+        name: what the user called it.
+        architecture: its row of the table, such as "gpt2".
+        width: d, length of a hidden row.
+        heads_per_layer: H.
+        vocabulary: number of words that it reads; 0 for a vision model.
+        context: largest number of tokens, or None where positions set no limit.
+        stored_layer: for each layer, which stored layer it uses; ALBERT has twelve times 0.
+        read_layer: reads a stored layer.
+        embedding: from tokens to rows.
+        readout: from rows to logits.
+        parameters: number of stored numbers, shared ones once.
+    """
+
+    name: str
+    architecture: str
+    width: int
+    heads_per_layer: int
+    vocabulary: int
+    context: int | None
+    stored_layer: tuple[int, ...]
+    read_layer: Callable[[int], Layer]
+    embedding: Embedding | PatchEmbedding
+    readout: Readout
+    parameters: int
+
+    @property
+    def layers(self) -> int:
+        """Number of layers that a token passes."""
+        return len(self.stored_layer)
+
+    def layer(self, index: int) -> Layer:
+        """Weights of a layer; shared layers are the same object's.
+
+        Args:
+            index: from 0 at the embedding.
+
+        Returns:
+            The layer, read now.
+        """
+        return self.read_layer(self.stored_layer[index])
+
+    @cached_property
+    def heads(self) -> tuple[Attention, ...]:
+        """Canonical weights of the heads, one entry per stored layer."""
+        return tuple(
+            self.read_layer(index).attention for index in range(max(self.stored_layer) + 1)
+        )
+
+    def input_norm(self, index: int) -> Norm | None:
+        """The norm that a layer's attention reads from, None where there is none in between.
+
+        Args:
+            index: of the layer.
+
+        Returns:
+            The layer's own norm where it stands before, else the one that ended what came
+            before; none where a projection of the embedding follows it.
+        """
+        layer = self.layer(index)
+        if layer.placement != "after":
+            return layer.attention_norm
+        if index > 0:
+            return self.layer(index - 1).feedforward_norm
+        embedding = self.embedding
+        if isinstance(embedding, PatchEmbedding) or embedding.projection is not None:
+            return None
+        return embedding.norm
+
+    def steps(
+        self, tokens: ArrayInput
+    ) -> Iterator[tuple[Layer, Float[Array, "T d"], Float[Array, "H T T"], Float[Array, "T d"]]]:
+        """The layers one after the other, so that one at a time is in memory.
+
+        Args:
+            tokens: one sequence.
+
+        Yields:
+            Each layer, the hidden rows that enter it, its attention maps, the rows that leave.
+        """
+        x = self.embed(tokens)
+        for index in range(self.layers):
+            layer = self.layer(index)
+            leaving, weights = apply_layer(layer, x)
+            yield layer, x, weights, leaving
+            x = leaving
+
+    def embed(self, tokens: ArrayInput) -> Float[Array, "T d"]:
+        """Hidden rows that enter the first layer.
+
+        Args:
+            tokens: one sequence.
+
+        Returns:
+            One row per token.
+        """
+        if isinstance(self.embedding, PatchEmbedding):
+            return embed_patches(self.embedding, self._image(tokens))
+        return embed(self.embedding, self._tokens(tokens))
+
+    def attention(self, tokens: ArrayInput) -> Float[Array, "L H T T"]:
+        """Attention maps of all layers.
+
+        Args:
+            tokens: one sequence.
+
+        Returns:
+            One map per layer and head; rows sum to one.
+        """
+        return jnp.stack([weights for _, _, weights, _ in self.steps(tokens)])
+
+    def hidden(self, tokens: ArrayInput) -> Float[Array, "layers T d"]:
+        """Hidden rows: the embedding, then what leaves each layer.
+
+        Args:
+            tokens: one sequence.
+
+        Returns:
+            L + 1 blocks of one row per token.
+        """
+        rows = [self.embed(tokens)]
+        rows.extend(leaving for *_, leaving in self.steps(tokens))
+        return jnp.stack(rows)
+
+    def logits(self, tokens: ArrayInput) -> Float[Array, "..."]:
+        """Logits of the next (or masked) word at each token; of the classes for vision models.
+
+        Args:
+            tokens: one sequence.
+
+        Returns:
+            One row of `vocabulary` logits per token; one vector for classes.
+
+        Raises:
+            UserError: if the file holds no readout.
+        """
+        if self.readout.words is None:
+            raise UserError(
+                f"{self.name}: the file holds no output layer, so that there are no logits; "
+                "save the model with its task's head"
+            )
+        x = self.embed(tokens)
+        for *_, leaving in self.steps(tokens):
+            x = leaving
+        return read_out(self.readout, x)
+
+    def _tokens(self, tokens: ArrayInput) -> Array:
+        given = np.asarray(tokens)
+        if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iu":
+            raise UserError(
+                f"tokens of shape {given.shape} and type {given.dtype}: give one sequence, a "
+                "vector of whole numbers"
+            )
+        low, high = int(given.min()), int(given.max())
+        if low < 0 or high >= self.vocabulary:
+            wrong = low if low < 0 else high
+            raise UserError(f"token {wrong} is outside the vocabulary 0 to {self.vocabulary - 1}")
+        if self.context is not None and given.size > self.context:
+            raise UserError(
+                f"{given.size} tokens are more than the {self.context} positions of {self.name}: "
+                "cut the sequence"
+            )
+        return jnp.asarray(given)
+
+    def _image(self, image: ArrayInput) -> Array:
+        assert isinstance(self.embedding, PatchEmbedding)
+        weights, size = self.embedding.patches.W, self.embedding.size
+        channels = weights.shape[0] // size**2
+        side = round((self.embedding.positions.shape[0] - 1) ** 0.5) * size
+        given = np.asarray(image)
+        if given.shape != (channels, side, side):
+            raise UserError(
+                f"image of shape {given.shape}: {self.name} reads ({channels}, {side}, {side})"
+            )
+        return jnp.asarray(given, weights.dtype)
