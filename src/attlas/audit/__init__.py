@@ -1,1 +1,1 @@
-"""All bounds and measurements of one trained attention layer."""
+"""Audit: what attention theory says about a trained Transformer."""

@@ -14,11 +14,16 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas import panels
-from attlas.audit.audit_dataset import audit_arrays, audit_dataset
-from attlas.audit.head_audit import AuditSettings, audit_heads
-from attlas.audit.head_rows import head_rows, theorem_2_applies
-from attlas.audit.ranked_bounds import ranked_bounds, ranked_dataset
-from attlas.audit.trained_heads import Descent, sample_mixtures, train_heads, training_facts
+from attlas.audit.common_instance.audit_dataset import audit_arrays, audit_dataset
+from attlas.audit.common_instance.head_audit import AuditSettings, audit_heads
+from attlas.audit.common_instance.head_rows import head_rows, theorem_2_applies
+from attlas.audit.common_instance.ranked_bounds import ranked_bounds, ranked_dataset
+from attlas.audit.common_instance.trained_heads import (
+    Descent,
+    sample_mixtures,
+    train_heads,
+    training_facts,
+)
 from attlas.panels import PALETTE, Formula, Lines, Panel, Points, Reference
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid

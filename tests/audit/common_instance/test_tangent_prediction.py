@@ -2,7 +2,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.audit.tangent_prediction import tangent_prediction
+from attlas.audit.common_instance.tangent_prediction import tangent_prediction
 from attlas.kernels.multi_head_ntk import ntk_features
 from attlas.models.attention.multi_head import Decoder, MultiHead
 

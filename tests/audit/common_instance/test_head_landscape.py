@@ -3,8 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.audit.head_landscape import head_landscape
-from attlas.audit.single_head_path import single_head_path
+from attlas.audit.common_instance.head_landscape import head_landscape
+from attlas.audit.common_instance.single_head_path import single_head_path
 from attlas.losses.logistic import logistic
 from attlas.measures.curvature.exact_spectrum import hessian_matrix
 from attlas.models.attention.multi_head import Decoder, MultiHead

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.audit.single_head_path import single_head_path
+from attlas.audit.common_instance.single_head_path import single_head_path
 from attlas.core.errors import UserError
 from attlas.measures.attention.margins import decoder_margin, margins
 from attlas.models.attention.multi_head import Decoder, MultiHead

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 import xarray as xr
 
-from attlas.audit.head_audit import ALPHAS, ASKED, COMPARED, DESCENT
-from attlas.audit.head_landscape import HeadLandscape
-from attlas.audit.head_margins import HeadMargins
-from attlas.audit.head_selection import HeadSelection
+from attlas.audit.common_instance.head_audit import ALPHAS, ASKED, COMPARED, DESCENT
+from attlas.audit.common_instance.head_landscape import HeadLandscape
+from attlas.audit.common_instance.head_margins import HeadMargins
+from attlas.audit.common_instance.head_selection import HeadSelection
 
 _ALONG = ("member", "step")
 AUDIT_DIMS: Mapping[str, tuple[str, ...]] = {

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from attlas.audit.tangent_prediction import tangent_prediction
+from attlas.audit.common_instance.tangent_prediction import tangent_prediction
 from attlas.core.solution import Solution
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.models.attention.multi_head import Decoder, MultiHead

@@ -2,7 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.audit.head_margins import head_margins
+from attlas.audit.common_instance.head_margins import head_margins
 from attlas.models.attention.multi_head import Decoder, MultiHead
 
 

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.audit.head_selection import head_selection
+from attlas.audit.common_instance.head_selection import head_selection
 from attlas.bounds.optimisation.julistiono2024_cone import julistiono2024_radius
 from attlas.data.token_selection import TokenSelection, make_separable_selection
 from attlas.measures.attention.direction import direction_divergence

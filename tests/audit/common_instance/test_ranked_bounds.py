@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from attlas.audit.audit_dataset import AUDIT_DIMS, audit_arrays, audit_dataset
-from attlas.audit.head_audit import ASKED, COMPARED
-from attlas.audit.head_rows import head_rows, theorem_2_applies
-from attlas.audit.ranked_bounds import PAPERS, ranked_bounds, ranked_dataset
+from attlas.audit.common_instance.audit_dataset import AUDIT_DIMS, audit_arrays, audit_dataset
+from attlas.audit.common_instance.head_audit import ASKED, COMPARED
+from attlas.audit.common_instance.head_rows import head_rows, theorem_2_applies
+from attlas.audit.common_instance.ranked_bounds import PAPERS, ranked_bounds, ranked_dataset
 
 SIZES = {
     "member": 2, "step": 3, "set": 2, "part": 2, "alpha": 9, "predictor": 2, "version": 2,

@@ -2,7 +2,12 @@ import jax
 import numpy as np
 import pytest
 
-from attlas.audit.trained_heads import Descent, sample_mixtures, train_heads, training_facts
+from attlas.audit.common_instance.trained_heads import (
+    Descent,
+    sample_mixtures,
+    train_heads,
+    training_facts,
+)
 
 MIXTURE = {"T": 4, "d": 6, "M": 2, "Z_mu": 0.4, "Z": 1.0}
 DESCENT = Descent(radius=4.0, steps=50, records=3, left_out=2, deviation=0.2)

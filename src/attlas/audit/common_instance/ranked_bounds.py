@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from attlas.audit.head_audit import ASKED, COMPARED
-from attlas.audit.head_rows import HeadRow, theorem_2_applies
+from attlas.audit.common_instance.head_audit import ASKED, COMPARED
+from attlas.audit.common_instance.head_rows import HeadRow, theorem_2_applies
 
 BALLS = ("1,1", "1,inf", "2,1")
 PAPERS = ("truth", "julistiono2024", "deora2023", "gu2024", "trauger2023", "liu2021")

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attlas.audit.head_audit import ASKED, COMPARED
+from attlas.audit.common_instance.head_audit import ASKED, COMPARED
 from attlas.measures.statistics.student_interval import student_interval
 
 

@@ -11,17 +11,17 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from attlas.audit.head_landscape import head_landscape
-from attlas.audit.head_margins import HeadMargins, head_margins
-from attlas.audit.head_selection import head_selection
-from attlas.audit.single_head_bounds import (
+from attlas.audit.common_instance.head_landscape import head_landscape
+from attlas.audit.common_instance.head_margins import HeadMargins, head_margins
+from attlas.audit.common_instance.head_selection import head_selection
+from attlas.audit.common_instance.single_head_bounds import (
     TrainedHead,
     head_descent_bounds,
     head_sample_sizes,
     head_transformer,
     head_widths,
 )
-from attlas.audit.single_head_path import HeadPath
+from attlas.audit.common_instance.single_head_path import HeadPath
 from attlas.bounds.comparison.compare import compare_bounds
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1
 from attlas.models.attention.multi_head import MultiHead

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.audit.single_head_bounds import (
+from attlas.audit.common_instance.single_head_bounds import (
     TrainedHead,
     head_descent_bounds,
     head_sample_sizes,

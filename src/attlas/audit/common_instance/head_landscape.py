@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.audit.single_head_path import HeadPath
+from attlas.audit.common_instance.single_head_path import HeadPath
 from attlas.losses.logistic import logistic
 from attlas.measures.attention.concentration import concentration
 from attlas.measures.curvature.attention_hessian import attention_risk_hessian
@@ -70,7 +70,7 @@ def head_landscape(
     Source: (A3), (A4), experiment 1 and Theorem 5 of liu2021analyzing.
 
     Examples:
-        >>> from attlas.audit.single_head_path import single_head_path
+        >>> from attlas.audit.common_instance.single_head_path import single_head_path
         >>> from attlas.models.attention.multi_head import Decoder
         >>> head = MultiHead(jnp.ones((1, 1)), jnp.zeros((1, 1, 1)), Decoder.LAST)
         >>> path = jax.tree.map(lambda a: a[None, None], head)

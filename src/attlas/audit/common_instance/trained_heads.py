@@ -11,8 +11,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from attlas.audit.head_audit import AuditedHeads
-from attlas.audit.single_head_path import HeadPath, single_head_path
+from attlas.audit.common_instance.head_audit import AuditedHeads
+from attlas.audit.common_instance.single_head_path import HeadPath, single_head_path
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_2
 from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
 from attlas.measures.statistics.stability import average_model_stability
