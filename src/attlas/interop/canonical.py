@@ -36,7 +36,8 @@ class Norm(eqx.Module):
 
     def __call__(self, x: Float[Array, "*lead d"]) -> Float[Array, "*lead d"]:
         """The normalised rows."""
-        return self.gain * self.without_gain(x) + self.bias
+        gain, bias = jnp.broadcast_to(self.gain, x.shape), jnp.broadcast_to(self.bias, x.shape)
+        return gain * self.without_gain(x) + bias
 
     def without_gain(self, x: Float[Array, "*lead d"]) -> Float[Array, "*lead d"]:
         """The rows before gain and bias, of Euclidean norm at most sqrt(d)."""
@@ -108,7 +109,8 @@ class Dense(eqx.Module):
 
     def __call__(self, x: Float[Array, "*lead d"]) -> Float[Array, "*lead m"]:
         """The rows x W + b."""
-        return x @ self.W + self.b
+        found = x @ self.W
+        return found + jnp.broadcast_to(self.b, found.shape)
 
 
 class Feedforward(eqx.Module):

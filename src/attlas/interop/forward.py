@@ -29,7 +29,7 @@ def embed(embedding: Embedding, tokens: Int[Array, " T"]) -> Float[Array, "T d"]
     """
     x = embedding.scale * embedding.tokens[tokens]
     if embedding.kind is not None:
-        x = x + embedding.kind
+        x = x + embedding.kind[None]
     if embedding.positions is not None:
         x = x + embedding.positions[embedding.first_position + jnp.arange(tokens.size)]
     if embedding.norm is not None:
@@ -65,8 +65,8 @@ def rotate(rotary: Rotary, x: Float[Array, "H T k"]) -> Float[Array, "H T k"]:
         The turned rows.
     """
     pairs = rotary.frequencies.size
-    angle = jnp.arange(x.shape[1], dtype=x.dtype)[:, None] * rotary.frequencies
-    cos, sin = jnp.cos(angle), jnp.sin(angle)
+    angle = jnp.arange(x.shape[1], dtype=x.dtype)[:, None] * rotary.frequencies[None]
+    cos, sin = jnp.cos(angle)[None], jnp.sin(angle)[None]
     turned, rest = x[..., : 2 * pairs], x[..., 2 * pairs :]
     if rotary.interleaved:
         a, b = turned[..., 0::2], turned[..., 1::2]
@@ -87,7 +87,7 @@ def visible(attention: Attention, length: int) -> Bool[Array, "T T"]:
     Returns:
         True where the row's token sees the column's.
     """
-    behind = jnp.arange(length)[:, None] - jnp.arange(length)
+    behind = jnp.arange(length)[:, None] - jnp.arange(length)[None]
     seen = behind >= 0 if attention.causal else jnp.ones_like(behind, dtype=bool)
     return seen if attention.window is None else seen & (behind < attention.window)
 
@@ -125,7 +125,9 @@ def attention_weights(attention: Attention, x: Float[Array, "T d"]) -> Float[Arr
         One map per head; rows sum to one.
     """
     logits = attention_logits(attention, x)
-    return jax.nn.softmax(jnp.where(visible(attention, x.shape[0]), logits, -jnp.inf), axis=-1)
+    return jax.nn.softmax(
+        jnp.where(visible(attention, x.shape[0])[None], logits, -jnp.inf), axis=-1
+    )
 
 
 def head_outputs(
