@@ -215,7 +215,7 @@ def apply_layer(
     read = attention_input(layer, x)
     weights = attention_weights(layer.attention, read)
     heads = head_outputs(layer.attention, weights, read)
-    return complete_layer(layer, x, heads.sum(axis=0) + layer.attention.b_O), weights
+    return complete_layer(layer, x, heads.sum(axis=0) + layer.attention.b_O[None]), weights
 
 
 @eqx.filter_jit
