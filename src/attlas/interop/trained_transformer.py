@@ -10,7 +10,15 @@ from jaxtyping import Array, Float
 
 from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError
-from attlas.interop.canonical import Attention, Embedding, Layer, Norm, PatchEmbedding, Readout
+from attlas.interop.canonical import (
+    Attention,
+    Dense,
+    Embedding,
+    Layer,
+    Norm,
+    PatchEmbedding,
+    Readout,
+)
 from attlas.interop.forward import apply_layer, embed, embed_patches, read_out
 
 
@@ -70,25 +78,26 @@ class TrainedTransformer:
             self.read_layer(index).attention for index in range(max(self.stored_layer) + 1)
         )
 
-    def input_norm(self, index: int) -> Norm | None:
-        """The norm that a layer's attention reads from, None where there is none in between.
+    def input_norm(self, index: int) -> tuple[Norm | None, Dense | None]:
+        """What stands between a normalised token and a layer's attention.
 
         Args:
             index: of the layer.
 
         Returns:
             The layer's own norm where it stands before, else the one that ended what came
-            before; none where a projection of the embedding follows it.
+            before, None where there is none; and the projection between that norm and the
+            layer, None where there is none.
         """
         layer = self.layer(index)
         if layer.placement != "after":
-            return layer.attention_norm
+            return layer.attention_norm, None
         if index > 0:
-            return self.layer(index - 1).feedforward_norm
+            return self.layer(index - 1).feedforward_norm, None
         embedding = self.embedding
-        if isinstance(embedding, PatchEmbedding) or embedding.projection is not None:
-            return None
-        return embedding.norm
+        if isinstance(embedding, PatchEmbedding):
+            return None, None
+        return embedding.norm, embedding.projection
 
     def steps(
         self, tokens: ArrayInput
