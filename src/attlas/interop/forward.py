@@ -201,21 +201,39 @@ def complete_layer(
 
 @eqx.filter_jit
 def apply_layer(
-    layer: Layer, x: Float[Array, "T d"]
+    layer: Layer, x: Float[Array, "T d"], present: Bool[Array, " T"] | None = None
 ) -> tuple[Float[Array, "T d"], Float[Array, "H T T"]]:
     """One layer on one sequence.
 
     Args:
         layer: the layer.
         x: hidden rows that enter it.
+        present: which tokens are no padding; all when None.
 
     Returns:
         The hidden rows that leave, and the attention maps.
     """
     read = attention_input(layer, x)
-    weights = attention_weights(layer.attention, read)
+    weights = attention_weights(layer.attention, read, present)
     heads = head_outputs(layer.attention, weights, read)
     return complete_layer(layer, x, heads.sum(axis=0) + layer.attention.b_O[None]), weights
+
+
+@eqx.filter_jit
+def leave_layer(
+    layer: Layer, x: Float[Array, "n T d"], present: Bool[Array, "n T"]
+) -> Float[Array, "n T d"]:
+    """One layer on many sequences of one length, padded at the end.
+
+    Args:
+        layer: the layer.
+        x: hidden rows that enter it.
+        present: which tokens are no padding.
+
+    Returns:
+        The hidden rows that leave.
+    """
+    return jax.vmap(lambda rows, there: apply_layer(layer, rows, there)[0])(x, present)
 
 
 @eqx.filter_jit
