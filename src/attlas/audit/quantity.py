@@ -1,0 +1,81 @@
+r"""What an audit reports of every head or layer: one quantity has one name and one description."""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from attlas.core.errors import UserError
+
+
+class Standing(StrEnum):
+    """How a number is known."""
+
+    PROVED = "proved"
+    """A bound that holds for every input of the class it names, by a proof or a claim."""
+    MEASURED = "checked on instances"
+    """An exact value on the weights or on the sequences that were handed in."""
+    HEURISTIC = "heuristic"
+    """A summary whose meaning for the model's behaviour nobody has proved."""
+
+
+class Quantity(NamedTuple):
+    r"""A number per head or per layer.
+
+    Attributes:
+        name: of the variable in tables.
+        title: what a reader sees, prose.
+        formula: in $...$, or empty.
+        meaning: what a large or a small value says, prose.
+        standing: how it is known.
+        null: name of the variable that holds its reference value, or empty.
+    """
+
+    name: str
+    title: str
+    formula: str
+    meaning: str
+    standing: Standing
+    null: str = ""
+
+
+def labelled(
+    quantities: Iterable[Quantity], values: Mapping[str, np.ndarray], dims: tuple[str, ...]
+) -> xr.Dataset:
+    """The values as a data set whose variables carry their descriptions.
+
+    Args:
+        quantities: what is reported.
+        values: arrays by name; those of intervals end in `_low` and `_high`, those of references
+            in `_null`, and describe the quantity before.
+        dims: their axes, as in ("layer", "head").
+
+    Returns:
+        One variable per value; layers and heads are counted from 0.
+
+    Raises:
+        UserError: if a quantity has no value, or a value no quantity.
+
+    Examples:
+        >>> gain = Quantity("gain", "Gain", "", "", Standing.MEASURED)
+        >>> found = labelled([gain], {"gain": np.ones((2, 3))}, ("layer", "head"))
+        >>> found.gain.sizes["head"], found.gain.attrs["standing"]
+        (3, 'checked on instances')
+    """
+    known = {quantity.name: quantity for quantity in quantities}
+    lacking = sorted(known.keys() - values.keys())
+    if lacking:
+        raise UserError(f"quantities without values: {', '.join(lacking)}")
+    variables = {}
+    for name, value in values.items():
+        base = name
+        for suffix in ("_low", "_high", "_null"):
+            base = base.removesuffix(suffix) if base not in known else base
+        if base not in known:
+            raise UserError(f"values without a quantity: {name}")
+        told = known[base]._asdict() if name == base else {"of": base}
+        variables[name] = xr.Variable(dims, value, {key: str(told[key]) for key in told})
+    sizes = {dim: np.arange(next(iter(values.values())).shape[k]) for k, dim in enumerate(dims)}
+    return xr.Dataset(variables, coords=sizes)
