@@ -8,6 +8,7 @@ from jaxtyping import Array, Bool, Float, Int
 from attlas.core.errors import UserError
 from attlas.interop.canonical import Embedding, Layer, Readout
 from attlas.interop.forward import (
+    attended,
     attention_input,
     attention_weights,
     complete_layer,
@@ -53,10 +54,13 @@ class WholeModel(eqx.Module):
             layer = self.layers[stored]
             read = attention_input(layer, x)
             weights = attention_weights(layer.attention, read, present)
-            heads = head_outputs(layer.attention, weights, read)
-            if gates is not None:
-                heads = gates[index][:, None, None] * heads
-            x = complete_layer(layer, x, heads.sum(axis=0) + layer.attention.b_O[None])
+            if gates is None:
+                added = attended(layer.attention, weights, read)
+            else:
+                heads = head_outputs(layer.attention, weights, read)
+                gated = jnp.einsum("h,hid->id", gates[index], heads)
+                added = gated + layer.attention.b_O[None]
+            x = complete_layer(layer, x, added)
         return x
 
 
