@@ -19,7 +19,15 @@ from attlas.core.errors import UserError
 from attlas.core.plain_file import OPEN_AT_ONCE, printable
 from attlas.interop.lazy_tensors import Unread
 
-_SIZES = ("dim", "hidden_dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "max_seq_len")
+_SIZES: tuple[str, ...] = (
+    "dim",
+    "hidden_dim",
+    "n_layers",
+    "n_heads",
+    "n_kv_heads",
+    "vocab_size",
+    "max_seq_len",
+)
 _LARGEST = 2**24
 _PICKLES = (b"PK\x03\x04", b"\x80")
 

@@ -41,7 +41,7 @@ def module_config(module: Any, config: Any = None) -> dict[str, Any]:
     Raises:
         UserError: if there is none.
     """
-    found = getattr(module, "config", None) if config is None else config
+    found: Any = getattr(module, "config", None) if config is None else config
     if callable(getattr(found, "to_dict", None)):
         found = found.to_dict()
     if not isinstance(found, Mapping):
