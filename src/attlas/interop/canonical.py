@@ -178,12 +178,14 @@ class PatchEmbedding(eqx.Module):
         token: the class token.
         positions: one row per token.
         size: side of a patch in pixels.
+        grid: rows and columns of patches; None for as many rows as columns.
     """
 
     patches: Dense
     token: Float[Array, " d"]
     positions: Float[Array, "n d"]
     size: int = eqx.field(static=True)
+    grid: tuple[int, int] | None = eqx.field(static=True, default=None)
 
 
 class Readout(eqx.Module):

@@ -230,10 +230,10 @@ class TrainedTransformer:
         assert isinstance(self.embedding, PatchEmbedding)
         weights, size = self.embedding.patches.W, self.embedding.size
         channels = weights.shape[0] // size**2
-        side = round((self.embedding.positions.shape[0] - 1) ** 0.5) * size
+        side = round((self.embedding.positions.shape[0] - 1) ** 0.5)
+        rows, columns = self.embedding.grid or (side, side)
+        wanted = (channels, rows * size, columns * size)
         given = np.asarray(image)
-        if given.shape != (channels, side, side):
-            raise UserError(
-                f"image of shape {given.shape}: {self.name} reads ({channels}, {side}, {side})"
-            )
+        if given.shape != wanted:
+            raise UserError(f"image of shape {given.shape}: {self.name} reads {wanted}")
         return jnp.asarray(given, weights.dtype)
