@@ -57,7 +57,12 @@ def load_model(
     """  # noqa: DOC502 (raised one call below)
     found = open_checkpoint(source, dtype=dtype, name=name, config=config)
     architecture = architecture_of(found.config, found.name)
-    model = architecture.read(found.config, found.tensors, found.name)
+    model = replace(
+        architecture.read(found.config, found.tensors, found.name),
+        unsliced=lambda index, x: architecture.unsliced_attention(
+            found.config, found.tensors, index, x
+        ),
+    )
     if found.tensors.dtype == np.float64:
         return replace(model, read_layer=_in_float64(model.read_layer, model.name))
     return model

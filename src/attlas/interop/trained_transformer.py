@@ -41,6 +41,8 @@ class TrainedTransformer:
         embedding: from tokens to rows.
         readout: from rows to logits.
         parameters: number of stored numbers, shared ones once.
+        unsliced: a layer's attention from the file's own matrices, (layer, rows) to rows, for
+            `prove_slicing`; None for a model that was put together by hand.
     """
 
     name: str
@@ -54,6 +56,7 @@ class TrainedTransformer:
     embedding: Embedding | PatchEmbedding
     readout: Readout
     parameters: int
+    unsliced: Callable[[int, np.ndarray], np.ndarray] | None = None
 
     @property
     def layers(self) -> int:
