@@ -60,7 +60,7 @@ def architecture_table() -> Mapping[str, Architecture]:
             raise TypeError(f"{module.__name__} lacks MODEL_TYPES, read or unsliced_attention")
         for kind in module.MODEL_TYPES:
             if kind in found:
-                raise ValueError(f"{module.__name__} reads '{kind}', and so does another")
+                raise ValueError(f"{info.name} reads '{kind}', and so does another")
             found[kind] = cast(Architecture, module)
     return found
 
