@@ -5,7 +5,7 @@ import dataclasses
 import equinox as eqx
 import numpy as np
 import pytest
-from random_checkpoints import random_checkpoint
+from every_checkpoint import random_checkpoint
 from random_transformer import random_transformer
 
 from attlas.core.errors import UserError
