@@ -37,6 +37,20 @@ def embed(embedding: Embedding, tokens: Int[Array, " T"]) -> Float[Array, "T d"]
     return x if embedding.projection is None else embedding.projection(x)
 
 
+@eqx.filter_jit
+def embed_many(embedding: Embedding, tokens: Int[Array, "n T"]) -> Float[Array, "n T d"]:
+    """Rows of several sequences of one length.
+
+    Args:
+        embedding: of the model.
+        tokens: word of each position.
+
+    Returns:
+        One row per token.
+    """
+    return jax.vmap(lambda each: embed(embedding, each))(tokens)
+
+
 def embed_patches(embedding: PatchEmbedding, image: Float[Array, "c h w"]) -> Float[Array, "T d"]:
     """Rows that enter the first layer: the class token, then the patches row by row.
 
@@ -77,19 +91,29 @@ def rotate(rotary: Rotary, x: Float[Array, "H T k"]) -> Float[Array, "H T k"]:
     return jnp.concatenate([both, rest], axis=-1)
 
 
-def visible(attention: Attention, length: int) -> Bool[Array, "T T"]:
+def visible(
+    attention: Attention, length: int, present: Bool[Array, " T"] | None = None
+) -> Bool[Array, "T T"]:
     """Which tokens (columns) each token (row) sees.
 
     Args:
         attention: of a layer.
         length: number of tokens.
+        present: which tokens are no padding, the first one being present; all when None. Padding
+            stands at the end.
 
     Returns:
-        True where the row's token sees the column's.
+        True where the row's token sees the column's. Rows of padding see the first token, so
+        that what is computed there stays finite; nothing reads it.
     """
     behind = jnp.arange(length)[:, None] - jnp.arange(length)[None]
     seen = behind >= 0 if attention.causal else jnp.ones_like(behind, dtype=bool)
-    return seen if attention.window is None else seen & (behind < attention.window)
+    if attention.window is not None:
+        seen = seen & (behind < attention.window)
+    if present is None:
+        return seen
+    first = jnp.arange(length)[None] == 0
+    return jnp.where(present[:, None], seen & present[None], first)
 
 
 def attention_logits(attention: Attention, x: Float[Array, "T d"]) -> Float[Array, "H T T"]:
@@ -114,34 +138,35 @@ def attention_logits(attention: Attention, x: Float[Array, "T d"]) -> Float[Arra
     return attention.scale * jnp.einsum("hik,hjk->hij", queries, shared)
 
 
-def attention_weights(attention: Attention, x: Float[Array, "T d"]) -> Float[Array, "H T T"]:
+def attention_weights(
+    attention: Attention, x: Float[Array, "T d"], present: Bool[Array, " T"] | None = None
+) -> Float[Array, "H T T"]:
     """Attention maps: the softmax of the logits over the tokens that a token sees.
 
     Args:
         attention: of a layer.
         x: what the attention reads.
+        present: which tokens are no padding, see `visible`; all when None.
 
     Returns:
-        One map per head; rows sum to one.
+        One map per head; rows sum to one, and no row sees padding.
     """
-    logits = attention_logits(attention, x)
-    return jax.nn.softmax(
-        jnp.where(visible(attention, x.shape[0])[None], logits, -jnp.inf), axis=-1
-    )
+    seen = visible(attention, x.shape[0], present)
+    return jax.nn.softmax(jnp.where(seen[None], attention_logits(attention, x), -jnp.inf), axis=-1)
 
 
 def head_outputs(
-    attention: Attention, weights: Float[Array, "H T T"], x: Float[Array, "T d"]
-) -> Float[Array, "H T d"]:
+    attention: Attention, weights: Float[Array, "H S T"], x: Float[Array, "T d"]
+) -> Float[Array, "H S d"]:
     """What each head adds, P_h (X W_V + b_V) W_O[h], without the layer's b_O.
 
     Args:
         attention: of a layer.
-        weights: attention maps, those of the layer or others.
+        weights: rows of attention weights, those of the layer or others.
         x: what the attention reads.
 
     Returns:
-        One row per head and token.
+        One row per head and row of weights.
     """
     values = jnp.einsum("td,gdv->gtv", x, attention.W_V) + attention.b_V[:, None]
     mixed = jnp.einsum("hij,hjv->hiv", weights, values[jnp.array(attention.group)])

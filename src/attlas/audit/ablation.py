@@ -1,0 +1,176 @@
+r"""The loss after removing a head, exactly, under three replacements.
+
+Layers before the removed head are not computed again; the variants of a layer's heads pass the
+layers behind it as one batch.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from attlas.audit.sequence_loss import JudgedBatch, sequence_losses
+from attlas.interop.canonical import Layer
+from attlas.interop.forward import (
+    attention_input,
+    attention_weights,
+    complete_layer,
+    head_outputs,
+    leave_layer,
+    visible,
+)
+from attlas.interop.trained_transformer import TrainedTransformer
+
+REPLACEMENTS = ("zero", "mean", "uniform")
+"""What stands for the head: nothing; its mean output over the batch's tokens; its own values under
+equal weights on the tokens that each token sees. Zero also removes a constant that other parts
+may count on, and so overstates what the head does."""
+
+_BYTES = 2**28
+
+
+class Ablation(NamedTuple):
+    """Losses per sequence.
+
+    Attributes:
+        base: of the unchanged model.
+        removed: without one head, by replacement.
+    """
+
+    base: Float[np.ndarray, " n"]
+    removed: Float[np.ndarray, "L H replacements n"]
+
+
+def ablate_heads(
+    model: TrainedTransformer,
+    batch: JudgedBatch,
+    progress: Callable[[int, int], None] = lambda done, all_: None,
+) -> Ablation:
+    r"""Loss of each sequence after removing each head.
+
+    Args:
+        model: the model.
+        batch: sequences and their loss.
+        progress: told how many layers of how many are done.
+
+    Returns:
+        The losses, in nats.
+    """
+    present = jnp.asarray(batch.present)
+    judge = _Judge(model, batch)
+    entering = [model.embed_batch(batch.tokens)]
+    for index in range(model.layers):
+        entering.append(_pass(model.layer(index), entering[-1], present))
+    judge.unchanged = entering[-1] if batch.kind == "own output" else None
+    base = judge(entering[-1])
+    removed = np.zeros((model.layers, model.heads_per_layer, len(REPLACEMENTS), base.size))
+    for index in range(model.layers):
+        layer = model.layer(index)
+        x = entering[index]
+        constant = mean_head_outputs(layer, x, present)
+        for head in range(model.heads_per_layer):
+            variants = _without_head(layer, x, present, constant, jnp.int32(head))
+            for later in range(index + 1, model.layers):
+                variants = _pass(model.layer(later), variants, present)
+            removed[index, head] = judge(variants).reshape(len(REPLACEMENTS), -1)
+        progress(index + 1, model.layers)
+    return Ablation(base, removed)
+
+
+class _Judge:
+    """Loss per sequence of hidden rows, one or several variants of the batch after each other."""
+
+    def __init__(self, model: TrainedTransformer, batch: JudgedBatch) -> None:
+        self.readout = model.output_layer()
+        self.batch = batch
+        self.unchanged: Array | None = None
+
+    def __call__(self, hidden: Float[Array, "variants_n T d"]) -> Float[np.ndarray, " variants_n"]:
+        n = self.batch.tokens.shape[0]
+        blocks = [hidden[k : k + n] for k in range(0, hidden.shape[0], n)]
+        targets, counted = jnp.asarray(self.batch.targets), jnp.asarray(self.batch.counted)
+        found = [
+            sequence_losses(self.readout, block, targets, counted, self.unchanged)
+            for block in blocks
+        ]
+        return np.concatenate([np.asarray(each) for each in found])
+
+
+def _pass(
+    layer: Layer, x: Float[Array, "variants_n T d"], present: Bool[Array, "n T"]
+) -> Float[Array, "variants_n T d"]:
+    """One layer on all variants, in equal blocks that keep the attention maps small."""
+    rows, length = x.shape[:2]
+    heads = len(layer.attention.group)
+    most = max(1, _BYTES // (heads * length**2 * x.dtype.itemsize))
+    blocks = -(-rows // most)
+    size = -(-rows // blocks)
+    there = jnp.tile(present, (rows // present.shape[0], 1))
+    lacking = blocks * size - rows
+    if lacking:  # whole blocks share one compiled program
+        x = jnp.concatenate([x, x[:lacking]])
+        there = jnp.concatenate([there, there[:lacking]])
+    parts = [
+        leave_layer(layer, x[k : k + size], there[k : k + size])
+        for k in range(0, blocks * size, size)
+    ]
+    return (jnp.concatenate(parts) if len(parts) > 1 else parts[0])[:rows]
+
+
+@eqx.filter_jit
+def mean_head_outputs(
+    layer: Layer, x: Float[Array, "n T d"], present: Bool[Array, "n T"]
+) -> Float[Array, "H d"]:
+    """Mean output of each head over the tokens of a batch.
+
+    Args:
+        layer: the layer.
+        x: hidden rows that enter it.
+        present: which tokens are no padding.
+
+    Returns:
+        One row per head.
+    """
+
+    def total(carry: Array, row: tuple[Array, Array]) -> tuple[Array, None]:
+        rows, there = row
+        read = attention_input(layer, rows)
+        weights = attention_weights(layer.attention, read, there)
+        mean = jnp.einsum("hij,i->hj", weights, there.astype(rows.dtype))
+        # the outputs are linear in the weights: one row of summed weights per head suffices
+        return carry + head_outputs(layer.attention, mean[:, None], read)[:, 0], None
+
+    start = jnp.zeros((len(layer.attention.group), x.shape[2]), x.dtype)
+    summed, _ = jax.lax.scan(total, start, (x, present))
+    return summed / jnp.sum(present).astype(x.dtype)
+
+
+@eqx.filter_jit
+def _without_head(
+    layer: Layer,
+    x: Float[Array, "n T d"],
+    present: Bool[Array, "n T"],
+    constant: Float[Array, "H d"],
+    head: Array,
+) -> Float[Array, "replacements_n T d"]:
+    """Hidden rows that leave the layer when one head is replaced in each of the three ways."""
+
+    def one(row: tuple[Array, Array]) -> Array:
+        rows, there = row
+        read = attention_input(layer, rows)
+        weights = attention_weights(layer.attention, read, there)
+        outputs = head_outputs(layer.attention, weights, read)
+        others = jnp.sum(outputs, axis=0) - outputs[head] + layer.attention.b_O[None]
+        equal = visible(layer.attention, rows.shape[0], there).astype(rows.dtype)
+        equal = equal / jnp.sum(equal, axis=-1, keepdims=True)
+        alike = jnp.broadcast_to(equal[None], weights.shape)
+        uniform = head_outputs(layer.attention, alike, read)[head]
+        stands = (jnp.zeros_like(others), jnp.broadcast_to(constant[head], others.shape), uniform)
+        return jnp.stack([complete_layer(layer, rows, others + each) for each in stands])
+
+    found = jax.lax.map(one, (x, present))
+    return jnp.swapaxes(found, 0, 1).reshape(-1, *x.shape[1:])
