@@ -1,0 +1,185 @@
+r"""What costs too much for every token: certificates, attacks and SVMs on a few short sequences."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from attlas.audit.data_level.head_attack import ball_attack, local_attack
+from attlas.audit.data_level.head_certificate import (
+    ball_certificate,
+    local_certificate,
+    logit_sizes,
+)
+from attlas.audit.data_level.normalised_tokens import normalised_tokens
+from attlas.audit.data_level.reduced_heads import read_rows, reduce_heads
+from attlas.audit.data_level.selected_tokens import (
+    HeadTokens,
+    random_selection,
+    selected_tokens,
+)
+from attlas.interop.canonical import Attention, Dense, Norm
+from attlas.interop.folding import folded_attention
+from attlas.interop.forward import visible
+
+
+class ProbedLayer(NamedTuple):
+    """Heads as functions of normalised tokens, in float64, and tokens of some sequences.
+
+    Attributes:
+        attention: the heads, norm folded in.
+        tokens: normalised tokens of each sequence.
+        radius: which no normalised token exceeds: sqrt(d) behind a norm, else the largest one.
+        proved: whether that holds for every text.
+    """
+
+    attention: Attention
+    tokens: Float[Array, "s T d"]
+    radius: float
+    proved: bool
+
+
+def probed_layer(
+    attention: Attention,
+    norm: Norm | None,
+    projection: Dense | None,
+    read: Float[Array, "s T d"],
+) -> ProbedLayer:
+    """A layer's heads and what they read, prepared. Call it where float64 is enabled.
+
+    Args:
+        attention: heads of the layer.
+        norm: the norm before them.
+        projection: what stands between, or None.
+        read: what the attention reads.
+
+    Returns:
+        The heads with the norm folded in, and normalised tokens.
+    """
+    wide = jax.tree.map(
+        lambda leaf: jnp.asarray(leaf, np.float64), (attention, norm, projection, read)
+    )
+    attention, norm, projection, read = wide
+    tokens = normalised_tokens(read, norm, projection)
+    radius = float(jnp.max(jnp.linalg.norm(tokens, axis=-1)))
+    if norm is not None:
+        radius = float(np.sqrt(tokens.shape[-1]))
+    return ProbedLayer(folded_attention(attention, norm, projection), tokens, radius, norm is not None)
+
+
+class SmoothHeads(NamedTuple):
+    """Certificates, attacks and the sizes of logits, of each head.
+
+    Attributes:
+        local: certificate at the tokens of each sequence.
+        local_attack: largest gain that power iteration reached there.
+        ball: certificate for all tokens in the ball.
+        ball_attack: largest gain that the ascent in the ball reached.
+        logit: no logit of n tokens in the ball is larger in absolute value.
+        logit_spread: no logit differs from what all of its row share by more.
+    """
+
+    local: Float[Array, "s H"]
+    local_attack: Float[Array, "s H"]
+    ball: Float[Array, " H"]
+    ball_attack: Float[Array, " H"]
+    logit: Float[Array, " H"]
+    logit_spread: Float[Array, " H"]
+
+
+@eqx.filter_jit
+def smooth_heads(
+    layer: ProbedLayer, longest: int, key: Array, local_steps: int, ball_steps: int
+) -> SmoothHeads:
+    """How much the heads' outputs can change, proved and reached, as one program over heads.
+
+    Args:
+        layer: heads and tokens.
+        longest: number of tokens that the logits' bounds are made for.
+        key: of the attacks' first directions.
+        local_steps: of the power iteration.
+        ball_steps: of the ascent, which starts at the first sequence.
+
+    Returns:
+        One entry per head.
+    """
+    attention = layer.attention
+    heads, n = reduce_heads(attention), layer.tokens.shape[1]
+    seen = visible(attention, n)
+    keys = jax.random.split(key, heads.W_Q.shape[0])
+
+    def at_tokens(head: Any, y: Array, key: Array) -> tuple[Array, Array]:
+        reached, _ = local_attack(attention, head, y, seen, key, local_steps)
+        return local_certificate(attention, head, y, seen), reached
+
+    def in_ball(head: Any, y: Array, key: Array) -> tuple[Array, Array]:
+        best = ball_attack(attention, head, y, seen, layer.radius, key, ball_steps)
+        return ball_certificate(attention, head, n, layer.radius), best.gain
+
+    local, reached = jax.lax.map(
+        lambda x: jax.vmap(at_tokens)(heads, read_rows(heads, x), keys), layer.tokens
+    )
+    ball, in_it = jax.vmap(in_ball)(heads, read_rows(heads, layer.tokens[0]), keys)
+    logit, spread = _logit_bounds(attention, heads, longest, layer.radius)
+    return SmoothHeads(local, reached, ball, in_it, logit, spread)
+
+
+def _logit_bounds(
+    attention: Attention, heads: Any, longest: int, radius: float
+) -> tuple[Float[Array, " H"], Float[Array, " H"]]:
+    """Of every logit, and of its distance from what a row's logits share."""
+    if attention.query_norm is not None and attention.key_norm is not None:
+        norms = attention.query_norm, attention.key_norm
+        root = np.sqrt(heads.W_Q.shape[-1])
+        size = [root * jnp.max(jnp.abs(n.gain)) + jnp.linalg.norm(n.bias) for n in norms]
+        bound = jnp.broadcast_to(attention.scale * size[0] * size[1], heads.b_Q.shape[:1])
+        return bound, bound
+    A, a, c, e = jax.vmap(lambda head: logit_sizes(attention, head, longest))(heads)
+    moving = radius * (A * radius + a)
+    # Without rotation the row's own part, c and e, is the same for every token it sees.
+    spread = moving if attention.rotary is None else moving + radius * c + e
+    return moving + radius * c + e, spread
+
+
+def selected_by_heads(
+    layer: ProbedLayer, rows: int, draw: np.random.Generator
+) -> dict[str, Float[np.ndarray, "s H"]]:
+    """The attention SVM of the tokens that each head selects in some rows of each sequence.
+
+    Args:
+        layer: heads and tokens.
+        rows: chosen at equal distances among those that see two tokens or more.
+        draw: of the random selections that are the null.
+
+    Returns:
+        `svm_margin`, `svm_reached`, `svm_cosine` and the same of random selections with `_null`;
+        NaN where logits are no bilinear function of two tokens: with rotated or normalised
+        queries and keys a logit has one matrix per relative position, or none.
+    """
+    attention, (sequences, length, _) = layer.attention, layer.tokens.shape
+    names = ("margin", "reached", "cosine")
+    heads = len(attention.group)
+    plain = attention.rotary is None and attention.query_norm is None and attention.key_norm is None
+    seen = np.array(visible(attention, length))
+    useful = np.flatnonzero(seen.sum(axis=1) > 1)
+    if not plain or useful.size == 0:
+        empty = np.full((sequences, heads), np.nan)
+        return {f"svm_{name}{end}": empty.copy() for name in names for end in ("", "_null")}
+    chosen = useful[np.unique(((np.arange(rows) + 0.5) / rows * useful.size).astype(int))]
+    W_Q, b_Q, W_K = (np.asarray(a) for a in (attention.W_Q, attention.b_Q, attention.W_K))
+    matrices = [
+        (attention.scale * W_K[g], np.concatenate([W_Q[h].T, b_Q[h][:, None]], axis=1))
+        for h, g in enumerate(attention.group)
+    ]
+    found: dict[str, list[np.ndarray]] = {}
+    for tokens in np.asarray(layer.tokens):
+        queries = np.concatenate([tokens[chosen], np.ones((chosen.size, 1))], axis=1)
+        one = HeadTokens(tokens, queries, matrices, seen[chosen])
+        null = random_selection(one.seen, heads, draw)
+        for end, result in (("", selected_tokens(one)), ("_null", selected_tokens(one, null))):
+            for name in names:
+                found.setdefault(f"svm_{name}{end}", []).append(getattr(result, name))
+    return {name: np.stack(values) for name, values in found.items()}
