@@ -44,7 +44,8 @@ def reduced(attention, x):
     seen = visible(attention, T)
 
     def one(head, y):
-        gain, _ = local_attack(attention, head, y, seen, jax.random.key(0), 200)
+        start = jax.random.normal(jax.random.key(0), y.shape)
+        gain, _ = local_attack(attention, head, y, seen, start, 200)
         return local_certificate(attention, head, y, seen), gain
 
     return jax.vmap(one)(heads, read_rows(heads, x))
@@ -109,8 +110,9 @@ def test_ball_certificate_holds_where_the_ascent_ends(kind):
     @jax.jit
     def both(heads, y):
         def one(head, y):
-            best = ball_attack(attention, head, y, seen, radius, jax.random.key(1), 60)
-            start, _ = local_attack(attention, head, y, seen, jax.random.key(1), 60)
+            u = jax.random.normal(jax.random.key(1), y.shape)
+            best = ball_attack(attention, head, y, seen, radius, u, 60)
+            start, _ = local_attack(attention, head, y, seen, u, 60)
             ball = ball_certificate(attention, head, T, radius)
             return ball, best, local_certificate(attention, head, best.tokens, seen), start
 

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from attlas.audit.data_level.data_quantities import (
     DEPTH_QUANTITIES,
@@ -21,13 +21,12 @@ from attlas.audit.data_level.data_quantities import (
 )
 from attlas.audit.data_level.entropy_floor import entropy_floor
 from attlas.audit.data_level.layer_observation import (
-    LayerObservation,
     observe_columns,
     observe_layer,
     observe_rows,
     observe_uniform,
 )
-from attlas.audit.data_level.probes import probed_layer, selected_by_heads, smooth_heads
+from attlas.audit.data_level.probes import ProbedLayer, selected_by_heads, smooth_heads
 from attlas.audit.data_level.redundancy import Redundancy, nearest_heads, redundancy
 from attlas.audit.data_level.sequence_blocks import (
     SequenceBlock,
@@ -41,7 +40,6 @@ from attlas.audit.quantity import labelled
 from attlas.core.arrays import ArrayInput, precision_of
 from attlas.core.errors import UserError
 from attlas.interop.canonical import Dense, Layer, Norm
-from attlas.interop.forward import attention_input
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 
@@ -250,9 +248,9 @@ class _Run:
             first = np.zeros((self.cut, self.model.heads_per_layer))
             for place, block in enumerate(blocks):
                 if text == SINKS[0] and place == 0:
-                    self.probe_rows = block.hidden[: self.probes]
+                    self.probe_rows = np.asarray(block.hidden)[: self.probes]
                 x, alpha = observe_columns(layer, block.hidden, jnp.asarray(block.present))
-                first[block.members] = np.asarray(alpha[: block.members.size, :, 0])
+                first[block.members] = np.asarray(alpha)[: block.members.size, :, 0]
                 blocks[place] = block._replace(hidden=x)
             found[f"sink_{text}"] = first
         null = self._null(layer)["sink"]
@@ -263,19 +261,21 @@ class _Run:
         self, layer: Layer, norm: Norm | None, projection: Dense | None
     ) -> dict[str, np.ndarray]:
         """Certificates, attacks and SVMs on the first of the cut sequences."""
-        s, size = self.settings, self.sink_length
-        # The shortest blocks come first, and the cut sequences are all of one length.
-        x = self.probe_rows[:, :size]
-        read = jax.vmap(lambda rows: attention_input(layer, rows))(x)
+        s, longest = self.settings, int(self.lengths.max())
+        own = None if layer.placement == "after" else layer.attention_norm
+        width = layer.attention.W_Q.shape[1] if norm is None else norm.gain.size
+        start = np.random.default_rng(s.seed).normal(size=(self.sink_length, width))
+        hidden = self.probe_rows[:, : self.sink_length]
         with jax.enable_x64(True):
-            probed = probed_layer(layer.attention, norm, projection, read)
-            key = jax.random.key(s.seed)
-            longest = int(self.lengths.max())
-            smooth = smooth_heads(probed, longest, key, s.local_steps, s.ball_steps)
-            local, reached = np.asarray(smooth.local), np.asarray(smooth.local_attack)
-            ball, in_ball = np.asarray(smooth.ball), np.asarray(smooth.ball_attack)
-            chosen = selected_by_heads(probed, s.svm_rows, self.draw)
-            logit, spread = np.asarray(smooth.logit), np.asarray(smooth.logit_spread)
+            wide = jax.tree.map(
+                lambda leaf: jnp.asarray(np.asarray(leaf), np.float64),
+                ProbedLayer(layer.attention, norm, projection, own, hidden, start),
+            )
+            smooth = smooth_heads(wide, longest, s.local_steps, s.ball_steps)
+            chosen = selected_by_heads(smooth, s.svm_rows, self.draw)
+        local, reached = np.asarray(smooth.local), np.asarray(smooth.local_attack)
+        ball, in_ball = np.asarray(smooth.ball), np.asarray(smooth.ball_attack)
+        logit, spread = np.asarray(smooth.logit), np.asarray(smooth.logit_spread)
         ratios = {
             "local_certificate": local,
             "local_attack": reached,
@@ -392,7 +392,7 @@ class _Run:
             )
             means = total / len(self.lengths)
             found = {q.name: mean for q, mean in zip(ROW_QUANTITIES, means, strict=True)}
-            self.nulls[kind] = found | {"sink": float(seen.columns[0, 0])}
+            self.nulls[kind] = found | {"sink": float(np.asarray(seen.columns)[0, 0])}
         return self.nulls[kind]
 
     def _certified_entropy(

@@ -29,7 +29,7 @@ def local_attack(
     head: ReducedHeads,
     y: Float[Array, "T r"],
     seen: Bool[Array, "T T"],
-    key: Array,
+    start: Float[Array, "T r"],
     steps: int,
 ) -> tuple[Float[Array, ""], Float[Array, "T r"]]:
     r"""Power iteration on J'J: the gain |J u| of the best direction found, |u| = 1.
@@ -39,7 +39,7 @@ def local_attack(
         head: one entry of `ReducedHeads`.
         y: tokens in its coordinates.
         seen: which tokens each token sees.
-        key: of the first direction.
+        start: the first direction.
         steps: of the iteration, each one product with J and one with J'.
 
     Returns:
@@ -51,7 +51,7 @@ def local_attack(
     def step(u: Array, _: None) -> tuple[Array, None]:
         return _unit(backward(forward(u))[0]), None
 
-    u = jax.lax.scan(step, _unit(jax.random.normal(key, y.shape, y.dtype)), None, steps)[0]
+    u = jax.lax.scan(step, _unit(start), None, steps)[0]
     return jnp.linalg.norm(forward(u)), u
 
 
@@ -61,7 +61,7 @@ def ball_attack(
     y: Float[Array, "T r"],
     seen: Bool[Array, "T T"],
     radius: float | Array,
-    key: Array,
+    start: Float[Array, "T r"],
     steps: int,
 ) -> BallAttack:
     r"""Ascent of the gain over tokens in a ball, direction and tokens in turn.
@@ -76,7 +76,7 @@ def ball_attack(
         y: tokens where it starts.
         seen: which tokens each token sees.
         radius: which no token exceeds in norm.
-        key: of the first direction.
+        start: the first direction.
         steps: of the ascent.
 
     Returns:
@@ -103,7 +103,7 @@ def ball_attack(
         move = along_y * (share * radius / jnp.where(largest > 0, largest, 1))
         return (inside(y + move), _unit(along_u), best), None
 
-    first, u = local_attack(attention, head, inside(y), seen, key, 4)
+    first, u = local_attack(attention, head, inside(y), seen, start, 4)
     begin = BallAttack(first, inside(y), u)
     shares = jnp.geomspace(0.5, 0.005, steps, dtype=y.dtype)
     return jax.lax.scan(step, (inside(y), u, begin), shares)[0][2]

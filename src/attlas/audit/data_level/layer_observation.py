@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from attlas.audit.data_level.entropy_floor import entropy_floor
 from attlas.interop.canonical import Attention, Layer
 from attlas.interop.forward import attention_input, attention_logits, complete_layer, visible
 from attlas.measures.attention.column_attention import column_attention
@@ -108,6 +109,20 @@ def observe_columns(
         return complete_layer(layer, x, _attended(layer.attention, weights, read)), alpha
 
     return jax.vmap(one)(x, present)
+
+
+@eqx.filter_jit
+def observe_rows(x: Float[Array, "b T d"], present: Bool[Array, "b T"]) -> RankResidual:
+    """Residuals of hidden rows that no attention reads.
+
+    Args:
+        x: hidden rows.
+        present: which tokens are no padding.
+
+    Returns:
+        The residuals, each [b].
+    """
+    return jax.vmap(rank_residual)(x, present)
 
 
 class UniformObservation(NamedTuple):

@@ -27,47 +27,23 @@ from attlas.interop.forward import visible
 
 
 class ProbedLayer(NamedTuple):
-    """Heads as functions of normalised tokens, in float64, and tokens of some sequences.
+    """A layer as it is read: what stands before its heads, and hidden rows of some sequences.
 
     Attributes:
-        attention: the heads, norm folded in.
-        tokens: normalised tokens of each sequence.
-        radius: which no normalised token exceeds: sqrt(d) behind a norm, else the largest one.
-        proved: whether that holds for every text.
+        attention: its heads.
+        norm: the norm whose gain and bias are folded into them, or None.
+        projection: what stands between norm and heads, or None.
+        own: the norm that the layer applies before it attends, or None.
+        hidden: rows that enter the layer.
+        start: a direction in which attacks begin.
     """
 
     attention: Attention
-    tokens: Float[Array, "s T d"]
-    radius: float
-    proved: bool
-
-
-def probed_layer(
-    attention: Attention,
-    norm: Norm | None,
-    projection: Dense | None,
-    read: Float[Array, "s T d"],
-) -> ProbedLayer:
-    """A layer's heads and what they read, prepared. Call it where float64 is enabled.
-
-    Args:
-        attention: heads of the layer.
-        norm: the norm before them.
-        projection: what stands between, or None.
-        read: what the attention reads.
-
-    Returns:
-        The heads with the norm folded in, and normalised tokens.
-    """
-    wide = jax.tree.map(
-        lambda leaf: jnp.asarray(leaf, np.float64), (attention, norm, projection, read)
-    )
-    attention, norm, projection, read = wide
-    tokens = normalised_tokens(read, norm, projection)
-    radius = float(jnp.max(jnp.linalg.norm(tokens, axis=-1)))
-    if norm is not None:
-        radius = float(np.sqrt(tokens.shape[-1]))
-    return ProbedLayer(folded_attention(attention, norm, projection), tokens, radius, norm is not None)
+    norm: Norm | None
+    projection: Dense | None
+    own: Norm | None
+    hidden: Float[Array, "s T d"]
+    start: Float[Array, "T e"]
 
 
 class SmoothHeads(NamedTuple):
@@ -80,6 +56,8 @@ class SmoothHeads(NamedTuple):
         ball_attack: largest gain that the ascent in the ball reached.
         logit: no logit of n tokens in the ball is larger in absolute value.
         logit_spread: no logit differs from what all of its row share by more.
+        folded: the heads as functions of normalised tokens.
+        tokens: normalised tokens of each sequence.
     """
 
     local: Float[Array, "s H"]
@@ -88,47 +66,56 @@ class SmoothHeads(NamedTuple):
     ball_attack: Float[Array, " H"]
     logit: Float[Array, " H"]
     logit_spread: Float[Array, " H"]
+    folded: Attention
+    tokens: Float[Array, "s T e"]
 
 
 @eqx.filter_jit
 def smooth_heads(
-    layer: ProbedLayer, longest: int, key: Array, local_steps: int, ball_steps: int
+    layer: ProbedLayer, longest: int, local_steps: int, ball_steps: int
 ) -> SmoothHeads:
     """How much the heads' outputs can change, proved and reached, as one program over heads.
 
+    The ball is that of normalised tokens, of radius sqrt(d), where a norm stands before the
+    heads; else it is the smallest one that holds the tokens of these sequences.
+
     Args:
-        layer: heads and tokens.
+        layer: heads and hidden rows, in float64.
         longest: number of tokens that the logits' bounds are made for.
-        key: of the attacks' first directions.
         local_steps: of the power iteration.
         ball_steps: of the ascent, which starts at the first sequence.
 
     Returns:
         One entry per head.
     """
-    attention = layer.attention
-    heads, n = reduce_heads(attention), layer.tokens.shape[1]
+    attention = folded_attention(layer.attention, layer.norm, layer.projection)
+    read = layer.hidden if layer.own is None else layer.own(layer.hidden)
+    tokens = normalised_tokens(read, layer.norm, layer.projection)
+    radius = jnp.asarray(np.sqrt(tokens.shape[-1]), tokens.dtype)
+    if layer.norm is None:
+        radius = jnp.max(jnp.linalg.norm(tokens, axis=-1))
+    heads, n = reduce_heads(attention), tokens.shape[1]
     seen = visible(attention, n)
-    keys = jax.random.split(key, heads.W_Q.shape[0])
+    start = read_rows(heads, layer.start)
 
-    def at_tokens(head: Any, y: Array, key: Array) -> tuple[Array, Array]:
-        reached, _ = local_attack(attention, head, y, seen, key, local_steps)
+    def at_tokens(head: Any, y: Array, u: Array) -> tuple[Array, Array]:
+        reached, _ = local_attack(attention, head, y, seen, u, local_steps)
         return local_certificate(attention, head, y, seen), reached
 
-    def in_ball(head: Any, y: Array, key: Array) -> tuple[Array, Array]:
-        best = ball_attack(attention, head, y, seen, layer.radius, key, ball_steps)
-        return ball_certificate(attention, head, n, layer.radius), best.gain
+    def in_ball(head: Any, y: Array, u: Array) -> tuple[Array, Array]:
+        best = ball_attack(attention, head, y, seen, radius, u, ball_steps)
+        return ball_certificate(attention, head, n, radius), best.gain
 
     local, reached = jax.lax.map(
-        lambda x: jax.vmap(at_tokens)(heads, read_rows(heads, x), keys), layer.tokens
+        lambda x: jax.vmap(at_tokens)(heads, read_rows(heads, x), start), tokens
     )
-    ball, in_it = jax.vmap(in_ball)(heads, read_rows(heads, layer.tokens[0]), keys)
-    logit, spread = _logit_bounds(attention, heads, longest, layer.radius)
-    return SmoothHeads(local, reached, ball, in_it, logit, spread)
+    ball, in_it = jax.vmap(in_ball)(heads, read_rows(heads, tokens[0]), start)
+    logit, spread = _logit_bounds(attention, heads, longest, radius)
+    return SmoothHeads(local, reached, ball, in_it, logit, spread, attention, tokens)
 
 
 def _logit_bounds(
-    attention: Attention, heads: Any, longest: int, radius: float
+    attention: Attention, heads: Any, longest: int, radius: Array
 ) -> tuple[Float[Array, " H"], Float[Array, " H"]]:
     """Of every logit, and of its distance from what a row's logits share."""
     if attention.query_norm is not None and attention.key_norm is not None:
@@ -145,12 +132,12 @@ def _logit_bounds(
 
 
 def selected_by_heads(
-    layer: ProbedLayer, rows: int, draw: np.random.Generator
+    layer: SmoothHeads, rows: int, draw: np.random.Generator
 ) -> dict[str, Float[np.ndarray, "s H"]]:
     """The attention SVM of the tokens that each head selects in some rows of each sequence.
 
     Args:
-        layer: heads and tokens.
+        layer: folded heads and normalised tokens.
         rows: chosen at equal distances among those that see two tokens or more.
         draw: of the random selections that are the null.
 
@@ -159,7 +146,7 @@ def selected_by_heads(
         NaN where logits are no bilinear function of two tokens: with rotated or normalised
         queries and keys a logit has one matrix per relative position, or none.
     """
-    attention, (sequences, length, _) = layer.attention, layer.tokens.shape
+    attention, (sequences, length, _) = layer.folded, layer.tokens.shape
     names = ("margin", "reached", "cosine")
     heads = len(attention.group)
     plain = attention.rotary is None and attention.query_norm is None and attention.key_norm is None

@@ -51,7 +51,10 @@ def redundancy(
         (0.0, 1.0)
     """
     own, moved = [], []
+    widest = max(rows.shape[2] for rows in maps)
     for rows in maps:
+        # Weights of 0 change no distance, and one width is one program.
+        rows = np.pad(rows, ((0, 0), (0, 0), (0, widest - rows.shape[2])))
         own.append(np.asarray(head_distances(jnp.asarray(rows))))
         other = np.roll(rows, rows.shape[1] // 2, axis=1)
         moved.append(np.asarray(head_distances(jnp.asarray(rows), jnp.asarray(other))))
