@@ -1,7 +1,7 @@
 """Values of a model's configuration file, checked when they are read."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,6 +100,28 @@ number above 0: correct config.json
         if not isinstance(value, str):
             raise self._wrong(key, "a word")
         return value
+
+    def choice(self, key: str, known: Sequence[str], default: str | None = None) -> str:
+        """One of several words.
+
+        Args:
+            key: of the file.
+            known: the words that are supported.
+            default: where the key is absent; None if the key must be there.
+
+        Returns:
+            The word.
+
+        Raises:
+            UserError: naming key, value and what is supported.
+        """
+        word = self.word(key, default)
+        if word not in known:
+            raise UserError(
+                f"{key} = '{word}' in the configuration is not supported: attlas reads "
+                f"{', '.join(known)}"
+            )
+        return word
 
     def section(self, key: str) -> "Configuration":
         """The values below a key.

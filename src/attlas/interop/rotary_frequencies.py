@@ -41,16 +41,11 @@ def rotary_frequencies(
         >>> rotary_frequencies(Configuration({"rope_scaling": {"type": "yarn", "factor": 4}}), 4)
         Traceback (most recent call last):
             ...
-        attlas.core.errors.UserError: rope_scaling = 'yarn' in the configuration is not ...
+        attlas.core.errors.UserError: type = 'yarn' in the configuration is not ...
     """
     key = "rope_scaling" if config.given("rope_scaling") else "rope_parameters"
     rule = config.section(key)
-    kind = rule.word("rope_type", rule.word("type", "default"))
-    if kind not in _KINDS:
-        raise UserError(
-            f"{key} = '{kind}' in the configuration is not supported: attlas reads "
-            f"{', '.join(_KINDS)}"
-        )
+    kind = rule.choice("rope_type" if rule.given("rope_type") else "type", _KINDS, "default")
     nested = [name for name, value in rule.values.items() if isinstance(value, dict)]
     if nested:
         raise UserError(

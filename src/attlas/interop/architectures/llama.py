@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from attlas.core.errors import UserError
+from attlas.interop.activations import ACTIVATIONS
 from attlas.interop.configuration import Configuration
 from attlas.interop.gated_decoder import (
     GatedDecoder,
@@ -81,7 +82,7 @@ def _plan(config: Mapping[str, Any]) -> GatedDecoder:
     values.section("rope_parameters").refuse_unless("partial_rotary_factor", 1.0)
     if gemma:
         values.refuse_unless("use_bidirectional_attention", False)
-    activation = values.word("hidden_act", "gelu_pytorch_tanh" if gemma else "silu")
+    activation = values.choice("hidden_act", ACTIVATIONS, "gelu_pytorch_tanh" if gemma else "silu")
     return GatedDecoder(
         architecture=kind,
         names=_NAMES,

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import xarray as xr
 
-from attlas.audit.ablation import REPLACEMENTS, ablate_heads
-from attlas.audit.head_curvature import head_curvature
-from attlas.audit.head_importance import head_importance
+from attlas.audit.deep_level.ablation import REPLACEMENTS, ablate_heads
+from attlas.audit.deep_level.head_curvature import head_curvature
+from attlas.audit.deep_level.head_importance import head_importance
 from attlas.audit.quantity import Quantity, Standing, labelled
 from attlas.audit.sequence_loss import JudgedBatch
 from attlas.interop.trained_transformer import TrainedTransformer

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from random_transformer import random_transformer
 
+from attlas.audit.deep_level.tangent_drift import tangent_drift
 from attlas.audit.sequence_loss import judged_batch
-from attlas.audit.tangent_drift import tangent_drift
 from attlas.core.errors import UserError
 
 RNG = np.random.default_rng(6)

@@ -9,7 +9,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from attlas.audit.head_curvature import mean_loss
+from attlas.audit.deep_level.head_curvature import mean_loss
 from attlas.audit.sequence_loss import JudgedBatch
 from attlas.core.errors import UserError
 from attlas.interop.forward import read_out

@@ -9,8 +9,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from random_transformer import random_transformer
 
-from attlas.audit.head_curvature import head_curvature
-from attlas.audit.head_importance import head_importance
+from attlas.audit.deep_level.head_curvature import head_curvature
+from attlas.audit.deep_level.head_importance import head_importance
 from attlas.audit.sequence_loss import judged_batch
 
 RNG = np.random.default_rng(5)
