@@ -94,9 +94,7 @@ def random_transformer(
         jnp.asarray(draw.normal(size=(vocabulary, d))), positions, norm=random_norm(draw, d)
     )
     readout = Readout(norm=random_norm(draw, d), words=dense(d, vocabulary))
-    stack, embedding, readout = jax.tree.map(
-        lambda a: a.astype(dtype), (stack, embedding, readout)
-    )
+    stack, embedding, readout = jax.tree.map(lambda a: a.astype(dtype), (stack, embedding, readout))
     return TrainedTransformer(
         name="random",
         architecture="random",

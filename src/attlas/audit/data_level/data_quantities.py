@@ -58,13 +58,6 @@ HEAD_QUANTITIES = (
         "one of a row's logits are equal",
         _MEASURED,
     ),
-    Quantity(
-        "entropy_certified",
-        "least entropy that the weights allow",
-        "$s$ from the certified spread of a logit",
-        "holds for every text of these lengths; 0 where the certificate is vacuous",
-        _PROVED,
-    ),
     *(
         Quantity(
             f"sink_{text}",
@@ -85,7 +78,9 @@ HEAD_QUANTITIES = (
         _MEASURED,
         "positional_share_null",
     ),
-    Quantity("positional_offset", "that relative position", "", "-1: the previous token", _MEASURED),
+    Quantity(
+        "positional_offset", "that relative position", "", "-1: the previous token", _MEASURED
+    ),
     Quantity(
         "largest_logit",
         "largest absolute logit",
@@ -94,11 +89,12 @@ HEAD_QUANTITIES = (
         _MEASURED,
     ),
     Quantity(
-        "certified_logit",
-        "certified largest logit",
-        r"$\alpha R^2+(a+c)R+e$",
-        "from the weights alone where a norm stands before the head, else from the largest token",
-        _PROVED,
+        "logit_share",
+        "largest logit over the certified one",
+        "",
+        "1: the data reach what the weights allow; the certificate is that of level weights for "
+        "as many tokens as the longest sequence has",
+        _MEASURED,
     ),
     Quantity(
         "local_certificate",
@@ -120,8 +116,8 @@ HEAD_QUANTITIES = (
     Quantity(
         "ball_certificate",
         "certificate for all tokens in the ball",
-        r"$\|V\|[\sqrt n(1+R(\alpha R+a))+R(\alpha R+c)]$",
-        "the ball of normalised tokens, of as many tokens as the local certificate's",
+        r"$\mathrm{Lip}$",
+        "that of level weights, for as many tokens as the local certificate has",
         _PROVED,
     ),
     Quantity(
@@ -201,16 +197,16 @@ DEPTH_QUANTITIES = (
         _MEASURED,
     ),
     Quantity(
-        "radius",
+        "largest_token",
         "largest norm of a token as the attention reads it",
         r"$\max_j|x_j|$",
         "",
         _MEASURED,
     ),
     Quantity(
-        "certified_radius",
+        "certified_token",
         "certified largest norm",
-        r"$\sqrt d\max|g|+|b|$",
+        r"$\max_{|u|^2\le d}|g\odot u+b|$",
         "from the norm's gain and bias; NaN where no norm stands before the attention",
         _PROVED,
     ),

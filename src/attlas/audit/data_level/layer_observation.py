@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from attlas.audit.data_level.entropy_floor import entropy_floor
+from attlas.bounds.attention.entropy_floor import entropy_floor
 from attlas.interop.canonical import Attention, Layer
 from attlas.interop.forward import attention_input, attention_logits, complete_layer, visible
 from attlas.measures.attention.column_attention import column_attention

@@ -9,7 +9,7 @@ from attlas.interop.canonical import Dense, Norm
 def normalised_tokens(
     read: Float[Array, "*lead d"], norm: Norm | None, projection: Dense | None
 ) -> Float[Array, "*lead e"]:
-    r"""u of x = (gain * u + bias) W_e + b_e; coordinates without gain are 0.
+    r"""U of x = (gain * u + bias) W_e + b_e; coordinates without gain are 0.
 
     Such a coordinate changes nothing that a head does: its folded weights are 0, too.
 

@@ -9,11 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.audit.data_level.head_attack import ball_attack, local_attack
-from attlas.audit.data_level.head_certificate import (
-    ball_certificate,
-    local_certificate,
-    logit_sizes,
-)
+from attlas.audit.data_level.head_certificate import local_certificate
 from attlas.audit.data_level.normalised_tokens import normalised_tokens
 from attlas.audit.data_level.reduced_heads import read_rows, reduce_heads
 from attlas.audit.data_level.selected_tokens import (
@@ -52,28 +48,20 @@ class SmoothHeads(NamedTuple):
     Attributes:
         local: certificate at the tokens of each sequence.
         local_attack: largest gain that power iteration reached there.
-        ball: certificate for all tokens in the ball.
         ball_attack: largest gain that the ascent in the ball reached.
-        logit: no logit of n tokens in the ball is larger in absolute value.
-        logit_spread: no logit differs from what all of its row share by more.
         folded: the heads as functions of normalised tokens.
         tokens: normalised tokens of each sequence.
     """
 
     local: Float[Array, "s H"]
     local_attack: Float[Array, "s H"]
-    ball: Float[Array, " H"]
     ball_attack: Float[Array, " H"]
-    logit: Float[Array, " H"]
-    logit_spread: Float[Array, " H"]
     folded: Attention
     tokens: Float[Array, "s T e"]
 
 
 @eqx.filter_jit
-def smooth_heads(
-    layer: ProbedLayer, longest: int, local_steps: int, ball_steps: int
-) -> SmoothHeads:
+def smooth_heads(layer: ProbedLayer, local_steps: int, ball_steps: int) -> SmoothHeads:
     """How much the heads' outputs can change, proved and reached, as one program over heads.
 
     The ball is that of normalised tokens, of radius sqrt(d), where a norm stands before the
@@ -81,7 +69,6 @@ def smooth_heads(
 
     Args:
         layer: heads and hidden rows, in float64.
-        longest: number of tokens that the logits' bounds are made for.
         local_steps: of the power iteration.
         ball_steps: of the ascent, which starts at the first sequence.
 
@@ -102,33 +89,14 @@ def smooth_heads(
         reached, _ = local_attack(attention, head, y, seen, u, local_steps)
         return local_certificate(attention, head, y, seen), reached
 
-    def in_ball(head: Any, y: Array, u: Array) -> tuple[Array, Array]:
-        best = ball_attack(attention, head, y, seen, radius, u, ball_steps)
-        return ball_certificate(attention, head, n, radius), best.gain
+    def in_ball(head: Any, y: Array, u: Array) -> Array:
+        return ball_attack(attention, head, y, seen, radius, u, ball_steps).gain
 
     local, reached = jax.lax.map(
         lambda x: jax.vmap(at_tokens)(heads, read_rows(heads, x), start), tokens
     )
-    ball, in_it = jax.vmap(in_ball)(heads, read_rows(heads, tokens[0]), start)
-    logit, spread = _logit_bounds(attention, heads, longest, radius)
-    return SmoothHeads(local, reached, ball, in_it, logit, spread, attention, tokens)
-
-
-def _logit_bounds(
-    attention: Attention, heads: Any, longest: int, radius: Array
-) -> tuple[Float[Array, " H"], Float[Array, " H"]]:
-    """Of every logit, and of its distance from what a row's logits share."""
-    if attention.query_norm is not None and attention.key_norm is not None:
-        norms = attention.query_norm, attention.key_norm
-        root = np.sqrt(heads.W_Q.shape[-1])
-        size = [root * jnp.max(jnp.abs(n.gain)) + jnp.linalg.norm(n.bias) for n in norms]
-        bound = jnp.broadcast_to(attention.scale * size[0] * size[1], heads.b_Q.shape[:1])
-        return bound, bound
-    A, a, c, e = jax.vmap(lambda head: logit_sizes(attention, head, longest))(heads)
-    moving = radius * (A * radius + a)
-    # Without rotation the row's own part, c and e, is the same for every token it sees.
-    spread = moving if attention.rotary is None else moving + radius * c + e
-    return moving + radius * c + e, spread
+    in_it = jax.vmap(in_ball)(heads, read_rows(heads, tokens[0]), start)
+    return SmoothHeads(local, reached, in_it, attention, tokens)
 
 
 def selected_by_heads(

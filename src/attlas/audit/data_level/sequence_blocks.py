@@ -164,7 +164,9 @@ def sequence_blocks(
             tokens[row, : lengths[member]] = sequences[member]
         present = np.arange(width)[None] < lengths[filled][:, None]
         marked = present & np.isin(tokens, list(special))
-        found.append(SequenceBlock(members, present, marked, model.embed_batch(jnp.asarray(tokens))))
+        found.append(
+            SequenceBlock(members, present, marked, model.embed_batch(jnp.asarray(tokens)))
+        )
     return found
 
 
