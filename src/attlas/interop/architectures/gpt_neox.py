@@ -177,7 +177,7 @@ def _layer(values: Configuration, stored: StoredTensors, index: int) -> Layer:
             group=tuple(range(heads)),
             scale=_head_size(values) ** -0.5,
             causal=True,
-            rotary=Rotary(jnp.asarray(_frequencies(values), W.dtype), interleaved=False),
+            rotary=Rotary(_frequencies(values), interleaved=False),
         ),
         attention_norm=_norm(values, stored, f"layers.{index}.input_layernorm"),
         feedforward=Feedforward(
