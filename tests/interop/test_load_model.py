@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
+from attlas.data.sources import data_folder
 from attlas.interop import load_model
 from attlas.interop.attlas_model import save_model, stored_form
 from attlas.interop.load_model import open_checkpoint
@@ -106,3 +107,48 @@ def test_reading_imports_neither_torch_nor_transformers():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert done.stdout.strip() == b"[]"
+
+
+@pytest.mark.parametrize("form", ["", "stories260K.bin", "stories260K.safetensors"])
+def test_a_released_model_continues_as_its_documentation_says(form):
+    folder = data_folder() / "stories260k"
+    if not folder.is_dir():
+        pytest.skip("stories260k is not at hand")
+    model = load_model(folder / form)
+    assert model.parameters == 260_032
+    # Greedy continuation of the first word, from the released documentation.
+    story = np.array([1, 403, 407, 261, 378, 432, 383])
+    logits = model.logits(story)
+    assert logits.dtype == np.float32
+    assert np.argmax(logits[:-1], axis=1).tolist() == story[1:].tolist()
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+def test_shards_modules_and_state_dicts_of_the_reference_library_are_one_model(tmp_path, kind):
+    torch = pytest.importorskip("torch", reason="torch is an extra of the tests")
+    transformers = pytest.importorskip("transformers", reason="an extra of the tests")
+    torch.manual_seed(0)
+    settings = transformers.LlamaConfig(
+        vocab_size=11,
+        hidden_size=8,
+        intermediate_size=12,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+    )
+    module = transformers.LlamaForCausalLM(settings).to(getattr(torch, kind))
+    module.save_pretrained(tmp_path, max_shard_size="1KB")
+    assert len(list(tmp_path.glob("*.safetensors"))) > 2
+    models = [
+        load_model(tmp_path),
+        load_model(module),
+        load_model(module.state_dict(), config=settings),
+        load_model(torch.nn.DataParallel(module), config=module.config),
+    ]
+    count = sum(each.numel() for each in module.parameters())
+    ids = np.array([1, 5, 3, 3, 9])
+    expected = models[0].logits(ids)
+    assert expected.dtype == np.float32
+    for model in models:
+        assert model.parameters == count
+        assert jnp.array_equal(model.logits(ids), expected)
