@@ -85,7 +85,16 @@ def draw_weights(torch, model, seed):
                 weight.copy_(weight + 0.3 * drawn)
 
 
-def random_reference(kind, dtype, length=9, seed=0, attention="self_attn", **settings):
+def random_reference(
+    kind,
+    dtype,
+    length=9,
+    seed=0,
+    attention="self_attn",
+    output=None,
+    task="CausalLM",
+    **settings,
+):
     """A model of an architecture and its outputs.
 
     Args:
@@ -93,28 +102,43 @@ def random_reference(kind, dtype, length=9, seed=0, attention="self_attn", **set
         dtype: "float32" or "float64".
         length: of the sequence.
         seed: of weights and tokens.
-        attention: name of a layer's attention module.
+        attention: name of the module of a layer that reads what the attention reads.
+        output: name of the module that returns what the attention returns; the same when None.
+        task: of the library's class of the model.
         settings: of the configuration.
     """
     torch, transformers = libraries()
     config = transformers.AutoConfig.for_model(kind, **settings)
     mode = float32_read_as_float64(torch) if dtype == "float64" else nullcontext()
-    tokens = np.random.default_rng(seed).integers(0, config.vocab_size, length)
+    rng = np.random.default_rng(seed)
+    if task == "ImageClassification":
+        side = config.image_size
+        tokens = rng.normal(size=(config.num_channels, side, side)).astype(dtype)
+    else:
+        # RoBERTa gives the token of padding, its second, no position of its own
+        tokens = rng.integers(2, config.vocab_size, length)
     read, returned = [], []
 
-    def note(module, args, kwargs, output):
+    def note_input(module, args, kwargs):
         rows = args[0] if args else kwargs["hidden_states"]
         read.append(rows[0].numpy())
-        returned.append(output[0][0].numpy())
+
+    def note_output(module, args, output):
+        found = output[0] if isinstance(output, tuple) else output
+        returned.append(found[0].numpy())
 
     with mode, torch.no_grad():
-        model = transformers.AutoModelForCausalLM.from_config(
-            config, attn_implementation="eager", dtype=getattr(torch, dtype)
-        ).eval()
+        model = (
+            getattr(transformers, f"AutoModelFor{task}")
+            .from_config(config, attn_implementation="eager", dtype=getattr(torch, dtype))
+            .eval()
+        )
         draw_weights(torch, model, seed)
         for name, module in model.named_modules():
             if name.endswith(f".{attention}"):
-                module.register_forward_hook(note, with_kwargs=True)
+                module.register_forward_pre_hook(note_input, with_kwargs=True)
+            if name.endswith(f".{output or attention}"):
+                module.register_forward_hook(note_output)
         found = model(torch.tensor(tokens)[None], output_attentions=True, output_hidden_states=True)
     assert found.logits.dtype == getattr(torch, dtype)
     return Reference(

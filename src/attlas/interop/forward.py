@@ -168,9 +168,33 @@ def head_outputs(
     Returns:
         One row per head and row of weights.
     """
+    return jnp.einsum("hiv,hvd->hid", _mixed(attention, weights, x), attention.W_O)
+
+
+def attended(
+    attention: Attention, weights: Float[Array, "H S T"], x: Float[Array, "T d"]
+) -> Float[Array, "S d"]:
+    """What the attention adds: the sum of `head_outputs` and b_O, without one block per head.
+
+    Args:
+        attention: of a layer.
+        weights: rows of attention weights.
+        x: what the attention reads.
+
+    Returns:
+        One row per row of weights.
+    """
+    heads, v, d = attention.W_O.shape
+    mixed = jnp.swapaxes(_mixed(attention, weights, x), 0, 1).reshape(-1, heads * v)
+    return mixed @ attention.W_O.reshape(heads * v, d) + attention.b_O[None]
+
+
+def _mixed(
+    attention: Attention, weights: Float[Array, "H S T"], x: Float[Array, "T d"]
+) -> Float[Array, "H S v"]:
+    """Values of each head, averaged with its weights."""
     values = jnp.einsum("td,gdv->gtv", x, attention.W_V) + attention.b_V[:, None]
-    mixed = jnp.einsum("hij,hjv->hiv", weights, values[jnp.array(attention.group)])
-    return jnp.einsum("hiv,hvd->hid", mixed, attention.W_O)
+    return jnp.einsum("hij,hjv->hiv", weights, values[jnp.array(attention.group)])
 
 
 def feed(feedforward: Feedforward, x: Float[Array, "T d"]) -> Float[Array, "T d"]:
@@ -240,8 +264,7 @@ def apply_layer(
     """
     read = attention_input(layer, x)
     weights = attention_weights(layer.attention, read, present)
-    heads = head_outputs(layer.attention, weights, read)
-    return complete_layer(layer, x, heads.sum(axis=0) + layer.attention.b_O[None]), weights
+    return complete_layer(layer, x, attended(layer.attention, weights, read)), weights
 
 
 @eqx.filter_jit

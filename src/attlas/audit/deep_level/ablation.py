@@ -69,16 +69,22 @@ def ablate_heads(
     base = judge(entering[-1])
     removed = np.zeros((model.layers, model.heads_per_layer, len(REPLACEMENTS), base.size))
     for index in range(model.layers):
-        layer = model.layer(index)
-        x = entering[index]
-        constant = mean_head_outputs(layer, x, present)
-        for head in range(model.heads_per_layer):
-            variants = _without_head(layer, x, present, constant, jnp.int32(head))
+        layer, x = model.layer(index), entering[index]
+        parts = _parts_of(layer, x, present, mean_head_outputs(layer, x, present))
+        for heads in _blocks(model.heads_per_layer, x):
+            variants = _without_heads(layer, x, parts, heads)
             for later in range(index + 1, model.layers):
                 variants = _pass(model.layer(later), variants, present)
-            removed[index, head] = judge(variants).reshape(len(REPLACEMENTS), -1)
+            found = judge(variants).reshape(-1, len(REPLACEMENTS), base.size)
+            removed[index, heads] = found[: heads.size]
         progress(index + 1, model.layers)
     return Ablation(base, removed)
+
+
+def _blocks(heads: int, x: Float[Array, "n T d"]) -> list[np.ndarray]:
+    """Heads that are removed in one pass, so that the hidden rows of all variants stay small."""
+    most = max(1, _BYTES // (len(REPLACEMENTS) * x.size * x.dtype.itemsize))
+    return np.array_split(np.arange(heads), -(-heads // most))
 
 
 class _Judge:
@@ -149,28 +155,55 @@ def mean_head_outputs(
     return summed / jnp.sum(present).astype(x.dtype)
 
 
+class _Parts(NamedTuple):
+    """What the attention of a layer adds, taken apart: the sum and each head's replacements."""
+
+    attended: Float[Array, "n T d"]
+    own: Float[Array, "H n T d"]
+    constant: Float[Array, "H d"]
+    uniform: Float[Array, "H n T d"]
+
+
 @eqx.filter_jit
-def _without_head(
+def _parts_of(
     layer: Layer,
     x: Float[Array, "n T d"],
     present: Bool[Array, "n T"],
     constant: Float[Array, "H d"],
-    head: Array,
-) -> Float[Array, "replacements_n T d"]:
-    """Hidden rows that leave the layer when one head is replaced in each of the three ways."""
+) -> _Parts:
+    """The parts on a batch, one sequence after the other."""
 
-    def one(row: tuple[Array, Array]) -> Array:
+    def one(row: tuple[Array, Array]) -> tuple[Array, Array]:
         rows, there = row
         read = attention_input(layer, rows)
         weights = attention_weights(layer.attention, read, there)
-        outputs = head_outputs(layer.attention, weights, read)
-        others = jnp.sum(outputs, axis=0) - outputs[head] + layer.attention.b_O[None]
         equal = visible(layer.attention, rows.shape[0], there).astype(rows.dtype)
         equal = equal / jnp.sum(equal, axis=-1, keepdims=True)
         alike = jnp.broadcast_to(equal[None], weights.shape)
-        uniform = head_outputs(layer.attention, alike, read)[head]
-        stands = (jnp.zeros_like(others), jnp.broadcast_to(constant[head], others.shape), uniform)
-        return jnp.stack([complete_layer(layer, rows, others + each) for each in stands])
+        return (
+            head_outputs(layer.attention, weights, read),
+            head_outputs(layer.attention, alike, read),
+        )
 
-    found = jax.lax.map(one, (x, present))
-    return jnp.swapaxes(found, 0, 1).reshape(-1, *x.shape[1:])
+    own, uniform = (jnp.swapaxes(part, 0, 1) for part in jax.lax.map(one, (x, present)))
+    attended = jnp.sum(own, axis=0) + layer.attention.b_O[None, None]
+    return _Parts(attended, own, constant, uniform)
+
+
+@eqx.filter_jit
+def _without_heads(
+    layer: Layer, x: Float[Array, "n T d"], parts: _Parts, heads: Array | np.ndarray
+) -> Float[Array, "heads_replacements_n T d"]:
+    """Hidden rows that leave the layer with some heads replaced, one at a time."""
+
+    def one(head: Array) -> Array:
+        others = parts.attended - parts.own[head]
+        stands = (
+            jnp.zeros_like(others),
+            jnp.broadcast_to(parts.constant[head], others.shape),
+            parts.uniform[head],
+        )
+        complete = jax.vmap(complete_layer, in_axes=(None, 0, 0))
+        return jnp.stack([complete(layer, x, others + each) for each in stands])
+
+    return jax.lax.map(one, jnp.asarray(heads)).reshape(-1, *x.shape[1:])

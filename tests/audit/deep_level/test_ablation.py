@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from random_transformer import random_transformer
 
-from attlas.audit.ablation import REPLACEMENTS, ablate_heads, mean_head_outputs
+from attlas.audit.deep_level.ablation import REPLACEMENTS, ablate_heads, mean_head_outputs
 from attlas.audit.sequence_loss import judged_batch
 from attlas.interop.forward import attention_input, attention_weights, head_outputs
 
