@@ -85,6 +85,36 @@ def draw_weights(torch, model, seed):
                 weight.copy_(weight + 0.3 * drawn)
 
 
+def draw_input(config, task, dtype, length, seed):
+    """Tokens, or an image for a vision model."""
+    draw = np.random.default_rng(seed)
+    if task == "ImageClassification":
+        side = config.image_size
+        return draw.normal(size=(config.num_channels, side, side)).astype(dtype)
+    # RoBERTa gives the token of padding, its second, no position of its own
+    return draw.integers(2, config.vocab_size, length)
+
+
+def watch_attention(model, attention, output):
+    """Lists that will hold what each layer's attention reads and returns."""
+    read, returned = [], []
+
+    def note_input(module, args, kwargs):
+        rows = args[0] if args else kwargs["hidden_states"]
+        read.append(rows[0].numpy())
+
+    def note_output(module, args, found):
+        found = found[0] if isinstance(found, tuple) else found
+        returned.append(found[0].numpy())
+
+    for name, module in model.named_modules():
+        if name.endswith(f".{attention}"):
+            module.register_forward_pre_hook(note_input, with_kwargs=True)
+        if name.endswith(f".{output}"):
+            module.register_forward_hook(note_output)
+    return read, returned
+
+
 def random_reference(
     kind,
     dtype,
@@ -110,23 +140,7 @@ def random_reference(
     torch, transformers = libraries()
     config = transformers.AutoConfig.for_model(kind, **settings)
     mode = float32_read_as_float64(torch) if dtype == "float64" else nullcontext()
-    rng = np.random.default_rng(seed)
-    if task == "ImageClassification":
-        side = config.image_size
-        tokens = rng.normal(size=(config.num_channels, side, side)).astype(dtype)
-    else:
-        # RoBERTa gives the token of padding, its second, no position of its own
-        tokens = rng.integers(2, config.vocab_size, length)
-    read, returned = [], []
-
-    def note_input(module, args, kwargs):
-        rows = args[0] if args else kwargs["hidden_states"]
-        read.append(rows[0].numpy())
-
-    def note_output(module, args, output):
-        found = output[0] if isinstance(output, tuple) else output
-        returned.append(found[0].numpy())
-
+    tokens = draw_input(config, task, dtype, length, seed)
     with mode, torch.no_grad():
         model = (
             getattr(transformers, f"AutoModelFor{task}")
@@ -134,11 +148,7 @@ def random_reference(
             .eval()
         )
         draw_weights(torch, model, seed)
-        for name, module in model.named_modules():
-            if name.endswith(f".{attention}"):
-                module.register_forward_pre_hook(note_input, with_kwargs=True)
-            if name.endswith(f".{output or attention}"):
-                module.register_forward_hook(note_output)
+        read, returned = watch_attention(model, attention, output or attention)
         found = model(torch.tensor(tokens)[None], output_attentions=True, output_hidden_states=True)
     assert found.logits.dtype == getattr(torch, dtype)
     return Reference(
