@@ -63,9 +63,10 @@ def audit(
     from attlas.interop.words import read_words
     from attlas.reports.audit_page import render_audit
     from attlas.runs.audits import audited_model, store_audit
-    from attlas.runs.text_file import write_text
+    from attlas.runs.text_file import probe_text_file, write_text_file
 
     session = session_of(context)
+    probe_text_file(out, "--out")
     source = audited_model(session.results, model)
     words = read_words(source if source.is_dir() else source.parent, open_checkpoint(source).config)
     batch = _batch(words, text, tokens, sequences, length, level)
@@ -84,9 +85,9 @@ def audit(
             ),
             progress=lambda part, done, all_: status.update(f"level {part}: {done} of {all_}"),
         ).to_json()
-    write_text(out, render_audit(found))
+    write_text_file(out, render_audit(found), "--out")
     if json_ is not None:
-        write_text(json_, json.dumps(found, indent=1, allow_nan=False))
+        write_text_file(json_, json.dumps(found, indent=1, allow_nan=False), "--json")
     store_audit(session.results, found)
     for finding in found["findings"]:
         typer.echo(f"- {finding['sentence']}")

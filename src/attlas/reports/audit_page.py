@@ -173,7 +173,7 @@ def _ladder(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
 
 def _depth(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     """Rank residual and cosine along the layers."""
-    residual = _column(audit, "residual_l2", "layers")
+    residual = _column(audit, "residual_l2", "depths")
     if residual is None:
         return None
     figure = Figure(figsize=(5.2, 2.8), layout="constrained")
@@ -181,7 +181,7 @@ def _depth(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     for place, (name, label) in enumerate(
         (("residual_l2", "distance from rank one"), ("mean_cosine", "mean cosine of two tokens"))
     ):
-        values = _column(audit, name, "layers")
+        values = _column(audit, name, "depths")
         if values is not None:
             axes.plot(values, "o-", color=PALETTE[place], label=label, lw=1.6, ms=3.5)
     axes.set(xlabel="layers passed", ylim=(-0.05, 1.05))

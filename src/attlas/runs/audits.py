@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from attlas.core.errors import UserError
-from attlas.core.plain_file import Damaged, read_plain, stems
-from attlas.runs.schema import validate
-from attlas.runs.text_file import write_text
+from attlas.core.plain_file import Damaged, make_folder, printable, read_plain_file, stems
+from attlas.runs.schema import first_violation
+from attlas.runs.text_file import write_text_file
 from attlas.runs.trained_models import trained_models
 
 FOLDER = "audits"
+
+_LARGEST = 2**27
 
 
 def audited_model(root: Path, named: str | None) -> Path:
@@ -54,9 +56,8 @@ def store_audit(root: Path, audit: dict[str, Any]) -> Path:
     digest = hashlib.sha256(f"{name} {audit['level']}".encode()).hexdigest()[:8]
     short = re.sub(r"[^A-Za-z0-9]+", "-", Path(name).name).strip("-")[:40] or "model"
     file = root / FOLDER / f"{short}-{digest}.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_text(file, json.dumps(audit, allow_nan=False))
-    return file
+    make_folder(file.parent)
+    return write_text_file(file, json.dumps(audit, allow_nan=False), "--results")
 
 
 def stored_audits(root: Path) -> tuple[list[dict[str, Any]], list[str]]:
@@ -68,18 +69,25 @@ def stored_audits(root: Path) -> tuple[list[dict[str, Any]], list[str]]:
     Returns:
         The audits by name, and one line per file that is none.
     """
-    audits, wrong = [], []
+    audits: list[dict[str, Any]] = []
+    wrong: list[str] = []
     try:
         names = stems(root / FOLDER, ".json")
-    except Damaged:
-        return [], []
+    except Damaged as error:
+        return [], [str(error)]
     for name in names:
         file = root / FOLDER / f"{name}.json"
         try:
-            audit = json.loads(read_plain(file))
-            validate(audit, "audit")
+            audits.append(_read(file))
         except (Damaged, ValueError, RecursionError) as error:
-            wrong.append(f"{file.name} is no audit: {error}")
-            continue
-        audits.append(audit)
+            wrong.append(f"audit {file.name} is left out: {printable(str(error))}")
     return audits, wrong
+
+
+def _read(file: Path) -> dict[str, Any]:
+    content = read_plain_file(file, _LARGEST)
+    audit = json.loads(content or b"")
+    said = first_violation(audit, "audit")
+    if said:
+        raise Damaged(f"{file} breaks its schema: {said}")
+    return audit
