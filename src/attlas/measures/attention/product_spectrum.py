@@ -102,7 +102,7 @@ def product_spectrum(left: ArrayInput, right: ArrayInput) -> ProductSpectrum:
         if L.shape == R.shape:
             eigenvalues = np.linalg.eigvals(np.swapaxes(R, -1, -2) @ L)
         else:
-            eigenvalues = np.full(L.shape[:-2] + (k,), np.nan)
+            eigenvalues = np.full((*L.shape[:-2], k), np.nan)
     sizes = np.linalg.norm(L, axis=(-2, -1)) * np.linalg.norm(R, axis=(-2, -1))
     error = 4 * (d + k) * np.sqrt(k) * np.finfo(np.float64).eps * sizes
     return ProductSpectrum(singular, eigenvalues.astype(np.complex128), error)
