@@ -19,12 +19,14 @@ def test_floors_are_attained_and_not_passed(T, size):
     spread = size * np.sqrt(1 - 1 / T)
     attained = entropy(size * one)
     floor = float(entropy_floor(spread, T))
-    assert floor <= attained <= floor + 1e-12
+    # The sum of -p ln p is right to a few eps per term, where the floor is right relatively.
+    loss = 4 * T * np.finfo(float).eps
+    assert floor - loss <= attained <= floor + 20 * loss
     levels = [entropy(2 * size * (np.arange(T) < k)) for k in range(1, T)]
     floor = float(range_entropy_floor(size, T))
-    assert floor <= min(levels) <= floor + 1e-12
+    assert floor - loss <= min(levels) <= floor + 20 * loss
     draws = np.random.default_rng(T).uniform(-size, size, (200, T))
-    assert min(map(entropy, draws)) >= floor
+    assert min(map(entropy, draws)) >= floor - loss
 
 
 def test_one_token_has_no_entropy_and_many_shapes_are_taken():

@@ -53,8 +53,10 @@ def balanced_heads(rng, count):
         batch["X"][one, :, 0] = 10 ** rng.uniform(-1, 1) * signs
         for name in ("W_Q", "W_K", "W_V", "W_O"):
             batch[name][one, 0, 0] = 10 ** rng.uniform(-1, 0.5)
-        # Opposite tokens that draw the attention of all.
-        batch["W_Q"][one, 0, 0] *= 0.1
+        if one % 4 == 0:
+            # All rows see the first token alone: a sink by mask, with hardly any logits.
+            batch["seen"][one] = np.eye(n)[[0] * n]
+            batch["W_Q"][one] *= 1e-3
     return batch
 
 
