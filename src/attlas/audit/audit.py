@@ -140,11 +140,10 @@ def audit(
 def _batch(
     model: TrainedTransformer, sequences: Sequence[ArrayInput], options: AuditOptions, level: Level
 ) -> JudgedBatch | None:
-    """What a change of the model is judged by, None where level data has no readout to judge."""
-    if isinstance(model.embedding, PatchEmbedding) or model.readout.words is None:
+    """What a change of the model is judged by, None for images."""
+    if isinstance(model.embedding, PatchEmbedding):
         if level == "deep":
-            model.output_layer()
-            raise UserError(f"{model.name} reads images: level deep needs words to predict")
+            raise UserError(f"{model.name} reads images: level deep reads words")
         return None
     return judged_batch(
         model,
@@ -198,8 +197,10 @@ def _notes(model: TrainedTransformer, batch: JudgedBatch | None) -> tuple[str, .
             {
                 "next word": "The loss is the cross-entropy of the next word, in nats.",
                 "masked word": "The loss is the cross-entropy of hidden words, in nats.",
-                "own output": "The loss is the divergence from the unchanged model's own output: "
-                "without a mask token there is no other.",
+                "own output": "The loss is the divergence from the unchanged model's own output, "
+                "in nats: no word is hidden or predicted.",
+                "own rows": "The file holds no output layer: the loss is the squared distance of "
+                "the last hidden rows from those of the unchanged model, relative to their length.",
             }[batch.kind]
         )
     return tuple(notes)
