@@ -81,7 +81,8 @@ class DataPass:
             [repeated(each, special, self.draw) for each in cut],
         )
         self.sinks = [sequence_blocks(model, each, special) for each in changed]
-        self.cut, self.probes = len(cut), min(settings.probes, len(cut))
+        self.cut = len(cut)
+        self.probes = min(settings.probes, self.sinks[0][0].members.size)
         self.heads: list[dict[str, np.ndarray]] = []
         self.depths: list[dict[str, np.ndarray]] = []
         self.maps: list[list[np.ndarray]] = [[] for _ in tokens]
@@ -190,9 +191,9 @@ class DataPass:
         start = np.random.default_rng(s.seed).normal(size=(self.sink_length, width))
         hidden = self.probe_rows[:, : self.sink_length]
         with jax.enable_x64(True):
-            wide = jax.tree.map(
-                lambda leaf: jnp.asarray(np.asarray(leaf), np.float64),
-                ProbedLayer(layer.attention, norm, projection, own, hidden, start),
+            given = (layer.attention, norm, projection, own, hidden, start)
+            wide = ProbedLayer(
+                *jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf), np.float64), given)
             )
             smooth = smooth_heads(wide, s.local_steps, s.ball_steps)
             chosen = selected_by_heads(smooth, s.svm_rows, self.draw)
