@@ -10,6 +10,7 @@ import scipy.spatial.distance
 from random_transformer import random_transformer
 
 from attlas.audit.data_level.audit_data import audit_data
+from attlas.audit.data_level.data_pass import AuditedData
 from attlas.audit.data_level.data_quantities import DEPTH_QUANTITIES, HEAD_QUANTITIES, SINKS
 from attlas.audit.data_level.data_settings import DataSettings
 from attlas.core.errors import UserError
@@ -124,11 +125,14 @@ def test_uniform_attention_is_its_own_null_and_attains_its_certificate():
     assert np.allclose(found.heads.local_ratio, 1, atol=2e-3)
     assert np.allclose(found.heads.entropy_floor, found.heads.entropy)
     assert np.all(found.heads.nearest_distance < 1e-7)
+    assert np.all(found.heads.largest_logit == 0)
+    assert np.isnan(found.heads.logit_share).all()
     assert np.allclose(found.heads.sink_natural, 1 / 8)
 
 
 def test_every_quantity_is_there_and_described(causal):
     found = causal[1]
+    assert isinstance(found, AuditedData)
     for table, quantities in ((found.heads, HEAD_QUANTITIES), (found.depths, DEPTH_QUANTITIES)):
         assert len({quantity.name for quantity in quantities}) == len(quantities)
         for quantity in quantities:
