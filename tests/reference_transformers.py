@@ -85,7 +85,46 @@ def draw_weights(torch, model, seed):
                 weight.copy_(weight + 0.3 * drawn)
 
 
-def random_reference(kind, dtype, length=9, seed=0, attention="self_attn", **settings):
+def draw_input(config, task, dtype, length, seed):
+    """Tokens, or an image for a vision model."""
+    draw = np.random.default_rng(seed)
+    if task == "ImageClassification":
+        side = config.image_size
+        return draw.normal(size=(config.num_channels, side, side)).astype(dtype)
+    # RoBERTa gives the token of padding, its second, no position of its own
+    return draw.integers(2, config.vocab_size, length)
+
+
+def watch_attention(model, attention, output):
+    """Lists that will hold what each layer's attention reads and returns."""
+    read, returned = [], []
+
+    def note_input(module, args, kwargs):
+        rows = args[0] if args else kwargs["hidden_states"]
+        read.append(rows[0].numpy())
+
+    def note_output(module, args, found):
+        found = found[0] if isinstance(found, tuple) else found
+        returned.append(found[0].numpy())
+
+    for name, module in model.named_modules():
+        if name.endswith(f".{attention}"):
+            module.register_forward_pre_hook(note_input, with_kwargs=True)
+        if name.endswith(f".{output}"):
+            module.register_forward_hook(note_output)
+    return read, returned
+
+
+def random_reference(
+    kind,
+    dtype,
+    length=9,
+    seed=0,
+    attention="self_attn",
+    output=None,
+    task="CausalLM",
+    **settings,
+):
     """A model of an architecture and its outputs.
 
     Args:
@@ -93,28 +132,23 @@ def random_reference(kind, dtype, length=9, seed=0, attention="self_attn", **set
         dtype: "float32" or "float64".
         length: of the sequence.
         seed: of weights and tokens.
-        attention: name of a layer's attention module.
+        attention: name of the module of a layer that reads what the attention reads.
+        output: name of the module that returns what the attention returns; the same when None.
+        task: of the library's class of the model.
         settings: of the configuration.
     """
     torch, transformers = libraries()
     config = transformers.AutoConfig.for_model(kind, **settings)
     mode = float32_read_as_float64(torch) if dtype == "float64" else nullcontext()
-    tokens = np.random.default_rng(seed).integers(0, config.vocab_size, length)
-    read, returned = [], []
-
-    def note(module, args, kwargs, output):
-        rows = args[0] if args else kwargs["hidden_states"]
-        read.append(rows[0].numpy())
-        returned.append(output[0][0].numpy())
-
+    tokens = draw_input(config, task, dtype, length, seed)
     with mode, torch.no_grad():
-        model = transformers.AutoModelForCausalLM.from_config(
-            config, attn_implementation="eager", dtype=getattr(torch, dtype)
-        ).eval()
+        model = (
+            getattr(transformers, f"AutoModelFor{task}")
+            .from_config(config, attn_implementation="eager", dtype=getattr(torch, dtype))
+            .eval()
+        )
         draw_weights(torch, model, seed)
-        for name, module in model.named_modules():
-            if name.endswith(f".{attention}"):
-                module.register_forward_hook(note, with_kwargs=True)
+        read, returned = watch_attention(model, attention, output or attention)
         found = model(torch.tensor(tokens)[None], output_attentions=True, output_hidden_states=True)
     assert found.logits.dtype == getattr(torch, dtype)
     return Reference(

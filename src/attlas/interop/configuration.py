@@ -24,7 +24,7 @@ class Configuration:
         Traceback (most recent call last):
             ...
         attlas.core.errors.UserError: hidden_size = '64' in the configuration is not a whole \
-number above 0: correct config.json
+number from 1 on: correct config.json
     """
 
     values: Mapping[str, Any]
@@ -40,19 +40,20 @@ number above 0: correct config.json
         """
         return self.values.get(key) is not None
 
-    def count(self, key: str, default: int | None = None) -> int:
-        """A whole number above 0.
+    def count(self, key: str, default: int | None = None, *, least: int = 1) -> int:
+        """A whole number.
 
         Args:
             key: of the file.
             default: where the key is absent; None if the key must be there.
+            least: smallest that is allowed.
 
         Returns:
             The number.
         """
         value = self._value(key, default)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise self._wrong(key, "a whole number above 0")
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise self._wrong(key, f"a whole number from {least} on")
         return value
 
     def number(self, key: str, default: float | None = None) -> float:

@@ -79,7 +79,8 @@ def rotate(rotary: Rotary, x: Float[Array, "H T k"]) -> Float[Array, "H T k"]:
     Returns:
         The turned rows.
     """
-    angle = jnp.arange(x.shape[1], dtype=x.dtype)[:, None] * rotary.frequencies[None]
+    frequencies = jnp.asarray(rotary.frequencies, x.dtype)
+    angle = jnp.arange(x.shape[1], dtype=x.dtype)[:, None] * frequencies[None]
     return turn(x, angle, rotary.interleaved)
 
 

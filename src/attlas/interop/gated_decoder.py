@@ -252,7 +252,7 @@ def _layer(plan: GatedDecoder, stored: StoredTensors, index: int) -> Layer:
         scale=plan.head_size**-0.5,
         causal=True,
         window=plan.windows[index],
-        rotary=Rotary(jnp.asarray(plan.frequencies, W_Q.dtype), plan.interleaved),
+        rotary=Rotary(plan.frequencies, plan.interleaved),
         query_norm=norm("query_norm") if plan.head_norms else None,
         key_norm=norm("key_norm") if plan.head_norms else None,
     )

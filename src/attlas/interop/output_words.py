@@ -21,8 +21,9 @@ def output_words(
         tied: whether the embedding is the output layer where the file has no other.
 
     Returns:
-        The map, None for a model without it; and how many numbers of the file are the embedding
-        once more, as in a state dict, which holds a shared matrix under both names.
+        The map, None for a model without it or with a head of another task; and how many numbers
+        of the file are the embedding once more, as in a state dict, which holds a shared matrix
+        under both names.
 
     Examples:
         >>> words = np.eye(2)
@@ -34,7 +35,7 @@ def output_words(
     """
     name = next((name for name in names if name in stored), None)
     if name is None:
-        return (dense(embedding, None) if tied else None), 0
+        return (dense(embedding, None) if tied and stored.for_words else None), 0
     found = stored[name]
     # The library ties only what is equal: a file whose two matrices differ is read as it is.
     repeated = tied and np.array_equal(embedding, found)

@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 from random_transformer import random_transformer
 
-from attlas.audit.deep_level.ablation import REPLACEMENTS, ablate_heads, mean_head_outputs
+from attlas.audit.deep_level.ablation import (
+    REPLACEMENTS,
+    ablate_heads,
+    ablate_together,
+    mean_head_outputs,
+)
 from attlas.audit.sequence_loss import judged_batch
 from attlas.interop.forward import attention_input, attention_weights, head_outputs
 
@@ -81,3 +86,31 @@ def test_mean_output_is_the_mean_over_tokens_that_are_present():
     want = jnp.concatenate(outputs, axis=1).mean(axis=1)
     got = mean_head_outputs(layer, x, jnp.asarray(batch.present))
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("replacement", REPLACEMENTS)
+def test_one_head_together_is_one_head_alone(replacement):
+    model = random_transformer()
+    batch = judged_batch(model, SEQUENCES)
+    alone = ablate_heads(model, batch)
+    before, after = ablate_together(model, batch, [(1, 2)], replacement)
+    np.testing.assert_allclose(before, alone.base, rtol=1e-12)
+    want = alone.removed[1, 2, REPLACEMENTS.index(replacement)]
+    np.testing.assert_allclose(after, want, rtol=1e-12)
+
+
+def test_all_heads_together_leave_the_rest_of_the_model():
+    model = random_transformer()
+    batch = judged_batch(model, SEQUENCES)
+    everything = [(layer, head) for layer in range(2) for head in range(3)]
+    _, after = ablate_together(model, batch, everything, "zero")
+    bare = model
+    for index in range(2):
+        bare = changed(
+            bare,
+            index,
+            lambda layer: eqx.tree_at(
+                lambda a: a.W_O, layer.attention, jnp.zeros_like(layer.attention.W_O)
+            ),
+        )
+    np.testing.assert_allclose(after, [loss_of(bare, each) for each in SEQUENCES], rtol=1e-12)

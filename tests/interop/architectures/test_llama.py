@@ -1,6 +1,8 @@
 """Llama, Mistral, Qwen2, Qwen3 and Gemma against transformers, randomly drawn."""
 
+import numpy as np
 import pytest
+from random_checkpoints import refusal, slicing_difference
 from reference_transformers import TOLERANCE, concentration, differences, random_reference
 
 from attlas.interop.architectures import llama
@@ -80,3 +82,85 @@ def test_agrees_with_transformers(case, dtype):
     assert concentration(reference) > 1.5  # no test of uniform maps
     found = differences(llama, reference)
     assert max(found.values()) <= TOLERANCE[dtype]
+
+
+@pytest.mark.parametrize("kind", llama.MODEL_TYPES)
+def test_sum_over_heads_is_the_unsliced_attention(kind):
+    # Sums of at most 24 terms in float64, three in a row.
+    assert slicing_difference(llama, kind) <= 3 * 24 * np.finfo(np.float64).eps
+
+
+@pytest.mark.parametrize(
+    ("case", "change"),
+    [
+        ("mistral, window", {"sliding_window": 4}),
+        ("qwen2, window from layer 1 on", {"layer_types": ["full_attention"] * 2}),
+        ("qwen3", {"rms_norm_eps": 0.1}),
+        ("gemma", {"model_type": "llama"}),
+        ("llama, llama3 frequencies", {"rope_parameters": LLAMA3 | {"factor": 5.0}}),
+        ("llama, linear frequencies", {"rope_parameters": {"rope_theta": 40.0}}),
+    ],
+)
+def test_another_reading_is_noticed(case, change):
+    kind, settings = CASES[case]
+    reference = random_reference(kind, "float32", **(SMALL | settings))
+    reference.config |= change
+    assert differences(llama, reference)["logits"] > 100 * TOLERANCE["float32"]
+
+
+OLDER = {
+    "llama, llama3 frequencies": {
+        "rope_theta": 50.0,
+        "rope_scaling": {key: LLAMA3[key] for key in LLAMA3 if key != "rope_theta"},
+    },
+    "llama, linear frequencies": {
+        "rope_theta": 40.0,
+        "rope_scaling": {"type": "linear", "factor": 3.0},
+    },
+    "qwen2, window from layer 1 on": {"rope_theta": 10000.0, "rope_scaling": None},
+    "gemma": {"hidden_activation": None},
+}
+
+
+@pytest.mark.parametrize("case", OLDER)
+def test_configurations_of_older_releases_are_the_same_model(case):
+    kind, settings = CASES[case]
+    reference = random_reference(kind, "float32", **(SMALL | settings))
+    for newer in ("rope_parameters", "layer_types"):
+        reference.config.pop(newer, None)
+    reference.config |= OLDER[case]
+    assert max(differences(llama, reference).values()) <= TOLERANCE["float32"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "text"),
+    [
+        ("llama", {"rope_scaling": {"type": "yarn"}}, "type = 'yarn' in the configuration is not"),
+        (
+            "llama",
+            {"rope_parameters": {"rope_type": "dynamic"}},
+            "rope_type = 'dynamic' in the configuration is not supported: attlas reads default",
+        ),
+        ("llama", {"rope_scaling": {"type": "linear"}}, "the configuration has no 'factor'"),
+        ("llama", {"partial_rotary_factor": 0.5}, "partial_rotary_factor = 0.5 in the"),
+        ("llama", {"num_attention_heads": 5}, "num_key_value_heads = 2 in the configuration does"),
+        ("llama", {"head_dim": 5}, "head_dim = 5 in the configuration is odd"),
+        ("llama", {"hidden_act": "relu2"}, "hidden_act = 'relu2' in the configuration is not"),
+        (
+            "llama",
+            {"attention_bias": False},
+            "tensor 'model.layers.0.self_attn.k_proj.bias' has no",
+        ),
+        ("llama", {"layer_types": ["sliding_attention"] * 2}, "layer_types of the configuration"),
+        ("qwen3", {"layer_types": ["chunked_attention"] * 2}, "layer_types = ['chunked_attention'"),
+        ("mistral", {"layer_types": ["full_attention"] * 2}, "layer_types = ['full_attention', "),
+        ("mistral", {"sliding_window": 0}, "sliding_window = 0 in the configuration is not a"),
+        ("qwen2", {"max_window_layers": -1}, "max_window_layers = -1 in the configuration is not"),
+        ("gemma", {"use_bidirectional_attention": True}, "use_bidirectional_attention = True in"),
+        ("gemma", {"head_dim": 256}, "tensor 'model.layers.0.self_attn.q_proj.weight' has shape"),
+    ],
+)
+def test_what_is_not_supported_is_refused_in_one_line(kind, change, text):
+    said = refusal(llama, kind, change)
+    assert said.startswith(text)
+    assert "\n" not in said

@@ -4,7 +4,7 @@ Layers before the removed head are not computed again; the variants of a layer's
 layers behind it as one batch.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import equinox as eqx
@@ -85,6 +85,40 @@ def _blocks(heads: int, x: Float[Array, "n T d"]) -> list[np.ndarray]:
     """Heads that are removed in one pass, so that the hidden rows of all variants stay small."""
     most = max(1, _BYTES // (len(REPLACEMENTS) * x.size * x.dtype.itemsize))
     return np.array_split(np.arange(heads), -(-heads // most))
+
+
+def ablate_together(
+    model: TrainedTransformer,
+    batch: JudgedBatch,
+    heads: Sequence[tuple[int, int]],
+    replacement: str,
+) -> Float[np.ndarray, "two n"]:
+    """Loss of each sequence, unchanged and with several heads replaced at once.
+
+    Args:
+        model: the model.
+        batch: sequences and their loss.
+        heads: layer and head of each that is replaced.
+        replacement: one of `REPLACEMENTS`; means are those of the model as it is changed below.
+
+    Returns:
+        The losses before and after, in nats.
+    """
+    present = jnp.asarray(batch.present)
+    way = REPLACEMENTS.index(replacement)
+    judge = _Judge(model, batch)
+    x = changed = model.embed_batch(batch.tokens)
+    for index in range(model.layers):
+        layer = model.layer(index)
+        x = _pass(layer, x, present)
+        chosen = [head for place, head in heads if place == index]
+        if not chosen:
+            changed = _pass(layer, changed, present)
+            continue
+        parts = _parts_of(layer, changed, present, mean_head_outputs(layer, changed, present))
+        changed = _without_all(layer, changed, parts, jnp.array(chosen), way)
+    judge.unchanged = x if batch.kind == "own output" else None
+    return np.stack([judge(x), judge(changed)])
 
 
 class _Judge:
@@ -188,6 +222,17 @@ def _parts_of(
     own, uniform = (jnp.swapaxes(part, 0, 1) for part in jax.lax.map(one, (x, present)))
     attended = jnp.sum(own, axis=0) + layer.attention.b_O[None, None]
     return _Parts(attended, own, constant, uniform)
+
+
+@eqx.filter_jit
+def _without_all(
+    layer: Layer, x: Float[Array, "n T d"], parts: _Parts, heads: Array, way: int
+) -> Float[Array, "n T d"]:
+    """Hidden rows that leave the layer with some heads replaced together."""
+    own, uniform = parts.own[heads].sum(axis=0), parts.uniform[heads].sum(axis=0)
+    constant = jnp.broadcast_to(parts.constant[heads].sum(axis=0), x.shape)
+    stand = (jnp.zeros_like(x), constant, uniform)[way]
+    return jax.vmap(complete_layer, in_axes=(None, 0, 0))(layer, x, parts.attended - own + stand)
 
 
 @eqx.filter_jit

@@ -21,7 +21,7 @@ from attlas.interop.canonical import (
 from attlas.interop.configuration import Configuration
 from attlas.interop.head_blocks import blocks_of_inputs, blocks_of_outputs, dense
 from attlas.interop.output_words import output_words
-from attlas.interop.rotary_frequencies import rotary_frequencies
+from attlas.interop.rotary_frequencies import rotary_frequencies, rotary_rule
 from attlas.interop.stored_tensors import StoredTensors
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.interop.unsliced import apart, mixed_values, turned
@@ -108,8 +108,8 @@ def _head_size(values: Configuration) -> int:
 
 
 def _frequencies(values: Configuration) -> np.ndarray:
-    key = "rope_scaling" if values.given("rope_scaling") else "rope_parameters"
-    share = values.section(key).number("partial_rotary_factor", values.number("rotary_pct", 0.25))
+    default = values.number("rotary_pct", 0.25)
+    share = rotary_rule(values).number("partial_rotary_factor", default)
     turning = int(_head_size(values) * share)
     if turning % 2 or not 2 <= turning <= _head_size(values):
         raise UserError(
@@ -177,7 +177,7 @@ def _layer(values: Configuration, stored: StoredTensors, index: int) -> Layer:
             group=tuple(range(heads)),
             scale=_head_size(values) ** -0.5,
             causal=True,
-            rotary=Rotary(jnp.asarray(_frequencies(values), W.dtype), interleaved=False),
+            rotary=Rotary(_frequencies(values), interleaved=False),
         ),
         attention_norm=_norm(values, stored, f"layers.{index}.input_layernorm"),
         feedforward=Feedforward(
