@@ -13,7 +13,7 @@ from attlas.audit.deep_level.deep_level import deep_level
 from attlas.audit.deep_level.tangent_drift import tangent_drift
 from attlas.audit.findings import Change, Heads, Intervene, findings_of
 from attlas.audit.model_audit import ModelAudit
-from attlas.audit.model_bounds import OF_THE_MODEL, model_bounds
+from attlas.audit.model_bounds import model_bounds
 from attlas.audit.sequence_loss import JudgedBatch, judged_batch
 from attlas.audit.weights_level.weights_level import weights_level
 from attlas.core.arrays import ArrayInput
@@ -183,7 +183,6 @@ def _notes(model: TrainedTransformer, batch: JudgedBatch | None) -> tuple[str, .
     notes = [
         "The sum over heads was compared with every layer's own matrices before anything was "
         "measured: no head is cut wrongly.",
-        OF_THE_MODEL,
     ]
     if max(model.stored_layer) + 1 < model.layers:
         notes.append(

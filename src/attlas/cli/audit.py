@@ -76,7 +76,7 @@ def audit(
     console = Console(stderr=True)
     with console.status("reading") as status:
         found = make_audit(
-            load_model(source),
+            load_model(source, name=source.resolve().name),
             batch,
             level=level,  # pyright: ignore[reportArgumentType] (checked by the function)
             against=against,
