@@ -10,7 +10,7 @@ from attlas.cli.machine import require_machine
 from attlas.cli.session import session_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
 
@@ -23,7 +23,7 @@ def audit(
         str | None,
         typer.Argument(
             metavar="[MODEL]",
-            help="A folder or file of a model; the one that a run trained last when left out.",
+            help="A model, or a folder of its checkpoints; one that a run trained when left out.",
         ),
     ] = None,
     level: Annotated[
@@ -57,11 +57,8 @@ def audit(
 ) -> None:
     """Audit a trained Transformer: certificates, attacks, and what acting on a head does."""
     require_machine()  # before JAX is imported
-    from rich.console import Console
-
-    from attlas.audit.audit import AuditOptions
-    from attlas.audit.audit import audit as make_audit
-    from attlas.interop.load_model import load_model, open_checkpoint
+    from attlas.audit.checkpoint_curves import checkpoints_of
+    from attlas.interop.load_model import open_checkpoint
     from attlas.interop.words import read_words
     from attlas.reports.audit_page import render_audit
     from attlas.runs.audits import audited_model, store_audit
@@ -70,24 +67,13 @@ def audit(
     session = session_of(context)
     probe_text_file(out, "--out")
     source = audited_model(session.results, model)
+    steps = checkpoints_of(source) or ((0, source),)
+    source = steps[-1][1]
     config = open_checkpoint(source).config
     words = read_words(source if source.is_dir() else source.parent, config)
     batch = _batch(words, config, text, tokens, sequences, length, level)
-    console = Console(stderr=True)
-    with console.status("reading") as status:
-        found = make_audit(
-            load_model(source, name=source.resolve().name),
-            batch,
-            level=level,  # pyright: ignore[reportArgumentType] (checked by the function)
-            against=against,
-            options=AuditOptions(
-                mask=words.mask,
-                special=words.special or None,
-                curvature=curvature,
-                deep_sequences=deep_sequences,
-            ),
-            progress=lambda part, done, all_: status.update(f"level {part}: {done} of {all_}"),
-        ).to_json()
+    given = {"curvature": curvature, "deep_sequences": deep_sequences}
+    found = _audited(steps, batch, level, against, words, given)
     write_text_file(out, render_audit(found), "--out")
     if json_ is not None:
         write_text_file(json_, json.dumps(found, indent=1, allow_nan=False), "--json")
@@ -95,6 +81,42 @@ def audit(
     for finding in found["findings"]:
         typer.echo(f"- {finding['sentence']}")
     typer.echo(f"{out}")
+
+
+def _audited(
+    steps: "Sequence[tuple[int, Path]]",
+    batch: "list[np.ndarray] | None",
+    level: Any,
+    against: Path | None,
+    words: "Words",
+    given: "Mapping[str, Any]",
+) -> "dict[str, Any]":
+    """The audit of a model, or of its checkpoints, with what is being done on the screen."""
+    from rich.console import Console
+
+    from attlas.audit.audit import AuditOptions, audit
+    from attlas.audit.checkpoint_curves import audit_checkpoints
+    from attlas.interop.load_model import load_model
+
+    options = AuditOptions(mask=words.mask, special=words.special or None, **given)
+    with Console(stderr=True).status("reading") as status:
+
+        def progress(part: str, done: int, all_: int) -> None:
+            status.update(f"{part}: {done} of {all_}")
+
+        if len(steps) > 1:
+            return audit_checkpoints(
+                steps, batch, level=level, options=options, progress=progress
+            ).to_json()
+        ((_, source),) = steps
+        return audit(
+            load_model(source, name=source.resolve().name),
+            batch,
+            level=level,
+            against=against,
+            options=options,
+            progress=progress,
+        ).to_json()
 
 
 def _batch(
