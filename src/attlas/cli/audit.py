@@ -1,6 +1,7 @@
 """`attlas audit`: what attention theory says about a trained Transformer."""
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from attlas.interop.words import Words
+
+_SMALL = 2**26
 
 
 def audit(
@@ -56,7 +59,8 @@ def audit(
     ] = True,
 ) -> None:
     """Audit a trained Transformer: certificates, attacks, and what acting on a head does."""
-    require_machine()  # before JAX is imported
+    require_machine()  # before JAX is imported, as the variables it reads then
+    os.environ.update(_variables(model))
     from attlas.audit.checkpoint_curves import checkpoints_of
     from attlas.interop.load_model import open_checkpoint
     from attlas.interop.words import read_words
@@ -81,6 +85,16 @@ def audit(
     for finding in found["findings"]:
         typer.echo(f"- {finding['sentence']}")
     typer.echo(f"{out}")
+
+
+def _variables(model: str | None) -> dict[str, str]:
+    """What JAX reads when it starts: compiling is what a small model costs, running a large one."""
+    from attlas.core.processes import checker_variables, worker_variables
+
+    place = Path(model or "")
+    files = place.rglob("*") if model and place.is_dir() else [place]
+    size = sum(file.stat().st_size for file in files if file.is_file())
+    return checker_variables(1) if size < _SMALL else worker_variables(1)
 
 
 def _audited(
