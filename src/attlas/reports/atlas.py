@@ -20,6 +20,7 @@ from attlas.reports.content import (
 )
 from attlas.reports.exhibits import exhibit
 from attlas.reports.ledger import slack_ledger
+from attlas.reports.monitors import monitor_drawings
 from attlas.reports.page import render
 from attlas.runs.environment import code_hash
 from attlas.runs.experiment import Experiment
@@ -92,6 +93,7 @@ def gather(
         records = store.records(experiment.name)
         met += [record.metadata for record in records]
         exhibits.append(exhibit(experiment, records, source_of(experiment.source), code))
+    monitors = monitor_drawings(store)
     # Where this machine keeps its results is private.
     folder = f"{store.root}{os.sep}"
     warnings = [note.replace(folder, "") for note in dict.fromkeys(store.notes)]
@@ -99,7 +101,8 @@ def gather(
     warnings += changed
     if unknown:
         warnings.append(f"Verdicts of claims that are not in the atlas: {', '.join(unknown)}.")
-    return Atlas(_papers(entries, errata, exhibits), summarise_environment(met), tuple(warnings))
+    papers = _papers(entries, errata, exhibits)
+    return Atlas(papers, summarise_environment(met), tuple(warnings), monitors)
 
 
 def source_of(place: tuple[str, int]) -> Source:

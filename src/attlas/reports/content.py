@@ -236,11 +236,13 @@ class Atlas:
         papers: in the order of the bibliography.
         environment: what computed it, by name.
         warnings: damaged or foreign files, and whatever else a reader must know first.
+        monitors: what `attlas.torch.Monitor` saw of models in training.
     """
 
     papers: tuple[PaperEntry, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    monitors: tuple[Drawing, ...] = ()
 
     @property
     def claims(self) -> tuple[ClaimEntry, ...]:
