@@ -61,23 +61,29 @@ def attention_groups(
             "under a known name: make the groups by hand, or name its projections "
             "q_proj, k_proj and v_proj"
         )
-    by_block: dict[Any, list[AttentionWeight]] = {}
-    for weight in chosen:
-        by_block.setdefault(weight.block, []).append(weight)
-    groups: list[dict[str, Any]] = [
-        {**settings, "params": [each.tensor for each in weights], "p": p, "block": block}
-        for block, weights in by_block.items()
-    ]
+    groups = _attention_part(chosen, p, settings)
     taken = {id(weight.tensor) for weight in chosen}
     rest = [w for w in model.parameters() if id(w) not in taken and w.requires_grad]
     if show is not None:
         for weight in chosen:
             show(_line(weight, p))
-        count = sum(w.numel() for w in rest)
-        show(f"p = 2: {len(rest)} other tensors, {count} parameters")
+        show(f"p = 2: {len(rest)} other tensors, {sum(w.numel() for w in rest)} parameters")
     if rest:
         groups.append({"params": rest, "p": 2.0, "block": None})
     return groups
+
+
+def _attention_part(
+    chosen: list[AttentionWeight], p: float, settings: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """One group for each way in which blocks lie in a tensor."""
+    by_block: dict[Any, list[AttentionWeight]] = {}
+    for weight in chosen:
+        by_block.setdefault(weight.block, []).append(weight)
+    return [
+        {**settings, "params": [each.tensor for each in weights], "p": p, "block": block}
+        for block, weights in by_block.items()
+    ]
 
 
 def _line(weight: AttentionWeight, p: float) -> str:
