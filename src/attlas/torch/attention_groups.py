@@ -20,8 +20,8 @@ def attention_groups(
     """Groups for `LpMirrorDescent`: the attention weights with exponent p, all else with p = 2.
 
     Each matrix is a block of its own in a normalised step, and a fused one is three: a model takes
-    the same step whether its queries, keys and values are stored together or apart. Parameters
-    that are frozen when the groups are made are left out.
+    the same step whether its queries, keys and values are stored together or apart. Frozen ones
+    are left out.
 
     For `transformers.Trainer`: `optimizer_cls_and_kwargs=(LpMirrorDescent, {"params":
     attention_groups(model, p=3.0), "lr": 0.1})`.
@@ -29,9 +29,8 @@ def attention_groups(
     Args:
         model: of torch.nn or Hugging Face transformers; see `attlas.torch.attention_weights`.
         p: exponent of the attention weights.
-        parts: which of "query", "key", "value" and "output" they are; a fused tensor goes in if it
-            holds one of them.
-        show: called with each line that says what was chosen; None for silence.
+        parts: of "query", "key", "value", "output"; a fused tensor goes in if it holds one.
+        show: called with each line that says what was chosen; may be None.
         **settings: further entries of the attention groups, such as lr or normalized.
 
     Returns:
@@ -47,8 +46,7 @@ def attention_groups(
         >>> [(group["p"], group["block"], len(group["params"])) for group in groups]
         [(3.0, (0, 1, (4, 4, 4)), 1), (2.0, None, 11)]
     """
-    wrong = [part for part in parts if part not in PARTS]
-    if wrong or not parts:
+    if not parts or any(part not in PARTS for part in parts):
         raise UserError(f"parts = {list(parts)}: choose some of {', '.join(PARTS)}")
     chosen = [
         weight
