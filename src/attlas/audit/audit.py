@@ -191,7 +191,7 @@ def _notes(model: TrainedTransformer, batch: JudgedBatch | None) -> tuple[str, .
             f"{model.layers} layers share {max(model.stored_layer) + 1}: weights are counted once, "
             "attention is measured in every layer."
         )
-    if model.layer(0).attention.rotary is not None:
+    if model.block(0).attention.rotary is not None:
         notes.append("Positions rotate queries and keys: spectra of products are at offset 0.")
     if batch is not None:
         notes.append(

@@ -69,7 +69,7 @@ def prove_slicing(model: TrainedTransformer) -> Float[np.ndarray, " L"]:
     found = []
     for stored in range(max(model.stored_layer) + 1):
         index = model.stored_layer.index(stored)
-        attention = model.read_layer(stored).attention
+        attention = model.stored_block(stored).attention
         residual = slicing_residual(attention, lambda x, index=index: model.unsliced(index, x))
         if not residual <= LARGEST_RESIDUAL:
             raise UserError(
@@ -83,7 +83,7 @@ def prove_slicing(model: TrainedTransformer) -> Float[np.ndarray, " L"]:
 
 def _suspect(model: TrainedTransformer, index: int) -> str:
     """The matrix which, cut in one of the usual wrong ways, would explain the file."""
-    attention = model.layer(index).attention
+    attention = model.block(index).attention
     for name in ("W_Q", "W_K", "W_V", "W_O"):
         blocks = jnp.asarray(getattr(attention, name))
         for cut in (*WRONG_CUTS.values(), _rolled_back):
