@@ -8,13 +8,15 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; 
 STAMP := $(VENV)/.installed
 RESULTS ?= attlas-results
 OUT ?= atlas.html
+AUDIT ?= audit.html
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: atlas test check lint bench clean lock help
+.PHONY: atlas test test-torch check lint bench clean lock help
 
 help:
 	@echo "make atlas   run the claims and the quick experiments, write $(OUT)"
 	@echo "make test    run the tests and the examples of the documentation"
+	@echo "make test-torch  the tests that need torch and transformers (installs them)"
 	@echo "make check   lint, types, layers, then the tests"
 	@echo "make bench   time attlas beside its peers (installs torch and cvxpy)"
 	@echo "make clean   remove what make built; results stay"
@@ -23,12 +25,19 @@ help:
 atlas: $(STAMP)
 	@status=0; set -x; \
 	$(BIN)/attlas --results $(RESULTS) run all --scale quick || status=$$?; \
+	$(BIN)/attlas --results $(RESULTS) audit --level deep --out $(AUDIT) || status=$$?; \
 	$(BIN)/attlas --results $(RESULTS) check --challenge 1 || status=$$?; \
 	$(BIN)/attlas --results $(RESULTS) report --out $(OUT) || status=$$?; \
 	exit $$status
 
 test: $(STAMP)
 	$(PYTEST)
+
+# The models of every architecture beside transformers, and the bridge to PyTorch.
+test-torch: $(STAMP)
+	$(BIN)/python -m pip install -q torch==2.13.0
+	$(BIN)/python -m pip install -q 'transformers>=5.20' 'accelerate>=1.10' 'safetensors>=0.6'
+	$(PYTEST) tests/interop tests/torch
 
 lint: $(STAMP)
 	$(BIN)/ruff check

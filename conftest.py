@@ -1,6 +1,7 @@
 """How every test and doctest runs: float64, strict promotion, shapes checked, one cache."""
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -8,6 +9,9 @@ from attlas.core.processes import cheap_flags
 
 ROOT = Path(__file__).parent
 CACHE = ROOT / ".cache"
+
+# The examples of the extra attlas[torch] run where torch is installed.
+collect_ignore_glob = [] if find_spec("torch") else ["src/attlas/torch/[!_]*.py"]
 
 # Before JAX starts. Tests compile many small programs and run each for microseconds, so the
 # cheap compiler settings shorten them; they are inherited by the processes tests start.

@@ -15,8 +15,9 @@ WITHOUT_ARRAYS = {
     *("Claim", "Control", "Sides", "Source", "assume"),
     *("identity", "inequality", "limit", "rate", "probability", "expectation", "existence"),
     *("computed", "erratum", "check", "challenge", "find_claims", "load", "run"),
+    *("audit", "load_model"),
 }
-"""Of statements, claims and records: their own tests refuse what they cannot use."""
+"""Of statements, claims, records and models: their own tests refuse what they cannot use."""
 BEHIND = {
     "replay": "a witness is stored by a check; tests/verify reads damaged ones",
     "Solution": "what solvers return",

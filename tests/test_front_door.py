@@ -53,3 +53,10 @@ def test_the_door_of_trained_models_opens_in_either_order():
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'chek'"):
         _ = attlas.chek
+
+
+def test_audit_is_callable_in_either_order():
+    for first in ("", "import attlas.audit.finding; "):
+        program = f"{first}import attlas; print(callable(attlas.audit))"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+        assert done.stdout.strip() == b"True"

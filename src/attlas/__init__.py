@@ -24,6 +24,8 @@ Which bound on the gap is smallest, is it         `compare_bounds(weights, input
 non-vacuous, and from how many samples?           delta=...)` with `TransformerWeights`
 How do I run an experiment, and read what it      `run("direction", scale="smoke")`,
 gave?                                             `load("direction")`
+What do the papers say of my trained model?       `audit("folder", sequences)`; `load_model`
+                                                  reads it
 ================================================  ================================================
 
 Arrays may be lists, NumPy, JAX or torch; what cannot be read is a `UserError` of one line. Solvers
@@ -43,6 +45,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from attlas.audit.audit import audit
     from attlas.bounds.comparison.compare import compare_bounds
     from attlas.bounds.comparison.transformer_weights import TransformerWeights
     from attlas.core.claim import Claim, Control, Sides, Source, assume
@@ -58,6 +61,7 @@ if TYPE_CHECKING:
         probability,
         rate,
     )
+    from attlas.interop.load_model import load_model
     from attlas.kernels.multi_head_ntk import ntk_gram
     from attlas.kernels.softmax_network_ntk import softmax_ntk
     from attlas.measures.attention.concentration import concentration
@@ -113,6 +117,8 @@ _PLACES = {
     "Trajectory": "training.trajectory",
     "load": "runs.load",
     "run": "runs.run",
+    "audit": "audit.audit",
+    "load_model": "interop.load_model",
 }
 
 __all__ = list(_PLACES)

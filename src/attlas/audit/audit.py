@@ -13,7 +13,7 @@ from attlas.audit.deep_level.deep_level import deep_level
 from attlas.audit.deep_level.tangent_drift import tangent_drift
 from attlas.audit.findings import Change, Heads, Intervene, findings_of
 from attlas.audit.model_audit import ModelAudit
-from attlas.audit.model_bounds import OF_THE_MODEL, model_bounds
+from attlas.audit.model_bounds import model_bounds
 from attlas.audit.sequence_loss import JudgedBatch, judged_batch
 from attlas.audit.weights_level.weights_level import weights_level
 from attlas.core.arrays import ArrayInput
@@ -140,11 +140,10 @@ def audit(
 def _batch(
     model: TrainedTransformer, sequences: Sequence[ArrayInput], options: AuditOptions, level: Level
 ) -> JudgedBatch | None:
-    """What a change of the model is judged by, None where level data has no readout to judge."""
-    if isinstance(model.embedding, PatchEmbedding) or model.readout.words is None:
+    """What a change of the model is judged by, None for images."""
+    if isinstance(model.embedding, PatchEmbedding):
         if level == "deep":
-            model.output_layer()
-            raise UserError(f"{model.name} reads images: level deep needs words to predict")
+            raise UserError(f"{model.name} reads images: level deep reads words")
         return None
     return judged_batch(
         model,
@@ -184,7 +183,6 @@ def _notes(model: TrainedTransformer, batch: JudgedBatch | None) -> tuple[str, .
     notes = [
         "The sum over heads was compared with every layer's own matrices before anything was "
         "measured: no head is cut wrongly.",
-        OF_THE_MODEL,
     ]
     if max(model.stored_layer) + 1 < model.layers:
         notes.append(
@@ -198,8 +196,10 @@ def _notes(model: TrainedTransformer, batch: JudgedBatch | None) -> tuple[str, .
             {
                 "next word": "The loss is the cross-entropy of the next word, in nats.",
                 "masked word": "The loss is the cross-entropy of hidden words, in nats.",
-                "own output": "The loss is the divergence from the unchanged model's own output: "
-                "without a mask token there is no other.",
+                "own output": "The loss is the divergence from the unchanged model's own output, "
+                "in nats: no word is hidden or predicted.",
+                "own rows": "The file holds no output layer: the loss is the squared distance of "
+                "the last hidden rows from those of the unchanged model, relative to their length.",
             }[batch.kind]
         )
     return tuple(notes)

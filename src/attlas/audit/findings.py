@@ -183,23 +183,26 @@ def _positional(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
 
 
 def _singular(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
-    """The head whose rows find one token with more confidence than those of all others."""
-    if "log_confidence" not in heads:
+    """Heads that find a token that is neither near nor special: by what it is, not where."""
+    if "distant_confidence" not in heads:
         return
-    place, score, _ = _single(heads.log_confidence)
-    largest = float(heads.confidence.values[place])
-    if score < 2 or largest <= float(heads.confidence_null.values[place]):
+    values = heads.distant_confidence.values
+    scores = robust_score(values)
+    places = _where(scores >= _FAR)
+    if not places:
         return
-    change = intervene([place], "uniform")
-    median = float(np.median(heads.confidence.values))
+    places.sort(key=lambda place: -values[place])
+    best = places[0]
+    change = intervene(places, "uniform")
+    verb = "finds" if len(places) == 1 else "find"
     yield Finding(
-        f"{_named([place]).capitalize()} finds one token with a mean weight of "
-        f"{plain_number(largest)}, surer in every row than any other head",
-        f"The median head has {plain_number(median)}. "
-        f"{_told(change, 'Equal weights in place of its maps')}",
-        *place,
-        "log_confidence",
-        score,
+        f"{_named(places).capitalize()} {verb} one distant token for each row: mean largest weight "
+        f"{plain_number(float(values[best]))} on tokens more than 4 places away",
+        f"The median head has {plain_number(float(np.nanmedian(values)))}. "
+        f"{_told(change, 'Equal weights in place of the maps')}",
+        *best,
+        "distant_confidence",
+        float(scores[best]),
     )
 
 

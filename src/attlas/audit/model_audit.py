@@ -77,7 +77,7 @@ class ModelAudit:
         """
         described = {
             name: {key: str(told) for key, told in variable.attrs.items()}
-            for data in (self.heads, self.layers)
+            for data in (self.heads, self.depths)
             for name, variable in data.data_vars.items()
         }
         return {

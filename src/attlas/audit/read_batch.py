@@ -1,7 +1,9 @@
 r"""The user's batch: sequences of tokens from a text, from a file of tokens, or our own text."""
 
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -82,6 +84,28 @@ def default_text() -> str:
         True
     """
     return resources.files("attlas.audit").joinpath("default_text.txt").read_text("utf-8")
+
+
+def kept_batch(config: Mapping[str, Any], *, length: int, most: int) -> list[np.ndarray]:
+    """Sequences that a run of attlas kept in the configuration of the model it trained.
+
+    Args:
+        config: of the model.
+        length: largest number of tokens that are kept of each.
+        most: number of sequences that are kept.
+
+    Returns:
+        Vectors of whole numbers; none for other models.
+
+    Examples:
+        >>> config = {"model_type": "attlas_encoder", "sequences": [[1, 2, 3]]}
+        >>> [row.tolist() for row in kept_batch(config, length=2, most=8)]
+        [[1, 2]]
+    """
+    rows = config.get("sequences", [])
+    if config.get("model_type") not in ("attlas_encoder", "attlas_translator") or not rows:
+        return []
+    return [np.array(row[:length], np.int32) for row in rows[:most]]
 
 
 def token_batch(file: Path, *, length: int, most: int) -> list[np.ndarray]:

@@ -1,6 +1,7 @@
 r"""The loss that a change of a model is judged by, per sequence of the user's batch."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 import equinox as eqx
@@ -15,7 +16,9 @@ from attlas.interop.canonical import PatchEmbedding, Readout
 from attlas.interop.forward import read_out
 from attlas.interop.trained_transformer import TrainedTransformer
 
-LossKind = Literal["next word", "masked word", "own output"]
+LossKind = Literal["next word", "masked word", "own output", "own rows"]
+COMPARED: tuple[LossKind, ...] = ("own output", "own rows")
+"""Kinds that compare a changed model with the unchanged one: 0 for that itself."""
 
 
 class JudgedBatch(NamedTuple):
@@ -23,8 +26,9 @@ class JudgedBatch(NamedTuple):
 
     Attributes:
         kind: "next word": cross-entropy of the word that follows, in nats; "masked word": of the
-            words that were hidden; "own output": Kullback-Leibler divergence from the logits of
-            the unchanged model, 0 for itself.
+            words that were hidden; "own output": Kullback-Leibler divergence from the output of
+            the unchanged model; "own rows": squared distance of the last hidden rows from those
+            of the unchanged model, relative to their length.
         tokens: what the model reads.
         present: which tokens are no padding.
         targets: the word that is to be predicted at each token.
@@ -50,7 +54,8 @@ def judged_batch(
     """A batch with the loss that fits the model.
 
     A causal model predicts the next word. One that sees both sides predicts words that are
-    replaced by `mask_token`; without such a token its own output is what counts.
+    replaced by `mask_token`. Without such a token, or for a model of classes, its own output is
+    what counts, and for a file without an output layer its last hidden rows.
 
     Args:
         model: the model.
@@ -76,6 +81,9 @@ def judged_batch(
     present = np.arange(longest)[None] < np.array([row.size for row in rows])[:, None]
     for place, row in enumerate(rows):
         tokens[place, : row.size] = row
+    if model.readout.words is None or model.readout.first_only:
+        kind: LossKind = "own rows" if model.readout.words is None else "own output"
+        return JudgedBatch(kind, tokens, present, tokens, present)
     if model.layer(0).attention.causal:
         if min(row.size for row in rows) < 2:
             raise UserError("a sequence of one token has no next word: give at least 2 tokens")
@@ -108,22 +116,36 @@ def sequence_losses(
         hidden: rows that leave the last layer.
         targets: words to be predicted.
         counted: where.
-        unchanged: the same rows of the unchanged model: the loss is the divergence from them.
+        unchanged: the same rows of the unchanged model: the loss is the divergence from them,
+            or the distance where the readout has no words.
 
     Returns:
         One loss per sequence.
     """
 
     def one(rows: Array, words: Array, where: Array, reference: Array | None) -> Array:
+        if readout.words is None:
+            assert reference is not None
+            return _row_distance(rows, reference, where)
         logs = jax.nn.log_softmax(read_out(readout, rows), axis=-1)
         if reference is None:
             each = -jnp.take_along_axis(logs, words[:, None], axis=-1)[:, 0]
         else:
             before = jax.nn.log_softmax(read_out(readout, reference), axis=-1)
             each = jnp.sum(jnp.exp(before) * (before - logs), axis=-1)
+        if readout.first_only:
+            return each
         weight = where.astype(each.dtype)
         return jnp.sum(each * weight) / jnp.maximum(jnp.sum(weight), 1)
 
     if unchanged is None:
-        return jax.vmap(lambda *args: one(*args, None))(hidden, targets, counted)
+        alone = partial(one, reference=None)
+        return jax.vmap(alone)(hidden, targets, counted)
     return jax.vmap(one)(hidden, targets, counted, unchanged)
+
+
+def _row_distance(rows: Array, reference: Array, where: Array) -> Array:
+    """Mean over tokens of |h - h_0|^2 / |h_0|^2."""
+    square = jnp.sum((rows - reference) ** 2, axis=-1) / jnp.sum(reference**2, axis=-1)
+    weight = where.astype(square.dtype)
+    return jnp.sum(square * weight) / jnp.maximum(jnp.sum(weight), 1)

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +10,8 @@ from attlas.cli.machine import require_machine
 from attlas.cli.session import session_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
 
     from attlas.interop.words import Words
@@ -68,12 +70,13 @@ def audit(
     session = session_of(context)
     probe_text_file(out, "--out")
     source = audited_model(session.results, model)
-    words = read_words(source if source.is_dir() else source.parent, open_checkpoint(source).config)
-    batch = _batch(words, text, tokens, sequences, length, level)
+    config = open_checkpoint(source).config
+    words = read_words(source if source.is_dir() else source.parent, config)
+    batch = _batch(words, config, text, tokens, sequences, length, level)
     console = Console(stderr=True)
     with console.status("reading") as status:
         found = make_audit(
-            load_model(source),
+            load_model(source, name=source.resolve().name),
             batch,
             level=level,  # pyright: ignore[reportArgumentType] (checked by the function)
             against=against,
@@ -96,14 +99,15 @@ def audit(
 
 def _batch(
     words: "Words",
+    config: "Mapping[str, Any]",
     text: Path | None,
     tokens: Path | None,
     sequences: int,
     length: int,
     level: str | None,
 ) -> "list[np.ndarray] | None":
-    """The user's sequences, our own text's where there is a tokenizer, or none."""
-    from attlas.audit.read_batch import default_text, read_text, text_batch, token_batch
+    """The user's sequences, those kept with the model, our own text's, or none."""
+    from attlas.audit.read_batch import default_text, kept_batch, read_text, text_batch, token_batch
     from attlas.core.errors import UserError
 
     if text is not None and tokens is not None:
@@ -112,7 +116,9 @@ def _batch(
         return None
     if tokens is not None:
         return token_batch(tokens, length=length, most=sequences)
-    if text is None and (level is None and words.encode is None):
-        return None
+    if text is None:
+        kept = kept_batch(config, length=length, most=sequences)
+        if kept or (level is None and words.encode is None):
+            return kept or None
     own = default_text() if text is None else read_text(text)
     return text_batch(words, own, length=length, most=sequences)

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,19 @@ from attlas.models.networks.translator import MultiHeadAttention, Translator, Tr
 StoredForm = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 
-def stored_form(model: eqx.Module, *, continuous: bool = False) -> StoredForm:
+def stored_form(
+    model: eqx.Module,
+    *,
+    continuous: bool = False,
+    sequences: Sequence[np.ndarray] = (),
+) -> StoredForm:
     """Configuration and tensors of a model.
 
     Args:
         model: not stacked.
         continuous: whether an encoder reads vectors in place of words, which its arrays do not
             say.
+        sequences: word numbers of some held-out sequences, for an audit of the model.
 
     Returns:
         What config.json holds, and arrays by name.
@@ -43,13 +49,17 @@ def stored_form(model: eqx.Module, *, continuous: bool = False) -> StoredForm:
         ('attlas_encoder', (4, 4))
     """
     if isinstance(model, Encoder):
-        return _of_encoder(model, continuous)
-    if isinstance(model, Translator):
-        return _of_translator(model)
-    raise UserError(
-        f"a {type(model).__name__} is no model that is audited: Encoder and Translator of "
-        "attlas.models.networks are; others have no residual sums of attention and feedforward"
-    )
+        config, tensors = _of_encoder(model, continuous)
+    elif isinstance(model, Translator):
+        config, tensors = _of_translator(model)
+    else:
+        raise UserError(
+            f"a {type(model).__name__} is no model that is audited: Encoder and Translator of "
+            "attlas.models.networks are; others have no residual sums of attention and feedforward"
+        )
+    if len(sequences):
+        config["sequences"] = [np.asarray(each).tolist() for each in sequences]
+    return config, tensors
 
 
 def save_model(

@@ -87,8 +87,8 @@ class Attention(eqx.Module):
     b_K: Float[Array, "G k"]
     W_V: Float[Array, "G d v"]
     b_V: Float[Array, "G v"]
-    W_O: Float[Array, "H v d"]
-    b_O: Float[Array, " d"]
+    W_O: Float[Array, "H v out"]
+    b_O: Float[Array, " out"]
     group: tuple[int, ...] = eqx.field(static=True)
     scale: float = eqx.field(static=True)
     causal: bool = eqx.field(static=True)

@@ -150,7 +150,7 @@ def attention_weights(
 
 def head_outputs(
     attention: Attention, weights: Float[Array, "H S T"], x: Float[Array, "T d"]
-) -> Float[Array, "H S d"]:
+) -> Float[Array, "H S out"]:
     """What each head adds, P_h (X W_V + b_V) W_O[h], without the layer's b_O.
 
     Args:

@@ -80,5 +80,5 @@ def whole_model(model: TrainedTransformer) -> WholeModel:
         raise UserError(f"{model.name} reads images: derivatives of its loss need labels")
     stored = range(max(model.stored_layer) + 1)
     layers = tuple(model.read_layer(index) for index in stored)
-    tree = WholeModel(model.embedding, layers, model.output_layer(), model.stored_layer)
+    tree = WholeModel(model.embedding, layers, model.readout, model.stored_layer)
     return jax.tree.map(jnp.asarray, tree)

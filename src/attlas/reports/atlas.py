@@ -21,6 +21,7 @@ from attlas.reports.content import (
 from attlas.reports.exhibits import exhibit
 from attlas.reports.ledger import slack_ledger
 from attlas.reports.page import render
+from attlas.runs.audits import stored_audits
 from attlas.runs.environment import code_hash
 from attlas.runs.experiment import Experiment
 from attlas.runs.find import find_experiments
@@ -97,9 +98,12 @@ def gather(
     warnings = [note.replace(folder, "") for note in dict.fromkeys(store.notes)]
     unknown = sorted(reports.keys() - {claim.name for claim in claims})
     warnings += changed
+    audits, unread = stored_audits(store.root)
+    warnings += unread
     if unknown:
         warnings.append(f"Verdicts of claims that are not in the atlas: {', '.join(unknown)}.")
-    return Atlas(_papers(entries, errata, exhibits), summarise_environment(met), tuple(warnings))
+    papers = _papers(entries, errata, exhibits)
+    return Atlas(papers, summarise_environment(met), tuple(warnings), tuple(audits))
 
 
 def source_of(place: tuple[str, int]) -> Source:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from attlas.core.display.statements import prose, typeset
+from attlas.audit.model_bounds import OF_THE_MODEL
+from attlas.core.display.statements import prose
 from attlas.panels.palette import PALETTE
 from attlas.reports.figures import embed
 from attlas.reports.page import environment_of_templates, style_sheet
@@ -19,6 +20,7 @@ from attlas.reports.page import environment_of_templates, style_sheet
 COLUMNS = (
     ("removal_mean", "loss without it"),
     ("confidence", "confidence"),
+    ("distant_confidence", "distant confidence"),
     ("entropy", "entropy"),
     ("sink_natural", "sink"),
     ("local_ratio", "attack / certificate"),
@@ -86,6 +88,7 @@ def render_audit(audit: Mapping[str, Any]) -> str:
     return template.render(
         audit=audit,
         quantities=of_heads,
+        about_bounds=OF_THE_MODEL,
         columns=[pair for pair in COLUMNS if heads and pair[0] in heads[0]],
         figures=_figures(audit),
         standings=[(title, audit["standings"][key]) for key, title in _STANDINGS.items()],
@@ -105,7 +108,7 @@ def _told(name: str, attributes: Mapping[str, str]) -> Told:
     return Told(
         name,
         prose(attributes["title"]),
-        typeset(formula) if formula else Markup(""),
+        prose(formula),
         prose(attributes.get("meaning", "")),
         attributes.get("standing", ""),
         attributes.get("null", ""),

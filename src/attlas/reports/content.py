@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -236,11 +236,13 @@ class Atlas:
         papers: in the order of the bibliography.
         environment: what computed it, by name.
         warnings: damaged or foreign files, and whatever else a reader must know first.
+        audits: of trained models, as plain data.
     """
 
     papers: tuple[PaperEntry, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    audits: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def claims(self) -> tuple[ClaimEntry, ...]:

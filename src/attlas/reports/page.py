@@ -75,6 +75,7 @@ def environment_of_templates() -> Environment:
         "prose": prose,
         "witness": witness_html,
         "noticed": detection_sentences,
+        "count": lambda value: f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}"),
         "percent": lambda share: f"{100 * min(max(share, 0.0), 1.0):.4g}",
     }
     environment.globals |= {"marks": MARKS, "outcomes": (*Outcome, None)}

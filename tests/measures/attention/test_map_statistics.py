@@ -36,6 +36,13 @@ def test_agrees_with_the_concentration_of_rows(causal):
         "top_4": tops[..., :4].sum(-1),
         "top_16": tops[..., :16].sum(-1),
         "log_top_1": np.log(tops[..., 0]),
+        "distant": [
+            [
+                max(a[i, j] for j in range(T) if abs(i - j) > 4 and not special[j])
+                for i in range(T - 3)
+            ]
+            for a in maps
+        ],
         "previous": [[a[i, i - 1] if i else 0 for i in range(T - 3)] for a in maps],
         "next": [[a[i, i + 1] for i in range(T - 3)] for a in maps],
         "own": [[a[i, i] for i in range(T - 3)] for a in maps],

@@ -81,7 +81,8 @@ class DataPass:
             [repeated(each, special, self.draw) for each in cut],
         )
         self.sinks = [sequence_blocks(model, each, special) for each in changed]
-        self.cut, self.probes = len(cut), min(settings.probes, len(cut))
+        self.cut = len(cut)
+        self.probes = min(settings.probes, self.sinks[0][0].members.size)
         self.heads: list[dict[str, np.ndarray]] = []
         self.depths: list[dict[str, np.ndarray]] = []
         self.maps: list[list[np.ndarray]] = [[] for _ in tokens]
@@ -97,7 +98,7 @@ class DataPass:
         layer = self._read(index)
         found = self._sinks(layer) | self._probed(layer, norm, projection)
         found |= self._observed(layer, norm, projection)
-        found["logit_share"] = found["largest_logit"] / found.pop("certified_logit")
+        found["logit_share"] = _ratio(found["largest_logit"], found.pop("certified_logit"))
         self.heads.append(found)
 
     def result(self) -> AuditedData:
@@ -159,7 +160,7 @@ class DataPass:
         found = bootstrap_mean(every, draws=s.draws, level=s.level, seed=s.seed)
         ends = {"": found.mean, "_low": found.low, "_high": found.high}
         return {
-            f"{name}{end}": array[place]
+            f"{name}{end}": np.asarray(array[place])
             for place, name in enumerate(values)
             for end, array in ends.items()
         }
@@ -190,28 +191,31 @@ class DataPass:
         start = np.random.default_rng(s.seed).normal(size=(self.sink_length, width))
         hidden = self.probe_rows[:, : self.sink_length]
         with jax.enable_x64(True):
-            wide = jax.tree.map(
-                lambda leaf: jnp.asarray(np.asarray(leaf), np.float64),
-                ProbedLayer(layer.attention, norm, projection, own, hidden, start),
+            given = (layer.attention, norm, projection, own, hidden, start)
+            wide = ProbedLayer(
+                *jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf), np.float64), given)
             )
             smooth = smooth_heads(wide, s.local_steps, s.ball_steps)
-            chosen = selected_by_heads(smooth, s.svm_rows, self.draw)
+            chosen = selected_by_heads(smooth, s.svm_sequences, s.svm_rows, self.draw)
             before = wide.norm, wide.projection
-            ball = head_certificates(smooth.folded, *before, self.sink_length)["lipschitz_bound"]
-            logit = head_certificates(smooth.folded, *before, longest)["logit_bound"]
+            certified = head_certificates(smooth.folded, *before, self.sink_length)
+            ball, logit = certified["lipschitz_bound"], certified["logit_bound"]
+            # Without rotation no bound on a logit depends on the number of tokens.
+            if smooth.folded.rotary is not None:
+                logit = head_certificates(smooth.folded, *before, longest)["logit_bound"]
         local, reached = np.asarray(smooth.local), np.asarray(smooth.local_attack)
         in_ball = np.asarray(smooth.ball_attack)
         ratios = {
             "local_certificate": local,
             "local_attack": reached,
-            "local_ratio": reached / local,
+            "local_ratio": _ratio(reached, local),
         }
         nulls = {name: values for name, values in chosen.items() if name.endswith("_null")}
-        own = {name: values for name, values in chosen.items() if name not in nulls}
-        found = self._interval(ratios | own)
+        measured = {name: values for name, values in chosen.items() if name not in nulls}
+        found = self._interval(ratios) | self._interval(measured)
         found |= {name: values.mean(axis=0) for name, values in nulls.items()}
-        found |= {"ball_certificate": ball, "ball_attack": in_ball, "ball_ratio": in_ball / ball}
-        return found | {"certified_logit": logit}
+        found |= {"ball_certificate": ball, "ball_attack": in_ball}
+        return found | {"ball_ratio": _ratio(in_ball, ball), "certified_logit": logit}
 
     def _observed(
         self, layer: Layer, norm: Norm | None, projection: Dense | None
@@ -300,7 +304,7 @@ class DataPass:
     def _depth(self, hidden: Float[np.ndarray, "n four"]) -> dict[str, np.ndarray]:
         names = ("residual_l2", "residual_composite", "mean_cosine")
         found = self._interval({name: hidden[:, place] for place, name in enumerate(names)})
-        found["residual_l2_null"] = np.sqrt(1 - 1 / self.lengths).mean()
+        found["residual_l2_null"] = np.asarray(np.sqrt(1 - 1 / self.lengths).mean())
         return found | {"mean_cosine_null": np.array(0.0), "largest_entry": hidden[:, 3].max()}
 
     def _null(self, layer: Layer) -> dict[str, float]:
@@ -349,3 +353,8 @@ def _centred(offsets: np.ndarray, widest: int) -> np.ndarray:
         :, :, middle - reach : middle + reach + 1
     ]
     return found
+
+
+def _ratio(reached: np.ndarray, certified: np.ndarray) -> np.ndarray:
+    """NaN where nothing can be reached: a head without logits or values."""
+    return np.where(certified > 0, reached / np.where(certified > 0, certified, 1), np.nan)

@@ -34,6 +34,12 @@ ROW_QUANTITIES = (
         r"\ln a_{(1)}",
         "a product over rows: one uncertain row costs more than in the confidence",
     ),
+    _of_rows(
+        "distant_confidence",
+        "largest weight of a distant token, not special and more than 4 places away",
+        r"\max_{|i-j|>4,\,j\notin S}a_{ij}",
+        "high: rows find one token by what it is, not by where it stands",
+    ),
     _of_rows("previous_mass", "weight of the previous token", r"a_{i,i-1}", "a local head"),
     _of_rows("next_mass", "weight of the next token", r"a_{i,i+1}", "a local head"),
     _of_rows("self_mass", "weight of the row's own token", r"a_{ii}", "a head that stays"),

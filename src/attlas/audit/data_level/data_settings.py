@@ -13,7 +13,8 @@ class DataSettings(NamedTuple):
         sink_tokens: T of the sink protocol, to which sequences are cut; sequences that are
             shorter are left out there. The longest length where none is long enough.
         sink_sequences: how many sequences the protocol takes.
-        probes: how many of these the certificates, attacks and SVMs take.
+        probes: how many of these the certificates and attacks take.
+        svm_sequences: how many of the probes the attention SVM takes.
         svm_rows: rows of each that are constraints of the attention SVM.
         local_steps: of the attack at the tokens.
         ball_steps: of the attack in the ball.
@@ -28,6 +29,7 @@ class DataSettings(NamedTuple):
     sink_tokens: int = 64
     sink_sequences: int = 32
     probes: int = 4
+    svm_sequences: int = 2
     svm_rows: int = 4
     local_steps: int = 30
     ball_steps: int = 30
@@ -47,7 +49,7 @@ def require_settings(settings: DataSettings) -> None:
     Raises:
         UserError: naming the setting.
     """
-    names = ("sink_tokens", "sink_sequences", "probes", "svm_rows", "local_steps", "ball_steps")
-    for name in (*names, "pair_rows"):
+    sizes = ("sink_tokens", "sink_sequences", "probes", "svm_sequences", "svm_rows", "pair_rows")
+    for name in (*sizes, "local_steps", "ball_steps", "pair_heads"):
         if (value := getattr(settings, name)) < 1:
             raise UserError(f"{name} = {value}: give at least 1")

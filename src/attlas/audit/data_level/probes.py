@@ -100,12 +100,13 @@ def smooth_heads(layer: ProbedLayer, local_steps: int, ball_steps: int) -> Smoot
 
 
 def selected_by_heads(
-    layer: SmoothHeads, rows: int, draw: np.random.Generator
+    layer: SmoothHeads, sequences: int, rows: int, draw: np.random.Generator
 ) -> dict[str, Float[np.ndarray, "s H"]]:
     """The attention SVM of the tokens that each head selects in some rows of each sequence.
 
     Args:
         layer: folded heads and normalised tokens.
+        sequences: how many of the sequences.
         rows: chosen at equal distances among those that see two tokens or more.
         draw: of the random selections that are the null.
 
@@ -114,14 +115,15 @@ def selected_by_heads(
         NaN where logits are no bilinear function of two tokens: with rotated or normalised
         queries and keys a logit has one matrix per relative position, or none.
     """
-    attention, (sequences, length, _) = layer.folded, layer.tokens.shape
+    attention, every = layer.folded, np.asarray(layer.tokens)[:sequences]
+    length = every.shape[1]
     names = ("margin", "reached", "cosine")
     heads = len(attention.group)
     plain = attention.rotary is None and attention.query_norm is None and attention.key_norm is None
     seen = np.array(visible(attention, length))
     useful = np.flatnonzero(seen.sum(axis=1) > 1)
     if not plain or useful.size == 0:
-        empty = np.full((sequences, heads), np.nan)
+        empty = np.full((len(every), heads), np.nan)
         return {f"svm_{name}{end}": empty.copy() for name in names for end in ("", "_null")}
     chosen = useful[np.unique(((np.arange(rows) + 0.5) / rows * useful.size).astype(int))]
     W_Q, b_Q, W_K = (np.asarray(a) for a in (attention.W_Q, attention.b_Q, attention.W_K))
@@ -130,7 +132,7 @@ def selected_by_heads(
         for h, g in enumerate(attention.group)
     ]
     found: dict[str, list[np.ndarray]] = {}
-    for tokens in np.asarray(layer.tokens):
+    for tokens in every:
         queries = np.concatenate([tokens[chosen], np.ones((chosen.size, 1))], axis=1)
         one = HeadTokens(tokens, queries, matrices, seen[chosen])
         null = random_selection(one.seen, heads, draw)

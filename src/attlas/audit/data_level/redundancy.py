@@ -27,16 +27,14 @@ class Redundancy(NamedTuple):
     null: Float[np.ndarray, "M M"]
 
 
-def redundancy(
-    maps: Sequence[Float[np.ndarray, "M R T"]], *, draws: int, level: float, seed: int
-) -> Redundancy:
+def redundancy(maps: Sequence[np.ndarray], *, draws: int, level: float, seed: int) -> Redundancy:
     """Distances of every pair of heads.
 
     For the null the second head's rows are moved on by half of the picked rows: two heads that
     share no more than their usual profile are as far apart there as in the same rows.
 
     Args:
-        maps: picked rows of every head, per sequence; widths may differ.
+        maps: picked rows of every head, [M, R, T] per sequence; widths may differ.
         draws: of the bootstrap.
         level: of the intervals.
         seed: of the bootstrap.
@@ -103,5 +101,5 @@ def nearest_heads(found: Redundancy) -> NearestHead:
     place, heads = apart.argmin(axis=1), np.arange(number)
     null = np.where(np.isnan(found.null), np.inf, found.null)
     np.fill_diagonal(null, np.inf)
-    ends = (found.distance, found.low, found.high)
-    return NearestHead(place, *(end[heads, place] for end in ends), null.min(axis=1))
+    distance, low, high = (end[heads, place] for end in (found.distance, found.low, found.high))
+    return NearestHead(place, distance, low, high, null.min(axis=1))

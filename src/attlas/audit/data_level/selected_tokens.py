@@ -54,7 +54,7 @@ class SelectedTokens(NamedTuple):
 
 
 def selected_tokens(
-    heads: HeadTokens, chosen: Int[np.ndarray, "H n"] | None = None
+    heads: HeadTokens, tokens: Int[np.ndarray, "H n"] | None = None
 ) -> SelectedTokens:
     r"""Margin of a selection of tokens, and how far each head's matrix is from max-margin.
 
@@ -65,7 +65,7 @@ def selected_tokens(
 
     Args:
         heads: tokens, rows and matrices.
-        chosen: selected tokens of each head; those of largest logit when None.
+        tokens: selected by each head; those of largest logit when None.
 
     Returns:
         The comparison.
@@ -86,7 +86,7 @@ def selected_tokens(
     inside = np.stack([(base_x.T @ left) @ (right @ base_z) for left, right in heads.matrices])
     logits = np.einsum("jd,hde,ie->hij", x, inside, z)
     visible = np.where(heads.seen, logits, -np.inf)
-    chosen = visible.argmax(axis=2) if chosen is None else chosen
+    chosen = visible.argmax(axis=2) if tokens is None else tokens
     found = _solve(x, z, chosen, heads.seen)
     gap = np.take_along_axis(logits, chosen[..., None], 2) - logits
     other = heads.seen & (np.arange(len(x)) != chosen[..., None])

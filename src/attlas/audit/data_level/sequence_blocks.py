@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
@@ -40,9 +39,7 @@ class SequenceBlock(NamedTuple):
         return self.present.sum(axis=1)
 
 
-def read_sequences(
-    model: TrainedTransformer, sequences: Sequence[ArrayInput]
-) -> list[Int[np.ndarray, " T"]]:
+def read_sequences(model: TrainedTransformer, sequences: Sequence[ArrayInput]) -> list[np.ndarray]:
     """The sequences, checked.
 
     Args:
@@ -69,11 +66,11 @@ def read_sequences(
     return found
 
 
-def enclosing_tokens(sequences: Sequence[Int[np.ndarray, " T"]]) -> tuple[int, ...]:
+def enclosing_tokens(sequences: Sequence[np.ndarray]) -> tuple[int, ...]:
     """Words that open, or that close, every sequence: what is special where no file says so.
 
     Args:
-        sequences: at least one; of a single sequence the first word alone is taken.
+        sequences: word numbers, at least one sequence; of one alone the first word is taken.
 
     Returns:
         Their numbers, in order.
@@ -135,7 +132,7 @@ def repeated(
 
 def sequence_blocks(
     model: TrainedTransformer,
-    sequences: Sequence[Int[np.ndarray, " T"]],
+    sequences: Sequence[np.ndarray],
     special: Sequence[int],
 ) -> list[SequenceBlock]:
     """The sequences in blocks, the short ones first, as they enter the first layer.
@@ -164,9 +161,7 @@ def sequence_blocks(
             tokens[row, : lengths[member]] = sequences[member]
         present = np.arange(width)[None] < lengths[filled][:, None]
         marked = present & np.isin(tokens, list(special))
-        found.append(
-            SequenceBlock(members, present, marked, model.embed_batch(jnp.asarray(tokens)))
-        )
+        found.append(SequenceBlock(members, present, marked, model.embed_batch(tokens)))
     return found
 
 

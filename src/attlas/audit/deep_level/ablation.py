@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from attlas.audit.sequence_loss import JudgedBatch, sequence_losses
+from attlas.audit.sequence_loss import COMPARED, JudgedBatch, sequence_losses
 from attlas.interop.canonical import Layer
 from attlas.interop.forward import (
     attention_input,
@@ -65,7 +65,7 @@ def ablate_heads(
     entering = [model.embed_batch(batch.tokens)]
     for index in range(model.layers):
         entering.append(_pass(model.layer(index), entering[-1], present))
-    judge.unchanged = entering[-1] if batch.kind == "own output" else None
+    judge.unchanged = entering[-1] if batch.kind in COMPARED else None
     base = judge(entering[-1])
     removed = np.zeros((model.layers, model.heads_per_layer, len(REPLACEMENTS), base.size))
     for index in range(model.layers):
@@ -117,7 +117,7 @@ def ablate_together(
             continue
         parts = _parts_of(layer, changed, present, mean_head_outputs(layer, changed, present))
         changed = _without_all(layer, changed, parts, jnp.array(chosen), way)
-    judge.unchanged = x if batch.kind == "own output" else None
+    judge.unchanged = x if batch.kind in COMPARED else None
     return np.stack([judge(x), judge(changed)])
 
 
@@ -125,7 +125,7 @@ class _Judge:
     """Loss per sequence of hidden rows, one or several variants of the batch after each other."""
 
     def __init__(self, model: TrainedTransformer, batch: JudgedBatch) -> None:
-        self.readout = model.output_layer()
+        self.readout = model.readout
         self.batch = batch
         self.unchanged: Array | None = None
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.audit.sequence_loss import JudgedBatch, sequence_losses
+from attlas.audit.sequence_loss import COMPARED, JudgedBatch, sequence_losses
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.interop.whole_model import WholeModel, whole_model
 from attlas.measures.curvature.extreme_eigenvalues import hessian_extremes
@@ -59,7 +59,7 @@ def head_curvature(
     """
     whole = whole_model(model)
     data = tuple(jnp.asarray(part) for part in batch[1:])
-    if batch.kind == "own output":
+    if batch.kind in COMPARED:
         data = (*data, _last_rows(whole, data[0], data[1]))
     stored, heads = max(model.stored_layer) + 1, model.heads_per_layer
     found = np.full((6, stored, heads), np.nan)

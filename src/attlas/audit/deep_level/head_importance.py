@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.audit.sequence_loss import JudgedBatch, sequence_losses
+from attlas.audit.sequence_loss import COMPARED, JudgedBatch, sequence_losses
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.interop.whole_model import WholeModel, whole_model
 
@@ -19,7 +19,7 @@ def head_importance(model: TrainedTransformer, batch: JudgedBatch) -> Float[np.n
 
     Its mean over sequences, divided by its length within a layer, is the score of Michel,
     Levy and Neubig (2019). It is the slope at the full head, not the loss without it; where the
-    loss is the divergence from the unchanged model, it is 0 for every head.
+    loss compares with the unchanged model, it is 0 for every head.
 
     Args:
         model: the model.
@@ -32,8 +32,9 @@ def head_importance(model: TrainedTransformer, batch: JudgedBatch) -> Float[np.n
     """
     whole = whole_model(model)
     ones = jnp.ones((model.layers, model.heads_per_layer), whole.embedding.tokens.dtype)
+    compared = batch.kind in COMPARED
     rows = [
-        _slopes(whole, ones, *(jnp.asarray(part[k]) for part in batch[1:]))
+        _slopes(whole, ones, compared, *(jnp.asarray(part[k]) for part in batch[1:]))
         for k in range(batch.tokens.shape[0])
     ]
     return np.abs(np.stack(rows))
@@ -41,12 +42,19 @@ def head_importance(model: TrainedTransformer, batch: JudgedBatch) -> Float[np.n
 
 @eqx.filter_jit
 def _slopes(
-    whole: WholeModel, ones: Array, tokens: Array, present: Array, targets: Array, counted: Array
+    whole: WholeModel,
+    ones: Array,
+    compared: bool,
+    tokens: Array,
+    present: Array,
+    targets: Array,
+    counted: Array,
 ) -> Array:
     """Derivative of one sequence's loss in the gates."""
+    unchanged = whole.hidden(tokens, present)[None] if compared else None
 
     def loss(gates: Array) -> Array:
-        hidden = whole.hidden(tokens, present, gates)
-        return sequence_losses(whole.readout, hidden[None], targets[None], counted[None])[0]
+        hidden = whole.hidden(tokens, present, gates)[None]
+        return sequence_losses(whole.readout, hidden, targets[None], counted[None], unchanged)[0]
 
     return jax.grad(loss)(ones)

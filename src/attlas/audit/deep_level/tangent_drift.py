@@ -10,7 +10,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from attlas.audit.deep_level.head_curvature import mean_loss
-from attlas.audit.sequence_loss import JudgedBatch
+from attlas.audit.sequence_loss import COMPARED, JudgedBatch
 from attlas.core.errors import UserError
 from attlas.interop.forward import read_out
 from attlas.interop.trained_transformer import TrainedTransformer
@@ -67,7 +67,7 @@ def tangent_drift(
 
     Source: Definition of the tangent kernel as in gu2024exploring; of losses, not of outputs.
     """
-    if batch.kind == "own output":
+    if batch.kind in COMPARED:
         raise UserError("two checkpoints are compared by a loss on words: name a mask token")
     first, second = whole_model(before), whole_model(after)
     shapes = [jax.tree.map(jnp.shape, each) for each in (first, second)]

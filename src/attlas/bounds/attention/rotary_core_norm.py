@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attlas.bounds.closed_form import closed_form
-from attlas.core.factorising import one_at_a_time
+from attlas.core.factorising import after, one_at_a_time
 from attlas.core.norms.matrix import frobenius_norm, spectral_norm
 from attlas.core.norms.product import orthogonal_core
 from attlas.models.attention.rotation import turn
@@ -66,7 +66,8 @@ def _largest(W_Q: Array, W_K: Array, angles: Array, interleaved: bool) -> Array:
     widest = jnp.max(jnp.abs(angles), initial=0.0)
 
     def head(pair: tuple[Array, Array]) -> Array:
-        (C, basis, rest), (D, other, left) = (orthogonal_core(W) for W in pair)
+        C, basis, rest = orthogonal_core(pair[0])
+        D, other, left = orthogonal_core(after(pair[1], basis))
         sizes = frobenius_norm(C, upper=True), frobenius_norm(D, upper=True)
         # Angles are off by eps of themselves, their cosines by four units, a turned pair by two
         # more; a product of k terms by (k + 4) / 2 eps of that of the sizes.

@@ -41,6 +41,8 @@ from attlas.tasks.translation_scores import translation_scores
 
 PAPER_NORM = 0.909  # the paper's mean l2 norm of the floor(sqrt(p)) largest weights
 FACTOR = 5.0
+AUDITED = 32
+"""Held-out sentences that are kept with the model, for its audit."""
 TAUS = (0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 BINS = np.linspace(0.0, 1.0, 41)
 SHOWN = {
@@ -101,6 +103,8 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         for name, block in zip(VARIANTS, blocks, strict=True)
     }
     scores = [translation_scores(model, data.validation, s.quick_compile) for model in models]
+    pairs = zip(data.validation.source[:AUDITED], data.validation.mask, strict=False)
+    held_out = [words[there] for words, there in pairs if there.sum() > 1]
     return (
         attention_dataset(summaries, TAUS)
         .assign(
@@ -109,7 +113,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
             score=["loss", "accuracy"],
             set=["training", "validation"],
         )
-        .assign_attrs(models={"trained": stored_form(found.last)})
+        .assign_attrs(models={"trained": stored_form(found.last, sequences=held_out)})
     )
 
 

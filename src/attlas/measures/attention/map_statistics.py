@@ -11,6 +11,9 @@ from jaxtyping import Array, Float
 
 from attlas.core.arrays import ArrayInput, own_precision, read_mask
 
+NEAR = 4
+"""Tokens up to so many places away are near: positional heads live on them."""
+
 
 class MapStatistics(NamedTuple):
     """Means over the rows of a sequence, one entry per head.
@@ -23,6 +26,7 @@ class MapStatistics(NamedTuple):
         top_4: sum of the four largest weights, of all where there are fewer.
         top_16: the same of sixteen.
         log_top_1: log of the largest weight.
+        distant: largest weight of a token that is not special and more than `NEAR` places away.
         previous: weight of the token before the row's own; 0 in the first row.
         next: weight of the token after it; 0 in the last.
         own: weight of the row's own token.
@@ -37,6 +41,7 @@ class MapStatistics(NamedTuple):
     top_4: Float[Array, " H"]
     top_16: Float[Array, " H"]
     log_top_1: Float[Array, " H"]
+    distant: Float[Array, " H"]
     previous: Float[Array, " H"]
     next: Float[Array, " H"]
     own: Float[Array, " H"]
@@ -80,6 +85,8 @@ def map_statistics(weights: ArrayInput, rows: ArrayInput, special: ArrayInput) -
         marked = jnp.asarray(read_mask(special, "special", (length,)))
         entropy = jnp.sum(jax.scipy.special.entr(a), axis=-1)
         largest = jax.lax.top_k(a, min(16, length))[0]
+        apart = jnp.abs(jnp.arange(length)[:, None] - jnp.arange(length)[None])
+        away = (apart > NEAR) & ~marked[None]
         step = jnp.zeros_like(a[:, :, 0])
         columns = (
             entropy,
@@ -89,6 +96,7 @@ def map_statistics(weights: ArrayInput, rows: ArrayInput, special: ArrayInput) -
             jnp.sum(largest[..., :4], axis=-1),
             jnp.sum(largest, axis=-1),
             jnp.log(largest[..., 0]),
+            jnp.max(jnp.where(away[None], a, 0), axis=-1),
             step.at[:, 1:].set(jnp.diagonal(a, -1, 1, 2)),
             step.at[:, :-1].set(jnp.diagonal(a, 1, 1, 2)),
             jnp.diagonal(a, 0, 1, 2),

@@ -1,0 +1,80 @@
+"""The hyper-parameters of `LpMirrorDescent`, refused with the value that is wrong."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from attlas.core.errors import UserError
+from attlas.torch.blocks import require_block
+
+
+def require_arguments(group: Mapping[str, Any]) -> None:
+    """Refuse a parameter group that cannot be trained.
+
+    Args:
+        group: a complete parameter group of a torch optimiser.
+
+    Raises:
+        UserError: naming the first value that is wrong.
+
+    Examples:
+        >>> require_arguments({"lr": 0.1, "p": 1.0})
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: exponent p = 1.0 has no mirror map: choose 1 < p < inf
+    """
+    lr = group["lr"]
+    if isinstance(lr, torch.Tensor):
+        if lr.numel() != 1 or lr.is_complex() or lr.dtype == torch.bool:
+            raise UserError(
+                f"lr is a tensor of shape {tuple(lr.shape)} and {lr.dtype}: give one real number"
+            )
+        lr = lr.item()
+    require_nonnegative(lr, "lr")
+    p = _number(group["p"], "exponent p")
+    if not 1 < p < math.inf:
+        raise UserError(f"exponent p = {p} has no mirror map: choose 1 < p < inf")
+    require_nonnegative(group["eps"], "eps")
+    require_nonnegative(group["weight_decay"], "weight_decay")
+    if group["floor"] is not None:
+        require_nonnegative(group["floor"], "floor")
+    for name in ("normalized", "maximize"):
+        if not isinstance(group[name], bool):
+            raise UserError(f"{name} = {group[name]!r} is neither True nor False: choose one")
+    if group["foreach"] not in (None, True, False):
+        raise UserError(f"foreach = {group['foreach']!r}: give True, False or None")
+    for tensor in group["params"]:
+        if not tensor.is_floating_point():
+            raise UserError(
+                f"a parameter of shape {tuple(tensor.shape)} has {tensor.dtype}: mirror descent "
+                "takes real floating-point ones; give a complex one by torch.view_as_real"
+            )
+    require_block(group["block"], [tensor.shape for tensor in group["params"]])
+
+
+def require_nonnegative(value: Any, name: str) -> None:
+    """Refuse what is no finite number of at least 0.
+
+    Args:
+        value: what was given.
+        name: what a message calls it.
+
+    Raises:
+        UserError: naming both.
+
+    Examples:
+        >>> require_nonnegative(-1, "lr")
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: lr = -1 is negative or not finite: choose another
+    """
+    if not 0 <= _number(value, name) < math.inf:
+        raise UserError(f"{name} = {value} is negative or not finite: choose another")
+
+
+def _number(value: Any, name: str) -> float | int:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UserError(f"{name} = {value!r} is not a number: give a real one")
+    return value

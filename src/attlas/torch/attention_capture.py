@@ -1,0 +1,190 @@
+"""See the attention of a model while it runs, whatever kernel it trains with.
+
+Two kinds of models are seen: those of Hugging Face transformers that take their attention from
+its interface (`AttentionInterface`), and whatever is built of `torch.nn.MultiheadAttention`.
+Queries and keys are those that the softmax takes, after rotary positions; the logits are computed
+from them here, for fused kernels show none.
+"""
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from attlas.core.errors import UserError
+
+_NAME = "attlas_monitor"
+
+
+class Seen(NamedTuple):
+    """One attention layer in one pass.
+
+    Attributes:
+        name: of its module.
+        logits: (batch, heads, T, S), scaled, with additive positions, without the mask.
+        allowed: (batch or 1, heads or 1, T, S), False where masked.
+        size: (batch, heads, T), the norm of each query times the largest norm of a key.
+    """
+
+    name: str
+    logits: Tensor
+    allowed: Tensor
+    size: Tensor
+
+
+@contextmanager
+def captured_attention(model: nn.Module) -> Iterator[list[Seen]]:
+    """A list that fills with every attention layer that a model runs inside the block.
+
+    Args:
+        model: of torch.nn or Hugging Face transformers; its attention implementation is restored.
+
+    Yields:
+        The list, in the order in which the layers run.
+
+    Raises:
+        UserError: for a model without attention of either kind.
+
+    Examples:
+        >>> layer = nn.MultiheadAttention(4, 2, batch_first=True)
+        >>> x = torch.ones(1, 3, 4)
+        >>> with captured_attention(layer) as seen, torch.no_grad():
+        ...     _ = layer(x, x, x)
+        >>> [tuple(each.logits.shape) for each in seen]
+        [(1, 2, 3, 3)]
+    """
+    seen: list[Seen] = []
+    names = {id(module): name for name, module in model.named_modules()}
+    with ExitStack() as stack:
+        layers = [m for m in model.modules() if isinstance(m, nn.MultiheadAttention)]
+        if layers:
+            # The fused path of an encoder layer does not call its attention.
+            fast = torch.backends.mha.get_fastpath_enabled()
+            stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
+            torch.backends.mha.set_fastpath_enabled(False)
+        for layer in layers:
+            hook = layer.register_forward_pre_hook(
+                _reader(seen, names[id(layer)]), with_kwargs=True
+            )
+            stack.callback(hook.remove)
+        if hasattr(model, "set_attn_implementation"):
+            stack.enter_context(_interface(model, seen, names))
+        elif not layers:
+            raise UserError(
+                f"{type(model).__name__} has no attention that can be seen: give a model of "
+                "transformers or of torch.nn.MultiheadAttention, or call head_statistics with "
+                "logits of your own"
+            )
+        yield seen
+
+
+@contextmanager
+def _interface(model: Any, seen: list[Seen], names: dict[int, str]) -> Iterator[None]:
+    library = importlib.import_module("transformers")
+    masks = importlib.import_module("transformers.masking_utils")
+
+    def attend(
+        module: nn.Module,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attention_mask: Tensor | None,
+        scaling: float | None = None,
+        **settings: Any,
+    ) -> tuple[Tensor, Tensor]:
+        groups = query.shape[1] // key.shape[1]
+        key, value = (x.repeat_interleave(groups, 1) for x in (key, value))
+        scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+        unknown = [n for n in ("s_aux", "sinks") if settings.get(n) is not None]
+        if unknown:
+            raise UserError(f"attention with {unknown[0]} is not seen: it is no plain softmax")
+        logits = scale * torch.einsum("bhtd,bhsd->bhts", query, key)
+        if settings.get("softcap"):
+            logits = settings["softcap"] * torch.tanh(logits / settings["softcap"])
+        if settings.get("position_bias") is not None:
+            logits = logits + settings["position_bias"]
+        allowed = torch.ones(1, 1, *logits.shape[2:], dtype=torch.bool, device=logits.device)
+        if attention_mask is not None:
+            added = attention_mask[..., : key.shape[2]]
+            allowed = added > torch.finfo(added.dtype).min / 2
+            # What is added and no mask is a position.
+            logits = logits + torch.where(allowed, added, 0)
+        seen.append(_seen(names.get(id(module), ""), logits, allowed, query, key, scale))
+        masked = logits.masked_fill(~allowed, torch.finfo(logits.dtype).min)
+        weights = masked.softmax(-1).to(value.dtype)
+        out = torch.einsum("bhts,bhsd->bthd", weights, value).contiguous()
+        return out, weights
+
+    library.AttentionInterface.register(_NAME, attend)
+    library.AttentionMaskInterface.register(_NAME, masks.eager_mask)
+    before = model.config._attn_implementation
+    try:
+        model.set_attn_implementation(_NAME)
+        if model.config._attn_implementation != _NAME:
+            raise UserError(
+                f"{type(model).__name__} does not take its attention from the interface of "
+                "transformers: it cannot be seen"
+            )
+        yield
+    finally:
+        model.set_attn_implementation(before)
+
+
+def _seen(
+    name: str, logits: Tensor, allowed: Tensor, query: Tensor, key: Tensor, scale: float
+) -> Seen:
+    wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
+    norms = [torch.linalg.vector_norm(x.to(wide), dim=-1) for x in (query, key)]
+    size = abs(scale) * norms[0] * norms[1].amax(-1, keepdim=True)
+    return Seen(name, logits.detach().to(wide), allowed, size.detach())
+
+
+def _reader(seen: list[Seen], name: str) -> Callable[..., None]:
+    order = ("query", "key", "value", "key_padding_mask", "need_weights", "attn_mask")
+
+    def read(layer: nn.MultiheadAttention, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        given = {**dict(zip(order, args, strict=False)), **kwargs}
+        query, key = given["query"], given["key"]
+        if query.ndim == 2:
+            query, key = query[None], key[None]
+        elif not layer.batch_first:
+            query, key = query.transpose(0, 1), key.transpose(0, 1)
+        d, heads = layer.embed_dim, layer.num_heads
+        if layer.in_proj_weight is not None:
+            weights = layer.in_proj_weight[:d], layer.in_proj_weight[d : 2 * d]
+        else:
+            weights = layer.q_proj_weight, layer.k_proj_weight
+        biases = (None, None) if layer.in_proj_bias is None else layer.in_proj_bias.split(d)[:2]
+        queries, keys = (
+            nn.functional.linear(x, W, b).unflatten(-1, (heads, -1)).transpose(1, 2)
+            for x, W, b in zip((query, key), weights, biases, strict=True)
+        )
+        if layer.bias_k is not None or layer.add_zero_attn:
+            raise UserError(f"{name}: attention with added keys is not seen: it has no plain rows")
+        scale = (d // heads) ** -0.5
+        logits = scale * torch.einsum("bhtd,bhsd->bhts", queries, keys)
+        logits, allowed = _with_masks(logits, given, heads)
+        seen.append(_seen(name, logits, allowed, queries, keys, scale))
+
+    return read
+
+
+def _with_masks(logits: Tensor, given: dict[str, Any], heads: int) -> tuple[Tensor, Tensor]:
+    """Masks of torch.nn: True is masked, floats are added."""
+    allowed = torch.ones_like(logits, dtype=torch.bool)
+    mask, padding = given.get("attn_mask"), given.get("key_padding_mask")
+    shaped = []
+    if mask is not None:
+        shaped.append(mask.unflatten(0, (-1, heads)) if mask.ndim == 3 else mask[None, None])
+    if padding is not None:
+        shaped.append(padding.reshape(-1, 1, 1, padding.shape[-1]))
+    for each in shaped:
+        if each.dtype == torch.bool:
+            allowed = allowed & ~each
+        else:
+            allowed = allowed & (each > -torch.inf)
+            logits = logits + torch.where(each > -torch.inf, each, 0)
+    return logits, allowed

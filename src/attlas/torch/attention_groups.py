@@ -1,0 +1,87 @@
+"""Parameter groups that train attention weights with their own p, and all else with p = 2."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import nn
+
+from attlas.core.errors import UserError
+from attlas.torch.attention_weights import PARTS, AttentionWeight, attention_weights
+
+
+def attention_groups(
+    model: nn.Module,
+    p: float,
+    *,
+    parts: Sequence[str] = PARTS[:3],
+    show: Callable[[str], Any] | None = print,
+    **settings: Any,
+) -> list[dict[str, Any]]:
+    """Groups for `LpMirrorDescent`: the attention weights with exponent p, all else with p = 2.
+
+    Each matrix is a block of its own in a normalised step, and a fused one is three: a model takes
+    the same step whether its queries, keys and values are stored together or apart. Parameters
+    that are frozen when the groups are made are left out.
+
+    For `transformers.Trainer`: `optimizer_cls_and_kwargs=(LpMirrorDescent, {"params":
+    attention_groups(model, p=3.0), "lr": 0.1})`.
+
+    Args:
+        model: of torch.nn or Hugging Face transformers; see `attlas.torch.attention_weights`.
+        p: exponent of the attention weights.
+        parts: which of "query", "key", "value" and "output" they are; a fused tensor goes in if it
+            holds one of them.
+        show: called with each line that says what was chosen; None for silence.
+        **settings: further entries of the attention groups, such as lr or normalized.
+
+    Returns:
+        Groups, the Euclidean one last; none is empty.
+
+    Raises:
+        UserError: if no attention weight is found, or a part is unknown.
+
+    Examples:
+        >>> groups = attention_groups(nn.TransformerEncoderLayer(4, 2, 8), p=3.0)
+        p = 3.0: self_attn.in_proj_weight (12, 4), query + key + value, 3 blocks
+        p = 2: 11 other tensors, 124 parameters
+        >>> [(group["p"], group["block"], len(group["params"])) for group in groups]
+        [(3.0, (0, 1, (4, 4, 4)), 1), (2.0, None, 11)]
+    """
+    wrong = [part for part in parts if part not in PARTS]
+    if wrong or not parts:
+        raise UserError(f"parts = {list(parts)}: choose some of {', '.join(PARTS)}")
+    chosen = [
+        weight
+        for weight in attention_weights(model)
+        if set(weight.parts) & set(parts) and weight.tensor.requires_grad
+    ]
+    if not chosen:
+        raise UserError(
+            f"{type(model).__name__} has no trainable attention weights of {' or '.join(parts)} "
+            "under a known name: make the groups by hand, or name its projections "
+            "q_proj, k_proj and v_proj"
+        )
+    by_block: dict[Any, list[AttentionWeight]] = {}
+    for weight in chosen:
+        by_block.setdefault(weight.block, []).append(weight)
+    groups: list[dict[str, Any]] = [
+        {**settings, "params": [each.tensor for each in weights], "p": p, "block": block}
+        for block, weights in by_block.items()
+    ]
+    taken = {id(weight.tensor) for weight in chosen}
+    rest = [w for w in model.parameters() if id(w) not in taken and w.requires_grad]
+    if show is not None:
+        for weight in chosen:
+            show(_line(weight, p))
+        count = sum(w.numel() for w in rest)
+        show(f"p = 2: {len(rest)} other tensors, {count} parameters")
+    if rest:
+        groups.append({"params": rest, "p": 2.0, "block": None})
+    return groups
+
+
+def _line(weight: AttentionWeight, p: float) -> str:
+    blocks = "" if weight.block == "tensor" else f", {len(weight.block[2])} blocks"
+    note = f" ({weight.note})" if weight.note else ""
+    held = " + ".join(weight.parts)
+    return f"p = {p}: {weight.name} {tuple(weight.tensor.shape)}, {held}{blocks}{note}"

@@ -1,0 +1,136 @@
+"""Where the attention weights of a model are, by the names that libraries give them.
+
+Known are torch.nn.MultiheadAttention, and modules of any library whose children bear one of the
+names below, which covers the attention of Hugging Face transformers. How a fused projection is
+laid out cannot be read off its shape; where the name does not tell it, the tensor is one block.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+PARTS = ("query", "key", "value", "output")
+
+SEPARATE = (
+    ("q_proj", "k_proj", "v_proj"),
+    ("query", "key", "value"),
+    ("q_lin", "k_lin", "v_lin"),
+    ("query_proj", "key_proj", "value_proj"),
+    ("to_q", "to_k", "to_v"),
+    ("wq", "wk", "wv"),
+    ("W_q", "W_k", "W_v"),
+    ("q", "k", "v"),
+)
+FUSED = ("c_attn", "query_key_value", "qkv_proj", "Wqkv", "qkv")
+OUTPUTS = ("out_proj", "o_proj", "out_lin", "to_out", "c_proj", "dense", "proj", "wo", "W_o", "o")
+INTERLEAVED = ("GPTNeoXAttention", "BloomAttention")
+"""Classes whose fused rows are query, key and value of the first head, then of the second."""
+
+
+class AttentionWeight(NamedTuple):
+    """One tensor of an attention layer.
+
+    Attributes:
+        name: of the parameter in the model.
+        tensor: the parameter.
+        parts: which of `PARTS` it holds.
+        block: how they lie in it, as in `attlas.torch.blocks`: "tensor" for one part.
+        note: what a reader should know about it, or nothing.
+    """
+
+    name: str
+    tensor: Tensor
+    parts: tuple[str, ...]
+    block: Any
+    note: str = ""
+
+
+def attention_weights(model: nn.Module) -> list[AttentionWeight]:
+    """The matrices of queries, keys, values and outputs of a model, each once.
+
+    Args:
+        model: of torch.nn or Hugging Face transformers.
+
+    Returns:
+        The weights in the order of the modules; biases are none of them.
+
+    Examples:
+        >>> found = attention_weights(nn.MultiheadAttention(4, 2))
+        >>> [(weight.name, weight.block) for weight in found]
+        [('in_proj_weight', (0, 1, (4, 4, 4))), ('out_proj.weight', 'tensor')]
+    """
+    names = {id(tensor): name for name, tensor in model.named_parameters()}
+    found: dict[int, AttentionWeight] = {}
+    for module in model.modules():
+        for tensor, parts, block, note in _of_module(module):
+            if id(tensor) in names:
+                weight = AttentionWeight(names[id(tensor)], tensor, parts, block, note)
+                found.setdefault(id(tensor), weight)
+    return list(found.values())
+
+
+def _of_module(module: nn.Module) -> Iterator[tuple[Tensor, tuple[str, ...], Any, str]]:
+    if isinstance(module, nn.MultiheadAttention):
+        d = module.embed_dim
+        if module.in_proj_weight is not None:
+            yield module.in_proj_weight, PARTS[:3], (0, 1, (d, d, d)), ""
+        else:
+            three = (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)
+            for part, tensor in zip(PARTS, three, strict=False):
+                if tensor is not None:
+                    yield tensor, (part,), "tensor", ""
+        yield module.out_proj.weight, ("output",), "tensor", ""
+        return
+    children = dict(module.named_children())
+    attends = False
+    for trio in SEPARATE:
+        if all(_matrix(children.get(name)) is not None for name in trio):
+            attends = True
+            for part, name in zip(PARTS, trio, strict=False):
+                yield _matrix(children[name]), (part,), "tensor", ""
+            break
+    for name in FUSED:
+        tensor = _matrix(children.get(name))
+        if tensor is not None:
+            attends = True
+            block, note = _fused_layout(module, name, children[name], tensor)
+            yield tensor, PARTS[:3], block, note
+    places = [children.get(name) for name in OUTPUTS] if attends else []
+    if {"self", "output"} <= children.keys():
+        # BERT and its kin keep the output matrix beside the module that attends.
+        places.append(getattr(children["output"], "dense", None))
+    for place in places:
+        tensor = _matrix(place)
+        if tensor is not None:
+            yield tensor, ("output",), "tensor", ""
+
+
+def _matrix(module: nn.Module | None) -> Tensor | None:
+    weight: Any = getattr(module, "weight", None)
+    return weight if isinstance(weight, Tensor) and len(weight.shape) == 2 else None
+
+
+def _fused_layout(
+    module: nn.Module, name: str, projection: nn.Module, tensor: Tensor
+) -> tuple[Any, str]:
+    # Conv1D of transformers keeps its matrix transposed: outputs are columns.
+    axis = 1 if type(projection).__name__ == "Conv1D" else 0
+    size = tensor.shape[axis]
+    unknown = ("tensor", "how queries, keys and values lie in it is not known: one block")
+    if name == "query_key_value":
+        config = getattr(module, "config", None)
+        heads = getattr(config, "num_attention_heads", None) or getattr(module, "num_heads", None)
+        if type(module).__name__ not in INTERLEAVED or not heads or size % (3 * heads):
+            return unknown
+        return (axis, heads, (size // (3 * heads),) * 3), ""
+    inner = tensor.shape[1 - axis]
+    if size == 3 * inner:
+        return (axis, 1, (inner,) * 3), ""
+    config = getattr(module, "config", None)
+    heads = getattr(config, "num_attention_heads", 0)
+    groups = getattr(config, "num_key_value_heads", 0)
+    if name == "qkv_proj" and heads and groups and size % (heads + 2 * groups) == 0:
+        each = size // (heads + 2 * groups)
+        return (axis, 1, (heads * each, groups * each, groups * each)), ""
+    return unknown

@@ -1,0 +1,127 @@
+r"""Blocks of parameters: what a dual norm is taken over.
+
+A block is given as None (all tensors of a parameter group together), "tensor" (each tensor by
+itself) or (axis, repeats, sizes): each tensor holds one block for each of `sizes`, cut along an
+axis that repeats the sequence of them `repeats` times. A fused projection of queries, keys and
+values is (1, 1, (d, d, d)) in GPT-2 and (0, heads, (d_h, d_h, d_h)) in GPT-NeoX.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attlas.core.errors import UserError
+from attlas.torch.signed_power import power_of, signed_power_
+
+
+def require_block(block: Any, shapes: Sequence[Sequence[int]]) -> None:
+    """Refuse what is no block, or does not fit the tensors of its group.
+
+    Args:
+        block: see above.
+        shapes: of the tensors.
+
+    Raises:
+        UserError: naming the block and the first shape that it does not fit.
+
+    Examples:
+        >>> require_block((0, 1, (2, 2)), [(5,)])
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: block = (0, 1, (2, 2)) does not fit the shape (5,): axis 0 ...
+    """
+    if block is None or block == "tensor":
+        return
+    try:
+        axis, repeats, sizes = block
+        total = repeats * sum(sizes)
+        whole = all(type(each) is int and each > 0 for each in (repeats, *sizes))
+        whole = whole and type(axis) is int and axis >= 0
+    except (TypeError, ValueError):
+        whole = False
+    if not whole:
+        raise UserError(f"block = {block!r}: give None, 'tensor' or (axis, repeats, sizes)")
+    for shape in shapes:
+        if axis >= len(shape) or shape[axis] != total:
+            raise UserError(
+                f"block = {block} does not fit the shape {tuple(shape)}: "
+                f"axis {axis} must have {total} entries"
+            )
+
+
+def block_views(tensor: Tensor, block: Any) -> list[Tensor]:
+    """The blocks of one tensor as views of it.
+
+    Args:
+        tensor: a parameter, its gradient or its mirror variable.
+        block: see above.
+
+    Returns:
+        One view for each block; the tensor itself where it is not cut.
+
+    Examples:
+        >>> [view.tolist() for view in block_views(torch.arange(4), (0, 2, (1, 1)))]
+        [[[0], [2]], [[1], [3]]]
+    """
+    if block is None or block == "tensor":
+        return [tensor]
+    axis, repeats, sizes = block
+    return list(tensor.unflatten(axis, (repeats, sum(sizes))).split(tuple(sizes), axis + 1))
+
+
+def dual_norm(x: Tensor, p: float) -> Tensor:
+    r"""The norm (sum |x|^q)^{1/q}, q = p / (p - 1), the largest entry divided out first.
+
+    Args:
+        x: float32 or float64.
+        p: exponent above 1.
+
+    Returns:
+        A scalar; NaN where an entry is NaN.
+
+    Examples:
+        >>> round(float(dual_norm(torch.tensor([3.0, -4.0]), 2.0)), 6)
+        5.0
+    """
+    q = p / (p - 1)
+    size = x.abs()
+    largest = size.amax()
+    unit = torch.where(largest > 0, largest, torch.ones_like(largest))
+    ratio = (size / unit).contiguous()
+    powers = torch.empty_like(ratio)
+    signed_power_([powers], [ratio], power_of(q, x.dtype))
+    return unit * powers.sum() ** (1 / q)
+
+
+def block_scales(
+    grads: Sequence[Sequence[Tensor]], p: float, block: Any, eps: float, floor: float | None
+) -> list[list[Tensor]]:
+    """1 / (dual norm + eps) of the block that each view belongs to; 0 where the norm is too small.
+
+    Args:
+        grads: for each tensor the views of its blocks.
+        p: exponent above 1.
+        block: see above; None joins all of them.
+        eps: added to the norm.
+        floor: norm at or below which nothing moves; the smallest normal number over its rounding
+            unit when None.
+
+    Returns:
+        A scalar for each view.
+    """
+    norms = [[dual_norm(view, p) for view in views] for views in grads]
+    if block is None:
+        first = norms[0][0]
+        every = torch.stack([norm.to(first) for row in norms for norm in row])
+        whole = dual_norm(every, p)
+        norms = [[whole.to(norm) for norm in row] for row in norms]
+
+    def factor(norm: Tensor) -> Tensor:
+        info = torch.finfo(norm.dtype)
+        low = norm <= (info.tiny / info.eps if floor is None else floor)
+        one = torch.ones_like(norm)
+        return torch.where(low, torch.zeros_like(norm), 1 / (torch.where(low, one, norm) + eps))
+
+    return [[factor(norm) for norm in row] for row in norms]

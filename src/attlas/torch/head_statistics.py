@@ -1,0 +1,66 @@
+"""What the rows of attention heads are like, from their logits."""
+
+import torch
+from torch import Tensor
+
+
+def head_statistics(
+    logits: Tensor, allowed: Tensor, rows: Tensor, size: Tensor | None = None
+) -> dict[str, Tensor]:
+    r"""Entropy, largest logit, sink, gap and margin of each head.
+
+    With A = softmax of the logits over the allowed keys: the entropy of a row in nats, mean over
+    rows; the largest allowed logit; the sink alpha_1, the mean weight of the first key; the gap,
+    median over rows of the largest less the second largest logit; the margin, median of the gap
+    over `size`, which does not change when queries and keys are rescaled. As in the attention SVM,
+    it is the distance by which the selected token is ahead for weights of unit norm.
+
+    Args:
+        logits: (batch, heads, T, S), scaled as the softmax takes them.
+        allowed: booleans that broadcast to them; False is masked.
+        rows: (batch, T), booleans; False is a row of padding, which does not count.
+        size: what a gap is divided by, (batch, heads, T), such as the norm of the query times the
+            largest norm of a key; no margin when None.
+
+    Returns:
+        One tensor of length heads for each name; NaN where no row has what is asked.
+
+    Examples:
+        >>> logits = torch.tensor([[[[2.0, 0.0], [1.0, 1.0]]]])
+        >>> everything = torch.ones(1, 2, dtype=torch.bool)
+        >>> found = head_statistics(logits, everything[:, None, None], everything)
+        >>> [round(found[name].item(), 4) for name in ("largest_logit", "sink", "gap")]
+        [2.0, 0.6904, 0.0]
+    """
+    allowed = allowed.expand_as(logits)
+    lowest = torch.finfo(logits.dtype).min
+    masked = logits.masked_fill(~allowed, lowest)
+    counted = (rows[:, None] & allowed.any(-1)).expand(logits.shape[:3])
+    logs = masked.log_softmax(-1)
+    weights = logs.exp().masked_fill(~allowed, 0)
+    entropy = -(weights * logs.masked_fill(~allowed, 0)).sum(-1)
+    several = counted & (allowed.sum(-1) > 1)
+    largest = masked.amax(-1).masked_fill(~counted, lowest).amax((0, 2))
+    nothing = logits.new_full((), torch.nan)
+    found = {
+        "entropy": _mean(entropy, counted),
+        "largest_logit": torch.where(counted.any(2).any(0), largest, nothing),
+        "sink": _mean(weights[..., 0], counted),
+    }
+    if logits.shape[-1] > 1:
+        first, second = masked.topk(2, dim=-1).values.unbind(-1)
+        gap = torch.where(several, first - second, nothing)
+    else:
+        gap = torch.full_like(entropy, torch.nan)
+    found["gap"] = _median(gap)
+    if size is not None:
+        found["margin"] = _median(gap / size)
+    return found
+
+
+def _mean(values: Tensor, counted: Tensor) -> Tensor:
+    return torch.where(counted, values, 0).sum((0, 2)) / counted.sum((0, 2))
+
+
+def _median(values: Tensor) -> Tensor:
+    return values.transpose(0, 1).flatten(1).nanmedian(-1).values

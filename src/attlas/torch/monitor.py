@@ -1,0 +1,185 @@
+"""The attention of a model in training, as lines of JSON that `attlas report` draws."""
+
+import importlib
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attlas.core.errors import UserError
+from attlas.torch.attention_capture import captured_attention
+from attlas.torch.head_statistics import head_statistics
+
+SCHEMA = "attlas.monitor/1"
+SUFFIX = ".monitor.jsonl"
+
+
+class Monitor:
+    r"""Entropy, largest logit, sink, gap and margin of every head on one batch, every k steps.
+
+    A line is an object with the step, T, the number of sequences, the layers' names, for each
+    statistic of `head_statistics` one list per layer with one number per head (null where there
+    is none), and `sink_share`, the share of heads whose first key holds more than `sink` of the
+    weight on average (Sink_1^eps of Gu et al. 2025, eps = .3; it falls with T, which is therefore
+    part of the line).
+
+    Call it with the step number in a loop of one's own, or hand `callback()` to
+    `transformers.Trainer`. It sees the models of `attlas.torch.attention_capture`; the model is
+    run in evaluation mode without gradients, and left as it was.
+
+    Args:
+        model: the model in training.
+        batch: what the model is called with: a mapping of keyword arguments, a tuple of
+            positional ones, or one tensor. Of Hugging Face's, `attention_mask` says which rows
+            are padding; else `rows` does.
+        path: the file, which must end in `.monitor.jsonl`; put it into the results folder for
+            `attlas report`. It begins anew unless `resume`.
+        every: k, at least 1.
+        sink: eps.
+        rows: (batch, T), False for padding; all rows count when None.
+        resume: whether to go on at the end of an existing file.
+
+    Raises:
+        UserError: for another ending, an `every` below 1, or a file that cannot be written.
+
+    Examples:
+        >>> import tempfile
+        >>> layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     monitor = Monitor(layer, torch.ones(1, 3, 4), f"{folder}/a.monitor.jsonl", every=10)
+        ...     lines = [monitor(step) for step in range(20)]
+        >>> [line["step"] for line in lines if line], lines[0]["T"]
+        ([0, 10], 3)
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        batch: Any,
+        path: Path | str,
+        *,
+        every: int = 100,
+        sink: float = 0.3,
+        rows: Tensor | None = None,
+        resume: bool = False,
+    ) -> None:
+        self.model, self.batch, self.path = model, batch, Path(path)
+        self.every, self.sink, self.rows = every, sink, rows
+        if not self.path.name.endswith(SUFFIX):
+            raise UserError(f"path = {self.path.name}: give a name that ends in {SUFFIX}")
+        if type(every) is not int or every < 1:
+            raise UserError(f"every = {every!r} is no number of steps: give at least 1")
+        if not resume:
+            self._write("", "w")
+
+    def __call__(self, step: int) -> dict[str, Any] | None:
+        """Measure and write a line at every k-th step, and do nothing at the others.
+
+        Args:
+            step: the number of steps taken.
+
+        Returns:
+            The line, or None.
+        """
+        if step % self.every:
+            return None
+        line = self.measure(step)
+        self._write(json.dumps(line, allow_nan=False) + "\n", "a")
+        return line
+
+    def measure(self, step: int) -> dict[str, Any]:
+        """What a line says, without writing it.
+
+        Args:
+            step: the number of steps taken.
+
+        Returns:
+            The line.
+
+        Raises:
+            UserError: if the model ran no attention that can be seen.
+        """
+        modes = [(module, module.training) for module in self.model.modules()]
+        self.model.eval()
+        try:
+            with torch.no_grad(), captured_attention(self.model) as seen:
+                self._run()
+        finally:
+            for module, mode in modes:
+                module.training = mode
+        if not seen:
+            raise UserError(f"{type(self.model).__name__} ran no attention that can be seen")
+        layers = []
+        for each in seen:
+            count, _, T, _ = each.logits.shape
+            rows = self._rows(count, T, each.logits.device)
+            layers.append(head_statistics(each.logits, each.allowed, rows, each.size))
+        sinks = torch.cat([layer["sink"] for layer in layers])
+        return {
+            "schema": SCHEMA,
+            "step": int(step),
+            "T": seen[0].logits.shape[2],
+            "sequences": seen[0].logits.shape[0],
+            "layers": [each.name for each in seen],
+            **{name: [_numbers(layer[name]) for layer in layers] for name in layers[0]},
+            "sink_threshold": self.sink,
+            "sink_share": (sinks > self.sink).double().mean().item(),
+        }
+
+    def callback(self) -> Any:
+        """A `transformers.TrainerCallback` that calls the monitor at the start and after each step.
+
+        Returns:
+            The callback, for `Trainer(callbacks=[...])`.
+        """
+        library = importlib.import_module("transformers")
+        monitor = self
+
+        class MonitorCallback(library.TrainerCallback):
+            """Writes a line of the monitor."""
+
+            def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+                monitor(state.global_step)
+
+            def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+                monitor(state.global_step)
+
+        return MonitorCallback()
+
+    def _run(self) -> None:
+        device = next(self.model.parameters()).device
+        if isinstance(self.batch, Mapping):
+            self.model(**{name: _moved(value, device) for name, value in self.batch.items()})
+        else:
+            given = self.batch if isinstance(self.batch, tuple) else (self.batch,)
+            self.model(*(_moved(value, device) for value in given))
+
+    def _rows(self, count: int, T: int, device: torch.device) -> Tensor:
+        rows = self.rows
+        if rows is None and isinstance(self.batch, Mapping):
+            rows = self.batch.get("attention_mask")
+        if rows is None or tuple(rows.shape) != (count, T):
+            return torch.ones(count, T, dtype=torch.bool, device=device)
+        return rows.to(device).bool()
+
+    def _write(self, text: str, mode: str) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open(mode, encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise UserError(
+                f"{self.path.name} cannot be written ({error.strerror}): choose another path"
+            ) from error
+
+
+def _numbers(values: Tensor) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in values.tolist()]
+
+
+def _moved(value: Any, device: torch.device) -> Any:
+    return value.to(device) if isinstance(value, Tensor) else value
