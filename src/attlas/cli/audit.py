@@ -10,11 +10,12 @@ from attlas.cli.machine import require_machine
 from attlas.cli.session import session_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import numpy as np
 
     from attlas.interop.words import Words
+    from attlas.runs.kept_layers import KeptLayers
 
 
 def audit(
@@ -54,17 +55,28 @@ def audit(
     curvature: Annotated[
         bool, typer.Option(help="Hessian extremes of every head at level deep.")
     ] = True,
+    on: Annotated[
+        str,
+        typer.Option(
+            metavar="local|dask|dask://HOST:PORT|tls://HOST:PORT",
+            help="Where the layers of level weights are computed.",
+        ),
+    ] = "local",
+    workers: Annotated[int, typer.Option(min=1, help="Worker processes of --on dask.")] = 2,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Allow a scheduler elsewhere without TLS.")
+    ] = False,
 ) -> None:
     """Audit a trained Transformer: certificates, attacks, and what acting on a head does."""
     require_machine()  # before JAX is imported
-    from rich.console import Console
-
-    from attlas.audit.audit import AuditOptions
+    from attlas.audit.audit import AuditOptions, certificate_context
     from attlas.audit.audit import audit as make_audit
+    from attlas.cli.audit_progress import level_bars
     from attlas.interop.load_model import load_model, open_checkpoint
     from attlas.interop.words import read_words
     from attlas.reports.audit_page import render_audit
     from attlas.runs.audits import audited_model, store_audit
+    from attlas.runs.kept_layers import KeptLayers
     from attlas.runs.text_file import probe_text_file, write_text_file
 
     session = session_of(context)
@@ -73,10 +85,13 @@ def audit(
     config = open_checkpoint(source).config
     words = read_words(source if source.is_dir() else source.parent, config)
     batch = _batch(words, config, text, tokens, sequences, length, level)
-    console = Console(stderr=True)
-    with console.status("reading") as status:
+    with level_bars() as (progress, say):
+        trained = load_model(source, name=source.resolve().name)
+        kept = KeptLayers(session.results, source, certificate_context(trained), say)
+        if on != "local":
+            _spread(kept, source, trained.layers, on, workers, insecure, progress)
         found = make_audit(
-            load_model(source, name=source.resolve().name),
+            trained,
             batch,
             level=level,  # pyright: ignore[reportArgumentType] (checked by the function)
             against=against,
@@ -86,15 +101,40 @@ def audit(
                 curvature=curvature,
                 deep_sequences=deep_sequences,
             ),
-            progress=lambda part, done, all_: status.update(f"level {part}: {done} of {all_}"),
+            progress=progress,
+            keep=kept.keep,
         ).to_json()
     write_text_file(out, render_audit(found), "--out")
     if json_ is not None:
         write_text_file(json_, json.dumps(found, indent=1, allow_nan=False), "--json")
     store_audit(session.results, found)
+    kept.forget()
     for finding in found["findings"]:
         typer.echo(f"- {finding['sentence']}")
     typer.echo(f"{out}")
+
+
+def _spread(
+    kept: "KeptLayers",
+    source: Path,
+    layers: int,
+    on: str,
+    workers: int,
+    insecure: bool,
+    progress: "Callable[[str, int, int], None]",
+) -> None:
+    """Level weights on a dask cluster; the audit then finds its layers kept."""
+    from attlas.runs.dask_audit import keep_on_dask
+
+    keep_on_dask(
+        kept,
+        source,
+        layers,
+        on=on,
+        workers=workers,
+        insecure=insecure,
+        progress=lambda done, all_: progress("weights", done, all_),
+    )
 
 
 def _batch(

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from threadpoolctl import threadpool_limits
 
 from attlas.audit.quantity import Quantity, Standing, labelled
 from attlas.audit.weights_level.head_certificates import CERTIFICATES, head_certificates
@@ -121,11 +122,28 @@ WEIGHT_QUANTITIES = (
 )
 
 
+Keep = Callable[[int, Callable[[], dict[str, np.ndarray]]], dict[str, np.ndarray]]
+"""Given a layer's number and what computes its values, returns them, stored or new."""
+
+
+def compute_anew(index: int, compute: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Nothing is kept.
+
+    Args:
+        index: of the layer.
+        compute: its values.
+
+    Returns:
+        What `compute` gives.
+    """
+    return compute()
+
+
 def weights_level(
     model: TrainedTransformer,
     context: int,
     progress: Callable[[int, int], None] = lambda done, all_: None,
-    keep: Callable[[int, Callable[[], dict]], dict] = lambda index, compute: compute(),
+    keep: Keep = compute_anew,
 ) -> xr.Dataset:
     r"""Spectra, overlaps and certificates of every head, from the weights alone.
 
@@ -134,7 +152,7 @@ def weights_level(
         context: n, number of tokens that certificates which depend on it are made for.
         progress: told how many layers of how many are done.
         keep: given a layer's number and what computes it, returns its values: a place to store
-            them so that a killed audit resumes.
+            them, so that a killed audit resumes.
 
     Returns:
         Variables [layer, head], described by their attributes; certificates are upper or lower
@@ -154,6 +172,7 @@ def weights_level(
     return labelled(WEIGHT_QUANTITIES, values, ("layer", "head"))
 
 
+@threadpool_limits.wrap(limits=1, user_api="blas")  # see `attlas.audit.audit`
 def layer_weights(model: TrainedTransformer, index: int, context: int) -> dict[str, np.ndarray]:
     """The values of one layer's heads.
 
