@@ -1,6 +1,7 @@
 """`attlas audit`: what attention theory says about a trained Transformer."""
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,12 +11,14 @@ from attlas.cli.machine import require_machine
 from attlas.cli.session import session_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
 
     from attlas.interop.words import Words
     from attlas.runs.kept_layers import KeptLayers
+
+_SMALL = 2**26
 
 
 def audit(
@@ -24,7 +27,7 @@ def audit(
         str | None,
         typer.Argument(
             metavar="[MODEL]",
-            help="A folder or file of a model; the one that a run trained last when left out.",
+            help="A model, or a folder of its checkpoints; one that a run trained when left out.",
         ),
     ] = None,
     level: Annotated[
@@ -59,7 +62,7 @@ def audit(
         str,
         typer.Option(
             metavar="local|dask|dask://HOST:PORT|tls://HOST:PORT",
-            help="Where the layers of level weights are computed.",
+            help="Where level weights computes its layers.",
         ),
     ] = "local",
     workers: Annotated[int, typer.Option(min=1, help="Worker processes of --on dask.")] = 2,
@@ -68,73 +71,105 @@ def audit(
     ] = False,
 ) -> None:
     """Audit a trained Transformer: certificates, attacks, and what acting on a head does."""
-    require_machine()  # before JAX is imported
-    from attlas.audit.audit import AuditOptions, certificate_context
-    from attlas.audit.audit import audit as make_audit
-    from attlas.cli.audit_progress import level_bars
-    from attlas.interop.load_model import load_model, open_checkpoint
+    require_machine()  # before JAX is imported, as the variables it reads then
+    os.environ.update(_variables(model))
+    from attlas.audit.checkpoint_curves import checkpoints_of
+    from attlas.interop.load_model import open_checkpoint
     from attlas.interop.words import read_words
     from attlas.reports.audit_page import render_audit
     from attlas.runs.audits import audited_model, store_audit
-    from attlas.runs.kept_layers import KeptLayers
     from attlas.runs.text_file import probe_text_file, write_text_file
 
     session = session_of(context)
     probe_text_file(out, "--out")
     source = audited_model(session.results, model)
+    steps = checkpoints_of(source) or ((0, source),)
+    source = steps[-1][1]
     config = open_checkpoint(source).config
     words = read_words(source if source.is_dir() else source.parent, config)
     batch = _batch(words, config, text, tokens, sequences, length, level)
-    with level_bars() as (progress, say):
-        trained = load_model(source, name=source.resolve().name)
-        kept = KeptLayers(session.results, source, certificate_context(trained), say)
-        if on != "local":
-            _spread(kept, source, trained.layers, on, workers, insecure, progress)
-        found = make_audit(
-            trained,
-            batch,
-            level=level,  # pyright: ignore[reportArgumentType] (checked by the function)
-            against=against,
-            options=AuditOptions(
-                mask=words.mask,
-                special=words.special or None,
-                curvature=curvature,
-                deep_sequences=deep_sequences,
-            ),
-            progress=progress,
-            keep=kept.keep,
-        ).to_json()
+    given = {"curvature": curvature, "deep_sequences": deep_sequences}
+    spread = (on, workers, insecure)
+    found = _audited(steps, batch, level, against, words, given, session.results, spread)
     write_text_file(out, render_audit(found), "--out")
     if json_ is not None:
         write_text_file(json_, json.dumps(found, indent=1, allow_nan=False), "--json")
     store_audit(session.results, found)
-    kept.forget()
     for finding in found["findings"]:
         typer.echo(f"- {finding['sentence']}")
     typer.echo(f"{out}")
+
+
+def _variables(model: str | None) -> dict[str, str]:
+    """What JAX reads when it starts: compiling is what a small model costs, running a large one."""
+    from attlas.core.processes import checker_variables, worker_variables
+
+    place = Path(model or "")
+    files = place.rglob("*") if model and place.is_dir() else [place]
+    size = sum(file.stat().st_size for file in files if file.is_file())
+    return checker_variables(1) if size < _SMALL else worker_variables(1)
+
+
+def _audited(
+    steps: "Sequence[tuple[int, Path]]",
+    batch: "list[np.ndarray] | None",
+    level: Any,
+    against: Path | None,
+    words: "Words",
+    given: "Mapping[str, Any]",
+    results: Path,
+    spread: tuple[str, int, bool],
+) -> "dict[str, Any]":
+    """The audit of a model, or of its checkpoints, with what is being done on the screen."""
+    from attlas.audit.audit import AuditOptions, audit, certificate_context
+    from attlas.audit.checkpoint_curves import audit_checkpoints
+    from attlas.cli.audit_progress import level_bars
+    from attlas.core.errors import UserError
+    from attlas.interop.load_model import load_model
+    from attlas.runs.kept_layers import KeptLayers
+
+    options = AuditOptions(mask=words.mask, special=words.special or None, **given)
+    if len(steps) > 1 and spread[0] != "local":
+        raise UserError(f"--on {spread[0]} computes one model: name one of the checkpoints")
+    with level_bars() as (progress, say):
+        if len(steps) > 1:
+            return audit_checkpoints(
+                steps, batch, level=level, options=options, progress=progress
+            ).to_json()
+        ((_, source),) = steps
+        model = load_model(source, name=source.resolve().name)
+        kept = KeptLayers(results, source, certificate_context(model, options), say)
+        _spread(kept, source, model.layers, spread, progress)
+        found = audit(
+            model,
+            batch,
+            level=level,
+            against=against,
+            options=options,
+            progress=progress,
+            keep=kept.keep,
+        ).to_json()
+    kept.forget()
+    return found
 
 
 def _spread(
     kept: "KeptLayers",
     source: Path,
     layers: int,
-    on: str,
-    workers: int,
-    insecure: bool,
+    spread: tuple[str, int, bool],
     progress: "Callable[[str, int, int], None]",
 ) -> None:
-    """Level weights on a dask cluster; the audit then finds its layers kept."""
+    """Level weights on a dask cluster, if one is asked for; the audit finds its layers kept."""
+    on, workers, insecure = spread
+    if on == "local":
+        return
     from attlas.runs.dask_audit import keep_on_dask
 
-    keep_on_dask(
-        kept,
-        source,
-        layers,
-        on=on,
-        workers=workers,
-        insecure=insecure,
-        progress=lambda done, all_: progress("weights", done, all_),
-    )
+    def told(done: int, all_: int) -> None:
+        progress("weights", done, all_)
+
+    keep_on_dask(kept, source, layers, on=on, workers=workers, insecure=insecure, progress=told)
 
 
 def _batch(
