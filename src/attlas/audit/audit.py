@@ -5,6 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import xarray as xr
+from threadpoolctl import threadpool_limits
 
 from attlas.audit.data_level.audit_data import audit_data
 from attlas.audit.data_level.data_settings import DataSettings
@@ -15,7 +16,7 @@ from attlas.audit.findings import Change, Heads, Intervene, findings_of
 from attlas.audit.model_audit import ModelAudit
 from attlas.audit.model_bounds import model_bounds
 from attlas.audit.sequence_loss import JudgedBatch, judged_batch
-from attlas.audit.weights_level.weights_level import weights_level
+from attlas.audit.weights_level.weights_level import Keep, compute_anew, weights_level
 from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError
 from attlas.interop.canonical import PatchEmbedding
@@ -54,6 +55,8 @@ class AuditOptions(NamedTuple):
     seed: int = 0
 
 
+# The factors are small: threads of BLAS wait for each other longer than they compute.
+@threadpool_limits.wrap(limits=1, user_api="blas")
 def audit(
     model: Any,
     sequences: Sequence[ArrayInput] | None = None,
@@ -62,6 +65,7 @@ def audit(
     against: Any = None,
     options: AuditOptions | None = None,
     progress: Callable[[str, int, int], None] = lambda part, done, all_: None,
+    keep: Keep = compute_anew,
 ) -> ModelAudit:
     r"""Audit a trained Transformer: what is certified, what stands out, what acting on it does.
 
@@ -77,6 +81,7 @@ def audit(
             deep.
         options: how.
         progress: told the part, and how much of it is done.
+        keep: of level weights' layers, see `weights_level`.
 
     Returns:
         Tables, bounds and findings.
@@ -100,8 +105,8 @@ def audit(
         raise UserError(f"level {level} needs sequences: give a text or tokens")
     found = model if isinstance(model, TrainedTransformer) else load_model(model)
     residuals = prove_slicing(found)
-    context = chosen.context or min(found.context or _CONTEXT, _CONTEXT)
-    heads = weights_level(found, context, lambda done, all_: progress("weights", done, all_))
+    context = certificate_context(found, chosen)
+    heads = weights_level(found, context, lambda done, all_: progress("weights", done, all_), keep)
     depths, facts = xr.Dataset(), {"slicing_residual": float(residuals.max())}
     batch = None
     if sequences is not None and level != "weights":
@@ -135,6 +140,20 @@ def audit(
         facts=facts,
         notes=_notes(found, batch),
     )
+
+
+def certificate_context(model: TrainedTransformer, options: AuditOptions | None = None) -> int:
+    """The number of tokens that certificates are made for.
+
+    Args:
+        model: the model.
+        options: of the audit.
+
+    Returns:
+        n: what the options say, else the model's own context, at most 512.
+    """
+    named = None if options is None else options.context
+    return named or min(model.context or _CONTEXT, _CONTEXT)
 
 
 def _batch(
@@ -189,7 +208,7 @@ def _notes(model: TrainedTransformer, batch: JudgedBatch | None) -> tuple[str, .
             f"{model.layers} layers share {max(model.stored_layer) + 1}: weights are counted once, "
             "attention is measured in every layer."
         )
-    if model.layer(0).attention.rotary is not None:
+    if model.block(0).attention.rotary is not None:
         notes.append("Positions rotate queries and keys: spectra of products are at offset 0.")
     if batch is not None:
         notes.append(

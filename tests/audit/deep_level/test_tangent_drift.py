@@ -26,8 +26,8 @@ def between(share):
     return dataclasses.replace(
         FIRST,
         read_layer=lambda k: mix(FIRST.layer(k), OTHER.layer(k)),
-        embedding=mix(FIRST.embedding, OTHER.embedding),
-        readout=mix(FIRST.readout, OTHER.readout),
+        read_embedding=lambda: mix(FIRST.embedding, OTHER.embedding),
+        read_readout=lambda: mix(FIRST.readout, OTHER.readout),
     )
 
 
