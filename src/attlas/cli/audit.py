@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from attlas.audit.audit import AuditOptions
     from attlas.interop.words import Words
 
 
@@ -23,7 +24,7 @@ def audit(
         str | None,
         typer.Argument(
             metavar="[MODEL]",
-            help="A folder or file of a model; the one that a run trained last when left out.",
+            help="A folder or file of a model; the first that a run trained when left out.",
         ),
     ] = None,
     level: Annotated[
@@ -57,15 +58,11 @@ def audit(
 ) -> None:
     """Audit a trained Transformer: certificates, attacks, and what acting on a head does."""
     require_machine()  # before JAX is imported
-    from rich.console import Console
-
     from attlas.audit.audit import AuditOptions
-    from attlas.audit.audit import audit as make_audit
-    from attlas.interop.load_model import load_model, open_checkpoint
+    from attlas.interop.load_model import open_checkpoint
     from attlas.interop.words import read_words
-    from attlas.reports.audit_page import render_audit
-    from attlas.runs.audits import audited_model, store_audit
-    from attlas.runs.text_file import probe_text_file, write_text_file
+    from attlas.runs.audits import audited_model
+    from attlas.runs.text_file import probe_text_file
 
     session = session_of(context)
     probe_text_file(out, "--out")
@@ -73,25 +70,46 @@ def audit(
     config = open_checkpoint(source).config
     words = read_words(source if source.is_dir() else source.parent, config)
     batch = _batch(words, config, text, tokens, sequences, length, level)
-    console = Console(stderr=True)
-    with console.status("reading") as status:
-        found = make_audit(
+    special = words.special or None
+    options = AuditOptions(words.mask, special, None, curvature, deep_sequences)
+    found = _audited(source, batch, level, against, options)
+    _write(found, out, json_, session.results)
+
+
+def _audited(
+    source: Path,
+    batch: "list[np.ndarray] | None",
+    level: str | None,
+    against: Path | None,
+    options: "AuditOptions",
+) -> dict[str, Any]:
+    """The audit as plain data, while the console tells how far it is."""
+    from rich.console import Console
+
+    from attlas.audit.audit import audit as make_audit
+    from attlas.interop.load_model import load_model
+
+    with Console(stderr=True).status("reading") as status:
+        return make_audit(
             load_model(source, name=source.resolve().name),
             batch,
             level=level,  # pyright: ignore[reportArgumentType] (checked by the function)
             against=against,
-            options=AuditOptions(
-                mask=words.mask,
-                special=words.special or None,
-                curvature=curvature,
-                deep_sequences=deep_sequences,
-            ),
+            options=options,
             progress=lambda part, done, all_: status.update(f"level {part}: {done} of {all_}"),
         ).to_json()
+
+
+def _write(found: dict[str, Any], out: Path, json_: Path | None, results: Path) -> None:
+    """The page, the file of numbers where it is wanted, the audit for the atlas; the findings."""
+    from attlas.reports.audit_page import render_audit
+    from attlas.runs.audits import store_audit
+    from attlas.runs.text_file import write_text_file
+
     write_text_file(out, render_audit(found), "--out")
     if json_ is not None:
         write_text_file(json_, json.dumps(found, indent=1, allow_nan=False), "--json")
-    store_audit(session.results, found)
+    store_audit(results, found)
     for finding in found["findings"]:
         typer.echo(f"- {finding['sentence']}")
     typer.echo(f"{out}")
