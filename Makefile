@@ -25,7 +25,7 @@ help:
 atlas: $(STAMP)
 	@status=0; set -x; \
 	$(BIN)/attlas --results $(RESULTS) run all --scale quick || status=$$?; \
-	$(BIN)/attlas --results $(RESULTS) audit --level deep --out $(AUDIT) || status=$$?; \
+	$(BIN)/attlas --results $(RESULTS) audit --level data --out $(AUDIT) || status=$$?; \
 	$(BIN)/attlas --results $(RESULTS) check --challenge 1 || status=$$?; \
 	$(BIN)/attlas --results $(RESULTS) report --out $(OUT) || status=$$?; \
 	exit $$status

@@ -40,7 +40,8 @@ class ModelAudit:
         bounds: rows of the table of generalisation bounds, each by name of its columns.
         findings: what stands out, each against a reference.
         facts: further numbers of the whole model.
-        notes: what a reader has to know first, such as which function the bounds are about.
+        notes: what a reader has to know first.
+        curves: one row per checkpoint of a folder, see `curve_row`.
     """
 
     model: Mapping[str, Any]
@@ -51,6 +52,7 @@ class ModelAudit:
     findings: tuple[Finding, ...] = ()
     facts: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    curves: tuple[Mapping[str, float], ...] = ()
 
     def to_pandas(self) -> "pd.DataFrame":
         """One row per head, indexed by layer and head."""
@@ -89,6 +91,7 @@ class ModelAudit:
             "heads": _rows(self.heads, ("layer", "head")),
             "depths": _rows(self.depths, ("depth",)),
             "bounds": [{name: _plain(cell) for name, cell in row.items()} for row in self.bounds],
+            "curves": [{name: _plain(cell) for name, cell in row.items()} for row in self.curves],
             "findings": [finding.to_json() for finding in self.findings],
             "facts": {name: _plain(value) for name, value in self.facts.items()},
             "standings": self.standings(),

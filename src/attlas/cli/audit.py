@@ -1,6 +1,7 @@
 """`attlas audit`: what attention theory says about a trained Transformer."""
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,12 +11,13 @@ from attlas.cli.machine import require_machine
 from attlas.cli.session import session_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
 
-    from attlas.audit.audit import AuditOptions
     from attlas.interop.words import Words
+
+_SMALL = 2**26
 
 
 def audit(
@@ -24,7 +26,7 @@ def audit(
         str | None,
         typer.Argument(
             metavar="[MODEL]",
-            help="A folder or file of a model; the first that a run trained when left out.",
+            help="A model, or a folder of its checkpoints; one that a run trained when left out.",
         ),
     ] = None,
     level: Annotated[
@@ -57,8 +59,9 @@ def audit(
     ] = True,
 ) -> None:
     """Audit a trained Transformer: certificates, attacks, and what acting on a head does."""
-    require_machine()  # before JAX is imported
-    from attlas.audit.audit import AuditOptions
+    require_machine()  # before JAX is imported, as the variables it reads then
+    os.environ.update(_variables(model))
+    from attlas.audit.checkpoint_curves import checkpoints_of
     from attlas.interop.load_model import open_checkpoint
     from attlas.interop.words import read_words
     from attlas.runs.audits import audited_model
@@ -67,40 +70,17 @@ def audit(
     session = session_of(context)
     probe_text_file(out, "--out")
     source = audited_model(session.results, model)
+    steps = checkpoints_of(source) or ((0, source),)
+    source = steps[-1][1]
     config = open_checkpoint(source).config
     words = read_words(source if source.is_dir() else source.parent, config)
     batch = _batch(words, config, text, tokens, sequences, length, level)
-    special = words.special or None
-    options = AuditOptions(words.mask, special, None, curvature, deep_sequences)
-    found = _audited(source, batch, level, against, options)
+    given = {"curvature": curvature, "deep_sequences": deep_sequences}
+    found = _audited(steps, batch, level, against, words, given)
     _write(found, out, json_, session.results)
 
 
-def _audited(
-    source: Path,
-    batch: "list[np.ndarray] | None",
-    level: str | None,
-    against: Path | None,
-    options: "AuditOptions",
-) -> dict[str, Any]:
-    """The audit as plain data, while the console tells how far it is."""
-    from rich.console import Console
-
-    from attlas.audit.audit import audit as make_audit
-    from attlas.interop.load_model import load_model
-
-    with Console(stderr=True).status("reading") as status:
-        return make_audit(
-            load_model(source, name=source.resolve().name),
-            batch,
-            level=level,  # pyright: ignore[reportArgumentType] (checked by the function)
-            against=against,
-            options=options,
-            progress=lambda part, done, all_: status.update(f"level {part}: {done} of {all_}"),
-        ).to_json()
-
-
-def _write(found: dict[str, Any], out: Path, json_: Path | None, results: Path) -> None:
+def _write(found: "dict[str, Any]", out: Path, json_: Path | None, results: Path) -> None:
     """The page, the file of numbers where it is wanted, the audit for the atlas; the findings."""
     from attlas.reports.audit_page import render_audit
     from attlas.runs.audits import store_audit
@@ -113,6 +93,55 @@ def _write(found: dict[str, Any], out: Path, json_: Path | None, results: Path) 
     for finding in found["findings"]:
         typer.echo(f"- {finding['sentence']}")
     typer.echo(f"{out}")
+
+
+def _variables(model: str | None) -> dict[str, str]:
+    """What JAX reads when it starts: compiling is what a small model costs, running a large one."""
+    from attlas.core.processes import checker_variables, worker_variables
+
+    place = Path(model or "")
+    files = place.rglob("*") if model and place.is_dir() else [place]
+    size = sum(file.stat().st_size for file in files if file.is_file())
+    return checker_variables(1) if size < _SMALL else worker_variables(1)
+
+
+def _audited(
+    steps: "Sequence[tuple[int, Path]]",
+    batch: "list[np.ndarray] | None",
+    level: Any,
+    against: Path | None,
+    words: "Words",
+    given: "Mapping[str, Any]",
+) -> "dict[str, Any]":
+    """The audit of a model, or of its checkpoints, with what is being done on the screen."""
+    from rich.console import Console
+
+    from attlas.audit.audit import AuditOptions, audit
+    from attlas.audit.checkpoint_curves import audit_checkpoints
+    from attlas.core.errors import UserError
+    from attlas.interop.load_model import load_model
+
+    if len(steps) > 1 and against is not None:
+        raise UserError("--against compares two checkpoints: name one model, not a folder of them")
+    options = AuditOptions(mask=words.mask, special=words.special or None, **given)
+    with Console(stderr=True).status("reading") as status:
+
+        def progress(part: str, done: int, all_: int) -> None:
+            status.update(f"{part}: {done} of {all_}")
+
+        if len(steps) > 1:
+            return audit_checkpoints(
+                steps, batch, level=level, options=options, progress=progress
+            ).to_json()
+        ((_, source),) = steps
+        return audit(
+            load_model(source, name=source.resolve().name),
+            batch,
+            level=level,
+            against=against,
+            options=options,
+            progress=progress,
+        ).to_json()
 
 
 def _batch(

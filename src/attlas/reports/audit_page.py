@@ -130,7 +130,7 @@ def _script_data(value: Any) -> Markup:
 def _figures(audit: Mapping[str, Any]) -> list[tuple[Markup, str]]:
     """Each figure with its caption."""
     made = []
-    for draw in (_ladder, _depth, _importance):
+    for draw in (_curves, _ladder, _depth, _importance):
         found = draw(audit)
         if found is not None:
             figure, caption = found
@@ -171,6 +171,38 @@ def _ladder(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
         "How much the output of each head can change per unit of change of its normalised input: "
         "certified for every text, certified at the tokens handed in, and reached by attacks. The "
         "distance between a certificate and its attack is what nobody knows."
+    )
+
+
+_FOLLOWED = (
+    ("largest_logit", "largest logit"),
+    ("qk_norm", "query-key norm"),
+    ("entropy", "entropy in nats"),
+    ("sink_natural", "weight of the first token"),
+)
+
+
+def _curves(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
+    """Median and range over the heads, along the checkpoints."""
+    names = [
+        (name, title) for name, title in _FOLLOWED if _column(audit, f"{name}_median", "curves")
+    ]
+    if not names or len(audit["curves"]) < 2:
+        return None
+    steps = _column(audit, "step", "curves")
+    figure = Figure(figsize=(2.9 * len(names), 2.6), layout="constrained")
+    for axes, (name, title) in zip(
+        figure.subplots(1, len(names), squeeze=False)[0], names, strict=True
+    ):
+        low, middle, high = (
+            _column(audit, f"{name}_{part}", "curves") for part in ("least", "median", "largest")
+        )
+        axes.fill_between(steps, low, high, color=PALETTE[0], alpha=0.18, lw=0)
+        axes.plot(steps, middle, "o-", color=PALETTE[0], lw=1.6, ms=3.5)
+        axes.set(xlabel="training step", title=title)
+    return figure, (
+        f"Along {len(audit['curves'])} checkpoints: the median over the heads, and from the least "
+        "to the largest."
     )
 
 

@@ -1,0 +1,114 @@
+r"""A folder of checkpoints: how the quantities of the heads move along training."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from attlas.audit.audit import AuditOptions, Level, audit
+from attlas.audit.model_audit import ModelAudit
+from attlas.core.arrays import ArrayInput
+from attlas.core.errors import UserError
+from attlas.interop.load_model import load_model
+
+FOLLOWED = (
+    "qk_norm",
+    "ov_norm",
+    "logit_bound",
+    "lipschitz_bound",
+    "largest_logit",
+    "entropy",
+    "sink_natural",
+)
+"""Quantities whose curves are told, those that the level measures."""
+
+_STEP = re.compile(r"(\d+)$")
+
+
+def checkpoints_of(folder: Path) -> tuple[tuple[int, Path], ...]:
+    """The checkpoints of a folder: subfolders with config.json whose names end in a number.
+
+    Args:
+        folder: such as a trainer writes: checkpoint-500, checkpoint-1000, ...
+
+    Returns:
+        Step and path, in order of the steps; none where the folder is a model itself.
+
+    Raises:
+        UserError: if two subfolders end in one number.
+
+    Examples:
+        >>> checkpoints_of(Path("/never/made"))
+        ()
+    """
+    if not folder.is_dir() or (folder / "config.json").is_file():
+        return ()
+    found: dict[int, Path] = {}
+    for each in sorted(folder.iterdir()):
+        number = _STEP.search(each.name)
+        if number is None or not (each / "config.json").is_file():
+            continue
+        step = int(number.group(1))
+        if step in found:
+            raise UserError(f"{found[step].name} and {each.name} are both of step {step}: name one")
+        found[step] = each
+    return tuple(sorted(found.items()))
+
+
+def audit_checkpoints(
+    checkpoints: Sequence[tuple[int, Path]],
+    sequences: Sequence[ArrayInput] | None = None,
+    *,
+    level: Level | None = None,
+    options: AuditOptions | None = None,
+    progress: Callable[[str, int, int], None] = lambda part, done, all_: None,
+) -> ModelAudit:
+    """Audit every checkpoint; the last one in full, with the curves that lead to it.
+
+    Args:
+        checkpoints: step and path of each, at least one.
+        sequences: as for `audit`.
+        level: of the last; the others are audited at level data at most.
+        options: how.
+        progress: told the part, and how much of it is done.
+
+    Returns:
+        The audit of the last checkpoint, with `curves`.
+    """
+    rows = []
+    below = "data" if level == "deep" else level
+    for place, (step, path) in enumerate(checkpoints):
+        last = place == len(checkpoints) - 1
+        name = f"{path.resolve().parent.name}/{path.name}"
+        found = audit(
+            load_model(path, name=name),
+            sequences,
+            level=level if last else below,
+            options=options,
+            progress=progress if last else lambda part, done, all_: None,
+        )
+        rows.append(curve_row(step, found))
+        progress("checkpoints", place + 1, len(checkpoints))
+    return replace(found, curves=tuple(rows))
+
+
+def curve_row(step: int, found: ModelAudit) -> Mapping[str, float]:
+    """Median, least and largest value over the heads of a checkpoint.
+
+    Args:
+        step: of the training.
+        found: its audit.
+
+    Returns:
+        Numbers by name.
+    """
+    row: dict[str, float] = {"step": step}
+    for name in FOLLOWED:
+        if name in found.heads:
+            values = found.heads[name].values
+            row[f"{name}_median"] = float(np.nanmedian(values))
+            row[f"{name}_least"] = float(np.nanmin(values))
+            row[f"{name}_largest"] = float(np.nanmax(values))
+    return row
