@@ -12,6 +12,7 @@ from attlas.audit.data_level.data_settings import DataSettings
 from attlas.audit.data_level.sequence_blocks import enclosing_tokens, read_sequences
 from attlas.audit.deep_level.ablation import ablate_together
 from attlas.audit.deep_level.deep_level import deep_level
+from attlas.audit.deep_level.sharpness import model_sharpness
 from attlas.audit.deep_level.tangent_drift import tangent_drift
 from attlas.audit.findings import Change, Heads, Intervene, findings_of
 from attlas.audit.model_audit import ModelAudit
@@ -43,6 +44,9 @@ class AuditOptions(NamedTuple):
         samples: m at which bounds are evaluated.
         bits: of a stored number.
         seed: of everything that is drawn.
+        learning_rate: of the training, whose product with the sharpness level deep then tells.
+        optimizer: that used it, "sgd".
+        momentum: of the optimiser.
     """
 
     mask: int | None = None
@@ -53,6 +57,9 @@ class AuditOptions(NamedTuple):
     samples: int = 1_000_000
     bits: int = 32
     seed: int = 0
+    learning_rate: float | None = None
+    optimizer: str = "sgd"
+    momentum: float = 0.0
 
 
 # The factors are small: threads of BLAS wait for each other longer than they compute.
@@ -194,6 +201,10 @@ def _deep(
         progress=lambda done, all_: progress("deep", done, all_),
     )
     facts = dict(numbers)
+    if options.learning_rate is not None:
+        rate, optimizer, momentum = options.learning_rate, options.optimizer, options.momentum
+        found = model_sharpness(model, batch, rate, optimizer=optimizer, momentum=momentum)
+        facts |= found._asdict()
     if against is not None:
         drift = tangent_drift(_loaded(against), model, batch)
         facts |= {**drift._asdict(), "explained": drift.explained}

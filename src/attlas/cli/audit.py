@@ -58,6 +58,11 @@ def audit(
     curvature: Annotated[
         bool, typer.Option(help="Hessian extremes of every head at level deep.")
     ] = True,
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(help="Of the training: level deep sets it against the sharpness."),
+    ] = None,
+    momentum: Annotated[float, typer.Option(help="Of the optimiser, gradient descent.")] = 0.0,
     on: Annotated[
         str,
         typer.Option(
@@ -88,6 +93,7 @@ def audit(
     words = read_words(source if source.is_dir() else source.parent, config)
     batch = _batch(words, config, text, tokens, sequences, length, level)
     given = {"curvature": curvature, "deep_sequences": deep_sequences}
+    given |= {"learning_rate": learning_rate, "momentum": momentum}
     spread = (on, workers, insecure)
     found = _audited(steps, batch, level, against, words, given, session.results, spread)
     _write(found, out, json_, session.results)
