@@ -1,5 +1,6 @@
-"""A small trained-looking Transformer in canonical form, drawn at random."""
+"""Small Transformers with random weights, for what needs no meaning."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -16,66 +17,94 @@ from attlas.interop.canonical import (
 from attlas.interop.trained_transformer import TrainedTransformer
 
 
-def random_transformer(
+def random_attention(
+    draw: np.random.Generator,
     *,
-    seed: int = 0,
-    causal: bool = True,
-    placement: str = "before",
-    centred: bool = True,
-    rotary: bool = False,
-    layers: int = 2,
-    heads: int = 3,
-    groups: int = 3,
     d: int = 6,
-    k: int = 4,
-    vocabulary: int = 11,
-    stored: tuple[int, ...] | None = None,
-) -> TrainedTransformer:
-    """Weights are normal numbers large enough that the attention is not uniform."""
-    rng = np.random.default_rng(seed)
+    H: int = 2,
+    k: int = 3,
+    causal: bool = True,
+    rotary: bool = False,
+    norms: bool = False,
+    window: int | None = None,
+) -> Attention:
+    """Heads with biases, all keys and values shared by two heads each."""
+    groups = max(1, H // 2)
 
-    def draw(*shape: int, scale: float = 0.6) -> jnp.ndarray:
-        return jnp.asarray(scale * rng.normal(size=shape))
+    def normal(*shape):
+        return jnp.asarray(draw.normal(size=shape))
 
-    def norm() -> Norm:
-        bias = draw(d, scale=0.2) if centred else jnp.zeros(d)
-        return Norm(1 + draw(d, scale=0.2), bias, 1e-5, centred)
+    def norm():
+        return Norm(1 + 0.3 * normal(k), 0.2 * normal(k), 1e-6, centred=False) if norms else None
 
-    def layer() -> Layer:
-        attention = Attention(
-            draw(heads, d, k),
-            draw(heads, k),
-            draw(groups, d, k),
-            draw(groups, k),
-            draw(groups, d, k),
-            draw(groups, k),
-            draw(heads, k, d),
-            draw(d),
-            tuple(h * groups // heads for h in range(heads)),
-            k**-0.5,
-            causal,
-            rotary=Rotary(jnp.array([1.0, 0.1]), interleaved=True) if rotary else None,
-        )
-        inner, outer = Dense(draw(d, 2 * d), draw(2 * d)), Dense(draw(2 * d, d), draw(d))
-        return Layer(attention, norm(), Feedforward(inner, outer, None, "gelu"), norm(), placement)
-
-    order = tuple(range(layers)) if stored is None else stored
-    weights = [layer() for _ in range(max(order) + 1)]
-    positions = None if rotary else draw(16, d)
-    embedding = Embedding(draw(vocabulary, d), positions, norm=norm())
-    readout = Readout(
-        norm() if placement != "after" else None, words=Dense(draw(d, vocabulary), draw(vocabulary))
+    return Attention(
+        W_Q=normal(H, d, k),
+        b_Q=normal(H, k),
+        W_K=normal(groups, d, k),
+        b_K=normal(groups, k),
+        W_V=normal(groups, d, k),
+        b_V=normal(groups, k),
+        W_O=normal(H, k, d) / 3,
+        b_O=normal(d),
+        group=tuple(h * groups // H for h in range(H)),
+        scale=float(1 / np.sqrt(k)),
+        causal=causal,
+        window=window,
+        rotary=Rotary(jnp.asarray([0.7]), interleaved=False) if rotary else None,
+        query_norm=norm(),
+        key_norm=norm(),
     )
+
+
+def random_norm(draw: np.random.Generator, d: int = 6, *, centred: bool = True) -> Norm:
+    """A norm with gain and bias."""
+    gain, bias = 1 + 0.2 * draw.normal(size=d), 0.2 * draw.normal(size=d)
+    return Norm(jnp.asarray(gain), jnp.asarray(bias), 1e-5, centred=centred)
+
+
+def random_transformer(
+    seed: int = 0,
+    *,
+    layers: int = 2,
+    placement: str = "before",
+    vocabulary: int = 11,
+    context: int | None = 40,
+    d: int = 6,
+    dtype: str = "float64",
+    **heads,
+) -> TrainedTransformer:
+    """A model of words with learned positions and a readout."""
+    draw = np.random.default_rng(seed)
+
+    def dense(a, b):
+        return Dense(jnp.asarray(draw.normal(size=(a, b))) / np.sqrt(a), jnp.zeros(b))
+
+    stack = [
+        Layer(
+            random_attention(draw, d=d, **heads),
+            random_norm(draw, d),
+            Feedforward(dense(d, 8), dense(8, d), None, "gelu"),
+            random_norm(draw, d),
+            placement,
+        )
+        for _ in range(layers)
+    ]
+    positions = None if context is None else jnp.asarray(draw.normal(size=(context, d)))
+    embedding = Embedding(
+        jnp.asarray(draw.normal(size=(vocabulary, d))), positions, norm=random_norm(draw, d)
+    )
+    readout = Readout(norm=random_norm(draw, d), words=dense(d, vocabulary))
+    stack, embedding, readout = jax.tree.map(lambda a: a.astype(dtype), (stack, embedding, readout))
     return TrainedTransformer(
-        "random",
-        "random",
-        d,
-        heads,
-        vocabulary,
-        None if rotary else 16,
-        order,
-        lambda index: weights[index],
-        embedding,
-        readout,
-        0,
+        name="random",
+        architecture="random",
+        width=d,
+        heads_per_layer=stack[0].attention.W_Q.shape[0],
+        vocabulary=vocabulary,
+        context=context,
+        stored_layer=tuple(range(layers)),
+        read_layer=stack.__getitem__,
+        embedding=embedding,
+        readout=readout,
+        parameters=sum(a.size for a in jax.tree.leaves((stack, embedding, readout))),
     )

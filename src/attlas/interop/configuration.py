@@ -1,7 +1,7 @@
 """Values of a model's configuration file, checked when they are read."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ class Configuration:
         Traceback (most recent call last):
             ...
         attlas.core.errors.UserError: hidden_size = '64' in the configuration is not a whole \
-number above 0: correct config.json
+number from 1 on: correct config.json
     """
 
     values: Mapping[str, Any]
@@ -40,19 +40,20 @@ number above 0: correct config.json
         """
         return self.values.get(key) is not None
 
-    def count(self, key: str, default: int | None = None) -> int:
-        """A whole number above 0.
+    def count(self, key: str, default: int | None = None, *, least: int = 1) -> int:
+        """A whole number.
 
         Args:
             key: of the file.
             default: where the key is absent; None if the key must be there.
+            least: smallest that is allowed.
 
         Returns:
             The number.
         """
         value = self._value(key, default)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise self._wrong(key, "a whole number above 0")
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise self._wrong(key, f"a whole number from {least} on")
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
@@ -100,6 +101,28 @@ number above 0: correct config.json
         if not isinstance(value, str):
             raise self._wrong(key, "a word")
         return value
+
+    def choice(self, key: str, known: Sequence[str], default: str | None = None) -> str:
+        """One of several words.
+
+        Args:
+            key: of the file.
+            known: the words that are supported.
+            default: where the key is absent; None if the key must be there.
+
+        Returns:
+            The word.
+
+        Raises:
+            UserError: naming key, value and what is supported.
+        """
+        word = self.word(key, default)
+        if word not in known:
+            raise UserError(
+                f"{key} = '{word}' in the configuration is not supported: attlas reads "
+                f"{', '.join(known)}"
+            )
+        return word
 
     def section(self, key: str) -> "Configuration":
         """The values below a key.

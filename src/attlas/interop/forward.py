@@ -15,6 +15,7 @@ from attlas.interop.canonical import (
     Readout,
     Rotary,
 )
+from attlas.models.attention.rotation import turn
 
 
 def embed(embedding: Embedding, tokens: Int[Array, " T"]) -> Float[Array, "T d"]:
@@ -78,17 +79,9 @@ def rotate(rotary: Rotary, x: Float[Array, "H T k"]) -> Float[Array, "H T k"]:
     Returns:
         The turned rows.
     """
-    pairs = rotary.frequencies.size
-    angle = jnp.arange(x.shape[1], dtype=x.dtype)[:, None] * rotary.frequencies[None]
-    cos, sin = jnp.cos(angle)[None], jnp.sin(angle)[None]
-    turned, rest = x[..., : 2 * pairs], x[..., 2 * pairs :]
-    if rotary.interleaved:
-        a, b = turned[..., 0::2], turned[..., 1::2]
-        both = jnp.stack([a * cos - b * sin, b * cos + a * sin], axis=-1).reshape(turned.shape)
-    else:
-        a, b = turned[..., :pairs], turned[..., pairs:]
-        both = jnp.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
-    return jnp.concatenate([both, rest], axis=-1)
+    frequencies = jnp.asarray(rotary.frequencies, x.dtype)
+    angle = jnp.arange(x.shape[1], dtype=x.dtype)[:, None] * frequencies[None]
+    return turn(x, angle, rotary.interleaved)
 
 
 def visible(

@@ -9,7 +9,6 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
 from attlas.interop.canonical import (
     Attention,
@@ -21,6 +20,8 @@ from attlas.interop.canonical import (
     Readout,
     Rotary,
 )
+from attlas.interop.head_blocks import blocks_of_inputs, blocks_of_outputs, dense
+from attlas.interop.output_words import output_words
 from attlas.interop.stored_tensors import StoredTensors
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.interop.unsliced import apart, mixed_values, turned
@@ -162,12 +163,8 @@ def read_gated_decoder(
     """
     stored = plan.stored(tensors)
     words = stored[plan.name("words") + ".weight"]
-    readout, shared = plan.name("readout") + ".weight", 0
-    outward = words if plan.tied else None
-    if readout in stored:
-        outward = stored[readout]
-        # A state dict holds a tied matrix under both names.
-        shared = words.size if plan.tied and np.array_equal(words, outward) else 0
+    readout = (plan.name("readout") + ".weight",)
+    outward, repeated = output_words(stored, words, readout, tied=plan.tied)
     return TrainedTransformer(
         name=name,
         architecture=plan.architecture,
@@ -180,9 +177,9 @@ def read_gated_decoder(
         embedding=Embedding(jnp.asarray(words), scale=plan.embedding_scale),
         readout=Readout(
             norm=_norm(plan, stored[plan.name("last_norm") + ".weight"]),
-            words=None if outward is None else _dense(outward, None),
+            words=outward,
         ),
-        parameters=stored.parameters - shared,
+        parameters=stored.parameters - repeated,
     )
 
 
@@ -230,29 +227,18 @@ def _norm(plan: GatedDecoder, stored_gain: np.ndarray) -> Norm:
     return Norm(gain, jnp.zeros_like(gain), plan.eps, centred=False)
 
 
-def _dense(weight: np.ndarray, bias: np.ndarray | None) -> Dense:
-    """Of a matrix that is stored outputs first."""
-    missing = np.zeros(weight.shape[0], weight.dtype)
-    return Dense(jnp.asarray(weight.T), jnp.asarray(missing if bias is None else bias))
-
-
 def _layer(plan: GatedDecoder, stored: StoredTensors, index: int) -> Layer:
-    def dense(role: str) -> Dense:
+    def linear(role: str) -> Dense:
         path = plan.name(role, index)
-        return _dense(stored[path + ".weight"], stored.get(path + ".bias"))
+        return dense(stored[path + ".weight"], stored.get(path + ".bias"))
 
     def norm(role: str) -> Norm:
         return _norm(plan, stored[plan.name(role, index) + ".weight"])
 
-    def inward(role: str, blocks: int) -> tuple[Float[Array, "b d k"], Float[Array, "b k"]]:
-        found = dense(role)
-        cut = found.W.reshape(plan.width, blocks, plan.head_size).transpose(1, 0, 2)
-        return cut, found.b.reshape(blocks, plan.head_size)
-
-    W_Q, b_Q = inward("queries", plan.heads)
-    W_K, b_K = inward("keys", plan.groups)
-    W_V, b_V = inward("values", plan.groups)
-    output = dense("output")
+    W_Q, b_Q = blocks_of_outputs(linear("queries"), plan.heads)
+    W_K, b_K = blocks_of_outputs(linear("keys"), plan.groups)
+    W_V, b_V = blocks_of_outputs(linear("values"), plan.groups)
+    W_O, b_O = blocks_of_inputs(linear("output"), plan.heads)
     attention = Attention(
         W_Q=W_Q,
         b_Q=b_Q,
@@ -260,20 +246,20 @@ def _layer(plan: GatedDecoder, stored: StoredTensors, index: int) -> Layer:
         b_K=b_K,
         W_V=W_V,
         b_V=b_V,
-        W_O=output.W.reshape(plan.heads, plan.head_size, plan.width),
-        b_O=output.b,
+        W_O=W_O,
+        b_O=b_O,
         group=tuple(head // (plan.heads // plan.groups) for head in range(plan.heads)),
         scale=plan.head_size**-0.5,
         causal=True,
         window=plan.windows[index],
-        rotary=Rotary(jnp.asarray(plan.frequencies, W_Q.dtype), plan.interleaved),
+        rotary=Rotary(plan.frequencies, plan.interleaved),
         query_norm=norm("query_norm") if plan.head_norms else None,
         key_norm=norm("key_norm") if plan.head_norms else None,
     )
     return Layer(
         attention=attention,
         attention_norm=norm("attention_norm"),
-        feedforward=Feedforward(dense("inner"), dense("outer"), dense("gate"), plan.activation),
+        feedforward=Feedforward(linear("inner"), linear("outer"), linear("gate"), plan.activation),
         feedforward_norm=norm("feedforward_norm"),
         placement="before",
     )

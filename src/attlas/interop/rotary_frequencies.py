@@ -10,6 +10,19 @@ from attlas.interop.configuration import Configuration
 _KINDS = ("default", "linear", "llama3")
 
 
+def rotary_rule(config: Configuration) -> Configuration:
+    """The part of a configuration that holds the rule.
+
+    Args:
+        config: of the model.
+
+    Returns:
+        `rope_scaling`, the older name, where it is not empty, else `rope_parameters`.
+    """
+    older = config.section("rope_scaling")
+    return older if older.values else config.section("rope_parameters")
+
+
 def rotary_frequencies(
     config: Configuration, size: int, *, theta_key: str = "rope_theta"
 ) -> np.ndarray:
@@ -41,33 +54,24 @@ def rotary_frequencies(
         >>> rotary_frequencies(Configuration({"rope_scaling": {"type": "yarn", "factor": 4}}), 4)
         Traceback (most recent call last):
             ...
-        attlas.core.errors.UserError: rope_scaling = 'yarn' in the configuration is not ...
+        attlas.core.errors.UserError: type = 'yarn' in the configuration is not ...
     """
-    key = "rope_scaling" if config.given("rope_scaling") else "rope_parameters"
-    rule = config.section(key)
-    kind = rule.word("rope_type", rule.word("type", "default"))
-    if kind not in _KINDS:
-        raise UserError(
-            f"{key} = '{kind}' in the configuration is not supported: attlas reads "
-            f"{', '.join(_KINDS)}"
-        )
+    rule = rotary_rule(config)
+    kind = rule.choice("rope_type" if rule.given("rope_type") else "type", _KINDS, "default")
     nested = [name for name, value in rule.values.items() if isinstance(value, dict)]
     if nested:
         raise UserError(
-            f"{key} with a table '{nested[0]}' in the configuration is not supported: attlas reads "
-            "one rule for all layers"
+            f"rope_parameters with a table '{nested[0]}' in the configuration is not supported: "
+            "attlas reads one rule for all layers"
         )
     theta = rule.number("rope_theta", config.number(theta_key, 10000.0))
     frequencies = theta ** (-np.arange(0, size, 2, dtype=np.float64) / size)
     if kind == "linear":
         return frequencies / rule.number("factor")
     if kind == "llama3":
-        original = config.number(
-            "original_max_position_embeddings",
-            rule.number(
-                "original_max_position_embeddings", config.number("max_position_embeddings")
-            ),
-        )
+        key = "original_max_position_embeddings"
+        holder = next((part for part in (config, rule) if part.given(key)), None)
+        original = holder.number(key) if holder else config.number("max_position_embeddings")
         return _llama3(frequencies, rule, original)
     return frequencies
 

@@ -10,12 +10,15 @@ from attlas.core.errors import UserError
 
 Shapes = Mapping[str, tuple[int, ...]]
 
+_OTHER_TASKS = r"^(score|classifier|qa_outputs|v_head)\."
+
 
 class StoredTensors(Mapping[str, np.ndarray]):
     """Tensors by name, without the prefix that a file may add; read when they are asked for.
 
     Every tensor of the file has a place in `shapes` or in `optional`, matches `buffers`, which hold
-    nothing that was learned, or is refused: a tensor that nobody reads would change the model.
+    nothing that was learned, belongs to another task's head, or is refused: a tensor that nobody
+    reads would change the model.
 
     Args:
         tensors: of the file.
@@ -23,6 +26,9 @@ class StoredTensors(Mapping[str, np.ndarray]):
         optional: of each tensor that may be there.
         prefixes: what the names may begin with; the first under which the first of `shapes` is.
         buffers: pattern of the names that are passed over.
+
+    Attributes:
+        for_words: whether no head of another task is there, such as a classifier's.
 
     Raises:
         UserError: if a tensor is missing or has no place.
@@ -69,7 +75,10 @@ implies (3,): file and configuration are of different models
                 f"{len(self._full)}: file and configuration are of different models, or the file "
                 "is incomplete"
             )
-        for name in sorted(names - set(self._full.values())):
+        left = names - set(self._full.values())
+        others = {name for name in left if re.match(_OTHER_TASKS, name)}
+        self.for_words = not others
+        for name in sorted(left - others):
             if buffers is None or not re.search(buffers, name):
                 raise UserError(
                     f"tensor '{name}' has no place in a model of this configuration: read the "

@@ -41,6 +41,8 @@ class TrainedTransformer:
         embedding: from tokens to rows.
         readout: from rows to logits.
         parameters: number of stored numbers, shared ones once.
+        unsliced: a layer's attention from the file's own matrices, (layer, rows) to rows, for
+            `prove_slicing`; None for a model that was put together by hand.
     """
 
     name: str
@@ -54,6 +56,7 @@ class TrainedTransformer:
     embedding: Embedding | PatchEmbedding
     readout: Readout
     parameters: int
+    unsliced: Callable[[int, np.ndarray], np.ndarray] | None = None
 
     @property
     def layers(self) -> int:
@@ -230,10 +233,10 @@ class TrainedTransformer:
         assert isinstance(self.embedding, PatchEmbedding)
         weights, size = self.embedding.patches.W, self.embedding.size
         channels = weights.shape[0] // size**2
-        side = round((self.embedding.positions.shape[0] - 1) ** 0.5) * size
+        side = round((self.embedding.positions.shape[0] - 1) ** 0.5)
+        rows, columns = self.embedding.grid or (side, side)
+        wanted = (channels, rows * size, columns * size)
         given = np.asarray(image)
-        if given.shape != (channels, side, side):
-            raise UserError(
-                f"image of shape {given.shape}: {self.name} reads ({channels}, {side}, {side})"
-            )
+        if given.shape != wanted:
+            raise UserError(f"image of shape {given.shape}: {self.name} reads {wanted}")
         return jnp.asarray(given, weights.dtype)

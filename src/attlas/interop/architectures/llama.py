@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 
 from attlas.core.errors import UserError
+from attlas.interop.activations import ACTIVATIONS
 from attlas.interop.configuration import Configuration
 from attlas.interop.gated_decoder import (
     GatedDecoder,
     read_gated_decoder,
     unsliced_gated_attention,
 )
-from attlas.interop.rotary_frequencies import rotary_frequencies
+from attlas.interop.rotary_frequencies import rotary_frequencies, rotary_rule
 from attlas.interop.trained_transformer import TrainedTransformer
 
 MODEL_TYPES = ("llama", "mistral", "qwen2", "qwen3", "gemma")
@@ -73,15 +74,17 @@ def _plan(config: Mapping[str, Any]) -> GatedDecoder:
     kind = values.word("model_type")
     gemma = kind == "gemma"
     width, heads = values.count("hidden_size"), values.count("num_attention_heads")
-    groups = values.count("num_key_value_heads", 8 if kind == "mistral" else heads)
+    # Absent, the number is one of the class's own but for Llama, and shall be said.
+    null = kind == "llama" or "num_key_value_heads" in config
+    groups = values.count("num_key_value_heads", heads if null else None)
     values.divides("num_key_value_heads", groups, heads, "num_attention_heads")
     head_size = _head_size(values, kind, width, heads)
     attention_bias = kind in {"llama", "qwen3", "gemma"} and values.flag("attention_bias", False)
     values.refuse_unless("partial_rotary_factor", 1.0)
-    values.section("rope_parameters").refuse_unless("partial_rotary_factor", 1.0)
+    rotary_rule(values).refuse_unless("partial_rotary_factor", 1.0)
     if gemma:
         values.refuse_unless("use_bidirectional_attention", False)
-    activation = values.word("hidden_act", "gelu_pytorch_tanh" if gemma else "silu")
+    activation = values.choice("hidden_act", ACTIVATIONS, "gelu_pytorch_tanh" if gemma else "silu")
     return GatedDecoder(
         architecture=kind,
         names=_NAMES,
@@ -130,11 +133,13 @@ def _windows(values: Configuration, kind: str) -> tuple[int | None, ...]:
     # Mistral slides in all layers; Qwen2 and Qwen3 where `layer_types` says so, by default from
     # layer `max_window_layers` on, if `use_sliding_window`; Llama and Gemma see everything.
     layers = values.count("num_hidden_layers")
-    window = values.count("sliding_window") if values.given("sliding_window") else None
+    window = None
+    if "sliding_window" not in values.values or values.given("sliding_window"):
+        window = values.count("sliding_window", 4096)
     if kind == "mistral":
         first = 0
     elif kind in {"qwen2", "qwen3"} and values.flag("use_sliding_window", False):
-        first = int(values.values.get("max_window_layers", 28))
+        first = values.count("max_window_layers", 28, least=0)
     else:
         first, window = layers, None
     implied = tuple(window if index >= first else None for index in range(layers))
@@ -142,7 +147,8 @@ def _windows(values: Configuration, kind: str) -> tuple[int | None, ...]:
         return implied
     said = {"full_attention": None, "sliding_attention": window}
     kinds = values.values["layer_types"]
-    if len(kinds) != layers or any(each not in said for each in kinds):
+    named = isinstance(kinds, list) and all(each in said for each in kinds)
+    if not named or len(kinds) != layers:
         raise UserError(
             f"layer_types = {kinds} in the configuration is not supported: one of "
             f"{', '.join(said)} for each of the {layers} layers is"
