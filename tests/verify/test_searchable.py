@@ -89,10 +89,10 @@ def test_what_project_reads_may_be_searched_over():
     assert check(not_negative, challenge_rounds=1).defects == ()
 
 
-def test_few_inequalities_of_the_papers_are_not_attacked():
+def test_papers_leave_out_only_what_an_attack_cannot_move():
     claims = [claim for claim in find_claims() if claim.kind is Kind.INEQUALITY]
-    supported = [claim for claim in claims if claim.expect.outcome is Outcome.SUPPORTED]
-    left = [claim for claim in supported if claim.witness is None and not is_searchable(claim)]
-    assert len(left) < len(supported) / 8
-    # Each of them says in one short sentence what keeps an attack out.
-    assert all(10 < len(why_not_attacked(claim)) < 80 for claim in left)
+    reasons = {why_not_attacked(claim) for claim in claims if not is_searchable(claim)}
+    assert reasons
+    # Each is one short sentence, and none is the way in which a sampler draws: that can be mended.
+    assert all(10 < len(reason) < 80 for reason in reasons)
+    assert "its sampler draws by a JAX key" not in reasons
