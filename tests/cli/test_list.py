@@ -30,6 +30,12 @@ def test_claims_say_over_what_they_are_attacked(shown):
     assert line.split()[-1] == "W"
 
 
+def test_claims_say_why_they_are_not_attacked(shown):
+    out = shown("list", "claims")
+    assert [row for row in out.splitlines() if "/lemma-3-6-small " in row and "not attacked" in row]
+    assert not [row for row in out.splitlines() if "/lemma-12 " in row and "not attacked" in row]
+
+
 def test_experiments_are_listed(shown):
     out = shown("list", "experiments")
     assert [each.name for each in find_experiments() if each.name not in out] == []

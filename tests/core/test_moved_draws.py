@@ -1,8 +1,10 @@
 """A generator whose draws can be moved: the same stream, and moved numbers at their places."""
 
+from copy import deepcopy
+
 import numpy as np
 
-from attlas.core.moved_draws import MovedGenerator, within
+from attlas.core.moved_draws import MovedGenerator, apart, within
 from attlas.core.sampling import shared
 
 
@@ -57,3 +59,27 @@ def test_what_several_samplers_share_is_not_kept_from_a_search():
     moved = {place: z + 1 for place, z in first.numbers.items()}
     np.testing.assert_allclose(start(MovedGenerator(np.random.default_rng(2), moved), 3), plain + 1)
     np.testing.assert_array_equal(start(np.random.default_rng(2), 3), plain)
+
+
+def test_a_stream_apart_is_numpys_and_moves_with_the_other():
+    plain, first = np.random.default_rng(4), MovedGenerator(np.random.default_rng(4))
+    expected = apart(plain).normal(size=3)
+    seed = np.random.default_rng(4).integers(2**31, size=2)
+    np.testing.assert_array_equal(np.random.default_rng(seed.tolist()).normal(size=3), expected)
+    np.testing.assert_array_equal(apart(first).normal(size=3), expected)
+    # The stream that it came from goes on as if the other one were not there.
+    assert plain.random() == first.random()
+    moved = {place: z + 1 for place, z in first.numbers.items() if z.ndim}
+    again = apart(MovedGenerator(np.random.default_rng(4), moved))
+    np.testing.assert_allclose(again.normal(size=3), expected + 1)
+
+
+def test_a_copy_of_a_generator_draws_and_moves_the_same():
+    first = MovedGenerator(np.random.default_rng(4))
+    copy = deepcopy(first)
+    x = copy.normal(size=3)
+    np.testing.assert_array_equal(first.normal(size=3), x)
+    assert first.numbers is copy.numbers
+    moved = {place: z + 1 for place, z in first.numbers.items()}
+    again = deepcopy(MovedGenerator(np.random.default_rng(4), moved))
+    np.testing.assert_allclose(again.normal(size=3), x + 1)

@@ -51,10 +51,12 @@ def _papers() -> list[tuple[str, ...]]:
 def _claims() -> list[tuple[str, ...]]:
     from attlas.core.claim import Claim
     from attlas.core.prose import plain
-    from attlas.verify.attack import is_searchable
     from attlas.verify.registry import find_claims
+    from attlas.verify.searchable import is_searchable, why_not_attacked
 
     def attacked(claim: Claim) -> str:
+        if reason := why_not_attacked(claim):
+            return f"not attacked: {plain(reason)}"
         return ", ".join(claim.search_over) or ("its draws" if is_searchable(claim) else "-")
 
     return [

@@ -202,6 +202,8 @@ class Claim:
             returns the arrays that it changes.
         recertify: computes solver outputs of a batch of moved instances again, with certificates;
             returns the arrays that it changes.
+        not_attacked: why an inequality has nothing that an attack could move, where neither
+            `search_over` nor the draws reach its arrays.
         expect: the outcome it must have.
         count: instances drawn by default.
         roundings: on the longest path to a side, for the tolerance.
@@ -232,6 +234,7 @@ class Claim:
     search_over: tuple[str, ...] = ()
     project: Callable[..., Mapping[str, Any]] | None = None
     recertify: Callable[..., Mapping[str, Any]] | None = None
+    not_attacked: str = ""
     expect: Expectation = field(default_factory=Expectation)
     count: int = 64
     roundings: int = 64

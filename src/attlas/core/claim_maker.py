@@ -38,6 +38,7 @@ class Details(TypedDict, total=False):
             `sample` by default.
         project: map of named arrays back into the assumptions.
         recertify: re-solves after a move.
+        not_attacked: why an attack has nothing to move, such as a training that takes seconds.
         status: relation to the printed text; as printed where it was found, else reconstructed
             in the folder of a paper and new in a user's file.
         expect: any other outcome than SUPPORTED, with its reason.
@@ -55,6 +56,7 @@ class Details(TypedDict, total=False):
     search_over: str | Sequence[str]
     project: Callable[..., Mapping[str, Any]]
     recertify: Callable[..., Mapping[str, Any]]
+    not_attacked: str
     status: Status
     expect: Expectation
     count: int

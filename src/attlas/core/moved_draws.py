@@ -5,6 +5,7 @@ numbers, each within its law's support, reaches every instance that the sampler 
 other: a search needs no description of the domain. Integers, choices and permutations stay.
 """
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,23 @@ class MovedGenerator(np.random.Generator):
         """
         return np.random.Generator(self.bit_generator)
 
+    def beside(self, base: np.random.Generator) -> "MovedGenerator":
+        """Another stream whose draws are kept with those of this one.
+
+        Args:
+            base: an ordinary generator at the start of that stream.
+
+        Returns:
+            The generator.
+        """
+        other = MovedGenerator(base)
+        other.numbers, other.uniform_at = self.numbers, self.uniform_at
+        return other
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "MovedGenerator":
+        """The same stream again, from here: NumPy's own copy would be an ordinary generator."""
+        return self.beside(np.random.Generator(deepcopy(self.bit_generator, memo)))
+
     def law(self, place: int) -> str:
         """The law of the numbers at a place.
 
@@ -96,6 +114,27 @@ class MovedGenerator(np.random.Generator):
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
         """By inversion, moved."""
         return -scale * np.log1p(-self.random(np.shape(scale) if size is None else size))
+
+
+def apart(rng: np.random.Generator, seed: Any = None) -> np.random.Generator:
+    """A generator of a stream of its own, whose draws move where those of the other one do.
+
+    Args:
+        rng: the generator of a sampler.
+        seed: of the stream; by default two draws from `rng`.
+
+    Returns:
+        The generator.
+
+    Examples:
+        >>> rng = MovedGenerator(np.random.default_rng(3))
+        >>> bool(apart(rng, 5).normal() == np.random.default_rng(5).normal())
+        True
+        >>> len(rng.numbers)
+        1
+    """
+    other = np.random.default_rng(rng.integers(2**31, size=2) if seed is None else seed)
+    return rng.beside(other) if isinstance(rng, MovedGenerator) else other
 
 
 def within(numbers: np.ndarray, law: str) -> np.ndarray:

@@ -48,13 +48,17 @@ def refuse_malformed(claim: "Claim") -> None:
                     f"keyword-only parameter of the function: {nearest(name, options)}"
                 )
     for name in claim.search_over:
-        if name not in arrays and not rest:
+        if not rest and name not in arrays and not _takes(claim.project, name):
             raise UserError(
-                f"{where}: search_over names '{name}', which the function does not read: "
-                f"{nearest(name, arrays)}"
+                f"{where}: search_over names '{name}', which the function does not read, "
+                f"nor project: {nearest(name, arrays)}"
             )
     if claim.search_over and claim.kind != "inequality":
         raise UserError(f"{where}: search_over is for inequalities: leave it out")
+    if claim.not_attacked and (claim.search_over or claim.kind != "inequality"):
+        raise UserError(
+            f"{where}: not_attacked is for inequalities without search_over: leave it out"
+        )
     if claim.status in ("as printed", "erratum") and claim.source != "found":
         raise UserError(
             f"{where}: status '{claim.status}' needs a statement that was found: give "
@@ -65,6 +69,14 @@ def refuse_malformed(claim: "Claim") -> None:
     for role, function in {"sample": claim.sample, "project": claim.project}.items():
         if function is not None and not callable(function):
             raise UserError(f"{where}: {role} is not a function: give one")
+
+
+def _takes(function: Any, name: str) -> bool:
+    """Whether a function reads an array of this name."""
+    if not callable(function):
+        return False
+    arrays, _, rest = parameters(function)
+    return rest or name in arrays
 
 
 def try_out(claim: "Claim") -> None:

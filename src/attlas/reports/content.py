@@ -11,6 +11,7 @@ from attlas.core.claim import Claim, Erratum
 from attlas.core.references import Reference
 from attlas.core.verdict import CheckReport, Outcome
 from attlas.runs.experiment import Experiment
+from attlas.verify.searchable import why_not_attacked
 
 
 class Mark(NamedTuple):
@@ -112,6 +113,11 @@ class ClaimEntry:
     def mark(self) -> Mark:
         """How the outcome is shown."""
         return MARKS[self.outcome]
+
+    @property
+    def not_attacked(self) -> str:
+        """Why an inequality is not attacked; empty for others."""
+        return why_not_attacked(self.claim)
 
     @property
     def unexpected(self) -> bool:

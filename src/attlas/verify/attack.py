@@ -17,15 +17,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.core.claim import Claim, Kind, Sides
+from attlas.core.claim import Claim, Sides
 from attlas.core.errors import UserError
 from attlas.core.factorising import FACTORISING
 from attlas.core.generator import generator
 from attlas.core.moved_draws import MovedGenerator, within
-from attlas.core.named_call import call_by_name, parameters
+from attlas.core.named_call import call_by_name
 from attlas.core.verdict import ChallengeReport, Outcome
 from attlas.verify.decide import decide
 from attlas.verify.evidence import Batch, Program, compile_program, gather
+from attlas.verify.searchable import is_searchable
 
 STEPS = 200
 """Moves of a round, if its time suffices."""
@@ -35,23 +36,6 @@ _PLAN = ("all", "few", "again", "one", "again", "between", "size", "again")
 """The moves in turn; `again` repeats what helped an instance last, half as far once more."""
 _BROKEN = 10.0
 """Added to the score of a violation, so that none is left again for a better ratio."""
-
-
-def is_searchable(claim: Claim) -> bool:
-    """Whether an attack has something to move.
-
-    Args:
-        claim: the claim.
-
-    Returns:
-        True for an inequality with `search_over`, or with a sampler that takes `rng`.
-    """
-    if claim.kind is not Kind.INEQUALITY:
-        return False
-    if claim.search_over:
-        return True
-    drawn = claim.witness is None and parameters(claim.sample).arrays[:1] == ("rng",)
-    return drawn and claim.expect.outcome is Outcome.SUPPORTED
 
 
 def attack(
@@ -75,7 +59,8 @@ def attack(
 
     Returns:
         The tightest instance found; its verdict is VIOLATED when the claim broke. None where
-        nothing moves: no `search_over`, and no normal or uniform number in the sampler.
+        nothing moves: see `attlas.verify.searchable`, and where the sampler makes its instances
+        of no normal or uniform number.
     """
     if not is_searchable(claim):
         return None
@@ -251,6 +236,8 @@ def _climb(
         if found is None:
             length *= 0.7
             continue
+        if done == 1 and not _differ(found, batch):
+            return batch, 0
         new = _scores(claim, *program(found))
         gained = new > score
         last = _change(blocks, proposed, gained, last)
@@ -262,6 +249,10 @@ def _climb(
         score = np.where(gained, new, score)
         length = np.clip(length * np.where(gained, 1.6, 0.85), 1e-8, 4.0)
     return {name: jnp.asarray(value) for name, value in ended.items()}, done
+
+
+def _differ(one: Batch, other: Batch) -> bool:
+    return any(bool(np.any(np.asarray(one[k]) != np.asarray(v))) for k, v in other.items())
 
 
 def _scores(claim: Claim, holds: Array, sides: tuple[Sides, ...]) -> np.ndarray:

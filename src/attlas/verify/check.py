@@ -11,12 +11,13 @@ from jaxtyping import Array
 
 from attlas.core.claim import Claim
 from attlas.core.factorising import FACTORISING
-from attlas.core.verdict import CheckReport, ControlReport, Verdict
+from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Verdict
 from attlas.verify.attack import attack
 from attlas.verify.compiled import bound_compiled
 from attlas.verify.decide import decide
 from attlas.verify.detection import detection_limits, faults
 from attlas.verify.evidence import Batch, Evidence, Program, compile_program, gather
+from attlas.verify.searchable import is_searchable
 
 
 def check(
@@ -67,6 +68,7 @@ def check(
         search = None
         if challenge_rounds:
             search = attack(claim, rounds=challenge_rounds, seed=seed, program=program, batch=batch)
+            wrong += unmoved(claim, search)
     return CheckReport(
         claim=claim.name,
         verdict=verdict,
@@ -124,6 +126,24 @@ def _control(
     evidence = gather(claim, holds, sides[1 + k], assumed=not outside, batch=batch)
     verdict = with_witness(decide(claim, evidence, alpha=alpha, seed=seed), batch)
     return ControlReport(control.description, control.expect, verdict), evidence
+
+
+def unmoved(claim: Claim, search: ChallengeReport | None) -> tuple[str, ...]:
+    """An inequality that seems to offer something to move and does not.
+
+    Args:
+        claim: the claim.
+        search: what an attack gave.
+
+    Returns:
+        One sentence where the attack found nothing, and no reason is known.
+    """
+    if search is not None or not is_searchable(claim):
+        return ()
+    return (
+        "the attack moves nothing: name arrays in search_over, draw normal or uniform numbers "
+        "from rng, or say why in not_attacked",
+    )
 
 
 def undefined_assumptions(claim: Claim, batch: Batch, holds: Array) -> tuple[str, ...]:

@@ -73,6 +73,7 @@ def corollary_2_step(B, margin, K):
 on_trainings = partial(
     inequality,
     sample=good_trainings,
+    not_attacked="every instance is a training, too slow to repeat for each move",
     assumptions=COROLLARY_2,
     roundings=ROUNDINGS * LONGEST,
     count=48,

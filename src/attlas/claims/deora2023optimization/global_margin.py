@@ -13,9 +13,9 @@ from attlas.bounds.optimisation.deora2023_mixture import (
     deora2023_gamma_attention,
     deora2023_gamma_linear,
 )
-from attlas.claims.deora2023optimization.instances import reseeded
 from attlas.claims.deora2023optimization.mixture_instances import ROUNDINGS
 from attlas.core.claim import Control, Sides, Status, assume
+from attlas.core.moved_draws import apart
 from attlas.core.statement import existence, inequality
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.models.attention.multi_head import MultiHead, parameter_norm
@@ -41,7 +41,7 @@ def _samples(S, relevant):
 
 def best_models(rng, count):
     """Best models found on mixtures of S from 0.5 to 5, one or two relevant tokens of three."""
-    rng = reseeded(rng)
+    rng = apart(rng)
     S = np.exp(rng.uniform(np.log(0.5), np.log(5.0), count))
     relevant = 1 + np.arange(count) % 2
     sets = [_samples(float(S[i]), int(relevant[i])) for i in range(count)]
@@ -95,6 +95,7 @@ def global_margin(X, y, U, W, S, *, factor=1.0):
 @inequality(
     "Section 7, global margin against gamma_attn",
     sample=best_models,
+    search_over=("U", "W"),
     controls=[Control(r"$\gamma_{attn}$ itself, without $\sqrt 2$", share=0.5**0.5)],
     status=Status.NEW,
     count=32,
@@ -115,7 +116,7 @@ def global_margin_ceiling(X, y, U, W, S, *, share=1.0):
 
 def large_signals(rng, count):
     """NTK margins after an exact first step, p = 0, where gamma_star exceeds S sqrt(T)."""
-    rng = reseeded(rng)
+    rng = apart(rng)
     relevant = 1 + np.arange(count) % 2
     zeta = relevant / _T
     least = (8 * (1 - zeta / 2**0.5) / (_T**0.5 * (1 - zeta) * zeta**2)) ** (1 / 3)

@@ -20,13 +20,14 @@ from attlas.bounds.optimisation.deora2023_loss import (
     deora2023_beta_3,
 )
 from attlas.bounds.optimisation.deora2023_training import deora2023_head_norm_bound
-from attlas.claims.deora2023optimization.instances import largest_head, reseeded, spread_tokens
+from attlas.claims.deora2023optimization.instances import largest_head, spread_tokens
 from attlas.claims.deora2023optimization.stability_instances import (
     ATOMS,
     LONGEST,
     train_on_all_sets,
 )
 from attlas.core.claim import assume
+from attlas.core.moved_draws import apart
 from attlas.core.sampling import shared
 from attlas.kernels.multi_head_ntk import ntk_features
 from attlas.models.attention.multi_head import MultiHead
@@ -168,7 +169,7 @@ def good_initialisations(rng, count):
     With X, y, R, U, W, star_U, star_W (for one copy), margin, margin_above, certified, epsilon
     and K.
     """
-    rng = reseeded(rng)
+    rng = apart(rng)
     drawn = count + count // 4
     R = rng.uniform(1, 1.5, drawn)
     X, y = _samples(rng, drawn, ATOMS)

@@ -40,11 +40,6 @@ three 2 x 2 matrices, a softmax, a second derivative (below 128), then a backwar
 eigenvalue (16 rows, a few roundings each)."""
 
 
-def reseeded(rng):
-    """A generator seeded by two draws of another one, whose stream stays apart."""
-    return np.random.default_rng(rng.integers(2**31, size=2).tolist())
-
-
 def spread_tokens(rng, *shape):
     """Tokens of Euclidean length 1 in random directions, along the last axis of the shape."""
     gauss = rng.normal(size=shape)

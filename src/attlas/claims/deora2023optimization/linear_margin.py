@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.optimisation.deora2023_mixture import deora2023_gamma_linear
-from attlas.claims.deora2023optimization.instances import reseeded
 from attlas.claims.deora2023optimization.mixture_instances import (
     ROUNDINGS,
     Mixture,
@@ -20,6 +19,7 @@ from attlas.claims.deora2023optimization.mixture_instances import (
 )
 from attlas.claims.deora2023optimization.ntk_w_part import single_samples, u_part
 from attlas.core.claim import Control, ProofStep, Sides, Status, assume
+from attlas.core.moved_draws import apart
 from attlas.core.statement import identity, inequality
 from attlas.solvers.kernel_svm import kernel_svm_batch
 
@@ -100,7 +100,7 @@ def anywhere(rng, count):
 
 def in_place(rng, count):
     """Relevant tokens at the same places in all samples."""
-    return _solved(reseeded(rng), count, True)
+    return _solved(apart(rng), count, True)
 
 
 solved = partial(

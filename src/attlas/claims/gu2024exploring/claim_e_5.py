@@ -6,7 +6,7 @@ import numpy as np
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_movement_radius
 from attlas.claims.gu2024exploring.instances import symmetric_networks, weight_reach
 from attlas.claims.gu2024exploring.one_step import ROUNDINGS, SIZES, norm
-from attlas.claims.gu2024exploring.trajectories import COUNT, curves
+from attlas.claims.gu2024exploring.trajectories import COUNT, SLOW, curves
 from attlas.core.claim import Control, ProofStep, Sides, assume
 from attlas.core.statement import inequality
 from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
@@ -65,6 +65,7 @@ def claim_e_5(W, a, X, Y, V, *, printed=True):
     "Claim E.5, the step from the Frobenius norm to the eigenvalue",
     sample=curves,
     count=COUNT,
+    not_attacked=SLOW,
     roundings=ROUNDINGS,
     controls=[Control("no change at all", factor=0.0)],
 )

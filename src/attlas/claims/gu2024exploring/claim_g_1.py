@@ -81,6 +81,7 @@ def claim_g_1_norms(mass, F, kernel, pseudo, ball, truth, *, dropped=False):
 @on_score_runs(
     "Claim G.1, the constant",
     status=Status.NEW,
+    search_over=_FUNCTIONS,
     proof_step=link(1),
     controls=[Control("2 in place of 4", factor=2.0)],
 )

@@ -13,6 +13,7 @@ import numpy as np
 from attlas.bounds.optimisation.gu2024_regression import gu2024_coupling
 from attlas.claims.gu2024exploring.claim_g_1 import distance
 from attlas.claims.gu2024exploring.score_runs import COUNT, WIDTH, score_runs
+from attlas.claims.gu2024exploring.trajectories import SLOW
 from attlas.core.claim import Control, Sides, Status, assume
 from attlas.core.statement import inequality
 from attlas.kernels.regression_flow import regression_flow
@@ -29,6 +30,7 @@ on_score_runs = partial(
     assumptions=[_DOES_NOT_GROW],
     alike=True,
     count=COUNT,
+    not_attacked=SLOW,
     roundings=1024,
 )
 

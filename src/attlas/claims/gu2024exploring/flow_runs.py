@@ -12,6 +12,7 @@ import numpy as np
 
 from attlas.claims.gu2024exploring.instances import seed_of
 from attlas.claims.gu2024exploring.trajectories import DIMENSION, Setting, draw, kernels
+from attlas.core.moved_draws import apart
 from attlas.core.sampling import shared
 from attlas.kernels.regression_flow import regression_flow
 from attlas.models.networks.softmax_network import SoftmaxNetwork
@@ -70,7 +71,7 @@ def _moved(rng, count, setting):
     """Flows with the changes of their kernels."""
     seed = seed_of(deepcopy(rng))
     raw = draw(rng, count, setting)
-    rng = np.random.default_rng((*seed, 1))
+    rng = apart(rng, (*seed, 1))
     tested = rng.normal(size=(count, _TESTED, DIMENSION))
     tested /= np.linalg.norm(tested, axis=2, keepdims=True)
     # Fast directions limit the step: h m lambda_max stays below a quarter.

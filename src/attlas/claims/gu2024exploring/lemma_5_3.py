@@ -14,6 +14,7 @@ from attlas.claims.gu2024exploring.one_step import ROUNDINGS, norm, take, visite
 from attlas.claims.gu2024exploring.trajectories import (
     COUNT,
     GENERAL,
+    SLOW,
     contraction,
     curves,
     draw,
@@ -40,6 +41,7 @@ def _contracts(Y, square, m, eta, lam, steps, share):
 on_trainings = partial(
     inequality,
     sample=curves,
+    not_attacked=SLOW,
     alike=True,
     assumptions=[assume("the loss property holds at all records", _contracts)],
     count=COUNT,
@@ -48,6 +50,7 @@ on_trainings = partial(
 on_steps = partial(
     inequality,
     sample=visited,
+    not_attacked=SLOW,
     assumptions=[
         assume(r"$\lambda_{\min}(H(\tau)) \ge \lambda / 2$", lambda least, lam: least >= lam / 2)
     ],

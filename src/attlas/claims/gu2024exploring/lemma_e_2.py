@@ -17,7 +17,7 @@ from attlas.bounds.optimisation.gu2024_convergence import (
 )
 from attlas.claims.gu2024exploring.formulas_convergence import numbers
 from attlas.claims.gu2024exploring.one_step import ROUNDINGS, points, take, within_unit_ball
-from attlas.claims.gu2024exploring.trajectories import COUNT, curves
+from attlas.claims.gu2024exploring.trajectories import COUNT, SLOW, curves
 from attlas.core.claim import Control, Source, Status, assume
 from attlas.core.statement import inequality
 
@@ -68,6 +68,7 @@ def lemma_e_2_width(n, d, lam, delta, B, *, less=0.0):
 @inequality(
     "Lemma C.4",
     sample=curves,
+    not_attacked=SLOW,
     assumptions=[assume("the loss is at most $n d$", lambda square, Y: jnp.max(square) <= Y.size)],
     count=COUNT,
     roundings=ROUNDINGS,

@@ -11,7 +11,7 @@ import numpy as np
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_gradient, gu2024_start
 from attlas.claims.gu2024exploring.instances import networks, symmetric_networks, weight_reach
 from attlas.claims.gu2024exploring.one_step import ROUNDINGS, norm, points, take, within_unit_ball
-from attlas.claims.gu2024exploring.trajectories import COUNT, curves
+from attlas.claims.gu2024exploring.trajectories import COUNT, SLOW, curves
 from attlas.core.claim import Control, ProofStep, Sides, Status, assume
 from attlas.core.statement import inequality
 
@@ -57,6 +57,7 @@ def lemma_d_1_sharp(W, a, X, Y, part, *, whole=True):
 @at_points(
     "Lemma D.2 and Lemma C.4",
     sample=curves,
+    not_attacked=SLOW,
     count=COUNT,
     proof_step=link(2),
     assumptions=[assume("the loss is at most $n d$", lambda square, Y: jnp.max(square) <= Y.size)],

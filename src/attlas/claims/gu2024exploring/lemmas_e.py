@@ -17,14 +17,16 @@ from attlas.claims.gu2024exploring.one_step import (
     visited,
     within_unit_ball,
 )
-from attlas.claims.gu2024exploring.trajectories import COUNT
+from attlas.claims.gu2024exploring.trajectories import COUNT, SLOW
 from attlas.core.claim import Control, ProofStep, Sides, Status, assume
 from attlas.core.statement import inequality
 from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 
 at_points = partial(inequality, sample=points, count=40, roundings=ROUNDINGS)
-on_trainings = partial(inequality, sample=visited, count=COUNT, roundings=ROUNDINGS)
+on_trainings = partial(
+    inequality, sample=visited, not_attacked=SLOW, count=COUNT, roundings=ROUNDINGS
+)
 link = partial(ProofStep, "Lemma 5.3, one step")
 
 

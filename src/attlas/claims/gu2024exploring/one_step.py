@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.claims.gu2024exploring.instances import perturb, seed_of, symmetric_networks
+from attlas.claims.gu2024exploring.instances import perturb, symmetric_networks
 from attlas.claims.gu2024exploring.trajectories import GENERAL, STEPS, runs
+from attlas.core.moved_draws import apart
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 from attlas.models.networks.softmax_network_gradient import network_gradient
 
@@ -112,7 +113,7 @@ def within_unit_ball(X, Y):
 
 def points(rng, count):
     """Symmetric networks moved by .001 to 1 in every column: flat and saturated attention."""
-    rng = np.random.default_rng(seed_of(rng))
+    rng = apart(rng)
     batch = perturb(rng, symmetric_networks(rng, count, SIZES), (1e-3, 1.0))
     kept = {name: batch[name] for name in ("a", "X", "Y")}
     return kept | {"W": batch["W_tilde"], "part": 10 ** rng.uniform(-2, 0, count)}
@@ -122,7 +123,7 @@ def visited(rng, count):
     """One random record of each training; `most` and `least` are eigenvalues of H(tau)."""
     found = runs(deepcopy(rng), count, GENERAL)
     # Past the middle the residuals of the best runs are rounding.
-    at = np.random.default_rng(seed_of(rng)).integers(len(STEPS) // 2, size=count)
+    at = apart(rng).integers(len(STEPS) // 2, size=count)
     row = np.arange(count)
     values = np.linalg.eigvalsh(found["kernels"][row, at])
     named = {name: found[name] for name in ("a", "X", "Y", "eta", "lam")}

@@ -20,7 +20,8 @@ from attlas.claims.gu2024exploring.diffusion_instances import (
     schedule,
     schedules,
 )
-from attlas.claims.gu2024exploring.instances import seed_of, symmetric_networks
+from attlas.claims.gu2024exploring.instances import symmetric_networks
+from attlas.core.moved_draws import apart
 from attlas.core.sampling import shared
 from attlas.data.gaussian_mixtures import posterior_mean
 from attlas.kernels.dense_softmax_ntk import unit_features
@@ -194,7 +195,7 @@ def score_runs(rng, count):
     at the points, in the units of the data. tau is m eta times the steps, the changes of the
     kernels are those of `_drift`; own_test is K(x, x) of each test output.
     """
-    rng = np.random.default_rng(seed_of(rng))
+    rng = apart(rng)
     law = mixtures(rng, count) | schedules(rng, count, (0.8, 3.0))
     raw = _encoded(rng, law, count)
     each = [_network(raw, i) for i in range(count)]

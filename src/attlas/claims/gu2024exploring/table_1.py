@@ -13,7 +13,15 @@ import numpy as np
 
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_steps
 from attlas.claims.gu2024exploring.one_step import ROUNDINGS
-from attlas.claims.gu2024exploring.trajectories import COUNT, GENERAL, STEPS, draw, train, trained
+from attlas.claims.gu2024exploring.trajectories import (
+    COUNT,
+    GENERAL,
+    SLOW,
+    STEPS,
+    draw,
+    train,
+    trained,
+)
 from attlas.core.claim import Control, Status, assume
 from attlas.core.statement import inequality, probability
 from attlas.models.networks.softmax_network import Activation
@@ -42,6 +50,7 @@ def three_activations(rng, count):
 @inequality(
     "Table 1, with measured conditions",
     sample=three_activations,
+    not_attacked=SLOW,
     assumptions=[
         assume(
             r"all three kernels stay within $\lambda / 2$ of their starts",

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from attlas.bounds.optimisation.gu2024_flow import gu2024_flow_certificate
 from attlas.claims.gu2024exploring.flow_runs import certified_flows
 from attlas.claims.gu2024exploring.one_step import ROUNDINGS, norm
+from attlas.claims.gu2024exploring.trajectories import SLOW
 from attlas.core.claim import Control, Sides, Status, assume
 from attlas.core.statement import inequality
 from attlas.models.networks.softmax_network import SoftmaxNetwork
@@ -25,6 +26,7 @@ certified = partial(
     inequality,
     status=Status.SHARPENED,
     sample=certified_flows,
+    not_attacked=SLOW,
     assumptions=[
         assume(
             "the certificate of the start: $D < R$",

@@ -14,6 +14,7 @@ from attlas.bounds.optimisation.gu2024_convergence import gu2024_width_log10
 from attlas.bounds.optimisation.gu2024_score import gu2024_complexity, gu2024_score_error
 from attlas.claims.gu2024exploring.claim_g_1 import distance
 from attlas.claims.gu2024exploring.score_runs import COUNT, WIDTH, score_runs
+from attlas.claims.gu2024exploring.trajectories import SLOW
 from attlas.core.claim import Control, Expectation, Source, Status, assume
 from attlas.core.statement import inequality
 from attlas.core.verdict import Outcome
@@ -54,7 +55,12 @@ _ASSUMPTIONS = (
 )
 # Sums over 96 test points and two outputs, a handful of powers and logarithms.
 on_score_runs = partial(
-    inequality, source=Source.RECALLED, sample=score_runs, count=COUNT, roundings=512
+    inequality,
+    source=Source.RECALLED,
+    sample=score_runs,
+    not_attacked=SLOW,
+    count=COUNT,
+    roundings=512,
 )
 
 

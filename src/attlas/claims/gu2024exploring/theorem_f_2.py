@@ -17,6 +17,7 @@ from attlas.bounds.optimisation.gu2024_regression import (
 )
 from attlas.claims.gu2024exploring.flow_runs import flows, flows_of_wide_drift
 from attlas.claims.gu2024exploring.one_step import ROUNDINGS
+from attlas.claims.gu2024exploring.trajectories import SLOW
 from attlas.core.claim import (
     Control,
     Erratum,
@@ -31,6 +32,7 @@ from attlas.core.statement import erratum, inequality
 on_flows = partial(
     inequality,
     sample=flows,
+    not_attacked=SLOW,
     alike=True,
     assumptions=[
         assume(r"$\epsilon_H \le \lambda / 2$", lambda kernel_change, lam: kernel_change <= lam / 2)

@@ -12,7 +12,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.claims.gu2024exploring.instances import seed_of
+from attlas.core.moved_draws import apart
 from attlas.core.sampling import shared
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
@@ -23,6 +23,8 @@ STEPS = (0, 1, 2, 4, 8, 16, 32, 64, 120, 240)
 COUNT = 48
 """Runs of a batch: claims that need the same number share them."""
 DIMENSION = 3
+SLOW = "every instance is a training, too slow to repeat for each move"
+"""Why claims on whole runs are not attacked."""
 CURVES = (
     "Y", "lam", "most", "eta", "m", "B", "share", "square", "movement", "largest_step", "drift",
     "least", "steps", "sigma",
@@ -75,7 +77,7 @@ def symmetric_start(rng, sigma, width, outputs):
 
 def draw(rng, count: int, setting: Setting):
     """Data and starts, with the kernel H* and its extreme eigenvalues lam and most."""
-    rng = np.random.default_rng(seed_of(rng))
+    rng = apart(rng)
     sigma = rng.uniform(*setting.sigma, count)
     X = spread_inputs(rng, count, setting.samples, sigma)
     Y = rng.normal(size=(count, setting.samples, setting.outputs))

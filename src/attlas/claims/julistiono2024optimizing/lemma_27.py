@@ -19,6 +19,7 @@ from attlas.claims.julistiono2024optimizing.cone_instances import (
     cone_points,
     far_enough,
     mixed_loss,
+    placed,
     plain_norm,
     scores,
 )
@@ -106,23 +107,32 @@ def small_enough(descent, power_growth, toward_w, rounding):
     return (power_growth + descent <= toward_w + rounding) & (descent <= 0)
 
 
-@jax.jit
-@jax.vmap
 def _step(data):
-    return measured_step(data, data["W"], data["tau"])._asdict()
+    """A step that moves ||W|| by 1e-4 to 1/10 of ||W_mm||, or of that times p - 1."""
+    size = data["radius"] * data["stretch"]
+    share = 10 ** (-4 + 3 * (7 * data["stretch"] % 1))
+    tau = share * jnp.minimum(data["p"] - 1, 1) * size ** (data["p"] - 2) * data["norm"]
+    return measured_step(data, data["W"], tau)._asdict()
+
+
+_steps = jax.jit(jax.vmap(_step))
 
 
 def _with_step(batch):
-    """Steps that move ||W|| by 1e-4 to 1/10 of ||W_mm||, or of that times p - 1."""
-    size = batch["radius"] * batch["stretch"]
-    share = 10 ** (-4 + 3 * (7 * batch["stretch"] % 1))
-    tau = share * np.minimum(batch["p"] - 1, 1) * size ** (batch["p"] - 2) * batch["norm"]
-    return {name: np.asarray(a) for name, a in _step({**batch, "tau": tau}).items()}
+    return {name: np.asarray(a) for name, a in _steps(batch).items()}
+
+
+def _placed_with_step(**moved):
+    """Moved arrays back in place, with the step from there."""
+    found = placed(moved, at_radius_pi)
+    return {**found, **_step({**moved, **found})}
 
 
 on_steps = partial(
     inequality,
     sample=partial(cone_points, radius=at_radius_pi, finish=_with_step),
+    search_over=("X", "z", "v", "W"),
+    project=_placed_with_step,
     assumptions=[
         *IN_CONE,
         assume(r"the norm of $W$ is at least $R_\pi$", far_enough),

@@ -78,6 +78,7 @@ trajectories = partial(cone_points, radius=at_radius, width=half)
 on_trajectories = partial(
     inequality,
     sample=partial(trajectories, finish=_with_path),
+    not_attacked="every instance is a trajectory, too slow to repeat for each move",
     assumptions=[
         SOLVED,
         assume(r"$W(0)$ lies in the cone of width $\mu_0$", in_the_cone),

@@ -30,12 +30,13 @@ def _norms(data, W, p, eta):
     return entrywise_norm(W, p), entrywise_norm(after, p), dual_norm(slope, p)
 
 
-on_steps = partial(inequality, sample=on_trajectory, roundings=ROUNDINGS)
+on_steps = partial(
+    inequality, sample=on_trajectory, search_over=("W", "X", "v"), roundings=ROUNDINGS
+)
 
 
 @on_steps(
     "Lemma 4",
-    search_over=("W", "X", "v"),
     controls=[Control(r"$\eta^3$ in place of $\eta$", order=3.0)],
 )
 def lemma_4(X, y, z, v, W, p, eta, *, order=1.0):
@@ -55,7 +56,6 @@ def lemma_4(X, y, z, v, W, p, eta, *, order=1.0):
 @on_steps(
     "Lemma 4, with the gradient's norm",
     status=Status.SHARPENED,
-    search_over=("W", "X", "v"),
     controls=[Control("p-th powers of the norms", drop=0.0)],
 )
 def lemma_4_gradient(X, y, z, v, W, p, eta, *, drop=1.0):

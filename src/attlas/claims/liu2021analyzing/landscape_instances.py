@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.core.moved_draws import apart
 from attlas.measures.curvature.exact_spectrum import hessian_matrix
 from attlas.measures.curvature.orbit_flatness import rescaled_layers
 from attlas.models.attention.self_attention_mlp import SelfAttentionMLP
@@ -33,7 +34,7 @@ def networks(rng, count):
 
     The noise is zero for every second network.
     """
-    rng = np.random.default_rng(rng.integers(2**31, size=2))
+    rng = apart(rng)
     size = 10.0 ** rng.uniform(-0.5, 0.7, (count, 1, 1))
     W_Q, W_K = (size * rng.standard_normal((count, 1, DIMENSION)) for _ in range(2))
     return {

@@ -13,6 +13,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from attlas.core.claim import Control, assume
+from attlas.core.moved_draws import apart
 from attlas.core.statement import limit
 from attlas.models.attention.recurrent_attention import NetworkScore, RecurrentAttention
 from attlas.models.attention.self_attention_mlp import SelfAttentionMLP
@@ -88,7 +89,7 @@ def ends(model, x, weight, target, theta, free):
 
 def curves(rng, count, model, frozen=False):
     """Errors at each size; frozen: the attention is another one, and is not fitted."""
-    rng = np.random.default_rng(rng.integers(2**31, size=2))
+    rng = apart(rng)
     inputs, attention, layers = _SHAPES[model]
     x = rng.uniform(-1.5, 1.5, (count, _POINTS, *inputs))
     theta = {k: rng.normal(size=(count, *s)) for k, s in (attention | layers).items()}

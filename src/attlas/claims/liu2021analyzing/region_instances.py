@@ -6,6 +6,7 @@ from attlas.bounds.expressivity.liu2021_regions import (
     liu2021_central_regions_maximum,
     liu2021_regions,
 )
+from attlas.core.moved_draws import apart
 from attlas.measures.complexity.cell_enumeration import enumerate_cells
 from attlas.measures.complexity.linear_regions import count_cells, count_linear_regions
 
@@ -37,7 +38,7 @@ def masked_networks(rng, count):
     most and most_central are the library's maxima; generic is 1 where weights are random
     numbers, 0 where they are small integers.
     """
-    rng, rows = np.random.default_rng(rng.integers(2**31, size=2)), []
+    rng, rows = apart(rng), []
     for k in range(count):
         s0 = 1 + k % 3
         W, b, w2 = (rng.standard_normal(s) for s in ((UNITS, INPUTS), UNITS, UNITS))

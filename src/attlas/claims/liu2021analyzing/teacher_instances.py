@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.core.claim import assume
+from attlas.core.moved_draws import apart
 from attlas.measures.statistics.conditional_covariance import conditional_covariance
 
 POINTS, INPUTS, UNITS, TEACHERS = 24, 4, 3, 2
@@ -23,7 +24,7 @@ def population(rng, count):
     conditional covariance V of the teacher's features, and the eigenvalues of the covariance of
     the student's.
     """
-    rng = np.random.default_rng(rng.integers(2**31, size=2))
+    rng = apart(rng)
     z = attended(rng, count)
     Ws = rng.standard_normal((count, INPUTS, TEACHERS))
     W = rng.standard_normal((count, INPUTS, UNITS))

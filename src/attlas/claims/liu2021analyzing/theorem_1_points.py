@@ -31,6 +31,7 @@ from attlas.measures.statistics.conditional_covariance import conditional_covari
 
 _ROUNDINGS = 8 * POINTS
 
+_SLOW = "every instance is a fit, too slow to repeat for each move"
 CERTIFIED = assume("the point was certified", lambda certified: certified)
 
 
@@ -147,6 +148,7 @@ def gradients(key, count):
 @inequality(
     "Theorem 1, 'any stationary point', as certified",
     sample=gradients,
+    not_attacked=_SLOW,
     status=Status.NEW,
     count=COUNT,
     controls=[Control("a hundredth of the tolerance", part=0.01)],
@@ -197,6 +199,7 @@ def theorem_1(z, W, w, error, share):
 @inequality(
     "Lemma 1.1 at the points of Theorem 1",
     sample=anywhere,
+    not_attacked=_SLOW,
     status=Status.CORRECTED,
     assumptions=[CERTIFIED],
     proof_step=ProofStep("liu2021analyzing/theorem-1", 6),
@@ -229,6 +232,7 @@ def theorem_1_error(z, W, w, W_s, w_s, *, keep=1.0):
 @inequality(
     r"Theorem 1, with every constant and lambda",
     sample=followed,
+    not_attacked=_SLOW,
     status=Status.CORRECTED,
     assumptions=[CERTIFIED],
     count=COUNT,

@@ -8,6 +8,7 @@ import numpy as np
 
 from attlas.claims.liu2021analyzing.landscape_instances import ROUNDINGS, risk
 from attlas.core.claim import Control, Sides, Source, Status
+from attlas.core.moved_draws import apart
 from attlas.core.statement import existence, identity, inequality
 from attlas.measures.curvature.orbit_flatness import flat_volume
 
@@ -25,7 +26,7 @@ def two_layer_risk(first, second, v, y):
 def volumes(rng, count):
     """Logarithms of volumes at minima, at far points of their orbits and within balls."""
     seed = rng.integers(2**31, size=2)
-    found = [_measured(np.random.default_rng([*seed, k]), k) for k in range(count)]
+    found = [_measured(apart(rng, [*seed, k]), k) for k in range(count)]
     return {name: np.asarray([each[name] for each in found]) for name in found[0]}
 
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.core.claim import Control, Sides, Source, Status, assume
+from attlas.core.moved_draws import apart
 from attlas.core.statement import erratum, identity, inequality
 from attlas.measures.statistics.conditional_covariance import conditional_covariance
 from attlas.models.attention.recurrent_attention import (
@@ -38,7 +39,7 @@ def population(rng, count):
 
     Beside the arrays the last weights of the student, and the contexts c and c_t of both.
     """
-    rng = np.random.default_rng(rng.integers(2**31, size=2))
+    rng = apart(rng)
     batch = {"x": rng.uniform(-2, 2, (count, _POINTS, _T, _P))}
     near = (np.arange(count) % 2 == 0)[:, None, None]
     for name, shape in {**_SCORE, **_UPDATE, **_READER}.items():

@@ -10,6 +10,7 @@ import numpy as np
 
 from attlas.claims.liu2021analyzing.landscape_instances import ROUNDINGS, attended, risk
 from attlas.core.claim import Control, Sides, Source, Status, assume
+from attlas.core.moved_draws import apart
 from attlas.core.statement import identity, inequality
 from attlas.measures.curvature.stationary_points import stationary_points
 from attlas.models.attention.self_attention_mlp import SelfAttentionMLP
@@ -117,7 +118,7 @@ def values_of(W_Q, W_K, W_V, W1, w2, x):
 
 def stationary(rng, count, copies=False):
     """Stationary points in (w1, w2) of self-attention networks, with certificates."""
-    rng = np.random.default_rng(rng.integers(2**31, size=2))
+    rng = apart(rng)
     x, y = rng.standard_normal((count, _SAMPLES, 2, 2)), rng.standard_normal((count, _SAMPLES))
     W_Q, W_K, W_V = 2 * rng.standard_normal((3, count, 1, 2))
     W1, w2 = rng.standard_normal((count, 2, _UNITS)), rng.standard_normal((count, _UNITS))

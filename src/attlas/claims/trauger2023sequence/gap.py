@@ -20,6 +20,7 @@ from attlas.claims.trauger2023sequence.single_layer_instances import (
 )
 from attlas.core.claim import Control, ProofStep, Sides, Source, Status
 from attlas.core.generator import generator
+from attlas.core.moved_draws import apart
 from attlas.core.norms.balls import project
 from attlas.core.statement import identity, inequality, probability
 
@@ -27,14 +28,14 @@ _ATOMS, _M, _SHORT, _DELTA = 24, 400, 10, 0.1
 _STEPS = 60
 
 
-def _population(key, count, m):
+def _population(key, count, m, stream=generator):
     """Sequences, two matrices, the law of the atoms (first half y = 1) and counts of a sample."""
-    draws = generator(jax.random.fold_in(key, 1))
+    draws = stream(jax.random.fold_in(key, 1))
     weight = draws.dirichlet(np.ones(_ATOMS), count)
     flipped = draws.beta(0.5, 0.5, (count, _ATOMS))
     law = np.concatenate([weight * (1 - flipped), weight * flipped], axis=1)
     shares = draws.multinomial(m, law) / m[:, None]
-    found = small_sequences(generator(key), count, _ATOMS, 2)
+    found = small_sequences(stream(key), count, _ATOMS, 2)
     return found | {"law": law, "shares": shares, "m": m.astype(float)}
 
 
@@ -164,9 +165,13 @@ _train_all = jax.jit(jax.vmap(_train))
 def trainings(rng, count):
     """The gap of one head, d = 2, trained on samples of 100 to 10^8."""
     key = jax.random.key(int(rng.integers(2**31, size=2)[0]))
-    draws = generator(jax.random.fold_in(key, 2))
+
+    def stream(key):
+        return apart(rng, generator(key))
+
+    draws = stream(jax.random.fold_in(key, 2))
     m = (10 ** draws.uniform(2, 8, count)).astype(int)
-    whole = _population(key, count, m)
+    whole = _population(key, count, m, stream)
     whole["X"] /= np.linalg.norm(whole["X"], axis=-1).max(axis=(1, 2))[:, None, None, None]
     sizes = {"radius": 10 ** draws.uniform(-3, 1, count), "B": 10 ** draws.uniform(-0.5, 1, count)}
     return {"gap": _train_all(whole | sizes), "m": whole["m"], **sizes}

@@ -181,6 +181,7 @@ def recursion(rng, count):
 @inequality(
     "Lemma 3.1 on the $l_1$ ball, sharpened",
     sample=recursion,
+    not_attacked="a recursion without a free number",
     status=Status.SHARPENED,
     roundings=ROUNDINGS,
     controls=[Control("$K + 4$ in place of $K + 3$", more=4.0)],

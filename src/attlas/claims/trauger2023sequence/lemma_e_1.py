@@ -13,6 +13,7 @@ from attlas.bounds.covering.trauger2023_allocation import (
     trauger2023_allocation_residual,
 )
 from attlas.core.claim import Control, Sides, Source
+from attlas.core.moved_draws import apart
 from attlas.core.statement import identity, inequality
 
 _PARTS = 6
@@ -57,7 +58,7 @@ def _solve(weight):
 
 def solved(rng, count):
     """Coefficients and costs with the second solver's value and its gap."""
-    drawn = resolutions(np.random.default_rng(rng.integers(2**31, size=2)), count)
+    drawn = resolutions(apart(rng), count)
     pairs = zip(drawn["C"], drawn["beta"], strict=True)
     value, gap = np.asarray([_solve(c * b**2) for c, b in pairs]).T
     return {"C": drawn["C"], "beta": drawn["beta"], "value": value, "gap": gap}

@@ -1,0 +1,51 @@
+"""Which inequalities an attack can move, and why it cannot move the others."""
+
+from attlas.core.claim import Claim, Kind
+from attlas.core.named_call import parameters
+from attlas.core.verdict import Outcome
+
+
+def is_searchable(claim: Claim) -> bool:
+    """Whether an attack has something to move.
+
+    Args:
+        claim: the claim.
+
+    Returns:
+        True for an inequality with `search_over`, or with a sampler that takes `rng`.
+    """
+    return claim.kind is Kind.INEQUALITY and not why_not_attacked(claim)
+
+
+def why_not_attacked(claim: Claim) -> str:
+    """Why an inequality is not attacked, in one short sentence.
+
+    What the definition of the claim shows needs no declaration; the rest is its `not_attacked`.
+
+    Args:
+        claim: the claim.
+
+    Returns:
+        The reason; empty where an attack moves something, and for other kinds of claims.
+
+    Examples:
+        >>> from attlas.verify.registry import find_claims
+        >>> names = ("liu2021analyzing/erratum-2", "liu2021analyzing/theorem-6-size")
+        >>> tuple(why_not_attacked(find_claims([name])[0]) for name in names)
+        ('one stored instance is all that it needs', '')
+    """
+    if claim.kind is not Kind.INEQUALITY or claim.search_over:
+        return ""
+    if claim.witness is not None:
+        return "one stored instance is all that it needs"
+    if claim.expect.outcome is Outcome.NOT_APPLICABLE:
+        return "no instance meets its assumptions"
+    if claim.expect.outcome is not Outcome.SUPPORTED:
+        return f"it is expected to be {claim.expect.outcome}"
+    if claim.not_attacked:
+        return claim.not_attacked
+    if claim.enumerates is not None:
+        return "its sampler lists the whole domain"
+    if parameters(claim.sample).arrays[:1] != ("rng",):
+        return "its sampler draws by a JAX key"
+    return ""
