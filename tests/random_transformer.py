@@ -104,7 +104,7 @@ def random_transformer(
         context=context,
         stored_layer=tuple(range(layers)),
         read_layer=stack.__getitem__,
-        embedding=embedding,
-        readout=readout,
+        read_embedding=lambda: embedding,
+        read_readout=lambda: readout,
         parameters=sum(a.size for a in jax.tree.leaves((stack, embedding, readout))),
     )

@@ -65,7 +65,7 @@ def test_an_embedding_of_another_width_has_bounds_of_its_heads():
         norm=random_norm(draw, 4),
         projection=projection,
     )
-    rows = model_bounds(dataclasses.replace(model, embedding=narrow), 4, 10)
+    rows = model_bounds(dataclasses.replace(model, read_embedding=lambda: narrow), 4, 10)
     assert len(rows) > 1
     assert all(not np.isnan(row["gap"]) for row in rows)
 

@@ -71,9 +71,11 @@ def test_without_a_mask_the_loss_is_the_divergence_from_the_model_itself():
     own = np.asarray(BOTH.hidden(SEQUENCES[0])[-1])[None]
     np.testing.assert_allclose(losses(BOTH, batch, own), 0, atol=1e-13)
     other = own + 0.3 * DRAW.normal(size=own.shape)
-    words = BOTH.readout
+    assert BOTH.readout.norm is not None
+    assert BOTH.readout.words is not None
+    norm, words = BOTH.readout.norm, BOTH.readout.words
     before, after = (
-        np.asarray(jax.nn.log_softmax(words.words(words.norm(jnp.asarray(x[0]))), axis=-1))
+        np.asarray(jax.nn.log_softmax(words(norm(jnp.asarray(x[0]))), axis=-1))
         for x in (other, own)
     )
     by_hand = np.mean(np.sum(np.exp(before) * (before - after), axis=-1))
@@ -81,7 +83,7 @@ def test_without_a_mask_the_loss_is_the_divergence_from_the_model_itself():
 
 
 def test_without_an_output_layer_the_rows_are_compared():
-    bare = dataclasses.replace(BOTH, readout=Readout())
+    bare = dataclasses.replace(BOTH, read_readout=Readout)
     batch = judged_batch(bare, SEQUENCES[:1], mask_token=0)
     assert batch.kind == "own rows"
     own = np.asarray(bare.hidden(SEQUENCES[0])[-1])[None]
@@ -101,7 +103,7 @@ PATCHES = PatchEmbedding(Dense(jnp.ones((4, 6)), jnp.zeros(6)), jnp.zeros(6), jn
         (BOTH, [[4, 5], [2, 3]], {"mask_token": 0, "special": (2, 3)}, "sequence 1 has special"),
         (BOTH, SEQUENCES, {"mask_token": 11}, "mask token 11"),
         (BOTH, SEQUENCES, {"mask_token": -1}, "mask token -1"),
-        (dataclasses.replace(BOTH, embedding=PATCHES), SEQUENCES, {}, "reads images"),
+        (dataclasses.replace(BOTH, read_embedding=lambda: PATCHES), SEQUENCES, {}, "reads images"),
     ],
 )
 def test_what_has_no_loss_is_refused(model, sequences, settings, said):

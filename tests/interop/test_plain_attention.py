@@ -2,7 +2,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.interop.attlas_tensors import AttlasTensors
-from attlas.interop.plain_attention import plain_layer, plain_unsliced
+from attlas.interop.plain_attention import plain_layers, plain_unsliced
 from attlas.models.networks.translator import MultiHeadAttention
 
 
@@ -18,7 +18,8 @@ def test_both_sides_are_the_networks_attention():
     np.testing.assert_allclose(found, own, rtol=0, atol=1e-12)
     rest = {"up": np.ones((6, 2)), "down": np.ones((2, 6)), "scales": np.ones((2, 6))}
     config = {"width": 6, "heads": 3, "hidden": 2}
-    layer = plain_layer(AttlasTensors("it", config, {**parts, **rest}), "", "", "relu", 1e-6)
+    stored = AttlasTensors("it", config, {**parts, **rest})
+    layer = plain_layers(stored, lambda _: "", lambda _: "", "relu", 1e-6)(0)
     values = np.einsum("td,hdk->htk", x, layer.attention.W_V)
     sums = np.einsum("hst,htk,hkd->sd", weights, values, layer.attention.W_O)
     np.testing.assert_allclose(sums, own, rtol=0, atol=1e-12)

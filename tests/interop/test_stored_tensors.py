@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.interop.output_words import output_words
+from attlas.interop.lazy_tensors import LazyTensors, Unread
+from attlas.interop.output_words import output_words, repeated_words
 from attlas.interop.stored_tensors import StoredTensors
 
 SHAPES = {"in.weight": (3, 2), "norm.weight": (2,)}
@@ -52,22 +53,36 @@ def test_missing_and_misshapen_tensors():
         stored(FILE | {"model.in.weight": np.ones((2, 3))})["in.weight"]
 
 
+def test_a_header_tells_another_shape_before_anything_is_read():
+    def read(dtype):
+        raise AssertionError("read")
+
+    unread = {
+        name: Unread((2,), np.dtype("f4"), "file", read) for name in ("in.weight", "norm.weight")
+    }
+    with pytest.raises(UserError, match=r"'in\.weight' has shape \(2,\)"):
+        stored(LazyTensors(unread))
+
+
+OUT = ("in.weight", ("out.weight",))
+
+
 @pytest.mark.parametrize("tied", [True, False])
 def test_output_layer_of_its_own(tied):
     file = FILE | {"out.weight": 2 * np.ones((3, 2))}
     tensors = stored(file, optional={"out.weight": (3, 2)})
-    words, repeated = output_words(tensors, FILE["model.in.weight"], ("out.weight",), tied=tied)
+    words = output_words(tensors, *OUT, tied=tied)
     assert words is not None
-    assert (words.W.shape, float(words.W[0, 0]), repeated) == ((2, 3), 2.0, 0)
-    assert tensors.parameters == 14
+    assert (words.W.shape, float(words.W[0, 0])) == ((2, 3), 2.0)
+    assert (repeated_words(tensors, *OUT, tied=tied), tensors.parameters) == (0, 14)
 
 
 def test_shared_output_layer_is_counted_once_and_another_task_has_none():
     file = FILE | {"out.weight": np.ones((3, 2))}
     tensors = stored(file, optional={"out.weight": (3, 2)})
-    embedding = FILE["model.in.weight"]
-    assert output_words(tensors, embedding, ("out.weight",), tied=True)[1] == 6
-    assert output_words(stored(FILE), embedding, ("out.weight",), tied=True)[0] is not None
+    assert repeated_words(tensors, *OUT, tied=True) == 6
+    assert output_words(stored(FILE), *OUT, tied=True) is not None
     other = stored(FILE | {"score.weight": np.ones((5, 2))})
     assert (other.for_words, other.parameters) == (False, 8)
-    assert output_words(other, embedding, ("out.weight",), tied=True) == (None, 0)
+    assert output_words(other, *OUT, tied=True) is None
+    assert repeated_words(other, *OUT, tied=True) == 0

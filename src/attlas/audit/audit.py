@@ -5,18 +5,20 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import xarray as xr
+from threadpoolctl import threadpool_limits
 
 from attlas.audit.data_level.audit_data import audit_data
 from attlas.audit.data_level.data_settings import DataSettings
 from attlas.audit.data_level.sequence_blocks import enclosing_tokens, read_sequences
 from attlas.audit.deep_level.ablation import ablate_together
 from attlas.audit.deep_level.deep_level import deep_level
+from attlas.audit.deep_level.sharpness import model_sharpness
 from attlas.audit.deep_level.tangent_drift import tangent_drift
 from attlas.audit.findings import Change, Heads, Intervene, findings_of
 from attlas.audit.model_audit import ModelAudit
 from attlas.audit.model_bounds import model_bounds
 from attlas.audit.sequence_loss import JudgedBatch, judged_batch
-from attlas.audit.weights_level.weights_level import weights_level
+from attlas.audit.weights_level.weights_level import Keep, compute_anew, weights_level
 from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError
 from attlas.interop.load_model import load_model
@@ -42,6 +44,9 @@ class AuditOptions(NamedTuple):
         samples: m at which bounds are evaluated.
         bits: of a stored number.
         seed: of everything that is drawn.
+        learning_rate: of the training, whose product with the sharpness level deep then tells.
+        optimizer: that used it, "sgd".
+        momentum: of the optimiser.
     """
 
     mask: int | None = None
@@ -52,8 +57,13 @@ class AuditOptions(NamedTuple):
     samples: int = 1_000_000
     bits: int = 32
     seed: int = 0
+    learning_rate: float | None = None
+    optimizer: str = "sgd"
+    momentum: float = 0.0
 
 
+# The factors are small: threads of BLAS wait for each other longer than they compute.
+@threadpool_limits.wrap(limits=1, user_api="blas")
 def audit(
     model: Any,
     sequences: Sequence[ArrayInput] | None = None,
@@ -62,6 +72,7 @@ def audit(
     against: Any = None,
     options: AuditOptions | None = None,
     progress: Callable[[str, int, int], None] = lambda part, done, all_: None,
+    keep: Keep = compute_anew,
 ) -> ModelAudit:
     r"""Audit a trained Transformer: what is certified, what stands out, what acting on it does.
 
@@ -77,6 +88,7 @@ def audit(
             deep.
         options: how.
         progress: told the part, and how much of it is done.
+        keep: of level weights' layers, see `weights_level`.
 
     Returns:
         Tables, bounds and findings.
@@ -95,10 +107,8 @@ def audit(
     chosen = options or AuditOptions()
     level = level or ("weights" if sequences is None else "data")
     _require(level, sequences, against, chosen)
-    found = _loaded(model)
-    return _audited(
-        found, None if level == "weights" else sequences, level, against, chosen, progress
-    )
+    read = None if level == "weights" else sequences
+    return _audited(_loaded(model), read, level, against, chosen, progress, keep)
 
 
 def _audited(
@@ -108,12 +118,13 @@ def _audited(
     against: Any,
     options: AuditOptions,
     progress: Callable[[str, int, int], None],
+    keep: Keep,
 ) -> ModelAudit:
     """The audit of a model, with sequences at the levels that read them."""
     tokens = None if sequences is None else read_sequences(model, sequences)
     facts = {"slicing_residual": float(prove_slicing(model).max())}
-    context = options.context or min(model.context or _CONTEXT, _CONTEXT)
-    heads = weights_level(model, context, lambda done, all_: progress("weights", done, all_))
+    context = certificate_context(model, options)
+    heads = weights_level(model, context, lambda done, all_: progress("weights", done, all_), keep)
     depths, batch = xr.Dataset(), None
     if tokens is not None:
         special = enclosing_tokens(tokens) if options.special is None else options.special
@@ -157,6 +168,20 @@ def _require(level: str, sequences: Any, against: Any, options: AuditOptions) ->
             raise UserError(f"{name} = {value}: give at least 1")
 
 
+def certificate_context(model: TrainedTransformer, options: AuditOptions | None = None) -> int:
+    """The number of tokens that certificates are made for.
+
+    Args:
+        model: the model.
+        options: of the audit.
+
+    Returns:
+        n: what the options say, else the model's own context, at most 512.
+    """
+    named = None if options is None else options.context
+    return named or min(model.context or _CONTEXT, _CONTEXT)
+
+
 def _loaded(model: Any) -> TrainedTransformer:
     return model if isinstance(model, TrainedTransformer) else load_model(model)
 
@@ -176,6 +201,10 @@ def _deep(
         progress=lambda done, all_: progress("deep", done, all_),
     )
     facts = dict(numbers)
+    if options.learning_rate is not None:
+        rate, optimizer, momentum = options.learning_rate, options.optimizer, options.momentum
+        found = model_sharpness(model, batch, rate, optimizer=optimizer, momentum=momentum)
+        facts |= found._asdict()
     if against is not None:
         drift = tangent_drift(_loaded(against), model, batch)
         facts |= {**drift._asdict(), "explained": drift.explained}
@@ -217,7 +246,7 @@ def _notes(model: TrainedTransformer, batch: JudgedBatch | None) -> tuple[str, .
             f"{model.layers} layers share {max(model.stored_layer) + 1}: weights are counted once, "
             "attention is measured in every layer."
         )
-    if model.layer(0).attention.rotary is not None:
+    if model.block(0).attention.rotary is not None:
         notes.append("Positions rotate queries and keys: spectra of products are at offset 0.")
     if batch is not None:
         notes.append(

@@ -11,11 +11,12 @@ from attlas.cli.machine import require_machine
 from attlas.cli.session import session_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
 
     from attlas.interop.words import Words
+    from attlas.runs.kept_layers import KeptLayers
 
 _SMALL = 2**26
 
@@ -57,6 +58,22 @@ def audit(
     curvature: Annotated[
         bool, typer.Option(help="Hessian extremes of every head at level deep.")
     ] = True,
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(help="Of the training: level deep sets it against the sharpness."),
+    ] = None,
+    momentum: Annotated[float, typer.Option(help="Of the optimiser, gradient descent.")] = 0.0,
+    on: Annotated[
+        str,
+        typer.Option(
+            metavar="local|dask|dask://HOST:PORT|tls://HOST:PORT",
+            help="Where level weights computes its layers.",
+        ),
+    ] = "local",
+    workers: Annotated[int, typer.Option(min=1, help="Worker processes of --on dask.")] = 2,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Allow a scheduler elsewhere without TLS.")
+    ] = False,
 ) -> None:
     """Audit a trained Transformer: certificates, attacks, and what acting on a head does."""
     require_machine()  # before JAX is imported, as the variables it reads then
@@ -76,7 +93,9 @@ def audit(
     words = read_words(source if source.is_dir() else source.parent, config)
     batch = _batch(words, config, text, tokens, sequences, length, level)
     given = {"curvature": curvature, "deep_sequences": deep_sequences}
-    found = _audited(steps, batch, level, against, words, given)
+    given |= {"learning_rate": learning_rate, "momentum": momentum}
+    spread = (on, workers, insecure)
+    found = _audited(steps, batch, level, against, words, given, session.results, spread)
     _write(found, out, json_, session.results)
 
 
@@ -112,36 +131,61 @@ def _audited(
     against: Path | None,
     words: "Words",
     given: "Mapping[str, Any]",
+    results: Path,
+    spread: tuple[str, int, bool],
 ) -> "dict[str, Any]":
     """The audit of a model, or of its checkpoints, with what is being done on the screen."""
-    from rich.console import Console
-
-    from attlas.audit.audit import AuditOptions, audit
+    from attlas.audit.audit import AuditOptions, audit, certificate_context
     from attlas.audit.checkpoint_curves import audit_checkpoints
+    from attlas.cli.audit_progress import level_bars
     from attlas.core.errors import UserError
     from attlas.interop.load_model import load_model
+    from attlas.runs.kept_layers import KeptLayers
 
     if len(steps) > 1 and against is not None:
         raise UserError("--against compares two checkpoints: name one model, not a folder of them")
     options = AuditOptions(mask=words.mask, special=words.special or None, **given)
-    with Console(stderr=True).status("reading") as status:
-
-        def progress(part: str, done: int, all_: int) -> None:
-            status.update(f"{part}: {done} of {all_}")
-
+    if len(steps) > 1 and spread[0] != "local":
+        raise UserError(f"--on {spread[0]} computes one model: name one of the checkpoints")
+    with level_bars() as (progress, say):
         if len(steps) > 1:
             return audit_checkpoints(
                 steps, batch, level=level, options=options, progress=progress
             ).to_json()
         ((_, source),) = steps
-        return audit(
-            load_model(source, name=source.resolve().name),
+        model = load_model(source, name=source.resolve().name)
+        kept = KeptLayers(results, source, certificate_context(model, options), say)
+        _spread(kept, source, model.layers, spread, progress)
+        found = audit(
+            model,
             batch,
             level=level,
             against=against,
             options=options,
             progress=progress,
+            keep=kept.keep,
         ).to_json()
+    kept.forget()
+    return found
+
+
+def _spread(
+    kept: "KeptLayers",
+    source: Path,
+    layers: int,
+    spread: tuple[str, int, bool],
+    progress: "Callable[[str, int, int], None]",
+) -> None:
+    """Level weights on a dask cluster, if one is asked for; the audit finds its layers kept."""
+    on, workers, insecure = spread
+    if on == "local":
+        return
+    from attlas.runs.dask_audit import keep_on_dask
+
+    def told(done: int, all_: int) -> None:
+        progress("weights", done, all_)
+
+    keep_on_dask(kept, source, layers, on=on, workers=workers, insecure=insecure, progress=told)
 
 
 def _batch(

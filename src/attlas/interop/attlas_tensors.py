@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from attlas.core.errors import UserError
+from attlas.interop.lazy_tensors import LazyTensors
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,27 @@ above 0
                     "configuration are of different models"
                 )
 
+    def require_shapes(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """Refuse now what would not fit when it is read.
+
+        Args:
+            shapes: of tensors, by name.
+
+        Raises:
+            UserError: naming the first.
+        """  # noqa: DOC502 (made one call below)
+        known = self.tensors.shapes if isinstance(self.tensors, LazyTensors) else None
+        for name, shape in shapes.items():
+            found = np.shape(self.tensors[name]) if known is None else known[name]
+            self._require_shape(name, found, shape)
+
+    def _require_shape(self, tensor: str, found: tuple[int, ...], shape: tuple[int, ...]) -> None:
+        if found != shape:
+            raise UserError(
+                f"{self.name}: tensor '{tensor}' has shape {found}, the configuration "
+                f"implies {shape}"
+            )
+
     def read(self, tensor: str, *shape: int) -> np.ndarray:
         """One tensor.
 
@@ -97,11 +119,7 @@ above 0
 
         Raises:
             UserError: if it has another shape.
-        """
+        """  # noqa: DOC502 (made one call below)
         found = self.tensors[tensor]
-        if found.shape != shape:
-            raise UserError(
-                f"{self.name}: tensor '{tensor}' has shape {found.shape}, the configuration "
-                f"implies {shape}"
-            )
+        self._require_shape(tensor, found.shape, shape)
         return found

@@ -1,6 +1,6 @@
 """Encoders of BERT's kind, whose files differ in the names of their tensors."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -8,17 +8,20 @@ import numpy as np
 
 from attlas.interop.canonical import (
     Attention,
+    AttentionBlock,
     Dense,
     Embedding,
     Feedforward,
-    Layer,
     Norm,
     Readout,
 )
 from attlas.interop.head_blocks import blocks_of_inputs, blocks_of_outputs, dense
-from attlas.interop.output_words import output_words
+from attlas.interop.layer_reader import LayerReader
+from attlas.interop.output_words import output_words, repeated_words
 from attlas.interop.stored_tensors import Shapes, StoredTensors
 from attlas.interop.unsliced import apart, mixed_values
+
+_WORDS = "embeddings.word_embeddings.weight"
 
 
 class LayerNames(NamedTuple):
@@ -120,7 +123,7 @@ def embedding_shapes(sizes: Sizes, norm: str = "embeddings.LayerNorm") -> Shapes
     """
     e = sizes.e
     shapes: dict[str, tuple[int, ...]] = {
-        "embeddings.word_embeddings.weight": (sizes.words, e),
+        _WORDS: (sizes.words, e),
         "embeddings.position_embeddings.weight": (sizes.positions, e),
         f"{norm}.weight": (e,),
         f"{norm}.bias": (e,),
@@ -182,27 +185,45 @@ def read_dense(stored: StoredTensors, path: str) -> Dense:
     return dense(stored[f"{path}.weight"], stored.get(f"{path}.bias"))
 
 
-def read_encoder_layer(
-    stored: StoredTensors, names: LayerNames, sizes: Sizes, path: str, placement: str = "after"
-) -> Layer:
-    """One layer of the file.
+def encoder_layers(
+    stored: StoredTensors,
+    names: LayerNames,
+    sizes: Sizes,
+    path: Callable[[int], str],
+    placement: str = "after",
+) -> LayerReader:
+    """The layers of the file.
 
     Args:
         stored: the file.
         names: of the architecture.
         sizes: of the model.
-        path: name of the layer.
+        path: name of a stored layer, given its number.
         placement: where the norms stand.
 
     Returns:
-        The layer.
+        What reads them.
     """
+    return LayerReader(
+        lambda index: _block(stored, names, sizes, path(index), placement),
+        lambda index: Feedforward(
+            read_dense(stored, path(index) + names.inner),
+            read_dense(stored, path(index) + names.outer),
+            None,
+            sizes.activation,
+        ),
+    )
+
+
+def _block(
+    stored: StoredTensors, names: LayerNames, sizes: Sizes, path: str, placement: str
+) -> AttentionBlock:
     heads = sizes.heads
     W_Q, b_Q = blocks_of_outputs(read_dense(stored, path + names.query), heads)
     W_K, b_K = blocks_of_outputs(read_dense(stored, path + names.key), heads)
     W_V, b_V = blocks_of_outputs(read_dense(stored, path + names.value), heads)
     W_O, b_O = blocks_of_inputs(read_dense(stored, path + names.output), heads)
-    return Layer(
+    return AttentionBlock(
         attention=Attention(
             W_Q=W_Q,
             b_Q=b_Q,
@@ -217,12 +238,6 @@ def read_encoder_layer(
             causal=False,
         ),
         attention_norm=read_norm(stored, path + names.attention_norm, sizes.eps),
-        feedforward=Feedforward(
-            read_dense(stored, path + names.inner),
-            read_dense(stored, path + names.outer),
-            None,
-            sizes.activation,
-        ),
         feedforward_norm=read_norm(stored, path + names.feedforward_norm, sizes.eps),
         placement=placement,
     )
@@ -232,7 +247,7 @@ def read_embedding(
     stored: StoredTensors,
     sizes: Sizes,
     *,
-    projection: Dense | None = None,
+    projection: str | None = None,
     first_position: int = 0,
 ) -> Embedding:
     """The embedding of the file; all tokens are of the first kind.
@@ -240,7 +255,7 @@ def read_embedding(
     Args:
         stored: the file.
         sizes: of the model.
-        projection: to the model's width, or None.
+        projection: name of the map to the model's width, or None.
         first_position: row of the table of positions that the first token reads.
 
     Returns:
@@ -248,18 +263,18 @@ def read_embedding(
     """
     kinds = stored.get("embeddings.token_type_embeddings.weight")
     return Embedding(
-        jnp.asarray(stored["embeddings.word_embeddings.weight"]),
+        jnp.asarray(stored[_WORDS]),
         positions=jnp.asarray(stored["embeddings.position_embeddings.weight"]),
         kind=None if kinds is None else jnp.asarray(kinds[0]),
         norm=read_norm(stored, "embeddings.LayerNorm", sizes.eps),
-        projection=projection,
+        projection=None if projection is None else read_dense(stored, projection),
         first_position=first_position,
     )
 
 
 def read_masked_word_head(
     stored: StoredTensors, names: HeadNames, sizes: Sizes, activation: str
-) -> tuple[Readout, int]:
+) -> Readout:
     """The readout of the file.
 
     Args:
@@ -269,30 +284,47 @@ def read_masked_word_head(
         activation: after the dense map.
 
     Returns:
-        The readout, without words where the file has no transform; and how many numbers of the
-        file are others once more: the tied words, and the bias under two names.
+        The readout, without words where the file has no transform.
     """
     if f"{names.transform}.weight" not in stored:
-        return Readout(), 0
-    embedding = stored["embeddings.word_embeddings.weight"]
-    words, repeated = output_words(stored, embedding, (f"{names.words}.weight",), tied=True)
+        return Readout()
+    words = output_words(stored, _WORDS, (f"{names.words}.weight",), tied=True)
     assert words is not None
-    bias = stored.get(f"{names.words}.bias")
-    alone = None if names.bias is None else stored.get(names.bias)
-    if bias is not None and alone is not None and np.array_equal(bias, alone):
-        repeated += bias.size
+    bias, alone = _biases(stored, names)
     found = alone if bias is None else bias
     if found is not None:
         words = Dense(words.W, jnp.asarray(found))
-    return (
-        Readout(
-            transform=read_dense(stored, names.transform),
-            transform_norm=read_norm(stored, names.norm, sizes.eps),
-            words=words,
-            activation=activation,
-        ),
-        repeated,
+    return Readout(
+        transform=read_dense(stored, names.transform),
+        transform_norm=read_norm(stored, names.norm, sizes.eps),
+        words=words,
+        activation=activation,
     )
+
+
+def repeated_numbers(stored: StoredTensors, names: HeadNames) -> int:
+    """How many numbers of the file are others once more.
+
+    Args:
+        stored: the file.
+        names: of the architecture.
+
+    Returns:
+        Those of the tied words, and of the bias under two names.
+    """
+    if f"{names.transform}.weight" not in stored:
+        return 0
+    repeated = repeated_words(stored, _WORDS, (f"{names.words}.weight",), tied=True)
+    bias, alone = _biases(stored, names)
+    if bias is not None and alone is not None and np.array_equal(bias, alone):
+        repeated += bias.size
+    return repeated
+
+
+def _biases(stored: StoredTensors, names: HeadNames) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The bias of the words by its two names."""
+    alone = None if names.bias is None else stored.get(names.bias)
+    return stored.get(f"{names.words}.bias"), alone
 
 
 def unsliced_encoder_attention(

@@ -150,6 +150,32 @@ class Layer(eqx.Module):
     placement: Placement = eqx.field(static=True)
 
 
+class AttentionBlock(eqx.Module):
+    """What of a layer level weights reads: all but the feedforward units.
+
+    Attributes:
+        attention: see `Layer`.
+        attention_norm: see `Layer`.
+        feedforward_norm: see `Layer`.
+        placement: see `Placement`.
+    """
+
+    attention: Attention
+    attention_norm: Norm
+    feedforward_norm: Norm
+    placement: Placement = eqx.field(static=True)
+
+    def completed(self, feedforward: Feedforward) -> Layer:
+        """The layer with its feedforward units."""
+        return Layer(
+            self.attention,
+            self.attention_norm,
+            feedforward,
+            self.feedforward_norm,
+            self.placement,
+        )
+
+
 class Embedding(eqx.Module):
     """Tokens to rows: norm((scale tokens + positions + kind) ) then a projection.
 

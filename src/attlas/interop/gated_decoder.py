@@ -12,16 +12,17 @@ import numpy as np
 
 from attlas.interop.canonical import (
     Attention,
+    AttentionBlock,
     Dense,
     Embedding,
     Feedforward,
-    Layer,
     Norm,
     Readout,
     Rotary,
 )
 from attlas.interop.head_blocks import blocks_of_inputs, blocks_of_outputs, dense
-from attlas.interop.output_words import output_words
+from attlas.interop.layer_reader import LayerReader
+from attlas.interop.output_words import output_words, repeated_words
 from attlas.interop.stored_tensors import StoredTensors
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.interop.unsliced import apart, mixed_values, turned
@@ -162,9 +163,8 @@ def read_gated_decoder(
         The model; its layers are read when they are asked for.
     """
     stored = plan.stored(tensors)
-    words = stored[plan.name("words") + ".weight"]
+    words = plan.name("words") + ".weight"
     readout = (plan.name("readout") + ".weight",)
-    outward, repeated = output_words(stored, words, readout, tied=plan.tied)
     return TrainedTransformer(
         name=name,
         architecture=plan.architecture,
@@ -173,13 +173,16 @@ def read_gated_decoder(
         vocabulary=plan.vocabulary,
         context=plan.context,
         stored_layer=tuple(range(plan.layers)),
-        read_layer=lambda index: _layer(plan, stored, index),
-        embedding=Embedding(jnp.asarray(words), scale=plan.embedding_scale),
-        readout=Readout(
-            norm=_norm(plan, stored[plan.name("last_norm") + ".weight"]),
-            words=outward,
+        read_layer=LayerReader(
+            lambda index: _block(plan, stored, index),
+            lambda index: _feedforward(plan, stored, index),
         ),
-        parameters=stored.parameters - repeated,
+        read_embedding=lambda: Embedding(jnp.asarray(stored[words]), scale=plan.embedding_scale),
+        read_readout=lambda: Readout(
+            norm=_norm(plan, stored[plan.name("last_norm") + ".weight"]),
+            words=output_words(stored, words, readout, tied=plan.tied),
+        ),
+        parameters=stored.parameters - repeated_words(stored, words, readout, tied=plan.tied),
     )
 
 
@@ -227,10 +230,19 @@ def _norm(plan: GatedDecoder, stored_gain: np.ndarray) -> Norm:
     return Norm(gain, jnp.zeros_like(gain), plan.eps, centred=False)
 
 
-def _layer(plan: GatedDecoder, stored: StoredTensors, index: int) -> Layer:
+def _linear(plan: GatedDecoder, stored: StoredTensors, index: int, role: str) -> Dense:
+    path = plan.name(role, index)
+    return dense(stored[path + ".weight"], stored.get(path + ".bias"))
+
+
+def _feedforward(plan: GatedDecoder, stored: StoredTensors, index: int) -> Feedforward:
+    inner, outer, gate = (_linear(plan, stored, index, role) for role in ("inner", "outer", "gate"))
+    return Feedforward(inner, outer, gate, plan.activation)
+
+
+def _block(plan: GatedDecoder, stored: StoredTensors, index: int) -> AttentionBlock:
     def linear(role: str) -> Dense:
-        path = plan.name(role, index)
-        return dense(stored[path + ".weight"], stored.get(path + ".bias"))
+        return _linear(plan, stored, index, role)
 
     def norm(role: str) -> Norm:
         return _norm(plan, stored[plan.name(role, index) + ".weight"])
@@ -256,10 +268,9 @@ def _layer(plan: GatedDecoder, stored: StoredTensors, index: int) -> Layer:
         query_norm=norm("query_norm") if plan.head_norms else None,
         key_norm=norm("key_norm") if plan.head_norms else None,
     )
-    return Layer(
+    return AttentionBlock(
         attention=attention,
         attention_norm=norm("attention_norm"),
-        feedforward=Feedforward(linear("inner"), linear("outer"), linear("gate"), plan.activation),
         feedforward_norm=norm("feedforward_norm"),
         placement="before",
     )

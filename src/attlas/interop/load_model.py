@@ -13,8 +13,8 @@ from attlas.core.errors import UserError
 from attlas.core.plain_file import printable
 from attlas.interop.architecture_table import architecture_of
 from attlas.interop.attlas_model import stored_form
-from attlas.interop.canonical import Layer
 from attlas.interop.checkpoint_folder import Checkpoint, read_checkpoint
+from attlas.interop.layer_reader import LayerReader
 from attlas.interop.lazy_tensors import LazyTensors
 from attlas.interop.state_dict import is_module, module_config, tensors_of_state
 from attlas.interop.trained_transformer import TrainedTransformer
@@ -64,7 +64,7 @@ def load_model(
         ),
     )
     if found.tensors.dtype == np.float64:
-        return replace(model, read_layer=_in_float64(model.read_layer, model.name))
+        return _in_float64(model)
     return model
 
 
@@ -125,14 +125,25 @@ def _checkpoint(
     return Checkpoint(name, config, LazyTensors(tensors_of_state(state, name), dtype))
 
 
-def _in_float64(read: Callable[[int], Layer], name: str) -> Callable[[int], Layer]:
-    """Layers are read later, perhaps where JAX would narrow them without a word."""
+def _in_float64(model: TrainedTransformer) -> TrainedTransformer:
+    """Parts are read later, perhaps where JAX would narrow them without a word."""
 
-    def checked(index: int) -> Layer:
-        _require_float64(name)
-        return read(index)
+    def checked(read: Callable[..., Any]) -> Callable[..., Any]:
+        def reading(*stored: int) -> Any:
+            _require_float64(model.name)
+            return read(*stored)
 
-    return checked
+        return reading
+
+    layers = model.read_layer
+    if isinstance(layers, LayerReader):
+        layers = LayerReader(checked(layers.block), checked(layers.feedforward))
+    return replace(
+        model,
+        read_layer=layers,
+        read_embedding=checked(model.read_embedding),
+        read_readout=checked(model.read_readout),
+    )
 
 
 def _require_float64(name: str) -> None:

@@ -1,32 +1,54 @@
 """The attention of attlas' own networks: four d x d matrices, no biases, LayerNorm after sums."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
 from attlas.interop.attlas_tensors import AttlasTensors
-from attlas.interop.canonical import Attention, Dense, Feedforward, Layer, Norm
+from attlas.interop.canonical import Attention, AttentionBlock, Dense, Feedforward, Norm
+from attlas.interop.layer_reader import LayerReader
 
 
-def plain_layer(
-    stored: AttlasTensors, attention: str, rest: str, activation: str, eps: float
-) -> Layer:
-    """One layer in canonical form.
+def plain_layers(
+    stored: AttlasTensors,
+    attention: Callable[[int], str],
+    rest: Callable[[int], str],
+    activation: str,
+    eps: float,
+) -> LayerReader:
+    """The layers in canonical form.
 
     Args:
         stored: the model's tensors.
-        attention: what the names of W_Q, W_K, W_V and W_O begin with.
+        attention: given a layer's number, what the names of W_Q, W_K, W_V and W_O begin with.
         rest: what those of the feedforward and of the norms begin with.
         activation: of the feedforward.
         eps: of the norms.
 
     Returns:
-        The layer.
+        What reads them.
     """
+    return LayerReader(
+        lambda index: _block(stored, attention(index), rest(index), eps),
+        lambda index: _feedforward(stored, rest(index), activation),
+    )
+
+
+def _feedforward(stored: AttlasTensors, rest: str, activation: str) -> Feedforward:
+    d, hidden = stored.size("width"), stored.size("hidden")
+    up, down = stored.read(f"{rest}up", d, hidden), stored.read(f"{rest}down", hidden, d)
+    return Feedforward(
+        Dense(jnp.asarray(up), jnp.zeros(hidden, up.dtype)),
+        Dense(jnp.asarray(down), jnp.zeros(d, down.dtype)),
+        None,
+        activation,
+    )
+
+
+def _block(stored: AttlasTensors, attention: str, rest: str, eps: float) -> AttentionBlock:
     d, H, k = stored.size("width"), stored.size("heads"), stored.head_size()
-    hidden = stored.size("hidden")
 
     def inward(part: str) -> Array:
         # Columns of one head stand together: (x W) is reshaped to heads, then coordinates.
@@ -39,9 +61,7 @@ def plain_layer(
     scales = jnp.asarray(stored.read(f"{rest}scales", 2, d))
     shift = jnp.zeros(d, W_Q.dtype)
     first, last = (Norm(scales[i], shift, eps, centred=True) for i in range(2))
-    up = Dense(jnp.asarray(stored.read(f"{rest}up", d, hidden)), jnp.zeros(hidden, W_Q.dtype))
-    down = Dense(jnp.asarray(stored.read(f"{rest}down", hidden, d)), shift)
-    return Layer(
+    return AttentionBlock(
         attention=Attention(
             W_Q=W_Q,
             b_Q=none,
@@ -56,7 +76,6 @@ def plain_layer(
             causal=False,
         ),
         attention_norm=first,
-        feedforward=Feedforward(up, down, None, activation),
         feedforward_norm=last,
         placement="after",
     )

@@ -69,7 +69,7 @@ def prove_slicing(model: TrainedTransformer) -> Float[np.ndarray, " L"]:
     found = []
     for stored in range(max(model.stored_layer) + 1):
         index = model.stored_layer.index(stored)
-        attention = model.read_layer(stored).attention
+        attention = model.stored_block(stored).attention
         whole = partial(unsliced, index)
         residual = slicing_residual(attention, whole)
         if not residual <= LARGEST_RESIDUAL:

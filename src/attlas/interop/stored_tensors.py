@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from attlas.core.errors import UserError
+from attlas.interop.lazy_tensors import LazyTensors
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -31,7 +32,7 @@ class StoredTensors(Mapping[str, np.ndarray]):
         for_words: whether no head of another task is there, such as a classifier's.
 
     Raises:
-        UserError: if a tensor is missing or has no place.
+        UserError: if a tensor is missing, by a file's header has another shape, or has no place.
 
     Examples:
         >>> stored = StoredTensors(
@@ -75,6 +76,10 @@ implies (3,): file and configuration are of different models
                 f"{len(self._full)}: file and configuration are of different models, or the file "
                 "is incomplete"
             )
+        if isinstance(tensors, LazyTensors):  # headers say at once what would not fit later
+            shapes_of_file = tensors.shapes
+            for name, full in self._full.items():
+                self._require_shape(name, shapes_of_file[full])
         left = names - set(self._full.values())
         others = {name for name in left if re.match(_OTHER_TASKS, name)}
         self.for_words = not others
@@ -86,14 +91,16 @@ implies (3,): file and configuration are of different models
                 )
 
     def __getitem__(self, name: str) -> np.ndarray:
-        full = self._full[name]
-        found = np.asarray(self._tensors[full])
-        if found.shape != self._shapes[name]:
+        found = np.asarray(self._tensors[self._full[name]])
+        self._require_shape(name, found.shape)
+        return found
+
+    def _require_shape(self, name: str, shape: tuple[int, ...]) -> None:
+        if shape != self._shapes[name]:
             raise UserError(
-                f"tensor '{full}' has shape {found.shape}, the configuration implies "
+                f"tensor '{self._full[name]}' has shape {shape}, the configuration implies "
                 f"{self._shapes[name]}: file and configuration are of different models"
             )
-        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._full)

@@ -12,6 +12,7 @@ from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError
 from attlas.interop.canonical import (
     Attention,
+    AttentionBlock,
     Dense,
     Embedding,
     Layer,
@@ -20,6 +21,7 @@ from attlas.interop.canonical import (
     Readout,
 )
 from attlas.interop.forward import apply_layer, embed, embed_many, embed_patches, read_out
+from attlas.interop.layer_reader import read_attention
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,9 @@ class TrainedTransformer:
         vocabulary: number of words that it reads; 0 for a vision model.
         context: largest number of tokens, or None where positions set no limit.
         stored_layer: for each layer, which stored layer it uses; ALBERT has twelve times 0.
-        read_layer: reads a stored layer.
-        embedding: from tokens to rows.
-        readout: from rows to logits.
+        read_layer: reads a stored layer; a `LayerReader` where its parts can be read alone.
+        read_embedding: reads what leads from tokens to rows.
+        read_readout: reads what leads from rows to logits.
         parameters: number of stored numbers, shared ones once.
         unsliced: a layer's attention from the file's own matrices, (layer, rows) to rows, for
             `prove_slicing`; None for a model that was put together by hand.
@@ -53,8 +55,8 @@ class TrainedTransformer:
     context: int | None
     stored_layer: tuple[int, ...]
     read_layer: Callable[[int], Layer]
-    embedding: Embedding | PatchEmbedding
-    readout: Readout
+    read_embedding: Callable[[], Embedding | PatchEmbedding]
+    read_readout: Callable[[], Readout]
     parameters: int
     unsliced: Callable[[int, np.ndarray], np.ndarray] | None = None
 
@@ -74,29 +76,64 @@ class TrainedTransformer:
         """
         return self.read_layer(self.stored_layer[index])
 
+    def block(self, index: int) -> AttentionBlock:
+        """Attention and norms of a layer, without its feedforward units.
+
+        Args:
+            index: from 0 at the embedding.
+
+        Returns:
+            The block, read now.
+        """
+        return self.stored_block(self.stored_layer[index])
+
+    def stored_block(self, stored: int) -> AttentionBlock:
+        """The same of a stored layer, which several layers may share.
+
+        Args:
+            stored: its number.
+
+        Returns:
+            The block, read now.
+        """
+        return read_attention(self.read_layer, stored)
+
+    @cached_property
+    def embedding(self) -> Embedding | PatchEmbedding:
+        """From tokens to rows; read when it is first asked for."""
+        return self.read_embedding()
+
+    @cached_property
+    def readout(self) -> Readout:
+        """From rows to logits; read when it is first asked for."""
+        return self.read_readout()
+
     @cached_property
     def heads(self) -> tuple[Attention, ...]:
         """Canonical weights of the heads, one entry per stored layer."""
         return tuple(
-            self.read_layer(index).attention for index in range(max(self.stored_layer) + 1)
+            self.stored_block(index).attention for index in range(max(self.stored_layer) + 1)
         )
 
-    def input_norm(self, index: int) -> tuple[Norm | None, Dense | None]:
+    def input_norm(
+        self, index: int, block: AttentionBlock | None = None
+    ) -> tuple[Norm | None, Dense | None]:
         """What stands between a normalised token and a layer's attention.
 
         Args:
             index: of the layer.
+            block: of the layer, where it is in memory already.
 
         Returns:
             The layer's own norm where it stands before, else the one that ended what came
             before, None where there is none; and the projection between that norm and the
             layer, None where there is none.
         """
-        layer = self.layer(index)
+        layer = self.block(index) if block is None else block
         if layer.placement != "after":
             return layer.attention_norm, None
         if index > 0:
-            return self.layer(index - 1).feedforward_norm, None
+            return self.block(index - 1).feedforward_norm, None
         embedding = self.embedding
         if isinstance(embedding, PatchEmbedding):
             return None, None

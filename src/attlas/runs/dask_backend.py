@@ -48,7 +48,7 @@ def run_dask(
     """
     # A task is given up once this many workers have died under it.
     allowed = {"distributed.scheduler.allowed-failures": RETRIES}
-    with config.set(allowed), _quiet(), _client(on, workers, insecure) as client:
+    with config.set(allowed), _quiet(), dask_client(on, workers, insecure) as client:
         if on != "dask":
             require_workers(client, {task.module for task in tasks}, on)
         futures = client.map(compute, tasks, pure=False)
@@ -160,7 +160,20 @@ def _quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _client(on: str, workers: int, insecure: bool) -> Iterator[Client]:
+def dask_client(on: str, workers: int, insecure: bool) -> Iterator[Client]:
+    """A client, of a cluster of its own or of a scheduler that is there.
+
+    Args:
+        on: see `run_dask`.
+        workers: processes of a local cluster.
+        insecure: allow a scheduler on another machine without TLS.
+
+    Yields:
+        The client.
+
+    Raises:
+        UserError: if no scheduler answers.
+    """
     if on == "dask":
         with _started_deaf():
             cluster = LocalCluster(

@@ -26,8 +26,8 @@ def between(share):
     return dataclasses.replace(
         FIRST,
         read_layer=lambda k: mix(FIRST.layer(k), OTHER.layer(k)),
-        embedding=mix(FIRST.embedding, OTHER.embedding),
-        readout=mix(FIRST.readout, OTHER.readout),
+        read_embedding=lambda: mix(FIRST.embedding, OTHER.embedding),
+        read_readout=lambda: mix(FIRST.readout, OTHER.readout),
     )
 
 
@@ -50,6 +50,6 @@ def test_a_model_is_itself():
 
 
 def test_other_shapes_are_refused():
-    other = random_transformer(layers=1, heads=2, groups=2)
+    other = random_transformer(layers=1, H=4)
     with pytest.raises(UserError, match="shapes"):
         tangent_drift(FIRST, other, judged_batch(FIRST, SEQUENCES))

@@ -8,16 +8,21 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from threadpoolctl import threadpool_limits
 
 from attlas.audit.quantity import Quantity, Standing, labelled
 from attlas.audit.weights_level.head_certificates import CERTIFICATES, head_certificates
-from attlas.interop.canonical import Attention
+from attlas.interop.canonical import Attention, Dense, Norm
 from attlas.interop.folding import folded_attention
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.measures.attention.product_spectrum import product_spectrum
 from attlas.measures.attention.subspace_overlap import subspace_overlap
+
+_BLOCK = 2**26
+"""Bytes of the factors, in float64, of the heads that are worked on together."""
 
 _MEASURED, _HEURISTIC = Standing.MEASURED, Standing.HEURISTIC
 
@@ -117,11 +122,28 @@ WEIGHT_QUANTITIES = (
 )
 
 
+Keep = Callable[[int, Callable[[], dict[str, np.ndarray]]], dict[str, np.ndarray]]
+"""Given a layer's number and what computes its values, returns them, stored or new."""
+
+
+def compute_anew(index: int, compute: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Nothing is kept.
+
+    Args:
+        index: of the layer.
+        compute: its values.
+
+    Returns:
+        What `compute` gives.
+    """
+    return compute()
+
+
 def weights_level(
     model: TrainedTransformer,
     context: int,
     progress: Callable[[int, int], None] = lambda done, all_: None,
-    keep: Callable[[int, Callable[[], dict]], dict] = lambda index, compute: compute(),
+    keep: Keep = compute_anew,
 ) -> xr.Dataset:
     r"""Spectra, overlaps and certificates of every head, from the weights alone.
 
@@ -130,7 +152,7 @@ def weights_level(
         context: n, number of tokens that certificates which depend on it are made for.
         progress: told how many layers of how many are done.
         keep: given a layer's number and what computes it, returns its values: a place to store
-            them so that a killed audit resumes.
+            them, so that a killed audit resumes.
 
     Returns:
         Variables [layer, head], described by their attributes; certificates are upper or lower
@@ -150,6 +172,7 @@ def weights_level(
     return labelled(WEIGHT_QUANTITIES, values, ("layer", "head"))
 
 
+@threadpool_limits.wrap(limits=1, user_api="blas")  # see `attlas.audit.audit`
 def layer_weights(model: TrainedTransformer, index: int, context: int) -> dict[str, np.ndarray]:
     """The values of one layer's heads.
 
@@ -161,17 +184,44 @@ def layer_weights(model: TrainedTransformer, index: int, context: int) -> dict[s
     Returns:
         Arrays [head] by name.
     """
+    block = model.block(index)
+    norm, projection = model.input_norm(index, block)
     with jax.enable_x64(True):
-        raw = _in_float64(model.layer(index).attention)
-        norm, projection = model.input_norm(index)
-        folded = folded_attention(raw, *_in_float64((norm, projection)))
+        norm, projection = _in_float64((norm, projection))
+    parts = [
+        _some_heads(block.attention, heads, norm, projection, context)
+        for heads in _head_blocks(block.attention)
+    ]
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    read, written = joined.pop("reads"), joined.pop("writes")
+    return joined | _overlaps("read", read) | _overlaps("write", written)
+
+
+def _head_blocks(attention: Attention) -> list[range]:
+    """Heads whose factors are in memory in float64 together; blocks of one size, one program."""
+    heads, width, size = attention.W_Q.shape
+    most = max(1, _BLOCK // (4 * 8 * width * size))
+    rows = max(each for each in range(1, heads + 1) if heads % each == 0 and each <= most)
+    return [range(start, start + rows) for start in range(0, heads, rows)]
+
+
+def _some_heads(
+    attention: Attention,
+    heads: range,
+    norm: Norm | None,
+    projection: Dense | None,
+    context: int,
+) -> dict[str, np.ndarray]:
+    """Values of some heads of a layer, and the bases `reads` and `writes` of their subspaces."""
+    with jax.enable_x64(True):
+        raw = _selected(attention, heads)
+        folded = folded_attention(raw, norm, projection)
     found = {}
-    group = np.array(folded.group)
-    for attention, suffix in ((folded, ""), (raw, "_raw")):
-        Q, K, V, O = (np.asarray(each) for each in _products(attention))
+    for each, suffix in ((raw, "_raw"), (folded, "")):
+        Q, K, V, O = (np.asarray(factor) for factor in _products(each))
         spectra = {
-            "qk": product_spectrum(attention.scale * Q, K[group]),
-            "ov": product_spectrum(V[group], np.swapaxes(O, -1, -2)),
+            "qk": product_spectrum(each.scale * Q, K),
+            "ov": product_spectrum(V, np.swapaxes(O, -1, -2)),
         }
         for short, spectrum in spectra.items():
             found[f"{short}_norm{suffix}"] = spectrum.singular[:, 0]
@@ -179,21 +229,42 @@ def layer_weights(model: TrainedTransformer, index: int, context: int) -> dict[s
                 for name in ("frobenius", "nuclear", "stable_rank", "effective_rank"):
                     found[f"{short}_{name}"] = getattr(spectrum, name)
                 found[f"{short}_nuclear_share"] = spectrum.nuclear_share
-        if not suffix:
-            square = Q.shape[1] == O.shape[2]
-            heads = len(group)
-            found["qk_symmetric_share"] = spectra["qk"].symmetric_share
-            found["qk_symmetric_share_null"] = np.full(heads, 0.5)
-            # the eigenvalues of V O need tokens and output in one space
-            found["ov_positivity"] = spectra["ov"].positivity if square else np.full(heads, np.nan)
-            found["ov_positivity_null"] = np.zeros(heads)
-            found |= _overlaps("read", Q) | _overlaps("write", np.swapaxes(O, -1, -2))
+    square = Q.shape[1] == O.shape[2]
+    found["qk_symmetric_share"] = spectra["qk"].symmetric_share
+    found["qk_symmetric_share_null"] = np.full(len(heads), 0.5)
+    # the eigenvalues of V O need tokens and output in one space
+    found["ov_positivity"] = spectra["ov"].positivity if square else np.full(len(heads), np.nan)
+    found["ov_positivity_null"] = np.zeros(len(heads))
+    found |= {"reads": Q, "writes": np.swapaxes(O, -1, -2)}
     return found | head_certificates(folded, norm, context)
+
+
+def _selected(attention: Attention, heads: range) -> Attention:
+    """Some heads, each with keys and values of its own, in float64 where that is enabled."""
+    own, shared = list(heads), [attention.group[head] for head in heads]
+    places = {"W_Q": own, "b_Q": own, "W_O": own, "W_K": shared, "b_K": shared}
+    places |= {"W_V": shared, "b_V": shared}
+    wide = {
+        name: jnp.asarray(np.asarray(getattr(attention, name))[place], np.float64)
+        for name, place in places.items()
+    }
+    rest = _in_float64((attention.b_O, attention.rotary, attention.query_norm, attention.key_norm))
+    return Attention(
+        **wide,
+        b_O=rest[0],
+        group=tuple(range(len(own))),
+        scale=attention.scale,
+        causal=attention.causal,
+        window=attention.window,
+        rotary=rest[1],
+        query_norm=rest[2],
+        key_norm=rest[3],
+    )
 
 
 def _in_float64(tree: Any) -> Any:
     """Arrays of a tree in float64; to be called where that precision is enabled."""
-    return jax.tree.map(lambda leaf: jax.numpy.asarray(leaf, np.float64), tree)
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, np.float64), tree)
 
 
 def _products(attention: Attention) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:

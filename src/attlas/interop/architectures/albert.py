@@ -12,12 +12,12 @@ from attlas.interop.bidirectional_encoder import (
     LayerNames,
     Sizes,
     embedding_shapes,
+    encoder_layers,
     head_shapes,
     layer_shapes,
-    read_dense,
     read_embedding,
-    read_encoder_layer,
     read_masked_word_head,
+    repeated_numbers,
     unsliced_encoder_attention,
 )
 from attlas.interop.configuration import Configuration
@@ -57,7 +57,6 @@ def read(
     """
     values = Configuration(config)
     sizes, stored = _sizes(values), _stored(values, tensors)
-    readout, repeated = read_masked_word_head(stored, _HEAD, sizes, sizes.activation)
     paths = _paths(values)
     return TrainedTransformer(
         name=name,
@@ -67,10 +66,10 @@ def read(
         vocabulary=sizes.words,
         context=sizes.positions,
         stored_layer=_order(values),
-        read_layer=lambda index: read_encoder_layer(stored, _LAYER, sizes, paths[index]),
-        embedding=read_embedding(stored, sizes, projection=read_dense(stored, _PROJECTION)),
-        readout=readout,
-        parameters=stored.parameters - repeated,
+        read_layer=encoder_layers(stored, _LAYER, sizes, paths.__getitem__),
+        read_embedding=lambda: read_embedding(stored, sizes, projection=_PROJECTION),
+        read_readout=lambda: read_masked_word_head(stored, _HEAD, sizes, sizes.activation),
+        parameters=stored.parameters - repeated_numbers(stored, _HEAD),
     )
 
 

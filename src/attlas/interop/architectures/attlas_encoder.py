@@ -13,8 +13,8 @@ import numpy as np
 
 from attlas.core.errors import UserError
 from attlas.interop.attlas_tensors import AttlasTensors
-from attlas.interop.canonical import Dense, Embedding, Layer, PatchEmbedding, Readout
-from attlas.interop.plain_attention import plain_layer, plain_unsliced
+from attlas.interop.canonical import Dense, Embedding, PatchEmbedding, Readout
+from attlas.interop.plain_attention import plain_layers, plain_unsliced
 from attlas.interop.trained_transformer import TrainedTransformer
 
 MODEL_TYPES = ("attlas_encoder",)
@@ -50,19 +50,23 @@ def read(
         {"embedding", "start", "positions", "readout"}
         | {f"blocks.{i}.{part}" for i in range(blocks) for part in _OF_BLOCK}
     )
-    words, start = stored.read("embedding", V, d), stored.read("start", d)
-    positions = jnp.asarray(stored.read("positions", T + 1, d))
-    readout = stored.read("readout", d)[:, None]
+    stored.require_shapes(
+        {"embedding": (V, d), "start": (d,), "positions": (T + 1, d), "readout": (d,)}
+    )
 
-    def read_layer(index: int) -> Layer:
-        place = f"blocks.{index}."
-        return plain_layer(stored, place, place, "gelu", _EPS)
+    def embedding() -> Embedding | PatchEmbedding:
+        words, start = stored.read("embedding", V, d), stored.read("start", d)
+        positions = jnp.asarray(stored.read("positions", T + 1, d))
+        if continuous:
+            patches = Dense(jnp.asarray(words), jnp.zeros(d, positions.dtype))
+            return PatchEmbedding(patches, jnp.asarray(start), positions, size=1, grid=(T, 1))
+        return Embedding(jnp.asarray(np.concatenate([words, start[None]])), positions)
 
-    if continuous:
-        patches = Dense(jnp.asarray(words), jnp.zeros(d, positions.dtype))
-        embedding = PatchEmbedding(patches, jnp.asarray(start), positions, size=1, grid=(T, 1))
-    else:
-        embedding = Embedding(jnp.asarray(np.concatenate([words, start[None]])), positions)
+    def readout() -> Readout:
+        words = jnp.asarray(stored.read("readout", d)[:, None])
+        return Readout(words=Dense(words, jnp.zeros(1, words.dtype)), first_only=True)
+
+    place = "blocks.{}.".format
     return TrainedTransformer(
         name=name,
         architecture="attlas_encoder",
@@ -71,11 +75,9 @@ def read(
         vocabulary=0 if continuous else V + 1,
         context=T + 1,
         stored_layer=tuple(range(blocks)),
-        read_layer=read_layer,
-        embedding=embedding,
-        readout=Readout(
-            words=Dense(jnp.asarray(readout), jnp.zeros(1, positions.dtype)), first_only=True
-        ),
+        read_layer=plain_layers(stored, place, place, "gelu", _EPS),
+        read_embedding=embedding,
+        read_readout=readout,
         parameters=_parameters(stored, V, d, T, blocks),
     )
 

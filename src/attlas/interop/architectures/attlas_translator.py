@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.interop.attlas_tensors import AttlasTensors
-from attlas.interop.canonical import Embedding, Layer, Readout
-from attlas.interop.plain_attention import plain_layer, plain_unsliced
+from attlas.interop.canonical import Embedding, Readout
+from attlas.interop.plain_attention import plain_layers, plain_unsliced
 from attlas.interop.trained_transformer import TrainedTransformer
 
 MODEL_TYPES = ("attlas_translator",)
@@ -41,10 +41,11 @@ def read(
     stored = AttlasTensors(name, config, tensors)
     V, d, blocks = (stored.size(key) for key in ("source_vocabulary", "width", "blocks"))
     stored.require_names(_names(blocks))
-    words = jnp.asarray(stored.read("source_words", V, d))
+    stored.require_shapes({"source_words": (V, d)})
 
-    def read_layer(index: int) -> Layer:
-        return plain_layer(stored, f"encoder.{index}.own.", f"encoder.{index}.", "relu", _EPS)
+    def embedding() -> Embedding:
+        words = jnp.asarray(stored.read("source_words", V, d))
+        return Embedding(words, jnp.asarray(_sinusoids(d), words.dtype), scale=math.sqrt(d))
 
     per_block = 4 * d * d + 2 * d * stored.size("hidden") + 2 * d
     return TrainedTransformer(
@@ -55,9 +56,11 @@ def read(
         vocabulary=V,
         context=_POSITIONS,
         stored_layer=tuple(range(blocks)),
-        read_layer=read_layer,
-        embedding=Embedding(words, jnp.asarray(_sinusoids(d), words.dtype), scale=math.sqrt(d)),
-        readout=Readout(),
+        read_layer=plain_layers(
+            stored, "encoder.{}.own.".format, "encoder.{}.".format, "relu", _EPS
+        ),
+        read_embedding=embedding,
+        read_readout=Readout,
         parameters=V * d + blocks * per_block,
     )
 

@@ -15,11 +15,12 @@ from attlas.interop.bidirectional_encoder import (
     LayerNames,
     Sizes,
     embedding_shapes,
+    encoder_layers,
     head_shapes,
     layer_shapes,
     read_embedding,
-    read_encoder_layer,
     read_masked_word_head,
+    repeated_numbers,
     unsliced_encoder_attention,
 )
 from attlas.interop.configuration import Configuration
@@ -72,7 +73,6 @@ def read(
     stored = _stored(values, tensors)
     # the library's own readout knows one activation for RoBERTa
     after = sizes.activation if kind == "bert" else "gelu"
-    readout, repeated = read_masked_word_head(stored, _HEADS[kind], sizes, after)
     first = 0 if kind == "bert" else _first_position(values)
     return TrainedTransformer(
         name=name,
@@ -82,12 +82,10 @@ def read(
         vocabulary=sizes.words,
         context=sizes.positions - first,
         stored_layer=tuple(range(values.count("num_hidden_layers"))),
-        read_layer=lambda index: read_encoder_layer(
-            stored, _LAYER, sizes, f"encoder.layer.{index}."
-        ),
-        embedding=read_embedding(stored, sizes, first_position=first),
-        readout=readout,
-        parameters=stored.parameters - repeated,
+        read_layer=encoder_layers(stored, _LAYER, sizes, "encoder.layer.{}.".format),
+        read_embedding=lambda: read_embedding(stored, sizes, first_position=first),
+        read_readout=lambda: read_masked_word_head(stored, _HEADS[kind], sizes, after),
+        parameters=stored.parameters - repeated_numbers(stored, _HEADS[kind]),
     )
 
 

@@ -11,11 +11,12 @@ from attlas.interop.bidirectional_encoder import (
     LayerNames,
     Sizes,
     embedding_shapes,
+    encoder_layers,
     head_shapes,
     layer_shapes,
     read_embedding,
-    read_encoder_layer,
     read_masked_word_head,
+    repeated_numbers,
     unsliced_encoder_attention,
 )
 from attlas.interop.configuration import Configuration
@@ -53,7 +54,6 @@ def read(
     """
     values = Configuration(config)
     sizes, stored = _sizes(values), _stored(values, tensors)
-    readout, repeated = read_masked_word_head(stored, _HEAD, sizes, sizes.activation)
     return TrainedTransformer(
         name=name,
         architecture="distilbert",
@@ -62,12 +62,10 @@ def read(
         vocabulary=sizes.words,
         context=sizes.positions,
         stored_layer=tuple(range(values.count("n_layers"))),
-        read_layer=lambda index: read_encoder_layer(
-            stored, _LAYER, sizes, f"transformer.layer.{index}."
-        ),
-        embedding=read_embedding(stored, sizes),
-        readout=readout,
-        parameters=stored.parameters - repeated,
+        read_layer=encoder_layers(stored, _LAYER, sizes, "transformer.layer.{}.".format),
+        read_embedding=lambda: read_embedding(stored, sizes),
+        read_readout=lambda: read_masked_word_head(stored, _HEAD, sizes, sizes.activation),
+        parameters=stored.parameters - repeated_numbers(stored, _HEAD),
     )
 
 

@@ -9,16 +9,17 @@ import numpy as np
 from attlas.interop.activations import ACTIVATIONS
 from attlas.interop.canonical import (
     Attention,
+    AttentionBlock,
     Dense,
     Embedding,
     Feedforward,
-    Layer,
     Norm,
     Readout,
 )
 from attlas.interop.configuration import Configuration
 from attlas.interop.head_blocks import blocks_of_inputs, blocks_of_outputs, dense
-from attlas.interop.output_words import output_words
+from attlas.interop.layer_reader import LayerReader
+from attlas.interop.output_words import output_words, repeated_words
 from attlas.interop.stored_tensors import StoredTensors
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.interop.unsliced import apart, mixed_values
@@ -44,10 +45,8 @@ def read(
     """
     values = Configuration(config)
     stored = _stored(values, tensors)
-    words = stored["wte.weight"]
-    outward, repeated = output_words(
-        stored, words, ("lm_head.weight",), tied=values.flag("tie_word_embeddings", True)
-    )
+    tied = values.flag("tie_word_embeddings", True)
+    readout = ("wte.weight", ("lm_head.weight",))
     values.choice("activation_function", ACTIVATIONS, "gelu_new")
     return TrainedTransformer(
         name=name,
@@ -57,10 +56,17 @@ def read(
         vocabulary=values.count("vocab_size"),
         context=values.count("n_positions"),
         stored_layer=tuple(range(values.count("n_layer"))),
-        read_layer=lambda index: _layer(values, stored, index),
-        embedding=Embedding(jnp.asarray(words), positions=jnp.asarray(stored["wpe.weight"])),
-        readout=Readout(norm=_norm(values, stored, "ln_f"), words=outward),
-        parameters=stored.parameters - repeated,
+        read_layer=LayerReader(
+            lambda index: _block(values, stored, index),
+            lambda index: _feedforward(values, stored, index),
+        ),
+        read_embedding=lambda: Embedding(
+            jnp.asarray(stored["wte.weight"]), positions=jnp.asarray(stored["wpe.weight"])
+        ),
+        read_readout=lambda: Readout(
+            norm=_norm(values, stored, "ln_f"), words=output_words(stored, *readout, tied=tied)
+        ),
+        parameters=stored.parameters - repeated_words(stored, *readout, tied=tied),
     )
 
 
@@ -133,16 +139,26 @@ def _norm(values: Configuration, stored: StoredTensors, path: str) -> Norm:
     return Norm(gain, bias, values.number("layer_norm_epsilon", 1e-5), centred=True)
 
 
-def _layer(values: Configuration, stored: StoredTensors, index: int) -> Layer:
-    def linear(role: str) -> Dense:
-        path = f"h.{index}.{role}"
-        return dense(stored[path + ".weight"], stored[path + ".bias"], outputs_first=False)
+def _linear(stored: StoredTensors, index: int, role: str) -> Dense:
+    path = f"h.{index}.{role}"
+    return dense(stored[path + ".weight"], stored[path + ".bias"], outputs_first=False)
 
-    fused, heads = linear("attn.c_attn"), values.count("n_head")
+
+def _feedforward(values: Configuration, stored: StoredTensors, index: int) -> Feedforward:
+    return Feedforward(
+        _linear(stored, index, "mlp.c_fc"),
+        _linear(stored, index, "mlp.c_proj"),
+        None,
+        values.word("activation_function", "gelu_new"),
+    )
+
+
+def _block(values: Configuration, stored: StoredTensors, index: int) -> AttentionBlock:
+    fused, heads = _linear(stored, index, "attn.c_attn"), values.count("n_head")
     thirds = zip(jnp.split(fused.W, 3, axis=1), jnp.split(fused.b, 3), strict=True)
     (W_Q, b_Q), (W_K, b_K), (W_V, b_V) = (blocks_of_outputs(Dense(W, b), heads) for W, b in thirds)
-    W_O, b_O = blocks_of_inputs(linear("attn.c_proj"), heads)
-    return Layer(
+    W_O, b_O = blocks_of_inputs(_linear(stored, index, "attn.c_proj"), heads)
+    return AttentionBlock(
         attention=Attention(
             W_Q=W_Q,
             b_Q=b_Q,
@@ -157,12 +173,6 @@ def _layer(values: Configuration, stored: StoredTensors, index: int) -> Layer:
             causal=True,
         ),
         attention_norm=_norm(values, stored, f"h.{index}.ln_1"),
-        feedforward=Feedforward(
-            linear("mlp.c_fc"),
-            linear("mlp.c_proj"),
-            None,
-            values.word("activation_function", "gelu_new"),
-        ),
         feedforward_norm=_norm(values, stored, f"h.{index}.ln_2"),
         placement="before",
     )

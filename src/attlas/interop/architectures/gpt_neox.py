@@ -10,17 +10,18 @@ from attlas.core.errors import UserError
 from attlas.interop.activations import ACTIVATIONS
 from attlas.interop.canonical import (
     Attention,
+    AttentionBlock,
     Dense,
     Embedding,
     Feedforward,
-    Layer,
     Norm,
     Readout,
     Rotary,
 )
 from attlas.interop.configuration import Configuration
 from attlas.interop.head_blocks import blocks_of_inputs, blocks_of_outputs, dense
-from attlas.interop.output_words import output_words
+from attlas.interop.layer_reader import LayerReader
+from attlas.interop.output_words import output_words, repeated_words
 from attlas.interop.rotary_frequencies import rotary_frequencies, rotary_rule
 from attlas.interop.stored_tensors import StoredTensors
 from attlas.interop.trained_transformer import TrainedTransformer
@@ -47,10 +48,7 @@ def read(
     """
     values = Configuration(config)
     stored = _stored(values, tensors)
-    words = stored["embed_in.weight"]
-    outward, repeated = output_words(
-        stored, words, _READOUTS, tied=values.flag("tie_word_embeddings", False)
-    )
+    words, tied = "embed_in.weight", values.flag("tie_word_embeddings", False)
     values.choice("hidden_act", ACTIVATIONS, "gelu")
     _frequencies(values)
     return TrainedTransformer(
@@ -61,10 +59,16 @@ def read(
         vocabulary=values.count("vocab_size"),
         context=values.count("max_position_embeddings"),
         stored_layer=tuple(range(values.count("num_hidden_layers"))),
-        read_layer=lambda index: _layer(values, stored, index),
-        embedding=Embedding(jnp.asarray(words)),
-        readout=Readout(norm=_norm(values, stored, "final_layer_norm"), words=outward),
-        parameters=stored.parameters - repeated,
+        read_layer=LayerReader(
+            lambda index: _block(values, stored, index),
+            lambda index: _feedforward(values, stored, index),
+        ),
+        read_embedding=lambda: Embedding(jnp.asarray(stored[words])),
+        read_readout=lambda: Readout(
+            norm=_norm(values, stored, "final_layer_norm"),
+            words=output_words(stored, words, _READOUTS, tied=tied),
+        ),
+        parameters=stored.parameters - repeated_words(stored, words, _READOUTS, tied=tied),
     )
 
 
@@ -152,19 +156,29 @@ def _norm(values: Configuration, stored: StoredTensors, path: str) -> Norm:
     return Norm(gain, bias, values.number("layer_norm_eps", 1e-5), centred=True)
 
 
-def _layer(values: Configuration, stored: StoredTensors, index: int) -> Layer:
-    def linear(role: str) -> Dense:
-        path = f"layers.{index}.{role}"
-        return dense(stored[path + ".weight"], stored.get(path + ".bias"))
+def _linear(stored: StoredTensors, index: int, role: str) -> Dense:
+    path = f"layers.{index}.{role}"
+    return dense(stored[path + ".weight"], stored.get(path + ".bias"))
 
+
+def _feedforward(values: Configuration, stored: StoredTensors, index: int) -> Feedforward:
+    return Feedforward(
+        _linear(stored, index, "mlp.dense_h_to_4h"),
+        _linear(stored, index, "mlp.dense_4h_to_h"),
+        None,
+        values.word("hidden_act", "gelu"),
+    )
+
+
+def _block(values: Configuration, stored: StoredTensors, index: int) -> AttentionBlock:
     heads = values.count("num_attention_heads")
     # One block per head, of its query, its key and its value.
-    W, b = blocks_of_outputs(linear("attention.query_key_value"), heads)
+    W, b = blocks_of_outputs(_linear(stored, index, "attention.query_key_value"), heads)
     W_Q, W_K, W_V = jnp.split(W, 3, axis=2)
     b_Q, b_K, b_V = jnp.split(b, 3, axis=1)
-    W_O, b_O = blocks_of_inputs(linear("attention.dense"), heads)
+    W_O, b_O = blocks_of_inputs(_linear(stored, index, "attention.dense"), heads)
     parallel = values.flag("use_parallel_residual", True)
-    return Layer(
+    return AttentionBlock(
         attention=Attention(
             W_Q=W_Q,
             b_Q=b_Q,
@@ -180,12 +194,6 @@ def _layer(values: Configuration, stored: StoredTensors, index: int) -> Layer:
             rotary=Rotary(_frequencies(values), interleaved=False),
         ),
         attention_norm=_norm(values, stored, f"layers.{index}.input_layernorm"),
-        feedforward=Feedforward(
-            linear("mlp.dense_h_to_4h"),
-            linear("mlp.dense_4h_to_h"),
-            None,
-            values.word("hidden_act", "gelu"),
-        ),
         feedforward_norm=_norm(values, stored, f"layers.{index}.post_attention_layernorm"),
         placement="parallel" if parallel else "before",
     )

@@ -9,22 +9,24 @@ import numpy as np
 from attlas.interop.activations import ACTIVATIONS
 from attlas.interop.canonical import (
     Attention,
+    AttentionBlock,
     Dense,
     Embedding,
     Feedforward,
-    Layer,
     Norm,
     Readout,
 )
 from attlas.interop.configuration import Configuration
 from attlas.interop.head_blocks import blocks_of_inputs, blocks_of_outputs, dense
-from attlas.interop.output_words import output_words
+from attlas.interop.layer_reader import LayerReader
+from attlas.interop.output_words import output_words, repeated_words
 from attlas.interop.stored_tensors import StoredTensors
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.interop.unsliced import apart, mixed_values
 
 MODEL_TYPES = ("opt",)
 
+_WORDS = "embed_tokens.weight"
 _OFFSET = 2  # rows of the positions that no token reads
 _EPS = 1e-5  # of torch's LayerNorm; the configuration does not name it
 
@@ -47,12 +49,27 @@ def read(
     """
     values = Configuration(config)
     stored = _stored(values, tensors)
-    words = stored["embed_tokens.weight"]
-    outward, repeated = output_words(
-        stored, words, ("lm_head.weight",), tied=values.flag("tie_word_embeddings", True)
-    )
+    tied = values.flag("tie_word_embeddings", True)
+    outward = (_WORDS, ("lm_head.weight",))
     values.choice("activation_function", ACTIVATIONS, "relu")
     narrow = "project_in.weight" in stored
+
+    def embedding() -> Embedding:
+        words = stored[_WORDS]
+        return Embedding(
+            jnp.asarray(words @ stored["project_in.weight"].T if narrow else words),
+            positions=jnp.asarray(stored["embed_positions.weight"]),
+            first_position=_OFFSET,
+        )
+
+    def readout() -> Readout:
+        return Readout(
+            norm=_norm(values, stored, "final_layer_norm") if _last_norm(values) else None,
+            transform=dense(stored["project_out.weight"], None) if narrow else None,
+            activation="linear",
+            words=output_words(stored, *outward, tied=tied),
+        )
+
     return TrainedTransformer(
         name=name,
         architecture="opt",
@@ -61,19 +78,13 @@ def read(
         vocabulary=values.count("vocab_size"),
         context=values.count("max_position_embeddings"),
         stored_layer=tuple(range(values.count("num_hidden_layers"))),
-        read_layer=lambda index: _layer(values, stored, index),
-        embedding=Embedding(
-            jnp.asarray(words @ stored["project_in.weight"].T if narrow else words),
-            positions=jnp.asarray(stored["embed_positions.weight"]),
-            first_position=_OFFSET,
+        read_layer=LayerReader(
+            lambda index: _block(values, stored, index),
+            lambda index: _feedforward(values, stored, index),
         ),
-        readout=Readout(
-            norm=_norm(values, stored, "final_layer_norm") if _last_norm(values) else None,
-            transform=dense(stored["project_out.weight"], None) if narrow else None,
-            activation="linear",
-            words=outward,
-        ),
-        parameters=stored.parameters - repeated,
+        read_embedding=embedding,
+        read_readout=readout,
+        parameters=stored.parameters - repeated_words(stored, *outward, tied=tied),
     )
 
 
@@ -119,7 +130,7 @@ def _stored(values: Configuration, tensors: Mapping[str, np.ndarray]) -> StoredT
     table = (values.count("vocab_size"), e)
     positions = values.count("max_position_embeddings") + _OFFSET
     shapes: dict[str, tuple[int, ...]] = {
-        "embed_tokens.weight": table,
+        _WORDS: table,
         "embed_positions.weight": (positions, d),
     }
     if e != d:
@@ -154,17 +165,30 @@ def _norm(values: Configuration, stored: StoredTensors, path: str) -> Norm:
     return Norm(jnp.asarray(gain), jnp.asarray(bias), _EPS, centred=True)
 
 
-def _layer(values: Configuration, stored: StoredTensors, index: int) -> Layer:
+def _linear(stored: StoredTensors, index: int, role: str) -> Dense:
+    path = f"layers.{index}.{role}"
+    return dense(stored[path + ".weight"], stored.get(path + ".bias"))
+
+
+def _feedforward(values: Configuration, stored: StoredTensors, index: int) -> Feedforward:
+    return Feedforward(
+        _linear(stored, index, "fc1"),
+        _linear(stored, index, "fc2"),
+        None,
+        values.word("activation_function", "relu"),
+    )
+
+
+def _block(values: Configuration, stored: StoredTensors, index: int) -> AttentionBlock:
     def linear(role: str) -> Dense:
-        path = f"layers.{index}.{role}"
-        return dense(stored[path + ".weight"], stored.get(path + ".bias"))
+        return _linear(stored, index, role)
 
     heads = values.count("num_attention_heads")
     W_Q, b_Q = blocks_of_outputs(linear("self_attn.q_proj"), heads)
     W_K, b_K = blocks_of_outputs(linear("self_attn.k_proj"), heads)
     W_V, b_V = blocks_of_outputs(linear("self_attn.v_proj"), heads)
     W_O, b_O = blocks_of_inputs(linear("self_attn.out_proj"), heads)
-    return Layer(
+    return AttentionBlock(
         attention=Attention(
             W_Q=W_Q,
             b_Q=b_Q,
@@ -179,9 +203,6 @@ def _layer(values: Configuration, stored: StoredTensors, index: int) -> Layer:
             causal=True,
         ),
         attention_norm=_norm(values, stored, f"layers.{index}.self_attn_layer_norm"),
-        feedforward=Feedforward(
-            linear("fc1"), linear("fc2"), None, values.word("activation_function", "relu")
-        ),
         feedforward_norm=_norm(values, stored, f"layers.{index}.final_layer_norm"),
         placement="before" if values.flag("do_layer_norm_before", True) else "after",
     )

@@ -10,9 +10,9 @@ from attlas.interop.activations import ACTIVATIONS
 from attlas.interop.bidirectional_encoder import (
     LayerNames,
     Sizes,
+    encoder_layers,
     layer_shapes,
     read_dense,
-    read_encoder_layer,
     read_norm,
     unsliced_encoder_attention,
 )
@@ -64,9 +64,21 @@ def read(
     values = Configuration(config)
     sizes, stored = _sizes(values), _stored(values, tensors)
     names, path = _names(tensors)
-    d, token = sizes.d, stored["embeddings.cls_token"]
-    patches = stored[f"{_PATCHES}.weight"].reshape(d, -1)
-    classes = read_dense(stored, "classifier") if "classifier.weight" in stored else None
+    d = sizes.d
+
+    def embedding() -> PatchEmbedding:
+        return PatchEmbedding(
+            dense(stored[f"{_PATCHES}.weight"].reshape(d, -1), stored[f"{_PATCHES}.bias"]),
+            jnp.asarray(stored["embeddings.cls_token"].reshape(d)),
+            jnp.asarray(stored["embeddings.position_embeddings"][0]),
+            values.count("patch_size"),
+        )
+
+    def readout() -> Readout:
+        classes = read_dense(stored, "classifier") if "classifier.weight" in stored else None
+        norm = read_norm(stored, "layernorm", sizes.eps)
+        return Readout(norm=norm, words=classes, first_only=True)
+
     return TrainedTransformer(
         name=name,
         architecture="vit",
@@ -75,18 +87,9 @@ def read(
         vocabulary=0,
         context=sizes.positions,
         stored_layer=tuple(range(values.count("num_hidden_layers"))),
-        read_layer=lambda index: read_encoder_layer(
-            stored, names, sizes, path.format(index), "before"
-        ),
-        embedding=PatchEmbedding(
-            dense(patches, stored[f"{_PATCHES}.bias"]),
-            jnp.asarray(token.reshape(d)),
-            jnp.asarray(stored["embeddings.position_embeddings"][0]),
-            values.count("patch_size"),
-        ),
-        readout=Readout(
-            norm=read_norm(stored, "layernorm", sizes.eps), words=classes, first_only=True
-        ),
+        read_layer=encoder_layers(stored, names, sizes, path.format, "before"),
+        read_embedding=embedding,
+        read_readout=readout,
         parameters=stored.parameters,
     )
 

@@ -1,0 +1,322 @@
+"""The audit of a model at size: seconds, memory, and peers where there are any.
+
+GPT-2-small's shape with random weights: level weights in 15 s, level data with 64 sequences of 256
+tokens in 150 s and 4 GB. Level data is measured on the layers that are asked for, and the seconds
+of all twelve follow from those of the later ones, which compile nothing. A 7B folder that
+`benchmarks.synthetic_checkpoint` wrote is streamed, likewise, when `--seven FOLDER` names it.
+Spectra from k x k cores stand beside the singular values of the dense product; the removal of all
+heads beside a loop over `transformers` whose output matrices lose one head at a time: ours makes
+three replacements (zero, mean, uniform), the loop one, and the ratio is of removals. WeightWatcher
+reads the same matrices where it is installed (`pip install --no-deps weightwatcher powerlaw`).
+
+Each measurement is a process of its own. Wall and processor seconds are both written: other work
+shares the machine, and `load` says how much.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.interleave import compare, peak_memory, pin_to_one_core, write_results
+
+GPT2_SMALL = {"n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257, "n_positions": 1024}
+STORIES = {
+    "hidden_size": 64,
+    "intermediate_size": 172,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "num_hidden_layers": 5,
+    "vocab_size": 512,
+    "max_position_embeddings": 512,
+    "tie_word_embeddings": True,
+}
+GPT2_TINY = {"n_embd": 128, "n_head": 8, "n_layer": 4, "vocab_size": 1000, "n_positions": 256}
+SEQUENCES, TOKENS = 64, 256
+
+
+def write_gpt2(folder: Path) -> None:
+    """A checkpoint of GPT-2-small's shape with Gaussian weights."""
+    import numpy as np
+
+    from attlas.interop.write_safetensors import write_safetensors
+
+    rng, c = np.random.default_rng(0), GPT2_SMALL
+    d = c["n_embd"]
+
+    def normal(*shape: int) -> np.ndarray:
+        return 0.02 * rng.standard_normal(shape, np.float32)
+
+    tensors = {"wte.weight": normal(c["vocab_size"], d), "wpe.weight": normal(1024, d)}
+    norms = ["ln_f"]
+    for index in range(c["n_layer"]):
+        norms += [f"h.{index}.ln_1", f"h.{index}.ln_2"]
+        shapes = {"attn.c_attn": (d, 3 * d), "attn.c_proj": (d, d)}
+        shapes |= {"mlp.c_fc": (d, 4 * d), "mlp.c_proj": (4 * d, d)}
+        for role, shape in shapes.items():
+            tensors[f"h.{index}.{role}.weight"] = normal(*shape)
+            tensors[f"h.{index}.{role}.bias"] = normal(shape[1])
+    for norm in norms:
+        tensors |= {f"{norm}.weight": 1 + normal(d), f"{norm}.bias": normal(d)}
+    folder.mkdir(parents=True, exist_ok=True)
+    write_safetensors(folder / "model.safetensors", tensors)
+    (folder / "config.json").write_text(json.dumps({"model_type": "gpt2", **c}))
+
+
+class Steps:
+    """Wall and processor seconds between the steps of a progress."""
+
+    def __init__(self) -> None:
+        """Start both clocks."""
+        self.last = self.first = self._now()
+        self.steps: list[list[float]] = []
+
+    def __call__(self, done: int, all_: int) -> None:
+        """A step is done."""
+        now = self._now()
+        self.steps.append([now[0] - self.last[0], now[1] - self.last[1]])
+        self.last = now
+
+    @staticmethod
+    def _now() -> tuple[float, float]:
+        return time.perf_counter(), time.process_time()
+
+    def report(self, layers: int) -> dict[str, Any]:
+        """What was measured, and what all layers take if the later ones are like the last half."""
+        wall, cpu = (self._now()[k] - self.first[k] for k in (0, 1))
+        later = self.steps[len(self.steps) // 2 :]
+        rest = layers - len(self.steps)
+        per = [sum(step[k] for step in later) / len(later) for k in (0, 1)]
+        return {
+            "layers_measured": len(self.steps),
+            "layers": layers,
+            "seconds": wall,
+            "cpu_seconds": cpu,
+            "steps_seconds": [round(step[0], 3) for step in self.steps],
+            "steps_cpu_seconds": [round(step[1], 3) for step in self.steps],
+            "all_layers_seconds": wall + rest * per[0],
+            "all_layers_cpu_seconds": cpu + rest * per[1],
+            "extrapolated": rest > 0,
+            "peak_bytes": peak_memory(),
+            "load": os.getloadavg()[0],
+        }
+
+
+def stream_weights(folder: str, layers: int) -> dict[str, Any]:
+    """Slicing proof and level weights of the first layers of a folder."""
+    import dataclasses
+
+    from attlas.audit.audit import certificate_context
+    from attlas.audit.weights_level.weights_level import weights_level
+    from attlas.interop.load_model import load_model
+    from attlas.interop.slicing import prove_slicing
+
+    steps = Steps()
+    model = load_model(folder)
+    opened = time.perf_counter() - steps.first[0]
+    whole = model.layers
+    model = dataclasses.replace(model, stored_layer=model.stored_layer[:layers])
+    before = time.perf_counter(), time.process_time()
+    prove_slicing(model)
+    proof = [time.perf_counter() - before[0], time.process_time() - before[1]]
+    steps.last = steps._now()
+    weights_level(model, certificate_context(model), steps)
+    report = steps.report(whole)
+    report |= {"open_seconds": opened, "proof_seconds": proof[0], "proof_cpu_seconds": proof[1]}
+    # The proof grows with the layers too.
+    share = (whole - model.layers) / model.layers
+    report["all_layers_seconds"] += share * proof[0]
+    report["all_layers_cpu_seconds"] += share * proof[1]
+    return {**report, "parameters": model.parameters}
+
+
+def level_data(folder: str, layers: int) -> dict[str, Any]:
+    """Level data of the first layers."""
+    import dataclasses
+
+    import numpy as np
+    from threadpoolctl import threadpool_limits
+
+    from attlas.audit.data_level.audit_data import audit_data
+    from attlas.interop.load_model import load_model
+
+    model = load_model(folder)
+    whole = model.layers
+    model = dataclasses.replace(model, stored_layer=model.stored_layer[:layers])
+    tokens = np.random.default_rng(0).integers(0, model.vocabulary, (SEQUENCES, TOKENS))
+    steps = Steps()
+    with threadpool_limits(limits=1, user_api="blas"):  # as `audit` does
+        audit_data(model, list(tokens), progress=steps)
+    return {**steps.report(whole), "sequences": SEQUENCES, "tokens": TOKENS}
+
+
+def spectra() -> dict[str, Any]:
+    """Cores of twelve heads beside the dense product of one."""
+    pin_to_one_core()
+    import numpy as np
+
+    from attlas.measures.attention.product_spectrum import product_spectrum
+
+    rng, d, k, heads = np.random.default_rng(0), 768, 64, 12
+    Q, K = rng.normal(size=(2, heads, d, k)) / np.sqrt(d)
+
+    def dense() -> np.ndarray:
+        return np.linalg.svd(Q[0] @ K[0].T, compute_uv=False)[:k]
+
+    return compare(
+        f"singular values and eigenvalues of W_Q W_K', d = {d}, k = {k}, one core",
+        lambda: product_spectrum(Q, K).singular,
+        {"dense product, numpy.linalg.svd": dense},
+        agree=lambda ours, theirs: float(np.max(np.abs(ours[0] - theirs)) / theirs[0]),
+        rounds=5,
+        weights={"dense product, numpy.linalg.svd": 1 / heads},
+        goal={"dense product, numpy.linalg.svd": 30.0},
+        clock=time.process_time,
+    )
+
+
+def removal(kind: str) -> dict[str, Any]:
+    """All heads removed, ours and a loop over transformers."""
+    pin_to_one_core()
+    import numpy as np
+    import torch
+    import transformers
+
+    from attlas.audit.deep_level.ablation import ablate_heads
+    from attlas.audit.sequence_loss import judged_batch
+    from attlas.interop.load_model import load_model
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    if kind == "gpt2":
+        config = transformers.GPT2Config(**GPT2_TINY, initializer_range=0.2)
+        peer = transformers.GPT2LMHeadModel(config).eval()
+        outputs = [(block.attn.c_proj.weight, 0) for block in peer.transformer.h]
+        heads = config.n_head
+    else:
+        config = transformers.LlamaConfig(**STORIES, initializer_range=0.2)
+        peer = transformers.LlamaForCausalLM(config).eval()
+        outputs = [(layer.self_attn.o_proj.weight, 1) for layer in peer.model.layers]
+        heads = config.num_attention_heads
+    tokens = np.random.default_rng(0).integers(0, config.vocab_size, (8, 128))
+    words = torch.tensor(tokens)
+    model = load_model(peer)
+    batch = judged_batch(model, list(tokens))
+
+    def loop() -> np.ndarray:
+        found = np.zeros((len(outputs), heads))
+        for layer, (weight, axis) in enumerate(outputs):
+            size = weight.shape[axis] // heads
+            for head in range(heads):
+                place = weight.data.narrow(axis, head * size, size)
+                kept = place.clone()
+                place.zero_()
+                with torch.no_grad():
+                    logits = peer(words).logits[:, :-1]
+                loss = torch.nn.functional.cross_entropy(
+                    logits.reshape(-1, logits.shape[-1]), words[:, 1:].reshape(-1)
+                )
+                found[layer, head] = float(loss)
+                place.copy_(kept)
+        return found
+
+    name = "loop over transformers, zeroed heads"
+    found = compare(
+        f"removal of all heads, {kind}, 8 x 128 tokens, one core, float32",
+        lambda: ablate_heads(model, batch).removed[:, :, 0].mean(axis=-1),
+        {name: loop},
+        agree=lambda ours, theirs: float(np.max(np.abs(ours - theirs))),
+        rounds=3,
+        weights={name: 1 / 3},
+        goal={name: 5.0},
+        clock=time.process_time,
+    )
+    return {**found, "unit": "a removal; ours makes 3 of each head, the loop 1"}
+
+
+def weight_watcher(folder: str) -> dict[str, Any]:
+    """Its own analysis of the attention's matrices, as a torch model, and its seconds."""
+    import torch
+    import weightwatcher
+
+    from attlas.interop.checkpoint_folder import read_checkpoint
+
+    tensors = read_checkpoint(folder).tensors
+    layers = torch.nn.ModuleList()
+    for index in range(GPT2_SMALL["n_layer"]):
+        for part in ("attn.c_attn", "attn.c_proj"):
+            W = torch.tensor(tensors[f"h.{index}.{part}.weight"].T.copy())
+            linear = torch.nn.Linear(W.shape[1], W.shape[0], bias=False)
+            linear.weight.data = W
+            layers.append(linear)
+    before = time.perf_counter(), time.process_time()
+    table = weightwatcher.WeightWatcher(model=layers).analyze()
+    return {
+        "version": weightwatcher.__version__,
+        "matrices": len(table),
+        "seconds": time.perf_counter() - before[0],
+        "cpu_seconds": time.process_time() - before[1],
+        "peak_bytes": peak_memory(),
+        "load": os.getloadavg()[0],
+        "about": "fused matrices of all heads, a power law of each spectrum; no head of its own",
+    }
+
+
+def in_a_process(*arguments: str) -> dict[str, Any]:
+    """What another process of this file printed last, or why it failed."""
+    command = [sys.executable, "-m", "benchmarks.audit_speed", "--case", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return {"failed": f"exit {done.returncode}: {done.stderr.strip()[-300:]}"}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+CASES = {
+    "weights": lambda folder, layers: stream_weights(folder, int(layers)),
+    "data": lambda folder, layers: level_data(folder, int(layers)),
+    "spectra": spectra,
+    "removal": removal,
+    "weightwatcher": weight_watcher,
+}
+
+
+def main() -> None:
+    """Measure and write `results/audit_speed.json`."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--case", nargs="+", help="one measurement, printed and not written")
+    parser.add_argument("--data-layers", type=int, default=GPT2_SMALL["n_layer"])
+    parser.add_argument("--seven", help="folder of benchmarks.synthetic_checkpoint")
+    parser.add_argument("--seven-layers", type=int, default=4)
+    given = parser.parse_args()
+    if given.case:
+        print(json.dumps(CASES[given.case[0]](*given.case[1:])))
+        return
+    goals = {"weights": {"seconds": 15}, "data": {"seconds": 150, "bytes": 4e9}}
+    with tempfile.TemporaryDirectory() as place:
+        write_gpt2(Path(place))
+        plan = [
+            ("GPT-2 small, level weights", ("weights", place, "12"), goals["weights"]),
+            ("singular values of heads", ("spectra",), {}),
+            ("removal of all heads, llama", ("removal", "stories260k's shape"), {}),
+            ("removal of all heads, GPT-2", ("removal", "gpt2"), {}),
+            ("WeightWatcher on the same file", ("weightwatcher", place), {}),
+            ("GPT-2 small, level data", ("data", place, str(given.data_layers)), goals["data"]),
+        ]
+        if given.seven:
+            what = ("weights", given.seven, str(given.seven_layers))
+            plan.append(("7B bfloat16 folder, level weights", what, {"bytes": 2e9}))
+        cases: list[dict[str, Any]] = []
+        for name, what, goal in plan:
+            cases.append({"name": name, "goal": goal, **in_a_process(*what)})
+            print(json.dumps(cases[-1]), flush=True)
+            # Case by case: a run that is cut short keeps what it measured.
+            write_results("audit_speed", cases)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""Layers of an audit that are finished, so that a killed one resumes: one file per layer.
+
+A file is 64 hexadecimal digits, the sha256 of the rest, and an archive of arrays. It is written
+beside its final place, brought to disk and renamed; what is truncated or altered is noticed.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from attlas.core.errors import UserError
+from attlas.core.plain_file import Damaged, make_folder, printable, read_plain_file
+from attlas.interop.safetensors_file import LARGEST_HEADER
+from attlas.runs.environment import code_hash
+from attlas.runs.packed import pack_arrays, unpack_arrays
+
+FOLDER = "audit-layers"
+
+_LARGEST = 2**26
+_DIGITS = 64
+_ENDS = (".safetensors", ".json", ".bin")
+
+
+def files_digest(source: Path) -> str:
+    """What tells a model's files from others without reading their numbers.
+
+    Args:
+        source: folder or file of the model.
+
+    Returns:
+        The sha256 of names, sizes, times of change and headers.
+
+    Raises:
+        UserError: if a file cannot be read.
+    """
+    folder = source if source.is_dir() else source.parent
+    files = sorted(path for path in folder.iterdir() if path.suffix in _ENDS)
+    if source.is_file():
+        files = sorted({source, *(path for path in files if path.name == "config.json")})
+    said = []
+    try:
+        for path in files:
+            state = path.stat()
+            said.append((path.name, state.st_size, state.st_mtime_ns, _header(path)))
+    except OSError as error:
+        raise UserError(f"{printable(str(error))}: give the files of a model") from error
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+
+
+class KeptLayers:
+    """Values of a model's layers on disk, below `<results>/audit-layers/<key>`.
+
+    The key is made of the model's files, the context of the certificates and the code: with any
+    of them other, nothing is found.
+
+    Args:
+        root: the results folder.
+        source: folder or file of the model.
+        context: n of the certificates.
+        on_note: told of each damaged file, in one line.
+
+    Attributes:
+        digest: of the files.
+        context: n of the certificates.
+        folder: where the layers are.
+        resumed: layers that were found.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        source: Path,
+        context: int,
+        on_note: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.digest, self.context = files_digest(source), context
+        parts = (self.digest, str(context), code_hash())
+        self.folder = root / FOLDER / hashlib.sha256(" ".join(parts).encode()).hexdigest()[:24]
+        self.on_note = on_note
+        self.resumed: list[int] = []
+
+    def keep(
+        self, index: int, compute: Callable[[], dict[str, np.ndarray]]
+    ) -> dict[str, np.ndarray]:
+        """The values of a layer: those on disk, else computed and written.
+
+        Args:
+            index: of the layer.
+            compute: its values.
+
+        Returns:
+            Arrays by name.
+        """
+        found = self.read(index)
+        if found is not None:
+            self.resumed.append(index)
+            return found
+        values = compute()
+        self.write(index, values)
+        return values
+
+    def read(self, index: int) -> dict[str, np.ndarray] | None:
+        """The values on disk; a damaged file is named, removed and reads as absent.
+
+        Args:
+            index: of the layer.
+
+        Returns:
+            Arrays by name, or None.
+        """
+        path = self._path(index)
+        try:
+            content = read_plain_file(path, _LARGEST)
+            if content is None:
+                return None
+            return _opened(path, content)
+        except Damaged as damage:
+            self.on_note(printable(f"{damage}: layer {index} is computed again"))
+            with contextlib.suppress(IsADirectoryError):
+                path.unlink(missing_ok=True)
+            return None
+
+    def write(self, index: int, values: dict[str, np.ndarray]) -> None:
+        """Put a layer's values on disk, in one step.
+
+        Args:
+            index: of the layer.
+            values: arrays by name.
+
+        Raises:
+            UserError: if the folder cannot be written.
+        """
+        packed, path = pack_arrays(values), self._path(index)
+        draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
+        try:
+            make_folder(self.folder)
+            with draft.open("wb") as file:
+                file.write(_seal(packed) + packed)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(path)
+        except OSError as error:
+            raise UserError(
+                f"cannot write {path} ({error.strerror or error}): free space or rights there, "
+                "or name another folder with --results"
+            ) from error
+        finally:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+
+    def missing(self, layers: int) -> tuple[int, ...]:
+        """Which layers are not on disk, or damaged there.
+
+        Args:
+            layers: how many the model has.
+
+        Returns:
+            Their numbers.
+        """
+        return tuple(index for index in range(layers) if self.read(index) is None)
+
+    def forget(self) -> None:
+        """Remove the layers: the audit that they belong to is finished and stored."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _path(self, index: int) -> Path:
+        return self.folder / f"{index:05d}.layer"
+
+
+def _opened(path: Path, content: bytes) -> dict[str, np.ndarray]:
+    sealed, packed = content[:_DIGITS], content[_DIGITS:]
+    if sealed != _seal(packed):
+        raise Damaged(f"{path} was truncated or altered (its checksum does not fit)")
+    return unpack_arrays(packed)
+
+
+def _seal(packed: bytes) -> bytes:
+    return hashlib.sha256(packed).hexdigest().encode()
+
+
+def _header(path: Path) -> str:
+    """Digest of a file's header, or of a configuration's whole text."""
+    with path.open("rb") as file:
+        first = file.read(8)
+        length = LARGEST_HEADER
+        if path.suffix == ".safetensors" and len(first) == 8:
+            length = min(struct.unpack("<Q", first)[0], LARGEST_HEADER)
+        elif path.suffix == ".bin":
+            length = 256
+        return hashlib.sha256(first + file.read(length)).hexdigest()
