@@ -18,7 +18,7 @@ def test_intervals_and_references_name_what_they_are_of():
     assert found.gain.attrs["null"] == "gain_null"
     assert [found[name].attrs for name in names[1:]] == [{"of": "gain"}] * 3
     assert found.gain_high.values.tolist() == [[2, 2]]
-    assert found.head.values.tolist() == [0, 1]
+    assert found["head"].values.tolist() == [0, 1]
     both = labelled([GAIN, LOW], {name: values[name] for name in names[:2]}, ("layer", "head"))
     assert both.gain_low.attrs["title"] == "Low gain"
 

@@ -10,11 +10,12 @@ from attlas.interop.bidirectional_encoder import (
     LayerNames,
     Sizes,
     embedding_shapes,
+    encoder_layers,
     head_shapes,
     layer_shapes,
     read_embedding,
-    read_encoder_layer,
     read_masked_word_head,
+    repeated_numbers,
     unsliced_encoder_attention,
 )
 from attlas.interop.forward import attended, attention_weights
@@ -48,7 +49,7 @@ def test_shapes_count_every_number_of_a_layer_and_of_the_embedding():
 
 def test_heads_add_up_to_the_unsliced_layer():
     stored, x = drawn(), DRAW.normal(size=(5, 6))
-    attention = read_encoder_layer(stored, NAMES, SIZES, "0.").attention
+    attention = encoder_layers(stored, NAMES, SIZES, "{}.".format).block(0).attention
     found = attended(attention, attention_weights(attention, jnp.asarray(x)), jnp.asarray(x))
     whole = unsliced_encoder_attention(stored, NAMES, 2, "0.", x)
     np.testing.assert_allclose(found, whole, rtol=1e-10, atol=1e-12)
@@ -68,19 +69,20 @@ def test_tokens_are_of_the_first_kind_from_the_first_position():
 def test_what_a_file_holds_twice_is_counted_once():
     table = np.ones((7, 6))
     tied = {"embeddings.word_embeddings.weight": table, "decoder.weight": table}
-    readout, repeated = read_masked_word_head(drawn(**tied), HEAD, SIZES, "gelu")
-    assert repeated == 42  # the two biases differ
-    assert readout.words.W.shape == (6, 7)
+    assert repeated_numbers(drawn(**tied), HEAD) == 42  # the two biases differ
     same = dict.fromkeys(("decoder.bias", "bias"), np.arange(7.0))
-    readout, repeated = read_masked_word_head(drawn(**tied, **same), HEAD, SIZES, "gelu")
-    assert repeated == 49
-    np.testing.assert_array_equal(readout.words.b, np.arange(7.0))
+    stored = drawn(**tied, **same)
+    assert repeated_numbers(stored, HEAD) == 49
+    words = read_masked_word_head(stored, HEAD, SIZES, "gelu").words
+    assert words is not None
+    assert words.W.shape == (6, 7)
+    np.testing.assert_array_equal(words.b, np.arange(7.0))
 
 
 def test_an_encoder_alone_has_no_words():
-    bare = dict.fromkeys(head_shapes(HEAD, SIZES))
-    readout, repeated = read_masked_word_head(drawn(**bare), HEAD, SIZES, "gelu")
-    assert (readout.words, repeated) == (None, 0)
+    bare = drawn(**dict.fromkeys(head_shapes(HEAD, SIZES)))
+    assert read_masked_word_head(bare, HEAD, SIZES, "gelu").words is None
+    assert repeated_numbers(bare, HEAD) == 0
 
 
 def test_a_file_of_the_architecture_has_these_shapes():

@@ -177,7 +177,8 @@ def test_the_readout_transforms_before_the_words_and_may_read_the_first_token_on
     norm = random_norm(DRAW, 4)
     readout = Readout(None, dense, norm, words, "relu", True)
     middle = np.maximum(X[0] @ np.asarray(dense.W) + np.asarray(dense.b), 0)
-    expected = np.asarray(norm(jnp.asarray(middle[None])))[0] @ np.asarray(words.W) + words.b
+    rows = np.asarray(norm(jnp.asarray(middle[None])))
+    expected = rows[0] @ np.asarray(words.W) + np.asarray(words.b)
     found = read_out(readout, jnp.asarray(X))
     assert found.shape == (3,)
     np.testing.assert_allclose(found, expected, rtol=1e-11)

@@ -52,7 +52,7 @@ def test_the_norm_before_an_attention():
     patches = PatchEmbedding(
         Dense(jnp.ones((4, 6)), jnp.zeros(6)), jnp.zeros(6), jnp.zeros((5, 6)), 2
     )
-    assert dataclasses.replace(after, embedding=patches).input_norm(0) == (None, None)
+    assert dataclasses.replace(after, read_embedding=lambda: patches).input_norm(0) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -75,14 +75,14 @@ def test_wrong_tokens_are_refused(tokens, said):
 def test_an_image_has_the_shape_of_the_patches():
     dense = Dense(jnp.ones((4, 6)), jnp.zeros(6))
     patches = PatchEmbedding(dense, jnp.zeros(6), jnp.zeros((5, 6)), 2)
-    model = dataclasses.replace(MODEL, embedding=patches)
+    model = dataclasses.replace(MODEL, read_embedding=lambda: patches)
     assert model.embed(np.ones((1, 4, 4))).shape == (5, 6)
     with pytest.raises(UserError, match=r"reads \(1, 4, 4\)"):
         model.embed(np.ones((4, 4)))
 
 
 def test_a_file_without_output_layer_has_no_logits():
-    bare = dataclasses.replace(MODEL, readout=Readout())
+    bare = dataclasses.replace(MODEL, read_readout=Readout)
     assert bare.hidden(TOKENS).shape == (3, 5, 6)
     with pytest.raises(UserError, match="no output layer"):
         bare.logits(TOKENS)

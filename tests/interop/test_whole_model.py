@@ -56,4 +56,4 @@ def test_models_of_images_have_no_loss_of_words():
     dense = Dense(jnp.ones((4, 6)), jnp.zeros(6))
     patches = PatchEmbedding(dense, jnp.zeros(6), jnp.zeros((5, 6)), 2)
     with pytest.raises(UserError, match="reads images"):
-        whole_model(dataclasses.replace(MODEL, embedding=patches))
+        whole_model(dataclasses.replace(MODEL, read_embedding=lambda: patches))

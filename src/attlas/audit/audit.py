@@ -68,7 +68,7 @@ def audit(
     model: Any,
     sequences: Sequence[ArrayInput] | None = None,
     *,
-    level: Level | None = None,
+    level: Level | str | None = None,
     against: Any = None,
     options: AuditOptions | None = None,
     progress: Callable[[str, int, int], None] = lambda part, done, all_: None,
@@ -114,7 +114,7 @@ def audit(
 def _audited(
     model: TrainedTransformer,
     sequences: Sequence[ArrayInput] | None,
-    level: Level,
+    level: str,
     against: Any,
     options: AuditOptions,
     progress: Callable[[str, int, int], None],

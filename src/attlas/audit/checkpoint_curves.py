@@ -94,7 +94,7 @@ def audit_checkpoints(
     return replace(found, curves=tuple(rows))
 
 
-def curve_row(step: int, found: ModelAudit) -> Mapping[str, float]:
+def curve_row(step: int, found: ModelAudit) -> Mapping[str, int | float]:
     """Median, least and largest value over the heads of a checkpoint.
 
     Args:
@@ -104,7 +104,7 @@ def curve_row(step: int, found: ModelAudit) -> Mapping[str, float]:
     Returns:
         Numbers by name.
     """
-    row: dict[str, float] = {"step": step}
+    row: dict[str, int | float] = {"step": step}
     for name in FOLLOWED:
         if name in found.heads:
             values = found.heads[name].values

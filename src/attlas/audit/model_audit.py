@@ -50,9 +50,9 @@ class ModelAudit:
     depths: xr.Dataset
     bounds: tuple[Mapping[str, Any], ...] = ()
     findings: tuple[Finding, ...] = ()
-    facts: Mapping[str, float] = field(default_factory=dict)
+    facts: Mapping[str, int | float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    curves: tuple[Mapping[str, float], ...] = ()
+    curves: tuple[Mapping[str, int | float], ...] = ()
 
     def to_pandas(self) -> "pd.DataFrame":
         """One row per head, indexed by layer and head."""

@@ -25,7 +25,7 @@ _LARGEST = 5_000_000
 _DELTA = 0.05
 
 
-def occam_gap(parameters: int, bits: int, m: float, delta: float = _DELTA) -> float:
+def occam_gap(parameters: int, bits: int, m: int | float, delta: float = _DELTA) -> float:
     r"""Gap of a model that is one of 2^(P b) that a file can hold, for losses in [0, 1].
 
     $$\sqrt{\frac{Pb\ln2+\ln(1/\delta)}{2m}}$$

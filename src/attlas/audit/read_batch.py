@@ -134,7 +134,7 @@ def token_batch(file: Path, *, length: int, most: int) -> list[np.ndarray]:
     """
     try:
         if file.suffix == ".npz":
-            with np.load(file, allow_pickle=False) as stored:
+            with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
                 ids, lengths = np.asarray(stored["ids"]), np.asarray(stored["lengths"])
             if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or np.any(lengths < 0):
                 raise UserError(f"{file}: lengths are no vector of whole numbers, none negative")

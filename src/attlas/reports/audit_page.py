@@ -157,7 +157,7 @@ def _ladder(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     """Certificates and attacks of every head, sorted by the certificate."""
     columns = [(label, _column(audit, name)) for name, label in _LADDER]
     columns = [(label, values) for label, values in columns if values is not None]
-    if len(columns) < 2:
+    if len(columns) < 2 or not any(value > 0 for _, values in columns for value in values):
         return None
     order = sorted(range(len(columns[0][1])), key=lambda k: columns[0][1][k])
     figure = Figure(figsize=(7.2, 3.4), layout="constrained")

@@ -48,3 +48,23 @@ def test_the_feedforward_units_are_not_read():
     found, want = weights_level(lean, 7), weights_level(MODEL, 7)
     for name in want:
         np.testing.assert_array_equal(found[name], want[name])
+
+
+def test_random_heads_do_not_overlap_beyond_chance_and_equal_ones_do():
+    found = layer_weights(MODEL, 0, 7)
+    np.testing.assert_allclose(found["read_overlap_null"], 2 / 6, rtol=1e-15)
+    # a mean of three overlaps, each of deviation 1 in these units
+    assert np.all(np.abs(found["read_overlap_z"]) < 5)
+    attention = MODEL.layer(0).attention
+    twin = dataclasses.replace(attention, W_O=attention.W_O.at[1:].set(attention.W_O[:1]))
+    layer = dataclasses.replace(MODEL.layer(0), attention=twin)
+    twins = layer_weights(dataclasses.replace(MODEL, read_layer=lambda _: layer), 0, 7)
+    np.testing.assert_allclose(twins["write_overlap"], 1, rtol=1e-12)
+
+
+def test_heads_as_wide_as_the_model_overlap_in_everything():
+    found = layer_weights(random_transformer(layers=1, d=3, k=3), 0, 4)
+    assert np.isnan(found["read_overlap_z"]).all()
+    np.testing.assert_array_equal(found["read_overlap_null"], 1.0)
+    assert np.isfinite(found["qk_norm"]).all()
+    assert np.isfinite(found["logit_bound"]).all()

@@ -76,7 +76,7 @@ def observe_layer(
             map_statistics(weights, present, special),
             strong_offsets(weights, rows),
             jnp.max(jnp.where(counted, jnp.abs(logits), 0), axis=(1, 2)),
-            jnp.sum(jnp.where(present[None], floor, 0), axis=1) / jnp.sum(present).astype(x.dtype),
+            jnp.mean(floor, axis=1, where=present[None]),
             weights[:, picked],
             rank_residual(x, present),
             jnp.max(length),

@@ -29,12 +29,12 @@ class ProductSpectrum(NamedTuple):
     @property
     def frobenius(self) -> Float[np.ndarray, "*heads"]:
         """Frobenius norm."""
-        return np.sqrt(np.sum(self.singular**2, axis=-1))
+        return np.asarray(np.sqrt(np.sum(self.singular**2, axis=-1)))
 
     @property
     def nuclear(self) -> Float[np.ndarray, "*heads"]:
         """Nuclear norm, the sum of the singular values."""
-        return np.sum(self.singular, axis=-1)
+        return np.asarray(np.sum(self.singular, axis=-1))
 
     @property
     def stable_rank(self) -> Float[np.ndarray, "*heads"]:
@@ -46,7 +46,7 @@ class ProductSpectrum(NamedTuple):
         """Exponential of the entropy of the singular values as shares of their sum."""
         share = _ratio(self.singular, self.nuclear[..., None])
         logs = np.log(np.where(share > 0, share, 1))
-        return np.exp(-np.sum(share * logs, axis=-1))
+        return np.asarray(np.exp(-np.sum(share * logs, axis=-1)))
 
     @property
     def nuclear_share(self) -> Float[np.ndarray, "*heads"]:
@@ -61,7 +61,7 @@ class ProductSpectrum(NamedTuple):
         (1 + tr(M M) / ||M||_F^2) / 2: 1 for symmetric, 0 for antisymmetric products.
         """
         square = np.sum(self.eigenvalues**2, axis=-1).real
-        return (1 + _ratio(square, self.frobenius**2)) / 2
+        return np.asarray((1 + _ratio(square, self.frobenius**2)) / 2)
 
     @property
     def positivity(self) -> Float[np.ndarray, "*heads"]:
@@ -105,9 +105,9 @@ def product_spectrum(left: ArrayInput, right: ArrayInput) -> ProductSpectrum:
             eigenvalues = np.full((*L.shape[:-2], k), np.nan)
     sizes = np.linalg.norm(L, axis=(-2, -1)) * np.linalg.norm(R, axis=(-2, -1))
     error = 4 * (d + k) * np.sqrt(k) * np.finfo(np.float64).eps * sizes
-    return ProductSpectrum(singular, eigenvalues.astype(np.complex128), error)
+    return ProductSpectrum(singular, eigenvalues.astype(np.complex128), np.asarray(error))
 
 
-def _ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
+def _ratio(top: np.ndarray | np.floating, bottom: np.ndarray | np.floating) -> np.ndarray:
     """NaN where the bottom is zero: no head, no ratio."""
     return np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1), np.nan)

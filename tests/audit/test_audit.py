@@ -1,0 +1,108 @@
+"""A whole audit of a small model in float32, and what an audit refuses in one line."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from every_checkpoint import random_checkpoint as any_checkpoint
+from random_checkpoints import random_checkpoint
+from random_transformer import random_transformer
+
+from attlas.audit.audit import AuditOptions, audit
+from attlas.core.errors import UserError
+from attlas.interop import load_model
+from attlas.runs.schema import violations
+
+CONFIG, TENSORS = random_checkpoint("gpt2")
+SEQUENCES = [np.random.default_rng(k).integers(13, size=6) for k in range(3)]
+OPTIONS = AuditOptions(curvature=False, deep_sequences=2)
+
+
+def model(shift=0.0):
+    tensors = {name: (each + shift).astype(np.float32) for name, each in TENSORS.items()}
+    return load_model(tensors, config=CONFIG)
+
+
+@pytest.fixture(scope="module")
+def deep():
+    """Computed where float64 is JAX's default: nothing may widen or narrow without a word."""
+    told = []
+    found = audit(
+        model(),
+        SEQUENCES,
+        level="deep",
+        against=model(0.01),
+        options=OPTIONS,
+        progress=lambda part, done, all_: told.append((part, done == all_)),
+    )
+    return found, told
+
+
+def test_all_levels_are_there_and_follow_the_schema(deep):
+    found, told = deep
+    assert [part for part, done in told if done] == ["weights", "data", "deep"]
+    for name in ("qk_norm", "entropy", "removal_zero", "local_certificate"):
+        assert found.heads[name].shape == (2, 4)
+    assert violations(found.to_json(), "audit") == ()
+    assert found.facts["slicing_residual"] < 1e-10
+    assert {"loss", "rank_correlation", "drift", "explained"} <= found.facts.keys()
+    assert found.model["parameters"] == model().parameters
+    assert any("next word" in note for note in found.notes)
+    assert found.standings()["proved"]
+
+
+def test_no_certificate_is_exceeded_by_an_attack_or_the_data(deep):
+    heads = deep[0].heads
+    room = 1 + 100 * np.finfo(np.float32).eps  # the data's logits are computed in float32
+    assert np.all(heads.largest_logit <= heads.logit_bound * room)
+    assert np.all(heads.local_attack <= heads.local_certificate)
+    assert np.all(heads.ball_attack <= heads.ball_certificate)
+
+
+def test_findings_name_what_was_done(deep):
+    for finding in deep[0].findings:
+        assert finding.quantity in deep[0].heads
+        assert "nats by" in finding.evidence or finding.quantity == "local_ratio"
+
+
+def test_weights_need_no_sequences():
+    found = audit(model(), options=AuditOptions(context=4))
+    assert (found.level, found.findings, found.depths.data_vars.keys()) == ("weights", (), set())
+    assert found.model["tokens of certificates"] == 4
+
+
+WRONG = [
+    ({"level": "shallow"}, "level = 'shallow' is unknown"),
+    ({"level": "data"}, "level data needs sequences"),
+    ({"level": "deep"}, "level deep needs sequences"),
+    ({"sequences": SEQUENCES, "against": model()}, "level data compares no checkpoints"),
+    ({"sequences": []}, "no sequence"),
+    ({"sequences": [[1, 2], [3, 13]]}, "sequence 1: token 13 is outside"),
+    ({"sequences": [np.zeros(17, int)]}, "sequence 0: 17 tokens are more than the 16"),
+    ({"options": AuditOptions(samples=0)}, "samples = 0"),
+    ({"options": AuditOptions(context=0)}, "context = 0"),
+    ({"options": AuditOptions(deep_sequences=0)}, "deep_sequences = 0"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), WRONG, ids=[said for _, said in WRONG])
+def test_what_cannot_be_audited_is_refused_in_one_line(given, said):
+    sequences = given.pop("sequences", None)
+    with pytest.raises(UserError, match=said) as caught:
+        audit(model(), sequences, **given)
+    assert "\n" not in str(caught.value)
+
+
+def test_images_have_no_level_of_words():
+    config, tensors = any_checkpoint("vit")
+    for level in ("data", "deep"):
+        with pytest.raises(UserError, match="reads images"):
+            audit(load_model(tensors, config=config), SEQUENCES, level=level)
+
+
+def test_heads_that_do_not_add_up_are_refused():
+    wrong = dataclasses.replace(model(), unsliced=lambda index, x: np.ones_like(x))
+    with pytest.raises(UserError, match="do not add up"):
+        audit(wrong)
+    with pytest.raises(UserError, match="was not read from a file"):
+        audit(random_transformer())

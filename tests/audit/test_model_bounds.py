@@ -1,0 +1,75 @@
+"""The table of bounds: parameters once, by the formula, and what each row is about."""
+
+import dataclasses
+import math
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from random_transformer import random_norm, random_transformer
+
+from attlas.audit.model_bounds import model_bounds, occam_gap
+from attlas.interop.canonical import Dense
+
+
+def test_the_gap_holds_for_the_worst_of_all_files():
+    """Two bits, four models: exact tails of binomials against the union bound."""
+    m, delta = 60, 0.1
+    gap = occam_gap(1, 2, m, delta)
+    losses = np.arange(m + 1) / m
+    tails = [
+        math.fsum(
+            math.comb(m, k) * p**k * (1 - p) ** (m - k) for k in range(m + 1) if p - losses[k] > gap
+        )
+        for p in np.linspace(0.05, 0.95, 19)
+    ]
+    assert 4 * max(tails) <= delta
+    # without the union over the four it would fail: half the gap is exceeded too often
+    half = [sum(math.comb(m, k) * 0.5**m for k in range(m + 1) if 0.5 - losses[k] > gap / 2)]
+    assert 4 * max(half) > delta
+
+
+def test_a_bound_is_vacuous_until_its_samples():
+    model = random_transformer(0, layers=1)
+    (row, *others) = model_bounds(model, 4, 10)
+    assert row["about"] == "the model"
+    assert row["vacuous"]
+    assert row["gap"] > 1
+    needed = math.ceil(row["samples_until_nonvacuous"])
+    assert (
+        occam_gap(model.parameters, 32, needed) <= 1 < occam_gap(model.parameters, 32, needed - 1)
+    )
+    assert others
+    assert {each["about"] for each in others} == {"heads alone"}
+    (half, *_) = model_bounds(model, 4, 10, bits=16)
+    assert half["samples_until_nonvacuous"] < 0.51 * needed
+
+
+def test_shared_numbers_are_counted_once_and_large_models_have_one_row():
+    model = random_transformer(0, layers=1)
+    shared = dataclasses.replace(model, stored_layer=(0, 0))
+    (row, *_), (other, *_) = model_bounds(model, 4, 10), model_bounds(shared, 4, 10)
+    assert row == other
+    large = dataclasses.replace(model, parameters=5_000_001)
+    assert len(model_bounds(large, 4, 10)) == 1
+
+
+def test_an_embedding_of_another_width_has_bounds_of_its_heads():
+    model = random_transformer(0, layers=1, placement="after")
+    draw = np.random.default_rng(0)
+    projection = Dense(jnp.asarray(draw.normal(size=(4, 6))), jnp.zeros(6))
+    narrow = dataclasses.replace(
+        model.embedding,
+        tokens=jnp.ones((11, 4)),
+        positions=None,
+        norm=random_norm(draw, 4),
+        projection=projection,
+    )
+    rows = model_bounds(dataclasses.replace(model, read_embedding=lambda: narrow), 4, 10)
+    assert len(rows) > 1
+    assert all(not np.isnan(row["gap"]) for row in rows)
+
+
+@pytest.mark.parametrize("m", [1_000, 1_000_000])
+def test_the_gap_falls_with_the_root_of_the_samples(m):
+    assert np.isclose(occam_gap(100, 32, m) / occam_gap(100, 32, 4 * m), 2, rtol=1e-12)

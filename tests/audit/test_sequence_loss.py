@@ -1,0 +1,111 @@
+"""Losses of a batch against sums over tokens, and which words are hidden."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from random_transformer import random_transformer
+
+from attlas.audit.sequence_loss import judged_batch, sequence_losses
+from attlas.core.errors import UserError
+from attlas.interop.canonical import Dense, PatchEmbedding, Readout
+
+DRAW = np.random.default_rng(1)
+SEQUENCES = [DRAW.integers(2, 11, size) for size in (5, 3, 1)]
+CAUSAL, BOTH = random_transformer(1), random_transformer(1, causal=False)
+
+
+def logs(model, tokens):
+    return np.asarray(jax.nn.log_softmax(model.logits(tokens), axis=-1))
+
+
+def losses(model, batch, unchanged=None):
+    rows = [np.asarray(model.hidden(each)[-1]) for each in batch.tokens]
+    others = None if unchanged is None else jnp.asarray(unchanged)
+    targets, counted = jnp.asarray(batch.targets), jnp.asarray(batch.counted)
+    return sequence_losses(model.readout, jnp.asarray(np.stack(rows)), targets, counted, others)
+
+
+def test_next_words_are_counted_but_for_the_last():
+    batch = judged_batch(CAUSAL, SEQUENCES[:2])
+    assert batch.kind == "next word"
+    np.testing.assert_array_equal(batch.counted, [[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]])
+    for found, tokens in zip(losses(CAUSAL, batch), SEQUENCES, strict=False):
+        own = logs(CAUSAL, tokens)
+        by_hand = -np.mean([own[k, tokens[k + 1]] for k in range(len(tokens) - 1)])
+        assert np.isclose(found, by_hand, rtol=1e-11)
+
+
+@pytest.mark.parametrize("share", [0.15, 0.5, 1.0])
+def test_some_word_is_hidden_and_no_special_one(share):
+    rows = [np.array([2, *row, 3]) for row in SEQUENCES for _ in range(20)]
+    batch = judged_batch(BOTH, rows, mask_token=0, masked_share=share, special=(2, 3))
+    hidden = batch.counted
+    assert batch.kind == "masked word"
+    plain = batch.present & ~np.isin(batch.targets, (2, 3))
+    assert np.all(hidden <= plain)
+    expected = np.maximum(1, np.round(share * plain.sum(axis=1)))
+    np.testing.assert_array_equal(hidden.sum(axis=1), np.minimum(expected, plain.sum(axis=1)))
+    np.testing.assert_array_equal(batch.tokens, np.where(hidden, 0, batch.targets))
+    again = judged_batch(BOTH, rows, mask_token=0, masked_share=share, special=(2, 3))
+    other = judged_batch(BOTH, rows, mask_token=0, masked_share=share, special=(2, 3), seed=1)
+    np.testing.assert_array_equal(again.counted, hidden)
+    assert share == 1 or not np.array_equal(other.counted, hidden)
+
+
+def test_the_masked_loss_is_of_the_hidden_words():
+    batch = judged_batch(BOTH, SEQUENCES[:1], mask_token=1, masked_share=0.5)
+    own = logs(BOTH, batch.tokens[0])
+    where = np.flatnonzero(batch.counted[0])
+    by_hand = -np.mean([own[k, SEQUENCES[0][k]] for k in where])
+    assert len(where) == 2
+    np.testing.assert_allclose(losses(BOTH, batch), [by_hand], rtol=1e-11)
+
+
+def test_without_a_mask_the_loss_is_the_divergence_from_the_model_itself():
+    batch = judged_batch(BOTH, SEQUENCES[:1])
+    assert batch.kind == "own output"
+    assert batch.counted.all()
+    own = np.asarray(BOTH.hidden(SEQUENCES[0])[-1])[None]
+    np.testing.assert_allclose(losses(BOTH, batch, own), 0, atol=1e-13)
+    other = own + 0.3 * DRAW.normal(size=own.shape)
+    assert BOTH.readout.norm is not None
+    assert BOTH.readout.words is not None
+    norm, words = BOTH.readout.norm, BOTH.readout.words
+    before, after = (
+        np.asarray(jax.nn.log_softmax(words(norm(jnp.asarray(x[0]))), axis=-1))
+        for x in (other, own)
+    )
+    by_hand = np.mean(np.sum(np.exp(before) * (before - after), axis=-1))
+    np.testing.assert_allclose(losses(BOTH, batch, other), [by_hand], rtol=1e-9)
+
+
+def test_without_an_output_layer_the_rows_are_compared():
+    bare = dataclasses.replace(BOTH, read_readout=Readout)
+    batch = judged_batch(bare, SEQUENCES[:1], mask_token=0)
+    assert batch.kind == "own rows"
+    own = np.asarray(bare.hidden(SEQUENCES[0])[-1])[None]
+    np.testing.assert_array_equal(losses(bare, batch, own), [0.0])
+    assert float(losses(bare, batch, own + 1)[0]) > 0
+
+
+PATCHES = PatchEmbedding(Dense(jnp.ones((4, 6)), jnp.zeros(6)), jnp.zeros(6), jnp.zeros((5, 6)), 2)
+
+
+@pytest.mark.parametrize(
+    ("model", "sequences", "settings", "said"),
+    [
+        (CAUSAL, [], {}, "no sequence"),
+        (CAUSAL, SEQUENCES, {}, "one token has no next word"),
+        (CAUSAL, [[11]], {}, "outside the vocabulary"),
+        (BOTH, [[4, 5], [2, 3]], {"mask_token": 0, "special": (2, 3)}, "sequence 1 has special"),
+        (BOTH, SEQUENCES, {"mask_token": 11}, "mask token 11"),
+        (BOTH, SEQUENCES, {"mask_token": -1}, "mask token -1"),
+        (dataclasses.replace(BOTH, read_embedding=lambda: PATCHES), SEQUENCES, {}, "reads images"),
+    ],
+)
+def test_what_has_no_loss_is_refused(model, sequences, settings, said):
+    with pytest.raises(UserError, match=said):
+        judged_batch(model, sequences, **settings)

@@ -1,0 +1,80 @@
+"""`attlas audit` writes a page, numbers and a kept audit; bad calls are one line."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from attlas.cli import audit as command
+from attlas.cli.main import main
+from attlas.interop.attlas_model import save_model, stored_form
+from attlas.models.networks.encoder import make_encoder
+from attlas.runs.audits import stored_audits
+from attlas.runs.schema import violations
+
+
+@pytest.fixture
+def attlas(capsys, monkeypatch, tmp_path):
+    """Run the command line in this process: exit code, standard output, standard error."""
+    # the process of the tests is started already: its variables stay
+    monkeypatch.setattr(command, "require_machine", lambda: None)
+    monkeypatch.setattr(command, "_variables", lambda model: {})
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            main(("--results", str(tmp_path / "results"), "audit", *arguments))
+        shown = capsys.readouterr()
+        return int(left.value.code or 0), shown.out, shown.err
+
+    return run
+
+
+@pytest.fixture
+def model(tmp_path):
+    encoder = make_encoder(jax.random.key(1), 7, 5, width=6, blocks=1, heads=2, hidden=8)
+    return str(save_model(tmp_path / "<i>model", stored_form(encoder)))
+
+
+def test_an_audit_writes_a_page_numbers_and_what_the_atlas_reads(attlas, model, tmp_path):
+    code, out, _ = attlas(model, "--level", "weights", "--json", "numbers.json")
+    assert (code, out) == (0, "audit.html\n")
+    found = json.loads((tmp_path / "numbers.json").read_text())
+    assert violations(found, "audit") == ()
+    assert found["model"]["name"] == "<i>model"
+    assert stored_audits(tmp_path / "results") == ([found], [])
+    page = (tmp_path / "audit.html").read_text()
+    assert "&lt;i&gt;model" in page
+    assert "<i>model" not in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--level", "shallow"], "holds no tokenizer"),
+        (["--level", "data"], "holds no tokenizer"),
+        (["--text", "a", "--tokens", "b"], "exclude each other"),
+        (["--tokens", "none.txt"], "none.txt"),
+        (["--level", "weights", "--against", "none"], "compares no checkpoints"),
+        (["--out", "none/audit.html"], "none"),
+    ],
+)
+def test_bad_calls_are_refused_in_one_line(attlas, model, tmp_path, arguments, said):
+    code, out, err = attlas(model, *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
+    assert not (tmp_path / "audit.html").exists()
+
+
+def test_nothing_to_audit_is_said(attlas):
+    code, _, err = attlas()
+    assert code == 2
+    assert "holds no trained model" in err
+
+
+def test_tokens_outside_the_vocabulary_are_named(attlas, model, tmp_path):
+    np.save(tmp_path / "a.npy", np.full((2, 5), 99))
+    code, _, err = attlas(model, "--tokens", "a.npy")
+    assert code == 2
+    assert "sequence 0: token 99 is outside" in err

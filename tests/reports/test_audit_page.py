@@ -1,0 +1,141 @@
+"""The page of an audit: nothing of it is a script, whatever names and numbers an audit holds."""
+
+import copy
+import json
+import re
+
+import pytest
+
+from attlas.reports.audit_page import render_audit
+from attlas.runs.schema import violations
+
+EVIL = "<script>alert('a')</script><img src=x onerror=alert(1)>"
+NAMES = ("lipschitz_bound", "ball_attack", "qk_norm", "michel_score", "removal_zero")
+CLAIMED = ("proved", "checked on instances", "heuristic", "not claimed")
+
+
+def made(level="deep", value=1.5):
+    return {
+        "schema": "attlas/audit/1",
+        "model": {
+            "name": "small",
+            "architecture": "gpt2",
+            "layers": 2,
+            "heads per layer": 2,
+            "parameters": 123456,
+        },
+        "level": level,
+        "notes": ["A note."],
+        "quantities": {
+            name: {"title": f"title of {name}", "formula": "$x^2$", "standing": "proved"}
+            | {"meaning": "large", "null": ""}
+            for name in NAMES
+        }
+        | {"qk_norm_low": {"of": "qk_norm"}},
+        "heads": [
+            {"layer": layer, "head": head, **dict.fromkeys(NAMES, value)}
+            for layer in range(2)
+            for head in range(2)
+        ],
+        "depths": [{"depth": k, "residual_l2": value, "mean_cosine": value} for k in range(3)],
+        "bounds": [
+            {
+                "name": "bits",
+                "gap": value,
+                "vacuous": True,
+                "samples_until_nonvacuous": value,
+                "about": "the model",
+            }
+        ],
+        "curves": [{"step": k, **_curve(value)} for k in range(2)],
+        "findings": [
+            {
+                "sentence": "Head 0.1 stands out",
+                "evidence": "It was replaced",
+                "layer": 0,
+                "head": 1,
+                "quantity": "qk_norm",
+                "strength": value,
+            }
+        ],
+        "facts": {"rank_correlation": value, "loss": value},
+        "standings": {key: [f"{key} title"] for key in CLAIMED},
+    }
+
+
+def _curve(value):
+    return {f"qk_norm_{part}": value for part in ("least", "median", "largest")}
+
+
+def poisoned(value):
+    """Every text of the audit but the names of its fields is hostile."""
+    if isinstance(value, dict):
+        return {key: poisoned(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [poisoned(each) for each in value]
+    return f"{EVIL} {value}" if isinstance(value, str) else value
+
+
+def data_of(page):
+    return json.loads(
+        re.search(r'<script type="application/json" id="data">(.*?)</script>', page)[1]
+    )
+
+
+def test_the_page_holds_findings_figures_tables_and_data():
+    assert violations(made(), "audit") == ()
+    page = render_audit(made())
+    assert "Head 0.1 stands out" in page
+    assert "123" in page
+    assert "proved title" in page
+    assert page.count("<figure>") == 4
+    assert len(data_of(page)["heads"]) == 4
+    assert "src=" not in page.replace('src="data:', "")
+    assert "http-equiv" in page
+    assert {each["name"] for each in data_of(page)["quantities"]} == set(NAMES)
+
+
+def test_no_text_becomes_a_script():
+    found = poisoned(made())
+    found |= {"schema": "attlas/audit/1", "level": "deep"}
+    page = render_audit(found)
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
+    assert page.count("<script") == 2  # the data and the page's own
+    assert page.count("</script>") == 2
+    assert "&lt;script&gt;" in page
+
+
+def test_names_of_quantities_and_of_facts_are_text_too():
+    found = made()
+    found["facts"] = {EVIL: 1.0}
+    found["model"][EVIL] = 3
+    found["quantities"][EVIL] = found["quantities"]["qk_norm"]
+    for row in found["heads"]:
+        row[EVIL] = 1.0
+    page = render_audit(found)
+    assert page.count("<script") == 2
+    assert "<img src=x" not in page
+
+
+@pytest.mark.parametrize("value", [None, 0.0, -1.0, 1e300])
+def test_missing_and_extreme_numbers_are_drawn(value):
+    page = render_audit(made(value=value))
+    assert "<h1" in page
+    assert "nan" not in json.dumps(data_of(page))
+    assert value is not None or "–</td>" in page
+
+
+def test_rows_that_lack_a_number_have_none():
+    found = made()
+    del found["heads"][2]["qk_norm"], found["curves"][1]["qk_norm_least"]
+    assert render_audit(found).count("–</td>") == 1
+
+
+def test_level_weights_has_no_findings_and_says_why():
+    found = made("weights") | {"findings": [], "depths": [], "curves": [], "bounds": []}
+    page = render_audit(found)
+    assert "needs a test on sequences" in page
+    assert 'id="bounds"' not in page
+    quiet = copy.deepcopy(found) | {"level": "data"}
+    assert "Nothing stands out" in render_audit(quiet)
