@@ -37,7 +37,7 @@ test: $(STAMP)
 test-torch: $(STAMP)
 	$(BIN)/python -m pip install -q torch==2.13.0
 	$(BIN)/python -m pip install -q 'transformers>=5.20' 'accelerate>=1.10' 'safetensors>=0.6'
-	$(PYTEST) tests/interop tests/torch
+	$(PYTEST) tests/interop tests/torch_bridge
 
 lint: $(STAMP)
 	$(BIN)/ruff check

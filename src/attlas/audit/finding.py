@@ -1,5 +1,6 @@
 r"""One thing that stands out in a model, against a reference, with an intervention that was run."""
 
+import math
 from typing import Any, NamedTuple
 
 
@@ -23,5 +24,6 @@ class Finding(NamedTuple):
     strength: float
 
     def to_json(self) -> dict[str, Any]:
-        """The finding as plain data."""
-        return self._asdict()
+        """The finding as plain data; an infinite strength, of a head among equal ones, is null."""
+        strength = self.strength if math.isfinite(self.strength) else None
+        return {**self._asdict(), "strength": strength}

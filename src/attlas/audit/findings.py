@@ -109,7 +109,7 @@ def _needed(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
         return
     place, score, value = _single(heads.removal_mean)
     low = float(heads.removal_mean_low.values[place])
-    if score < _FAR or low <= 0:
+    if score < _FAR or not low > 0:  # NaN: of one sequence there is no interval
         return
     change = intervene([place], "uniform")
     median = float(np.median(heads.removal_mean.values))
@@ -171,14 +171,15 @@ def _positional(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
         return
     change = intervene(places, "uniform")
     offset = int(heads.positional_offset.values[places[0]])
+    verb = "looks" if len(places) == 1 else "look"
     yield Finding(
-        f"{_named(places).capitalize()} look at one relative position ({offset:+d} for the "
+        f"{_named(places).capitalize()} {verb} at one relative position ({offset:+d} for the "
         f"first): in at least {100 * _POSITIONAL:.0f} % of the rows over .8 of the weight is there",
         f"{_told(change, 'Equal weights in place of the maps')}; the median head does so in "
         f"{100 * float(np.nanmedian(share)):.0f} % of the rows",
         *(places[0] if len(places) == 1 else (None, None)),
         "positional_share",
-        _FAR + float(share.max()),
+        _FAR + float(np.nanmax(share)),
     )
 
 
@@ -187,6 +188,8 @@ def _singular(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
     if "distant_confidence" not in heads:
         return
     values = heads.distant_confidence.values
+    if np.all(np.isnan(values)):  # no sequence is long enough
+        return
     scores = robust_score(values)
     places = _where(scores >= _FAR)
     if not places:
@@ -209,16 +212,18 @@ def _singular(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
 def _sinks(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
     if "sink_natural" not in heads:
         return
-    places = _where(heads.sink_natural.values > _SINK)
+    # on short sequences equal weights alone give the first token this much
+    null = heads.sink_natural_null.values
+    least = np.maximum(_SINK, null)
+    places = _where(heads.sink_natural.values > least)
     if not places:
         return
     change = intervene(places, "uniform")
-    null = float(heads.sink_natural_null.values.flat[0])
-    shuffled = float(np.mean(heads.sink_shuffled.values > _SINK))
+    shuffled = float(np.mean(heads.sink_shuffled.values > least))
     yield Finding(
         f"{len(places)} of {heads.sink_natural.size} heads give the first token more than .3 of "
         f"their weight: {_named(places)}",
-        f"Uniform attention gives it {plain_number(null)}; with shuffled words "
+        f"Uniform attention gives it {plain_number(float(np.max(null)))}; with shuffled words "
         f"{100 * shuffled:.0f} % of the heads do. "
         f"{_told(change, 'Equal weights in place of the maps')}",
         None,

@@ -72,7 +72,7 @@ class ModelAudit:
         return {**lists, "not claimed": list(NOT_CLAIMED)}
 
     def to_json(self) -> dict[str, Any]:
-        """The audit as plain data, by the published schema `audit.schema.json`.
+        """The audit as plain data, by the published schema "audit".
 
         Returns:
             Numbers that are not finite are null.

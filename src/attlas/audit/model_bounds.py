@@ -95,8 +95,11 @@ def _heads_alone(model: TrainedTransformer, tokens: int, m: int) -> Comparison:
     """The norm-based bounds of the heads with the norms folded in, tokens on the unit sphere."""
     layers = []
     for index in range(model.layers):
+        norm, projection = model.input_norm(index)
+        # a norm of the embedding's own width stands before another space
+        norm = norm if projection is None else None
         with jax.enable_x64(True):
-            heads = folded_attention(model.layer(index).attention, model.input_norm(index)[0])
+            heads = folded_attention(model.layer(index).attention, norm)
         parts = [
             np.asarray(each, np.float64) for each in (heads.W_Q, heads.W_K, heads.W_V, heads.W_O)
         ]

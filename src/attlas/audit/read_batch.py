@@ -1,9 +1,11 @@
 r"""The user's batch: sequences of tokens from a text, from a file of tokens, or our own text."""
 
+import zlib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from attlas.interop.words import Words
 
 _LARGEST = 2**28
 _UNKNOWN = 0.2
+_DAMAGED = (OSError, EOFError, BadZipFile, zlib.error)
 
 
 def text_batch(words: Words, text: str, *, length: int, most: int) -> list[np.ndarray]:
@@ -97,6 +100,9 @@ def kept_batch(config: Mapping[str, Any], *, length: int, most: int) -> list[np.
     Returns:
         Vectors of whole numbers; none for other models.
 
+    Raises:
+        UserError: if what is kept are no numbers.
+
     Examples:
         >>> config = {"model_type": "attlas_encoder", "sequences": [[1, 2, 3]]}
         >>> [row.tolist() for row in kept_batch(config, length=2, most=8)]
@@ -105,7 +111,10 @@ def kept_batch(config: Mapping[str, Any], *, length: int, most: int) -> list[np.
     rows = config.get("sequences", [])
     if config.get("model_type") not in ("attlas_encoder", "attlas_translator") or not rows:
         return []
-    return [np.array(row[:length], np.int32) for row in rows[:most]]
+    try:
+        return [np.array(row[:length], np.int32) for row in rows[:most]]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UserError(f"config.json holds no sequences of words ({error}): give a text") from None
 
 
 def token_batch(file: Path, *, length: int, most: int) -> list[np.ndarray]:
@@ -127,14 +136,24 @@ def token_batch(file: Path, *, length: int, most: int) -> list[np.ndarray]:
         if file.suffix == ".npz":
             with np.load(file, allow_pickle=False) as stored:
                 ids, lengths = np.asarray(stored["ids"]), np.asarray(stored["lengths"])
-            if ids.ndim != 1 or lengths.ndim != 1 or int(lengths.sum()) != ids.size:
+            if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or np.any(lengths < 0):
+                raise UserError(f"{file}: lengths are no vector of whole numbers, none negative")
+            if ids.ndim != 1 or int(lengths.sum()) != ids.size:
                 raise UserError(f"{file}: lengths sum to {lengths.sum()}, there are {ids.size} ids")
             rows = np.split(ids, np.cumsum(lengths)[:-1])
         elif file.suffix == ".npy":
             rows = list(np.atleast_2d(np.load(file, allow_pickle=False)))
         else:
             rows = [np.array(line.split(), int) for line in read_text(file).splitlines()]
-    except (OSError, KeyError, ValueError) as error:
+    except (
+        OSError,
+        EOFError,
+        KeyError,
+        OverflowError,
+        ValueError,
+        BadZipFile,
+        zlib.error,
+    ) as error:
         raise UserError(
             f"{file} holds no tokens ({error}): give .npz with ids and lengths, .npy, or lines of "
             "numbers"

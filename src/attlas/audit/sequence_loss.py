@@ -69,7 +69,8 @@ def judged_batch(
         The batch.
 
     Raises:
-        UserError: if there is no sequence, or a causal sequence of one token.
+        UserError: if there is no sequence, a causal one of one token, one without a word that may
+            be hidden, or a mask token that is no word of the model.
     """
     if isinstance(model.embedding, PatchEmbedding):
         raise UserError(f"{model.name} reads images: its loss needs labels, which an audit has not")
@@ -92,13 +93,31 @@ def judged_batch(
         return JudgedBatch("next word", tokens, present, targets, counted)
     if mask_token is None:
         return JudgedBatch("own output", tokens, present, tokens, present)
+    if not 0 <= mask_token < model.vocabulary:
+        raise UserError(f"mask token {mask_token} is outside the words 0 to {model.vocabulary - 1}")
+    hidden = _hidden_words(tokens, present, masked_share, special, seed)
+    return JudgedBatch("masked word", np.where(hidden, mask_token, tokens), present, tokens, hidden)
+
+
+def _hidden_words(
+    tokens: Int[np.ndarray, "n T"],
+    present: Bool[np.ndarray, "n T"],
+    share: float,
+    special: Sequence[int],
+    seed: int,
+) -> Bool[np.ndarray, "n T"]:
+    """A share of each sequence's words that are not special, one at least."""
     score = np.random.default_rng(seed).random(tokens.shape)
     score[~present | np.isin(tokens, list(special))] = np.inf
-    # the smallest scores are hidden: a share of each sequence, one word at least
-    count = np.maximum(1, np.round(masked_share * np.isfinite(score).sum(axis=1))).astype(int)
-    hidden = np.argsort(np.argsort(score, axis=1), axis=1) < count[:, None]
-    hidden &= np.isfinite(score)
-    return JudgedBatch("masked word", np.where(hidden, mask_token, tokens), present, tokens, hidden)
+    words = np.isfinite(score).sum(axis=1)
+    if np.any(words == 0):
+        raise UserError(
+            f"sequence {int(np.argmin(words))} has special words alone, of which none is hidden: "
+            "leave it out"
+        )
+    # the smallest scores are hidden
+    count = np.clip(np.round(share * words), 1, words).astype(int)
+    return np.argsort(np.argsort(score, axis=1), axis=1) < count[:, None]
 
 
 @eqx.filter_jit

@@ -58,6 +58,11 @@ def audit(
     curvature: Annotated[
         bool, typer.Option(help="Hessian extremes of every head at level deep.")
     ] = True,
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(help="Of the training: level deep sets it against the sharpness."),
+    ] = None,
+    momentum: Annotated[float, typer.Option(help="Of the optimiser, gradient descent.")] = 0.0,
     on: Annotated[
         str,
         typer.Option(
@@ -76,9 +81,8 @@ def audit(
     from attlas.audit.checkpoint_curves import checkpoints_of
     from attlas.interop.load_model import open_checkpoint
     from attlas.interop.words import read_words
-    from attlas.reports.audit_page import render_audit
-    from attlas.runs.audits import audited_model, store_audit
-    from attlas.runs.text_file import probe_text_file, write_text_file
+    from attlas.runs.audits import audited_model
+    from attlas.runs.text_file import probe_text_file
 
     session = session_of(context)
     probe_text_file(out, "--out")
@@ -89,12 +93,22 @@ def audit(
     words = read_words(source if source.is_dir() else source.parent, config)
     batch = _batch(words, config, text, tokens, sequences, length, level)
     given = {"curvature": curvature, "deep_sequences": deep_sequences}
+    given |= {"learning_rate": learning_rate, "momentum": momentum}
     spread = (on, workers, insecure)
     found = _audited(steps, batch, level, against, words, given, session.results, spread)
+    _write(found, out, json_, session.results)
+
+
+def _write(found: "dict[str, Any]", out: Path, json_: Path | None, results: Path) -> None:
+    """The page, the file of numbers where it is wanted, the audit for the atlas; the findings."""
+    from attlas.reports.audit_page import render_audit
+    from attlas.runs.audits import store_audit
+    from attlas.runs.text_file import write_text_file
+
     write_text_file(out, render_audit(found), "--out")
     if json_ is not None:
         write_text_file(json_, json.dumps(found, indent=1, allow_nan=False), "--json")
-    store_audit(session.results, found)
+    store_audit(results, found)
     for finding in found["findings"]:
         typer.echo(f"- {finding['sentence']}")
     typer.echo(f"{out}")
@@ -128,6 +142,8 @@ def _audited(
     from attlas.interop.load_model import load_model
     from attlas.runs.kept_layers import KeptLayers
 
+    if len(steps) > 1 and against is not None:
+        raise UserError("--against compares two checkpoints: name one model, not a folder of them")
     options = AuditOptions(mask=words.mask, special=words.special or None, **given)
     if len(steps) > 1 and spread[0] != "local":
         raise UserError(f"--on {spread[0]} computes one model: name one of the checkpoints")

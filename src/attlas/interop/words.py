@@ -12,6 +12,7 @@ _LARGEST = 2**26
 _SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]", "<s>", "</s>", "<pad>", "<mask>", "<unk>")
 _SPECIAL = (*_SPECIAL, "<bos>", "<eos>", "<|endoftext|>", "[UNK]", "[BOS]", "[EOS]")
 _MASKS = ("[MASK]", "<mask>")
+_FIRST_BYTE = 3  # of llama2.c: <unk>, <s>, </s>, then the bytes
 
 
 class Words(NamedTuple):
@@ -55,7 +56,7 @@ def read_words(folder: Path, config: Mapping[str, Any]) -> Words:
     """
     try:
         found = _read(folder)
-    except (OSError, ValueError, KeyError, IndexError, struct.error) as error:
+    except (OSError, ValueError, RecursionError, struct.error) as error:
         raise UserError(f"{folder}: the tokenizer cannot be read ({error})") from None
     names = ("bos_token_id", "eos_token_id", "pad_token_id", "cls_token_id", "sep_token_id")
     if not found.pieces:
@@ -123,11 +124,18 @@ def _byte_pairs(file: Path) -> Words:
     from tokenizers import ByteLevelBPETokenizer
 
     place = json.loads(file.read_text("utf-8"))
-    pieces = [piece for piece, _ in sorted(place.items(), key=lambda pair: pair[1])]
+    if not isinstance(place, dict) or sorted(map(str, place.values())) != sorted(
+        map(str, range(len(place)))
+    ):
+        raise ValueError(f"{file.name} does not number its words 0, 1, 2, ...")
+    pieces = sorted(place, key=place.__getitem__)
     merges = file.parent / "merges.txt"
     if not merges.is_file():
         return _named(pieces, None)
-    tokenizer = ByteLevelBPETokenizer(str(file), str(_capped(merges)))
+    try:
+        tokenizer = ByteLevelBPETokenizer(str(file), str(_capped(merges)))
+    except Exception as error:  # noqa: BLE001 (the library raises nothing narrower)
+        raise UserError(f"{merges} holds no merges: {str(error).partition(chr(10))[0]}") from None
     return _named(pieces, lambda text: tokenizer.encode(text).ids)
 
 
@@ -142,12 +150,14 @@ def _scored_pieces(file: Path) -> Words:
         pieces.append(raw[at + 8 : at + 8 + size].decode("utf-8", "replace"))
         scores.append(score)
         at += 8 + size
+    if len(pieces) < _FIRST_BYTE + 256:
+        raise ValueError(f"{file.name} has {len(pieces)} pieces: the 256 bytes are lacking")
     place = {piece: number for number, piece in reversed(list(enumerate(pieces)))}
 
     def encode(text: str) -> list[int]:
         tokens: list[int] = []
         for letter in f" {text}":
-            byte_tokens = [byte + 3 for byte in letter.encode()]
+            byte_tokens = [byte + _FIRST_BYTE for byte in letter.encode()]
             tokens.extend([place[letter]] if letter in place else byte_tokens)
         while True:
             pairs = [pieces[a] + pieces[b] for a, b in pairwise(tokens)]

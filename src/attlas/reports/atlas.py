@@ -20,6 +20,7 @@ from attlas.reports.content import (
 )
 from attlas.reports.exhibits import exhibit
 from attlas.reports.ledger import slack_ledger
+from attlas.reports.monitors import monitor_drawings
 from attlas.reports.page import render
 from attlas.runs.audits import stored_audits
 from attlas.runs.environment import code_hash
@@ -93,6 +94,7 @@ def gather(
         records = store.records(experiment.name)
         met += [record.metadata for record in records]
         exhibits.append(exhibit(experiment, records, source_of(experiment.source), code))
+    monitors = monitor_drawings(store)
     # Where this machine keeps its results is private.
     folder = f"{store.root}{os.sep}"
     warnings = [note.replace(folder, "") for note in dict.fromkeys(store.notes)]
@@ -103,7 +105,7 @@ def gather(
     if unknown:
         warnings.append(f"Verdicts of claims that are not in the atlas: {', '.join(unknown)}.")
     papers = _papers(entries, errata, exhibits)
-    return Atlas(papers, summarise_environment(met), tuple(warnings), tuple(audits))
+    return Atlas(papers, summarise_environment(met), tuple(warnings), tuple(audits), monitors)
 
 
 def source_of(place: tuple[str, int]) -> Source:

@@ -142,7 +142,7 @@ def _column(audit: Mapping[str, Any], name: str, table: str = "heads") -> list[f
     rows: Sequence[Mapping[str, Any]] = audit[table]
     if not rows or name not in rows[0]:
         return None
-    return [math.nan if row[name] is None else float(row[name]) for row in rows]
+    return [math.nan if row.get(name) is None else float(row[name]) for row in rows]
 
 
 _LADDER = (

@@ -237,12 +237,14 @@ class Atlas:
         environment: what computed it, by name.
         warnings: damaged or foreign files, and whatever else a reader must know first.
         audits: of trained models, as plain data.
+        monitors: what `attlas.torch.Monitor` saw of models in training.
     """
 
     papers: tuple[PaperEntry, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     audits: tuple[Mapping[str, Any], ...] = ()
+    monitors: tuple[Drawing, ...] = ()
 
     @property
     def claims(self) -> tuple[ClaimEntry, ...]:

@@ -84,9 +84,13 @@ def stored_audits(root: Path) -> tuple[list[dict[str, Any]], list[str]]:
     return audits, wrong
 
 
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
 def _read(file: Path) -> dict[str, Any]:
     content = read_plain_file(file, _LARGEST)
-    audit = json.loads(content or b"")
+    audit = json.loads(content or b"", parse_constant=_refuse)
     said = first_violation(audit, "audit")
     if said:
         raise Damaged(f"{file} breaks its schema: {said}")

@@ -9,14 +9,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attlas.torch.attention_groups import attention_groups
     from attlas.torch.lp_mirror_descent import LpMirrorDescent
     from attlas.torch.monitor import Monitor
+    from attlas.torch.parameter_groups import attention_groups
 
 _PLACES = {
     "LpMirrorDescent": "lp_mirror_descent",
     "Monitor": "monitor",
-    "attention_groups": "attention_groups",
+    "attention_groups": "parameter_groups",
 }
 
 __all__ = list(_PLACES)

@@ -14,7 +14,7 @@ from torch.optim.sgd import sgd
 from attlas.core.errors import UserError
 from attlas.torch.arguments import require_arguments
 from attlas.torch.signed_power import power_of, signed_power_
-from attlas.torch.steps import Work, move_dual, run_steps, whole_step, works_of
+from attlas.torch.steps import Work, move_dual, pushed, run_steps, whole_step, works_of
 
 
 class LpMirrorDescent(torch.optim.Optimizer):
@@ -31,8 +31,9 @@ class LpMirrorDescent(torch.optim.Optimizer):
 
     A parameter that was changed in place between steps (a projection, a reset, a loaded
     checkpoint), moved or cast is noticed, and entries that are not the image of u take up
-    u = grad psi(w) anew. Writing through `param.data` in place is what torch hides from everyone:
-    call `refresh()` after it. An entry whose u does not change is not moved.
+    u = grad psi(w) anew. Entries without a gradient are not moved, not even by the rounding of u;
+    parameters that have some take longer. Writing through `param.data` in place is what torch
+    hides from everyone: call `refresh()` after it.
 
     Plain steps act entry by entry: sharded parameters (FSDP) need nothing. A normalised step needs
     the norm of the whole gradient: under sharding it would be that of each shard, and is wrong.
@@ -207,7 +208,8 @@ class LpMirrorDescent(torch.optim.Optimizer):
         before = dual.clone()
         move_dual(work)
         place = _image(dual, w, p)
-        w.copy_(torch.where(dual != before, place, w))
+        # A weight may differ from its image by rounding: without a gradient it is left as it is.
+        w.copy_(torch.where((dual != before) | pushed(work), place, w))
         self._marks[w] = (*_signature(w), bool((place == w).all()))
 
     @torch._disable_dynamo

@@ -30,6 +30,7 @@ class Work(NamedTuple):
     dual: Tensor
     own: bool
     power: Power
+    block: Any
     moves: list[Move]
 
 
@@ -76,7 +77,7 @@ def works_of(
                     else (1.0 if still else decay)
                 )
             moves.append(Move(part, grad, step, decay))
-        found.append(Work(w, dual, w is dual, power_of(1 / (p - 1), dual.dtype), moves))
+        found.append(Work(w, dual, w is dual, power_of(1 / (p - 1), dual.dtype), block, moves))
     return found
 
 
@@ -135,6 +136,22 @@ def move_dual(work: Work) -> None:
     """
     for move in work.moves:
         _move(*move)
+
+
+def pushed(work: Work) -> Tensor:
+    """Where a parameter has a gradient, in blocks that move at all.
+
+    Args:
+        work: what is to be done.
+
+    Returns:
+        Booleans of the parameter's shape.
+    """
+    found = torch.zeros_like(work.dual, dtype=torch.bool)
+    for part, move in zip(block_views(found, work.block), work.moves, strict=True):
+        step = move.step
+        part.copy_((move.grad != 0) & (step != 0))
+    return found
 
 
 def _move(dual: Tensor, grad: Tensor, step: Step, decay: Step) -> None:

@@ -36,7 +36,7 @@ def loss_of(model, tokens):
 
 @pytest.mark.parametrize("placement", ["before", "after", "parallel"])
 def test_zero_and_base_agree_with_a_model_without_the_head(placement):
-    model = random_transformer(placement=placement)
+    model = random_transformer(H=3, placement=placement)
     found = ablate_heads(model, judged_batch(model, SEQUENCES))
     want = [loss_of(model, each) for each in SEQUENCES]
     np.testing.assert_allclose(found.base, want, rtol=1e-12)
@@ -53,7 +53,7 @@ def test_zero_and_base_agree_with_a_model_without_the_head(placement):
 
 
 def test_uniform_attention_is_a_head_without_queries():
-    model = random_transformer(causal=False)
+    model = random_transformer(H=3, causal=False)
     batch = judged_batch(model, SEQUENCES)
     assert batch.kind == "own output"
     found = ablate_heads(model, batch)
@@ -74,7 +74,7 @@ def test_uniform_attention_is_a_head_without_queries():
 
 
 def test_mean_output_is_the_mean_over_tokens_that_are_present():
-    model = random_transformer()
+    model = random_transformer(H=3)
     batch = judged_batch(model, SEQUENCES)
     layer = model.layer(0)
     x = model.embed_batch(batch.tokens)
@@ -90,7 +90,7 @@ def test_mean_output_is_the_mean_over_tokens_that_are_present():
 
 @pytest.mark.parametrize("replacement", REPLACEMENTS)
 def test_one_head_together_is_one_head_alone(replacement):
-    model = random_transformer()
+    model = random_transformer(H=3)
     batch = judged_batch(model, SEQUENCES)
     alone = ablate_heads(model, batch)
     before, after = ablate_together(model, batch, [(1, 2)], replacement)
@@ -100,7 +100,7 @@ def test_one_head_together_is_one_head_alone(replacement):
 
 
 def test_all_heads_together_leave_the_rest_of_the_model():
-    model = random_transformer()
+    model = random_transformer(H=3)
     batch = judged_batch(model, SEQUENCES)
     everything = [(layer, head) for layer in range(2) for head in range(3)]
     _, after = ablate_together(model, batch, everything, "zero")

@@ -15,7 +15,7 @@ from attlas.audit.sequence_loss import judged_batch
 
 RNG = np.random.default_rng(5)
 SEQUENCES = [RNG.integers(11, size=size) for size in (4, 5)]
-MODEL = random_transformer(d=4, k=2, heads=2, groups=1, layers=1)
+MODEL = random_transformer(d=4, k=2, layers=1)
 
 
 def mean_loss(model):

@@ -50,6 +50,6 @@ def test_a_model_is_itself():
 
 
 def test_other_shapes_are_refused():
-    other = random_transformer(layers=1, heads=2, groups=2)
+    other = random_transformer(layers=1, H=4)
     with pytest.raises(UserError, match="shapes"):
         tangent_drift(FIRST, other, judged_batch(FIRST, SEQUENCES))

@@ -32,3 +32,12 @@ def test_other_rows_meet_each_pair_once():
         assert abs(found[a, b] - known) < 1e-12
     with pytest.raises(UserError, match="others has shape"):
         head_distances(maps, others[:2])
+
+
+def test_maps_in_float32_stay_so():
+    maps = DRAW.dirichlet(np.ones(6), size=(4, 3)).astype(np.float32)
+    found = head_distances(maps)
+    assert found.dtype == np.float32
+    wide = head_distances(maps.astype(np.float64))
+    # roots of differences of entropies near 1: half of the digits of float32 at least
+    np.testing.assert_allclose(found, wide, atol=np.finfo(np.float32).eps ** 0.5)

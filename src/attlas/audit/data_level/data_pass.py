@@ -197,12 +197,11 @@ class DataPass:
             )
             smooth = smooth_heads(wide, s.local_steps, s.ball_steps)
             chosen = selected_by_heads(smooth, s.svm_sequences, s.svm_rows, self.draw)
-            before = wide.norm, wide.projection
-            certified = head_certificates(smooth.folded, *before, self.sink_length)
+            certified = head_certificates(smooth.folded, wide.norm, self.sink_length)
             ball, logit = certified["lipschitz_bound"], certified["logit_bound"]
             # Without rotation no bound on a logit depends on the number of tokens.
             if smooth.folded.rotary is not None:
-                logit = head_certificates(smooth.folded, *before, longest)["logit_bound"]
+                logit = head_certificates(smooth.folded, wide.norm, longest)["logit_bound"]
         local, reached = np.asarray(smooth.local), np.asarray(smooth.local_attack)
         in_ball = np.asarray(smooth.ball_attack)
         ratios = {

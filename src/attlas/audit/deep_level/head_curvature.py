@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from attlas.audit.sequence_loss import COMPARED, JudgedBatch, sequence_losses
 from attlas.interop.trained_transformer import TrainedTransformer
@@ -60,7 +60,7 @@ def head_curvature(
     whole = whole_model(model)
     data = tuple(jnp.asarray(part) for part in batch[1:])
     if batch.kind in COMPARED:
-        data = (*data, _last_rows(whole, data[0], data[1]))
+        data = (*data, last_rows(whole, data[0], data[1]))
     stored, heads = max(model.stored_layer) + 1, model.heads_per_layer
     found = np.full((6, stored, heads), np.nan)
     for index in range(stored):
@@ -154,5 +154,17 @@ def mean_loss(
 
 
 @eqx.filter_jit
-def _last_rows(whole: WholeModel, tokens: Array, present: Array) -> Array:
+def last_rows(
+    whole: WholeModel, tokens: Int[Array, "n T"], present: Bool[Array, "n T"]
+) -> Float[Array, "n T d"]:
+    """Hidden rows that leave the last layer.
+
+    Args:
+        whole: the model.
+        tokens: sequences.
+        present: which tokens are no padding.
+
+    Returns:
+        One row per token.
+    """
     return jax.vmap(whole.hidden)(tokens, present)

@@ -12,7 +12,7 @@ from attlas.bounds.attention.largest_logit import largest_logit
 from attlas.bounds.attention.product_norms import bias_norms, product_norms
 from attlas.bounds.attention.rotary_core_norm import rotary_core_norm
 from attlas.core.norms.matrix import spectral_norm
-from attlas.interop.canonical import Attention, Dense, Norm
+from attlas.interop.canonical import Attention, Norm
 
 _PROVED = Standing.PROVED
 
@@ -60,14 +60,13 @@ CERTIFICATES = (
 
 
 def head_certificates(
-    folded: Attention, norm: Norm | None, projection: Dense | None, context: int
+    folded: Attention, norm: Norm | None, context: int
 ) -> dict[str, Float[np.ndarray, " H"]]:
     r"""Bounds that hold for every sequence of at most `context` tokens.
 
     Args:
         folded: heads that read the normalised token, `folded_attention`, in float64.
         norm: the norm; without one no ball holds every token, and the bounds are infinite.
-        projection: what stands between the norm and the layer.
         context: n.
 
     Returns:

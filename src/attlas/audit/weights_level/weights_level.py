@@ -238,7 +238,7 @@ def _some_heads(
     found["ov_positivity"] = spectra["ov"].positivity if square else np.full(len(heads), np.nan)
     found["ov_positivity_null"] = np.zeros(len(heads))
     found |= {"reads": Q, "writes": np.swapaxes(O, -1, -2)}
-    return found | head_certificates(folded, norm, projection, context)
+    return found | head_certificates(folded, norm, context)
 
 
 def _selected(attention: Attention, heads: range) -> Attention:
@@ -281,10 +281,13 @@ def _products(attention: Attention) -> tuple[jax.Array, jax.Array, jax.Array, ja
 
 def _overlaps(name: str, bases: np.ndarray) -> dict[str, np.ndarray]:
     """Mean overlap of each head with the others of its layer, and its distance from chance."""
-    heads = bases.shape[0]
-    found = subspace_overlap(bases)
+    heads, d, k = bases.shape
     others = np.full(heads, np.nan)
     z = np.full(heads, np.nan)
+    if k >= d:  # every head reads everything: there is nothing to compare
+        chance = np.ones(heads)
+        return {f"{name}_overlap": others, f"{name}_overlap_null": chance, f"{name}_overlap_z": z}
+    found = subspace_overlap(bases)
     if heads > 1:
         others = (found.overlap.sum(axis=1) - 1) / (heads - 1)
         # overlaps of one subspace with independent ones are uncorrelated

@@ -3,6 +3,11 @@ r"""How much the output of one attention head can change at the tokens at hand.
 The Jacobian of X -> P(X) X V has three parts: tokens that are read (P at fixed weights), tokens
 that ask (the diagonal blocks, covariances of values and keys under a row's weights), and tokens
 that are asked (rank-one blocks). Each gets a bound that no d x d matrix is formed for.
+
+w_ij and u_ij are the derivatives of the logit of tokens i and j by x_i and by x_j, here
+s W_Q T_i' k_j and s W_K S_j' q_i with the maps T and S of queries and keys; Cov_i is the
+covariance under row i of P. Without positions u_ij = u_i = A'x_i + a, and the last part is at
+most sqrt(max column sum of P) max_i sqrt(lambda_i) |u_i|. Masks are zeros of P.
 """
 
 from typing import NamedTuple
@@ -61,11 +66,6 @@ def local_lipschitz(
     \sqrt{\max_j\Big\|\sum_i\lambda_i\,p_{ij}\,u_{ij}u_{ij}'\Big\|},\qquad
     \lambda_i=\|V\operatorname{Cov}_i(x,x)V'\|$$
 
-    w_ij and u_ij are the derivatives of the logit of tokens i and j by x_i and by x_j, here
-    s W_Q T_i' k_j and s W_K S_j' q_i with the maps T and S of queries and keys; Cov_i is the
-    covariance under row i of P. Without positions u_ij = u_i = A'x_i + a, and the last part is at
-    most sqrt(max column sum of P) max_i sqrt(lambda_i) |u_i|. Masks are zeros of P.
-
     Args:
         weights: P, rows sum to one.
         queries: q_i, of each token, biases, norms and rotations included.
@@ -102,6 +102,20 @@ def local_lipschitz(
     """
     if squarings is not None and squarings < 1:
         raise UserError(f"squarings = {squarings}: give at least 1, or None for eigenvectors")
+    tokens, matrices = (weights, queries, keys, values), (W_Q, W_K, W_V, W_O)
+    return _parts(tokens, matrices, scale, query_maps, key_maps, squarings)
+
+
+def _parts(
+    tokens: tuple[Array, ...],
+    matrices: tuple[Array, ...],
+    scale: float | Array,
+    query_maps: Array | None,
+    key_maps: Array | None,
+    squarings: int | None,
+) -> LocalLipschitz:
+    """The three parts of `local_lipschitz`."""
+    (weights, queries, keys, values), (W_Q, W_K, W_V, W_O) = tokens, matrices
     n, eps = weights.shape[0], float(jnp.finfo(weights.dtype).eps)
     # One factorisation after the other, see `after`: together they can lock XLA.
     core = C_O, beta_O, rho_O = orthogonal_core(W_O.T)

@@ -1,5 +1,7 @@
 r"""Jensen-Shannon distance of the attention rows of every pair of heads."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -53,7 +55,7 @@ def _distances(a: Float[Array, "H R T"], b: Float[Array, "H R T"]) -> Float[Arra
         rows = jnp.roll(b, -k, axis=0)
         mixed = jnp.sum(jax.scipy.special.entr(0.5 * (a + rows)), axis=-1)
         divergence = mixed - 0.5 * (own + jnp.roll(other, -k, axis=0))
-        return jnp.mean(jnp.sqrt(jnp.maximum(divergence, 0) / np.log(2)), axis=1)
+        return jnp.mean(jnp.sqrt(jnp.maximum(divergence, 0) / math.log(2)), axis=1)
 
     number = heads // 2
     if number == 0:

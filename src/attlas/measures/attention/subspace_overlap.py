@@ -33,13 +33,14 @@ def subspace_overlap(bases: ArrayInput) -> SubspaceOverlap:
     for two independent uniform subspaces of dimension k in R^d.
 
     Args:
-        bases: one matrix per head, (H, d, k), whose columns span what the head reads or writes.
+        bases: one matrix per head, (H, d, k), whose columns are independent and span what
+            the head reads or writes.
 
     Returns:
         The overlaps and their reference.
 
     Raises:
-        UserError: if there are more columns than rows, d > 1 being needed.
+        UserError: if there are more columns than rows, or fewer than two rows.
 
     Examples:
         >>> plane = np.eye(4)[:, :2]

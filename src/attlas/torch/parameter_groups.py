@@ -20,8 +20,8 @@ def attention_groups(
     """Groups for `LpMirrorDescent`: the attention weights with exponent p, all else with p = 2.
 
     Each matrix is a block of its own in a normalised step, and a fused one is three: a model takes
-    the same step whether its queries, keys and values are stored together or apart. Parameters
-    that are frozen when the groups are made are left out.
+    the same step whether its queries, keys and values are stored together or apart. Frozen ones
+    are left out.
 
     For `transformers.Trainer`: `optimizer_cls_and_kwargs=(LpMirrorDescent, {"params":
     attention_groups(model, p=3.0), "lr": 0.1})`.
@@ -29,9 +29,8 @@ def attention_groups(
     Args:
         model: of torch.nn or Hugging Face transformers; see `attlas.torch.attention_weights`.
         p: exponent of the attention weights.
-        parts: which of "query", "key", "value" and "output" they are; a fused tensor goes in if it
-            holds one of them.
-        show: called with each line that says what was chosen; None for silence.
+        parts: of "query", "key", "value", "output"; a fused tensor goes in if it holds one.
+        show: called with each line that says what was chosen; may be None.
         **settings: further entries of the attention groups, such as lr or normalized.
 
     Returns:
@@ -47,8 +46,7 @@ def attention_groups(
         >>> [(group["p"], group["block"], len(group["params"])) for group in groups]
         [(3.0, (0, 1, (4, 4, 4)), 1), (2.0, None, 11)]
     """
-    wrong = [part for part in parts if part not in PARTS]
-    if wrong or not parts:
+    if not parts or any(part not in PARTS for part in parts):
         raise UserError(f"parts = {list(parts)}: choose some of {', '.join(PARTS)}")
     chosen = [
         weight
@@ -61,23 +59,29 @@ def attention_groups(
             "under a known name: make the groups by hand, or name its projections "
             "q_proj, k_proj and v_proj"
         )
-    by_block: dict[Any, list[AttentionWeight]] = {}
-    for weight in chosen:
-        by_block.setdefault(weight.block, []).append(weight)
-    groups: list[dict[str, Any]] = [
-        {**settings, "params": [each.tensor for each in weights], "p": p, "block": block}
-        for block, weights in by_block.items()
-    ]
+    groups = _attention_part(chosen, p, settings)
     taken = {id(weight.tensor) for weight in chosen}
     rest = [w for w in model.parameters() if id(w) not in taken and w.requires_grad]
     if show is not None:
         for weight in chosen:
             show(_line(weight, p))
-        count = sum(w.numel() for w in rest)
-        show(f"p = 2: {len(rest)} other tensors, {count} parameters")
+        show(f"p = 2: {len(rest)} other tensors, {sum(w.numel() for w in rest)} parameters")
     if rest:
         groups.append({"params": rest, "p": 2.0, "block": None})
     return groups
+
+
+def _attention_part(
+    chosen: list[AttentionWeight], p: float, settings: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """One group for each way in which blocks lie in a tensor."""
+    by_block: dict[Any, list[AttentionWeight]] = {}
+    for weight in chosen:
+        by_block.setdefault(weight.block, []).append(weight)
+    return [
+        {**settings, "params": [each.tensor for each in weights], "p": p, "block": block}
+        for block, weights in by_block.items()
+    ]
 
 
 def _line(weight: AttentionWeight, p: float) -> str:

@@ -1,0 +1,181 @@
+"""The review encoder in PyTorch: mirror descent on attention weights, AdamW on all else.
+
+A post-norm encoder (two layers, four heads, d = 32, GELU, mean over words) on reviews of at most
+48 words. Four ways to train the queries, keys, values and outputs: l_p mirror descent with
+p = 1.1, 2 and 3, and AdamW like the rest. Every way starts from the same weights and sees the same
+batches, per seed. Learning rates of mirror descent are chosen on validation loss by one run with
+another seed (`chosen_on_seed`), from two each. Reported per way: accuracy on validation, the
+share of attention weights below a hundredth of their matrix's root mean square and the excess
+kurtosis (sparsity), and what the Monitor sees at the end, as mean and 95 % interval of Student's t
+over seeds (one number per seed). Differences to AdamW are paired by seed.
+
+`python -m benchmarks.torch_reviews` reads IMDB where ATTLAS_DATA has it, else generated reviews.
+"""
+
+import math
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import numpy as np
+import torch
+from scipy.stats import t as student
+
+from attlas.tasks.reviews.review_words import load_review_words
+from attlas.torch import LpMirrorDescent, Monitor, attention_groups
+from attlas.torch.attention_weights import PARTS
+from benchmarks.interleave import write_results
+
+TRAIN, VALIDATION, WORDS, BATCH, EPOCHS, SEEDS = 1000, 1000, 48, 50, 5, 4
+WIDTH, HEADS, LAYERS, VOCABULARY, RATE = 32, 4, 2, 10_000, 1e-3
+RATES = {1.1: (0.05, 0.5), 2.0: (0.1, 1.0), 3.0: (0.02, 0.2)}
+CHOSEN_ON_SEED = 1000
+
+
+class Encoder(torch.nn.Module):
+    """Words, positions, encoder layers, and the mean over words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = torch.nn.Embedding(VOCABULARY, WIDTH, padding_idx=0)
+        self.positions = torch.nn.Parameter(0.02 * torch.randn(WORDS, WIDTH))
+        layer = torch.nn.TransformerEncoderLayer(
+            WIDTH, HEADS, 2 * WIDTH, dropout=0.0, activation="gelu", batch_first=True
+        )
+        self.layers = torch.nn.TransformerEncoder(layer, LAYERS, enable_nested_tensor=False)
+        self.readout = torch.nn.Linear(WIDTH, 1)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Logits of a batch."""
+        padding = tokens == 0
+        hidden = self.layers(self.words(tokens) + self.positions, src_key_padding_mask=padding)
+        kept = (~padding)[..., None].float()
+        return self.readout((hidden * kept).sum(1) / kept.sum(1))[:, 0]
+
+
+def reviews() -> tuple[dict[str, torch.Tensor], str]:
+    """Tokens and labels of both parts, and what they are."""
+    found = load_review_words(sizes=(TRAIN, VALIDATION, 1))
+    parts = {}
+    for name, part in (("train", found.train), ("held", found.validation)):
+        tokens = np.asarray(part.tokens)[:, :WORDS]
+        parts[name] = torch.tensor(np.where(tokens < VOCABULARY, tokens, 1)).long()
+        parts[f"{name}_labels"] = torch.tensor(np.asarray(part.labels)).float()
+    return parts, found.source
+
+
+def attention_matrices(model: Encoder) -> list[torch.Tensor]:
+    """The matrices that mirror descent trains."""
+    groups = attention_groups(model, 3.0, parts=PARTS, show=None)[:-1]
+    return [w for group in groups for w in group["params"]]
+
+
+def trained(data: dict[str, torch.Tensor], seed: int, p: float | None, rate: float, path: Path):
+    """One run: the numbers of its end."""
+    torch.manual_seed(seed)
+    model = Encoder()
+    order = torch.Generator().manual_seed(seed)
+    if p is None:
+        optimizers: list[torch.optim.Optimizer] = [torch.optim.AdamW(model.parameters(), RATE)]
+    else:
+        groups = attention_groups(model, p, parts=PARTS, show=None)
+        optimizers = [
+            LpMirrorDescent(groups[:-1], rate),
+            torch.optim.AdamW(groups[-1]["params"], RATE),
+        ]
+    steps = EPOCHS * TRAIN // BATCH
+    probe = data["held"][:100]
+    monitor = Monitor(model, probe, path, every=steps // 4, rows=probe != 0)
+    monitor(0)
+    step = 0
+    for _ in range(EPOCHS):
+        for rows in torch.randperm(TRAIN, generator=order).split(BATCH):
+            model.zero_grad()
+            logits = model(data["train"][rows])
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(
+                logits, data["train_labels"][rows]
+            )
+            loss.backward()
+            for optimizer in optimizers:
+                optimizer.step()
+            step += 1
+            monitor(step)
+    return {**numbers(model, data), **attention_numbers(monitor.measure(step))}
+
+
+@torch.no_grad()
+def numbers(model: Encoder, data: dict[str, torch.Tensor]) -> dict[str, float]:
+    """Validation, and how sparse the attention weights are."""
+    model.eval()
+    logits = torch.cat([model(rows) for rows in data["held"].split(250)])
+    labels = data["held_labels"]
+    matrices = attention_matrices(model)
+    small = [(w.abs() < 0.01 * w.square().mean().sqrt()).float().mean() for w in matrices]
+    fourth = [(w**4).mean() / w.square().mean() ** 2 - 3 for w in matrices]
+    found = torch.nn.functional.binary_cross_entropy_with_logits(logits, labels)
+    return {
+        "accuracy": ((logits > 0) == (labels > 0.5)).float().mean().item(),
+        "validation_loss": found.item(),
+        "share_of_small_weights": torch.stack(small).mean().item(),
+        "excess_kurtosis": torch.stack(fourth).mean().item(),
+    }
+
+
+def attention_numbers(line: dict[str, Any]) -> dict[str, float]:
+    """The Monitor's statistics, mean over heads."""
+    names = ("entropy", "largest_logit", "sink", "gap", "margin")
+    return {name: float(np.mean(np.array(line[name], float))) for name in names}
+
+
+def interval(values: list[float]) -> dict[str, float]:
+    """Mean and the half width of its 95 % interval."""
+    found = np.array(values)
+    half = student.ppf(0.975, len(found) - 1) * found.std(ddof=1) / math.sqrt(len(found))
+    return {"mean": float(found.mean()), "half_width": float(half)}
+
+
+def main() -> None:
+    """Choose rates, train, and write the results."""
+    torch.set_num_threads(1)
+    data, source = reviews()
+    started, cases, runs = time.process_time(), [], {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.monitor.jsonl"
+        for p in (None, *RATES):
+            tried = {
+                rate: trained(data, CHOSEN_ON_SEED, p, rate, path)["validation_loss"]
+                for rate in (RATES[p] if p else ())
+            }
+            rate = min(tried, key=lambda each: tried[each]) if tried else RATE
+            name = f"l_p, p = {p:g}" if p else "AdamW"
+            runs[name] = [trained(data, seed, p, rate, path) for seed in range(SEEDS)]
+            case = {
+                "case": f"{name} on attention weights, AdamW elsewhere",
+                "rate": rate,
+                "rates_tried": {f"{each:g}": loss for each, loss in tried.items()},
+                "chosen_on_seed": CHOSEN_ON_SEED,
+                "seeds": SEEDS,
+                **{key: interval([run[key] for run in runs[name]]) for key in runs[name][0]},
+                "less_adamw": {
+                    key: interval(
+                        [a[key] - b[key] for a, b in zip(runs[name], runs["AdamW"], strict=True)]
+                    )
+                    for key in runs[name][0]
+                },
+                "setting": f"{TRAIN} reviews ({source}), {VALIDATION} for validation, {WORDS} "
+                f"words, {EPOCHS} epochs of batches of {BATCH}, d = {WIDTH}, {HEADS} heads, "
+                f"{LAYERS} layers, float32",
+            }
+            print(name, rate, {key: case[key] for key in runs[name][0]}, flush=True)
+            cases.append(case)
+    cases[-1]["core_seconds_of_all"] = time.process_time() - started
+    write_results("torch_reviews", cases)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+"""Each finding appears where it must, and not where it must not; interventions are made up."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from attlas.audit.findings import MOST, Change, findings_of, robust_score
+
+FLAT = np.full((2, 3), 0.1)
+
+
+class Intervention:
+    """Notes what is replaced."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __call__(self, heads, replacement):
+        self.asked.append((list(heads), replacement))
+        return Change(2.5, 0.25, 0.125, 0.375)
+
+
+def found_in(**variables):
+    """The findings of a data set, and what was replaced."""
+    act = Intervention()
+    data = xr.Dataset({name: (("layer", "head"), values) for name, values in variables.items()})
+    return findings_of(data, act), act.asked
+
+
+def at(place, value, rest=FLAT):
+    """The others' values, and another one at one head."""
+    values = np.array(rest, float)
+    values[place] = value
+    return values
+
+
+SPREAD = FLAT + np.arange(6.0).reshape(2, 3) / 100
+
+
+def needed(value, low):
+    removal = at((1, 0), value, SPREAD)
+    return {"removal_mean": removal, "removal_mean_low": at((1, 0), low, removal - 0.05)} | {
+        "removal_mean_high": removal + 0.05
+    }
+
+
+def idle(high):
+    return {"removal_mean": SPREAD, "removal_mean_low": SPREAD - 0.05} | {
+        "removal_mean_high": at((0, 1), high, SPREAD + 0.05)
+    }
+
+
+def uniform(low):
+    return {"entropy": FLAT, "entropy_low": at((1, 2), low), "entropy_null": np.ones((2, 3))}
+
+
+def positional(share):
+    return {"positional_share": at((0, 2), share), "positional_offset": -np.ones((2, 3))}
+
+
+def distant(value):
+    return {"distant_confidence": at((0, 1), value, SPREAD)}
+
+
+def sink(value, null=0.02):
+    return {
+        "sink_natural": at((0, 0), value),
+        "sink_natural_null": np.full((2, 3), null),
+        "sink_shuffled": FLAT,
+    }
+
+
+def double(high):
+    return {
+        "nearest_distance": at((1, 1), 0.2, np.full((2, 3), 0.7)),
+        "nearest_distance_high": np.full((2, 3), high),
+        "nearest_distance_null": np.full((2, 3), 0.6),
+        "nearest_layer": np.zeros((2, 3)),
+        "nearest_head": np.full((2, 3), 2.0),
+    }
+
+
+def tight(ratio):
+    return {
+        "local_ratio": at((1, 0), ratio),
+        "local_attack": np.full((2, 3), 3.0),
+        "local_certificate": np.full((2, 3), 4.0),
+    }
+
+
+@pytest.mark.parametrize(
+    ("there", "absent", "said", "place", "replaced"),
+    [
+        (needed(5.0, 4.0), needed(5.0, -0.1), "needs head 1.0", (1, 0), ([(1, 0)], "uniform")),
+        (needed(5.0, 4.0), needed(0.16, 0.1), "costs 5 nats", (1, 0), ([(1, 0)], "uniform")),
+        (idle(0.0009), idle(0.002), "1 of 6 heads", (None, None), ([(0, 1)], "mean")),
+        (uniform(0.985), uniform(0.97), "Head 1.2 attends", (1, 2), ([(1, 2)], "uniform")),
+        (positional(0.95), positional(0.85), "Head 0.2 looks", (0, 2), ([(0, 2)], "uniform")),
+        (distant(0.9), distant(0.13), "Head 0.1 finds", (0, 1), ([(0, 1)], "uniform")),
+        (sink(0.4), sink(0.29), "1 of 6 heads give", (None, None), ([(0, 0)], "uniform")),
+        (sink(0.4), sink(0.4, null=0.5), "head 0.0", (None, None), ([(0, 0)], "uniform")),
+        (double(0.3), double(0.61), "Heads 1.1 and 0.2", (1, 1), ([(1, 1)], "mean")),
+        (tight(0.75), tight(0.45), "within 25 %", (1, 0), None),
+    ],
+)
+def test_each_finding_appears_where_it_must_and_only_there(there, absent, said, place, replaced):
+    (finding,), asked = found_in(**there)
+    assert said in finding.sentence
+    assert (finding.layer, finding.head) == place
+    assert finding.quantity in there
+    if replaced is None:
+        assert asked == []
+        assert "3" in finding.evidence
+    else:
+        assert asked == [replaced]
+        assert "loss of 2.5 nats by 0.25 [0.125, 0.375]" in finding.evidence
+    assert found_in(**absent) == ((), [])
+
+
+def test_without_a_loss_only_certificates_are_told():
+    data = xr.Dataset(
+        {name: (("layer", "head"), v) for name, v in {**sink(0.4), **tight(0.75)}.items()}
+    )
+    assert [each.quantity for each in findings_of(data, None)] == ["local_ratio"]
+
+
+def test_several_heads_are_replaced_together_and_the_strongest_is_first():
+    both = np.where(np.arange(6).reshape(2, 3) < 4, 0.95, 0.1)
+    found, asked = found_in(
+        positional_share=both, positional_offset=np.ones((2, 3)), **needed(50.0, 40.0)
+    )
+    assert [each.quantity for each in found] == ["removal_mean", "positional_share"]
+    assert "Heads 0.0, 0.1, 0.2, 1.0 look" in found[1].sentence
+    assert "(+1 " in found[1].sentence
+    assert asked[1] == ([(0, 0), (0, 1), (0, 2), (1, 0)], "uniform")
+    assert len(found) <= MOST
+
+
+def test_long_lists_of_heads_are_cut():
+    (finding,), _ = found_in(entropy=FLAT, entropy_low=np.ones((2, 3)), entropy_null=FLAT)
+    assert "0.0, 0.1, 0.2, 1.0, 1.1, 1.2 attend" in finding.sentence
+    wide = np.ones((2, 4))
+    (finding,), _ = found_in(entropy=wide, entropy_low=wide, entropy_null=wide)
+    assert "1.1 and 2 more attend" in finding.sentence
+
+
+@pytest.mark.parametrize(
+    "variables", [double(0.3) | {"nearest_distance": np.full((2, 3), np.nan)}, {}]
+)
+def test_what_was_not_measured_is_not_told(variables):
+    assert found_in(**variables) == ((), [])
+    nothing = np.full((2, 3), np.nan)
+    assert found_in(distant_confidence=nothing) == ((), [])
+    assert found_in(**{**tight(0.75), "local_ratio": nothing}) == ((), [])
+
+
+def test_robust_scores():
+    scores = robust_score(np.array([0.0, 0.0, 0.0, 1.0, np.nan]))
+    assert scores[:4].tolist() == [0, 0, 0, np.inf]
+    assert np.isnan(scores[4])
+    normal = np.random.default_rng(0).normal(3.0, 2.0, 4001)
+    scores = robust_score(normal)
+    # the median distance of n normals is off by 1.17 / sqrt(n) of the deviation
+    assert abs(np.std(scores) - 1) < 5 * 1.17 / 4001**0.5

@@ -1,0 +1,76 @@
+"""Attention weights are found under the names of many libraries, fused ones as three blocks."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the extra attlas[torch] is not installed")
+transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+
+from attlas.core.errors import UserError  # noqa: E402
+from attlas.torch import LpMirrorDescent, attention_groups  # noqa: E402
+from attlas.torch.attention_weights import PARTS, attention_weights  # noqa: E402
+
+SMALL = {
+    "hidden_size": 16,
+    "num_attention_heads": 2,
+    "num_hidden_layers": 1,
+    "intermediate_size": 32,
+    "vocab_size": 50,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+THREE = [("query",), ("key",), ("value",), ("output",)]
+FUSED = [PARTS[:3], ("output",)]
+
+
+def of(name, **changes):
+    config = getattr(transformers, f"{name}Config")(**{**SMALL, **changes})
+    return transformers.AutoModel.from_config(config)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "parts", "block"),
+    [
+        ("GPT2", {}, FUSED, (1, 1, (16, 16, 16))),
+        ("GPTNeoX", {}, FUSED, (0, 2, (8, 8, 8))),
+        ("Phi3", {"num_key_value_heads": 1}, FUSED, (0, 1, (16, 8, 8))),
+        ("Llama", {"num_key_value_heads": 1}, THREE, "tensor"),
+        ("Bert", {}, THREE, "tensor"),
+        ("OPT", {"word_embed_proj_dim": 16}, THREE, "tensor"),
+        ("Falcon", {}, FUSED, "tensor"),
+    ],
+)
+def test_attention_weights_are_found(name, changes, parts, block):
+    found = attention_weights(of(name, **changes))
+    assert sorted(weight.parts for weight in found) == sorted(parts)
+    assert found[0].block == block
+    assert bool(found[0].note) == (name == "Falcon")
+
+
+def test_torch_layers_and_names_of_ones_own():
+    layer = torch.nn.MultiheadAttention(4, 2, kdim=3, vdim=5)
+    assert [weight.parts for weight in attention_weights(layer)] == THREE
+    own = torch.nn.ModuleDict({n: torch.nn.Linear(4, 4) for n in ("wq", "wk", "wv", "w1")})
+    assert [weight.name for weight in attention_weights(own)] == [
+        *("wq.weight", "wk.weight", "wv.weight")
+    ]
+
+
+def test_groups_hold_every_trainable_parameter_once_and_say_so():
+    model, lines = of("GPT2"), []
+    model.wpe.weight.requires_grad_(False)
+    groups = attention_groups(model, 3.0, show=lines.append, lr=0.5, normalized=True)
+    held = [id(w) for group in groups for w in group["params"]]
+    assert sorted(held) == sorted(id(w) for w in model.parameters() if w.requires_grad)
+    assert [(g["p"], g.get("lr")) for g in groups] == [(3.0, 0.5), (2.0, None)]
+    assert lines[0] == ("p = 3.0: h.0.attn.c_attn.weight (16, 48), query + key + value, 3 blocks")
+    assert lines[-1].startswith("p = 2: ")
+    optimizer = LpMirrorDescent(groups, 0.1)
+    assert optimizer.param_groups[0]["lr"] == 0.5
+
+
+def test_what_has_no_attention_is_refused():
+    with pytest.raises(UserError, match="Linear has no trainable attention weights of query"):
+        attention_groups(torch.nn.Linear(2, 2), 3.0)
+    with pytest.raises(UserError, match=r"parts = \['heads'\]: choose some of query"):
+        attention_groups(torch.nn.MultiheadAttention(4, 2), 3.0, parts=["heads"])
