@@ -3,10 +3,28 @@
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from attlas.cli.audit_options import (
+    Against,
+    Curvature,
+    DeepSequences,
+    Insecure,
+    Json,
+    LearningRate,
+    Length,
+    Level,
+    Model,
+    Momentum,
+    On,
+    Out,
+    Sequences,
+    Text,
+    Tokens,
+    Workers,
+)
 from attlas.cli.machine import require_machine
 from attlas.cli.session import session_of
 
@@ -23,57 +41,22 @@ _SMALL = 2**26
 
 def audit(
     context: typer.Context,
-    model: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[MODEL]",
-            help="A model, or a folder of its checkpoints; one that a run trained when left out.",
-        ),
-    ] = None,
-    level: Annotated[
-        str | None,
-        typer.Option(metavar="weights|data|deep", help="What is measured; data when words are."),
-    ] = None,
-    text: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A text, one document per line.")
-    ] = None,
-    tokens: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Tokens: .npz with ids and lengths, .npy, or lines of numbers."
-        ),
-    ] = None,
-    against: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="An earlier checkpoint of the model.")
-    ] = None,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The HTML page.")] = Path("audit.html"),
-    json_: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="All numbers, as JSON.")
-    ] = None,
-    sequences: Annotated[int, typer.Option(min=2, help="Sequences of the batch.")] = 64,
-    length: Annotated[int, typer.Option(min=2, help="Largest number of tokens of each.")] = 256,
-    deep_sequences: Annotated[
-        int, typer.Option(min=2, help="Sequences that removals and curvature take.")
-    ] = 16,
-    curvature: Annotated[
-        bool, typer.Option(help="Hessian extremes of every head at level deep.")
-    ] = True,
-    learning_rate: Annotated[
-        float | None,
-        typer.Option(help="Of the training: level deep sets it against the sharpness."),
-    ] = None,
-    momentum: Annotated[float, typer.Option(help="Of the optimiser, gradient descent.")] = 0.0,
-    on: Annotated[
-        str,
-        typer.Option(
-            metavar="local|dask|dask://HOST:PORT|tls://HOST:PORT",
-            help="Where level weights computes its layers.",
-        ),
-    ] = "local",
-    workers: Annotated[int, typer.Option(min=1, help="Worker processes of --on dask.")] = 2,
-    insecure: Annotated[
-        bool, typer.Option("--insecure", help="Allow a scheduler elsewhere without TLS.")
-    ] = False,
+    model: Model = None,
+    level: Level = None,
+    text: Text = None,
+    tokens: Tokens = None,
+    against: Against = None,
+    out: Out = Path("audit.html"),
+    json_: Json = None,
+    sequences: Sequences = 64,
+    length: Length = 256,
+    deep_sequences: DeepSequences = 16,
+    curvature: Curvature = True,
+    learning_rate: LearningRate = None,
+    momentum: Momentum = 0.0,
+    on: On = "local",
+    workers: Workers = 2,
+    insecure: Insecure = False,
 ) -> None:
     """Audit a trained Transformer: certificates, attacks, and what acting on a head does."""
     require_machine()  # before JAX is imported, as the variables it reads then

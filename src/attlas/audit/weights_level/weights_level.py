@@ -192,9 +192,11 @@ def layer_weights(model: TrainedTransformer, index: int, context: int) -> dict[s
         _some_heads(block.attention, heads, norm, projection, context)
         for heads in _head_blocks(block.attention)
     ]
+    del block  # what follows needs as much memory again
+    read = _overlaps("read", np.concatenate([part.pop("reads") for part in parts]))
+    written = _overlaps("write", np.concatenate([part.pop("writes") for part in parts]))
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    read, written = joined.pop("reads"), joined.pop("writes")
-    return joined | _overlaps("read", read) | _overlaps("write", written)
+    return joined | read | written
 
 
 def _head_blocks(attention: Attention) -> list[range]:
