@@ -169,7 +169,8 @@ def _ladder(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     axes.legend(frameon=False, fontsize=8)
     return figure, (
         "How much the output of each head can change per unit of change of its normalised input: "
-        "certified for every text as long as those that are attacked, certified at the tokens handed in, and reached by attacks. The "
+        "certified for every text as long as those that are attacked, certified at the tokens "
+        "handed in, and reached by attacks. The "
         "distance between a certificate and its attack is what nobody knows."
     )
 
