@@ -21,59 +21,65 @@ if TYPE_CHECKING:
 _SMALL = 2**26
 
 
+_Model = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[MODEL]",
+        help="A model, or a folder of its checkpoints; one that a run trained when left out.",
+    ),
+]
+_Level = Annotated[
+    str | None,
+    typer.Option(metavar="weights|data|deep", help="What is measured; data when words are."),
+]
+_Text = Annotated[Path | None, typer.Option(metavar="FILE", help="A text, one document per line.")]
+_Tokens = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Tokens: .npz with ids and lengths, .npy, or lines of numbers."
+    ),
+]
+_Against = Annotated[
+    Path | None, typer.Option(metavar="MODEL", help="An earlier checkpoint of the model.")
+]
+_Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="All numbers, as JSON.")]
+_DeepSequences = Annotated[
+    int, typer.Option(min=2, help="Sequences that removals and curvature take.")
+]
+_Curvature = Annotated[bool, typer.Option(help="Hessian extremes of every head at level deep.")]
+_On = Annotated[
+    str,
+    typer.Option(
+        metavar="local|dask|dask://HOST:PORT|tls://HOST:PORT",
+        help="Where level weights computes its layers.",
+    ),
+]
+_Insecure = Annotated[
+    bool, typer.Option("--insecure", help="Allow a scheduler elsewhere without TLS.")
+]
+
+
 def audit(
     context: typer.Context,
-    model: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[MODEL]",
-            help="A model, or a folder of its checkpoints; one that a run trained when left out.",
-        ),
-    ] = None,
-    level: Annotated[
-        str | None,
-        typer.Option(metavar="weights|data|deep", help="What is measured; data when words are."),
-    ] = None,
-    text: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A text, one document per line.")
-    ] = None,
-    tokens: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Tokens: .npz with ids and lengths, .npy, or lines of numbers."
-        ),
-    ] = None,
-    against: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="An earlier checkpoint of the model.")
-    ] = None,
+    model: _Model = None,
+    level: _Level = None,
+    text: _Text = None,
+    tokens: _Tokens = None,
+    against: _Against = None,
     out: Annotated[Path, typer.Option(metavar="FILE", help="The HTML page.")] = Path("audit.html"),
-    json_: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="All numbers, as JSON.")
-    ] = None,
+    json_: _Json = None,
     sequences: Annotated[int, typer.Option(min=2, help="Sequences of the batch.")] = 64,
     length: Annotated[int, typer.Option(min=2, help="Largest number of tokens of each.")] = 256,
-    deep_sequences: Annotated[
-        int, typer.Option(min=2, help="Sequences that removals and curvature take.")
-    ] = 16,
-    curvature: Annotated[
-        bool, typer.Option(help="Hessian extremes of every head at level deep.")
-    ] = True,
+    deep_sequences: _DeepSequences = 16,
+    curvature: _Curvature = True,
     learning_rate: Annotated[
         float | None,
         typer.Option(help="Of the training: level deep sets it against the sharpness."),
     ] = None,
     momentum: Annotated[float, typer.Option(help="Of the optimiser, gradient descent.")] = 0.0,
-    on: Annotated[
-        str,
-        typer.Option(
-            metavar="local|dask|dask://HOST:PORT|tls://HOST:PORT",
-            help="Where level weights computes its layers.",
-        ),
-    ] = "local",
+    on: _On = "local",
     workers: Annotated[int, typer.Option(min=1, help="Worker processes of --on dask.")] = 2,
-    insecure: Annotated[
-        bool, typer.Option("--insecure", help="Allow a scheduler elsewhere without TLS.")
-    ] = False,
+    insecure: _Insecure = False,
 ) -> None:
     """Audit a trained Transformer: certificates, attacks, and what acting on a head does."""
     require_machine()  # before JAX is imported, as the variables it reads then
