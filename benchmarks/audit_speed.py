@@ -194,7 +194,9 @@ def removal(kind: str) -> dict[str, Any]:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     if kind == "gpt2":
-        config = transformers.GPT2Config(**GPT2_TINY, initializer_range=0.2)
+        config = transformers.GPT2Config(
+            **GPT2_TINY, initializer_range=0.2, bos_token_id=0, eos_token_id=0
+        )
         peer = transformers.GPT2LMHeadModel(config).eval()
         outputs = [(block.attn.c_proj.weight, 0) for block in peer.transformer.h]
         heads = config.n_head
@@ -239,7 +241,7 @@ def removal(kind: str) -> dict[str, Any]:
     return {**found, "unit": "a removal; ours makes 3 of each head, the loop 1"}
 
 
-def weight_watcher(folder: str) -> dict[str, Any]:
+def weight_watcher(folder: str, count: str) -> dict[str, Any]:
     """Its own analysis of the attention's matrices, as a torch model, and its seconds."""
     import torch
     import weightwatcher
@@ -248,7 +250,7 @@ def weight_watcher(folder: str) -> dict[str, Any]:
 
     tensors = read_checkpoint(folder).tensors
     layers = torch.nn.ModuleList()
-    for index in range(GPT2_SMALL["n_layer"]):
+    for index in range(int(count)):
         for part in ("attn.c_attn", "attn.c_proj"):
             W = torch.tensor(tensors[f"h.{index}.{part}.weight"].T.copy())
             linear = torch.nn.Linear(W.shape[1], W.shape[0], bias=False)
@@ -263,6 +265,8 @@ def weight_watcher(folder: str) -> dict[str, Any]:
         "cpu_seconds": time.process_time() - before[1],
         "peak_bytes": peak_memory(),
         "load": os.getloadavg()[0],
+        "layers_measured": int(count),
+        "layers": GPT2_SMALL["n_layer"],
         "about": "fused matrices of all heads, a power law of each spectrum; no head of its own",
     }
 
@@ -304,7 +308,7 @@ def main() -> None:
             ("singular values of heads", ("spectra",), {}),
             ("removal of all heads, llama", ("removal", "stories260k's shape"), {}),
             ("removal of all heads, GPT-2", ("removal", "gpt2"), {}),
-            ("WeightWatcher on the same file", ("weightwatcher", place), {}),
+            ("WeightWatcher on the same file", ("weightwatcher", place, "2"), {}),
             ("GPT-2 small, level data", ("data", place, str(given.data_layers)), goals["data"]),
         ]
         if given.seven:
