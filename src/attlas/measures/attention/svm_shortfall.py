@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attlas.core.door import door
 from attlas.solvers.attention_svm import attention_svm
 from attlas.solvers.nuclear_svm import nuclear_svm
 
@@ -19,7 +20,7 @@ class SvmShortfall(NamedTuple):
             are positive, 0 for any minimiser; NaN without a certificate.
         apart: 1 - cosine between W and the SVM; NaN without a certificate.
         spread: nuclear over Frobenius norm of W.
-        svm_spread: the same of the SVMs.
+        svm_spread: the same of the SVMs; NaN without a certificate.
         tokens: selected at the end.
         certified: whether the SVM was solved.
     """
@@ -32,6 +33,7 @@ class SvmShortfall(NamedTuple):
     certified: Bool[np.ndarray, " two"]
 
 
+@door
 def svm_shortfall(
     X: Float[np.ndarray, "n T d"], z: Float[np.ndarray, "n d"], W: Float[np.ndarray, "s d d"]
 ) -> SvmShortfall:
@@ -63,7 +65,12 @@ def svm_shortfall(
         np.where(certified[:, None], np.stack(shortfall), np.nan),
         np.where(certified[:, None], 1 - np.stack(cosine), np.nan),
         sizes[0] / sizes[1],
-        np.array([np.linalg.svd(goal, compute_uv=False).sum() for goal in goals]),
+        np.array(
+            [
+                np.linalg.svd(goal, compute_uv=False).sum() if solved else np.nan
+                for goal, solved in zip(goals, certified, strict=True)
+            ]
+        ),
         tokens,
         certified,
     )

@@ -6,12 +6,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.bounds.optimisation.deora2023_initialisation import SEPARATOR_NORM
+from attlas.core.door import door
 from attlas.core.solution import Result
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.models.attention.multi_head import MultiHead
 from attlas.solvers.kernel_svm import kernel_svm_batch
 
 
+@door
 def ntk_margins(
     models: Sequence[MultiHead],
     X: Float[Array | np.ndarray, "e n T d"],

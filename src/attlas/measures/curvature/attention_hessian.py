@@ -7,10 +7,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.core.door import door
 from attlas.losses.logistic import logistic
 from attlas.models.attention.multi_head import Decoder, MultiHead
 
 
+@door
 def attention_risk_hessian(
     model: MultiHead,
     X: Float[Array, "n T d"],
