@@ -68,7 +68,11 @@ def _model(annotation: Any) -> Reader | None:
     """For a model: its arrays must be real, finite and of the shapes that its class writes."""
     if not (isclass(annotation) and issubclass(annotation, eqx.Module)):
         return None
-    kinds = {field.name: reader(field.type, Beyond.NOTHING) for field in fields(annotation)}
+    kinds = {
+        field.name: reader(field.type, Beyond.NOTHING)
+        for field in fields(annotation)
+        if not field.metadata.get("static")
+    }
 
     def read_model(value: Any, name: str, shapes: Shapes) -> Any:
         if not isinstance(value, annotation):
@@ -76,7 +80,7 @@ def _model(annotation: Any) -> Reader | None:
         found = {
             field: read(getattr(value, field), f"{name}.{field}", shapes)
             for field, read in kinds.items()
-            if read
+            if read and getattr(value, field) is not None
         }
         # No constructor is called: shapes that do not fit each other are refused behind this.
         return eqx.tree_at(
@@ -204,7 +208,8 @@ def _whole(found: np.ndarray, name: str) -> np.ndarray | int:
     """Whole numbers, in whatever type they come: one of them as Python's, of any size."""
     wrong = ~np.isfinite(found) | (found % 1 != 0)
     if np.any(wrong):
-        raise UserError(f"{name} holds {found[wrong].flat[0]}: give a whole number")
+        verb = "holds" if found.ndim else "="
+        raise UserError(f"{name} {verb} {found[wrong].flat[0]}: give a whole number")
     if found.ndim == 0:
         return int(found)
     if np.any(np.abs(found) >= 2.0**63):
