@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-HARNESS = {"__init__", "__main__", "interleave", "multi_head_peers"}
+HARNESS = {"__init__", "__main__", "interleave", "multi_head_peers", "synthetic_checkpoint"}
 
 
 def main() -> int:

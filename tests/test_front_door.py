@@ -38,6 +38,18 @@ def test_importing_it_imports_neither_jax_nor_numpy():
     assert done.stdout.strip() == b"[]"
 
 
+def test_the_door_of_trained_models_opens_in_either_order():
+    program = "from attlas.interop{} import load_model; from attlas.interop import {} as door; {}"
+    for first, name, said in (
+        ("", "load_model", "print(callable(door))"),
+        (".load_model", "load_model", "print(callable(door))"),
+        (".load_model", "canonical", "print(callable(load_model))"),
+    ):
+        command = [sys.executable, "-c", program.format(first, name, said)]
+        done = subprocess.run(command, capture_output=True, check=True)
+        assert done.stdout.strip() == b"True"
+
+
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'chek'"):
         _ = attlas.chek

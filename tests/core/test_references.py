@@ -1,5 +1,7 @@
 """The bibliography is read whole, and refuses what it cannot read."""
 
+from pathlib import Path
+
 import pytest
 
 from attlas.core.errors import UserError
@@ -11,7 +13,9 @@ def test_every_entry_is_complete():
         assert reference.key == key
         assert reference.authors
         assert reference.venue
-        assert reference.url.startswith("https://")
+        # What is derived here has no address, but a text of its own.
+        ours = reference.venue.startswith("docs/") and Path(reference.venue).is_file()
+        assert ours or reference.url.startswith("https://")
 
 
 def test_authors_are_shortened_from_the_fourth_on():

@@ -4,8 +4,8 @@ import zipfile
 import numpy as np
 import pytest
 
+from attlas.core.plain_file import Damaged
 from attlas.runs.packed import pack_arrays, unpack_arrays
-from attlas.runs.plain_file import Damaged
 
 ARRAYS = {
     "none": np.zeros((0, 2), np.float32),

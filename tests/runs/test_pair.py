@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
+from attlas.core.plain_file import Damaged
 from attlas.runs.packed import pack_arrays
 from attlas.runs.pair import probe_folder, quarantine, read_pair, write_pair
-from attlas.runs.plain_file import Damaged
 from attlas.runs.record import SCHEMA
 
 ARRAYS = {

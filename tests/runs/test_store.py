@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from attlas.core.plain_file import Damaged
 from attlas.runs.cell import Cell
 from attlas.runs.environment import environment
-from attlas.runs.plain_file import Damaged
 from attlas.runs.record import Layout, Record, record_key
 from attlas.runs.schema import violations
 from attlas.runs.store import Store

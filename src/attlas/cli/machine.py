@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import shorten
 
 from attlas.core.errors import UserError
-from attlas.runs.plain_file import make_folder
+from attlas.core.plain_file import make_folder
 
 USUAL = {
     "JAX_PLATFORMS": ("", "cpu"),

@@ -22,7 +22,7 @@ import typer.exceptions
 from attlas import cli
 from attlas.cli.session import Session, session_of
 from attlas.core.errors import UserError
-from attlas.runs.plain_file import printable
+from attlas.core.plain_file import printable
 
 EXIT_REFUSED = 2
 EXIT_INTERRUPTED = 130

@@ -13,12 +13,15 @@ _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "gelu_new": lambda x: jax.nn.gelu(x, approximate=True),
     "gelu_pytorch_tanh": lambda x: jax.nn.gelu(x, approximate=True),
     "gelu_fast": lambda x: jax.nn.gelu(x, approximate=True),
+    "linear": lambda x: x,
     "quick_gelu": lambda x: x * jax.nn.sigmoid(1.702 * x),
     "relu": jax.nn.relu,
     "silu": jax.nn.silu,
     "swish": jax.nn.silu,
     "tanh": jnp.tanh,
 }
+ACTIVATIONS = tuple(sorted(_ACTIVATIONS))
+"""Names that are known."""
 
 
 def activation(name: str) -> Callable[[Array], Array]:
@@ -40,9 +43,8 @@ def activation(name: str) -> Callable[[Array], Array]:
         Traceback (most recent call last):
             ...
         attlas.core.errors.UserError: activation 'mish' is not known: gelu, gelu_fast, gelu_new, \
-gelu_pytorch_tanh, quick_gelu, relu, silu, swish, tanh are
+gelu_pytorch_tanh, linear, quick_gelu, relu, silu, swish, tanh are
     """
     if name not in _ACTIVATIONS:
-        known = ", ".join(sorted(_ACTIVATIONS))
-        raise UserError(f"activation '{name}' is not known: {known} are")
+        raise UserError(f"activation '{name}' is not known: {', '.join(ACTIVATIONS)} are")
     return _ACTIVATIONS[name]

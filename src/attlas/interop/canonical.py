@@ -12,6 +12,7 @@ factors may be rescaled against each other.
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 Placement = str
@@ -50,11 +51,12 @@ class Rotary(eqx.Module):
     """Rotary positions: pairs of coordinates turn by position times frequency.
 
     Attributes:
-        frequencies: angle per position of each pair; coordinates beyond the pairs do not turn.
+        frequencies: angle per position of each pair, in float64 whatever the weights are, since
+            they are computed and not read; coordinates beyond the pairs do not turn.
         interleaved: pairs are (0, 1), (2, 3), ...; else (0, r), (1, r + 1), ... with r pairs.
     """
 
-    frequencies: Float[Array, " pairs"]
+    frequencies: Float[Array | np.ndarray, " pairs"]
     interleaved: bool = eqx.field(static=True)
 
 
@@ -178,12 +180,14 @@ class PatchEmbedding(eqx.Module):
         token: the class token.
         positions: one row per token.
         size: side of a patch in pixels.
+        grid: rows and columns of patches; None for as many rows as columns.
     """
 
     patches: Dense
     token: Float[Array, " d"]
     positions: Float[Array, "n d"]
     size: int = eqx.field(static=True)
+    grid: tuple[int, int] | None = eqx.field(static=True, default=None)
 
 
 class Readout(eqx.Module):

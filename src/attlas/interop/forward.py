@@ -15,6 +15,7 @@ from attlas.interop.canonical import (
     Readout,
     Rotary,
 )
+from attlas.models.attention.rotation import turn
 
 
 def embed(embedding: Embedding, tokens: Int[Array, " T"]) -> Float[Array, "T d"]:
@@ -35,6 +36,20 @@ def embed(embedding: Embedding, tokens: Int[Array, " T"]) -> Float[Array, "T d"]
     if embedding.norm is not None:
         x = embedding.norm(x)
     return x if embedding.projection is None else embedding.projection(x)
+
+
+@eqx.filter_jit
+def embed_many(embedding: Embedding, tokens: Int[Array, "n T"]) -> Float[Array, "n T d"]:
+    """Rows of several sequences of one length.
+
+    Args:
+        embedding: of the model.
+        tokens: word of each position.
+
+    Returns:
+        One row per token.
+    """
+    return jax.vmap(lambda each: embed(embedding, each))(tokens)
 
 
 def embed_patches(embedding: PatchEmbedding, image: Float[Array, "c h w"]) -> Float[Array, "T d"]:
@@ -64,32 +79,34 @@ def rotate(rotary: Rotary, x: Float[Array, "H T k"]) -> Float[Array, "H T k"]:
     Returns:
         The turned rows.
     """
-    pairs = rotary.frequencies.size
-    angle = jnp.arange(x.shape[1], dtype=x.dtype)[:, None] * rotary.frequencies[None]
-    cos, sin = jnp.cos(angle)[None], jnp.sin(angle)[None]
-    turned, rest = x[..., : 2 * pairs], x[..., 2 * pairs :]
-    if rotary.interleaved:
-        a, b = turned[..., 0::2], turned[..., 1::2]
-        both = jnp.stack([a * cos - b * sin, b * cos + a * sin], axis=-1).reshape(turned.shape)
-    else:
-        a, b = turned[..., :pairs], turned[..., pairs:]
-        both = jnp.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
-    return jnp.concatenate([both, rest], axis=-1)
+    frequencies = jnp.asarray(rotary.frequencies, x.dtype)
+    angle = jnp.arange(x.shape[1], dtype=x.dtype)[:, None] * frequencies[None]
+    return turn(x, angle, rotary.interleaved)
 
 
-def visible(attention: Attention, length: int) -> Bool[Array, "T T"]:
+def visible(
+    attention: Attention, length: int, present: Bool[Array, " T"] | None = None
+) -> Bool[Array, "T T"]:
     """Which tokens (columns) each token (row) sees.
 
     Args:
         attention: of a layer.
         length: number of tokens.
+        present: which tokens are no padding, the first one being present; all when None. Padding
+            stands at the end.
 
     Returns:
-        True where the row's token sees the column's.
+        True where the row's token sees the column's. Rows of padding see the first token, so
+        that what is computed there stays finite; nothing reads it.
     """
     behind = jnp.arange(length)[:, None] - jnp.arange(length)[None]
     seen = behind >= 0 if attention.causal else jnp.ones_like(behind, dtype=bool)
-    return seen if attention.window is None else seen & (behind < attention.window)
+    if attention.window is not None:
+        seen = seen & (behind < attention.window)
+    if present is None:
+        return seen
+    first = jnp.arange(length)[None] == 0
+    return jnp.where(present[:, None], seen & present[None], first)
 
 
 def attention_logits(attention: Attention, x: Float[Array, "T d"]) -> Float[Array, "H T T"]:
@@ -114,38 +131,63 @@ def attention_logits(attention: Attention, x: Float[Array, "T d"]) -> Float[Arra
     return attention.scale * jnp.einsum("hik,hjk->hij", queries, shared)
 
 
-def attention_weights(attention: Attention, x: Float[Array, "T d"]) -> Float[Array, "H T T"]:
+def attention_weights(
+    attention: Attention, x: Float[Array, "T d"], present: Bool[Array, " T"] | None = None
+) -> Float[Array, "H T T"]:
     """Attention maps: the softmax of the logits over the tokens that a token sees.
 
     Args:
         attention: of a layer.
         x: what the attention reads.
+        present: which tokens are no padding, see `visible`; all when None.
 
     Returns:
-        One map per head; rows sum to one.
+        One map per head; rows sum to one, and no row sees padding.
     """
-    logits = attention_logits(attention, x)
-    return jax.nn.softmax(
-        jnp.where(visible(attention, x.shape[0])[None], logits, -jnp.inf), axis=-1
-    )
+    seen = visible(attention, x.shape[0], present)
+    return jax.nn.softmax(jnp.where(seen[None], attention_logits(attention, x), -jnp.inf), axis=-1)
 
 
 def head_outputs(
-    attention: Attention, weights: Float[Array, "H T T"], x: Float[Array, "T d"]
-) -> Float[Array, "H T d"]:
+    attention: Attention, weights: Float[Array, "H S T"], x: Float[Array, "T d"]
+) -> Float[Array, "H S d"]:
     """What each head adds, P_h (X W_V + b_V) W_O[h], without the layer's b_O.
 
     Args:
         attention: of a layer.
-        weights: attention maps, those of the layer or others.
+        weights: rows of attention weights, those of the layer or others.
         x: what the attention reads.
 
     Returns:
-        One row per head and token.
+        One row per head and row of weights.
     """
+    return jnp.einsum("hiv,hvd->hid", _mixed(attention, weights, x), attention.W_O)
+
+
+def attended(
+    attention: Attention, weights: Float[Array, "H S T"], x: Float[Array, "T d"]
+) -> Float[Array, "S d"]:
+    """What the attention adds: the sum of `head_outputs` and b_O, without one block per head.
+
+    Args:
+        attention: of a layer.
+        weights: rows of attention weights.
+        x: what the attention reads.
+
+    Returns:
+        One row per row of weights.
+    """
+    heads, v, d = attention.W_O.shape
+    mixed = jnp.swapaxes(_mixed(attention, weights, x), 0, 1).reshape(-1, heads * v)
+    return mixed @ attention.W_O.reshape(heads * v, d) + attention.b_O[None]
+
+
+def _mixed(
+    attention: Attention, weights: Float[Array, "H S T"], x: Float[Array, "T d"]
+) -> Float[Array, "H S v"]:
+    """Values of each head, averaged with its weights."""
     values = jnp.einsum("td,gdv->gtv", x, attention.W_V) + attention.b_V[:, None]
-    mixed = jnp.einsum("hij,hjv->hiv", weights, values[jnp.array(attention.group)])
-    return jnp.einsum("hiv,hvd->hid", mixed, attention.W_O)
+    return jnp.einsum("hij,hjv->hiv", weights, values[jnp.array(attention.group)])
 
 
 def feed(feedforward: Feedforward, x: Float[Array, "T d"]) -> Float[Array, "T d"]:
@@ -215,8 +257,7 @@ def apply_layer(
     """
     read = attention_input(layer, x)
     weights = attention_weights(layer.attention, read, present)
-    heads = head_outputs(layer.attention, weights, read)
-    return complete_layer(layer, x, heads.sum(axis=0) + layer.attention.b_O[None]), weights
+    return complete_layer(layer, x, attended(layer.attention, weights, read)), weights
 
 
 @eqx.filter_jit

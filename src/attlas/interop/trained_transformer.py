@@ -6,7 +6,7 @@ from functools import cached_property
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError
@@ -19,7 +19,7 @@ from attlas.interop.canonical import (
     PatchEmbedding,
     Readout,
 )
-from attlas.interop.forward import apply_layer, embed, embed_patches, read_out
+from attlas.interop.forward import apply_layer, embed, embed_many, embed_patches, read_out
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class TrainedTransformer:
         embedding: from tokens to rows.
         readout: from rows to logits.
         parameters: number of stored numbers, shared ones once.
+        unsliced: a layer's attention from the file's own matrices, (layer, rows) to rows, for
+            `prove_slicing`; None for a model that was put together by hand.
     """
 
     name: str
@@ -54,6 +56,7 @@ class TrainedTransformer:
     embedding: Embedding | PatchEmbedding
     readout: Readout
     parameters: int
+    unsliced: Callable[[int, np.ndarray], np.ndarray] | None = None
 
     @property
     def layers(self) -> int:
@@ -128,7 +131,7 @@ class TrainedTransformer:
         """
         if isinstance(self.embedding, PatchEmbedding):
             return embed_patches(self.embedding, self._image(tokens))
-        return embed(self.embedding, self._tokens(tokens))
+        return embed(self.embedding, self.read_tokens(tokens))
 
     def attention(self, tokens: ArrayInput) -> Float[Array, "L H T T"]:
         """Attention maps of all layers.
@@ -162,21 +165,53 @@ class TrainedTransformer:
 
         Returns:
             One row of `vocabulary` logits per token; one vector for classes.
+        """
+        readout = self.output_layer()
+        x = self.embed(tokens)
+        for *_, leaving in self.steps(tokens):
+            x = leaving
+        return read_out(readout, x)
+
+    def embed_batch(self, tokens: Int[np.ndarray, "n T"]) -> Float[Array, "n T d"]:
+        """Hidden rows of several sequences of one length.
+
+        Args:
+            tokens: as `read_tokens` gives them.
+
+        Returns:
+            One row per token.
+        """
+        assert isinstance(self.embedding, Embedding)
+        return embed_many(self.embedding, jnp.asarray(tokens))
+
+    def output_layer(self) -> Readout:
+        """The readout.
+
+        Returns:
+            The readout, which has words.
 
         Raises:
-            UserError: if the file holds no readout.
+            UserError: if the file holds none.
         """
         if self.readout.words is None:
             raise UserError(
                 f"{self.name}: the file holds no output layer, so that there are no logits; "
                 "save the model with its task's head"
             )
-        x = self.embed(tokens)
-        for *_, leaving in self.steps(tokens):
-            x = leaving
-        return read_out(self.readout, x)
+        return self.readout
 
-    def _tokens(self, tokens: ArrayInput) -> Array:
+    def read_tokens(self, tokens: ArrayInput) -> Int[Array, " T"]:
+        """One sequence, checked.
+
+        Args:
+            tokens: a vector of word numbers.
+
+        Returns:
+            The same.
+
+        Raises:
+            UserError: if tokens are no whole numbers within the vocabulary, or too many.
+        """
         given = np.asarray(tokens)
         if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iu":
             raise UserError(
@@ -198,10 +233,10 @@ class TrainedTransformer:
         assert isinstance(self.embedding, PatchEmbedding)
         weights, size = self.embedding.patches.W, self.embedding.size
         channels = weights.shape[0] // size**2
-        side = round((self.embedding.positions.shape[0] - 1) ** 0.5) * size
+        side = round((self.embedding.positions.shape[0] - 1) ** 0.5)
+        rows, columns = self.embedding.grid or (side, side)
+        wanted = (channels, rows * size, columns * size)
         given = np.asarray(image)
-        if given.shape != (channels, side, side):
-            raise UserError(
-                f"image of shape {given.shape}: {self.name} reads ({channels}, {side}, {side})"
-            )
+        if given.shape != wanted:
+            raise UserError(f"image of shape {given.shape}: {self.name} reads {wanted}")
         return jnp.asarray(given, weights.dtype)

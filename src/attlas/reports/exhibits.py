@@ -8,12 +8,12 @@ import matplotlib.pyplot as plt
 from markupsafe import Markup
 
 from attlas.core.errors import UserError
+from attlas.core.plain_file import printable
 from attlas.reports.content import Drawing, ExperimentEntry, Source
 from attlas.reports.figures import embed
 from attlas.reports.tables import table_html
 from attlas.runs.cell import Scale
 from attlas.runs.experiment import CaptionedFigure, Experiment
-from attlas.runs.plain_file import printable
 from attlas.runs.record import Record, record_key
 
 LONGEST_REASON = 300

@@ -11,6 +11,7 @@ from attlas.runs.local_backend import Outcome, run_local
 from attlas.runs.progress import Progress
 from attlas.runs.record import Record, record_key
 from attlas.runs.store import Store
+from attlas.runs.trained_models import write_models
 from attlas.runs.worker import Failed, Task
 
 
@@ -106,6 +107,8 @@ def _write_all(
             failures.append(CellFailure(experiment.name, cell.label, *said))
             progress.failed(label, outcome.message)
             continue
+        # Before the record: a cell that has one is not computed again.
+        write_models(store.root, experiment.name, key, cell, outcome.models)
         found = outcome.arrays, outcome.metadata
         store.write(Record(experiment.name, cell, *found, key, outcome.layout))
         progress.finished(label, outcome.metadata["seconds"])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from attlas.interop.attlas_model import StoredForm
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.grid import Grid
 from attlas.runs.prose import read_prose, without_gaps, written
@@ -20,7 +21,7 @@ if TYPE_CHECKING:  # they cost a worker half of its start, and workers draw noth
     import pandas
     import xarray
 
-RESERVED = ("verdicts", "witnesses")
+RESERVED = ("verdicts", "witnesses", "models")
 _CONSTRUCTORS = (__name__, "jaxtyping", "beartype")
 
 
@@ -43,7 +44,8 @@ class CaptionedFigure:
 
 
 Run = Callable[[Settings, jax.Array], "xarray.Dataset"]
-"""Computes one cell from its settings and the key of its seed."""
+"""Computes one cell from its settings and the key of its seed. Models that it trained and that are
+worth keeping stand in the data set's attribute `models`, by name, as `stored_form` gives them."""
 Tabulate = Callable[["xarray.Dataset"], "pandas.DataFrame"]
 """Makes a table of the whole data set, as `attlas.panels.table.Table` does."""
 Draw = Callable[["xarray.Dataset"], CaptionedFigure]
@@ -170,11 +172,25 @@ class Experiment:
         Returns:
             Arrays by name, and their axes.
         """
+        return self.computed_with_models(cell)[:2]
+
+    def computed_with_models(
+        self, cell: Cell
+    ) -> tuple[dict[str, np.ndarray], Layout, dict[str, StoredForm]]:
+        """What one cell gives, with the models that it trained.
+
+        Args:
+            cell: of the grid.
+
+        Returns:
+            Arrays by name, their axes, and models by name.
+        """
         settings = Settings(cell.settings, seed=cell.seed, dtype=cell.dtype)
         from attlas.runs.join import plain_text  # an import of xarray
 
         found = plain_text(self.run(settings, jax.random.key(cell.seed)))
-        return {str(n): v.values for n, v in found.variables.items()}, Layout.of(found)
+        arrays = {str(n): v.values for n, v in found.variables.items()}
+        return arrays, Layout.of(found), found.attrs.get("models", {})
 
     def dataset(self, records: Sequence[Record]) -> "xarray.Dataset":
         """The records as one data set, its coordinates the grid's axes and members.

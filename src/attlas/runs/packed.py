@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from attlas.core.errors import UserError
-from attlas.runs.plain_file import Damaged
+from attlas.core.plain_file import Damaged
 
 PLAIN_KINDS = "biufcU"
 LARGEST = 2**31
@@ -79,7 +79,7 @@ def unpack_arrays(content: bytes) -> dict[str, np.ndarray]:
         >>> unpack_arrays(b"PK")
         Traceback (most recent call last):
             ...
-        attlas.runs.plain_file.Damaged: not an archive of arrays (File is not a zip file)
+        attlas.core.plain_file.Damaged: not an archive of arrays (File is not a zip file)
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:

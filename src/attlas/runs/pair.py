@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from attlas.core.errors import UserError
+from attlas.core.plain_file import Damaged, make_folder, read_plain_file
 from attlas.runs.cell import canonical_json
 from attlas.runs.packed import LARGEST_FILE, pack_arrays, unpack_arrays
-from attlas.runs.plain_file import Damaged, make_folder, read_plain_file
 from attlas.runs.record import SCHEMA
 from attlas.runs.schema import first_violation
 

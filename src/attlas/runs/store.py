@@ -4,9 +4,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from attlas.core.plain_file import Damaged, printable, stems
 from attlas.runs.cell import Cell
 from attlas.runs.pair import probe_folder, quarantine, read_pair, write_pair
-from attlas.runs.plain_file import Damaged, printable, stems
 from attlas.runs.record import Layout, Record, record_key
 
 FOLDER = "attlas-results"

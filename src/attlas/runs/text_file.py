@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from attlas.core.errors import UserError
-from attlas.runs.plain_file import OPEN_AT_ONCE, make_folder
+from attlas.core.plain_file import OPEN_AT_ONCE, make_folder
 
 
 def write_text_file(path: Path, text: str, option: str) -> Path:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from attlas.core.errors import UserError
+from attlas.core.plain_file import Damaged
 from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
 from attlas.runs.environment import environment
 from attlas.runs.pair import read_pair, write_pair
-from attlas.runs.plain_file import Damaged
 from attlas.runs.store import Store
 
 FOLDER = "verdicts"

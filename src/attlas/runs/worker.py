@@ -5,7 +5,7 @@ import importlib
 import time
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from signal import SIG_IGN, SIGINT, signal
 from typing import Any
 
@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from attlas.core.errors import UserError
+from attlas.interop.attlas_model import StoredForm
 from attlas.runs.cell import Cell
 from attlas.runs.environment import environment
 from attlas.runs.experiment import Experiment
@@ -35,6 +36,7 @@ class Computed:
     arrays: dict[str, np.ndarray]
     metadata: dict[str, Any]
     layout: Layout
+    models: dict[str, StoredForm] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def compute(task: Task) -> Computed | Failed:
         experiment = _find(task)
         cell = Cell.from_json(task.cell)
         with jax.enable_x64(cell.dtype == "float64"), jax.default_matmul_precision("highest"):
-            arrays, layout = experiment.computed(cell)
+            arrays, layout, models = experiment.computed_with_models(cell)
         metadata = {
             **environment(),
             "revision": experiment.revision,
@@ -72,7 +74,7 @@ def compute(task: Task) -> Computed | Failed:
         return Failed(str(error))
     except Exception as error:  # noqa: BLE001 (reported by the driver, with its traceback)
         return Failed(f"{type(error).__name__}: {error}", traceback.format_exc())
-    return Computed(arrays, metadata, layout)
+    return Computed(arrays, metadata, layout, models)
 
 
 def dask_setup(worker: object) -> None:

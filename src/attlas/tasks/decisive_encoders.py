@@ -39,6 +39,7 @@ class DecisiveEncoders(NamedTuple):
         weights_near_zero: share of them that are nearly zero.
         weights_start: weights before training, counted the same way.
         weights_start_near_zero: the share before.
+        selected: the encoders at their selected epochs, stacked.
     """
 
     accuracy: Float[np.ndarray, "3 e"]
@@ -53,6 +54,7 @@ class DecisiveEncoders(NamedTuple):
     weights_near_zero: Float[np.ndarray, "3 e"]
     weights_start: Int[np.ndarray, "3 e bins"]
     weights_start_near_zero: Float[np.ndarray, "3 e"]
+    selected: Encoder
 
 
 def train_decisive_encoders(
@@ -104,6 +106,7 @@ def train_decisive_encoders(
         {"loss": path.loss, **path.observed},
         *_sizes(path.last, edges),
         *_sizes(models, edges),
+        path.selected,
     )
 
 

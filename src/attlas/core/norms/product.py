@@ -1,6 +1,6 @@
 r"""Certified sizes of a product Q K' that is given by its factors.
 
-The entries of a product are rounded, and so is every norm that is taken of them. Both functions
+The entries of a product are rounded, and so is every norm that is taken of them. The functions
 add what the rounding may have hidden: their values are not below those of the exact product.
 """
 
@@ -42,7 +42,7 @@ def product_entries(Q: Float[Array, "d r"], K: Float[Array, "n r"]) -> Float[Arr
 def product_spectral_norm(Q: Float[Array, "d r"], K: Float[Array, "n r"]) -> Float[Array, ""]:
     r"""An upper value of ||Q K'||_{2->2} at the cost of r x r eigenvectors.
 
-    With any O and R, also rounded ones,
+    With any O and R, also rounded ones (see `orthogonal_core`),
     $$\|QK'\|\le\|QR'\|\,\|O\|+\|Q\|_F\|K-OR\|_F,\qquad\|O\|^2\le1+\|O'O-I\|_\infty,$$
     which is close for the factors of K = O R.
 
@@ -59,13 +59,41 @@ def product_spectral_norm(Q: Float[Array, "d r"], K: Float[Array, "n r"]) -> Flo
         10.0000
     """
     half = float(jnp.finfo(Q.dtype).eps) / 2
-    O, R = qr(K)
-    length, basis, lower = (frobenius_norm(M, upper=True) for M in (Q, O, R))
-    gram = jnp.matmul(O.T, O, precision=Precision.HIGHEST)
-    skew = operator_norm(gram - jnp.eye(O.shape[1], dtype=O.dtype), 1, 1, upper=True)
-    skew = skew + (K.shape[0] + 4) * half * basis**2
-    rest = K - jnp.matmul(O, R, precision=Precision.HIGHEST)
-    left = frobenius_norm(rest, upper=True) + (R.shape[0] + 6) * half * (basis * lower + lower)
+    R, basis, rest = orthogonal_core(K)
+    length, lower = (frobenius_norm(M, upper=True) for M in (Q, R))
     turned = jnp.matmul(Q, R.T, precision=Precision.HIGHEST)
     top = spectral_norm(turned, upper=True) + (R.shape[1] + 4) * half * length * lower
-    return (top * jnp.sqrt(1 + skew) + length * left) * (1 + 16 * half)
+    return (top * basis + length * rest) * (1 + 16 * half)
+
+
+def orthogonal_core(
+    W: Float[Array, "d r"],
+) -> tuple[Float[Array, "c r"], Float[Array, ""], Float[Array, ""]]:
+    r"""A small matrix that has the norms of W y, with what it is off by at most.
+
+    $$|Wy|\le\beta\,|Cy|+\rho\,|y|,\qquad W=OC+E,\ \beta\ge\|O\|,\ \rho\ge\|E\|_F$$
+
+    C is the triangular factor; the orthogonal one is not trusted but measured,
+    $\|O\|^2\le1+\|O'O-I\|_\infty$.
+
+    Args:
+        W: a matrix.
+
+    Returns:
+        C, with at most min(d, r) rows, beta, which is 1 but for rounding, and rho, which is 0 but
+        for rounding.
+
+    Examples:
+        >>> C, beta, rho = orthogonal_core(jnp.array([[3.0], [4.0]]))
+        >>> print(f"{float(abs(C[0, 0])):.4f} {float(beta):.4f} {float(rho):.4f}")
+        5.0000 1.0000 0.0000
+    """
+    half = float(jnp.finfo(W.dtype).eps) / 2
+    O, C = qr(W)
+    basis, lower = (frobenius_norm(M, upper=True) for M in (O, C))
+    gram = jnp.matmul(O.T, O, precision=Precision.HIGHEST)
+    skew = operator_norm(gram - jnp.eye(O.shape[1], dtype=O.dtype), 1, 1, upper=True)
+    skew = skew + (W.shape[0] + 4) * half * basis**2
+    rest = W - jnp.matmul(O, C, precision=Precision.HIGHEST)
+    left = frobenius_norm(rest, upper=True) + (C.shape[0] + 6) * half * (basis * lower + lower)
+    return C, jnp.sqrt(1 + skew), left

@@ -18,7 +18,9 @@ from attlas.data.digit_tokens import row_information
 from attlas.data.digits import DIGITS
 from attlas.data.imdb import IMDB
 from attlas.data.sources import is_present
+from attlas.interop.attlas_model import StoredForm, stored_form
 from attlas.measures.statistics.student_interval import student_interval
+from attlas.models.networks.encoder import Encoder
 from attlas.optim.mirror_descent import mirror_descent
 from attlas.panels import Column, Lines, Points, taken
 from attlas.runs.experiment import CaptionedFigure, Experiment
@@ -98,7 +100,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         task, shape, step, keys, s.batch, s.epochs, s.stop, EDGES, quick_compile=digits
     )
     given = found._asdict()
-    curves, by_place = given.pop("curves"), given.pop("by_place")
+    curves, by_place, selected = (given.pop(n) for n in ("curves", "by_place", "selected"))
     axes = dict.fromkeys(given, ("member",)) | {
         "accuracy": ("rule", "member"), "decisive": ("member", "example"), "uniform": ("example",),
         "weights": ("part", "member", "bin"), "weights_start": ("part", "member", "bin"),
@@ -113,7 +115,16 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         data["row_attention"] = ("member", "row"), by_place
         data["row_information"] = "row", row_information(task.sets.train)
         data = data.assign_coords(row=1 + np.arange(data.sizes["row"]))
-    return data
+    return data.assign_attrs(models=kept(selected, found.diverged, digits))
+
+
+def kept(models: Encoder, diverged: np.ndarray, continuous: bool) -> dict[str, StoredForm]:
+    """The first member that did not diverge, at its selected epoch, for an audit."""
+    usable = np.flatnonzero(~diverged)
+    if not usable.size:
+        return {}
+    one = jax.tree.map(lambda leaf: leaf[usable[0]], models)
+    return {f"member-{usable[0]}": stored_form(one, continuous=continuous)}
 
 
 def percent(values: xr.DataArray) -> str:
@@ -225,6 +236,7 @@ EXPERIMENT = Experiment(
     title="Text and digits: a Transformer encoder by mirror descent",
     question=__doc__,
     grid=GRID,
+    revision=2,
     run=run,
     table=panels.Table(
         ["blocks", "p"],

@@ -22,6 +22,7 @@ from attlas.core.solution import Result
 from attlas.data.portuguese_english import PORTUGUESE_ENGLISH
 from attlas.data.sources import is_present
 from attlas.data.translation_pairs import SentencePairs, load_translation_pairs
+from attlas.interop.attlas_model import stored_form
 from attlas.measures.attention.attention_dataset import (
     attention_dataset,
     means_of_short_and_long,
@@ -100,11 +101,15 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         for name, block in zip(VARIANTS, blocks, strict=True)
     }
     scores = [translation_scores(model, data.validation, s.quick_compile) for model in models]
-    return attention_dataset(summaries, TAUS).assign(
-        validation=(("variant", "score"), [*scores, *[(np.nan, np.nan)] * 2]),
-        loss=(("epoch", "set"), np.stack([found.loss, found.validation], axis=1)),
-        score=["loss", "accuracy"],
-        set=["training", "validation"],
+    return (
+        attention_dataset(summaries, TAUS)
+        .assign(
+            validation=(("variant", "score"), [*scores, *[(np.nan, np.nan)] * 2]),
+            loss=(("epoch", "set"), np.stack([found.loss, found.validation], axis=1)),
+            score=["loss", "accuracy"],
+            set=["training", "validation"],
+        )
+        .assign_attrs(models={"trained": stored_form(found.last)})
     )
 
 
@@ -227,6 +232,7 @@ EXPERIMENT = Experiment(
     title="Concentration of a translator's attention",
     question=__doc__,
     grid=GRID,
+    revision=2,
     run=run,
     table=panels.Table(
         {"variant": "weights", "attention": "attention"},

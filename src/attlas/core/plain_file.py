@@ -31,7 +31,7 @@ def read_plain_file(path: Path, most: int) -> bytes | None:
         >>> read_plain_file(Path("/"), 10)
         Traceback (most recent call last):
             ...
-        attlas.runs.plain_file.Damaged: / is not a regular file
+        attlas.core.plain_file.Damaged: / is not a regular file
     """
     if not os.path.lexists(path):
         return None

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from attlas.runs.plain_file import Damaged, make_folder, printable, read_plain_file, stems
+from attlas.core.plain_file import Damaged, make_folder, printable, read_plain_file, stems
 
 
 def test_a_file_is_read_whole_and_a_link_to_it(tmp_path):

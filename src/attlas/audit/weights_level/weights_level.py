@@ -11,8 +11,8 @@ import jax
 import numpy as np
 import xarray as xr
 
-from attlas.audit.head_certificates import CERTIFICATES, head_certificates
 from attlas.audit.quantity import Quantity, Standing, labelled
+from attlas.audit.weights_level.head_certificates import CERTIFICATES, head_certificates
 from attlas.interop.canonical import Attention
 from attlas.interop.folding import folded_attention
 from attlas.interop.trained_transformer import TrainedTransformer

@@ -1,0 +1,49 @@
+r"""Level data: what the heads do on the sequences that a user hands in.
+
+Layer by layer, block by block: no attention map outlives its block. The unit of every interval
+is the sequence.
+"""
+
+from collections.abc import Callable, Sequence
+
+from attlas.audit.data_level.data_pass import AuditedData, DataPass
+from attlas.audit.data_level.data_settings import DataSettings, require_settings
+from attlas.audit.data_level.sequence_blocks import enclosing_tokens, read_sequences
+from attlas.core.arrays import ArrayInput, precision_of
+from attlas.interop.trained_transformer import TrainedTransformer
+
+
+def audit_data(
+    model: TrainedTransformer,
+    sequences: Sequence[ArrayInput],
+    settings: DataSettings | None = None,
+    progress: Callable[[int, int], None] = lambda done, all_: None,
+) -> AuditedData:
+    """Concentration, sinks, certificates, attacks, SVMs and redundancy of every head.
+
+    Args:
+        model: as `load_model` read it; its own precision is computed in, certificates, attacks
+            and SVMs in float64.
+        sequences: vectors of word numbers, of any lengths.
+        settings: how.
+        progress: told how many layers of how many are done.
+
+    Returns:
+        Tables whose variables carry their descriptions; what was done is in their attributes.
+
+    Examples:
+        See `tests/audit/data_level/test_audit_data.py`.
+
+        >>> DataSettings().sink_tokens
+        64
+    """
+    chosen = settings or DataSettings()
+    require_settings(chosen)
+    tokens = read_sequences(model, sequences)
+    special = enclosing_tokens(tokens) if chosen.special is None else chosen.special
+    with precision_of(model.embedding):
+        run = DataPass(model, tokens, special, chosen)
+        for index in range(model.layers):
+            run.pass_layer(index)
+            progress(index + 1, model.layers)
+        return run.result()

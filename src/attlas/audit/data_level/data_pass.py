@@ -1,0 +1,351 @@
+"""One pass of a batch through the layers: what is observed on the way, as tables."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Float, Int
+
+from attlas.audit.data_level.data_quantities import (
+    DEPTH_QUANTITIES,
+    HEAD_QUANTITIES,
+    ROW_QUANTITIES,
+    SINKS,
+)
+from attlas.audit.data_level.data_settings import DataSettings
+from attlas.audit.data_level.layer_observation import (
+    observe_columns,
+    observe_layer,
+    observe_rows,
+    observe_uniform,
+)
+from attlas.audit.data_level.probes import ProbedLayer, selected_by_heads, smooth_heads
+from attlas.audit.data_level.redundancy import Redundancy, nearest_heads, redundancy
+from attlas.audit.data_level.sequence_blocks import (
+    SequenceBlock,
+    repeated,
+    sequence_blocks,
+    shuffled,
+)
+from attlas.audit.quantity import labelled
+from attlas.audit.weights_level.head_certificates import head_certificates
+from attlas.bounds.attention.normalised_radius import normalised_radius
+from attlas.interop.canonical import Dense, Layer, Norm
+from attlas.interop.trained_transformer import TrainedTransformer
+from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
+
+
+class AuditedData(NamedTuple):
+    """Level data of one model.
+
+    Attributes:
+        heads: variables [layer, head], see `HEAD_QUANTITIES`; intervals end in `_low`, `_high`.
+        depths: variables [depth], from the embedding to what leaves the last layer.
+        pairs: distances of all pairs of heads, the heads of the first layer first.
+    """
+
+    heads: xr.Dataset
+    depths: xr.Dataset
+    pairs: Redundancy
+
+
+class DataPass:
+    """One pass through the layers, and what was collected on the way.
+
+    Args:
+        model: the model.
+        tokens: its sequences, as `read_sequences` gives them.
+        special: numbers of the special words.
+        settings: how.
+    """
+
+    def __init__(
+        self,
+        model: TrainedTransformer,
+        tokens: list[np.ndarray],
+        special: tuple[int, ...],
+        settings: DataSettings,
+    ) -> None:
+        self.model, self.settings, self.special = model, settings, special
+        self.lengths = np.array([each.size for each in tokens])
+        self.draw = np.random.default_rng(settings.seed)
+        self.blocks = sequence_blocks(model, tokens, special)
+        self.sink_length = min(settings.sink_tokens, int(self.lengths.max()))
+        cut = [each[: self.sink_length] for each in tokens if each.size >= self.sink_length]
+        cut = cut[: settings.sink_sequences]
+        changed = (
+            cut,
+            [shuffled(each, special, self.draw) for each in cut],
+            [repeated(each, special, self.draw) for each in cut],
+        )
+        self.sinks = [sequence_blocks(model, each, special) for each in changed]
+        self.cut, self.probes = len(cut), min(settings.probes, len(cut))
+        self.heads: list[dict[str, np.ndarray]] = []
+        self.depths: list[dict[str, np.ndarray]] = []
+        self.maps: list[list[np.ndarray]] = [[] for _ in tokens]
+        self.within: list[Redundancy] = []
+        self.nulls: dict[tuple[bool, int | None], dict[str, float]] = {}
+        self.layer: Layer | None = None
+        self.stored = -1
+        self.across = model.layers * model.heads_per_layer <= settings.pair_heads
+
+    def pass_layer(self, index: int) -> None:
+        """Everything of one layer."""
+        norm, projection = self._before(index)
+        layer = self._read(index)
+        found = self._sinks(layer) | self._probed(layer, norm, projection)
+        found |= self._observed(layer, norm, projection)
+        found["logit_share"] = found["largest_logit"] / found.pop("certified_logit")
+        self.heads.append(found)
+
+    def result(self) -> AuditedData:
+        """The tables."""
+        self.depths.append(self._last_depth())
+        pairs = self._pairs()
+        nearest = nearest_heads(pairs)
+        grid = (self.model.layers, self.model.heads_per_layer)
+        columns = {name: np.stack([each[name] for each in self.heads]) for name in self.heads[0]}
+        columns["nearest_distance"] = nearest.distance.reshape(grid)
+        for end in ("low", "high", "null"):
+            columns[f"nearest_distance_{end}"] = getattr(nearest, end).reshape(grid)
+        columns["nearest_layer"] = np.where(nearest.place < 0, -1, nearest.place // grid[1])
+        columns["nearest_head"] = np.where(nearest.place < 0, -1, nearest.place % grid[1])
+        for name in ("nearest_layer", "nearest_head"):
+            columns[name] = columns[name].reshape(grid)
+        rows = {name: np.stack([each[name] for each in self.depths]) for name in self.depths[0]}
+        heads = labelled(HEAD_QUANTITIES, columns, ("layer", "head"))
+        depths = labelled(DEPTH_QUANTITIES, rows, ("depth",))
+        for table in (heads, depths):
+            table.attrs = self._told()
+        return AuditedData(heads, depths, pairs)
+
+    def _told(self) -> dict[str, object]:
+        """What was done, for the reader of a table."""
+        return {
+            "sequences": len(self.lengths),
+            "tokens": int(self.lengths.sum()),
+            "special": list(self.special),
+            "sink_tokens": self.sink_length,
+            "sink_sequences": self.cut,
+            "probes": self.probes,
+            "unit": "sequence",
+            "draws": self.settings.draws,
+            "level": self.settings.level,
+            "seed": self.settings.seed,
+        }
+
+    def _read(self, index: int) -> Layer:
+        """The layer's weights; a shared one is read once."""
+        stored = self.model.stored_layer[index]
+        if self.layer is None or stored != self.stored:
+            self.layer, self.stored = self.model.layer(index), stored
+        return self.layer
+
+    def _before(self, index: int) -> tuple[Norm | None, Dense | None]:
+        """What `input_norm` says, without reading a layer again."""
+        if index == 0 or self.layer is None:
+            return self.model.input_norm(index)
+        before = self.layer
+        layer = self._read(index)
+        norm = before.feedforward_norm if layer.placement == "after" else layer.attention_norm
+        return norm, None
+
+    def _interval(self, values: dict[str, Float[np.ndarray, "n *H"]]) -> dict[str, np.ndarray]:
+        """Means over sequences and their intervals, all from the same draws."""
+        s = self.settings
+        every = np.stack(list(values.values()), axis=1)
+        found = bootstrap_mean(every, draws=s.draws, level=s.level, seed=s.seed)
+        ends = {"": found.mean, "_low": found.low, "_high": found.high}
+        return {
+            f"{name}{end}": array[place]
+            for place, name in enumerate(values)
+            for end, array in ends.items()
+        }
+
+    def _sinks(self, layer: Layer) -> dict[str, np.ndarray]:
+        """Attention on the first token, for the three texts; every block moves on."""
+        found = {}
+        for text, blocks in zip(SINKS, self.sinks, strict=True):
+            first = np.zeros((self.cut, self.model.heads_per_layer))
+            for place, block in enumerate(blocks):
+                if text == SINKS[0] and place == 0:
+                    self.probe_rows = np.asarray(block.hidden)[: self.probes]
+                x, alpha = observe_columns(layer, block.hidden, jnp.asarray(block.present))
+                first[block.members] = np.asarray(alpha)[: block.members.size, :, 0]
+                blocks[place] = block._replace(hidden=x)
+            found[f"sink_{text}"] = first
+        null = self._null(layer)["sink"]
+        nulls = {f"{name}_null": np.full(self.model.heads_per_layer, null) for name in found}
+        return self._interval(found) | nulls
+
+    def _probed(
+        self, layer: Layer, norm: Norm | None, projection: Dense | None
+    ) -> dict[str, np.ndarray]:
+        """Certificates, attacks and SVMs on the first of the cut sequences."""
+        s, longest = self.settings, int(self.lengths.max())
+        own = None if layer.placement == "after" else layer.attention_norm
+        width = layer.attention.W_Q.shape[1] if norm is None else norm.gain.size
+        start = np.random.default_rng(s.seed).normal(size=(self.sink_length, width))
+        hidden = self.probe_rows[:, : self.sink_length]
+        with jax.enable_x64(True):
+            wide = jax.tree.map(
+                lambda leaf: jnp.asarray(np.asarray(leaf), np.float64),
+                ProbedLayer(layer.attention, norm, projection, own, hidden, start),
+            )
+            smooth = smooth_heads(wide, s.local_steps, s.ball_steps)
+            chosen = selected_by_heads(smooth, s.svm_rows, self.draw)
+            before = wide.norm, wide.projection
+            ball = head_certificates(smooth.folded, *before, self.sink_length)["lipschitz_bound"]
+            logit = head_certificates(smooth.folded, *before, longest)["logit_bound"]
+        local, reached = np.asarray(smooth.local), np.asarray(smooth.local_attack)
+        in_ball = np.asarray(smooth.ball_attack)
+        ratios = {
+            "local_certificate": local,
+            "local_attack": reached,
+            "local_ratio": reached / local,
+        }
+        nulls = {name: values for name, values in chosen.items() if name.endswith("_null")}
+        own = {name: values for name, values in chosen.items() if name not in nulls}
+        found = self._interval(ratios | own)
+        found |= {name: values.mean(axis=0) for name, values in nulls.items()}
+        found |= {"ball_certificate": ball, "ball_attack": in_ball, "ball_ratio": in_ball / ball}
+        return found | {"certified_logit": logit}
+
+    def _observed(
+        self, layer: Layer, norm: Norm | None, projection: Dense | None
+    ) -> dict[str, np.ndarray]:
+        """The statistics of all rows; hidden rows move on."""
+        number, heads = len(self.lengths), self.model.heads_per_layer
+        widest = int(self.lengths.max())
+        rows = np.zeros((number, len(ROW_QUANTITIES) + 1, heads))
+        offsets = np.zeros((number, heads, 2 * widest - 1), np.int32)
+        hidden, largest = np.zeros((number, 5)), np.zeros(heads)
+        picked: list[np.ndarray] = [np.zeros(0)] * number
+        for place, block in enumerate(self.blocks):
+            x, seen = observe_layer(
+                layer,
+                block.hidden,
+                jnp.asarray(block.present),
+                jnp.asarray(block.special),
+                jnp.asarray(self._picked(block)),
+            )
+            self.blocks[place] = block._replace(hidden=x)
+            seen = jax.tree.map(lambda a, n=block.members.size: np.asarray(a)[:n], seen)
+            members = block.members
+            rows[members] = np.stack([*seen.statistics, seen.entropy_floor], axis=1)
+            offsets[members] = _centred(seen.offsets, widest)
+            hidden[members] = np.stack([*seen.residual, seen.radius], axis=1)
+            largest = np.maximum(largest, seen.largest_logit.max(axis=0))
+            for row, member in enumerate(members):
+                picked[member] = seen.rows[row]
+        self._keep(picked)
+        self._keep_depth(hidden, norm, projection)
+        null = self._null(layer)
+        names = [*(quantity.name for quantity in ROW_QUANTITIES), "entropy_floor"]
+        columns = {name: rows[:, place] for place, name in enumerate(names)}
+        share, offset = self._positional(layer, offsets)
+        found = self._interval(columns | {"positional_share": share})
+        found |= {f"{q.name}_null": np.full(heads, null[q.name]) for q in ROW_QUANTITIES}
+        # No weight of uniform attention over two tokens or more exceeds .8.
+        found["positional_share_null"] = np.zeros(heads)
+        return found | {"positional_offset": offset, "largest_logit": largest}
+
+    def _picked(self, block: SequenceBlock) -> Int[np.ndarray, "b R"]:
+        """Rows at equal distances."""
+        R = self.settings.pair_rows
+        share = (np.arange(R) + 0.5) / R
+        return (share[None] * block.lengths[:, None]).astype(np.int32)
+
+    def _positional(self, layer: Layer, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Share of the most frequent offset among rows that see two tokens or more."""
+        best = offsets.sum(axis=0).argmax(axis=1)
+        counts = np.take_along_axis(offsets, best[None, :, None], axis=2)[..., 0]
+        lone = 1 if layer.attention.causal else 0
+        rows = np.maximum(self.lengths - lone, 1)
+        offset = best - (offsets.shape[2] - 1) // 2
+        return counts / rows[:, None], np.where(counts.sum(axis=0) > 0, offset, np.nan)
+
+    def _keep(self, picked: list[np.ndarray]) -> None:
+        """Rows of the maps, for pairs of all layers or of this one."""
+        if self.across:
+            for maps, rows in zip(self.maps, picked, strict=True):
+                maps.append(rows)
+        else:
+            self.within.append(self._distances(picked))
+
+    def _keep_depth(
+        self, hidden: Float[np.ndarray, "n five"], norm: Norm | None, projection: Dense | None
+    ) -> None:
+        """Residuals of the rows that enter a layer, and their radius."""
+        radius = np.nan
+        if norm is not None and projection is None:
+            radius = float(normalised_radius(norm.gain, norm.bias))
+        found = self._depth(hidden[:, :4])
+        self.depths.append(
+            found | {"largest_token": hidden[:, 4].max(), "certified_token": np.array(radius)}
+        )
+
+    def _last_depth(self) -> dict[str, np.ndarray]:
+        """Residuals of what leaves the last layer, which no attention reads."""
+        hidden = np.zeros((len(self.lengths), 4))
+        for block in self.blocks:
+            found = observe_rows(block.hidden, jnp.asarray(block.present))
+            every = np.stack([np.asarray(each) for each in found], axis=1)
+            hidden[block.members] = every[: block.members.size]
+        nothing = np.array(np.nan)
+        return self._depth(hidden) | {"largest_token": nothing, "certified_token": nothing}
+
+    def _depth(self, hidden: Float[np.ndarray, "n four"]) -> dict[str, np.ndarray]:
+        names = ("residual_l2", "residual_composite", "mean_cosine")
+        found = self._interval({name: hidden[:, place] for place, name in enumerate(names)})
+        found["residual_l2_null"] = np.sqrt(1 - 1 / self.lengths).mean()
+        return found | {"mean_cosine_null": np.array(0.0), "largest_entry": hidden[:, 3].max()}
+
+    def _null(self, layer: Layer) -> dict[str, float]:
+        """The statistics of uniform attention, once for every kind of mask."""
+        kind = (layer.attention.causal, layer.attention.window)
+        if kind not in self.nulls:
+            total = np.zeros(len(ROW_QUANTITIES))
+            for block in self.blocks:
+                seen = observe_uniform(
+                    layer.attention, jnp.asarray(block.present), jnp.asarray(block.special)
+                )
+                size = block.members.size
+                total += [float(np.sum(np.asarray(each)[:size])) for each in seen.statistics]
+            block = self.sinks[0][0]
+            seen = observe_uniform(
+                layer.attention, jnp.asarray(block.present), jnp.asarray(block.special)
+            )
+            means = total / len(self.lengths)
+            found = {q.name: mean for q, mean in zip(ROW_QUANTITIES, means, strict=True)}
+            self.nulls[kind] = found | {"sink": float(np.asarray(seen.columns)[0, 0])}
+        return self.nulls[kind]
+
+    def _distances(self, maps: list[np.ndarray]) -> Redundancy:
+        s = self.settings
+        return redundancy(maps, draws=s.draws, level=s.level, seed=s.seed)
+
+    def _pairs(self) -> Redundancy:
+        """Distances of all pairs; between layers only where the model has few heads."""
+        if self.across:
+            return self._distances([np.concatenate(maps) for maps in self.maps])
+        size = self.model.heads_per_layer
+        whole = [np.full((size * len(self.within),) * 2, np.nan) for _ in Redundancy._fields]
+        for place, found in enumerate(self.within):
+            own = slice(place * size, (place + 1) * size)
+            for array, part in zip(whole, found, strict=True):
+                array[own, own] = part
+        return Redundancy(*whole)
+
+
+def _centred(offsets: np.ndarray, widest: int) -> np.ndarray:
+    """Counts by offset in the width of the longest sequence."""
+    middle = (offsets.shape[2] - 1) // 2
+    reach = min(middle, widest - 1)
+    found = np.zeros((*offsets.shape[:2], 2 * widest - 1), np.int32)
+    found[:, :, widest - 1 - reach : widest + reach] = offsets[
+        :, :, middle - reach : middle + reach + 1
+    ]
+    return found

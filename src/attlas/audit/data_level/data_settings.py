@@ -1,0 +1,53 @@
+"""How level data of the audit is made."""
+
+from typing import NamedTuple
+
+from attlas.core.errors import UserError
+
+
+class DataSettings(NamedTuple):
+    """How the audit is made.
+
+    Attributes:
+        special: numbers of the special words; those that open or close all sequences when None.
+        sink_tokens: T of the sink protocol, to which sequences are cut; sequences that are
+            shorter are left out there. The longest length where none is long enough.
+        sink_sequences: how many sequences the protocol takes.
+        probes: how many of these the certificates, attacks and SVMs take.
+        svm_rows: rows of each that are constraints of the attention SVM.
+        local_steps: of the attack at the tokens.
+        ball_steps: of the attack in the ball.
+        pair_rows: rows per sequence by which heads are compared with each other.
+        pair_heads: heads of the model up to which pairs of different layers are compared.
+        draws: of the bootstrap.
+        level: of its intervals.
+        seed: of everything that is drawn.
+    """
+
+    special: tuple[int, ...] | None = None
+    sink_tokens: int = 64
+    sink_sequences: int = 32
+    probes: int = 4
+    svm_rows: int = 4
+    local_steps: int = 30
+    ball_steps: int = 30
+    pair_rows: int = 8
+    pair_heads: int = 300
+    draws: int = 1000
+    level: float = 0.95
+    seed: int = 0
+
+
+def require_settings(settings: DataSettings) -> None:
+    """Refuse settings that leave nothing to count.
+
+    Args:
+        settings: to be checked.
+
+    Raises:
+        UserError: naming the setting.
+    """
+    names = ("sink_tokens", "sink_sequences", "probes", "svm_rows", "local_steps", "ball_steps")
+    for name in (*names, "pair_rows"):
+        if (value := getattr(settings, name)) < 1:
+            raise UserError(f"{name} = {value}: give at least 1")

@@ -1,0 +1,114 @@
+r"""The largest change of a head's output that a search reaches: what a certificate is held to."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from attlas.audit.data_level.reduced_heads import ReducedHeads, head_output
+from attlas.interop.canonical import Attention
+
+
+class BallAttack(NamedTuple):
+    """What a search over tokens in a ball found.
+
+    Attributes:
+        gain: largest change of the output per change of the input that was reached.
+        tokens: where.
+        direction: the change of the input, of norm 1.
+    """
+
+    gain: Float[Array, ""]
+    tokens: Float[Array, "T r"]
+    direction: Float[Array, "T r"]
+
+
+def local_attack(
+    attention: Attention,
+    head: ReducedHeads,
+    y: Float[Array, "T r"],
+    seen: Bool[Array, "T T"],
+    start: Float[Array, "T r"],
+    steps: int,
+) -> tuple[Float[Array, ""], Float[Array, "T r"]]:
+    r"""Power iteration on J'J: the gain |J u| of the best direction found, |u| = 1.
+
+    Args:
+        attention: scale, rotation and norms of the layer.
+        head: one entry of `ReducedHeads`.
+        y: tokens in its coordinates.
+        seen: which tokens each token sees.
+        start: the first direction.
+        steps: of the iteration, each one product with J and one with J'.
+
+    Returns:
+        The gain, a lower bound on ||J||, and the direction.
+    """
+    _, forward = jax.linearize(lambda y: head_output(attention, head, y, seen), y)
+    backward = jax.linear_transpose(forward, y)
+
+    def step(u: Array, _: None) -> tuple[Array, None]:
+        return _unit(backward(forward(u))[0]), None
+
+    u = jax.lax.scan(step, _unit(start), None, steps)[0]
+    return jnp.linalg.norm(forward(u)), u
+
+
+def ball_attack(
+    attention: Attention,
+    head: ReducedHeads,
+    y: Float[Array, "T r"],
+    seen: Bool[Array, "T T"],
+    radius: float | Array,
+    start: Float[Array, "T r"],
+    steps: int,
+) -> BallAttack:
+    r"""Ascent of the gain over tokens in a ball, direction and tokens in turn.
+
+    Each step takes one power step of the direction and moves the tokens along the gradient of
+    log |J u|, the largest of them by a length that falls from half a radius; each token is then
+    drawn back into the ball. The best gain on the way is kept.
+
+    Args:
+        attention: scale, rotation and norms of the layer.
+        head: one entry of `ReducedHeads`.
+        y: tokens where it starts.
+        seen: which tokens each token sees.
+        radius: which no token exceeds in norm.
+        start: the first direction.
+        steps: of the ascent.
+
+    Returns:
+        The best gain, its tokens and its direction.
+    """
+
+    def gain(y: Array, u: Array) -> Array:
+        _, change = jax.jvp(lambda y: head_output(attention, head, y, seen), (y,), (u,))
+        return jnp.sqrt(jnp.sum(change**2) + jnp.finfo(change.dtype).tiny)
+
+    def inside(y: Array) -> Array:
+        length = jnp.linalg.norm(y, axis=1, keepdims=True)
+        return y * jnp.minimum(1, radius / jnp.where(length > 0, length, 1))
+
+    def step(state: tuple[Array, Array, BallAttack], share: Array):
+        y, u, best = state
+        # The gain is homogeneous in u: its gradient is J'J u / |J u|, a power step.
+        reached, (along_y, along_u) = jax.value_and_grad(gain, (0, 1))(y, u)
+        better = reached > best.gain
+        best = jax.tree.map(
+            lambda new, old: jnp.where(better, new, old), BallAttack(reached, y, u), best
+        )
+        largest = jnp.max(jnp.linalg.norm(along_y, axis=1))
+        move = along_y * (share * radius / jnp.where(largest > 0, largest, 1))
+        return (inside(y + move), _unit(along_u), best), None
+
+    first, u = local_attack(attention, head, inside(y), seen, start, 4)
+    begin = BallAttack(first, inside(y), u)
+    shares = jnp.geomspace(0.5, 0.005, steps, dtype=y.dtype)
+    return jax.lax.scan(step, (inside(y), u, begin), shares)[0][2]
+
+
+def _unit(u: Float[Array, "T r"]) -> Float[Array, "T r"]:
+    length = jnp.linalg.norm(u)
+    return u / jnp.where(length > 0, length, 1)

@@ -1,0 +1,64 @@
+r"""How much a head's output can change when its tokens do: the certificate of a reduced head."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from attlas.audit.data_level.reduced_heads import ReducedHeads, head_maps, turned
+from attlas.bounds.attention.local_lipschitz import local_lipschitz
+from attlas.interop.canonical import Attention
+
+SQUARINGS = 8
+"""Norms of covariances come from the 256th power: too large by at most a factor k^{1/512}."""
+
+
+def local_certificate(
+    attention: Attention, head: ReducedHeads, y: Float[Array, "T r"], seen: Bool[Array, "T T"]
+) -> Float[Array, ""]:
+    """Upper bound on the norm of one head's Jacobian at its tokens, see `local_lipschitz`.
+
+    Args:
+        attention: scale, rotation and norms of the layer.
+        head: one entry of `ReducedHeads`.
+        y: tokens in its coordinates.
+        seen: which tokens each token sees; every row at least one.
+
+    Returns:
+        The bound, rounded up.
+    """
+    queries, keys, weights = head_maps(attention, head, y, seen)
+    plain = attention.rotary is None
+    query_maps = key_maps = None
+    if not plain or attention.query_norm is not None:
+        asked = y @ head.W_Q + head.b_Q[None]
+        query_maps = _derivatives(lambda h: turned(attention, attention.query_norm, h), asked)
+    if not plain or attention.key_norm is not None:
+        shown = y @ head.W_K + head.b_K[None]
+        key_maps = _derivatives(lambda h: turned(attention, attention.key_norm, h), shown)
+    found = local_lipschitz(
+        weights,
+        queries,
+        keys,
+        y @ head.W_V,
+        head.W_Q,
+        head.W_K,
+        head.W_V,
+        jnp.eye(head.W_V.shape[1], dtype=y.dtype),
+        attention.scale,
+        query_maps,
+        key_maps,
+        SQUARINGS,
+    )
+    return found.total
+
+
+def _derivatives(
+    function: Callable[[Array], Array], h: Float[Array, "T k"]
+) -> Float[Array, "T k k"]:
+    """Jacobian of each row of a function that acts on each row alone."""
+    along = jnp.eye(h.shape[1], dtype=h.dtype)
+    tangents = jnp.broadcast_to(along[:, None], (h.shape[1], *h.shape))
+    found = jax.vmap(lambda tangent: jax.jvp(function, (h,), (tangent,))[1])(tangents)
+    return jnp.transpose(found, (1, 2, 0))

@@ -1,0 +1,140 @@
+r"""What costs too much for every token: certificates, attacks and SVMs on a few short sequences."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from attlas.audit.data_level.head_attack import ball_attack, local_attack
+from attlas.audit.data_level.head_certificate import local_certificate
+from attlas.audit.data_level.normalised_tokens import normalised_tokens
+from attlas.audit.data_level.reduced_heads import read_rows, reduce_heads
+from attlas.audit.data_level.selected_tokens import (
+    HeadTokens,
+    random_selection,
+    selected_tokens,
+)
+from attlas.interop.canonical import Attention, Dense, Norm
+from attlas.interop.folding import folded_attention
+from attlas.interop.forward import visible
+
+
+class ProbedLayer(NamedTuple):
+    """A layer as it is read: what stands before its heads, and hidden rows of some sequences.
+
+    Attributes:
+        attention: its heads.
+        norm: the norm whose gain and bias are folded into them, or None.
+        projection: what stands between norm and heads, or None.
+        own: the norm that the layer applies before it attends, or None.
+        hidden: rows that enter the layer.
+        start: a direction in which attacks begin.
+    """
+
+    attention: Attention
+    norm: Norm | None
+    projection: Dense | None
+    own: Norm | None
+    hidden: Float[Array, "s T d"]
+    start: Float[Array, "T e"]
+
+
+class SmoothHeads(NamedTuple):
+    """Certificates, attacks and the sizes of logits, of each head.
+
+    Attributes:
+        local: certificate at the tokens of each sequence.
+        local_attack: largest gain that power iteration reached there.
+        ball_attack: largest gain that the ascent in the ball reached.
+        folded: the heads as functions of normalised tokens.
+        tokens: normalised tokens of each sequence.
+    """
+
+    local: Float[Array, "s H"]
+    local_attack: Float[Array, "s H"]
+    ball_attack: Float[Array, " H"]
+    folded: Attention
+    tokens: Float[Array, "s T e"]
+
+
+@eqx.filter_jit
+def smooth_heads(layer: ProbedLayer, local_steps: int, ball_steps: int) -> SmoothHeads:
+    """How much the heads' outputs can change, proved and reached, as one program over heads.
+
+    The ball is that of normalised tokens, of radius sqrt(d), where a norm stands before the
+    heads; else it is the smallest one that holds the tokens of these sequences.
+
+    Args:
+        layer: heads and hidden rows, in float64.
+        local_steps: of the power iteration.
+        ball_steps: of the ascent, which starts at the first sequence.
+
+    Returns:
+        One entry per head.
+    """
+    attention = folded_attention(layer.attention, layer.norm, layer.projection)
+    read = layer.hidden if layer.own is None else layer.own(layer.hidden)
+    tokens = normalised_tokens(read, layer.norm, layer.projection)
+    radius = jnp.asarray(np.sqrt(tokens.shape[-1]), tokens.dtype)
+    if layer.norm is None:
+        radius = jnp.max(jnp.linalg.norm(tokens, axis=-1))
+    heads, n = reduce_heads(attention), tokens.shape[1]
+    seen = visible(attention, n)
+    start = read_rows(heads, layer.start)
+
+    def at_tokens(head: Any, y: Array, u: Array) -> tuple[Array, Array]:
+        reached, _ = local_attack(attention, head, y, seen, u, local_steps)
+        return local_certificate(attention, head, y, seen), reached
+
+    def in_ball(head: Any, y: Array, u: Array) -> Array:
+        return ball_attack(attention, head, y, seen, radius, u, ball_steps).gain
+
+    local, reached = jax.lax.map(
+        lambda x: jax.vmap(at_tokens)(heads, read_rows(heads, x), start), tokens
+    )
+    in_it = jax.vmap(in_ball)(heads, read_rows(heads, tokens[0]), start)
+    return SmoothHeads(local, reached, in_it, attention, tokens)
+
+
+def selected_by_heads(
+    layer: SmoothHeads, rows: int, draw: np.random.Generator
+) -> dict[str, Float[np.ndarray, "s H"]]:
+    """The attention SVM of the tokens that each head selects in some rows of each sequence.
+
+    Args:
+        layer: folded heads and normalised tokens.
+        rows: chosen at equal distances among those that see two tokens or more.
+        draw: of the random selections that are the null.
+
+    Returns:
+        `svm_margin`, `svm_reached`, `svm_cosine` and the same of random selections with `_null`;
+        NaN where logits are no bilinear function of two tokens: with rotated or normalised
+        queries and keys a logit has one matrix per relative position, or none.
+    """
+    attention, (sequences, length, _) = layer.folded, layer.tokens.shape
+    names = ("margin", "reached", "cosine")
+    heads = len(attention.group)
+    plain = attention.rotary is None and attention.query_norm is None and attention.key_norm is None
+    seen = np.array(visible(attention, length))
+    useful = np.flatnonzero(seen.sum(axis=1) > 1)
+    if not plain or useful.size == 0:
+        empty = np.full((sequences, heads), np.nan)
+        return {f"svm_{name}{end}": empty.copy() for name in names for end in ("", "_null")}
+    chosen = useful[np.unique(((np.arange(rows) + 0.5) / rows * useful.size).astype(int))]
+    W_Q, b_Q, W_K = (np.asarray(a) for a in (attention.W_Q, attention.b_Q, attention.W_K))
+    matrices = [
+        (attention.scale * W_K[g], np.concatenate([W_Q[h].T, b_Q[h][:, None]], axis=1))
+        for h, g in enumerate(attention.group)
+    ]
+    found: dict[str, list[np.ndarray]] = {}
+    for tokens in np.asarray(layer.tokens):
+        queries = np.concatenate([tokens[chosen], np.ones((chosen.size, 1))], axis=1)
+        one = HeadTokens(tokens, queries, matrices, seen[chosen])
+        null = random_selection(one.seen, heads, draw)
+        for end, result in (("", selected_tokens(one)), ("_null", selected_tokens(one, null))):
+            for name in names:
+                found.setdefault(f"svm_{name}{end}", []).append(getattr(result, name))
+    return {name: np.stack(values) for name, values in found.items()}

@@ -1,0 +1,183 @@
+r"""The tokens that heads select, against the attention SVM of the same selection.
+
+Row i of head h selects the visible token of largest logit x_j' W z_i, W = scale W_K [W_Q', b_Q]
+and z_i the normalised token with a 1 appended. The SVM of these selections lives in the span of
+the tokens and of the chosen rows' queries, and W is compared with it there.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from attlas.core.solution import Result, Solution
+from attlas.solvers.attention_svm import attention_svm_batch
+
+SUPPORT = 1e-6
+"""Margins up to 1 + SUPPORT count as 1, as in `support_tokens`."""
+
+
+class HeadTokens(NamedTuple):
+    """Heads of one layer on one sequence, in float64.
+
+    Attributes:
+        tokens: normalised tokens x_j.
+        queries: z_i of the chosen rows.
+        matrices: W of each head.
+        seen: which tokens each chosen row sees, at least two.
+    """
+
+    tokens: Float[np.ndarray, "T d"]
+    queries: Float[np.ndarray, "n e"]
+    matrices: Sequence[tuple[Float[np.ndarray, "d k"], Float[np.ndarray, "k e"]]]
+    seen: Bool[np.ndarray, "n T"]
+
+
+class SelectedTokens(NamedTuple):
+    """One entry per head.
+
+    Attributes:
+        chosen: selected token of each row.
+        margin: largest margin of a matrix of norm 1, 1 / ||W_mm||_F; 0 where no matrix selects
+            these tokens, NaN where not certified.
+        reached: smallest margin of the head's own matrix, of norm 1 in the span of the data.
+        cosine: between the head's matrix in that span and W_mm; NaN where there is none.
+        margins: of all tokens for W_mm, 0 at the selected ones and at those not seen.
+    """
+
+    chosen: Int[np.ndarray, "H n"]
+    margin: Float[np.ndarray, " H"]
+    reached: Float[np.ndarray, " H"]
+    cosine: Float[np.ndarray, " H"]
+    margins: Float[np.ndarray, "H n T"]
+
+
+def selected_tokens(
+    heads: HeadTokens, chosen: Int[np.ndarray, "H n"] | None = None
+) -> SelectedTokens:
+    r"""Margin of a selection of tokens, and how far each head's matrix is from max-margin.
+
+    $$W_{mm}=\arg\min\|W\|_F\ \text{s.t.}\ (x_{s(i)}-x_j)^\top Wz_i\ge1,\ j\in S_i\setminus s(i)$$
+
+    With fewer tokens than dimensions nearly every selection has a matrix, so that a margin means
+    something beside that of another selection only: hand over random tokens for the null.
+
+    Args:
+        heads: tokens, rows and matrices.
+        chosen: selected tokens of each head; those of largest logit when None.
+
+    Returns:
+        The comparison.
+
+    Source: ($\ell_p$-AttSVM) at p = 2 of julistiono2024optimizing, on rows of one sequence.
+
+    Examples:
+        Two tokens, of which the first has the larger logit: W_mm is the difference times z'.
+
+        >>> head = (np.array([[1.0], [0.0]]), np.array([[3.0]]))
+        >>> one = HeadTokens(np.eye(2), np.ones((1, 1)), [head], np.ones((1, 2), bool))
+        >>> found = selected_tokens(one)
+        >>> print(found.chosen.tolist(), found.margin.round(6), found.cosine.round(6))
+        [[0]] [1.414214] [0.707107]
+    """
+    base_x, base_z = _basis(heads.tokens), _basis(heads.queries)
+    x, z = heads.tokens @ base_x, heads.queries @ base_z
+    inside = np.stack([(base_x.T @ left) @ (right @ base_z) for left, right in heads.matrices])
+    logits = np.einsum("jd,hde,ie->hij", x, inside, z)
+    visible = np.where(heads.seen, logits, -np.inf)
+    chosen = visible.argmax(axis=2) if chosen is None else chosen
+    found = _solve(x, z, chosen, heads.seen)
+    gap = np.take_along_axis(logits, chosen[..., None], 2) - logits
+    other = heads.seen & (np.arange(len(x)) != chosen[..., None])
+    smallest = np.where(other, gap, np.inf).min(axis=(1, 2))
+    size = np.linalg.norm(inside, axis=(1, 2))
+    target = np.asarray(found.value)[:, : x.shape[1], : z.shape[1]]
+    norm = np.linalg.norm(target, axis=(1, 2))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        cosine = np.sum(target * inside, axis=(1, 2)) / (norm * size)
+        reached = smallest / size
+    solved = np.where(found.converged, 1 / found.certificate["norm_upper"], np.nan)
+    infeasible = found.result == Result.INFEASIBLE.value
+    margins = np.where(other, found.certificate["margins"], 0)
+    return SelectedTokens(
+        chosen,
+        np.where(infeasible, 0.0, solved),
+        reached,
+        np.where(found.converged, cosine, np.nan),
+        margins,
+    )
+
+
+def random_selection(
+    seen: Bool[np.ndarray, "n T"], heads: int, draw: np.random.Generator
+) -> Int[np.ndarray, "H n"]:
+    """Selections that mean nothing: one visible token per row, all equally likely.
+
+    Args:
+        seen: which tokens each row sees.
+        heads: how many selections.
+        draw: where they come from.
+
+    Returns:
+        One selection per head.
+
+    Examples:
+        >>> random_selection(np.array([[True, False]]), 2, np.random.default_rng(0)).tolist()
+        [[0], [0]]
+    """
+    scores = draw.random((heads, *seen.shape))
+    return np.where(seen, scores, -1.0).argmax(axis=2)
+
+
+def locally_optimal(
+    found: SelectedTokens, scores: Float[np.ndarray, "H n T"]
+) -> Bool[np.ndarray, "H n"]:
+    """Which selections score higher than all their support tokens.
+
+    Scores gamma need a loss: the fall of the loss as the head's output moves along a token's
+    value. Level data has none, so that this is for level deep.
+
+    Args:
+        found: selections and their SVM.
+        scores: gamma_ij of every token for every row.
+
+    Returns:
+        One answer per head and row; false without a certified SVM.
+
+    Source: section 1.1 of julistiono2024optimizing.
+
+    Examples:
+        >>> head = (np.array([[1.0], [0.0]]), np.array([[3.0]]))
+        >>> one = HeadTokens(np.eye(2), np.ones((1, 1)), [head], np.ones((1, 2), bool))
+        >>> locally_optimal(selected_tokens(one), np.array([[[1.0, 0.0]]])).tolist()
+        [[True]]
+    """
+    own = np.take_along_axis(scores, found.chosen[..., None], 2)
+    support = (found.margins > 0) & (found.margins <= 1 + SUPPORT)
+    solved = np.isfinite(found.margin) & (found.margin > 0)
+    return np.all(~support | (own > scores), axis=2) & solved[:, None]
+
+
+def _solve(
+    x: Float[np.ndarray, "T r"],
+    z: Float[np.ndarray, "n q"],
+    chosen: Int[np.ndarray, "H n"],
+    seen: Bool[np.ndarray, "n T"],
+) -> Solution:
+    """The SVM of each head, the smaller of the two spans padded to the larger."""
+    width = max(x.shape[1], z.shape[1])
+    tokens = np.pad(x, ((0, 0), (0, width - x.shape[1])))
+    queries = np.pad(z, ((0, 0), (0, width - z.shape[1])))
+    # What a row does not see is replaced by a token that it sees: a constraint given twice.
+    other = seen & (np.arange(len(x)) != chosen[..., None])
+    stand_in = other.argmax(axis=2)[..., None]
+    place = np.where(seen, np.arange(len(x)), stand_in)
+    return attention_svm_batch(
+        tokens[place], np.broadcast_to(queries, (len(chosen), *queries.shape)), chosen, 2.0
+    )
+
+
+def _basis(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "d r"]:
+    """Orthonormal directions that hold the rows."""
+    return np.linalg.qr(rows.T)[0]

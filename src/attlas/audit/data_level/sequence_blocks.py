@@ -1,0 +1,176 @@
+"""Sequences of unequal lengths in padded blocks of few shapes, and their controls."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from attlas.core.arrays import ArrayInput
+from attlas.core.errors import UserError
+from attlas.interop.canonical import PatchEmbedding
+from attlas.interop.trained_transformer import TrainedTransformer
+
+# Padded lengths are multiples of this, so that few programs are compiled.
+_STEP = 64
+
+# Weights of one layer's maps that are worked on at once: some tens of megabytes.
+_WEIGHTS = 8_000_000
+
+
+class SequenceBlock(NamedTuple):
+    """Sequences of similar lengths, padded at the end.
+
+    Attributes:
+        members: which sequences these are, in order; the block's further rows are copies.
+        present: which tokens are no padding.
+        special: which tokens are special.
+        hidden: rows that enter the next layer.
+    """
+
+    members: Int[np.ndarray, " m"]
+    present: Bool[np.ndarray, "b T"]
+    special: Bool[np.ndarray, "b T"]
+    hidden: Float[Array, "b T d"]
+
+    @property
+    def lengths(self) -> Int[np.ndarray, " b"]:
+        """Number of tokens of each sequence."""
+        return self.present.sum(axis=1)
+
+
+def read_sequences(
+    model: TrainedTransformer, sequences: Sequence[ArrayInput]
+) -> list[Int[np.ndarray, " T"]]:
+    """The sequences, checked.
+
+    Args:
+        model: that reads them.
+        sequences: vectors of word numbers, of any lengths.
+
+    Returns:
+        One array per sequence.
+
+    Raises:
+        UserError: if there is no sequence, one that the model cannot read (named by its place),
+            or a model of images.
+    """
+    if isinstance(model.embedding, PatchEmbedding):
+        raise UserError(f"{model.name} reads images: level data reads sequences of words")
+    if len(sequences) == 0:
+        raise UserError("no sequence: give at least one vector of word numbers")
+    found = []
+    for place, tokens in enumerate(sequences):
+        try:
+            found.append(np.asarray(model.read_tokens(tokens)))
+        except UserError as error:
+            raise UserError(f"sequence {place}: {error}") from error
+    return found
+
+
+def enclosing_tokens(sequences: Sequence[Int[np.ndarray, " T"]]) -> tuple[int, ...]:
+    """Words that open, or that close, every sequence: what is special where no file says so.
+
+    Args:
+        sequences: at least one; of a single sequence the first word alone is taken.
+
+    Returns:
+        Their numbers, in order.
+
+    Examples:
+        >>> enclosing_tokens([np.array([1, 7, 2]), np.array([1, 5, 6, 2])])
+        (1, 2)
+    """
+    first, last = {int(s[0]) for s in sequences}, {int(s[-1]) for s in sequences}
+    if len(sequences) == 1:
+        return tuple(first)
+    return tuple(sorted({word for words in (first, last) if len(words) == 1 for word in words}))
+
+
+def shuffled(
+    tokens: Int[np.ndarray, " T"], special: Sequence[int], draw: np.random.Generator
+) -> Int[np.ndarray, " T"]:
+    """The same words in another order; special ones stay where they are.
+
+    Args:
+        tokens: one sequence.
+        special: numbers of the special words.
+        draw: where the order comes from.
+
+    Returns:
+        The sequence.
+
+    Examples:
+        >>> found = shuffled(np.array([1, 7, 8, 9]), [1], np.random.default_rng(0))
+        >>> int(found[0]), sorted(found.tolist())
+        (1, [1, 7, 8, 9])
+    """
+    moved = ~np.isin(tokens, list(special))
+    found = tokens.copy()
+    found[moved] = draw.permutation(tokens[moved])
+    return found
+
+
+def repeated(
+    tokens: Int[np.ndarray, " T"], special: Sequence[int], draw: np.random.Generator
+) -> Int[np.ndarray, " T"]:
+    """One word of the sequence, not a special one if there is another, at every place.
+
+    Args:
+        tokens: one sequence.
+        special: numbers of the special words.
+        draw: where the word comes from.
+
+    Returns:
+        The sequence.
+
+    Examples:
+        >>> repeated(np.array([1, 7]), [1], np.random.default_rng(0)).tolist()
+        [7, 7]
+    """
+    plain = tokens[~np.isin(tokens, list(special))]
+    return np.full_like(tokens, draw.choice(plain if plain.size else tokens))
+
+
+def sequence_blocks(
+    model: TrainedTransformer,
+    sequences: Sequence[Int[np.ndarray, " T"]],
+    special: Sequence[int],
+) -> list[SequenceBlock]:
+    """The sequences in blocks, the short ones first, as they enter the first layer.
+
+    All blocks have one number of rows; where sequences are lacking, the last one is repeated.
+
+    Args:
+        model: that reads them.
+        sequences: as `read_sequences` gives them.
+        special: numbers of the special words.
+
+    Returns:
+        The blocks.
+    """
+    lengths = np.array([tokens.size for tokens in sequences])
+    order = np.argsort(lengths, kind="stable")
+    width = _padded(int(lengths.max()), model.context)
+    rows = int(np.clip(_WEIGHTS // (model.heads_per_layer * width**2), 1, len(sequences)))
+    found = []
+    for start in range(0, len(sequences), rows):
+        members = order[start : start + rows]
+        filled = np.concatenate([members, np.repeat(members[-1:], rows - members.size)])
+        width = _padded(int(lengths[members].max()), model.context)
+        tokens = np.zeros((rows, width), np.int32)
+        for row, member in enumerate(filled):
+            tokens[row, : lengths[member]] = sequences[member]
+        present = np.arange(width)[None] < lengths[filled][:, None]
+        marked = present & np.isin(tokens, list(special))
+        found.append(
+            SequenceBlock(members, present, marked, model.embed_batch(jnp.asarray(tokens)))
+        )
+    return found
+
+
+def _padded(length: int, context: int | None) -> int:
+    """The next multiple of the step, or the model's last position."""
+    width = -(-length // _STEP) * _STEP
+    return width if context is None else min(width, context)

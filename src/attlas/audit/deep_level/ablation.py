@@ -1,0 +1,254 @@
+r"""The loss after removing a head, exactly, under three replacements.
+
+Layers before the removed head are not computed again; the variants of a layer's heads pass the
+layers behind it as one batch.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from attlas.audit.sequence_loss import JudgedBatch, sequence_losses
+from attlas.interop.canonical import Layer
+from attlas.interop.forward import (
+    attention_input,
+    attention_weights,
+    complete_layer,
+    head_outputs,
+    leave_layer,
+    visible,
+)
+from attlas.interop.trained_transformer import TrainedTransformer
+
+REPLACEMENTS = ("zero", "mean", "uniform")
+"""What stands for the head: nothing; its mean output over the batch's tokens; its own values under
+equal weights on the tokens that each token sees. Zero also removes a constant that other parts
+may count on, and so overstates what the head does."""
+
+_BYTES = 2**28
+
+
+class Ablation(NamedTuple):
+    """Losses per sequence.
+
+    Attributes:
+        base: of the unchanged model.
+        removed: without one head, by replacement.
+    """
+
+    base: Float[np.ndarray, " n"]
+    removed: Float[np.ndarray, "L H replacements n"]
+
+
+def ablate_heads(
+    model: TrainedTransformer,
+    batch: JudgedBatch,
+    progress: Callable[[int, int], None] = lambda done, all_: None,
+) -> Ablation:
+    r"""Loss of each sequence after removing each head.
+
+    Args:
+        model: the model.
+        batch: sequences and their loss.
+        progress: told how many layers of how many are done.
+
+    Returns:
+        The losses, in nats.
+    """
+    present = jnp.asarray(batch.present)
+    judge = _Judge(model, batch)
+    entering = [model.embed_batch(batch.tokens)]
+    for index in range(model.layers):
+        entering.append(_pass(model.layer(index), entering[-1], present))
+    judge.unchanged = entering[-1] if batch.kind == "own output" else None
+    base = judge(entering[-1])
+    removed = np.zeros((model.layers, model.heads_per_layer, len(REPLACEMENTS), base.size))
+    for index in range(model.layers):
+        layer, x = model.layer(index), entering[index]
+        parts = _parts_of(layer, x, present, mean_head_outputs(layer, x, present))
+        for heads in _blocks(model.heads_per_layer, x):
+            variants = _without_heads(layer, x, parts, heads)
+            for later in range(index + 1, model.layers):
+                variants = _pass(model.layer(later), variants, present)
+            found = judge(variants).reshape(-1, len(REPLACEMENTS), base.size)
+            removed[index, heads] = found[: heads.size]
+        progress(index + 1, model.layers)
+    return Ablation(base, removed)
+
+
+def _blocks(heads: int, x: Float[Array, "n T d"]) -> list[np.ndarray]:
+    """Heads that are removed in one pass, so that the hidden rows of all variants stay small."""
+    most = max(1, _BYTES // (len(REPLACEMENTS) * x.size * x.dtype.itemsize))
+    return np.array_split(np.arange(heads), -(-heads // most))
+
+
+def ablate_together(
+    model: TrainedTransformer,
+    batch: JudgedBatch,
+    heads: Sequence[tuple[int, int]],
+    replacement: str,
+) -> Float[np.ndarray, "two n"]:
+    """Loss of each sequence, unchanged and with several heads replaced at once.
+
+    Args:
+        model: the model.
+        batch: sequences and their loss.
+        heads: layer and head of each that is replaced.
+        replacement: one of `REPLACEMENTS`; means are those of the model as it is changed below.
+
+    Returns:
+        The losses before and after, in nats.
+    """
+    present = jnp.asarray(batch.present)
+    way = REPLACEMENTS.index(replacement)
+    judge = _Judge(model, batch)
+    x = changed = model.embed_batch(batch.tokens)
+    for index in range(model.layers):
+        layer = model.layer(index)
+        x = _pass(layer, x, present)
+        chosen = [head for place, head in heads if place == index]
+        if not chosen:
+            changed = _pass(layer, changed, present)
+            continue
+        parts = _parts_of(layer, changed, present, mean_head_outputs(layer, changed, present))
+        changed = _without_all(layer, changed, parts, jnp.array(chosen), way)
+    judge.unchanged = x if batch.kind == "own output" else None
+    return np.stack([judge(x), judge(changed)])
+
+
+class _Judge:
+    """Loss per sequence of hidden rows, one or several variants of the batch after each other."""
+
+    def __init__(self, model: TrainedTransformer, batch: JudgedBatch) -> None:
+        self.readout = model.output_layer()
+        self.batch = batch
+        self.unchanged: Array | None = None
+
+    def __call__(self, hidden: Float[Array, "variants_n T d"]) -> Float[np.ndarray, " variants_n"]:
+        n = self.batch.tokens.shape[0]
+        blocks = [hidden[k : k + n] for k in range(0, hidden.shape[0], n)]
+        targets, counted = jnp.asarray(self.batch.targets), jnp.asarray(self.batch.counted)
+        found = [
+            sequence_losses(self.readout, block, targets, counted, self.unchanged)
+            for block in blocks
+        ]
+        return np.concatenate([np.asarray(each) for each in found])
+
+
+def _pass(
+    layer: Layer, x: Float[Array, "variants_n T d"], present: Bool[Array, "n T"]
+) -> Float[Array, "variants_n T d"]:
+    """One layer on all variants, in equal blocks that keep the attention maps small."""
+    rows, length = x.shape[:2]
+    heads = len(layer.attention.group)
+    most = max(1, _BYTES // (heads * length**2 * x.dtype.itemsize))
+    blocks = -(-rows // most)
+    size = -(-rows // blocks)
+    there = jnp.tile(present, (rows // present.shape[0], 1))
+    lacking = blocks * size - rows
+    if lacking:  # whole blocks share one compiled program
+        x = jnp.concatenate([x, x[:lacking]])
+        there = jnp.concatenate([there, there[:lacking]])
+    parts = [
+        leave_layer(layer, x[k : k + size], there[k : k + size])
+        for k in range(0, blocks * size, size)
+    ]
+    return (jnp.concatenate(parts) if len(parts) > 1 else parts[0])[:rows]
+
+
+@eqx.filter_jit
+def mean_head_outputs(
+    layer: Layer, x: Float[Array, "n T d"], present: Bool[Array, "n T"]
+) -> Float[Array, "H d"]:
+    """Mean output of each head over the tokens of a batch.
+
+    Args:
+        layer: the layer.
+        x: hidden rows that enter it.
+        present: which tokens are no padding.
+
+    Returns:
+        One row per head.
+    """
+
+    def total(carry: Array, row: tuple[Array, Array]) -> tuple[Array, None]:
+        rows, there = row
+        read = attention_input(layer, rows)
+        weights = attention_weights(layer.attention, read, there)
+        mean = jnp.einsum("hij,i->hj", weights, there.astype(rows.dtype))
+        # the outputs are linear in the weights: one row of summed weights per head suffices
+        return carry + head_outputs(layer.attention, mean[:, None], read)[:, 0], None
+
+    start = jnp.zeros((len(layer.attention.group), x.shape[2]), x.dtype)
+    summed, _ = jax.lax.scan(total, start, (x, present))
+    return summed / jnp.sum(present).astype(x.dtype)
+
+
+class _Parts(NamedTuple):
+    """What the attention of a layer adds, taken apart: the sum and each head's replacements."""
+
+    attended: Float[Array, "n T d"]
+    own: Float[Array, "H n T d"]
+    constant: Float[Array, "H d"]
+    uniform: Float[Array, "H n T d"]
+
+
+@eqx.filter_jit
+def _parts_of(
+    layer: Layer,
+    x: Float[Array, "n T d"],
+    present: Bool[Array, "n T"],
+    constant: Float[Array, "H d"],
+) -> _Parts:
+    """The parts on a batch, one sequence after the other."""
+
+    def one(row: tuple[Array, Array]) -> tuple[Array, Array]:
+        rows, there = row
+        read = attention_input(layer, rows)
+        weights = attention_weights(layer.attention, read, there)
+        equal = visible(layer.attention, rows.shape[0], there).astype(rows.dtype)
+        equal = equal / jnp.sum(equal, axis=-1, keepdims=True)
+        alike = jnp.broadcast_to(equal[None], weights.shape)
+        return (
+            head_outputs(layer.attention, weights, read),
+            head_outputs(layer.attention, alike, read),
+        )
+
+    own, uniform = (jnp.swapaxes(part, 0, 1) for part in jax.lax.map(one, (x, present)))
+    attended = jnp.sum(own, axis=0) + layer.attention.b_O[None, None]
+    return _Parts(attended, own, constant, uniform)
+
+
+@eqx.filter_jit
+def _without_all(
+    layer: Layer, x: Float[Array, "n T d"], parts: _Parts, heads: Array, way: int
+) -> Float[Array, "n T d"]:
+    """Hidden rows that leave the layer with some heads replaced together."""
+    own, uniform = parts.own[heads].sum(axis=0), parts.uniform[heads].sum(axis=0)
+    constant = jnp.broadcast_to(parts.constant[heads].sum(axis=0), x.shape)
+    stand = (jnp.zeros_like(x), constant, uniform)[way]
+    return jax.vmap(complete_layer, in_axes=(None, 0, 0))(layer, x, parts.attended - own + stand)
+
+
+@eqx.filter_jit
+def _without_heads(
+    layer: Layer, x: Float[Array, "n T d"], parts: _Parts, heads: Array | np.ndarray
+) -> Float[Array, "heads_replacements_n T d"]:
+    """Hidden rows that leave the layer with some heads replaced, one at a time."""
+
+    def one(head: Array) -> Array:
+        others = parts.attended - parts.own[head]
+        stands = (
+            jnp.zeros_like(others),
+            jnp.broadcast_to(parts.constant[head], others.shape),
+            parts.uniform[head],
+        )
+        complete = jax.vmap(complete_layer, in_axes=(None, 0, 0))
+        return jnp.stack([complete(layer, x, others + each) for each in stands])
+
+    return jax.lax.map(one, jnp.asarray(heads)).reshape(-1, *x.shape[1:])

@@ -1,0 +1,52 @@
+r"""Michel's score of a head: how fast the loss changes when the head's output is scaled."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from attlas.audit.sequence_loss import JudgedBatch, sequence_losses
+from attlas.interop.trained_transformer import TrainedTransformer
+from attlas.interop.whole_model import WholeModel, whole_model
+
+
+def head_importance(model: TrainedTransformer, batch: JudgedBatch) -> Float[np.ndarray, "n L H"]:
+    r"""|dL/dg_h| at g = 1 for every sequence, where g_h multiplies the output of head h.
+
+    $$I_h=\mathbb E_x\Big|\operatorname{tr}\big(\mathrm{Att}_h'\,
+    \tfrac{\partial L}{\partial\mathrm{Att}_h}\big)\Big|$$
+
+    Its mean over sequences, divided by its length within a layer, is the score of Michel,
+    Levy and Neubig (2019). It is the slope at the full head, not the loss without it; where the
+    loss is the divergence from the unchanged model, it is 0 for every head.
+
+    Args:
+        model: the model.
+        batch: sequences and their loss.
+
+    Returns:
+        One number per sequence, layer and head.
+
+    Source: section 4.1 of Michel, Levy and Neubig, "Are sixteen heads really better than one?".
+    """
+    whole = whole_model(model)
+    ones = jnp.ones((model.layers, model.heads_per_layer), whole.embedding.tokens.dtype)
+    rows = [
+        _slopes(whole, ones, *(jnp.asarray(part[k]) for part in batch[1:]))
+        for k in range(batch.tokens.shape[0])
+    ]
+    return np.abs(np.stack(rows))
+
+
+@eqx.filter_jit
+def _slopes(
+    whole: WholeModel, ones: Array, tokens: Array, present: Array, targets: Array, counted: Array
+) -> Array:
+    """Derivative of one sequence's loss in the gates."""
+
+    def loss(gates: Array) -> Array:
+        hidden = whole.hidden(tokens, present, gates)
+        return sequence_losses(whole.readout, hidden[None], targets[None], counted[None])[0]
+
+    return jax.grad(loss)(ones)

@@ -1,0 +1,134 @@
+r"""Two checkpoints of one model: drift of the tangent kernel, and whether training was lazy."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+
+from attlas.audit.deep_level.head_curvature import mean_loss
+from attlas.audit.sequence_loss import JudgedBatch
+from attlas.core.errors import UserError
+from attlas.interop.forward import read_out
+from attlas.interop.trained_transformer import TrainedTransformer
+from attlas.interop.whole_model import WholeModel, whole_model
+
+
+class TangentDrift(NamedTuple):
+    r"""What happened between two checkpoints, on one batch.
+
+    Attributes:
+        loss_before: mean loss at the first.
+        loss_after: at the second.
+        loss_linear: of the first one's linearisation at the second one's weights.
+        drift: ||K_1 - K_0||_F / ||K_0||_F of the tangent kernels of the sequences' losses.
+        alignment: <K_0, K_1> / (||K_0|| ||K_1||).
+        distance: ||theta_1 - theta_0|| / ||theta_0||.
+    """
+
+    loss_before: float
+    loss_after: float
+    loss_linear: float
+    drift: float
+    alignment: float
+    distance: float
+
+    @property
+    def explained(self) -> float:
+        """Share of the change of the loss that the linearised model shows; 1 is lazy training."""
+        change = self.loss_after - self.loss_before
+        return (self.loss_linear - self.loss_before) / change if change else float("nan")
+
+
+def tangent_drift(
+    before: TrainedTransformer, after: TrainedTransformer, batch: JudgedBatch
+) -> TangentDrift:
+    r"""Compare two checkpoints of one model.
+
+    $$K_{ij}=\langle\nabla_\theta\ell_i,\nabla_\theta\ell_j\rangle,\qquad
+    f_{\rm lin}(\theta_1)=f(\theta_0)+Df(\theta_0)(\theta_1-\theta_0)$$
+
+    with the loss $\ell_i$ of sequence i and the logits f. A small drift alone does not make
+    training lazy: the linearised model's loss must be that of the trained one.
+
+    Args:
+        before: the earlier checkpoint.
+        after: the later one, of the same shapes.
+        batch: sequences and their loss, "next word" or "masked word".
+
+    Returns:
+        Losses, drift and alignment.
+
+    Raises:
+        UserError: if the two differ in shape, or the loss compares a model with itself.
+
+    Source: Definition of the tangent kernel as in gu2024exploring; of losses, not of outputs.
+    """
+    if batch.kind == "own output":
+        raise UserError("two checkpoints are compared by a loss on words: name a mask token")
+    first, second = whole_model(before), whole_model(after)
+    shapes = [jax.tree.map(jnp.shape, each) for each in (first, second)]
+    if jax.tree.structure(first) != jax.tree.structure(second) or shapes[0] != shapes[1]:
+        raise UserError(f"{before.name} and {after.name} have other shapes: no checkpoints of one")
+    data = tuple(jnp.asarray(part) for part in batch[1:])
+    kernels = []
+    for whole in (first, second):
+        rows = np.stack(
+            [
+                np.asarray(_loss_gradient(whole, *(part[k] for part in data)))
+                for k in range(len(data[0]))
+            ]
+        )
+        kernels.append(rows @ rows.T)
+    K_0, K_1 = kernels
+    sizes = np.linalg.norm(K_0), np.linalg.norm(K_1)
+    flat = [np.asarray(ravel_pytree(whole)[0]) for whole in (first, second)]
+    loss = eqx.filter_jit(mean_loss)
+    return TangentDrift(
+        float(loss(first, *data)),
+        float(loss(second, *data)),
+        float(_linear_loss(first, second, *data)),
+        float(np.linalg.norm(K_1 - K_0) / sizes[0]),
+        float(np.sum(K_0 * K_1) / (sizes[0] * sizes[1])),
+        float(np.linalg.norm(flat[1] - flat[0]) / np.linalg.norm(flat[0])),
+    )
+
+
+@eqx.filter_jit
+def _loss_gradient(
+    whole: WholeModel, tokens: Array, present: Array, targets: Array, counted: Array
+) -> Float[Array, " P"]:
+    """Gradient of one sequence's loss in all weights."""
+
+    def loss(tree: WholeModel) -> Array:
+        return mean_loss(tree, tokens[None], present[None], targets[None], counted[None])
+
+    return ravel_pytree(jax.grad(loss)(whole))[0]
+
+
+@eqx.filter_jit
+def _linear_loss(
+    first: WholeModel,
+    second: WholeModel,
+    tokens: Array,
+    present: Array,
+    targets: Array,
+    counted: Array,
+) -> Array:
+    """Mean loss of the logits that are linear in the weights."""
+    step = jax.tree.map(jnp.subtract, second, first)
+
+    def one(words: Array, there: Array, wanted: Array, where: Array) -> Array:
+        def logits(tree: WholeModel) -> Array:
+            return read_out(tree.readout, tree.hidden(words, there))
+
+        value, change = jax.jvp(logits, (first,), (step,))
+        logs = jax.nn.log_softmax(value + change, axis=-1)
+        each = -jnp.take_along_axis(logs, wanted[:, None], axis=-1)[:, 0]
+        weight = where.astype(each.dtype)
+        return jnp.sum(each * weight) / jnp.maximum(jnp.sum(weight), 1)
+
+    return jnp.mean(jax.vmap(one)(tokens, present, targets, counted))

@@ -1,0 +1,275 @@
+r"""What stands out: at most ten findings, each against a reference and with a test that was run.
+
+A head is acted on by replacing it in the model and reading the loss of the user's batch again; a
+certificate by attacking it. What was not tested in one of these ways is not told.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from attlas.audit.finding import Finding
+from attlas.core.display.numbers import plain_number
+
+MOST = 10
+_FAR = 4.0
+_SINK = 0.3
+_POSITIONAL = 0.9
+_NEAR_UNIFORM = 0.98
+_TIGHT = 0.5
+
+Heads = Sequence[tuple[int, int]]
+
+
+class Change(NamedTuple):
+    """What replacing heads did to the loss.
+
+    Attributes:
+        loss: of the unchanged model, in nats.
+        mean: change.
+        low: lower end of its interval.
+        high: upper end.
+    """
+
+    loss: float
+    mean: float
+    low: float
+    high: float
+
+
+Intervene = Callable[[Heads, str], Change]
+"""Replaces heads together, in one of the ways of `REPLACEMENTS`."""
+
+
+def findings_of(heads: xr.Dataset, intervene: Intervene | None) -> tuple[Finding, ...]:
+    """The findings, those that stand out furthest first.
+
+    Args:
+        heads: all variables [layer, head] of the audit.
+        intervene: replaces heads and reads the loss again; None where there is no loss.
+
+    Returns:
+        At most ten; none at level weights, where nothing can be acted on.
+    """
+    found = list(_tight_certificates(heads))
+    if intervene is not None:
+        for search in (_needed, _expendable, _uniform, _positional, _singular, _sinks, _doubles):
+            found.extend(search(heads, intervene))
+    found.sort(key=lambda finding: -finding.strength)
+    return tuple(found[:MOST])
+
+
+def robust_score(values: np.ndarray) -> np.ndarray:
+    """Distance from the median in units of the spread, 1.4826 times the median distance.
+
+    Args:
+        values: of any shape; entries that are NaN stay so.
+
+    Returns:
+        Scores; infinite where more than half of the values are one number.
+
+    Examples:
+        >>> robust_score(np.array([1.0, 2.0, 3.0, 100.0])).round(1).tolist()
+        [-1.0, -0.3, 0.3, 65.8]
+    """
+    centred = values - np.nanmedian(values)
+    spread = 1.4826 * np.nanmedian(np.abs(centred))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(centred == 0, 0.0, centred / spread)
+
+
+def _named(places: Heads) -> str:
+    shown = ", ".join(f"{layer}.{head}" for layer, head in places[:6])
+    more = f" and {len(places) - 6} more" if len(places) > 6 else ""
+    return f"head {shown}" if len(places) == 1 else f"heads {shown}{more}"
+
+
+def _told(change: Change, what: str) -> str:
+    mean, low, high, loss = (plain_number(each) for each in (*change[1:], change.loss))
+    return f"{what} changes the loss of {loss} nats by {mean} [{low}, {high}]"
+
+
+def _where(chosen: np.ndarray) -> list[tuple[int, int]]:
+    return [(int(layer), int(head)) for layer, head in np.argwhere(chosen)]
+
+
+def _single(values: xr.DataArray) -> tuple[tuple[int, int], float, float]:
+    """The entry that stands out furthest upwards, its score and its value."""
+    scores = robust_score(values.values)
+    layer, head = np.unravel_index(np.nanargmax(scores), scores.shape)
+    place = (int(layer), int(head))
+    return place, float(scores[place]), float(values.values[place])
+
+
+def _needed(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
+    """The head whose removal costs most, if it costs more than the others do."""
+    if "removal_mean" not in heads:
+        return
+    place, score, value = _single(heads.removal_mean)
+    low = float(heads.removal_mean_low.values[place])
+    if score < _FAR or low <= 0:
+        return
+    change = intervene([place], "uniform")
+    median = float(np.median(heads.removal_mean.values))
+    yield Finding(
+        f"The model needs {_named([place])} more than any other: its mean in its place costs "
+        f"{plain_number(value)} nats",
+        f"{_told(change, 'Equal weights in place of its maps')}; the median head costs "
+        f"{plain_number(median)}",
+        *place,
+        "removal_mean",
+        score,
+    )
+
+
+def _expendable(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
+    """Heads of which each could go: whether all can is tried."""
+    if "removal_mean" not in heads:
+        return
+    idle = heads.removal_mean_high.values <= 0.001
+    places = _where(idle)
+    if not places:
+        return
+    change = intervene(places, "mean")
+    yield Finding(
+        f"{len(places)} of {idle.size} heads cost at most .001 nats each on this batch: "
+        f"{_named(places)}",
+        f"{_told(change, 'The means of all of them in their place, together,')}",
+        None,
+        None,
+        "removal_mean",
+        _FAR + len(places) / idle.size,
+    )
+
+
+def _uniform(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
+    if "entropy" not in heads:
+        return
+    places = _where(heads.entropy_low.values >= _NEAR_UNIFORM * heads.entropy_null.values)
+    if not places:
+        return
+    change = intervene(places, "uniform")
+    verb = "attends" if len(places) == 1 else "attend"
+    yield Finding(
+        f"{_named(places).capitalize()} {verb} almost uniformly: within 2 % of the entropy of "
+        "equal weights",
+        _told(change, "Equal weights in place of the maps"),
+        *(places[0] if len(places) == 1 else (None, None)),
+        "entropy",
+        _FAR + len(places) / heads.entropy.size,
+    )
+
+
+def _positional(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
+    if "positional_share" not in heads:
+        return
+    share = heads.positional_share.values
+    places = _where(share >= _POSITIONAL)
+    if not places:
+        return
+    change = intervene(places, "uniform")
+    offset = int(heads.positional_offset.values[places[0]])
+    yield Finding(
+        f"{_named(places).capitalize()} look at one relative position ({offset:+d} for the "
+        f"first): in at least {100 * _POSITIONAL:.0f} % of the rows over .8 of the weight is there",
+        f"{_told(change, 'Equal weights in place of the maps')}; the median head does so in "
+        f"{100 * float(np.nanmedian(share)):.0f} % of the rows",
+        *(places[0] if len(places) == 1 else (None, None)),
+        "positional_share",
+        _FAR + float(share.max()),
+    )
+
+
+def _singular(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
+    """The head whose rows find one token with more confidence than those of all others."""
+    if "log_confidence" not in heads:
+        return
+    place, score, _ = _single(heads.log_confidence)
+    largest = float(heads.confidence.values[place])
+    if score < 2 or largest <= float(heads.confidence_null.values[place]):
+        return
+    change = intervene([place], "uniform")
+    median = float(np.median(heads.confidence.values))
+    yield Finding(
+        f"{_named([place]).capitalize()} finds one token with a mean weight of "
+        f"{plain_number(largest)}, surer in every row than any other head",
+        f"The median head has {plain_number(median)}. "
+        f"{_told(change, 'Equal weights in place of its maps')}",
+        *place,
+        "log_confidence",
+        score,
+    )
+
+
+def _sinks(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
+    if "sink_natural" not in heads:
+        return
+    places = _where(heads.sink_natural.values > _SINK)
+    if not places:
+        return
+    change = intervene(places, "uniform")
+    null = float(heads.sink_natural_null.values.flat[0])
+    shuffled = float(np.mean(heads.sink_shuffled.values > _SINK))
+    yield Finding(
+        f"{len(places)} of {heads.sink_natural.size} heads give the first token more than .3 of "
+        f"their weight: {_named(places)}",
+        f"Uniform attention gives it {plain_number(null)}; with shuffled words "
+        f"{100 * shuffled:.0f} % of the heads do. "
+        f"{_told(change, 'Equal weights in place of the maps')}",
+        None,
+        None,
+        "sink_natural",
+        _FAR + len(places) / heads.sink_natural.size,
+    )
+
+
+def _doubles(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
+    """The head that attends most like another one."""
+    if "nearest_distance" not in heads:
+        return
+    distance = heads.nearest_distance.values
+    if np.all(np.isnan(distance)):
+        return
+    place = tuple(int(k) for k in np.unravel_index(np.nanargmin(distance), distance.shape))
+    null = float(heads.nearest_distance_null.values[place])
+    if not float(heads.nearest_distance_high.values[place]) < null:
+        return
+    other = (int(heads.nearest_layer.values[place]), int(heads.nearest_head.values[place]))
+    change = intervene([(place[0], place[1])], "mean")
+    yield Finding(
+        f"Heads {place[0]}.{place[1]} and {other[0]}.{other[1]} attend alike: distance "
+        f"{plain_number(float(distance[place]))}",
+        f"At other rows the nearest head is {plain_number(null)} away. "
+        f"{_told(change, 'The mean of the first in its place')}",
+        place[0],
+        place[1],
+        "nearest_distance",
+        _FAR * (1 - float(distance[place]) / null) + 1,
+    )
+
+
+def _tight_certificates(heads: xr.Dataset) -> Iterator[Finding]:
+    """The head whose certificate an attack comes nearest to."""
+    if "local_ratio" not in heads:
+        return
+    ratio = heads.local_ratio.values
+    if np.all(np.isnan(ratio)):
+        return
+    place = tuple(int(k) for k in np.unravel_index(np.nanargmax(ratio), ratio.shape))
+    if ratio[place] < _TIGHT:
+        return
+    attack = float(heads.local_attack.values[place])
+    certificate = float(heads.local_certificate.values[place])
+    yield Finding(
+        f"The smoothness certificate of head {place[0]}.{place[1]} is within "
+        f"{100 * (1 - float(ratio[place])):.0f} % of what an attack reaches",
+        f"Certified: at most {plain_number(certificate)} per unit of change at these tokens; "
+        f"reached: {plain_number(attack)}. The median head's attack reaches "
+        f"{100 * float(np.nanmedian(ratio)):.0f} % of its certificate",
+        place[0],
+        place[1],
+        "local_ratio",
+        _FAR * float(ratio[place]),
+    )

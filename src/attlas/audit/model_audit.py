@@ -1,0 +1,126 @@
+r"""What an audit found: tables per head and layer, bounds, findings, and how each is known."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from markupsafe import Markup
+
+from attlas.audit.finding import Finding
+from attlas.audit.quantity import Standing
+from attlas.core.display.tables import table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA = "attlas/audit/1"
+
+NOT_CLAIMED = (
+    "that a certificate of one head bounds what the whole network does: residual connections, "
+    "norms and feedforward units stand between heads",
+    "that a head is useless because the loss of this batch does not need it",
+    "that a statistic of one head causes another: only removals were interventions",
+    "that numbers of this batch hold for other texts beyond the stated intervals",
+)
+"""The fourth list of an audit's end."""
+
+
+@dataclass(frozen=True)
+class ModelAudit:
+    """An audit of one model.
+
+    Attributes:
+        model: facts of the model by name: architecture, sizes, parameters.
+        level: "weights", "data" or "deep".
+        heads: variables [layer, head], described by their attributes.
+        layers: variables [layer]; without variables where nothing was measured per layer.
+        bounds: rows of the table of generalisation bounds, each by name of its columns.
+        findings: what stands out, each against a reference.
+        facts: further numbers of the whole model.
+        notes: what a reader has to know first, such as which function the bounds are about.
+    """
+
+    model: Mapping[str, Any]
+    level: str
+    heads: xr.Dataset
+    layers: xr.Dataset
+    bounds: tuple[Mapping[str, Any], ...] = ()
+    findings: tuple[Finding, ...] = ()
+    facts: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """One row per head, indexed by layer and head."""
+        return self.heads.to_dataframe()
+
+    def standings(self) -> dict[str, list[str]]:
+        """Titles of what is proved, checked on instances and heuristic; and what is not claimed.
+
+        Returns:
+            Four lists by their names.
+        """
+        lists: dict[str, list[str]] = {standing.value: [] for standing in Standing}
+        for data in (self.heads, self.layers):
+            for variable in data.data_vars.values():
+                if "standing" in variable.attrs:
+                    lists[variable.attrs["standing"]].append(variable.attrs["title"])
+        return {**lists, "not claimed": list(NOT_CLAIMED)}
+
+    def to_json(self) -> dict[str, Any]:
+        """The audit as plain data, by the published schema `audit.schema.json`.
+
+        Returns:
+            Numbers that are not finite are null.
+        """
+        described = {
+            name: {key: str(told) for key, told in variable.attrs.items()}
+            for data in (self.heads, self.layers)
+            for name, variable in data.data_vars.items()
+        }
+        return {
+            "schema": SCHEMA,
+            "model": dict(self.model),
+            "level": self.level,
+            "notes": list(self.notes),
+            "quantities": described,
+            "heads": _rows(self.heads, ("layer", "head")),
+            "layers": _rows(self.layers, ("layer",)),
+            "bounds": [{name: _plain(cell) for name, cell in row.items()} for row in self.bounds],
+            "findings": [finding.to_json() for finding in self.findings],
+            "facts": {name: _plain(value) for name, value in self.facts.items()},
+            "standings": self.standings(),
+        }
+
+    def _repr_html_(self) -> str:
+        """The findings and the first quantities, for notebooks."""
+        facts = table([], list(self.model.items()), f"Audit at level {self.level}")
+        found = table(
+            ["what stands out", "how it was tested"],
+            [[finding.sentence, finding.evidence] for finding in self.findings],
+        )
+        return str(Markup("{}{}").format(facts, found if self.findings else ""))
+
+
+def _rows(data: xr.Dataset, dims: tuple[str, ...]) -> list[dict[str, Any]]:
+    """One object per entry of the axes."""
+    if not data.data_vars:
+        return []
+    shape = tuple(data.sizes[dim] for dim in dims)
+    return [
+        {
+            **dict(zip(dims, map(int, place), strict=True)),
+            **{str(name): _plain(array.values[place]) for name, array in data.data_vars.items()},
+        }
+        for place in np.ndindex(*shape)
+    ]
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON can hold; numbers that are not finite are null."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value

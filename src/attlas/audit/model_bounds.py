@@ -1,0 +1,119 @@
+r"""Bounds on the generalisation gap of a trained Transformer, and which function they are about."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from attlas.bounds.comparison.compare import Comparison, compare_bounds
+from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
+from attlas.interop.folding import folded_attention
+from attlas.interop.trained_transformer import TrainedTransformer
+
+OF_THE_MODEL = (
+    "The first row is about the model as it is, with residual connections, norms and feedforward "
+    "units: it counts the bits of its stored numbers, shared ones once. The other rows are about "
+    "another function: the heads alone, layer after layer, each row projected on the unit ball, "
+    "without residual connections, norms and feedforward units, for which no norm-based theorem of "
+    "these papers holds."
+)
+"""What a table of bounds says first."""
+
+_LARGEST = 5_000_000
+_DELTA = 0.05
+
+
+def occam_gap(parameters: int, bits: int, m: float, delta: float = _DELTA) -> float:
+    r"""Gap of a model that is one of 2^(P b) that a file can hold, for losses in [0, 1].
+
+    $$\sqrt{\frac{Pb\ln2+\ln(1/\delta)}{2m}}$$
+
+    Hoeffding's inequality and a union bound over all files: whatever the model computes.
+
+    Args:
+        parameters: P, stored numbers, shared ones once.
+        bits: b of each.
+        m: independent samples.
+        delta: probability of failure.
+
+    Returns:
+        The gap; vacuous where it is 1 or more.
+
+    Source: Occam's razor bound (Blumer et al., 1987), with equal codes.
+
+    Examples:
+        >>> print(f"{occam_gap(122, 16, 100_000):.3f}")
+        0.082
+    """
+    return math.sqrt((parameters * bits * math.log(2) + math.log(1 / delta)) / (2 * m))
+
+
+def model_bounds(
+    model: TrainedTransformer, tokens: int, m: int, *, bits: int = 32
+) -> tuple[Mapping[str, Any], ...]:
+    """The table of bounds of a model, each row with what it is about.
+
+    Args:
+        model: the model.
+        tokens: length of a sequence.
+        m: samples that the bounds are evaluated at.
+        bits: of a stored number.
+
+    Returns:
+        Rows: name, the gap at m, whether it is vacuous, from how many samples it is not, and the
+        function it is about. Norm-based rows are left out beyond five million numbers.
+    """
+    needed = (model.parameters * bits * math.log(2) + math.log(1 / _DELTA)) / 2
+    gap = occam_gap(model.parameters, bits, m)
+    rows: list[Mapping[str, Any]] = [
+        {
+            "name": f"bits of the file, {bits} per number",
+            "gap": gap,
+            "vacuous": gap >= 1,
+            "samples_until_nonvacuous": needed,
+            "about": "the model",
+        }
+    ]
+    if model.parameters <= _LARGEST:
+        rows.extend(
+            {
+                "name": entry.name,
+                "gap": entry.gap,
+                "vacuous": entry.vacuous,
+                "samples_until_nonvacuous": entry.samples_until_nonvacuous,
+                "about": "heads alone",
+            }
+            for entry in _heads_alone(model, tokens, m).entries
+            if entry.is_bound and entry.name != "trivial"
+        )
+    return tuple(rows)
+
+
+def _heads_alone(model: TrainedTransformer, tokens: int, m: int) -> Comparison:
+    """The norm-based bounds of the heads with the norms folded in, tokens on the unit sphere."""
+    layers = []
+    for index in range(model.layers):
+        with jax.enable_x64(True):
+            heads = folded_attention(model.layer(index).attention, model.input_norm(index)[0])
+        parts = [
+            np.asarray(each, np.float64) for each in (heads.W_Q, heads.W_K, heads.W_V, heads.W_O)
+        ]
+        # tokens of length sqrt(d) on the unit sphere: the factor goes into the matrices
+        size = float(parts[0].shape[1])
+        layers.append(
+            tuple(
+                Head(
+                    (heads.scale * size * parts[0][h], parts[1][g]),
+                    np.sqrt(size) * parts[2][g],
+                    parts[3][h],
+                )
+                for h, g in enumerate(heads.group)
+            )
+        )
+    d = model.width
+    readout = np.full(d, d**-0.5)
+    sample = np.zeros((1, tokens, d))
+    sample[..., 0] = 1.0
+    return compare_bounds(TransformerWeights(tuple(layers), readout), sample, m, _DELTA)

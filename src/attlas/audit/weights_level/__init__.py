@@ -1,0 +1,1 @@
+"""Level weights: certificates and spectra of every head, for every text."""

@@ -1,0 +1,151 @@
+"""ALBERT: layers share their weights, words are narrower than rows."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from attlas.core.errors import UserError
+from attlas.interop.activations import ACTIVATIONS
+from attlas.interop.bidirectional_encoder import (
+    HeadNames,
+    LayerNames,
+    Sizes,
+    embedding_shapes,
+    head_shapes,
+    layer_shapes,
+    read_dense,
+    read_embedding,
+    read_encoder_layer,
+    read_masked_word_head,
+    unsliced_encoder_attention,
+)
+from attlas.interop.configuration import Configuration
+from attlas.interop.stored_tensors import StoredTensors
+from attlas.interop.trained_transformer import TrainedTransformer
+
+MODEL_TYPES = ("albert",)
+
+_LAYER = LayerNames(
+    query="attention.query",
+    key="attention.key",
+    value="attention.value",
+    output="attention.dense",
+    attention_norm="attention.LayerNorm",
+    inner="ffn",
+    outer="ffn_output",
+    feedforward_norm="full_layer_layer_norm",
+)
+_HEAD = HeadNames(
+    "predictions.dense", "predictions.LayerNorm", "predictions.decoder", "predictions.bias"
+)
+_PROJECTION = "encoder.embedding_hidden_mapping_in"
+
+
+def read(
+    config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], name: str
+) -> TrainedTransformer:
+    """The model in canonical form; a shared layer is stored once.
+
+    Args:
+        config: parsed config.json.
+        tensors: of the file, by name.
+        name: what the user called the model.
+
+    Returns:
+        The model; without words where the file holds the encoder alone.
+    """
+    values = Configuration(config)
+    sizes, stored = _sizes(values), _stored(values, tensors)
+    readout, repeated = read_masked_word_head(stored, _HEAD, sizes, sizes.activation)
+    paths = _paths(values)
+    return TrainedTransformer(
+        name=name,
+        architecture="albert",
+        width=sizes.d,
+        heads_per_layer=sizes.heads,
+        vocabulary=sizes.words,
+        context=sizes.positions,
+        stored_layer=_order(values),
+        read_layer=lambda index: read_encoder_layer(stored, _LAYER, sizes, paths[index]),
+        embedding=read_embedding(stored, sizes, projection=read_dense(stored, _PROJECTION)),
+        readout=readout,
+        parameters=stored.parameters - repeated,
+    )
+
+
+def unsliced_attention(
+    config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
+) -> np.ndarray:
+    """A layer's attention from the file's own matrices, in NumPy float64.
+
+    Args:
+        config: parsed config.json.
+        tensors: of the file, by name.
+        index: of the layer that a token passes.
+        x: (T, d), what the attention reads.
+
+    Returns:
+        (T, d).
+    """
+    values = Configuration(config)
+    path, heads = _paths(values)[_order(values)[index]], values.count("num_attention_heads")
+    return unsliced_encoder_attention(_stored(values, tensors), _LAYER, heads, path, x)
+
+
+def _paths(values: Configuration) -> list[str]:
+    """Names of the stored layers, group after group."""
+    return [
+        f"encoder.albert_layer_groups.{group}.albert_layers.{inner}."
+        for group in range(values.count("num_hidden_groups", 1))
+        for inner in range(values.count("inner_group_num", 1))
+    ]
+
+
+def _order(values: Configuration) -> tuple[int, ...]:
+    """Which stored layer each layer uses; a pass through a group uses all of its layers."""
+    passes, groups = values.count("num_hidden_layers"), values.count("num_hidden_groups", 1)
+    inner = values.count("inner_group_num", 1)
+    if groups > passes:
+        raise UserError(
+            f"num_hidden_groups = {groups} exceeds num_hidden_layers = {passes}: correct "
+            "config.json"
+        )
+    return tuple(
+        int(place / (passes / groups)) * inner + one
+        for place in range(passes)
+        for one in range(inner)
+    )
+
+
+def _sizes(values: Configuration) -> Sizes:
+    d, heads = values.count("hidden_size"), values.count("num_attention_heads")
+    values.divides("num_attention_heads", heads, d, "hidden_size")
+    values.choice("position_embedding_type", ("absolute",), "absolute")
+    return Sizes(
+        d=d,
+        e=values.count("embedding_size"),
+        heads=heads,
+        inner=values.count("intermediate_size"),
+        words=values.count("vocab_size"),
+        positions=values.count("max_position_embeddings"),
+        kinds=values.count("type_vocab_size"),
+        eps=values.number("layer_norm_eps", 1e-12),
+        activation=values.choice("hidden_act", ACTIVATIONS, "gelu_new"),
+    )
+
+
+def _stored(values: Configuration, tensors: Mapping[str, np.ndarray]) -> StoredTensors:
+    sizes = _sizes(values)
+    d = sizes.d
+    shapes = dict(embedding_shapes(sizes))
+    shapes |= {f"{_PROJECTION}.weight": (d, sizes.e), f"{_PROJECTION}.bias": (d,)}
+    for path in _paths(values):
+        shapes |= layer_shapes(_LAYER, sizes, path)
+    return StoredTensors(
+        tensors,
+        shapes,
+        optional={**head_shapes(_HEAD, sizes), "pooler.weight": (d, d), "pooler.bias": (d,)},
+        prefixes=("albert.", ""),
+        buffers=r"(^|\.)embeddings\.position_ids$",
+    )

@@ -1,0 +1,168 @@
+"""GPT-2: inputs before outputs in its matrices, and queries, keys and values in one of them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from attlas.interop.activations import ACTIVATIONS
+from attlas.interop.canonical import (
+    Attention,
+    Dense,
+    Embedding,
+    Feedforward,
+    Layer,
+    Norm,
+    Readout,
+)
+from attlas.interop.configuration import Configuration
+from attlas.interop.head_blocks import blocks_of_inputs, blocks_of_outputs, dense
+from attlas.interop.output_words import output_words
+from attlas.interop.stored_tensors import StoredTensors
+from attlas.interop.trained_transformer import TrainedTransformer
+from attlas.interop.unsliced import apart, mixed_values
+
+MODEL_TYPES = ("gpt2",)
+
+_PREFIXES = ("transformer.", "")
+_BUFFERS = r"(^|\.)h\.\d+\.attn\.(masked_)?bias$"
+
+
+def read(
+    config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], name: str
+) -> TrainedTransformer:
+    """The model in canonical form.
+
+    Args:
+        config: parsed config.json.
+        tensors: of the file, by name.
+        name: what the user called the model.
+
+    Returns:
+        The model.
+    """
+    values = Configuration(config)
+    stored = _stored(values, tensors)
+    words = stored["wte.weight"]
+    outward, repeated = output_words(
+        stored, words, ("lm_head.weight",), tied=values.flag("tie_word_embeddings", True)
+    )
+    values.choice("activation_function", ACTIVATIONS, "gelu_new")
+    return TrainedTransformer(
+        name=name,
+        architecture="gpt2",
+        width=values.count("n_embd"),
+        heads_per_layer=values.count("n_head"),
+        vocabulary=values.count("vocab_size"),
+        context=values.count("n_positions"),
+        stored_layer=tuple(range(values.count("n_layer"))),
+        read_layer=lambda index: _layer(values, stored, index),
+        embedding=Embedding(jnp.asarray(words), positions=jnp.asarray(stored["wpe.weight"])),
+        readout=Readout(norm=_norm(values, stored, "ln_f"), words=outward),
+        parameters=stored.parameters - repeated,
+    )
+
+
+def unsliced_attention(
+    config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
+) -> np.ndarray:
+    """A layer's attention from the file's own matrices, in NumPy float64.
+
+    Args:
+        config: parsed config.json.
+        tensors: of the file, by name.
+        index: of the layer.
+        x: (T, d), what the attention reads.
+
+    Returns:
+        (T, d).
+    """
+    values = Configuration(config)
+    stored, heads = _stored(values, tensors), values.count("n_head")
+
+    def linear(role: str, rows: np.ndarray) -> np.ndarray:
+        path = f"h.{index}.attn.{role}"
+        return rows @ stored[path + ".weight"].astype(np.float64) + stored[path + ".bias"]
+
+    fused = linear("c_attn", np.asarray(x, np.float64))
+    queries, keys, triple = (apart(each, heads) for each in np.split(fused, 3, axis=1))
+    return linear("c_proj", mixed_values(queries, keys, triple, scale=_scale(values, index)))
+
+
+def _stored(values: Configuration, tensors: Mapping[str, np.ndarray]) -> StoredTensors:
+    values.refuse_unless("add_cross_attention", False)
+    d, vocabulary = values.count("n_embd"), values.count("vocab_size")
+    values.divides("n_head", values.count("n_head"), d, "n_embd")
+    m = values.count("n_inner", 4 * d)
+    shapes: dict[str, tuple[int, ...]] = {
+        "wte.weight": (vocabulary, d),
+        "wpe.weight": (values.count("n_positions"), d),
+        "ln_f.weight": (d,),
+        "ln_f.bias": (d,),
+    }
+    matrices = {
+        "attn.c_attn": (d, 3 * d),
+        "attn.c_proj": (d, d),
+        "mlp.c_fc": (d, m),
+        "mlp.c_proj": (m, d),
+    }
+    for index in range(values.count("n_layer")):
+        for norm in ("ln_1", "ln_2"):
+            shapes[f"h.{index}.{norm}.weight"] = shapes[f"h.{index}.{norm}.bias"] = (d,)
+        for role, shape in matrices.items():
+            shapes[f"h.{index}.{role}.weight"] = shape
+            shapes[f"h.{index}.{role}.bias"] = shape[1:]
+    return StoredTensors(
+        tensors,
+        shapes,
+        optional={"lm_head.weight": (vocabulary, d)},
+        prefixes=_PREFIXES,
+        buffers=_BUFFERS,
+    )
+
+
+def _scale(values: Configuration, index: int) -> float:
+    size = values.count("n_embd") // values.count("n_head")
+    scale = size**-0.5 if values.flag("scale_attn_weights", True) else 1.0
+    return scale / (index + 1) if values.flag("scale_attn_by_inverse_layer_idx", False) else scale
+
+
+def _norm(values: Configuration, stored: StoredTensors, path: str) -> Norm:
+    gain, bias = (jnp.asarray(stored[f"{path}.{part}"]) for part in ("weight", "bias"))
+    return Norm(gain, bias, values.number("layer_norm_epsilon", 1e-5), centred=True)
+
+
+def _layer(values: Configuration, stored: StoredTensors, index: int) -> Layer:
+    def linear(role: str) -> Dense:
+        path = f"h.{index}.{role}"
+        return dense(stored[path + ".weight"], stored[path + ".bias"], outputs_first=False)
+
+    fused, heads = linear("attn.c_attn"), values.count("n_head")
+    thirds = zip(jnp.split(fused.W, 3, axis=1), jnp.split(fused.b, 3), strict=True)
+    (W_Q, b_Q), (W_K, b_K), (W_V, b_V) = (blocks_of_outputs(Dense(W, b), heads) for W, b in thirds)
+    W_O, b_O = blocks_of_inputs(linear("attn.c_proj"), heads)
+    return Layer(
+        attention=Attention(
+            W_Q=W_Q,
+            b_Q=b_Q,
+            W_K=W_K,
+            b_K=b_K,
+            W_V=W_V,
+            b_V=b_V,
+            W_O=W_O,
+            b_O=b_O,
+            group=tuple(range(heads)),
+            scale=_scale(values, index),
+            causal=True,
+        ),
+        attention_norm=_norm(values, stored, f"h.{index}.ln_1"),
+        feedforward=Feedforward(
+            linear("mlp.c_fc"),
+            linear("mlp.c_proj"),
+            None,
+            values.word("activation_function", "gelu_new"),
+        ),
+        feedforward_norm=_norm(values, stored, f"h.{index}.ln_2"),
+        placement="before",
+    )

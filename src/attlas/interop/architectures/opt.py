@@ -1,0 +1,187 @@
+"""OPT: positions from row 2 on, norms before or after, in one size words narrower than rows."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from attlas.interop.activations import ACTIVATIONS
+from attlas.interop.canonical import (
+    Attention,
+    Dense,
+    Embedding,
+    Feedforward,
+    Layer,
+    Norm,
+    Readout,
+)
+from attlas.interop.configuration import Configuration
+from attlas.interop.head_blocks import blocks_of_inputs, blocks_of_outputs, dense
+from attlas.interop.output_words import output_words
+from attlas.interop.stored_tensors import StoredTensors
+from attlas.interop.trained_transformer import TrainedTransformer
+from attlas.interop.unsliced import apart, mixed_values
+
+MODEL_TYPES = ("opt",)
+
+_OFFSET = 2  # rows of the positions that no token reads
+_EPS = 1e-5  # of torch's LayerNorm; the configuration does not name it
+
+
+def read(
+    config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], name: str
+) -> TrainedTransformer:
+    """The model in canonical form.
+
+    Where the words' rows are narrower than the model, their projection is multiplied into them: the
+    library adds positions after it.
+
+    Args:
+        config: parsed config.json.
+        tensors: of the file, by name.
+        name: what the user called the model.
+
+    Returns:
+        The model.
+    """
+    values = Configuration(config)
+    stored = _stored(values, tensors)
+    words = stored["embed_tokens.weight"]
+    outward, repeated = output_words(
+        stored, words, ("lm_head.weight",), tied=values.flag("tie_word_embeddings", True)
+    )
+    values.choice("activation_function", ACTIVATIONS, "relu")
+    narrow = "project_in.weight" in stored
+    return TrainedTransformer(
+        name=name,
+        architecture="opt",
+        width=values.count("hidden_size"),
+        heads_per_layer=values.count("num_attention_heads"),
+        vocabulary=values.count("vocab_size"),
+        context=values.count("max_position_embeddings"),
+        stored_layer=tuple(range(values.count("num_hidden_layers"))),
+        read_layer=lambda index: _layer(values, stored, index),
+        embedding=Embedding(
+            jnp.asarray(words @ stored["project_in.weight"].T if narrow else words),
+            positions=jnp.asarray(stored["embed_positions.weight"]),
+            first_position=_OFFSET,
+        ),
+        readout=Readout(
+            norm=_norm(values, stored, "final_layer_norm") if _last_norm(values) else None,
+            transform=dense(stored["project_out.weight"], None) if narrow else None,
+            activation="linear",
+            words=outward,
+        ),
+        parameters=stored.parameters - repeated,
+    )
+
+
+def unsliced_attention(
+    config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
+) -> np.ndarray:
+    """A layer's attention from the file's own matrices, in NumPy float64.
+
+    Args:
+        config: parsed config.json.
+        tensors: of the file, by name.
+        index: of the layer.
+        x: (T, d), what the attention reads.
+
+    Returns:
+        (T, d).
+    """
+    values = Configuration(config)
+    stored, heads = _stored(values, tensors), values.count("num_attention_heads")
+
+    def linear(role: str, rows: np.ndarray) -> np.ndarray:
+        path = f"layers.{index}.self_attn.{role}"
+        found = rows @ stored[path + ".weight"].astype(np.float64).T
+        return found + stored[path + ".bias"] if path + ".bias" in stored else found
+
+    rows = np.asarray(x, np.float64)
+    queries, keys, mixable = (
+        apart(linear(role, rows), heads) for role in ("q_proj", "k_proj", "v_proj")
+    )
+    scale = (rows.shape[1] // heads) ** -0.5
+    return linear("out_proj", mixed_values(queries, keys, mixable, scale=scale))
+
+
+def _last_norm(values: Configuration) -> bool:
+    before = values.flag("do_layer_norm_before", True)
+    return before and not values.flag("_remove_final_layer_norm", False)
+
+
+def _stored(values: Configuration, tensors: Mapping[str, np.ndarray]) -> StoredTensors:
+    d, m = values.count("hidden_size"), values.count("ffn_dim")
+    values.divides("num_attention_heads", values.count("num_attention_heads"), d, "hidden_size")
+    e = values.count("word_embed_proj_dim", d)
+    table = (values.count("vocab_size"), e)
+    positions = values.count("max_position_embeddings") + _OFFSET
+    shapes: dict[str, tuple[int, ...]] = {
+        "embed_tokens.weight": table,
+        "embed_positions.weight": (positions, d),
+    }
+    if e != d:
+        shapes |= {"project_in.weight": (d, e), "project_out.weight": (e, d)}
+    norms = ["final_layer_norm"] if _last_norm(values) else []
+    matrices = {f"self_attn.{role}_proj": (d, d) for role in ("q", "k", "v", "out")}
+    matrices |= {"fc1": (m, d), "fc2": (d, m)}
+    for index in range(values.count("num_hidden_layers")):
+        norms += [f"layers.{index}.{norm}" for norm in ("self_attn_layer_norm", "final_layer_norm")]
+        for role, shape in matrices.items():
+            shapes[f"layers.{index}.{role}.weight"] = shape
+            if values.flag("enable_bias", True):
+                shapes[f"layers.{index}.{role}.bias"] = shape[:1]
+    if values.flag("layer_norm_elementwise_affine", True):
+        shapes |= {f"{norm}.{part}": (d,) for norm in norms for part in ("weight", "bias")}
+    return StoredTensors(
+        tensors,
+        shapes,
+        optional={"lm_head.weight": table},
+        prefixes=("model.decoder.", "decoder.", ""),
+        buffers=r"(^|\.)decoder\.version$",
+    )
+
+
+def _norm(values: Configuration, stored: StoredTensors, path: str) -> Norm:
+    if path + ".weight" in stored:
+        gain, bias = stored[path + ".weight"], stored[path + ".bias"]
+    else:
+        dtype = stored["embed_positions.weight"].dtype
+        gain = np.ones(values.count("hidden_size"), dtype)
+        bias = np.zeros_like(gain)
+    return Norm(jnp.asarray(gain), jnp.asarray(bias), _EPS, centred=True)
+
+
+def _layer(values: Configuration, stored: StoredTensors, index: int) -> Layer:
+    def linear(role: str) -> Dense:
+        path = f"layers.{index}.{role}"
+        return dense(stored[path + ".weight"], stored.get(path + ".bias"))
+
+    heads = values.count("num_attention_heads")
+    W_Q, b_Q = blocks_of_outputs(linear("self_attn.q_proj"), heads)
+    W_K, b_K = blocks_of_outputs(linear("self_attn.k_proj"), heads)
+    W_V, b_V = blocks_of_outputs(linear("self_attn.v_proj"), heads)
+    W_O, b_O = blocks_of_inputs(linear("self_attn.out_proj"), heads)
+    return Layer(
+        attention=Attention(
+            W_Q=W_Q,
+            b_Q=b_Q,
+            W_K=W_K,
+            b_K=b_K,
+            W_V=W_V,
+            b_V=b_V,
+            W_O=W_O,
+            b_O=b_O,
+            group=tuple(range(heads)),
+            scale=W_Q.shape[2] ** -0.5,
+            causal=True,
+        ),
+        attention_norm=_norm(values, stored, f"layers.{index}.self_attn_layer_norm"),
+        feedforward=Feedforward(
+            linear("fc1"), linear("fc2"), None, values.word("activation_function", "relu")
+        ),
+        feedforward_norm=_norm(values, stored, f"layers.{index}.final_layer_norm"),
+        placement="before" if values.flag("do_layer_norm_before", True) else "after",
+    )

@@ -1,0 +1,323 @@
+"""Encoders of BERT's kind, whose files differ in the names of their tensors."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from attlas.interop.canonical import (
+    Attention,
+    Dense,
+    Embedding,
+    Feedforward,
+    Layer,
+    Norm,
+    Readout,
+)
+from attlas.interop.head_blocks import blocks_of_inputs, blocks_of_outputs, dense
+from attlas.interop.output_words import output_words
+from attlas.interop.stored_tensors import Shapes, StoredTensors
+from attlas.interop.unsliced import apart, mixed_values
+
+
+class LayerNames(NamedTuple):
+    """What the tensors of a layer are called below the layer's own name.
+
+    Attributes:
+        query: projection to the queries.
+        key: to the keys.
+        value: to the values.
+        output: of the heads together.
+        attention_norm: norm around the attention.
+        inner: into the feedforward units.
+        outer: out of them.
+        feedforward_norm: norm around them.
+    """
+
+    query: str
+    key: str
+    value: str
+    output: str
+    attention_norm: str
+    inner: str
+    outer: str
+    feedforward_norm: str
+
+
+class Sizes(NamedTuple):
+    """Sizes of an encoder, from its configuration.
+
+    Attributes:
+        d: width of the hidden rows.
+        e: width of the words' rows.
+        heads: number of heads.
+        inner: number of feedforward units.
+        words: of the vocabulary.
+        positions: rows of the table of positions.
+        kinds: rows of the table of segments, 0 without one.
+        eps: of the norms.
+        activation: of the feedforward units.
+    """
+
+    d: int
+    e: int
+    heads: int
+    inner: int
+    words: int
+    positions: int
+    kinds: int
+    eps: float
+    activation: str
+
+
+class HeadNames(NamedTuple):
+    """What the tensors of the masked-word readout are called.
+
+    Attributes:
+        transform: the dense map before the words.
+        norm: after the activation.
+        words: the output layer; its bias may also stand in `bias`.
+        bias: the bias by itself.
+    """
+
+    transform: str
+    norm: str
+    words: str
+    bias: str | None
+
+
+def layer_shapes(names: LayerNames, sizes: Sizes, path: str) -> Shapes:
+    """Shapes of the tensors of a layer.
+
+    Args:
+        names: of the architecture.
+        sizes: of the model.
+        path: name of the layer.
+
+    Returns:
+        Shapes by full name.
+    """
+    d, m = sizes.d, sizes.inner
+    matrices = dict.fromkeys(names[:4], (d, d)) | {names.inner: (m, d), names.outer: (d, m)}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, shape in matrices.items():
+        shapes |= {f"{path}{name}.weight": shape, f"{path}{name}.bias": shape[:1]}
+    for name in (names.attention_norm, names.feedforward_norm):
+        shapes |= {f"{path}{name}.weight": (d,), f"{path}{name}.bias": (d,)}
+    return shapes
+
+
+def embedding_shapes(sizes: Sizes, norm: str = "embeddings.LayerNorm") -> Shapes:
+    """Shapes of the tensors of the embedding.
+
+    Args:
+        sizes: of the model.
+        norm: name of its norm.
+
+    Returns:
+        Shapes by full name.
+    """
+    e = sizes.e
+    shapes: dict[str, tuple[int, ...]] = {
+        "embeddings.word_embeddings.weight": (sizes.words, e),
+        "embeddings.position_embeddings.weight": (sizes.positions, e),
+        f"{norm}.weight": (e,),
+        f"{norm}.bias": (e,),
+    }
+    if sizes.kinds:
+        shapes["embeddings.token_type_embeddings.weight"] = (sizes.kinds, e)
+    return shapes
+
+
+def head_shapes(names: HeadNames, sizes: Sizes) -> Shapes:
+    """Shapes of the tensors of a masked-word readout, all of them optional.
+
+    Args:
+        names: of the architecture.
+        sizes: of the model.
+
+    Returns:
+        Shapes by full name.
+    """
+    e, V = sizes.e, sizes.words
+    shapes: dict[str, tuple[int, ...]] = {
+        f"{names.transform}.weight": (e, sizes.d),
+        f"{names.transform}.bias": (e,),
+        f"{names.norm}.weight": (e,),
+        f"{names.norm}.bias": (e,),
+        f"{names.words}.weight": (V, e),
+        f"{names.words}.bias": (V,),
+    }
+    if names.bias is not None:
+        shapes[names.bias] = (V,)
+    return shapes
+
+
+def read_norm(stored: StoredTensors, path: str, eps: float) -> Norm:
+    """A LayerNorm of the file.
+
+    Args:
+        stored: the file.
+        path: its name.
+        eps: added to the variance.
+
+    Returns:
+        The norm.
+    """
+    gain, bias = (jnp.asarray(stored[f"{path}.{part}"]) for part in ("weight", "bias"))
+    return Norm(gain, bias, eps, centred=True)
+
+
+def read_dense(stored: StoredTensors, path: str) -> Dense:
+    """A dense map of the file.
+
+    Args:
+        stored: the file.
+        path: its name.
+
+    Returns:
+        The map; without bias where the file has none.
+    """
+    return dense(stored[f"{path}.weight"], stored.get(f"{path}.bias"))
+
+
+def read_encoder_layer(
+    stored: StoredTensors, names: LayerNames, sizes: Sizes, path: str, placement: str = "after"
+) -> Layer:
+    """One layer of the file.
+
+    Args:
+        stored: the file.
+        names: of the architecture.
+        sizes: of the model.
+        path: name of the layer.
+        placement: where the norms stand.
+
+    Returns:
+        The layer.
+    """
+    heads = sizes.heads
+    W_Q, b_Q = blocks_of_outputs(read_dense(stored, path + names.query), heads)
+    W_K, b_K = blocks_of_outputs(read_dense(stored, path + names.key), heads)
+    W_V, b_V = blocks_of_outputs(read_dense(stored, path + names.value), heads)
+    W_O, b_O = blocks_of_inputs(read_dense(stored, path + names.output), heads)
+    return Layer(
+        attention=Attention(
+            W_Q=W_Q,
+            b_Q=b_Q,
+            W_K=W_K,
+            b_K=b_K,
+            W_V=W_V,
+            b_V=b_V,
+            W_O=W_O,
+            b_O=b_O,
+            group=tuple(range(heads)),
+            scale=W_Q.shape[2] ** -0.5,
+            causal=False,
+        ),
+        attention_norm=read_norm(stored, path + names.attention_norm, sizes.eps),
+        feedforward=Feedforward(
+            read_dense(stored, path + names.inner),
+            read_dense(stored, path + names.outer),
+            None,
+            sizes.activation,
+        ),
+        feedforward_norm=read_norm(stored, path + names.feedforward_norm, sizes.eps),
+        placement=placement,
+    )
+
+
+def read_embedding(
+    stored: StoredTensors,
+    sizes: Sizes,
+    *,
+    projection: Dense | None = None,
+    first_position: int = 0,
+) -> Embedding:
+    """The embedding of the file; all tokens are of the first kind.
+
+    Args:
+        stored: the file.
+        sizes: of the model.
+        projection: to the model's width, or None.
+        first_position: row of the table of positions that the first token reads.
+
+    Returns:
+        The embedding.
+    """
+    kinds = stored.get("embeddings.token_type_embeddings.weight")
+    return Embedding(
+        jnp.asarray(stored["embeddings.word_embeddings.weight"]),
+        positions=jnp.asarray(stored["embeddings.position_embeddings.weight"]),
+        kind=None if kinds is None else jnp.asarray(kinds[0]),
+        norm=read_norm(stored, "embeddings.LayerNorm", sizes.eps),
+        projection=projection,
+        first_position=first_position,
+    )
+
+
+def read_masked_word_head(
+    stored: StoredTensors, names: HeadNames, sizes: Sizes, activation: str
+) -> tuple[Readout, int]:
+    """The readout of the file.
+
+    Args:
+        stored: the file.
+        names: of the architecture.
+        sizes: of the model.
+        activation: after the dense map.
+
+    Returns:
+        The readout, without words where the file has no transform; and how many numbers of the
+        file are others once more: the tied words, and the bias under two names.
+    """
+    if f"{names.transform}.weight" not in stored:
+        return Readout(), 0
+    embedding = stored["embeddings.word_embeddings.weight"]
+    words, repeated = output_words(stored, embedding, (f"{names.words}.weight",), tied=True)
+    assert words is not None
+    bias = stored.get(f"{names.words}.bias")
+    alone = None if names.bias is None else stored.get(names.bias)
+    if bias is not None and alone is not None and np.array_equal(bias, alone):
+        repeated += bias.size
+    found = alone if bias is None else bias
+    if found is not None:
+        words = Dense(words.W, jnp.asarray(found))
+    return (
+        Readout(
+            transform=read_dense(stored, names.transform),
+            transform_norm=read_norm(stored, names.norm, sizes.eps),
+            words=words,
+            activation=activation,
+        ),
+        repeated,
+    )
+
+
+def unsliced_encoder_attention(
+    stored: Mapping[str, np.ndarray], names: LayerNames, heads: int, path: str, x: np.ndarray
+) -> np.ndarray:
+    """A layer's attention from the file's own matrices, in NumPy float64.
+
+    Args:
+        stored: the file.
+        names: of the architecture.
+        heads: number of heads.
+        path: name of the layer.
+        x: (T, d), what the attention reads.
+
+    Returns:
+        (T, d).
+    """
+
+    def linear(name: str, rows: np.ndarray) -> np.ndarray:
+        found = rows @ stored[f"{path}{name}.weight"].astype(np.float64).T
+        bias = stored.get(f"{path}{name}.bias")
+        return found if bias is None else found + bias
+
+    rows = np.asarray(x, np.float64)
+    parts = (apart(linear(name, rows), heads) for name in (names.query, names.key, names.value))
+    queries, keys, values = parts
+    scale = (rows.shape[1] // heads) ** -0.5
+    return linear(names.output, mixed_values(queries, keys, values, scale=scale, causal=False))

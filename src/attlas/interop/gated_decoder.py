@@ -1,0 +1,265 @@
+r"""Decoders with rotary positions, RMSNorm, grouped keys and gated units: llama's descendants.
+
+An architecture says how its configuration reads (`GatedDecoder`) and what its tensors are called.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from attlas.interop.canonical import (
+    Attention,
+    Dense,
+    Embedding,
+    Feedforward,
+    Layer,
+    Norm,
+    Readout,
+    Rotary,
+)
+from attlas.interop.head_blocks import blocks_of_inputs, blocks_of_outputs, dense
+from attlas.interop.output_words import output_words
+from attlas.interop.stored_tensors import StoredTensors
+from attlas.interop.trained_transformer import TrainedTransformer
+from attlas.interop.unsliced import apart, mixed_values, turned
+
+_BUFFERS = r"(^|\.)(rotary_emb\.inv_freq|freqs_(cos|sin|cis))$"
+
+
+@dataclass(frozen=True)
+class GatedDecoder:
+    """What a configuration says about such a model.
+
+    Attributes:
+        architecture: its name in the table.
+        names: name of each tensor in the file, without a prefix; those of a layer below
+            `layers.INDEX.`, biases and norms' gains included.
+        prefixes: what may stand before the names.
+        width: d.
+        layers: number of layers.
+        heads: H.
+        groups: number of key/value groups.
+        head_size: k.
+        hidden: number of units of the feedforward.
+        vocabulary: number of words.
+        context: number of positions.
+        eps: of the norms.
+        frequencies: of the rotary positions, in float64.
+        interleaved: whether pairs of coordinates are neighbours.
+        windows: of each layer; None sees all.
+        activation: of the units.
+        input_bias: whether queries, keys and values have biases.
+        output_bias: whether the attention's output has one.
+        units_bias: whether the feedforward has them.
+        head_norms: whether queries and keys of a head are normalised.
+        gain_shift: what is added to a stored gain: 1 for gemma, which stores gain - 1.
+        embedding_scale: factor of a word's row.
+        tied: whether the words' rows are the output layer too, where the file has no other.
+    """
+
+    architecture: str
+    names: Mapping[str, str]
+    prefixes: tuple[str, ...]
+    width: int
+    layers: int
+    heads: int
+    groups: int
+    head_size: int
+    hidden: int
+    vocabulary: int
+    context: int
+    eps: float
+    frequencies: np.ndarray
+    interleaved: bool
+    windows: tuple[int | None, ...]
+    activation: str
+    input_bias: bool = False
+    output_bias: bool = False
+    units_bias: bool = False
+    head_norms: bool = False
+    gain_shift: float = 0.0
+    embedding_scale: float = 1.0
+    tied: bool = False
+
+    def name(self, role: str, index: int | None = None) -> str:
+        """Name of a tensor in the file.
+
+        Args:
+            role: key of `names`.
+            index: of the layer.
+
+        Returns:
+            The name, without the file's prefix.
+        """
+        return self.names[role] if index is None else f"layers.{index}.{self.names[role]}"
+
+    def layer_shapes(self, index: int) -> dict[str, tuple[int, ...]]:
+        """Tensors of a layer.
+
+        Args:
+            index: of the layer.
+
+        Returns:
+            Shape by name.
+        """
+        d, m, k = self.width, self.hidden, self.head_size
+        q, g = self.heads * k, self.groups * k
+        matrices = {
+            "queries": (q, d, self.input_bias),
+            "keys": (g, d, self.input_bias),
+            "values": (g, d, self.input_bias),
+            "output": (d, q, self.output_bias),
+            "gate": (m, d, self.units_bias),
+            "inner": (m, d, self.units_bias),
+            "outer": (d, m, self.units_bias),
+        }
+        shapes: dict[str, tuple[int, ...]] = {}
+        for role, (rows, columns, biased) in matrices.items():
+            shapes[self.name(role, index) + ".weight"] = (rows, columns)
+            if biased:
+                shapes[self.name(role, index) + ".bias"] = (rows,)
+        for role in ("attention_norm", "feedforward_norm"):
+            shapes[self.name(role, index) + ".weight"] = (d,)
+        if self.head_norms:
+            for role in ("query_norm", "key_norm"):
+                shapes[self.name(role, index) + ".weight"] = (k,)
+        return shapes
+
+    def stored(self, tensors: Mapping[str, np.ndarray]) -> StoredTensors:
+        """The file's tensors under the names of this model.
+
+        Args:
+            tensors: of the file.
+
+        Returns:
+            Them, checked.
+        """
+        table = (self.vocabulary, self.width)
+        shapes: dict[str, tuple[int, ...]] = {self.name("words") + ".weight": table}
+        shapes[self.name("last_norm") + ".weight"] = (self.width,)
+        for index in range(self.layers):
+            shapes |= self.layer_shapes(index)
+        readout = {self.name("readout") + ".weight": table}
+        return StoredTensors(
+            tensors, shapes, optional=readout, prefixes=self.prefixes, buffers=_BUFFERS
+        )
+
+
+def read_gated_decoder(
+    plan: GatedDecoder, tensors: Mapping[str, np.ndarray], name: str
+) -> TrainedTransformer:
+    """The model in canonical form.
+
+    Args:
+        plan: what its configuration says.
+        tensors: of its file.
+        name: what the user called it.
+
+    Returns:
+        The model; its layers are read when they are asked for.
+    """
+    stored = plan.stored(tensors)
+    words = stored[plan.name("words") + ".weight"]
+    readout = (plan.name("readout") + ".weight",)
+    outward, repeated = output_words(stored, words, readout, tied=plan.tied)
+    return TrainedTransformer(
+        name=name,
+        architecture=plan.architecture,
+        width=plan.width,
+        heads_per_layer=plan.heads,
+        vocabulary=plan.vocabulary,
+        context=plan.context,
+        stored_layer=tuple(range(plan.layers)),
+        read_layer=lambda index: _layer(plan, stored, index),
+        embedding=Embedding(jnp.asarray(words), scale=plan.embedding_scale),
+        readout=Readout(
+            norm=_norm(plan, stored[plan.name("last_norm") + ".weight"]),
+            words=outward,
+        ),
+        parameters=stored.parameters - repeated,
+    )
+
+
+def unsliced_gated_attention(
+    plan: GatedDecoder, tensors: Mapping[str, np.ndarray], index: int, x: Any
+) -> np.ndarray:
+    """A layer's attention from the file's own matrices, in NumPy float64.
+
+    Args:
+        plan: what the configuration says.
+        tensors: of the file.
+        index: of the layer.
+        x: (T, d), what the attention reads.
+
+    Returns:
+        (T, d), bias of the output included.
+    """
+    stored, rows = plan.stored(tensors), np.asarray(x, np.float64)
+
+    def linear(role: str, given: np.ndarray) -> np.ndarray:
+        path = plan.name(role, index)
+        found = given @ stored[path + ".weight"].astype(np.float64).T
+        return found + stored[path + ".bias"] if path + ".bias" in stored else found
+
+    def prepared(role: str, norm: str, blocks: int) -> np.ndarray:
+        found = apart(linear(role, rows), blocks)
+        if plan.head_norms:
+            gain = stored[plan.name(norm, index) + ".weight"].astype(np.float64) + plan.gain_shift
+            size = np.sqrt(np.mean(found**2, axis=-1, keepdims=True) + plan.eps)
+            found = gain * found / size
+        return turned(found, plan.frequencies, interleaved=plan.interleaved)
+
+    mixed = mixed_values(
+        prepared("queries", "query_norm", plan.heads),
+        prepared("keys", "key_norm", plan.groups),
+        apart(linear("values", rows), plan.groups),
+        scale=plan.head_size**-0.5,
+        window=plan.windows[index],
+    )
+    return linear("output", mixed)
+
+
+def _norm(plan: GatedDecoder, stored_gain: np.ndarray) -> Norm:
+    gain = jnp.asarray(stored_gain) + plan.gain_shift
+    return Norm(gain, jnp.zeros_like(gain), plan.eps, centred=False)
+
+
+def _layer(plan: GatedDecoder, stored: StoredTensors, index: int) -> Layer:
+    def linear(role: str) -> Dense:
+        path = plan.name(role, index)
+        return dense(stored[path + ".weight"], stored.get(path + ".bias"))
+
+    def norm(role: str) -> Norm:
+        return _norm(plan, stored[plan.name(role, index) + ".weight"])
+
+    W_Q, b_Q = blocks_of_outputs(linear("queries"), plan.heads)
+    W_K, b_K = blocks_of_outputs(linear("keys"), plan.groups)
+    W_V, b_V = blocks_of_outputs(linear("values"), plan.groups)
+    W_O, b_O = blocks_of_inputs(linear("output"), plan.heads)
+    attention = Attention(
+        W_Q=W_Q,
+        b_Q=b_Q,
+        W_K=W_K,
+        b_K=b_K,
+        W_V=W_V,
+        b_V=b_V,
+        W_O=W_O,
+        b_O=b_O,
+        group=tuple(head // (plan.heads // plan.groups) for head in range(plan.heads)),
+        scale=plan.head_size**-0.5,
+        causal=True,
+        window=plan.windows[index],
+        rotary=Rotary(plan.frequencies, plan.interleaved),
+        query_norm=norm("query_norm") if plan.head_norms else None,
+        key_norm=norm("key_norm") if plan.head_norms else None,
+    )
+    return Layer(
+        attention=attention,
+        attention_norm=norm("attention_norm"),
+        feedforward=Feedforward(linear("inner"), linear("outer"), linear("gate"), plan.activation),
+        feedforward_norm=norm("feedforward_norm"),
+        placement="before",
+    )

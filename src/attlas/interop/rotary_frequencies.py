@@ -1,0 +1,88 @@
+r"""Frequencies of rotary positions, as configurations ask for them."""
+
+import math
+
+import numpy as np
+
+from attlas.core.errors import UserError
+from attlas.interop.configuration import Configuration
+
+_KINDS = ("default", "linear", "llama3")
+
+
+def rotary_rule(config: Configuration) -> Configuration:
+    """The part of a configuration that holds the rule.
+
+    Args:
+        config: of the model.
+
+    Returns:
+        `rope_scaling`, the older name, where it is not empty, else `rope_parameters`.
+    """
+    older = config.section("rope_scaling")
+    return older if older.values else config.section("rope_parameters")
+
+
+def rotary_frequencies(
+    config: Configuration, size: int, *, theta_key: str = "rope_theta"
+) -> np.ndarray:
+    r"""Angle per position of each pair of coordinates.
+
+    $$\omega_i=\theta^{-2i/r},\quad i<r/2$$
+
+    "linear" divides all by a factor. "llama3" divides those of wavelength above
+    original / low_freq_factor by it, leaves those below original / high_freq_factor, and
+    interpolates linearly in the number of turns within the original context in between.
+
+    Args:
+        config: of the model: `rope_parameters`, or `rope_theta` and `rope_scaling`.
+        size: r, number of coordinates that turn.
+        theta_key: older name of the base.
+
+    Returns:
+        The frequencies in float64.
+
+    Raises:
+        UserError: if the configuration asks for another rule.
+
+    Source:
+        `modeling_rope_utils` of transformers 5; Su et al., RoFormer (2021).
+
+    Examples:
+        >>> rotary_frequencies(Configuration({"rope_theta": 100.0}), 4).tolist()
+        [1.0, 0.1]
+        >>> rotary_frequencies(Configuration({"rope_scaling": {"type": "yarn", "factor": 4}}), 4)
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: type = 'yarn' in the configuration is not ...
+    """
+    rule = rotary_rule(config)
+    kind = rule.choice("rope_type" if rule.given("rope_type") else "type", _KINDS, "default")
+    nested = [name for name, value in rule.values.items() if isinstance(value, dict)]
+    if nested:
+        raise UserError(
+            f"rope_parameters with a table '{nested[0]}' in the configuration is not supported: "
+            "attlas reads one rule for all layers"
+        )
+    theta = rule.number("rope_theta", config.number(theta_key, 10000.0))
+    frequencies = theta ** (-np.arange(0, size, 2, dtype=np.float64) / size)
+    if kind == "linear":
+        return frequencies / rule.number("factor")
+    if kind == "llama3":
+        key = "original_max_position_embeddings"
+        holder = next((part for part in (config, rule) if part.given(key)), None)
+        original = holder.number(key) if holder else config.number("max_position_embeddings")
+        return _llama3(frequencies, rule, original)
+    return frequencies
+
+
+def _llama3(frequencies: np.ndarray, rule: Configuration, original: float) -> np.ndarray:
+    turns = original * frequencies / (2 * math.pi)
+    low, high = rule.number("low_freq_factor"), rule.number("high_freq_factor")
+    if high <= low:
+        raise UserError(
+            f"high_freq_factor = {high} in the configuration is not above low_freq_factor = {low}: "
+            "correct config.json"
+        )
+    kept = np.clip((turns - low) / (high - low), 0.0, 1.0)
+    return (kept + (1 - kept) / rule.number("factor")) * frequencies

@@ -1,0 +1,98 @@
+"""Attention as the libraries lay it out, in NumPy float64: the other side of the slicing proof.
+
+Nothing here goes through the canonical form. Queries, keys and values of all heads are one matrix
+each, as in the file; heads come apart by reshaping the projected rows.
+"""
+
+import numpy as np
+
+
+def apart(rows: np.ndarray, heads: int) -> np.ndarray:
+    """Rows of all heads side by side to one block per head.
+
+    Args:
+        rows: (T, heads k).
+        heads: number of blocks.
+
+    Returns:
+        (heads, T, k).
+
+    Examples:
+        >>> apart(np.arange(4.0)[None], 2).tolist()
+        [[[0.0, 1.0]], [[2.0, 3.0]]]
+    """
+    return rows.reshape(rows.shape[0], heads, -1).swapaxes(0, 1)
+
+
+def turned(rows: np.ndarray, frequencies: np.ndarray, *, interleaved: bool = False) -> np.ndarray:
+    """Queries or keys turned by their positions 0, 1, ...
+
+    Args:
+        rows: (heads, T, k).
+        frequencies: angle per position of each pair.
+        interleaved: pairs are neighbours; else a half is paired with the other half.
+
+    Returns:
+        The turned rows; coordinates beyond the pairs stay.
+
+    Examples:
+        >>> rows = np.array([[[1.0, 0.0], [1.0, 0.0]]])
+        >>> turned(rows, np.array([np.pi / 2])).round(12).tolist()
+        [[[1.0, 0.0], [0.0, 1.0]]]
+    """
+    size = 2 * frequencies.size
+    angle = np.arange(rows.shape[1])[:, None] * frequencies
+    moved, rest = rows[..., :size], rows[..., size:]
+    if interleaved:
+        # As complex numbers, one per pair: llama2.c's layout.
+        complex_rows = moved[..., 0::2] + 1j * moved[..., 1::2]
+        spun = complex_rows * np.exp(1j * angle)
+        both = np.stack([spun.real, spun.imag], axis=-1).reshape(moved.shape)
+    else:
+        doubled = np.concatenate([angle, angle], axis=-1)
+        half = size // 2
+        other = np.concatenate([-moved[..., half:], moved[..., :half]], axis=-1)
+        both = moved * np.cos(doubled) + other * np.sin(doubled)
+    return np.concatenate([both, rest], axis=-1)
+
+
+def mixed_values(
+    queries: np.ndarray,
+    keys: np.ndarray,
+    values: np.ndarray,
+    *,
+    scale: float,
+    causal: bool = True,
+    window: int | None = None,
+) -> np.ndarray:
+    """Values of the tokens that each token sees, averaged by the softmax, heads side by side.
+
+    Args:
+        queries: (heads, T, k).
+        keys: (groups, T, k); a group serves heads / groups neighbours.
+        values: (groups, T, v).
+        scale: factor of the logits.
+        causal: whether later tokens are hidden.
+        window: how many tokens up to its own a token sees; None for all.
+
+    Returns:
+        (T, heads v).
+
+    Examples:
+        >>> one = np.zeros((1, 2, 1))
+        >>> mixed_values(one, one, np.array([[[1.0], [3.0]]]), scale=1.0).tolist()
+        [[1.0], [2.0]]
+    """
+    shared = queries.shape[0] // keys.shape[0]
+    keys, values = np.repeat(keys, shared, axis=0), np.repeat(values, shared, axis=0)
+    logits = scale * queries @ keys.swapaxes(1, 2)
+    T = queries.shape[1]
+    hidden = np.zeros((T, T), dtype=bool)
+    if causal:
+        hidden |= np.triu(np.ones((T, T), dtype=bool), 1)
+    if window is not None:
+        hidden |= np.tril(np.ones((T, T), dtype=bool), -window)
+    logits = np.where(hidden, -np.inf, logits)
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return (weights @ values).swapaxes(0, 1).reshape(T, -1)

@@ -1,0 +1,160 @@
+r"""Text to tokens for a model whose folder holds a tokenizer, and which tokens are special."""
+
+import struct
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from attlas.core.errors import UserError
+
+_LARGEST = 2**26
+_SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]", "<s>", "</s>", "<pad>", "<mask>", "<unk>")
+_SPECIAL = (*_SPECIAL, "<bos>", "<eos>", "<|endoftext|>", "[UNK]", "[BOS]", "[EOS]")
+_MASKS = ("[MASK]", "<mask>")
+
+
+class Words(NamedTuple):
+    """What a model's folder says about its tokens.
+
+    Attributes:
+        pieces: text of each token, empty where no vocabulary was found.
+        special: tokens that stand for no text.
+        mask: the token that hides another, or None.
+        encode: text to tokens, special ones added, or None where no tokenizer was found.
+        unknown: the token of what the tokenizer does not know, or None.
+    """
+
+    pieces: tuple[str, ...]
+    special: tuple[int, ...]
+    mask: int | None
+    encode: Callable[[str], list[int]] | None
+    unknown: int | None
+
+
+NO_WORDS = Words((), (), None, None, None)
+"""Of a model without a vocabulary."""
+
+
+def read_words(folder: Path, config: dict[str, Any]) -> Words:
+    """The tokenizer beside a model: tokenizer.json, vocab.txt, vocab.json with merges, or tok*.bin.
+
+    Args:
+        folder: of the model.
+        config: its configuration, for the numbers of special tokens.
+
+    Returns:
+        The words; without `encode` where no known file is there.
+
+    Raises:
+        UserError: if a file is there and cannot be read.
+
+    Examples:
+        >>> read_words(Path("/nowhere"), {}).encode is None
+        True
+    """
+    try:
+        found = _read(folder)
+    except (OSError, ValueError, KeyError, IndexError, struct.error) as error:
+        raise UserError(f"{folder}: the tokenizer cannot be read ({error})") from None
+    names = ("bos_token_id", "eos_token_id", "pad_token_id", "cls_token_id", "sep_token_id")
+    if not found.pieces:
+        named = [config.get(name) for name in (*names, "bos_id", "eos_id")]
+        numbers = sorted({each for each in named if isinstance(each, int) and each >= 0})
+        return found._replace(special=tuple(numbers))
+    return found
+
+
+def _read(folder: Path) -> Words:
+    for name, reader in (
+        ("tokenizer.json", _hugging_face),
+        ("vocab.txt", _word_pieces),
+        ("vocab.json", _byte_pairs),
+    ):
+        if (folder / name).is_file():
+            return reader(_capped(folder / name))
+    for file in sorted(folder.glob("tok*.bin")) if folder.is_dir() else ():
+        return _scored_pieces(_capped(file))
+    return NO_WORDS
+
+
+def _capped(file: Path) -> Path:
+    if file.stat().st_size > _LARGEST:
+        raise UserError(
+            f"{file} has {file.stat().st_size} bytes: a tokenizer has at most {_LARGEST}"
+        )
+    return file
+
+
+def _named(pieces: list[str], encode: Callable[[str], list[int]] | None) -> Words:
+    place = {piece: number for number, piece in enumerate(pieces)}
+    special = tuple(sorted(place[piece] for piece in _SPECIAL if piece in place))
+    mask = next((place[piece] for piece in _MASKS if piece in place), None)
+    unknown = next((place[piece] for piece in ("[UNK]", "<unk>") if piece in place), None)
+    return Words(tuple(pieces), special, mask, encode, unknown)
+
+
+def _hugging_face(file: Path) -> Words:
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_file(str(file))
+    except Exception as error:  # noqa: BLE001 (the library raises nothing narrower)
+        raise UserError(f"{file} is no tokenizer: {str(error).partition(chr(10))[0]}") from None
+    pieces = [tokenizer.id_to_token(k) or "" for k in range(tokenizer.get_vocab_size())]
+    return _named(pieces, lambda text: tokenizer.encode(text).ids)
+
+
+def _word_pieces(file: Path) -> Words:
+    from tokenizers.implementations import BertWordPieceTokenizer
+
+    pieces = file.read_text("utf-8").splitlines()
+    place = {piece: number for number, piece in enumerate(pieces)}
+    lower = not any(piece != piece.lower() for piece in pieces if not piece.startswith("["))
+    if not {"[UNK]", "[CLS]", "[SEP]"} <= place.keys():
+        return _named(pieces, None)
+    tokenizer = BertWordPieceTokenizer(vocab=place, lowercase=lower)
+    return _named(pieces, lambda text: tokenizer.encode(text).ids)
+
+
+def _byte_pairs(file: Path) -> Words:
+    import json
+
+    from tokenizers.implementations import ByteLevelBPETokenizer
+
+    place = json.loads(file.read_text("utf-8"))
+    pieces = [piece for piece, _ in sorted(place.items(), key=lambda pair: pair[1])]
+    merges = file.parent / "merges.txt"
+    if not merges.is_file():
+        return _named(pieces, None)
+    tokenizer = ByteLevelBPETokenizer(str(file), str(_capped(merges)))
+    return _named(pieces, lambda text: tokenizer.encode(text).ids)
+
+
+def _scored_pieces(file: Path) -> Words:
+    """llama2.c's tokenizer: pieces with scores, merged best score first, bytes where none fits."""
+    raw = file.read_bytes()
+    pieces, scores, at = [], [], 4
+    while at < len(raw):
+        score, size = struct.unpack_from("<fi", raw, at)
+        if size < 0 or at + 8 + size > len(raw):
+            raise ValueError(f"piece {len(pieces)} has {size} bytes")
+        pieces.append(raw[at + 8 : at + 8 + size].decode("utf-8", "replace"))
+        scores.append(score)
+        at += 8 + size
+    place = {piece: number for number, piece in reversed(list(enumerate(pieces)))}
+
+    def encode(text: str) -> list[int]:
+        tokens: list[int] = []
+        for letter in f" {text}":
+            byte_tokens = [byte + 3 for byte in letter.encode()]
+            tokens.extend([place[letter]] if letter in place else byte_tokens)
+        while True:
+            pairs = [pieces[a] + pieces[b] for a, b in pairwise(tokens)]
+            known = [(scores[place[pair]], -k) for k, pair in enumerate(pairs) if pair in place]
+            if not known:
+                return [1, *tokens]
+            k = -max(known)[1]
+            tokens[k : k + 2] = [place[pairs[k]]]
+
+    return Words(tuple(pieces), (0, 1, 2), None, encode, None)

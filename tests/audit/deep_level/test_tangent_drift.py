@@ -1,0 +1,55 @@
+"""Two checkpoints: a small step is linear, a large one is not."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+from random_transformer import random_transformer
+
+from attlas.audit.deep_level.tangent_drift import tangent_drift
+from attlas.audit.sequence_loss import judged_batch
+from attlas.core.errors import UserError
+
+RNG = np.random.default_rng(6)
+SEQUENCES = [RNG.integers(11, size=size) for size in (5, 4, 6)]
+FIRST = random_transformer(layers=1)
+OTHER = random_transformer(layers=1, seed=1)
+
+
+def between(share):
+    """The model whose weights are moved by a share of the way to the other's."""
+
+    def mix(a, b):
+        return jax.tree.map(lambda x, y: x + share * (y - x), a, b)
+
+    return dataclasses.replace(
+        FIRST,
+        read_layer=lambda k: mix(FIRST.layer(k), OTHER.layer(k)),
+        embedding=mix(FIRST.embedding, OTHER.embedding),
+        readout=mix(FIRST.readout, OTHER.readout),
+    )
+
+
+def test_a_small_step_is_explained_by_the_linear_model_up_to_its_square():
+    batch = judged_batch(FIRST, SEQUENCES)
+    errors = []
+    for share in (1e-2, 1e-3):
+        found = tangent_drift(FIRST, between(share), batch)
+        errors.append(abs(found.loss_linear - found.loss_after))
+        np.testing.assert_allclose(found.explained, 1, atol=20 * share)
+    # the remainder is of second order
+    assert 50 < errors[0] / errors[1] < 200
+
+
+def test_a_model_is_itself():
+    found = tangent_drift(FIRST, FIRST, judged_batch(FIRST, SEQUENCES))
+    assert found.drift == 0
+    assert found.distance == 0
+    np.testing.assert_allclose(found.alignment, 1, rtol=1e-12)
+
+
+def test_other_shapes_are_refused():
+    other = random_transformer(layers=1, heads=2, groups=2)
+    with pytest.raises(UserError, match="shapes"):
+        tangent_drift(FIRST, other, judged_batch(FIRST, SEQUENCES))

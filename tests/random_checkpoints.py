@@ -1,0 +1,218 @@
+"""Small checkpoints of the causal architectures, drawn at random: what a file would hold.
+
+Names and shapes are written out by hand, as the libraries save them, and not asked of the readers.
+"""
+
+from typing import Any
+
+import numpy as np
+
+V, D, H, G, K, M, L, T = 13, 12, 4, 2, 6, 10, 2, 16
+"""Words, width, heads, groups, coordinates of a head, units, layers, positions."""
+
+LLAMA = {
+    "hidden_size": D,
+    "num_attention_heads": H,
+    "num_key_value_heads": G,
+    "head_dim": K,
+    "intermediate_size": M,
+    "num_hidden_layers": L,
+    "vocab_size": V,
+    "max_position_embeddings": T,
+}
+CONFIGS: dict[str, dict[str, Any]] = {
+    "llama": LLAMA | {"attention_bias": True, "mlp_bias": True, "rope_theta": 30.0},
+    "mistral": LLAMA | {"sliding_window": 3},
+    "qwen2": LLAMA | {"use_sliding_window": True, "sliding_window": 3, "max_window_layers": 1},
+    "qwen3": LLAMA,
+    "gemma": LLAMA,
+    "llama2.c": {
+        "dim": H * K,
+        "n_heads": H,
+        "n_kv_heads": G,
+        "n_layers": L,
+        "hidden_dim": M,
+        "vocab_size": V,
+        "max_seq_len": T,
+    },
+    "gpt2": {"n_embd": D, "n_head": H, "n_layer": L, "vocab_size": V, "n_positions": T},
+    "gpt_neox": {
+        "hidden_size": H * K,
+        "num_attention_heads": H,
+        "num_hidden_layers": L,
+        "intermediate_size": M,
+        "vocab_size": V,
+        "max_position_embeddings": T,
+        "rotary_pct": 0.34,
+    },
+    "opt": {
+        "hidden_size": D,
+        "num_attention_heads": H,
+        "num_hidden_layers": L,
+        "ffn_dim": M,
+        "vocab_size": V,
+        "max_position_embeddings": T,
+        "word_embed_proj_dim": 8,
+    },
+}
+
+
+def _llama_shapes(kind: str) -> dict[str, tuple[int, ...]]:
+    shapes: dict[str, tuple[int, ...]] = {
+        "model.embed_tokens.weight": (V, D),
+        "model.norm.weight": (D,),
+        "lm_head.weight": (V, D),
+    }
+    for index in range(L):
+        base = f"model.layers.{index}."
+        attention = base + "self_attn."
+        for name, rows in (("q_proj", H * K), ("k_proj", G * K), ("v_proj", G * K)):
+            shapes[f"{attention}{name}.weight"] = (rows, D)
+            if kind in {"llama", "qwen2"}:
+                shapes[f"{attention}{name}.bias"] = (rows,)
+        shapes[attention + "o_proj.weight"] = (D, H * K)
+        for name, shape in (("gate", (M, D)), ("up", (M, D)), ("down", (D, M))):
+            shapes[f"{base}mlp.{name}_proj.weight"] = shape
+            if kind == "llama":
+                shapes[f"{base}mlp.{name}_proj.bias"] = shape[:1]
+        if kind == "llama":
+            shapes[attention + "o_proj.bias"] = (D,)
+        if kind == "qwen3":
+            shapes |= {attention + "q_norm.weight": (K,), attention + "k_norm.weight": (K,)}
+        for name in ("input_layernorm", "post_attention_layernorm"):
+            shapes[f"{base}{name}.weight"] = (D,)
+    return shapes
+
+
+def _llama2c_shapes() -> dict[str, tuple[int, ...]]:
+    d = H * K
+    shapes: dict[str, tuple[int, ...]] = {"tok_embeddings.weight": (V, d), "norm.weight": (d,)}
+    for index in range(L):
+        base = f"layers.{index}."
+        matrices = {"wq": (d, d), "wk": (G * K, d), "wv": (G * K, d), "wo": (d, d)}
+        shapes |= {f"{base}attention.{name}.weight": shape for name, shape in matrices.items()}
+        units = {"w1": (M, d), "w2": (d, M), "w3": (M, d)}
+        shapes |= {f"{base}feed_forward.{name}.weight": shape for name, shape in units.items()}
+        shapes |= {f"{base}{name}_norm.weight": (d,) for name in ("attention", "ffn")}
+    return shapes
+
+
+def _biased(matrices: dict[str, tuple[int, int]], outputs: int) -> dict[str, tuple[int, ...]]:
+    """Matrices with biases; `outputs` is the axis of the outputs."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, shape in matrices.items():
+        shapes |= {name + ".weight": shape, name + ".bias": (shape[outputs],)}
+    return shapes
+
+
+def _gpt2_shapes() -> dict[str, tuple[int, ...]]:
+    shapes: dict[str, tuple[int, ...]] = {"wte.weight": (V, D), "wpe.weight": (T, D)}
+    shapes |= {"ln_f.weight": (D,), "ln_f.bias": (D,)}
+    for index in range(L):
+        base = f"h.{index}."
+        matrices = {"attn.c_attn": (D, 3 * D), "attn.c_proj": (D, D)}
+        matrices |= {"mlp.c_fc": (D, 4 * D), "mlp.c_proj": (4 * D, D)}
+        shapes |= _biased({base + name: shape for name, shape in matrices.items()}, 1)
+        shapes |= {f"{base}ln_{n}.{part}": (D,) for n in (1, 2) for part in ("weight", "bias")}
+        shapes[base + "attn.bias"] = (1, 1, T, T)
+    return shapes
+
+
+def _gpt_neox_shapes() -> dict[str, tuple[int, ...]]:
+    d = H * K
+    shapes: dict[str, tuple[int, ...]] = {
+        "gpt_neox.embed_in.weight": (V, d),
+        "embed_out.weight": (V, d),
+    }
+    norms = ["gpt_neox.final_layer_norm"]
+    for index in range(L):
+        base = f"gpt_neox.layers.{index}."
+        norms += [base + "input_layernorm", base + "post_attention_layernorm"]
+        matrices = {"attention.query_key_value": (3 * d, d), "attention.dense": (d, d)}
+        matrices |= {"mlp.dense_h_to_4h": (M, d), "mlp.dense_4h_to_h": (d, M)}
+        shapes |= _biased({base + name: shape for name, shape in matrices.items()}, 0)
+        shapes[base + "attention.rotary_emb.inv_freq"] = (1,)
+    return shapes | {f"{norm}.{part}": (d,) for norm in norms for part in ("weight", "bias")}
+
+
+def _opt_shapes() -> dict[str, tuple[int, ...]]:
+    base = "model.decoder."
+    shapes: dict[str, tuple[int, ...]] = {
+        base + "embed_tokens.weight": (V, 8),
+        base + "embed_positions.weight": (T + 2, D),
+        base + "project_in.weight": (D, 8),
+        base + "project_out.weight": (8, D),
+    }
+    norms = [base + "final_layer_norm"]
+    for index in range(L):
+        layer = f"{base}layers.{index}."
+        norms += [layer + "self_attn_layer_norm", layer + "final_layer_norm"]
+        matrices = {f"{layer}self_attn.{name}_proj": (D, D) for name in ("q", "k", "v", "out")}
+        matrices |= {layer + "fc1": (M, D), layer + "fc2": (D, M)}
+        shapes |= _biased(matrices, 0)
+    return shapes | {f"{norm}.{part}": (D,) for norm in norms for part in ("weight", "bias")}
+
+
+def random_checkpoint(kind: str, seed: int = 0) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Configuration and tensors of a model.
+
+    Args:
+        kind: its model_type.
+        seed: of the draw.
+    """
+    shapes = {
+        "llama2.c": _llama2c_shapes,
+        "gpt2": _gpt2_shapes,
+        "gpt_neox": _gpt_neox_shapes,
+        "opt": _opt_shapes,
+    }
+    found = shapes[kind]() if kind in shapes else _llama_shapes(kind)
+    draw = np.random.default_rng(seed)
+    tensors = {
+        name: draw.normal(size=shape) * (1.6 / min(shape) ** 0.5 if len(shape) == 2 else 1.0)
+        for name, shape in found.items()
+    }
+    return {"model_type": kind} | CONFIGS[kind], tensors
+
+
+def slicing_difference(reader: Any, kind: str) -> float:
+    """Largest difference between the sum over heads and the unsliced attention, relative to it.
+
+    Args:
+        reader: module of the architecture.
+        kind: its model_type.
+    """
+    import jax.numpy as jnp
+
+    from attlas.interop.forward import attention_weights, head_outputs
+
+    config, tensors = random_checkpoint(kind)
+    model = reader.read(config, tensors, "random")
+    rows = np.random.default_rng(1).normal(size=(5, model.width))
+    worst = 0.0
+    for index in range(model.layers):
+        attention, x = model.layer(index).attention, jnp.asarray(rows)
+        heads = head_outputs(attention, attention_weights(attention, x), x)
+        whole = reader.unsliced_attention(config, tensors, index, rows)
+        difference = np.abs(np.asarray(heads.sum(axis=0) + attention.b_O[None]) - whole).max()
+        worst = max(worst, float(difference / np.abs(whole).max()))
+    return worst
+
+
+def refusal(reader: Any, kind: str, change: dict[str, Any]) -> str:
+    """What a reader says about a changed configuration; nothing if it reads the model.
+
+    Args:
+        reader: module of the architecture.
+        kind: its model_type.
+        change: of the configuration.
+    """
+    from attlas.core.errors import UserError
+
+    config, tensors = random_checkpoint(kind)
+    try:
+        model = reader.read(config | change, tensors, "random")
+        model.logits(np.arange(3))
+    except UserError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,199 @@
+"""Randomly drawn models of the transformers library, and ours of the same tensors beside them.
+
+The library computes rotary angles, RMSNorm and the softmax in float32 whatever the weights are. For
+the comparison in float64 every float32 that its code names is read as float64, so that a difference
+is one between two programs and not the library's rounding.
+"""
+
+import json
+import warnings
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
+
+
+@dataclass
+class Reference:
+    """A model of the library and what it computes on one sequence.
+
+    Attributes:
+        config: as config.json holds it.
+        tensors: its state dict.
+        tokens: the sequence.
+        logits: (T, V).
+        attentions: (L, H, T, T).
+        hidden: (L, T, d), what enters each layer.
+        attention_inputs: (T, d) of each layer: what its attention reads.
+        attention_outputs: what its attention returns.
+    """
+
+    config: dict[str, Any]
+    tensors: dict[str, np.ndarray]
+    tokens: np.ndarray
+    logits: np.ndarray
+    attentions: np.ndarray
+    hidden: np.ndarray
+    attention_inputs: list[np.ndarray]
+    attention_outputs: list[np.ndarray]
+
+
+def libraries():
+    """torch and transformers, or a skip that says what is missing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of other libraries, at their import
+        torch = pytest.importorskip("torch", reason="parity: torch is not installed")
+        transformers = pytest.importorskip(
+            "transformers", reason="parity: transformers is not installed"
+        )
+    transformers.logging.set_verbosity_error()
+    return torch, transformers
+
+
+def float32_read_as_float64(torch):
+    """A mode in which the library's float32 are float64."""
+
+    class Double(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            if func is torch.Tensor.float:
+                return args[0].double()
+            args = [torch.float64 if each is torch.float32 else each for each in args]
+            kwargs = {
+                key: torch.float64 if each is torch.float32 else each
+                for key, each in (kwargs or {}).items()
+            }
+            return func(*args, **kwargs)
+
+    return Double()
+
+
+def draw_weights(torch, model, seed):
+    """Weights of the size of a trained model's: no map is close to uniform, no gain is 1."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            # In float64 and rounded, so that both precisions are of one model.
+            drawn = torch.randn(weight.shape, generator=generator, dtype=torch.float64)
+            if weight.ndim == 2:
+                spread = 1.0 if "emb" in name or "wte" in name else 1.6 / min(weight.shape) ** 0.5
+                weight.copy_(spread * drawn)
+            else:
+                weight.copy_(weight + 0.3 * drawn)
+
+
+def draw_input(config, task, dtype, length, seed):
+    """Tokens, or an image for a vision model."""
+    draw = np.random.default_rng(seed)
+    if task == "ImageClassification":
+        side = config.image_size
+        return draw.normal(size=(config.num_channels, side, side)).astype(dtype)
+    # RoBERTa gives the token of padding, its second, no position of its own
+    return draw.integers(2, config.vocab_size, length)
+
+
+def watch_attention(model, attention, output):
+    """Lists that will hold what each layer's attention reads and returns."""
+    read, returned = [], []
+
+    def note_input(module, args, kwargs):
+        rows = args[0] if args else kwargs["hidden_states"]
+        read.append(rows[0].numpy())
+
+    def note_output(module, args, found):
+        found = found[0] if isinstance(found, tuple) else found
+        returned.append(found[0].numpy())
+
+    for name, module in model.named_modules():
+        if name.endswith(f".{attention}"):
+            module.register_forward_pre_hook(note_input, with_kwargs=True)
+        if name.endswith(f".{output}"):
+            module.register_forward_hook(note_output)
+    return read, returned
+
+
+def random_reference(
+    kind,
+    dtype,
+    length=9,
+    seed=0,
+    attention="self_attn",
+    output=None,
+    task="CausalLM",
+    **settings,
+):
+    """A model of an architecture and its outputs.
+
+    Args:
+        kind: its model_type.
+        dtype: "float32" or "float64".
+        length: of the sequence.
+        seed: of weights and tokens.
+        attention: name of the module of a layer that reads what the attention reads.
+        output: name of the module that returns what the attention returns; the same when None.
+        task: of the library's class of the model.
+        settings: of the configuration.
+    """
+    torch, transformers = libraries()
+    config = transformers.AutoConfig.for_model(kind, **settings)
+    mode = float32_read_as_float64(torch) if dtype == "float64" else nullcontext()
+    tokens = draw_input(config, task, dtype, length, seed)
+    with mode, torch.no_grad():
+        model = (
+            getattr(transformers, f"AutoModelFor{task}")
+            .from_config(config, attn_implementation="eager", dtype=getattr(torch, dtype))
+            .eval()
+        )
+        draw_weights(torch, model, seed)
+        read, returned = watch_attention(model, attention, output or attention)
+        found = model(torch.tensor(tokens)[None], output_attentions=True, output_hidden_states=True)
+    assert found.logits.dtype == getattr(torch, dtype)
+    return Reference(
+        config=json.loads(config.to_json_string()),
+        tensors={name: tensor.numpy() for name, tensor in model.state_dict().items()},
+        tokens=tokens,
+        logits=found.logits[0].numpy(),
+        attentions=np.stack([each[0].numpy() for each in found.attentions]),
+        hidden=np.stack([each[0].numpy() for each in found.hidden_states[:-1]]),
+        attention_inputs=read,
+        attention_outputs=returned,
+    )
+
+
+def differences(reader, reference):
+    """Largest differences between ours and the reference, relative to the reference's largest.
+
+    Args:
+        reader: module of an architecture.
+        reference: of `random_reference`.
+    """
+    model = reader.read(reference.config, reference.tensors, "random")
+    expected = {
+        "logits": reference.logits,
+        "attention": reference.attentions,
+        "hidden": reference.hidden,
+    }
+    found = {
+        "logits": model.logits(reference.tokens),
+        "attention": model.attention(reference.tokens),
+        "hidden": model.hidden(reference.tokens)[:-1],
+    }
+    for index, rows in enumerate(reference.attention_inputs):
+        expected[f"unsliced {index}"] = reference.attention_outputs[index]
+        found[f"unsliced {index}"] = reader.unsliced_attention(
+            reference.config, reference.tensors, index, rows
+        )
+    return {
+        key: float(np.abs(np.asarray(found[key]) - value).max() / np.abs(value).max())
+        for key, value in expected.items()
+    }
+
+
+def concentration(reference):
+    """Mean over rows of the largest weight, relative to uniform weights on the same tokens."""
+    maps = reference.attentions[:, :, 1:]  # the first row of a causal map sees one token
+    uniform = 1 / np.count_nonzero(maps, axis=-1)
+    return float(maps.max(axis=-1).mean() / uniform.mean())
