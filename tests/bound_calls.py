@@ -26,6 +26,7 @@ GIVEN: dict[str, Any] = {
     "alpha": np.array([0.25, 0.5]),
     "conditions": Conditions(1.0),
     "delta": 0.1,
+    "frequencies": np.array([0.5]),
     "key": KEY,
     "log_cover": lambda distance: 1 / distance**2,
     "informative": lambda m: m > 10,

@@ -52,7 +52,7 @@ DOCUMENTED = {
     "selection_geometry": ("integers", "int8", "zeros", "negative", *OVERFLOW),
     "sliced_wasserstein": OVERFLOW,
     "start_constants": ("zeros", *OVERFLOW),
-    "svm_shortfall": ("zeros", "axis 1 longer", *OVERFLOW),
+    "svm_shortfall": ("zeros", *OVERFLOW),
     "entrywise_norm": NOT_FINITE,
     "homogeneous_margin": ("zeros", *OVERFLOW),
     "log_slope": OVERFLOW,

@@ -89,6 +89,13 @@ def _spectrum(left: Any, right: Any) -> Any:
     return found.singular, found.error
 
 
+def _shortfall(X: Any, z: Any, W: Any) -> Any:
+    """What is certified, and what needs no certificate."""
+    found = svm_shortfall(X, z, W)
+    solved = found.certified
+    return found.shortfall[solved], found.apart[solved], found.svm_spread[solved], found.spread
+
+
 def _ensemble(W0: Any) -> Any:
     two = TokenSelection(**{name: np.stack([array, array]) for name, array in D.items()})
     settings = {"p": 2.0, "learning_rate": 0.1, "steps": 3, "record_at": (0, 3)}
@@ -111,7 +118,7 @@ def _attention() -> Iterator[Call]:
     yield Call("product_spectrum", _spectrum, {"left": SQUARE[:, :2], "right": SQUARE[:, 2:]})
     yield Call("subspace_overlap", subspace_overlap, {"bases": D["X"].swapaxes(1, 2)})
     path = {"W": np.stack([SQUARE, 2 * SQUARE])}
-    yield Call("svm_shortfall", svm_shortfall, {"X": D["X"], "z": D["z"], **path})
+    yield Call("svm_shortfall", _shortfall, {"X": D["X"], "z": D["z"], **path})
     yield Call("matrix_norms", matrix_norms, {"M": SQUARE})
     yield Call("measure_inputs", lambda inputs: measure_inputs(inputs, 4, None), {"inputs": D["X"]})
 

@@ -94,6 +94,18 @@ def test_float64_is_computed_with_under_the_narrow_default_and_float32_is_follow
         assert door(first)(jnp.ones((1, 1))).dtype == np.float32
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, np.float16])
+def test_records_keep_their_type_where_numpy_computes_in_it(kind):
+    own = np.float32 if kind is np.float32 else np.float64
+    for stands in (door, door_for_records):
+        assert stands(kept)(np.ones(1, kind)).dtype == own
+    assert door(kept, Beyond.INFINITE)(np.ones(1, kind)).dtype == np.float64
+
+
+def kept(x: Float[np.ndarray, " n"]) -> np.ndarray:
+    return x
+
+
 def test_what_is_traced_is_handed_on():
     assert jax.jit(door(first))(jnp.array([[jnp.inf]])).tolist() == [jnp.inf]
 

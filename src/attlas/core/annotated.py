@@ -194,9 +194,18 @@ def _numbers(options: list[Any], beyond: Beyond) -> Reader | None:
             return value
         if scalar and found.ndim == 0:
             return found.item()
-        return found.astype(np.float64) if numpy else jnp.asarray(found, np.float64)
+        dtype = np.float64 if beyond is Beyond.INFINITE else _own_type(found.dtype, numpy)
+        return found.astype(dtype, copy=False) if numpy else jnp.asarray(found, dtype)
 
     return read
+
+
+def _own_type(dtype: Any, numpy: bool) -> Any:
+    """The type that numbers are computed with; integers count as float64."""
+    if not jnp.issubdtype(dtype, jnp.floating):
+        return np.float64
+    # NumPy factorises nothing narrower than float32.
+    return np.float64 if numpy and dtype.itemsize < 4 else dtype
 
 
 def _is_followed(value: Any) -> bool:

@@ -36,11 +36,11 @@ _THREAD = _Thread()
 def door(
     function: Callable[P, R], beyond: Beyond = Beyond.NOTHING, *, partial_range: bool = False
 ) -> Callable[P, R]:
-    """Let a function read lists, NumPy, JAX and torch, and compute in float64 by itself.
+    """Let a function read lists, NumPy, JAX and torch, whatever JAX's default precision.
 
     What is annotated as a number or an array, also inside a tuple or a model, must be real and of
-    the annotated shape. Arrays of JAX keep their floating type where the annotation is JAX's, and
-    the function follows it. What is annotated otherwise is handed on as it is, and so are all
+    the annotated shape. Arrays keep their floating type, and integers count as float64; where
+    bounds may be infinite, arrays of NumPy are read as float64, too. What is annotated otherwise is handed on as it is, and so are all
     arguments where one of them is traced: the program that is traced decides.
 
     Args:
