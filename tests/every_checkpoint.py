@@ -69,7 +69,8 @@ def random_checkpoint(kind, seed=0):
     rng = np.random.default_rng(seed)
     if kind.startswith("attlas"):
         sizes, key = {"width": 6, "blocks": 2, "heads": 3, "hidden": 8}, jax.random.key(0)
-        encoder, translator = make_encoder(key, 9, 5, **sizes), make_translator(key, (9, 9), **sizes)
+        encoder = make_encoder(key, 9, 5, **sizes)
+        translator = make_translator(key, (9, 9), **sizes)
         config, tensors = stored_form(encoder if kind == "attlas_encoder" else translator)
         shapes = {name: np.shape(each) for name, each in tensors.items()}
     else:

@@ -102,7 +102,7 @@ def audit(
     residuals = prove_slicing(found)
     context = chosen.context or min(found.context or _CONTEXT, _CONTEXT)
     heads = weights_level(found, context, lambda done, all_: progress("weights", done, all_))
-    layers, facts = xr.Dataset(), {"slicing_residual": float(residuals.max())}
+    depths, facts = xr.Dataset(), {"slicing_residual": float(residuals.max())}
     batch = None
     if sequences is not None and level != "weights":
         data = audit_data(
@@ -111,7 +111,7 @@ def audit(
             DataSettings(special=chosen.special, seed=chosen.seed),
             lambda done, all_: progress("data", done, all_),
         )
-        heads, layers = xr.merge([heads, data.heads]), data.layers
+        heads, depths = xr.merge([heads, data.heads]), data.depths
         batch = _batch(found, sequences[: chosen.deep_sequences], chosen, level)
     if level == "deep" and batch is not None:
         deep, numbers = deep_level(
@@ -129,7 +129,7 @@ def audit(
         model=_facts(found, context),
         level=level,
         heads=heads,
-        layers=layers,
+        depths=depths,
         bounds=model_bounds(found, context, chosen.samples, bits=chosen.bits),
         findings=findings_of(heads, None if batch is None else _intervention(found, batch)),
         facts=facts,

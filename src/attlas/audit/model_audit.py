@@ -35,7 +35,8 @@ class ModelAudit:
         model: facts of the model by name: architecture, sizes, parameters.
         level: "weights", "data" or "deep".
         heads: variables [layer, head], described by their attributes.
-        layers: variables [layer]; without variables where nothing was measured per layer.
+        depths: variables [depth], from the embedding to what leaves the last layer; without
+            variables at level weights.
         bounds: rows of the table of generalisation bounds, each by name of its columns.
         findings: what stands out, each against a reference.
         facts: further numbers of the whole model.
@@ -45,7 +46,7 @@ class ModelAudit:
     model: Mapping[str, Any]
     level: str
     heads: xr.Dataset
-    layers: xr.Dataset
+    depths: xr.Dataset
     bounds: tuple[Mapping[str, Any], ...] = ()
     findings: tuple[Finding, ...] = ()
     facts: Mapping[str, float] = field(default_factory=dict)
@@ -62,7 +63,7 @@ class ModelAudit:
             Four lists by their names.
         """
         lists: dict[str, list[str]] = {standing.value: [] for standing in Standing}
-        for data in (self.heads, self.layers):
+        for data in (self.heads, self.depths):
             for variable in data.data_vars.values():
                 if "standing" in variable.attrs:
                     lists[variable.attrs["standing"]].append(variable.attrs["title"])
@@ -76,7 +77,7 @@ class ModelAudit:
         """
         described = {
             name: {key: str(told) for key, told in variable.attrs.items()}
-            for data in (self.heads, self.layers)
+            for data in (self.heads, self.depths)
             for name, variable in data.data_vars.items()
         }
         return {
@@ -86,7 +87,7 @@ class ModelAudit:
             "notes": list(self.notes),
             "quantities": described,
             "heads": _rows(self.heads, ("layer", "head")),
-            "layers": _rows(self.layers, ("layer",)),
+            "depths": _rows(self.depths, ("depth",)),
             "bounds": [{name: _plain(cell) for name, cell in row.items()} for row in self.bounds],
             "findings": [finding.to_json() for finding in self.findings],
             "facts": {name: _plain(value) for name, value in self.facts.items()},

@@ -1,6 +1,7 @@
 r"""The loss that a change of a model is judged by, per sequence of the user's batch."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 import equinox as eqx
@@ -125,5 +126,6 @@ def sequence_losses(
         return jnp.sum(each * weight) / jnp.maximum(jnp.sum(weight), 1)
 
     if unchanged is None:
-        return jax.vmap(lambda *args: one(*args, None))(hidden, targets, counted)
+        alone = partial(one, reference=None)
+        return jax.vmap(alone)(hidden, targets, counted)
     return jax.vmap(one)(hidden, targets, counted, unchanged)

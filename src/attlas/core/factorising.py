@@ -18,6 +18,7 @@ from typing import ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
 Args = ParamSpec("Args")
 Value = TypeVar("Value")
@@ -55,3 +56,24 @@ def one_at_a_time(program: Callable[Args, Value]) -> Callable[Args, Value]:
 eigh = one_at_a_time(jnp.linalg.eigh)
 qr = one_at_a_time(jnp.linalg.qr)
 svd = one_at_a_time(jnp.linalg.svd)
+
+
+def after(value: Array, done: Array) -> Array:
+    """The value, for a program that factorises it only once another number is known.
+
+    One program hangs too where two of its factorisations of a batch may run at once; a number that
+    each one takes from the one before puts them in a row. A barrier would not: XLA drops it before
+    it plans what runs when.
+
+    Args:
+        value: what is factorised next.
+        done: norms, none negative, that the factorisation before it gave.
+
+    Returns:
+        The value; NaN where `done` is.
+
+    Examples:
+        >>> after(jnp.ones(2), jnp.zeros(3)).tolist()
+        [1.0, 1.0]
+    """
+    return jnp.where(jnp.min(done) >= 0, value, jnp.nan)

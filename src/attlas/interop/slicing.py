@@ -6,6 +6,7 @@ none of the cutting.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -20,8 +21,6 @@ from attlas.interop.trained_transformer import TrainedTransformer
 
 LARGEST_RESIDUAL = 1e-10
 _TOKENS = 6
-
-Unsliced = Callable[[int, np.ndarray], np.ndarray]
 
 
 def slicing_residual(
@@ -61,7 +60,8 @@ def prove_slicing(model: TrainedTransformer) -> Float[np.ndarray, " L"]:
         UserError: if one exceeds 1e-10, naming the layer and the matrix that is at fault where
             cutting it in another way mends it; or if the model was not read from a file's matrices.
     """
-    if model.unsliced is None:
+    unsliced = model.unsliced
+    if unsliced is None:
         raise UserError(
             f"{model.name} was not read from a file or a module: there is nothing to compare its "
             "heads with"
@@ -70,26 +70,26 @@ def prove_slicing(model: TrainedTransformer) -> Float[np.ndarray, " L"]:
     for stored in range(max(model.stored_layer) + 1):
         index = model.stored_layer.index(stored)
         attention = model.read_layer(stored).attention
-        residual = slicing_residual(attention, lambda x, index=index: model.unsliced(index, x))
+        whole = partial(unsliced, index)
+        residual = slicing_residual(attention, whole)
         if not residual <= LARGEST_RESIDUAL:
+            suspect = _suspect(attention, whole)
             raise UserError(
                 f"{model.name}: the heads of layer {index} do not add up to the layer (residual "
-                f"{residual:.2g}, at most {LARGEST_RESIDUAL:.0e}): {_suspect(model, index)} is cut "
-                f"in another way than '{model.architecture}' is read"
+                f"{residual:.2g}, at most {LARGEST_RESIDUAL:.0e}): {suspect} is cut in "
+                f"another way than '{model.architecture}' is read"
             )
         found.append(residual)
     return np.array(found)
 
 
-def _suspect(model: TrainedTransformer, index: int) -> str:
+def _suspect(attention: Attention, unsliced: Callable[[np.ndarray], np.ndarray]) -> str:
     """The matrix which, cut in one of the usual wrong ways, would explain the file."""
-    attention = model.layer(index).attention
     for name in ("W_Q", "W_K", "W_V", "W_O"):
         blocks = jnp.asarray(getattr(attention, name))
         for cut in (*WRONG_CUTS.values(), _rolled_back):
             other = eqx.tree_at(lambda tree, name=name: getattr(tree, name), attention, cut(blocks))
-            residual = slicing_residual(other, lambda x: model.unsliced(index, x))
-            if residual <= LARGEST_RESIDUAL:
+            if slicing_residual(other, unsliced) <= LARGEST_RESIDUAL:
                 return name
     return "one of W_Q, W_K, W_V, W_O"
 

@@ -1,7 +1,7 @@
 r"""Text to tokens for a model whose folder holds a tokenizer, and which tokens are special."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,7 +36,7 @@ NO_WORDS = Words((), (), None, None, None)
 """Of a model without a vocabulary."""
 
 
-def read_words(folder: Path, config: dict[str, Any]) -> Words:
+def read_words(folder: Path, config: Mapping[str, Any]) -> Words:
     """The tokenizer beside a model: tokenizer.json, vocab.txt, vocab.json with merges, or tok*.bin.
 
     Args:
@@ -106,7 +106,7 @@ def _hugging_face(file: Path) -> Words:
 
 
 def _word_pieces(file: Path) -> Words:
-    from tokenizers.implementations import BertWordPieceTokenizer
+    from tokenizers import BertWordPieceTokenizer
 
     pieces = file.read_text("utf-8").splitlines()
     place = {piece: number for number, piece in enumerate(pieces)}
@@ -120,7 +120,7 @@ def _word_pieces(file: Path) -> Words:
 def _byte_pairs(file: Path) -> Words:
     import json
 
-    from tokenizers.implementations import ByteLevelBPETokenizer
+    from tokenizers import ByteLevelBPETokenizer
 
     place = json.loads(file.read_text("utf-8"))
     pieces = [piece for piece, _ in sorted(place.items(), key=lambda pair: pair[1])]

@@ -33,23 +33,33 @@ def render(atlas: Atlas) -> str:
         >>> render(Atlas(papers=()))[:15]
         '<!doctype html>'
     """
-    style = _style()
+    style = style_sheet()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    template = _environment().get_template("atlas.html.j2")
+    template = environment_of_templates().get_template("atlas.html.j2")
     return template.render(atlas=atlas, style=Markup(style), policy=policy)
 
 
 @cache
-def _style() -> str:
+def style_sheet() -> str:
+    """The style that all pages share.
+
+    Returns:
+        CSS.
+    """
     return resources.files("attlas.reports").joinpath("templates/style.css").read_text("utf-8")
 
 
 @cache
-def _environment() -> Environment:
+def environment_of_templates() -> Environment:
+    """Templates with autoescape and the filters that all pages share.
+
+    Returns:
+        The environment.
+    """
     environment = Environment(
         loader=PackageLoader("attlas.reports"),
         autoescape=True,

@@ -11,15 +11,15 @@ if TYPE_CHECKING:  # .1 s, which a run with nothing to read need not wait for
     from jsonschema.protocols import Validator
 
 
-NAMES = ("record", "verdict", "witness", "check")
+NAMES = ("record", "verdict", "witness", "check", "audit")
 
 
 def schema(name: str) -> dict[str, Any]:
     """One schema as plain JSON.
 
     Args:
-        name: "record", "verdict" or "witness" for files of a results folder, "check" for the
-            output of `attlas check --json`.
+        name: "record", "verdict", "witness" or "audit" for files of a results folder, "check"
+            for the output of `attlas check --json`; `attlas audit --json` writes an "audit".
 
     Returns:
         A JSON Schema, draft 2020-12.

@@ -37,7 +37,7 @@ def entropy_floor(spread: Number, tokens: Number) -> Array:
         >>> print(f"{float(entropy_floor(0.0, 4)):.6f} {float(entropy_floor(3.0, 4)):.6f}")
         1.386294 0.387119
     """
-    s, T = (jnp.asarray(each, dtype=jnp.result_type(float)) for each in (spread, tokens))
+    s, T = _broadcast(spread, tokens)
     others = jnp.maximum(T - 1, 1.0)
     beta = jnp.exp(-s * jnp.sqrt(T / others))
     rest = others * beta
@@ -72,7 +72,7 @@ def range_entropy_floor(radius: Number, tokens: Number) -> Array:
         >>> print(f"{float(range_entropy_floor(2.0, 4)):.6f} {float(entropy_floor(4.0, 4)):.6f}")
         0.261830 0.161924
     """
-    z, T = (jnp.asarray(each, dtype=jnp.result_type(float)) for each in (radius, tokens))
+    z, T = _broadcast(radius, tokens)
     width = 2 * z
     low = jnp.exp(-width)
     # Below, the quotient is noise; its expansion is right to width^2 / 12.
@@ -87,6 +87,11 @@ def range_entropy_floor(radius: Number, tokens: Number) -> Array:
 
     found = jnp.minimum(entropy(jnp.floor(best)), entropy(jnp.floor(best) + 1))
     return jnp.where(T > 1, _lowered(found), 0.0)
+
+
+def _broadcast(size: Number, tokens: Number) -> list[Array]:
+    given = [jnp.asarray(each, dtype=jnp.result_type(float)) for each in (size, tokens)]
+    return jnp.broadcast_arrays(*given)
 
 
 def _lowered(value: Array) -> Array:

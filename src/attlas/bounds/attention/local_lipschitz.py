@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from attlas.bounds.closed_form import closed_form
 from attlas.core.errors import UserError
+from attlas.core.factorising import after
 from attlas.core.norms.matrix import frobenius_norm, spectral_norm
 from attlas.core.norms.product import orthogonal_core, product_spectral_norm
 
@@ -102,9 +103,12 @@ def local_lipschitz(
     if squarings is not None and squarings < 1:
         raise UserError(f"squarings = {squarings}: give at least 1, or None for eigenvectors")
     n, eps = weights.shape[0], float(jnp.finfo(weights.dtype).eps)
-    (C_O, beta_O, rho_O), (C_Q, beta_Q, rho_Q), (C_K, beta_K, rho_K) = (
-        orthogonal_core(W) for W in (W_O.T, W_Q, W_K)
-    )
+    # One factorisation after the other, see `after`: together they can lock XLA.
+    core = C_O, beta_O, rho_O = orthogonal_core(W_O.T)
+    C_Q, beta_Q, rho_Q = orthogonal_core(after(W_Q, beta_O))
+    C_K, beta_K, rho_K = orthogonal_core(after(W_K, beta_Q))
+    value_norm = product_spectral_norm(after(W_V, beta_K), W_O.T, core)
+    gain = _norm(after(weights, value_norm)[None], squarings)[0]
     size_O, size_Q, size_K = (frobenius_norm(C, upper=True) for C in (C_O, C_Q, C_K))
     # What rounding adds to products and sums of n, k and v terms, relative to the terms' sizes.
     loss = (2 * n + 4 * max(W_Q.shape[1], W_V.shape[1]) + 64) * eps
@@ -113,11 +117,12 @@ def local_lipschitz(
     values, near = (x - jnp.mean(x, axis=0, keepdims=True) for x in (values, keys))
     longest, widest = (jnp.sqrt(jnp.max(jnp.sum(x**2, axis=-1))) for x in (values, near))
     seen = _product(values, C_O.T)
-    spread = _top(_covariances(weights, seen, seen), squarings)
+    spread = _top(after(_covariances(weights, seen, seen), gain), squarings)
     lam = beta_O**2 * spread + (loss * size_O + 3 * rho_O) * size_O * longest**2
 
     right = _turned(query_maps, C_Q)
-    cross = _norm(scale * _product(_covariances(weights, seen, near), right), squarings)
+    cross = scale * _product(_covariances(weights, seen, near), right)
+    cross = _norm(after(cross, spread), squarings)
     slack = loss * size_O * size_Q + rho_O * size_Q + rho_Q * size_O
     slack = scale * _size(query_maps) * slack * longest * widest
     asking = beta_O * beta_Q * jnp.max(cross) + 2 * slack
@@ -129,11 +134,10 @@ def local_lipschitz(
     inner = scale**2 * _product(_product(jnp.swapaxes(side, -1, -2), moments), side)
     mass = jnp.max(_product(lam * jnp.sum(queries**2, axis=1), weights))
     slack = (scale * _size(key_maps)) ** 2 * mass * size_K * (loss * size_K + 3 * rho_K)
-    asked = jnp.sqrt(beta_K**2 * jnp.max(_top(inner, squarings)) + slack)
+    asked = jnp.sqrt(beta_K**2 * jnp.max(_top(after(inner, cross), squarings)) + slack)
 
-    gain = _norm(weights[None], squarings)[0]
-    read = product_spectral_norm(W_V, W_O.T) * gain
-    return LocalLipschitz(*(part * (1 + 32 * eps) for part in (read, asking, asked)))
+    parts = (value_norm * gain, asking, asked)
+    return LocalLipschitz(*(part * (1 + 32 * eps) for part in parts))
 
 
 def _product(left: Array, right: Array) -> Array:

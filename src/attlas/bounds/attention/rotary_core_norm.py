@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.generalisation.conditions import require_at_least
 from attlas.core.errors import UserError
-from attlas.core.factorising import one_at_a_time
+from attlas.core.factorising import after, one_at_a_time
 from attlas.core.memory import require_memory
 from attlas.core.norms.matrix import frobenius_norm, spectral_norm
 from attlas.core.norms.product import orthogonal_core
@@ -63,7 +63,7 @@ def rotary_core_norm(
             f"frequencies turn {pairs} pairs of k = {k} coordinates: give at most k / 2"
         )
     require_at_least(1, tokens=tokens)
-    require_memory(16 * tokens * pairs, f"the angles of {tokens} positions", "give fewer")
+    require_memory(16 * tokens * pairs, f"an angle of each of {tokens} positions", "give fewer")
     offsets = jnp.arange(tokens)
     if not causal:
         offsets = jnp.concatenate([offsets, -offsets[1:]])
@@ -79,7 +79,8 @@ def _largest(W_Q: Array, W_K: Array, angles: Array, interleaved: bool) -> Array:
     widest = jnp.max(jnp.abs(angles), initial=0.0)
 
     def head(pair: tuple[Array, Array]) -> Array:
-        (C, basis, rest), (D, other, left) = (orthogonal_core(W) for W in pair)
+        C, basis, rest = orthogonal_core(pair[0])
+        D, other, left = orthogonal_core(after(pair[1], basis))
         sizes = frobenius_norm(C, upper=True), frobenius_norm(D, upper=True)
         # Angles are off by eps of themselves, their cosines by four units, a turned pair by two
         # more; a product of k terms by (k + 4) / 2 eps of that of the sizes.

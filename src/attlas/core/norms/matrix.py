@@ -173,7 +173,8 @@ def _spectral_upper(W: Array) -> Array:
     unit = jnp.where(usable, largest, 1)
     # Largest entry one: no product below overflows, and what underflows is under one eps.
     A = jnp.where(usable[..., None, None], A / unit[..., None, None], 0)
-    _, V = eigh(_product(jnp.swapaxes(A, -1, -2), A))
+    # The bound holds for any V, so that its derivative needs none of the eigenvectors'.
+    _, V = jax.lax.stop_gradient(eigh(_product(jnp.swapaxes(A, -1, -2), A)))
     B = _product(A, V)
     length, basis = frobenius_norm(A, upper=True), frobenius_norm(V, upper=True)
     identity = jnp.eye(d, dtype=A.dtype).reshape((1,) * (A.ndim - 2) + (d, d))

@@ -39,7 +39,9 @@ def product_entries(Q: Float[Array, "d r"], K: Float[Array, "n r"]) -> Float[Arr
     return jnp.abs(exact) + (allowance * (1 + 2 * allowance) * sizes + (r + 8) * float(limits.tiny))
 
 
-def product_spectral_norm(Q: Float[Array, "d r"], K: Float[Array, "n r"]) -> Float[Array, ""]:
+def product_spectral_norm(
+    Q: Float[Array, "d r"], K: Float[Array, "n r"], core: tuple[Array, Array, Array] | None = None
+) -> Float[Array, ""]:
     r"""An upper value of ||Q K'||_{2->2} at the cost of r x r eigenvectors.
 
     With any O and R, also rounded ones (see `orthogonal_core`),
@@ -49,6 +51,7 @@ def product_spectral_norm(Q: Float[Array, "d r"], K: Float[Array, "n r"]) -> Flo
     Args:
         Q: left factor.
         K: right factor.
+        core: `orthogonal_core(K)`, where it is at hand.
 
     Returns:
         The certified bound.
@@ -59,7 +62,7 @@ def product_spectral_norm(Q: Float[Array, "d r"], K: Float[Array, "n r"]) -> Flo
         10.0000
     """
     half = float(jnp.finfo(Q.dtype).eps) / 2
-    R, basis, rest = orthogonal_core(K)
+    R, basis, rest = orthogonal_core(K) if core is None else core
     length, lower = (frobenius_norm(M, upper=True) for M in (Q, R))
     turned = jnp.matmul(Q, R.T, precision=Precision.HIGHEST)
     top = spectral_norm(turned, upper=True) + (R.shape[1] + 4) * half * length * lower

@@ -17,12 +17,12 @@ class ProductSpectrum(NamedTuple):
     """Of each product L R', in the leading shape of its factors.
 
     Attributes:
-        singular: singular values, largest first.
+        singular: singular values, largest first; as many as the smallest side.
         eigenvalues: the k eigenvalues that need not vanish, of R' L.
         error: bound on the distance of each computed singular value from the exact one.
     """
 
-    singular: Float[np.ndarray, "*heads k"]
+    singular: Float[np.ndarray, "*heads r"]
     eigenvalues: Complex[np.ndarray, "*heads k"]
     error: Float[np.ndarray, "*heads"]
 
@@ -83,7 +83,8 @@ def product_spectrum(left: ArrayInput, right: ArrayInput) -> ProductSpectrum:
 
     Args:
         left: L, (..., d, k): W_Q, or W_V.
-        right: R, (..., d, k): W_K, or the transpose of W_O.
+        right: R, (..., e, k): W_K, or the transpose of W_O; only square products have
+            eigenvalues, those of others are NaN.
 
     Returns:
         The spectra, in float64.
@@ -93,15 +94,15 @@ def product_spectrum(left: ArrayInput, right: ArrayInput) -> ProductSpectrum:
         >>> found.singular.tolist(), found.symmetric_share.tolist(), found.positivity.tolist()
         ([[6.0]], [0.5], [nan])
     """
-    L, R = read_arrays("*heads d k, *heads d k", np.float64, left=left, right=right)
-    d, k = L.shape[-2:]
+    L, R = read_arrays("*heads d k, *heads e k", np.float64, left=left, right=right)
+    d, k = max(L.shape[-2], R.shape[-2]), L.shape[-1]
     with FACTORISING:
-        if d > k:
-            cores = np.linalg.qr(L, mode="r") @ np.swapaxes(np.linalg.qr(R, mode="r"), -1, -2)
-        else:
-            cores = L @ np.swapaxes(R, -1, -2)
+        cores = np.linalg.qr(L, mode="r") @ np.swapaxes(np.linalg.qr(R, mode="r"), -1, -2)
         singular = np.linalg.svd(cores, compute_uv=False)
-        eigenvalues = np.linalg.eigvals(np.swapaxes(R, -1, -2) @ L)
+        if L.shape == R.shape:
+            eigenvalues = np.linalg.eigvals(np.swapaxes(R, -1, -2) @ L)
+        else:
+            eigenvalues = np.full((*L.shape[:-2], k), np.nan)
     sizes = np.linalg.norm(L, axis=(-2, -1)) * np.linalg.norm(R, axis=(-2, -1))
     error = 4 * (d + k) * np.sqrt(k) * np.finfo(np.float64).eps * sizes
     return ProductSpectrum(singular, eigenvalues.astype(np.complex128), error)

@@ -1,0 +1,144 @@
+"""Sinks and the attention of repeated tokens."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attlas.bounds.attention.repeated_tokens import repeated_token_ceiling
+from attlas.bounds.attention.sink_gain import sink_gain
+from attlas.bounds.attention.softmax_jacobian import yudin2025_jacobian
+from attlas.core.claim import Control, Sides, Source, Status
+from attlas.core.norms.matrix import spectral_norm
+from attlas.core.statement import identity, inequality
+from attlas.models.attention.rotation import turn
+
+_T = 16
+_ROUNDINGS = 512
+"""Turns, a softmax and a norm of 16 entries."""
+
+
+def maps(rng, count):
+    """Attention maps of 16 rows: random ones, and sinks of all strengths."""
+    z = 10 ** rng.uniform(-1, 1, (count, 1, 1)) * rng.normal(size=(count, _T, _T))
+    z[::2, :, 0] += 10 ** rng.uniform(0, 2, (len(z[::2]), 1))
+    return {"z": z}
+
+
+@inequality(
+    "Sinks and the norm of the map",
+    sample=maps,
+    status=Status.NEW,
+    search_over="z",
+    roundings=_ROUNDINGS,
+    controls=[Control("n in place of its root", power=1.0)],
+)
+def sink_norm(z, *, power=0.5):
+    r"""$$\sqrt n\,\alpha_1\le\|P\|_2,\quad\alpha_1=\frac1n\sum_iP_{i1}$$
+
+    Attained when every row reads the first token alone, where $\|P\|_2=\sqrt n$ is the largest.
+    """
+    P = jax.nn.softmax(z, axis=-1)
+    return sink_gain(jnp.mean(P[:, 0]), _T ** (2 * power)), spectral_norm(P)
+
+
+def laws(rng, count):
+    """Logits of 6 tokens; in a third two tokens have nearly all of the weight."""
+    z = 10 ** rng.uniform(-1, 1, (count, 1)) * rng.normal(size=(count, 6))
+    z[::3, 2:] = -40
+    return {"z": z}
+
+
+@inequality(
+    "The softmax's Jacobian",
+    Source.RECALLED,
+    sample=laws,
+    search_over="z",
+    roundings=_ROUNDINGS,
+    controls=[Control("nine tenths of the bound", factor=0.9)],
+)
+def softmax_jacobian(z, *, factor=1.0):
+    r"""$$\|{\rm diag}\,p-pp^\top\|_2\le p_{(1)}\,(1-p_{(1)}+p_{(2)})$$
+
+    Yudin et al. (2025), ordered weights; our text of it is from memory. Attained by two tokens.
+    """
+    p = jax.nn.softmax(z)
+    norm = spectral_norm(jnp.diag(p) - jnp.outer(p, p))
+    return Sides(norm, factor * yudin2025_jacobian(p), magnitude=jnp.asarray(1.0))
+
+
+def repeated(rng, count):
+    """One query and key at 16 positions with rotations of all speeds."""
+    speed = 10 ** rng.uniform(-2, 0, (count, 2))
+    # With half a turn per token one position is for the query and all others against it.
+    speed[::3] = np.pi
+    q = 10 ** rng.uniform(-1, 1, (count, 1)) * rng.normal(size=(count, 4))
+    k = rng.normal(size=(count, 4))
+    k[::3] = q[::3]
+    return {"q": q, "k": k, "speed": speed}
+
+
+def _weights(q, k, speed, positions):
+    angle = positions[:, None] * speed[None]
+    rows = [turn(jnp.broadcast_to(each, (_T, 4)), angle, False) for each in (q, k)]
+    return jax.nn.softmax(rows[0][-1] @ rows[1].T)
+
+
+@inequality(
+    "One token repeated, rotary positions: the ceiling",
+    Source.RECALLED,
+    sample=repeated,
+    search_over=("q", "k", "speed"),
+    roundings=_ROUNDINGS,
+    count=96,
+    controls=[Control("half of the largest logit", factor=0.5)],
+)
+def repeated_ceiling(q, k, speed, *, factor=1.0):
+    r"""$$P_{tj}\le\frac{e^{2\xi}}{e^{2\xi}+t-1},\quad\xi=|q||k|$$
+
+    Gu et al. (2025), all logits of the row of the last of 16 tokens. Positions are 0 and then all
+    odd, so that half a turn per token brings every other key against the query.
+    """
+    positions = jnp.concatenate([jnp.arange(1.0, 2 * _T - 2, 2), jnp.zeros(1)])
+    P = _weights(q, k, speed, positions)
+    size = jnp.sqrt(jnp.sum(q**2) * jnp.sum(k**2))
+    ceiling = repeated_token_ceiling(factor * size, _T)
+    return Sides(jnp.max(P), ceiling, magnitude=1 + 4 * size * (1 + jnp.max(jnp.abs(speed)) * 32))
+
+
+@identity(
+    "One token repeated, no positions",
+    Source.RECALLED,
+    sample=repeated,
+    roundings=_ROUNDINGS,
+    alike=True,
+    controls=[Control("with rotary positions", turning=1.0)],
+)
+def repeated_uniform(q, k, speed, *, turning=0.0):
+    r"""$$P_{tj}=\frac1t$$
+
+    Gu et al. (2025). All logits are equal.
+    """
+    P = _weights(q, k, turning * speed, jnp.arange(1.0 * _T))
+    size = jnp.sqrt(jnp.sum(q**2) * jnp.sum(k**2))
+    return Sides(P, jnp.full(_T, 1 / _T), magnitude=jnp.full(_T, 1.0) * (1 + size))
+
+
+@identity(
+    "One token repeated: hidden states agree",
+    Source.RECALLED,
+    sample=repeated,
+    roundings=_ROUNDINGS,
+    alike=True,
+    status=Status.RECONSTRUCTED,
+    controls=[Control("with another token at the last position", other=0.1)],
+)
+def repeated_outputs(q, k, speed, *, other=0.0):
+    r"""$$\sum_jP_{ij}\,xV=xV\quad\text{for every row }i$$
+
+    Gu et al. (2025): without position vectors in the hidden states, whatever the weights. By
+    induction the states of all layers agree at every position; here the query stands for the value.
+    """
+    P = _weights(q, k, speed, jnp.arange(1.0 * _T))
+    last = jnp.zeros(_T).at[-1].set(1.0)
+    values = q[None] * (1 + 10 * other * last[:, None])
+    return Sides(P @ values, q, magnitude=jnp.full(4, 1.0) * jnp.sqrt(jnp.sum(q**2)))

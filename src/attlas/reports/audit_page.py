@@ -1,0 +1,207 @@
+r"""The page of an audit: what stands out, maps of the heads, a card for each, and four lists."""
+
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from attlas.core.display.statements import prose, typeset
+from attlas.panels.palette import PALETTE
+from attlas.reports.figures import embed
+from attlas.reports.page import environment_of_templates, style_sheet
+
+COLUMNS = (
+    ("removal_mean", "loss without it"),
+    ("confidence", "confidence"),
+    ("entropy", "entropy"),
+    ("sink_natural", "sink"),
+    ("local_ratio", "attack / certificate"),
+    ("logit_share", "logit / certified"),
+    ("qk_stable_rank", "stable rank"),
+    ("lipschitz_bound", "certified Lipschitz"),
+    ("qk_norm", "query-key norm"),
+    ("ov_norm", "value-output norm"),
+)
+"""Quantities of the table of heads, those that were measured."""
+
+_STANDINGS = {
+    "proved": "Proved: holds for every input of the stated class",
+    "checked on instances": "Checked on instances: exact on these weights and sequences",
+    "heuristic": "Heuristic: a summary without a theorem",
+    "not claimed": "Not claimed",
+}
+
+
+class Told(NamedTuple):
+    """A quantity as the page tells it.
+
+    Attributes:
+        name: of the variable.
+        title: prose, as markup.
+        formula: as markup.
+        meaning: prose, as markup.
+        standing: how it is known.
+        null: name of its reference.
+    """
+
+    name: str
+    title: Markup
+    formula: Markup
+    meaning: Markup
+    standing: str
+    null: str
+
+
+def render_audit(audit: Mapping[str, Any]) -> str:
+    """The audit as one HTML document that loads nothing.
+
+    Args:
+        audit: what `ModelAudit.to_json` gave, or a file of it.
+
+    Returns:
+        The document. Its script, whose hash the content policy names, sorts, filters and fills the
+        card; the findings, figures and lists need none.
+    """
+    style = style_sheet() + _read("audit.css")
+    script = _read("audit.js")
+    digests = [
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (style, script)
+    ]
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    described = audit["quantities"]
+    told = [_told(name, described[name]) for name in described if "title" in described[name]]
+    heads = audit["heads"]
+    of_heads = [each for each in told if heads and each.name in heads[0]]
+    template = environment_of_templates().get_template("audit.html.j2")
+    return template.render(
+        audit=audit,
+        quantities=of_heads,
+        columns=[pair for pair in COLUMNS if heads and pair[0] in heads[0]],
+        figures=_figures(audit),
+        standings=[(title, audit["standings"][key]) for key, title in _STANDINGS.items()],
+        data=_script_data({"heads": heads, "quantities": [_plain(each) for each in of_heads]}),
+        style=Markup(style),
+        script=Markup(script),
+        policy=policy,
+    )
+
+
+def _read(name: str) -> str:
+    return resources.files("attlas.reports").joinpath(f"templates/{name}").read_text("utf-8")
+
+
+def _told(name: str, attributes: Mapping[str, str]) -> Told:
+    formula = attributes.get("formula", "")
+    return Told(
+        name,
+        prose(attributes["title"]),
+        typeset(formula) if formula else Markup(""),
+        prose(attributes.get("meaning", "")),
+        attributes.get("standing", ""),
+        attributes.get("null", ""),
+    )
+
+
+def _plain(quantity: Told) -> dict[str, str]:
+    return {key: str(value) for key, value in quantity._asdict().items()}
+
+
+def _script_data(value: Any) -> Markup:
+    """JSON that cannot end the element that holds it."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)
+
+
+def _figures(audit: Mapping[str, Any]) -> list[tuple[Markup, str]]:
+    """Each figure with its caption."""
+    made = []
+    for draw in (_ladder, _depth, _importance):
+        found = draw(audit)
+        if found is not None:
+            figure, caption = found
+            made.append((embed(figure, caption), caption))
+    return made
+
+
+def _column(audit: Mapping[str, Any], name: str, table: str = "heads") -> list[float] | None:
+    rows: Sequence[Mapping[str, Any]] = audit[table]
+    if not rows or name not in rows[0]:
+        return None
+    return [math.nan if row[name] is None else float(row[name]) for row in rows]
+
+
+_LADDER = (
+    ("lipschitz_bound", "every text"),
+    ("ball_attack", "attack in the ball"),
+    ("local_certificate", "certificate here"),
+    ("local_attack", "attack here"),
+)
+
+
+def _ladder(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
+    """Certificates and attacks of every head, sorted by the certificate."""
+    columns = [(label, _column(audit, name)) for name, label in _LADDER]
+    columns = [(label, values) for label, values in columns if values is not None]
+    if len(columns) < 2:
+        return None
+    order = sorted(range(len(columns[0][1])), key=lambda k: columns[0][1][k])
+    figure = Figure(figsize=(7.2, 3.4), layout="constrained")
+    axes = figure.subplots()
+    for place, (label, values) in enumerate(columns):
+        line = "-" if "attack" not in label else ":"
+        axes.plot([values[k] for k in order], line, color=PALETTE[place], label=label, lw=1.6)
+    axes.set(yscale="log", xlabel="heads, by their certificate", ylabel="change per change")
+    axes.legend(frameon=False, fontsize=8)
+    return figure, (
+        "How much the output of each head can change per unit of change of its normalised input: "
+        "certified for every text, certified at the tokens handed in, and reached by attacks. The "
+        "distance between a certificate and its attack is what nobody knows."
+    )
+
+
+def _depth(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
+    """Rank residual and cosine along the layers."""
+    residual = _column(audit, "residual_l2", "depths")
+    if residual is None:
+        return None
+    figure = Figure(figsize=(5.2, 2.8), layout="constrained")
+    axes = figure.subplots()
+    for place, (name, label) in enumerate(
+        (("residual_l2", "distance from rank one"), ("mean_cosine", "mean cosine of two tokens"))
+    ):
+        values = _column(audit, name, "depths")
+        if values is not None:
+            axes.plot(values, "o-", color=PALETTE[place], label=label, lw=1.6, ms=3.5)
+    axes.set(xlabel="layers passed", ylim=(-0.05, 1.05))
+    axes.legend(frameon=False, fontsize=8)
+    return figure, (
+        "Rank collapse would be a residual that falls to 0 and a cosine that rises to 1 with "
+        "depth; residual is the Euclidean distance of the tokens from their mean, relative."
+    )
+
+
+def _importance(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
+    """Michel's score against the exact change of the loss."""
+    score, change = (_column(audit, name) for name in ("michel_score", "removal_zero"))
+    if score is None or change is None or not any(score):
+        return None
+    figure = Figure(figsize=(4.6, 3.2), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(score, change, ".", color=PALETTE[0], ms=5)
+    axes.axhline(0, color="0.7", lw=0.8, zorder=0)
+    axes.set(xlabel="Michel's score, a slope", ylabel="loss without the head, nats")
+    shown = audit["facts"].get("rank_correlation")
+    told = "" if shown is None else f" Their rank correlation is {shown:.2f}."
+    return figure, f"A head's slope of the loss beside the exact loss without it.{told}"
