@@ -40,8 +40,9 @@ def door(
 
     What is annotated as a number or an array, also inside a tuple or a model, must be real and of
     the annotated shape. Arrays keep their floating type, and integers count as float64; where
-    bounds may be infinite, arrays of NumPy are read as float64, too. What is annotated otherwise is handed on as it is, and so are all
-    arguments where one of them is traced: the program that is traced decides.
+    bounds may be infinite, arrays of NumPy are read as float64, too. What is annotated otherwise
+    is handed on as it is, and so are all arguments where one of them is traced: the program that
+    is traced decides.
 
     Args:
         function: of numbers and arrays with annotations.
