@@ -11,13 +11,13 @@ import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial, wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.core.annotated import Beyond, Shapes, reader
+from attlas.core.annotated import Beyond, Reader, Shapes, reader
 from attlas.core.arrays import is_traced
 from attlas.core.axes import require_axes
 from attlas.core.errors import UserError
@@ -47,12 +47,10 @@ def door(
     Args:
         function: of numbers and arrays with annotations.
         beyond: what its arrays may hold beside finite numbers.
-        partial_range: whether arithmetic that fails says that it is not defined for the numbers
-            given; it is an error of the function otherwise.
+        partial_range: whether arithmetic fails only where the function is not defined.
 
     Returns:
-        The same function behind the door; it raises `UserError`, naming the argument, what is
-        wrong and what to do.
+        The same function; it raises `UserError`, naming the argument and what to do.
 
     Examples:
         >>> from jaxtyping import Float
@@ -72,28 +70,22 @@ def door(
         for name, parameter in signature.parameters.items()
         if (found := reader(parameter.annotation, beyond))
     }
+    undefined = (ArithmeticError, ValueError) if partial_range else ()
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        if _THREAD.inside or any(map(is_traced, jax.tree.leaves((args, kwargs)))):
-            return function(*args, **kwargs)
         narrow = jax.dtypes.canonicalize_dtype(float) != np.float64
-        if narrow and is_traced(jnp.zeros(())):
+        traced = any(map(is_traced, jax.tree.leaves((args, kwargs))))
+        if _THREAD.inside or traced or (narrow and is_traced(jnp.zeros(()))):
             return function(*args, **kwargs)
         given = signature.bind(*args, **kwargs)
-        shapes: Shapes = {}
         with jax.enable_x64(True) if narrow else nullcontext():
-            for name, value in given.arguments.items():
-                if name in readers:
-                    given.arguments[name] = readers[name](value, name, shapes)
-            _require_shapes(shapes)
+            _read(given.arguments, readers)
             try:
                 return _computed(function, given)
             except UserError:
                 raise
-            except (ArithmeticError, ValueError) as error:
-                if not partial_range:
-                    raise
+            except undefined as error:
                 reason = str(error).partition("\n")[0]
                 raise UserError(
                     f"{function.__name__} is not defined there ({reason}): "
@@ -116,7 +108,11 @@ def _computed(function: Callable[..., R], given: inspect.BoundArguments) -> R:
         _THREAD.inside = False
 
 
-def _require_shapes(shapes: Shapes) -> None:
+def _read(arguments: dict[str, Any], readers: dict[str, Reader]) -> None:
+    shapes: Shapes = {}
+    for name, value in arguments.items():
+        if name in readers:
+            arguments[name] = readers[name](value, name, shapes)
     if shapes:
         axes = ", ".join(axes for axes, _ in shapes.values())
         require_axes(axes, {name: shape for name, (_, shape) in shapes.items()})
