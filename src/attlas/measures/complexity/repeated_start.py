@@ -87,6 +87,7 @@ def start_constants(
     Returns:
         The constants.
     """
+    require_axes("e, e n T d", {"heads": (len(heads),), "X": X.shape})
     grams = np.stack([ntk_gram(head, own) for head, own in zip(heads, X, strict=True)])
     svm = kernel_svm_batch(grams, y)
     margin = np.where(svm.converged, np.sqrt(2) * np.asarray(svm.value), np.nan)
