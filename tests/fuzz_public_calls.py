@@ -3,7 +3,7 @@
 A program of its own: it runs as a user's process does, without the shape checks of the tests and
 in JAX's default precision. A call must end in finite numbers, in what the function documents, or
 in a `UserError` of one line. Each call is named before it is made, so that whoever stops one that
-hangs knows which it was; the last line is what went wrong, as JSON.
+hangs knows which it was; what went wrong is said at once on stderr, and by the last line as JSON.
 
     python tests/fuzz_public_calls.py                      all of it, a few minutes
     python tests/fuzz_public_calls.py ntk_gram lp_svm      these functions
@@ -233,6 +233,7 @@ def main(names: list[str]) -> None:
                 tried += 1
                 if found := _fails(call, argument, fault, value):
                     wrong.append([call.name, argument, fault, found])
+                    sys.stderr.write(json.dumps(wrong[-1]) + "\n")
     sys.stdout.write(json.dumps({"tried": tried, "wrong": wrong}) + "\n")
 
 
