@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from attlas.core.arrays import read_array
 from attlas.core.axes import require_axes
 from attlas.core.door import door
 from attlas.core.errors import UserError
@@ -63,8 +64,9 @@ def uniform_outputs(
     Returns:
         Absolute outputs.
     """
-    require_axes("h T d, n T d", {"head.U": head.U.shape, "X": X.shape})
-    return np.abs(np.einsum("htd,nsd->n", head.U, X) / len(head.U[0]))
+    U = read_array(head.U, "head.U")
+    require_axes("h T d, n T d", {"head.U": U.shape, "X": X.shape})
+    return np.abs(np.einsum("htd,nsd->n", U, X) / len(U[0]))
 
 
 @door
