@@ -68,6 +68,8 @@ def test_masks_are_booleans_of_the_shape_of_their_array():
         door(marked)([1, 2, 4], [True, False])
     with pytest.raises(UserError, match=r"^among has dtype float64: give booleans$"):
         door(marked)([1.0], [0.5])
+    with pytest.raises(UserError, match=r"^among has rows of different lengths"):
+        door(marked)([1, 2], [[True], [True, False]])
 
 
 def test_whole_numbers_stay_numpy_and_fractions_are_refused():
@@ -84,6 +86,9 @@ def test_the_arrays_of_a_model_are_read_by_its_annotations():
     spoilt = SoftmaxNetwork(jnp.array([[0.0, jnp.inf]]), jnp.ones((1, 2)))
     with pytest.raises(UserError, match=r"^network\.W has infinite entries"):
         door(outputs, Beyond.INFINITE)(spoilt, jnp.ones(1))
+    nothing = eqx.tree_at(lambda network: network.W, good, None)
+    with pytest.raises(UserError, match=r"^network\.W has NoneType: give real numbers$"):
+        door(outputs)(nothing, jnp.ones(1))
     with pytest.raises(UserError, match=r"^network is None: give a SoftmaxNetwork$"):
         door(outputs)(None, jnp.ones(1))
 

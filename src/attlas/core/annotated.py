@@ -80,8 +80,9 @@ def _model(annotation: Any) -> Reader | None:
         found = {
             field: read(getattr(value, field), f"{name}.{field}", shapes)
             for field, read in kinds.items()
-            if read and getattr(value, field) is not None
+            if read
         }
+        found = {field: entry for field, entry in found.items() if entry is not None}
         # No constructor is called: shapes that do not fit each other are refused behind this.
         return eqx.tree_at(
             lambda model: [getattr(model, field) for field in found], value, list(found.values())
@@ -143,8 +144,7 @@ def _mask(options: list[Any]) -> Reader | None:
     axes = kinds[0].dim_str.strip()
 
     def read(value: Any, name: str, shapes: Shapes) -> Any:
-        shape = np.shape(value) if isinstance(value, list | tuple) else getattr(value, "shape", ())
-        found = read_mask(value, name, tuple(shape))
+        found = read_mask(value, name)
         shapes[name] = axes, found.shape
         return found
 
