@@ -5,21 +5,28 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
 from enum import Enum
+from functools import wraps
 from typing import Any, Literal, get_args, get_origin
 
 import jax
 import numpy as np
+from jaxtyping import Float
 
 import attlas.bounds
 from attlas.bounds.generalisation.liu2021_union_bound import Conditions
+from attlas.models.networks.softmax_network import SoftmaxNetwork
 
 KEY = jax.random.key(0)
 VALUES = (2.0, 0.5)
 """Of all numbers of a call: one of them is in the range of nearly every formula."""
 GIVEN: dict[str, Any] = {
+    "ball": "1,1",
+    "covers": ["1,1"],
+    "lengths": [4],
     "alpha": np.array([0.25, 0.5]),
     "conditions": Conditions(1.0),
     "delta": 0.1,
+    "frequencies": np.array([0.5]),
     "key": KEY,
     "log_cover": lambda distance: 1 / distance**2,
     "informative": lambda m: m > 10,
@@ -66,14 +73,25 @@ def _value(annotation: Any, number: float) -> Any:
 def good_calls() -> Iterator[tuple[str, Callable[..., Any], dict[str, np.ndarray]]]:
     """Name, function and arrays of a call with finite results."""
     for formula in formulas():
-        if "network" in inspect.signature(formula).parameters:
-            continue  # a network is no array; tests/bounds has those
         wanted = {
             name: parameter.annotation
             for name, parameter in inspect.signature(formula).parameters.items()
             if parameter.default is inspect.Parameter.empty or name == "conditions"
         }
-        yield formula.__name__, *_first_good(formula, wanted)
+        network = wanted.pop("network", None) is not None
+        called = _of_a_network(formula) if network else formula
+        more = {"W": Float[np.ndarray, "d m"], "a": Float[np.ndarray, "k m"]} if network else {}
+        yield formula.__name__, *_first_good(called, wanted | more)
+
+
+def _of_a_network(formula: Callable[..., Any]) -> Callable[..., Any]:
+    """The formula as a function of the arrays of its network."""
+
+    @wraps(formula)
+    def called(W: Any, a: Any, **others: Any) -> Any:
+        return formula(SoftmaxNetwork(W, a), **others)
+
+    return called
 
 
 def _first_good(formula: Callable[..., Any], wanted: dict[str, Any]) -> tuple[Any, Any]:

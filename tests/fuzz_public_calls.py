@@ -3,7 +3,7 @@
 A program of its own: it runs as a user's process does, without the shape checks of the tests and
 in JAX's default precision. A call must end in finite numbers, in what the function documents, or
 in a `UserError` of one line. Each call is named before it is made, so that whoever stops one that
-hangs knows which it was; the last line is what went wrong, as JSON.
+hangs knows which it was; what went wrong is said at once on stderr, and by the last line as JSON.
 
     python tests/fuzz_public_calls.py                      all of it, a few minutes
     python tests/fuzz_public_calls.py ntk_gram lp_svm      these functions
@@ -23,12 +23,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from bound_calls import good_calls
+from measured_calls import MORE_CALLS, RECORDS
 from public_calls import CALLS, Call
 
 from attlas.core.errors import UserError
 from attlas.core.solution import Result, Solution
 
 SECONDS = 20
+"""Of the processor for one call; of the clock, on which other programs run too, six times that."""
 BYTES = 12 * 2**30
 GOOD = ("as it is", "list", "jax", "float32", "non-contiguous")
 
@@ -44,6 +46,14 @@ DOCUMENTED = {
     "descent_loss": OVERFLOW,
     "direction_divergence": ("zeros",),
     "energy_distance": OVERFLOW,
+    "attention_risk_hessian": OVERFLOW,
+    "gu2024_limit_variance": ("jax",),
+    "kernel_changes": OVERFLOW,
+    "product_spectrum": OVERFLOW,
+    "selection_geometry": ("integers", "int8", "zeros", "negative", *OVERFLOW),
+    "sliced_wasserstein": OVERFLOW,
+    "start_constants": ("zeros", *OVERFLOW),
+    "svm_shortfall": ("zeros", *OVERFLOW),
     "entrywise_norm": NOT_FINITE,
     "homogeneous_margin": ("zeros", *OVERFLOW),
     "log_slope": OVERFLOW,
@@ -118,7 +128,7 @@ def _spoilt(array: np.ndarray) -> Iterator[tuple[str, Any]]:
     yield "a word", "word"
     yield "nothing", None
     yield "a set", {1.0, 2.0}
-    yield "booleans", array > 0
+    yield "booleans", array > 0 if array.dtype != bool else array.astype(int)
     yield "NaN", _first(array, np.nan)
     yield "infinity", _first(array, np.inf)
     yield "minus infinity, jax", jnp.asarray(_first(array, -np.inf))
@@ -129,6 +139,8 @@ def _spoilt(array: np.ndarray) -> Iterator[tuple[str, Any]]:
     yield "no axis more", array[None]
     yield "a scalar", 1.0
     yield "empty list", []
+    yield "negative", -array if array.dtype.kind == "f" else array
+    yield "a whole number beyond float64", 10**400
     if array.ndim:
         yield "an axis less", array[0]
         yield "non-contiguous", _gapped(array)
@@ -162,7 +174,8 @@ def _alarm(*_: Any) -> None:
 
 def _outcome(call: Call, arrays: dict[str, Any], good: bool) -> str:
     """Empty where the call ended as it should; a good one is not refused."""
-    signal.alarm(SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    signal.alarm(6 * SECONDS)
     try:
         found = call.function(**arrays)
         return "" if _finite(found) else "not finite"
@@ -175,6 +188,7 @@ def _outcome(call: Call, arrays: dict[str, Any], good: bool) -> str:
         place = traceback.extract_tb(error.__traceback__)[-1]
         return f"{type(error).__name__} in {place.filename.rpartition('/')[2]}: {error}"[:200]
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.alarm(0)
 
 
@@ -184,12 +198,16 @@ def _fails(call: Call, argument: str, fault: str, value: Any) -> str:
     good = fault in GOOD and not whole and argument not in call.fields
     found = _outcome(call, {**call.arrays, argument: value}, good)
     outside = call.name in formulas() and fault not in GOOD and fault not in ("NaN", "all NaN")
+    outside = outside or (call.name in RECORDS and fault not in GOOD)
     known = found == "not finite" and (outside or fault in DOCUMENTED.get(call.name, ()))
     return "" if known else found
 
 
 def _skipped(call: Call, argument: str, fault: str) -> bool:
-    """What a brief run leaves out: types beyond the first argument, and what is slow."""
+    """What a brief run leaves out: types beyond the first argument, what is slow, and what only
+    formulas refuse so far: whole numbers that no type of NumPy holds."""
+    if call.name not in formulas() and fault == "a whole number beyond float64":
+        return True
     if call.name in formulas():
         first = argument == next(iter(call.arrays))
         return fault not in (BRIEF if first else BRIEF[:1])
@@ -203,9 +221,10 @@ def main(names: list[str]) -> None:
     """Try all calls, or those named, and print what went wrong."""
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     signal.signal(signal.SIGALRM, _alarm)
+    signal.signal(signal.SIGPROF, _alarm)
     brief, wrong, tried = "--brief" in names, [], 0
     chosen = [name for name in names if name != "--brief"]
-    for call in (*CALLS, *formulas().values()):
+    for call in (*CALLS, *MORE_CALLS, *formulas().values()):
         if chosen and call.name not in chosen:
             continue
         for argument, array in call.arrays.items():
@@ -217,6 +236,7 @@ def main(names: list[str]) -> None:
                 tried += 1
                 if found := _fails(call, argument, fault, value):
                     wrong.append([call.name, argument, fault, found])
+                    sys.stderr.write(json.dumps(wrong[-1]) + "\n")
     sys.stdout.write(json.dumps({"tried": tried, "wrong": wrong}) + "\n")
 
 

@@ -167,13 +167,13 @@ def read_indices(value: ArrayInput, name: str, shape: Shape, below: int) -> np.n
     return found
 
 
-def read_mask(value: ArrayInput, name: str, shape: Shape) -> np.ndarray | Array:
+def read_mask(value: ArrayInput, name: str, shape: Shape | None = None) -> np.ndarray | Array:
     """Booleans that choose entries, traced or not.
 
     Args:
         value: lists, NumPy, JAX or torch, or a traced array.
         name: what a message calls it.
-        shape: what shape it must have.
+        shape: what shape it must have; any when None.
 
     Returns:
         The booleans.
@@ -188,7 +188,7 @@ def read_mask(value: ArrayInput, name: str, shape: Shape) -> np.ndarray | Array:
     found = value if isinstance(value, jax.Array) else _as_numpy(value, name)
     if found.dtype != bool:
         raise UserError(f"{name} has dtype {found.dtype}: give booleans")
-    if found.shape != shape:
+    if shape is not None and found.shape != shape:
         raise UserError(f"{name} has shape {found.shape}: give {shape}")
     return found
 

@@ -1,5 +1,6 @@
 """What fits the memory of this machine, asked before anything is allocated."""
 
+import math
 import os
 from functools import cache
 from pathlib import Path
@@ -49,6 +50,6 @@ def require_memory(size: int, what: str, instead: str) -> None:
     """
     limit = memory_limit()
     if size > limit:
-        raise UserError(
-            f"{what} takes {size / _GIB:.4g} GiB, of {limit / _GIB:.4g} GiB here: {instead}"
-        )
+        # A whole number may be larger than any of float64.
+        shown = size / _GIB if size < 2**1000 else math.inf
+        raise UserError(f"{what} takes {shown:.4g} GiB, of {limit / _GIB:.4g} GiB here: {instead}")

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.core.door import door
 from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
@@ -30,6 +31,7 @@ class KernelChanges(NamedTuple):
     ascended: Float[Array, "s e"]
 
 
+@door
 def kernel_changes(
     network: SoftmaxNetwork,
     X: Float[Array, "n d"],
@@ -63,6 +65,7 @@ def kernel_changes(
     return _changes(network, X, radii, directions, climb)
 
 
+@door
 def aligned_directions(
     X: Float[np.ndarray, "n d"], W: Float[np.ndarray, "d m"]
 ) -> Float[np.ndarray, "2 d m"]:

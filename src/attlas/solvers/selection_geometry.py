@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
-from attlas.core.arrays import ArrayInput
+from attlas.core.arrays import ArrayInput, own_precision, read_indices
 from attlas.core.norms.entrywise import entrywise_norm
-from attlas.data.token_selection import TokenSelection, token_scores
+from attlas.data.token_selection import TokenSelection, token_scores, validate
 from attlas.solvers.token_optimality import attention_margins, support_tokens
 
 
@@ -66,7 +66,19 @@ def selection_geometry(
         >>> [float(x) for x in found]
         [1.0, 0.25, 1.5, 0.5, 4.0, 2.0]
     """
-    tokens = jnp.asarray(tokens)
+    validate(data)
+    chosen = jnp.asarray(read_indices(tokens, "tokens", data.X.shape[:1], data.X.shape[1]))
+    with own_precision(X=data.X, y=data.y, z=data.z, v=data.v, W=W) as (*arrays, W_mm):
+        return _geometry(TokenSelection(*arrays), chosen, W_mm, p, tolerance)
+
+
+def _geometry(
+    data: TokenSelection,
+    tokens: Int[Array, " n"],
+    W: Float[Array, "d d"],
+    p: float | Float[Array, ""],
+    tolerance: float,
+) -> SelectionGeometry:
     margins = attention_margins(data.X, data.z, tokens, W)
     support = support_tokens(data.X, data.z, tokens, W, tolerance)
     selected = jnp.arange(data.X.shape[1])[None, :] == tokens[:, None]

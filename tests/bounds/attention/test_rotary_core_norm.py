@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from attlas.bounds.attention.rotary_core_norm import rotary_core_norm
+from attlas.core.errors import UserError
 
 
 def turned(W, angle, interleaved):
@@ -29,3 +30,20 @@ def test_all_offsets_are_seen(interleaved, causal):
     found = np.asarray(rotary_core_norm(W_Q, W_K, theta, 6, interleaved, causal))
     assert np.all(found >= np.array(exact) * (1 - 1e-15))
     np.testing.assert_allclose(found, exact, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "tokens", "said"),
+    [
+        (2, 1, "^frequencies turn 2 pairs of k = 3 coordinates: give at most k / 2$"),
+        (1, 0, "^tokens = 0: it must be finite and at least 1$"),
+        (
+            1,
+            10**15,
+            "^an angle of each of 1000000000000000 positions takes .* GiB here: give fewer$",
+        ),
+    ],
+)
+def test_angles_that_there_are_not_are_one_line(pairs, tokens, said):
+    with pytest.raises(UserError, match=said):
+        rotary_core_norm(np.ones((2, 3)), np.ones((2, 3)), np.ones(pairs), tokens)

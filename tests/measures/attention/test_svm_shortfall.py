@@ -21,3 +21,16 @@ def test_shortfall_vanishes_at_the_svm_of_its_norm(norm, tolerance):
     assert found.shortfall[1 - norm, 0] > 1e-3
     assert abs(found.apart[norm, 0]) < 1e-12
     assert found.certified.all()
+
+
+def test_of_two_equal_tokens_none_is_selected_over_the_other():
+    X, _, z, v = draw_sphere_selection(np.random.default_rng([0, 0]), 2, 3, 4)
+    W = np.outer(v, z[0])[None]
+    assert svm_shortfall(X, z, W).certified.all()
+    # The row of a token over its copy is exactly zero: no W has a margin there.
+    found = svm_shortfall(np.concatenate([X, X], axis=1), z, W)
+    selected = np.einsum("ntd,dc,nc->nt", X, W[0], z).argmax(axis=1)
+    np.testing.assert_array_equal(found.tokens % 3, selected)
+    assert not found.certified.any()
+    assert all(np.isnan(part).all() for part in (found.shortfall, found.apart, found.svm_spread))
+    assert np.isfinite(found.spread).all()

@@ -3,7 +3,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
+from attlas.core.errors import UserError
 from attlas.measures.complexity.ntk_margin import ntk_margins
 from attlas.models.attention.multi_head import make_multi_head
 from attlas.optim.attention_starts import gaussian_heads
@@ -26,3 +28,9 @@ def test_margins_are_those_of_the_gradients_as_features():
 def test_equal_samples_of_both_labels_have_margin_zero():
     X = np.ones((1, 2, 3, 4))
     assert ntk_margins([make_multi_head(1, 3, 4)], X, np.array([[1.0, -1.0]])).tolist() == [0.0]
+
+
+def test_problems_without_a_model_are_refused():
+    X, y = np.ones((2, 2, 3, 4)), np.ones((2, 2))
+    with pytest.raises(UserError, match=r"^X has shape .* with e = 1, as models has$"):
+        ntk_margins([make_multi_head(1, 3, 4)], X, y)

@@ -2,10 +2,13 @@
 
 import jax
 import numpy as np
+import pytest
 
+from attlas.core.errors import UserError
 from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.measures.complexity.repeated_start import sign_excess, start_constants, uniform_outputs
+from attlas.models.attention.multi_head import make_multi_head
 from attlas.models.attention.repeated_heads import repeat_signed_heads
 from attlas.optim.one_step import one_step_initialisation
 from attlas.solvers.kernel_svm import kernel_svm
@@ -32,3 +35,15 @@ def test_outputs_of_copies_are_those_of_the_repeated_model():
     margin = kernel_svm(ntk_gram(head, train.X), train.y)
     np.testing.assert_allclose(found.margin, np.sqrt(2) * float(margin.value), rtol=1e-6)
     assert max(1.0, np.linalg.norm(head.U)) == found.B_2
+
+
+@pytest.mark.parametrize("copies", [[[0, 0]], [[-1, 2]]])
+def test_no_head_has_no_sign_excess(copies):
+    with pytest.raises(UserError, match=r"^copies holds a negative number or no head"):
+        sign_excess(np.array(copies))
+
+
+def test_problems_without_a_head_are_refused():
+    head = make_multi_head(1, 3, 4)
+    with pytest.raises(UserError, match=r"^X has shape .* with e = 1, as heads has$"):
+        start_constants([head], np.ones((2, 2, 3, 4)), np.ones((2, 2)), np.ones((2, 1, 2), int))

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attlas.core.errors import UserError
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.losses.exponential import exponential
 from attlas.losses.logistic import logistic
@@ -49,3 +50,9 @@ def test_spectra_take_the_closed_form():
     largest = np.abs(by_products.unwrap()).max()
     reach = 4 * 3 * 3 * 10 * np.finfo(float).eps * largest * 20  # ||E||_2 <= P max |E|
     assert np.allclose(closed.unwrap(), by_products.unwrap(), rtol=0, atol=reach)
+
+
+def test_decoders_of_another_kind_are_one_line():
+    wrong = MultiHead(jnp.ones((1, 3, 2)), jnp.ones((1, 2, 2)), Decoder.LAST)
+    with pytest.raises(UserError, match=r"^model\.U has shape \(1, 3, 2\): expected axes \[H d\]$"):
+        attention_risk_hessian(wrong, X, y)

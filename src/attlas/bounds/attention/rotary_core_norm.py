@@ -7,7 +7,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attlas.bounds.closed_form import closed_form
+from attlas.bounds.generalisation.conditions import require_at_least
+from attlas.core.errors import UserError
 from attlas.core.factorising import after, one_at_a_time
+from attlas.core.memory import require_memory
 from attlas.core.norms.matrix import frobenius_norm, spectral_norm
 from attlas.core.norms.product import orthogonal_core
 from attlas.models.attention.rotation import turn
@@ -43,6 +46,9 @@ def rotary_core_norm(
         The norms, rounded up: eigenvectors are verified, see `spectral_norm`, and the rounding of
         factors, angles and products is added.
 
+    Raises:
+        UserError: for no token, more angles than fit the memory, or more than k / 2 pairs.
+
     Source: derived, docs/proofs/attlas_audit.md.
 
     Examples:
@@ -51,6 +57,13 @@ def rotary_core_norm(
         >>> print(" ".join(f"{float(each):.4f}" for each in found))
         0.0000 0.9975 0.9975
     """
+    pairs, k = frequencies.size, W_Q.shape[-1]
+    if 2 * pairs > k:
+        raise UserError(
+            f"frequencies turn {pairs} pairs of k = {k} coordinates: give at most k / 2"
+        )
+    require_at_least(1, tokens=tokens)
+    require_memory(16 * tokens * pairs, f"an angle of each of {tokens} positions", "give fewer")
     offsets = jnp.arange(tokens)
     if not causal:
         offsets = jnp.concatenate([offsets, -offsets[1:]])

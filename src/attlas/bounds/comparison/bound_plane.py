@@ -8,11 +8,13 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.comparison.single_layer_class import LayerNorms, single_layer_bounds
 
 PLANE_COVERS = ("1,1", "1,inf", "2,1", "parameters")
 
 
+@closed_form
 def bounds_in_plane(
     unit: LayerNorms,
     norm: Float[Array | np.ndarray, " p"],
@@ -80,6 +82,7 @@ class SmallestBound(NamedTuple):
         return counts / counts.sum() if counts.any() else np.full(bounds, np.nan)
 
 
+@closed_form
 def smallest_bound(
     norm: Float[np.ndarray, " B"],
     samples: Float[np.ndarray, " m"],

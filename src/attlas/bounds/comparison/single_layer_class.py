@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.comparison.transformer_weights import matrix_norms
 from attlas.bounds.constants import Constants
 from attlas.bounds.covering.dudley import Number
@@ -59,6 +60,7 @@ class LayerNorms(NamedTuple):
         )
 
 
+@closed_form
 def norms_in_ball(ball: str, radius: Number, d: int) -> LayerNorms:
     r"""The largest norms of the matrices of a ball; each is attained.
 
@@ -115,6 +117,7 @@ def norms_of_dense_matrix(key: PRNGKeyArray, d: int) -> LayerNorms:
     return LayerNorms(total, column, row_sum, spectral, math.sqrt(2 * d / math.pi))
 
 
+@closed_form
 def single_layer_bounds(
     norms: LayerNorms,
     covers: Sequence[Cover],

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.core.arrays import ArrayInput, read_array
+from attlas.core.arrays import ArrayInput, read_array, read_arrays
 from attlas.core.errors import UserError
 from attlas.core.factorising import one_at_a_time
 from attlas.core.norms.matrix import column_norm, row_norm, spectral_norm
@@ -157,7 +157,7 @@ def matrix_norms(M: ArrayInput, rank: int | None = None) -> MatrixNorms:
         >>> [f"{norm:.3f}" for norm in (norms.spectral, norms.total, norms.column, norms.row_sum)]
         ['5.000', '7.000', '7.000', '7.000']
     """
-    matrix = read_array(M, "M")
+    (matrix,) = read_arrays("a b", M=M)
     rows, columns = matrix.shape
     found = _measure(matrix)[:-1]
     allowed = min(rows, columns) if rank is None else min(rank, rows, columns)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.covering.dudley import Number
 from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
 from attlas.bounds.covering.parameter_counting import parameter_entropy
@@ -14,6 +15,7 @@ from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_bracket
 
 
+@closed_form
 def trauger2023_orders(
     norm: Number, m: Number, lengths: Sequence[int], d: int
 ) -> Float[Array, " orders"]:
@@ -50,6 +52,7 @@ def trauger2023_orders(
     return jnp.minimum(jnp.stack([*values, counted]), 1.0)
 
 
+@closed_form
 def break_even_ratio(T: Number, d: int, m: int = 10**6) -> Float[Array, ""]:
     r"""The ratio of norms below which Theorem 4.1 without T beats the cover with log T.
 

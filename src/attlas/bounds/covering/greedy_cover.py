@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attlas.bounds.closed_form import closed_form
+from attlas.core.memory import require_memory
 
 
 @closed_form
@@ -31,6 +32,7 @@ def greedy_cover_errors(steps: int) -> Float[np.ndarray, " steps"]:
         >>> greedy_cover_errors(2).tolist()
         [0.25, 0.1875]
     """
+    require_memory(8 * steps, f"an error for each of {steps} steps", "give fewer")
     errors = np.full(steps, 0.25)
     for step in range(1, steps):
         errors[step] = errors[step - 1] * (1 - errors[step - 1])

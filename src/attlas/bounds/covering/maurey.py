@@ -16,6 +16,8 @@ from attlas.bounds.covering.dudley import Number
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 
+MOST_TERMS = 10**6
+
 
 @closed_form
 def maurey_bound(
@@ -116,6 +118,9 @@ def maurey_sparsify(
     Returns:
         The average and the counts k_i.
 
+    Raises:
+        UserError: for more than 10^6 terms: each is one step.
+
     Source: derived from Lemma 3.1 of trauger2023sequence.
 
     Examples:
@@ -123,6 +128,8 @@ def maurey_sparsify(
         >>> average.tolist(), counts.tolist()
         ([0.5, 0.5], [1, 1])
     """
+    if k > MOST_TERMS:
+        raise UserError(f"k = {k} terms, each a step: give at most {MOST_TERMS:g}")
     _, atoms = _atoms(alpha, V, constants)
     target = alpha @ V
     total, counts = np.zeros(V.shape[1]), np.zeros(len(atoms), int)

@@ -10,6 +10,9 @@ from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import Constants, require_constants
 from attlas.core.errors import UserError
 
+MOST_BITS = 10**6
+"""Of a number of regions; it takes seconds."""
+
 
 @closed_form
 def liu2021_regions(n1: int, s0: int, constants: Constants = "sharp") -> int:
@@ -33,17 +36,20 @@ def liu2021_regions(n1: int, s0: int, constants: Constants = "sharp") -> int:
     Returns:
         The number.
 
+    Raises:
+        UserError: for a size below 1, or a number that may have more than 10^6 bits.
+
     Source: Theorem 4 of liu2021analyzing (found); its construction is derived in
         docs/proofs/liu2021_regions.md; the maximum is Zaslavsky's (1975).
 
     Examples:
         >>> [liu2021_regions(10, 2, name) for name in ("printed", "corrected", "sharp")]
         [25, 36, 56]
-    """
+    """  # noqa: DOC502 (raised one call below)
     require_constants(constants)
     _require_sizes(n1, s0)
     if constants == "sharp":
-        return sum(math.comb(n1, j) for j in range(s0 + 1))
+        return _binomials(n1, s0)
     return (n1 // s0 + (constants == "corrected")) ** s0
 
 
@@ -67,7 +73,7 @@ def liu2021_central_regions_maximum(n1: int, s0: int) -> int:
         (2, 8)
     """
     _require_sizes(n1, s0)
-    return 2 * sum(math.comb(n1 - 1, j) for j in range(s0))
+    return 2 * _binomials(n1 - 1, s0 - 1)
 
 
 @closed_form
@@ -102,3 +108,18 @@ def liu2021_regions_break_even(p: int, s0: int) -> float:
 def _require_sizes(n1: int, s0: int) -> None:
     if n1 < 1 or s0 < 1:
         raise UserError(f"n1 = {n1} units on s0 = {s0} inputs: give at least one of each")
+    # There are fewer than (n1 + 1)^min(s0, n1) regions.
+    if min(s0, n1) * (n1 + 1).bit_length() > MOST_BITS:
+        raise UserError(
+            f"n1 = {n1} units on s0 = {s0} inputs have more regions than a number of "
+            f"{MOST_BITS} bits can count: give fewer of one"
+        )
+
+
+def _binomials(n: int, most: int) -> int:
+    r"""$\sum_{j\le most}\binom nj$, each coefficient from the one before."""
+    total, term = 1, 1
+    for j in range(min(n, most)):
+        term = term * (n - j) // (j + 1)
+        total += term
+    return total

@@ -37,9 +37,9 @@ def deora2023_gap_by_target(
     distance: Float[Array, " e"],
     risk: Float[Array, " e"],
     B_Phi: float | Float[Array, ""],
-    n: float | Array,
-    step_size: float | Array,
-    steps: float | Array,
+    n: float | Float[Array, ""],
+    step_size: float | Float[Array, ""],
+    steps: float | Float[Array, ""],
 ) -> GapByTarget:
     r"""The bound for the last step as target, and for that of Corollary 2 at epsilon = 1/K.
 

@@ -15,7 +15,9 @@ from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import Constants
 from attlas.bounds.covering.dudley import Number, dudley_chain
 from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
+from attlas.bounds.generalisation.conditions import require_at_least
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_softmax_lipschitz
+from attlas.core.memory import require_memory
 
 
 class Part(NamedTuple):
@@ -162,6 +164,8 @@ def trauger2023_deep_entropy(
         227.79
         138.57
     """
+    require_at_least(1, L=L)
+    require_memory(8 * L, f"a number for each of L = {L} layers", "give fewer")
     B_c, B_v, B_qk, B_w = (jnp.asarray(norm) for norm in norms)
     kappa = trauger2023_softmax_lipschitz(constants)
     growth = lipschitz * B_c * B_v * (1 + 2 * kappa * B_qk)

@@ -40,13 +40,13 @@ class Corollary2(NamedTuple):
 @closed_form
 @jax.jit
 def deora2023_corollary_2(
-    T: float | Array,
-    d: float | Array,
-    R: float | Array,
+    T: float | Float[Array, ""],
+    d: float | Float[Array, ""],
+    R: float | Float[Array, ""],
     B_2: Float[Array, " e"],
     B_Phi: Float[Array, " e"],
     margin: Float[Array, " e"],
-    n: float | Array,
+    n: float | Float[Array, ""],
     steps: Float[Array, " k"],
 ) -> Corollary2:
     """Corollary 2 with a direction of norm sqrt(2), as in (P3), for every number of steps.

@@ -35,7 +35,8 @@ def gu2024_limit_variance(
         same_output: whether the entry is in a diagonal block.
 
     Returns:
-        V for each pair of samples, not multiplied with <x_i, x_j>^2.
+        V for each pair of samples, not multiplied with <x_i, x_j>^2; infinite where a term leaves
+        the range of its type.
 
     Source: Definition 3.6 of gu2024exploring at infinite width (derived).
 
@@ -60,4 +61,6 @@ def gu2024_limit_variance(
         return second
     ends = jnp.exp(left) + jnp.exp(right)
     one, two, three = jnp.exp(rho), jnp.exp(2 * rho), jnp.exp(3 * rho)
-    return second + ends * (two - 2 * three) + 2 * one * two - two
+    V = second + ends * (two - 2 * three) + 2 * one * two - two
+    # Beyond the range the difference of two infinite terms is no number.
+    return jnp.where(jnp.isnan(V), jnp.inf, V)

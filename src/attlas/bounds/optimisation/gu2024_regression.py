@@ -118,12 +118,12 @@ def gu2024_regression_gap_in_time(
 
 @closed_form
 def gu2024_coupling(
-    time: Number | Float[Array, "..."],
+    time: Number | Float[Array, "*s"],
     start: Number,
-    test_kernel: Number | Float[Array, "..."],
+    test_kernel: Number | Float[Array, "*s"],
     kernel_change: Number,
-    test_change: Number | Float[Array, "..."],
-) -> Float[Array, "..."]:
+    test_change: Number | Float[Array, "*s"],
+) -> Float[Array, "*s"]:
     r"""The gap of `gu2024_regression_gap_in_time` without lambda, for kernels of any rank.
 
     $$\|Y\|\Big(\tau\,\epsilon_{test}+\frac{\tau^2}2\|K_{te}(0)\|\,\epsilon_H\Big),\qquad\tau=mt$$

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from attlas.core.arrays import ArrayInput, own_precision, read_indices
+from attlas.core.door import door_for_records
 
 
 def selected_tokens(attention: ArrayInput) -> Int[Array, "*batch"]:
@@ -63,6 +64,7 @@ def selection_rate(attention: ArrayInput, tokens: ArrayInput) -> Float[Array, "*
         return jnp.mean(hits.astype(weights.dtype), axis=-1)
 
 
+@door_for_records
 def label_probability(
     margin: Float[Array, "*batch n"],
 ) -> Float[Array, "*batch"]:

@@ -3,9 +3,11 @@
 import numpy as np
 from jaxtyping import Float
 
+from attlas.core.door import door
 from attlas.core.errors import UserError
 
 
+@door
 def activation_patterns(
     W: Float[np.ndarray, "n s"], b: Float[np.ndarray, " n"], points: Float[np.ndarray, "m _"]
 ) -> int:

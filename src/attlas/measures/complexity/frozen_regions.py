@@ -3,11 +3,14 @@
 import numpy as np
 from jaxtyping import Float
 
+from attlas.core.axes import require_axes
+from attlas.core.door import door
 from attlas.measures.complexity.activation_patterns import activation_patterns
 from attlas.measures.complexity.linear_regions import count_cells
 from attlas.models.attention.self_attention_mlp import SelfAttentionMLP
 
 
+@door
 def frozen_regions(
     model: SelfAttentionMLP,
     attention: Float[np.ndarray, "n p p"],
@@ -33,6 +36,7 @@ def frozen_regions(
         (4.0, 1.0)
     """
     W1 = np.asarray(model.W1)
+    require_axes("n p p, p d", {"attention": attention.shape, "model.W1": W1.shape})
     b = np.zeros(W1.shape[1]) if model.b1 is None else np.asarray(model.b1)
     first = [(A @ W1).T for A in attention]
     exact = np.mean([count_cells(W, b) for W in first])

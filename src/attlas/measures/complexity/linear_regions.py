@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from attlas.bounds.expressivity.liu2021_regions import liu2021_regions
-from attlas.core.arrays import ArrayInput, as_float64
+from attlas.core.arrays import ArrayInput, as_float64, read_array, read_arrays
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 
@@ -91,7 +91,8 @@ def count_linear_regions(
         >>> count_linear_regions(W, np.array([1.0, -1.0, 1.0]), b)  # x + max(0, x - 1)
         2
     """
-    weights = np.asarray(w2, float)
+    (weights,) = read_arrays("n", np.float64, w2=w2)
+    W = read_array(W, "W")
     if weights.shape != np.shape(W)[:1] or not np.all(np.isfinite(weights)):
         raise UserError(
             f"second layer of shape {weights.shape} on units {np.shape(W)[:1]}: give one finite "

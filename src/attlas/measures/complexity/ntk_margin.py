@@ -6,12 +6,15 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.bounds.optimisation.deora2023_initialisation import SEPARATOR_NORM
+from attlas.core.axes import require_axes
+from attlas.core.door import door
 from attlas.core.solution import Result
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.models.attention.multi_head import MultiHead
 from attlas.solvers.kernel_svm import kernel_svm_batch
 
 
+@door
 def ntk_margins(
     models: Sequence[MultiHead],
     X: Float[Array | np.ndarray, "e n T d"],
@@ -42,6 +45,7 @@ def ntk_margins(
         >>> ntk_margins([make_multi_head(1, 1, 1)], X, abs(y)).tolist()
         [0.0]
     """
+    require_axes("e, e n T d", {"models": (len(models),), "X": X.shape})
     grams = [ntk_gram(model, own) for model, own in zip(models, X, strict=True)]
     svm = kernel_svm_batch(np.stack(grams), y)
     margin = np.where(svm.converged, norm * np.asarray(svm.value), np.nan)

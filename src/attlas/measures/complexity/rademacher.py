@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.core.arrays import precision_of, read_array
+from attlas.core.door import door
 from attlas.core.errors import UserError
 from attlas.core.factorising import one_at_a_time
 from attlas.core.generator import generator
@@ -195,8 +196,9 @@ def draw_signs(key: PRNGKeyArray, sign_vectors: int, m: int, repeats: int = 1) -
     return generator(key).choice([-1.0, 1.0], (sign_vectors, m))
 
 
+@door
 def rademacher_estimate(
-    suprema: Float[Array, " s"] | np.ndarray, m: int, largest: float, confidence: float = 0.95
+    suprema: Float[Array | np.ndarray, " s"], m: int, largest: float, confidence: float = 0.95
 ) -> Rademacher:
     r"""Mean and limits from one supremum, or a value below it, for each sign vector.
 

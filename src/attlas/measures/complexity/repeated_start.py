@@ -6,6 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from attlas.core.arrays import read_array
+from attlas.core.axes import require_axes
+from attlas.core.door import door
+from attlas.core.errors import UserError
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.models.attention.multi_head import MultiHead
 from attlas.solvers.kernel_svm import kernel_svm_batch
@@ -25,6 +29,7 @@ class StartConstants(NamedTuple):
     margin: Float[np.ndarray, " e"]
 
 
+@door
 def sign_excess(copies: Int[np.ndarray, "*shape 2"]) -> Float[np.ndarray, "*shape"]:
     """|H_+ - H_-| / sqrt(H): outputs of H heads at the start over those of one.
 
@@ -34,13 +39,19 @@ def sign_excess(copies: Int[np.ndarray, "*shape 2"]) -> Float[np.ndarray, "*shap
     Returns:
         The factor.
 
+    Raises:
+        UserError: where there is no head.
+
     Examples:
         >>> sign_excess(np.array([[1, 0], [3, 1]])).tolist()
         [1.0, 1.0]
     """
+    if np.any(copies < 0) or np.any(copies.sum(axis=-1) == 0):
+        raise UserError("copies holds a negative number or no head: give at least one head each")
     return np.abs(copies[..., 0] - copies[..., 1]) / np.sqrt(copies.sum(axis=-1))
 
 
+@door
 def uniform_outputs(
     head: MultiHead, X: Float[Array | np.ndarray, "n T d"]
 ) -> Float[np.ndarray, " n"]:
@@ -53,9 +64,12 @@ def uniform_outputs(
     Returns:
         Absolute outputs.
     """
-    return np.abs(np.einsum("htd,nsd->n", head.U, X) / len(head.U[0]))
+    U = read_array(head.U, "head.U")
+    require_axes("h T d, n T d", {"head.U": U.shape, "X": X.shape})
+    return np.abs(np.einsum("htd,nsd->n", U, X) / len(U[0]))
 
 
+@door
 def start_constants(
     heads: Sequence[MultiHead],
     X: Float[np.ndarray, "e n T d"],
@@ -75,6 +89,7 @@ def start_constants(
     Returns:
         The constants.
     """
+    require_axes("e, e n T d", {"heads": (len(heads),), "X": X.shape})
     grams = np.stack([ntk_gram(head, own) for head, own in zip(heads, X, strict=True)])
     svm = kernel_svm_batch(grams, y)
     margin = np.where(svm.converged, np.sqrt(2) * np.asarray(svm.value), np.nan)

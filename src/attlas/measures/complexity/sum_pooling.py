@@ -3,7 +3,10 @@
 import numpy as np
 from jaxtyping import Float
 
+from attlas.core.door import door
 
+
+@door
 def sum_pooling_suprema(
     signs: Float[np.ndarray, "s n"], tokens: Float[np.ndarray, "n T d"]
 ) -> Float[np.ndarray, " s"]:

@@ -7,10 +7,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.core.axes import require_axes
+from attlas.core.door import door
 from attlas.losses.logistic import logistic
 from attlas.models.attention.multi_head import Decoder, MultiHead
 
 
+@door
 def attention_risk_hessian(
     model: MultiHead,
     X: Float[Array, "n T d"],
@@ -40,6 +43,9 @@ def attention_risk_hessian(
         >>> attention_risk_hessian(model, 2 * jnp.ones((1, 1, 1)), jnp.ones(1)).tolist()
         [[1.0, 0.0], [0.0, 0.0]]
     """
+    decoders = "H T d" if model.decoder is Decoder.FULL else "H d"
+    shapes = {"model.W": model.W.shape, "model.U": model.U.shape, "X": X.shape}
+    require_axes(f"H d d, {decoders}, n T d", shapes)
     n, H = len(X), model.heads
     mixed, first, spread, bent = _moments(model, X)
     unit = 1 / jnp.sqrt(jnp.asarray(H, X.dtype))

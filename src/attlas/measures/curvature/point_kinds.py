@@ -7,6 +7,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
+from attlas.core.door import door_for_records
 from attlas.core.solution import Solution
 
 KINDS = ("minimum", "saddle", "origin", "outside the balls", "not stationary")
@@ -80,6 +81,7 @@ def first_of_each(
     return first
 
 
+@door_for_records
 def at_least_risk(
     values: Float[np.ndarray, " starts"],
     risk: Float[np.ndarray, " starts"],

@@ -3,7 +3,10 @@
 import numpy as np
 from jaxtyping import Float
 
+from attlas.core.door import door_for_records
 
+
+@door_for_records
 def last_crossing(
     x: Float[np.ndarray, " n"], height: Float[np.ndarray, "*batch n"]
 ) -> Float[np.ndarray, "*batch"]:

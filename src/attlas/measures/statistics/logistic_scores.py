@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.core.door import door_for_records
+
 
 class LogisticScores(NamedTuple):
     """Scores of the outputs on n samples.
@@ -18,6 +20,7 @@ class LogisticScores(NamedTuple):
     accuracy: Float[np.ndarray, "*shape"]
 
 
+@door_for_records
 def logistic_scores(
     outputs: Float[Array | np.ndarray, "*shape n"], y: Float[Array | np.ndarray, " n"]
 ) -> LogisticScores:

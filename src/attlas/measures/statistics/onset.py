@@ -5,9 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float
 
+from attlas.core.door import door_for_records
 
+
+@door_for_records
 def onset(
-    scales: Sequence[float | int] | np.ndarray, holds: Bool[np.ndarray, "*batch s"]
+    scales: Sequence[float | int] | Float[np.ndarray, " s"], holds: Bool[np.ndarray, "*batch s"]
 ) -> Float[np.ndarray, "*batch"]:
     """The least scale from which on a condition holds at all recorded ones.
 

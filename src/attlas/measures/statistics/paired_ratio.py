@@ -3,9 +3,11 @@
 import numpy as np
 from jaxtyping import Float
 
+from attlas.core.door import door_for_records
 from attlas.measures.statistics.student_interval import StudentInterval, student_interval
 
 
+@door_for_records
 def paired_ratio(
     first: Float[np.ndarray, " runs"], last: Float[np.ndarray, " runs"]
 ) -> StudentInterval:

@@ -8,6 +8,7 @@ from jaxtyping import Float
 
 from attlas.core.arrays import ArrayInput, read_array
 from attlas.core.axes import require_axes
+from attlas.core.door import door_for_records
 from attlas.core.errors import UserError
 from attlas.measures.statistics.trend import log_slope
 
@@ -28,6 +29,7 @@ class PathExponents(NamedTuple):
     growth: Float[np.ndarray, " e"]
 
 
+@door_for_records
 def interpolated(
     at: Float[np.ndarray, " k"],
     x: Float[np.ndarray, "e s"],
@@ -44,7 +46,7 @@ def interpolated(
             not positive are left out then.
 
     Returns:
-        Values at the places, one row per path.
+        Values at the places, one row per path; NaN for a path without points.
 
     Examples:
         >>> x, y = np.array([[1.0, 100.0]]), np.array([[1.0, 10000.0]])
@@ -55,11 +57,12 @@ def interpolated(
     """
     found = []
     for a, v in zip(x, y, strict=True):
-        if logarithms:
-            kept = a > 0
+        kept = a > 0 if logarithms else ~np.isnan(a)
+        if not kept.any():
+            found.append(np.full(len(at), np.nan))
+        elif logarithms:
             found.append(np.exp(np.interp(np.log(at), np.log(a[kept]), np.log(v[kept]))))
         else:
-            kept = ~np.isnan(a)
             found.append(np.interp(at, a[kept], v[kept]))
     return np.stack(found)
 
@@ -130,6 +133,7 @@ def _paths(time: ArrayInput, norm: ArrayInput, values: ArrayInput) -> tuple[np.n
     return tuple(found.values())
 
 
+@door_for_records
 def end_gap(
     time: Float[np.ndarray, "e s"],
     values: Float[np.ndarray, "e s"],
@@ -145,18 +149,22 @@ def end_gap(
         other_values: along them, positive.
 
     Returns:
-        |other / value - 1|, the other interpolated in logarithms.
+        |other / value - 1|, the other interpolated in logarithms; NaN without points.
 
     Examples:
         >>> x = np.array([[1.0, 4.0]])
         >>> end_gap(x, x**2, np.array([[1.0, 16.0]]), np.array([[1.0, 512.0]])).round(9).tolist()
         [0.414213562]
     """
-    last = int(np.flatnonzero(~np.isnan(time[0]))[-1])
+    known = np.flatnonzero(~np.isnan(time[0]))
+    if not known.size:
+        return np.full(len(time), np.nan)
+    last = int(known[-1])
     there = interpolated(time[0, last : last + 1], other_time, other_values)[:, 0]
     return np.abs(there / values[:, last] - 1)
 
 
+@door_for_records
 def entry_times(
     time: Float[np.ndarray, "e s"],
     values: Float[np.ndarray, "e s"],

@@ -4,7 +4,10 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy import stats
 
+from attlas.core.door import door_for_records
 
+
+@door_for_records
 def rank_correlation(
     x: Float[Array | np.ndarray, "*shape n"], y: Float[Array | np.ndarray, " n"]
 ) -> Float[np.ndarray, "*shape"]:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from attlas.core.door import door_for_records
 from attlas.measures.statistics.student_interval import student_interval
 
 
@@ -22,6 +23,7 @@ class RatioOfMeans(NamedTuple):
     high: float
 
 
+@door_for_records
 def ratio_of_means(
     numerator: Float[np.ndarray, " runs"],
     denominator: Float[np.ndarray, " runs"],

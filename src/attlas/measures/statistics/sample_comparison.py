@@ -8,6 +8,7 @@ import xarray as xr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from scipy.spatial.distance import cdist
 
+from attlas.core.door import door_for_records
 from attlas.measures.statistics.sample_distance import energy_distance, sliced_wasserstein
 
 MEASURES = ("energy distance", "sliced W2")
@@ -30,10 +31,11 @@ class SampleComparison(NamedTuple):
     lost: int
 
 
+@door_for_records
 def compare_samples(
     key: PRNGKeyArray,
-    points: Float[Array, "n d"] | np.ndarray,
-    data: Float[Array, "m d"] | np.ndarray,
+    points: Float[Array | np.ndarray, "n d"],
+    data: Float[Array | np.ndarray, "m d"],
 ) -> SampleComparison:
     """Compare samples with data.
 
@@ -96,6 +98,7 @@ def comparison_dataset(
     )
 
 
+@door_for_records
 def lost_samples(
     points: Float[np.ndarray, "n d"], data: Float[np.ndarray, "m d"]
 ) -> Bool[np.ndarray, " n"]:
@@ -116,6 +119,7 @@ def lost_samples(
     return ~np.all(np.abs(points) <= FAR * np.abs(data).max(), axis=1)
 
 
+@door_for_records
 def nearest_distances(
     points: Float[np.ndarray, "n d"], data: Float[np.ndarray, "m d"]
 ) -> Float[np.ndarray, " n"]:

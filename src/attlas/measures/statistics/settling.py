@@ -3,7 +3,10 @@
 import numpy as np
 from jaxtyping import Float, Int
 
+from attlas.core.door import door_for_records
 
+
+@door_for_records
 def settling_times(
     steps: Int[np.ndarray, " s"], values: Float[np.ndarray, "s n"], level: float
 ) -> Float[np.ndarray, " n"]:

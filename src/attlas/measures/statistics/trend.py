@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.core.arrays import ArrayInput, as_float64, read_array
+from attlas.core.door import door_for_records
 from attlas.core.errors import UserError
 from attlas.measures.statistics.student_interval import student_interval
 
@@ -75,8 +76,9 @@ def log_slope(
     return Slope(mean, mean - reach, mean + reach, slopes)
 
 
+@door_for_records
 def decay_rate(
-    steps: Float[Array, " s"] | np.ndarray, values: Float[Array, "*e s"] | np.ndarray
+    steps: Float[Array | np.ndarray, " s"], values: Float[Array | np.ndarray, "*e s"]
 ) -> Float[np.ndarray, "*e"]:
     r"""$-d\log v/d\tau$ over the second half of the records, past the transient of the start.
 
@@ -97,6 +99,7 @@ def decay_rate(
     return np.asarray(np.log(v[..., middle] / v[..., -1]) / (at[-1] - at[middle]))
 
 
+@door_for_records
 def extrapolated_limit(values: Float[Array, "*batch 3"]) -> Float[Array, "*batch"]:
     r"""Aitken's limit of three values at geometric scales.
 

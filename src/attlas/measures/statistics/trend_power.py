@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
+from attlas.core.door import door_for_records
 from attlas.core.errors import UserError
 
 
@@ -66,6 +67,7 @@ class TrendPower(NamedTuple):
         return found[0], found[1], found[2]
 
 
+@door_for_records
 def trend_power(
     values: Sequence[Float[np.ndarray, "..."]], growth: Float[np.ndarray, " s"]
 ) -> TrendPower:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from attlas.core.door import door_for_records
 from attlas.core.errors import UserError
 
 
@@ -20,6 +21,7 @@ class WeightSizes(NamedTuple):
     near_zero: Float[np.ndarray, " e"]
 
 
+@door_for_records
 def weight_sizes(
     weights: Float[Array | np.ndarray, "e *shape"],
     edges: Float[np.ndarray, " edges"],
