@@ -9,10 +9,10 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from attlas.core.plain_file import Damaged, printable, read_plain_file
 from attlas.panels.palette import colours
 from attlas.reports.content import Drawing
 from attlas.reports.figures import embed
-from attlas.runs.plain_file import Damaged, printable, read_plain_file
 from attlas.runs.store import Store
 
 SCHEMA = "attlas.monitor/1"
@@ -137,8 +137,9 @@ def _record(line: bytes) -> tuple[dict[str, Any] | None, str]:
     step, T, layers = record.get("step"), record.get("T"), record.get("layers")
     if not (_count(step) and _count(T) and T):
         return None, "has no step or T that is a whole number"
-    names = isinstance(layers, list) and all(isinstance(name, str) for name in layers)
-    if not names or not 0 < len(layers) <= MOST_LAYERS:
+    if not isinstance(layers, list) or not all(isinstance(name, str) for name in layers):
+        return None, "has no list of layers"
+    if not 0 < len(layers) <= MOST_LAYERS:
         return None, "has no list of layers"
     if not _number(record.get("sink_share")):
         return None, "has no sink_share"

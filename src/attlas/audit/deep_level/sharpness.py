@@ -98,7 +98,8 @@ def model_sharpness(
         data = (*data, last_rows(whole, data[0], data[1]))
     solved = hessian_extremes(mean_loss, whole, *data, max_steps=max_steps)
     if not solved.converged:
-        return Sharpness(*[float("nan")] * 4, threshold)
+        unknown = float("nan")
+        return Sharpness(unknown, unknown, unknown, unknown, threshold)
     low, high = (float(end) for end in np.asarray(solved.certificate["enclosure"])[1, 0])
     value = float(solved.unwrap().largest[0])
     return Sharpness(value, low, high, learning_rate * value, threshold)
