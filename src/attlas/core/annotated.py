@@ -204,8 +204,10 @@ def _own_type(dtype: Any, numpy: bool) -> Any:
     """The type that numbers are computed with; integers count as float64."""
     if not jnp.issubdtype(dtype, jnp.floating):
         return np.float64
-    # NumPy factorises nothing narrower than float32.
-    return np.float64 if numpy and dtype.itemsize < 4 else dtype
+    # LAPACK factorises nothing narrower than float32.
+    if dtype.itemsize < 4:
+        return np.float64 if numpy else np.float32
+    return dtype
 
 
 def _is_followed(value: Any) -> bool:

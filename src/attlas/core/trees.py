@@ -1,5 +1,6 @@
 """Pytrees at the door: models and parameters, whose arrays must be finite real numbers."""
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -51,6 +52,10 @@ def require_real_tree(tree: Any, name: str) -> None:
             ...
         attlas.core.errors.UserError: model['W'] has dtype complex128: give real numbers
     """
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        if type(leaf) is int and abs(leaf) > sys.float_info.max:
+            place = name + jax.tree_util.keystr(path)
+            raise UserError(f"{place} is a whole number beyond float64: give a smaller one")
     for place, leaf in _arrays(tree, name):
         if leaf.dtype != bool and not is_real(leaf.dtype):
             raise UserError(f"{place} has dtype {leaf.dtype}: give real numbers")

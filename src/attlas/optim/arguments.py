@@ -49,6 +49,8 @@ def number(value: Any, name: str) -> Any:
         return float(value)
     except jax.errors.ConcretizationTypeError:
         return value
+    except OverflowError:
+        raise UserError(f"{name} is a whole number beyond float64: give a smaller one") from None
 
 
 def nonnegative(value: Any, name: str, *, zero: bool = True) -> Any:
