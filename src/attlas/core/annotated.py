@@ -173,6 +173,8 @@ def _numbers(options: list[Any], beyond: Beyond) -> Reader | None:
             if math.isnan(value):
                 raise UserError(f"{name} is NaN: give a number")
             return _whole(np.asarray(value), name) if whole else value
+        if value is None:
+            raise UserError(f"{name} has NoneType: give real numbers")
         found = read_array(value, name)
         if found.size == 0:
             raise UserError(f"{name} has shape {found.shape}: give at least one number")
@@ -190,7 +192,7 @@ def _numbers(options: list[Any], beyond: Beyond) -> Reader | None:
         if whole:
             found = _whole(found, name)
             return found if numpy or isinstance(found, int) else jnp.asarray(found)
-        if arrays and _is_followed(value) and not numpy:
+        if arrays and _is_followed(value) and not numpy and value.dtype.itemsize >= 4:
             return value
         if scalar and found.ndim == 0:
             return found.item()
