@@ -178,7 +178,7 @@ MEASURES = {
     ),
     "weight with NaN": (
         lambda: count_linear_regions(EYE, NAN * np.ones(2)),
-        "finite weight per unit",
+        "w2 has 2 entries that are NaN or infinite",
     ),
     "no line": (lambda: sampled_cells(EYE, key=KEY, lines=0), "lines = 0: draw at least one"),
     "one scale": (lambda: slope((1, 1)), r"2 scales \(1 different\) .* at least two scales"),

@@ -10,7 +10,7 @@ from attlas.reports.audit_page import render_audit
 from attlas.runs.schema import violations
 
 EVIL = "<script>alert('a')</script><img src=x onerror=alert(1)>"
-NAMES = ("lipschitz_bound", "ball_attack", "qk_norm", "michel_score", "removal_zero")
+NAMES = ("ball_certificate", "ball_attack", "qk_norm", "michel_score", "removal_zero")
 CLAIMED = ("proved", "checked on instances", "heuristic", "not claimed")
 
 

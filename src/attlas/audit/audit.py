@@ -98,6 +98,7 @@ def audit(
             an option is out of range, or the heads do not add up to their layer.
 
     Examples:
+        >>> import jax
         >>> from attlas.models.networks.encoder import make_encoder
         >>> encoder = make_encoder(jax.random.key(0), 9, 5, width=6, blocks=1, heads=2, hidden=8)
         >>> found = audit(encoder)

@@ -131,7 +131,7 @@ def descent_loss(kernel: ArrayInput, y: ArrayInput, steps: ArrayInput) -> Float[
         The loss at each.
 
     Raises:
-        UserError: if an array is not finite, does not fit or is zero.
+        UserError: if an array is not finite, does not fit or is zero, or the kernel is negative.
 
     Examples:
         >>> descent_loss(np.diag([1.0, 0.5]), np.ones(2), np.array([0, 1])).tolist()
@@ -142,7 +142,10 @@ def descent_loss(kernel: ArrayInput, y: ArrayInput, steps: ArrayInput) -> Float[
     if not (kernel.any() and y.any() and steps.min() >= 0):
         raise UserError("the kernel or y is zero, or a step is below 0: the loss has no start")
     flow = regression_flow(kernel, y[:, None])
-    left = flow.train(steps, 1 / float(flow.eigenvalues[-1])) - y[:, None]
+    largest = float(flow.eigenvalues[-1])
+    if not largest > 0:
+        raise UserError("the kernel has no eigenvalue above 0: give one that is positive")
+    left = flow.train(steps, 1 / largest) - y[:, None]
     return np.sum(left**2, axis=(1, 2)) / np.sum(y**2)
 
 

@@ -45,7 +45,7 @@ def local_certificate(
     X, W_Q, b_Q, W_K, b_K, W_V, W_O, seen, angle, *, read=1.0, asking=1.0, asked=1.0
 ):
     r"""$$\|J\|_2\le\|V\|\,\|P\|_2+\max_i\|V\operatorname{Cov}_i(x,w_i)\|
-    +\sqrt{\max_j\Big\|\sum_i\lambda_i\,p_{ij}\,u_{ij}u_{ij}^\top\Big\|}$$
+    +\sqrt{\max_j\|\sum_i\lambda_i\,p_{ij}\,u_{ij}u_{ij}^\top\|}$$
 
     Any mask, biases and rotary positions, where w and u depend on both tokens. Attained by a sink,
     $P=\mathbf 1e_1^\top$, where it is $\sqrt n\,\|V\|$. The Jacobian is formed in full, by
@@ -72,7 +72,7 @@ def local_certificate_large(
     X, D, W_Q, b_Q, W_K, b_K, W_V, W_O, seen, angle, *, read=1.0, asking=1.0, asked=1.0
 ):
     r"""$$\frac{|JD|}{|D|}\le\|V\|\,\|P\|_2+\max_i\|V\operatorname{Cov}_i(x,w_i)\|
-    +\sqrt{\max_j\Big\|\sum_i\lambda_i\,p_{ij}\,u_{ij}u_{ij}^\top\Big\|}$$
+    +\sqrt{\max_j\|\sum_i\lambda_i\,p_{ij}\,u_{ij}u_{ij}^\top\|}$$
 
     2 to 64 tokens in 2 to 64 dimensions, 8 per head. The direction D is a start of three power
     iterations, and a search moves it with the tokens.
@@ -90,7 +90,7 @@ def local_certificate_large(
     controls=[Control("the mean column sum, 1, in place of the largest", largest=False)],
 )
 def local_certificate_columns(X, W_Q, b_Q, W_K, b_K, W_V, W_O, seen, *, largest=True):
-    r"""$$\max_j\Big\|\sum_i\lambda_i\,p_{ij}\,u_iu_i^\top\Big\|\le
+    r"""$$\max_j\|\sum_i\lambda_i\,p_{ij}\,u_iu_i^\top\|\le
     \max_j\sum_ip_{ij}\;\max_i\lambda_i\,|u_i|^2$$
 
     Without positions u_ij = u_i = A'x_i + a. Of P, the right side needs its largest column sum.
