@@ -165,8 +165,8 @@ _VARIANCE = ("kernel_limit.py", "limit-moments", "Definition 3.6 at infinite wid
 _LIMIT = [
     _flow("variance: 3 rho", "second = jnp.exp(left + right + 4 * rho)",
           "second = jnp.exp(left + right + 3 * rho)", *_VARIANCE),
-    _flow("variance: without the ends", "V = second + ends * (two - 2 * three)",
-          "V = second", *_VARIANCE),
+    _flow("variance: without the ends", "return second + ends * (two - 2 * three)",
+          "return second", *_VARIANCE),
     _flow("variance: one e^3rho", "ends * (two - 2 * three)", "ends * (two - three)", *_VARIANCE),
     _flow("variance: without the square of the mean", "+ 2 * one * two - two", "+ 2 * one * two",
           *_VARIANCE),

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ implies (3,): file and configuration are of different models
 
     def __init__(
         self,
-        tensors: Mapping[str, np.ndarray],
+        tensors: Mapping[str, Any],
         shapes: Shapes,
         *,
         optional: Shapes | None = None,

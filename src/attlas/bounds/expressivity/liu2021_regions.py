@@ -10,7 +10,7 @@ from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import Constants, require_constants
 from attlas.core.errors import UserError
 
-MOST_BITS = 10**6
+MOST_BITS = 10**5
 """Of a number of regions; it takes seconds."""
 
 
@@ -37,7 +37,7 @@ def liu2021_regions(n1: int, s0: int, constants: Constants = "sharp") -> int:
         The number.
 
     Raises:
-        UserError: for a size below 1, or a number that may have more than 10^6 bits.
+        UserError: for a size below 1, or a number that may have more than 10^5 bits.
 
     Source: Theorem 4 of liu2021analyzing (found); its construction is derived in
         docs/proofs/liu2021_regions.md; the maximum is Zaslavsky's (1975).
@@ -49,7 +49,8 @@ def liu2021_regions(n1: int, s0: int, constants: Constants = "sharp") -> int:
     require_constants(constants)
     _require_sizes(n1, s0)
     if constants == "sharp":
-        return _binomials(n1, s0)
+        s0 = min(s0, n1)
+        return sum(math.comb(n1, j) for j in range(s0 + 1))
     return (n1 // s0 + (constants == "corrected")) ** s0
 
 
@@ -73,7 +74,8 @@ def liu2021_central_regions_maximum(n1: int, s0: int) -> int:
         (2, 8)
     """
     _require_sizes(n1, s0)
-    return 2 * _binomials(n1 - 1, s0 - 1)
+    s0 = min(s0, n1)
+    return 2 * sum(math.comb(n1 - 1, j) for j in range(s0))
 
 
 @closed_form
@@ -114,12 +116,3 @@ def _require_sizes(n1: int, s0: int) -> None:
             f"n1 = {n1} units on s0 = {s0} inputs have more regions than a number of "
             f"{MOST_BITS} bits can count: give fewer of one"
         )
-
-
-def _binomials(n: int, most: int) -> int:
-    r"""$\sum_{j\le most}\binom nj$, each coefficient from the one before."""
-    total, term = 1, 1
-    for j in range(min(n, most)):
-        term = term * (n - j) // (j + 1)
-        total += term
-    return total

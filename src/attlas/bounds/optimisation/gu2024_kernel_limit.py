@@ -44,7 +44,13 @@ def gu2024_limit_variance(
         >>> float(gu2024_limit_variance(jnp.zeros((1, 2)), 1.0)[0, 0])
         0.0
     """
-    rho = sigma**2 * (X @ X.T)
+    V = _variance(sigma**2 * (X @ X.T), activation, same_output)
+    # Beyond the range the difference of two infinite terms is no number.
+    return jnp.where(jnp.isnan(V), jnp.inf, V)
+
+
+def _variance(rho: Array, activation: Activation, same_output: bool) -> Array:
+    """V as a function of rho."""
     s = jnp.diag(rho)
     left, right = s[:, None], s[None, :]
     if activation is Activation.RELU:
@@ -61,6 +67,4 @@ def gu2024_limit_variance(
         return second
     ends = jnp.exp(left) + jnp.exp(right)
     one, two, three = jnp.exp(rho), jnp.exp(2 * rho), jnp.exp(3 * rho)
-    V = second + ends * (two - 2 * three) + 2 * one * two - two
-    # Beyond the range the difference of two infinite terms is no number.
-    return jnp.where(jnp.isnan(V), jnp.inf, V)
+    return second + ends * (two - 2 * three) + 2 * one * two - two
