@@ -4,6 +4,8 @@ import sys
 
 import jax
 import numpy as np
+from random_checkpoints import CONFIGS as CAUSAL
+from random_checkpoints import random_checkpoint as causal_checkpoint
 
 from attlas.interop.architecture_table import architecture_table
 from attlas.interop.attlas_model import stored_form
@@ -19,7 +21,6 @@ SIZES = {
     "vocab_size": 13,
     "max_position_embeddings": 16,
 }
-GROUPED = {**SIZES, "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_size": 16}
 CONFIGURATIONS = {
     "albert": {**SIZES, "embedding_size": 6, "type_vocab_size": 2},
     "bert": {**SIZES, "type_vocab_size": 2},
@@ -33,25 +34,6 @@ CONFIGURATIONS = {
         "max_position_embeddings": 16,
     },
     "vit": {**SIZES, "image_size": 6, "patch_size": 2, "num_channels": 1},
-    "gpt2": {"n_embd": 12, "n_layer": 2, "n_head": 3, "vocab_size": 13, "n_positions": 16},
-    "gpt_neox": {**SIZES, "rotary_pct": 0.5, "tie_word_embeddings": False},
-    "opt": {**SIZES, "ffn_dim": 10, "word_embed_proj_dim": 12},
-    "llama": GROUPED,
-    "mistral": {**GROUPED, "sliding_window": 3},
-    "qwen2": GROUPED,
-    "qwen3": {**GROUPED, "head_dim": 6},
-    "gemma": {**GROUPED, "head_dim": 6},
-    "llama2.c": {
-        "dim": 16,
-        "hidden_dim": 10,
-        "n_layers": 2,
-        "n_heads": 4,
-        "n_kv_heads": 2,
-        "vocab_size": 13,
-        "max_seq_len": 16,
-        "tied_embeddings": True,
-        "rope": "interleaved (even/odd pairs)",
-    },
 }
 
 
@@ -66,6 +48,8 @@ def random_checkpoint(kind, seed=0):
         kind: its model_type.
         seed: of the weights.
     """
+    if kind in CAUSAL:
+        return causal_checkpoint(kind, seed)
     rng = np.random.default_rng(seed)
     if kind.startswith("attlas"):
         sizes, key = {"width": 6, "blocks": 2, "heads": 3, "hidden": 8}, jax.random.key(0)

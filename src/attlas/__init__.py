@@ -41,8 +41,9 @@ Examples:
     'SUPPORTED'
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from attlas.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from attlas.audit.audit import audit
@@ -124,13 +125,4 @@ _PLACES = {
 __all__ = list(_PLACES)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'attlas' has no attribute '{name}'")
-    value = getattr(importlib.import_module(f"attlas.{_PLACES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_PLACES})
+__getattr__, __dir__ = lazy_names(__name__, _PLACES)

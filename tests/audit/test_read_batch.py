@@ -1,5 +1,7 @@
 """Sequences from texts and files; whatever is none is refused in one line."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -99,6 +101,13 @@ def test_texts_are_read_as_utf_8(tmp_path):
             read_text(written(tmp_path, "a", content))
     with pytest.raises(UserError, match="No such file"):
         read_text(tmp_path / "none")
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.npy", "a.npz"])
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(UserError, match="is not a regular file"):
+        token_batch(tmp_path / name, length=9, most=9)
 
 
 def test_our_own_text_has_a_story_per_line():

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.data.sources import data_folder
 from attlas.interop.checkpoint_folder import read_checkpoint
 from attlas.interop.lazy_tensors import LazyTensors
 from attlas.interop.llama2c_file import read_llama2c_file
@@ -90,10 +89,8 @@ def test_a_file_that_shrinks_after_it_was_opened_is_noticed(tmp_path):
         LazyTensors(unread)["norm.weight"]
 
 
-def test_both_forms_of_a_released_model_hold_the_same_numbers():
-    folder = data_folder() / "stories260k"
-    if not folder.is_dir():
-        pytest.skip("stories260k is not at hand")
+def test_both_forms_of_a_released_model_hold_the_same_numbers(data_dir):
+    folder = data_dir / "stories260k"
     binary, folder_form = read_checkpoint(folder / "stories260K.bin"), read_checkpoint(folder)
     assert set(binary.tensors) == set(folder_form.tensors)
     assert binary.tensors.parameters == folder_form.tensors.parameters == 260_032

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.data.sources import data_folder
 from attlas.interop import load_model
 from attlas.interop.attlas_model import save_model, stored_form
 from attlas.interop.load_model import open_checkpoint
@@ -110,11 +109,8 @@ def test_reading_imports_neither_torch_nor_transformers():
 
 
 @pytest.mark.parametrize("form", ["", "stories260K.bin", "stories260K.safetensors"])
-def test_a_released_model_continues_as_its_documentation_says(form):
-    folder = data_folder() / "stories260k"
-    if not folder.is_dir():
-        pytest.skip("stories260k is not at hand")
-    model = load_model(folder / form)
+def test_a_released_model_continues_as_its_documentation_says(form, data_dir):
+    model = load_model(data_dir / "stories260k" / form)
     assert model.parameters == 260_032
     # Greedy continuation of the first word, from the released documentation.
     story = np.array([1, 403, 407, 261, 378, 432, 383])

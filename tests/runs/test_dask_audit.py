@@ -17,7 +17,7 @@ def test_layers_on_a_scheduler_that_is_there_already(tmp_path):
     want = all_layers(source)
     kept.write(1, want[1])
     cluster = LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address="",
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0",
         host="127.0.0.1", protocol="tcp",
     )  # fmt: skip
     with cluster:

@@ -33,7 +33,7 @@ def test_a_killed_worker_is_replaced_and_all_cells_finish(squares, tmp_path, mon
 def test_cells_run_on_a_scheduler_that_is_there_already(squares, tmp_path):
     store = Store(tmp_path)
     cluster = LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address="",
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0",
         host="127.0.0.1", protocol="tcp",
     )  # fmt: skip
     with cluster:
@@ -84,7 +84,7 @@ def test_workers_that_would_fail_every_cell_are_refused_in_one_line(answers, sai
 @pytest.mark.usefixtures("serial")
 def test_a_scheduler_that_goes_away_is_one_line_and_the_run_resumes(squares, tmp_path, caplog):
     cluster = LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address="",
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0",
         host="127.0.0.1", protocol="tcp",
     )  # fmt: skip
 
@@ -100,7 +100,8 @@ def test_a_scheduler_that_goes_away_is_one_line_and_the_run_resumes(squares, tmp
     assert kept >= 1
     again = execute([squares], "paper", store=store)
     assert (again.finished, again.reused, again.failures) == (12 - kept, kept, ())
-    assert "Traceback" not in caplog.text
+    # Scheduler and worker, in this process here, may log how they lost each other; the client not.
+    assert not [record for record in caplog.records if record.name == "distributed.client"]
 
 
 def test_remote_schedulers_need_tls_or_an_explicit_word():

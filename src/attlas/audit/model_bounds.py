@@ -1,6 +1,5 @@
 r"""Bounds on the generalisation gap of a trained Transformer, and which function they are about."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy as np
 
 from attlas.bounds.comparison.compare import Comparison, compare_bounds
 from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
+from attlas.bounds.generalisation.occam import occam_gap, occam_samples
 from attlas.interop.folding import folded_attention
 from attlas.interop.trained_transformer import TrainedTransformer
 
@@ -23,31 +23,6 @@ OF_THE_MODEL = (
 
 _LARGEST = 5_000_000
 _DELTA = 0.05
-
-
-def occam_gap(parameters: int, bits: int, m: int | float, delta: float = _DELTA) -> float:
-    r"""Gap of a model that is one of 2^(P b) that a file can hold, for losses in [0, 1].
-
-    $$\sqrt{\frac{Pb\ln2+\ln(1/\delta)}{2m}}$$
-
-    Hoeffding's inequality and a union bound over all files: whatever the model computes.
-
-    Args:
-        parameters: P, stored numbers, shared ones once.
-        bits: b of each.
-        m: independent samples.
-        delta: probability of failure.
-
-    Returns:
-        The gap; vacuous where it is 1 or more.
-
-    Source: Occam's razor bound (Blumer et al., 1987), with equal codes.
-
-    Examples:
-        >>> print(f"{occam_gap(122, 16, 100_000):.3f}")
-        0.082
-    """
-    return math.sqrt((parameters * bits * math.log(2) + math.log(1 / delta)) / (2 * m))
 
 
 def model_bounds(
@@ -65,8 +40,8 @@ def model_bounds(
         Rows: name, the gap at m, whether it is vacuous, from how many samples it is not, and the
         function it is about. Norm-based rows are left out beyond five million numbers.
     """
-    needed = (model.parameters * bits * math.log(2) + math.log(1 / _DELTA)) / 2
-    gap = occam_gap(model.parameters, bits, m)
+    needed = occam_samples(model.parameters, bits, _DELTA)
+    gap = occam_gap(model.parameters, bits, m, _DELTA)
     rows: list[Mapping[str, Any]] = [
         {
             "name": f"bits of the file, {bits} per number",

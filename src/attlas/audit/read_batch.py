@@ -3,6 +3,7 @@ r"""The user's batch: sequences of tokens from a text, from a file of tokens, or
 import zlib
 from collections.abc import Mapping
 from importlib import resources
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -10,6 +11,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from attlas.core.errors import UserError
+from attlas.core.plain_file import Damaged, printable, read_plain_file
 from attlas.interop.words import Words
 
 _LARGEST = 2**28
@@ -65,15 +67,23 @@ def read_text(file: Path) -> str:
         UserError: if it is no text.
     """
     try:
-        if file.stat().st_size > _LARGEST:
-            raise UserError(f"{file} has {file.stat().st_size} bytes: give at most {_LARGEST}")
-        text = file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        said = "is no text in UTF-8" if isinstance(error, ValueError) else f"({error.strerror})"
-        raise UserError(f"{file} {said}: give a readable text file") from None
+        text = _content(file).decode("utf-8")
+    except UnicodeDecodeError:
+        raise UserError(f"{file} is no text in UTF-8: give a readable text file") from None
     if "\0" in text:
         raise UserError(f"{file} is no text: it holds zero bytes")
     return text
+
+
+def _content(file: Path) -> bytes:
+    """A regular file's bytes: a pipe in its place is refused, and not waited for."""
+    try:
+        found = read_plain_file(file, _LARGEST)
+    except Damaged as error:
+        raise UserError(f"{printable(str(error))}: give a readable file") from None
+    if found is None:
+        raise UserError(f"{file} (No such file or directory): give a readable file")
+    return found
 
 
 def default_text() -> str:
@@ -134,7 +144,7 @@ def token_batch(file: Path, *, length: int, most: int) -> list[np.ndarray]:
     """
     try:
         if file.suffix == ".npz":
-            with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
+            with np.load(BytesIO(_content(file)), allow_pickle=False) as stored:
                 ids, lengths = np.asarray(stored["ids"]), np.asarray(stored["lengths"])
             if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or np.any(lengths < 0):
                 raise UserError(f"{file}: lengths are no vector of whole numbers, none negative")
@@ -142,18 +152,10 @@ def token_batch(file: Path, *, length: int, most: int) -> list[np.ndarray]:
                 raise UserError(f"{file}: lengths sum to {lengths.sum()}, there are {ids.size} ids")
             rows = np.split(ids, np.cumsum(lengths)[:-1])
         elif file.suffix == ".npy":
-            rows = list(np.atleast_2d(np.load(file, allow_pickle=False)))
+            rows = list(np.atleast_2d(np.load(BytesIO(_content(file)), allow_pickle=False)))
         else:
             rows = [np.array(line.split(), int) for line in read_text(file).splitlines()]
-    except (
-        OSError,
-        EOFError,
-        KeyError,
-        OverflowError,
-        ValueError,
-        BadZipFile,
-        zlib.error,
-    ) as error:
+    except (*_DAMAGED, KeyError, OverflowError, ValueError) as error:
         raise UserError(
             f"{file} holds no tokens ({error}): give .npz with ids and lengths, .npy, or lines of "
             "numbers"

@@ -85,7 +85,7 @@ def judged_batch(
     if model.readout.words is None or model.readout.first_only:
         kind: LossKind = "own rows" if model.readout.words is None else "own output"
         return JudgedBatch(kind, tokens, present, tokens, present)
-    if model.layer(0).attention.causal:
+    if model.block(0).attention.causal:
         if min(row.size for row in rows) < 2:
             raise UserError("a sequence of one token has no next word: give at least 2 tokens")
         targets = np.concatenate([tokens[:, 1:], tokens[:, :1]], axis=1)
@@ -146,16 +146,14 @@ def sequence_losses(
         if readout.words is None:
             assert reference is not None
             return _row_distance(rows, reference, where)
-        logs = jax.nn.log_softmax(read_out(readout, rows), axis=-1)
+        logits = read_out(readout, rows)
         if reference is None:
-            each = -jnp.take_along_axis(logs, words[:, None], axis=-1)[:, 0]
-        else:
-            before = jax.nn.log_softmax(read_out(readout, reference), axis=-1)
-            each = jnp.sum(jnp.exp(before) * (before - logs), axis=-1)
-        if readout.first_only:
-            return each
-        weight = where.astype(each.dtype)
-        return jnp.sum(each * weight) / jnp.maximum(jnp.sum(weight), 1)
+            return word_loss(logits, words, where)
+        logs, before = (
+            jax.nn.log_softmax(each, axis=-1) for each in (logits, read_out(readout, reference))
+        )
+        divergence = jnp.sum(jnp.exp(before) * (before - logs), axis=-1)
+        return divergence if readout.first_only else _mean(divergence, where)
 
     if unchanged is None:
         alone = partial(one, reference=None)
@@ -163,8 +161,30 @@ def sequence_losses(
     return jax.vmap(one)(hidden, targets, counted, unchanged)
 
 
+def word_loss(
+    logits: Float[Array, "T V"], words: Int[Array, " T"], where: Bool[Array, " T"]
+) -> Float[Array, ""]:
+    """Mean cross-entropy of the counted words, in nats.
+
+    Args:
+        logits: one row per token.
+        words: to be predicted.
+        where: which of them count.
+
+    Returns:
+        The loss of one sequence.
+    """
+    logs = jax.nn.log_softmax(logits, axis=-1)
+    return _mean(-jnp.take_along_axis(logs, words[:, None], axis=-1)[:, 0], where)
+
+
 def _row_distance(rows: Array, reference: Array, where: Array) -> Array:
     """Mean over tokens of |h - h_0|^2 / |h_0|^2."""
     square = jnp.sum((rows - reference) ** 2, axis=-1) / jnp.sum(reference**2, axis=-1)
-    weight = where.astype(square.dtype)
-    return jnp.sum(square * weight) / jnp.maximum(jnp.sum(weight), 1)
+    return _mean(square, where)
+
+
+def _mean(values: Array, where: Array) -> Array:
+    """Mean of the counted values; 0 where none is."""
+    weight = where.astype(values.dtype)
+    return jnp.sum(values * weight) / jnp.maximum(jnp.sum(weight), 1)

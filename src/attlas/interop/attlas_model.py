@@ -1,6 +1,5 @@
 """Models of attlas as configuration and tensors, so that they are saved and read like others."""
 
-import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ import equinox as eqx
 import numpy as np
 
 from attlas.core.arrays import read_array
+from attlas.core.draft import draft_of
 from attlas.core.errors import UserError
 from attlas.core.plain_file import make_folder, printable
 from attlas.interop.write_safetensors import write_safetensors
@@ -85,23 +85,19 @@ def save_model(
     place = Path(folder)
     config, tensors = form
     target = place / "config.json"
-    draft = place / f".config.json.{os.getpid()}.draft"
     text = json.dumps({**(notes or {}), **config}, indent=1, sort_keys=True, allow_nan=False)
     try:
         make_folder(place)
         target.unlink(missing_ok=True)
         write_safetensors(place / "model.safetensors", tensors)
-        draft.write_text(text + "\n", encoding="utf-8")
-        draft.replace(target)
+        with draft_of(target) as draft:
+            draft.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         reason = error.strerror or str(error)
         raise UserError(
             f"cannot write {printable(str(target))} ({reason}): free space or rights there, or "
             "name another folder"
         ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
     return place
 
 

@@ -7,19 +7,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.interop.canonical import (
-    Attention,
     AttentionBlock,
     Dense,
     Embedding,
     Feedforward,
-    Norm,
     Readout,
 )
-from attlas.interop.head_blocks import blocks_of_inputs, blocks_of_outputs, dense
+from attlas.interop.head_blocks import attention_of
 from attlas.interop.layer_reader import LayerReader
 from attlas.interop.output_words import output_words, repeated_words
+from attlas.interop.stored_parts import read_dense, read_norm
 from attlas.interop.stored_tensors import Shapes, StoredTensors
-from attlas.interop.unsliced import apart, mixed_values
+from attlas.interop.unsliced import unsliced_heads
 
 _WORDS = "embeddings.word_embeddings.weight"
 
@@ -157,34 +156,6 @@ def head_shapes(names: HeadNames, sizes: Sizes) -> Shapes:
     return shapes
 
 
-def read_norm(stored: StoredTensors, path: str, eps: float) -> Norm:
-    """A LayerNorm of the file.
-
-    Args:
-        stored: the file.
-        path: its name.
-        eps: added to the variance.
-
-    Returns:
-        The norm.
-    """
-    gain, bias = (jnp.asarray(stored[f"{path}.{part}"]) for part in ("weight", "bias"))
-    return Norm(gain, bias, eps, centred=True)
-
-
-def read_dense(stored: StoredTensors, path: str) -> Dense:
-    """A dense map of the file.
-
-    Args:
-        stored: the file.
-        path: its name.
-
-    Returns:
-        The map; without bias where the file has none.
-    """
-    return dense(stored[f"{path}.weight"], stored.get(f"{path}.bias"))
-
-
 def encoder_layers(
     stored: StoredTensors,
     names: LayerNames,
@@ -218,24 +189,10 @@ def encoder_layers(
 def _block(
     stored: StoredTensors, names: LayerNames, sizes: Sizes, path: str, placement: str
 ) -> AttentionBlock:
-    heads = sizes.heads
-    W_Q, b_Q = blocks_of_outputs(read_dense(stored, path + names.query), heads)
-    W_K, b_K = blocks_of_outputs(read_dense(stored, path + names.key), heads)
-    W_V, b_V = blocks_of_outputs(read_dense(stored, path + names.value), heads)
-    W_O, b_O = blocks_of_inputs(read_dense(stored, path + names.output), heads)
+    parts = (names.query, names.key, names.value, names.output)
     return AttentionBlock(
-        attention=Attention(
-            W_Q=W_Q,
-            b_Q=b_Q,
-            W_K=W_K,
-            b_K=b_K,
-            W_V=W_V,
-            b_V=b_V,
-            W_O=W_O,
-            b_O=b_O,
-            group=tuple(range(heads)),
-            scale=W_Q.shape[2] ** -0.5,
-            causal=False,
+        attention=attention_of(
+            (read_dense(stored, path + part) for part in parts), sizes.heads, causal=False
         ),
         attention_norm=read_norm(stored, path + names.attention_norm, sizes.eps),
         feedforward_norm=read_norm(stored, path + names.feedforward_norm, sizes.eps),
@@ -342,14 +299,5 @@ def unsliced_encoder_attention(
     Returns:
         (T, d).
     """
-
-    def linear(name: str, rows: np.ndarray) -> np.ndarray:
-        found = rows @ stored[f"{path}{name}.weight"].astype(np.float64).T
-        bias = stored.get(f"{path}{name}.bias")
-        return found if bias is None else found + bias
-
-    rows = np.asarray(x, np.float64)
-    parts = (apart(linear(name, rows), heads) for name in (names.query, names.key, names.value))
-    queries, keys, values = parts
-    scale = (rows.shape[1] // heads) ** -0.5
-    return linear(names.output, mixed_values(queries, keys, values, scale=scale, causal=False))
+    parts = (names.query, names.key, names.value, names.output)
+    return unsliced_heads(stored, [path + part for part in parts], heads, x, causal=False)

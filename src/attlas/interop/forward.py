@@ -144,8 +144,20 @@ def attention_weights(
     Returns:
         One map per head; rows sum to one, and no row sees padding.
     """
-    seen = visible(attention, x.shape[0], present)
-    return jax.nn.softmax(jnp.where(seen[None], attention_logits(attention, x), -jnp.inf), axis=-1)
+    return seen_softmax(attention_logits(attention, x), visible(attention, x.shape[0], present))
+
+
+def seen_softmax(logits: Float[Array, "H S T"], seen: Bool[Array, "S T"]) -> Float[Array, "H S T"]:
+    """The softmax of logits over the tokens that each token sees.
+
+    Args:
+        logits: before the mask.
+        seen: where a row's token sees the column's; every row at least one.
+
+    Returns:
+        Rows that sum to one, zero where nothing is seen.
+    """
+    return jax.nn.softmax(jnp.where(seen[None], logits, -jnp.inf), axis=-1)
 
 
 def head_outputs(

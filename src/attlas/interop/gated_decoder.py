@@ -11,21 +11,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.interop.canonical import (
-    Attention,
     AttentionBlock,
-    Dense,
     Embedding,
     Feedforward,
     Norm,
     Readout,
     Rotary,
 )
-from attlas.interop.head_blocks import blocks_of_inputs, blocks_of_outputs, dense
+from attlas.interop.head_blocks import attention_of
 from attlas.interop.layer_reader import LayerReader
 from attlas.interop.output_words import output_words, repeated_words
+from attlas.interop.stored_parts import read_dense
 from attlas.interop.stored_tensors import StoredTensors
 from attlas.interop.trained_transformer import TrainedTransformer
-from attlas.interop.unsliced import apart, mixed_values, turned
+from attlas.interop.unsliced import apart, linear, mixed_values, turned
 
 _BUFFERS = r"(^|\.)(rotary_emb\.inv_freq|freqs_(cos|sin|cis))$"
 
@@ -202,13 +201,11 @@ def unsliced_gated_attention(
     """
     stored, rows = plan.stored(tensors), np.asarray(x, np.float64)
 
-    def linear(role: str, given: np.ndarray) -> np.ndarray:
-        path = plan.name(role, index)
-        found = given @ stored[path + ".weight"].astype(np.float64).T
-        return found + stored[path + ".bias"] if path + ".bias" in stored else found
+    def projected(role: str, given: np.ndarray) -> np.ndarray:
+        return linear(stored, plan.name(role, index), given)
 
     def prepared(role: str, norm: str, blocks: int) -> np.ndarray:
-        found = apart(linear(role, rows), blocks)
+        found = apart(projected(role, rows), blocks)
         if plan.head_norms:
             gain = stored[plan.name(norm, index) + ".weight"].astype(np.float64) + plan.gain_shift
             size = np.sqrt(np.mean(found**2, axis=-1, keepdims=True) + plan.eps)
@@ -218,11 +215,11 @@ def unsliced_gated_attention(
     mixed = mixed_values(
         prepared("queries", "query_norm", plan.heads),
         prepared("keys", "key_norm", plan.groups),
-        apart(linear("values", rows), plan.groups),
+        apart(projected("values", rows), plan.groups),
         scale=plan.head_size**-0.5,
         window=plan.windows[index],
     )
-    return linear("output", mixed)
+    return projected("output", mixed)
 
 
 def _norm(plan: GatedDecoder, stored_gain: np.ndarray) -> Norm:
@@ -230,39 +227,22 @@ def _norm(plan: GatedDecoder, stored_gain: np.ndarray) -> Norm:
     return Norm(gain, jnp.zeros_like(gain), plan.eps, centred=False)
 
 
-def _linear(plan: GatedDecoder, stored: StoredTensors, index: int, role: str) -> Dense:
-    path = plan.name(role, index)
-    return dense(stored[path + ".weight"], stored.get(path + ".bias"))
-
-
 def _feedforward(plan: GatedDecoder, stored: StoredTensors, index: int) -> Feedforward:
-    inner, outer, gate = (_linear(plan, stored, index, role) for role in ("inner", "outer", "gate"))
+    roles = ("inner", "outer", "gate")
+    inner, outer, gate = (read_dense(stored, plan.name(role, index)) for role in roles)
     return Feedforward(inner, outer, gate, plan.activation)
 
 
 def _block(plan: GatedDecoder, stored: StoredTensors, index: int) -> AttentionBlock:
-    def linear(role: str) -> Dense:
-        return _linear(plan, stored, index, role)
-
     def norm(role: str) -> Norm:
         return _norm(plan, stored[plan.name(role, index) + ".weight"])
 
-    W_Q, b_Q = blocks_of_outputs(linear("queries"), plan.heads)
-    W_K, b_K = blocks_of_outputs(linear("keys"), plan.groups)
-    W_V, b_V = blocks_of_outputs(linear("values"), plan.groups)
-    W_O, b_O = blocks_of_inputs(linear("output"), plan.heads)
-    attention = Attention(
-        W_Q=W_Q,
-        b_Q=b_Q,
-        W_K=W_K,
-        b_K=b_K,
-        W_V=W_V,
-        b_V=b_V,
-        W_O=W_O,
-        b_O=b_O,
-        group=tuple(head // (plan.heads // plan.groups) for head in range(plan.heads)),
-        scale=plan.head_size**-0.5,
+    roles = ("queries", "keys", "values", "output")
+    attention = attention_of(
+        (read_dense(stored, plan.name(role, index)) for role in roles),
+        plan.heads,
         causal=True,
+        groups=plan.groups,
         window=plan.windows[index],
         rotary=Rotary(plan.frequencies, plan.interleaved),
         query_norm=norm("query_norm") if plan.head_norms else None,

@@ -1,10 +1,12 @@
 """Matrices of all heads side by side, cut into the matrices of each head."""
 
+from collections.abc import Iterable
+
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.interop.canonical import Dense
+from attlas.interop.canonical import Attention, Dense, Norm, Rotary
 
 
 def dense(W: np.ndarray, b: np.ndarray | None, *, outputs_first: bool = True) -> Dense:
@@ -66,3 +68,61 @@ def blocks_of_inputs(
     """
     _, d = whole.W.shape
     return whole.W.reshape(blocks, -1, d), whole.b
+
+
+def attention_of(
+    maps: Iterable[Dense],
+    heads: int,
+    *,
+    causal: bool,
+    groups: int | None = None,
+    scale: float | None = None,
+    window: int | None = None,
+    rotary: Rotary | None = None,
+    query_norm: Norm | None = None,
+    key_norm: Norm | None = None,
+) -> Attention:
+    """The heads of a layer from its four maps, in which blocks of neighbours belong to each head.
+
+    Args:
+        maps: queries of all heads, keys and values of all groups, and the output projection.
+        heads: number of heads.
+        causal: whether a token sees those up to itself only.
+        groups: number of key/value groups, each of neighbouring heads; one per head when None.
+        scale: of the logits; k^(-1/2) when None.
+        window: see `Attention`.
+        rotary: see `Attention`.
+        query_norm: see `Attention`.
+        key_norm: see `Attention`.
+
+    Returns:
+        The heads.
+
+    Examples:
+        >>> one = dense(np.eye(4), None)
+        >>> found = attention_of([one] * 4, 2, causal=True)
+        >>> found.W_Q.shape, found.W_O.shape, found.group, round(found.scale, 3)
+        ((2, 4, 2), (2, 2, 4), (0, 1), 0.707)
+    """
+    shared = heads if groups is None else groups
+    queries, keys, values, output = maps
+    W_Q, b_Q = blocks_of_outputs(queries, heads)
+    (W_K, b_K), (W_V, b_V) = (blocks_of_outputs(whole, shared) for whole in (keys, values))
+    W_O, b_O = blocks_of_inputs(output, heads)
+    return Attention(
+        W_Q=W_Q,
+        b_Q=b_Q,
+        W_K=W_K,
+        b_K=b_K,
+        W_V=W_V,
+        b_V=b_V,
+        W_O=W_O,
+        b_O=b_O,
+        group=tuple(head // (heads // shared) for head in range(heads)),
+        scale=W_Q.shape[2] ** -0.5 if scale is None else scale,
+        causal=causal,
+        window=window,
+        rotary=rotary,
+        query_norm=query_norm,
+        key_norm=key_norm,
+    )

@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 from attlas.interop.attlas_tensors import AttlasTensors
-from attlas.interop.canonical import Attention, AttentionBlock, Dense, Feedforward, Norm
+from attlas.interop.canonical import AttentionBlock, Dense, Feedforward, Norm
+from attlas.interop.head_blocks import attention_of, dense
 from attlas.interop.layer_reader import LayerReader
+from attlas.interop.unsliced import apart, mixed_values
 
 
 def plain_layers(
@@ -36,43 +37,27 @@ def plain_layers(
     )
 
 
+def _dense(stored: AttlasTensors, name: str, inputs: int, outputs: int) -> Dense:
+    """A map without bias, its inputs first."""
+    return dense(stored.read(name, inputs, outputs), None, outputs_first=False)
+
+
 def _feedforward(stored: AttlasTensors, rest: str, activation: str) -> Feedforward:
     d, hidden = stored.size("width"), stored.size("hidden")
-    up, down = stored.read(f"{rest}up", d, hidden), stored.read(f"{rest}down", hidden, d)
-    return Feedforward(
-        Dense(jnp.asarray(up), jnp.zeros(hidden, up.dtype)),
-        Dense(jnp.asarray(down), jnp.zeros(d, down.dtype)),
-        None,
-        activation,
-    )
+    up, down = _dense(stored, f"{rest}up", d, hidden), _dense(stored, f"{rest}down", hidden, d)
+    return Feedforward(up, down, None, activation)
 
 
 def _block(stored: AttlasTensors, attention: str, rest: str, eps: float) -> AttentionBlock:
-    d, H, k = stored.size("width"), stored.size("heads"), stored.head_size()
-
-    def inward(part: str) -> Array:
-        # Columns of one head stand together: (x W) is reshaped to heads, then coordinates.
-        whole = stored.read(f"{attention}{part}", d, d)
-        return jnp.asarray(whole.reshape(d, H, k).transpose(1, 0, 2))
-
-    W_Q, W_K, W_V = (inward(part) for part in ("query", "key", "value"))
-    outward = stored.read(f"{attention}output", d, d).reshape(H, k, d)
-    none = jnp.zeros((H, k), W_Q.dtype)
+    d = stored.size("width")
+    stored.head_size()  # refuses heads that do not divide the width
+    parts = ("query", "key", "value", "output")
     scales = jnp.asarray(stored.read(f"{rest}scales", 2, d))
-    shift = jnp.zeros(d, W_Q.dtype)
-    first, last = (Norm(scales[i], shift, eps, centred=True) for i in range(2))
+    first, last = (Norm(scale, jnp.zeros_like(scale), eps, centred=True) for scale in scales)
     return AttentionBlock(
-        attention=Attention(
-            W_Q=W_Q,
-            b_Q=none,
-            W_K=W_K,
-            b_K=none,
-            W_V=W_V,
-            b_V=none,
-            W_O=jnp.asarray(outward),
-            b_O=shift,
-            group=tuple(range(H)),
-            scale=k**-0.5,
+        attention=attention_of(
+            (_dense(stored, f"{attention}{part}", d, d) for part in parts),
+            stored.size("heads"),
             causal=False,
         ),
         attention_norm=first,
@@ -100,9 +85,6 @@ def plain_unsliced(
         np.asarray(tensors[f"{attention}{part}"], np.float64)
         for part in ("query", "key", "value", "output")
     )
-    split = (len(rows), heads, rows.shape[1] // heads)
-    q, k, v = ((rows @ W).reshape(split) for W in (W_Q, W_K, W_V))
-    logits = np.einsum("shc,thc->hst", q, k) / np.sqrt(split[2])
-    weights = np.exp(logits - logits.max(axis=2, keepdims=True))
-    weights /= weights.sum(axis=2, keepdims=True)
-    return np.einsum("hst,thc->shc", weights, v).reshape(rows.shape) @ W_O
+    queries, keys, values = (apart(rows @ W, heads) for W in (W_Q, W_K, W_V))
+    scale = (rows.shape[1] // heads) ** -0.5
+    return mixed_values(queries, keys, values, scale=scale, causal=False) @ W_O

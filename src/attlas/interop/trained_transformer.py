@@ -116,13 +116,17 @@ class TrainedTransformer:
         )
 
     def input_norm(
-        self, index: int, block: AttentionBlock | None = None
+        self,
+        index: int,
+        block: AttentionBlock | Layer | None = None,
+        before: AttentionBlock | Layer | None = None,
     ) -> tuple[Norm | None, Dense | None]:
         """What stands between a normalised token and a layer's attention.
 
         Args:
             index: of the layer.
             block: of the layer, where it is in memory already.
+            before: of the layer before it, likewise.
 
         Returns:
             The layer's own norm where it stands before, else the one that ended what came
@@ -133,7 +137,8 @@ class TrainedTransformer:
         if layer.placement != "after":
             return layer.attention_norm, None
         if index > 0:
-            return self.block(index - 1).feedforward_norm, None
+            last = self.block(index - 1) if before is None else before
+            return last.feedforward_norm, None
         embedding = self.embedding
         if isinstance(embedding, PatchEmbedding):
             return None, None

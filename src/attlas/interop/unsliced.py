@@ -4,6 +4,8 @@ Nothing here goes through the canonical form. Queries, keys and values of all he
 each, as in the file; heads come apart by reshaping the projected rows.
 """
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 
@@ -96,3 +98,51 @@ def mixed_values(
     weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
     return (weights @ values).swapaxes(0, 1).reshape(T, -1)
+
+
+def linear(stored: Mapping[str, np.ndarray], path: str, rows: np.ndarray) -> np.ndarray:
+    """Rows through a map of the file whose matrix has outputs first.
+
+    Args:
+        stored: the file.
+        path: what the names of matrix and bias begin with; the bias may be absent.
+        rows: (T, inputs).
+
+    Returns:
+        (T, outputs), in float64.
+
+    Examples:
+        >>> linear({"q.weight": np.array([[1.0, 2.0]])}, "q", np.array([[3.0, 4.0]])).tolist()
+        [[11.0]]
+    """
+    found = rows @ stored[f"{path}.weight"].astype(np.float64).T
+    bias = stored.get(f"{path}.bias")
+    return found if bias is None else found + bias
+
+
+def unsliced_heads(
+    stored: Mapping[str, np.ndarray],
+    paths: Sequence[str],
+    heads: int,
+    x: np.ndarray,
+    *,
+    causal: bool,
+) -> np.ndarray:
+    """Attention whose queries, keys, values and output are four maps of the file.
+
+    Args:
+        stored: the file.
+        paths: of the four maps, in that order.
+        heads: number of heads, without groups.
+        x: (T, d), what the attention reads.
+        causal: whether later tokens are hidden.
+
+    Returns:
+        (T, d).
+    """
+    rows = np.asarray(x, np.float64)
+    *inward, outward = paths
+    queries, keys, values = (apart(linear(stored, path, rows), heads) for path in inward)
+    scale = (rows.shape[1] // heads) ** -0.5
+    mixed = mixed_values(queries, keys, values, scale=scale, causal=causal)
+    return linear(stored, outward, mixed)

@@ -1,6 +1,5 @@
 """Writing safetensors files, whole or not at all."""
 
-import contextlib
 import json
 import os
 import struct
@@ -10,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from attlas.core.arrays import ArrayInput, read_array
+from attlas.core.draft import draft_of
 from attlas.core.errors import UserError
-from attlas.core.plain_file import make_folder, printable
+from attlas.core.plain_file import printable
 from attlas.interop.safetensors_file import DTYPES
 
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
@@ -46,25 +46,17 @@ def write_safetensors(
     """
     target = Path(path)
     arrays = {name: _storable(value, name) for name, value in tensors.items()}
-    draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
     try:
-        make_folder(target.parent)
-        with draft.open("wb") as file:
+        with draft_of(target, durable=True) as draft, draft.open("wb") as file:
             file.write(_header(arrays, metadata or {}))
             for array in arrays.values():
                 file.write(array.tobytes())
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(target)
     except OSError as error:
         reason = error.strerror or str(error)
         raise UserError(
             f"cannot write {printable(str(target))} ({reason}): free space or rights there, or "
             "name another file"
         ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
     return target
 
 

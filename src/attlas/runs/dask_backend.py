@@ -181,7 +181,7 @@ def dask_client(on: str, workers: int, insecure: bool) -> Iterator[Client]:
                 threads_per_worker=1,
                 processes=True,
                 host=LOOPBACK,
-                dashboard_address="",
+                dashboard_address=":0",
                 memory_limit=0,
                 env=worker_variables(workers),
                 preload=["attlas.runs.worker"],

@@ -7,7 +7,6 @@ beside its final place, brought to disk and renamed; what is truncated or altere
 import contextlib
 import hashlib
 import json
-import os
 import shutil
 import struct
 from collections.abc import Callable
@@ -15,8 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from attlas.core.draft import draft_of
 from attlas.core.errors import UserError
-from attlas.core.plain_file import Damaged, make_folder, printable, read_plain_file
+from attlas.core.plain_file import Damaged, printable, read_plain_file
 from attlas.interop.safetensors_file import LARGEST_HEADER
 from attlas.runs.environment import code_hash
 from attlas.runs.packed import pack_arrays, unpack_arrays
@@ -138,22 +138,14 @@ class KeptLayers:
             UserError: if the folder cannot be written.
         """
         packed, path = pack_arrays(values), self._path(index)
-        draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
         try:
-            make_folder(self.folder)
-            with draft.open("wb") as file:
-                file.write(_seal(packed) + packed)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
+            with draft_of(path, durable=True) as draft:
+                draft.write_bytes(_seal(packed) + packed)
         except OSError as error:
             raise UserError(
                 f"cannot write {path} ({error.strerror or error}): free space or rights there, "
                 "or name another folder with --results"
             ) from error
-        finally:
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
 
     def missing(self, layers: int) -> tuple[int, ...]:
         """Which layers are not on disk, or damaged there.

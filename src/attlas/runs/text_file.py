@@ -1,12 +1,12 @@
 """A text file that a user named: whole, or as it was before."""
 
-import contextlib
 import errno
 import os
 from pathlib import Path
 
+from attlas.core.draft import draft_of
 from attlas.core.errors import UserError
-from attlas.core.plain_file import OPEN_AT_ONCE, make_folder
+from attlas.core.plain_file import OPEN_AT_ONCE
 
 
 def write_text_file(path: Path, text: str, option: str) -> Path:
@@ -72,14 +72,8 @@ def _write_through(path: Path, text: str) -> None:
 def _replace(target: Path, text: str) -> None:
     if target.is_symlink():  # still: the links lead in a circle
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-    draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
-    try:
-        make_folder(target.parent)
+    with draft_of(target) as draft:
         draft.write_text(text, encoding="utf-8")
-        draft.replace(target)
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
 
 
 def _unwritable(path: Path, option: str, error: OSError) -> str:

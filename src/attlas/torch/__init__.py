@@ -5,8 +5,9 @@ imported when it is first used. It needs the extra: `pip install 'attlas[torch]'
 of attlas imports torch, and none imports this folder.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from attlas.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from attlas.torch.lp_mirror_descent import LpMirrorDescent
@@ -22,13 +23,4 @@ _PLACES = {
 __all__ = list(_PLACES)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'attlas.torch' has no attribute '{name}'")
-    value = getattr(importlib.import_module(f"attlas.torch.{_PLACES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_PLACES})
+__getattr__, __dir__ = lazy_names(__name__, _PLACES)

@@ -105,7 +105,7 @@ class LpMirrorDescent(torch.optim.Optimizer):
         self._marks = {}
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters, which train by the defaults where the group says nothing else.
+        """Add parameters, which train by the defaults where the group sets no others.
 
         Args:
             param_group: "params" and what differs from the defaults.

@@ -94,8 +94,8 @@ class DataPass:
 
     def pass_layer(self, index: int) -> None:
         """Everything of one layer."""
-        norm, projection = self._before(index)
-        layer = self._read(index)
+        before, layer = self.layer, self._read(index)
+        norm, projection = self.model.input_norm(index, layer, before)
         found = self._sinks(layer) | self._probed(layer, norm, projection)
         found |= self._observed(layer, norm, projection)
         found["logit_share"] = _ratio(found["largest_logit"], found.pop("certified_logit"))
@@ -143,15 +143,6 @@ class DataPass:
         if self.layer is None or stored != self.stored:
             self.layer, self.stored = self.model.layer(index), stored
         return self.layer
-
-    def _before(self, index: int) -> tuple[Norm | None, Dense | None]:
-        """What `input_norm` says, without reading a layer again."""
-        if index == 0 or self.layer is None:
-            return self.model.input_norm(index)
-        before = self.layer
-        layer = self._read(index)
-        norm = before.feedforward_norm if layer.placement == "after" else layer.attention_norm
-        return norm, None
 
     def _interval(self, values: dict[str, Float[np.ndarray, "n *H"]]) -> dict[str, np.ndarray]:
         """Means over sequences and their intervals, all from the same draws."""

@@ -9,7 +9,14 @@ from jaxtyping import Array, Bool, Float, Int
 
 from attlas.bounds.attention.entropy_floor import entropy_floor
 from attlas.interop.canonical import Attention, Layer
-from attlas.interop.forward import attention_input, attention_logits, complete_layer, visible
+from attlas.interop.forward import (
+    attended,
+    attention_input,
+    attention_logits,
+    complete_layer,
+    seen_softmax,
+    visible,
+)
 from attlas.measures.attention.column_attention import column_attention
 from attlas.measures.attention.map_statistics import MapStatistics, map_statistics
 from attlas.measures.attention.rank_residual import RankResidual, rank_residual
@@ -64,7 +71,7 @@ def observe_layer(
     ) -> tuple[Array, LayerObservation]:
         read = attention_input(layer, x)
         logits, seen = attention_logits(layer.attention, read), _seen(layer, present)
-        weights = _softmax(logits, seen)
+        weights = seen_softmax(logits, seen)
         rows = present & (jnp.sum(seen, axis=1) > 1)
         counted = (seen & present[:, None])[None]
         number = jnp.sum(seen, axis=1).astype(x.dtype)[None, :, None]
@@ -81,7 +88,7 @@ def observe_layer(
             rank_residual(x, present),
             jnp.max(length),
         )
-        return complete_layer(layer, x, _attended(layer.attention, weights, read)), found
+        return complete_layer(layer, x, attended(layer.attention, weights, read)), found
 
     return jax.vmap(one)(x, present, special, picked)
 
@@ -104,9 +111,9 @@ def observe_columns(
     def one(x: Float[Array, "T d"], present: Array) -> tuple[Array, Array]:
         read = attention_input(layer, x)
         seen = _seen(layer, present)
-        weights = _softmax(attention_logits(layer.attention, read), seen)
+        weights = seen_softmax(attention_logits(layer.attention, read), seen)
         alpha = column_attention(weights, seen & present[:, None])
-        return complete_layer(layer, x, _attended(layer.attention, weights, read)), alpha
+        return complete_layer(layer, x, attended(layer.attention, weights, read)), alpha
 
     return jax.vmap(one)(x, present)
 
@@ -155,7 +162,7 @@ def observe_uniform(
 
     def one(present: Array, special: Array) -> UniformObservation:
         seen = visible(attention, present.size, present)
-        weights = _softmax(jnp.zeros((1, *seen.shape), dtype), seen)
+        weights = seen_softmax(jnp.zeros((1, *seen.shape), dtype), seen)
         statistics = map_statistics(weights, present, special)
         columns = column_attention(weights, seen & present[:, None])
         return UniformObservation(jax.tree.map(lambda a: a[0], statistics), columns[0])
@@ -165,16 +172,3 @@ def observe_uniform(
 
 def _seen(layer: Layer, present: Bool[Array, " T"]) -> Bool[Array, "T T"]:
     return visible(layer.attention, present.size, present)
-
-
-def _softmax(logits: Float[Array, "H T T"], seen: Bool[Array, "T T"]) -> Float[Array, "H T T"]:
-    return jax.nn.softmax(jnp.where(seen[None], logits, -jnp.inf), axis=-1)
-
-
-def _attended(
-    attention: Attention, weights: Float[Array, "H T T"], read: Float[Array, "T d"]
-) -> Float[Array, "T d"]:
-    """Output of all heads together: their outputs one by one would be H times as large."""
-    values = jnp.einsum("td,gdv->gtv", read, attention.W_V) + attention.b_V[:, None]
-    mixed = jnp.einsum("hij,hjv->hiv", weights, values[jnp.array(attention.group)])
-    return jnp.einsum("hiv,hvd->id", mixed, attention.W_O) + attention.b_O[None]

@@ -24,6 +24,7 @@ from attlas.interop.forward import (
     visible,
 )
 from attlas.interop.trained_transformer import TrainedTransformer
+from attlas.interop.whole_model import whole_model
 
 REPLACEMENTS = ("zero", "mean", "uniform")
 """What stands for the head: nothing; its mean output over the batch's tokens; its own values under
@@ -62,19 +63,20 @@ def ablate_heads(
     """
     present = jnp.asarray(batch.present)
     judge = _Judge(model, batch)
+    whole = whole_model(model)  # every layer is passed many times: read once
+    layers = [whole.layers[stored] for stored in whole.order]
     entering = [model.embed_batch(batch.tokens)]
-    for index in range(model.layers):
-        entering.append(_pass(model.layer(index), entering[-1], present))
+    for layer in layers:
+        entering.append(_pass(layer, entering[-1], present))
     judge.unchanged = entering[-1] if batch.kind in COMPARED else None
     base = judge(entering[-1])
     removed = np.zeros((model.layers, model.heads_per_layer, len(REPLACEMENTS), base.size))
-    for index in range(model.layers):
-        layer, x = model.layer(index), entering[index]
+    for index, (layer, x) in enumerate(zip(layers, entering, strict=False)):
         parts = _parts_of(layer, x, present, mean_head_outputs(layer, x, present))
         for heads in _blocks(model.heads_per_layer, x):
             variants = _without_heads(layer, x, parts, heads)
-            for later in range(index + 1, model.layers):
-                variants = _pass(model.layer(later), variants, present)
+            for later in layers[index + 1 :]:
+                variants = _pass(later, variants, present)
             found = judge(variants).reshape(-1, len(REPLACEMENTS), base.size)
             removed[index, heads] = found[: heads.size]
         progress(index + 1, model.layers)

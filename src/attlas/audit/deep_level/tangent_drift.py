@@ -10,7 +10,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from attlas.audit.deep_level.head_curvature import mean_loss
-from attlas.audit.sequence_loss import COMPARED, JudgedBatch
+from attlas.audit.sequence_loss import COMPARED, JudgedBatch, word_loss
 from attlas.core.errors import UserError
 from attlas.interop.forward import read_out
 from attlas.interop.trained_transformer import TrainedTransformer
@@ -126,9 +126,6 @@ def _linear_loss(
             return read_out(tree.readout, tree.hidden(words, there))
 
         value, change = jax.jvp(logits, (first,), (step,))
-        logs = jax.nn.log_softmax(value + change, axis=-1)
-        each = -jnp.take_along_axis(logs, wanted[:, None], axis=-1)[:, 0]
-        weight = where.astype(each.dtype)
-        return jnp.sum(each * weight) / jnp.maximum(jnp.sum(weight), 1)
+        return word_loss(value + change, wanted, where)
 
     return jnp.mean(jax.vmap(one)(tokens, present, targets, counted))

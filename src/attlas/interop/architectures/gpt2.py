@@ -8,7 +8,6 @@ import numpy as np
 
 from attlas.interop.activations import ACTIVATIONS
 from attlas.interop.canonical import (
-    Attention,
     AttentionBlock,
     Dense,
     Embedding,
@@ -17,9 +16,10 @@ from attlas.interop.canonical import (
     Readout,
 )
 from attlas.interop.configuration import Configuration
-from attlas.interop.head_blocks import blocks_of_inputs, blocks_of_outputs, dense
+from attlas.interop.head_blocks import attention_of
 from attlas.interop.layer_reader import LayerReader
 from attlas.interop.output_words import output_words, repeated_words
+from attlas.interop.stored_parts import read_dense, read_norm
 from attlas.interop.stored_tensors import StoredTensors
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.interop.unsliced import apart, mixed_values
@@ -135,13 +135,11 @@ def _scale(values: Configuration, index: int) -> float:
 
 
 def _norm(values: Configuration, stored: StoredTensors, path: str) -> Norm:
-    gain, bias = (jnp.asarray(stored[f"{path}.{part}"]) for part in ("weight", "bias"))
-    return Norm(gain, bias, values.number("layer_norm_epsilon", 1e-5), centred=True)
+    return read_norm(stored, path, values.number("layer_norm_epsilon", 1e-5))
 
 
 def _linear(stored: StoredTensors, index: int, role: str) -> Dense:
-    path = f"h.{index}.{role}"
-    return dense(stored[path + ".weight"], stored[path + ".bias"], outputs_first=False)
+    return read_dense(stored, f"h.{index}.{role}", outputs_first=False)
 
 
 def _feedforward(values: Configuration, stored: StoredTensors, index: int) -> Feedforward:
@@ -156,21 +154,12 @@ def _feedforward(values: Configuration, stored: StoredTensors, index: int) -> Fe
 def _block(values: Configuration, stored: StoredTensors, index: int) -> AttentionBlock:
     fused, heads = _linear(stored, index, "attn.c_attn"), values.count("n_head")
     thirds = zip(jnp.split(fused.W, 3, axis=1), jnp.split(fused.b, 3), strict=True)
-    (W_Q, b_Q), (W_K, b_K), (W_V, b_V) = (blocks_of_outputs(Dense(W, b), heads) for W, b in thirds)
-    W_O, b_O = blocks_of_inputs(_linear(stored, index, "attn.c_proj"), heads)
     return AttentionBlock(
-        attention=Attention(
-            W_Q=W_Q,
-            b_Q=b_Q,
-            W_K=W_K,
-            b_K=b_K,
-            W_V=W_V,
-            b_V=b_V,
-            W_O=W_O,
-            b_O=b_O,
-            group=tuple(range(heads)),
-            scale=_scale(values, index),
+        attention=attention_of(
+            [*(Dense(W, b) for W, b in thirds), _linear(stored, index, "attn.c_proj")],
+            heads,
             causal=True,
+            scale=_scale(values, index),
         ),
         attention_norm=_norm(values, stored, f"h.{index}.ln_1"),
         feedforward_norm=_norm(values, stored, f"h.{index}.ln_2"),

@@ -9,7 +9,6 @@ import numpy as np
 from attlas.core.errors import UserError
 from attlas.interop.activations import ACTIVATIONS
 from attlas.interop.canonical import (
-    Attention,
     AttentionBlock,
     Dense,
     Embedding,
@@ -19,13 +18,14 @@ from attlas.interop.canonical import (
     Rotary,
 )
 from attlas.interop.configuration import Configuration
-from attlas.interop.head_blocks import blocks_of_inputs, blocks_of_outputs, dense
+from attlas.interop.head_blocks import attention_of
 from attlas.interop.layer_reader import LayerReader
 from attlas.interop.output_words import output_words, repeated_words
 from attlas.interop.rotary_frequencies import rotary_frequencies, rotary_rule
+from attlas.interop.stored_parts import read_dense, read_norm
 from attlas.interop.stored_tensors import StoredTensors
 from attlas.interop.trained_transformer import TrainedTransformer
-from attlas.interop.unsliced import apart, mixed_values, turned
+from attlas.interop.unsliced import apart, linear, mixed_values, turned
 
 MODEL_TYPES = ("gpt_neox",)
 
@@ -88,13 +88,8 @@ def unsliced_attention(
     """
     values = Configuration(config)
     stored, frequencies = _stored(values, tensors), _frequencies(values)
-
-    def linear(role: str, rows: np.ndarray) -> np.ndarray:
-        path = f"layers.{index}.attention.{role}"
-        found = rows @ stored[path + ".weight"].astype(np.float64).T
-        return found + stored[path + ".bias"] if path + ".bias" in stored else found
-
-    fused = linear("query_key_value", np.asarray(x, np.float64))
+    path = f"layers.{index}.attention."
+    fused = linear(stored, path + "query_key_value", np.asarray(x, np.float64))
     triples = apart(fused, values.count("num_attention_heads"))
     queries, keys, last = np.split(triples, 3, axis=2)
     mixed = mixed_values(
@@ -103,7 +98,7 @@ def unsliced_attention(
         last,
         scale=_head_size(values) ** -0.5,
     )
-    return linear("dense", mixed)
+    return linear(stored, path + "dense", mixed)
 
 
 def _head_size(values: Configuration) -> int:
@@ -152,19 +147,13 @@ def _stored(values: Configuration, tensors: Mapping[str, np.ndarray]) -> StoredT
 
 
 def _norm(values: Configuration, stored: StoredTensors, path: str) -> Norm:
-    gain, bias = (jnp.asarray(stored[f"{path}.{part}"]) for part in ("weight", "bias"))
-    return Norm(gain, bias, values.number("layer_norm_eps", 1e-5), centred=True)
-
-
-def _linear(stored: StoredTensors, index: int, role: str) -> Dense:
-    path = f"layers.{index}.{role}"
-    return dense(stored[path + ".weight"], stored.get(path + ".bias"))
+    return read_norm(stored, path, values.number("layer_norm_eps", 1e-5))
 
 
 def _feedforward(values: Configuration, stored: StoredTensors, index: int) -> Feedforward:
     return Feedforward(
-        _linear(stored, index, "mlp.dense_h_to_4h"),
-        _linear(stored, index, "mlp.dense_4h_to_h"),
+        read_dense(stored, f"layers.{index}.mlp.dense_h_to_4h"),
+        read_dense(stored, f"layers.{index}.mlp.dense_4h_to_h"),
         None,
         values.word("hidden_act", "gelu"),
     )
@@ -172,24 +161,16 @@ def _feedforward(values: Configuration, stored: StoredTensors, index: int) -> Fe
 
 def _block(values: Configuration, stored: StoredTensors, index: int) -> AttentionBlock:
     heads = values.count("num_attention_heads")
+    path = f"layers.{index}.attention."
+    fused = read_dense(stored, path + "query_key_value")
     # One block per head, of its query, its key and its value.
-    W, b = blocks_of_outputs(_linear(stored, index, "attention.query_key_value"), heads)
-    W_Q, W_K, W_V = jnp.split(W, 3, axis=2)
-    b_Q, b_K, b_V = jnp.split(b, 3, axis=1)
-    W_O, b_O = blocks_of_inputs(_linear(stored, index, "attention.dense"), heads)
+    W, b = fused.W.reshape(len(fused.W), heads, 3, -1), fused.b.reshape(heads, 3, -1)
+    parts = (Dense(W[:, :, i].reshape(len(W), -1), b[:, i].reshape(-1)) for i in range(3))
     parallel = values.flag("use_parallel_residual", True)
     return AttentionBlock(
-        attention=Attention(
-            W_Q=W_Q,
-            b_Q=b_Q,
-            W_K=W_K,
-            b_K=b_K,
-            W_V=W_V,
-            b_V=b_V,
-            W_O=W_O,
-            b_O=b_O,
-            group=tuple(range(heads)),
-            scale=_head_size(values) ** -0.5,
+        attention=attention_of(
+            [*parts, read_dense(stored, path + "dense")],
+            heads,
             causal=True,
             rotary=Rotary(_frequencies(values), interleaved=False),
         ),

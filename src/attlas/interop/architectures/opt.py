@@ -8,21 +8,20 @@ import numpy as np
 
 from attlas.interop.activations import ACTIVATIONS
 from attlas.interop.canonical import (
-    Attention,
     AttentionBlock,
-    Dense,
     Embedding,
     Feedforward,
     Norm,
     Readout,
 )
 from attlas.interop.configuration import Configuration
-from attlas.interop.head_blocks import blocks_of_inputs, blocks_of_outputs, dense
+from attlas.interop.head_blocks import attention_of, dense
 from attlas.interop.layer_reader import LayerReader
 from attlas.interop.output_words import output_words, repeated_words
+from attlas.interop.stored_parts import read_dense
 from attlas.interop.stored_tensors import StoredTensors
 from attlas.interop.trained_transformer import TrainedTransformer
-from attlas.interop.unsliced import apart, mixed_values
+from attlas.interop.unsliced import unsliced_heads
 
 MODEL_TYPES = ("opt",)
 
@@ -104,18 +103,12 @@ def unsliced_attention(
     """
     values = Configuration(config)
     stored, heads = _stored(values, tensors), values.count("num_attention_heads")
+    return unsliced_heads(stored, _paths(index), heads, x, causal=True)
 
-    def linear(role: str, rows: np.ndarray) -> np.ndarray:
-        path = f"layers.{index}.self_attn.{role}"
-        found = rows @ stored[path + ".weight"].astype(np.float64).T
-        return found + stored[path + ".bias"] if path + ".bias" in stored else found
 
-    rows = np.asarray(x, np.float64)
-    queries, keys, mixable = (
-        apart(linear(role, rows), heads) for role in ("q_proj", "k_proj", "v_proj")
-    )
-    scale = (rows.shape[1] // heads) ** -0.5
-    return linear("out_proj", mixed_values(queries, keys, mixable, scale=scale))
+def _paths(index: int) -> list[str]:
+    """Names of the four maps of a layer's attention."""
+    return [f"layers.{index}.self_attn.{role}_proj" for role in ("q", "k", "v", "out")]
 
 
 def _last_norm(values: Configuration) -> bool:
@@ -165,41 +158,20 @@ def _norm(values: Configuration, stored: StoredTensors, path: str) -> Norm:
     return Norm(jnp.asarray(gain), jnp.asarray(bias), _EPS, centred=True)
 
 
-def _linear(stored: StoredTensors, index: int, role: str) -> Dense:
-    path = f"layers.{index}.{role}"
-    return dense(stored[path + ".weight"], stored.get(path + ".bias"))
-
-
 def _feedforward(values: Configuration, stored: StoredTensors, index: int) -> Feedforward:
     return Feedforward(
-        _linear(stored, index, "fc1"),
-        _linear(stored, index, "fc2"),
+        read_dense(stored, f"layers.{index}.fc1"),
+        read_dense(stored, f"layers.{index}.fc2"),
         None,
         values.word("activation_function", "relu"),
     )
 
 
 def _block(values: Configuration, stored: StoredTensors, index: int) -> AttentionBlock:
-    def linear(role: str) -> Dense:
-        return _linear(stored, index, role)
-
-    heads = values.count("num_attention_heads")
-    W_Q, b_Q = blocks_of_outputs(linear("self_attn.q_proj"), heads)
-    W_K, b_K = blocks_of_outputs(linear("self_attn.k_proj"), heads)
-    W_V, b_V = blocks_of_outputs(linear("self_attn.v_proj"), heads)
-    W_O, b_O = blocks_of_inputs(linear("self_attn.out_proj"), heads)
     return AttentionBlock(
-        attention=Attention(
-            W_Q=W_Q,
-            b_Q=b_Q,
-            W_K=W_K,
-            b_K=b_K,
-            W_V=W_V,
-            b_V=b_V,
-            W_O=W_O,
-            b_O=b_O,
-            group=tuple(range(heads)),
-            scale=W_Q.shape[2] ** -0.5,
+        attention=attention_of(
+            (read_dense(stored, path) for path in _paths(index)),
+            values.count("num_attention_heads"),
             causal=True,
         ),
         attention_norm=_norm(values, stored, f"layers.{index}.self_attn_layer_norm"),

@@ -12,13 +12,12 @@ from attlas.interop.bidirectional_encoder import (
     Sizes,
     encoder_layers,
     layer_shapes,
-    read_dense,
-    read_norm,
     unsliced_encoder_attention,
 )
 from attlas.interop.canonical import PatchEmbedding, Readout
 from attlas.interop.configuration import Configuration
 from attlas.interop.head_blocks import dense
+from attlas.interop.stored_parts import read_dense, read_norm
 from attlas.interop.stored_tensors import StoredTensors
 from attlas.interop.trained_transformer import TrainedTransformer
 

@@ -20,7 +20,7 @@ def strong_offsets(
     Args:
         weights: attention maps of one sequence, [H, T, T]; a list, or an array of NumPy, JAX or
             torch, traced or not.
-        rows: R, which rows count, booleans [T]. A row that sees one token alone says nothing.
+        rows: R, which rows count, booleans [T]. A row that sees one token alone has no choice.
         level: what the largest weight must exceed, in [0, 1).
 
     Returns:

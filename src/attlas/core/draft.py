@@ -1,0 +1,43 @@
+"""Files that are whole or as they were: written beside their place, then renamed."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from attlas.core.plain_file import make_folder
+
+
+@contextlib.contextmanager
+def draft_of(target: Path, *, durable: bool = False) -> Iterator[Path]:
+    """Where the content of a file is written, before it takes the file's name in one step.
+
+    Args:
+        target: the file; its folder is made if missing.
+        durable: whether the content is brought to disk before the file is renamed.
+
+    Yields:
+        The draft; nothing of it stays where writing fails.
+
+    Raises:
+        OSError: if the system refuses.
+
+    Examples:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with draft_of(Path(folder) / "a" / "b.txt") as draft:
+        ...         count = draft.write_text("whole")
+        ...     (Path(folder) / "a" / "b.txt").read_text()
+        'whole'
+    """  # noqa: DOC502 (raised by the system)
+    draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
+    try:
+        make_folder(target.parent)
+        yield draft
+        if durable:
+            with draft.open("rb+") as file:
+                os.fsync(file.fileno())
+        draft.replace(target)
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)

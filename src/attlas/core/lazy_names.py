@@ -1,0 +1,38 @@
+"""Names of a package that are imported when they are first used, and cost nothing before."""
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def lazy_names(
+    package: str, places: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a package whose names stand in modules below it.
+
+    Args:
+        package: its dotted name.
+        places: module of each name, below the package.
+
+    Returns:
+        The two functions.
+
+    Examples:
+        >>> find, names = lazy_names("attlas.core", {"UserError": "errors"})
+        >>> find("UserError").__name__, "UserError" in names()
+        ('UserError', True)
+        >>> find("Other")
+        Traceback (most recent call last):
+            ...
+        AttributeError: module 'attlas.core' has no attribute 'Other'
+    """
+
+    def find(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module '{package}' has no attribute '{name}'")
+        value = getattr(importlib.import_module(f"{package}.{places[name]}"), name)
+        vars(sys.modules[package])[name] = value
+        return value
+
+    return find, lambda: sorted({*vars(sys.modules[package]), *places})
