@@ -217,6 +217,8 @@ class Claim:
         level: of a probability.
         range: of an expectation: of left minus right.
         place: file and line of the definition.
+        home: of a user's own: the file or module by which another process finds it, filled in
+            where it is loaded.
     """
 
     name: str
@@ -246,6 +248,7 @@ class Claim:
     level: Any = None
     range: Any = None
     place: tuple[str, int] = ("", 0)
+    home: str = field(default="", compare=False)
 
     def __repr__(self) -> str:
         return f"Claim({self.name}, {self.locator}, {self.kind}: {self.statement})"

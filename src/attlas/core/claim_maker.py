@@ -1,9 +1,7 @@
 """From a function with its details to a claim: name, paper, statement and defaults."""
 
 import inspect
-import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypedDict
 
 import numpy as np
@@ -19,6 +17,7 @@ from attlas.core.claim import (
     Status,
 )
 from attlas.core.errors import UserError
+from attlas.core.own.project import paper_of
 from attlas.core.sampling import Sampler
 from attlas.core.verdict import Witness
 from attlas.core.well_formed import refuse_malformed, try_out
@@ -149,13 +148,10 @@ def _filled(name: str, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _paper(function: Callable[..., Any]) -> str:
-    """The folder below `attlas.claims`, or the name of the user's file."""
+    """The folder below `attlas.claims`, or the user's project or file."""
     if function.__module__.startswith(_OURS):
         return function.__module__.removeprefix(_OURS).split(".")[0]
-    file = Path(function.__code__.co_filename)
-    if file.suffix != ".py" or not os.path.exists(file):  # noqa: PTH110
-        return "notebook"
-    return file.parent.name if file.stem == "__init__" else file.stem
+    return paper_of(function.__code__.co_filename) or "notebook"
 
 
 def _statement(name: str, docstring: str | None) -> tuple[str, str]:

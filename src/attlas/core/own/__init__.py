@@ -1,0 +1,1 @@
+"""Papers of one's own: where claims and experiments stand outside attlas, and what they are."""

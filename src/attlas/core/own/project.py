@@ -1,0 +1,178 @@
+"""A project: what the `[tool.attlas]` of the nearest `pyproject.toml` says of a paper."""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from attlas.core.errors import UserError
+from attlas.core.named_call import nearest
+from attlas.core.plain_file import Damaged, read_plain_file
+from attlas.core.references import Reference, parse_references
+
+FILE = "pyproject.toml"
+MOST_BYTES = 4_000_000
+_LISTS = ("claims", "experiments")
+_TEXTS = ("key", "title", "references")
+
+
+@dataclass(frozen=True)
+class Project:
+    """A paper of one's own, as its `pyproject.toml` describes it.
+
+    Attributes:
+        file: the `pyproject.toml`.
+        key: under which its claims are named, as in `references`; made of the title when only that
+            is given, empty when neither is.
+        title: of the paper; empty when not given.
+        claims: places of claims, relative to the folder of the file.
+        experiments: places of experiments, likewise.
+        references: a BibTeX file, None when not given.
+    """
+
+    file: Path
+    key: str = ""
+    title: str = ""
+    claims: tuple[str, ...] = ()
+    experiments: tuple[str, ...] = ()
+    references: Path | None = None
+
+    @property
+    def root(self) -> Path:
+        """The folder of the project."""
+        return self.file.parent
+
+    def bibliography(self) -> dict[str, Reference]:
+        """The project's references by key.
+
+        Returns:
+            References in file order; none where no file is named.
+
+        Raises:
+            UserError: if the file is missing or cannot be read as BibTeX.
+        """  # noqa: DOC502 (raised one call below)
+        return {} if self.references is None else read_references(self.references)
+
+
+def read_references(path: Path) -> dict[str, Reference]:
+    """The references of a BibTeX file.
+
+    Args:
+        path: the file.
+
+    Returns:
+        References by key, in file order.
+
+    Raises:
+        UserError: if the file is missing or cannot be read as BibTeX.
+
+    Examples:
+        >>> read_references(Path("/never/written.bib"))
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: there is no file /never/written.bib: write the references ...
+    """
+    try:
+        content = read_plain_file(path, MOST_BYTES)
+    except Damaged as damage:
+        raise UserError(f"{damage}: name a BibTeX file") from damage
+    if content is None:
+        raise UserError(f"there is no file {path}: write the references there")
+    try:
+        return parse_references(content.decode("utf-8"))
+    except ValueError as error:
+        raise UserError(f"{path} cannot be read as BibTeX ({error}): correct it") from error
+
+
+def project_of(path: Path) -> Project | None:
+    """The project that a file or folder belongs to.
+
+    Args:
+        path: an absolute path; it need not exist.
+
+    Returns:
+        What the nearest `pyproject.toml` with a table `[tool.attlas]` says, upwards from `path`;
+        None where there is none.
+
+    Raises:
+        UserError: if the table says something that attlas does not know.
+
+    Examples:
+        >>> project_of(Path("/never/made")) is None
+        True
+    """  # noqa: DOC502 (raised one call below)
+    for folder in (path, *path.parents):
+        file = folder / FILE
+        if not file.is_file():
+            continue
+        state = file.stat()
+        found = _read(file, state.st_mtime_ns, state.st_size)
+        if found is not None:
+            return found
+    return None
+
+
+def paper_of(filename: str) -> str:
+    """Under which paper a user's own file files its claims and experiments.
+
+    Args:
+        filename: where they are defined; a cell of a notebook is `<path>[cell N]`.
+
+    Returns:
+        The key of the file's project, else the file's stem; empty where there is no such file.
+
+    Raises:
+        UserError: if the project's table says something that attlas does not know.
+
+    Examples:
+        >>> paper_of("<stdin>"), paper_of(__file__)
+        ('', 'project')
+    """  # noqa: DOC502 (raised one call below)
+    file = Path(filename.partition("[cell ")[0])
+    if file.suffix not in (".py", ".ipynb") or not file.is_file():
+        return ""
+    project = project_of(file.resolve())
+    if project is not None and project.key:
+        return project.key
+    return file.parent.name if file.stem == "__init__" else file.stem
+
+
+@lru_cache(maxsize=64)
+def _read(file: Path, changed: int, size: int) -> Project | None:
+    """The project of one file, read again when the file was changed."""
+    del changed, size
+    try:
+        content = read_plain_file(file, MOST_BYTES) or b""
+        tool = tomllib.loads(content.decode("utf-8")).get("tool", {})
+    except (Damaged, ValueError) as error:
+        raise UserError(f"{file} cannot be read ({error}): correct it") from error
+    table = tool.get("attlas") if isinstance(tool, dict) else None
+    if table is None:
+        return None
+    where = f"{file}: [tool.attlas]"
+    if not isinstance(table, dict):
+        raise UserError(f"{where} is not a table: write claims = [...] below it")
+    for name in table:
+        if name not in (*_LISTS, *_TEXTS):
+            raise UserError(f"{where} has '{name}', {nearest(name, (*_LISTS, *_TEXTS))}")
+    texts = {name: _text(table.get(name, ""), f"{where} {name}") for name in _TEXTS}
+    lists = {name: _texts(table.get(name, []), f"{where} {name}") for name in _LISTS}
+    key = texts["key"] or re.sub(r"[^a-z0-9]+", "-", texts["title"].lower()).strip("-")
+    if key and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", key):
+        raise UserError(f"{where} key = '{key}': use letters, digits, '-', '_' and '.'")
+    references = file.parent / texts["references"] if texts["references"] else None
+    return Project(file, key, texts["title"], lists["claims"], lists["experiments"], references)
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise UserError(f"{where} = {value!r} is no text: put it in quotes")
+    return " ".join(value.split())
+
+
+def _texts(value: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise UserError(f'{where} = {value!r} is no list of texts: write ["claims_mine.py"]')
+    return tuple(value)
