@@ -86,6 +86,10 @@ def _table(data):
     return pd.DataFrame({"p": [2.0, 3.0], "ours": [0.5, 1e-9], "paper's": [HOSTILE, "≈ 1"]})
 
 
+def write_toy(store, claim, *outcomes, **numbers):
+    write_report(store, toy_report(claim, *outcomes, **numbers), claim)
+
+
 def toy_experiment(name):
     return Experiment(
         name=name,
@@ -136,11 +140,11 @@ def store(tmp_path, claims, experiments, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda handle: None)
     store = Store(tmp_path / "results")
     witness = {"W": np.array([[1.0, 2.0]]), "big": np.zeros((3, 4, 5))}
-    write_report(store, toy_report(claims[0], tightness=0.25))
-    write_report(store, toy_report(claims[1], tightness=1.0))
-    write_report(store, toy_report(claims[2], Outcome.VIOLATED, slack=-0.1, witness=witness))
-    write_report(store, toy_report(claims[3], control=Outcome.SUPPORTED))
-    write_report(store, toy_report(claims[5]))
+    write_toy(store, claims[0], tightness=0.25)
+    write_toy(store, claims[1], tightness=1.0)
+    write_toy(store, claims[2], Outcome.VIOLATED, slack=-0.1, witness=witness)
+    write_toy(store, claims[3], control=Outcome.SUPPORTED)
+    write_toy(store, claims[5])
     add_records(store, experiments[0], Scale.SMOKE)
     return store
 

@@ -12,6 +12,7 @@ from attlas.runs.environment import code_hash
 from attlas.runs.execute import execute
 from attlas.runs.progress import Progress
 from attlas.runs.store import Store
+from attlas.runs.worker import own_sources
 
 
 def results(store: Store) -> dict[int, np.ndarray]:
@@ -72,13 +73,18 @@ def workers(*answers: object) -> Client:
         ((version("attlas"), "f" * 64), r"w2 has other code of attlas \(f{12}, here"),
         ((version("attlas"), code_hash(), "mine (No module)"), "w2 cannot import mine"),
         ((version("attlas"), code_hash(), ZeroDivisionError("x")), "w2 cannot import"),
+        (
+            (version("attlas"), code_hash(), "", "f" * 64),
+            r"w2 has other sources of json \(f{12}, h",
+        ),
     ],
 )
 def test_workers_that_would_fail_every_cell_are_refused_in_one_line(answers, said):
     with pytest.raises(UserError, match=said) as caught:
         require_workers(workers(*answers), ["json"], "dask://there:1")
     assert "\n" not in str(caught.value)
-    require_workers(workers(version("attlas"), code_hash(), ""), ["json"], "dask://there:1")
+    alike = workers(version("attlas"), code_hash(), "", own_sources(["json"]))
+    require_workers(alike, ["json"], "dask://there:1")
 
 
 @pytest.mark.usefixtures("serial")

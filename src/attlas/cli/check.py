@@ -66,6 +66,7 @@ def check(
     store = Store(session_of(context).results)
     store.prepare(FOLDER)
     reports: dict[str, CheckReport] = {}
+    by_name = {claim.name: claim for claim in claims}
     for report in check_all(
         claims,
         count=instances,
@@ -73,7 +74,7 @@ def check(
         challenge_rounds=challenge,
         processes=processes,
     ):
-        write_report(store, report)
+        write_report(store, report, by_name[report.claim])
         reports[report.claim] = report
         _show_progress(len(reports), len(claims))
     _show(claims, reports)

@@ -1,9 +1,12 @@
 """`attlas list`: what there is."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from attlas.reports.chosen import Chosen
 
 
 class Listing(StrEnum):
@@ -15,10 +18,21 @@ class Listing(StrEnum):
 
 
 def list_(
-    what: Annotated[Listing | None, typer.Argument(help="All three by default.")] = None,
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[papers|claims|experiments] [PAPER or PLACE]...",
+            help="All three by default, of the project here or of everything.",
+        ),
+    ] = None,
 ) -> None:
-    """List the papers, claims and experiments."""
+    """List the papers, claims and experiments, all or of a paper, a file, a folder or a module."""
     from attlas.cli.tables import show_table
+    from attlas.reports.chosen import chosen
+
+    names = list(what or ())
+    kinds = [Listing(names.pop(0))] if names and names[0] in list(Listing) else list(Listing)
+    found = chosen(names)
 
     makers = {
         Listing.PAPERS: (("paper", "year", "title", "claims", "experiments"), _papers),
@@ -28,30 +42,28 @@ def list_(
         ),
         Listing.EXPERIMENTS: (("experiment", "paper", "question"), _experiments),
     }
-    for listing in Listing if what is None else (what,):
+    for listing in kinds:
         columns, rows = makers[listing]
-        show_table(columns, rows(), title="" if what else listing.value)
+        show_table(columns, rows(found), title="" if len(kinds) == 1 else listing.value)
 
 
-def _papers() -> list[tuple[str, ...]]:
-    from attlas.core.references import find_reference
-    from attlas.runs.find import find_experiments
-    from attlas.verify.registry import find_claims
+def _papers(found: "Chosen") -> list[tuple[str, ...]]:
+    from attlas.reports.atlas import references_of
 
-    claimed = [claim.paper for claim in find_claims()]
-    tested = [experiment.paper for experiment in find_experiments()]
+    claimed = [claim.paper for claim in found.claims]
+    tested = [experiment.paper for experiment in found.experiments]
+    known, titles = references_of(found.claims, found.experiments)
     rows = []
     for key in sorted({*claimed, *tested}):
-        paper = find_reference(key)
-        counts = (str(claimed.count(key)), str(tested.count(key)))
-        rows.append((key, str(paper.year), paper.title, *counts))
+        year = str(known[key].year) if key in known else "-"
+        title = known[key].title if key in known else titles.get(key) or "-"
+        rows.append((key, year, title, str(claimed.count(key)), str(tested.count(key))))
     return rows
 
 
-def _claims() -> list[tuple[str, ...]]:
+def _claims(found: "Chosen") -> list[tuple[str, ...]]:
     from attlas.core.claim import Claim
     from attlas.core.prose import plain
-    from attlas.verify.registry import find_claims
     from attlas.verify.searchable import is_searchable, why_not_attacked
 
     def attacked(claim: Claim) -> str:
@@ -60,11 +72,9 @@ def _claims() -> list[tuple[str, ...]]:
         return ", ".join(claim.search_over) or ("its draws" if is_searchable(claim) else "-")
 
     return [
-        (c.name, plain(c.locator), c.kind, c.status, c.source, attacked(c)) for c in find_claims()
+        (c.name, plain(c.locator), c.kind, c.status, c.source, attacked(c)) for c in found.claims
     ]
 
 
-def _experiments() -> list[tuple[str, ...]]:
-    from attlas.runs.find import find_experiments
-
-    return [(e.name, e.paper, e.question or "-") for e in find_experiments()]
+def _experiments(found: "Chosen") -> list[tuple[str, ...]]:
+    return [(e.name, e.paper, e.question or "-") for e in found.experiments]

@@ -113,6 +113,7 @@ class CheckReport:
         faults: what is wrong with the claim itself, whatever its outcome.
         seconds: wall time.
         statement: LaTeX of the claim, where the report was made by a check of it.
+        source: sha256 of the sources that define the claim, as they were when it was checked.
     """
 
     claim: str
@@ -124,6 +125,7 @@ class CheckReport:
     faults: tuple[str, ...] = ()
     seconds: float = 0.0
     statement: str = field(default="", compare=False)
+    source: str = field(default="", compare=False)
 
     def __repr__(self) -> str:
         return report_text(self)

@@ -8,8 +8,11 @@ from typing import Any
 
 import attlas
 from attlas.core.claim import Claim, Erratum
-from attlas.core.references import all_references
+from attlas.core.own.project import project_of
+from attlas.core.own.provenance import called, is_of_attlas
+from attlas.core.references import Reference, all_references
 from attlas.core.verdict import CheckReport
+from attlas.reports.chosen import chosen
 from attlas.reports.content import (
     Atlas,
     ClaimEntry,
@@ -28,13 +31,13 @@ from attlas.runs.experiment import Experiment
 from attlas.runs.find import find_experiments
 from attlas.runs.store import Store
 from attlas.runs.text_file import write_text_file
-from attlas.runs.verdicts import read_reports
+from attlas.runs.verdicts import is_current, read_reports
 from attlas.verify.registry import find_claims, find_errata
 
 _PACKAGE = Path(attlas.__path__[0])
 
 
-def write_atlas(results: Store | Path | str, out: Path | str) -> Path:
+def write_atlas(results: Store | Path | str, out: Path | str, names: Sequence[str] = ()) -> Path:
     """Write the atlas of a results folder: one file that needs no network.
 
     Claims and experiments without a record are listed as not run, damaged records are named.
@@ -44,6 +47,7 @@ def write_atlas(results: Store | Path | str, out: Path | str) -> Path:
     Args:
         results: the store, or the results folder.
         out: the HTML file; its folder is made if missing.
+        names: see `attlas.reports.chosen.chosen`; what to show.
 
     Returns:
         The path written.
@@ -52,7 +56,8 @@ def write_atlas(results: Store | Path | str, out: Path | str) -> Path:
         UserError: if the file cannot be written.
     """  # noqa: DOC502 (raised one call below)
     store = results if isinstance(results, Store) else Store(results)
-    page = render(gather(store))
+    shown = chosen(names)
+    page = render(gather(store, shown.claims, shown.errata, shown.experiments))
     return write_text_file(Path(out), page, "--out")
 
 
@@ -85,10 +90,11 @@ def gather(
     entries, changed = [], []
     for claim in claims:
         report, metadata = reports.get(claim.name, (None, {}))
-        if report is not None:
+        outdated = report is not None and not is_current(claim, report)
+        if report is not None and not outdated:
             report, differences = _as_declared(claim, report)
             changed += differences
-        entries.append(_claim_entry(claim, report, metadata, errata, code))
+        entries.append(_claim_entry(claim, report, metadata, errata, code, outdated))
     exhibits = []
     for experiment in experiments:
         records = store.records(experiment.name)
@@ -116,7 +122,8 @@ def source_of(place: tuple[str, int]) -> Source:
 
     Returns:
         For files of the package the path in the checkout and a link relative to its root, in
-        which `make atlas` writes the page; else the file's name alone.
+        which `make atlas` writes the page; else the file as its repository or project calls it,
+        its name alone outside any.
 
     Examples:
         >>> source_of(("/somewhere/notebook.py", 3))
@@ -124,7 +131,7 @@ def source_of(place: tuple[str, int]) -> Source:
     """
     path, line = Path(place[0]), place[1]
     if not path.is_relative_to(_PACKAGE):
-        return Source(path.name, line, "")
+        return Source(called(place[0]), line, "")
     inside = f"src/attlas/{path.relative_to(_PACKAGE).as_posix()}"
     return Source(inside, line, f"{inside}#L{line}")
 
@@ -162,8 +169,8 @@ def summarise_environment(met: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 _SAID = {
-    "commit": "commit",
-    "code": "code (sha256)",
+    "commit": "commit of attlas",
+    "code": "code of attlas (sha256)",
     "device": "device",
     "platform": "platform",
     "flags": "XLA flags",
@@ -176,14 +183,19 @@ def _claim_entry(
     metadata: Mapping[str, Any],
     errata: Sequence[Erratum],
     code: str,
+    outdated: bool,
 ) -> ClaimEntry:
+    """A claim with its report; a report of other sources than those of now is left out."""
+    own = metadata.get("source") or {"commit": metadata.get("commit"), "modified": False}
     return ClaimEntry(
         claim=claim,
-        report=report,
+        report=None if outdated else report,
         errata=tuple(e for e in errata if e.claim == claim.name),
         source=source_of(claim.place),
         other_code=report is not None and metadata.get("code", code) != code,
-        commit=str(metadata.get("commit") or "")[:12],
+        commit=str(own["commit"] or "")[:12],
+        modified=bool(own["modified"]),
+        outdated=str(metadata.get("finished", ""))[:10] if outdated else "",
     )
 
 
@@ -211,13 +223,37 @@ def _as_declared(claim: Claim, report: CheckReport) -> tuple[CheckReport, list[s
     return replace(report, expect=claim.expect.outcome, controls=controls), differences
 
 
+def references_of(
+    claims: Iterable[Claim], experiments: Iterable[Experiment]
+) -> tuple[dict[str, Reference], dict[str, str]]:
+    """What is known of the papers of some claims and experiments.
+
+    Args:
+        claims: of attlas or of one's own.
+        experiments: likewise.
+
+    Returns:
+        References by key, of attlas and of the users' projects; titles of projects by their keys.
+
+    Raises:
+        UserError: if a project names references that cannot be read.
+    """  # noqa: DOC502 (raised one call below)
+    places = [claim.place[0] for claim in claims] + [each.source[0] for each in experiments]
+    folders = {Path(place).parent for place in places if not is_of_attlas(place)}
+    known, titles = dict(all_references()), {}
+    for project in filter(None, map(project_of, sorted(folders))):
+        known |= project.bibliography()
+        titles[project.key] = project.title
+    return known, titles
+
+
 def _papers(
     entries: Sequence[ClaimEntry],
     errata: Sequence[Erratum],
     exhibits: Sequence[ExperimentEntry],
 ) -> tuple[PaperEntry, ...]:
     """The papers that have a claim, an erratum or an experiment, in order of bibliography."""
-    known = all_references()
+    known, titles = references_of([e.claim for e in entries], [e.experiment for e in exhibits])
     used = {e.claim.paper for e in entries}
     used |= {e.paper for e in errata} | {e.experiment.paper for e in exhibits}
     papers = []
@@ -232,6 +268,7 @@ def _papers(
             PaperEntry(
                 key=key,
                 reference=known.get(key),
+                title=titles.get(key, ""),
                 claims=claims,
                 errata=tuple(
                     sorted(

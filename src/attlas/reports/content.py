@@ -84,7 +84,9 @@ class ClaimEntry:
         errata: flaws of the paper that this claim shows.
         source: where it is defined.
         other_code: whether the check was made by other code than this.
-        commit: of the code that made the check, empty where it is not known.
+        commit: of the claim's own repository when it was checked, empty where it is in none.
+        modified: whether its sources differed from that commit.
+        outdated: the day of a check of other sources than the claim has now, which is not shown.
     """
 
     claim: Claim
@@ -93,6 +95,8 @@ class ClaimEntry:
     source: Source
     other_code: bool = False
     commit: str = ""
+    modified: bool = False
+    outdated: str = ""
 
     @property
     def anchor(self) -> str:
@@ -198,7 +202,7 @@ class ExperimentEntry:
 
 @dataclass(frozen=True)
 class PaperEntry:
-    """A paper with all that the atlas holds of it."""
+    """A paper with all that the atlas holds of it; `title` is that of its project."""
 
     key: str
     reference: Reference | None
@@ -206,11 +210,17 @@ class PaperEntry:
     errata: tuple[Erratum, ...]
     chains: tuple[Chain, ...]
     experiments: tuple[ExperimentEntry, ...]
+    title: str = ""
 
     @property
     def anchor(self) -> str:
         """The paper's fragment of the page."""
         return anchor("paper", self.key)
+
+    @property
+    def heading(self) -> str:
+        """What the paper is called."""
+        return self.reference.title if self.reference else self.title or self.key
 
     def count(self, outcome: Outcome | None) -> int:
         """How many claims have an outcome.

@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 from markupsafe import Markup
 
 from attlas.core.errors import UserError
+from attlas.core.own.provenance import source_digest
 from attlas.core.plain_file import printable
 from attlas.reports.content import Drawing, ExperimentEntry, Source
 from attlas.reports.figures import embed
@@ -55,12 +56,22 @@ def exhibit(
         scale=scale,
         done=len(chosen),
         total=total,
-        other_code=sum(record.metadata.get("code") != code for record in chosen),
+        other_code=_made_by_others(experiment, chosen, code),
         seconds=float(sum(record.metadata.get("seconds", 0.0) for record in chosen)),
         drawings=drawings,
         table=None if frame is None else table_html(frame, f"{experiment.title}: the numbers"),
         settings=_settings(chosen),
         problems=tuple(problems),
+    )
+
+
+def _made_by_others(experiment: Experiment, records: Sequence[Record], code: str) -> int:
+    """How many records other code of attlas made, or other sources of the experiment."""
+    now = source_digest(experiment.source[0], experiment.home)
+    return sum(
+        record.metadata.get("code") != code
+        or record.metadata.get("source", {}).get("sha256", now) != now
+        for record in records
     )
 
 

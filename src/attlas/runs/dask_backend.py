@@ -19,7 +19,14 @@ from attlas.core.errors import UserError
 from attlas.core.processes import worker_variables
 from attlas.runs.environment import code_hash
 from attlas.runs.local_backend import RETRIES, Outcome
-from attlas.runs.worker import Computed, Failed, Task, compute, import_refusal
+from attlas.runs.worker import (
+    Computed,
+    Failed,
+    Task,
+    compute,
+    import_refusal,
+    own_sources,
+)
 
 LOOPBACK = "127.0.0.1"
 PATIENCE = 30
@@ -31,7 +38,7 @@ def run_dask(
 ) -> Generator[Outcome, None, None]:
     """Compute tasks on a dask cluster.
 
-    Workers elsewhere need attlas installed, and the packages named in ATTLAS_EXPERIMENTS.
+    Workers elsewhere need attlas installed, and the user's own files or packages, as here.
 
     Args:
         tasks: what to compute.
@@ -97,6 +104,13 @@ def require_workers(client: Client, modules: Collection[str], on: str) -> None:
         if found:
             raise UserError(
                 f"the worker {worker} cannot import {found}: put the package on its PYTHONPATH"
+            )
+    here = own_sources(sorted(modules))
+    for worker, found in _asked(client, own_sources, sorted(modules)).items() if here else ():
+        if found != here:
+            raise UserError(
+                f"the worker {worker} has other sources of {', '.join(sorted(modules))} "
+                f"({found!s:.12}, here {here:.12}): copy the files there and restart it"
             )
 
 

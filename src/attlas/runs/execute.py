@@ -80,7 +80,7 @@ def execute(
         raise UserError(f"workers = {workers} is below 1: name at least one worker")
     grid = scale_named(scale)
     plan, reused = _plan(experiments, grid, fresh, store)
-    tasks = [Task(experiment.module, experiment.name, cell.json) for experiment, cell, _ in plan]
+    tasks = [Task(e.home or e.module, e.name, cell.json) for e, cell, _ in plan]
     stream = _backend(tasks, on, workers, insecure, grid is not Scale.PAPER)
     progress.begin(len(plan), reused)
     try:
@@ -125,7 +125,7 @@ def _plan(
         if experiment.module == "__main__":
             raise UserError(
                 f"experiment '{experiment.name}' is defined in a script, where workers cannot "
-                "import it: move it to a module of a package named in ATTLAS_EXPERIMENTS"
+                "import it: run it by `attlas run FILE`, or from another file"
             )
         cells = {
             record_key(experiment.name, experiment.revision, cell): cell

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from attlas.core.own.project import paper_of, project_of
+from attlas.core.own.provenance import is_of_attlas
 from attlas.interop.attlas_model import StoredForm
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.grid import Grid
@@ -77,6 +79,8 @@ class Experiment:
         paper: key in `references.bib`, the package's name unless given.
         module: dotted name of the defining module, filled in.
         source: file and line, filled in.
+        home: of a user's own: the file or module by which workers find it, filled in where it is
+            loaded.
     """
 
     title: str
@@ -92,6 +96,7 @@ class Experiment:
     paper: str
     module: str
     source: tuple[str, int]
+    home: str
 
     def __init__(
         self,
@@ -109,6 +114,7 @@ class Experiment:
         paper: str = "",
         module: str = "",
         source: tuple[str, int] | None = None,
+        home: str = "",
     ):
         # Tests wrap the constructor in shape checks: look past them.
         caller = sys._getframe(1)
@@ -133,9 +139,10 @@ class Experiment:
             captions=captions,
             revision=revision,
             name=name,
-            paper=paper or package.rpartition(".")[2],
+            paper=paper or _paper(package, caller.f_code.co_filename),
             module=module,
             source=source or (caller.f_code.co_filename, caller.f_lineno),
+            home=home,
         )
 
     def cells(self, scale: Scale | str) -> tuple[Cell, ...]:
@@ -276,6 +283,14 @@ class Experiment:
         # An axis of lists, or one that the results name themselves, is there already.
         own = [n for n in self.grid.axes if n not in data.dims and not isinstance(s[n], list)]
         return data.expand_dims({name: [s[name]] for name in own})
+
+
+def _paper(package: str, filename: str) -> str:
+    """The project of a user's file, else the package, else the file."""
+    project = None if is_of_attlas(filename) else project_of(Path(filename).parent)
+    if project is not None and project.key:
+        return project.key
+    return package.rpartition(".")[2] or paper_of(filename)
 
 
 def _shared(records: Sequence[Record]) -> dict[str, Any]:

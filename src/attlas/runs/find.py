@@ -1,11 +1,15 @@
-"""Find experiments by name: in `attlas.experiments` and in packages of one's own."""
+"""Find experiments by name or by place: in `attlas.experiments` and among one's own."""
 
 import difflib
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from attlas.core.discovery import scan
 from attlas.core.errors import UserError
+from attlas.core.own.loading import objects_of, shown_path
+from attlas.core.own.places import is_place, is_written_as_place, read_place
+from attlas.core.own.project import announced, listed, project_of
 from attlas.runs.experiment import Experiment
 
 PACKAGE = "attlas.experiments"
@@ -13,41 +17,62 @@ VARIABLE = "ATTLAS_EXPERIMENTS"
 
 
 def find_experiments() -> tuple[Experiment, ...]:
-    """All experiments, found by scanning.
+    """The experiments of the project of the working directory; outside a project, all.
 
-    The environment variable ATTLAS_EXPERIMENTS names further packages, separated by commas.
+    The environment variable ATTLAS_EXPERIMENTS names further places, separated by commas:
+    packages, modules, files or folders.
 
     Returns:
         Experiments in order of package, module and line.
 
     Raises:
-        UserError: if two have one name, or a named package cannot be imported.
-        ModuleNotFoundError: if an experiment imports what is not installed.
+        UserError: if two have one name, or a named place cannot be imported.
+    """  # noqa: DOC502 (raised one call below)
+    if project_of(Path.cwd()) is not None:
+        return _named_once((*_of_project(), *_of_environment()))
+    return _named_once((*scan(PACKAGE, Experiment), *_announced(), *_of_environment()))
+
+
+def known_experiments() -> tuple[Experiment, ...]:
+    """Every experiment that a name can mean here: of attlas and of one's own.
+
+    Returns:
+        Experiments, each once.
+
+    Raises:
+        UserError: if two have one name, or a named place cannot be imported.
+    """  # noqa: DOC502 (raised one call below)
+    own = (*_announced(), *_of_project(), *_of_environment())
+    return _named_once((*scan(PACKAGE, Experiment), *own))
+
+
+def experiments_of(place: str, base: Path | None = None) -> tuple[Experiment, ...]:
+    """The experiments that a place of the user's defines.
+
+    Args:
+        place: a file, a folder, a notebook, a module, each also with `:NAME`.
+        base: folder that paths are relative to; the working directory by default.
+
+    Returns:
+        Experiments in order of file and line.
+
+    Raises:
+        UserError: if the place does not exist, cannot be imported, or defines no experiment.
     """
-    found: list[Experiment] = []
-    own = [name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
-    for package in [PACKAGE, *own]:
-        try:
-            found += scan(package, Experiment)
-        except ModuleNotFoundError as error:
-            if error.name is None or not package.startswith(error.name):
-                raise
-            raise UserError(
-                f"{VARIABLE} names '{package}', which cannot be imported: put its folder on "
-                "PYTHONPATH or install it"
-            ) from error
-    names = [experiment.name for experiment in found]
-    for experiment in found:
-        if names.count(experiment.name) > 1:
-            raise UserError(f"two experiments are named '{experiment.name}': rename one")
-    return tuple(found)
+    found = objects_of(read_place(place, base), Experiment)
+    if not found:
+        raise UserError(
+            f"{place} defines no experiment: write EXPERIMENT = Experiment(...) there, see "
+            "`python -m pydoc attlas.runs.experiment`"
+        )
+    return found
 
 
 def find_named(names: Sequence[str]) -> tuple[Experiment, ...]:
     """The experiments of the given names; `all`, or a paper's key, stands for several.
 
     Args:
-        names: as a user writes them.
+        names: as a user writes them; places too.
 
     Returns:
         Experiments, each once, in the order asked for.
@@ -55,14 +80,61 @@ def find_named(names: Sequence[str]) -> tuple[Experiment, ...]:
     Raises:
         UserError: if a name is unknown; the line says the nearest names.
     """
-    known = find_experiments()
-    chosen: dict[str, Experiment] = {}
+    known: tuple[Experiment, ...] | None = None
+    chosen: list[Experiment] = []
     for name in names:
-        meant = [e for e in known if name in ("all", e.paper, e.name)]
-        if not meant:
-            raise UserError(unknown_experiment(name, known))
-        chosen.update({experiment.name: experiment for experiment in meant})
-    return tuple(chosen.values())
+        if is_written_as_place(name):
+            chosen += experiments_of(name)
+        elif name == "all":
+            chosen += find_experiments()
+        else:
+            known = known_experiments() if known is None else known
+            meant = [e for e in known if name in (e.paper, e.name)]
+            if not (meant or is_place(name)):
+                raise UserError(unknown_experiment(name, known))
+            chosen += meant or experiments_of(name)
+    return _named_once(chosen)
+
+
+def _of_project() -> tuple[Experiment, ...]:
+    """Those that the project of the working directory names."""
+    project = project_of(Path.cwd())
+    if project is None:
+        return ()
+    return tuple(e for place in project.experiments for e in experiments_of(place, project.root))
+
+
+def _of_environment() -> tuple[Experiment, ...]:
+    """Those of the places that ATTLAS_EXPERIMENTS lists."""
+    found: list[Experiment] = []
+    for place in listed(os.environ.get(VARIABLE, "")):
+        try:
+            found += objects_of(place, Experiment)
+        except UserError as error:
+            raise UserError(f"{VARIABLE} names '{place}': {error}") from error
+    return tuple(found)
+
+
+def _announced() -> tuple[Experiment, ...]:
+    """Those of installed packages that announce their claims."""
+    found: list[Experiment] = []
+    for entry in announced():
+        try:
+            found += objects_of(entry.value, Experiment)
+        except UserError as error:
+            raise UserError(f"the installed '{entry.name}' announces claims: {error}") from error
+    return tuple(found)
+
+
+def _named_once(experiments: Sequence[Experiment]) -> tuple[Experiment, ...]:
+    """The experiments, each once; two of one name are refused."""
+    found: dict[str, Experiment] = {}
+    for experiment in experiments:
+        first = found.setdefault(experiment.name, experiment)
+        if first is not experiment:
+            places = " and ".join(f"{shown_path(e.source[0])}" for e in (first, experiment))
+            raise UserError(f"two experiments are named '{first.name}' ({places}): rename one")
+    return tuple(found.values())
 
 
 def unknown_experiment(name: str, known: Sequence[Experiment]) -> str:

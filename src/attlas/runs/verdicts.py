@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from attlas.core.claim import Claim
 from attlas.core.errors import UserError
+from attlas.core.own.provenance import is_of_attlas, provenance, source_digest
 from attlas.core.plain_file import Damaged
 from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
-from attlas.runs.environment import environment
+from attlas.runs.environment import commit, environment
 from attlas.runs.pair import read_pair, write_pair
 from attlas.runs.store import Store
 
@@ -62,14 +64,16 @@ def report_document(report: CheckReport) -> dict[str, Any]:
     }
 
 
-def write_report(store: Store, report: CheckReport) -> Path:
+def write_report(store: Store, report: CheckReport, claim: Claim | None = None) -> Path:
     """Write the report of one claim; it replaces the claim's earlier one.
 
-    A check without a challenge keeps the one that is stored, with the code that made it.
+    A check without a challenge keeps the one that is stored, with the code that made it, unless
+    the claim was changed since.
 
     Args:
         store: results folder.
         report: what a check gave.
+        claim: whose report it is; its file, line, sources and commit are kept with the report.
 
     Returns:
         Path of its JSON file, `<root>/verdicts/<paper>/<claim>.json`.
@@ -80,9 +84,15 @@ def write_report(store: Store, report: CheckReport) -> Path:
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     folder, stem = claim_place(store.root / FOLDER, report.claim)
     metadata: dict[str, Any] = {**environment(), "finished": now}
+    if claim is not None:
+        metadata["source"] = provenance(claim.place, claim.home, report.source, ours=commit())
     if report.challenge is not None:
         metadata["challenged"] = {"code": metadata["code"], "finished": now}
-    elif (stored := _stored(folder, stem)) is not None and stored[0].challenge is not None:
+    elif (
+        (stored := _stored(folder, stem)) is not None
+        and stored[0].challenge is not None
+        and stored[0].source == metadata.get("source", {}).get("sha256", "")
+    ):
         report = replace(report, challenge=stored[0].challenge)
         metadata["challenged"] = stored[1]["challenged"]
     document = {"kind": "verdict", "report": report_document(report), "metadata": metadata}
@@ -128,6 +138,22 @@ def read_reports(store: Store) -> tuple[tuple[CheckReport, dict[str, Any]], ...]
             except Damaged as damage:
                 store.note(f"{damage}: left out; check the claim again to replace it")
     return tuple(found)
+
+
+def is_current(claim: Claim, report: CheckReport) -> bool:
+    """Whether a report is one of the claim as its sources are now.
+
+    Args:
+        claim: as it is defined now.
+        report: as it is stored.
+
+    Returns:
+        Whether the sources are those that were checked. A report that does not say which is taken
+        for one of a claim of attlas, never of a user's own.
+    """
+    if not report.source:
+        return is_of_attlas(claim.place[0])
+    return report.source == source_digest(claim.place[0], claim.home)
 
 
 def claim_place(root: Path, claim: str) -> tuple[Path, str]:
@@ -226,5 +252,6 @@ def _report(
         tuple(None if limit is None else float(limit) for limit in told["detection"]),
         tuple(told["faults"]),
         told["seconds"],
+        source=document["metadata"].get("source", {}).get("sha256", ""),
     )
     return report, dict(document["metadata"])

@@ -7,22 +7,32 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from signal import SIG_IGN, SIGINT, signal
+from types import ModuleType
 from typing import Any
 
 import jax
 import numpy as np
 
 from attlas.core.errors import UserError
+from attlas.core.own.loading import load_place, loaded_home
+from attlas.core.own.places import is_written_as_place
+from attlas.core.own.provenance import provenance
 from attlas.interop.attlas_model import StoredForm
 from attlas.runs.cell import Cell
-from attlas.runs.environment import environment
+from attlas.runs.environment import commit, environment
 from attlas.runs.experiment import Experiment
 from attlas.runs.record import Layout
 
 
 @dataclass(frozen=True)
 class Task:
-    """One cell as it travels: names and text, never code."""
+    """One cell as it travels: names and text, never code.
+
+    Attributes:
+        module: dotted name of the module that defines the experiment, or the user's own file.
+        experiment: its name.
+        cell: as JSON.
+    """
 
     module: str
     experiment: str
@@ -66,6 +76,7 @@ def compute(task: Task) -> Computed | Failed:
             arrays, layout, models = experiment.computed_with_models(cell)
         metadata = {
             **environment(),
+            "source": provenance(experiment.source, task.module, ours=commit()),
             "revision": experiment.revision,
             "seconds": round(time.perf_counter() - start, 4),
             "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -90,7 +101,7 @@ def import_refusal(modules: Sequence[str]) -> str:
     """The first module that this process cannot import, with the reason.
 
     Args:
-        modules: dotted names.
+        modules: dotted names, or files of the user's own.
 
     Returns:
         A few words; empty where all can be imported.
@@ -103,14 +114,40 @@ def import_refusal(modules: Sequence[str]) -> str:
     """
     for module in modules:
         try:
-            importlib.import_module(module)
-        except ImportError as error:
+            _module(module)
+        except (ImportError, UserError) as error:
             return f"{module} ({error})"
     return ""
 
 
+def own_sources(modules: Sequence[str]) -> str:
+    """The sha256 of the sources of a user's own modules, as this process has loaded them.
+
+    Args:
+        modules: see `import_refusal`; all can be imported.
+
+    Returns:
+        One digest for all, empty where none is a user's own.
+
+    Examples:
+        >>> own_sources(["attlas.experiments.deora2023optimization.heads"])
+        ''
+    """
+    own = [name for name in modules if not name.startswith("attlas.")]
+    return "".join(loaded.digest for name in own for loaded in load_place(name))
+
+
+def _module(name: str) -> ModuleType:
+    """A module by its dotted name, or by the user's own file; loaded once in a process."""
+    if not is_written_as_place(name):
+        module = importlib.import_module(name)
+        if name.startswith("attlas."):
+            return module
+    return (loaded_home(name) or load_place(name)[0]).module
+
+
 def _find(task: Task) -> Experiment:
-    for value in vars(importlib.import_module(task.module)).values():
+    for value in vars(_module(task.module)).values():
         if isinstance(value, Experiment) and value.name == task.experiment:
             return value
     raise UserError(f"this worker's {task.module} has no experiment '{task.experiment}'")

@@ -11,6 +11,7 @@ from jaxtyping import Array
 
 from attlas.core.claim import Claim
 from attlas.core.factorising import FACTORISING
+from attlas.core.own.provenance import source_digest
 from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Verdict
 from attlas.verify.attack import attack
 from attlas.verify.compiled import bound_compiled
@@ -79,6 +80,7 @@ def check(
         faults=tuple(wrong),
         seconds=time.perf_counter() - started,
         statement=claim.statement,
+        source=source_digest(claim.place[0], claim.home),
     )
 
 

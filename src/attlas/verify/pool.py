@@ -20,12 +20,16 @@ RUN_ALPHA = 0.01
 
 
 def check_group(
-    names: Sequence[str], count: int | None, seed: int, alpha: float, challenge_rounds: int
+    group: tuple[str, Sequence[str]],
+    count: int | None,
+    seed: int,
+    alpha: float,
+    challenge_rounds: int,
 ) -> list[CheckReport]:
-    """Check claims of the atlas one after the other; runs in a worker process.
+    """Check claims one after the other; runs in a worker process.
 
     Args:
-        names: full claim names.
+        group: where a user's own claims are found, empty for those of attlas; full claim names.
         count: instances, or None for each claim's own number.
         seed: of the instances.
         alpha: error probability granted to each claim.
@@ -35,11 +39,11 @@ def check_group(
         The reports.
     """
     from attlas.verify.check import check
-    from attlas.verify.registry import find_claims
+    from attlas.verify.registry import claims_at
 
     return [
         check(claim, count=count, seed=seed, alpha=alpha, challenge_rounds=challenge_rounds)
-        for claim in find_claims(names)
+        for claim in claims_at(*group)
     ]
 
 
@@ -51,7 +55,7 @@ def check_all(
     challenge_rounds: int = 0,
     processes: int = 2,
 ) -> Iterator[CheckReport]:
-    """Check claims of the atlas, yielding reports as they come.
+    """Check claims of the atlas or of one's own files, yielding reports as they come.
 
     Claims of one file stay in one process, where they share trajectories and solutions; the
     largest files start first.
@@ -76,10 +80,11 @@ def check_all(
         alpha=RUN_ALPHA / (2 * max(1, len(claims))),
         challenge_rounds=challenge_rounds,
     )
-    files: dict[str, list[str]] = {}
+    files: dict[tuple[str, str], list[str]] = {}
     for claim in claims:
-        files.setdefault(claim.place[0], []).append(claim.name)
-    groups = sorted(files.values(), key=len, reverse=True)
+        files.setdefault((claim.home, claim.home or claim.place[0]), []).append(claim.name)
+    groups = [(home, names) for (home, _), names in files.items()]
+    groups.sort(key=lambda group: len(group[1]), reverse=True)
     before = dict(os.environ)
     os.environ.update(checker_variables(processes))
     try:

@@ -1,7 +1,6 @@
 """Find claims and errata: those of the atlas, those of a user's project, and at any place."""
 
 import difflib
-import importlib.metadata
 import os
 from collections.abc import Sequence
 from functools import cache
@@ -13,17 +12,11 @@ from attlas.core.claim import Claim, Erratum
 from attlas.core.discovery import scan
 from attlas.core.errors import UserError
 from attlas.core.own.loading import load_place, objects_of, shown_path
-from attlas.core.own.places import (
-    is_importable,
-    is_module_name,
-    is_written_as_place,
-    read_place,
-)
-from attlas.core.own.project import Project, project_of
+from attlas.core.own.places import is_place, is_written_as_place, read_place
+from attlas.core.own.project import announced, listed, project_of
 from attlas.core.own.source import functions_defined
 
 VARIABLE = "ATTLAS_CLAIMS"
-GROUP = "attlas.claims"
 
 
 @cache
@@ -57,24 +50,59 @@ def find_claims(names: Sequence[str] = ()) -> tuple[Claim, ...]:
         1
     """
     if not names:
-        own = _claims_of_project()
-        return own or _named_once((*_all_claims(), *_own_claims()))
+        in_project = project_of(Path.cwd()) is not None
+        everyones = () if in_project else (*_all_claims(), *_announced_claims())
+        return _named_once((*everyones, *_claims_of_project(), *_claims_of_environment()))
     chosen: dict[str, Claim] = {}
     known: tuple[Claim, ...] | None = None
     for name in names:
         found: Sequence[Claim] = ()
         if not is_written_as_place(name):
-            known = (
-                (*_all_claims(), *_own_claims(), *_claims_of_project()) if known is None else known
-            )
+            known = known_claims() if known is None else known
             found = [c for c in known if name in (c.name, c.paper, c.name.split("/", 1)[1])]
         if not found:
-            if not (is_written_as_place(name) or _is_place(name)):
-                raise UserError(_unknown(name, known or ()))
+            if not is_place(name):
+                raise UserError(unknown_claim(name, known or ()))
             found = claims_of(name)
         for claim in found:
             _refuse_twice(chosen.setdefault(claim.name, claim), claim)
     return tuple(chosen.values())
+
+
+def known_claims() -> tuple[Claim, ...]:
+    """Every claim that a name can mean here: of attlas, of the project, announced or listed.
+
+    Returns:
+        Claims, each once.
+
+    Raises:
+        UserError: if a place that is named somewhere cannot be loaded, or two have one name.
+    """  # noqa: DOC502 (raised one call below)
+    own = (*_announced_claims(), *_claims_of_project(), *_claims_of_environment())
+    return _named_once((*_all_claims(), *own))
+
+
+def claims_at(home: str, names: Sequence[str]) -> tuple[Claim, ...]:
+    """Claims by their full names, in a process that is to check them.
+
+    Args:
+        home: of a user's own claims, as `Claim.home` says; empty for those of attlas.
+        names: full names.
+
+    Returns:
+        The claims.
+
+    Raises:
+        UserError: if one is not there.
+    """
+    found = {claim.name: claim for claim in (claims_of(home) if home else _all_claims())}
+    for name in names:
+        if name not in found:
+            raise UserError(
+                f"the claim '{name}' is defined in this process alone: write it into a file, or "
+                "use `attlas.check`"
+            )
+    return tuple(found[name] for name in names)
 
 
 def claims_of(place: str, base: Path | None = None) -> tuple[Claim, ...]:
@@ -110,7 +138,8 @@ def find_errata(places: Sequence[str] = ()) -> tuple[Erratum, ...]:
     """All errata of the papers, or those of some places.
 
     Args:
-        places: of one's own; those of the atlas and of the project when empty.
+        places: of one's own; when empty those of the project of the working directory, or
+            outside a project those of the atlas.
 
     Returns:
         The errata in order of paper and file.
@@ -118,51 +147,53 @@ def find_errata(places: Sequence[str] = ()) -> tuple[Erratum, ...]:
     if places:
         return tuple(e for place in places for e in objects_of(place, Erratum))
     project = project_of(Path.cwd())
-    own = [] if project is None else _places_of(project)
-    found = [e for place, base in own for e in objects_of(read_place(place, base), Erratum)]
-    return (*scan("attlas.claims", Erratum), *found)
+    if project is None:
+        return scan("attlas.claims", Erratum)
+    own = [read_place(place, project.root) for place in project.claims_or_folder]
+    return tuple(e for place in own for e in objects_of(place, Erratum))
 
 
 def _claims_of_project() -> tuple[Claim, ...]:
     """Those of the project of the working directory."""
     project = project_of(Path.cwd())
-    if project is None or not (project.claims or not project.experiments):
+    if project is None or (project.experiments and not project.claims):
         return ()
-    return _named_once([c for place, base in _places_of(project) for c in claims_of(place, base)])
+    return tuple(c for place in project.claims_or_folder for c in claims_of(place, project.root))
 
 
-def _places_of(project: Project) -> list[tuple[str, Path]]:
-    """The places that a project names, or its folder where it names none."""
-    return [(place, project.root) for place in project.claims or (".",)]
-
-
-def _own_claims() -> tuple[Claim, ...]:
-    """Those of ATTLAS_CLAIMS and of installed packages."""
+def _claims_of_environment() -> tuple[Claim, ...]:
+    """Those of the places that ATTLAS_CLAIMS lists."""
     found: list[Claim] = []
-    for place in _listed(os.environ.get(VARIABLE, "")):
+    for place in listed(os.environ.get(VARIABLE, "")):
         try:
             found += claims_of(place)
         except UserError as error:
             raise UserError(f"{VARIABLE} names '{place}': {error}") from error
-    for entry in importlib.metadata.entry_points(group=GROUP):
+    return tuple(found)
+
+
+def _announced_claims() -> tuple[Claim, ...]:
+    """Those that installed packages announce."""
+    found: list[Claim] = []
+    for entry in announced():
         try:
-            found += claims_of(entry.value)
+            with jax.enable_x64(True):
+                found += objects_of(entry.value, Claim)
         except UserError as error:
             raise UserError(f"the installed '{entry.name}' announces claims: {error}") from error
-    return _named_once(found)
+    return tuple(found)
 
 
-def _listed(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
+def unknown_claim(name: str, claims: Sequence[Claim]) -> str:
+    """The line for a name that no claim has.
 
+    Args:
+        name: what was asked for.
+        claims: all that there are.
 
-def _is_place(name: str) -> bool:
-    """Whether a text that is no known name means a path or a module."""
-    there = bool(name) and Path(name).exists()
-    return there or (is_module_name(name) and is_importable(name, Path.cwd()))
-
-
-def _unknown(name: str, claims: Sequence[Claim]) -> str:
+    Returns:
+        The text of the error, with the nearest names.
+    """
     known = {c.name for c in claims} | {c.paper for c in claims}
     known |= {c.name.split("/", 1)[1] for c in claims}
     # `lemma-13` means one of `lemma-13-...` before it means a misspelt `lemma-12`.

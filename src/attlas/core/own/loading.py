@@ -16,7 +16,7 @@ from typing import TypeVar
 from attlas.core.errors import UserError
 from attlas.core.own.notebook import run_cells
 from attlas.core.own.places import Place, on_path, read_place
-from attlas.core.own.source import PACKAGE, digest_of, is_installed, own_files
+from attlas.core.own.source import PACKAGE, digest_of, dotted_name, is_installed, own_files
 from attlas.core.plain_file import printable
 
 Kind = TypeVar("Kind")
@@ -124,19 +124,12 @@ def _inside_attlas(module: ModuleType) -> bool:
 
 
 def _module_name(path: Path) -> str:
-    """The dotted name of a file, by the `__init__.py` of the folders above it."""
-    parts = [path.stem]
-    folder = path.parent
-    while (folder / "__init__.py").is_file():
-        parts.insert(0, folder.name)
-        folder = folder.parent
-    if path.stem == "__init__":
-        parts.pop()
+    """The name of a file as a module; imports beside it are found from then on."""
+    name, folder = dotted_name(path)
     on_path(folder)
-    name = ".".join(parts)
     taken = sys.modules.get(name)
     of_another = taken is not None and getattr(taken, "__file__", None) != str(path)
-    if len(parts) == 1 and (of_another or name in sys.stdlib_module_names):
+    if "." not in name and (of_another or name in sys.stdlib_module_names):
         # Two files may have one name, and none may hide a module of Python.
         return f"{name}_{sha256(str(path).encode()).hexdigest()[:8]}"
     return name
@@ -153,8 +146,7 @@ def _load_module(name: str) -> Loaded:
     if current is not None:
         return current
     file = getattr(_imported(name), "__file__", None)
-    path = Path(file) if file else Path(name)
-    return _remembered(name, name, path, lambda: _imported(name))
+    return _remembered(name, name, Path(file) if file else None, lambda: _imported(name))
 
 
 def _imported(name: str) -> ModuleType:
@@ -173,9 +165,9 @@ def _current(home: str) -> Loaded | None:
     return None
 
 
-def _remembered(home: str, name: str, path: Path, run: Callable[[], ModuleType]) -> Loaded:
+def _remembered(home: str, name: str, path: Path | None, run: Callable[[], ModuleType]) -> Loaded:
     module = run()
-    files = own_files(name, path)
+    files = {} if path is None else own_files(name, path)  # a folder of modules has no file
     _LOADED[home] = loaded = Loaded(module, home, files, digest_of(files))
     return loaded
 

@@ -50,6 +50,25 @@ def is_written_as_place(text: str) -> bool:
     return text.endswith((*SUFFIXES, os.sep)) or text.startswith(starts) or ":" in text
 
 
+def is_place(text: str) -> bool:
+    """Whether a text that is no known name means a place.
+
+    Args:
+        text: as a user writes it.
+
+    Returns:
+        True for what is written as one, for a path that exists, and for a module that can be
+        imported.
+
+    Examples:
+        >>> is_place("json.decoder"), is_place("lemma-12")
+        (True, False)
+    """
+    if is_written_as_place(text) or (text and Path(text).exists()):
+        return True
+    return is_module_name(text) and is_importable(text, Path.cwd())
+
+
 def read_place(text: str, base: Path | None = None) -> Place:
     """What a text means as a place.
 

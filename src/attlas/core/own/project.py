@@ -4,6 +4,7 @@ import re
 import tomllib
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from attlas.core.named_call import nearest
 from attlas.core.plain_file import Damaged, read_plain_file
 from attlas.core.references import Reference, parse_references
 
+GROUP = "attlas.claims"
 FILE = "pyproject.toml"
 MOST_BYTES = 4_000_000
 _LISTS = ("claims", "experiments")
@@ -43,6 +45,11 @@ class Project:
     def root(self) -> Path:
         """The folder of the project."""
         return self.file.parent
+
+    @property
+    def claims_or_folder(self) -> tuple[str, ...]:
+        """The places of claims: the folder itself where none is named."""
+        return self.claims or (".",)
 
     def bibliography(self) -> dict[str, Reference]:
         """The project's references by key.
@@ -137,6 +144,35 @@ def paper_of(filename: str) -> str:
     if project is not None and project.key:
         return project.key
     return file.parent.name if file.stem == "__init__" else file.stem
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """The entries of a list in an environment variable.
+
+    Args:
+        text: entries between commas.
+
+    Returns:
+        Those that are not empty.
+
+    Examples:
+        >>> listed("a.py, b,,")
+        ('a.py', 'b')
+    """
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def announced() -> tuple[EntryPoint, ...]:
+    """The entry points `attlas.claims` of installed packages, in order of their names.
+
+    Returns:
+        Entry points whose values are modules that define claims and experiments.
+
+    Examples:
+        >>> isinstance(announced(), tuple)
+        True
+    """
+    return tuple(sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)))
 
 
 @lru_cache(maxsize=64)

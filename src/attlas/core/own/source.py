@@ -47,6 +47,29 @@ def own_files(name: str, path: Path) -> dict[str, Path]:
     return found
 
 
+def dotted_name(path: Path) -> tuple[str, Path]:
+    """The name under which a file is a module, by the `__init__.py` of the folders above it.
+
+    Args:
+        path: absolute.
+
+    Returns:
+        Dotted name, and the folder from which it is imported.
+
+    Examples:
+        >>> dotted_name(Path(__file__))[0]
+        'attlas.core.own.source'
+    """
+    parts = [path.stem]
+    folder = path.parent
+    while (folder / "__init__.py").is_file():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    if path.stem == "__init__" and len(parts) > 1:
+        parts.pop()
+    return ".".join(parts), folder
+
+
 def digest_of(files: dict[str, Path]) -> str:
     """The sha256 of files by name and content, whichever folder they lie in.
 
@@ -57,8 +80,10 @@ def digest_of(files: dict[str, Path]) -> str:
         64 hexadecimal digits; a file that is gone or cannot be read counts by its absence.
     """
     digest = hashlib.sha256()
-    for name in sorted(files):
-        digest.update(name.encode())
+    main = next(iter(files), "")
+    for name in sorted(files, key=lambda each: (each != main, each)):
+        # The first is the module itself, which may be known by its file or by a dotted name.
+        digest.update(b"" if name == main else name.encode())
         digest.update(hashlib.sha256(_content(files[name]) or b"").digest())
     return digest.hexdigest()
 
