@@ -1,6 +1,7 @@
 """`attlas check` and `attlas challenge`: tables, files, exit codes, one-line refusals."""
 
 import json
+import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,8 +61,8 @@ def test_check_writes_verdict_and_json_from_worker_processes(attlas, tmp_path):
     assert document["verdict"]["tried"] == 40
     table = (tmp_path / "table.tex").read_text().splitlines()
     assert table[0].startswith("% made by attlas; computed: ")
-    (row,) = [line for line in table if line.startswith("Lemma 12 & inequality & ")]
-    assert row.endswith(r"& 40/40 \\")
+    (row,) = [line for line in table if line.startswith("Lemma 12: $")]
+    assert row.endswith(r" & 40 & -- & $1$ & supported \\")
     ((report, _),) = read_reports(Store(results))
     assert (report.claim, report.defects) == (LEMMA, ())
 
@@ -126,3 +127,23 @@ def test_defects_are_what_the_exit_code_follows():
     sound = CheckReport("a/b", Verdict(Outcome.SUPPORTED, ""), (), Outcome.SUPPORTED)
     assert sound.defects == ()
     assert replace(sound, expect=Outcome.VIOLATED).defects != ()
+
+
+def test_every_file_that_is_asked_for_is_written(attlas, monkeypatch, tmp_path):
+    monkeypatch.setattr(pool, "check_all", reports_of(Outcome.VIOLATED))
+    names = {"--latex": "t.tex", "--markdown": "t.md", "--junit": "t.xml", "--badge": "t.svg"}
+    options = [part for option, name in names.items() for part in (option, tmp_path / name)]
+    code, _, err = attlas("--results", tmp_path / "results", "check", LEMMA, *options)
+    assert (code, err) == (1, "")
+    texts = {name: (tmp_path / name).read_text(encoding="utf-8") for name in names.values()}
+    assert r"violated$^\dagger$" in texts["t.tex"]
+    assert "| violated (unexpected) |" in texts["t.md"]
+    assert ElementTree.fromstring(texts["t.xml"]).get("failures") == "1"
+    assert "1 refuted" in texts["t.svg"]
+
+
+def test_a_badge_of_another_form_is_refused_before_anything_runs(attlas, monkeypatch, tmp_path):
+    monkeypatch.setattr(pool, "check_all", reports_of(Outcome.SUPPORTED))
+    code, out, err = attlas("check", LEMMA, "--badge", tmp_path / "badge.png")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert ".svg" in err

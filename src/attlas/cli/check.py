@@ -1,19 +1,17 @@
 """`attlas check`: run claims and their controls."""
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attlas.cli.check_files import Badge, CheckFiles, Json, Junit, Latex, Markdown
 from attlas.cli.machine import require_machine
 from attlas.cli.session import session_of
 
 if TYPE_CHECKING:
     from attlas.core.claim import Claim
     from attlas.core.verdict import CheckReport
-    from attlas.runs.store import Store
 
 COLUMNS = (
     "claim",
@@ -44,25 +42,22 @@ def check(
         typer.Option(min=0, metavar="ROUNDS", help="Rounds of counterexample search in addition."),
     ] = 0,
     processes: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 2,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the reports as JSON too.")
-    ] = None,
-    latex_file: Annotated[
-        Path | None, typer.Option("--latex", metavar="FILE", help="Write the table in LaTeX too.")
-    ] = None,
+    json_file: Json = None,
+    latex_file: Latex = None,
+    markdown_file: Markdown = None,
+    junit_file: Junit = None,
+    badge_file: Badge = None,
 ) -> None:
     """Run claims and their controls; exit 1 when a verdict differs from its expectation."""
     require_machine()  # before JAX is imported
     from attlas.runs.store import Store
-    from attlas.runs.text_file import probe_text_file, write_text_file
-    from attlas.runs.verdicts import FOLDER, report_document, write_report
+    from attlas.runs.verdicts import FOLDER, write_report
     from attlas.verify.pool import check_all
     from attlas.verify.registry import find_claims
 
     claims = find_claims(names or ())
-    for option, file in (("--json", json_file), ("--latex", latex_file)):
-        if file is not None:
-            probe_text_file(file, option)
+    files = CheckFiles(json_file, latex_file, markdown_file, junit_file, badge_file)
+    files.probe()
     store = Store(session_of(context).results)
     store.prepare(FOLDER)
     reports: dict[str, CheckReport] = {}
@@ -78,11 +73,7 @@ def check(
         reports[report.claim] = report
         _show_progress(len(reports), len(claims))
     _show(claims, reports)
-    if json_file is not None:
-        documents = [report_document(reports[claim.name]) for claim in claims]
-        write_text_file(json_file, json.dumps(documents, indent=1) + "\n", "--json")
-    if latex_file is not None:
-        write_text_file(latex_file, _latex(claims, store), "--latex")
+    files.write(claims, reports, store)
     if any(report.defects for report in reports.values()):
         raise typer.Exit(EXIT_DEFECTS)
 
@@ -133,15 +124,3 @@ def _show_progress(done: int, total: int) -> None:
     if sys.stderr.isatty():
         end = "\n" if done == total else ""
         typer.echo(f"\rchecked {done} of {total}{end}", err=True, nl=False)
-
-
-def _latex(claims: "Sequence[Claim]", store: "Store") -> str:
-    from attlas.reports.atlas import summarise_environment
-    from attlas.reports.latex import latex_table
-    from attlas.runs.verdicts import read_reports
-
-    # As they were stored: with the environment of the processes that computed them.
-    stored = {report.claim: (report, metadata) for report, metadata in read_reports(store)}
-    found = [stored[claim.name] for claim in claims]
-    rows = [(claim, report) for claim, (report, _) in zip(claims, found, strict=True)]
-    return latex_table(rows, summarise_environment(metadata for _, metadata in found))

@@ -78,6 +78,14 @@ class ControlReport:
         """Whether the control came out as it must."""
         return self.verdict.outcome is self.expect
 
+    @property
+    def defect(self) -> str:
+        """What needs investigation about it, for one that did not come out as it must."""
+        return (
+            f"control '{self.description}' is {self.verdict.outcome}, expected {self.expect}: "
+            f"{self.verdict.reason}"
+        )
+
 
 @dataclass(frozen=True)
 class ChallengeReport:
@@ -134,17 +142,17 @@ class CheckReport:
         return report_html(self)
 
     @property
-    def defects(self) -> tuple[str, ...]:
-        """What needs investigation: empty when all came out as expected."""
+    def own_defects(self) -> tuple[str, ...]:
+        """What needs investigation about the claim itself, whatever its controls gave."""
         found = list(self.faults)
         if self.verdict.outcome is not self.expect:
             found.append(f"{self.verdict.outcome}, expected {self.expect}: {self.verdict.reason}")
-        found += [
-            f"control '{c.description}' is {c.verdict.outcome}, expected {c.expect}: "
-            f"{c.verdict.reason}"
-            for c in self.controls
-            if not c.as_expected
-        ]
         if self.challenge and self.challenge.violated and self.expect is Outcome.SUPPORTED:
             found.append("the challenge found a counterexample")
         return tuple(found)
+
+    @property
+    def defects(self) -> tuple[str, ...]:
+        """What needs investigation: empty when all came out as expected."""
+        controls = (control.defect for control in self.controls if not control.as_expected)
+        return (*self.own_defects, *controls)

@@ -1,32 +1,16 @@
 """Verdict tables for a paper: LaTeX with booktabs, and where each number comes from."""
 
 import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from attlas.core.claim import Claim
-from attlas.core.display.statements import Untypeset, mathml
 from attlas.core.verdict import CheckReport
-from attlas.reports.content import MARKS
+from attlas.reports.latex_mathematics import latex_mathematics, latex_prose, latex_text
+from attlas.reports.verdict_rows import HEADS, VerdictRow, verdict_row
 
-_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "\n": " ",
-    "\r": " ",
-}
-_HEADS = ("statement", "kind", "status", "source", "verdict", "slack", "tightness", "instances")
+PACKAGES = ("amsmath", "amssymb", "array", "booktabs", "longtable")
+_WIDTHS = (0.30, 0.09, 0.12, 0.09, 0.15, None, 0.10)
+"""Of each column as a share of the line, None for a column of numbers."""
 
 
 def latex_table(
@@ -35,11 +19,11 @@ def latex_table(
     caption: str = "Verdicts of the claims.",
     label: str = "tab:verdicts",
 ) -> str:
-    r"""A `longtable` of verdicts; it needs the packages `booktabs` and `longtable`.
+    r"""A `longtable` of verdicts with rules of booktabs; see `PACKAGES` for what it needs.
 
-    The comment above the table says what computed it, the column `source` whether the text of
-    a statement was found, recalled or derived. A dagger marks what did not come out as
-    expected.
+    The comment above the table says what computed it, the column `provenance` how our text of a
+    statement relates to the printed one and whether it was found, recalled or derived. A dagger
+    marks what did not come out as expected.
 
     Args:
         results: claims with their reports, None where one was not run.
@@ -55,12 +39,14 @@ def latex_table(
         % made by attlas; device: cpu
     """
     told = "; ".join(f"{_comment(k)}: {_comment(v)}" for k, v in environment.items())
-    rows = [_row(claim, report) for claim, report in results]
-    head = " & ".join(_HEADS) + r" \\"
-    safe = "".join(c for c in label if c.isalnum() or c in ":-")
+    rows = [_row(verdict_row(claim, report)) for claim, report in results]
+    head = " & ".join(HEADS) + r" \\"
+    safe = "".join(c for c in label if (c.isalnum() and c.isascii()) or c in ":-")
     lines = [
         f"% made by attlas; {told}",
-        r"\begin{longtable}{llllllll}",
+        rf"% needs \usepackage{{{','.join(PACKAGES)}}}",
+        r"\begingroup\small\setlength{\tabcolsep}{3pt}",
+        rf"\begin{{longtable}}{{@{{}}{''.join(map(_column, _WIDTHS))}@{{}}}}",
         rf"\caption{{{latex_text(caption)}}}\label{{{safe}}}\\",
         r"\toprule",
         head,
@@ -74,51 +60,9 @@ def latex_table(
         r"\endlastfoot",
         *rows,
         r"\end{longtable}",
+        r"\endgroup",
     ]
     return "\n".join(lines) + "\n"
-
-
-def latex_text(text: str) -> str:
-    r"""Plain text with LaTeX's special characters escaped.
-
-    Args:
-        text: anything.
-
-    Returns:
-        LaTeX that prints it.
-
-    Examples:
-        >>> print(latex_text("50% of a_b"))
-        50\% of a\_b
-    """
-    return "".join(_SPECIAL.get(character, character) for character in text)
-
-
-def latex_prose(text: str) -> str:
-    r"""Plain text with $mathematics$ in it, which stays if it can be typeset.
-
-    Args:
-        text: what an author wrote.
-
-    Returns:
-        LaTeX; mathematics with an unknown command is escaped as text.
-
-    Examples:
-        >>> print(latex_prose(r"Lemma 3 & $\eta = C_1^2$"))
-        Lemma 3 \& $\eta = C_1^2$
-    """
-    parts = re.split(r"(\$[^$\n]+\$)", text)
-    return "".join(part if _is_mathematics(part) else latex_text(part) for part in parts)
-
-
-def _is_mathematics(part: str) -> bool:
-    if not (part.startswith("$") and len(part) > 2):
-        return False
-    try:
-        mathml(part[1:-1])
-    except Untypeset:
-        return False
-    return True
 
 
 def latex_number(value: float | None) -> str:
@@ -142,21 +86,24 @@ def latex_number(value: float | None) -> str:
     return f"${mantissa}\\times10^{{{int(power)}}}$" if power else f"${mantissa}$"
 
 
-def _row(claim: Claim, report: CheckReport | None) -> str:
-    cells: Sequence[str]
-    if report is None:
-        cells = [MARKS[None].word, "--", "--", "--"]
-    else:
-        verdict = report.verdict
-        dagger = r"\textsuperscript{\textdagger}" if report.defects else ""
-        cells = [
-            MARKS[verdict.outcome].word + dagger,
-            latex_number(verdict.slack),
-            latex_number(verdict.tightness),
-            f"{verdict.applicable}/{verdict.tried}",
-        ]
-    said = [claim.locator, claim.kind.value, claim.status.value, claim.source.value]
-    return " & ".join([*map(latex_prose, said), *cells]) + r" \\"
+def _column(share: float | None) -> str:
+    if share is None:
+        return "r"
+    return rf">{{\raggedright\arraybackslash}}p{{{share:g}\linewidth}}"
+
+
+def _row(row: VerdictRow) -> str:
+    dagger = r"$^\dagger$" if row.unexpected else ""
+    cells = [
+        f"{latex_prose(row.locator)}: {latex_mathematics(row.statement)}",
+        *(
+            latex_text(text) or "--"
+            for text in (row.kind, row.provenance, row.instances, row.attack)
+        ),
+        latex_number(row.tightness),
+        latex_text(row.verdict) + dagger,
+    ]
+    return " & ".join(cells) + r" \\"
 
 
 def _comment(text: str) -> str:

@@ -19,6 +19,7 @@ from markupsafe import Markup, escape
 # Its exceptions have no class in common.
 _REFUSED = (
     *(e for e in vars(exceptions).values() if isinstance(e, type) and issubclass(e, Exception)),
+    StopIteration,
     IndexError,
     KeyError,
     ValueError,
@@ -87,7 +88,7 @@ def typeset(latex: str) -> Markup:
     r"""MathML of a statement, in pieces between which a narrow page may end a line.
 
     A statement is cut at its outermost `\quad`s, and a long one before outermost relations
-    and terms.
+    and terms. A sentence in `\text{}` is prose, with its mathematics between dollar signs.
 
     Args:
         latex: mathematics without dollar signs.
@@ -98,10 +99,15 @@ def typeset(latex: str) -> Markup:
     Examples:
         >>> print(typeset("x"))
         <span class="maths"><span><math displaystyle="true"><mi>x</mi></math></span></span>
+        >>> print(typeset(r"\text{For every $x$.}"))
+        <span class="maths"><span>For every <math><mi>x</mi></math>.</span></span>
         >>> print(typeset(r"\unknown{x}"))  # doctest: +NORMALIZE_WHITESPACE
         <span class="untypeset"><code>\unknown{x}</code>
         <small>not typeset: \unknown is not known</small></span>
     """
+    sentence = re.fullmatch(r"\\text\{([^{}]*|[^{}]*\$.*\$[^{}]*)\}", latex, re.S)
+    if sentence and "$" in sentence.group(1):
+        return Markup('<span class="maths"><span>{}</span></span>').format(prose(sentence.group(1)))
     try:
         parts = [
             Markup("<wbr>").join(

@@ -1,0 +1,109 @@
+"""The files that `attlas check` writes beside its table: for machines, papers and pages."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from attlas.core.claim import Claim
+    from attlas.core.verdict import CheckReport
+    from attlas.runs.store import Store
+
+Json = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the reports as JSON too.")
+]
+Latex = Annotated[
+    Path | None, typer.Option("--latex", metavar="FILE", help="Write the table in LaTeX too.")
+]
+Markdown = Annotated[
+    Path | None, typer.Option("--markdown", metavar="FILE", help="Write the table in Markdown too.")
+]
+Junit = Annotated[
+    Path | None,
+    typer.Option("--junit", metavar="FILE", help="Write a test case per claim and control too."),
+]
+Badge = Annotated[
+    Path | None,
+    typer.Option(
+        "--badge", metavar="FILE.svg|.json", help="Write a badge too: a picture, or its endpoint."
+    ),
+]
+
+
+@dataclass(frozen=True)
+class CheckFiles:
+    """The files that were asked for, None where one was not."""
+
+    json: Path | None = None
+    latex: Path | None = None
+    markdown: Path | None = None
+    junit: Path | None = None
+    badge: Path | None = None
+
+    def probe(self) -> None:
+        """Refuse what cannot be written, before anything is computed for it."""
+        from attlas.core.errors import UserError
+        from attlas.runs.text_file import probe_text_file
+
+        for name, file in vars(self).items():
+            if file is not None:
+                probe_text_file(file, f"--{name}")
+        if self.badge is not None and self.badge.suffix.lower() not in (".svg", ".json"):
+            raise UserError(f"--badge {self.badge} ends in neither .svg nor .json: name one")
+
+    def write(
+        self, claims: "Sequence[Claim]", reports: "dict[str, CheckReport]", store: "Store"
+    ) -> None:
+        """Write them all.
+
+        Tables and badge show what is stored: a check without a challenge keeps the earlier one.
+
+        Args:
+            claims: that were checked, in the order of the table.
+            reports: of this check, by the claim's name.
+            store: where they were written.
+        """
+        from attlas.runs.text_file import write_text_file
+        from attlas.runs.verdicts import report_document
+
+        checked = [reports[claim.name] for claim in claims]
+        if self.json is not None:
+            documents = [report_document(report) for report in checked]
+            write_text_file(self.json, json.dumps(documents, indent=1) + "\n", "--json")
+        if self.junit is not None:
+            from attlas.reports.junit import junit_xml
+
+            write_text_file(self.junit, junit_xml(checked), "--junit")
+        if not (self.latex or self.markdown or self.badge):
+            return
+        rows, environment = _stored(claims, store)
+        if self.latex is not None:
+            from attlas.reports.latex import latex_table
+
+            write_text_file(self.latex, latex_table(rows, environment), "--latex")
+        if self.markdown is not None:
+            from attlas.reports.markdown import markdown_table
+
+            write_text_file(self.markdown, markdown_table(rows, environment), "--markdown")
+        if self.badge is not None:
+            from attlas.reports.badge import badge_text
+
+            text = badge_text(self.badge, [report for _, report in rows])
+            write_text_file(self.badge, text, "--badge")
+
+
+def _stored(
+    claims: "Sequence[Claim]", store: "Store"
+) -> "tuple[list[tuple[Claim, CheckReport]], dict[str, str]]":
+    """Claims with their stored reports, and the environment of the processes that made them."""
+    from attlas.reports.atlas import summarise_environment
+    from attlas.runs.verdicts import read_reports
+
+    stored = {report.claim: (report, metadata) for report, metadata in read_reports(store)}
+    found = [stored[claim.name] for claim in claims]
+    rows = [(claim, report) for claim, (report, _) in zip(claims, found, strict=True)]
+    return rows, summarise_environment(metadata for _, metadata in found)
