@@ -19,9 +19,17 @@ def report(
     out: Annotated[Path, typer.Option(metavar="FILE", help="The HTML file to write.")] = Path(
         "atlas.html"
     ),
+    paper: Annotated[
+        str | None,
+        typer.Option(metavar="PAPER|PLACE", help="The page of one paper, or of claims of yours."),
+    ] = None,
+    title: Annotated[str, typer.Option(help="Of that page.")] = "",
+    references: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="BibTeX with the entry of that paper.")
+    ] = None,
 ) -> None:
-    """Write one self-contained HTML atlas from the records."""
-    from attlas.reports.atlas import write_atlas
+    """Write one self-contained HTML page from the records: the atlas, or one paper's page."""
+    from attlas.core.errors import UserError
     from attlas.runs.store import Store
 
     store = Store(session_of(context).results)
@@ -33,5 +41,16 @@ def report(
         )
     elif not any(store.root.iterdir()):
         typer.echo(f"attlas: the results folder {store.root} holds no records", err=True)
-    written = write_atlas(store, out, names or ())
+    if paper is not None and names:
+        raise UserError("--paper PAPER names what the page shows: leave out the other names")
+    if paper is not None:
+        from attlas.reports.paper import write_paper
+
+        written = write_paper(store, out, paper, title=title, references=references)
+    elif title or references is not None:
+        raise UserError("--title and --references are for the page of one paper: add --paper")
+    else:
+        from attlas.reports.atlas import write_atlas
+
+        written = write_atlas(store, out, names or ())
     typer.echo(f"{written}")

@@ -1,7 +1,7 @@
 """The atlas: everything the results folder holds, as one HTML file."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,7 @@ def gather(
     claims: Sequence[Claim] | None = None,
     errata: Sequence[Erratum] | None = None,
     experiments: Sequence[Experiment] | None = None,
+    papers: Collection[str] | None = None,
 ) -> Atlas:
     """What a results folder shows of claims, errata and experiments.
 
@@ -74,6 +75,7 @@ def gather(
         claims: all claims found by scanning when None.
         errata: likewise.
         experiments: likewise.
+        papers: whose verdicts are read; those of all when None.
 
     Returns:
         The atlas, papers in the order of the bibliography.
@@ -85,6 +87,8 @@ def gather(
     met: list[Mapping[str, Any]] = []
     reports: dict[str, tuple[CheckReport, Mapping[str, Any]]] = {}
     for report, metadata in read_reports(store):
+        if papers is not None and report.claim.partition("/")[0] not in papers:
+            continue
         reports[report.claim] = (report, metadata)
         met.append(metadata)
     entries, changed = [], []
@@ -110,8 +114,13 @@ def gather(
     warnings += unread
     if unknown:
         warnings.append(f"Verdicts of claims that are not in the atlas: {', '.join(unknown)}.")
-    papers = _papers(entries, errata, exhibits)
-    return Atlas(papers, summarise_environment(met), tuple(warnings), tuple(audits), monitors)
+    return Atlas(
+        _papers(entries, errata, exhibits),
+        summarise_environment(met),
+        tuple(warnings),
+        tuple(audits),
+        monitors,
+    )
 
 
 def source_of(place: tuple[str, int]) -> Source:

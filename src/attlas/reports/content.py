@@ -31,6 +31,10 @@ MARKS = {
 }
 
 
+BROKEN = Mark("violated under attack", "✗", "bad")
+"""A claim that held on its instances, of which an attack found a counterexample."""
+
+
 class Source(NamedTuple):
     """Where an object is defined; `path` is relative to the checkout, `link` may be empty."""
 
@@ -115,8 +119,10 @@ class ClaimEntry:
 
     @property
     def mark(self) -> Mark:
-        """How the outcome is shown."""
-        return MARKS[self.outcome]
+        """How the outcome is shown; a counterexample of an attack outweighs the instances."""
+        search = self.report.challenge if self.report else None
+        broken = search is not None and search.violated and self.outcome is Outcome.SUPPORTED
+        return BROKEN if broken else MARKS[self.outcome]
 
     @property
     def not_attacked(self) -> str:
@@ -148,11 +154,15 @@ class ChainLink:
 
 @dataclass(frozen=True)
 class Chain:
-    """The slack ledger of one chain: links in proof order, and what they lose together."""
+    """The slack ledger of one chain: links in proof order, and what they lose together.
+
+    `picture` is its waterfall, where two of its links or more have a ratio.
+    """
 
     name: str
     links: tuple[ChainLink, ...]
     factor: float | None
+    picture: Markup | None = None
 
 
 @dataclass(frozen=True)

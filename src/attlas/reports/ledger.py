@@ -2,8 +2,15 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
+from markupsafe import Markup
+
+from attlas.core.display.numbers import plain_number
+from attlas.core.prose import plain
+from attlas.panels.waterfall import waterfall
 from attlas.reports.content import Chain, ChainLink, ClaimEntry, paper_order
+from attlas.reports.figures import embed
 
 
 def slack_ledger(entries: Sequence[ClaimEntry]) -> tuple[Chain, ...]:
@@ -51,7 +58,31 @@ def _chain(name: str, entries: Sequence[ClaimEntry]) -> Chain:
         )
         for entry, tight, loss in zip(members, tightness, losses, strict=True)
     )
-    return Chain(name=name, links=links, factor=math.exp(min(total, 700.0)) if known else None)
+    chain = Chain(name=name, links=links, factor=math.exp(min(total, 700.0)) if known else None)
+    return replace(chain, picture=_picture(chain))
+
+
+def _picture(chain: Chain) -> Markup | None:
+    """The chain as a waterfall; position 0 is measured from end to end and is the whole."""
+    if sum(link.factor is not None for link in chain.links) < 2:
+        return None
+    steps = [link for link in chain.links if _position(link) != 0]
+    ends = [link.factor for link in chain.links if _position(link) == 0 and link.factor]
+    figure = waterfall(
+        [plain(link.entry.claim.locator) for link in steps],
+        [link.factor and max(1.0, link.factor) for link in steps],
+        whole=max(ends, default=None),
+        name="whole chain" if ends else "all steps",
+    )
+    lost = "; ".join(
+        f"{plain(link.entry.claim.locator)} {plain_number(link.factor)}" for link in chain.links
+    )
+    return embed(figure, f"Waterfall of the factors lost along {plain(chain.name)}: {lost}")
+
+
+def _position(link: ChainLink) -> int | None:
+    step = link.entry.claim.proof_step
+    return None if step is None else step.position
 
 
 def _tightness(entry: ClaimEntry) -> float | None:

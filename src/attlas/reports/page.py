@@ -33,14 +33,27 @@ def render(atlas: Atlas) -> str:
         >>> render(Atlas(papers=()))[:15]
         '<!doctype html>'
     """
+    return render_template("atlas.html.j2", atlas=atlas)
+
+
+def render_template(name: str, **shown: object) -> str:
+    """A page from its template, under the content policy of all pages.
+
+    Args:
+        name: of the template.
+        **shown: what it shows.
+
+    Returns:
+        A whole document.
+    """
     style = style_sheet()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    template = environment_of_templates().get_template("atlas.html.j2")
-    return template.render(atlas=atlas, style=Markup(style), policy=policy)
+    template = environment_of_templates().get_template(name)
+    return template.render(**shown, style=Markup(style), policy=policy)
 
 
 @cache

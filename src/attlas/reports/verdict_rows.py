@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from attlas.core.claim import Claim
 from attlas.core.display.numbers import plain_number
-from attlas.core.verdict import CheckReport
-from attlas.reports.content import MARKS
+from attlas.core.verdict import CheckReport, Outcome
+from attlas.reports.content import BROKEN, MARKS
 from attlas.verify.searchable import why_not_attacked
 
 HEADS = ("statement", "kind", "provenance", "instances", "attack", "tightness", "verdict")
@@ -67,7 +67,7 @@ def _verdict(report: CheckReport) -> str:
     word = MARKS[report.verdict.outcome].word
     broken = report.challenge is not None and report.challenge.violated
     # A reader of the table must not take "supported" from a claim with a counterexample.
-    return "violated under attack" if broken and word == "supported" else word
+    return BROKEN.word if broken and report.verdict.outcome is Outcome.SUPPORTED else word
 
 
 def _instances(claim: Claim, report: CheckReport) -> str:
