@@ -1,7 +1,11 @@
-r"""The largest change of a head's output that a search reaches: what a certificate is held to."""
+r"""The largest change of a head's output that a search reaches: what a certificate is held to.
 
-from typing import NamedTuple
+The search runs in float32; what it found is judged in the precision of the head.
+"""
 
+from typing import Any, NamedTuple
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -45,14 +49,10 @@ def local_attack(
     Returns:
         The gain, a lower bound on ||J||, and the direction.
     """
-    _, forward = jax.linearize(lambda y: head_output(attention, head, y, seen), y)
-    backward = jax.linear_transpose(forward, y)
-
-    def step(u: Array, _: None) -> tuple[Array, None]:
-        return _unit(backward(forward(u))[0]), None
-
-    u = jax.lax.scan(step, _unit(start), None, steps)[0]
-    return jnp.linalg.norm(forward(u)), u
+    u = _power_steps(*_in_float32((attention, head, y)), seen, start.astype(jnp.float32), steps)
+    u = _unit(u.astype(y.dtype))
+    _, change = jax.jvp(lambda y: head_output(attention, head, y, seen), (y,), (u,))
+    return jnp.linalg.norm(change), u
 
 
 def ball_attack(
@@ -83,30 +83,72 @@ def ball_attack(
         The best gain, its tokens and its direction.
     """
 
-    def gain(y: Array, u: Array) -> Array:
-        _, change = jax.jvp(lambda y: head_output(attention, head, y, seen), (y,), (u,))
-        return jnp.sqrt(jnp.sum(change**2) + jnp.finfo(change.dtype).tiny)
+    small = _in_float32((attention, head, y))
+    y32, u32 = _ascent(*small, seen, jnp.asarray(radius, jnp.float32), start, steps)
+    y, u = _inside(y32.astype(y.dtype), radius), _unit(u32.astype(y.dtype))
+    return BallAttack(_gain(attention, head, y, seen, u), y, u)
 
-    def inside(y: Array) -> Array:
-        length = jnp.linalg.norm(y, axis=1, keepdims=True)
-        return y * jnp.minimum(1, radius / jnp.where(length > 0, length, 1))
+
+def _power_steps(
+    attention: Attention, head: ReducedHeads, y: Array, seen: Array, start: Array, steps: int
+) -> Array:
+    """The direction after power iteration."""
+    _, forward = jax.linearize(lambda y: head_output(attention, head, y, seen), y)
+    backward = jax.linear_transpose(forward, y)
+
+    def step(u: Array, _: None) -> tuple[Array, None]:
+        return _unit(backward(forward(u))[0]), None
+
+    return jax.lax.scan(step, _unit(start), None, steps)[0]
+
+
+def _ascent(
+    attention: Attention,
+    head: ReducedHeads,
+    y: Array,
+    seen: Array,
+    radius: Array,
+    start: Array,
+    steps: int,
+) -> tuple[Array, Array]:
+    """The tokens and the direction of the largest gain on the way."""
 
     def step(state: tuple[Array, Array, BallAttack], share: Array):
         y, u, best = state
         # The gain is homogeneous in u: its gradient is J'J u / |J u|, a power step.
-        reached, (along_y, along_u) = jax.value_and_grad(gain, (0, 1))(y, u)
+        reached, (along_y, along_u) = jax.value_and_grad(
+            lambda y, u: _gain(attention, head, y, seen, u), (0, 1)
+        )(y, u)
         better = reached > best.gain
         best = jax.tree.map(
             lambda new, old: jnp.where(better, new, old), BallAttack(reached, y, u), best
         )
         largest = jnp.max(jnp.linalg.norm(along_y, axis=1))
         move = along_y * (share * radius / jnp.where(largest > 0, largest, 1))
-        return (inside(y + move), _unit(along_u), best), None
+        return (_inside(y + move, radius), _unit(along_u), best), None
 
-    first, u = local_attack(attention, head, inside(y), seen, start, 4)
-    begin = BallAttack(first, inside(y), u)
+    y = _inside(y, radius)
+    u = _power_steps(attention, head, y, seen, start.astype(y.dtype), 4)
+    begin = BallAttack(_gain(attention, head, y, seen, u), y, u)
     shares = jnp.geomspace(0.5, 0.005, steps, dtype=y.dtype)
-    return jax.lax.scan(step, (inside(y), u, begin), shares)[0][2]
+    best = jax.lax.scan(step, (y, u, begin), shares)[0][2]
+    return best.tokens, best.direction
+
+
+def _gain(attention: Attention, head: ReducedHeads, y: Array, seen: Array, u: Array) -> Array:
+    """|J u| at the tokens, differentiable at 0."""
+    _, change = jax.jvp(lambda y: head_output(attention, head, y, seen), (y,), (u,))
+    return jnp.sqrt(jnp.sum(change**2) + jnp.finfo(change.dtype).tiny)
+
+
+def _inside(y: Float[Array, "T r"], radius: float | Array) -> Float[Array, "T r"]:
+    """Tokens drawn back into the ball."""
+    length = jnp.linalg.norm(y, axis=1, keepdims=True)
+    return y * jnp.minimum(1, radius / jnp.where(length > 0, length, 1))
+
+
+def _in_float32(tree: Any) -> Any:
+    return jax.tree.map(lambda a: a.astype(jnp.float32) if eqx.is_inexact_array(a) else a, tree)
 
 
 def _unit(u: Float[Array, "T r"]) -> Float[Array, "T r"]:

@@ -1,5 +1,6 @@
 r"""What costs too much for every token: certificates, attacks and SVMs on a few short sequences."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -85,18 +86,18 @@ def smooth_heads(layer: ProbedLayer, local_steps: int, ball_steps: int) -> Smoot
     seen = visible(attention, n)
     start = read_rows(heads, layer.start)
 
-    def at_tokens(head: Any, y: Array, u: Array) -> tuple[Array, Array]:
-        reached, _ = local_attack(attention, head, y, seen, u, local_steps)
-        return local_certificate(attention, head, y, seen), reached
+    def of_head(given: tuple[Any, Array, Array]) -> tuple[Array, Array, Array]:
+        # The sequences are a batch within one head, whose factorisations they share.
+        head, rows, u = given
+        attack = partial(local_attack, attention, head, seen=seen, start=u, steps=local_steps)
+        reached = jax.vmap(lambda y: attack(y=y)[0])(rows)
+        bound = jax.vmap(lambda y: local_certificate(attention, head, y, seen))(rows)
+        in_it = ball_attack(attention, head, rows[0], seen, radius, u, ball_steps).gain
+        return bound, reached, in_it
 
-    def in_ball(head: Any, y: Array, u: Array) -> Array:
-        return ball_attack(attention, head, y, seen, radius, u, ball_steps).gain
-
-    local, reached = jax.lax.map(
-        lambda x: jax.vmap(at_tokens)(heads, read_rows(heads, x), start), tokens
-    )
-    in_it = jax.vmap(in_ball)(heads, read_rows(heads, tokens[0]), start)
-    return SmoothHeads(local, reached, in_it, attention, tokens)
+    read_by = jnp.stack([read_rows(heads, x) for x in tokens], axis=1)
+    local, reached, in_it = jax.lax.map(of_head, (heads, read_by, start))
+    return SmoothHeads(local.T, reached.T, in_it, attention, tokens)
 
 
 def selected_by_heads(

@@ -81,7 +81,8 @@ def local_lipschitz(
         key_maps: S_j of k_j and W_K' x_j.
         squarings: None for norms by verified eigenvectors; else for the cheaper upper value
             (tr G^p)^{1/p}, p = 2^squarings, of each Gram matrix G of size k in place of its largest
-            eigenvalue, too large by at most k^{1/p}: products alone, and differentiable.
+            eigenvalue, too large by at most k^{1/p} and the rounding of float32, in which the
+            powers of many are taken: products alone, and differentiable.
 
     Returns:
         The parts; their sum is the certificate. For the arrays as given: what their own rounding
@@ -177,21 +178,27 @@ def _top(gram: Array, squarings: int | None) -> Array:
     """Upper values of the norms of matrices that are symmetric but for rounding."""
     if squarings is None:
         return spectral_norm(gram, upper=True)
-    k, eps = gram.shape[-1], float(jnp.finfo(gram.dtype).eps)
-    power = (gram + jnp.swapaxes(gram, -1, -2)) / 2
-    unit = jnp.max(jnp.abs(power), axis=(-2, -1))
+    # Powers of a matrix of size one need no digits that their root forgets: of many float32 is
+    # half the cost, and its rounding is added below.
+    kind = gram.dtype if len(gram) == 1 else jnp.dtype(jnp.float32)
+    k, eps = gram.shape[-1], float(jnp.finfo(kind).eps)
+    even = (gram + jnp.swapaxes(gram, -1, -2)) / 2
+    unit = jnp.max(jnp.abs(even), axis=(-2, -1))
     unit = jnp.where(unit > 0, unit, 1.0)
-    power = power / unit[:, None, None]
-    grown = jnp.ones_like(unit)
-    for turn in range(squarings - 1):
+
+    def square(turn: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
         # Scaled by its own size after each turn, so that no power overflows or vanishes.
+        power, grown = state
         power = _product(power, power)
         largest = jnp.max(jnp.abs(power), axis=(-2, -1))
         largest = jnp.where(largest > 0, largest, 1.0)
-        power = power / largest[:, None, None]
-        grown = grown * largest ** (0.5 ** (turn + 1))
-    sizes = jnp.sqrt(jnp.sum(power**2, axis=(-2, -1)))
-    found = unit * grown * sizes ** (0.5 ** max(squarings - 1, 0))
+        root = jnp.exp2(-(turn + 1.0)).astype(grown.dtype)
+        return power / largest[:, None, None], grown * largest.astype(grown.dtype) ** root
+
+    start = (even / unit[:, None, None]).astype(kind), jnp.ones_like(unit)
+    power, grown = jax.lax.fori_loop(0, squarings - 1, square, start)
+    sizes = jnp.sqrt(jnp.sum(power**2, axis=(-2, -1))).astype(unit.dtype)
+    found = unit * grown * sizes ** (0.5 ** (squarings - 1))
     # A squaring loses (k + 2) eps of the squared Frobenius norm, at most sqrt(k) times that of the
     # square; each later one doubles that, and its root halves it.
     return found * (1 + 2 * squarings * (k + 8) * k**0.5 * eps)

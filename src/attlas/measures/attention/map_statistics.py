@@ -84,7 +84,8 @@ def map_statistics(weights: ArrayInput, rows: ArrayInput, special: ArrayInput) -
         counted = jnp.asarray(read_mask(rows, "rows", (length,)))
         marked = jnp.asarray(read_mask(special, "special", (length,)))
         entropy = jnp.sum(jax.scipy.special.entr(a), axis=-1)
-        largest = jax.lax.top_k(a, min(16, length))[0]
+        # Behind the barrier no slice of it reaches XLA's top_k, which would become a whole sort.
+        largest = jax.lax.optimization_barrier(jax.lax.top_k(a, min(16, length))[0])
         apart = jnp.abs(jnp.arange(length)[:, None] - jnp.arange(length)[None])
         away = (apart > NEAR) & ~marked[None]
         step = jnp.zeros_like(a[:, :, 0])
