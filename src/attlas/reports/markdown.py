@@ -90,10 +90,8 @@ def markdown_mathematics(latex: str) -> str:
         mathml(latex)
     except Untypeset:
         return markdown_text(latex)
-    spelled = "".join(
-        _SPELLED.get(token, token) for token in _TOKEN.findall(" ".join(latex.split()))
-    )
-    return f"${spelled.strip()}$"
+    tokens: list[str] = _TOKEN.findall(" ".join(latex.split()))
+    return f"${''.join(_SPELLED.get(t, t) for t in tokens).strip()}$"
 
 
 def markdown_prose(text: str) -> str:

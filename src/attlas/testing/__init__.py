@@ -1,0 +1,1 @@
+"""Claims in the tests of one's own project: a plugin of pytest, strategies of Hypothesis."""

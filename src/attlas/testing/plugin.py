@@ -1,0 +1,191 @@
+"""The pytest plugin: claims and their controls are test items, the witness is the failure message.
+
+Collected are files `claims_*.py` that import attlas, and what the `claims` of `[tool.attlas]` in
+the `pyproject.toml` of the tested project name. Where there is none of them nothing but this
+module is imported.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from attlas.core.claim import Claim
+    from attlas.core.display.cases import Case
+    from attlas.core.verdict import CheckReport
+
+_IMPORTS = re.compile(rb"^\s*(?:from|import)\s+attlas\b", re.MULTILINE)
+_SUFFIXES = (".py", ".ipynb")
+_MOST_BYTES = 16_000_000
+ROUND = 3840
+"""Evaluations of a round of attack."""
+_named = pytest.StashKey[frozenset[Path]]()
+_reports = pytest.StashKey[dict[str, "CheckReport"]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the plugin.
+
+    Args:
+        parser: of pytest.
+    """
+    group = parser.getgroup("attlas", "claims of attlas")
+    group.addoption(
+        "--attlas-budget",
+        type=int,
+        metavar="N",
+        help="Evaluations that an attack on each inequality may take, in whole rounds; one round "
+        "by default, none with 0.",
+    )
+    group.addoption(
+        "--attlas-instances",
+        type=int,
+        metavar="N",
+        help="Instances drawn for each claim; the claim's own number by default.",
+    )
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect a file that defines claims.
+
+    Args:
+        file_path: any file of the tests.
+        parent: its folder.
+
+    Returns:
+        A collector, None for files that are not for us.
+    """
+    if file_path.suffix not in _SUFFIXES:
+        return None
+    config = parent.config
+    if _named not in config.stash:
+        config.stash[_named] = _files_of_project(config.rootpath)
+    if file_path in config.stash[_named] or _is_claims_file(file_path):
+        return ClaimsFile.from_parent(parent, path=file_path)
+    return None
+
+
+def _is_claims_file(path: Path) -> bool:
+    """Whether a file is named for claims and imports attlas: other projects have claims too."""
+    if not (path.name.startswith("claims_") and path.suffix == ".py"):
+        return False
+    with path.open("rb") as file:
+        return _IMPORTS.search(file.read(_MOST_BYTES)) is not None
+
+
+def _files_of_project(root: Path) -> frozenset[Path]:
+    """Files that `[tool.attlas]` of the tested project names."""
+    table = root / "pyproject.toml"
+    if not table.is_file() or b"tool.attlas" not in table.read_bytes()[:_MOST_BYTES]:
+        return frozenset()
+    from attlas.core.errors import UserError
+    from attlas.core.own.places import read_place
+    from attlas.core.own.project import project_of
+
+    try:
+        project = project_of(root)
+        places = [] if project is None else [read_place(p, project.root) for p in project.claims]
+    except UserError as error:
+        raise pytest.UsageError(str(error)) from None
+    return frozenset(file for place in places for file in place.files)
+
+
+class ClaimFailed(Exception):
+    """A claim or a control that did not come out as it must."""
+
+    def __init__(self, case: "Case"):
+        super().__init__("\n".join([*case.failures, "", case.detail]))
+
+
+class ClaimsFile(pytest.File):
+    """A file that defines claims."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Load the file, and make an item of each claim and of each control.
+
+        Yields:
+            Items in the order of the file.
+
+        Raises:
+            CollectError: with the user's own line, where the file cannot be loaded.
+        """  # noqa: DOC502 (an attribute of the class)
+        from attlas.core.display.cases import case_names
+        from attlas.core.errors import UserError
+        from attlas.verify.registry import claims_of
+
+        try:
+            claims = claims_of(str(self.path))
+        except UserError as error:
+            raise self.CollectError(str(error)) from None
+        for claim in claims:
+            # What this file only imports is an item of the file that defines it.
+            if self.path.suffix == ".py" and Path(claim.place[0]).resolve() != self.path.resolve():
+                continue
+            slug = claim.name.partition("/")[2]
+            names = case_names(slug, tuple(control.description for control in claim.controls))
+            for place, name in enumerate(names):
+                yield ClaimItem.from_parent(self, name=name, claim=claim, place=place)
+
+
+class ClaimItem(pytest.Item):
+    """A claim, or one of its controls."""
+
+    def __init__(self, *, claim: "Claim", place: int, **given: Any):
+        super().__init__(**given)
+        self.claim, self.place = claim, place
+        if self.config.pluginmanager.hasplugin("xdist"):
+            # With `--dist loadgroup` one worker makes the one check that all of them read.
+            self.add_marker(pytest.mark.xdist_group(name=claim.name))
+
+    def runtest(self) -> None:
+        """Check the claim, once for it and its controls, and read what became of this item.
+
+        Raises:
+            ClaimFailed: if it did not come out as it must.
+        """
+        from attlas.core.display.cases import cases
+
+        case = cases(self._report())[self.place]
+        if case.failures:
+            raise ClaimFailed(case)
+
+    def _report(self) -> "CheckReport":
+        from attlas.verify.check import check
+
+        reports = self.session.stash.setdefault(_reports, {})
+        if self.claim.name not in reports:
+            budget = self.config.getoption("--attlas-budget")
+            rounds = 1 if budget is None else -(-budget // ROUND)
+            reports[self.claim.name] = check(
+                self.claim,
+                count=self.config.getoption("--attlas-instances"),
+                challenge_rounds=rounds,
+            )
+        return reports[self.claim.name]
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The failure message: what is wrong, and the witness.
+
+        Args:
+            excinfo: what `runtest` raised.
+            style: of a traceback.
+
+        Returns:
+            Text for ours, a traceback for what the user's own code raised.
+        """
+        from attlas.core.errors import UserError
+
+        if isinstance(excinfo.value, ClaimFailed | UserError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Where the claim is defined.
+
+        Returns:
+            File, line from 0, and name.
+        """
+        return self.path, max(0, self.claim.place[1] - 1), self.name

@@ -1,0 +1,115 @@
+"""The pytest plugin in projects of their own: what it collects, what it shows, what it costs."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src"
+HEAD = """
+import jax.numpy as jnp
+import attlas as at
+
+def draw(rng, count):
+    return {"x": rng.normal(size=(count, 3))}
+
+less = at.Control("a tenth of the right side", factor=0.1)
+more = at.Control("ten times the right side", factor=10.0)
+"""
+CLAIM = """
+@at.inequality(sample=draw, search_over="x", controls=[{controls}])
+def {name}(x, *, factor=1.0):
+    r'''$$\\|x\\|_2 \\le c \\|x\\|_1$$'''
+    return jnp.linalg.norm(x), {constant} * factor * jnp.linalg.norm(x, 1)
+"""
+GOOD = HEAD + CLAIM.format(name="good", constant=1.0, controls="less")
+CORNER = HEAD + CLAIM.format(name="corner", constant=0.95, controls="less, more")
+
+
+@pytest.fixture
+def pytest_in(tmp_path):
+    """Run pytest with the plugin in a folder of the given files."""
+
+    def run(files: dict[str, str], *arguments: str, alone: bool = False) -> tuple[int, str]:
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTEST_ADDOPTS": ""}
+        # Other installed plugins import what they please.
+        environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} if alone else {}
+        options = ("-p", "attlas.testing.plugin", "-p", "no:cacheprovider", "-q")
+        command = [sys.executable, "-m", "pytest", *options]
+        done = subprocess.run(
+            [*command, "--rootdir", str(tmp_path), *arguments],
+            cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        return done.returncode, done.stdout + done.stderr
+
+    return run
+
+
+def test_claims_and_controls_are_items_and_the_witness_is_the_message(pytest_in):
+    files = {
+        "paper/claims_good.py": GOOD,
+        "paper/claims_corner.py": CORNER,
+        "paper/claims_broken.py": "import attlas\nx = 1 / 0\n",
+        "paper/claims_insurance.py": "raise RuntimeError('not for attlas')\n",
+        "paper/test_other.py": "def test_other():\n    assert True\n",
+    }
+    code, said = pytest_in(files, "--continue-on-collection-errors", "-rA")
+    assert code == 1
+    assert "PASSED paper/claims_good.py::good\n" in said
+    assert "PASSED paper/claims_good.py::good[a tenth of the right side]" in said
+    assert "PASSED paper/claims_corner.py::corner[a tenth of the right side]" in said
+    assert "3 failed" not in said
+    assert "2 failed, 4 passed, 1 error" in said
+    # an attack finds the corner that 64 draws miss, and shows it
+    assert "the challenge found a counterexample" in said
+    witness = said.split("witness\n", 1)[1].splitlines()[0].strip()
+    assert witness.startswith("x = [")
+    assert "control 'ten times the right side' is SUPPORTED, expected VIOLATED" in said
+    # the user's own line, without our traceback
+    assert "claims_broken.py:2: ZeroDivisionError" in said
+    assert "Traceback" not in said
+    assert "insurance" not in said
+
+
+def test_a_project_names_its_files_a_budget_of_none_misses_the_corner_and_xdist_runs(pytest_in):
+    table = '[tool.attlas]\nclaims = ["mine.py"]\n'
+    files = {"pyproject.toml": table, "mine.py": CORNER, "claims_own.py": GOOD}
+    code, said = pytest_in(
+        files, "--attlas-budget", "0", "--attlas-instances", "40", "-rA", "-n", "2"
+    )
+    assert code == 1
+    assert "1 failed, 4 passed" in said
+    assert "PASSED mine.py::corner\n" in said
+    assert "40 of 40, seed 0" in said
+
+
+def test_projects_that_do_not_use_it_pay_nothing(pytest_in):
+    test = (
+        "import sys\n\n"
+        "def test_nothing_is_imported():\n"
+        "    assert 'jax' not in sys.modules and 'numpy' not in sys.modules\n"
+        "    assert not [name for name in sys.modules if name.startswith('attlas.verify')]\n"
+        "    assert not [name for name in sys.modules if name.startswith('attlas.core.own')]\n"
+    )
+    files = {
+        "test_it.py": test,
+        "claims_insurance.py": "raise RuntimeError('attlas')\n",
+        "pyproject.toml": "[tool.other]\n",
+    }
+    code, said = pytest_in(files, "-W", "error", alone=True)
+    assert (code, "1 passed" in said) == (0, True), said
+
+
+def test_the_entry_point_names_this_plugin(pytest_in):
+    table = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    (entry,) = table["project"]["entry-points"]["pytest11"].items()
+    assert entry == ("attlas", "attlas.testing.plugin")
+    code, said = pytest_in({}, "--help")
+    assert code == 0
+    assert "--attlas-budget=N" in said
