@@ -1,8 +1,8 @@
 r"""Attention sinks (Gu et al. 2025): what a Transformer does with one token repeated t times.
 
 Our text of the four propositions of appendix C.1 comes from a third party's transcription, not from
-the paper. A_{t,j} is the weight that the last of t equal tokens gives to the j-th; a sink is a first
-token whose mean weight over the rows is above epsilon = .3.
+the paper. A_{t,j} is the weight that the last of t equal tokens gives to the j-th; a sink is a
+first token whose mean weight over the rows is above epsilon = .3.
 """
 
 import jax
@@ -210,12 +210,12 @@ def _rotary(q, k, speed):
 def rotary_ceiling(q, k, speed, *, exponent=2.0, less=1.0):
     r"""$$\max_jA_{t,j}\le\frac{e^{2\xi}}{e^{2\xi}+t-1},\quad\xi=|q||k|$$
 
-    Rotary positions, t from 2 to 24 consecutive ones: every logit lies in $[-\xi,\xi]$. Attained for
-    t = 2 by half a turn per token, and for no larger t.
+    Rotary positions, t from 2 to 24 consecutive ones: every logit lies in $[-\xi,\xi]$. Attained
+    for t = 2 by half a turn per token, and for no larger t.
     """
     P, xi = _rotary(q, k, speed)
     others = np.maximum(POSITION + 1 - less, 0.0)
-    right = repeated_token_ceiling(exponent * xi / 2, 1 + others)
+    right = repeated_token_ceiling(exponent * xi / 2, jnp.asarray(1 + others))
     size = (1 + xi) * (1 + LENGTH * jnp.max(jnp.abs(speed)))
     return Sides(jnp.max(P, axis=1)[1:], right[1:], magnitude=size)
 
@@ -324,9 +324,9 @@ def hidden_states(
     r"""$$h_t^l={\rm FFN}({\rm LN}(o^l+h^{l-1}))+o^l+h^{l-1},\quad
     o^l={\rm Concat}_h\big({\rm LN}(h^{l-1})W_V^{l,h}\big)W_O^l\quad\text{for every }t$$
 
-    Three pre-norm blocks of two causal heads with ALiBi on the left; on the right the recursion of one
-    token, in which no attention occurs: weights that sum to one leave equal values as they are. So
-    massive activations of the first token are those of every token.
+    Three pre-norm blocks of two causal heads with ALiBi on the left; on the right the recursion of
+    one token, in which no attention occurs: weights that sum to one leave equal values as they are.
+    So massive activations of the first token are those of every token.
     """
     apart = jnp.arange(_TOKENS)[:, None] - jnp.arange(_TOKENS)[None, :]
     seen = apart >= 0

@@ -1,8 +1,8 @@
 r"""Entropy collapse (Zhai et al. 2023): the least entropy that a row of attention can have.
 
 Our text of the statements is from memory and from two summaries by third parties, which agree.
-Tokens are the T rows of X, logits a = X W_K W_Q' X', weights A = softmax of the rows; all logarithms
-are natural. sigma is ||W_K W_Q'||_2 ||X X'||_2, and beta = exp(-sigma sqrt(T/(T-1))).
+Tokens are the T rows of X, logits a = X W_K W_Q' X', weights A = softmax of the rows; all
+logarithms are natural. sigma is ||W_K W_Q'||_2 ||X X'||_2, and beta = exp(-sigma sqrt(T/(T-1))).
 """
 
 import jax
@@ -131,8 +131,8 @@ def rays(rng, count):
 def entropy_along_rays(z, *, mean=1.0):
     r"""$$\frac{d}{dt}H({\rm softmax}(tz))\Big|_{t=1}=-{\rm Var}_p(z)$$
 
-    Automatic differentiation on the left. So the least entropy of all $|a_i|\le\sigma$ stands on the
-    sphere $|a_i|=\sigma$, and the floor may be computed with any upper value of $\sigma$.
+    Automatic differentiation on the left. So the least entropy of all $|a_i|\le\sigma$ stands on
+    the sphere $|a_i|=\sigma$, and the floor may be computed with any upper value of $\sigma$.
     """
     seen = jnp.ones(6, dtype=bool)
     slope = jax.grad(lambda t: entropies(t * z, seen))(1.0)
@@ -190,10 +190,10 @@ def few_tokens(rng, count):
 def least_entropy_order(T, share, *, root=0.0, power=1.0):
     r"""$$T(1+\sigma)e^{-\sigma}=O(H_{\min}(\sigma,T))\quad(\sigma\to\infty)$$
 
-    As recalled: the least entropy is $\Omega(T\sigma e^{-\sigma})$ for large $\sigma$; with $1+\sigma$
-    for $\sigma$ the order is the same. For a fixed number of tokens it is exponentially smaller: from the formula,
-    $H_{\min}\sim\sigma\sqrt{T(T-1)}\,e^{-\sigma\sqrt{T/(T-1)}}$. The two agree up to a constant as
-    long as $\sigma=O(T)$, since $\sqrt{T/(T-1)}-1\le1/(2(T-1))$.
+    As recalled: the least entropy is $\Omega(T\sigma e^{-\sigma})$ for large $\sigma$; with
+    $1+\sigma$ for $\sigma$ the order is the same. For a fixed number of tokens it is exponentially
+    smaller: from the formula, $H_{\min}\sim\sigma\sqrt{T(T-1)}\,e^{-\sigma\sqrt{T/(T-1)}}$. The two
+    agree up to a constant as long as $\sigma=O(T)$, since $\sqrt{T/(T-1)}-1\le1/(2(T-1))$.
     """
     sigma = share * jnp.asarray(SCALES)
     exponent = sigma * jnp.sqrt(T / (T - 1)) ** root
