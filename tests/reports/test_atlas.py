@@ -70,6 +70,31 @@ def test_verdicts_of_unknown_claims_are_said(store, claims, errata, experiments)
     assert any("/plain" in warning for warning in atlas.warnings)
 
 
+def test_a_claim_that_was_changed_since_its_check_is_shown_as_not_run(
+    store, claims, errata, experiments, tmp_path
+):
+    own = tmp_path / "claims_of_mine.py"
+    own.write_text("x = 1\n")
+    claim = toy_claim("mine", "Lemma 9", place=(str(own), 7))
+    write_toy(store, claim)
+    atlas = gather(store, [*claims, claim], errata, experiments)
+    (entry,) = [entry for entry in atlas.claims if entry.slug == "mine"]
+    assert (entry.outcome, entry.outdated, entry.commit) == (Outcome.SUPPORTED, "", "")
+    assert "claims_of_mine.py:7" in render(atlas)
+    own.write_text("x = 2\n")
+    atlas = gather(store, [*claims, claim], errata, experiments)
+    (entry,) = [entry for entry in atlas.claims if entry.slug == "mine"]
+    assert (entry.outcome, entry.report, bool(entry.outdated)) == (None, None, True)
+    page = render(atlas)
+    assert f"changed since its check of {entry.outdated}" in page
+    assert "<dd>5<small> of 7</small></dd>" in page
+
+
+def test_an_excerpt_is_silent_on_verdicts_of_other_claims(store, claims, errata, experiments):
+    atlas = gather(store, claims[1:], errata, experiments, excerpt=True)
+    assert not any("/plain" in warning for warning in atlas.warnings)
+
+
 def test_the_same_records_give_the_same_page(store, claims, errata, experiments):
     pages = [render(gather(Store(store.root), claims, errata, experiments)) for _ in range(2)]
     assert pages[0] == pages[1]

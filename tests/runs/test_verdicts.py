@@ -9,8 +9,9 @@ from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Out
 from attlas.runs.pair import read_pair, write_pair
 from attlas.runs.schema import NAMES, schema, violations
 from attlas.runs.store import Store
-from attlas.runs.verdicts import read_reports, report_document, write_report
+from attlas.runs.verdicts import is_current, read_reports, report_document, write_report
 from attlas.runs.witness import read_witness, write_witness
+from attlas.verify.registry import claims_of
 
 WITNESS = {"x": np.array([1.0, -2.0]), "a.b": np.arange(3)}
 
@@ -54,6 +55,43 @@ def test_a_report_comes_back_whole_and_fits_its_schema(tmp_path, report):
     assert {"code", "versions", "finished"} <= metadata.keys()
     assert violations(json.loads(path.read_bytes()), "verdict") == ()
     assert violations([report_document(report)], "check") == ()
+
+
+OWN = """
+import attlas as at
+
+@at.inequality(
+    sample=lambda rng, count: {"x": rng.uniform(size=count)},
+    controls=[at.Control("half", factor=0.5)],
+)
+def triangle(x, *, factor=1.0):
+    "The square of a number below 1 is smaller."
+    return x**2, factor * x
+"""
+
+
+def test_a_report_belongs_to_the_sources_that_were_checked(tmp_path, report, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)  # puts the path of imports back
+    file = tmp_path / "own_of_a_verdict.py"
+    file.write_text(OWN)
+    store = Store(tmp_path / "results")
+    (claim,) = claims_of(str(file))
+    path = write_report(store, replace(report, claim=claim.name), claim)
+    ((found, metadata),) = read_reports(store)
+    assert is_current(claim, found)
+    assert metadata["source"]["file"] == "own_of_a_verdict.py"
+    assert metadata["source"]["line"] == 4
+    assert metadata["source"]["commit"] is None
+    assert violations(json.loads(path.read_bytes()), "verdict") == ()
+    file.write_text(OWN.replace("x**2", "x**1"))
+    (changed,) = claims_of(str(file))
+    assert not is_current(changed, found)
+    # Nor does a changed claim keep the challenge of the one before.
+    write_report(store, replace(report, claim=claim.name, challenge=None), changed)
+    ((again, metadata),) = read_reports(store)
+    assert is_current(changed, again)
+    assert again.challenge is None
+    assert not is_current(changed, replace(again, source=""))
 
 
 def test_a_check_without_a_challenge_keeps_the_stored_one(tmp_path, report):

@@ -1,6 +1,7 @@
 """What a check says when a process of its own is killed."""
 
 import contextlib
+import os
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 
@@ -8,7 +9,23 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.verify import pool
-from attlas.verify.registry import find_claims
+from attlas.verify.registry import claims_at, find_claims
+
+OWN = """
+import attlas as at
+
+def numbers(rng, count):
+    return {"x": rng.uniform(size=count)}
+
+def claim(sample):
+    @at.inequality(sample=sample, controls=[at.Control("half", factor=0.5)])
+    def squares(x, *, factor=1.0):
+        "The square of a number below 1 is smaller."
+        return x**2, factor * x
+    return squares
+
+squares = claim(numbers)
+"""
 
 
 def test_a_killed_process_is_one_line(monkeypatch):
@@ -22,3 +39,21 @@ def test_a_killed_process_is_one_line(monkeypatch):
     with pytest.raises(UserError, match=r"died .*--processes 1") as caught:
         list(pool.check_all(find_claims(["lemma-12"])))
     assert "\n" not in str(caught.value)
+
+
+def test_own_claims_are_checked_in_worker_processes(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)  # puts the path of imports back
+    file = tmp_path / "claims_own.py"
+    file.write_text(OWN)
+    (claim,) = find_claims([str(file)])
+    before = dict(os.environ)
+    (report,) = pool.check_all([claim], processes=1)
+    assert (report.claim, report.defects) == ("claims_own/squares", ())
+    assert len(report.source) == 64
+    assert dict(os.environ) == before
+    # A worker that finds other claims there says which is missing.
+    file.write_text(OWN.replace("squares", "cubes"))
+    with pytest.raises(
+        UserError, match="the claim 'claims_own/squares' is defined in this process"
+    ):
+        claims_at(str(file), [claim.name])

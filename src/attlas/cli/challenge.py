@@ -18,7 +18,7 @@ EXIT_BROKEN = 1
 
 def challenge(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="[CLAIM]")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[CLAIM or PLACE]")] = None,
     seconds: Annotated[
         float, typer.Option(min=0, metavar="S", help="Time for the search, after compilation.")
     ] = 10.0,
@@ -90,8 +90,8 @@ def _replay(name: str | None, file: Path) -> "tuple[Claim, Verdict]":
     from attlas.verify.challenge import replay
 
     stored = read_witness(file)
-    claim = _one_claim(stored.claim)
-    if name is not None and _one_claim(name) is not claim:
+    claim = _one_claim(stored.claim if name is None else name)
+    if claim.name != stored.claim:
         raise UserError(f"{file} is an instance of '{stored.claim}', not of '{name}'")
     try:
         verdict = replay(claim, dict(stored.arrays))

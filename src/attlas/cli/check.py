@@ -30,7 +30,12 @@ EXIT_DEFECTS = 1
 def check(
     context: typer.Context,
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[CLAIM or PAPER]...", help="All by default.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[CLAIM, PAPER or PLACE]...",
+            help="A place is a file, a folder, a module or a notebook, also with :NAME. "
+            "By default the project here, or everything.",
+        ),
     ] = None,
     instances: Annotated[
         int | None,

@@ -13,7 +13,8 @@ EXIT_FAILURES = 1
 def run(
     context: typer.Context,
     experiments: Annotated[
-        list[str], typer.Argument(metavar="EXPERIMENT...|all", help="Names, papers, or all.")
+        list[str],
+        typer.Argument(metavar="EXPERIMENT...|all", help="Names, papers, places, or all."),
     ],
     scale: Annotated[
         str,

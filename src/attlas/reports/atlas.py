@@ -57,7 +57,8 @@ def write_atlas(results: Store | Path | str, out: Path | str, names: Sequence[st
     """  # noqa: DOC502 (raised one call below)
     store = results if isinstance(results, Store) else Store(results)
     shown = chosen(names)
-    page = render(gather(store, shown.claims, shown.errata, shown.experiments))
+    excerpt = bool(names)
+    page = render(gather(store, shown.claims, shown.errata, shown.experiments, excerpt))
     return write_text_file(Path(out), page, "--out")
 
 
@@ -67,6 +68,7 @@ def gather(
     errata: Sequence[Erratum] | None = None,
     experiments: Sequence[Experiment] | None = None,
     papers: Collection[str] | None = None,
+    excerpt: bool = False,
 ) -> Atlas:
     """What a results folder shows of claims, errata and experiments.
 
@@ -76,6 +78,7 @@ def gather(
         errata: likewise.
         experiments: likewise.
         papers: whose verdicts are read; those of all when None.
+        excerpt: whether other claims than these may have verdicts there.
 
     Returns:
         The atlas, papers in the order of the bibliography.
@@ -90,12 +93,12 @@ def gather(
         if papers is not None and report.claim.partition("/")[0] not in papers:
             continue
         reports[report.claim] = (report, metadata)
-        met.append(metadata)
     entries, changed = [], []
     for claim in claims:
         report, metadata = reports.get(claim.name, (None, {}))
         outdated = report is not None and not is_current(claim, report)
         if report is not None and not outdated:
+            met.append(metadata)
             report, differences = _as_declared(claim, report)
             changed += differences
         entries.append(_claim_entry(claim, report, metadata, errata, code, outdated))
@@ -112,7 +115,7 @@ def gather(
     warnings += changed
     audits, unread = stored_audits(store.root)
     warnings += unread
-    if unknown:
+    if unknown and not excerpt:
         warnings.append(f"Verdicts of claims that are not in the atlas: {', '.join(unknown)}.")
     return Atlas(
         _papers(entries, errata, exhibits),

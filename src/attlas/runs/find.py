@@ -118,11 +118,11 @@ def _of_environment() -> tuple[Experiment, ...]:
 def _announced() -> tuple[Experiment, ...]:
     """Those of installed packages that announce their claims."""
     found: list[Experiment] = []
-    for entry in announced():
+    for name, module in announced():
         try:
-            found += objects_of(entry.value, Experiment)
+            found += objects_of(module, Experiment)
         except UserError as error:
-            raise UserError(f"the installed '{entry.name}' announces claims: {error}") from error
+            raise UserError(f"the installed '{name}' announces claims: {error}") from error
     return tuple(found)
 
 

@@ -48,25 +48,29 @@ def find_claims(names: Sequence[str] = ()) -> tuple[Claim, ...]:
     Examples:
         >>> len(find_claims(["julistiono2024optimizing/lemma-12"]))
         1
-    """
+    """  # noqa: DOC502 (raised one call below)
     if not names:
         in_project = project_of(Path.cwd()) is not None
         everyones = () if in_project else (*_all_claims(), *_announced_claims())
         return _named_once((*everyones, *_claims_of_project(), *_claims_of_environment()))
     chosen: dict[str, Claim] = {}
-    known: tuple[Claim, ...] | None = None
     for name in names:
-        found: Sequence[Claim] = ()
-        if not is_written_as_place(name):
-            known = known_claims() if known is None else known
-            found = [c for c in known if name in (c.name, c.paper, c.name.split("/", 1)[1])]
-        if not found:
-            if not is_place(name):
-                raise UserError(unknown_claim(name, known or ()))
-            found = claims_of(name)
-        for claim in found:
+        for claim in claims_of(name) if is_written_as_place(name) else _claims_named(name):
             _refuse_twice(chosen.setdefault(claim.name, claim), claim)
     return tuple(chosen.values())
+
+
+def _claims_named(name: str) -> Sequence[Claim]:
+    """The claims of a name; those of the project here come before all others."""
+    known: tuple[Claim, ...] = ()
+    for within in (_claims_of_project, known_claims):
+        known = within()
+        found = [c for c in known if name in (c.name, c.paper, c.name.split("/", 1)[1])]
+        if found:
+            return found
+    if not is_place(name):
+        raise UserError(unknown_claim(name, known))
+    return claims_of(name)
 
 
 def known_claims() -> tuple[Claim, ...]:
@@ -175,12 +179,12 @@ def _claims_of_environment() -> tuple[Claim, ...]:
 def _announced_claims() -> tuple[Claim, ...]:
     """Those that installed packages announce."""
     found: list[Claim] = []
-    for entry in announced():
+    for name, module in announced():
         try:
             with jax.enable_x64(True):
-                found += objects_of(entry.value, Claim)
+                found += objects_of(module, Claim)
         except UserError as error:
-            raise UserError(f"the installed '{entry.name}' announces claims: {error}") from error
+            raise UserError(f"the installed '{name}' announces claims: {error}") from error
     return tuple(found)
 
 

@@ -4,7 +4,7 @@ import re
 import tomllib
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +146,22 @@ def paper_of(filename: str) -> str:
     return file.parent.name if file.stem == "__init__" else file.stem
 
 
+def is_key(text: str) -> bool:
+    """Whether a text can be the key of a paper: in a bibliography, a name and a path.
+
+    Args:
+        text: any.
+
+    Returns:
+        Whether it is made of letters, digits, "-", "_" and ".", a letter or digit first.
+
+    Examples:
+        >>> is_key("doe2026"), is_key("a/b")
+        (True, False)
+    """
+    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", text) is not None
+
+
 def listed(text: str) -> tuple[str, ...]:
     """The entries of a list in an environment variable.
 
@@ -162,17 +178,17 @@ def listed(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def announced() -> tuple[EntryPoint, ...]:
-    """The entry points `attlas.claims` of installed packages, in order of their names.
+def announced() -> tuple[tuple[str, str], ...]:
+    """What installed packages announce by the entry point `attlas.claims`.
 
     Returns:
-        Entry points whose values are modules that define claims and experiments.
+        Pairs of a name and a module that defines claims and experiments, in order of names.
 
     Examples:
         >>> isinstance(announced(), tuple)
         True
     """
-    return tuple(sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)))
+    return tuple(sorted({(entry.name, entry.value) for entry in entry_points(group=GROUP)}))
 
 
 @lru_cache(maxsize=64)
@@ -196,7 +212,7 @@ def _read(file: Path, changed: int, size: int) -> Project | None:
     texts = {name: _text(table.get(name, ""), f"{where} {name}") for name in _TEXTS}
     lists = {name: _texts(table.get(name, []), f"{where} {name}") for name in _LISTS}
     key = texts["key"] or re.sub(r"[^a-z0-9]+", "-", texts["title"].lower()).strip("-")
-    if key and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", key):
+    if key and not is_key(key):
         raise UserError(f"{where} key = '{key}': use letters, digits, '-', '_' and '.'")
     references = file.parent / texts["references"] if texts["references"] else None
     return Project(file, key, texts["title"], lists["claims"], lists["experiments"], references)

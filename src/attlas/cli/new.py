@@ -1,0 +1,84 @@
+"""`attlas new`: the folder of a paper of one's own, which checks green at once."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+FILES = {
+    "claims_example.py": "claims_example.py.txt",
+    "experiment_temperature.py": "experiment_temperature.py.txt",
+    "test_claims.py": "test_claims.py.txt",
+    "references.bib": "references.bib.txt",
+    "pyproject.toml": "pyproject.toml.txt",
+    "README.md": "README.md.txt",
+    ".gitignore": "gitignore.txt",
+    ".github/workflows/attlas.yml": "attlas.yml.txt",
+}
+"""Files of a new paper, and the templates that they are made of."""
+
+
+class Made(StrEnum):
+    """What can be made."""
+
+    PAPER = "paper"
+
+
+def new(
+    what: Annotated[Made, typer.Argument(help="What to make.")],
+    key: Annotated[
+        str, typer.Argument(metavar="KEY", help="As in the bibliography, such as doe2026.")
+    ],
+    title: Annotated[str, typer.Option(help="Of the paper; the key by default.")] = "",
+    folder: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where; a folder named KEY by default.")
+    ] = None,
+) -> None:
+    """Write the folder of a paper: a claim of every kind, an experiment, a test and a CI file."""
+    del what  # there is one kind yet
+    where = Path(key) if folder is None else folder
+    for path in write_paper(key, title or key, where):
+        typer.echo(f"{path}")
+    typer.echo(f"next: cd {where} && attlas check")
+
+
+def write_paper(key: str, title: str, folder: Path) -> tuple[Path, ...]:
+    """Write the files of a new paper; nothing that is there is replaced.
+
+    Args:
+        key: names the paper.
+        title: of the paper.
+        folder: where; made if missing.
+
+    Returns:
+        The files written.
+
+    Raises:
+        UserError: if the key or the title cannot stand in the files, or a file is there already.
+    """
+    import datetime
+    from importlib import resources
+
+    from attlas.core.errors import UserError
+    from attlas.core.own.project import is_key
+    from attlas.core.plain_file import make_folder
+    from attlas.runs.text_file import write_text_file
+
+    if not is_key(key):
+        raise UserError(f"KEY = '{key}': use letters, digits, '-', '_' and '.'")
+    if any(sign in title for sign in '{}"\\') or not title.isprintable():
+        raise UserError(f"--title {title!r}: leave out braces, quotes, backslashes and line ends")
+    there = [folder / name for name in FILES if (folder / name).exists()]
+    if there:
+        raise UserError(f"{there[0]} is there already: name another folder by --folder")
+    templates = resources.files("attlas.cli").joinpath("paper_template")
+    year = str(datetime.datetime.now(datetime.UTC).year)
+    written = []
+    for name, template in FILES.items():
+        text = templates.joinpath(template).read_text("utf-8")
+        for mark, value in (("PAPER_KEY", key), ("PAPER_TITLE", title), ("PAPER_YEAR", year)):
+            text = text.replace(mark, value)
+        make_folder((folder / name).parent)
+        written.append(write_text_file(folder / name, text, "--folder"))
+    return tuple(written)

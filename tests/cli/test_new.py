@@ -1,0 +1,92 @@
+"""A new paper checks green at once, shows every kind of claim, and is never written over."""
+
+import json
+import tomllib
+
+import pytest
+
+from attlas.cli.main import main
+from attlas.cli.new import write_paper
+from attlas.core import statement
+from attlas.core.claim import Kind
+from attlas.core.errors import UserError
+from attlas.runs.find import find_experiments, find_named
+from attlas.verify.check import check
+from attlas.verify.registry import find_claims
+
+DECORATORS = {*map(str, Kind), "computed", "erratum"}
+
+
+@pytest.fixture
+def paper(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)  # puts the path of imports back
+    folder = tmp_path / "doe2026"
+    write_paper("doe2026", "On tokens: 100%", folder)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def run(*arguments):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    return stopped.value.code
+
+
+def test_every_claim_and_control_of_a_new_paper_comes_out_as_expected(paper):
+    claims = find_claims()
+    assert {claim.kind for claim in claims} == set(Kind)
+    assert {claim.paper for claim in claims} == {"doe2026"}
+    assert [(c.name, d) for c in claims for d in check(c).defects] == []
+
+
+def test_every_decorator_is_shown(paper):
+    text = (paper / "claims_example.py").read_text()
+    assert {name for name in DECORATORS if f"@at.{name}(" not in text} == set()
+    assert {name for name in DECORATORS if not hasattr(statement, name)} == set()
+
+
+def test_the_project_names_its_experiment_and_reference(paper):
+    (experiment,) = find_experiments()
+    assert (experiment.name, experiment.paper) == ("experiment_temperature", "doe2026")
+    assert find_named(["all"]) == (experiment,)
+    (cell, _) = experiment.cells("smoke")
+    arrays, _ = experiment.computed(cell)
+    # log(tokens) / beta bounds the gap.
+    assert (arrays["gap"] <= 1.0001 * 0.6932 / arrays["beta"]).all()
+    table = tomllib.loads((paper / "pyproject.toml").read_text())["tool"]["attlas"]
+    assert table["title"] == "On tokens: 100%"
+    assert "@misc{doe2026," in (paper / "references.bib").read_text()
+
+
+def test_the_command_checks_a_claim_in_a_process_of_its_own_and_reports_it(paper):
+    assert run("check", "softmax-shift", "--json", "checked.json") == 0
+    (document,) = json.loads((paper / "checked.json").read_text())
+    assert document["verdict"]["outcome"] == "SUPPORTED"
+    assert run("report", "--out", "paper.html") == 0
+    page = (paper / "paper.html").read_text()
+    assert "On tokens: 100%" in page
+    assert "claims_example.py:50" in page
+    assert "julistiono2024optimizing" not in page
+
+
+def test_nothing_is_written_over(paper, capsys):
+    assert run("new", "paper", "doe2026", "--folder", ".") == 2
+    assert "claims_example.py is there already" in capsys.readouterr().err
+    with pytest.raises(UserError, match="is there already"):
+        write_paper("doe2026", "Other", paper)
+    assert "Other" not in (paper / "pyproject.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("key", "title", "said"),
+    [
+        ("a b", "t", "KEY = 'a b'"),
+        ("", "t", "KEY = ''"),
+        ("k", 'say "x"', "--title"),
+        ("k", "{", "--title"),
+    ],
+)
+def test_a_key_or_title_that_cannot_be_written_is_one_line(tmp_path, key, title, said):
+    with pytest.raises(UserError, match=said):
+        write_paper(key, title, tmp_path / "new")
+    assert not (tmp_path / "new").exists()

@@ -1,0 +1,46 @@
+"""`attlas report` of a folder that is not there, or holds nothing, says so."""
+
+import pytest
+
+from attlas.cli.main import main
+
+FILE = """
+import attlas as at
+
+@at.inequality(
+    sample=lambda rng, count: {"x": rng.uniform(size=count)},
+    controls=[at.Control("half", factor=0.5)],
+)
+def squares(x, *, factor=1.0):
+    "The square of a number below 1 is smaller."
+    return x**2, factor * x
+"""
+
+
+@pytest.fixture
+def report(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(tmp_path)  # puts the path of imports back
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "claims_reported.py").write_text(FILE)
+
+    def run(results):
+        with pytest.raises(SystemExit) as stopped:
+            main(["--results", results, "report", "claims_reported.py", "--out", "page.html"])
+        assert stopped.value.code == 0
+        assert "claims_reported.py:4" in (tmp_path / "page.html").read_text()
+        return capsys.readouterr().err
+
+    return run
+
+
+def test_a_misspelt_results_folder_is_told(report):
+    assert "there is no results folder mispelt: the page shows everything as not run" in report(
+        "mispelt"
+    )
+
+
+def test_an_empty_results_folder_is_told(report, tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert "the results folder empty holds no records" in report("empty")
+    (tmp_path / "empty" / "verdicts").mkdir()
+    assert report("empty") == ""
