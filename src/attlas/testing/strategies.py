@@ -39,7 +39,7 @@ def instances(claim: Claim, *, assumed: bool = True) -> st.SearchStrategy[dict[s
         ...     controls=[at.Control("another sign", sign=-1)],
         ... )
         ... def even(x, *, sign=1):
-        ...     r"""$$(-x)^2 = x^2$$"""
+        ...     r'''$$(-x)^2 = x^2$$'''
         ...     return (-x) ** 2, sign * x**2
         >>> instances(even)
         tuples(integers(min_value=0, max_value=4_294_967_295), ...
@@ -82,7 +82,7 @@ def given_instances(
         ...     controls=[at.Control("another sign", sign=-1)],
         ... )
         ... def even(x, *, sign=1):
-        ...     r"""$$(-x)^2 = x^2$$"""
+        ...     r'''$$(-x)^2 = x^2$$'''
         ...     return (-x) ** 2, sign * x**2
         >>> @given_instances(even)
         ... def test_finite(x):

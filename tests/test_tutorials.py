@@ -1,0 +1,92 @@
+"""The tutorials: their files are written and their commands run, in an empty folder."""
+
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TUTORIALS = ROOT / "docs" / "tutorials"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PROGRAMS = {
+    "attlas": [sys.executable, "-m", "attlas"],
+    # where attlas is installed its entry point loads the plugin
+    "pytest": [sys.executable, "-m", "pytest", "-p", "attlas.testing.plugin"],
+}
+SHOWN = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def commands(block: str) -> list[tuple[str, int, str]]:
+    """Commands of a console block with their exit codes and what they show."""
+    found = []
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        line, _, shown = part.partition("\n")
+        command, _, code = line.partition("  # leaves with exit code ")
+        found.append((command, int(code or 0), shown))
+    return found
+
+
+def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    name, *arguments = shlex.split(command)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("ATTLAS_", "PYTEST_"))}
+    environment |= {
+        "PYTHONPATH": str(ROOT / "src"),
+        "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".cache" / "compiled"),
+    }
+    return subprocess.run(
+        [*PROGRAMS[name], *arguments],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def follow(tutorial: Path, folder: Path) -> list[str]:
+    """Do what a tutorial says; the commands that it says to run, but for the installation."""
+    done = []
+    for kind, block in BLOCK.findall(tutorial.read_text(encoding="utf-8")):
+        if kind != "console":
+            first, _, rest = block.partition("\n")
+            file, _, start = first.lstrip("#% ").partition(", from ")
+            path = folder / file
+            kept = ""
+            if start:
+                # A later version of the end of a file.
+                kept = path.read_text(encoding="utf-8")
+                kept = kept[: kept.index(f'@at.inequality("{start.removesuffix(" on")}"')]
+            path.write_text(kept + rest, encoding="utf-8")
+            continue
+        for command, code, shown in commands(block):
+            if command.startswith("pip install "):
+                continue
+            ran = run(command, folder)
+            assert ran.returncode == code, f"{command}\n{ran.stdout}{ran.stderr}"
+            matches = doctest.OutputChecker().check_output(shown, ran.stdout, SHOWN)
+            assert matches, f"{command}\n{ran.stdout}{ran.stderr}"
+            done.append(command)
+    return done
+
+
+@pytest.mark.parametrize("name", [path.name for path in sorted(TUTORIALS.glob("*.md"))])
+def test_a_tutorial_does_what_it_says(name, tmp_path):
+    assert len(follow(TUTORIALS / name, tmp_path)) > 2
+    if name != "own_paper.md":
+        return
+    before, after = ((tmp_path / f).read_text("utf-8") for f in ("before.md", "table.md"))
+    assert "violated under attack" in before
+    assert "violated" not in after
+    tightness = [float(line.split(" | ")[5]) for line in after.splitlines()[2:5]]
+    # tight; loose by a factor of two; tight after it was corrected
+    assert [t > 0.9 for t in tightness] == [True, False, True]
+    assert 0.3 < tightness[1] < 0.5
+    assert (tmp_path / "table.tex").read_text("utf-8").count("supported") == 3
+    assert ElementTree.parse(tmp_path / "junit.xml").getroot().get("failures") == "0"
+    assert "3 held" in (tmp_path / "badge.svg").read_text("utf-8")
+    page = (tmp_path / "softmax.html").read_text("utf-8")
+    assert "How smooth is softmax?" in page
+    assert "Waterfall of the factors lost" in page
+    assert str(tmp_path) not in page
