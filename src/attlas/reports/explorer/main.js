@@ -1,0 +1,4 @@
+/** The page: starts its parts. */
+import { selectionView } from "./selection_view.js";
+
+selectionView();

@@ -1,0 +1,79 @@
+"""The explorer as one HTML file that opens from disk and loads nothing."""
+
+import base64
+import hashlib
+from importlib import resources
+from pathlib import Path
+
+from markupsafe import Markup
+
+from attlas.panels.palette import PALETTE
+from attlas.reports.explorer.bundle import bundle, modules
+from attlas.reports.page import environment_of_templates, style_sheet
+from attlas.runs.text_file import probe_text_file, write_text_file
+
+
+def render_explorer() -> str:
+    """The explorer.
+
+    Returns:
+        A whole document. Its content policy names the hashes of its one style sheet and its one
+        script; nothing else may run, and nothing is loaded.
+    """
+    style = style_sheet() + palette_style() + _read("explorer.css")
+    script = '"use strict";\n' + bundle(modules(), "main")
+    digests = [
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (style, script)
+    ]
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    return (
+        environment_of_templates()
+        .get_template("explorer.html.j2")
+        .render(style=Markup(style), script=Markup(script), policy=policy)
+    )
+
+
+def palette_style() -> str:
+    """The palette of the figures as style: lines `c0`, `c1`, ... and surfaces `f0`, `f1`, ....
+
+    Returns:
+        CSS; on a dark page the colours are mixed with white.
+
+    Examples:
+        >>> "--series-0: #0072b2" in palette_style()
+        True
+    """
+    names = " ".join(f"--series-{k}: {colour};" for k, colour in enumerate(PALETTE))
+    lighter = " ".join(
+        f"--series-{k}: color-mix(in srgb, {colour} 72%, white);"
+        for k, colour in enumerate(PALETTE)
+    )
+    used = "\n".join(
+        f".c{k} {{ stroke: var(--series-{k}); }} .f{k} {{ fill: var(--series-{k}); }}"
+        for k in range(len(PALETTE))
+    )
+    dark = f"@media (prefers-color-scheme: dark) {{ :root {{ {lighter} }} }}"
+    return f":root {{ {names} }}\n{dark}\n{used}\n"
+
+
+def write_explorer(path: Path) -> Path:
+    """Write the explorer.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The path.
+
+    A `UserError` names a file that cannot be written.
+    """
+    probe_text_file(path, "--out")
+    return write_text_file(path, render_explorer(), "--out")
+
+
+def _read(name: str) -> str:
+    return resources.files("attlas.reports").joinpath(f"templates/{name}").read_text("utf-8")
