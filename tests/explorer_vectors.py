@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -108,9 +109,208 @@ def selection_cases() -> Iterator[dict[str, Any]]:
         yield case("attention_svm", "distanceBound", [1.3, 1.2, p], bound[0])
 
 
+def random_head(seed: int, n: int, d: int) -> dict[str, Any]:
+    """Tokens and matrices of one head, as the page's modules take them."""
+    draw = np.random.default_rng(seed)
+    matrices = {name: draw.normal(size=(d, d)) / d**0.5 for name in ("WQ", "WK", "WV")}
+    return {
+        "n": n, "d": d, "s": 0.7, "X": draw.normal(size=(n, d)), "bQ": draw.normal(size=d),
+        **matrices,
+    }  # fmt: skip
+
+
+def _flat(head: dict[str, Any]) -> dict[str, Any]:
+    return {name: np.ravel(each) if np.ndim(each) else each for name, each in head.items()}
+
+
+def head_output(head: dict[str, Any], X: Any) -> Any:
+    """P(X) X W_V."""
+    logits = head["s"] * (X @ head["WQ"] + head["bQ"]) @ (X @ head["WK"]).T
+    return jax.nn.softmax(logits, axis=-1) @ (X @ head["WV"])
+
+
+def certificate_parts(head: dict[str, Any], P: Any, q: Any, k: Any, v: Any) -> dict[str, float]:
+    """The three parts of `local_lipschitz` by singular values, without rounding up."""
+
+    def covariance(row: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return (row[:, None] * (x - row @ x)).T @ (y - row @ y)
+
+    spread = [np.linalg.norm(covariance(row, v, v), 2) for row in P]
+    asking = [np.linalg.norm(covariance(row, v, k) @ head["WQ"].T, 2) for row in P]
+    u = q @ head["WK"].T
+    asked = [np.linalg.norm(np.einsum("i,ia,ib", spread * column, u, u), 2) for column in P.T]
+    s = head["s"]
+    read = np.linalg.norm(head["WV"], 2) * np.linalg.norm(P, 2)
+    return {"read": read, "asking": s * max(asking), "asked": s * max(asked) ** 0.5}
+
+
+def head_cases() -> Iterator[dict[str, Any]]:
+    """Maps, concentration, floors and Lipschitz constants."""
+    from attlas.bounds.attention.ball_lipschitz import ball_lipschitz, castin2024_lipschitz
+    from attlas.bounds.attention.entropy_floor import entropy_floor, range_entropy_floor
+    from attlas.bounds.attention.largest_logit import largest_logit
+    from attlas.bounds.attention.local_lipschitz import local_lipschitz
+    from attlas.bounds.attention.sink_gain import sink_gain
+    from attlas.core.norms.matrix import spectral_norm
+    from attlas.measures.attention.concentration import concentration
+
+    for T in (2, 7, 64):
+        for size in (0.0, 3e-5, 0.4, 2.0, 9.0):
+            yield case("attention_head", "entropyFloor", [size, T], entropy_floor(size, T))
+            floor = range_entropy_floor(size, T)
+            yield case("attention_head", "rangeEntropyFloor", [size, T], floor)
+    norms = [1.3, 0.4, 2.5, 12]
+    yield case("attention_head", "largestLogit", [0.4, 2.5, 0.3], largest_logit(0.4, 2.5, 0.3))
+    yield case("attention_head", "sinkGain", [0.4, 12], sink_gain(0.4, 12))
+    yield case("lipschitz", "ballLipschitz", [*norms, 0.3], ball_lipschitz(*norms, 0.3))
+    yield case("lipschitz", "castinLipschitz", norms, castin2024_lipschitz(*norms))
+    draw = np.random.default_rng(2)
+    for row in draw.dirichlet(np.full(9, 0.4), 4):
+        found = concentration(row[None])
+        expected = {
+            "s0": found.s0[0, 0], "entropy": found.entropy[0],
+            "effectiveSupport": found.effective_support[0], "participation": found.participation[0],
+        }  # fmt: skip
+        yield case("attention_head", "concentration", [row], expected)
+    for k, (r, c) in enumerate([(3, 3), (5, 2), (2, 6)]):
+        M = np.random.default_rng(k).normal(size=(r, c))
+        yield case("symmetric", "spectralNorm", [M.ravel(), r, c], spectral_norm(jnp.asarray(M)))
+    for seed, (n, d) in enumerate([(4, 3), (6, 2)]):
+        head, u = random_head(seed, n, d), draw.normal(size=(n, d))
+        X, WQ, WK, WV = (head[name] for name in ("X", "WQ", "WK", "WV"))
+        q, k, v = X @ WQ + head["bQ"], X @ WK, X @ WV
+        P = jax.nn.softmax(jnp.asarray(head["s"] * q @ k.T), axis=-1)
+        state = {"queries": q.ravel(), "keys": k.ravel(), "values": v.ravel(), "P": P.ravel()}
+        yield case("attention_head", "headState", [_flat(head)], state)
+        J = jax.jacobian(lambda X, head=head: head_output(head, X))(jnp.asarray(X))
+        yield case("lipschitz", "headJacobian", [_flat(head)], J.reshape(n * d, n * d).ravel())
+        gain = jnp.linalg.norm(J.reshape(n * d, n * d) @ u.ravel())
+        yield case("lipschitz", "gainAt", [_flat(head), X.ravel(), u.ravel()], gain)
+        expected = certificate_parts(head, np.asarray(P), q, k, v)
+        parts = local_lipschitz(P, q, k, v, WQ, WK, WV, np.eye(d), head["s"])
+        for name, value in expected.items():
+            # the library adds what its own rounding may hide
+            assert value * (1 - 1e-12) <= float(getattr(parts, name)) <= value * (1 + 1e-10)
+        yield case("lipschitz", "localLipschitz", [_flat(head)], expected)
+
+
+def layer_of(weights: Any, inputs: Any) -> dict[str, Any]:
+    """The class of a layer whose heads are alike, as the page's modules take it."""
+    from attlas.bounds.comparison.compare_inputs import measure_inputs
+    from attlas.bounds.comparison.weight_norms import weight_norms
+
+    norms = weight_norms(weights)
+    head, readout = norms.layers[0][0], norms.readout.total
+    tokens = measure_inputs(inputs, head.query_key.rows, None)
+    key = head.query_key
+    return {
+        "heads": len(norms.layers[0]), "d": key.rows, "T": tokens.T, "rank": key.rank,
+        "lipschitz": 1.0, "outer": readout * head.output.row * head.value.row,
+        "readout": readout, "output": head.output.row, "value": head.value.row,
+        "norms": {"total": key.total, "column": key.column, "rowSum": key.row_sum,
+                  "columnSum": key.column_sum, "spectral": key.spectral},
+        "tokens": {"two": tokens.two, "one": tokens.one, "largest": tokens.largest},
+    }  # fmt: skip
+
+
+def bound_cases() -> Iterator[dict[str, Any]]:
+    """Covers, chains, grids, and all bounds on one layer side by side."""
+    from attlas.bounds.comparison.compare import compare_bounds
+    from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
+    from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
+    from attlas.bounds.covering.norm_grid import norm_grid_cost, round_up_norm
+    from attlas.bounds.covering.parameter_counting import (
+        parameter_counting_single,
+        parameter_entropy,
+    )
+    from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
+    from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
+    from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
+
+    for ball in ("1,1", "1,inf", "2,1"):
+        C = trauger2023_cover(ball, 1.7, 1.2, 8, 8, 5e4)
+        yield case("bounds", "ballCover", [ball, 1.7, 1.2, 8, 8, 5e4], C)
+    for points, k in ((100, 1), (1e6, 8)):
+        arguments = [1.7, 1.2, points, k, 5e4]
+        yield case("bounds", "edelmanCover", arguments, edelman2022_cover(*arguments))
+    for m in (50.0, 1e4, 1e8):
+        bound = trauger2023_single(0.6, 3.0, 1.2, 8, m, largest_entry=0.9)
+        yield case("bounds", "singleLayer", [0.6, 3.0, 1.2, 8, m, 0.9], bound)
+        for factored in (False, True):
+            arguments = [0.6, 2.0, 1.2, 16, 8, m, factored]
+            counted = parameter_counting_single(*arguments)
+            yield case("bounds", "parameterCounting", arguments, counted)
+    parameters, scales, beta = (jnp.array(a) for a in ([4.0, 9.0], [1.0, 50.0], [0.3, 2.0]))
+    entropy = parameter_entropy(parameters, scales, beta, jnp.asarray(0.01))
+    yield case("bounds", "parameterEntropy", [parameters, scales, beta, 0.01], entropy)
+    for norm in (0.0, 1.0, 1.1, 2.0, 7.3, 1e-5):
+        for resolution in (1, 7):
+            raised = round_up_norm(np.array([norm]), resolution)[0]
+            yield case("bounds", "roundUpNorm", [norm, resolution], raised)
+            cost = norm_grid_cost(np.array([norm]), resolution)[0]
+            yield case("bounds", "normGridCost", [norm, resolution], cost)
+    gap = generalisation_gap(0.0, 400, 0.05, 2.0, union_cost=31.0)
+    yield case("bounds", "tail", [400, 0.05, 2.0, 31.0], gap)
+    draw = np.random.default_rng(3)
+    one = Head(*(draw.normal(size=(3, 3)) / 9 for _ in range(3)))
+    weights = TransformerWeights(((one, one),), draw.normal(size=3) / 3)
+    inputs = draw.normal(size=(5, 4, 3)) / 2
+    layer = layer_of(weights, inputs)
+    names = ["trivial", *(f"{ball} sharp" for ball in ("1,1", "1,inf", "2,1"))]
+    names += ["log T", "log m", "parameters"]
+    for m in (500, 10**7):
+        for fixed in (True, False):
+            table = compare_bounds(
+                weights, inputs, m, 0.05, model="plain", norms="fixed" if fixed else "measured"
+            )
+            rows = {entry.name: entry for entry in table.entries}
+            expected = [
+                {"gap": rows[name].gap, "complexity": rows[name].complexity} for name in names
+            ]
+            entries = sum(entry.is_bound for entry in table.entries)
+            options = {"delta": 0.05, "fixed": fixed, "entries": entries}
+            yield case("bounds", "compareBounds", [layer, m, options], expected)
+
+
+def mixture_cases() -> Iterator[dict[str, Any]]:
+    """Samples of the mixture, the risk of multi-head attention, and training."""
+    from attlas.models.attention.multi_head import MultiHead
+    from attlas.optim.one_step import first_phase_steps, one_step_initialisation
+    from attlas.reports.explorer.draws import mixture, mixture_draws
+    from attlas.training.gradient_descent import gradient_descent
+    from attlas.training.risk_gradient import risk_gradient
+
+    draws = mixture_draws()
+    count, T, d = 4, int(draws["T"]), int(draws["d"])
+    own = ("labels", "relevant", "pattern", "noise")
+    cut = {"T": T, "d": d, "patterns": draws["patterns"].ravel()}
+    cut |= {name: draws[name][:count].ravel() for name in own}
+    _, samples = mixture(2.0, 3.0)
+    X, y = samples.X[:count], samples.y[:count]
+    given = {"X": X.ravel(), "y": y, "n": count, "T": T, "d": d}
+    options = {"n": count, "S": 2.0, "Z": 3.0}
+    expected = {"X": X.ravel(), "y": y}
+    yield case("multi_head", "mixtureSamples", [cut, options], expected)
+    key = jax.random.key(0)
+    model = one_step_initialisation(key, X, y, 3)
+    alphas = first_phase_steps(key, 3)
+    start = {"U": model.U.ravel(), "W": model.W.ravel()}
+    yield case("multi_head", "oneStepModel", [given, alphas], start)
+    draw = np.random.default_rng(4)
+    model = MultiHead(*(jnp.asarray(draw.normal(size=s)) / 4 for s in ((3, T, d), (3, d, d))))
+    plain = {"H": 3, "T": T, "d": d, "U": model.U.ravel(), "W": model.W.ravel()}
+    value, gradient = risk_gradient(model, X, y, jnp.ones(count), "logistic")
+    expected = {"risk": value, "U": gradient.U.ravel(), "W": gradient.W.ravel()}
+    yield case("multi_head", "riskGradient", [plain, given], expected)
+    path = gradient_descent(model, X, y, step_size=0.2, steps=5)
+    last = path.params
+    expected = {"U": last.U[-1].ravel(), "W": last.W[-1].ravel()}
+    yield case("multi_head", "trained", [plain, given, 0.2, 5], expected)
+
+
 def vectors() -> list[dict[str, Any]]:
     """All cases."""
-    return [*selection_cases()]
+    return [*selection_cases(), *head_cases(), *bound_cases(), *mixture_cases()]
 
 
 if __name__ == "__main__":

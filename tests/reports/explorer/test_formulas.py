@@ -60,15 +60,15 @@ def is_array(value):
         return False
 
 
-def compare(found, expected, where):
+def assert_same(found, expected, where):
     """What an object or an array of the library holds, the other must hold."""
     if isinstance(expected, dict):
         for name, value in expected.items():
-            compare(found[name], value, f"{where}.{name}")
+            assert_same(found[name], value, f"{where}.{name}")
     elif isinstance(expected, list) and not is_array(expected):
         assert len(found) == len(expected), where
         for k, (one, other) in enumerate(zip(found, expected, strict=True)):
-            compare(one, other, f"{where}[{k}]")
+            assert_same(one, other, f"{where}[{k}]")
     elif isinstance(expected, str):
         assert found == expected, where
     else:
@@ -85,14 +85,14 @@ def test_the_stored_vectors_are_those_of_the_library():
         (c["module"], c["function"]) for c in now
     ]
     for k, (old, new) in enumerate(zip(stored, now, strict=True)):
-        compare(old, {key: new[key] for key in ("arguments", "expected")}, f"case {k}")
+        assert_same(old, {key: new[key] for key in ("arguments", "expected")}, f"case {k}")
 
 
 def test_javascript_computes_the_stored_vectors(javascript):
     stored = json.loads(FILE.read_text(encoding="utf-8"))
     found = javascript(stored)
     for k, (each, value) in enumerate(zip(stored, found, strict=True)):
-        compare(value, each["expected"], f"{each['module']}.{each['function']}, case {k}")
+        assert_same(value, each["expected"], f"{each['module']}.{each['function']}, case {k}")
 
 
 def svm_cases(problems):

@@ -119,3 +119,65 @@ def test_less_motion_trains_at_once(page):
     page.run("document.getElementById('selection-play').click()")
     page.settle()
     assert page.text("selection-step") == "4000 of 4000"
+
+
+def test_a_lower_temperature_concentrates_and_certificates_stay_above_attacks(page):
+    found = []
+    for position in (1.5, 0, -1):
+        page.slide("head-temperature", position)
+        entropy, most = (number(each) for each in page.text("head-entropy").split()[:3:2])
+        local, ball = (number(page.text(f"head-{name}")) for name in ("local", "ball"))
+        attack = number(page.text("head-attack").split()[0])
+        floor = number(page.text("head-floor").split()[0])
+        assert attack <= local * 1.01 <= ball * 1.02  # shown with three digits
+        assert floor <= entropy <= most
+        found.append(entropy)
+    assert found == sorted(found, reverse=True)
+
+
+def test_a_sink_takes_the_attention_and_a_change_ends_the_search(page):
+    before = number(page.text("head-sink").split()[0])
+    page.slide("head-sinking", 6)
+    assert number(page.text("head-sink").split()[0]) > 2 * before
+    gain, floor = page.text("head-gain").split(" ≥ ")
+    assert number(gain) >= number(floor) * 0.99
+    page.slide("head-length", 4)
+    page.run("document.getElementById('head-search').click()")
+    for _ in range(200):
+        page.settle()
+        if "step" not in page.text("head-ball-attack"):
+            break
+    reached = number(page.text("head-ball-attack").split()[0])
+    assert number(page.text("head-attack").split()[0]) * 0.99 <= reached
+    assert reached <= number(page.text("head-ball"))
+    page.slide("head-length", 5)
+    assert page.text("head-ball-attack") == "not searched"
+
+
+def test_bounds_fall_with_samples_and_few_samples_make_all_vacuous(page):
+    page.slide("bounds-m", 1)
+    assert page.text("bounds-standing").startswith("All bounds are vacuous")
+    page.slide("bounds-m", 9)
+    assert page.text("bounds-standing").startswith("Smallest: ")
+    gap = "return [...document.querySelectorAll('#bounds-table tr td:nth-child(2)')]"
+    fixed = [number(text) for text in page.run(f"{gap}.map(e => e.textContent)")]
+    shown = page.run("return document.querySelector('#bounds-table .smallest td').textContent")
+    assert number(shown) == min(fixed)
+    page.run("document.getElementById('bounds-fixed').click()")
+    page.settle()
+    measured = [number(text) for text in page.run(f"{gap}.map(e => e.textContent)")]
+    assert all(after >= before for before, after in zip(fixed, measured, strict=True))
+    assert min(measured) > min(fixed)
+
+
+def test_training_curves_are_computed_to_the_end(page):
+    page.slide("mixture-n", 4)
+    for _ in range(2000):
+        page.settle()
+        if page.text("mixture-step") == "300 of 300":
+            break
+    assert page.text("mixture-step") == "300 of 300"
+    values = "return [...document.querySelectorAll('#mixture-train-keys b')]"
+    losses = [number(text) for text in page.run(f"{values}.map(e => e.textContent)")]
+    assert len(losses) == 5
+    assert all(0 < loss < 0.6 for loss in losses)

@@ -32,6 +32,10 @@ export function ticks([low, high], log, count = 5) {
     const [a, b] = [Math.ceil(Math.log10(low) - 1e-9), Math.floor(Math.log10(high) + 1e-9)];
     const step = Math.max(1, Math.ceil((b - a) / count));
     const found = [];
+    if (b - a < 2) {
+      for (let k = a - 1; k <= b + 1; k += 1) found.push(...[1, 2, 5].map((m) => m * 10 ** k));
+      return found.filter((value) => value >= low && value <= high);
+    }
     for (let k = a; k <= b; k += step) found.push(10 ** k);
     return found;
   }

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 from importlib import resources
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from markupsafe import Markup
 
 from attlas.panels.palette import PALETTE
 from attlas.reports.explorer.bundle import bundle, modules
+from attlas.reports.explorer.draws import encoded, head_draws, mixture_draws
 from attlas.reports.page import environment_of_templates, style_sheet
 from attlas.runs.text_file import probe_text_file, write_text_file
 
@@ -26,6 +28,7 @@ def render_explorer() -> str:
         base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         for text in (style, script)
     ]
+    stored = json.dumps({"head": encoded(head_draws()), "mixture": encoded(mixture_draws())})
     policy = (
         f"default-src 'none'; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -33,7 +36,7 @@ def render_explorer() -> str:
     return (
         environment_of_templates()
         .get_template("explorer.html.j2")
-        .render(style=Markup(style), script=Markup(script), policy=policy)
+        .render(style=Markup(style), script=Markup(script), policy=policy, stored=Markup(stored))
     )
 
 
