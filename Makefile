@@ -11,13 +11,14 @@ OUT ?= atlas.html
 AUDIT ?= audit.html
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: atlas test test-torch check lint bench clean lock help
+.PHONY: atlas test test-torch check lint docs bench clean lock help
 
 help:
 	@echo "make atlas   run the claims and the quick experiments, write $(OUT)"
 	@echo "make test    run the tests and the examples of the documentation"
 	@echo "make test-torch  the tests that need torch and transformers (installs them)"
 	@echo "make check   lint, types, layers, then the tests"
+	@echo "make docs    build the documentation site in docs/_build/html"
 	@echo "make bench   time attlas beside its peers (installs torch and cvxpy)"
 	@echo "make clean   remove what make built; results stay"
 
@@ -46,6 +47,12 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 check: lint test
+
+# API pages from docstrings, papers and errata from the claims, tutorials executed; warnings are errors.
+docs: $(STAMP)
+	$(BIN)/python -m pip install -q 'furo>=2025.9' 'myst-nb>=1.3' 'sphinx>=8.1'
+	$(BIN)/python -m sphinx -W --keep-going -q -j 2 -b html -d docs/_build/pages docs docs/_build/html
+	$(PYTEST) -n 0 tests/test_documentation.py
 
 bench: $(STAMP)
 	$(BIN)/python -m pip install -q torch==2.13.0 'cvxpy>=1.6'

@@ -20,8 +20,8 @@ Do my attention rows concentrate?                 `concentration(weights)`
 How sharp is this minimum?                        `hessian_extremes`
 What is the tangent kernel?                       `ntk_gram`, `softmax_ntk`
 How complex is this class?                        `rademacher_complexity`
-Which bound on the gap is smallest, is it         `compare_bounds(weights, inputs, m=...,
-non-vacuous, and from how many samples?           delta=...)` with `TransformerWeights`
+Which bound on the gap is smallest, is it         `compare_bounds`
+non-vacuous, and from how many samples?           with `TransformerWeights`
 How do I run an experiment, and read what it      `run("direction", scale="smoke")`,
 gave?                                             `load("direction")`
 What do the papers say of my trained model?       `audit("folder", sequences)`; `load_model`

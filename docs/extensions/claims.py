@@ -1,0 +1,114 @@
+"""One page for each paper: its statements as they are checked, and its errata."""
+
+from itertools import groupby
+from pathlib import Path
+
+from api_pages import write_changed
+from sphinx.application import Sphinx
+
+from attlas.core.claim import Claim, Erratum
+from attlas.core.references import Reference, all_references
+from attlas.verify.registry import find_claims, find_errata
+
+_KINDS = {
+    "refuted": "Refuted: a witness meets every stated assumption, and a conclusion is affected",
+    "vacuity": "Vacuous where it is meant to be used",
+    "invalid proof": "The proof fails as printed",
+    "gap": "A step is missing",
+    "typo": "Misprints",
+}
+
+
+def paper_page(key: str, reference: Reference | None, claims: list[Claim]) -> str:
+    """The statements of a paper.
+
+    Args:
+        key: of the paper.
+        reference: where it is in the bibliography.
+        claims: of the paper.
+
+    Returns:
+        MyST.
+    """
+    title = reference.title if reference else key
+    # The class is that of the section: the style sheet keeps its headings small.
+    parts = [f"{{.statements}}\n# {title}\n", f"`{key}` · {len(claims)} claims · "
+             f"`attlas check {key}` runs them · its errata: [](../errata.md)\n"]  # fmt: skip
+    parts += [_claim(claim) for claim in claims]
+    return "\n".join(parts)
+
+
+def _claim(claim: Claim) -> str:
+    expected = ""
+    if claim.expect.outcome != "SUPPORTED":
+        expected = f"\n\nExpected to come out {claim.expect.outcome}: {claim.expect.reason}."
+    return (
+        f"({claim.name})=\n## {claim.locator} (`{claim.name.split('/', 1)[1]}`)\n\n"
+        f"```{{math}}\n{claim.statement}\n```\n\n"
+        f"{claim.kind} · {claim.status} · text {claim.source}{expected}\n\n{claim.remark}\n"
+    )
+
+
+def errata_page(errata: list[Erratum]) -> str:
+    """All errata by paper and class, for the papers' authors to read and check.
+
+    Args:
+        errata: of all papers, in order of papers.
+
+    Returns:
+        MyST.
+    """
+    references = all_references()
+    parts = [
+        "# Errata\n\nWhat we found in the texts of the papers that we have. Each names the printed "
+        "sentence and gives the most charitable reading first; it is called refuted only if that "
+        "reading fails on a witness that meets all stated assumptions. The witness is a claim that "
+        "anyone can run: `attlas check NAME`. Corrections are welcome.\n"
+    ]
+    for key, found in groupby(errata, key=lambda erratum: erratum.paper):
+        own = list(found)
+        parts.append(f"## {references[key].title}\n")
+        for kind, words in _KINDS.items():
+            chosen = [erratum for erratum in own if erratum.kind == kind]
+            if chosen:
+                parts.append(f"### {words}\n")
+            parts += [_erratum(erratum) for erratum in chosen]
+    return "\n".join(parts)
+
+
+def _erratum(erratum: Erratum) -> str:
+    shown = f" Shown by [`{erratum.claim}`](<#{erratum.claim}>)." if erratum.claim else ""
+    return f"**{erratum.locator}.** {erratum.text}{shown}\n"
+
+
+def write_pages(app: Sphinx) -> None:
+    """Write the pages of the papers and of the errata.
+
+    Args:
+        app: Sphinx.
+    """
+    references = all_references()
+    by_paper = {
+        key: list(found) for key, found in groupby(find_claims(), key=lambda claim: claim.paper)
+    }
+    wanted = {
+        f"{key}.md": paper_page(key, references.get(key), found) for key, found in by_paper.items()
+    }
+    listed = "\n".join(by_paper)
+    wanted["index.md"] = (
+        "# The papers\n\nEvery numbered statement, as it is checked.\n\n"
+        f"```{{toctree}}\n:titlesonly:\n\n{listed}\n```\n"
+    )
+    root = Path(app.srcdir)
+    (root / "papers").mkdir(exist_ok=True)
+    write_changed(root / "papers", wanted)
+    errata = sorted(find_errata(), key=lambda erratum: erratum.paper)
+    place, text = root / "errata.md", errata_page(errata)
+    if not place.exists() or place.read_text(encoding="utf-8") != text:
+        place.write_text(text, encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Write before Sphinx looks for sources."""
+    app.connect("builder-inited", write_pages)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,91 @@
+"""The documentation, as a reader finds his way in it: in a browser, from the front page."""
+
+import re
+import time
+import unicodedata
+from pathlib import Path
+
+import pytest
+from headless_browser import Browser, browser
+
+SITE = Path(__file__).parent.parent / "docs" / "_build" / "html"
+CLICKS = {
+    "which p should I choose": (["Which p should I choose?"], "In short. Choose p for the geometry"),
+    "do more heads help": (["Do more heads help?"], "four heads were about as good as one"),
+    "why is every bound vacuous": (
+        ["Which bound is non-vacuous?", "Why is every bound vacuous?"],
+        "A norm-based bound on the gap is",
+    ),
+    "what is a tangent-kernel margin": (["What do these words mean?"], "tangent-kernel margin"),
+}
+"""The links to follow from the front page, at most three, and what is then read."""
+SEARCHES = {
+    "tangent-kernel margin": "glossary.html",
+    "Theorem 4.2 gu2024exploring": "papers/gu2024exploring.html",
+    "vacuous": "choose/bound.html",
+}
+"""What is typed on the front page, and a page that is among the first answers."""
+
+
+@pytest.fixture(scope="module")
+def page():
+    if not (SITE / "index.html").exists():
+        pytest.skip("documentation in a browser: it is not built, see `make docs`")
+    with browser() as found:
+        yield found
+
+
+def said(page: Browser) -> str:
+    shown = page.run("return document.querySelector('article').innerText")
+    return unicodedata.normalize("NFKC", " ".join(shown.split()))  # letters of mathematics
+
+
+@pytest.mark.parametrize("question", CLICKS)
+def test_a_question_is_answered_within_three_clicks(page, question):
+    links, answer = CLICKS[question]
+    assert len(links) <= 3
+    page.open(SITE / "index.html")
+    for text in links:
+        page.run(
+            "[...document.querySelectorAll('a')].find(a => a.innerText.trim() === arguments[0])"
+            ".click()",
+            text,
+        )
+        page.settle()
+    assert answer in said(page)
+    assert page.messages() == []
+
+
+@pytest.mark.parametrize("words", SEARCHES)
+def test_one_search_from_the_front_page_finds_it(page, words):
+    page.open(SITE / "index.html")
+    page.run(
+        "const box = document.querySelector('input[name=q]'); box.value = arguments[0];"
+        "box.form.submit()",
+        words,
+    )
+    hits: list[str] = []
+    until = time.monotonic() + 60
+    while len(hits) < 3 and time.monotonic() < until:
+        time.sleep(0.2)
+        hits = page.run(
+            "return [...document.querySelectorAll('#search-results li a')].map(a => a.href)"
+        )
+    assert any(SEARCHES[words] in hit for hit in hits[:8]), hits[:8]
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_page_is_wider_than_its_screen(page, width):
+    for name in ("index", "choose/exponent", "papers/deora2023optimization", "errata"):
+        page.open(SITE / f"{name}.html", width=width)
+        assert page.run("return document.documentElement.scrollWidth") <= width, name
+
+
+def test_no_page_asks_the_network():
+    if not (SITE / "index.html").exists():
+        pytest.skip("documentation without a network: it is not built, see `make docs`")
+    outside = re.compile(r'(?:src|href)="(?:https?:)?//[^"]*\.(?:js|css|woff2?)')
+    found = [
+        str(path) for path in SITE.rglob("*.html") if outside.search(path.read_text("utf-8"))
+    ]
+    assert found == []
