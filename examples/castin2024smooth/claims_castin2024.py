@@ -133,9 +133,8 @@ def eigenvectors(rng, count, n=16, d=3):
     V[::3] = np.eye(d)
     X = R[:, None, None] * places[:, :, None] * u[:, None]
     seen = full(tokens, n)
-    gamma = np.maximum(value / 8, -value)
     return {"X": X * seen[:, 0, :, None], "A": A, "V": V, "seen": seen, "R": R, "n": tokens * 1.0,
-            "gamma": gamma}  # fmt: skip
+            "value": value}  # fmt: skip
 
 
 @at.inequality(
@@ -150,7 +149,7 @@ def eigenvectors(rng, count, n=16, d=3):
         at.Control("without the denominator", exponent=1e6),
     ],
 )
-def lower_bound(X, A, V, seen, R, n, gamma, *, power=0.5, exponent=2.0):
+def lower_bound(X, A, V, seen, R, n, value, *, power=0.5, exponent=2.0):
     r"""$$\sigma_2(V)\,\frac{\sqrt{n-1}}{1+(n-1)e^{-2R^2\gamma}}\le\|D_Xf\|_2,\quad
     \gamma=\max(-\lambda,\lambda/8)$$
 
@@ -158,11 +157,14 @@ def lower_bound(X, A, V, seen, R, n, gamma, *, power=0.5, exponent=2.0):
     recalled. Proof: all other rows give the first token the weight $1/(1+(n-1)e^{-2R^2\gamma})$,
     and a move of it across $A^\top u$ changes no logit.
     """
+    gamma = jnp.maximum(value / 8, -value)
     second = svd(V, compute_uv=False)[1]
     J = spectral_norm(after(jacobian(X, A, V, seen), second))
     left = second * (n - 1) ** power / (1 + (n - 1) * jnp.exp(-exponent * R**2 * gamma))
-    # The rank of what moves: eigenvectors are known to eps over the gap of the eigenvalues.
-    return Sides(left, J, error=1e-9 * J)
+    # The eigenvector u of X is a computed one: its logits are off by R^2 |Au - value u|.
+    u = X[0] / jnp.linalg.norm(X[0])
+    apart = R**2 * jnp.linalg.norm(A @ u - value * u)
+    return Sides(left, J, error=4 * apart * left)
 
 
 def asymmetric(rng, count, d=3):
