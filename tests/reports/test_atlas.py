@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.core.verdict import Outcome
+from attlas.core.verdict import CheckReport, Outcome, Verdict
 from attlas.reports.atlas import gather, source_of, write_atlas
 from attlas.reports.page import render
 from attlas.runs.store import Store
+from attlas.runs.verdicts import write_report
 
 
 @pytest.fixture
@@ -75,8 +76,9 @@ def test_a_claim_that_was_changed_since_its_check_is_shown_as_not_run(
 ):
     own = tmp_path / "claims_of_mine.py"
     own.write_text("x = 1\n")
-    claim = toy_claim("mine", "Lemma 9", place=(str(own), 7))
-    write_toy(store, claim)
+    claim = replace(claims[0], name=f"{claims[0].paper}/mine", place=(str(own), 7))
+    verdict = Verdict(Outcome.SUPPORTED, "a reason")
+    write_report(store, CheckReport(claim.name, verdict, (), Outcome.SUPPORTED), claim)
     atlas = gather(store, [*claims, claim], errata, experiments)
     (entry,) = [entry for entry in atlas.claims if entry.slug == "mine"]
     assert (entry.outcome, entry.outdated, entry.commit) == (Outcome.SUPPORTED, "", "")

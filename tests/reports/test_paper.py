@@ -34,7 +34,8 @@ def page(store, claims, errata, experiments):
     control = ControlReport("sides exchanged", Outcome.VIOLATED, Verdict(Outcome.VIOLATED, "said"))
     held = Verdict(Outcome.SUPPORTED, "held", 0.5, 0.5, 64, 64)
     challenge = ChallengeReport(1.25, True, 8, 50, broken)
-    write_report(store, CheckReport(claims[0].name, held, (control,), Outcome.SUPPORTED, challenge))
+    report = CheckReport(claims[0].name, held, (control,), Outcome.SUPPORTED, challenge)
+    write_report(store, report, claims[0])
     atlas = gather(Store(store.root), claims, errata, experiments, papers={claims[0].paper})
     return paper_page(atlas, "On <b> and $p$", BIBLIOGRAPHY)
 

@@ -57,8 +57,8 @@ def write_atlas(results: Store | Path | str, out: Path | str, names: Sequence[st
     """  # noqa: DOC502 (raised one call below)
     store = results if isinstance(results, Store) else Store(results)
     shown = chosen(names)
-    excerpt = bool(names)
-    page = render(gather(store, shown.claims, shown.errata, shown.experiments, excerpt))
+    found = gather(store, shown.claims, shown.errata, shown.experiments, excerpt=bool(names))
+    page = render(found)
     return write_text_file(Path(out), page, "--out")
 
 
