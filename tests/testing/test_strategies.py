@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import find, given, settings
+from hypothesis import given, settings
 
 import attlas as at
 from attlas.testing.strategies import given_instances, instances
@@ -46,8 +46,22 @@ def test_a_failing_test_fails_with_an_instance_of_the_sampler():
         wrong()
 
 
-def test_a_small_example_is_an_early_draw_of_a_small_seed():
-    few = settings(max_examples=10)
-    found = find(instances(power_mean), lambda instance: True, settings=few)
-    batch = power_mean.draw(0, power_mean.count)
-    assert any((found["x"] == np.asarray(x)).all() for x in batch["x"])
+DRAWN = []
+
+
+def recorded(rng, count):
+    DRAWN.append(pairs(rng, count))
+    return DRAWN[-1]
+
+
+@at.identity(sample=recorded, controls=[at.Control("another sign", sign=-1)])
+def even(x, p, *, sign=1):
+    r"""$$|-x|^p = |x|^p$$"""
+    return jnp.sum(jnp.abs(-x) ** p), sign * jnp.sum(jnp.abs(x) ** p)
+
+
+@settings(max_examples=5)
+@given(instances(even))
+def test_values_come_from_the_sampler_whole(instance):
+    batches = [(x, p) for batch in DRAWN for x, p in zip(batch["x"], batch["p"], strict=True)]
+    assert any((x == instance["x"]).all() and p == instance["p"] for x, p in batches)
