@@ -17,6 +17,9 @@ from attlas.interop.canonical import (
 )
 from attlas.models.attention.rotation import turn
 
+_CACHE = 2**20
+"""Bytes of the attention maps that a pass over many sequences holds at once, to stay in cache."""
+
 
 def embed(embedding: Embedding, tokens: Int[Array, " T"]) -> Float[Array, "T d"]:
     """Rows that enter the first layer.
@@ -286,7 +289,11 @@ def leave_layer(
     Returns:
         The hidden rows that leave.
     """
-    return jax.vmap(lambda rows, there: apply_layer(layer, rows, there)[0])(x, present)
+    heads, length = len(layer.attention.group), x.shape[1]
+    together = max(1, _CACHE // (heads * length**2 * x.dtype.itemsize))
+    return jax.lax.map(
+        lambda row: apply_layer(layer, row[0], row[1])[0], (x, present), batch_size=together
+    )
 
 
 @eqx.filter_jit

@@ -9,8 +9,8 @@ from attlas.torch.blocks import block_scales, block_views
 from attlas.torch.signed_power import Power, power_of, signed_power_
 
 CHUNK = 1 << 17
-"""Entries that a step on the host treats at once: three arrays of them stay in the shared cache, and
-calls cost little beside them."""
+"""Entries that a step on the host treats at once: three arrays of them stay in the shared cache,
+and calls cost little beside them."""
 
 Step = float | Tensor
 

@@ -82,7 +82,6 @@ def ball_attack(
     Returns:
         The best gain, its tokens and its direction.
     """
-
     small = _in_float32((attention, head, y))
     y32, u32 = _ascent(*small, seen, jnp.asarray(radius, jnp.float32), start, steps)
     y, u = _inside(y32.astype(y.dtype), radius), _unit(u32.astype(y.dtype))

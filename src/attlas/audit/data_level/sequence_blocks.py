@@ -150,7 +150,7 @@ def sequence_blocks(
     lengths = np.array([tokens.size for tokens in sequences])
     order = np.argsort(lengths, kind="stable")
     width = _padded(int(lengths.max()), model.context)
-    rows = int(np.clip(_WEIGHTS // (model.heads_per_layer * width**2), 1, len(sequences)))
+    rows = _rows(len(sequences), _WEIGHTS // (model.heads_per_layer * width**2))
     found = []
     for start in range(0, len(sequences), rows):
         members = order[start : start + rows]
@@ -163,6 +163,12 @@ def sequence_blocks(
         marked = present & np.isin(tokens, list(special))
         found.append(SequenceBlock(members, present, marked, model.embed_batch(tokens)))
     return found
+
+
+def _rows(sequences: int, most: int) -> int:
+    """Rows of a block: of the larger numbers that fit, the one that repeats fewest sequences."""
+    most = max(1, min(most, sequences))
+    return min(range(most, most // 2, -1), key=lambda rows: -sequences % rows)
 
 
 def _padded(length: int, context: int | None) -> int:

@@ -16,6 +16,9 @@ from attlas.interop.canonical import Attention, Norm
 
 _PROVED = Standing.PROVED
 
+# One program each: operation by operation they would be compiled one by one.
+_biases, _floor = jax.jit(bias_norms), jax.jit(range_entropy_floor)
+
 # Work per head, n k^3, up to which every offset of a rotary position is enumerated.
 _ENUMERATED = 10**9
 
@@ -91,7 +94,7 @@ def head_certificates(
             own = by_query if folded.rotary is not None else 0.0
             spread = largest_logit(core, radius, by_key, own)
             lipschitz = ball_lipschitz(value, core, radius, context, by_key, own)
-        floor = range_entropy_floor(spread, context)
+        floor = _floor(spread, context)
     values = {
         "radius": radius,
         "core_bound": core,
@@ -108,10 +111,10 @@ def _sizes(folded: Attention, context: int) -> tuple[Array, ...]:
     s, W_Q, W_K = folded.scale, folded.W_Q, folded.W_K[group]
     b_Q, b_K = folded.b_Q, folded.b_K[group]
     value = product_norms(folded.W_V[group], jnp.swapaxes(folded.W_O, -1, -2))
-    constant = bias_norms(b_Q[:, None, :], b_K)
+    constant = _biases(b_Q[:, None, :], b_K)
     if folded.rotary is None:
         core = product_norms(W_Q, W_K)
-        by_key, by_query = bias_norms(W_K, b_Q), bias_norms(W_Q, b_K)
+        by_key, by_query = _biases(W_K, b_Q), _biases(W_Q, b_K)
     else:
         asked, shown = spectral_norm(W_Q, upper=True), spectral_norm(W_K, upper=True)
         frequencies = jnp.asarray(folded.rotary.frequencies, W_Q.dtype)
