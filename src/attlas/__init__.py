@@ -11,6 +11,10 @@ How do I write a lemma?                           `inequality`, `identity`, `lim
                                                   `probability`, `expectation`, `existence`,
                                                   `computed`, `erratum`; `Control`, `assume`,
                                                   `Sides`, `Source`
+Where do its arrays lie?                          `domains=[Ball("W", 1.0)]`; `Box`, `Sphere`,
+                                                  `Simplex`, `Ordered`, `Positive`, `Nonnegative`,
+                                                  `Real`, `OneOf`, `Rank`, `Semidefinite`,
+                                                  `Orthogonal`
 Can a search break it? Does a witness still?      `challenge(claim)`, `replay(claim, witness)`
 What do the five papers claim?                    `find_claims(["lemma-12"])`
 Which tokens does training select?                `attention_svm`, `lp_svm`, `kernel_svm`
@@ -50,6 +54,18 @@ if TYPE_CHECKING:
     from attlas.bounds.comparison.compare import compare_bounds
     from attlas.bounds.comparison.transformer_weights import TransformerWeights
     from attlas.core.claim import Claim, Control, Sides, Source, assume
+    from attlas.core.domains.matrices import Orthogonal, Rank, Semidefinite
+    from attlas.core.domains.vectors import (
+        Ball,
+        Box,
+        Nonnegative,
+        OneOf,
+        Ordered,
+        Positive,
+        Real,
+        Simplex,
+        Sphere,
+    )
     from attlas.core.solution import Solution
     from attlas.core.statement import (
         computed,
@@ -87,6 +103,18 @@ _PLACES = {
     "Sides": "core.claim",
     "Source": "core.claim",
     "assume": "core.claim",
+    "Ball": "core.domains.vectors",
+    "Box": "core.domains.vectors",
+    "Nonnegative": "core.domains.vectors",
+    "OneOf": "core.domains.vectors",
+    "Ordered": "core.domains.vectors",
+    "Positive": "core.domains.vectors",
+    "Real": "core.domains.vectors",
+    "Simplex": "core.domains.vectors",
+    "Sphere": "core.domains.vectors",
+    "Orthogonal": "core.domains.matrices",
+    "Rank": "core.domains.matrices",
+    "Semidefinite": "core.domains.matrices",
     "identity": "core.statement",
     "inequality": "core.statement",
     "limit": "core.statement",

@@ -7,14 +7,16 @@ are written as decorated functions: see `attlas.core.statement`.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from attlas.core.display.verdicts import claim_html
+from attlas.core.domains.domain import Domain
 from attlas.core.named_call import call_by_name
 from attlas.core.sampling import Instance, Sampler, draw
 from attlas.core.verdict import Outcome, Witness
@@ -196,6 +198,14 @@ class Claim:
         sample: draws a batch of instances; host code and solvers are allowed here.
         controls: false variants.
         assumptions: conditions; where one fails the instance is NOT_APPLICABLE.
+        domains: of arrays; their conditions are among the assumptions and their projections in
+            `project` already.
+        sizes: what a search may let grow, by name, with the values of a check; `sample` takes
+            others by keyword.
+        quantities: by name, on whose exponents the strength of the check is asked: the name of a
+            size or of an array, or a function of named arrays.
+        attained: least tightness that the check or its search must exhibit, None where the
+            statement does not claim to be tight.
         search_over: names of the arrays that a challenge may move (inequalities only); without
             any, it moves the random numbers that `sample` draws, which keeps within its support.
         project: differentiable map of named arrays into the assumptions, after each move;
@@ -233,6 +243,10 @@ class Claim:
     sample: Sampler
     controls: tuple[Control, ...]
     assumptions: tuple[Assumption, ...] = ()
+    domains: tuple[Domain, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    quantities: Mapping[str, Any] = field(default_factory=dict)
+    attained: float | None = None
     search_over: tuple[str, ...] = ()
     project: Callable[..., Mapping[str, Any]] | None = None
     recertify: Callable[..., Mapping[str, Any]] | None = None
@@ -304,6 +318,17 @@ class Claim:
         """
         own = None if control is None else control.sample
         return draw(self.sample if own is None else own, seed, count)
+
+    def sized(self, **sizes: int) -> "Claim":
+        """The same claim on instances of other sizes.
+
+        Args:
+            **sizes: some of the declared sizes.
+
+        Returns:
+            A claim whose sampler draws them.
+        """
+        return replace(self, sample=partial(self.sample, **sizes), sizes={**self.sizes, **sizes})
 
     def moved_inside(self, instance: Instance) -> Instance:
         """An instance after `project`, which keeps it within the assumptions.

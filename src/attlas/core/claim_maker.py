@@ -15,11 +15,15 @@ from attlas.core.claim import (
     ProofStep,
     Source,
     Status,
+    assume,
 )
+from attlas.core.domains.declared import DeclaredSampler, projection, refuse_unfit
+from attlas.core.domains.domain import Domain
 from attlas.core.errors import UserError
+from attlas.core.named_call import parameters
 from attlas.core.own.project import paper_of
 from attlas.core.sampling import Sampler
-from attlas.core.verdict import Witness
+from attlas.core.verdict import Outcome, Witness
 from attlas.core.well_formed import refuse_malformed, try_out
 
 Decorator = Callable[[Callable[..., Any]], Claim]
@@ -30,11 +34,18 @@ class Details(TypedDict, total=False):
     """What every decorator takes by keyword; see `attlas.core.claim.Claim`.
 
     Attributes:
-        sample: draws instances; not needed beside a witness.
+        sample: draws instances; not needed beside a witness, nor where `domains` declare the
+            shape of every array.
+        domains: where arrays lie, such as `Ball("W", 1.0)`: each draws, is an assumption, and
+            brings back what a search moves.
+        sizes: numbers of the names in the shapes, such as {"n": 4}; a search may let them grow.
+        quantities: names of sizes and arrays, or functions of named arrays by name, on whose
+            exponents the strength of the check is asked.
+        attained: the statement claims to be tight: the least tightness that is exhibited.
         controls: false variants, at least one.
         assumptions: conditions, made by `assume`.
-        search_over: name or names of the arrays that a challenge moves; the random numbers of
-            `sample` by default.
+        search_over: name or names of the arrays that a challenge moves; by default those with a
+            domain where every array has one, else the random numbers of `sample`.
         project: map of named arrays back into the assumptions.
         recertify: re-solves after a move.
         not_attacked: why an attack has nothing to move, such as a training that takes seconds.
@@ -52,6 +63,10 @@ class Details(TypedDict, total=False):
     sample: Sampler
     controls: Sequence[Control]
     assumptions: Sequence[Assumption]
+    domains: Sequence[Domain]
+    sizes: Mapping[str, int]
+    quantities: Sequence[str] | Mapping[str, Any]
+    attained: float
     search_over: str | Sequence[str]
     project: Callable[..., Mapping[str, Any]]
     recertify: Callable[..., Mapping[str, Any]]
@@ -115,7 +130,7 @@ def claim_maker(
             source=source,
             function=function,
             place=(code.co_filename, code.co_firstlineno),
-            **_filled(name, {"status": status, **details, **special}),
+            **_filled(name, kind, function, {"status": status, **details, **special}),
         )
         refuse_malformed(claim)
         if not ours:
@@ -125,8 +140,10 @@ def claim_maker(
     return wrap
 
 
-def _filled(name: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The details as tuples, with the sampler that a witness stands for."""
+def _filled(
+    name: str, kind: Kind, function: Callable[..., Any], given: dict[str, Any]
+) -> dict[str, Any]:
+    """The details as tuples, with the sampler that a witness or the domains stand for."""
     conditions = tuple(given.get("assumptions", ()))
     for condition in conditions:
         if not isinstance(condition, Assumption):
@@ -134,17 +151,55 @@ def _filled(name: str, given: dict[str, Any]) -> dict[str, Any]:
                 f"claim '{name}': {condition!r} is not an assumption: "
                 "write assume('text', predicate)"
             )
-    searched = given.get("search_over", ())
+    domains = tuple(given.get("domains", ()))
+    refuse_unfit(domains, f"claim '{name}'")
+    sizes = dict(given.get("sizes", {}))
+    searched = given.get("search_over")
+    if searched is None:
+        searched = _moved_by_default(kind, function, given, domains)
     if given.get("witness") is not None:
         given.setdefault("sample", _repeated(given["witness"]))
+    if "sample" not in given and domains:
+        given["sample"] = DeclaredSampler(domains, tuple(sizes.items()))
     if "sample" not in given:
-        raise UserError(f"claim '{name}' draws no instance: give sample=, or a witness=")
+        raise UserError(
+            f"claim '{name}' draws no instance: give sample=, domains= with shapes, or a witness="
+        )
+    if domains:
+        given["project"] = projection(domains, given.get("project"))
+    asked = given.get("quantities", ())
+    asked = (asked,) if isinstance(asked, str) else asked
     return {
         **given,
         "controls": tuple(given.get("controls", ())),
-        "assumptions": conditions,
+        "domains": domains,
+        "sizes": sizes,
+        "quantities": dict(asked) if isinstance(asked, Mapping) else {one: one for one in asked},
+        "assumptions": (*(assume(d.condition(), _inside(d)) for d in domains), *conditions),
         "search_over": (searched,) if isinstance(searched, str) else tuple(searched),
     }
+
+
+def _inside(domain: Domain) -> Callable[..., Any]:
+    """The condition of a domain, as a predicate on named arrays."""
+    return lambda **arrays: domain.holds(arrays)
+
+
+def _moved_by_default(
+    kind: Kind, function: Callable[..., Any], given: Mapping[str, Any], domains: Sequence[Domain]
+) -> tuple[str, ...]:
+    """The arrays with a domain, where moving them leaves no other array behind."""
+    # An array that a sampler computes from others, such as a solution, must move with them:
+    # unless every array that is read is declared, or computed again, the draws move instead.
+    expected = given.get("expect", Expectation()).outcome is Outcome.SUPPORTED
+    if kind is not Kind.INEQUALITY or not expected or given.get("not_attacked"):
+        return ()
+    names = {domain.name for domain in domains}
+    read = parameters(function)
+    whole = "sample" not in given or "recertify" in given
+    if "witness" in given or not (whole or (not read.rest and set(read.arrays) <= names)):
+        return ()
+    return tuple(domain.name for domain in domains if domain.moves)
 
 
 def _paper(function: Callable[..., Any]) -> str:

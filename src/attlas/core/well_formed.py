@@ -64,11 +64,34 @@ def refuse_malformed(claim: "Claim") -> None:
             f"{where}: status '{claim.status}' needs a statement that was found: give "
             "Source.FOUND, or another status"
         )
+    _refuse_undeclared(claim, where)
     if claim.enumerates is not None and claim.enumerates < 1:
         raise UserError(f"{where}: enumerates={claim.enumerates}: give the number of instances")
     for role, function in {"sample": claim.sample, "project": claim.project}.items():
         if function is not None and not callable(function):
             raise UserError(f"{where}: {role} is not a function: give one")
+
+
+def _refuse_undeclared(claim: "Claim", where: str) -> None:
+    """Refuse domains of arrays that nothing reads, and sizes that cannot change."""
+    arrays, _, rest = parameters(claim.function)
+    named = {name for domain in claim.domains for name in domain.reads()}
+    for domain in claim.domains:
+        if not rest and domain.name not in arrays and domain.name not in named:
+            raise UserError(
+                f"{where}: {domain} is a domain of no array that the function reads: "
+                f"{nearest(domain.name, arrays)}"
+            )
+    for name, size in claim.sizes.items():
+        if not isinstance(size, int) or size < 1:
+            raise UserError(f"{where}: the size '{name}' is {size!r}: give a positive number")
+        taken = inspect.signature(claim.sample).parameters
+        if name not in taken and not any(p.kind is p.VAR_KEYWORD for p in taken.values()):
+            raise UserError(
+                f"{where}: sample takes no size '{name}': give it as a keyword-only parameter"
+            )
+    if claim.attained is not None and not (0 < claim.attained <= 1 and claim.kind == "inequality"):
+        raise UserError(f"{where}: attained={claim.attained}: give an inequality a ratio up to 1")
 
 
 def _takes(function: Any, name: str) -> bool:
@@ -179,7 +202,8 @@ def _searchable(claim: "Claim", instance: Mapping[str, Any], where: str) -> None
                 f"{where}: search_over names '{name}' of type {instance[name].dtype}: only float "
                 "arrays move along a gradient"
             )
-    if not claim.search_over:
+    # A search over declared domains climbs without derivatives where there are none.
+    if not claim.search_over or claim.domains:
         return
     moved = {name: instance[name] for name in claim.search_over}
 

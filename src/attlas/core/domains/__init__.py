@@ -1,0 +1,1 @@
+"""Declared domains of arrays: one declaration draws, filters and projects."""
