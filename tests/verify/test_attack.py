@@ -25,7 +25,7 @@ def in_the_cube(x, y, *, factor=1.0):
 
 
 def test_without_search_over_the_draws_move_and_stay_in_the_support():
-    found = attack(in_the_cube, seconds=0.5)
+    found = attack(in_the_cube, evaluations=12_800)
     assert not found.violated
     assert 0.99 < found.ratio <= 1
     witness = dict(found.verdict.witness)
@@ -37,7 +37,7 @@ def test_a_false_constant_near_the_end_is_found():
     def near(x, y):
         return jnp.dot(x, y), jnp.asarray(2.9)
 
-    found = attack(replace(in_the_cube, function=near, controls=()), seconds=0.5)
+    found = attack(replace(in_the_cube, function=near, controls=()), evaluations=12_800)
     assert found.violated
     assert found.ratio > 1
 
@@ -59,7 +59,7 @@ def test_assumptions_and_projections_are_kept():
         search_over=("x",),
         project=lambda x: {"x": x / jnp.maximum(1, jnp.linalg.norm(x))},
     )
-    witness = attack(ball, seconds=0.5).verdict.witness
+    witness = attack(ball, evaluations=12_800).verdict.witness
     assert np.linalg.norm(witness["x"]) <= 1 + 1e-12
 
 
@@ -69,7 +69,7 @@ def test_each_component_is_attacked():
         r"""$$|x_1| \le 1, \; y_2 + y_3 \le 1.9$$"""
         return jnp.stack([abs(x[0]), y[1] + y[2]]), factor * jnp.array([1.0, 1.9])
 
-    assert attack(two, seconds=0.5).violated
+    assert attack(two, evaluations=12_800).violated
 
 
 def test_what_has_nothing_to_move_is_not_attacked():

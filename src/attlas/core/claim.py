@@ -212,6 +212,8 @@ class Claim:
             returns the arrays that it changes.
         recertify: computes solver outputs of a batch of moved instances again, with certificates;
             returns the arrays that it changes.
+        evaluations: of the sides on one instance that a round of attack is granted, where they
+            are dear; None for the usual number.
         not_attacked: why an inequality has nothing that an attack could move, where neither
             `search_over` nor the draws reach its arrays.
         expect: the outcome it must have.
@@ -250,6 +252,7 @@ class Claim:
     search_over: tuple[str, ...] = ()
     project: Callable[..., Mapping[str, Any]] | None = None
     recertify: Callable[..., Mapping[str, Any]] | None = None
+    evaluations: int | None = None
     not_attacked: str = ""
     expect: Expectation = field(default_factory=Expectation)
     count: int = 64

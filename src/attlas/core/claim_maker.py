@@ -48,6 +48,7 @@ class Details(TypedDict, total=False):
             domain where every array has one, else the random numbers of `sample`.
         project: map of named arrays back into the assumptions.
         recertify: re-solves after a move.
+        evaluations: of a round of attack, where one takes long.
         not_attacked: why an attack has nothing to move, such as a training that takes seconds.
         status: relation to the printed text; as printed where it was found, else reconstructed
             in the folder of a paper and new in a user's file.
@@ -70,6 +71,7 @@ class Details(TypedDict, total=False):
     search_over: str | Sequence[str]
     project: Callable[..., Mapping[str, Any]]
     recertify: Callable[..., Mapping[str, Any]]
+    evaluations: int
     not_attacked: str
     status: Status
     expect: Expectation

@@ -97,6 +97,13 @@ class ChallengeReport:
         starts: number of starting points.
         steps: moves of each.
         verdict: the claim evaluated at the end points.
+        evaluations: of the sides on one instance, by all rounds and methods together.
+        method: that found it.
+        detection: for each component, the smallest relative change of the right side that would
+            be noticed at the end points.
+        stopped: why it ended early, if it did.
+        certified: a proof that the witness violates, by interval arithmetic, or why there is none;
+            empty where nobody asked.
     """
 
     ratio: float | None
@@ -104,6 +111,11 @@ class ChallengeReport:
     starts: int
     steps: int
     verdict: Verdict
+    evaluations: int = 0
+    method: str = "moves"
+    detection: tuple[float | None, ...] = ()
+    stopped: str = ""
+    certified: str = ""
 
 
 @dataclass(frozen=True, repr=False)

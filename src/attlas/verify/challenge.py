@@ -1,149 +1,188 @@
-r"""Challenge an inequality: the attack without derivatives, then multi-start gradient ascent.
+r"""Challenge an inequality by several methods behind one call.
 
-The ascent maximises (left - right) / (|left| + |right| + magnitude) + (left - right - tau) /
-(|left| + |right| + tau) over the arrays of `search_over` by Adam, where tau is what rounding
-allows. The first term has a slope everywhere, but is largest where both sides vanish against their
-terms; the second is monotone in the tightness and lowest there. All starts run in one compiled
-program, and the claim's `project` map is applied after each move. Solver outputs are frozen during
-the ascent and solved again on the end points.
+========== ========================================================================================
+Method     What it does
+========== ========================================================================================
+moves      random moves of adaptive length, the attack of a check
+ascent     gradient ascent with restarts, where the sides have a slope in `search_over`
+covariance evolution strategy with covariance adaptation, for sides with kinks
+extremes   coordinates at the ends of their ranges
+sizes      random moves on larger instances, where the claim declares `sizes`
+auto       all of these that apply, in turn
+========== ========================================================================================
+
+The budget is evaluations of the sides on one instance (a step of the ascent counts as one): equal
+seeds and budgets give equal results on equal machines. Seconds only end a search earlier, and the
+report says how many evaluations were made, so that anybody can make them again.
 """
 
+import itertools
 import time
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
-from jax.flatten_util import ravel_pytree
-from jaxtyping import Array
 
 from attlas.core.claim import Claim
 from attlas.core.errors import UserError
 from attlas.core.factorising import FACTORISING
-from attlas.core.sampling import Instance
+from attlas.core.named_call import nearest
 from attlas.core.verdict import ChallengeReport, Verdict
-from attlas.verify.attack import attack, better, judge
+from attlas.verify.ascent import STEPS, ascend, has_slope
+from attlas.verify.attack import WITHOUT_SLOPES, attack, better, granted_evaluations, judge
 from attlas.verify.decide import decide
-from attlas.verify.evidence import Batch, Program, compile_program, complete, gather
+from attlas.verify.evidence import Batch, Program, compile_program, gather
+from attlas.verify.growth import grow
 
-STEPS = 150
-"""Ascent steps of a round."""
+METHODS = (*WITHOUT_SLOPES, "ascent", "sizes", "auto")
+_ORDER = ("moves", "ascent", "covariance", "extremes", "sizes")
+INTERRUPTED = "interrupted"
 
 
 def challenge(
     claim: Claim,
     *,
+    method: str = "auto",
+    evaluations: int | None = None,
     seconds: float | None = None,
     rounds: int = 1,
     seed: int = 0,
-    steps: int = STEPS,
     program: Program | None = None,
     batch: Batch | None = None,
+    keep: Callable[[ChallengeReport], None] | None = None,
 ) -> ChallengeReport:
     """Search for a violation of an inequality.
 
     Args:
-        claim: an inequality; the ascent needs arrays of `search_over`.
-        seconds: keep starting new rounds until this much time has passed; else `rounds`.
-        rounds: rounds of fresh starting points when `seconds` is None.
+        claim: an inequality.
+        method: one of `METHODS`.
+        evaluations: of the sides on one instance, of all rounds together; rounds of fresh
+            starting points are made until they are spent.
+        seconds: stop after this time, wherever the search is then.
+        rounds: rounds where neither evaluations nor seconds are given.
         seed: of the starting points of the first round.
-        steps: ascent steps of a round.
         program: the claim's compiled program, where a check has it already.
         batch: starting points of the first round, where a check has drawn them already.
+        keep: called with the best so far whenever there is a better one, such as to store it.
 
     Returns:
-        The tightest instance found; its verdict is VIOLATED when the claim broke.
+        The tightest instance found; its verdict is VIOLATED when the claim broke. An interrupted
+        search (Ctrl-C) returns the best so far, `stopped` says so.
 
     Raises:
-        UserError: if the claim offers nothing to challenge.
+        UserError: if the claim offers nothing to challenge, or not by this method.
+        KeyboardInterrupt: if it came before anything was found.
     """
-    started = time.perf_counter()
-    program = program or compile_program(claim)
-    best = attack(claim, rounds=rounds, seed=seed, program=program, batch=batch)
+    if method not in METHODS:
+        raise UserError(f"there is no method '{method}': {nearest(method, METHODS)}")
+    with FACTORISING, jax.enable_x64(True):
+        program = program or compile_program(claim)
+        batch = claim.draw(seed, claim.count) if batch is None else batch
+    search = _Search(claim, program, batch, time.perf_counter(), seconds)
+    methods = _methods(claim, method, batch)
+    best: ChallengeReport | None = None
+    left = np.inf if evaluations is None else evaluations
+    try:
+        for turn, name in enumerate(itertools.cycle(methods)):
+            done = turn // len(methods)
+            spent = evaluations is None and seconds is None and done == rounds
+            if spent or (best is not None and (best.violated or left < claim.count)):
+                break
+            if best is not None and search.late():
+                break
+            found = search.stage(name, seed + done, left, done == 0)
+            if found is None and best is None:
+                raise UserError(
+                    f"claim '{claim.name}' has nothing to move: an inequality needs search_over, "
+                    "or a sampler that draws normal or uniform numbers from rng"
+                )
+            if found is None:
+                continue
+            left -= found.evaluations
+            new = better(best, found)
+            if keep is not None and (best is None or new.verdict is not best.verdict):
+                keep(new)
+            best = new
+    except KeyboardInterrupt:
+        if best is None:
+            raise
+        return replace(best, stopped=INTERRUPTED)
     if best is None:
-        raise UserError(
-            f"claim '{claim.name}' has nothing to move: an inequality needs search_over, or a "
-            "sampler that draws normal or uniform numbers from rng"
-        )
-    if not claim.search_over:
-        while seconds is not None and not best.violated and _spent(started) < seconds:
-            seed += 1
-            again = attack(claim, seconds=1.0, seed=seed, program=program)
-            best = best if again is None else better(best, again)
-        return best
-    # Adam mixes integer counts with floats, which strict promotion would refuse.
-    with FACTORISING, jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
-        climb = jax.jit(jax.vmap(lambda instance: _ascend(claim, instance, steps)))
-        done = 0
-        while not best.violated and (
-            done < rounds if seconds is None else done == 0 or _spent(started) < seconds
-        ):
-            if batch is None:
-                batch = claim.draw(seed + done, claim.count)
-            best = better(best, judge(claim, program, climb(batch), seed + done, steps))
-            batch = None
-            done += 1
+        raise UserError(f"claim '{claim.name}' was not searched: give rounds or evaluations")
     return best
 
 
-def _spent(started: float) -> float:
-    return time.perf_counter() - started
+def _methods(claim: Claim, method: str, batch: Batch) -> tuple[str, ...]:
+    """The methods in turn."""
+    slope = method in ("ascent", "auto") and _slope(claim, batch)
+    if method == "ascent" and not slope:
+        raise UserError(
+            f"claim '{claim.name}' has no slope to climb: name float arrays in search_over or "
+            "domains=, and differentiable operations, or use another method"
+        )
+    if method == "sizes" and not claim.sizes:
+        raise UserError(f"claim '{claim.name}' declares no sizes: give sizes={{'n': 4}}")
+    if method != "auto":
+        return (method,)
+    unfit = {name for name, fits in (("ascent", slope), ("sizes", claim.sizes)) if not fits}
+    return tuple(name for name in _ORDER if name not in unfit)
 
 
-def _excess(claim: Claim, instance: Instance) -> Array:
-    """The challenged quantity, worst element."""
-    sides = complete(claim.sides(instance))
-    size, magnitude = jnp.abs(sides.left) + jnp.abs(sides.right), jnp.asarray(sides.magnitude)
-    rounding = claim.roundings * jnp.finfo(size.dtype).eps * magnitude + sides.error
-    allowed = jax.lax.stop_gradient(rounding)
-
-    def part(excess: Array, whole: Array) -> Array:
-        return excess / jnp.where(whole > 0, whole, 1)
-
-    plain, certain = sides.left - sides.right, sides.left - sides.right - allowed
-    return jnp.max(part(plain, size + magnitude) + part(certain, size + allowed))
+def _slope(claim: Claim, batch: Batch) -> bool:
+    with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
+        return has_slope(claim, batch)
 
 
-def _holds(claim: Claim, instance: Instance) -> Array:
-    holds = [jnp.asarray(a.holds(instance), dtype=bool) for a in claim.assumptions]
-    return jnp.all(jnp.stack(holds)) if holds else jnp.asarray(True)
+@dataclass
+class _Search:
+    """One challenge: what it has compiled, and when it must stop."""
 
+    claim: Claim
+    program: Program
+    batch: Batch
+    started: float
+    seconds: float | None
+    climb: Callable[[Batch], Batch] | None = None
 
-def _ascend(claim: Claim, instance: Instance, steps: int) -> Instance:
-    """Adam ascent from one instance; returns the best admissible point of the path."""
-    frozen = {k: v for k, v in instance.items() if k not in claim.search_over}
-    free = {k: instance[k] for k in claim.search_over}
-    # Each array moves relative to its own size, so that no unit has to be guessed; one flat
-    # vector keeps the compiled program small.
-    size = {k: jnp.sqrt(jnp.mean(jnp.square(v))) for k, v in free.items()}
-    unit = {k: jnp.where(size[k] > 0, size[k], 1) for k in free}
-    start, unravel = ravel_pytree({k: free[k] / unit[k] for k in free})
+    def late(self) -> bool:
+        """Whether the time is spent."""
+        return self.seconds is not None and time.perf_counter() - self.started >= self.seconds
 
-    def place(flat: Array) -> Instance:
-        moved = unravel(flat)
-        whole = {**frozen, **{k: moved[k] * unit[k] for k in moved}}
-        return claim.moved_inside(whole)
+    def stage(self, name: str, seed: int, left: float, first: bool) -> ChallengeReport | None:
+        """One round of one method.
 
-    def score(flat: Array) -> tuple[Array, tuple[Array, Array]]:
-        placed = place(flat)
-        kept, _ = ravel_pytree({k: placed[k] / unit[k] for k in claim.search_over})
-        return -_excess(claim, placed), (_holds(claim, placed), kept)
+        Args:
+            name: of the method.
+            seed: of the starting points.
+            left: evaluations that remain.
+            first: whether the starting points are those of the check.
 
-    optimiser = optax.adam(optax.cosine_decay_schedule(0.1, steps))
-
-    def step(carry, _):
-        flat, state, best, highest = carry
-        (loss, (holds, placed)), slope = jax.value_and_grad(score, has_aux=True)(flat)
-        better = jnp.isfinite(loss) & holds & (-loss > highest)
-        best = jnp.where(better, placed, best)
-        highest = jnp.where(better, -loss, highest)
-        change, state = optimiser.update(jnp.nan_to_num(slope, posinf=0.0, neginf=0.0), state)
-        return (placed + change, state, best, highest), None
-
-    first = (start, optimiser.init(start), start, jnp.asarray(-jnp.inf))
-    (_, _, best, _), _ = jax.lax.scan(step, first, None, length=steps)
-    return place(best)
+        Returns:
+            Its report; None where nothing moves.
+        """
+        claim, granted = self.claim, granted_evaluations(self.claim)
+        granted = int(min(granted, left))
+        if name == "sizes":
+            return grow(claim, evaluations=granted, seed=seed, stop=self.late)
+        if name != "ascent":
+            return attack(
+                claim,
+                method=name,
+                evaluations=granted,
+                seed=seed,
+                program=self.program,
+                batch=self.batch if first else None,
+                stop=self.late,
+            )
+        # Adam mixes integer counts with floats, which strict promotion would refuse.
+        with FACTORISING, jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
+            self.climb = self.climb or ascend(claim)
+            start = self.batch if first else claim.draw(seed, claim.count)
+            return replace(
+                judge(claim, self.program, self.climb(start), seed, STEPS), method="ascent"
+            )
 
 
 def replay(claim: Claim, witness: dict[str, np.ndarray]) -> Verdict:

@@ -15,7 +15,11 @@ HALF = [Control("half", factor=0.5)]
 
 def test_one_declaration_draws_filters_and_projects():
     @inequality(
-        domains=[Positive("R", shape=()), Ball("x", "R", shape="d"), OneOf("p", (1.0, 2.0), shape=())],
+        domains=[
+            Positive("R", shape=()),
+            Ball("x", "R", shape="d"),
+            OneOf("p", (1.0, 2.0), shape=()),
+        ],
         sizes={"d": 3},
         quantities="d",
         controls=HALF,

@@ -1,0 +1,116 @@
+r"""Multi-start gradient ascent on the relative excess of an inequality.
+
+Adam maximises (left - right) / (|left| + |right| + magnitude) + (left - right - tau) / (|left| +
+|right| + tau) over the arrays of `search_over`, where tau is what rounding allows: the score of
+`attlas.verify.climb`. All starts run in one compiled program, and the claim's `project` map is
+applied after each move. Solver outputs are frozen during the ascent.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array
+
+from attlas.core.claim import Claim
+from attlas.core.sampling import Instance
+from attlas.verify.evidence import Batch, complete
+
+STEPS = 150
+"""Ascent steps of a round."""
+
+
+def ascend(claim: Claim, steps: int = STEPS) -> Callable[[Batch], Batch]:
+    """The ascent from every instance of a batch, to be compiled once.
+
+    Args:
+        claim: an inequality with `search_over`.
+        steps: of each start.
+
+    Returns:
+        Function from starting points to the best admissible points of their paths.
+    """
+    return jax.jit(jax.vmap(lambda instance: _ascend(claim, instance, steps)))
+
+
+def has_slope(claim: Claim, batch: Batch) -> bool:
+    """Whether JAX differentiates the sides with respect to what moves.
+
+    Args:
+        claim: an inequality.
+        batch: instances, for their shapes.
+
+    Returns:
+        False for host computations, integer arrays and claims without `search_over`.
+    """
+    if not claim.search_over:
+        return False
+    one = {k: jax.ShapeDtypeStruct(v.shape[1:], v.dtype) for k, v in batch.items()}
+    moved = {name: one[name] for name in claim.search_over}
+
+    def excess(free: Instance, fixed: Instance) -> Array:
+        return _excess(claim, claim.moved_inside({**fixed, **free}))
+
+    try:
+        jax.eval_shape(jax.grad(excess), moved, one)
+    except (TypeError, ValueError, NotImplementedError, AttributeError):
+        # What JAX raises for an operation without a derivative.
+        return False
+    return True
+
+
+def _excess(claim: Claim, instance: Instance) -> Array:
+    """The challenged quantity, worst element."""
+    sides = complete(claim.sides(instance))
+    size, magnitude = jnp.abs(sides.left) + jnp.abs(sides.right), jnp.asarray(sides.magnitude)
+    rounding = claim.roundings * jnp.finfo(size.dtype).eps * magnitude + sides.error
+    allowed = jax.lax.stop_gradient(rounding)
+
+    def part(excess: Array, whole: Array) -> Array:
+        return excess / jnp.where(whole > 0, whole, 1)
+
+    plain, certain = sides.left - sides.right, sides.left - sides.right - allowed
+    return jnp.max(part(plain, size + magnitude) + part(certain, size + allowed))
+
+
+def _holds(claim: Claim, instance: Instance) -> Array:
+    holds = [jnp.asarray(a.holds(instance), dtype=bool) for a in claim.assumptions]
+    return jnp.all(jnp.stack(holds)) if holds else jnp.asarray(True)
+
+
+def _ascend(claim: Claim, instance: Instance, steps: int) -> Instance:
+    """Adam ascent from one instance; returns the best admissible point of the path."""
+    frozen = {k: v for k, v in instance.items() if k not in claim.search_over}
+    free = {k: instance[k] for k in claim.search_over}
+    # Each array moves relative to its own size, so that no unit has to be guessed; one flat
+    # vector keeps the compiled program small.
+    size = {k: jnp.sqrt(jnp.mean(jnp.square(v))) for k, v in free.items()}
+    unit = {k: jnp.where(size[k] > 0, size[k], 1) for k in free}
+    start, unravel = ravel_pytree({k: free[k] / unit[k] for k in free})
+
+    def place(flat: Array) -> Instance:
+        moved = unravel(flat)
+        whole = {**frozen, **{k: moved[k] * unit[k] for k in moved}}
+        return claim.moved_inside(whole)
+
+    def score(flat: Array) -> tuple[Array, tuple[Array, Array]]:
+        placed = place(flat)
+        kept, _ = ravel_pytree({k: placed[k] / unit[k] for k in claim.search_over})
+        return -_excess(claim, placed), (_holds(claim, placed), kept)
+
+    optimiser = optax.adam(optax.cosine_decay_schedule(0.1, steps))
+
+    def step(carry, _):
+        flat, state, best, highest = carry
+        (loss, (holds, placed)), slope = jax.value_and_grad(score, has_aux=True)(flat)
+        better = jnp.isfinite(loss) & holds & (-loss > highest)
+        best = jnp.where(better, placed, best)
+        highest = jnp.where(better, -loss, highest)
+        change, state = optimiser.update(jnp.nan_to_num(slope, posinf=0.0, neginf=0.0), state)
+        return (placed + change, state, best, highest), None
+
+    first = (start, optimiser.init(start), start, jnp.asarray(-jnp.inf))
+    (_, _, best, _), _ = jax.lax.scan(step, first, None, length=steps)
+    return place(best)

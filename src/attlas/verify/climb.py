@@ -1,0 +1,119 @@
+r"""The loop of a search without slopes: what is proposed is kept where the excess grows.
+
+The score is (left - right) / (|left| + |right| + magnitude) + (left - right - tau) / (|left| +
+|right| + tau), where tau is what rounding allows. The first term has a slope everywhere, but is
+largest where both sides vanish against their terms; the second is monotone in the tightness and
+lowest there. It is of one component per instance in turn, or of the worst.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from attlas.core.claim import Claim, Sides
+from attlas.verify.evidence import Batch, Program
+from attlas.verify.proposals import Proposal
+from attlas.verify.space import chosen, space_of, spread
+
+_BROKEN = 10.0
+"""Added to the score of a violation, so that none is left again for a better ratio."""
+
+
+class Climbed(NamedTuple):
+    """End points of a search.
+
+    Attributes:
+        batch: one end point per instance.
+        moves: that were made; each evaluates every instance once.
+    """
+
+    batch: Batch
+    moves: int
+
+
+def climb(
+    claim: Claim,
+    program: Program,
+    batch: Batch,
+    make: Callable[[int, np.random.Generator], Proposal],
+    *,
+    seed: int,
+    moves: int,
+    stop: Callable[[], bool] | None = None,
+) -> Climbed:
+    """Let each instance of a batch climb by itself.
+
+    Args:
+        claim: an inequality.
+        program: its compiled program.
+        batch: starting points.
+        make: the proposal, from the number of instances and a generator.
+        seed: from which the starting points were drawn.
+        moves: how many are made.
+        stop: whether to end before that, asked after each move.
+
+    Returns:
+        The end points; without any move where nothing moves.
+    """
+    space = space_of(claim, batch, seed)
+    score = scores(claim, *program(batch))
+    proposal = make(len(score), np.random.default_rng([seed, 200]))
+    blocks = space.blocks
+    ended = {name: np.asarray(value) for name, value in batch.items()}
+    done = 0
+    while blocks and done < moves and not (done and stop is not None and stop()):
+        proposed = proposal.propose(blocks)
+        found = space.batch(proposed)
+        done += 1
+        if found is None:
+            proposal.learn(blocks, proposed, None)
+            continue
+        if done == 1 and not _differ(found, batch):
+            return Climbed(batch, 0)
+        new = scores(claim, *program(found))
+        gained = new > score
+        proposal.learn(blocks, proposed, gained)
+        ended = {
+            name: np.where(spread(gained, value), np.asarray(found[name]), value)
+            for name, value in ended.items()
+        }
+        blocks = space.settled(chosen(blocks, proposed, gained), ended)
+        score = np.where(gained, new, score)
+    return Climbed({name: jnp.asarray(value) for name, value in ended.items()}, done)
+
+
+def _differ(one: Batch, other: Batch) -> bool:
+    return any(bool(np.any(np.asarray(one[k]) != np.asarray(v))) for k, v in other.items())
+
+
+def scores(claim: Claim, holds: Array, sides: tuple[Sides, ...]) -> np.ndarray:
+    """The relative excess that each instance raises: of one component in turn, or the worst.
+
+    Args:
+        claim: an inequality.
+        holds: which assumptions hold, shape (count, assumptions).
+        sides: the claim's own first.
+
+    Returns:
+        Array of shape (count,); -inf where an assumption fails or a side is not finite.
+    """
+    own = sides[0]
+    left, right, magnitude, error = (
+        np.asarray(part).reshape(len(holds), -1)
+        for part in (own.left, own.right, own.magnitude, own.error)
+    )
+    size, excess = np.abs(left) + np.abs(right), left - right
+    allowed = claim.roundings * np.finfo(float).eps * magnitude + error
+    score = excess / np.where(size + magnitude > 0, size + magnitude, 1)
+    score = score + (excess - allowed) / np.where(size + allowed > 0, size + allowed, 1)
+    score = score + _BROKEN * (excess > allowed)
+    finite = np.isfinite(score).all(axis=1) & np.asarray(holds).all(axis=1)
+    count, entries = score.shape
+    worst = score.max(axis=1)
+    if 1 < entries <= count // 4:
+        own_entry = score[np.arange(count), np.arange(count) % entries]
+        worst = np.where(worst >= _BROKEN / 2, worst, own_entry)
+    return np.where(finite, worst, -np.inf)

@@ -1,0 +1,76 @@
+"""Search on growing instances: a constant that hides a size is tight only where it is large."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from attlas.core.claim import Claim
+from attlas.core.verdict import ChallengeReport
+from attlas.verify.attack import attack, better, granted_evaluations
+
+FACTORS = (2, 4, 8)
+"""Factors of the schedule, of all sizes together and of each alone."""
+
+
+def schedule(claim: Claim) -> Iterator[dict[str, int]]:
+    """The sizes that are tried, small ones first.
+
+    Args:
+        claim: whose `sizes` are declared.
+
+    Yields:
+        Sizes by name: all of them grown, then each alone.
+
+    Examples:
+        >>> from types import SimpleNamespace
+        >>> tried = list(schedule(SimpleNamespace(sizes={"n": 2, "d": 3})))
+        >>> tried[:3]
+        [{'n': 4, 'd': 6}, {'n': 4, 'd': 3}, {'n': 2, 'd': 6}]
+        >>> len(tried)
+        9
+    """
+    sizes = dict(claim.sizes)
+    for factor in FACTORS:
+        yield {name: factor * size for name, size in sizes.items()}
+        if len(sizes) > 1:
+            for name in sizes:
+                yield {**sizes, name: factor * sizes[name]}
+
+
+def grow(
+    claim: Claim,
+    *,
+    evaluations: int | None = None,
+    seed: int = 0,
+    stop: Callable[[], bool] | None = None,
+) -> ChallengeReport | None:
+    """Attack a claim at each of the schedule's sizes, each with an equal share.
+
+    Args:
+        claim: an inequality that declares `sizes`.
+        evaluations: of the sides on one instance, at all sizes together; those of a round of
+            moves by default.
+        seed: of the starting points.
+        stop: whether to end earlier, asked after each move.
+
+    Returns:
+        The tightest instance, the ratio at each size in its verdict's statistics; None where
+        nothing moves.
+    """
+    sizes = list(schedule(claim))
+    total = granted_evaluations(claim) if evaluations is None else evaluations
+    share, best = total // max(1, len(sizes)), None
+    ratios: dict[str, float] = {}
+    for tried in sizes:
+        grown = claim.sized(**tried)
+        found = attack(grown, evaluations=share, seed=seed, stop=stop)
+        if found is None:
+            return best
+        if found.ratio is not None:
+            shown = ", ".join(f"{name}={size}" for name, size in tried.items())
+            ratios[f"ratio at {shown}"] = found.ratio
+        best = better(best, found)
+        if best.violated or (stop is not None and stop()):
+            break
+    if best is None:
+        return None
+    return replace(best, method="sizes", verdict=replace(best.verdict, statistics=ratios))

@@ -1,0 +1,198 @@
+"""What a search moves: arrays of an instance, or the random numbers that a sampler drew."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attlas.core.claim import Claim
+from attlas.core.errors import UserError
+from attlas.core.generator import generator
+from attlas.core.moved_draws import MovedGenerator
+from attlas.verify.evidence import Batch
+
+
+@dataclass(frozen=True)
+class Block:
+    """Numbers that move together: their first axis runs over `rows`, instances of the batch."""
+
+    values: np.ndarray
+    rows: np.ndarray
+    law: str = "free"
+
+    def at(self, values: np.ndarray) -> "Block":
+        """The same block with other numbers.
+
+        Args:
+            values: of the same shape.
+
+        Returns:
+            The block.
+        """
+        return replace(self, values=values)
+
+
+Blocks = dict[Any, Block]
+
+
+@runtime_checkable
+class Space(Protocol):
+    """What a search moves."""
+
+    blocks: Blocks
+
+    def batch(self, blocks: Blocks) -> Batch | None:
+        """The instances at moved numbers, or None where there are none.
+
+        Args:
+            blocks: moved.
+
+        Returns:
+            A batch of the shapes of the first.
+        """
+        ...
+
+    def settled(self, blocks: Blocks, batch: Mapping[str, np.ndarray]) -> Blocks:
+        """The numbers of instances as they came out.
+
+        Args:
+            blocks: moved.
+            batch: the instances, as projections left them.
+
+        Returns:
+            The numbers.
+        """
+        ...
+
+
+class Arrays:
+    """The arrays of `search_over`, each in units of its own size on the instance."""
+
+    def __init__(self, claim: Claim, batch: Batch):
+        self._start = dict(batch)
+        self._inside = jax.jit(jax.vmap(claim.moved_inside)) if claim.project else None
+        self._unit, self.blocks = {}, {}
+        for name in claim.search_over:
+            value = np.asarray(batch[name])
+            size = np.sqrt(np.mean(value**2, axis=tuple(range(1, value.ndim)), keepdims=True))
+            self._unit[name] = np.where(size > 0, size, 1.0)
+            self.blocks[name] = Block(value / self._unit[name], np.arange(len(value)))
+
+    def batch(self, blocks: Blocks) -> Batch | None:
+        """The instances, brought back by `project`."""
+        whole = self._start | {
+            name: jnp.asarray(block.values * self._unit[name]) for name, block in blocks.items()
+        }
+        return whole if self._inside is None else self._inside(whole)
+
+    def settled(self, blocks: Blocks, batch: Mapping[str, np.ndarray]) -> Blocks:
+        """The arrays as `project` left them."""
+        return {
+            name: replace(block, values=batch[name] / self._unit[name])
+            for name, block in blocks.items()
+        }
+
+
+class Draws:
+    """The normal and uniform numbers that the claim's sampler draws."""
+
+    def __init__(self, claim: Claim, batch: Batch, seed: int):
+        self._claim, self._seed, self._like = claim, seed, batch
+        self._count = len(next(iter(batch.values())))
+        first = self._generator({})
+        claim.sample(first, self._count)
+        self.blocks = {
+            place: Block(value, np.arange(self._count), first.law(place))
+            for place, value in first.numbers.items()
+            if value.ndim and len(value) == self._count
+        }
+        # Where a sampler draws instance by instance, its calls come in equal shares.
+        others = [place for place in first.numbers if place not in self.blocks]
+        if others and len(others) % self._count == 0:
+            share = len(others) // self._count
+            self.blocks |= {
+                place: Block(first.numbers[place][None], np.array([k // share]), first.law(place))
+                for k, place in enumerate(others)
+            }
+
+    def _generator(self, numbers: dict[int, np.ndarray]) -> MovedGenerator:
+        return MovedGenerator(generator(jax.random.key(self._seed)), numbers)
+
+    def batch(self, blocks: Blocks) -> Batch | None:
+        """What the sampler makes of moved numbers."""
+        numbers = {
+            place: block.values if len(block.rows) == self._count else block.values[0]
+            for place, block in blocks.items()
+        }
+        try:
+            found = self._claim.sample(self._generator(numbers), self._count)
+        except (ArithmeticError, ValueError, RuntimeError, UserError):
+            # A solver of the sampler may not converge on an extreme instance: not a move.
+            return None
+        found = {name: jnp.asarray(value) for name, value in found.items()}
+        same = all(
+            found[name].shape == value.shape and found[name].dtype == value.dtype
+            for name, value in self._like.items()
+        )
+        return found if same else None
+
+    def settled(self, blocks: Blocks, batch: Mapping[str, np.ndarray]) -> Blocks:
+        """The numbers themselves: a sampler has no projection."""
+        del batch
+        return blocks
+
+
+def space_of(claim: Claim, batch: Batch, seed: int) -> Space:
+    """The arrays of `search_over`, or where there are none the draws of the sampler.
+
+    Args:
+        claim: an inequality.
+        batch: starting points.
+        seed: from which the sampler drew them.
+
+    Returns:
+        What a search moves.
+    """
+    return Arrays(claim, batch) if claim.search_over else Draws(claim, batch, seed)
+
+
+def spread(mask: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """A number per instance, so that it multiplies blocks.
+
+    Args:
+        mask: of shape (count,).
+        like: an array with a leading axis.
+
+    Returns:
+        The same numbers with as many axes.
+
+    Examples:
+        >>> spread(np.ones(2), np.ones((2, 3, 4))).shape
+        (2, 1, 1)
+    """
+    return mask.reshape(-1, *(1,) * (like.ndim - 1))
+
+
+def chosen(blocks: Blocks, proposed: Blocks, gained: np.ndarray) -> Blocks:
+    """The proposed numbers of the instances that gained, the present ones of the others.
+
+    Args:
+        blocks: present.
+        proposed: after a move.
+        gained: of shape (count,).
+
+    Returns:
+        The numbers to go on from.
+    """
+    return {
+        name: replace(
+            block,
+            values=np.where(
+                spread(gained[block.rows], block.values), proposed[name].values, block.values
+            ),
+        )
+        for name, block in blocks.items()
+    }
