@@ -11,17 +11,30 @@ from attlas.cli.session import session_of
 
 if TYPE_CHECKING:
     from attlas.core.claim import Claim
-    from attlas.core.verdict import Verdict
+    from attlas.core.verdict import ChallengeReport, Verdict
+    from attlas.runs.store import Store
 
 EXIT_BROKEN = 1
+EXIT_INTERRUPTED = 130
+SECONDS = 10.0
+"""Time of a search that is given neither seconds nor evaluations."""
 
 
 def challenge(
     context: typer.Context,
     name: Annotated[str | None, typer.Argument(metavar="[CLAIM or PLACE]")] = None,
     seconds: Annotated[
-        float, typer.Option(min=0, metavar="S", help="Time for the search, after compilation.")
-    ] = 10.0,
+        float | None,
+        typer.Option(min=0, metavar="S", help="Stop after this time; 10 without --evaluations."),
+    ] = None,
+    evaluations: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Evaluations of the sides; equal seeds agree."),
+    ] = None,
+    method: Annotated[
+        str,
+        typer.Option(help="moves, ascent, covariance, extremes, sizes, or auto: all in turn."),
+    ] = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the first starting points.")] = 0,
     replay: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Re-evaluate a stored instance.")
@@ -36,7 +49,10 @@ def challenge(
     if replay is not None:
         claim, verdict = _replay(name, replay)
     else:
-        claim, verdict = _search(context, name, seconds, seed)
+        budget = {"evaluations": evaluations, "seconds": seconds}
+        if evaluations is None and seconds is None:
+            budget["seconds"] = SECONDS
+        claim, verdict = _search(context, name, {**budget, "method": method, "seed": seed})
     if verdict.outcome == "VIOLATED" and claim.expect.outcome == "SUPPORTED":
         raise typer.Exit(EXIT_BROKEN)
 
@@ -54,33 +70,60 @@ def _one_claim(name: str | None) -> "Claim":
     return claim
 
 
-def _search(
-    context: typer.Context, name: str | None, seconds: float, seed: int
-) -> "tuple[Claim, Verdict]":
+def _search(context: typer.Context, name: str | None, asked: dict) -> "tuple[Claim, Verdict]":
     from attlas.cli.tables import number
     from attlas.core.prose import plain
     from attlas.runs.store import Store
-    from attlas.runs.witness import FOLDER, write_witness
+    from attlas.runs.witness import FOLDER, keep_witness
     from attlas.verify.challenge import challenge as search
 
     claim = _one_claim(name)
     store = Store(session_of(context).results)
     store.prepare(FOLDER)
-    found = search(claim, seconds=seconds, seed=seed)
+    before = _stored_best(claim, store)
+
+    def keep(found: "ChallengeReport") -> None:
+        # Whatever ends the search later: the best instance is on disk.
+        if found.violated or before is None or (found.ratio or 0) > (before.tightness or 0):
+            keep_witness(store, claim.name, found)
+
+    found = search(claim, keep=None if before and before.outcome == "VIOLATED" else keep, **asked)
     typer.echo(f"claim       {claim.name} ({plain(claim.locator)})")
-    typer.echo(f"best ratio  {number(found.ratio)} of left over right side")
+    typer.echo(f"best ratio  {number(found.ratio)} of left over right side, by {found.method}")
+    if before is not None:
+        typer.echo(f"stored      {before.outcome}, ratio {number(before.tightness)}")
+    typer.echo(f"effort      {found.evaluations} evaluations, seed {asked['seed']}")
     _show(found.verdict)
-    if found.verdict.witness is not None:
-        facts = {
-            "ratio": found.ratio,
-            "violated": bool(found.violated),
-            "seed": found.verdict.seed,
-            "starts": found.starts,
-            "steps": found.steps,
-        }
-        path = write_witness(store, claim.name, found.verdict.witness, facts)
+    path = _place(store, claim)
+    if path.is_file():
         typer.echo(f"witness     {path}")
+    if found.stopped:
+        typer.echo(f"{found.stopped}: the best so far is kept", err=True)
+        raise typer.Exit(EXIT_INTERRUPTED)
     return claim, found.verdict
+
+
+def _place(store: "Store", claim: "Claim") -> Path:
+    from attlas.runs.verdicts import claim_place
+    from attlas.runs.witness import FOLDER
+
+    folder, stem = claim_place(store.root / FOLDER, claim.name)
+    return folder / f"{stem}.json"
+
+
+def _stored_best(claim: "Claim", store: "Store") -> "Verdict | None":
+    """What the claim is on the instance that an earlier search kept."""
+    from attlas.runs.witness import stored_witnesses
+    from attlas.verify.challenge import replay
+
+    stored = stored_witnesses(store, [claim.name])
+    if claim.name not in stored:
+        return None
+    try:
+        return replay(claim, dict(stored[claim.name].arrays))
+    except (KeyError, IndexError, TypeError, ValueError):
+        # Of an earlier form of the claim: the search writes a new one.
+        return None
 
 
 def _replay(name: str | None, file: Path) -> "tuple[Claim, Verdict]":

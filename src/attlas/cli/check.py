@@ -46,6 +46,9 @@ def check(
         int,
         typer.Option(min=0, metavar="ROUNDS", help="Rounds of counterexample search in addition."),
     ] = 0,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Delete the stored witnesses of these claims first.")
+    ] = False,
     processes: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 2,
     json_file: Json = None,
     latex_file: Latex = None,
@@ -57,6 +60,7 @@ def check(
     require_machine()  # before JAX is imported
     from attlas.runs.store import Store
     from attlas.runs.verdicts import FOLDER, write_report
+    from attlas.runs.witness import forget_witness, keep_witness, stored_witnesses
     from attlas.verify.pool import check_all
     from attlas.verify.registry import find_claims
 
@@ -65,6 +69,10 @@ def check(
     files.probe()
     store = Store(session_of(context).results)
     store.prepare(FOLDER)
+    if forget:
+        gone = sum(forget_witness(store, claim.name) for claim in claims)
+        typer.echo(f"{gone} stored witnesses deleted")
+    stored = stored_witnesses(store, [claim.name for claim in claims])
     reports: dict[str, CheckReport] = {}
     by_name = {claim.name: claim for claim in claims}
     for report in check_all(
@@ -73,10 +81,15 @@ def check(
         seed=seed,
         challenge_rounds=challenge,
         processes=processes,
+        stored={name: dict(witness.arrays) for name, witness in stored.items()},
     ):
         write_report(store, report, by_name[report.claim])
+        if report.challenge is not None and report.challenge.violated:
+            keep_witness(store, report.claim, report.challenge)
         reports[report.claim] = report
         _show_progress(len(reports), len(claims))
+    for note in store.notes:
+        typer.echo(f"attlas: {note}", err=True)
     _show(claims, reports)
     files.write(claims, reports, store)
     if any(report.defects for report in reports.values()):

@@ -130,6 +130,8 @@ class CheckReport:
         challenge: the search for a counterexample, if one was made.
         detection: for each component of the sides, the smallest relative change of the right side
             that this check would notice, by `attlas.verify.detection`; None where it has no size.
+        exponents: of each quantity that the author named, the smallest change of its exponent that
+            this check would notice; None where no instance shows any.
         faults: what is wrong with the claim itself, whatever its outcome.
         seconds: wall time.
         statement: LaTeX of the claim, where the report was made by a check of it.
@@ -146,6 +148,7 @@ class CheckReport:
     seconds: float = 0.0
     statement: str = field(default="", compare=False)
     source: str = field(default="", compare=False)
+    exponents: Mapping[str, float | None] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return report_text(self)

@@ -2,7 +2,7 @@
 
 import datetime
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -55,9 +55,15 @@ def report_document(report: CheckReport) -> dict[str, Any]:
             "violated": bool(challenge.violated),
             "starts": int(challenge.starts),
             "steps": int(challenge.steps),
+            "evaluations": int(challenge.evaluations),
+            "method": challenge.method,
+            "detection": [_number(limit) for limit in challenge.detection],
+            "stopped": challenge.stopped,
+            "certified": challenge.certified,
             "verdict": _verdict_document(challenge.verdict),
         },
         "detection": [_number(limit) for limit in report.detection],
+        "exponents": {name: _number(limit) for name, limit in report.exponents.items()},
         "faults": list(report.faults),
         "seconds": float(report.seconds),
         "defects": list(report.defects),
@@ -202,6 +208,10 @@ def _verdict_document(verdict: Verdict) -> dict[str, Any]:
     }
 
 
+def _limits(told: Sequence[Any]) -> tuple[float | None, ...]:
+    return tuple(None if limit is None else float(limit) for limit in told)
+
+
 def _number(value: float | None) -> float | str | None:
     """JSON has no infinity and no NaN: they are written as the texts `float` reads."""
     if value is None:
@@ -242,6 +252,12 @@ def _report(
         starts=search["starts"],
         steps=search["steps"],
         verdict=verdict("challenge", search["verdict"]),
+        # What searches before 0.6 did not write.
+        evaluations=search.get("evaluations", 0),
+        method=search.get("method", "moves"),
+        detection=_limits(search.get("detection", ())),
+        stopped=search.get("stopped", ""),
+        certified=search.get("certified", ""),
     )
     report = CheckReport(
         told["claim"],
@@ -249,9 +265,10 @@ def _report(
         controls,
         Outcome(told["expect"]),
         challenge,
-        tuple(None if limit is None else float(limit) for limit in told["detection"]),
+        _limits(told["detection"]),
         tuple(told["faults"]),
         told["seconds"],
         source=document["metadata"].get("source", {}).get("sha256", ""),
+        exponents={k: v if v is None else float(v) for k, v in told.get("exponents", {}).items()},
     )
     return report, dict(document["metadata"])

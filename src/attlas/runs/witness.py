@@ -1,6 +1,6 @@
 """One instance of a claim in a file, so that anyone can evaluate it again."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ import numpy as np
 
 from attlas.core.errors import UserError
 from attlas.core.plain_file import Damaged
+from attlas.core.verdict import ChallengeReport
 from attlas.runs.environment import environment
 from attlas.runs.pair import read_pair, write_pair
 from attlas.runs.store import Store
@@ -62,6 +63,75 @@ def write_witness(
     }
     folder, stem = claim_place(store.root / FOLDER, claim)
     return write_pair(folder, stem, document, {k: np.asarray(v) for k, v in witness.items()})
+
+
+def keep_witness(store: Store, claim: str, found: ChallengeReport) -> Path | None:
+    """Store the best instance of a search, with what finds it again.
+
+    Args:
+        store: results folder.
+        claim: name of the claim.
+        found: of a search.
+
+    Returns:
+        Path of its JSON file; None where the search has no instance to keep.
+
+    Raises:
+        UserError: if the folder cannot be written or the disk is full.
+    """  # noqa: DOC502 (raised one call below)
+    if found.verdict.witness is None:
+        return None
+    facts = {
+        "ratio": found.ratio,
+        "violated": bool(found.violated),
+        "seed": found.verdict.seed,
+        "starts": found.starts,
+        "steps": found.steps,
+        "evaluations": found.evaluations,
+        "method": found.method,
+        "certified": found.certified,
+    }
+    return write_witness(store, claim, found.verdict.witness, facts)
+
+
+def stored_witnesses(store: Store, claims: Iterable[str]) -> dict[str, StoredWitness]:
+    """The instances that earlier searches kept; damaged ones are named in `store.notes`.
+
+    Args:
+        store: results folder.
+        claims: names of claims.
+
+    Returns:
+        By claim, those that are there.
+    """
+    found = {}
+    for claim in claims:
+        folder, stem = claim_place(store.root / FOLDER, claim)
+        path = folder / f"{stem}.json"
+        if not path.is_file():
+            continue
+        try:
+            found[claim] = read_witness(path)
+        except UserError as error:
+            store.note(str(error))
+    return found
+
+
+def forget_witness(store: Store, claim: str) -> bool:
+    """Delete the stored instance of a claim.
+
+    Args:
+        store: results folder.
+        claim: its name.
+
+    Returns:
+        Whether there was one.
+    """
+    folder, stem = claim_place(store.root / FOLDER, claim)
+    there = (folder / f"{stem}.json").is_file()
+    for suffix in (".json", ".npz"):
+        (folder / f"{stem}{suffix}").unlink(missing_ok=True)
+    return there
 
 
 def read_witness(path: Path) -> StoredWitness:

@@ -12,13 +12,15 @@ from jaxtyping import Array
 from attlas.core.claim import Claim
 from attlas.core.factorising import FACTORISING
 from attlas.core.own.provenance import source_digest
-from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Verdict
+from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Verdict, Witness
 from attlas.verify.attack import attack
 from attlas.verify.compiled import bound_compiled
 from attlas.verify.decide import decide
-from attlas.verify.detection import detection_limits, faults
+from attlas.verify.detection import detection_limits, faults, unattained
 from attlas.verify.evidence import Batch, Evidence, Program, compile_program, gather
+from attlas.verify.exponents import exponent_limits
 from attlas.verify.searchable import is_searchable
+from attlas.verify.stored import replayed, with_stored
 
 
 def check(
@@ -28,6 +30,7 @@ def check(
     seed: int = 0,
     alpha: float = 1e-3,
     challenge_rounds: int = 0,
+    stored: Witness | None = None,
 ) -> CheckReport:
     """Draw instances of a claim, decide it, and try its controls on the same program.
 
@@ -37,6 +40,8 @@ def check(
         seed: of the instances.
         alpha: error probability of a statistical verdict.
         challenge_rounds: rounds of `attlas.verify.attack` on an inequality, in addition.
+        stored: an instance that an earlier search kept, evaluated first: where it still
+            violates, so does the claim. One that does not fit the claim any more is left out.
 
     Returns:
         The report; `report.defects` is empty when all came out as expected.
@@ -56,6 +61,8 @@ def check(
         holds, sides = program(batch)
         evidence = gather(claim, holds, sides[0], batch=batch)
         verdict = with_witness(decide(claim, evidence, alpha=alpha, seed=seed), batch)
+        if stored is not None:
+            verdict = with_stored(claim, verdict, replayed(claim, program, batch, stored))
         tried = [
             _control(claim, k, program, batch, (holds, sides), alpha=alpha, seed=seed)
             for k in range(len(claim.controls))
@@ -70,6 +77,8 @@ def check(
         if challenge_rounds:
             search = attack(claim, rounds=challenge_rounds, seed=seed, program=program, batch=batch)
             wrong += unmoved(claim, search)
+        wrong += unattained(claim, verdict, search)
+        exponents = exponent_limits(claim, evidence, batch)
     return CheckReport(
         claim=claim.name,
         verdict=verdict,
@@ -77,6 +86,7 @@ def check(
         expect=claim.expect.outcome,
         challenge=search,
         detection=limits,
+        exponents=exponents,
         faults=tuple(wrong),
         seconds=time.perf_counter() - started,
         statement=claim.statement,

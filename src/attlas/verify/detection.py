@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from attlas.core.claim import Claim, Control, Kind
-from attlas.core.verdict import Outcome
+from attlas.core.verdict import ChallengeReport, Outcome, Verdict
 from attlas.verify.decide import ENTRYWISE, decide, tolerance
 from attlas.verify.evidence import Evidence
 
@@ -171,3 +171,29 @@ def faults(
                 "certified error is too large for an identity"
             )
     return tuple(found)
+
+
+def unattained(
+    claim: Claim, verdict: Verdict, search: ChallengeReport | None = None
+) -> tuple[str, ...]:
+    """A statement that claims to be tight, and no instance shows it.
+
+    Args:
+        claim: whose `attained` says which ratio must be exhibited.
+        verdict: of its check.
+        search: what an attack found.
+
+    Returns:
+        One sentence where none did.
+    """
+    if claim.attained is None or verdict.outcome is not Outcome.SUPPORTED:
+        return ()
+    found = [verdict.tightness, search.ratio if search else None]
+    best = max((ratio for ratio in found if ratio is not None), default=None)
+    if best is not None and best >= claim.attained:
+        return ()
+    shown = "no ratio" if best is None else f"{best:.4g}"
+    return (
+        f"said to be attained up to {claim.attained:.4g}, and {shown} is exhibited: add the "
+        "instance that attains it to the sampler, or check with --challenge",
+    )

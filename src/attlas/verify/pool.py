@@ -5,7 +5,7 @@ persistent compilation cache; a check and its control already share one program.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
@@ -13,7 +13,7 @@ from functools import partial
 from attlas.core.claim import Claim
 from attlas.core.errors import UserError
 from attlas.core.processes import checker_variables, worker_pool
-from attlas.core.verdict import CheckReport
+from attlas.core.verdict import CheckReport, Witness
 
 RUN_ALPHA = 0.01
 """Error probability of a whole run, shared equally by its claims and controls."""
@@ -25,6 +25,7 @@ def check_group(
     seed: int,
     alpha: float,
     challenge_rounds: int,
+    stored: Mapping[str, Witness],
 ) -> list[CheckReport]:
     """Check claims one after the other; runs in a worker process.
 
@@ -33,7 +34,8 @@ def check_group(
         count: instances, or None for each claim's own number.
         seed: of the instances.
         alpha: error probability granted to each claim.
-        challenge_rounds: rounds of gradient search.
+        challenge_rounds: rounds of attack.
+        stored: instances that earlier searches kept, by claim.
 
     Returns:
         The reports.
@@ -42,7 +44,14 @@ def check_group(
     from attlas.verify.registry import claims_at
 
     return [
-        check(claim, count=count, seed=seed, alpha=alpha, challenge_rounds=challenge_rounds)
+        check(
+            claim,
+            count=count,
+            seed=seed,
+            alpha=alpha,
+            challenge_rounds=challenge_rounds,
+            stored=stored.get(claim.name),
+        )
         for claim in claims_at(*group)
     ]
 
@@ -54,6 +63,7 @@ def check_all(
     seed: int = 0,
     challenge_rounds: int = 0,
     processes: int = 2,
+    stored: Mapping[str, Witness] | None = None,
 ) -> Iterator[CheckReport]:
     """Check claims of the atlas or of one's own files, yielding reports as they come.
 
@@ -64,8 +74,9 @@ def check_all(
         claims: found by `attlas.verify.registry.find_claims`.
         count: instances of each, or None for each claim's own number.
         seed: of the instances.
-        challenge_rounds: rounds of gradient search for each inequality.
+        challenge_rounds: rounds of attack on each inequality.
         processes: worker processes.
+        stored: instances that earlier searches kept, by claim; evaluated first.
 
     Yields:
         One report for each claim.
@@ -79,6 +90,7 @@ def check_all(
         seed=seed,
         alpha=RUN_ALPHA / (2 * max(1, len(claims))),
         challenge_rounds=challenge_rounds,
+        stored=dict(stored or {}),
     )
     files: dict[tuple[str, str], list[str]] = {}
     for claim in claims:

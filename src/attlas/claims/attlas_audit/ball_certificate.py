@@ -99,6 +99,7 @@ def _norms(head):
         Control("0.7 of the certificate", factor=0.7),
         Control("$\\|A\\| = 0$: the values alone", logits=0.0),
     ],
+    evaluations=1200,
 )
 def ball_certificate(X, R, W_Q, b_Q, W_K, b_K, W_V, W_O, seen, angle, *, factor=1.0, logits=1.0):
     r"""$$\|J\|_2\le\|V\|\Big[\sqrt n\,\Big(1+\tfrac4{3\sqrt3}R\,(\|A\|R+|a|)\Big)
@@ -132,6 +133,7 @@ def unturned(rng, count):
     roundings=ROUNDINGS,
     count=32,
     controls=[Control("a tenth of the certificate", factor=0.1)],
+    evaluations=96,
 )
 def ball_certificate_large(X, R, D, W_Q, b_Q, W_K, b_K, W_V, W_O, seen, angle, *, factor=1.0):
     r"""$$\frac{|JD|}{|D|}\le\|V\|\Big[\sqrt n\,\Big(1+\tfrac4{3\sqrt3}\|A\|R^2\Big)

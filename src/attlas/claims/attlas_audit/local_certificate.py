@@ -67,6 +67,7 @@ def local_certificate(
     controls=[
         Control("half of the certificate", read=0.5, asking=0.5, asked=0.5),
     ],
+    evaluations=32,
 )
 def local_certificate_large(
     X, D, W_Q, b_Q, W_K, b_K, W_V, W_O, seen, angle, *, read=1.0, asking=1.0, asked=1.0

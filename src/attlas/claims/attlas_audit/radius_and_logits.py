@@ -101,6 +101,7 @@ def pairs(rng, count):
         Control("the product without its rotation", tokens=1),
         Control("without the biases", biased=0.0),
     ],
+    evaluations=384,
 )
 def logit(W_Q, b_Q, W_K, b_K, x, y, m, frequencies, *, tokens=64, biased=1.0):
     r"""$$|\langle R_m(xW_Q+b_Q),\,yW_K+b_K\rangle|\le R^2\max_{m<64}\|W_QR_mW_K^\top\|

@@ -114,6 +114,7 @@ def corollary_1_1_sharp(*, whole=True, **data):
     Source.FOUND,
     sample=partial(models, sizes=(2, 3, 2, 3)),
     controls=[Control(r"without $\beta_1^2 / 4$", whole=False)],
+    evaluations=896,
 )
 def corollary_1_2(*, whole=True, **data):
     r"""$$\|\nabla^2 \widehat L(\theta)\| \le \beta_2(\theta) = \frac{1}{\sqrt H}

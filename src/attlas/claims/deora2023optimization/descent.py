@@ -99,6 +99,7 @@ def _short_enough(U, W, share, **data):
     assumptions=[assume(r"the step is at most $1 / \rho_k$", _short_enough)],
     controls=[Control(r"a step of 4 / (largest curvature at $\theta_k$)", long=True)],
     proof_step=ProofStep("Section 6.1", 1),
+    evaluations=1248,
 )
 def equation_13(U, W, share, *, long=False, **data):
     r"""$$\frac{\eta_k}{2} \|\nabla \widehat L(\theta_k)\|^2 \le \widehat L(\theta_k) -
@@ -146,6 +147,7 @@ def _taylor(pair, largest=False):
     status=Status.CORRECTED,
     controls=[Control("the largest eigenvalue in place of the smallest", largest=True)],
     proof_step=ProofStep("Section 6.1", 2),
+    evaluations=192,
 )
 def equation_14(*, largest=False, **pair):
     r"""$$\widehat L(\theta) \ge \widehat L(\theta_k) + \langle \nabla \widehat L(\theta_k),
@@ -199,6 +201,7 @@ def equation_14_printed(*, reverse=False, **pair):
     search_over=_ENDS,
     controls=[Control(r"$H$ in place of $\sqrt H$", power=1.0)],
     proof_step=ProofStep("Section 6.1", 3),
+    evaluations=336,
 )
 def equation_15(*, power=0.5, **pair):
     r"""$$\min_{\theta \in [\theta_1, \theta_2]} \lambda_{\min}\big( \nabla^2 \widehat L(\theta)

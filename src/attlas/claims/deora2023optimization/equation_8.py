@@ -180,6 +180,7 @@ def equation_8_fourth_order(*, share=5 / 16, **instance):
     ],
     status=Status.CORRECTED,
     roundings=ROUNDINGS,
+    evaluations=1344,
 )
 def equation_8_gap(*, power=4, least=17 / 32, **instance):
     r"""$$Z_\mu = Z_\nu \le \tfrac{S^2}{8}: \quad \tfrac{17}{32} S^4 \le

@@ -107,6 +107,7 @@ def footnote_decoder_norm(U, W, *, swapped=False, share=1.0, **data):
     project=inside_the_noise,
     controls=[Control(r"without $2 Z_\nu / M$", pattern=0.0), Control("without $Z^2$", length=0.0)],
     roundings=ROUNDINGS,
+    evaluations=1088,
 )
 def assumption_3_radius(*, pattern=1.0, length=1.0, **instance):
     r"""$$\|x_t\| \le R = \sqrt{S^2 + Z^2 + 2 Z_\nu / M}$$

@@ -145,6 +145,7 @@ def large_signals(rng, count):
     status=Status.NEW,
     count=32,
     roundings=ROUNDINGS,
+    evaluations=224,
 )
 def global_margin_ntk(S, zeta, margin, gap, *, linear=False):
     r"""$$z = p = 0,\ S^3 \ge \tfrac{4 \sqrt{2 (M+1)} (1 - \zeta / \sqrt 2)}{\sqrt T (1-\zeta)

@@ -138,7 +138,12 @@ _CONTROLS = (
 )
 
 
-@on_runs("printed")("Lemma 10", controls=_CONTROLS, proof_step=ProofStep("Section 6.1", 7))
+@on_runs("printed")(
+    "Lemma 10",
+    controls=_CONTROLS,
+    proof_step=ProofStep("Section 6.1", 7),
+    evaluations=288,
+)
 def lemma_10(*, factor=_RADIUS["printed"], faster=1.0, **run):
     r"""$$\sqrt H \ge 18 \tilde\beta_3 \|\theta - \theta_0\|^2,\quad \eta \le \frac{1}{\rho_k},
     \quad \eta K \widehat L(\theta) \le \|\theta - \theta_0\|^2 \;\Rightarrow\;
@@ -152,7 +157,12 @@ def lemma_10(*, factor=_RADIUS["printed"], faster=1.0, **run):
     return _path(run, faster * run["eta"])["from_target"], factor * D
 
 
-@on_runs("sharp")("Lemma 10, sharpened", status=Status.SHARPENED, controls=_CONTROLS)
+@on_runs("sharp")(
+    "Lemma 10, sharpened",
+    status=Status.SHARPENED,
+    controls=_CONTROLS,
+    evaluations=432,
+)
 def lemma_10_exponential(*, factor=_RADIUS["sharp"], faster=1.0, **run):
     r"""$$\sqrt H \ge \frac{5}{2 \log 2} \tilde\beta_3 \|\theta - \theta_0\|^2,\quad
     \eta \le \frac{1}{\rho_k},\quad \eta K \widehat L(\theta) \le \|\theta - \theta_0\|^2
@@ -170,6 +180,7 @@ def lemma_10_exponential(*, factor=_RADIUS["sharp"], faster=1.0, **run):
     "Theorem 1, training loss, sharpened",
     status=Status.SHARPENED,
     controls=[Control("without the term of the distance", path=0.0)],
+    evaluations=720,
 )
 def theorem_1_exponential(*, path=1.0, **run):
     r"""$$\sqrt H \ge \frac{5}{2 \log 2} \tilde\beta_3 \|\theta - \theta_0\|^2,\quad

@@ -36,6 +36,7 @@ _SIZE = 96
     controls=[Control(r"$Z_\mu$ without the factor 2", noise_factor=0.5)],
     proof_step=ProofStep("Proposition 2, P3", 3),
     roundings=ROUNDINGS,
+    evaluations=704,
 )
 def gamma_linear(*, noise_factor=1.0, **instance):
     r"""$$y \langle \tfrac{1}{S \sqrt{2T}} 1_T u_\star^\top, X \rangle = y \langle \nabla_U

@@ -39,6 +39,7 @@ _WRONG_POWER = Control(r"$H$ in place of $\sqrt H$", power=-0.5)
 @on_many_heads(
     "Appendix A.1, gradient",
     controls=[Control(r"divided by $\sqrt H$, $H = 1024$", power=-0.5)],
+    evaluations=384,
 )
 def multi_head_gradient(X, U, W, *, power=0.0):
     r"""$$\|\nabla_{\theta} \widetilde\Phi(X;\theta)\| \le \max_{h}
@@ -71,6 +72,7 @@ def _hessian_norm(X, U, W):
     sample=partial(many_heads, heads=64, tokens=3, d=2),
     controls=[_WRONG_POWER],
     proof_step=ProofStep("Corollary 1 (3)", 2),
+    evaluations=128,
 )
 def multi_head_hessian(X, U, W, *, power=0.0):
     r"""$$\|\nabla^2_{\theta} \widetilde\Phi(X;\theta)\| \le \frac{1}{\sqrt H} \max_{h} \big(
@@ -84,7 +86,12 @@ def multi_head_hessian(X, U, W, *, power=0.0):
     return _hessian_norm(X, U, W), bound * len(U) ** power
 
 
-@on_many_heads("Appendix A.1, Hessian, sharpened", controls=[_WRONG_POWER], status=Status.SHARPENED)
+@on_many_heads(
+    "Appendix A.1, Hessian, sharpened",
+    controls=[_WRONG_POWER],
+    status=Status.SHARPENED,
+    evaluations=32,
+)
 def multi_head_hessian_sharp(X, U, W, *, power=0.0):
     r"""$$\|\nabla^2_{\theta} \widetilde\Phi(X;\theta)\| \le \frac{1}{\sqrt H} \max_{h}
     \frac12\big( c_h + \sqrt{c_h^2 + 4 T R^6} \big),

@@ -184,6 +184,7 @@ def _signal(mix: Mixture, bound) -> Sides:
     project=inside_the_noise,
     controls=[Control("without the terms of the noise", share=0.0)],
     proof_step=ProofStep(_CHAIN, 1),
+    evaluations=1216,
 )
 def proposition_2_w_part(*, share=1.0, **instance):
     r"""$$y \langle \nabla_W \Phi(X; \tfrac{\zeta}{4} 1_T u_\star^\top, 0),
@@ -229,6 +230,7 @@ def away_from_the_pattern(rng, count):
         Control(r"$Z_\nu = 2 S^2$, where $g$ is negative", sample=away_from_the_pattern),
     ],
     status=Status.SHARPENED,
+    evaluations=960,
 )
 def proposition_2_w_part_sharp(*, slack=1.0, **instance):
     r"""$$y \langle \nabla_W \Phi(X; \tfrac{\zeta}{4} 1_T u_\star^\top, 0),

@@ -220,6 +220,7 @@ def proposition_2_p3(*, signed=True, **instance):
     controls=[_UNSIGNED],
     status=Status.SHARPENED,
     roundings=ROUNDINGS,
+    evaluations=576,
 )
 def proposition_2_p3_every_head(*, signed=True, **instance):
     r"""$$\min_i y_i \langle \nabla \widetilde\Phi(X_i; \widetilde\theta^{(1)}),
@@ -269,6 +270,7 @@ def solved(rng, count):
     controls=[Control(r"ten times $\gamma_\star$", factor=10.0)],
     proof_step=ProofStep("Proposition 2, P3", 5),
     roundings=ROUNDINGS,
+    evaluations=128,
 )
 def proposition_2_p3_best(margin, gap, *, factor=1.0, **instance):
     r"""$$\max_{\|\widetilde\theta\| = \sqrt 2} \min_i y_i \langle \nabla \widetilde\Phi(X_i;

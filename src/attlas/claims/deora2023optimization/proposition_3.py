@@ -50,6 +50,7 @@ def saturation(mix: Mixture, constants) -> Float[Array, ""]:
     controls=[Control("5/8 instead of 3/8", share=5 / 8)],
     proof_step=ProofStep(_CHAIN, 1),
     roundings=ROUNDINGS,
+    evaluations=1216,
 )
 def proposition_3_gap(*, share=3 / 8, **instance):
     r"""$$Z_\mu = Z_\nu \le \tfrac{S^2}{8}: \quad \min_{t' \in \mathcal{R}} [r_t]_{t'} -

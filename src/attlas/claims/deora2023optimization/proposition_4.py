@@ -128,6 +128,7 @@ on_pairs = partial(inequality, count=48, roundings=ROUNDINGS)
         ),
     ],
     proof_step=ProofStep("Section 6.1", 6),
+    evaluations=1056,
 )
 def proposition_4(*, factor=4 / 3, certified=True, **pair):
     r"""$$2 \big(\beta_3(\theta_1) \vee \beta_3(\theta_2)\big) \|\theta_1 - \theta_2\|^2 \le

@@ -129,7 +129,11 @@ on_runs = partial(
 )
 
 
-@on_runs("(20), one step of the leave-one-out distance", Source.FOUND)
+@on_runs(
+    "(20), one step of the leave-one-out distance",
+    Source.FOUND,
+    evaluations=32,
+)
 def equation_20(*, half=False, **run):
     r"""$$\|\theta_{k+1} - \theta_{k+1}^{\neg i}\| \le \max_{\alpha} \left\{\left(1 +
     \frac{\eta\beta_3(\theta_{k_\alpha}^{\neg i})}{\sqrt H}
@@ -152,7 +156,11 @@ def _uniform(run, risks, half) -> Sides:
     return _distances(run, run["eta"] * at.weak * risks, at.slope, half)
 
 
-@on_runs("(21), with the parenthesis where the proof has it", status=Status.CORRECTED)
+@on_runs(
+    "(21), with the parenthesis where the proof has it",
+    status=Status.CORRECTED,
+    evaluations=32,
+)
 def equation_21(*, half=False, **run):
     r"""$$\|\theta_{k+1} - \theta_{k+1}^{\neg i}\| \le \left(1 +
     \frac{\eta\tilde\beta_3(\theta)}{\sqrt H} \max_{\alpha}
@@ -166,7 +174,12 @@ def equation_21(*, half=False, **run):
     return _uniform(run, jnp.max(run["risks"], axis=-1), half)
 
 
-@on_runs("(22), one step with Proposition 4", Source.FOUND, proof_step=ProofStep("Theorem 2", 1))
+@on_runs(
+    "(22), one step with Proposition 4",
+    Source.FOUND,
+    proof_step=ProofStep("Theorem 2", 1),
+    evaluations=32,
+)
 def equation_22(*, half=False, **run):
     r"""$$\|\theta_{k+1} - \theta_{k+1}^{\neg i}\| \le (1 + \alpha_{k,i})
     \|\theta_k - \theta_k^{\neg i}\| + \frac{\eta\tilde\beta_1}{n} \ell_i(\theta_k),\quad

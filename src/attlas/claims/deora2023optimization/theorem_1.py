@@ -85,6 +85,7 @@ def distances(run, constants, factor):
     "Theorem 1, condition (3) on the heads",
     controls=[_TOO_FAST],
     proof_step=ProofStep(_CHAIN, 1),
+    evaluations=1008,
 )
 def theorem_1_heads(from_target, largest_met, **run):
     r"""$$\max_{k \le K} 2 (\beta_3(\theta) \vee \beta_3(\theta_k)) \|\theta_k-\theta\|^2
@@ -104,6 +105,7 @@ def theorem_1_heads(from_target, largest_met, **run):
     "Theorem 1, the smoothness behind the step size",
     controls=[Control(r"without $\beta_1^2 / 4$", slope=0.0)],
     proof_step=ProofStep(_CHAIN, 2),
+    evaluations=672,
 )
 def theorem_1_curvature(*, slope=1.0, **run):
     r"""$$\lambda_{\max}(\nabla^2 \widehat{L}(\theta_k)) \le \tilde\beta_2 =
@@ -123,6 +125,7 @@ def theorem_1_curvature(*, slope=1.0, **run):
     "Theorem 1, rho(theta), section 6.1",
     controls=[Control("tokens of length .1 to .5: $R < 1$", sample=source(SHORT_TOKENS))],
     proof_step=ProofStep(_CHAIN, 3),
+    evaluations=1200,
 )
 def theorem_1_rho(**run):
     r"""$$\tilde\beta_2 \le \rho = \left(\frac{2\sqrt{Td}R^3}{\sqrt H} + \frac{TR^2}{4}\right)
@@ -141,6 +144,7 @@ def theorem_1_rho(**run):
     "Theorem 1, (4), training loss",
     controls=[Control("without the term of the distance", path=0.0)],
     proof_step=ProofStep(_CHAIN, 5),
+    evaluations=1200,
 )
 def theorem_1_loss(average, *, path=1.0, **run):
     r"""$$\frac1K \sum_{k=1}^K \widehat{L}(\theta_k) \le 2\widehat{L}(\theta)
@@ -156,6 +160,7 @@ def theorem_1_loss(average, *, path=1.0, **run):
     "Theorem 1, (4), last iterate and average",
     controls=[Control("99 hundredths of the average", factor=0.99)],
     proof_step=ProofStep(_CHAIN, 4),
+    evaluations=1152,
 )
 def theorem_1_descent(U_last, W_last, average, *, factor=1.0, **run):
     r"""$$\widehat{L}(\theta_K) \le \frac1K \sum_{k=1}^K \widehat{L}(\theta_k)$$
@@ -169,6 +174,7 @@ def theorem_1_descent(U_last, W_last, average, *, factor=1.0, **run):
     "Theorem 1, (4), distances; Lemma 10",
     controls=[_TOO_FAST, Control("0.99 in place of 4 and 3", factor=0.99)],
     proof_step=ProofStep(_CHAIN, 6),
+    evaluations=1248,
 )
 def theorem_1_distance(*, factor=None, **run):
     r"""$$\|\theta_K-\theta_0\| \le 4\|\theta-\theta_0\|,\quad
@@ -184,6 +190,7 @@ def theorem_1_distance(*, factor=None, **run):
     "Theorem 1, its own step size condition",
     controls=[Control("9/2 in place of 13/4", factor=4.5)],
     status=Status.NEW,
+    evaluations=1200,
 )
 def theorem_1_floor(*, factor=3.25, **run):
     r"""$$\eta \le \frac{\|\theta-\theta_0\|^2}{K\widehat{L}(\theta)} \;\Rightarrow\;
@@ -205,6 +212,7 @@ def theorem_1_floor(*, factor=3.25, **run):
     controls=[Control("one third of each term", share=1 / 3)],
     roundings=ROUNDINGS * INFORMATIVE.longest,
     count=30,
+    evaluations=30,
 )
 def theorem_1_informative(average, *, share=1.0, **run):
     r"""$$\frac1K \sum_{k=1}^K \widehat{L}(\theta_k) \le 2\widehat{L}(\theta)

@@ -42,7 +42,11 @@ sharpened = partial(
 _THIRD = Control("one third of each term", share=1 / 3)
 
 
-@sharpened("Theorem 1, (4), sharpened", controls=[_THIRD])
+@sharpened(
+    "Theorem 1, (4), sharpened",
+    controls=[_THIRD],
+    evaluations=1728,
+)
 def theorem_1_sharp(average, *, share=1.0, **run):
     r"""$$\sqrt H \ge 4.42\,\tilde\beta_3 D^2,\quad \eta \le \frac{1}{\tilde\beta_2} \wedge
     \frac{D^2}{K\widehat{L}(\theta)} \wedge \frac{D^2}{\widehat{L}(\theta_0)} \;\Rightarrow\;
@@ -63,6 +67,7 @@ def theorem_1_sharp(average, *, share=1.0, **run):
         Control("a step size 1,000 times the certified one", sample=source(_SHARP, faster=1e3)),
         Control("1 in place of both factors", factor=1.0),
     ],
+    evaluations=1728,
 )
 def theorem_1_sharp_distance(*, factor=None, **run):
     r"""$$\sqrt H \ge 4.42\,\tilde\beta_3 D^2,\quad \eta \le \frac{1}{\tilde\beta_2} \wedge
@@ -78,6 +83,7 @@ def theorem_1_sharp_distance(*, factor=None, **run):
     "Theorem 1, (4), sharpened, where the bound is below the initial risk",
     assumptions=[*_CONDITIONS, below_the_start("sharp")],
     controls=[_THIRD],
+    evaluations=1728,
 )
 def theorem_1_sharp_informative(average, *, share=1.0, **run):
     r"""$$\frac1K \sum_{k=1}^K \widehat{L}(\theta_k) \le 1.716\,\widehat{L}(\theta)
@@ -98,6 +104,7 @@ def theorem_1_sharp_informative(average, *, share=1.0, **run):
         assume("D is at least .1", lambda **run: conditions(run).distance >= 0.1),
     ],
     controls=[Control("a 2,000th of the printed ones", factor=1 / 2000)],
+    evaluations=1792,
 )
 def theorem_1_sharp_cost(*, factor=1.0, **run):
     r"""$$H_{sharp} \le H_{printed},\quad \tilde\beta_2^{sharp} \le \rho,\quad R \ge 1$$
@@ -119,6 +126,7 @@ def theorem_1_sharp_cost(*, factor=1.0, **run):
     assumptions=[*_CONDITIONS, assume("R is below 1", lambda R: R < 1)],
     controls=[Control("one quarter of each term", share=1 / 4)],
     status=Status.CORRECTED,
+    evaluations=512,
 )
 def theorem_1_short_tokens(average, *, share=1.0, **run):
     r"""$$R < 1,\quad \sqrt H \ge 4.42\,\tilde\beta_3 D^2,\quad

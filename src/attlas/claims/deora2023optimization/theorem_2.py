@@ -126,6 +126,7 @@ on_training_sets = partial(
     assumptions=(),
     controls=[Control("mean of the squared distances", squared=True)],
     proof_step=ProofStep(_CHAIN, 4),
+    evaluations=32,
 )
 def lemma_3(*, squared=False, **run):
     r"""$$E[L(\theta_K) - \widehat{L}(\theta_K)] \le
@@ -148,6 +149,7 @@ def lemma_3(*, squared=False, **run):
     "Section 6.2, (22) unrolled",
     controls=[Control("one step instead of their sum, at the target", steps=False)],
     proof_step=ProofStep(_CHAIN, 2),
+    evaluations=32,
 )
 def stability_unrolled(*, steps=True, **run):
     r"""$$\frac1n \sum_{i=1}^n \|\theta_K - \theta_K^{\neg i}\| \le
@@ -166,6 +168,7 @@ def stability_unrolled(*, steps=True, **run):
     "Section 6.2, training regret",
     controls=[Control("without the term of the distance", start=False)],
     proof_step=ProofStep(_CHAIN, 3),
+    evaluations=32,
 )
 def stability_regret(*, start=True, **run):
     r"""$$\sum_{k=0}^{K-1} \widehat{L}(\theta_k) \le
@@ -182,6 +185,7 @@ def stability_regret(*, start=True, **run):
 @on_training_sets(
     "Section 6.2, average model stability",
     controls=[Control(r"a second factor $\eta$", power=1)],
+    evaluations=32,
 )
 def stability_average(*, power=0, **run):
     r"""$$\frac1n \sum_{i=1}^n \|\theta_K - \theta_K^{\neg i}\| \le
@@ -204,6 +208,7 @@ def stability_average(*, power=0, **run):
         )
     ],
     proof_step=ProofStep(_CHAIN, 5),
+    evaluations=32,
 )
 def theorem_2(**run):
     r"""$$E[L(\theta_K) - \widehat{L}(\theta_K)] \le \frac4n E\left[2K\widehat{L}(\theta) +
@@ -223,6 +228,7 @@ def theorem_2(**run):
     "Section 6.2, average model stability, sharpened",
     status=Status.SHARPENED,
     controls=[Control(r"a second factor $\eta$", power=1)],
+    evaluations=32,
 )
 def stability_average_sharp(*, power=0, **run):
     r"""$$\frac1n \sum_{i=1}^n \|\theta_K - \theta_K^{\neg i}\| \le
@@ -241,6 +247,7 @@ def stability_average_sharp(*, power=0, **run):
     "Theorem 2, (5), sharpened",
     status=Status.SHARPENED,
     controls=[Control(r"two further factors $\eta$", power=2)],
+    evaluations=32,
 )
 def theorem_2_sharp(*, power=0, **run):
     r"""$$E[L(\theta_K) - \widehat{L}(\theta_K)] \le \frac{3.658\,\eta\tilde\beta_1^2}{n}

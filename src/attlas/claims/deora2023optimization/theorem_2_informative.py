@@ -66,6 +66,7 @@ def _bound(D, K, p, H, power=0) -> tuple[Array, Array]:
     status=Status.SHARPENED,
     count=48,
     roundings=ROUNDINGS * _LONGEST,
+    evaluations=528,
 )
 def theorem_2_informative(D, K, p, H, *, power=0):
     r"""$$T = d = R = 1,\ n = 16: \quad E[L(\theta_K) - \widehat L(\theta_K)] \le

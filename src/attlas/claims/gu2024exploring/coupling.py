@@ -103,6 +103,7 @@ def singular_pairs(rng, count):
         Control("a third of the square of the time", square=2 / 3),
         Control(r"0.9 of $\epsilon_{test}$", test=0.9),
     ],
+    evaluations=192,
 )
 def theorem_f_2_without_lambda(
     gap, time, start, row, most, kernel_change, test_change, *, square=1.0, test=1.0

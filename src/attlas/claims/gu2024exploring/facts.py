@@ -175,6 +175,7 @@ def forms(rng, count):
         Control("$c = 1$", c=1.0),
         Control(r"a sub-Gaussian tail, without the term $t / \|A\|$", c=0.25, linear=False),
     ],
+    evaluations=576,
 )
 def lemma_a_10(tail, t, frobenius, spectral, *, c=3 / 128, linear=True):
     r"""$$P\big( |x^\top A x - E x^\top A x| > t \big) \le 2 \exp\Big( -c \min\Big( \frac{t^2}

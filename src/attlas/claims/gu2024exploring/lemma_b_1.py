@@ -33,7 +33,11 @@ def _bound(part, B, R, m):
     return gu2024_basic_bounds(B, R, m)[part]
 
 
-@on_the_event("Lemma B.1, Part 2", controls=[Control("$B$ without $R$", still=True)])
+@on_the_event(
+    "Lemma B.1, Part 2",
+    controls=[Control("$B$ without $R$", still=True)],
+    evaluations=1248,
+)
 def lemma_b_1_part_2(moved, B, R, m, rounding, *, still=False):
     r"""$$|\langle \tilde{w}_r, x_i \rangle| \le B + R$$
 
@@ -42,7 +46,11 @@ def lemma_b_1_part_2(moved, B, R, m, rounding, *, still=False):
     return Sides(jnp.abs(moved), B if still else _bound(2, B, R, m), magnitude=rounding)
 
 
-@on_the_event("Lemma B.1, Part 3", controls=[Control("$R/2$", half=True)])
+@on_the_event(
+    "Lemma B.1, Part 3",
+    controls=[Control("$R/2$", half=True)],
+    evaluations=1248,
+)
 def lemma_b_1_part_3(logits, moved, B, R, m, rounding, *, half=False):
     r"""$$|\langle w_r - \tilde{w}_r, x_i \rangle| \le R$$
 
@@ -52,7 +60,11 @@ def lemma_b_1_part_3(logits, moved, B, R, m, rounding, *, half=False):
     return Sides(jnp.abs(moved - logits), right, magnitude=rounding)
 
 
-@on_the_event("Lemma B.1, Part 4", controls=[Control("$1 + B$ in place of $e^B$", linear=True)])
+@on_the_event(
+    "Lemma B.1, Part 4",
+    controls=[Control("$1 + B$ in place of $e^B$", linear=True)],
+    evaluations=1392,
+)
 def lemma_b_1_part_4(logits, B, R, m, rounding, *, linear=False):
     r"""$$\exp(-B) \le \exp(\langle w_r, x_i \rangle) \le \exp(B)$$
 
@@ -72,7 +84,11 @@ def lemma_b_1_part_5(moved, B, R, m, rounding, *, still=False):
     return Sides(left, right, magnitude=rounding * jnp.max(left))
 
 
-@on_the_event("Lemma B.1, Part 6", controls=[Control("$R/2$", half=True)])
+@on_the_event(
+    "Lemma B.1, Part 6",
+    controls=[Control("$R/2$", half=True)],
+    evaluations=1344,
+)
 def lemma_b_1_part_6(logits, moved, B, R, m, rounding, *, half=False):
     r"""$$|\exp(\langle w_r - \tilde{w}_r, x_i \rangle) - 1| \le 2R$$
 
@@ -86,6 +102,7 @@ def lemma_b_1_part_6(logits, moved, B, R, m, rounding, *, half=False):
     "Lemma B.1, Part 7",
     proof_step=link(1),
     controls=[Control("$2 R$ without $e^{B+R}$", flat=True)],
+    evaluations=1392,
 )
 def lemma_b_1_part_7(logits, moved, B, R, m, rounding, *, flat=False):
     r"""$$|\exp(\langle w_r, x_i \rangle) - \exp(\langle \tilde{w}_r, x_i \rangle)| \le
@@ -146,7 +163,9 @@ def lemma_b_1_part_10(B, R, S, m, rounding, *, smaller=False):
 
 
 @on_the_event(
-    "Lemma B.1, Part 11", controls=[Control("$e^{B/2}$ in place of $e^{2B+2R}$", smaller=True)]
+    "Lemma B.1, Part 11",
+    controls=[Control("$e^{B/2}$ in place of $e^{2B+2R}$", smaller=True)],
+    evaluations=1392,
 )
 def lemma_b_1_part_11(B, R, S_moved, m, rounding, *, smaller=False):
     r"""$$\frac{\exp(-2B-2R)}{m} \le \tilde{S}_{i,r} \le \frac{\exp(2B + 2R)}{m}$$
@@ -158,7 +177,12 @@ def lemma_b_1_part_11(B, R, S_moved, m, rounding, *, smaller=False):
     return Sides(left, right, magnitude=rounding * left)
 
 
-@on_the_event("Lemma B.1, Part 12", proof_step=link(4), controls=[_SQUARED])
+@on_the_event(
+    "Lemma B.1, Part 12",
+    proof_step=link(4),
+    controls=[_SQUARED],
+    evaluations=1392,
+)
 def lemma_b_1_part_12(B, R, S, S_moved, m, rounding, *, squared=False):
     r"""$$|S_{i,r} - \tilde{S}_{i,r}| \le \frac{4R}{m} \exp(4B + 3R)$$
 
@@ -170,7 +194,12 @@ def lemma_b_1_part_12(B, R, S, S_moved, m, rounding, *, squared=False):
     return Sides(jnp.abs(S - S_moved), right, magnitude=rounding * S)
 
 
-@on_the_event("Lemma B.1, Part 13", proof_step=link(5), controls=[_SQUARED])
+@on_the_event(
+    "Lemma B.1, Part 13",
+    proof_step=link(5),
+    controls=[_SQUARED],
+    evaluations=528,
+)
 def lemma_b_1_part_13(B, R, S, S_moved, z, m, rounding, *, squared=False):
     r"""$$|\langle z, S_i \rangle - \langle z, \tilde{S}_i \rangle| \le 4R \exp(4B + 3R),
     \quad \|z\|_\infty \le 1$$

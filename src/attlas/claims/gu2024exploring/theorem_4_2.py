@@ -222,6 +222,7 @@ def starts(rng, count):
     count=COUNT,
     roundings=ROUNDINGS,
     controls=[Control("$10^{20}$", power=20.0)],
+    evaluations=288,
 )
 def theorem_4_2_width(Y, lam, sigma, *, power=11.0):
     r"""$$11 \le \log_{10}\Big(\lambda^{-2} n^2 d^2 e^{18B} \log^2\frac{nd}{\delta}\Big),\quad

@@ -69,6 +69,7 @@ def kernel_pairs(rng, count):
     count=48,
     roundings=_ROUNDINGS,
     controls=[Control(r"1 in place of $\|K_{te}(0)\|$", known_row=False)],
+    evaluations=288,
 )
 def theorem_f_2_kernels(gap, y, row, lam, most, eps, eps_test, *, known_row=True):
     r"""$$|\gamma_{nn}-\gamma_{ntk}|(t) \le \frac{\|Y\|}{\lambda-\epsilon_H} \Big(

@@ -96,6 +96,7 @@ def lemma_19_hoelder(X, z, p, W_mm, W, A, norm, *, by_entry=False):
     "Lemma 19 (12a)",
     controls=[Control("9/2 in place of 3/2", factor=4.5)],
     proof_step=ProofStep(_CHAIN, 3),
+    evaluations=1856,
 )
 def lemma_19_12a(X, z, p, norm, W, delta, beyond, *, factor=1.5):
     r"""$$(X_{it}-X_{i\tau})^\top W z_i \ge \frac32\delta\,\frac{\|W\|_{p,p}}{\|W_{mm}\|_{p,p}},
@@ -112,6 +113,7 @@ def lemma_19_12a(X, z, p, norm, W, delta, beyond, *, factor=1.5):
     "Lemma 19 (12b)",
     controls=[Control("9/2 in place of 3/2", factor=4.5)],
     proof_step=ProofStep(_CHAIN, 4),
+    evaluations=1728,
 )
 def lemma_19_12b(X, z, p, norm, W, delta, beyond, *, factor=1.5):
     r"""$$(X_{i\alpha_i}-X_{i\tau})^\top W z_i \ge \left(1+\frac32\delta\right)
@@ -149,6 +151,7 @@ def lemma_19_12c(X, z, p, norm, W, delta, beyond, *, relative=True):
     status=Status.SHARPENED,
     assumptions=[*IN_CONE, SOME_BEYOND],
     controls=[Control("9/2 in place of 7/2", factor=4.5)],
+    evaluations=1728,
 )
 def lemma_19_sharpened(X, z, p, norm, W, delta, beyond, *, factor=3.5):
     r"""$$(X_{it}-X_{i\tau})^\top W z_i \ge \frac72\delta\rho,\quad

@@ -110,6 +110,7 @@ def lemma_20_softmax(X, z, p, W, delta, norm, beyond, *, reversed_end=False):
         ),
     ],
     proof_step=ProofStep(_CHAIN, 6),
+    evaluations=1600,
 )
 def lemma_20_covariance(X, z, v, y, p, W, V, delta, norm, advantage, beyond, *, sign=1.0):
     r"""$$\gamma_i^\top\left(\mathrm{diag}(s_i)-s_is_i^\top\right)X_i\bar V z_i \ge

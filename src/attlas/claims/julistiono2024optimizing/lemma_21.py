@@ -94,6 +94,7 @@ def _mean_gap(weight, h, room, rounding):
     "Lemma 21, proof (20)",
     controls=[Control(r"$\pi = 0$", without_pi=True)],
     proof_step=ProofStep("Lemmas 19-21", 10),
+    evaluations=1792,
 )
 def lemma_21_20(X, z, v, y, p, W, norm, pi, mixture, beyond, *, without_pi=False):
     r"""$$\sum_i -\ell'_i \sum_{t\in\mathcal T_i} (\gamma_{i\alpha_i}-\gamma_{it})

@@ -119,6 +119,7 @@ def constant_step(X, z, v, y, p, W_mm, A, norm, spread, largest_slope, d, radius
     project=back_in_place(at_radius),
     controls=[Control("a step 10,000 times larger, growing with the norm", factor=1e4)],
     roundings=ROUNDINGS,
+    evaluations=1856,
 )
 def lemma_24_in_the_cone(
     X, z, v, y, p, W_mm, W, A, norm, spread, largest_slope, d, radius, mixture, *, factor=1.0

@@ -97,6 +97,7 @@ def normalised_walks(rng, count):
     sample=normalised_walks,
     controls=[Control("square root of $k$", power=0.5), Control("half of the step", share=0.5)],
     roundings=ROUNDINGS,
+    evaluations=1280,
 )
 def normalised_growth(norms, p, eta, *, power=1.0, share=1.0):
     r"""$$\text{normalised steps}: \quad

@@ -192,6 +192,7 @@ def neighbours(rng, count):
     count=128,
     roundings=ROUNDINGS,
     controls=[Control("the printed lower bounds", lower_bounds=True)],
+    evaluations=768,
 )
 def theorem_4_monotone(printed, most, central, *, lower_bounds=False):
     r"""$$\sum_{j \le s_0} \binom{n_1}{j} \le \sum_{j \le s_0 + 1} \binom{n_1}{j}, \quad

@@ -53,6 +53,7 @@ def covers(rng, count):
         Control(r"$(R / \epsilon)^d$, the least that volumes allow", volume=True),
         Control("a cover at half the distance", part=0.5),
     ],
+    evaluations=64,
 )
 def lemma_1_2_cover(d, R, epsilon, size, gap, *, volume=False, part=1.0):
     r"""$$\mathcal{N}(B^d(0, R), \epsilon) \le \left( 1 + \frac{2R}{\epsilon} \right)^d

@@ -81,6 +81,7 @@ def in_range(idle, tau):
     search_over=("phi", "idle", "tau"),
     project=in_range,
     controls=[Control("the mean square alone", deviation=0.0)],
+    evaluations=1472,
 )
 def lemma_1_3(phi, idle, tau, *, deviation=1.0):
     r"""$$\epsilon_i \sim \mathrm{subG}(0, C_3^2),\ G = \sum_i \Phi_i \Phi_i^\top: \quad

@@ -114,6 +114,7 @@ def layers(rng, count):
     sample=layers,
     status=Status.SHARPENED,
     controls=[Control("$d - 1$ in place of $d$", lost=1.0)],
+    evaluations=512,
 )
 def appendix_a_1_regions(seen, most, p, d, n, *, lost=0.0):
     r"""$$\#\{\mathrm{patterns\ on\ } n \mathrm{\ samples}\} \le \min\left( n, \sum_{j \le p}

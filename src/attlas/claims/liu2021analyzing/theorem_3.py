@@ -73,6 +73,7 @@ def theorem_3(printed, corrected, gamma, c_k, parameters, margin, *, with_factor
     sample=settings,
     status=Status.CORRECTED,
     controls=[Control("as printed", with_factor=False), Control("1 % more samples", more=1.01)],
+    evaluations=384,
 )
 def theorem_3_corrected(
     printed, corrected, gamma, c_k, parameters, margin, *, with_factor=True, more=1.0

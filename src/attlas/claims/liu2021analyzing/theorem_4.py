@@ -124,6 +124,7 @@ of_sizes = partial(inequality, sample=logarithms, count=128, roundings=ROUNDINGS
     "Theorem 4, the network of the proof",
     status=Status.CORRECTED,
     controls=[Control("the other way round", reverse=True)],
+    evaluations=896,
 )
 def theorem_4_with_biases(printed, construction, *, reverse=False):
     r"""$$\lfloor n_1/s_0 \rfloor^{s_0} \le \big( \lfloor n_1/s_0 \rfloor + 1 \big)^{s_0}$$
@@ -138,6 +139,7 @@ def theorem_4_with_biases(printed, construction, *, reverse=False):
     "Theorem 4, the maximum",
     status=Status.SHARPENED,
     controls=[Control("without the last binomial", last=False)],
+    evaluations=896,
 )
 def theorem_4_best(construction, most, least, *, last=True):
     r"""$$\big( \lfloor n_1/s_0 \rfloor + 1 \big)^{s_0} \le \sum_{j \le s_0} \binom{n_1}{j}$$
@@ -177,6 +179,7 @@ on_masked_networks = partial(
 @on_masked_networks(
     "In place of Theorem 4, with biases",
     controls=[Control("without the last binomial", shift=-1.0), Control("a region more", more=1.0)],
+    evaluations=64,
 )
 def theorem_4_maximum(W, regions, most, generic, *, shift=0.0, more=0.0):
     r"""$$\#\,\mathrm{regions} \big( w^{(2)\top} \phi(\langle w^{(1)}, x \odot f \rangle + b)
@@ -198,6 +201,7 @@ def theorem_4_maximum(W, regions, most, generic, *, shift=0.0, more=0.0):
         Control("two regions more", more=2.0),
         Control("with biases", biases=True),
     ],
+    evaluations=64,
 )
 def theorem_4_central_maximum(
     W, central, cells, most_central, generic, *, shift=0.0, more=0.0, biases=False

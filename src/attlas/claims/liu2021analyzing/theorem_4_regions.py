@@ -63,6 +63,7 @@ def theorem_4_pieces(W, b, w2, points, regions, cells, *, all_cells=False):
     count=32,
     roundings=ROUNDINGS,
     controls=[Control("the other way round", reverse=True)],
+    evaluations=32,
 )
 def theorem_4_cells(W, b, w2, points, cells, *, reverse=False):
     r"""$$\#\,\mathrm{regions}(F) \le \#\,\mathrm{cells} \{ \langle w_i, x \rangle + b_i = 0 \}$$

@@ -119,6 +119,7 @@ curved = partial(inequality, sample=on_the_orbit, roundings=ROUNDINGS)
     Source.FOUND,
     proof_step=ProofStep("Theorem 5", 1),
     controls=[Control("the whole Hessian's eigenvalue", whole=True)],
+    evaluations=1088,
 )
 def theorem_5_eigenvalue(H, H_alpha, alpha, *, whole=False):
     r"""$$\alpha^{-2} \delta \le \lambda_{\max} (\nabla^2 L(T_\alpha(\theta))),
@@ -135,6 +136,7 @@ def theorem_5_eigenvalue(H, H_alpha, alpha, *, whole=False):
     "Proof of Theorem 5, the largest eigenvalue, sharpened",
     status=Status.SHARPENED,
     controls=[Control("the whole Hessian's eigenvalue", whole=True)],
+    evaluations=832,
 )
 def theorem_5_eigenvalue_block(H, H_alpha, alpha, *, whole=False):
     r"""$$\alpha^{-2} \lambda_{\max} (\nabla^2_{w^{(1)} w^{(1)}} L(\theta)) \le
@@ -151,6 +153,7 @@ def theorem_5_eigenvalue_block(H, H_alpha, alpha, *, whole=False):
     status=Status.NEW,
     assumptions=[A_MINIMUM],
     controls=[Control("$C_2$ alone", with_first=0.0)],
+    evaluations=576,
 )
 def theorem_5_balls(H_alpha, alpha, W1, w2, v, *, with_first=1.0):
     r"""$$L(\theta) = 0, \|w^{(1)}\|_F \le C_1, \|w^{(2)}\|_2 \le C_2: \quad \lambda_{\max}

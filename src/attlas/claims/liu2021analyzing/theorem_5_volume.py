@@ -110,6 +110,7 @@ def theorem_5_volume_ratio(here, same, power, *, exponent=2.0):
     count=32,
     roundings=ROUNDINGS,
     controls=[Control("without the balls", balls=False)],
+    evaluations=32,
 )
 def theorem_5_volume_balls(inside, there, both, *, balls=True):
     r"""$$\mathrm{vol}\, C(L, \theta, \epsilon) \cap B(C_1) \times B(C_2) \le

@@ -102,6 +102,7 @@ def appendix_b_weights(scores, *, exponent=False):
     count=96,
     roundings=_ROUNDINGS,
     controls=[Control("$C_x$", root=1.0)],
+    evaluations=1152,
 )
 def theorem_6_contexts(x, c, *, root=_T**0.5):
     r"""$$\left\| \sum_{j=1}^p a(x)_j x^j \right\|_2 \le \sqrt{t}\, C_x, \quad

@@ -110,6 +110,7 @@ on_entropies = partial(inequality, sample=entropies, roundings=_ROUNDINGS)
     "Section 2.4 (Dudley), the integral with its constants",
     proof_step=ProofStep(_SLACK, 30),
     controls=[Control("$c_1 = c_2 = 1$, the paper's bracket", constants="printed")],
+    evaluations=320,
 )
 def _dudley_integral(A, D, m, R, *, constants: DudleyConstants = "sharp"):
     r"""$$\text{chain} \le \inf_\delta \Big( c_1 \delta + \frac{c_2}{\sqrt{m}} \int_\delta^R

@@ -184,6 +184,7 @@ def trainings(rng, count):
     roundings=256,
     proof_step=ProofStep("trauger2023sequence/slack", 60),
     controls=[Control("$1/m$ in place of the root", power=0.5)],
+    evaluations=320,
 )
 def gap_trained(gap, m, radius, B, *, power=0.0):
     r"""$$\mathbb{E}\ell(f) - \tfrac1m \sum_i \ell(y_i f(X_i)) \le \tfrac14 \cdot 2\hat R +

@@ -33,6 +33,7 @@ on_columns = partial(
 @on_columns(
     "Lemma 3.3, the cover: its distance",
     controls=[Control("inputs with $l_2$ norm $B_x$", euclidean=True)],
+    evaluations=320,
 )
 def lemma_3_3_distance(W, centre, B, B_x, epsilon, *, euclidean=False):
     r"""$$\|W\|_{1,\infty} \le B_w: \quad \exists\, \hat W \in \hat V \otimes \cdots \otimes
@@ -53,6 +54,7 @@ def lemma_3_3_distance(W, centre, B, B_x, epsilon, *, euclidean=False):
         Control("Maurey's number of terms, a ceiling", ceiling=True),
         Control("without the factor $d$", columns=1),
     ],
+    evaluations=256,
 )
 def lemma_3_3(B, B_x, epsilon, size, *, ceiling=False, columns=COLUMNS):
     r"""$$\|W\|_{1,\infty} \le B_w,\ \|x\|_1 \le B_x: \quad
@@ -78,6 +80,7 @@ on_entries = partial(
     controls=[
         Control(r"matrices of the $(1, \infty)$ ball, the norm $B$ in every column", spread=True)
     ],
+    evaluations=832,
 )
 def lemma_3_6_distance(W, centre, B, B_x, epsilon, *, spread=False):
     r"""$$\|W\|_{1,1} \le B_w: \quad \exists\, \hat W \in \hat{\mathcal{W}}:
@@ -101,6 +104,7 @@ def lemma_3_6_distance(W, centre, B, B_x, epsilon, *, spread=False):
         Control("Maurey's number of terms, a ceiling", ceiling=True),
         Control(r"$\log(dk + 1)$, the signs forgotten", signs=1.0),
     ],
+    evaluations=640,
 )
 def lemma_3_6(B, B_x, epsilon, size, *, ceiling=False, signs=2.0):
     r"""$$\|W\|_{1,1} \le B_w,\ \|x\|_2 \le B_x: \quad

@@ -283,6 +283,7 @@ def lemma_3_1_sampler(sampled, bound, *, factor=2.0):
     count=60,
     roundings=128,
     controls=[Control("$k$ halved: $k$ terms for the bound of $2 k$", terms=2.0)],
+    evaluations=60,
 )
 def lemma_3_1_greedy(greedy, bound, *, terms=1.0):
     r"""$$S_{t+1} = S_t + V_j,\ j = \arg\min \|S_t + V_j - (t+1) f\|: \quad

@@ -135,7 +135,10 @@ def _on_rows(basis):
     )
 
 
-@_on_rows(basis=True)("Lemma 3.4 in the orientation of rows, with its constant")
+@_on_rows(basis=True)(
+    "Lemma 3.4 in the orientation of rows, with its constant",
+    evaluations=432,
+)
 def lemma_3_4(W, centre, X, B, B_x, epsilon, size):
     r"""$$\sum_i \|W_i\|_2 \le B_w,\ \|x\|_1 \le B_x,\ K = \frac{B_w^2 B_x^2}{\epsilon^2} > 1:
     \quad \log \mathcal{N}_\infty(\mathcal{F}, \epsilon, N, \|\cdot\|_2) \le
@@ -149,7 +152,8 @@ def lemma_3_4(W, centre, X, B, B_x, epsilon, size):
 
 
 @_on_rows(basis=False)(
-    "Lemma 3.5 (Edelman et al., Lemma 4.6) in the orientation of rows, with its constant"
+    "Lemma 3.5 (Edelman et al., Lemma 4.6) in the orientation of rows, with its constant",
+    evaluations=240,
 )
 def lemma_3_5(W, centre, X, B, B_x, epsilon, size):
     r"""$$\sum_i \|W_i\|_2 \le B_w,\ \|x_t\|_2 \le B_x,\ K = \frac{B_w^2 B_x^2}{\epsilon^2} > 1:
@@ -225,6 +229,7 @@ def appendix_a(D, X, updates, b, B_x, epsilon, *, rooted=True, rows=ROWS):
         Control("an eighth of the updates", factor=0.125),
         Control("half of the distance", distance=0.5),
     ],
+    evaluations=144,
 )
 def appendix_a_rows(D, X, updates, b, B_x, epsilon, *, factor=1.0, distance=1.0):
     r"""$$\|w\|_2 \le B_w,\ \|x_t\|_2 \le B_x: \quad

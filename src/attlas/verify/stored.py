@@ -1,0 +1,70 @@
+"""A stored witness: an instance that an earlier search kept, evaluated again before new ones."""
+
+from dataclasses import replace
+
+import jax.numpy as jnp
+import numpy as np
+
+from attlas.core.claim import Claim
+from attlas.core.verdict import Outcome, Verdict, Witness
+from attlas.verify.decide import decide
+from attlas.verify.evidence import Batch, Program, compile_program, gather
+
+REASON = "stored witness"
+"""How the reason of a verdict begins where a stored instance decided."""
+
+
+def replayed(claim: Claim, program: Program, batch: Batch, witness: Witness) -> Verdict | None:
+    """The verdict on a stored instance, without compiling where its shapes are those of a check.
+
+    Args:
+        claim: the claim.
+        program: its compiled program.
+        batch: instances of the check, for their shapes.
+        witness: the stored instance.
+
+    Returns:
+        The verdict on this instance alone; None where it does not fit the claim any more.
+    """
+    if set(witness) != set(batch):
+        return None
+    arrays = {name: np.asarray(value) for name, value in witness.items()}
+    count = len(next(iter(batch.values())))
+    same = all(
+        (count, *value.shape) == batch[name].shape and value.dtype == batch[name].dtype
+        for name, value in arrays.items()
+    )
+    rows = count if same else 1
+    repeated = {k: jnp.asarray(np.repeat(v[None], rows, axis=0)) for k, v in arrays.items()}
+    try:
+        holds, sides = (program if same else compile_program(claim))(repeated)
+    except (TypeError, ValueError, IndexError):
+        # Of other shapes than the claim reads today.
+        return None
+    verdict = decide(claim, gather(claim, holds, sides[0]).select(0))
+    return replace(verdict, witness=arrays)
+
+
+def with_stored(claim: Claim, verdict: Verdict, found: Verdict | None) -> Verdict:
+    """The verdict of a check after a stored instance was evaluated.
+
+    Args:
+        claim: the claim.
+        verdict: on the drawn instances.
+        found: on the stored one, None where it did not fit.
+
+    Returns:
+        VIOLATED where the stored instance violates; else the verdict, with the larger tightness.
+    """
+    if found is None or claim.witness is not None:
+        return verdict
+    numbers = {name: getattr(verdict, name) for name in ("applicable", "tried", "seed", "distinct")}
+    if found.outcome is Outcome.VIOLATED:
+        return replace(found, reason=f"{REASON}: {found.reason}", **numbers)
+    if verdict.outcome is not Outcome.SUPPORTED or found.tightness is None:
+        return verdict
+    if found.tightness <= (verdict.tightness or -np.inf):
+        return verdict
+    told = f"{verdict.reason}, tightest on the {REASON}"
+    tight = {"tightness": found.tightness, "witness": found.witness, "index": None}
+    return replace(verdict, reason=told, **tight)
