@@ -16,6 +16,7 @@ Where do its arrays lie?                          `domains=[Ball("W", 1.0)]`; `B
                                                   `Real`, `OneOf`, `Rank`, `Semidefinite`,
                                                   `Orthogonal`
 Can a search break it? Does a witness still?      `challenge(claim)`, `replay(claim, witness)`
+Would the check notice a wrong constant?          `power(claim)`
 What do the five papers claim?                    `find_claims(["lemma-12"])`
 Which tokens does training select?                `attention_svm`, `lp_svm`, `kernel_svm`
 How do I train with mirror descent?               `mirror_descent` (for optax), `fit`
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
     from attlas.training.trajectory import Trajectory
     from attlas.verify.challenge import challenge, replay
     from attlas.verify.check import check
+    from attlas.verify.power import power
     from attlas.verify.registry import find_claims
 
 _PLACES = {
@@ -127,6 +129,7 @@ _PLACES = {
     "check": "verify.check",
     "challenge": "verify.challenge",
     "replay": "verify.challenge",
+    "power": "verify.power",
     "find_claims": "verify.registry",
     "Solution": "core.solution",
     "attention_svm": "solvers.attention_svm",

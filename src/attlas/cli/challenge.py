@@ -57,7 +57,18 @@ def challenge(
         raise typer.Exit(EXIT_BROKEN)
 
 
-def _one_claim(name: str | None) -> "Claim":
+def one_claim(name: str | None) -> "Claim":
+    """The claim of a name.
+
+    Args:
+        name: as it was given.
+
+    Returns:
+        The only claim that it names.
+
+    Raises:
+        UserError: if it names none or several.
+    """
     from attlas.core.errors import UserError
     from attlas.verify.registry import find_claims
 
@@ -77,7 +88,7 @@ def _search(context: typer.Context, name: str | None, asked: dict) -> "tuple[Cla
     from attlas.runs.witness import FOLDER, keep_witness
     from attlas.verify.challenge import challenge as search
 
-    claim = _one_claim(name)
+    claim = one_claim(name)
     store = Store(session_of(context).results)
     store.prepare(FOLDER)
     before = _stored_best(claim, store)
@@ -133,7 +144,7 @@ def _replay(name: str | None, file: Path) -> "tuple[Claim, Verdict]":
     from attlas.verify.challenge import replay
 
     stored = read_witness(file)
-    claim = _one_claim(stored.claim if name is None else name)
+    claim = one_claim(stored.claim if name is None else name)
     if claim.name != stored.claim:
         raise UserError(f"{file} is an instance of '{stored.claim}', not of '{name}'")
     try:

@@ -21,6 +21,7 @@ COLUMNS = (
     "verdict",
     "slack",
     "tightness",
+    "noticed from",
     "controls",
     "challenge",
 )
@@ -98,6 +99,7 @@ def check(
 
 def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
     from attlas.cli.tables import show_table
+    from attlas.core.display.strength import COARSE, limits_of, passing_factor
     from attlas.core.prose import plain
 
     show_table(COLUMNS, [_row(claim, reports[claim.name]) for claim in claims])
@@ -105,6 +107,16 @@ def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
         for defect in reports[claim.name].defects:
             typer.echo(f"{claim.name}: {plain(defect)}")
     defective = sum(bool(report.defects) for report in reports.values())
+    coarse = sum(
+        report.verdict.outcome == "SUPPORTED"
+        and (passing_factor(limits_of(report)) or 1.0) >= COARSE
+        for report in reports.values()
+    )
+    if coarse:
+        typer.echo(
+            f"{coarse} supported claims would pass with a right side {COARSE:g} times smaller: "
+            "see `attlas power CLAIM`"
+        )
     busy = sum(report.seconds for report in reports.values())
     typer.echo(
         f"{len(reports)} claims checked in {busy:.0f} s of work: "
@@ -130,9 +142,21 @@ def _row(claim: "Claim", report: "CheckReport") -> tuple[str, ...]:
         report.verdict.outcome,
         number(report.verdict.slack),
         number(report.verdict.tightness),
+        _noticed(report),
         f"{good}/{len(report.controls)}",
         attacked,
     )
+
+
+def _noticed(report: "CheckReport") -> str:
+    """The factor from which a smaller right side would be noticed, in the worst component."""
+    from attlas.cli.tables import number
+    from attlas.core.display.strength import limits_of, passing_factor
+
+    factor = passing_factor(limits_of(report))
+    if factor is None:
+        return "-"
+    return "never" if factor == float("inf") else f"x{number(factor)}"
 
 
 def _show_progress(done: int, total: int) -> None:

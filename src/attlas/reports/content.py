@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from attlas.core.claim import Claim, Erratum
+from attlas.core.display.strength import outcome_words
 from attlas.core.references import Reference
 from attlas.core.verdict import CheckReport, Outcome
 from attlas.runs.experiment import Experiment
@@ -123,6 +124,13 @@ class ClaimEntry:
         search = self.report.challenge if self.report else None
         broken = search is not None and search.violated and self.outcome is Outcome.SUPPORTED
         return BROKEN if broken else MARKS[self.outcome]
+
+    @property
+    def strength(self) -> str:
+        """What is said beside the outcome: what would pass too, or that tightness was shown."""
+        if self.report is None:
+            return ""
+        return outcome_words(self.report).removeprefix(self.mark.word)
 
     @property
     def not_attacked(self) -> str:

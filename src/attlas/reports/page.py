@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from attlas.core.display.numbers import number, plain_number
 from attlas.core.display.statements import prose, typeset
-from attlas.core.display.verdicts import detection_sentences
+from attlas.core.display.strength import strength_sentences
 from attlas.core.prose import plain
 from attlas.core.verdict import Outcome
 from attlas.reports.content import MARKS, Atlas
@@ -87,7 +87,7 @@ def environment_of_templates() -> Environment:
         "typeset": typeset,
         "prose": prose,
         "witness": witness_html,
-        "noticed": detection_sentences,
+        "strength": strength_sentences,
         "count": lambda value: f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}"),
         "percent": lambda share: f"{100 * min(max(share, 0.0), 1.0):.4g}",
     }

@@ -23,7 +23,7 @@ from attlas.core.verdict import ChallengeReport, Outcome
 from attlas.verify.climb import climb
 from attlas.verify.decide import decide
 from attlas.verify.detection import detection_limits
-from attlas.verify.evidence import Batch, Program, compile_program, gather
+from attlas.verify.evidence import Batch, Evidence, Program, compile_program, gather
 from attlas.verify.proposals import Covariance, Extremes, Moves, Proposal
 from attlas.verify.searchable import is_searchable
 
@@ -74,14 +74,13 @@ def attack(
         for done in range(rounds):
             start = batch if done == 0 and batch is not None else None
             start = claim.draw(seed + done, claim.count) if start is None else start
-            count = len(next(iter(start.values())))
             climbed = climb(
                 claim,
                 program,
                 start,
                 WITHOUT_SLOPES[method],
                 seed=seed + done,
-                moves=max(1, granted // count),
+                moves=_moves(granted, start),
                 stop=stop,
             )
             if not climbed.moves:
@@ -118,10 +117,7 @@ def judge(claim: Claim, program: Program, batch: Batch, seed: int, steps: int) -
     Returns:
         The report with its witness.
     """
-    if claim.recertify is not None:
-        batch = {**batch, **call_by_name(claim.recertify, batch)}
-    holds, sides = program(batch)
-    evidence = gather(claim, holds, sides[0], batch=batch)
+    batch, evidence = settled(claim, program, batch)
     verdict = decide(claim, evidence, seed=seed)
     if verdict.index is not None:
         witness = {k: np.asarray(v[verdict.index]) for k, v in batch.items()}
@@ -135,6 +131,51 @@ def judge(claim: Claim, program: Program, batch: Batch, seed: int, steps: int) -
         evaluations=(steps + 1) * verdict.tried,
         detection=detection_limits(claim, evidence),
     )
+
+
+def settled(claim: Claim, program: Program, batch: Batch) -> tuple[Batch, Evidence]:
+    """The end points of a search with solver outputs solved again, and their sides.
+
+    Args:
+        claim: an inequality.
+        program: its compiled program.
+        batch: end points.
+
+    Returns:
+        The instances and their evidence.
+    """
+    if claim.recertify is not None:
+        batch = {**batch, **call_by_name(claim.recertify, batch)}
+    holds, sides = program(batch)
+    return batch, gather(claim, holds, sides[0], batch=batch)
+
+
+def attacked(
+    claim: Claim, program: Program, batch: Batch, *, seed: int, evaluations: int | None = None
+) -> Evidence | None:
+    """The sides at the end points of one round of moves.
+
+    Args:
+        claim: a claim.
+        program: its compiled program.
+        batch: starting points.
+        seed: from which they were drawn.
+        evaluations: of the sides on one instance; those of a round by default.
+
+    Returns:
+        The evidence, None where nothing moves.
+    """
+    if not is_searchable(claim):
+        return None
+    granted = granted_evaluations(claim) if evaluations is None else evaluations
+    with np.errstate(all="ignore"):
+        climbed = climb(claim, program, batch, Moves, seed=seed, moves=_moves(granted, batch))
+    return settled(claim, program, climbed.batch)[1] if climbed.moves else None
+
+
+def _moves(granted: int, batch: Batch) -> int:
+    """Moves that a budget allows beside the evaluation of the end points."""
+    return max(1, granted // len(next(iter(batch.values()))) - 1)
 
 
 def better(old: ChallengeReport | None, new: ChallengeReport) -> ChallengeReport:

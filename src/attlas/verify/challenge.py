@@ -19,7 +19,7 @@ report says how many evaluations were made, so that anybody can make them again.
 import itertools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import jax
 import jax.numpy as jnp
@@ -144,7 +144,7 @@ class _Search:
     batch: Batch
     started: float
     seconds: float | None
-    climb: Callable[[Batch], Batch] | None = None
+    climbs: dict[int, Callable[[Batch], Batch]] = field(default_factory=dict)
 
     def late(self) -> bool:
         """Whether the time is spent."""
@@ -178,11 +178,12 @@ class _Search:
             )
         # Adam mixes integer counts with floats, which strict promotion would refuse.
         with FACTORISING, jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
-            self.climb = self.climb or ascend(claim)
             start = self.batch if first else claim.draw(seed, claim.count)
-            return replace(
-                judge(claim, self.program, self.climb(start), seed, STEPS), method="ascent"
-            )
+            steps = int(min(STEPS, max(1, left // claim.count - 1)))
+            if steps not in self.climbs:
+                self.climbs[steps] = ascend(claim, steps)
+            ended = self.climbs[steps](start)
+            return replace(judge(claim, self.program, ended, seed, steps), method="ascent")
 
 
 def replay(claim: Claim, witness: dict[str, np.ndarray]) -> Verdict:

@@ -46,7 +46,7 @@ def test_a_report_has_a_line_per_verdict_and_per_defect():
     assert len(lines) == 3
     assert lines[0].startswith("paper/lemma: SUPPORTED (held;")
     assert lines[1] == "  control 'half of x': VIOLATED"
-    assert lines[2] == "  challenge: best ratio 0.875 from 8 starts, 50 steps"
+    assert lines[2] == "  attacked from 8 starts, by moves, best ratio 0.875"
     *same, unexpected = report_text(report(control=Outcome.SUPPORTED)).splitlines()
     assert len(same) == 3
     assert unexpected.startswith("  unexpected: ")

@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from attlas.core.display.numbers import plain_number
 from attlas.core.display.statements import prose, typeset
+from attlas.core.display.strength import outcome_words, strength_sentences
 from attlas.core.display.tables import arrays_table, table
 from attlas.core.prose import plain
 
@@ -58,12 +59,7 @@ def report_text(report: "CheckReport") -> str:
     """
     lines = [f"{report.claim}: {verdict_text(report.verdict)}"]
     lines += [f"  control '{plain(c.description)}': {c.verdict.outcome}" for c in report.controls]
-    lines += [f"  {text}" for text in detection_sentences(report.detection)]
-    if report.challenge:
-        lines.append(
-            f"  challenge: best ratio {plain_number(report.challenge.ratio)} from "
-            f"{report.challenge.starts} starts, {report.challenge.steps} steps"
-        )
+    lines += [f"  {text}" for text in strength_sentences(report)]
     return "\n".join([*lines, *(f"  unexpected: {plain(text)}" for text in report.defects)])
 
 
@@ -77,20 +73,20 @@ def report_html(report: "CheckReport") -> Markup:
         Safe markup, with the statement above where the report holds it.
     """
     own = report.verdict
-    rows = [("the claim", str(own.outcome), own.slack, own.tightness, own.reason)]
+    rows = [("the claim", outcome_words(report), own.slack, own.tightness, own.reason)]
     for control in report.controls:
         found = control.verdict
         name = f"control: {control.description}"
         rows.append((name, str(found.outcome), found.slack, found.tightness, found.reason))
     if report.challenge:
         found = report.challenge
-        text = f"{found.starts} starts, {found.steps} steps"
+        text = f"{found.starts} starts, {found.evaluations} evaluations, by {found.method}"
         rows.append(("challenge", str(found.verdict.outcome), None, found.ratio, text))
     heads = ("", "outcome", "slack", "tightness", "reason")
     applicable = _instances(own)
     parts = [typeset(report.statement)] if report.statement else []
     parts.append(table(heads, rows, f"{report.claim}: {applicable}"))
-    parts += [Markup("<p>{}</p>").format(text) for text in detection_sentences(report.detection)]
+    parts += [Markup("<p>{}</p>").format(text) for text in strength_sentences(report)]
     parts += [Markup("<p>unexpected: {}</p>").format(prose(text)) for text in report.defects]
     return Markup("").join(parts)
 
@@ -109,37 +105,6 @@ def claim_html(claim: "Claim") -> Markup:
     rows += [("control", control.description) for control in claim.controls]
     remark = Markup("<p>{}</p>").format(prose(claim.remark)) if claim.remark else Markup("")
     return typeset(claim.statement) + remark + table((), rows, f"{claim.locator}, {claim.name}")
-
-
-def detection_sentences(limits: "tuple[float | None, ...]") -> Iterator[str]:
-    """What a check would notice, in one sentence.
-
-    Args:
-        limits: smallest relative change of the right side that is noticed, by component.
-
-    Yields:
-        A sentence, or nothing where no component has a size.
-
-    Examples:
-        >>> list(detection_sentences((0.25, 1e-13)))
-        ['notices a right side wrong by 25 %, by 1e−11 % in the best component']
-        >>> list(detection_sentences((0.99,)))
-        ['the constant is not tested within a factor 100']
-    """
-    known = [limit for limit in limits if limit is not None]
-    if not known:
-        return
-    if max(known) > 0.9:
-        far = "" if max(known) >= 1 else f" within a factor {plain_number(1 / (1 - max(known)))}"
-        where = " in one component" if len(known) > 1 else ""
-        yield f"the constant is not tested{far}{where}"
-        return
-    best = f", by {_percent(min(known))} in the best component" if len(known) > 1 else ""
-    yield f"notices a right side wrong by {_percent(max(known))}{best}"
-
-
-def _percent(share: float) -> str:
-    return f"{plain_number(100 * share)} %"
 
 
 def _instances(verdict: "Verdict") -> str:

@@ -1,0 +1,172 @@
+r"""The power of a check: which wrong constants it would notice, component by component.
+
+The statement is changed by a factor c > 1 against itself: for an inequality, existence or
+expectation left <= right - (1 - 1/c) |right|, which is right / c where it is positive; for a limit
+right / c; for an identity right c and right / c; for a probability failure (1 - right) / c; for a
+rate the exponent of the scale by log10 c. A component notices c where its changed sides come out
+VIOLATED, by the rule of the check itself, on the drawn instances or at the end points of an attack.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import jax
+import numpy as np
+
+from attlas.core.claim import Claim, Kind
+from attlas.core.errors import UserError
+from attlas.core.factorising import FACTORISING
+from attlas.core.verdict import Outcome
+from attlas.verify.attack import attacked
+from attlas.verify.check import draw_batch
+from attlas.verify.decide import ENTRYWISE, decide
+from attlas.verify.evidence import Evidence, compile_program, gather
+from attlas.verify.exponents import exponent_limits
+
+FACTORS = (1.01, 1.1, 2.0, 10.0, 100.0, 1e3, 1e6)
+"""Wrong constants that are tried."""
+LISTED = 64
+"""Components that are told apart; of more, all together."""
+
+
+@dataclass(frozen=True)
+class Power:
+    """Which wrong constants a check notices.
+
+    Attributes:
+        claim: its name.
+        factors: by which the statement was made too strong.
+        drawn: whether each component notices each factor on the drawn instances, shape
+            (components, factors).
+        attacked: likewise with the end points of an attack; None where nothing was attacked.
+        exponents: smallest change of the exponent of each declared quantity that is noticed.
+    """
+
+    claim: str
+    factors: tuple[float, ...]
+    drawn: np.ndarray
+    attacked: np.ndarray | None
+    exponents: dict[str, float | None]
+
+    @property
+    def smallest(self) -> tuple[float | None, ...]:
+        """The smallest factor that each component notices, None where it notices none."""
+        found = self.drawn if self.attacked is None else self.drawn | self.attacked
+        return tuple(self.factors[int(np.argmax(row))] if row.any() else None for row in found)
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """The table: a row per component, a cell per factor, then the smallest noticed.
+
+        Yields:
+            "drawn", "attack" (noticed only there) or "passes" by factor.
+        """
+        for k, smallest in enumerate(self.smallest):
+            cells = [
+                "drawn"
+                if self.drawn[k, j]
+                else "attack"
+                if self.attacked is not None and self.attacked[k, j]
+                else "passes"
+                for j in range(len(self.factors))
+            ]
+            yield (str(k), *cells, "none" if smallest is None else f"{smallest:g}")
+
+    def __repr__(self) -> str:
+        heads = ("component", *(f"{factor:g}" for factor in self.factors), "smallest noticed")
+        lines = ["  ".join(row) for row in (heads, *self.rows())]
+        lines += [
+            f"exponent of {name}: " + ("none noticed" if limit is None else f"{limit:.3g} noticed")
+            for name, limit in self.exponents.items()
+        ]
+        return "\n".join([f"{self.claim}: a right side too small by ...", *lines])
+
+
+def power(
+    claim: Claim,
+    *,
+    factors: Sequence[float] = FACTORS,
+    count: int | None = None,
+    seed: int = 0,
+    alpha: float = 1e-3,
+    evaluations: int | None = None,
+) -> Power:
+    """Sweep wrong constants: which of them would the check notice?
+
+    Args:
+        claim: any claim.
+        factors: above 1, in growing order.
+        count: instances drawn; the claim's own number by default.
+        seed: of the instances.
+        alpha: error probability of a statistical verdict.
+        evaluations: of the attack; the claim's own number by default, 0 for none.
+
+    Returns:
+        A table by component and factor.
+
+    Raises:
+        UserError: if a factor is not above 1, or no instance is applicable.
+
+    Examples:
+        >>> from attlas.verify.registry import find_claims
+        >>> power(find_claims(["julistiono2024optimizing/lemma-12"])[0]).smallest
+        (1.01, 1.01)
+    """
+    factors = tuple(sorted(float(factor) for factor in factors))
+    if not factors or factors[0] <= 1:
+        raise UserError("factors: give numbers above 1, by which the statement is made too strong")
+    with FACTORISING, jax.enable_x64(True):
+        program = compile_program(claim)
+        batch = draw_batch(claim, seed, claim.count if count is None else count)
+        holds, sides = program(batch)
+        evidence = gather(claim, holds, sides[0], batch=batch)
+        if not evidence.applicable.any():
+            raise UserError(
+                f"claim '{claim.name}': no instance satisfies '{evidence.failed_assumption}'"
+            )
+        drawn = _noticed(claim, evidence, factors, alpha)
+        exponents = exponent_limits(claim, evidence, batch)
+        ended = None
+        if evaluations != 0:
+            ended = attacked(claim, program, batch, seed=seed, evaluations=evaluations)
+        after = None
+        if ended is not None:
+            after = _noticed(claim, ended, factors, alpha)
+    return Power(claim.name, factors, drawn, after, exponents)
+
+
+def _noticed(
+    claim: Claim, evidence: Evidence, factors: Sequence[float], alpha: float
+) -> np.ndarray:
+    """Whether each component notices each factor."""
+    scaled = claim.kind in (Kind.LIMIT, Kind.RATE)
+    shape = evidence.left.shape[1:-1] if scaled else evidence.left.shape[1:]
+    entries = int(np.prod(shape))
+    together = claim.alike or entries > LISTED
+    parts = [evidence] if together else [evidence.component(k, scaled) for k in range(entries)]
+    return np.array(
+        [
+            [
+                any(
+                    decide(claim, changed, alpha=alpha).outcome is Outcome.VIOLATED
+                    for changed in _stronger(claim.kind, part, factor)
+                )
+                for factor in factors
+            ]
+            for part in parts
+        ]
+    )
+
+
+def _stronger(kind: Kind, evidence: Evidence, factor: float) -> Iterator[Evidence]:
+    """The evidence of statements that are too strong by a factor."""
+    right = evidence.right
+    if kind is Kind.IDENTITY:
+        yield replace(evidence, right=right * factor)
+    if kind is Kind.PROBABILITY:
+        yield replace(evidence, right=1 - (1 - right) / factor)
+    elif kind is Kind.RATE and evidence.scales is not None:
+        yield replace(evidence, right=right * evidence.scales ** -np.log10(factor))
+    elif (kind in ENTRYWISE and kind is not Kind.IDENTITY) or kind is Kind.EXPECTATION:
+        yield replace(evidence, right=right - (1 - 1 / factor) * np.abs(right))
+    else:
+        yield replace(evidence, right=right / factor)
