@@ -252,7 +252,7 @@ def _report(
         starts=search["starts"],
         steps=search["steps"],
         verdict=verdict("challenge", search["verdict"]),
-        # What searches before 0.6 did not write.
+        # What earlier searches did not write.
         evaluations=search.get("evaluations", 0),
         method=search.get("method", "moves"),
         detection=_limits(search.get("detection", ())),

@@ -38,6 +38,8 @@ from attlas.verify.growth import grow
 
 METHODS = (*WITHOUT_SLOPES, "ascent", "sizes", "auto")
 _ORDER = ("moves", "ascent", "covariance", "extremes", "sizes")
+_LENGTH = {"covariance": 8}
+"""Rounds of moves that a round of another method lasts: covariances are learnt slowly."""
 INTERRUPTED = "interrupted"
 
 
@@ -83,7 +85,7 @@ def challenge(
     search = _Search(claim, program, batch, time.perf_counter(), seconds)
     methods = _methods(claim, method, batch)
     best: ChallengeReport | None = None
-    left = np.inf if evaluations is None else evaluations
+    left: int | float = np.inf if evaluations is None else evaluations
     try:
         for turn, name in enumerate(itertools.cycle(methods)):
             done = turn // len(methods)
@@ -150,7 +152,7 @@ class _Search:
         """Whether the time is spent."""
         return self.seconds is not None and time.perf_counter() - self.started >= self.seconds
 
-    def stage(self, name: str, seed: int, left: float, first: bool) -> ChallengeReport | None:
+    def stage(self, name: str, seed: int, left: int | float, first: bool) -> ChallengeReport | None:
         """One round of one method.
 
         Args:
@@ -163,7 +165,7 @@ class _Search:
             Its report; None where nothing moves.
         """
         claim, granted = self.claim, granted_evaluations(self.claim)
-        granted = int(min(granted, left))
+        granted = int(min(granted * _LENGTH.get(name, 1), left))
         if name == "sizes":
             return grow(claim, evaluations=granted, seed=seed, stop=self.late)
         if name != "ascent":
