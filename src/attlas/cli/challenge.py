@@ -105,6 +105,8 @@ def _search(context: typer.Context, name: str | None, asked: dict) -> "tuple[Cla
         typer.echo(f"stored      {before.outcome}, ratio {number(before.tightness)}")
     typer.echo(f"effort      {found.evaluations} evaluations, seed {asked['seed']}")
     _show(found.verdict)
+    if found.certified:
+        typer.echo(f"proof       {found.certified}")
     path = _place(store, claim)
     if path.is_file():
         typer.echo(f"witness     {path}")

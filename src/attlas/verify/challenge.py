@@ -32,6 +32,7 @@ from attlas.core.named_call import nearest
 from attlas.core.verdict import ChallengeReport, Verdict
 from attlas.verify.ascent import STEPS, ascend, has_slope
 from attlas.verify.attack import WITHOUT_SLOPES, attack, better, granted_evaluations, judge
+from attlas.verify.certify import proved
 from attlas.verify.decide import decide
 from attlas.verify.evidence import Batch, Program, compile_program, gather
 from attlas.verify.growth import grow
@@ -113,7 +114,7 @@ def challenge(
         return replace(best, stopped=INTERRUPTED)
     if best is None:
         raise UserError(f"claim '{claim.name}' was not searched: give rounds or evaluations")
-    return best
+    return proved(claim, best)
 
 
 def _methods(claim: Claim, method: str, batch: Batch) -> tuple[str, ...]:

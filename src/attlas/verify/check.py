@@ -14,6 +14,7 @@ from attlas.core.factorising import FACTORISING
 from attlas.core.own.provenance import source_digest
 from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Verdict, Witness
 from attlas.verify.attack import attack
+from attlas.verify.certify import proved
 from attlas.verify.compiled import bound_compiled
 from attlas.verify.decide import decide
 from attlas.verify.detection import detection_limits, faults, unattained
@@ -77,6 +78,7 @@ def check(
         if challenge_rounds:
             search = attack(claim, rounds=challenge_rounds, seed=seed, program=program, batch=batch)
             wrong += unmoved(claim, search)
+            search = None if search is None else proved(claim, search)
         wrong += unattained(claim, verdict, search)
         exponents = exponent_limits(claim, evidence, batch)
     return CheckReport(

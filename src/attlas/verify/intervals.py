@@ -1,0 +1,310 @@
+r"""Intervals of float64 with outward rounding: what a computation encloses is true of real numbers.
+
+IEEE 754 rounds +, -, *, / and the square root to nearest, so that the next float outward of a
+computed end is beyond the true one. Exponential and logarithm come from `decimal`, whose results
+are correctly rounded at the digits asked for; one more float outward covers their conversion.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+_DIGITS = Context(prec=60, Emax=10**9, Emin=-(10**9))
+_TINY = 1e-8
+"""Below, expm1, log1p and tanh are enclosed by their series: no digits cancel."""
+
+
+class Undecided(Exception):
+    """What interval arithmetic cannot decide; its text says what."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Real numbers between two ends, elementwise.
+
+    Attributes:
+        low: lower ends.
+        high: upper ends, same shape.
+    """
+
+    low: np.ndarray | np.generic
+    high: np.ndarray | np.generic
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Which conditions certainly hold, and which may.
+
+    Attributes:
+        must: certainly true.
+        may: not certainly false.
+    """
+
+    must: np.ndarray | np.generic
+    may: np.ndarray | np.generic
+
+
+def exact(value: Any) -> Interval:
+    """The interval of given floats.
+
+    Args:
+        value: array.
+
+    Returns:
+        Both ends are the floats themselves.
+
+    Examples:
+        >>> exact(2.0).low == exact(2.0).high
+        np.True_
+    """
+    value = np.asarray(value, dtype=float)
+    return Interval(value, value)
+
+
+def outward(low: Any, high: Any) -> Interval:
+    """Ends that were rounded to nearest, moved one float outward.
+
+    Args:
+        low: computed lower end.
+        high: computed upper end.
+
+    Returns:
+        An interval that holds both true ends; unbounded where an end is not a number.
+
+    Examples:
+        >>> third = outward(1 / 3, 1 / 3)
+        >>> bool(third.low < third.high)
+        True
+    """
+    low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
+    low = np.where(np.isnan(low), -np.inf, np.nextafter(low, -np.inf))
+    return Interval(low, np.where(np.isnan(high), np.inf, np.nextafter(high, np.inf)))
+
+
+def add(a: Interval, b: Interval) -> Interval:
+    """The sum of two intervals."""
+    return outward(a.low + b.low, a.high + b.high)
+
+
+def negate(a: Interval) -> Interval:
+    """An interval with its sign turned, exactly."""
+    return Interval(-a.high, -a.low)
+
+
+def subtract(a: Interval, b: Interval) -> Interval:
+    """The difference of two intervals."""
+    return add(a, negate(b))
+
+
+def _corners(a: Interval, b: Interval, operate: Callable[..., Any]) -> Interval:
+    ends = [operate(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
+    return outward(reduce(np.minimum, ends), reduce(np.maximum, ends))
+
+
+def multiply(a: Interval, b: Interval) -> Interval:
+    """The product of two intervals: its ends are products of ends."""
+    return _corners(a, b, np.multiply)
+
+
+def divide(a: Interval, b: Interval) -> Interval:
+    """The quotient; unbounded where the divisor may be zero."""
+    found = _corners(a, b, np.divide)
+    zero = (b.low <= 0) & (b.high >= 0)
+    low, high = np.where(zero, -np.inf, found.low), np.where(zero, np.inf, found.high)
+    return Interval(low, high)
+
+
+def absolute(a: Interval) -> Interval:
+    """The absolute value, exactly."""
+    low = np.maximum(0.0, np.maximum(a.low, -a.high))
+    return Interval(low, np.maximum(np.abs(a.low), np.abs(a.high)))
+
+
+def root(a: Interval) -> Interval:
+    """The square root.
+
+    Args:
+        a: of numbers that are not certainly negative.
+
+    Returns:
+        An enclosure, not below zero.
+
+    Raises:
+        Undecided: if a number is negative.
+    """
+    if (a.high < 0).any():
+        raise Undecided("a square root of a negative number")
+    found = outward(np.sqrt(np.maximum(a.low, 0)), np.sqrt(np.maximum(a.high, 0)))
+    return Interval(np.maximum(found.low, 0.0), found.high)
+
+
+def whole_power(a: Interval, power: int) -> Interval:
+    """A power by a whole number.
+
+    Args:
+        a: the base.
+        power: any whole number.
+
+    Returns:
+        An enclosure.
+    """
+    if power < 0:
+        return divide(exact(np.ones_like(a.low)), whole_power(a, -power))
+    base = absolute(a) if power % 2 == 0 else a
+    # It rises with the base: an even power with its absolute value.
+    low = reduce(multiply, [exact(base.low)] * power, exact(np.ones_like(a.low)))
+    high = reduce(multiply, [exact(base.high)] * power, exact(np.ones_like(a.low)))
+    return Interval(low.low, high.high)
+
+
+def power(a: Interval, b: Interval) -> Interval:
+    """A power of a positive base: exp(b log a), at 60 digits.
+
+    Args:
+        a: the base.
+        b: the exponent.
+
+    Returns:
+        An enclosure.
+
+    Raises:
+        Undecided: if the base is not certainly positive.
+    """
+    if (a.low <= 0).any():
+        raise Undecided("a power of a base that may not be positive")
+
+    def one(x: float, y: float) -> float:
+        whole = _DIGITS.multiply(Decimal(y), _DIGITS.ln(Decimal(x)))
+        return _to_float(_DIGITS.exp(whole))
+
+    return _corners(a, b, np.vectorize(one, otypes=[float]))
+
+
+def _to_float(value: Decimal) -> float:
+    return float(value)
+
+
+def _rising(
+    a: Interval, large: Callable[[Decimal], Decimal], ends: Callable[[float], tuple[float, float]]
+) -> Interval:
+    """A rising function: by 60 digits, and near zero by bounds in closed form."""
+
+    def low(x: float) -> float:
+        if np.isinf(x) or abs(x) >= _TINY or x == 0:
+            return _apply(large, x)
+        return float(np.nextafter(ends(x)[0], -np.inf))
+
+    def high(x: float) -> float:
+        if np.isinf(x) or abs(x) >= _TINY or x == 0:
+            return _apply(large, x)
+        return float(np.nextafter(ends(x)[1], np.inf))
+
+    lows, highs = (np.vectorize(f, otypes=[float]) for f in (low, high))
+    return outward(lows(a.low), highs(a.high))
+
+
+def _apply(function: Callable[[Decimal], Decimal], x: float) -> float:
+    if np.isinf(x):
+        # The limit is not known here: an unbounded end stays one.
+        return x
+    return _to_float(function(Decimal(float(x))))
+
+
+def exponential(a: Interval) -> Interval:
+    """The exponential."""
+    found = np.vectorize(lambda x: _apply(_DIGITS.exp, min(x, 1e4)), otypes=[float])
+    ends = outward(found(np.maximum(a.low, -1e4)), found(np.maximum(a.high, -1e4)))
+    low = np.where(np.isinf(ends.low), np.finfo(float).max, ends.low)
+    return Interval(np.maximum(low, 0.0), ends.high)
+
+
+def logarithm(a: Interval) -> Interval:
+    """The natural logarithm.
+
+    Args:
+        a: of positive numbers.
+
+    Returns:
+        An enclosure.
+
+    Raises:
+        Undecided: if a number may not be positive.
+    """
+    if (a.low <= 0).any():
+        raise Undecided("a logarithm of a number that may not be positive")
+    found = np.vectorize(lambda x: _apply(_DIGITS.ln, x), otypes=[float])
+    return outward(found(a.low), found(a.high))
+
+
+def logarithm_1p(a: Interval) -> Interval:
+    """log(1 + x), by x - x^2 <= log(1 + x) <= x near zero.
+
+    Args:
+        a: of numbers above -1.
+
+    Returns:
+        An enclosure.
+
+    Raises:
+        Undecided: if a number may not be above -1.
+    """
+    if (a.low <= -1).any():
+        raise Undecided("a logarithm of a number that may not be positive")
+    return _rising(
+        a,
+        lambda d: _DIGITS.ln(_DIGITS.add(1, d)),
+        lambda x: (float(np.nextafter(x - x * x, -1)), x),
+    )
+
+
+def exponential_m1(a: Interval) -> Interval:
+    """exp(x) - 1, by x <= exp(x) - 1 <= x + x^2 near zero."""
+    clipped = Interval(np.maximum(a.low, -1e4), np.minimum(a.high, 1e4))
+    found = _rising(
+        clipped,
+        lambda d: _DIGITS.subtract(_DIGITS.exp(d), Decimal(1)),
+        lambda x: (x, float(np.nextafter(x + x * x, 1))),
+    )
+    return Interval(np.maximum(found.low, -1.0), found.high)
+
+
+def hyperbolic_tangent(a: Interval) -> Interval:
+    """tanh, by |tanh x - x| <= x^2 near zero."""
+
+    def large(d: Decimal) -> Decimal:
+        whole = _DIGITS.exp(_DIGITS.multiply(2, d))
+        return _DIGITS.divide(_DIGITS.subtract(whole, Decimal(1)), _DIGITS.add(whole, 1))
+
+    clipped = Interval(np.clip(a.low, -1e4, 1e4), np.clip(a.high, -1e4, 1e4))
+    found = _rising(clipped, large, lambda x: (float(x - x * x), float(x + x * x)))
+    return Interval(np.maximum(found.low, -1.0), np.minimum(found.high, 1.0))
+
+
+def total(a: Interval, axes: tuple[int, ...], operate: Callable = add) -> Interval:
+    """The sum, or product, over axes.
+
+    Args:
+        a: array of intervals.
+        axes: that are summed.
+        operate: `add` or `multiply`.
+
+    Returns:
+        Intervals without these axes.
+
+    Examples:
+        >>> sums = total(exact(np.ones((2, 3))), (1,))
+        >>> bool((sums.low <= 3).all() and (sums.high >= 3).all()), sums.low.shape
+        (True, (2,))
+    """
+    kept = [k for k in range(a.low.ndim) if k not in axes]
+    order = (*axes, *kept)
+    shape = tuple(a.low.shape[k] for k in kept)
+    low = np.transpose(a.low, order).reshape(-1, *shape)
+    high = np.transpose(a.high, order).reshape(-1, *shape)
+    start = exact(np.zeros(shape) if operate is add else np.ones(shape))
+    found = [Interval(x, y) for x, y in zip(low, high, strict=True)]
+    return reduce(operate, found[1:], found[0]) if found else start
