@@ -1,6 +1,7 @@
 """A generator whose draws can be moved: the same stream, and moved numbers at their places."""
 
 from copy import deepcopy
+from functools import partial
 
 import numpy as np
 
@@ -59,6 +60,9 @@ def test_what_several_samplers_share_is_not_kept_from_a_search():
     moved = {place: z + 1 for place, z in first.numbers.items()}
     np.testing.assert_allclose(start(MovedGenerator(np.random.default_rng(2), moved), 3), plain + 1)
     np.testing.assert_array_equal(start(np.random.default_rng(2), 3), plain)
+    kept = partial(shared, moved=False)(start.__wrapped__)
+    still = MovedGenerator(np.random.default_rng(2), moved)
+    np.testing.assert_array_equal(kept(still, 3), plain)
 
 
 def test_a_stream_apart_is_numpys_and_moves_with_the_other():

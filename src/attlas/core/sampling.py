@@ -1,6 +1,5 @@
 """Instances of a claim: who makes the generator, moves the arrays and remembers the draws."""
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
@@ -25,9 +24,6 @@ draws by JAX: the name of the first parameter decides."""
 Value = TypeVar("Value")
 
 _REMEMBERED = 48
-_CHEAP = 0.5
-"""Seconds of a first run, or of 25 later ones, up to which a search repeats a shared computation
-with moved numbers; a dearer one stays as it was."""
 _memory: OrderedDict[Any, Any] = OrderedDict()
 
 
@@ -83,12 +79,14 @@ def _state(source: Any) -> str:
     return str(np.asarray(jax.random.key_data(source)).tolist())
 
 
-def shared(function: Callable[..., Value]) -> Callable[..., Value]:
+def shared(function: Callable[..., Value], *, moved: bool = True) -> Callable[..., Value]:
     """A computation that several samplers start from, done once in a process for equal draws.
 
     Args:
         function: of a generator (or a JAX key) and hashable arguments; what it returns is not
             written to.
+        moved: whether a search repeats it with moved numbers; where False, such as for what takes
+            long, a search leaves it as it was.
 
     Returns:
         The same function. Where it remembers, the generator is left as the computation left it,
@@ -104,24 +102,18 @@ def shared(function: Callable[..., Value]) -> Callable[..., Value]:
         >>> bool((first == again).all()), calls
         (True, [3])
     """
-    took: list[float] = []
 
     @wraps(function)
     def once(source: Any, *arguments: Any, **options: Any) -> Value:
         def compute() -> tuple[Value, Any]:
             # What is kept is what an ordinary generator gives, also where a search asks first.
-            started = time.perf_counter()
             plain = source.plain() if isinstance(source, MovedGenerator) else source
             value = function(plain, *arguments, **options)
-            took[:] = took or [time.perf_counter() - started]
             after = source.bit_generator.state if isinstance(source, np.random.Generator) else None
             return value, after
 
-        if isinstance(source, MovedGenerator) and took and took[0] < _CHEAP:
-            started = time.perf_counter()
-            value = function(source, *arguments, **options)
-            took[:] = [25 * (time.perf_counter() - started)]
-            return value
+        if moved and isinstance(source, MovedGenerator):
+            return function(source, *arguments, **options)
         key = (function, _state(source), arguments, tuple(sorted(options.items())))
         value, after = _remember(key, compute)
         if after is not None:

@@ -1,0 +1,60 @@
+"""What a search moves: arrays in units of their size, or the draws of a sampler."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attlas.core.claim import Control
+from attlas.core.statement import inequality
+from attlas.verify.space import Arrays, Draws, chosen, space_of
+
+
+def drawn(rng, count):
+    """Numbers of each law, and integers that stay."""
+    return {
+        "x": rng.normal(size=(count, 2)) * 100,
+        "u": rng.uniform(size=count),
+        "k": rng.integers(3, size=count),
+    }
+
+
+@inequality(sample=drawn, search_over="x", controls=[Control("half", factor=0.5)])
+def stated(x, u, *, factor=1.0):
+    r"""$$0 \le \|x\| u + 1$$"""
+    return factor - 1 + 0 * u, jnp.linalg.norm(x) * u - 0.1 * (factor < 1)
+
+
+def test_arrays_move_in_units_of_their_own_size_and_come_back():
+    with jax.enable_x64(True):
+        batch = stated.draw(0, 4)
+        space = space_of(replace(stated, project=lambda x: {"x": jnp.minimum(x, 0)}), batch, 0)
+        assert isinstance(space, Arrays)
+        block = space.blocks["x"]
+        np.testing.assert_allclose(np.sqrt(np.mean(block.values**2, axis=1)), 1)
+        found = space.batch({"x": block.at(2 * block.values)})
+        np.testing.assert_allclose(found["x"], np.minimum(2 * np.asarray(batch["x"]), 0))
+        np.testing.assert_array_equal(found["u"], batch["u"])
+        settled = space.settled({"x": block}, {k: np.asarray(v) for k, v in found.items()})
+    assert (settled["x"].values <= 0).all()
+
+
+def test_draws_move_within_their_laws_and_integers_stay():
+    with jax.enable_x64(True):
+        claim = replace(stated, search_over=())
+        batch = claim.draw(0, 4)
+        space = space_of(claim, batch, 0)
+        assert isinstance(space, Draws)
+        assert sorted(block.law for block in space.blocks.values()) == ["normal", "uniform"]
+        same = space.batch(space.blocks)
+        for name, value in batch.items():
+            np.testing.assert_array_equal(same[name], value)
+        moved = {k: b.at(b.values / 2) for k, b in space.blocks.items()}
+        found = space.batch(moved)
+        np.testing.assert_allclose(found["x"], np.asarray(batch["x"]) / 2)
+        np.testing.assert_array_equal(found["k"], batch["k"])
+    kept = chosen(space.blocks, moved, np.array([True, False, False, True]))
+    for name, block in kept.items():
+        np.testing.assert_array_equal(block.values[0], moved[name].values[0])
+        np.testing.assert_array_equal(block.values[1], space.blocks[name].values[1])
