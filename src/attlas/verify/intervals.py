@@ -31,8 +31,8 @@ class Interval:
         high: upper ends, same shape.
     """
 
-    low: np.ndarray | np.generic
-    high: np.ndarray | np.generic
+    low: Any
+    high: Any
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Truth:
         may: not certainly false.
     """
 
-    must: np.ndarray | np.generic
-    may: np.ndarray | np.generic
+    must: Any
+    may: Any
 
 
 def exact(value: Any) -> Interval:
