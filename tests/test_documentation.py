@@ -10,7 +10,10 @@ from headless_browser import Browser, browser
 
 SITE = Path(__file__).parent.parent / "docs" / "_build" / "html"
 CLICKS = {
-    "which p should I choose": (["Which p should I choose?"], "In short. Choose p for the geometry"),
+    "which p should I choose": (
+        ["Which p should I choose?"],
+        "Choose p for the geometry",
+    ),
     "do more heads help": (["Do more heads help?"], "four heads were about as good as one"),
     "why is every bound vacuous": (
         ["Which bound is non-vacuous?", "Why is every bound vacuous?"],
@@ -85,7 +88,5 @@ def test_no_page_asks_the_network():
     if not (SITE / "index.html").exists():
         pytest.skip("documentation without a network: it is not built, see `make docs`")
     outside = re.compile(r'(?:src|href)="(?:https?:)?//[^"]*\.(?:js|css|woff2?)')
-    found = [
-        str(path) for path in SITE.rglob("*.html") if outside.search(path.read_text("utf-8"))
-    ]
+    found = [str(path) for path in SITE.rglob("*.html") if outside.search(path.read_text("utf-8"))]
     assert found == []
