@@ -88,11 +88,11 @@ def gather(
     experiments = find_experiments() if experiments is None else experiments
     code = code_hash()
     met: list[Mapping[str, Any]] = []
-    reports: dict[str, tuple[CheckReport, Mapping[str, Any]]] = {}
-    for report, metadata in read_reports(store):
-        if papers is not None and report.claim.partition("/")[0] not in papers:
-            continue
-        reports[report.claim] = (report, metadata)
+    reports = {
+        report.claim: (report, metadata)
+        for report, metadata in read_reports(store)
+        if papers is None or report.claim.partition("/")[0] in papers
+    }
     entries, changed = [], []
     for claim in claims:
         report, metadata = reports.get(claim.name, (None, {}))
@@ -117,13 +117,8 @@ def gather(
     warnings += unread
     if unknown and not excerpt:
         warnings.append(f"Verdicts of claims that are not in the atlas: {', '.join(unknown)}.")
-    return Atlas(
-        _papers(entries, errata, exhibits),
-        summarise_environment(met),
-        tuple(warnings),
-        tuple(audits),
-        monitors,
-    )
+    shown = _papers(entries, errata, exhibits)
+    return Atlas(shown, summarise_environment(met), tuple(warnings), tuple(audits), monitors)
 
 
 def source_of(place: tuple[str, int]) -> Source:

@@ -53,12 +53,11 @@ def check(
         'SUPPORTED'
     """
     started = time.perf_counter()
-    count = claim.count if count is None else count
     bound_compiled(claim.name)
     # Claims may factorise; see the lock.
     with FACTORISING, jax.enable_x64(True):
         program = compile_program(claim)
-        batch = draw_batch(claim, seed, count)
+        batch = draw_batch(claim, seed, claim.count if count is None else count)
         holds, sides = program(batch)
         evidence = gather(claim, holds, sides[0], batch=batch)
         verdict = with_witness(decide(claim, evidence, alpha=alpha, seed=seed), batch)
