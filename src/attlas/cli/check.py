@@ -11,7 +11,8 @@ from attlas.cli.session import session_of
 
 if TYPE_CHECKING:
     from attlas.core.claim import Claim
-    from attlas.core.verdict import CheckReport
+    from attlas.core.verdict import CheckReport, Witness
+    from attlas.runs.store import Store
 
 COLUMNS = (
     "claim",
@@ -61,7 +62,6 @@ def check(
     require_machine()  # before JAX is imported
     from attlas.runs.store import Store
     from attlas.runs.verdicts import FOLDER, write_report
-    from attlas.runs.witness import forget_witness, keep_witness, stored_witnesses
     from attlas.verify.pool import check_all
     from attlas.verify.registry import find_claims
 
@@ -70,10 +70,6 @@ def check(
     files.probe()
     store = Store(session_of(context).results)
     store.prepare(FOLDER)
-    if forget:
-        gone = sum(forget_witness(store, claim.name) for claim in claims)
-        typer.echo(f"{gone} stored witnesses deleted")
-    stored = stored_witnesses(store, [claim.name for claim in claims])
     reports: dict[str, CheckReport] = {}
     by_name = {claim.name: claim for claim in claims}
     for report in check_all(
@@ -82,19 +78,37 @@ def check(
         seed=seed,
         challenge_rounds=challenge,
         processes=processes,
-        stored={name: dict(witness.arrays) for name, witness in stored.items()},
+        stored=_stored(store, claims, forget),
     ):
         write_report(store, report, by_name[report.claim])
-        if report.challenge is not None and report.challenge.violated:
-            keep_witness(store, report.claim, report.challenge)
+        _keep(store, report)
         reports[report.claim] = report
         _show_progress(len(reports), len(claims))
-    for note in store.notes:
-        typer.echo(f"attlas: {note}", err=True)
     _show(claims, reports)
     files.write(claims, reports, store)
     if any(report.defects for report in reports.values()):
         raise typer.Exit(EXIT_DEFECTS)
+
+
+def _stored(store: "Store", claims: "Sequence[Claim]", forget: bool) -> "dict[str, Witness]":
+    """The instances that earlier searches kept, by claim; deleted first where that is asked."""
+    from attlas.runs.witness import forget_witness, stored_witnesses
+
+    if forget:
+        gone = sum(forget_witness(store, claim.name) for claim in claims)
+        typer.echo(f"{gone} stored witnesses deleted")
+    found = stored_witnesses(store, [claim.name for claim in claims])
+    for note in store.notes:
+        typer.echo(f"attlas: {note}", err=True)
+    return {name: dict(witness.arrays) for name, witness in found.items()}
+
+
+def _keep(store: "Store", report: "CheckReport") -> None:
+    """Store a counterexample, so that every later check meets it first."""
+    from attlas.runs.witness import keep_witness
+
+    if report.challenge is not None and report.challenge.violated:
+        keep_witness(store, report.claim, report.challenge)
 
 
 def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:

@@ -84,37 +84,22 @@ def challenge(
         program = program or compile_program(claim)
         batch = claim.draw(seed, claim.count) if batch is None else batch
     search = _Search(claim, program, batch, time.perf_counter(), seconds)
+    search.left = np.inf if evaluations is None else evaluations
+    endless = evaluations is not None or seconds is not None
+    stages = itertools.count() if endless else range(rounds)
     methods = _methods(claim, method, batch)
-    best: ChallengeReport | None = None
-    left: int | float = np.inf if evaluations is None else evaluations
     try:
-        for turn, name in enumerate(itertools.cycle(methods)):
-            done = turn // len(methods)
-            spent = evaluations is None and seconds is None and done == rounds
-            if spent or (best is not None and (best.violated or left < claim.count)):
+        for done, name in ((done, name) for done in stages for name in methods):
+            if search.ended():
                 break
-            if best is not None and search.late():
-                break
-            found = search.stage(name, seed + done, left, done == 0)
-            if found is None and best is None:
-                raise UserError(
-                    f"claim '{claim.name}' has nothing to move: an inequality needs search_over, "
-                    "or a sampler that draws normal or uniform numbers from rng"
-                )
-            if found is None:
-                continue
-            left -= found.evaluations
-            new = better(best, found)
-            if keep is not None and (best is None or new.verdict is not best.verdict):
-                keep(new)
-            best = new
+            search.stage(name, seed + done, done == 0, keep)
     except KeyboardInterrupt:
-        if best is None:
+        if search.best is None:
             raise
-        return replace(best, stopped=INTERRUPTED)
-    if best is None:
+        return replace(search.best, stopped=INTERRUPTED)
+    if search.best is None:
         raise UserError(f"claim '{claim.name}' was not searched: give rounds or evaluations")
-    return proved(claim, best)
+    return proved(claim, search.best)
 
 
 def _methods(claim: Claim, method: str, batch: Batch) -> tuple[str, ...]:
@@ -147,26 +132,50 @@ class _Search:
     batch: Batch
     started: float
     seconds: float | None
+    left: int | float = np.inf
+    best: ChallengeReport | None = None
     climbs: dict[int, Callable[[Batch], Batch]] = field(default_factory=dict)
 
     def late(self) -> bool:
         """Whether the time is spent."""
         return self.seconds is not None and time.perf_counter() - self.started >= self.seconds
 
-    def stage(self, name: str, seed: int, left: int | float, first: bool) -> ChallengeReport | None:
-        """One round of one method.
+    def ended(self) -> bool:
+        """Whether the claim is broken, or the budget spent; one stage is always made."""
+        spent = self.late() or self.left < self.claim.count
+        return self.best is not None and (self.best.violated or spent)
+
+    def stage(
+        self, name: str, seed: int, first: bool, keep: Callable[[ChallengeReport], None] | None
+    ) -> None:
+        """One round of one method, and what it is to the best so far.
 
         Args:
             name: of the method.
             seed: of the starting points.
-            left: evaluations that remain.
             first: whether the starting points are those of the check.
+            keep: called where there is a better one.
 
-        Returns:
-            Its report; None where nothing moves.
+        Raises:
+            UserError: if nothing moves.
         """
+        found = self._found(name, seed, first)
+        if found is None:
+            if self.best is None:
+                raise UserError(
+                    f"claim '{self.claim.name}' has nothing to move: an inequality needs "
+                    "search_over, or a sampler that draws normal or uniform numbers from rng"
+                )
+            return
+        self.left -= found.evaluations
+        new = better(self.best, found)
+        if keep is not None and (self.best is None or new.verdict is not self.best.verdict):
+            keep(new)
+        self.best = new
+
+    def _found(self, name: str, seed: int, first: bool) -> ChallengeReport | None:
         claim, granted = self.claim, granted_evaluations(self.claim)
-        granted = int(min(granted * _LENGTH.get(name, 1), left))
+        granted = int(min(granted * _LENGTH.get(name, 1), self.left))
         if name == "sizes":
             return grow(claim, evaluations=granted, seed=seed, stop=self.late)
         if name != "ascent":
@@ -182,7 +191,7 @@ class _Search:
         # Adam mixes integer counts with floats, which strict promotion would refuse.
         with FACTORISING, jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
             start = self.batch if first else claim.draw(seed, claim.count)
-            steps = int(min(STEPS, max(1, left // claim.count - 1)))
+            steps = int(min(STEPS, max(1, self.left // claim.count - 1)))
             if steps not in self.climbs:
                 self.climbs[steps] = ascend(claim, steps)
             ended = self.climbs[steps](start)

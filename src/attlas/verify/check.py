@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.core.claim import Claim
+from attlas.core.claim import Claim, Control
 from attlas.core.factorising import FACTORISING
 from attlas.core.own.provenance import source_digest
 from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Verdict, Witness
@@ -41,8 +41,8 @@ def check(
         seed: of the instances.
         alpha: error probability of a statistical verdict.
         challenge_rounds: rounds of `attlas.verify.attack` on an inequality, in addition.
-        stored: an instance that an earlier search kept, evaluated first: where it still
-            violates, so does the claim. One that does not fit the claim any more is left out.
+        stored: an instance that an earlier search kept, evaluated first; left out where it does
+            not fit the claim any more.
 
     Returns:
         The report; `report.defects` is empty when all came out as expected.
@@ -63,32 +63,24 @@ def check(
         verdict = with_witness(decide(claim, evidence, alpha=alpha, seed=seed), batch)
         if stored is not None:
             verdict = with_stored(claim, verdict, replayed(claim, program, batch, stored))
-        tried = [
-            _control(claim, k, program, batch, (holds, sides), alpha=alpha, seed=seed)
-            for k in range(len(claim.controls))
-        ]
-        controls = [(claim.controls[k], found) for k, (_, found) in enumerate(tried)]
+        tried, controls = _controls(claim, program, batch, (holds, sides), alpha=alpha, seed=seed)
         limits = detection_limits(claim, evidence, [found for _, found in controls])
-        wrong = [
-            *faults(claim, evidence, controls, limits, alpha),
-            *undefined_assumptions(claim, batch, holds),
-        ]
+        wrong = [*faults(claim, evidence, controls, limits, alpha)]
+        wrong += undefined_assumptions(claim, batch, holds)
         search = None
         if challenge_rounds:
             search = attack(claim, rounds=challenge_rounds, seed=seed, program=program, batch=batch)
             wrong += unmoved(claim, search)
-            search = None if search is None else proved(claim, search)
-        wrong += unattained(claim, verdict, search)
         exponents = exponent_limits(claim, evidence, batch)
     return CheckReport(
         claim=claim.name,
         verdict=verdict,
-        controls=tuple(report for report, _ in tried),
+        controls=tried,
         expect=claim.expect.outcome,
-        challenge=search,
+        challenge=None if search is None else proved(claim, search),
         detection=limits,
         exponents=exponents,
-        faults=tuple(wrong),
+        faults=(*wrong, *unattained(claim, verdict, search)),
         seconds=time.perf_counter() - started,
         statement=claim.statement,
         source=source_digest(claim.place[0], claim.home),
@@ -125,6 +117,18 @@ def with_witness(verdict: Verdict, batch: Mapping) -> Verdict:
         return verdict
     witness = {name: np.asarray(value[verdict.index]) for name, value in batch.items()}
     return replace(verdict, witness=witness)
+
+
+def _controls(
+    claim: Claim, program: Program, batch: Batch, own: tuple, *, alpha: float, seed: int
+) -> tuple[tuple[ControlReport, ...], list[tuple[Control, Evidence]]]:
+    """The report of each control, and its sides."""
+    tried = [
+        _control(claim, k, program, batch, own, alpha=alpha, seed=seed)
+        for k in range(len(claim.controls))
+    ]
+    sides = [(claim.controls[k], found) for k, (_, found) in enumerate(tried)]
+    return tuple(report for report, _ in tried), sides
 
 
 def _control(

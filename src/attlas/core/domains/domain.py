@@ -49,12 +49,17 @@ class Domain:
             object.__setattr__(self, "shape", (self.shape,))
         if self.rows and self.element_axes == 2:
             raise UserError(f"{self}: its elements are matrices: leave out rows=True")
-        axes = None if self.shape is None or self.rows else len(self.shape)
+        axes = None if self.rows else self.axes
         if axes is not None and self.element_axes is not None and axes != self.element_axes:
             kind = "a matrix" if self.element_axes == 2 else "a vector"
             more = "" if self.element_axes == 2 else ", or rows=True"
             raise UserError(f"{self}: its element is {kind}, the shape has {axes} axes: "
                             f"give {self.element_axes}{more}")  # fmt: skip
+
+    @property
+    def axes(self) -> int | None:
+        """Axes of the array, None where its shape is not declared."""
+        return len(self.shape) if isinstance(self.shape, tuple) else None
 
     def __str__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"

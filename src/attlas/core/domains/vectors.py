@@ -172,7 +172,7 @@ class Ball(Domain):
         if not isinstance(self.radius, str) and not 0 < self.radius < np.inf:
             raise UserError(f"{self}: radius={self.radius}: give a positive number")
         spectral = isinstance(self.norm, str)
-        if spectral and (self.rows or (self.shape is not None and len(self.shape) != 2)):
+        if spectral and (self.rows or self.axes not in (None, 2)):
             raise UserError(f"{self}: the {self.norm} norm is of a matrix: give two axes, no rows")
 
     def text(self, one: str, values: Mapping[str, str]) -> str:
@@ -230,13 +230,16 @@ class Ball(Domain):
             size = s.max(axis=1) if self.norm == "spectral" else s.sum(axis=1)
         else:
             flat = np.abs(x.reshape(count, -1))
-            size = {1: flat.sum(axis=1), 2: np.sqrt((flat**2).sum(axis=1))}.get(
-                self.norm, flat.max(axis=1)
-            )
+            norms = {1: np.sum, np.inf: np.max}
+            size = norms[self.norm](flat, axis=1) if self.norm in norms else _euclidean(flat)
         inside = np.arange(count) // 4 % 2 == 1
         share = np.where(inside, 10 ** (-_TALL * rng.uniform(size=count) ** 2), 1.0)
         share *= 1 - 4 * (int(np.prod(shape)) + 4) * np.finfo(float).eps
         return x * per_element(share / size, x) * per_element(radius, x)
+
+
+def _euclidean(rows: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.sum(rows**2, axis=1))
 
 
 @dataclass(frozen=True)
