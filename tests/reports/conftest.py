@@ -61,7 +61,8 @@ def toy_report(claim, outcome=Outcome.SUPPORTED, control=Outcome.VIOLATED, **num
         ControlReport(c.description, Outcome.VIOLATED, Verdict(control, "excess 0.3"))
         for c in claim.controls
     )
-    challenge = ChallengeReport(0.8, False, 8, 50, Verdict(Outcome.SUPPORTED, "none found"))
+    found = Verdict(Outcome.SUPPORTED, "none found")
+    challenge = ChallengeReport(0.8, False, 8, 50, found, evaluations=400)
     return CheckReport(claim.name, verdict, controls, claim.expect.outcome, challenge, seconds=1.5)
 
 

@@ -36,7 +36,7 @@ def page(store, claims, errata, experiments):
     challenge = ChallengeReport(1.25, True, 8, 50, broken)
     report = CheckReport(claims[0].name, held, (control,), Outcome.SUPPORTED, challenge)
     write_report(store, report, claims[0])
-    atlas = gather(Store(store.root), claims, errata, experiments, papers={claims[0].paper})
+    atlas = gather(Store(store.root), claims, errata, experiments, excerpt=True)
     return paper_page(atlas, "On <b> and $p$", BIBLIOGRAPHY)
 
 
@@ -74,15 +74,6 @@ def test_the_ledger_is_a_waterfall(page):
     assert chain.picture is not None
     assert "Lemma 0 1; Lemma 1 " in chain.picture
     assert str(chain.picture) in render_paper(page)
-
-
-def test_other_papers_of_the_folder_do_not_show(store, claims, errata, experiments):
-    other = CheckReport("other/lemma", Verdict(Outcome.SUPPORTED, "held"), (), Outcome.SUPPORTED)
-    write_report(store, other)
-    whole = gather(Store(store.root), claims, errata, experiments)
-    assert any("other/lemma" in warning for warning in whole.warnings)
-    one = gather(Store(store.root), claims, errata, experiments, papers={claims[0].paper})
-    assert one.warnings == ()
 
 
 def test_a_paper_of_the_atlas_and_a_file_of_ones_own(tmp_path, monkeypatch):

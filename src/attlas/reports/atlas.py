@@ -1,7 +1,7 @@
 """The atlas: everything the results folder holds, as one HTML file."""
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,6 @@ def gather(
     claims: Sequence[Claim] | None = None,
     errata: Sequence[Erratum] | None = None,
     experiments: Sequence[Experiment] | None = None,
-    papers: Collection[str] | None = None,
     excerpt: bool = False,
 ) -> Atlas:
     """What a results folder shows of claims, errata and experiments.
@@ -77,7 +76,6 @@ def gather(
         claims: all claims found by scanning when None.
         errata: likewise.
         experiments: likewise.
-        papers: whose verdicts are read; those of all when None.
         excerpt: whether other claims than these may have verdicts there.
 
     Returns:
@@ -88,11 +86,7 @@ def gather(
     experiments = find_experiments() if experiments is None else experiments
     code = code_hash()
     met: list[Mapping[str, Any]] = []
-    reports = {
-        report.claim: (report, metadata)
-        for report, metadata in read_reports(store)
-        if papers is None or report.claim.partition("/")[0] in papers
-    }
+    reports = {report.claim: (report, metadata) for report, metadata in read_reports(store)}
     entries, changed = [], []
     for claim in claims:
         report, metadata = reports.get(claim.name, (None, {}))

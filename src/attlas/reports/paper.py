@@ -96,7 +96,7 @@ def write_paper(
     known, titles = references_of(shown.claims, shown.experiments)
     if references is not None:
         known |= read_references(references)
-    atlas = gather(store, shown.claims, shown.errata, shown.experiments, papers=keys)
+    atlas = gather(store, shown.claims, shown.errata, shown.experiments, excerpt=True)
     named = title or next(filter(None, (titles.get(key) for key in sorted(keys))), "")
     page = paper_page(atlas, named, known)
     return write_text_file(Path(out), render_paper(page), "--out")

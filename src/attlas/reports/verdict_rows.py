@@ -85,7 +85,7 @@ def _attack(claim: Claim, report: CheckReport) -> str:
     search = report.challenge
     if search is None:
         return "not attacked" if why_not_attacked(claim) else ""
-    effort = f"{search.starts} starts, {search.steps} moves"
+    effort = f"{search.evaluations} evaluations"
     if search.violated:
         return f"counterexample, ratio {plain_number(search.ratio)} ({effort})"
     return f"none found ({effort})"

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 _IMPORTS = re.compile(rb"^\s*(?:from|import)\s+attlas\b", re.MULTILINE)
 _SUFFIXES = (".py", ".ipynb")
 _MOST_BYTES = 16_000_000
-ROUND = 3840
-"""Evaluations of a round of attack."""
 _named = pytest.StashKey[frozenset[Path]]()
 _reports = pytest.StashKey[dict[str, "CheckReport"]]()
 
@@ -153,12 +151,13 @@ class ClaimItem(pytest.Item):
             raise ClaimFailed(case)
 
     def _report(self) -> "CheckReport":
+        from attlas.verify.attack import granted_evaluations
         from attlas.verify.check import check
 
         reports = self.session.stash.setdefault(_reports, {})
         if self.claim.name not in reports:
             budget = self.config.getoption("--attlas-budget")
-            rounds = 1 if budget is None else -(-budget // ROUND)
+            rounds = 1 if budget is None else -(-budget // granted_evaluations(self.claim))
             reports[self.claim.name] = check(
                 self.claim,
                 count=self.config.getoption("--attlas-instances"),
