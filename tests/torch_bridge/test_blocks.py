@@ -6,7 +6,13 @@ import pytest
 torch = pytest.importorskip("torch", reason="the extra attlas[torch] is not installed")
 
 from attlas.core.errors import UserError  # noqa: E402
-from attlas.torch.blocks import block_scales, block_views, dual_norm, require_block  # noqa: E402
+from attlas.torch.blocks import (  # noqa: E402
+    CHUNK,
+    block_scales,
+    block_views,
+    dual_norm,
+    require_block,
+)
 
 
 @pytest.mark.parametrize("p", [1.1, 1.5, 2.0, 3.0, 10.0])
@@ -18,6 +24,18 @@ def test_dual_norms_agree_with_numpy_and_neither_overflow_nor_underflow(p):
         found = dual_norm(torch.tensor(x) * scale, p).item()
         # Fifty powers and their sum; the root divides what they err by q >= 1.
         assert found == pytest.approx(expected * scale, rel=60 * 2**-52)
+
+
+@pytest.mark.parametrize("p", [1.5, 3.0])
+def test_pieces_of_a_long_tensor_add_up(p):
+    x = np.random.default_rng(0).normal(size=(2, CHUNK // 2 + 7))
+    q = p / (p - 1)
+    expected = np.sum(np.abs(x) ** q) ** (1 / q)
+    for given in (torch.tensor(x), torch.tensor(x.T.copy()).T):
+        # Sums by pairs, of some twenty levels.
+        assert dual_norm(given, p).item() == pytest.approx(expected, rel=60 * 2**-52)
+    x[1, -1] = np.nan
+    assert torch.isnan(dual_norm(torch.tensor(x), p))
 
 
 def test_an_interleaved_tensor_is_cut_head_by_head():

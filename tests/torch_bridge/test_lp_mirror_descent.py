@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="the extra attlas[torch] is not inst
 from attlas.core.errors import UserError  # noqa: E402
 from attlas.optim.mirror_descent import mirror_descent  # noqa: E402
 from attlas.torch import LpMirrorDescent  # noqa: E402
-from attlas.torch.steps import CHUNK  # noqa: E402
+from attlas.torch.blocks import CHUNK  # noqa: E402
 
 EXPONENTS = (1.1, 1.5, 2.0, 3.0, 10.0)
 SHAPES = ((3, 5), (7,), ())

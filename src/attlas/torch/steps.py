@@ -5,12 +5,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from attlas.torch.blocks import block_scales, block_views
+from attlas.torch.blocks import CHUNK, block_scales, block_views
 from attlas.torch.signed_power import Power, power_of, signed_power_
-
-CHUNK = 1 << 17
-"""Entries that a step on the host treats at once: three arrays of them stay in the shared cache,
-and calls cost little beside them."""
 
 Step = float | Tensor
 
