@@ -125,7 +125,7 @@ def _flat(head: dict[str, Any]) -> dict[str, Any]:
 
 def head_output(head: dict[str, Any], X: Any) -> Any:
     """P(X) X W_V."""
-    logits = head["s"] * (X @ head["WQ"] + head["bQ"]) @ (X @ head["WK"]).T
+    logits = head["s"] * (X @ head["WQ"] + head["bQ"][None]) @ (X @ head["WK"]).T
     return jax.nn.softmax(logits, axis=-1) @ (X @ head["WV"])
 
 
@@ -151,14 +151,14 @@ def head_cases() -> Iterator[dict[str, Any]]:
     from attlas.bounds.attention.largest_logit import largest_logit
     from attlas.bounds.attention.local_lipschitz import local_lipschitz
     from attlas.bounds.attention.sink_gain import sink_gain
-    from attlas.core.norms.matrix import spectral_norm
     from attlas.measures.attention.concentration import concentration
 
-    for T in (2, 7, 64):
-        for size in (0.0, 3e-5, 0.4, 2.0, 9.0):
-            yield case("attention_head", "entropyFloor", [size, T], entropy_floor(size, T))
-            floor = range_entropy_floor(size, T)
-            yield case("attention_head", "rangeEntropyFloor", [size, T], floor)
+    pairs = [(size, T) for T in (2.0, 7.0, 64.0) for size in (0.0, 3e-5, 0.4, 2.0, 9.0)]
+    both = [jnp.asarray(each) for each in zip(*pairs, strict=True)]
+    floors = zip(pairs, entropy_floor(*both), range_entropy_floor(*both), strict=True)
+    for pair, floor, ranged in floors:
+        yield case("attention_head", "entropyFloor", list(pair), floor)
+        yield case("attention_head", "rangeEntropyFloor", list(pair), ranged)
     norms = [1.3, 0.4, 2.5, 12]
     yield case("attention_head", "largestLogit", [0.4, 2.5, 0.3], largest_logit(0.4, 2.5, 0.3))
     yield case("attention_head", "sinkGain", [0.4, 12], sink_gain(0.4, 12))
@@ -174,15 +174,15 @@ def head_cases() -> Iterator[dict[str, Any]]:
         yield case("attention_head", "concentration", [row], expected)
     for k, (r, c) in enumerate([(3, 3), (5, 2), (2, 6)]):
         M = np.random.default_rng(k).normal(size=(r, c))
-        yield case("symmetric", "spectralNorm", [M.ravel(), r, c], spectral_norm(jnp.asarray(M)))
-    for seed, (n, d) in enumerate([(4, 3), (6, 2)]):
+        yield case("symmetric", "spectralNorm", [M.ravel(), r, c], np.linalg.norm(M, 2))
+    for seed, (n, d) in enumerate([(5, 3)]):
         head, u = random_head(seed, n, d), draw.normal(size=(n, d))
         X, WQ, WK, WV = (head[name] for name in ("X", "WQ", "WK", "WV"))
         q, k, v = X @ WQ + head["bQ"], X @ WK, X @ WV
         P = jax.nn.softmax(jnp.asarray(head["s"] * q @ k.T), axis=-1)
         state = {"queries": q.ravel(), "keys": k.ravel(), "values": v.ravel(), "P": P.ravel()}
         yield case("attention_head", "headState", [_flat(head)], state)
-        J = jax.jacobian(lambda X, head=head: head_output(head, X))(jnp.asarray(X))
+        J = jax.jit(jax.jacobian(lambda X, head=head: head_output(head, X)))(jnp.asarray(X))
         yield case("lipschitz", "headJacobian", [_flat(head)], J.reshape(n * d, n * d).ravel())
         gain = jnp.linalg.norm(J.reshape(n * d, n * d) @ u.ravel())
         yield case("lipschitz", "gainAt", [_flat(head), X.ravel(), u.ravel()], gain)
@@ -258,18 +258,13 @@ def bound_cases() -> Iterator[dict[str, Any]]:
     layer = layer_of(weights, inputs)
     names = ["trivial", *(f"{ball} sharp" for ball in ("1,1", "1,inf", "2,1"))]
     names += ["log T", "log m", "parameters"]
-    for m in (500, 10**7):
-        for fixed in (True, False):
-            table = compare_bounds(
-                weights, inputs, m, 0.05, model="plain", norms="fixed" if fixed else "measured"
-            )
-            rows = {entry.name: entry for entry in table.entries}
-            expected = [
-                {"gap": rows[name].gap, "complexity": rows[name].complexity} for name in names
-            ]
-            entries = sum(entry.is_bound for entry in table.entries)
-            options = {"delta": 0.05, "fixed": fixed, "entries": entries}
-            yield case("bounds", "compareBounds", [layer, m, options], expected)
+    for m, norms in ((500, "fixed"), (500, "measured"), (10**7, "measured")):
+        table = compare_bounds(weights, inputs, m, 0.05, model="plain", norms=norms)
+        rows = {entry.name: entry for entry in table.entries}
+        expected = [{"gap": rows[name].gap, "complexity": rows[name].complexity} for name in names]
+        entries = sum(entry.is_bound for entry in table.entries)
+        options = {"delta": 0.05, "fixed": norms == "fixed", "entries": entries}
+        yield case("bounds", "compareBounds", [layer, m, options], expected)
 
 
 def mixture_cases() -> Iterator[dict[str, Any]]:

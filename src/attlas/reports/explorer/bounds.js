@@ -17,14 +17,20 @@ const SMALLEST = 2 ** -1000;
 /** The rows in order: the trivial bound, five covers and parameter counting. */
 export const ROWS = ["trivial", "1,1", "1,inf", "2,1", "log T", "log m", "parameters"];
 
+/** rho^-j by ratio; the squares of lower levels would overflow in single precision. */
+const SHARES = RATIOS.map((ratio) => Array.from(
+  { length: LEVELS },
+  (_, j) => Math.exp(-Math.min(Math.log(ratio) * (j + 1), Math.log(1e30) / 2)),
+));
+
 /** The chain at distances R rho^-j, minimised over its levels and ratios. */
 export function dudleyChain(entropy, m, radius) {
   let best = radius;
-  const deepest = Math.log(1e30) / 2;
-  for (const ratio of RATIOS) {
+  for (let r = 0; r < RATIOS.length; r += 1) {
+    const ratio = RATIOS[r];
     let links = 0;
-    for (let j = 1; j <= LEVELS; j += 1) {
-      const level = radius * Math.exp(-Math.min(Math.log(ratio) * j, deepest));
+    for (const share of SHARES[r]) {
+      const level = radius * share;
       const size = entropy(level);
       // a level of entropy above m / 2 never pays, nor do those below it
       if (!(size <= m / 2)) break;

@@ -56,7 +56,8 @@ function chartOf(layer, m, options) {
 
 function fillTable(table, found, smallest, until) {
   table.replaceChildren(...found.map((each, row) => {
-    const line = html("tr", { class: each === smallest ? "smallest" : each.gap < 1 ? "" : "vacuous" });
+    const kind = each === smallest ? "smallest" : "";
+    const line = html("tr", { class: each.gap < 1 ? kind : "vacuous" });
     line.append(html("th", { scope: "row" }, NAMES[each.name]));
     const numbers = [each.gap, each.complexity, each.confidence, each.union, until[row]];
     line.append(...numbers.map((value) => html("td", { class: "num" }, shown(value))));
