@@ -129,7 +129,7 @@ def head_output(head: dict[str, Any], X: Any) -> Any:
     return jax.nn.softmax(logits, axis=-1) @ (X @ head["WV"])
 
 
-def certificate_parts(head: dict[str, Any], P: Any, q: Any, k: Any, v: Any) -> dict[str, float]:
+def certificate_parts(head: dict[str, Any], P: Any, q: Any, k: Any, v: Any) -> dict[str, Any]:
     """The three parts of `local_lipschitz` by singular values, without rounding up."""
 
     def covariance(row: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
