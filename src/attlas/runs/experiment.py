@@ -14,7 +14,7 @@ from attlas.core.own.provenance import is_of_attlas
 from attlas.interop.attlas_model import StoredForm
 from attlas.runs.cell import Cell, Scale
 from attlas.runs.grid import Grid
-from attlas.runs.prose import read_prose, without_gaps, written
+from attlas.runs.prose import has_gaps, read_prose, without_gaps, written
 from attlas.runs.record import Layout, Record
 from attlas.runs.settings import Settings
 
@@ -52,6 +52,8 @@ Tabulate = Callable[["xarray.Dataset"], "pandas.DataFrame"]
 """Makes a table of the whole data set, as `attlas.panels.table.Table` does."""
 Draw = Callable[["xarray.Dataset"], CaptionedFigure]
 """Draws one figure of the whole data set, as `attlas.panels.plot.Plot` does."""
+Answer = Callable[["xarray.Dataset"], Mapping[str, Any]]
+"""Computes the values of the answer's template from the whole data set."""
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -72,8 +74,10 @@ class Experiment:
             below the other.
         figures: each draws one figure of the whole data set.
         note: remark for the reader: deviations from the paper.
-        captions: templates by the title of their figure. They and the note come from the
-            Markdown file beside the module unless given, see `attlas.runs.prose`.
+        captions: templates by the title of their figure. They, the note and the answer come from
+            the Markdown file beside the module unless given, see `attlas.runs.prose`.
+        answer: computes the values of the answer.
+        answer_text: template of the sentence that answers the question.
         revision: raise it when `run` changes its results: old records are then not used.
         name: unique, the module's name unless given; also the folder of its records.
         paper: key in `references.bib`, the package's name unless given.
@@ -91,6 +95,8 @@ class Experiment:
     figures: Sequence[Draw]
     note: str
     captions: Mapping[str, str]
+    answer: Answer | None
+    answer_text: str
     revision: int
     name: str
     paper: str
@@ -109,6 +115,8 @@ class Experiment:
         figures: Sequence[Draw],
         note: str = "",
         captions: Mapping[str, str] | None = None,
+        answer: Answer | None = None,
+        answer_text: str = "",
         revision: int = 1,
         name: str = "",
         paper: str = "",
@@ -126,8 +134,10 @@ class Experiment:
         if not name.replace("_", "").replace("-", "").isalnum() or name in RESERVED:
             raise ValueError(f"experiment name '{name}' is not a word of its own")
         if captions is None:
-            own_note, captions = read_prose(Path(caller.f_code.co_filename).with_suffix(".md"))
-            note = note or own_note
+            own_note, captions, own_answer = read_prose(
+                Path(caller.f_code.co_filename).with_suffix(".md")
+            )
+            note, answer_text = note or own_note, answer_text or own_answer
         vars(self).update(  # frozen: no attribute can be set
             title=title,
             question=" ".join((question or "").strip().split("\n\n")[0].split()),
@@ -137,6 +147,8 @@ class Experiment:
             figures=figures,
             note=note,
             captions=captions,
+            answer=answer,
+            answer_text=answer_text,
             revision=revision,
             name=name,
             paper=paper or _paper(package, caller.f_code.co_filename),
@@ -261,6 +273,23 @@ class Experiment:
             Figures with captions.
         """
         return tuple(self._captioned(each(data)) for each in self.figures)
+
+    def answered(self, data: "xarray.Dataset") -> str:
+        """The answer to the question, in one sentence or two.
+
+        Args:
+            data: all cells with their axes, as `attlas.runs.load.load` gives it.
+
+        Returns:
+            Text with mathematics between dollar signs; empty where the prose has no section
+            '## Answer' or the data lack a number that it needs.
+        """
+        if not self.answer_text:
+            return ""
+        # The functions of the captions may serve: an answer is shorter than they are.
+        values = self.answer(data) if self.answer else {}
+        text = written(self.answer_text, values, all_used=False)
+        return "" if has_gaps(text) else text
 
     def _captioned(self, shown: CaptionedFigure) -> CaptionedFigure:
         """The figure with its caption written out."""

@@ -1,8 +1,9 @@
-"""The prose of an experiment: a Markdown file beside its module, with the note and the captions.
+"""The prose of an experiment: a Markdown file beside its module, with note, captions and answer.
 
 The text before the first `## ` is the note; each section has the title of a figure and holds its
-caption, a Jinja template whose names are what the figure's caption function returns. Mathematics
-stands between dollar signs, as everywhere.
+caption, a Jinja template whose names are what the figure's caption function returns. The section
+`## Answer` is reserved: one sentence, two at most, that answers the experiment's question.
+Mathematics stands between dollar signs, as everywhere.
 """
 
 import re
@@ -10,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+ANSWER = "Answer"
+"""The title of the section that no figure has."""
 _NO_NUMBER = re.compile(r"\bnan\b")
 _SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z0-9$`(])")
 
@@ -20,10 +23,12 @@ class Prose(NamedTuple):
     Attributes:
         note: remark for the reader: deviations from the paper.
         captions: template of each figure's caption, by the figure's title.
+        answer: template of the answer to the question.
     """
 
     note: str
     captions: Mapping[str, str]
+    answer: str
 
 
 def read_prose(path: Path) -> Prose:
@@ -33,28 +38,31 @@ def read_prose(path: Path) -> Prose:
         path: of the Markdown file.
 
     Returns:
-        Note and captions, each on one line.
+        Note, captions and answer, each on one line.
 
     Examples:
         >>> read_prose(Path("no such file.md"))
-        Prose(note='', captions={})
+        Prose(note='', captions={}, answer='')
     """
     if not path.is_file():
-        return Prose("", {})
+        return Prose("", {}, "")
     note, *sections = f"\n{path.read_text(encoding='utf-8')}".split("\n## ")
     parts = [section.partition("\n") for section in sections]
-    return Prose(_one_line(note), {title.strip(): _one_line(text) for title, _, text in parts})
+    captions = {title.strip(): _one_line(text) for title, _, text in parts}
+    answer = captions.pop(ANSWER, "")
+    return Prose(_one_line(note), captions, answer)
 
 
-def written(template: str, values: Mapping[str, Any]) -> str:
-    """A caption with its values.
+def written(template: str, values: Mapping[str, Any], *, all_used: bool = True) -> str:
+    """A caption or an answer with its values.
 
     Args:
         template: text with `{{ name }}` and, where a sentence depends on them, `{% if name %}`.
         values: what the names stand for.
+        all_used: whether the template must name all of them.
 
     Returns:
-        The caption on one line.
+        The text on one line.
 
     Raises:
         ValueError: if the template lacks one of the values, or names another.
@@ -69,9 +77,10 @@ def written(template: str, values: Mapping[str, Any]) -> str:
 
     environment = Environment(undefined=StrictUndefined, autoescape=False)
     named = find_undeclared_variables(environment.parse(template))
-    if named != set(values):
-        other = ", ".join(sorted(named ^ set(values)))
-        raise ValueError(f"a caption's template and its values differ in: {other}")
+    wrong = named ^ set(values) if all_used else named - set(values)
+    if wrong:
+        other = ", ".join(sorted(wrong))
+        raise ValueError(f"a template of the prose and its values differ in: {other}")
     return _one_line(environment.from_string(template).render(values))
 
 
@@ -95,6 +104,22 @@ def without_gaps(caption: str) -> str:
     if len(kept) == len(sentences):
         return caption
     return " ".join([*kept, "What has not been run yet is left out."])
+
+
+def has_gaps(text: str) -> bool:
+    """Whether a number of a text has not been computed.
+
+    Args:
+        text: with its values.
+
+    Returns:
+        True if one of them is nan.
+
+    Examples:
+        >>> has_gaps("No: the slope is nan.")
+        True
+    """
+    return bool(_NO_NUMBER.search(text))
 
 
 def _one_line(text: str) -> str:

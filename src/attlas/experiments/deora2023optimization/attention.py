@@ -120,6 +120,26 @@ def over_time(y: panels.Formula, colour: str, names: Any, band: Any) -> panels.P
     ) + panels.Reference(y=taken("zeta"), label="uniform attention, $\\zeta$")  # fmt: skip
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """In how many trainings the mass grows, and the starts from which it comes farthest."""
+    first, last = mass("all", step=0)(data), mass("all", step=-1)(data)
+    over = [dim for dim in last.dims if dim != "start"]
+    grown, runs = (last > first).sum(over), last.count(over)
+    gain = (last / data.zeta).median(over)
+    best, worst = int(gain.argmax("start")), int(gain.argmin("start"))
+    return {
+        "every": bool((2 * grown > runs).all()),
+        "never": bool((2 * grown <= runs).all()),
+        "grown": int(grown.sum()),
+        "runs": int(runs.sum()),
+        "most": f"{gain.values[best]:.1f}",
+        "best": gain.start.values[best],
+        "fewest": f"{gain.values[worst]:.1f}",
+        "worst": gain.start.values[worst],
+        **{name: data.attrs[name] for name in ("steps", "n", "T")},
+    }
+
+
 FROM_STARTS = over_time(mass("all"), "start", "from {start}", panels.interval)
 BY_SIGN = over_time(by_sign, "way", SIGN_NAMES, panels.mean_only)
 EXPERIMENT = Experiment(
@@ -127,6 +147,7 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         ["zeta", "H", "start"],
         [

@@ -115,6 +115,17 @@ def by_theorem(head: str, value: panels.Formula) -> list[Column]:
     return [Column(f"{head}, {name}", value, at={"theorem": name}) for name in THEOREMS]
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """The range of the factors over the three bounds, each where it is tightest."""
+    best = 1 / positive(data).max(["heads", "step"])
+    spans = {
+        version: f"{float(own.min()):.2g} to {float(own.max()):.2g}"
+        for version in ("printed", "sharp")
+        for own in [best.sel(version=version)]
+    }
+    return looseness(data) | spans | {name: data.attrs[name] for name in ("n", "steps")}
+
+
 RATIOS = (
     Lines(
         positive, after, colour="version", dash="heads",
@@ -133,6 +144,7 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         ["heads", "version"],
         [

@@ -6,6 +6,7 @@ where the attention goes, beside how much each row alone separates the classes.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -91,7 +92,7 @@ def losses(data: xr.Dataset) -> dict[str, object]:
     return {"steps": data.attrs["steps"], "tasks": "; ".join(told)}
 
 
-def attended(data: xr.Dataset) -> dict[str, object]:
+def attended(data: xr.Dataset) -> dict[str, Any]:
     """Whether the most informative row is the most attended one."""
     tasks, names = [], ("mass", "information", "correlation", "effective_rows")
     for task, ends in by_task(data, *names):
@@ -103,7 +104,8 @@ def attended(data: xr.Dataset) -> dict[str, object]:
             rows = float(ends.effective_rows.sel(H=H, start="zero"))
             ranks.append(f"$H = {H}$: {each} ({rows:.1f} rows)")
         counts = f"{int(hits.sum())} of {hits.size}"
-        tasks.append({"name": task, "best": int(best), "hits": counts, "ranks": "; ".join(ranks)})
+        found = {"all": bool(hits.all()), "any": bool(hits.any()), "hits": counts}
+        tasks.append({"name": task, "best": int(best), **found, "ranks": "; ".join(ranks)})
     return {"starts": ", ".join(STARTS), "tasks": tasks}
 
 
@@ -138,6 +140,24 @@ def margins(name: str, label: str) -> panels.Panel:
     ) + panels.Reference(y=0)  # fmt: skip
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """On which tasks the informative row is found, and on how many more heads help."""
+    tasks, change = attended(data)["tasks"], []
+    for _, own in by_task(data.sel(set="test", start="zero"), "loss"):
+        ends = own.loss.dropna("H")
+        change.append(float(ends[-1] - ends[0]))
+    return {
+        "tasks": tasks,
+        "all": all(task["all"] for task in tasks),
+        "never": not any(task["any"] for task in tasks),
+        "fewest": int(data.H[0]),
+        "most": int(data.H[-1]),
+        "falls": sum(each < 0 for each in change),
+        "n": data.attrs["n"],
+        "seeds": data.sizes["member"],
+    }
+
+
 LOSSES = Lines(
     "loss", lambda data: data.step + 1, at={"start": "zero"}, colour="H", dash="set",
     band=mean_only, panel="task", title="{task}", xscale="log", yscale="log", xlabel="step $k + 1$",
@@ -161,6 +181,7 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         ["task", "H", "start"],
         [

@@ -154,6 +154,20 @@ def ends(data: xr.Dataset) -> xr.DataArray:
     return data.crowd_loss.sel(rate="common").isel(step=-1) * xr.ones_like(data.heads)
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """Whether the test loss rises or falls with the number of heads."""
+    few = data.loss.sel(set="test").isel(step=-1).sel(heads=data.heads >= 2)
+    found = log_slope(few.heads.values.astype(float), few.transpose("member", "heads").values)
+    return powers(data) | {
+        "helps": found.high < 0,
+        "hurts": found.low > 0,
+        "power": f"{found.mean:.2f} [{found.low:.2f}, {found.high:.2f}]",
+        "fewest": int(few.heads[0]),
+        "n": data.attrs["n"],
+        "steps": data.attrs["steps"],
+    }
+
+
 LOG_2, CROWD = float(np.log(2)), "$H$ demanded"
 CROWD_ATTENTION = taken("crowd_relevant", {"rate": "common"})
 STEP_SIZE = Column("step size", "step_size", panels.median)
@@ -206,6 +220,7 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=[
         Table(["heads"], TRAINED, of=grid),
         Table(["heads"], TRAINED, of=crowd),

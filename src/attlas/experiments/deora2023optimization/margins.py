@@ -122,6 +122,28 @@ def on_scale(scale: str, title: str, ylabel: str = "") -> panels.Points:
     )  # fmt: skip
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """How many trainings reach each of the margins."""
+    counts = {
+        name: int((reached(scale)(data) >= REACHED * data[goal]).sum())
+        for name, scale, goal in (
+            ("the linear margin", "decoder", "linear"),
+            ("the NTK margin of the start", "per distance", "ntk"),
+            ("$\\gamma_{attn}$", "decoder", "gamma_attn"),
+            ("the global margin", "sphere", "global_lower"),
+        )
+    }
+    most = max(counts.values())
+    return {
+        "best": " and ".join(name for name, count in counts.items() if count == most > 0),
+        "counts": ", ".join(f"{name} in {count}" for name, count in counts.items()),
+        "runs": int(reached("decoder")(data).count()),
+        "steps": data.attrs["steps"],
+        "n": data.attrs["n"],
+        "heads": data.attrs["H"],
+    }
+
+
 DECODERS = (
     on_scale("decoder", "decoders of norm 1, $W$ free", ylabel="least margin")
     + level("gamma_attn", "-", "$\\gamma_{attn}$ (softmax saturated)")
@@ -163,6 +185,7 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         {"zeta": "zeta", "member": "seed"},
         [panels.Column(head, quantity, only) for head, quantity in SOLVED.items()]

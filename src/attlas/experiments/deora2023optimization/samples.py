@@ -23,7 +23,7 @@ from attlas.measures.complexity.repeated_start import start_constants
 from attlas.measures.statistics.left_out import LeftOut, left_out
 from attlas.measures.statistics.stability import model_distances
 from attlas.measures.statistics.student_interval import student_interval
-from attlas.measures.statistics.trend import log_slope
+from attlas.measures.statistics.trend import Slope, log_slope
 from attlas.models.attention.repeated_heads import repeat_signed_head
 from attlas.optim.one_step import one_step_initialisation
 from attlas.panels import Column, Lines, Points
@@ -116,11 +116,17 @@ def with_interval(values: xr.DataArray) -> str:
     return f"{mean:.4f} ± {reach:.4f}"
 
 
+def slope(data: xr.Dataset) -> Slope | None:
+    """The power of n of the gap, where it is positive in every group."""
+    gaps = gap(data).transpose("group", "n").values
+    resolved = data.n.size > 1 and (gaps > 0).all()
+    return log_slope(data.n.values.astype(float), gaps) if resolved else None
+
+
 def powers(data: xr.Dataset) -> dict[str, object]:
     """The power of n of the gap, how far the bounds lie above it, and which are non-vacuous."""
-    gaps, answer = gap(data).transpose("group", "n").values, "not resolved at this scale"
-    if data.n.size > 1 and (gaps > 0).all():
-        found = log_slope(data.n.values.astype(float), gaps)
+    found, answer = slope(data), "not resolved at this scale"
+    if found:
         way = "faster than" if found.high < -1 else "slower than" if found.low > -1 else "as"
         answer = f"{found.mean:.2f} [{found.low:.2f}, {found.high:.2f}], {way} $1/n$"
     factors = [f"{float(own.min()):.2g} to {float(own.max()):.2g} ({BOUNDS[str(own.by.values)]})"
@@ -130,6 +136,19 @@ def powers(data: xr.Dataset) -> dict[str, object]:
         "answer": answer,
         "factors": ", ".join(factors),
         "useful": "; ".join(BOUNDS[name] for name in below),
+    }
+
+
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """The power of n, and how far the bounds are from the gap."""
+    found, over = slope(data), over_gap(data)
+    return powers(data) | {
+        "power": found and f"{found.mean:.2f} [{found.low:.2f}, {found.high:.2f}]",
+        "slower": found and found.low > -1,
+        "fewest": int(data.n[0]),
+        "most": int(data.n[-1]),
+        "least": f"{float(over.min()):.2g}",
+        "largest": f"{float(over.max()):.2g}",
     }
 
 
@@ -153,6 +172,7 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         ["n"],
         [

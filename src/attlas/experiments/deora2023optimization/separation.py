@@ -109,6 +109,26 @@ def one_step(data: xr.Dataset) -> xr.DataArray:
     return data.target.sel(start="one step", drop=True) * xr.ones_like(gaussian(data).deviation)
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """How often random weights separate, with which margins, and their best ratio."""
+    margins = gaussian(data).margin
+    ratio = gaussian(data).target.median("member")
+    at = {name: int(place) for name, place in ratio.argmin(ratio.dims).items()}
+    best = ratio.isel(at)
+    cell = {"zeta": best.zeta, "H": best.H, "start": "one step"}
+    means = margins.mean("member")
+    return random_weights(data) | {
+        "all": int((margins > 0).sum()) == int(margins.count()),
+        "never": not bool((margins > 0).any()),
+        "low": f"{float(means.min()):.2g}",
+        "high": f"{float(means.max()):.2g}",
+        "ratio": f"{float(best):.1f}",
+        "deviation": f"{float(best.deviation):.2g}",
+        "heads": int(best.H),
+        "one_step": f"{float(data.target.sel(cell).median()):.1f}",
+    }
+
+
 DEVIATION = "standard deviation $\\sigma$ of Gaussian weights"
 MARGINS = (
     Lines(
@@ -136,6 +156,7 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         ["zeta", "H", "start"],
         [

@@ -119,6 +119,23 @@ def own_p(row: panels.Row) -> bool:
     return row["p"] == row["q"]
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """For how many exponents the nearest SVM is the own one, and how near it and the next are."""
+    ends = DIVERGENCE(data).sel(GAUSSIAN).median("member")
+    own, other = ends.sel(q=ends.p), ends.where(ends.q != ends.p).min("q")
+    told = [
+        f"{a:.2g} at $p = {p:g}$ (next {b:.2g})"
+        for p, a, b in zip(ends.p.values, own.values, other.values, strict=True)
+    ]
+    return {
+        "own": int((own < other).sum()),
+        "total": ends.sizes["p"],
+        "ends": ", ".join(told),
+        "members": data.sizes["member"],
+        **{name: data.attrs[name] for name in ("n", "T", "d")},
+    }
+
+
 GAUSSIAN = {"start": "gaussian"}
 DIVERGENCE = final("divergence", by=["p"])
 REFERENCES = [{(p, p): row[k] for p, row in REFERENCE.items()} for k in range(3)]
@@ -128,6 +145,7 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         {"p": "p", "q": "SVM of q"},
         [

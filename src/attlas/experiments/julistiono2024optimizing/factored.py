@@ -104,11 +104,25 @@ def shortfalls(data: xr.Dataset) -> dict[str, object]:
     return {"shortfalls": "; ".join(parts), "uncertified": total(data.certified == 0)}
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """Which SVM each training finds, and on how many problems."""
+    found, ends, near = {}, {}, {}
+    for trained in NAMES:
+        at = data.sel(trained=trained)
+        medians = {norm: median(at.shortfall.sel(norm=norm).isel(step=-1)) for norm in NORMS}
+        found[trained] = min(medians, key=lambda norm: medians[norm])
+        ends[trained] = " and ".join(f"{x:.2g} in the {norm} norm" for norm, x in medians.items())
+        near[trained] = nearer(at)
+    sizes = {name: data.attrs[name] for name in ("n", "T", "d")}
+    return {"found": found, "ends": ends, "nearer": near, **sizes}
+
+
 EXPERIMENT = Experiment(
     title="The factored pair and its nuclear-norm SVM",
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         ["trained"],
         [

@@ -113,11 +113,18 @@ def after(data: xr.Dataset) -> xr.DataArray:
     return data.step + 1
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """The selections, and how many of them are different."""
+    distinct = {selected(data.sel(p=p)) for p in data.p.values}
+    return selection(data) | {"distinct": len(distinct)}
+
+
 EXPERIMENT = Experiment(
     title="Joint training of value head and attention",
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         ["p"],
         [

@@ -118,11 +118,25 @@ def is_local(row: panels.Row) -> bool:
     return row["scope"] == "local"
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """On how many paths the own SVM is the nearest, and by how much."""
+    scopes = {scope: data.sel(scope=scope) for scope in ("global", "local")}
+    hits = LAST_OWN(data) < other(data)
+    return {
+        "all": bool(hits.all()),
+        "never": not bool(hits.any()),
+        "near": {scope: nearest(at) for scope, at in scopes.items()},
+        "own": {scope: f"{median(LAST_OWN(at)):.2g}" for scope, at in scopes.items()},
+        "other": {scope: f"{median(other(at)):.2g}" for scope, at in scopes.items()},
+    }
+
+
 EXPERIMENT = Experiment(
     title="Regularisation paths, global and local",
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         {"p": "p", "scope": "path"},
         [

@@ -121,12 +121,18 @@ def unit(data: xr.Dataset) -> xr.DataArray:
     return xr.DataArray([1.0, 1000.0], dims="end")
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """Measured beside printed exponents, and of which problems."""
+    return exponents(data) | {"n": int(data.n[0])}
+
+
 PLAIN, FLOW = (f"{kind}, log k {low:g} to {high:g}" for kind, (low, high) in RANGES.items())
 EXPERIMENT = Experiment(
     title="Rates of plain mirror descent and of its flow",
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         ["p", "n"],
         [

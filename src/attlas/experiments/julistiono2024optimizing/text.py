@@ -206,6 +206,13 @@ def released(head: str, numbers: Mapping[int, Sequence[object]]) -> panels.Print
     return panels.Printed(head, cells)
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """The paired difference of the accuracies, and on which side of zero its interval lies."""
+    told = accuracies(data)
+    middle, reach = (float(str(told[name])) for name in ("gap", "reach"))
+    return told | {"better": middle > reach, "worse": -middle > reach}
+
+
 UNIFORM = panels.Reference(y=taken("uniform"), label="uniform")
 ACCURACY = Points(
     lambda data: 100 * side_by_side("accuracy")(data), "p", colour="rule", band=panels.mean_only,
@@ -238,6 +245,7 @@ EXPERIMENT = Experiment(
     grid=GRID,
     revision=2,
     run=run,
+    answer=answer,
     table=panels.Table(
         ["blocks", "p"],
         [
