@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 ANSWER = "Answer"
 """The title of the section that no figure has."""
-_NO_NUMBER = re.compile(r"\bnan\b")
+_NO_NUMBER = re.compile(r"\b(?:nan|NaN)\b")
 _SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z0-9$`(])")
 
 

@@ -12,6 +12,7 @@ from jaxtyping import Array
 
 from attlas import panels
 from attlas.bounds.optimisation.deora2023_corollary_2 import VERSIONS
+from attlas.core.display.numbers import plain_number
 from attlas.experiments.deora2023optimization.instances import MIXTURE, draw_mixture
 from attlas.optim.one_step import one_step_initialisation
 from attlas.panels import Column, Lines, taken
@@ -119,10 +120,12 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     """The range of the factors over the three bounds, each where it is tightest."""
     best = 1 / positive(data).max(["heads", "step"])
     spans = {
-        version: f"{float(own.min()):.2g} to {float(own.max()):.2g}"
+        version: f"{plain_number(float(own.min()), 2)} to {plain_number(float(own.max()), 2)}"
         for version in ("printed", "sharp")
         for own in [best.sel(version=version)]
     }
+    stable = float(step_ratio(data.isel(heads=0)).sel(theorem="Theorem 1", version="sharp"))
+    spans["step_sharp"] = plain_number(stable, 2)
     return looseness(data) | spans | {name: data.attrs[name] for name in ("n", "steps")}
 
 

@@ -17,6 +17,7 @@ from attlas.bounds.generalisation.deora2023_generalisation import deora2023_stab
 from attlas.bounds.generalisation.deora2023_targets import TARGETS, deora2023_gap_by_target
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1
 from attlas.bounds.optimisation.deora2023_training import Setting
+from attlas.core.display.numbers import plain_number
 from attlas.data.tokenized_mixture import sample_mixture
 from attlas.experiments.deora2023optimization.instances import MIXTURE, draw_mixture
 from attlas.measures.complexity.repeated_start import start_constants
@@ -147,8 +148,8 @@ def answer(data: xr.Dataset) -> dict[str, object]:
         "slower": found and found.low > -1,
         "fewest": int(data.n[0]),
         "most": int(data.n[-1]),
-        "least": f"{float(over.min()):.2g}",
-        "largest": f"{float(over.max()):.2g}",
+        "least": plain_number(float(over.min()), 2),
+        "largest": plain_number(float(over.max()), 2),
     }
 
 

@@ -133,11 +133,31 @@ def against_width(name: str, ylabel: str) -> panels.Panel:
     )  # fmt: skip
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """Rates over the predicted ones at the smallest and the largest width."""
+    found = {
+        name: (part.rate / part.limit_rate).mean("member").values
+        for name, part in networks(data.sel(prefactor=[PAPER]))
+    }
+    told = [", ".join(f"{own[k]:.2f} ({name})" for name, own in found.items()) for k in (0, -1)]
+    return {
+        "near": all(abs(own[-1] - 1) <= 0.1 for own in found.values()),
+        "early": all((abs(own - 1) <= 0.1).all() for own in found.values()),
+        "first": told[0],
+        "last": told[1],
+        "narrowest": int(data.m[0]),
+        "widest": int(data.m[-1]),
+        "n": data.attrs["n"],
+        "seeds": data.sizes["member"],
+    }
+
+
 EXPERIMENT = Experiment(
     title="Convergence beside the spectrum of the kernel",
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         {"activation": "network", "prefactor": "prefactor", "m": "m"},
         [

@@ -12,6 +12,7 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas import panels
+from attlas.core.display.numbers import plain_number
 from attlas.experiments.gu2024exploring.instances import NAMES, renamed
 from attlas.models.networks.softmax_network import Activation
 from attlas.panels import Lines, Points, geometric_extremes, geometric_mean, geometric_mean_only
@@ -121,11 +122,31 @@ def over_width(data: xr.Dataset) -> dict[str, object]:
     }
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """The largest gap of the widest networks, and its power of the width."""
+    gaps, powers = [], []
+    for name, part in networks(data):
+        last = geometric_mean_only(worst("gap")(part).isel(m=-1), ["member"]).middle
+        gaps.append(f"{plain_number(float(last), 2)} ({name})")
+        powers.append(panels.power_of(worst("gap")(part), "m"))
+    told = over_time(data)
+    return {
+        "widest": int(data.m[-1]),
+        "gaps": ", ".join(gaps),
+        "powers": ", ".join(powers),
+        "exceeded": told["exceeded"],
+        "gaps_counted": told["gaps"],
+        "seeds": data.sizes["member"],
+        "n": data.attrs["n"],
+    }
+
+
 EXPERIMENT = Experiment(
     title="Network beside kernel regression",
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         ["activation", "m"],
         [

@@ -13,6 +13,7 @@ from jaxtyping import Array
 
 from attlas import panels
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_radius
+from attlas.core.display.numbers import plain_number
 from attlas.experiments.gu2024exploring.instances import NAMES, renamed
 from attlas.models.networks.softmax_network import Activation
 from attlas.panels import Column, Lines, Points, Reference, largest, least
@@ -145,6 +146,15 @@ def constants(data: xr.Dataset) -> dict[str, object]:
 
 
 sharpened = shown("bound", constants="sharp")
+
+
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """The largest changes, and how far above them both constants are for softmax."""
+    near = small(at_one(data).dropna("member", how="all")).sel(activation="softmax")
+    least_of = {str(c): float(slack(near, c).min()) for c in data.constants.values}
+    return constants(data) | {"softmax": {c: plain_number(x, 2) for c, x in least_of.items()}}
+
+
 AXES: dict[str, Any] = {
     "xscale": "log", "yscale": "log", "xlabel": "radius $R=\\|\\tilde w_r-w_r\\|$",
 }  # fmt: skip
@@ -153,6 +163,7 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         ["sigma", "activation"],
         [

@@ -176,11 +176,29 @@ def images(data: xr.Dataset) -> dict[str, object]:
     }
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """Losses of what is learnt beside the least of the known scores."""
+    one = data.isel(digits=0, components=0, member=0)
+    loss = dict(zip(LAWS, one.held_out_loss.values.tolist(), strict=False))
+    name = min(KNOWN, key=lambda law: loss[law])
+    return {
+        "better": [law for law in LEARNERS if loss[law] < loss[name]],
+        "network": f"{loss['network']:.3f}",
+        "kernel": f"{loss['NTK']:.3f}",
+        "name": name,
+        "best": f"{loss[name]:.3f}",
+        "digits": ", ".join(str(one.digits.values)),
+        "components": int(one.components),
+        "m": data.attrs["m"],
+    }
+
+
 EXPERIMENT = Experiment(
     title="Score estimation on digits",
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         {"digits": "digits", "components": "components", "member": "seed", "law": "estimate"},
         [

@@ -124,6 +124,13 @@ def late(name: str, label: str, ink: str, style: str, **labels: str) -> Lines:
     return Lines(curve, "step", label=label, ink=ink, style=style)
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """Errors of both learners at their stops."""
+    ends = data.true_error_at_stop.isel(m=-1, n=[0, -1]).mean("member")
+    errors = {name: both(ends.sel(learner=name).values) for name in ("network", "NTK")}
+    return terms(data) | {"errors": errors, "m": int(data.m[-1])}
+
+
 PAIRS: dict[str, Any] = {
     "xscale": "log", "xticks": "n", "xlabel": "training pairs $n$", "width": 1.3,
 }  # fmt: skip
@@ -134,6 +141,7 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         {"member": "seed", "m": "m", "n": "n"},
         [

@@ -177,6 +177,7 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=best_stop,
     table=panels.Table(
         {"n": "n", "member": "seed", "law": "law"},
         [

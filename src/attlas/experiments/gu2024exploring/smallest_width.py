@@ -14,7 +14,14 @@ from attlas.bounds.optimisation.gu2024_convergence import gu2024_steps, gu2024_t
 from attlas.experiments.gu2024exploring.instances import NAMES, renamed
 from attlas.measures.statistics.onset import onset
 from attlas.models.networks.softmax_network import Activation
-from attlas.panels import Column, Lines, Points, geometric_extremes, geometric_mean
+from attlas.panels import (
+    Column,
+    Lines,
+    Points,
+    geometric_extremes,
+    geometric_interval,
+    geometric_mean,
+)
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
@@ -106,13 +113,18 @@ def rise(data: xr.Dataset) -> xr.DataArray:
     return first.min(["activation", "scale"]) * 10 ** (width - width.isel(n=0))
 
 
+def units_over(data: xr.Dataset, scale: str, other: str) -> xr.DataArray:
+    """Units of softmax over those of another activation, by seed: geometric means over the data."""
+    logs = np.log(data.smallest_width.sel(scale=scale))
+    apart = logs.sel(activation="softmax") - logs.sel(activation=other)
+    return np.exp(apart.mean(["dimension", "n"]))
+
+
 def ratio(data: xr.Dataset, scale: str, other: str) -> str:
     """Units of softmax over those of another activation on the same data, with its interval."""
     if not {"softmax", other} <= set(data.activation.values):
         return f"not known for {NAMES[other]}"
-    logs = np.log(data.smallest_width.sel(scale=scale))
-    apart = logs.sel(activation="softmax") - logs.sel(activation=other)
-    return f"{geometric_mean(np.exp(apart.mean(['dimension', 'n'])))} of {NAMES[other]}"
+    return f"{geometric_mean(units_over(data, scale, other))} of {NAMES[other]}"
 
 
 def power(data: xr.Dataset, rule: str, name: str) -> str:
@@ -143,11 +155,23 @@ def comparison(data: xr.Dataset) -> dict[str, object]:
     }
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """Ratios of widths, and whether all of them are clearly below or above one."""
+    pairs = [(scale, other) for scale in data.scale.values for other in ("relu", "exponential")]
+    bands = [geometric_interval(units_over(data, *pair), ["member"]) for pair in pairs]
+    return comparison(data) | {
+        "fewer": all(float(band.high) < 1 for band in bands),
+        "more": all(float(band.low) > 1 for band in bands),
+        "n": data.n.values[[0, -1]],
+    }
+
+
 EXPERIMENT = Experiment(
     title="The smallest width that converges",
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         ["activation", "dimension", "n"],
         [

@@ -208,11 +208,22 @@ def nearest(data: xr.Dataset) -> dict[str, object]:
     return {"sizes": sizes, "error": f"{data.attrs['gamma'] ** 2:g}"}
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """What the captions say of each number of samples."""
+    told = ends(data)
+    return {
+        "ends": told["sizes"],
+        "gaps": nearest(data)["sizes"],
+        "members": told["members"],
+    }
+
+
 EXPERIMENT = Experiment(
     title="One head through five papers",
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=table,
     figures=[
         panels.Plot("One head along its training", PATHS, ends),

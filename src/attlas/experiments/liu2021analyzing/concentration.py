@@ -196,6 +196,13 @@ def whole(row: panels.Row) -> bool:
     return row["attention"] == "all"
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """What the largest weights hold, and whether it is more than one half."""
+    found = norms(data)
+    share = over_rows(data)["mean"].sel(attention="all", measure="l1 share", variant="trained")
+    return found | {"most": float(share.mean()) > 0.5}
+
+
 BUT_ROWS = [name for name in VARIANTS if "rows" not in name]
 PAPER = Reference(x=PAPER_NORM, label="the paper's mean", style="--", ink=PALETTE[2])
 SHARES = Histogram(
@@ -238,6 +245,7 @@ EXPERIMENT = Experiment(
     grid=GRID,
     revision=2,
     run=run,
+    answer=answer,
     table=panels.Table(
         {"variant": "weights", "attention": "attention"},
         [

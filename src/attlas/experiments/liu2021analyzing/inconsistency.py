@@ -177,11 +177,29 @@ def level(data: xr.Dataset) -> xr.DataArray:
     return by_level(data)["at"]
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """Errors at the largest n, the limit without attention, and the advice that helps."""
+    ends = data["error"].sel(varied="samples").isel(n=-1).mean("member")
+    limit = []
+    if "limit" in data:
+        limit = [float(limit_of(BASELINE, k)(data)) for k in range(3)]
+    return {
+        "n": int(data.n[-1]),
+        "attention": f"{float(ends.sel(student=ATTENTION)):.3g}",
+        "without": f"{float(ends.sel(student=BASELINE)):.3g}",
+        "limit": "{:.2f} [{:.2f}, {:.2f}]".format(*limit) if limit else "",
+        "floor": bool(limit and limit[1] > 0),
+        "better": advice(data)["better"],
+        "members": data.sizes["member"],
+    }
+
+
 EXPERIMENT = Experiment(
     title="Without attention on an attention teacher, and the advice of section 5",
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=[
         panels.Table(["student", "n"], [Column("test error", "error", at={"varied": "samples"})]),
         panels.Table(

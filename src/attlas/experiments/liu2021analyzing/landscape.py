@@ -142,11 +142,29 @@ def shares(data: xr.Dataset) -> dict[str, object]:
     return {"tasks": told, "lost": lost, "outside": outside, "members": data.sizes["member"]}
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """How many points of the model that knows its attention have large errors."""
+    every = errors(data).sel(task="attention").isel(n=-1).values
+    every = every[np.isfinite(every)]
+    best = data.best.sel(task="attention").isel(n=-1).mean("member")
+    return {
+        "large": int(np.sum(every > LARGE)),
+        "points": every.size,
+        "worst": f"{every.max(initial=0):.2g}",
+        "best": f"{float(best):.2g}" if np.isfinite(best) else "not been found",
+        "level": f"{LARGE:g}",
+        "n": int(data.n[-1]),
+        "members": data.sizes["member"],
+        "p": data.attrs["p"],
+    }
+
+
 EXPERIMENT = Experiment(
     title="Errors of all stationary points",
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         ["task", "n"],
         [

@@ -131,11 +131,19 @@ def bounds(name: str, x: str, **axes: Any) -> Panel:
     return reduce(Panel.__add__, rest, replace(first, xlabel="inputs with weight, $s_0$", **axes))
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """Whether both maxima fall with the number of inputs that have weight."""
+    maxima = ["maximum with biases", "maximum without biases"]
+    steps = data.bounds.isel(member=0).sel(bound=maxima).diff("s0")
+    return values(data) | {"falls": bool((steps > 0).all())}
+
+
 EXPERIMENT = Experiment(
     title="Linear regions and sparse attention",
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         ["weights"],
         [

@@ -168,11 +168,28 @@ def shares(data: xr.Dataset) -> dict[str, object]:
     return {"text": TEXTS[data.attrs["images"]], "own": own, "noise": noise}
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """Whether the digit gets more than its share, and which networks are less accurate."""
+    mean, reach = student_interval(100 * data.share.sel(model="attention", query="digit").values)
+    ends = student_interval(gap(data).transpose("member", "model").values)
+    names = [MODELS[model] for model in gap(data).model.values.tolist()]
+    lows = zip(names, ends.mean - ends.reach, strict=True)
+    told = differences(data)
+    return told | {
+        "text": str(told["text"]).removeprefix("Embedded "),
+        "finds": float(mean - reach) > 25,
+        "own": f"{float(mean):.0f}",
+        "reach": f"{float(reach):.0f}",
+        "better": " and of ".join(name for name, low in lows if low > 0),
+    }
+
+
 EXPERIMENT = Experiment(
     title="Noisy grid: a digit in four of 16 cells",
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         ["model"],
         [

@@ -16,6 +16,7 @@ from attlas import panels
 from attlas.core.solution import Result
 from attlas.data.imdb import IMDB
 from attlas.data.sources import is_present
+from attlas.measures.statistics.onset import onset
 from attlas.measures.statistics.student_interval import student_interval
 from attlas.panels import Column, Derived, Lines, Points, Reference, mean_and_interval, mean_only
 from attlas.runs.experiment import Experiment
@@ -205,11 +206,34 @@ def mean_of(quantity: panels.Formula) -> panels.Formula:
     return of(ATTENDING, lambda data: quantity(data).mean("member"))
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """From how many reviews on self-attention is better, and the variant that gains most."""
+    found = gap(data).transpose("member", "model", "n")
+    mean, reach = student_interval(found.values)
+    names = found.model.values.tolist()
+    plain = names.index("self-attention")
+    clear = mean[plain] > reach[plain]
+    told = [f"{m:+.1f} ± {r:.1f}" for m, r in zip(mean[:, -1], reach[:, -1], strict=True)]
+    best = int(mean[:, -1].argmax())
+    first = onset(data.n.values, clear)
+    return {
+        "first": f"{float(first):,.0f}" if np.isfinite(first) else "",
+        "plain": told[plain],
+        "recurrent": told[names.index("recurrent attention")],
+        "best": names[best],
+        "most": told[best],
+        "text": TEXTS[data.attrs["text"]].split(" (")[0],
+        "n": f"{int(data.n[-1]):,}",
+        "members": data.sizes["member"],
+    }
+
+
 EXPERIMENT = Experiment(
     title="Reviews: attention, penalty and tempered softmax",
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         {"model": "model", "n": "reviews"},
         [

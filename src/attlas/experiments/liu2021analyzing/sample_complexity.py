@@ -170,6 +170,20 @@ def ends(data: xr.Dataset) -> xr.DataArray:
     return xr.DataArray([1.7, 1.2 * float(pairs(data).factor.max())], dims="side")
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """The range of the factors over p and s0, by what the support does."""
+    found = pairs(data)
+    one = found.sel(compared=COMPARED[1]).transpose("end", "pair").values
+    moving = found.sel(compared=COMPARED[2]).transpose("end", "pair").values[0]
+    return factors(data) | {
+        "clear": bool((one[1] > 1).all()),
+        "fixed": f"{one[0].min():.2g} to {one[0].max():.2g}",
+        "moving": f"{moving.min():.2f} to {moving.max():.2f}",
+        "factors": f"{float(found.factor.min()):g} to {float(found.factor.max()):g}",
+        "members": data.sizes["member"],
+    }
+
+
 GUIDES = guide("p", "--", "$\\sigma^2pd/n$"), guide("s0", ":", "$\\sigma^2s_0d/n$")
 HEADS = (
     "ratio of errors", "paper (p/s0)^2", "corrected", "slope with attention", "largest n",
@@ -180,6 +194,7 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         ["p", "s0", "compared"], [panels.Derived(HEADS, entries)],
         where=lambda row: row["s0"] < row["p"], of=lambda data: data.assign(ratio=ratios(data)),

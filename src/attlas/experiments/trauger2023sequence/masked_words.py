@@ -14,6 +14,7 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas import panels
+from attlas.core.display.numbers import plain_number
 from attlas.data.masked_word_texts import frequency_baseline, load_masked_words
 from attlas.data.masked_words import MaskedWords
 from attlas.data.portuguese_english import PORTUGUESE_ENGLISH
@@ -158,11 +159,32 @@ def curve(name: str, **labels: Any) -> panels.Formula:
     return lambda data: data[name].isel(samples=slice(None, -1)).sel(**labels)
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """The true gap, the least bound, and which of them needs the fewest samples."""
+    own = data.needed.where(data.decay == data.best).mean("decay")
+    medians = own.median([dim for dim in own.dims if dim != "cover"])
+    name = str(medians.cover.values[int(medians.argmin("cover"))])
+    bound = least(data).max("decay").mean("member")
+    return {
+        "vacuous": bool((bound >= ceiling(data)).all()),
+        "m": f"{data.attrs['train']:,}",
+        "T": ", ".join(map(str, data["T"].values)),
+        "gap": ", ".join(f"{gap:.2f}" for gap in data.gap.mean("member").values),
+        "bound": ", ".join(f"{each:.1f}" for each in bound.values),
+        "ceiling": f"{ceiling(data):.1f}",
+        "name": {"parameters": "parameter counting"}.get(name, f"the bound '{name}'"),
+        "needed": plain_number(float(medians.min()), 1),
+        "text": TEXTS[data.attrs["text"]].split(" (")[0].lower(),
+        "K": data.attrs["K"],
+    }
+
+
 EXPERIMENT = Experiment(
     title="Masked words: bounds beside the true gap",
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         ["T", "decay"],
         [

@@ -15,6 +15,7 @@ from jaxtyping import Array
 
 from attlas import panels
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
+from attlas.core.display.numbers import plain_number
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
 from attlas.data.unit_bit_embedding import one_hot_bits, scaled_to_unit
 from attlas.measures.statistics.crossing import last_crossing
@@ -168,11 +169,34 @@ def sample_sizes(needed: xr.DataArray) -> str:
     return " / ".join(f"{m:.1e}" if np.isfinite(m) else "never" for m in sizes)
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """The largest certified accuracy of a model of the accuracy wanted."""
+    own = trained(data)
+    kept = learnt(own)
+    share = (1 - own.error.sel(family=FIXED)).where(kept).max("radius").mean("member")
+    told: dict[str, object] = {
+        "certified": "", "m": f"{data.attrs['train']:,}", "T": data.attrs["T"],
+        "members": data.sizes["member"],
+    }  # fmt: skip
+    if not kept.any() or float(share.max()) <= 0:
+        return told
+    task = data.task.values[int(share.argmax("task"))]
+    needed = data.needed.sel(task=task, family=FAMILIES[1], threshold=THRESHOLDS[0])
+    accuracy = own.accuracy.sel(task=task, set="test").max("radius").mean("member")
+    return told | {
+        "task": task,
+        "certified": f"{float(share.max()):.3f}",
+        "accuracy": f"{float(accuracy):.3f}",
+        "needed": plain_number(float(needed.where(kept.sel(task=task)).min()), 2),
+    }
+
+
 EXPERIMENT = Experiment(
     title="Training in norm balls",
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         ["task", "radius"],
         [

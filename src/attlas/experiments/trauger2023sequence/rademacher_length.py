@@ -147,6 +147,20 @@ def pooled(name: str) -> Points:
     )  # fmt: skip
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """The range of the changes, and of the bound over the estimate."""
+    softmax = data.suprema.sel(pooling="softmax")
+    ratios = [change(own) for ball in softmax.transpose("ball", ...) for own in ball]
+    lowest, highest = min(ratios), max(ratios)
+    factors = above(data).isel(length=-1)
+    return growth(data) | {
+        "least": "{:.2f} ± {:.2f}".format(*lowest),
+        "most": "{:.2f} ± {:.2f}".format(*highest),
+        "low": f"{float(factors.min()):.0f}",
+        "high": f"{float(factors.max()):.0f}",
+    }
+
+
 LAYERS = (
     *(Lines("value", "length", at={"bound": name}, label=name, ink=ink, style=style)
       for name, (ink, style) in BOUNDS.items()),
@@ -157,6 +171,7 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         {"ball": "ball of W", "length": "T"},
         [

@@ -189,12 +189,26 @@ def stopped(reached: bool, **look: Any) -> Lines:
     )  # fmt: skip
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """The bound that needs the fewest samples, and the runs that would show a log T."""
+    sharp = data.log10_needed.sel(version="sharp")
+    needed = {cover: float(np.nanmedian(sharp.sel(cover=cover))) for cover in COVERS}
+    cover = min(needed, key=lambda name: needed[name])
+    runs, low, high = detected(data, "loss gap").runs()
+    return sizes(data) | {
+        "name": NAMES[cover],
+        "fewest": f"$10^{{{needed[cover]:.1f}}}$",
+        "runs": f"{runs:,.0f} [{low:,.0f}, {high:,.0f}]" if np.isfinite(runs) else "infinitely many",
+    }
+
+
 LN_2 = Reference(y=GUESS, style="-.", label="loss of guessing, $\\ln 2$")
 EXPERIMENT = Experiment(
     title="Sparse majority: weights, gap and bounds",
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         ["T"],
         [

@@ -176,11 +176,24 @@ def break_even(data: xr.Dataset) -> dict[str, object]:
     }  # fmt: skip
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """The areas at the shortest length, where log T costs least."""
+    first, told, vacuous = next(iter(OFFERED)), {}, {}
+    for norms in NORMS:
+        plane = compared(data, norms, first)
+        shares = zip(offered(first), 100 * plane.shares(len(offered(first))), strict=True)
+        names = [(SHOWN[name.split(", T")[0]][0], share) for name, share in shares]
+        told[norms] = " and ".join(f"{name} in {x:.0f} %" for name, x in names if x >= 0.5)
+        vacuous[norms] = f"{100 * np.mean(plane.winner < 0):.0f}"
+    return {"first": told, "vacuous": vacuous, "T": LENGTHS[0], "d": data.attrs["d"]}
+
+
 EXPERIMENT = Experiment(
     title="The smallest bound in the plane of norm and samples",
     question=__doc__,
     grid=GRID,
     run=run,
+    answer=answer,
     table=panels.Table(
         {"norms": "norms", "point": "B, m"},
         [
