@@ -1,4 +1,6 @@
-"""Every experiment runs at smoke scale, and its records make a table, figures and a data set."""
+"""Every experiment runs at smoke scale; its records make a table, figures, an answer and a data set."""
+
+import re
 
 import matplotlib.figure
 import matplotlib.pyplot as plt
@@ -43,6 +45,18 @@ def assert_shown(experiment: Experiment, records: tuple[Record, ...]) -> None:
         plt.close(panel.figure)
 
 
+MOST_WORDS = 60
+
+
+def assert_answered(experiment: Experiment, records: tuple[Record, ...]) -> None:
+    """All cells of a grid answer the question in one sentence, two at most."""
+    answer = experiment.answered(experiment.dataset(records))
+    assert answer.endswith(".")
+    assert len(re.findall(r"\.(?= [A-Z])", answer)) <= 2
+    assert len(re.sub(r"\$[^$]*\$", "x", answer).split()) <= MOST_WORDS, answer
+    assert "{" not in re.sub(r"\$[^$]*\$", "", answer)
+
+
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_smoke_scale_runs_and_is_shown(experiment):
     records = records_of(experiment)
@@ -51,6 +65,7 @@ def test_smoke_scale_runs_and_is_shown(experiment):
         for name, array in record.arrays.items():
             assert len(record.layout.dims[name]) == array.ndim, name
     assert_shown(experiment, records)
+    assert_answered(experiment, records)
     if further:
         assert_shown(experiment, (first,))  # an interrupted run is shown as well
     assert set(experiment.dataset(records).data_vars) >= set(first.dataset.data_vars)

@@ -6,6 +6,7 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.core.verdict import CheckReport, Outcome, Verdict
+from attlas.reports import findings
 from attlas.reports.atlas import gather, source_of, write_atlas
 from attlas.reports.page import render
 from attlas.runs.store import Store
@@ -47,6 +48,45 @@ def test_experiments_show_their_most_complete_grid(atlas):
         "p": "2, 3", "members": "1", "seeds": "0, 1", "precision": "float64",
     }  # fmt: skip
     assert (silent.done, silent.drawings, silent.table) == (0, (), None)
+
+
+def test_a_whole_grid_is_answered_and_a_part_of_one_is_not(store, claims, errata, experiments):
+    asked = replace(experiments[0], answer=lambda data: {"n": data.sizes["p"]})
+    asked = replace(asked, answer_text="Yes, at {{ n }} exponents, $p > 1$.")
+    atlas = gather(store, claims, errata, (asked,))
+    (shown,) = atlas.experiments
+    assert (shown.answer, shown.values) == ("Yes, at 2 exponents, $p > 1$.", {"n": 2})
+    page = render(atlas)
+    assert page.count("Yes, at 2 exponents") == 2  # beside the question, and on its card
+    packed = sorted((store.root / "lines").glob("*.npz"))[0]
+    packed.write_bytes(packed.read_bytes()[:-7])
+    atlas = gather(Store(store.root), claims, errata, (asked,))
+    (shown,) = atlas.experiments
+    assert (shown.answer, shown.done) == ("", 3)
+    page = render(atlas)
+    assert "Yes, at 2 exponents" not in page
+    assert page.count("Not answered yet: 3 of 4 cells have been run.") == 2
+
+
+def test_an_answer_that_fails_is_named(store, claims, errata, experiments):
+    asked = replace(experiments[0], answer_text="By {{ n }}.")
+    atlas = gather(store, claims, errata, (asked,))
+    (shown,) = atlas.experiments
+    assert (shown.answer, shown.done) == ("", shown.total)
+    assert any("the answer: ValueError" in problem for problem in shown.problems)
+    assert "a number that the answer needs is missing" in render(atlas)
+
+
+def test_findings_stand_at_the_head_of_their_paper(
+    store, claims, errata, experiments, monkeypatch
+):
+    prose = {"What holds": ('{{ holds("plain") }} It is plain: $x$.',)}
+    monkeypatch.setattr(findings, "read_findings", lambda folders: prose)
+    atlas = gather(store, claims, errata, experiments)
+    ((title, (finding,)),) = atlas.papers[0].findings
+    assert (title, finding.text) == ("What holds", "It is plain: $x$.")
+    page = render(atlas)
+    assert page.index("It is plain") < page.index(f'id="{atlas.papers[0].anchor}-claims"')
 
 
 def test_damaged_records_are_named_without_the_machines_path(

@@ -101,3 +101,33 @@ def test_settings_follow_an_axis_unless_they_are_lists():
     assert data.p.values.tolist() == [1.5, 2.0]
     assert data.reach.values.tolist() == [3.0, 4.0]
     assert "classes" not in data.coords
+
+
+def answering(values, text="{% if rises %}Yes{% else %}No{% endif %}: by {{ gain }} at $x = 2$."):
+    toy = make(name="toy", answer=lambda data: values, answer_text=text)
+    return toy, toy.dataset(records(toy))
+
+
+@pytest.mark.parametrize(
+    ("values", "answer"),
+    [
+        ({"rises": True, "gain": "3.0", "unused": 1}, "Yes: by 3.0 at $x = 2$."),
+        ({"rises": False, "gain": "-3.0"}, "No: by -3.0 at $x = 2$."),
+        ({"rises": True, "gain": f"{np.nan:.1f}"}, ""),
+    ],
+    ids=["yes", "no", "missing"],
+)
+def test_an_answer_says_what_the_data_say(values, answer):
+    toy, data = answering(values)
+    assert toy.answered(data) == answer
+    assert toy.answered_with_values(data) == (answer, values)
+
+
+def test_an_answer_whose_values_differ_from_its_template_is_an_error():
+    toy, data = answering({"rises": True})
+    with pytest.raises(ValueError, match="differ in: gain"):
+        toy.answered(data)
+
+
+def test_no_prose_is_no_answer():
+    assert make().answered(make().dataset(records(make()))) == ""

@@ -5,17 +5,21 @@ import pytest
 from attlas.runs.experiment import CaptionedFigure, Experiment
 from attlas.runs.find import find_experiments
 from attlas.runs.grid import Grid
-from attlas.runs.prose import read_prose, without_gaps, written
+from attlas.runs.prose import has_gaps, read_prose, without_gaps, written
 
 LEFT_OUT = "What has not been run yet is left out."
 
 
 def test_sections_are_captions_and_what_stands_before_them_is_the_note(tmp_path):
     path = tmp_path / "own.md"
-    path.write_text("A note\nof $x_{1}$.\n\n## The gap\n\nHow large?\nIt is {{ gap }}.\n")
-    note, captions = read_prose(path)
+    path.write_text(
+        "A note\nof $x_{1}$.\n\n## Answer\n\nBy\n{{ gap }}.\n\n"
+        "## The gap\n\nHow large?\nIt is {{ gap }}.\n"
+    )
+    note, captions, answer = read_prose(path)
     assert note == "A note of $x_{1}$."
     assert captions == {"The gap": "How large? It is {{ gap }}."}
+    assert answer == "By {{ gap }}."
 
 
 @pytest.mark.parametrize(
@@ -24,8 +28,20 @@ def test_sections_are_captions_and_what_stands_before_them_is_the_note(tmp_path)
     ids=["missing", "unused"],
 )
 def test_a_template_and_its_values_have_the_same_names(template, values):
-    with pytest.raises(ValueError, match=r"template and its values differ in: (gap|width)"):
+    with pytest.raises(ValueError, match=r"prose and its values differ in: (gap|width)"):
         written(template, values)
+
+
+def test_an_answer_may_leave_values_unused_but_lacks_none():
+    assert written("{{ gap }}.", {"gap": 1, "width": 2}, all_used=False) == "1."
+    with pytest.raises(ValueError, match="differ in: gap"):
+        written("{{ gap }}.", {"width": 2}, all_used=False)
+
+
+@pytest.mark.parametrize("text", ["It is nan.", "$10^{NaN}$"])
+def test_a_missing_number_is_a_gap(text):
+    assert has_gaps(text)
+    assert not has_gaps("Nance has none.")
 
 
 def own_experiment(title, captions):
@@ -52,6 +68,12 @@ def test_every_section_is_the_caption_of_a_figure():
         titles = {getattr(figure, "title", None) for figure in experiment.figures}
         # A figure drawn by hand has no title before it is drawn.
         assert None in titles or set(experiment.captions) <= titles, experiment.name
+
+
+def test_every_experiment_has_an_answer_that_depends_on_its_values():
+    for experiment in find_experiments():
+        assert "{{" in experiment.answer_text, experiment.name
+        assert experiment.answer is not None, experiment.name
 
 
 def test_the_library_ships_the_prose_of_its_experiments():

@@ -22,6 +22,7 @@ from attlas.reports.content import (
     paper_order,
 )
 from attlas.reports.exhibits import exhibit
+from attlas.reports.findings import findings_of
 from attlas.reports.ledger import slack_ledger
 from attlas.reports.monitors import monitor_drawings
 from attlas.reports.page import render
@@ -265,6 +266,7 @@ def _papers(
                 key=lambda e: paper_order(e.claim.locator),
             )
         )
+        own = tuple(e for e in exhibits if e.experiment.paper == key)
         papers.append(
             PaperEntry(
                 key=key,
@@ -277,7 +279,8 @@ def _papers(
                     )
                 ),
                 chains=slack_ledger(claims),
-                experiments=tuple(e for e in exhibits if e.experiment.paper == key),
+                experiments=own,
+                findings=findings_of(claims, own),
             )
         )
     return tuple(papers)

@@ -182,6 +182,27 @@ class Drawing:
     picture: Markup
 
 
+class Evidence(NamedTuple):
+    """What a finding rests on: a claim or an experiment, and its fragment of the page."""
+
+    name: str
+    anchor: str
+
+
+class Finding(NamedTuple):
+    """One finding of a paper, text with $mathematics$, and what it rests on."""
+
+    text: str
+    evidence: tuple[Evidence, ...]
+
+
+class Findings(NamedTuple):
+    """The findings of a paper on one question."""
+
+    title: str
+    findings: tuple[Finding, ...]
+
+
 @dataclass(frozen=True)
 class ExperimentEntry:
     """An experiment with what its records show.
@@ -198,6 +219,8 @@ class ExperimentEntry:
         table: its table, None without records.
         settings: settings that all cells share, and the values of those that vary.
         problems: what could not be shown, and why.
+        answer: to its question, empty before all cells of the scale have been run.
+        values: of which the answer is made, by name.
     """
 
     experiment: Experiment
@@ -211,6 +234,8 @@ class ExperimentEntry:
     table: Markup | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    answer: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def anchor(self) -> str:
@@ -229,6 +254,7 @@ class PaperEntry:
     chains: tuple[Chain, ...]
     experiments: tuple[ExperimentEntry, ...]
     title: str = ""
+    findings: tuple[Findings, ...] = ()
 
     @property
     def anchor(self) -> str:

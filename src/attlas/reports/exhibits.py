@@ -50,6 +50,11 @@ def exhibit(
     figures = _made("the figures", lambda: experiment.shown_figures(chosen), problems) or ()
     drawings = tuple(filter(None, (_drawn(figure, problems) for figure in figures)))
     frame = _made("the table", lambda: experiment.shown_table(chosen), problems)
+    answer, values = "", {}
+    if len(chosen) == total:  # a part of a grid answers no question
+        data = experiment.dataset(chosen)
+        made = _made("the answer", lambda: experiment.answered_with_values(data), problems)
+        answer, values = made or (answer, values)
     return ExperimentEntry(
         experiment,
         source,
@@ -62,6 +67,8 @@ def exhibit(
         table=None if frame is None else table_html(frame, f"{experiment.title}: the numbers"),
         settings=_settings(chosen),
         problems=tuple(problems),
+        answer=answer,
+        values=values,
     )
 
 

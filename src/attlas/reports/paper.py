@@ -9,6 +9,7 @@ from attlas.core.references import Reference
 from attlas.reports.atlas import gather, references_of
 from attlas.reports.chosen import chosen
 from attlas.reports.content import Atlas, ClaimEntry, PaperEntry, paper_order
+from attlas.reports.findings import findings_of
 from attlas.reports.ledger import slack_ledger
 from attlas.reports.page import render_template
 from attlas.reports.standing import Standing, counts, sentence, standing
@@ -121,6 +122,7 @@ def paper_page(atlas: Atlas, title: str, references: Mapping[str, Reference]) ->
             key=_order,
         )
     )
+    experiments = tuple(entry for part in parts for entry in part.experiments)
     key = parts[0].key if len(parts) == 1 else ", ".join(part.key for part in parts)
     whole = PaperEntry(
         key=key,
@@ -128,7 +130,8 @@ def paper_page(atlas: Atlas, title: str, references: Mapping[str, Reference]) ->
         claims=claims,
         errata=tuple(erratum for part in parts for erratum in part.errata),
         chains=slack_ledger(claims),
-        experiments=tuple(entry for part in parts for entry in part.experiments),
+        experiments=experiments,
+        findings=findings_of(claims, experiments),
     )
     named = title or (reference.title if reference else key)
     return PaperPage(named, whole, replace(atlas, papers=(whole,), audits=(), monitors=()))

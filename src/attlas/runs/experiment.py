@@ -284,12 +284,23 @@ class Experiment:
             Text with mathematics between dollar signs; empty where the prose has no section
             '## Answer' or the data lack a number that it needs.
         """
+        return self.answered_with_values(data)[0]
+
+    def answered_with_values(self, data: "xarray.Dataset") -> tuple[str, Mapping[str, Any]]:
+        """The answer to the question, and the values that its template may name.
+
+        Args:
+            data: all cells with their axes.
+
+        Returns:
+            The answer as `answered` gives it, and values by name.
+        """
         if not self.answer_text:
-            return ""
+            return "", {}
         # The functions of the captions may serve: an answer is shorter than they are.
         values = self.answer(data) if self.answer else {}
         text = written(self.answer_text, values, all_used=False)
-        return "" if has_gaps(text) else text
+        return "" if has_gaps(text) else text, values
 
     def _captioned(self, shown: CaptionedFigure) -> CaptionedFigure:
         """The figure with its caption written out."""

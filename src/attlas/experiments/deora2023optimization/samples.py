@@ -146,6 +146,7 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     return powers(data) | {
         "power": found and f"{found.mean:.2f} [{found.low:.2f}, {found.high:.2f}]",
         "slower": found and found.low > -1,
+        "faster": found and found.high < -1,
         "fewest": int(data.n[0]),
         "most": int(data.n[-1]),
         "least": plain_number(float(over.min()), 2),

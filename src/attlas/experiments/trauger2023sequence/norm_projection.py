@@ -175,9 +175,9 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     kept = learnt(own)
     share = (1 - own.error.sel(family=FIXED)).where(kept).max("radius").mean("member")
     told: dict[str, object] = {
-        "certified": "", "m": f"{data.attrs['train']:,}", "T": data.attrs["T"],
-        "members": data.sizes["member"],
-    }  # fmt: skip
+        **dict.fromkeys(("certified", "task", "accuracy", "needed"), ""),
+        "m": f"{data.attrs['train']:,}", "T": data.attrs["T"], "members": data.sizes["member"],
+    }
     if not kept.any() or float(share.max()) <= 0:
         return told
     task = data.task.values[int(share.argmax("task"))]

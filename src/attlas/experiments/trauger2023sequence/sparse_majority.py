@@ -195,10 +195,11 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     needed = {cover: float(np.nanmedian(sharp.sel(cover=cover))) for cover in COVERS}
     cover = min(needed, key=lambda name: needed[name])
     runs, low, high = detected(data, "loss gap").runs()
+    told = f"{runs:,.0f} [{low:,.0f}, {high:,.0f}]"
     return sizes(data) | {
         "name": NAMES[cover],
         "fewest": f"$10^{{{needed[cover]:.1f}}}$",
-        "runs": f"{runs:,.0f} [{low:,.0f}, {high:,.0f}]" if np.isfinite(runs) else "infinitely many",
+        "runs": told if np.isfinite(runs) else "infinitely many",
     }
 
 
