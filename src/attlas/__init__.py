@@ -11,7 +11,7 @@ How do I write a lemma?                           `inequality`, `identity`, `lim
                                                   `probability`, `expectation`, `existence`,
                                                   `computed`, `erratum`; `Control`, `assume`,
                                                   `Sides`, `Source`
-Where do its arrays lie?                          `domains=[Ball("W", 1.0)]`; `Box`, `Sphere`,
+Where do its arrays lie?                          `Ball("W", 1.0)` in `domains`; `Box`, `Sphere`,
                                                   `Simplex`, `Ordered`, `Positive`, `Nonnegative`,
                                                   `Real`, `OneOf`, `Rank`, `Semidefinite`,
                                                   `Orthogonal`

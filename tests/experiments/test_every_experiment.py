@@ -1,4 +1,4 @@
-"""Every experiment runs at smoke scale; its records make a table, figures, an answer and a data set."""
+"""Every experiment runs at smoke scale; records make a table, figures, an answer, a data set."""
 
 import re
 

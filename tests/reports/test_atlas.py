@@ -77,9 +77,7 @@ def test_an_answer_that_fails_is_named(store, claims, errata, experiments):
     assert "a number that the answer needs is missing" in render(atlas)
 
 
-def test_findings_stand_at_the_head_of_their_paper(
-    store, claims, errata, experiments, monkeypatch
-):
+def test_findings_stand_at_the_head_of_their_paper(store, claims, errata, experiments, monkeypatch):
     prose = {"What holds": ('{{ holds("plain") }} It is plain: $x$.',)}
     monkeypatch.setattr(findings, "read_findings", lambda folders: prose)
     atlas = gather(store, claims, errata, experiments)

@@ -176,7 +176,9 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     share = (1 - own.error.sel(family=FIXED)).where(kept).max("radius").mean("member")
     told: dict[str, object] = {
         **dict.fromkeys(("certified", "task", "accuracy", "needed"), ""),
-        "m": f"{data.attrs['train']:,}", "T": data.attrs["T"], "members": data.sizes["member"],
+        "m": f"{data.attrs['train']:,}",
+        "T": data.attrs["T"],
+        "members": data.sizes["member"],
     }
     if not kept.any() or float(share.max()) <= 0:
         return told
