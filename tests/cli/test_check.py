@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from attlas.cli.main import main
@@ -13,6 +14,7 @@ from attlas.core.verdict import CheckReport, ControlReport, Outcome, Verdict
 from attlas.runs.schema import violations
 from attlas.runs.store import Store
 from attlas.runs.verdicts import read_reports
+from attlas.runs.witness import write_witness
 from attlas.verify import pool
 
 LEMMA = "julistiono2024optimizing/lemma-12"
@@ -110,6 +112,38 @@ def test_challenge_stores_a_witness_that_replays(attlas, tmp_path):
     tightness = [line.split()[1] for line in (out + again).splitlines() if "tightness" in line]
     assert len(tightness) == 2
     assert tightness[0] == tightness[1]
+
+
+def test_equal_evaluations_agree_and_a_better_witness_stays(attlas, tmp_path):
+    asked = ("challenge", LEMMA, "--evaluations", "256", "--method", "moves")
+    first = attlas("--results", tmp_path, *asked)
+    assert first[0] == 0
+    assert "256 evaluations, seed 0" in first[1]
+    (witness,) = tmp_path.rglob("*.json")
+    ratio = json.loads(witness.read_text())["facts"]["ratio"]
+    again = attlas("--results", tmp_path, *asked, "--seed", "1")
+    # The stored instance is evaluated first, and is kept unless there is a better one.
+    assert "stored      INCONCLUSIVE" in again[1]
+    assert json.loads(witness.read_text())["facts"]["ratio"] >= ratio
+    other = attlas("--results", tmp_path / "other", *asked)
+    (repeated,) = (tmp_path / "other").rglob("*.json")
+    facts = json.loads(repeated.read_text())["facts"]
+    assert (other[0], facts["ratio"], facts["evaluations"]) == (0, ratio, 256)
+
+
+def test_a_stored_witness_is_replayed_and_forgotten(attlas, monkeypatch, tmp_path):
+    seen = []
+
+    def check_all(claims, stored, **_):
+        seen.append(sorted(stored))
+        yield from reports_of(Outcome.SUPPORTED)(claims)
+
+    monkeypatch.setattr(pool, "check_all", check_all)
+    write_witness(Store(tmp_path), LEMMA, {"W": np.zeros((4, 4)), "p": np.array(2.0)})
+    assert attlas("--results", tmp_path, "check", LEMMA)[0] == 0
+    code, out, _ = attlas("--results", tmp_path, "check", LEMMA, "--forget")
+    assert (code, "1 stored witnesses deleted" in out) == (0, True)
+    assert seen == [[LEMMA], []]
 
 
 def test_challenge_needs_one_claim(attlas):

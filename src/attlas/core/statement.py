@@ -63,6 +63,22 @@ Examples:
     >>> found.violated, found.ratio > 0.999
     (False, True)
 
+    A declared domain is all of these in one: it draws instances (no sampler is written where every
+    array has a shape), is the assumption, and brings back what a search moves:
+
+    >>> from attlas.core.domains.vectors import Ball
+    >>> @inequality(
+    ...     domains=[Ball("x", 1.0, shape="n")], sizes={"n": 5},
+    ...     controls=[Control("cubed", power=3)],
+    ... )
+    ... def declared(x, *, power=1):
+    ...     r"$$\|x\|^2 \le \|x\|$$"
+    ...     return jnp.linalg.norm(x) ** 2, jnp.linalg.norm(x) ** power
+    >>> declared.assumptions[0].text, declared.search_over
+    ('$\\|x\\|_{2} \\le 1$', ('x',))
+    >>> challenge(declared, method="covariance", evaluations=640).ratio > 0.999
+    True
+
     What is wrongly written fails when it is defined:
 
     >>> @inequality(sample=pairs, controls=[Control("half", scale=0.5)])

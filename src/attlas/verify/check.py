@@ -54,8 +54,7 @@ def check(
     """
     started = time.perf_counter()
     bound_compiled(claim.name)
-    # Claims may factorise; see the lock.
-    with FACTORISING, jax.enable_x64(True):
+    with FACTORISING, jax.enable_x64(True):  # claims may factorise
         program = compile_program(claim)
         batch = draw_batch(claim, seed, claim.count if count is None else count)
         holds, sides = program(batch)
