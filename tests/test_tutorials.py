@@ -78,9 +78,10 @@ def test_the_tutorial_does_what_it_says(tmp_path):
     assert "violated under attack" in before
     assert "violated" not in after
     tightness = [float(line.split(" | ")[5]) for line in after.splitlines()[2:5]]
-    # tight; loose by a factor of two; tight after it was corrected
-    assert [t > 0.9 for t in tightness] == [True, False, True]
-    assert 0.3 < tightness[1] < 0.5
+    # Tight; loose, as 1/2 is the best constant; and what refuted 2/5 is above 4/5 of 1/2.
+    assert tightness[0] > 0.9
+    assert tightness[1] <= 0.5
+    assert tightness[2] > 0.8
     assert (tmp_path / "table.tex").read_text("utf-8").count("supported") == 3
     assert ElementTree.parse(tmp_path / "junit.xml").getroot().get("failures") == "0"
     assert "3 held" in (tmp_path / "badge.svg").read_text("utf-8")
