@@ -214,9 +214,7 @@ def layer_of(weights: Any, inputs: Any) -> dict[str, Any]:
 
 
 def bound_cases() -> Iterator[dict[str, Any]]:
-    """Covers, chains, grids, and all bounds on one layer side by side."""
-    from attlas.bounds.comparison.compare import compare_bounds
-    from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
+    """Covers, chains and grids."""
     from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
     from attlas.bounds.covering.norm_grid import norm_grid_cost, round_up_norm
     from attlas.bounds.covering.parameter_counting import (
@@ -251,6 +249,13 @@ def bound_cases() -> Iterator[dict[str, Any]]:
             yield case("bounds", "normGridCost", [norm, resolution], cost)
     gap = generalisation_gap(0.0, 400, 0.05, 2.0, union_cost=31.0)
     yield case("bounds", "tail", [400, 0.05, 2.0, 31.0], gap)
+
+
+def comparison_cases() -> Iterator[dict[str, Any]]:
+    """All bounds on one layer side by side."""
+    from attlas.bounds.comparison.compare import compare_bounds
+    from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
+
     draw = np.random.default_rng(3)
     one = Head(*(draw.normal(size=(3, 3)) / 9 for _ in range(3)))
     weights = TransformerWeights(((one, one),), draw.normal(size=3) / 3)
@@ -305,7 +310,13 @@ def mixture_cases() -> Iterator[dict[str, Any]]:
 
 def vectors() -> list[dict[str, Any]]:
     """All cases."""
-    return [*selection_cases(), *head_cases(), *bound_cases(), *mixture_cases()]
+    return [
+        *selection_cases(),
+        *head_cases(),
+        *bound_cases(),
+        *comparison_cases(),
+        *mixture_cases(),
+    ]
 
 
 if __name__ == "__main__":
