@@ -27,8 +27,8 @@ from attlas.verify.evidence import Batch, Evidence, Program, compile_program, ga
 from attlas.verify.proposals import Covariance, Extremes, Moves, Proposal
 from attlas.verify.searchable import is_searchable
 
-EVALUATIONS = 3840
-"""Of a round of moves, where the claim grants no other number: 60 moves of 64 instances."""
+EVALUATIONS = 6400
+"""Of a round of moves, where the claim grants no other number: 100 moves of 64 instances."""
 WITHOUT_SLOPES: dict[str, Callable[[int, np.random.Generator], Proposal]] = {
     "moves": Moves,
     "covariance": Covariance,
