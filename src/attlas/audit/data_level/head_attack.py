@@ -3,7 +3,7 @@ r"""The largest change of a head's output that a search reaches: what a certific
 The search runs in float32; what it found is judged in the precision of the head.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -12,6 +12,8 @@ from jaxtyping import Array, Bool, Float
 
 from attlas.audit.data_level.reduced_heads import ReducedHeads, head_output
 from attlas.interop.canonical import Attention
+
+Tree = TypeVar("Tree")
 
 
 class BallAttack(NamedTuple):
@@ -49,8 +51,9 @@ def local_attack(
     Returns:
         The gain, a lower bound on ||J||, and the direction.
     """
-    u = _power_steps(*_in_float32((attention, head, y)), seen, start.astype(jnp.float32), steps)
-    u = _unit(u.astype(y.dtype))
+    small, narrow, rows = _in_float32((attention, head, y))
+    found = _power_steps(small, narrow, rows, seen, start.astype(jnp.float32), steps)
+    u = _unit(found.astype(y.dtype))
     _, change = jax.jvp(lambda y: head_output(attention, head, y, seen), (y,), (u,))
     return jnp.linalg.norm(change), u
 
@@ -82,9 +85,10 @@ def ball_attack(
     Returns:
         The best gain, its tokens and its direction.
     """
-    small = _in_float32((attention, head, y))
-    y32, u32 = _ascent(*small, seen, jnp.asarray(radius, jnp.float32), start, steps)
-    y, u = _inside(y32.astype(y.dtype), radius), _unit(u32.astype(y.dtype))
+    small, narrow, rows = _in_float32((attention, head, y))
+    ball = jnp.asarray(radius, jnp.float32)
+    tokens, direction = _ascent(small, narrow, rows, seen, ball, start, steps)
+    y, u = _inside(tokens.astype(y.dtype), radius), _unit(direction.astype(y.dtype))
     return BallAttack(_gain(attention, head, y, seen, u), y, u)
 
 
@@ -146,7 +150,7 @@ def _inside(y: Float[Array, "T r"], radius: float | Array) -> Float[Array, "T r"
     return y * jnp.minimum(1, radius / jnp.where(length > 0, length, 1))
 
 
-def _in_float32(tree: Any) -> Any:
+def _in_float32(tree: Tree) -> Tree:
     return jax.tree.map(lambda a: a.astype(jnp.float32) if eqx.is_inexact_array(a) else a, tree)
 
 
