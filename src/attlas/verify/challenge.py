@@ -38,7 +38,7 @@ from attlas.verify.evidence import Batch, Program, compile_program, gather
 from attlas.verify.growth import grow
 
 METHODS = (*WITHOUT_SLOPES, "ascent", "sizes", "auto")
-_ORDER = ("moves", "ascent", "covariance", "extremes", "sizes")
+_ORDER = ("moves", "ascent", "extremes", "sizes", "covariance")
 _LENGTH = {"covariance": 8}
 """Rounds of moves that a round of another method lasts: covariances are learnt slowly."""
 INTERRUPTED = "interrupted"
