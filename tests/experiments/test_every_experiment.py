@@ -1,11 +1,14 @@
 """Every experiment runs at smoke scale; records make a table, figures, an answer, a data set."""
 
 import re
+from pathlib import Path
 
 import matplotlib.figure
 import matplotlib.pyplot as plt
 import pytest
 
+import attlas.claims
+from attlas.reports.findings import FILE
 from attlas.runs.cell import Scale
 from attlas.runs.experiment import Experiment
 from attlas.runs.find import find_experiments
@@ -50,8 +53,11 @@ MOST_WORDS = 60
 
 def assert_answered(experiment: Experiment, records: tuple[Record, ...]) -> None:
     """All cells of a grid answer the question in one sentence, two at most."""
-    answer = experiment.answered(experiment.dataset(records))
+    answer, values = experiment.answered_with_values(experiment.dataset(records))
     assert answer.endswith(".")
+    prose = (Path(attlas.claims.__path__[0]) / experiment.paper / FILE).read_text("utf-8")
+    named = re.findall(rf'value\("{experiment.name}", "(\w+)"\)', prose)
+    assert set(named) <= values.keys()  # a finding that names another would never be shown
     assert len(re.findall(r"\.(?= [A-Z])", answer)) <= 2
     assert len(re.sub(r"\$[^$]*\$", "x", answer).split()) <= MOST_WORDS, answer
     assert "{" not in re.sub(r"\$[^$]*\$", "", answer)

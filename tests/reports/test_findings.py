@@ -91,10 +91,8 @@ def test_every_name_of_the_prose_exists(folder):
     assert slugs
     assert slugs <= {claim.name for claim in find_claims()}
     known = {e.name: e for e in find_experiments() if e.paper == folder.name}
-    for name, value in re.findall(r'value\("(.*?)", "(.*?)"\)', prose):
-        assert name in known
-        # The values themselves are there when the experiment runs: tests/experiments.
-        assert value
+    # That the values are there is seen where the experiment runs, in tests/experiments.
+    assert set(re.findall(r'value\("(.*?)", "', prose)) <= known.keys()
 
 
 def test_every_paper_has_findings():
