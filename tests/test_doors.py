@@ -15,7 +15,9 @@ WITHOUT_ARRAYS = {
     *("Claim", "Control", "Sides", "Source", "assume"),
     *("identity", "inequality", "limit", "rate", "probability", "expectation", "existence"),
     *("computed", "erratum", "check", "challenge", "find_claims", "load", "run"),
-    *("audit", "load_model"),
+    *("audit", "load_model", "power"),
+    *("Ball", "Box", "Sphere", "Simplex", "Ordered", "Positive", "Nonnegative", "Real", "OneOf"),
+    *("Rank", "Semidefinite", "Orthogonal"),
 }
 """Of statements, claims, records and models: their own tests refuse what they cannot use."""
 BEHIND = {

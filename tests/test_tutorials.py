@@ -10,15 +10,18 @@ import shlex
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from importlib.metadata import entry_points
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TUTORIAL = ROOT / "docs" / "tutorials" / "own_paper.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# Where attlas is installed its entry point loads the plugin; a second name would be refused.
+FOUND = entry_points(group="pytest11", name="attlas")
+PLUGIN = [] if FOUND else ["-p", "attlas.testing.plugin"]
 PROGRAMS = {
     "attlas": [sys.executable, "-m", "attlas"],
-    # where attlas is installed its entry point loads the plugin
-    "pytest": [sys.executable, "-m", "pytest", "-p", "attlas.testing.plugin"],
+    "pytest": [sys.executable, "-m", "pytest", *PLUGIN],
 }
 SHOWN = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

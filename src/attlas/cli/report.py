@@ -33,14 +33,6 @@ def report(
     from attlas.runs.store import Store
 
     store = Store(session_of(context).results)
-    if not store.root.is_dir():
-        typer.echo(
-            f"attlas: there is no results folder {store.root}: the page shows everything as not "
-            "run; see `attlas --results DIR`",
-            err=True,
-        )
-    elif not any(store.root.iterdir()):
-        typer.echo(f"attlas: the results folder {store.root} holds no records", err=True)
     if paper is not None and names:
         raise UserError("--paper PAPER names what the page shows: leave out the other names")
     if paper is not None:
@@ -53,4 +45,17 @@ def report(
         from attlas.reports.atlas import write_atlas
 
         written = write_atlas(store, out, names or ())
+    # After the page: what refuses to be written is one line of its own.
+    _say_if_empty(store.root)
     typer.echo(f"{written}")
+
+
+def _say_if_empty(results: Path) -> None:
+    if not results.is_dir():
+        typer.echo(
+            f"attlas: there is no results folder {results}: the page shows everything as not "
+            "run; see `attlas --results DIR`",
+            err=True,
+        )
+    elif not any(results.iterdir()):
+        typer.echo(f"attlas: the results folder {results} holds no records", err=True)
