@@ -19,7 +19,7 @@ def total(x, *, factor=1.0):
 
 
 def test_all_sizes_grow_together_and_alone():
-    tried = list(schedule(total))
+    tried = list(schedule(total.sizes))
     assert len(tried) == 3 * len(FACTORS)
     assert tried[-3:] == [{"n": 16, "d": 24}, {"n": 16, "d": 3}, {"n": 2, "d": 24}]
 

@@ -1,6 +1,6 @@
 """Search on growing instances: a constant that hides a size is tight only where it is large."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from attlas.core.claim import Claim
@@ -11,24 +11,22 @@ FACTORS = (2, 4, 8)
 """Factors of the schedule, of all sizes together and of each alone."""
 
 
-def schedule(claim: Claim) -> Iterator[dict[str, int]]:
+def schedule(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
     """The sizes that are tried, small ones first.
 
     Args:
-        claim: whose `sizes` are declared.
+        sizes: those that a claim declares.
 
     Yields:
         Sizes by name: all of them grown, then each alone.
 
     Examples:
-        >>> from types import SimpleNamespace
-        >>> tried = list(schedule(SimpleNamespace(sizes={"n": 2, "d": 3})))
+        >>> tried = list(schedule({"n": 2, "d": 3}))
         >>> tried[:3]
         [{'n': 4, 'd': 6}, {'n': 4, 'd': 3}, {'n': 2, 'd': 6}]
         >>> len(tried)
         9
     """
-    sizes = dict(claim.sizes)
     for factor in FACTORS:
         yield {name: factor * size for name, size in sizes.items()}
         if len(sizes) > 1:
@@ -56,7 +54,7 @@ def grow(
         The tightest instance, the ratio at each size in its verdict's statistics; None where
         nothing moves.
     """
-    sizes = list(schedule(claim))
+    sizes = list(schedule(claim.sizes))
     total = granted_evaluations(claim) if evaluations is None else evaluations
     share, best = total // max(1, len(sizes)), None
     ratios: dict[str, float] = {}

@@ -202,6 +202,7 @@ def packed(blocks: Blocks, count: int) -> np.ndarray:
         Array of shape (count, n).
 
     Examples:
+        >>> from attlas.verify.space import Block
         >>> block = Block(np.arange(4.0).reshape(2, 2), np.arange(2))
         >>> packed({"x": block, "y": block}, 2).tolist()
         [[0.0, 1.0, 0.0, 1.0], [2.0, 3.0, 2.0, 3.0]]
