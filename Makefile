@@ -50,9 +50,9 @@ check: lint test
 
 # API pages from docstrings, papers and errata from the claims, tutorials executed; warnings are errors.
 docs: $(STAMP)
-	$(BIN)/python -m pip install -q 'furo>=2025.9' 'myst-nb>=1.3' 'sphinx>=8.1'
+	$(BIN)/python -m pip install -q -e '.[docs]'
 	$(BIN)/python -m sphinx -W --keep-going -q -j 2 -b html -d docs/_build/pages docs docs/_build/html
-	$(PYTEST) -n 0 tests/test_documentation.py
+	$(BIN)/python -m pytest tests/test_documentation.py
 
 bench: $(STAMP)
 	$(BIN)/python -m pip install -q torch==2.13.0 'cvxpy>=1.6'

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attlas.cli.machine import require_machine
-from attlas.cli.session import session_of
+from attlas.cli.session import EXIT_INTERRUPTED, session_of
 
 if TYPE_CHECKING:
     from attlas.core.claim import Claim
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from attlas.runs.store import Store
 
 EXIT_BROKEN = 1
-EXIT_INTERRUPTED = 130
 SECONDS = 10.0
 """Time of a search that is given neither seconds nor evaluations."""
 
@@ -85,7 +84,7 @@ def _search(context: typer.Context, name: str | None, asked: dict) -> "tuple[Cla
     from attlas.cli.tables import number
     from attlas.core.prose import plain
     from attlas.runs.store import Store
-    from attlas.runs.witness import FOLDER, keep_witness
+    from attlas.runs.witness import FOLDER, keep_witness, witness_file
     from attlas.verify.challenge import challenge as search
 
     claim = one_claim(name)
@@ -107,21 +106,13 @@ def _search(context: typer.Context, name: str | None, asked: dict) -> "tuple[Cla
     _show(found.verdict)
     if found.certified:
         typer.echo(f"proof       {found.certified}")
-    path = _place(store, claim)
+    path = witness_file(store, claim.name)
     if path.is_file():
         typer.echo(f"witness     {path}")
     if found.stopped:
         typer.echo(f"{found.stopped}: the best so far is kept", err=True)
         raise typer.Exit(EXIT_INTERRUPTED)
     return claim, found.verdict
-
-
-def _place(store: "Store", claim: "Claim") -> Path:
-    from attlas.runs.verdicts import claim_place
-    from attlas.runs.witness import FOLDER
-
-    folder, stem = claim_place(store.root / FOLDER, claim.name)
-    return folder / f"{stem}.json"
 
 
 def _stored_best(claim: "Claim", store: "Store") -> "Verdict | None":

@@ -20,12 +20,11 @@ import typer
 import typer.exceptions
 
 from attlas import cli
-from attlas.cli.session import Session, session_of
+from attlas.cli.session import EXIT_INTERRUPTED, Session, session_of
 from attlas.core.errors import UserError
 from attlas.core.plain_file import printable
 
 EXIT_REFUSED = 2
-EXIT_INTERRUPTED = 130
 LONGEST_LINE = 1000
 NOT_OURS = (
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM),

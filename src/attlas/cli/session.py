@@ -5,6 +5,9 @@ from pathlib import Path
 
 import typer
 
+EXIT_INTERRUPTED = 130
+"""What shells expect of a program that Ctrl-C ended."""
+
 
 @dataclass(frozen=True)
 class Session:

@@ -35,6 +35,24 @@ class StoredWitness:
     metadata: Mapping[str, Any]
 
 
+def witness_file(store: Store, claim: str) -> Path:
+    """Where the instance of a claim is stored.
+
+    Args:
+        store: results folder.
+        claim: its name.
+
+    Returns:
+        Path of its JSON file, there or not.
+
+    Examples:
+        >>> print(witness_file(Store(Path("results")), "mine/triangle"))
+        results/witnesses/mine/triangle.json
+    """
+    folder, stem = claim_place(store.root / FOLDER, claim)
+    return folder / f"{stem}.json"
+
+
 def write_witness(
     store: Store,
     claim: str,
@@ -61,8 +79,9 @@ def write_witness(
         "facts": dict(facts or {}),
         "metadata": environment(),
     }
-    folder, stem = claim_place(store.root / FOLDER, claim)
-    return write_pair(folder, stem, document, {k: np.asarray(v) for k, v in witness.items()})
+    path = witness_file(store, claim)
+    arrays = {name: np.asarray(value) for name, value in witness.items()}
+    return write_pair(path.parent, path.stem, document, arrays)
 
 
 def keep_witness(store: Store, claim: str, found: ChallengeReport) -> Path | None:
@@ -106,8 +125,7 @@ def stored_witnesses(store: Store, claims: Iterable[str]) -> dict[str, StoredWit
     """
     found = {}
     for claim in claims:
-        folder, stem = claim_place(store.root / FOLDER, claim)
-        path = folder / f"{stem}.json"
+        path = witness_file(store, claim)
         if not path.is_file():
             continue
         try:
@@ -127,10 +145,10 @@ def forget_witness(store: Store, claim: str) -> bool:
     Returns:
         Whether there was one.
     """
-    folder, stem = claim_place(store.root / FOLDER, claim)
-    there = (folder / f"{stem}.json").is_file()
+    path = witness_file(store, claim)
+    there = path.is_file()
     for suffix in (".json", ".npz"):
-        (folder / f"{stem}{suffix}").unlink(missing_ok=True)
+        path.with_suffix(suffix).unlink(missing_ok=True)
     return there
 
 

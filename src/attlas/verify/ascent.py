@@ -1,9 +1,8 @@
 r"""Multi-start gradient ascent on the relative excess of an inequality.
 
-Adam maximises (left - right) / (|left| + |right| + magnitude) + (left - right - tau) / (|left| +
-|right| + tau) over the arrays of `search_over`, where tau is what rounding allows: the score of
-`attlas.verify.climb`. All starts run in one compiled program, and the claim's `project` map is
-applied after each move. Solver outputs are frozen during the ascent.
+Adam maximises the score of `attlas.verify.climb` over the arrays of `search_over`. All starts run
+in one compiled program, and the claim's `project` map is applied after each move. Solver outputs
+are frozen during the ascent.
 """
 
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from jaxtyping import Array
 
 from attlas.core.claim import Claim
 from attlas.core.sampling import Instance
+from attlas.verify.climb import relative_excess
 from attlas.verify.evidence import Batch, complete
 
 STEPS = 150
@@ -64,15 +64,10 @@ def has_slope(claim: Claim, batch: Batch) -> bool:
 def _excess(claim: Claim, instance: Instance) -> Array:
     """The challenged quantity, worst element."""
     sides = complete(claim.sides(instance))
-    size, magnitude = jnp.abs(sides.left) + jnp.abs(sides.right), jnp.asarray(sides.magnitude)
-    rounding = claim.roundings * jnp.finfo(size.dtype).eps * magnitude + sides.error
+    magnitude = jnp.asarray(sides.magnitude)
+    rounding = claim.roundings * jnp.finfo(sides.left.dtype).eps * magnitude + sides.error
     allowed = jax.lax.stop_gradient(rounding)
-
-    def part(excess: Array, whole: Array) -> Array:
-        return excess / jnp.where(whole > 0, whole, 1)
-
-    plain, certain = sides.left - sides.right, sides.left - sides.right - allowed
-    return jnp.max(part(plain, size + magnitude) + part(certain, size + allowed))
+    return jnp.max(relative_excess(sides.left, sides.right, magnitude, allowed, jnp))
 
 
 def _holds(claim: Claim, instance: Instance) -> Array:

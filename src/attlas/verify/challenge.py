@@ -83,8 +83,8 @@ def challenge(
     with FACTORISING, jax.enable_x64(True):
         program = program or compile_program(claim)
         batch = claim.draw(seed, claim.count) if batch is None else batch
-    search = _Search(claim, program, batch, time.perf_counter(), seconds)
-    search.left = np.inf if evaluations is None else evaluations
+    left = np.inf if evaluations is None else evaluations
+    search = _Search(claim, program, batch, keep, time.perf_counter(), seconds, left)
     endless = evaluations is not None or seconds is not None
     stages = itertools.count() if endless else range(rounds)
     methods = _methods(claim, method, batch)
@@ -92,7 +92,7 @@ def challenge(
         for done, name in ((done, name) for done in stages for name in methods):
             if search.ended():
                 break
-            search.stage(name, seed + done, done == 0, keep)
+            search.stage(name, seed + done, done == 0)
     except KeyboardInterrupt:
         if search.best is None:
             raise
@@ -130,9 +130,10 @@ class _Search:
     claim: Claim
     program: Program
     batch: Batch
+    keep: Callable[[ChallengeReport], None] | None
     started: float
     seconds: float | None
-    left: int | float = np.inf
+    left: int | float
     best: ChallengeReport | None = None
     climbs: dict[int, Callable[[Batch], Batch]] = field(default_factory=dict)
 
@@ -145,16 +146,13 @@ class _Search:
         spent = self.late() or self.left < self.claim.count
         return self.best is not None and (self.best.violated or spent)
 
-    def stage(
-        self, name: str, seed: int, first: bool, keep: Callable[[ChallengeReport], None] | None
-    ) -> None:
+    def stage(self, name: str, seed: int, first: bool) -> None:
         """One round of one method, and what it is to the best so far.
 
         Args:
             name: of the method.
             seed: of the starting points.
             first: whether the starting points are those of the check.
-            keep: called where there is a better one.
 
         Raises:
             UserError: if nothing moves.
@@ -169,8 +167,9 @@ class _Search:
             return
         self.left -= found.evaluations
         new = better(self.best, found)
-        if keep is not None and (self.best is None or new.verdict is not self.best.verdict):
-            keep(new)
+        is_other = self.best is None or new.verdict is not self.best.verdict
+        if self.keep is not None and is_other:
+            self.keep(new)
         self.best = new
 
     def _found(self, name: str, seed: int, first: bool) -> ChallengeReport | None:

@@ -7,7 +7,8 @@ lowest there. It is of one component per instance in turn, or of the worst.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -89,6 +90,29 @@ def _differ(one: Batch, other: Batch) -> bool:
     return any(bool(np.any(np.asarray(one[k]) != np.asarray(v))) for k, v in other.items())
 
 
+def relative_excess(left: Any, right: Any, magnitude: Any, allowed: Any, xp: ModuleType) -> Any:
+    """What a search raises, elementwise: see the head of this module.
+
+    Args:
+        left: left sides.
+        right: right sides.
+        magnitude: of the terms that were added up to reach them.
+        allowed: tau.
+        xp: `numpy`, or `jax.numpy` for a slope.
+
+    Returns:
+        Array of the shape of the sides.
+
+    Examples:
+        >>> float(relative_excess(3.0, 1.0, 4.0, 0.0, np))
+        0.75
+    """
+    size, excess = xp.abs(left) + xp.abs(right), left - right
+    plain, certain = size + magnitude, size + allowed
+    found = excess / xp.where(plain > 0, plain, 1)
+    return found + (excess - allowed) / xp.where(certain > 0, certain, 1)
+
+
 def scores(claim: Claim, holds: Array, sides: tuple[Sides, ...]) -> np.ndarray:
     """The relative excess that each instance raises: of one component in turn, or the worst.
 
@@ -105,11 +129,9 @@ def scores(claim: Claim, holds: Array, sides: tuple[Sides, ...]) -> np.ndarray:
         np.asarray(part).reshape(len(holds), -1)
         for part in (own.left, own.right, own.magnitude, own.error)
     )
-    size, excess = np.abs(left) + np.abs(right), left - right
     allowed = claim.roundings * np.finfo(float).eps * magnitude + error
-    score = excess / np.where(size + magnitude > 0, size + magnitude, 1)
-    score = score + (excess - allowed) / np.where(size + allowed > 0, size + allowed, 1)
-    score = score + _BROKEN * (excess > allowed)
+    score = relative_excess(left, right, magnitude, allowed, np)
+    score = score + _BROKEN * (left - right > allowed)
     finite = np.isfinite(score).all(axis=1) & np.asarray(holds).all(axis=1)
     count, entries = score.shape
     worst = score.max(axis=1)

@@ -179,13 +179,9 @@ def power(a: Interval, b: Interval) -> Interval:
 
     def one(x: float, y: float) -> float:
         whole = _DIGITS.multiply(Decimal(y), _DIGITS.ln(Decimal(x)))
-        return _to_float(_DIGITS.exp(whole))
+        return float(_DIGITS.exp(whole))
 
     return _corners(a, b, np.vectorize(one, otypes=[float]))
-
-
-def _to_float(value: Decimal) -> float:
-    return float(value)
 
 
 def _rising(
@@ -193,25 +189,20 @@ def _rising(
 ) -> Interval:
     """A rising function: by 60 digits, and near zero by bounds in closed form."""
 
-    def low(x: float) -> float:
+    def end(x: float, side: int) -> float:
         if np.isinf(x) or abs(x) >= _TINY or x == 0:
             return _apply(large, x)
-        return float(np.nextafter(ends(x)[0], -np.inf))
+        return float(np.nextafter(ends(x)[side], (-np.inf, np.inf)[side]))
 
-    def high(x: float) -> float:
-        if np.isinf(x) or abs(x) >= _TINY or x == 0:
-            return _apply(large, x)
-        return float(np.nextafter(ends(x)[1], np.inf))
-
-    lows, highs = (np.vectorize(f, otypes=[float]) for f in (low, high))
-    return outward(lows(a.low), highs(a.high))
+    at = np.vectorize(end, otypes=[float])
+    return outward(at(a.low, 0), at(a.high, 1))
 
 
 def _apply(function: Callable[[Decimal], Decimal], x: float) -> float:
     if np.isinf(x):
         # The limit is not known here: an unbounded end stays one.
         return x
-    return _to_float(function(Decimal(float(x))))
+    return float(function(Decimal(float(x))))
 
 
 def exponential(a: Interval) -> Interval:

@@ -90,10 +90,7 @@ class Arrays:
 
     def settled(self, blocks: Blocks, batch: Mapping[str, np.ndarray]) -> Blocks:
         """The arrays as `project` left them."""
-        return {
-            name: replace(block, values=batch[name] / self._unit[name])
-            for name, block in blocks.items()
-        }
+        return {name: block.at(batch[name] / self._unit[name]) for name, block in blocks.items()}
 
 
 class Draws:
@@ -188,11 +185,8 @@ def chosen(blocks: Blocks, proposed: Blocks, gained: np.ndarray) -> Blocks:
         The numbers to go on from.
     """
     return {
-        name: replace(
-            block,
-            values=np.where(
-                spread(gained[block.rows], block.values), proposed[name].values, block.values
-            ),
+        name: block.at(
+            np.where(spread(gained[block.rows], block.values), proposed[name].values, block.values)
         )
         for name, block in blocks.items()
     }
