@@ -134,6 +134,7 @@ def covered_at_cls(rng, count):
     sample=covered_at_cls,
     status=Status.NEW,
     count=48,
+    evaluations=288,
     roundings=_ROUNDINGS,
     controls=[Control("centres for the first [CLS] token alone", only_first=True)],
 )
@@ -183,6 +184,7 @@ def equal_norms(norm, m, T, *, one=False):
 
 @on_norms(
     "Section 2.5, the two types of bounds",
+    evaluations=1280,
     controls=[Control("a hundredth of the norms", factor=0.01)],
 )
 def section_2_5_parameter_counting(norm, m, *, factor=1.0):

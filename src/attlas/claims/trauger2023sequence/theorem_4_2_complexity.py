@@ -58,6 +58,7 @@ def deep_samples(rng, count):
     sample=deep_samples,
     status=Status.CORRECTED,
     count=48,
+    evaluations=288,
     roundings=ROUNDINGS,
     alike=True,
     controls=[Control("$1/m$ in place of the root", power=2.0)],

@@ -251,7 +251,12 @@ def covered_networks(rng, count):
 
 
 on_covers = partial(
-    inequality, sample=covered_networks, status=Status.SHARPENED, count=48, roundings=2 * ROUNDINGS
+    inequality,
+    sample=covered_networks,
+    status=Status.SHARPENED,
+    count=48,
+    evaluations=192,
+    roundings=2 * ROUNDINGS,
 )
 
 
