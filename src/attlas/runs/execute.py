@@ -137,6 +137,7 @@ def _plan(
                 plan.append((experiment, cell, key))
             else:
                 reused += 1
+        store.index(experiment.name).save()
     return plan, reused
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # they cost a worker half of its start, and workers draw noth
     import pandas
     import xarray
 
+    from attlas.runs.join import Part
+
 RESERVED = ("verdicts", "witnesses", "models")
 _CONSTRUCTORS = (__name__, "jaxtyping", "beartype")
 
@@ -311,18 +313,20 @@ class Experiment:
             caption = written(self.captions[shown.title], shown.values)
         return replace(shown, caption=without_gaps(caption), values=None)
 
-    def _labelled(self, record: Record) -> "xarray.Dataset":
+    def _labelled(self, record: Record) -> "Part":
         """One record on the axes of its grid."""
-        data, s = record.dataset, record.cell.settings
-        if "members" in s:
-            if "member" not in data.dims:
-                data = data.expand_dims(member=[record.cell.seed])
-            elif "member" not in data.coords:
-                numbers = record.cell.seed + np.arange(data.sizes["member"])
-                data = data.assign_coords(member=numbers)
+        part, s = record.part, record.cell.settings
+        if "members" in s and "member" not in part.sizes:
+            part = part.labelled("member", [record.cell.seed])
+        elif "members" in s and "member" not in part.coordinates:
+            numbers = record.cell.seed + np.arange(part.sizes["member"])
+            part = part.labelled("member", numbers)
         # An axis of lists, or one that the results name themselves, is there already.
-        own = [n for n in self.grid.axes if n not in data.dims and not isinstance(s[n], list)]
-        return data.expand_dims({name: [s[name]] for name in own})
+        sizes = part.sizes
+        own = [n for n in self.grid.axes if n not in sizes and not isinstance(s[n], list)]
+        for name in reversed(own):
+            part = part.labelled(name, [s[name]])
+        return part
 
 
 def _paper(package: str, filename: str) -> str:

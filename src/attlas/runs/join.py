@@ -1,13 +1,63 @@
 """Join what the cells of a grid gave into one labelled data set."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
 
-def join(parts: Sequence[xr.Dataset]) -> xr.Dataset:
+class Part(NamedTuple):
+    """What one cell gave, with its axes: a data set that costs nothing to make.
+
+    Attributes:
+        variables: axes and entries of each array, by name.
+        coordinates: names of the arrays that label axes.
+    """
+
+    variables: Mapping[str, tuple[tuple[str, ...], np.ndarray]]
+    coordinates: frozenset[str] = frozenset()
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Lengths of the axes."""
+        found = {}
+        for dims, array in self.variables.values():
+            found.update(zip(dims, array.shape, strict=True))
+        return found
+
+    def labelled(self, axis: str, labels: Sequence[Any] | np.ndarray) -> "Part":
+        """With labels on an axis; a new axis goes before the others of all that label none.
+
+        Args:
+            axis: its name.
+            labels: one per entry, one for a new axis.
+
+        Returns:
+            Another part.
+
+        Examples:
+            >>> part = Part({"y": (("t",), np.zeros(3))}).labelled("p", [2.0])
+            >>> part.variables["y"][0], part.sizes
+            (('p', 't'), {'p': 1, 't': 3})
+        """
+        found = dict(self.variables)
+        if axis not in self.sizes:
+            for name, (dims, array) in self.variables.items():
+                if name not in self.coordinates:
+                    found[name] = (axis, *dims), array[None]
+        found[axis] = (axis,), np.asarray(labels)
+        return Part(found, self.coordinates | {axis})
+
+    @property
+    def dataset(self) -> xr.Dataset:
+        """The same, as xarray has it."""
+        whole: dict[str, Any] = dict(self.variables)
+        labels = {name: whole.pop(name) for name in self.variables if name in self.coordinates}
+        return xr.Dataset(whole, labels)
+
+
+def join(parts: Sequence[Part]) -> xr.Dataset:
     """Place the variables of all parts on the union of their labels.
 
     Numeric labels are sorted, text keeps its order. An axis without labels has the length of
@@ -24,24 +74,26 @@ def join(parts: Sequence[xr.Dataset]) -> xr.Dataset:
         ValueError: if two parts disagree about an entry that both have.
 
     Examples:
-        >>> parts = [xr.Dataset({"y": ("x", [k])}, {"x": [k]}) for k in (3, 1)]
+        >>> parts = [Part({"y": ((), np.array(k))}).labelled("x", [k]) for k in (3, 1)]
         >>> join(parts).y.values, join(parts).x.values
         (array([1, 3]), array([1, 3]))
     """  # noqa: DOC502 (raised one call below)
-    parts = [plain_text(part) for part in parts]
     if len(parts) == 1:
-        return parts[0]
+        return parts[0].dataset
     labels = _labels(parts)
     # Once per axis: a table of n labels for each of n parts would be quadratic.
     places = {dim: {x: k for k, x in enumerate(own.tolist())} for dim, own in labels.items()}
+    having: dict[str, list[Part]] = {}
+    for part in parts:
+        for name in part.variables:
+            having.setdefault(name, []).append(part)
     found: dict[str, Any] = {}
-    coordinates: dict[str, Any] = {n: v for n, v in labels.items() if any(n in p for p in parts)}
-    for name in dict.fromkeys(str(name) for part in parts for name in part.variables):
+    coordinates: dict[str, Any] = {dim: own for dim, own in labels.items() if dim in having}
+    for name, some in having.items():
         if name in coordinates:
             continue
-        having = [part for part in parts if name in part.variables]
-        place = coordinates if all(name in part.coords for part in having) else found
-        place[name] = (having[0][name].dims, _placed(name, having, places))
+        place = coordinates if all(name in part.coordinates for part in some) else found
+        place[name] = (some[0].variables[name][0], _placed(name, some, places))
     return xr.Dataset(found, coordinates)
 
 
@@ -62,12 +114,13 @@ def plain_text(data: xr.Dataset) -> xr.Dataset:
     return data.assign_coords({name: array.astype(str) for name, array in objects.items()})
 
 
-def _labels(parts: Sequence[xr.Dataset]) -> dict[str, np.ndarray]:
+def _labels(parts: Sequence[Part]) -> dict[str, np.ndarray]:
     """The union of the labels of each axis; positions where an axis has none."""
     every: dict[str, list[np.ndarray]] = {}
     for part in parts:
-        for dim in map(str, part.dims):
-            own = part[dim].values if dim in part.coords else np.arange(part.sizes[dim])
+        for dim, size in part.sizes.items():
+            has_own = dim in part.coordinates
+            own = part.variables[dim][1] if has_own else np.arange(size)
             every.setdefault(dim, []).append(own)
     found = {}
     for dim, each in every.items():
@@ -81,16 +134,17 @@ def _labels(parts: Sequence[xr.Dataset]) -> dict[str, np.ndarray]:
 
 
 def _placed(
-    name: str, parts: Sequence[xr.Dataset], places: Mapping[str, Mapping[Any, int]]
+    name: str, parts: Sequence[Part], places: Mapping[str, Mapping[Any, int]]
 ) -> np.ndarray:
     """The entries of one variable, each at its labels."""
-    dims = tuple(map(str, parts[0][name].dims))
-    arrays = [part[name].transpose(*dims).values for part in parts]
-    dtype = np.result_type(*(a.dtype for a in arrays))
+    dims = parts[0].variables[name][0]
+    arrays = [_in_order(*part.variables[name], dims) for part in parts]
+    dtype = np.result_type(*{array.dtype for array in arrays})
     shape = tuple(len(places[dim]) for dim in dims)
     whole, filled = np.zeros(shape, dtype), np.zeros(shape, bool)
     for part, array in zip(parts, arrays, strict=True):
-        at = np.ix_(*(_at(part, dim, places[dim]) for dim in dims))
+        each = [_at(part, dim, places[dim], n) for dim, n in zip(dims, array.shape, strict=True)]
+        at = np.ix_(*each)
         both = filled[at]
         if both.any() and not _same(whole[at][both], array[both]):
             raise ValueError(f"cells disagree about '{name}': give it the axis that they differ in")
@@ -100,10 +154,14 @@ def _placed(
     return np.where(filled, whole.astype(np.result_type(dtype, np.float32)), np.nan)
 
 
-def _at(part: xr.Dataset, dim: str, places: Mapping[Any, int]) -> np.ndarray:
-    if dim not in part.coords:
-        return np.arange(part.sizes[dim])
-    return np.array([places[label] for label in part[dim].values.tolist()], int)
+def _in_order(own: tuple[str, ...], array: np.ndarray, dims: tuple[str, ...]) -> np.ndarray:
+    return array if own == dims else array.transpose([own.index(dim) for dim in dims])
+
+
+def _at(part: Part, dim: str, places: Mapping[Any, int], size: int) -> np.ndarray:
+    if dim not in part.coordinates:
+        return np.arange(size)
+    return np.array([places[label] for label in part.variables[dim][1].tolist()], int)
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> bool:

@@ -45,7 +45,7 @@ def load(
     found = found.changed(settings or {})
     scales = (Scale.PAPER, Scale.QUICK, Scale.SMOKE) if scale is None else (scale_named(scale),)
     there = _current(found, results)
-    by_scale = [(_of_scale(found, s, there), len(found.cells(s))) for s in scales]
+    by_scale = [_of_scale(found, s, there) for s in scales]
     records, _ = max(by_scale, key=lambda one: len(one[0]) / one[1])
     if not records:
         told = "".join(f" --set {name}={_text(value)}" for name, value in (settings or {}).items())
@@ -79,7 +79,7 @@ def load_records(
     """  # noqa: DOC502 (raised one call below)
     found = experiment if isinstance(experiment, Experiment) else one_named(experiment)
     records = _current(found, results)
-    return tuple(records.values()) if scale is None else _of_scale(found, scale, records)
+    return tuple(records.values()) if scale is None else _of_scale(found, scale, records)[0]
 
 
 def _current(experiment: Experiment, results: Path | str | None) -> dict[str, Record]:
@@ -97,8 +97,8 @@ def _current(experiment: Experiment, results: Path | str | None) -> dict[str, Re
 
 def _of_scale(
     experiment: Experiment, scale: Scale | str, records: Mapping[str, Record]
-) -> tuple[Record, ...]:
-    """Those of a scale, in the order of its cells."""
+) -> tuple[tuple[Record, ...], int]:
+    """Those of a scale, in the order of its cells, and the number of its cells."""
     cells = experiment.cells(scale_named(scale))
     keys = (record_key(experiment.name, experiment.revision, cell) for cell in cells)
-    return tuple(records[key] for key in dict.fromkeys(keys) if key in records)
+    return tuple(records[key] for key in dict.fromkeys(keys) if key in records), len(cells)

@@ -5,6 +5,7 @@ import math
 import tokenize
 import zipfile
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -20,6 +21,8 @@ _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
+_LENGTH_BYTES = {bytes((1, 0)): 2, bytes((2, 0)): 4}
+"""Width of the header's length, by version."""
 
 
 def pack_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -98,16 +101,27 @@ def unpack_arrays(content: bytes) -> dict[str, np.ndarray]:
 def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
     """One array; its header must account for every byte of the entry before any is allotted."""
     with archive.open(entry) as file:
-        shape, _, dtype = _HEADERS[np.lib.format.read_magic(file)](file)
+        start = file.read(8)
+        length = file.read(_LENGTH_BYTES[start[6:]])
+        shape, is_transposed, dtype = _header(
+            start + length + file.read(int.from_bytes(length, "little"))
+        )
         size = math.prod(shape) * dtype.itemsize
         plain = dtype.kind in PLAIN_KINDS and dtype.itemsize > 0
         if not plain or min(shape, default=0) < 0 or size != entry.file_size - file.tell():
             raise ValueError(f"{entry.filename} has shape {shape} of {dtype}")
-    with archive.open(entry) as file:
-        array = np.lib.format.read_array(file, allow_pickle=False)
+        content = bytearray(file.read())
+    array = np.ndarray(shape, dtype, content, order="F" if is_transposed else "C")
     if dtype.kind == "U" and not _is_text(array):
         raise ValueError(f"{entry.filename} holds what are no characters")
     return array
+
+
+@lru_cache(maxsize=1024)
+def _header(content: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, order and type; the records of a grid share a few headers, which parse slowly."""
+    file = io.BytesIO(content)
+    return _HEADERS[np.lib.format.read_magic(file)](file)
 
 
 def _is_text(array: np.ndarray) -> bool:

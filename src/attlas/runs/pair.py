@@ -22,6 +22,7 @@ import numpy as np
 from attlas.core.errors import UserError
 from attlas.core.plain_file import Damaged, make_folder, read_plain_file
 from attlas.runs.cell import canonical_json
+from attlas.runs.index import Index
 from attlas.runs.packed import LARGEST_FILE, pack_arrays, unpack_arrays
 from attlas.runs.record import SCHEMA
 from attlas.runs.schema import first_violation
@@ -86,7 +87,7 @@ def write_pair(
 
 
 def read_pair(
-    folder: Path, stem: str, kind: str
+    folder: Path, stem: str, kind: str, index: Index | None = None
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
     """Read one pair; test its seal, its schema and its checksum.
 
@@ -94,6 +95,7 @@ def read_pair(
         folder: where.
         stem: file name without suffix.
         kind: the schema it fits: "record", "verdict" or "witness".
+        index: of the texts that need not be tested again.
 
     Returns:
         The document and the arrays, or None where the pair was never completed.
@@ -107,7 +109,8 @@ def read_pair(
     text = read_plain_file(path, LARGEST_TEXT)
     if text is None:
         return None
-    document = _document(path, text, kind)
+    is_known = index is not None and index.knows(stem, text)
+    document = json.loads(text) if is_known else _document(path, text, kind)
     content = read_plain_file(packed, LARGEST_FILE)
     if content is None:
         raise Damaged(f"{packed} is missing")
@@ -119,6 +122,8 @@ def read_pair(
         raise Damaged(f"{packed} is {damage}") from damage
     if {name: list(array.shape) for name, array in arrays.items()} != document["arrays"]["shapes"]:
         raise Damaged(f"{packed} holds other arrays than {path.name} says")
+    if index is not None and not is_known:
+        index.learn(stem, text)
     return document, arrays
 
 

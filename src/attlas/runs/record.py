@@ -13,6 +13,8 @@ from attlas.runs.cell import Cell, canonical_json
 if TYPE_CHECKING:
     import xarray
 
+    from attlas.runs.join import Part
+
 SCHEMA = 2
 """Version of the record files; another version is refused, never guessed. 2: arrays have axes."""
 
@@ -129,11 +131,15 @@ class Record:
     @property
     def dataset(self) -> "xarray.Dataset":
         """The arrays with their axes and labels."""
-        import xarray as xr  # half of a worker's start
+        return self.part.dataset
+
+    @property
+    def part(self) -> "Part":
+        """The same, as it is joined with the parts of other cells."""
+        from attlas.runs.join import Part  # imports xarray: half of a worker's start
 
         whole = {name: (self.layout.dims[name], array) for name, array in self.arrays.items()}
-        labels = {name: whole.pop(name) for name in self.layout.coordinates}
-        return xr.Dataset(whole, labels)
+        return Part(whole, frozenset(self.layout.coordinates))
 
     def __repr__(self) -> str:
         arrays = ", ".join(f"{name}={described(a)}" for name, a in self.arrays.items())

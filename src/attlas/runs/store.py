@@ -6,6 +6,7 @@ from pathlib import Path
 
 from attlas.core.plain_file import Damaged, printable, stems
 from attlas.runs.cell import Cell
+from attlas.runs.index import Index
 from attlas.runs.pair import probe_folder, quarantine, read_pair, write_pair
 from attlas.runs.record import Layout, Record, record_key
 
@@ -45,6 +46,7 @@ class Store:
         self.root = results_folder(root)
         self.notes: list[str] = []
         self.on_note = on_note
+        self._indexes: dict[str, Index] = {}
 
     def note(self, text: str) -> None:
         """Keep one line about something damaged, and pass it on.
@@ -56,6 +58,19 @@ class Store:
         self.notes.append(line)
         if self.on_note is not None:
             self.on_note(line)
+
+    def index(self, experiment: str) -> Index:
+        """The index of an experiment's records, see `attlas.runs.index`.
+
+        Args:
+            experiment: name.
+
+        Returns:
+            One per experiment.
+        """
+        if experiment not in self._indexes:
+            self._indexes[experiment] = Index(self.root / experiment, "record")
+        return self._indexes[experiment]
 
     def prepare(self, experiment: str) -> None:
         """Make the folder of an experiment and make sure that it can be written.
@@ -113,7 +128,7 @@ class Store:
             UserError: if it was written under another schema.
         """  # noqa: DOC502 (raised one call below)
         folder = self.root / experiment
-        pair = read_pair(folder, key, "record")
+        pair = read_pair(folder, key, "record", self.index(experiment))
         if pair is None:
             return None
         document, arrays = pair
@@ -177,7 +192,7 @@ class Store:
     def records(self, experiment: str) -> tuple[Record, ...]:
         """All good records of an experiment, in order of their cells; damaged ones are noted.
 
-        Nothing is moved: reading a results folder does not change it.
+        Nothing is moved: reading changes no record, it may leave an index beside many.
 
         Args:
             experiment: name.
@@ -197,6 +212,7 @@ class Store:
                 continue
             if record is not None:
                 found.append(record)
+        self.index(experiment).save()
         return tuple(sorted(found, key=lambda r: (_order(r.cell), r.key)))
 
     def __repr__(self) -> str:
