@@ -92,6 +92,32 @@ def test_a_project_names_its_files_a_budget_of_none_misses_the_corner_and_xdist_
     assert "40 of 40, seed 0" in said
 
 
+def test_a_counterexample_is_kept_and_met_first_by_later_tests(pytest_in, tmp_path):
+    files = {"claims_corner.py": HEAD + CLAIM.format(name="corner", constant=0.95, controls="less")}
+    code, said = pytest_in({**files, "pytest.ini": "[pytest]\nattlas_results = kept\n"})
+    assert (code, "stored witness" in said) == (1, False), said
+    assert (tmp_path / "kept" / "witnesses" / "claims_corner" / "corner.json").is_file()
+    # Random instances alone miss the corner: what fails is the instance that was kept.
+    code, said = pytest_in(files, "--attlas-budget", "0")
+    assert (code, "stored witness: " in said) == (1, True), said
+    assert not (tmp_path / "attlas-results").exists()
+    code, said = pytest_in(files, "--attlas-budget", "0", "--attlas-results", "elsewhere")
+    assert (code, "2 passed" in said) == (0, True), said
+
+
+def test_a_damaged_witness_is_a_warning_and_a_folder_that_cannot_be_written_too(pytest_in):
+    damaged = {"kept/witnesses/claims_good/good.json": "{", "claims_good.py": GOOD}
+    code, said = pytest_in(damaged, "--attlas-budget", "0", "--attlas-results", "kept")
+    assert code == 0, said
+    assert "good.json" in said
+    assert "search again with `attlas challenge`" in said
+    files = {"claims_corner.py": CORNER, "taken": "a file where a folder is to be\n"}
+    code, said = pytest_in(files, "claims_corner.py", "--attlas-results", "taken")
+    assert code == 1
+    assert "the counterexample is not kept" in said
+    assert "the challenge found a counterexample" in said
+
+
 def test_projects_that_do_not_use_it_pay_nothing(pytest_in):
     test = (
         "import sys\n\n"

@@ -3,8 +3,12 @@
 Collected are files `claims_*.py` that import attlas, and what the `claims` of `[tool.attlas]` in
 the `pyproject.toml` of the tested project name. Where there is none of them nothing but this
 module is imported.
+
+As with `attlas check`, an instance that an earlier search kept in the results folder is evaluated
+first, and a counterexample that an attack finds is kept there.
 """
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +19,13 @@ import pytest
 if TYPE_CHECKING:
     from attlas.core.claim import Claim
     from attlas.core.display.cases import Case
-    from attlas.core.verdict import CheckReport
+    from attlas.core.verdict import CheckReport, Witness
+    from attlas.runs.store import Store
 
 _IMPORTS = re.compile(rb"^\s*(?:from|import)\s+attlas\b", re.MULTILINE)
 _SUFFIXES = (".py", ".ipynb")
 _MOST_BYTES = 16_000_000
+_RESULTS = "attlas_results"
 _named = pytest.StashKey[frozenset[Path]]()
 _reports = pytest.StashKey[dict[str, "CheckReport"]]()
 
@@ -44,6 +50,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="Instances drawn for each claim; the claim's own number by default.",
     )
+    told = "Results folder whose stored witnesses are evaluated first, and that keeps new ones"
+    group.addoption(
+        "--attlas-results",
+        metavar="DIR",
+        help=f"{told}; by default the setting {_RESULTS}, else ATTLAS_RESULTS, else "
+        "attlas-results in the root of the tests.",
+    )
+    parser.addini(_RESULTS, f"{told}; relative to the root of the tests.", default="")
+
+
+def results_of(config: pytest.Config) -> Path:
+    """The results folder that holds the witnesses of the tested project.
+
+    Args:
+        config: of pytest.
+
+    Returns:
+        What the command names, from where it was called; else what the setting, or ATTLAS_RESULTS,
+        names, or `attlas-results`, in the root of the tests. It need not exist.
+    """
+    named = config.getoption("--attlas-results")
+    if named:
+        return config.invocation_params.dir / named
+    from attlas.runs.store import FOLDER
+
+    told = config.getini(_RESULTS) or os.environ.get("ATTLAS_RESULTS") or FOLDER
+    return config.rootpath / told
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -156,14 +189,41 @@ class ClaimItem(pytest.Item):
 
         reports = self.session.stash.setdefault(_reports, {})
         if self.claim.name not in reports:
+            store = self._results()
             budget = self.config.getoption("--attlas-budget")
             rounds = 1 if budget is None else -(-budget // granted_evaluations(self.claim))
-            reports[self.claim.name] = check(
+            reports[self.claim.name] = found = check(
                 self.claim,
                 count=self.config.getoption("--attlas-instances"),
                 challenge_rounds=rounds,
+                stored=self._stored_witness(store),
             )
+            self._keep_witness(store, found)
         return reports[self.claim.name]
+
+    def _results(self) -> "Store":
+        from attlas.runs.store import Store
+
+        return Store(results_of(self.config), lambda note: self.warn(pytest.PytestWarning(note)))
+
+    def _stored_witness(self, store: "Store") -> "Witness | None":
+        """The instance that an earlier search kept."""
+        from attlas.runs.witness import stored_witnesses
+
+        found = stored_witnesses(store, [self.claim.name])
+        return dict(found[self.claim.name].arrays) if found else None
+
+    def _keep_witness(self, store: "Store", report: "CheckReport") -> None:
+        """Store a counterexample; where that cannot be done, the failure still shows it."""
+        from attlas.core.errors import UserError
+        from attlas.runs.witness import keep_witness
+
+        if report.challenge is None or not report.challenge.violated:
+            return
+        try:
+            keep_witness(store, self.claim.name, report.challenge)
+        except UserError as error:
+            self.warn(pytest.PytestWarning(f"the counterexample is not kept: {error}"))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The failure message: what is wrong, and the witness.
