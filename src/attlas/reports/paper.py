@@ -8,11 +8,12 @@ from attlas.core.own.project import read_references
 from attlas.core.references import Reference
 from attlas.reports.atlas import gather, references_of
 from attlas.reports.chosen import chosen
+from attlas.reports.claim_lists import ClaimList, claim_lists
 from attlas.reports.content import Atlas, ClaimEntry, PaperEntry, paper_order
 from attlas.reports.findings import findings_of
 from attlas.reports.ledger import slack_ledger
 from attlas.reports.page import render_template
-from attlas.reports.standing import Standing, counts, sentence, standing
+from attlas.reports.standing import counts, sentence
 from attlas.reports.verdict_rows import VerdictRow, verdict_row
 from attlas.runs.store import Store
 from attlas.runs.text_file import write_text_file
@@ -43,28 +44,9 @@ class PaperPage:
         return tuple((each, verdict_row(each.claim, each.report)) for each in self.paper.claims)
 
     @property
-    def groups(self) -> Mapping[str, tuple[ClaimEntry, ...]]:
-        """Claims by what a reader may take from this page; groups without any are left out."""
-        found: dict[str, list[ClaimEntry]] = {name: [] for name in _GROUPS}
-        for entry in self.paper.claims:
-            found[_group(entry)].append(entry)
-        return {name: tuple(entries) for name, entries in found.items() if entries}
-
-
-_GROUPS = (
-    "Held on every instance, and no attack broke it",
-    "Held on every instance, not attacked",
-    "Refuted",
-    "Open",
-)
-
-
-def _group(entry: ClaimEntry) -> str:
-    found = standing(entry.report)
-    if found is not Standing.HELD:
-        return _GROUPS[2] if found is Standing.REFUTED else _GROUPS[3]
-    attacked = entry.report is not None and entry.report.challenge is not None
-    return _GROUPS[0] if attacked else _GROUPS[1]
+    def lists(self) -> tuple[ClaimList, ...]:
+        """What a reader may take from this page, in four lists."""
+        return claim_lists(self.paper.claims)
 
 
 def write_paper(
