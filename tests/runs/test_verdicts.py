@@ -94,6 +94,24 @@ def test_a_report_belongs_to_the_sources_that_were_checked(tmp_path, report, mon
     assert not is_current(changed, replace(again, source=""))
 
 
+def test_a_verdict_belongs_to_the_data_that_the_project_declares(tmp_path, report):
+    file, table = tmp_path / "own_with_data.py", tmp_path / "table.csv"
+    file.write_text(OWN)
+    table.write_text("1,2\n")
+    (tmp_path / "pyproject.toml").write_text("[tool.attlas]\ndata = ['*.csv']\n")
+    store = Store(tmp_path / "results")
+    (claim,) = claims_of(str(file))
+    write_report(store, replace(report, claim=claim.name), claim)
+    ((found, _),) = read_reports(store)
+    assert is_current(claim, found)
+    table.write_text("1,3\n")
+    (later,) = claims_of(str(file))
+    assert not is_current(later, found)
+    table.write_text("1,2\n")
+    (same_again,) = claims_of(str(file))
+    assert is_current(same_again, found)
+
+
 def test_a_check_without_a_challenge_keeps_the_stored_one(tmp_path, report):
     store = Store(tmp_path)
     write_report(store, report)

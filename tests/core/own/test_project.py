@@ -27,6 +27,7 @@ def test_the_nearest_project_upwards_is_read(tmp_path):
     assert (project.root, project.key, project.title) == (tmp_path, "doe2026tokens", "On tokens")
     assert project.claims == ("claims_*.py", "study.ipynb")
     assert project.experiments == ("experiments/decay.py",)
+    assert project.data == ()
     assert project.bibliography()["doe2026tokens"].year == 2026
 
 
@@ -49,6 +50,7 @@ def test_a_paper_is_the_key_or_the_title_or_the_file(tmp_path):
         ("[tool.attlas]\nclaim = []", "has 'claim', did you mean claims? There are"),
         ("[tool.attlas]\nclaims = 'x.py'", "claims = 'x.py' is no list of texts"),
         ("[tool.attlas]\nclaims = [1]", r"claims = [1] is no list of texts"),
+        ("[tool.attlas]\ndata = 'a.csv'", "data = 'a.csv' is no list of texts"),
         ("[tool.attlas]\ntitle = 3", "title = 3 is no text"),
         ("[tool.attlas]\nkey = 'a b'", "key = 'a b': use letters"),
         ("[tool]\nattlas = 3", "is not a table"),
@@ -70,3 +72,26 @@ def test_references_that_cannot_be_read_are_one_line(tmp_path):
         read_references(file)
     with pytest.raises(UserError, match="is not a regular file"):
         read_references(tmp_path)
+
+
+def test_data_files_are_named_by_patterns_that_match(tmp_path):
+    (tmp_path / "tables").mkdir()
+    for name in ("tables/b.csv", "tables/a.csv", "tables/note.txt", "one.npy"):
+        (tmp_path / name).write_text("1\n")
+    settings = tmp_path / "pyproject.toml"
+
+    def files(text):
+        settings.write_text(f"[tool.attlas]\ndata = [{text}]\n")
+        project = project_of(tmp_path)
+        assert project is not None
+        return project.data_files()
+
+    found = files('"tables/*.csv", "one.npy", "tables/a.csv"')
+    assert list(found) == ["one.npy", "tables/a.csv", "tables/b.csv"]
+    assert found["one.npy"] == tmp_path / "one.npy"
+    with pytest.raises(UserError, match=r"data = \['tables/\*\.scv'\] matches no file"):
+        files('"tables/*.scv"')
+    with pytest.raises(UserError, match="write a pattern relative to this file"):
+        files(f'"{tmp_path}/one.npy"')
+    with pytest.raises(UserError, match="write a pattern relative to this file"):
+        files('""')

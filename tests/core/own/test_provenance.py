@@ -9,7 +9,9 @@ from attlas.core.own.loading import load_place
 from attlas.core.own.provenance import called, provenance, source_digest
 
 GIT = shutil.which("git")
-needs_git = pytest.mark.skipif(GIT is None, reason="git is not installed")
+needs_git = pytest.mark.skipif(
+    GIT is None, reason="git is not installed: which commit a claim belongs to is not tested here"
+)
 
 
 def git(folder, *words):
@@ -71,3 +73,42 @@ def test_a_digest_is_that_of_the_sources_as_they_were_loaded(tmp_path):
     file.write_text("x = 2\n")
     assert source_digest(str(file), loaded.home) == before != source_digest(str(file))
     assert source_digest("<ipython-input-1>") == ""
+
+
+def test_data_of_the_project_is_part_of_the_digest_and_other_files_are_not(tmp_path):
+    file = tmp_path / "claims_with_data.py"
+    file.write_text("from pathlib import Path\nX = Path(__file__).with_name('x.csv').read_text()\n")
+    (tmp_path / "x.csv").write_text("1")
+    plain = source_digest(str(file))
+    settings = tmp_path / "pyproject.toml"
+    settings.write_text("[tool.attlas]\ndata = ['*.csv']\n")
+    (loaded,) = load_place(str(file))
+    first = source_digest(str(file), loaded.home)
+    assert first == source_digest(str(file)) != plain
+    # As it was loaded, until it is loaded again.
+    (tmp_path / "x.csv").write_text("2")
+    assert source_digest(str(file), loaded.home) == first
+    (again,) = load_place(str(file))
+    assert (again.module.X, loaded.module.X) == ("2", "1")
+    second = source_digest(str(file), again.home)
+    assert second == source_digest(str(file)) != first
+    # A new file that a pattern matches counts, another does not.
+    (tmp_path / "note.txt").write_text("3")
+    assert load_place(str(file)) == (again,)
+    (tmp_path / "y.csv").write_text("3")
+    (more,) = load_place(str(file))
+    assert more.digest not in (first, second)
+    # And so does what is declared.
+    settings.write_text("[tool.attlas]\ndata = ['x.csv']\n")
+    (less,) = load_place(str(file))
+    assert less.digest == second
+
+
+def test_what_an_unloaded_file_imports_is_read_as_it_is_now(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "unloaded_main.py"
+    file.write_text("import unloaded_part\n")
+    (tmp_path / "unloaded_part.py").write_text("x = 1\n")
+    before = source_digest(str(file))
+    (tmp_path / "unloaded_part.py").write_text("x = 2\n")
+    assert source_digest(str(file)) != before

@@ -3,7 +3,16 @@
 import sys
 from pathlib import Path
 
-from attlas.core.own.source import digest_of, functions_defined, imported, own_files
+import pytest
+
+from attlas.core.errors import UserError
+from attlas.core.own.source import (
+    digest_of,
+    functions_defined,
+    imported,
+    own_files,
+    with_data,
+)
 
 
 def test_own_imports_are_followed_and_installed_ones_are_not(tmp_path, monkeypatch):
@@ -60,3 +69,26 @@ def test_decorated_functions_are_told_with_their_lines(tmp_path):
     file = tmp_path / "m.py"
     file.write_text("@a\ndef f(): ...\n\ndef g(): ...\n\n@b\ndef f(): ...\n")
     assert list(functions_defined(file)) == [("f", f"{file}:1"), ("f", f"{file}:6")]
+
+
+def test_data_is_added_for_ones_own_modules_alone(tmp_path):
+    file = tmp_path / "m.py"
+    file.write_text("")
+    assert with_data({"m": file}) == {"m": file}
+    (tmp_path / "pyproject.toml").write_text("[tool.attlas]\ndata = ['*.csv']\n")
+    (tmp_path / "x.csv").write_text("")
+    whole = {"m": file, "data:x.csv": tmp_path / "x.csv"}
+    assert with_data({"m": file}) == whole
+    (tmp_path / "x.csv").rename(tmp_path / "y.csv")
+    assert list(with_data(whole)) == ["m", "data:y.csv"]
+    assert with_data({}) == {}
+
+
+def test_data_that_is_too_large_to_be_hashed_is_refused(tmp_path, monkeypatch):
+    file = tmp_path / "m.py"
+    file.write_text("")
+    (tmp_path / "pyproject.toml").write_text("[tool.attlas]\ndata = ['*.csv']\n")
+    (tmp_path / "x.csv").write_text("12345")
+    monkeypatch.setattr("attlas.core.own.source.MOST_BYTES", 4)
+    with pytest.raises(UserError, match=r"x\.csv has 5 bytes: data of a project has at most 4"):
+        with_data({"m": file})

@@ -16,7 +16,14 @@ from typing import TypeVar
 from attlas.core.errors import UserError
 from attlas.core.own.notebook import run_cells
 from attlas.core.own.places import Place, on_path, read_place
-from attlas.core.own.source import PACKAGE, digest_of, dotted_name, is_installed, own_files
+from attlas.core.own.source import (
+    PACKAGE,
+    digest_of,
+    dotted_name,
+    is_installed,
+    own_files,
+    with_data,
+)
 from attlas.core.plain_file import printable
 
 Kind = TypeVar("Kind")
@@ -29,7 +36,7 @@ class Loaded:
     Attributes:
         module: the module.
         home: what finds it in another process: its file, or its dotted name.
-        files: its source and that of the project's modules which it imports.
+        files: its source, that of the project's modules which it imports, and the project's data.
         digest: sha256 of these when they ran.
     """
 
@@ -156,7 +163,7 @@ def _imported(name: str) -> ModuleType:
 def _current(home: str) -> Loaded | None:
     """What was loaded, unless its sources have changed since; then their modules are forgotten."""
     known = _LOADED.get(home)
-    if known is None or digest_of(known.files) == known.digest:
+    if known is None or digest_of(with_data(known.files)) == known.digest:
         return known
     del _LOADED[home]
     importlib.invalidate_caches()
@@ -167,7 +174,8 @@ def _current(home: str) -> Loaded | None:
 
 def _remembered(home: str, name: str, path: Path | None, run: Callable[[], ModuleType]) -> Loaded:
     module = run()
-    files = {} if path is None else own_files(name, path)  # a folder of modules has no file
+    # A folder of modules has no file.
+    files = {} if path is None else with_data(own_files(name, path))
     _LOADED[home] = loaded = Loaded(module, home, files, digest_of(files))
     return loaded
 

@@ -1,5 +1,6 @@
 """A project: what the `[tool.attlas]` of the nearest `pyproject.toml` says of a paper."""
 
+import os
 import re
 import tomllib
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from attlas.core.references import Reference, parse_references
 GROUP = "attlas.claims"
 FILE = "pyproject.toml"
 MOST_BYTES = 4_000_000
-_LISTS = ("claims", "experiments")
+_LISTS = ("claims", "experiments", "data")
 _TEXTS = ("key", "title", "references")
 
 
@@ -32,6 +33,8 @@ class Project:
         claims: places of claims, relative to the folder of the file.
         experiments: places of experiments, likewise.
         references: a BibTeX file, None when not given.
+        data: patterns of the files that claims and experiments read, likewise; a verdict belongs to
+            them as it does to the sources.
     """
 
     file: Path
@@ -40,6 +43,7 @@ class Project:
     claims: tuple[str, ...] = ()
     experiments: tuple[str, ...] = ()
     references: Path | None = None
+    data: tuple[str, ...] = ()
 
     @property
     def root(self) -> Path:
@@ -61,6 +65,27 @@ class Project:
             UserError: if the file is missing or cannot be read as BibTeX.
         """  # noqa: DOC502 (raised one call below)
         return {} if self.references is None else read_references(self.references)
+
+    def data_files(self) -> dict[str, Path]:
+        """The files that `data` names.
+
+        Returns:
+            Files by their paths relative to the project, in order.
+
+        Raises:
+            UserError: if a pattern is absolute, or matches no file.
+        """
+        found = {}
+        for pattern in self.data:
+            where = f"{self.file}: [tool.attlas] data = [{pattern!r}]"
+            if not pattern or Path(pattern).is_absolute():
+                raise UserError(f"{where}: write a pattern relative to this file")
+            files = [path for path in sorted(self.root.glob(pattern)) if path.is_file()]
+            if not files:
+                # A misspelt pattern would leave out of the verdict what it was to guard.
+                raise UserError(f"{where} matches no file: correct it, or leave it out")
+            found |= {Path(os.path.relpath(path, self.root)).as_posix(): path for path in files}
+        return dict(sorted(found.items()))
 
 
 def read_references(path: Path) -> dict[str, Reference]:
@@ -104,7 +129,8 @@ def project_of(path: Path) -> Project | None:
         None where there is none.
 
     Raises:
-        UserError: if the table says something that attlas does not know.
+        UserError: if the table has a key other than key, title, references, claims, experiments
+            and data (the nearest one is named), or a value of another type than theirs.
 
     Examples:
         >>> project_of(Path("/never/made")) is None
@@ -131,7 +157,7 @@ def paper_of(filename: str) -> str:
         The key of the file's project, else the file's stem; empty where there is no such file.
 
     Raises:
-        UserError: if the project's table says something that attlas does not know.
+        UserError: if the project's table has an unknown key, or a value of another type.
 
     Examples:
         >>> paper_of("<stdin>"), paper_of(__file__)
@@ -215,7 +241,7 @@ def _read(file: Path, changed: int, size: int) -> Project | None:
     if key and not is_key(key):
         raise UserError(f"{where} key = '{key}': use letters, digits, '-', '_' and '.'")
     references = file.parent / texts["references"] if texts["references"] else None
-    return Project(file, key, texts["title"], lists["claims"], lists["experiments"], references)
+    return Project(file, key, texts["title"], references=references, **lists)
 
 
 def _text(value: Any, where: str) -> str:
@@ -226,5 +252,5 @@ def _text(value: Any, where: str) -> str:
 
 def _texts(value: Any, where: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise UserError(f'{where} = {value!r} is no list of texts: write ["claims_mine.py"]')
+        raise UserError(f'{where} = {value!r} is no list of texts: write ["name_*.py"]')
     return tuple(value)

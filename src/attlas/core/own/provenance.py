@@ -11,7 +11,7 @@ from typing import Any
 
 from attlas.core.own.loading import loaded_home
 from attlas.core.own.project import project_of
-from attlas.core.own.source import PACKAGE, digest_of, dotted_name, own_files
+from attlas.core.own.source import PACKAGE, digest_of, dotted_name, own_files, with_data
 
 
 def is_of_attlas(filename: str) -> bool:
@@ -31,7 +31,7 @@ def is_of_attlas(filename: str) -> bool:
 
 
 def source_digest(filename: str, home: str = "") -> str:
-    """The sha256 of what defines an object: its module and those of its project that it imports.
+    """The sha256 of what defines an object: its module, those it imports, its project's data.
 
     Args:
         filename: where it is defined; a cell of a notebook has a name of its own.
@@ -49,6 +49,9 @@ def source_digest(filename: str, home: str = "") -> str:
         return loaded.digest
     path = Path(filename.partition("[cell ")[0])
     if path.is_file():
+        if not is_of_attlas(filename):
+            # What it imports and reads may have changed while the file itself has not.
+            return digest_of(with_data(own_files(dotted_name(path)[0], path)))
         state = path.stat()
         return _file_digest(path, state.st_mtime_ns, state.st_size)
     # A cell of a running notebook is known by line alone.

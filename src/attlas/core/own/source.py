@@ -1,4 +1,4 @@
-"""Which files a module of one's own is made of, as far as they are its author's."""
+"""Which files a module of one's own is made of, as far as they are its author's; its data too."""
 
 import ast
 import hashlib
@@ -10,12 +10,15 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from attlas.core.errors import UserError
 from attlas.core.own.notebook import plain_python, tagged_cells
+from attlas.core.own.project import project_of
 from attlas.core.plain_file import Damaged, read_plain_file
 
 PACKAGE = Path(__file__).parents[2]
 CLAIMS = PACKAGE / "claims"
 MOST_BYTES = 256_000_000
+_DATA = "data:"
 _INSTALLED = ("site-packages", "dist-packages")
 
 
@@ -47,6 +50,28 @@ def own_files(name: str, path: Path) -> dict[str, Path]:
     return found
 
 
+def with_data(files: dict[str, Path]) -> dict[str, Path]:
+    """Files of a module with the data that its project declares, as they are now.
+
+    Args:
+        files: by the names of their modules, the module's own first; data among them is left out.
+
+    Returns:
+        These, and the files that `data` of `[tool.attlas]` names, by `data:<path>`.
+
+    Raises:
+        UserError: if the project's table is wrong, or a pattern of it matches no file.
+    """
+    modules = {name: path for name, path in files.items() if not name.startswith(_DATA)}
+    home = next(iter(modules.values()), None)
+    project = None if home is None or home.is_relative_to(PACKAGE) else project_of(home.parent)
+    data = {} if project is None else project.data_files()
+    for path in data.values():
+        if (size := path.stat().st_size) > MOST_BYTES:
+            raise UserError(f"{path} has {size} bytes: data of a project has at most {MOST_BYTES}")
+    return modules | {f"{_DATA}{name}": path for name, path in data.items()}
+
+
 def dotted_name(path: Path) -> tuple[str, Path]:
     """The name under which a file is a module, by the `__init__.py` of the folders above it.
 
@@ -74,7 +99,7 @@ def digest_of(files: dict[str, Path]) -> str:
     """The sha256 of files by name and content, whichever folder they lie in.
 
     Args:
-        files: by the names of their modules.
+        files: by the names of their modules, and of data.
 
     Returns:
         64 hexadecimal digits; a file that is gone or cannot be read counts by its absence.
