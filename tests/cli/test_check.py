@@ -11,6 +11,7 @@ import pytest
 from attlas.cli.main import main
 from attlas.core.processes import checker_variables
 from attlas.core.verdict import CheckReport, ControlReport, Outcome, Verdict
+from attlas.runs.environment import environment
 from attlas.runs.schema import violations
 from attlas.runs.store import Store
 from attlas.runs.verdicts import read_reports
@@ -181,3 +182,27 @@ def test_a_badge_of_another_form_is_refused_before_anything_runs(attlas, monkeyp
     code, out, err = attlas("check", LEMMA, "--badge", tmp_path / "badge.png")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert ".svg" in err
+
+
+def test_on_a_cluster_the_worker_that_checked_is_what_the_verdict_names(
+    attlas, monkeypatch, tmp_path
+):
+    asked = {}
+
+    def check_on_dask(claims, **given):
+        asked.update(given)
+        for report in reports_of(Outcome.SUPPORTED)(claims):
+            yield report, {**environment(), "device": "cpu: of a worker"}
+
+    monkeypatch.setattr("attlas.runs.dask_claims.check_on_dask", check_on_dask)
+    on = ("--on", "dask://127.0.0.1:1", "--processes", "3", "--insecure", "--instances", "40")
+    code, out, _ = attlas("--results", tmp_path, "check", LEMMA, *on)
+    assert (code, "1 as expected" in out) == (0, True)
+    assert (asked["on"], asked["workers"], asked["insecure"]) == ("dask://127.0.0.1:1", 3, True)
+    assert asked["count"] == 40
+    ((_, metadata),) = read_reports(Store(tmp_path))
+    assert metadata["device"] == "cpu: of a worker"
+    monkeypatch.undo()
+    code, _, said = attlas("--results", tmp_path, "check", LEMMA, "--on", "nowhere")
+    assert code == 2
+    assert "cannot run on 'nowhere'" in said

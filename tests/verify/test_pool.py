@@ -30,7 +30,7 @@ squares = claim(numbers)
 
 def test_a_killed_process_is_one_line(monkeypatch):
     class Dying:
-        def submit(self, function, group):
+        def submit(self, group):
             future: Future = Future()
             future.set_exception(BrokenProcessPool("terminated abruptly"))
             return future

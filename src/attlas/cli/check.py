@@ -1,6 +1,6 @@
 """`attlas check`: run claims and their controls."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -51,7 +51,16 @@ def check(
     forget: Annotated[
         bool, typer.Option("--forget", help="Delete the stored witnesses of these claims first.")
     ] = False,
-    processes: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 2,
+    processes: Annotated[int, typer.Option(min=1, help="Worker processes on this machine.")] = 2,
+    on: Annotated[
+        str,
+        typer.Option(
+            metavar="local|dask|dask://HOST:PORT|tls://HOST:PORT", help="Where the claims run."
+        ),
+    ] = "local",
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Allow a scheduler elsewhere without TLS.")
+    ] = False,
     json_file: Json = None,
     latex_file: Latex = None,
     markdown_file: Markdown = None,
@@ -62,7 +71,6 @@ def check(
     require_machine()  # before JAX is imported
     from attlas.runs.store import Store
     from attlas.runs.verdicts import FOLDER, write_report
-    from attlas.verify.pool import check_all
     from attlas.verify.registry import find_claims
 
     claims = find_claims(names or ())
@@ -72,15 +80,14 @@ def check(
     store.prepare(FOLDER)
     reports: dict[str, CheckReport] = {}
     by_name = {claim.name: claim for claim in claims}
-    for report in check_all(
-        claims,
-        count=instances,
-        seed=seed,
-        challenge_rounds=challenge,
-        processes=processes,
-        stored=_stored(store, claims, forget),
-    ):
-        write_report(store, report, by_name[report.claim])
+    asked = {
+        "count": instances,
+        "seed": seed,
+        "challenge_rounds": challenge,
+        "stored": _stored(store, claims, forget),
+    }
+    for report, made in _checked(claims, asked, on, processes, insecure):
+        write_report(store, report, by_name[report.claim], made)
         _keep(store, report)
         reports[report.claim] = report
         _show_progress(len(reports), len(claims))
@@ -88,6 +95,20 @@ def check(
     files.write(claims, reports, store)
     if any(report.defects for report in reports.values()):
         raise typer.Exit(EXIT_DEFECTS)
+
+
+def _checked(
+    claims: "Sequence[Claim]", asked: dict, on: str, processes: int, insecure: bool
+) -> "Iterator[tuple[CheckReport, dict | None]]":
+    """Reports as they come, each with the environment of the cluster's worker that made it."""
+    if on == "local":
+        from attlas.verify.pool import check_all
+
+        yield from ((report, None) for report in check_all(claims, processes=processes, **asked))
+        return
+    from attlas.runs.dask_claims import check_on_dask
+
+    yield from check_on_dask(claims, on=on, workers=processes, insecure=insecure, **asked)
 
 
 def _stored(store: "Store", claims: "Sequence[Claim]", forget: bool) -> "dict[str, Witness]":

@@ -9,7 +9,7 @@ import ipaddress
 import logging
 import signal
 import threading
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from dask import config
@@ -53,9 +53,7 @@ def run_dask(
     Raises:
         UserError: if no scheduler answers or it goes away, or a worker lacks what cells need.
     """
-    # A task is given up once this many workers have died under it.
-    allowed = {"distributed.scheduler.allowed-failures": RETRIES}
-    with config.set(allowed), _quiet(), dask_client(on, workers, insecure) as client:
+    with dask_client(on, workers, insecure) as client:
         if on != "dask":
             require_workers(client, {task.module for task in tasks}, on)
         futures = client.map(compute, tasks, pure=False)
@@ -174,20 +172,34 @@ def _quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def dask_client(on: str, workers: int, insecure: bool) -> Iterator[Client]:
+def dask_client(
+    on: str, workers: int, insecure: bool, variables: Mapping[str, str] | None = None
+) -> Iterator[Client]:
     """A client, of a cluster of its own or of a scheduler that is there.
 
     Args:
         on: see `run_dask`.
         workers: processes of a local cluster.
         insecure: allow a scheduler on another machine without TLS.
+        variables: under which the processes of a local cluster start; `worker_variables` by
+            default.
 
     Yields:
         The client.
 
     Raises:
         UserError: if no scheduler answers.
-    """
+    """  # noqa: DOC502 (raised one call below)
+    # A task is given up once this many workers have died under it.
+    allowed = {"distributed.scheduler.allowed-failures": RETRIES}
+    with config.set(allowed), _quiet(), _client(on, workers, insecure, variables) as client:
+        yield client
+
+
+@contextlib.contextmanager
+def _client(
+    on: str, workers: int, insecure: bool, variables: Mapping[str, str] | None
+) -> Iterator[Client]:
     if on == "dask":
         with _started_deaf():
             cluster = LocalCluster(
@@ -197,7 +209,7 @@ def dask_client(on: str, workers: int, insecure: bool) -> Iterator[Client]:
                 host=LOOPBACK,
                 dashboard_address=":0",
                 memory_limit=0,
-                env=worker_variables(workers),
+                env=dict(variables or worker_variables(workers)),
                 preload=["attlas.runs.worker"],
             )
         with cluster, Client(cluster) as client:

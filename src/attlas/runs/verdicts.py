@@ -70,7 +70,12 @@ def report_document(report: CheckReport) -> dict[str, Any]:
     }
 
 
-def write_report(store: Store, report: CheckReport, claim: Claim | None = None) -> Path:
+def write_report(
+    store: Store,
+    report: CheckReport,
+    claim: Claim | None = None,
+    made: Mapping[str, Any] | None = None,
+) -> Path:
     """Write the report of one claim; it replaces the claim's earlier one.
 
     A check without a challenge keeps the one that is stored, with the code that made it, unless
@@ -80,6 +85,7 @@ def write_report(store: Store, report: CheckReport, claim: Claim | None = None) 
         store: results folder.
         report: what a check gave.
         claim: whose report it is; its file, line, sources and commit are kept with the report.
+        made: the environment of the process that made it; that of this one by default.
 
     Returns:
         Path of its JSON file, `<root>/verdicts/<paper>/<claim>.json`.
@@ -89,7 +95,7 @@ def write_report(store: Store, report: CheckReport, claim: Claim | None = None) 
     """  # noqa: DOC502 (raised one call below)
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     folder, stem = claim_place(store.root / FOLDER, report.claim)
-    metadata: dict[str, Any] = {**environment(), "finished": now}
+    metadata: dict[str, Any] = {**(environment() if made is None else made), "finished": now}
     if claim is not None:
         metadata["source"] = provenance(claim.place, claim.home, report.source, ours=commit())
     if report.challenge is not None:

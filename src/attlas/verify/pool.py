@@ -56,6 +56,49 @@ def check_group(
     ]
 
 
+def planned_groups(
+    claims: Sequence[Claim],
+    *,
+    count: int | None = None,
+    seed: int = 0,
+    challenge_rounds: int = 0,
+    stored: Mapping[str, Witness] | None = None,
+) -> list[partial[list[CheckReport]]]:
+    """The calls of `check_group` that check claims, each for the claims of one file.
+
+    Claims of one file stay in one process, where they share trajectories and solutions; the
+    largest files come first.
+
+    Args:
+        claims: found by `attlas.verify.registry.find_claims`.
+        count: instances of each, or None for each claim's own number.
+        seed: of the instances.
+        challenge_rounds: rounds of attack on each inequality.
+        stored: instances that earlier searches kept, by claim; evaluated first.
+
+    Returns:
+        Functions without parameters that other processes can be sent.
+    """
+    files: dict[tuple[str, str], list[str]] = {}
+    for claim in claims:
+        files.setdefault((claim.home, claim.home or claim.place[0]), []).append(claim.name)
+    groups = [(home, names) for (home, _), names in files.items()]
+    groups.sort(key=lambda group: len(group[1]), reverse=True)
+    given = stored or {}
+    return [
+        partial(
+            check_group,
+            (home, names),
+            count=count,
+            seed=seed,
+            alpha=RUN_ALPHA / (2 * max(1, len(claims))),
+            challenge_rounds=challenge_rounds,
+            stored={name: given[name] for name in names if name in given},
+        )
+        for home, names in groups
+    ]
+
+
 def check_all(
     claims: Sequence[Claim],
     *,
@@ -66,9 +109,6 @@ def check_all(
     stored: Mapping[str, Witness] | None = None,
 ) -> Iterator[CheckReport]:
     """Check claims of the atlas or of one's own files, yielding reports as they come.
-
-    Claims of one file stay in one process, where they share trajectories and solutions; the
-    largest files start first.
 
     Args:
         claims: found by `attlas.verify.registry.find_claims`.
@@ -84,24 +124,14 @@ def check_all(
     Raises:
         UserError: if a worker process dies.
     """
-    one = partial(
-        check_group,
-        count=count,
-        seed=seed,
-        alpha=RUN_ALPHA / (2 * max(1, len(claims))),
-        challenge_rounds=challenge_rounds,
-        stored=dict(stored or {}),
+    groups = planned_groups(
+        claims, count=count, seed=seed, challenge_rounds=challenge_rounds, stored=stored
     )
-    files: dict[tuple[str, str], list[str]] = {}
-    for claim in claims:
-        files.setdefault((claim.home, claim.home or claim.place[0]), []).append(claim.name)
-    groups = [(home, names) for (home, _), names in files.items()]
-    groups.sort(key=lambda group: len(group[1]), reverse=True)
     before = dict(os.environ)
     os.environ.update(checker_variables(processes))
     try:
         with worker_pool(min(processes, len(groups) or 1)) as pool:
-            for finished in as_completed([pool.submit(one, group) for group in groups]):
+            for finished in as_completed([pool.submit(group) for group in groups]):
                 yield from finished.result()
     except BrokenProcessPool as error:
         raise UserError(
