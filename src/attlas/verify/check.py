@@ -19,7 +19,7 @@ from attlas.verify.compiled import bound_compiled
 from attlas.verify.decide import decide
 from attlas.verify.detection import detection_limits, faults, unattained
 from attlas.verify.evidence import Batch, Evidence, Program, compile_program, gather
-from attlas.verify.exponents import exponent_limits
+from attlas.verify.exponents import at_grown_sizes, exponent_limits, with_grown
 from attlas.verify.searchable import is_searchable
 from attlas.verify.stored import replayed, with_stored
 
@@ -62,6 +62,8 @@ def check(
         verdict = with_witness(decide(claim, evidence, alpha=alpha, seed=seed), batch)
         if stored is not None:
             verdict = with_stored(claim, verdict, replayed(claim, program, batch, stored))
+        grown = list(at_grown_sizes(claim, seed, len(evidence.applicable)))
+        verdict = with_grown(verdict, grown, alpha)
         tried, controls = _controls(claim, program, batch, (holds, sides), alpha=alpha, seed=seed)
         limits = detection_limits(claim, evidence, [found for _, found in controls])
         wrong = [*faults(claim, evidence, controls, limits, alpha)]
@@ -70,7 +72,7 @@ def check(
         if challenge_rounds:
             search = attack(claim, rounds=challenge_rounds, seed=seed, program=program, batch=batch)
             wrong += unmoved(claim, search)
-        exponents = exponent_limits(claim, evidence, batch)
+        exponents = exponent_limits(claim, evidence, batch, grown)
     return CheckReport(
         claim=claim.name,
         verdict=verdict,

@@ -21,7 +21,7 @@ from attlas.verify.attack import attacked
 from attlas.verify.check import draw_batch
 from attlas.verify.decide import ENTRYWISE, decide
 from attlas.verify.evidence import Evidence, compile_program, gather
-from attlas.verify.exponents import exponent_limits
+from attlas.verify.exponents import at_grown_sizes, exponent_limits
 
 FACTORS = (1.01, 1.1, 2.0, 10.0, 100.0, 1e3, 1e6)
 """Wrong constants that are tried."""
@@ -124,7 +124,8 @@ def power(
                 f"claim '{claim.name}': no instance satisfies '{evidence.failed_assumption}'"
             )
         drawn = _noticed(claim, evidence, factors, alpha)
-        exponents = exponent_limits(claim, evidence, batch)
+        grown = list(at_grown_sizes(claim, seed, len(evidence.applicable)))
+        exponents = exponent_limits(claim, evidence, batch, grown)
         ended = None
         if evaluations != 0:
             ended = attacked(claim, program, batch, seed=seed, evaluations=evaluations)
