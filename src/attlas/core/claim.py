@@ -203,7 +203,8 @@ class Claim:
         sizes: what a search may let grow, by name, with the values of a check; `sample` takes
             others by keyword.
         quantities: by name, on whose exponents the strength of the check is asked: the name of a
-            size or of an array, or a function of named arrays.
+            size or of an array, or a function of named arrays. With `sizes`, grown ones are
+            evaluated for it, and decide.
         attained: least tightness that the check or its search must exhibit, None where the
             statement does not claim to be tight.
         search_over: names of the arrays that a challenge may move (inequalities only); without

@@ -55,8 +55,9 @@ def has_slope(claim: Claim, batch: Batch) -> bool:
 
     try:
         jax.eval_shape(jax.grad(excess), moved, one)
-    except (TypeError, ValueError, NotImplementedError, AttributeError):
-        # What JAX raises for an operation without a derivative.
+    except (TypeError, ValueError, NotImplementedError):
+        # What JAX raises for integers and host computations, for loops and callbacks, and for an
+        # operation without a rule. The sides themselves were evaluated before.
         return False
     return True
 

@@ -91,3 +91,9 @@ def test_the_condition_is_written_for_a_reader():
 def test_a_wrong_declaration_is_one_line(make, told):
     with pytest.raises(UserError, match=told):
         make()
+
+
+def test_a_domain_says_what_it_is_or_cannot_be_made():
+    half = type("Half", (Domain,), {"text": lambda self, one, values: one})
+    with pytest.raises(TypeError, match=r"abstract method.* contains, nearest, points"):
+        half("x", shape=2)

@@ -1,6 +1,7 @@
 """The declaration of an array's domain: it draws instances, filters them, and brings moves back."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -18,7 +19,7 @@ Size = int | str
 
 
 @dataclass(frozen=True)
-class Domain:
+class Domain(ABC):
     r"""An array and where it lies; the classes of this folder say where.
 
     A parameter, such as the radius of a ball, is a number, or the name of a scalar array of the
@@ -169,23 +170,23 @@ class Domain:
         flat = self.points(rng, count * per, shape[split:], **values)
         return flat.reshape(count, *shape)
 
+    @abstractmethod
     def text(self, one: str, values: Mapping[str, str]) -> str:
         """The condition on one element, in LaTeX; defined by each domain."""
-        raise NotImplementedError
 
+    @abstractmethod
     def contains(self, x: Array, **values: Any) -> Any:
         """Whether one element lies in the set; defined by each domain."""
-        raise NotImplementedError
 
+    @abstractmethod
     def nearest(self, x: Array, **values: Any) -> Array:
         """The nearest point of the set; defined by each domain."""
-        raise NotImplementedError
 
+    @abstractmethod
     def points(
         self, rng: np.random.Generator, count: int, shape: tuple[int, ...], **values: Any
     ) -> np.ndarray:
         """Elements of the set; defined by each domain."""
-        raise NotImplementedError
 
 
 def per_element(value: Any, like: np.ndarray) -> Any:
