@@ -134,7 +134,8 @@ def test_an_error_in_an_imported_file_is_told_there(folder):
     [
         ("absent.py", "there is no file or folder 'absent.py'"),
         ("absent/", "there is no file or folder 'absent/'"),
-        ("claims_two.py:absent", "'claims_two.py:absent' defines no claim named 'absent'"),
+        ("claims_two.py:absent", "defines no claim named 'absent': There are one"),
+        ("claims_two.py:ome", "defines no claim named 'ome': did you mean one? There are one"),
         ("notes.txt", "notes.txt is neither a Python file nor a notebook"),
         ("empty", "has no file that imports attlas"),
         ("claims_x*.py", "no Python file matches 'claims_x*.py'"),

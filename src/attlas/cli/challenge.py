@@ -76,7 +76,7 @@ def one_claim(name: str | None) -> "Claim":
     claim, *others = find_claims([name])
     if others:
         count = 1 + len(others)
-        raise UserError(f"'{name}' names {count} claims: choose one of `attlas list claims`")
+        raise UserError(f"'{name}' names {count} claims: choose one of `attlas list claims {name}`")
     return claim
 
 

@@ -9,7 +9,7 @@ from attlas.reports.latex_mathematics import latex_mathematics, latex_prose, lat
 from attlas.reports.verdict_rows import HEADS, VerdictRow, verdict_row
 
 PACKAGES = ("amsmath", "amssymb", "array", "booktabs", "longtable")
-_WIDTHS = (0.30, 0.09, 0.12, 0.09, 0.15, None, 0.10)
+_WIDTHS = (0.23, 0.12, 0.125, 0.1, 0.13, None, 0.12)
 """Of each column as a share of the line, None for a column of numbers."""
 
 
@@ -45,7 +45,7 @@ def latex_table(
     lines = [
         f"% made by attlas; {told}",
         rf"% needs \usepackage{{{','.join(PACKAGES)}}}",
-        r"\begingroup\small\setlength{\tabcolsep}{3pt}",
+        r"\begingroup\footnotesize\setlength{\tabcolsep}{2pt}",
         rf"\begin{{longtable}}{{@{{}}{''.join(map(_column, _WIDTHS))}@{{}}}}",
         rf"\caption{{{latex_text(caption)}}}\label{{{safe}}}\\",
         r"\toprule",
@@ -89,7 +89,8 @@ def latex_number(value: float | None) -> str:
 def _column(share: float | None) -> str:
     if share is None:
         return "r"
-    return rf">{{\raggedright\arraybackslash}}p{{{share:g}\linewidth}}"
+    # TeX hyphenates no word that begins a paragraph, as each word of a narrow cell does.
+    return rf">{{\raggedright\arraybackslash\hskip0pt\relax}}p{{{share:g}\linewidth}}"
 
 
 def _row(row: VerdictRow) -> str:

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import TypeVar
 
 from attlas.core.errors import UserError
+from attlas.core.named_call import nearest
 from attlas.core.own.notebook import run_cells
 from attlas.core.own.places import Place, on_path, read_place
 from attlas.core.own.source import (
@@ -108,8 +109,21 @@ def objects_of(place: Place | str, kind: type[Kind]) -> tuple[Kind, ...]:
                     objects.setdefault(id(item), item)
     if found.name and not objects:
         kinds = kind.__name__.lower()
-        raise UserError(f"'{found.text}' defines no {kinds} named '{found.name}': correct the name")
+        known = _named(found, kind)
+        raise UserError(
+            f"'{found.text}' defines no {kinds} named '{found.name}': {nearest(found.name, known)}"
+        )
     return tuple(objects.values())
+
+
+def _named(place: Place, kind: type) -> tuple[str, ...]:
+    """The names under which the modules of a place hold objects of a class."""
+    return tuple(
+        name
+        for loaded in load_place(place)
+        for name, value in vars(loaded.module).items()
+        if isinstance(value, kind) and not _is_of_attlas(value, loaded.module)
+    )
 
 
 def _values(module: ModuleType, name: str) -> list[object]:
