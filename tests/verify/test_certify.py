@@ -75,6 +75,7 @@ def test_a_found_counterexample_is_proved_by_the_challenge_and_the_check():
 @pytest.mark.parametrize(
     "function",
     [
+        lambda x: jnp.sum(jnp.stack([x, jnp.exp(x)])[:, 2]),
         lambda x: jnp.max(jnp.where(x > 0, jnp.tanh(x), -jnp.square(x))),
         lambda x: jnp.sum(jnp.abs(jnp.cumsum(x)[::-1]) ** 3) / jnp.prod(1 + jnp.abs(x)),
         lambda x: jax.nn.sigmoid(x[1]) - jnp.expm1(x[0]) + jax.nn.logsumexp(x),

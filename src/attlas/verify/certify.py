@@ -146,7 +146,8 @@ def _apply(equation: Any, inputs: list[Any]) -> list[Any]:
 
 _MONOTONE = frozenset({
     *("broadcast_in_dim", "reshape", "transpose", "squeeze", "expand_dims", "slice", "rev"),
-    *("concatenate", "gather", "dynamic_slice", "pad", "copy", "copy_p", "split", "stop_gradient"),
+    *("concatenate", "stack", "gather", "dynamic_slice", "pad", "copy", "copy_p", "split"),
+    "stop_gradient",
     *("reduce_max", "reduce_min", "max", "min", "clamp", "sort", "cummax", "cummin", "sign"),
     *("floor", "ceil"),
 })  # fmt: skip
