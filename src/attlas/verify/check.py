@@ -22,6 +22,7 @@ from attlas.verify.evidence import Batch, Evidence, Program, compile_program, ga
 from attlas.verify.exponents import at_grown_sizes, exponent_limits, with_grown
 from attlas.verify.searchable import is_searchable
 from attlas.verify.stored import replayed, with_stored
+from attlas.verify.symbolic import with_proof
 
 
 def check(
@@ -62,6 +63,7 @@ def check(
         verdict = with_witness(decide(claim, evidence, alpha=alpha, seed=seed), batch)
         if stored is not None:
             verdict = with_stored(claim, verdict, replayed(claim, program, batch, stored))
+        verdict = with_proof(claim, verdict, batch)
         grown = list(at_grown_sizes(claim, seed, len(evidence.applicable)))
         verdict = with_grown(verdict, grown, alpha)
         tried, controls = _controls(claim, program, batch, (holds, sides), alpha=alpha, seed=seed)
