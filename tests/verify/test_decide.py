@@ -177,3 +177,19 @@ def test_limits_need_four_geometric_scales():
     uneven = evidence(np.ones((40, 4)), 0.0, scales=np.array([1.0, 2.0, 4.0, 100.0]))
     with pytest.raises(ValueError, match="geometric"):
         decide(toy(Kind.LIMIT), uneven)
+
+
+def test_an_excess_as_small_as_rounding_says_what_to_declare():
+    left = ONES.copy()
+    left[3] = 1e-9
+    right = left.copy()
+    right[3] -= 1e-16
+    for kind, said in ((Kind.IDENTITY, "differ"), (Kind.INEQUALITY, "exceed the right side")):
+        found = decide(toy(kind), evidence(left, right))
+        assert found.outcome is Outcome.VIOLATED
+        assert found.reason.startswith(
+            f"1 of 40 instances {said} beyond rounding, by at most 1e-16"
+        )
+        assert "Sides(left, right, magnitude=...)" in found.reason
+    found = decide(toy(Kind.IDENTITY), evidence(left, right - 1e-9))
+    assert found.reason == "40 of 40 instances differ beyond rounding"

@@ -94,11 +94,24 @@ def test_the_shape_is_said_and_the_verdict_carries_the_proof():
     assert "; proved symbolically for x of shape (2, 3), y of shape (3, 2), where" in reason
 
 
-def test_other_outcomes_and_machines_without_sympy_say_nothing(monkeypatch):
+@needs_sympy
+def test_a_violation_of_what_is_proved_is_said_to_be_rounding():
     claim = claim_of(*TRUE["binomial"])
     batch = claim.draw(0, 2)
     violated = Verdict(Outcome.VIOLATED, "differs")
-    assert symbolic.with_proof(claim, violated, batch) is violated
-    held = replace(violated, outcome=Outcome.SUPPORTED)
+    found = symbolic.with_proof(claim, violated, batch)
+    assert found.outcome is Outcome.VIOLATED
+    assert found.reason.startswith("differs; yet proved symbolically")
+    assert found.reason.endswith("what differs is rounding")
+    false = claim_of(lambda x, y, c: (c * x + y, x - y), (), ())
+    assert symbolic.with_proof(false, violated, batch) is violated
+
+
+def test_other_outcomes_and_machines_without_sympy_say_nothing(monkeypatch):
+    claim = claim_of(*TRUE["binomial"])
+    batch = claim.draw(0, 2)
+    undecided = Verdict(Outcome.INCONCLUSIVE, "open")
+    assert symbolic.with_proof(claim, undecided, batch) is undecided
+    held = replace(undecided, outcome=Outcome.SUPPORTED)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert symbolic.with_proof(claim, held, batch) is held

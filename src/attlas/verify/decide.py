@@ -21,6 +21,11 @@ ENTRYWISE = (Kind.INEQUALITY, Kind.EXISTENCE, Kind.IDENTITY)
 """Kinds whose sides are compared entry by entry."""
 
 
+CANCELLED = 1e-12
+"""Share of the largest right side up to which an excess may be rounding of terms that cancelled."""
+_CANCELLATION = "where terms cancel, return Sides(left, right, magnitude=...) with their size"
+
+
 def tolerance(evidence: Evidence, roundings: int) -> np.ndarray:
     """The absolute error that rounding and certificates allow, elementwise.
 
@@ -149,7 +154,7 @@ def _violating(claim: Claim, evidence: Evidence) -> np.ndarray:
     return np.any(excess > 0, axis=1)
 
 
-def _compare(evidence: Evidence, difference: np.ndarray, allowed: np.ndarray) -> Verdict:
+def _compare(evidence: Evidence, difference: np.ndarray, allowed: np.ndarray, said: str) -> Verdict:
     """Violated where any applicable difference exceeds what is allowed."""
     keep = evidence.applicable
     excess = np.where(keep[:, None], _flat(difference - allowed), -np.inf).max(axis=1)
@@ -157,14 +162,23 @@ def _compare(evidence: Evidence, difference: np.ndarray, allowed: np.ndarray) ->
     worst = relative_excess(evidence)
     index = int(np.argmax(np.where(excess > 0, worst, -np.inf) if broken else worst))
     if broken:
-        why = f"{broken} of {int(keep.sum())} instances exceed the right side beyond rounding"
+        why = f"{broken} of {int(keep.sum())} instances {said} beyond rounding"
+        # Where terms cancel both sides are small, and their rounding is that of the terms.
+        size = np.where(keep[:, None], _flat(np.abs(evidence.right)), 0).max()
+        if size > 0 and (furthest := float(excess.max())) <= CANCELLED * size:
+            why += f", by at most {furthest:.2g}; {_CANCELLATION}"
         return Verdict(Outcome.VIOLATED, why, index=index)
     return Verdict(Outcome.SUPPORTED, "holds on every applicable instance", index=index)
 
 
 def _inequality(evidence: Evidence, roundings: int, alpha: float) -> Verdict:
     del alpha
-    verdict = _compare(evidence, evidence.left - evidence.right, tolerance(evidence, roundings))
+    verdict = _compare(
+        evidence,
+        evidence.left - evidence.right,
+        tolerance(evidence, roundings),
+        "exceed the right side",
+    )
     slack = _flat(evidence.right - evidence.left)[evidence.applicable].min()
     ratios = tightness(evidence, roundings)
     best = None if np.isnan(ratios).all() else float(np.nanmax(ratios))
@@ -177,7 +191,7 @@ def _identity(evidence: Evidence, roundings: int, alpha: float) -> Verdict:
     del alpha
     residual = np.abs(evidence.left - evidence.right)
     allowed = tolerance(evidence, roundings)
-    verdict = _compare(evidence, residual, allowed)
+    verdict = _compare(evidence, residual, allowed, "differ")
     keep = evidence.applicable
     worst = float(_flat(residual)[keep].max())
     slack = float(_flat(allowed - residual)[keep].min())

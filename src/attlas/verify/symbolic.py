@@ -37,7 +37,7 @@ class _NotProvedError(Exception):
 
 
 def with_proof(claim: Claim, verdict: Verdict, batch: Batch) -> Verdict:
-    """The verdict of an identity that held, with its proof, or why there is none.
+    """The verdict of an identity with its proof, or why there is none.
 
     Args:
         claim: the claim.
@@ -46,12 +46,18 @@ def with_proof(claim: Claim, verdict: Verdict, batch: Batch) -> Verdict:
 
     Returns:
         The verdict; `reason` ends in "proved symbolically ..." or "not proved symbolically: ...".
-        As it was for other kinds and outcomes, and where sympy is not installed.
+        A violation stays one, and is said to be rounding where the identity is proved. As it was
+        for other kinds and outcomes, and where sympy is not installed.
     """
-    tried = claim.kind is Kind.IDENTITY and verdict.outcome is Outcome.SUPPORTED
-    if not tried or importlib.util.find_spec("sympy") is None:
+    decided = verdict.outcome in (Outcome.SUPPORTED, Outcome.VIOLATED)
+    if claim.kind is not Kind.IDENTITY or not decided or importlib.util.find_spec("sympy") is None:
         return verdict
-    return replace(verdict, reason=f"{verdict.reason}; {prove(claim, batch)}")
+    told = prove(claim, batch)
+    if verdict.outcome is Outcome.VIOLATED:
+        if not told.startswith("proved"):
+            return verdict
+        told = f"yet {told}: what differs is rounding"
+    return replace(verdict, reason=f"{verdict.reason}; {told}")
 
 
 def prove(claim: Claim, batch: Batch) -> str:
