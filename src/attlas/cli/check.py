@@ -28,6 +28,16 @@ COLUMNS = (
 )
 EXIT_DEFECTS = 1
 
+On = Annotated[
+    str,
+    typer.Option(
+        metavar="local|dask|dask://HOST:PORT|tls://HOST:PORT", help="Where the claims run."
+    ),
+]
+Insecure = Annotated[
+    bool, typer.Option("--insecure", help="Allow a scheduler elsewhere without TLS.")
+]
+
 
 def check(
     context: typer.Context,
@@ -52,15 +62,8 @@ def check(
         bool, typer.Option("--forget", help="Delete the stored witnesses of these claims first.")
     ] = False,
     processes: Annotated[int, typer.Option(min=1, help="Worker processes on this machine.")] = 2,
-    on: Annotated[
-        str,
-        typer.Option(
-            metavar="local|dask|dask://HOST:PORT|tls://HOST:PORT", help="Where the claims run."
-        ),
-    ] = "local",
-    insecure: Annotated[
-        bool, typer.Option("--insecure", help="Allow a scheduler elsewhere without TLS.")
-    ] = False,
+    on: On = "local",
+    insecure: Insecure = False,
     json_file: Json = None,
     latex_file: Latex = None,
     markdown_file: Markdown = None,

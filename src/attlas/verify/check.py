@@ -63,17 +63,13 @@ def check(
         verdict = with_witness(decide(claim, evidence, alpha=alpha, seed=seed), batch)
         if stored is not None:
             verdict = with_stored(claim, verdict, replayed(claim, program, batch, stored))
-        verdict = with_proof(claim, verdict, batch)
         grown = list(at_grown_sizes(claim, seed, len(evidence.applicable)))
-        verdict = with_grown(verdict, grown, alpha)
+        verdict = with_grown(with_proof(claim, verdict, batch), grown, alpha)
         tried, controls = _controls(claim, program, batch, (holds, sides), alpha=alpha, seed=seed)
         limits = detection_limits(claim, evidence, [found for _, found in controls])
         wrong = [*faults(claim, evidence, controls, limits, alpha)]
         wrong += undefined_assumptions(claim, batch, holds)
-        search = None
-        if challenge_rounds:
-            search = attack(claim, rounds=challenge_rounds, seed=seed, program=program, batch=batch)
-            wrong += unmoved(claim, search)
+        search, unmoving = _searched(claim, challenge_rounds, seed, program, batch)
         exponents = exponent_limits(claim, evidence, batch, grown)
     return CheckReport(
         claim=claim.name,
@@ -83,7 +79,7 @@ def check(
         challenge=None if search is None else proved(claim, search),
         detection=limits,
         exponents=exponents,
-        faults=(*wrong, *unattained(claim, verdict, search)),
+        faults=(*wrong, *unmoving, *unattained(claim, verdict, search)),
         seconds=time.perf_counter() - started,
         statement=claim.statement,
         source=source_digest(claim.place[0], claim.home),
@@ -146,6 +142,16 @@ def _control(
     evidence = gather(claim, holds, sides[1 + k], assumed=not outside, batch=batch)
     verdict = with_witness(decide(claim, evidence, alpha=alpha, seed=seed), batch)
     return ControlReport(control.description, control.expect, verdict), evidence
+
+
+def _searched(
+    claim: Claim, rounds: int, seed: int, program: Program, batch: Batch
+) -> tuple[ChallengeReport | None, tuple[str, ...]]:
+    """What an attack gave, and whether it is a fault that it moved nothing."""
+    if not rounds:
+        return None, ()
+    search = attack(claim, rounds=rounds, seed=seed, program=program, batch=batch)
+    return search, unmoved(claim, search)
 
 
 def unmoved(claim: Claim, search: ChallengeReport | None) -> tuple[str, ...]:
