@@ -34,11 +34,12 @@ atlas: $(STAMP)
 test: $(STAMP)
 	$(PYTEST)
 
-# The models of every architecture beside transformers, and the bridge to PyTorch.
+# The models of every architecture beside transformers, the bridge to PyTorch, and proofs by sympy,
+# which torch brings with it.
 test-torch: $(STAMP)
 	$(BIN)/python -m pip install -q torch==2.13.0
 	$(BIN)/python -m pip install -q 'transformers>=5.20' 'accelerate>=1.10' 'safetensors>=0.6'
-	$(PYTEST) tests/interop tests/torch_bridge
+	$(PYTEST) tests/interop tests/torch_bridge tests/verify/test_symbolic.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check
