@@ -25,8 +25,9 @@ def squares(monkeypatch: pytest.MonkeyPatch) -> Experiment:
 def serial(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells run in this process, one after another: no time is spent on starting workers."""
 
-    def run_serial(tasks, workers, brief) -> Iterator:
+    def run_serial(tasks, workers=1, brief=False, may_begin=None) -> Iterator:
         for index, task in enumerate(tasks):
-            yield index, compute(task)
+            if may_begin is None or may_begin(index):
+                yield index, compute(task)
 
     monkeypatch.setattr("attlas.runs.execute.run_local", run_serial)

@@ -37,11 +37,19 @@ def run(
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Allow a scheduler elsewhere without TLS.")
     ] = False,
+    hours: Annotated[
+        float | None,
+        typer.Option(help="The cheapest cells first, and none that would end later than this."),
+    ] = None,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Say what it would cost; run nothing.")
+    ] = False,
 ) -> None:
     """Run experiments; a stopped run resumes; exit 1 when a cell failed."""
     require_machine()  # before JAX is imported
     from rich.console import Console
 
+    from attlas.cli.run_estimate import show_estimate
     from attlas.runs.execute import execute
     from attlas.runs.find import find_named
     from attlas.runs.progress import progress_for
@@ -50,8 +58,12 @@ def run(
 
     session = session_of(context)
     changes = split_assignments(set_ or [])
+    chosen = [experiment.changed(changes) for experiment in find_named(experiments)]
+    if estimate:
+        show_estimate(chosen, scale, Store(session.results), workers)
+        return
     summary = execute(
-        [experiment.changed(changes) for experiment in find_named(experiments)],
+        chosen,
         scale,
         on=on,
         fresh=fresh,
@@ -59,6 +71,7 @@ def run(
         progress=progress_for(Console()),
         workers=workers,
         insecure=insecure,
+        hours=hours,
     )
     for failure in summary.failures:
         if session.debug and failure.traceback:
@@ -67,5 +80,7 @@ def run(
         f"{summary.finished} cells finished, {summary.reused} already computed, "
         f"{len(summary.failures)} failed; records in {session.results}"
     )
+    if summary.left:
+        typer.echo(f"{summary.left} cells would not have ended within {hours:g} h: run it again")
     if summary.failures:
         raise typer.Exit(EXIT_FAILURES)

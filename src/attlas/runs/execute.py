@@ -1,7 +1,8 @@
 """Run the grids of experiments: resume, compute, write each record as it comes."""
 
 import contextlib
-from collections.abc import Generator, Sequence
+import time
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
 from attlas.core.errors import UserError
@@ -13,6 +14,9 @@ from attlas.runs.record import Record, record_key
 from attlas.runs.store import Store
 from attlas.runs.trained_models import write_models
 from attlas.runs.worker import Failed, Task
+
+Planned = tuple[Experiment, Cell, str]
+"""A cell to compute, with its experiment and its key."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +37,13 @@ class RunSummary:
         finished: cells computed and written now.
         reused: cells whose records were there already.
         failures: cells that failed.
+        left: cells that were not begun, as the time that was given would not have held them.
     """
 
     finished: int
     reused: int
     failures: tuple[CellFailure, ...]
+    left: int = 0
 
 
 def execute(
@@ -50,6 +56,7 @@ def execute(
     progress: Progress | None = None,
     workers: int = 2,
     insecure: bool = False,
+    hours: float | int | None = None,
 ) -> RunSummary:
     """Compute the cells of experiments that have no good record yet.
 
@@ -65,13 +72,15 @@ def execute(
         progress: called at each event; silent when None.
         workers: processes on this machine.
         insecure: allow a remote scheduler without TLS.
+        hours: after which no cell shall run any more: the cheapest by `attlas.runs.cost` come
+            first, and one that would not end in time is not begun. What is begun ends.
 
     Returns:
         What was done; failures of cells are values here, not exceptions.
 
     Raises:
-        UserError: if the results folder cannot be written, a scale or backend is unknown, or an
-            experiment cannot be imported by workers.
+        UserError: if the results folder cannot be written, a scale or backend is unknown, an
+            experiment cannot be imported by workers, or hours are given for a cluster.
     """
     store = store or Store()
     progress = progress or Progress()
@@ -80,25 +89,60 @@ def execute(
         raise UserError(f"workers = {workers} is below 1: name at least one worker")
     grid = scale_named(scale)
     plan, reused = _plan(experiments, grid, fresh, store)
+    may_begin = None
+    if hours is not None:
+        _refuse_limit(hours, on)
+        plan, may_begin = _within(hours, plan, experiments, grid, store)
     tasks = [Task(e.home or e.module, e.name, cell.json) for e, cell, _ in plan]
-    stream = _backend(tasks, on, workers, insecure, grid is not Scale.PAPER)
+    stream = _backend(tasks, on, workers, insecure, grid is not Scale.PAPER, may_begin)
     progress.begin(len(plan), reused)
     try:
         with contextlib.closing(stream) as outcomes:
-            failures = _write_all(outcomes, plan, store, progress)
+            finished, failures = _write_all(outcomes, plan, store, progress)
     finally:
         progress.end()
-    return RunSummary(len(plan) - len(failures), reused, tuple(failures))
+    left = len(plan) - finished - len(failures)
+    return RunSummary(finished, reused, tuple(failures), left)
+
+
+def _refuse_limit(hours: float | int, on: str) -> None:
+    if not hours > 0:
+        raise UserError(f"hours = {hours:g} is no time: give a positive number")
+    if on != "local":
+        raise UserError(f"a limit of hours holds for cells on this machine, not on '{on}'")
+
+
+def _within(
+    hours: float | int,
+    plan: list[Planned],
+    experiments: Sequence[Experiment],
+    scale: Scale,
+    store: Store,
+) -> tuple[list[Planned], Callable[[int], bool]]:
+    """The plan by cost, those of unknown cost last, and whether a cell still ends in time."""
+    from attlas.runs.cost import estimate  # imports scipy's solvers: a tenth of a second
+
+    end = time.monotonic() + 3600 * hours
+    known: dict[str, float | None] = {}
+    for experiment in experiments:
+        known |= estimate(experiment, scale, store).by_cell
+    costs = {key: known.get(key) for _, _, key in plan}
+    ordered = sorted(plan, key=lambda one: (costs[one[2]] is None, costs[one[2]] or 0.0))
+
+    def may_begin(index: int) -> bool:
+        return time.monotonic() + (costs[ordered[index][2]] or 0.0) < end
+
+    return ordered, may_begin
 
 
 def _write_all(
     outcomes: Generator[Outcome, None, None],
-    plan: list[tuple[Experiment, Cell, str]],
+    plan: list[Planned],
     store: Store,
     progress: Progress,
-) -> list[CellFailure]:
-    """Write the record of each cell as it comes; failing cells are returned."""
-    failures = []
+) -> tuple[int, list[CellFailure]]:
+    """Write the record of each cell as it comes; their number, and the cells that failed."""
+    finished, failures = 0, []
     for index, outcome in outcomes:
         experiment, cell, key = plan[index]
         label = f"{experiment.name} {cell.label}"
@@ -112,14 +156,15 @@ def _write_all(
         found = outcome.arrays, outcome.metadata
         store.write(Record(experiment.name, cell, *found, key, outcome.layout))
         progress.finished(label, outcome.metadata["seconds"])
-    return failures
+        finished += 1
+    return finished, failures
 
 
 def _plan(
     experiments: Sequence[Experiment], scale: Scale, fresh: bool, store: Store
-) -> tuple[list[tuple[Experiment, Cell, str]], int]:
+) -> tuple[list[Planned], int]:
     """The cells to compute with their keys, and how many good records are there already."""
-    plan: list[tuple[Experiment, Cell, str]] = []
+    plan: list[Planned] = []
     reused = 0
     for experiment in experiments:
         if experiment.module == "__main__":
@@ -142,11 +187,16 @@ def _plan(
 
 
 def _backend(
-    tasks: list[Task], on: str, workers: int, insecure: bool, brief: bool
+    tasks: list[Task],
+    on: str,
+    workers: int,
+    insecure: bool,
+    brief: bool,
+    may_begin: Callable[[int], bool] | None,
 ) -> Generator[Outcome, None, None]:
     """The stream of outcomes of a backend; nothing is started where there is nothing to do."""
     if on == "local":
-        return run_local(tasks, workers, brief)
+        return run_local(tasks, workers, brief, may_begin)
     # Only here: the import costs a third of a second.
     from attlas.runs.dask_backend import run_dask, scheduler_address
 

@@ -3,7 +3,7 @@
 import contextlib
 import os
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
@@ -17,7 +17,10 @@ Outcome = tuple[int, Computed | Failed]
 
 
 def run_local(
-    tasks: Sequence[Task], workers: int = 2, brief: bool = False
+    tasks: Sequence[Task],
+    workers: int = 2,
+    brief: bool = False,
+    may_begin: Callable[[int], bool] | None = None,
 ) -> Generator[Outcome, None, None]:
     """Compute tasks in spawned processes.
 
@@ -28,6 +31,8 @@ def run_local(
         tasks: what to compute.
         workers: number of processes.
         brief: whether compiling takes longer than running, see `worker_variables`.
+        may_begin: asked with the index of a task when a process is free for it; one that may not
+            begin is left out.
 
     Yields:
         Index of the task and what became of it, as they finish.
@@ -36,13 +41,18 @@ def run_local(
     workers = max(1, min(workers, len(tasks)))
     with _variables(worker_variables(workers, brief)):
         while waiting:
-            orphans = yield from _run_pool(tasks, waiting, workers)
+            orphans = yield from _run_pool(tasks, waiting, workers, may_begin or _always)
             for index in orphans:
                 yield index, _run_alone(tasks[index])
 
 
+def _always(index: int) -> bool:
+    del index
+    return True
+
+
 def _run_pool(
-    tasks: Sequence[Task], waiting: deque[int], workers: int
+    tasks: Sequence[Task], waiting: deque[int], workers: int, may_begin: Callable[[int], bool]
 ) -> Generator[Outcome, None, list[int]]:
     """Run until all is done or a process dies; returns the tasks in flight at that moment."""
     flying: dict[Future[Computed | Failed], int] = {}
@@ -51,8 +61,9 @@ def _run_pool(
         while (waiting or flying) and not orphans:
             # No queue beyond the processes: what is in flight is what can have killed one.
             while waiting and len(flying) < workers:
-                future = _submit(pool, tasks[waiting[0]])
-                flying[future] = waiting.popleft()
+                index = waiting.popleft()
+                if may_begin(index):
+                    flying[_submit(pool, tasks[index])] = index
             done, _ = wait(flying, return_when=FIRST_COMPLETED)
             for future in done:
                 index = flying.pop(future)

@@ -2,6 +2,7 @@
 
 import datetime
 import importlib
+import sys
 import time
 import traceback
 from collections.abc import Sequence
@@ -22,6 +23,11 @@ from attlas.runs.cell import Cell
 from attlas.runs.environment import commit, environment
 from attlas.runs.experiment import Experiment
 from attlas.runs.record import Layout
+
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,7 @@ def compute(task: Task) -> Computed | Failed:
             "source": provenance(experiment.source, task.module, ours=commit()),
             "revision": experiment.revision,
             "seconds": round(time.perf_counter() - start, 4),
+            "peak_memory": peak_memory(),
             "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         }
     except UserError as error:
@@ -86,6 +93,22 @@ def compute(task: Task) -> Computed | Failed:
     except Exception as error:  # noqa: BLE001 (reported by the driver, with its traceback)
         return Failed(f"{type(error).__name__}: {error}", traceback.format_exc())
     return Computed(arrays, metadata, layout, models)
+
+
+def peak_memory() -> int:
+    """The most memory that this process has held so far, by earlier cells too.
+
+    Returns:
+        Bytes; 0 where the system does not say.
+
+    Examples:
+        >>> peak_memory() > 10**6
+        True
+    """
+    if resource is None:
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def dask_setup(worker: object) -> None:
