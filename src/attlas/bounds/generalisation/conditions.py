@@ -49,3 +49,23 @@ def require_positive(**numbers: object) -> None:
     for name, value in numbers.items():
         if isinstance(value, int | float | np.number) and not 0 < value < math.inf:
             raise UserError(f"{name} = {value}: it must be finite and above 0")
+
+
+def require_delta(delta: float, name: str = "delta") -> None:
+    """Refuse what is no probability of failure.
+
+    Args:
+        delta: as the user gave it.
+        name: what the user calls it.
+
+    Raises:
+        UserError: outside (0, 1).
+
+    Examples:
+        >>> require_delta(0.05)
+        >>> require_delta(1.5)
+        Traceback (most recent call last):
+        attlas.core.errors.UserError: delta = 1.5: the probability of failure must lie in (0, 1)
+    """
+    if not 0 < delta < 1:
+        raise UserError(f"{name} = {delta}: the probability of failure must lie in (0, 1)")

@@ -1,0 +1,132 @@
+"""A bound on the risk of one predictor, with all that it rests on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from attlas.bounds.generalisation.conditions import require_delta
+from attlas.bounds.generalisation.samples_until_nonvacuous import samples_until_nonvacuous
+from attlas.core.display.numbers import plain_number
+from attlas.core.errors import UserError
+
+
+class Condition(NamedTuple):
+    """What a bound assumes.
+
+    Attributes:
+        text: the condition.
+        checked: whether it was checked on what was given; otherwise the caller vouches for it.
+    """
+
+    text: str
+    checked: bool
+
+
+INDEPENDENT = Condition("the examples are independent draws from the law of the risk", False)
+FIXED_BEFORE = Condition("the predictor was fixed before these examples were seen", False)
+CODE_BEFORE = Condition("the code and the architecture were fixed before the examples", False)
+PRIOR_BEFORE = Condition("the prior and its grid of scales were fixed before the examples", False)
+UNIT_LOSS = Condition("losses lie in [0, 1]", True)
+
+
+@dataclass(frozen=True)
+class RiskBound:
+    """An upper bound on a risk, at a probability of failure that is split and accounted for.
+
+    Attributes:
+        name: of the bound.
+        bound: on the risk.
+        empirical: the mean loss on the sample that the bound uses.
+        n: its size.
+        delta: probability that the bound fails.
+        shares: what each part of the argument takes of it, by name; they add up to delta.
+        complexity: nats that stand over n, beside the logarithm of the probability of failure.
+        conditions: what is assumed.
+        at: the bound with the same empirical risk and complexity at another sample size.
+        trivial: a risk that is reached without data, 1 for losses in [0, 1].
+    """
+
+    name: str
+    bound: float
+    empirical: float
+    n: int
+    delta: float
+    shares: tuple[tuple[str, float], ...]
+    complexity: float
+    conditions: tuple[Condition, ...]
+    at: Callable[[float], float] = field(repr=False, compare=False)
+    trivial: float | int = 1
+
+    @property
+    def gap(self) -> float:
+        """The bound less the empirical risk."""
+        return self.bound - self.empirical
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the bound is not below `trivial`."""
+        return not self.bound < self.trivial
+
+    @property
+    def samples_until_nonvacuous(self) -> float:
+        """Least sample size with a bound below `trivial`; infinite if none up to 1e250 is."""
+        return float(
+            samples_until_nonvacuous(
+                lambda m: np.array([self.at(float(m[0])) < self.trivial]), 1, 1
+            )[0]
+        )
+
+    def __repr__(self) -> str:
+        standing = "vacuous" if self.vacuous else "non-vacuous"
+        split = ", ".join(f"{name} {share:.3g}" for name, share in self.shares)
+        lines = [
+            f"{self.name}: risk at most {plain_number(self.bound)} ({standing}), "
+            f"empirical {plain_number(self.empirical)} on n = {self.n}",
+            f"  complexity {plain_number(self.complexity)} nats; delta = {self.delta:g}: {split}",
+        ]
+        lines += [f"  {'checked' if c.checked else 'declared'}: {c.text}" for c in self.conditions]
+        return "\n".join(lines)
+
+
+def require_unit_loss(loss: float | int, name: str = "loss") -> None:
+    """Refuse a mean loss outside [0, 1].
+
+    Args:
+        loss: as the user gave it.
+        name: what the user calls it.
+
+    Raises:
+        UserError: outside [0, 1], or not a number.
+
+    Examples:
+        >>> require_unit_loss(2.5)
+        Traceback (most recent call last):
+        attlas.core.errors.UserError: loss = 2.5: scale or clip the losses into [0, 1]
+    """
+    if not 0 <= loss <= 1:
+        raise UserError(f"{name} = {loss}: scale or clip the losses into [0, 1]")
+
+
+def require_sample(n: int, delta: float, trivial: float | int) -> None:
+    """Refuse a sample, a probability or a trivial risk that no bound is about.
+
+    Args:
+        n: examples.
+        delta: probability of failure.
+        trivial: the risk that is reached without data.
+
+    Raises:
+        UserError: naming the number.
+
+    Examples:
+        >>> require_sample(0, 0.05, 1.0)
+        Traceback (most recent call last):
+        attlas.core.errors.UserError: n = 0 examples: a bound needs a whole number, at least 1
+    """
+    if not (n >= 1 and n == int(n)):
+        raise UserError(f"n = {n} examples: a bound needs a whole number, at least 1")
+    require_delta(delta)
+    if not 0 < trivial <= 1:
+        raise UserError(f"trivial = {trivial}: the risk without data must lie in (0, 1]")
