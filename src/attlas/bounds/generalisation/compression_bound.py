@@ -1,0 +1,93 @@
+r"""The risk of a model that was written as a file, from the sample that it was trained on."""
+
+import math
+from typing import Literal
+
+from attlas.bounds.closed_form import closed_form
+from attlas.bounds.generalisation.binomial_tail import binomial_upper_limit
+from attlas.bounds.generalisation.kl_inverse import kl_upper_inverse
+from attlas.bounds.generalisation.risk_bound import (
+    CODE_BEFORE,
+    INDEPENDENT,
+    UNIT_LOSS,
+    Condition,
+    RiskBound,
+    require_sample,
+    require_unit_loss,
+)
+from attlas.core.errors import UserError
+
+DECODED = Condition("the errors are those of the model that the file decodes to", False)
+
+
+@closed_form
+def compression_bound(
+    loss: float | int,
+    n: int,
+    bits: float | int,
+    delta: float,
+    *,
+    form: Literal["kl", "binomial"] = "kl",
+    trivial: float | int = 1,
+) -> RiskBound:
+    r"""Occam's bound with a real code: the risk of the model that a file of b bits decodes to.
+
+    $$\sup\Big\{p:{\rm kl}(\hat q\,\|\,p)\le\frac{b\ln2+\ln(1/\delta)}n\Big\},\qquad
+    \sup\{p:\mathbb P({\rm Bin}(n,p)\le n\hat q)\ge2^{-b}\delta\}$$
+
+    Holds for all files of a prefix-free code at once, so that the model may be any function of the
+    sample. The second form counts errors and is the smaller one.
+
+    Args:
+        loss: mean loss of the decoded model on the sample, in [0, 1].
+        n: independent examples of the sample.
+        bits: b, such as `8 * len(occam_code.encode(...))`.
+        delta: probability of failure, in (0, 1).
+        form: "kl" for losses in [0, 1]; "binomial" for errors, n loss a whole number.
+        trivial: risk that is reached without data, such as that of guessing.
+
+    Returns:
+        The bound.
+
+    Raises:
+        UserError: if the loss is outside [0, 1] or no mean of n errors where they are counted,
+            or another number is out of range.
+
+    Source: Langford (2005), Theorem 4.6 and Corollary 4.7; docs/proofs/attlas_bounds.md.
+
+    Examples:
+        >>> bound = compression_bound(0.0, 100_000, 122 * 16, 0.05)
+        >>> print(f"{bound.bound:.4f} {bound.complexity:.0f}")
+        0.0135 1353
+    """
+    require_sample(n, delta, trivial)
+    require_unit_loss(loss)
+    if not 0 <= bits < math.inf:
+        raise UserError(f"bits = {bits}: the length of a code must be finite and at least 0")
+    if form not in ("kl", "binomial"):
+        raise UserError(f"form = {form!r}: choose one of kl, binomial")
+    # one rounding of each operation, on the safe side
+    nats = (bits * math.log(2) - math.log(delta)) * (1 + 2**-49)
+
+    def at(m: float) -> float:
+        return kl_upper_inverse(loss, nats / m * (1 + 2**-51))
+
+    if form == "kl":
+        bound = at(float(n))
+    else:
+        errors = round(loss * n)
+        if abs(errors - loss * n) > 1e-9 * max(errors, 1):
+            raise UserError(f"loss = {loss} is no mean of {n} errors: choose form 'kl'")
+        bound = binomial_upper_limit(errors, n, delta, bits)
+    return RiskBound(
+        name="compression, " + ("kl" if form == "kl" else "exact binomial"),
+        bound=bound,
+        empirical=float(loss),
+        n=int(n),
+        delta=delta,
+        shares=((f"all files, 2^-{bits:g} of it for this one", delta),),
+        complexity=bits * math.log(2),
+        conditions=(INDEPENDENT, CODE_BEFORE, DECODED, UNIT_LOSS),
+        at=at,
+        trivial=trivial,
+    )
