@@ -1,0 +1,76 @@
+"""The losses of networks that are drawn from a Gaussian law, many at once."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from attlas.bounds.generalisation.conditions import require_at_least
+from attlas.bounds.generalisation.gaussian_weights import GaussianWeights, read_gaussian
+from attlas.core.errors import UserError
+
+
+def monte_carlo_losses(
+    loss: Callable[[Any], Array],
+    posterior: GaussianWeights,
+    key: Key[Array, ""],
+    draws: int,
+    *,
+    at_once: int = 64,
+) -> Float[np.ndarray, " draws"]:
+    r"""Losses $L(w_1),\dots,L(w_N)$ of independent $w_k\sim N(\mu,{\rm diag}\,\sigma^2)$.
+
+    Args:
+        loss: from weights to one number, such as the mean error on a sample; traced by JAX.
+        posterior: the law of the weights.
+        key: of JAX's generator; the same key gives the same draws.
+        draws: N.
+        at_once: networks that are evaluated together; memory grows with it.
+
+    Returns:
+        The losses.
+
+    Raises:
+        UserError: if a loss is not one number, or is not finite.
+
+    Examples:
+        >>> law = GaussianWeights([0.0, 0.0], 1.0)
+        >>> L = monte_carlo_losses(lambda w: jnp.sum(w**2), law, jax.random.key(0), 4000)
+        >>> L.shape, bool(abs(L.mean() - 2) < 0.2)
+        ((4000,), True)
+    """
+    require_at_least(1, draws=draws, at_once=at_once)
+    law = read_gaussian(posterior)
+    shape = jax.eval_shape(loss, law.mean)
+    if getattr(shape, "shape", None) != ():
+        raise UserError(f"loss returns {shape}: it must return one number")
+    found = np.asarray(_losses(loss, law, key, draws, min(at_once, draws)))
+    if not np.isfinite(found).all():
+        raise UserError("loss is not finite for some drawn weights: clip it into its range")
+    return found
+
+
+@partial(jax.jit, static_argnames=("loss", "draws", "at_once"))
+def _losses(
+    loss: Callable[[Any], Array], law: GaussianWeights, key: Array, draws: int, at_once: int
+) -> Array:
+    means, tree = jax.tree.flatten(law.mean)
+    scales = jax.tree.leaves(law.scale)
+    sizes = [mean.size for mean in means]
+    wide = jnp.result_type(*means)
+    ends = np.cumsum(sizes)[:-1].tolist()
+
+    def one(drawn: Array) -> Array:
+        # One stream for all weights: a call of the generator for each array costs more.
+        parts = jnp.split(jax.random.normal(drawn, (sum(sizes),), wide), ends)
+        noisy = [
+            mean + scale * part.reshape(mean.shape).astype(mean.dtype)
+            for mean, scale, part in zip(means, scales, parts, strict=True)
+        ]
+        return jnp.asarray(loss(jax.tree.unflatten(tree, noisy)))
+
+    return jax.lax.map(one, jax.random.split(key, draws), batch_size=at_once)

@@ -1,0 +1,144 @@
+r"""PAC-Bayes in the kl form of Seeger and Maurer, for Gaussian weights, with all that it costs."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from jaxtyping import Array, Key
+
+from attlas.bounds.generalisation.conditions import require_at_least, require_delta
+from attlas.bounds.generalisation.gaussian_weights import (
+    GaussianPrior,
+    GaussianWeights,
+    gaussian_kl,
+)
+from attlas.bounds.generalisation.kl_inverse import kl_upper_inverse
+from attlas.bounds.generalisation.monte_carlo_losses import monte_carlo_losses
+from attlas.bounds.generalisation.risk_bound import (
+    INDEPENDENT,
+    PRIOR_BEFORE,
+    UNIT_LOSS,
+    Condition,
+    RiskBound,
+    require_sample,
+)
+from attlas.core.arrays import ArrayInput, read_array
+from attlas.core.errors import UserError
+
+LEAST = 8
+"""Examples from which the constant 2 sqrt(n) of Maurer (2004) is proved."""
+_DRAWS_SHARE = 0.2
+_ROUNDINGS = 64
+_APART = Condition("the prior was chosen by other examples than those of the bound", True)
+
+
+def pac_bayes_kl(
+    loss: Callable[[Any], Array],
+    posterior: GaussianWeights,
+    prior: GaussianPrior | None,
+    n: int,
+    delta: float,
+    key: Key[Array, ""],
+    *,
+    draws: int = 1000,
+    delta_draws: float | None = None,
+    split: tuple[ArrayInput, ArrayInput] | None = None,
+    trivial: float | int = 1,
+    at_once: int = 64,
+) -> RiskBound:
+    r"""The mean risk of a network whose weights are drawn from a posterior at every use.
+
+    $$\sup\Big\{p:{\rm kl}(\bar q\,\|\,p)\le\frac{{\rm KL}(Q\|P_\lambda)+\ln(2K\sqrt n/\delta_1)}n
+    \Big\},\qquad\bar q=\sup\Big\{q:{\rm kl}(\hat q_N\|q)\le\frac{\ln(1/\delta_2)}N\Big\}$$
+
+    The least over the K scales $\lambda$ of the prior; $\hat q_N$ is the mean of N drawn losses.
+
+    Args:
+        loss: from weights to their mean loss on the n examples, in [0, 1]; traced by JAX.
+        posterior: Q, which may depend on the examples.
+        prior: P, which may not; its mean may depend on other examples.
+        n: examples in the loss, at least 8.
+        delta: $\delta_1+\delta_2$, probability of failure.
+        key: for the draws, which must not have been used to choose the posterior.
+        draws: N.
+        delta_draws: $\delta_2$; a fifth of delta when None.
+        split: indices of the examples that chose the prior, and of the n that are in the loss,
+            for a prior that depends on data; they are checked to be disjoint.
+        trivial: risk that is reached without data, such as that of guessing.
+        at_once: as for `monte_carlo_losses`.
+
+    Returns:
+        The bound; `empirical` is $\hat q_N$.
+
+    Raises:
+        UserError: without a prior, for losses outside [0, 1], a split that overlaps, or a number
+            out of range.
+
+    Source: Maurer (2004), Theorem 5; Langford and Caruana (2001) for the draws;
+    docs/proofs/attlas_bounds.md.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp
+        >>> x = jnp.linspace(-1.0, 1.0, 2000)
+        >>> def error(w):
+        ...     return jnp.mean((w[0] * x + w[1] > 0) != (x > 0))
+        >>> law, start = GaussianWeights([3.0, 0.0], 0.1), GaussianPrior([0.0, 0.0], [1.0, 3.0])
+        >>> bound = pac_bayes_kl(error, law, start, 2000, 0.05, jax.random.key(0))
+        >>> bound.vacuous, bound.bound < 0.1
+        (False, True)
+    """
+    if prior is None:
+        raise UserError("prior is None: a posterior needs a prior that was fixed before the sample")
+    require_sample(n, delta, trivial)
+    require_at_least(LEAST, n=n)
+    second = _DRAWS_SHARE * delta if delta_draws is None else delta_draws
+    require_delta(second, "delta_draws")
+    if not second < delta:
+        raise UserError(f"delta_draws = {second}: it is a part of delta = {delta}, give less")
+    condition = PRIOR_BEFORE if split is None else _require_apart(split, n)
+    nats = gaussian_kl(posterior, prior)
+    mean = _mean_loss(monte_carlo_losses(loss, posterior, key, draws, at_once=at_once))
+    drawn = kl_upper_inverse(min(mean[1], 1.0), -math.log(second) / draws * (1 + 2**-50))
+    first = delta - second
+    cost = math.log(2 * len(nats)) - math.log(first)
+
+    def at(m: float) -> float:
+        sizes = (nats + (cost + math.log(m) / 2)) / m * (1 + 2**-49)
+        return kl_upper_inverse(drawn, float(sizes.min()))
+
+    return RiskBound(
+        name="PAC-Bayes kl" + ("" if split is None else ", prior from other examples"),
+        bound=at(float(n)),
+        empirical=mean[0],
+        n=int(n),
+        delta=delta,
+        shares=((f"PAC-Bayes, {len(nats)} prior scales", first), (f"{draws} draws", second)),
+        complexity=float(nats.min()),
+        conditions=(INDEPENDENT, condition, UNIT_LOSS),
+        at=at,
+        trivial=trivial,
+    )
+
+
+def _mean_loss(losses: np.ndarray) -> tuple[float, float]:
+    """The mean, and with what the loss and the mean may have been rounded by."""
+    outside = losses[(losses < 0) | (losses > 1)]
+    if outside.size:
+        raise UserError(f"loss = {outside[0]}: scale or clip the losses into [0, 1]")
+    mean = float(np.mean(losses, dtype=np.float64))
+    kind = losses.dtype if np.issubdtype(losses.dtype, np.floating) else np.dtype(np.float64)
+    return mean, mean * (1 + _ROUNDINGS * float(np.finfo(kind).eps))
+
+
+def _require_apart(split: tuple[ArrayInput, ArrayInput], n: int) -> Condition:
+    """That the two parts of a split share no example, and that the second one has n."""
+    chose, judged = (read_array(part, "split").reshape(-1) for part in split)
+    both = np.intersect1d(chose, judged)
+    if both.size:
+        raise UserError(
+            f"split: example {both[0]} chose the prior and is in the loss: keep the parts disjoint"
+        )
+    if len(np.unique(judged)) != n:
+        raise UserError(f"split: {len(np.unique(judged))} examples are in the loss, but n = {n}")
+    return _APART
