@@ -17,6 +17,7 @@ from attlas.bounds.generalisation.risk_bound import (
 )
 from attlas.core.errors import UserError
 
+Form = Literal["kl", "binomial"]
 DECODED = Condition("the errors are those of the model that the file decodes to", False)
 
 
@@ -27,7 +28,7 @@ def compression_bound(
     bits: float | int,
     delta: float,
     *,
-    form: Literal["kl", "binomial"] = "kl",
+    form: Form = "kl",
     trivial: float | int = 1,
 ) -> RiskBound:
     r"""Occam's bound with a real code: the risk of the model that a file of b bits decodes to.

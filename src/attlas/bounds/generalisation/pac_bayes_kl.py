@@ -101,11 +101,9 @@ def pac_bayes_kl(
     mean = _mean_loss(monte_carlo_losses(loss, posterior, key, draws, at_once=at_once))
     drawn = kl_upper_inverse(min(mean[1], 1.0), -math.log(second) / draws * (1 + 2**-50))
     first = delta - second
-    cost = math.log(2 * len(nats)) - math.log(first)
 
     def at(m: float) -> float:
-        sizes = (nats + (cost + math.log(m) / 2)) / m * (1 + 2**-49)
-        return kl_upper_inverse(drawn, float(sizes.min()))
+        return pac_bayes_limit(drawn, float(nats.min()), m, first / len(nats))
 
     return RiskBound(
         name="PAC-Bayes kl" + ("" if split is None else ", prior from other examples"),
@@ -119,6 +117,44 @@ def pac_bayes_kl(
         at=at,
         trivial=trivial,
     )
+
+
+def log_moment(n: float) -> float:
+    r"""$\ln(2\sqrt n)$, at least $\ln\mathbb E\,e^{n\,{\rm kl}(\hat q\|q)}$ of n losses in [0, 1].
+
+    Args:
+        n: at least 8.
+
+    Returns:
+        Nats.
+
+    Source: Maurer (2004), Theorem 1.
+
+    Examples:
+        >>> round(log_moment(100.0), 6)
+        2.995732
+    """
+    return math.log(2) + math.log(n) / 2
+
+
+def pac_bayes_limit(risk: float, nats: float, n: float, delta: float) -> float:
+    r"""$\sup\{p:n\,{\rm kl}(q\|p)\le{\rm KL}+\ln(2\sqrt n/\delta)\}$, rounded up.
+
+    Args:
+        risk: q, mean loss of the drawn networks on the sample.
+        nats: divergence of the posterior from the prior.
+        n: examples, at least 8.
+        delta: probability of failure.
+
+    Returns:
+        The bound on their mean risk.
+
+    Examples:
+        >>> print(f"{pac_bayes_limit(0.0, 10.0, 1000.0, 0.05):.4f}")
+        0.0170
+    """
+    cost = nats + log_moment(n) - math.log(delta)
+    return kl_upper_inverse(risk, cost / n * (1 + 2**-49))
 
 
 def _mean_loss(losses: np.ndarray) -> tuple[float, float]:

@@ -1,0 +1,65 @@
+"""Wrong formulas of the bounds that can be non-vacuous."""
+
+from collections.abc import Callable
+
+from benchmarks.mutants.mutant import Mutant
+
+
+def _in(file: str, locator: str, *claims: str) -> Callable[..., Mutant]:
+    def mutant(name: str, old: str, new: str, *first: str) -> Mutant:
+        path = f"bounds/generalisation/{file}.py"
+        return Mutant(name, path, old, new, locator, claims=(*first, *claims))
+
+    return mutant
+
+
+_inverse = _in("kl_inverse", "Inverse divergence", "outward-inverse")
+_tail = _in("binomial_tail", "Held-out", "held-out-coverage")
+_files = _in("compression_bound", "Codes", "compression-coverage")
+_code = _in("occam_code", "Codes", "decoded-weights")
+_coder = _in("arithmetic_code", "Length", "code-length")
+_bayes = _in("pac_bayes_kl", "PAC-Bayes", "divergence-moment")
+_gauss = _in("gaussian_weights", "Divergence", "gaussian-divergence")
+_token = _in("token_bound", "Tokens", "bernstein-step")
+
+MUTANTS = (
+    _inverse("rounded inward", "- _SLACK * (abs(heads)", "+ Decimal(1) * (abs(heads)"),
+    _inverse("the tails without their weight", "other * (other /", "(other /"),
+    _inverse("divergence in the other direction", "Q * (Q / P).ln()", "P * (P / Q).ln()"),
+    _tail(
+        "one error less in the tail",
+        "_log_choose(n, errors) + errors",
+        "_log_choose(n, errors) + (errors - 1)",
+    ),
+    _tail("ratios without their odds", "ratio = odds * k", "ratio = k"),
+    _tail("a base of 4 for bits", "Decimal(2).ln()", "Decimal(4).ln()", "compression-coverage"),
+    _tail(
+        "the tail without its first term",
+        "return first + total.ln()",
+        "return first + (total - 1).ln() if errors else first",
+    ),
+    _files("nine tenths of the bits", "(bits * math.log(2)", "(0.9 * bits * math.log(2)"),
+    _files("delta squared", "- math.log(delta)) *", "- 2 * math.log(delta)) *"),
+    _files("delta left out", "- math.log(delta)) *", ") *"),
+    _code("truncated in place of rounded", "np.rint(w", "np.trunc(w"),
+    _code("levels off by one in the decoder", "2 * levels + 1) - levels", "2 * levels + 1) - 1"),
+    _code("the next larger scale", ">= least:", "> 1.1 * least:"),
+    _coder("counts grow by one in place of two", "self.tree[place] += 2", "self.tree[place] += 1"),
+    _bayes("5/4 in place of 2", "math.log(2) + math.log(n)", "math.log(1.25) + math.log(n)"),
+    _bayes("the root of n left out", "+ math.log(n) / 2", "+ 0 * n"),
+    _bayes(
+        "nothing for the divergence", "cost = nats +", "cost = 0 * nats +", "pac-bayes-coverage"
+    ),
+    _gauss("without the half in the square", "(2 * scales**2)", "scales**2"),
+    _gauss("without the half per weight", "logs, count / 2", "logs, 0.0"),
+    _gauss("the logarithm with the other sign", "- parts[2]", "+ parts[2]"),
+    _token("half of the exponent", "-math.log1p(-slope) - slope", "slope**2 / 4"),
+    _token("the leading term of the exponent alone", "-math.log1p(-slope) - slope", "slope**2 / 2"),
+    _token(
+        "the range of an unsmoothed loss",
+        "(1 - alpha) * vocabulary / alpha",
+        "vocabulary / alpha",
+        "smoothed-range",
+    ),
+    _token("no deviation", "return min(math.sqrt(cost / 2)", "return 0 * min(math.sqrt(cost / 2)"),
+)
