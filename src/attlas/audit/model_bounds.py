@@ -6,7 +6,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from attlas.bounds.comparison.compare import Comparison, compare_bounds
+from attlas.bounds.comparison.compare import compare_bounds
+from attlas.bounds.comparison.comparison import Comparison
 from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
 from attlas.bounds.generalisation.occam import occam_gap, occam_samples
 from attlas.interop.folding import folded_attention

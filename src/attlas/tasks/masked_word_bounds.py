@@ -8,7 +8,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
-from attlas.bounds.comparison.compare import Entry, compare_bounds
+from attlas.bounds.comparison.compare import compare_bounds
+from attlas.bounds.comparison.comparison import Entry
 from attlas.bounds.comparison.normalised import THRESHOLD
 from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
 from attlas.bounds.covering.dudley import dudley_chain, dudley_integral

@@ -6,146 +6,29 @@ as its own term; `norms="fixed"` leaves it out. docs/proofs/trauger2023_union.md
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import numpy as np
 
 from attlas.bounds.comparison.bound_table import BoundTable
+from attlas.bounds.comparison.certificate_entries import Certificates, certificate_entries
 from attlas.bounds.comparison.compare_inputs import check_comparison, measure_inputs
+from attlas.bounds.comparison.comparison import Comparison, Entry
 from attlas.bounds.comparison.normalised import normalised
 from attlas.bounds.comparison.transformer_weights import TransformerWeights, read_weights
 from attlas.bounds.comparison.unnormalised import unnormalised
 from attlas.bounds.comparison.weight_norms import WeightNorms, weight_norms
 from attlas.bounds.covering.norm_grid import RESOLUTIONS
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
+from attlas.bounds.generalisation.risk_bound import RiskBound
 from attlas.bounds.generalisation.samples_until_nonvacuous import samples_until_nonvacuous
 from attlas.core.arrays import ArrayInput
-from attlas.core.display.numbers import plain_number
-from attlas.core.display.tables import table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Model = Literal["normalised", "plain"]
 Norms = Literal["measured", "fixed"]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One bound.
-
-    Attributes:
-        name: which.
-        rademacher: bound on the empirical Rademacher complexity of the outputs (or losses) of the
-            class at the norms of the weights.
-        gap: bound on true minus empirical risk, complexity + confidence + union.
-        trivial: what the gap is at most anyway, the range of the loss.
-        is_bound: false where a constant of the source is unknown and was set to 1.
-        constants: what is used, in words.
-        log10_samples: log10 of the samples at which the complexity of a deep class falls below its
-            trivial value; NaN for other rows.
-        complexity: 2 L R, the first term of the gap.
-        confidence: 3 c sqrt(ln(2 / delta) / (2 m)), the second.
-        union: what it costs that the norms were read off after training, the third; 0 for norms
-            fixed in advance, and for what is no bound.
-        union_cost: the logarithm of the union bound, in nats.
-        dominant: the largest term of the gap, and the part of the network with the largest share
-            in the complexity.
-        search: finds `samples_until_nonvacuous`.
-        story: from that number to `reason`.
-    """
-
-    name: str
-    rademacher: float
-    gap: float
-    trivial: float
-    is_bound: bool
-    constants: str
-    log10_samples: float
-    complexity: float
-    confidence: float
-    union: float
-    union_cost: float
-    dominant: str
-    search: Callable[[], float] = field(repr=False, compare=False)
-    story: Callable[[float], str] = field(repr=False, compare=False)
-
-    @property
-    def vacuous(self) -> bool:
-        """Whether the gap is not below the range of the loss."""
-        return not self.gap < self.trivial
-
-    @property
-    def samples_until_nonvacuous(self) -> float:
-        """Least m with a gap below `trivial` and a complexity below that of the largest output.
-
-        Infinite if none up to 1e250 is, NaN for what is no bound. The first entry of a table that
-        is asked searches for all of them, which takes longer than the table itself.
-        """
-        return self.search()
-
-    @property
-    def reason(self) -> str:
-        """Where the number comes from, what it is made of and what would have to change."""
-        return self.story(self.samples_until_nonvacuous)
-
-
-class Comparison(NamedTuple):
-    """The entries in order, and what they share.
-
-    Attributes:
-        entries: one per bound.
-        m: samples.
-        delta: probability that some entry fails.
-        B_x: largest Euclidean norm of a token used.
-    """
-
-    entries: tuple[Entry, ...]
-    m: int
-    delta: float
-    B_x: float
-
-    @property
-    def best(self) -> Entry:
-        """The smallest of the bounds whose constants are all known."""
-        return min((entry for entry in self.entries if entry.is_bound), key=lambda each: each.gap)
-
-    def to_pandas(self) -> "pd.DataFrame":
-        """The table with one row per bound, by name; searches for the samples, as `Entry` says."""
-        import pandas as pd  # a quarter of a second that the bounds themselves do not need
-
-        numbers = [part.name for part in fields(Entry) if part.compare]
-        names = [*numbers, "vacuous", "samples_until_nonvacuous", "reason"]
-        rows = [{name: getattr(entry, name) for name in names} for entry in self.entries]
-        return pd.DataFrame(rows).set_index("name")
-
-    def __repr__(self) -> str:
-        rows = [(e.name, plain_number(e.gap), _standing(e, self.best)) for e in self.entries]
-        widths = [max(len(row[k]) for row in rows) for k in range(2)]
-        lines = (f"{n:{widths[0]}}  {gap:>{widths[1]}}  {said}" for n, gap, said in rows)
-        return "\n".join([self._caption("m", "delta"), *lines])
-
-    def _repr_html_(self) -> str:
-        heads = ("bound", "gap at most", "samples until non-vacuous", "", "largest term")
-        rows = (
-            (e.name, e.gap, e.samples_until_nonvacuous, _standing(e, self.best), e.dominant)
-            for e in self.entries
-        )
-        return table(heads, rows, self._caption("$m$", r"$\delta$"))
-
-    def _caption(self, m: str, delta: str) -> str:
-        return f"Bounds on the generalisation gap, {m} = {self.m}, {delta} = {self.delta:g}"
-
-
-def _standing(entry: Entry, best: Entry) -> str:
-    if not entry.is_bound:
-        return "no bound: a constant is unknown"
-    smallest = ", the smallest" if entry is best else ""
-    return ("vacuous" if entry.vacuous else "non-vacuous") + smallest
 
 
 class _Loss(NamedTuple):
@@ -294,6 +177,9 @@ def compare_bounds(
     loss_lipschitz: float = 1.0,
     loss_range: float = 1.0,
     norms: Norms = "measured",
+    certificates: Sequence[RiskBound] = (),
+    held_out: RiskBound | None = None,
+    training_risk: float | None = None,
 ) -> Comparison:
     r"""Every bound of this library on one Transformer.
 
@@ -304,13 +190,17 @@ def compare_bounds(
         inputs: samples of shape (n, T, d), for T and the norms of tokens. The complexity is that
             on the sample, so that norms may be measured on it, if these are all m samples.
         m: samples.
-        delta: probability that some entry of the table fails, in (0, 1).
+        delta: probability that some norm-based entry of the table fails, in (0, 1).
         model: "normalised" is section 2.6; "plain" the one layer of Theorem 4.1.
         B_x: bound on the norm of a token known in advance; measured where not given.
         lipschitz: L_sigma of the activation.
         loss_lipschitz: of the loss in the output; a readout of K rows has cross-entropy's own 2.
         loss_range: c, length of the interval of the losses.
         norms: "measured" after training, or "fixed" before it, as by projection on their balls.
+        certificates: bounds of `compression_bound`, `pac_bayes_kl`, ... on errors or losses in
+            [0, 1], to stand in the same table; each has its own delta and gap.
+        held_out: what `held_out_bound` gives for a test set.
+        training_risk: mean loss on the training set, for the true gap beside a held-out set.
 
     Returns:
         The comparison, computed in float64.
@@ -332,6 +222,8 @@ def compare_bounds(
     least = check_comparison(weights, m, delta, model, norms, constants)
     slope = loss_lipschitz if weights.readout.ndim == 1 else 1.0
     loss = _Loss(slope, loss_range, delta)
+    more = Certificates(tuple(certificates), held_out, training_risk)
+    others = certificate_entries(more, loss_range)
     with jax.enable_x64(True):
         tokens = measure_inputs(inputs, weights.readout.shape[-1], B_x)
         grids = _grids(weights, norms)
@@ -339,4 +231,6 @@ def compare_bounds(
             rows = unnormalised(grids, tokens, m, lipschitz)
         else:
             rows = normalised(grids, tokens, m, lipschitz, loss_range)
-        return Comparison(_entries(rows, loss, m, least), m, delta, tokens.two)
+        entries = _entries(rows, loss, m, least) + others
+        shares = (("norm-based", delta), *more.shares)
+        return Comparison(entries, m, more.delta(delta), tokens.two, more.true_gap, shares)

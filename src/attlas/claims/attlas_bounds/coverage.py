@@ -110,7 +110,7 @@ def compression_coverage(rng, count, *, shorter=0.0):
             bits = max(length - shorter, 0.0)
             for place, form in enumerate(_FORMS):
 
-                def limit(j, form=form, n=n, bits=bits, level=level):
+                def limit(j, form: Form = form, n=n, bits=bits, level=level):
                     return compression_bound(j / n, n, bits, level, form=form).bound
 
                 left[e, place] += _misses(limit, errors, n)
