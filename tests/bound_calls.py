@@ -37,8 +37,15 @@ GIVEN: dict[str, Any] = {
 """By the name of an argument, what its annotation does not say."""
 
 
-ALSO = {"gu2024_radius": {"m": 100.0}}
-"""What a call with the sharp constants cannot do without, though it has a default."""
+ALSO = {
+    "gu2024_radius": {"m": 100.0},
+    "bernoulli_kl": {"q": 0.25, "p": 0.5},
+    "binomial_upper_limit": {"errors": 3, "n": 50},
+    "binomial_lower_limit": {"errors": 3, "n": 50},
+    "held_out_bound": {"errors": 3, "n": 50},
+    "compression_bound": {"loss": 0.25, "n": 100},
+}
+"""What a call with the sharp constants cannot do without, though it has a default; counts."""
 
 
 def formulas() -> Iterator[Callable[..., Any]]:

@@ -31,7 +31,7 @@ MUTANTS = (
         "_log_choose(n, errors) + errors",
         "_log_choose(n, errors) + (errors - 1)",
     ),
-    _tail("ratios without their odds", "ratio = odds * k", "ratio = k"),
+    _tail("ratios of the term after", "odds * k /", "odds * (k - 1) /"),
     _tail("a base of 4 for bits", "Decimal(2).ln()", "Decimal(4).ln()", "compression-coverage"),
     _tail(
         "the tail without its first term",

@@ -78,6 +78,9 @@ class RiskBound:
             )[0]
         )
 
+    def __float__(self) -> float:
+        return self.bound
+
     def __repr__(self) -> str:
         standing = "vacuous" if self.vacuous else "non-vacuous"
         split = ", ".join(f"{name} {share:.3g}" for name, share in self.shares)

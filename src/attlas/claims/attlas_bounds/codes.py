@@ -54,6 +54,7 @@ def _ideal(symbols, alphabet):
     Kind.INEQUALITY,
     "The length of a file",
     status=Status.NEW,
+    not_attacked="files are written and read symbol by symbol",
     count=32,
     controls=[
         Control("a length below that of the law", ideal=1.1),

@@ -36,6 +36,7 @@ def _last_midpoint(q, c, end):
     Kind.INEQUALITY,
     "Inverse divergence, rounded outward",
     status=Status.NEW,
+    not_attacked="inverses are decided with 60 digits, milliseconds each",
     count=48,
     controls=[Control("the last midpoint of a bisection", midpoint=True)],
 )
@@ -62,6 +63,7 @@ def outward_inverse(rng, count, *, midpoint=False):
     Kind.INEQUALITY,
     "The exact limits beside Chernoff's",
     status=Status.NEW,
+    not_attacked="inverses are decided with 60 digits, milliseconds each",
     count=48,
     controls=[Control("nine tenths of the divergence", factor=0.9)],
 )

@@ -24,6 +24,7 @@ _DELTA = 0.2
     "The moment of the divergence",
     Source.RECALLED,
     status=Status.RECONSTRUCTED,
+    not_attacked="its only number is the whole number of examples",
     count=48,
     # sums of up to 4000 terms, each from logarithms of factorials of size 4000 ln 4000
     roundings=2**17,
