@@ -25,6 +25,8 @@ BEHIND = {
     "Solution": "what solvers return",
     "Trajectory": "what training returns",
     "TransformerWeights": "compare_bounds",
+    "pac_bayes_kl": "a loss, two laws and a key; its own test refuses what it cannot use",
+    "token_bound": "its own test refuses what it cannot use",
 }
 
 

@@ -27,6 +27,8 @@ What is the tangent kernel?                       `ntk_gram`, `softmax_ntk`
 How complex is this class?                        `rademacher_complexity`
 Which bound on the gap is smallest, is it         `compare_bounds`
 non-vacuous, and from how many samples?           with `TransformerWeights`
+What is certified by a test set, a file, draws    `held_out_bound`, `compression_bound`,
+of weights, the tokens of a stream?               `pac_bayes_kl`, `token_bound`
 How do I run an experiment, and read what it      `run("direction", scale="smoke")`,
 gave?                                             `load("direction")`
 What do the papers say of my trained model?       `audit("folder", sequences)`; `load_model`
@@ -54,6 +56,10 @@ if TYPE_CHECKING:
     from attlas.audit.audit import audit
     from attlas.bounds.comparison.compare import compare_bounds
     from attlas.bounds.comparison.transformer_weights import TransformerWeights
+    from attlas.bounds.generalisation.compression_bound import compression_bound
+    from attlas.bounds.generalisation.held_out_bound import held_out_bound
+    from attlas.bounds.generalisation.pac_bayes_kl import pac_bayes_kl
+    from attlas.bounds.generalisation.token_bound import token_bound
     from attlas.core.claim import Claim, Control, Sides, Source, assume
     from attlas.core.domains.matrices import Orthogonal, Rank, Semidefinite
     from attlas.core.domains.vectors import (
@@ -145,6 +151,10 @@ _PLACES = {
     "softmax_ntk": "kernels.softmax_network_ntk",
     "compare_bounds": "bounds.comparison.compare",
     "TransformerWeights": "bounds.comparison.transformer_weights",
+    "held_out_bound": "bounds.generalisation.held_out_bound",
+    "compression_bound": "bounds.generalisation.compression_bound",
+    "pac_bayes_kl": "bounds.generalisation.pac_bayes_kl",
+    "token_bound": "bounds.generalisation.token_bound",
     "fit": "training.fit",
     "Trajectory": "training.trajectory",
     "load": "runs.load",

@@ -26,10 +26,9 @@ class Certificates(NamedTuple):
         """Every bound."""
         return self.bounds if self.held_out is None else (*self.bounds, self.held_out)
 
-    @property
-    def shares(self) -> tuple[tuple[str, float], ...]:
-        """The delta of each, by name."""
-        return tuple((each.name, each.delta) for each in self.all)
+    def shares(self, norm_based: float) -> tuple[tuple[str, float], ...]:
+        """The delta of each, by name, after that of the norm-based bounds."""
+        return ("norm-based", norm_based), *((each.name, each.delta) for each in self.all)
 
     def delta(self, norm_based: float) -> float:
         """The probability that some entry fails, at most 1."""

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import jax
 import numpy as np
 
-from attlas.bounds.comparison.bound_table import BoundTable
+from attlas.bounds.comparison.bound_table import BoundTable, Inputs
 from attlas.bounds.comparison.certificate_entries import Certificates, certificate_entries
 from attlas.bounds.comparison.compare_inputs import check_comparison, measure_inputs
 from attlas.bounds.comparison.comparison import Comparison, Entry
@@ -165,6 +165,20 @@ def _grids(weights: TransformerWeights, norms: Norms) -> list[tuple[WeightNorms,
     return [(measured, None), *((measured.rounded(s), s) for s in RESOLUTIONS)]
 
 
+def _rows(
+    grids: list[tuple[WeightNorms, int | None]],
+    tokens: Inputs,
+    m: int,
+    model: Model,
+    lipschitz: float,
+    loss_range: float,
+) -> BoundTable:
+    """The rows of the model that was asked for."""
+    if model == "plain":
+        return unnormalised(grids, tokens, m, lipschitz)
+    return normalised(grids, tokens, m, lipschitz, loss_range)
+
+
 def compare_bounds(
     weights: TransformerWeights,
     inputs: ArrayInput,
@@ -197,8 +211,7 @@ def compare_bounds(
         loss_lipschitz: of the loss in the output; a readout of K rows has cross-entropy's own 2.
         loss_range: c, length of the interval of the losses.
         norms: "measured" after training, or "fixed" before it, as by projection on their balls.
-        certificates: bounds of `compression_bound`, `pac_bayes_kl`, ... on errors or losses in
-            [0, 1], to stand in the same table; each has its own delta and gap.
+        certificates: of losses in [0, 1], such as those of `compression_bound`; each its own delta.
         held_out: what `held_out_bound` gives for a test set.
         training_risk: mean loss on the training set, for the true gap beside a held-out set.
 
@@ -211,8 +224,7 @@ def compare_bounds(
 
     Examples:
         >>> from attlas.bounds.comparison.transformer_weights import Head
-        >>> head = Head(np.eye(2) / 8, np.eye(2) / 8, np.eye(2) / 8)
-        >>> weights = TransformerWeights(((head,),), np.ones(2) / 2)
+        >>> weights = TransformerWeights(((Head(*[np.eye(2) / 8] * 3),),), np.ones(2) / 2)
         >>> table = compare_bounds(weights, np.eye(2)[None], 10**6, 0.05)
         >>> table.best.vacuous, len(table.entries)
         (False, 11)
@@ -220,17 +232,10 @@ def compare_bounds(
     weights = read_weights(weights)
     constants = {"lipschitz": lipschitz, "loss_lipschitz": loss_lipschitz, "loss_range": loss_range}
     least = check_comparison(weights, m, delta, model, norms, constants)
-    slope = loss_lipschitz if weights.readout.ndim == 1 else 1.0
-    loss = _Loss(slope, loss_range, delta)
-    more = Certificates(tuple(certificates), held_out, training_risk)
-    others = certificate_entries(more, loss_range)
+    loss = _Loss(loss_lipschitz if weights.readout.ndim == 1 else 1.0, loss_range, delta)
+    own = Certificates(tuple(certificates), held_out, training_risk)
     with jax.enable_x64(True):
         tokens = measure_inputs(inputs, weights.readout.shape[-1], B_x)
-        grids = _grids(weights, norms)
-        if model == "plain":
-            rows = unnormalised(grids, tokens, m, lipschitz)
-        else:
-            rows = normalised(grids, tokens, m, lipschitz, loss_range)
-        entries = _entries(rows, loss, m, least) + others
-        shares = (("norm-based", delta), *more.shares)
-        return Comparison(entries, m, more.delta(delta), tokens.two, more.true_gap, shares)
+        rows = _rows(_grids(weights, norms), tokens, m, model, lipschitz, loss_range)
+        entries = _entries(rows, loss, m, least) + certificate_entries(own, loss_range)
+    return Comparison(entries, m, own.delta(delta), tokens.two, own.true_gap, own.shares(delta))

@@ -50,9 +50,7 @@ def compression_bound(
     Returns:
         The bound.
 
-    Raises:
-        UserError: if the loss is outside [0, 1] or no mean of n errors where they are counted,
-            or another number is out of range.
+    What does not fit is a `UserError` of one line.
 
     Source: Langford (2005), Theorem 4.6 and Corollary 4.7; docs/proofs/attlas_bounds.md.
 
@@ -61,28 +59,17 @@ def compression_bound(
         >>> print(f"{bound.bound:.4f} {bound.complexity:.0f}")
         0.0135 1353
     """
-    require_sample(n, delta, trivial)
-    require_unit_loss(loss)
-    if not 0 <= bits < math.inf:
-        raise UserError(f"bits = {bits}: the length of a code must be finite and at least 0")
-    if form not in ("kl", "binomial"):
-        raise UserError(f"form = {form!r}: choose one of kl, binomial")
+    _require(loss, n, bits, delta, form, trivial)
     # one rounding of each operation, on the safe side
     nats = (bits * math.log(2) - math.log(delta)) * (1 + 2**-49)
 
     def at(m: float) -> float:
         return kl_upper_inverse(loss, nats / m * (1 + 2**-51))
 
-    if form == "kl":
-        bound = at(float(n))
-    else:
-        errors = round(loss * n)
-        if abs(errors - loss * n) > 1e-9 * max(errors, 1):
-            raise UserError(f"loss = {loss} is no mean of {n} errors: choose form 'kl'")
-        bound = binomial_upper_limit(errors, n, delta, bits)
+    exact = form == "binomial"
     return RiskBound(
-        name="compression, " + ("kl" if form == "kl" else "exact binomial"),
-        bound=bound,
+        name="compression, " + ("exact binomial" if exact else "kl"),
+        bound=binomial_upper_limit(round(loss * n), n, delta, bits) if exact else at(float(n)),
         empirical=float(loss),
         n=int(n),
         delta=delta,
@@ -92,3 +79,23 @@ def compression_bound(
         at=at,
         trivial=trivial,
     )
+
+
+def _require(
+    loss: float | int,
+    n: int,
+    bits: float | int,
+    delta: float,
+    form: str,
+    trivial: float | int,
+) -> None:
+    require_sample(n, delta, trivial)
+    require_unit_loss(loss)
+    if not 0 <= bits < math.inf:
+        raise UserError(f"bits = {bits}: the length of a code must be finite and at least 0")
+    if form not in ("kl", "binomial"):
+        raise UserError(f"form = {form!r}: choose one of kl, binomial")
+    errors = round(loss * n)
+    # the quotient and the product are rounded once each
+    if form == "binomial" and abs(errors - loss * n) > 2**-51 * errors:
+        raise UserError(f"loss = {loss} is no mean of {n} errors: choose form 'kl'")

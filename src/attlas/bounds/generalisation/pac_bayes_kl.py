@@ -2,6 +2,7 @@ r"""PAC-Bayes in the kl form of Seeger and Maurer, for Gaussian weights, with al
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,66 +58,59 @@ def pac_bayes_kl(
     Args:
         loss: from weights to their mean loss on the n examples, in [0, 1]; traced by JAX.
         posterior: Q, which may depend on the examples.
-        prior: P, which may not; its mean may depend on other examples.
+        prior: P, which may depend on other examples alone.
         n: examples in the loss, at least 8.
         delta: $\delta_1+\delta_2$, probability of failure.
         key: for the draws, which must not have been used to choose the posterior.
-        draws: N.
+        draws: N, at confidence `delta_draws`.
         delta_draws: $\delta_2$; a fifth of delta when None.
-        split: indices of the examples that chose the prior, and of the n that are in the loss,
-            for a prior that depends on data; they are checked to be disjoint.
+        split: indices of the examples that chose the prior, and of the n in the loss.
         trivial: risk that is reached without data, such as that of guessing.
         at_once: as for `monte_carlo_losses`.
 
     Returns:
         The bound; `empirical` is $\hat q_N$.
 
-    Raises:
-        UserError: without a prior, for losses outside [0, 1], a split that overlaps, or a number
-            out of range.
+    No prior, losses outside [0, 1] or a split that overlaps are a `UserError` of one line.
 
-    Source: Maurer (2004), Theorem 5; Langford and Caruana (2001) for the draws;
-    docs/proofs/attlas_bounds.md.
+    Source: Maurer (2004), Theorem 5; Langford and Caruana (2001); docs/proofs/attlas_bounds.md.
 
     Examples:
-        >>> import jax, jax.numpy as jnp
-        >>> x = jnp.linspace(-1.0, 1.0, 2000)
-        >>> def error(w):
-        ...     return jnp.mean((w[0] * x + w[1] > 0) != (x > 0))
+        >>> import jax, jax.numpy as jnp; x = jnp.linspace(-1.0, 1.0, 2000)
+        >>> error = lambda w: jnp.mean((w[0] * x + w[1] > 0) != (x > 0))
         >>> law, start = GaussianWeights([3.0, 0.0], 0.1), GaussianPrior([0.0, 0.0], [1.0, 3.0])
         >>> bound = pac_bayes_kl(error, law, start, 2000, 0.05, jax.random.key(0))
         >>> bound.vacuous, bound.bound < 0.1
         (False, True)
     """
+    second = _share_of_draws(n, delta, delta_draws, trivial)
+    nats = gaussian_kl(posterior, _given(prior))
+    before = PRIOR_BEFORE if split is None else _require_apart(split, n)
+    mean, upper = _mean_loss(monte_carlo_losses(loss, posterior, key, draws, at_once=at_once))
+    drawn = kl_upper_inverse(min(upper, 1.0), -math.log(second) / draws * (1 + 2**-50))
+    shares = (f"PAC-Bayes, {len(nats)} prior scales", delta - second), (f"{draws} draws", second)
+    nearest = float(nats.min())
+    at = partial(pac_bayes_limit, drawn, nearest, delta=(delta - second) / len(nats))
+    given = INDEPENDENT, before, UNIT_LOSS
+    name = "PAC-Bayes kl" + ("" if split is None else ", prior from other examples")
+    return RiskBound(name, at(float(n)), mean, n, delta, shares, nearest, given, at, trivial)
+
+
+def _given(prior: GaussianPrior | None) -> GaussianPrior:
     if prior is None:
         raise UserError("prior is None: a posterior needs a prior that was fixed before the sample")
+    return prior
+
+
+def _share_of_draws(n: int, delta: float, delta_draws: float | None, trivial: float | int) -> float:
+    """What the draws take of delta, after all numbers were checked."""
     require_sample(n, delta, trivial)
     require_at_least(LEAST, n=n)
     second = _DRAWS_SHARE * delta if delta_draws is None else delta_draws
     require_delta(second, "delta_draws")
     if not second < delta:
         raise UserError(f"delta_draws = {second}: it is a part of delta = {delta}, give less")
-    condition = PRIOR_BEFORE if split is None else _require_apart(split, n)
-    nats = gaussian_kl(posterior, prior)
-    mean = _mean_loss(monte_carlo_losses(loss, posterior, key, draws, at_once=at_once))
-    drawn = kl_upper_inverse(min(mean[1], 1.0), -math.log(second) / draws * (1 + 2**-50))
-    first = delta - second
-
-    def at(m: float) -> float:
-        return pac_bayes_limit(drawn, float(nats.min()), m, first / len(nats))
-
-    return RiskBound(
-        name="PAC-Bayes kl" + ("" if split is None else ", prior from other examples"),
-        bound=at(float(n)),
-        empirical=mean[0],
-        n=int(n),
-        delta=delta,
-        shares=((f"PAC-Bayes, {len(nats)} prior scales", first), (f"{draws} draws", second)),
-        complexity=float(nats.min()),
-        conditions=(INDEPENDENT, condition, UNIT_LOSS),
-        at=at,
-        trivial=trivial,
-    )
+    return second
 
 
 def log_moment(n: float) -> float:

@@ -112,7 +112,7 @@ def require_unit_loss(loss: float | int, name: str = "loss") -> None:
         raise UserError(f"{name} = {loss}: scale or clip the losses into [0, 1]")
 
 
-def require_sample(n: int, delta: float, trivial: float | int) -> None:
+def require_sample(n: float | int, delta: float, trivial: float | int) -> None:
     """Refuse a sample, a probability or a trivial risk that no bound is about.
 
     Args:

@@ -81,27 +81,20 @@ def token_bound(
     cost = (bits * math.log(2) + math.log(choices) - math.log(delta)) * _SAFE
     streams = [_smoothed(p, vocabulary, alpha) for alpha in smoothings]
 
-    def risks(N: float) -> list[float]:
-        # The spread per token is what another length would have, too.
-        return [
-            s.least + s.range * min(1.0, s.mean + _deviation(s.spread / p.size, cost / N))
-            for s in streams
-        ]
+    def at(N: float) -> float:
+        return min(_risks(streams, p.size, cost / N))
 
-    found = risks(float(p.size))
-    best = streams[int(np.argmin(found))]
+    best = streams[int(np.argmin(_risks(streams, p.size, cost / p.size)))]
     return RiskBound(
         name="tokens of a stream, martingale",
-        bound=min(found),
+        bound=at(float(p.size)),
         empirical=best.least + best.range * best.mean,
         n=p.size,
         delta=delta,
-        shares=(
-            (f"all files, {len(smoothings)} smoothings, Azuma and {len(SLOPES)} slopes", delta),
-        ),
+        shares=((f"all files, {choices} choices of smoothing and inequality", delta),),
         complexity=bits * math.log(2),
         conditions=(_MARTINGALE, CODE_BEFORE, _BOUNDED),
-        at=lambda N: min(risks(N)),
+        at=at,
         trivial=math.log2(vocabulary),
     )
 
@@ -169,6 +162,13 @@ def running_spread(Z: Float[np.ndarray, " N"]) -> float:
 def _smoothed(p: np.ndarray, vocabulary: int, alpha: float) -> _Stream:
     Z, least, width = smoothed_losses(p, vocabulary, alpha)
     return _Stream(least, width, float(np.mean(Z)), running_spread(Z))
+
+
+def _risks(streams: list[_Stream], tokens: int, cost: float) -> list[float]:
+    """The bound of every smoothing; the spread per token is what another length would have, too."""
+    return [
+        s.least + s.range * min(1.0, s.mean + _deviation(s.spread / tokens, cost)) for s in streams
+    ]
 
 
 def _deviation(spread: float, cost: float) -> float:
