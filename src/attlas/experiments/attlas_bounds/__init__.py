@@ -1,0 +1,1 @@
+"""Experiments on bounds that are non-vacuous for trained Transformers."""
