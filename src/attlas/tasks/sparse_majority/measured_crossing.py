@@ -1,0 +1,129 @@
+"""Certified errors of sparse majority at sample sizes that were drawn, none of them extrapolated.
+
+The bounds are uniform over balls that were fixed beforehand, so that training may stop reading
+after `READ` sequences; the ramp risk is that on all m of them.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int8, Key
+
+from attlas.bounds.generalisation.held_out_bound import held_out_bound
+from attlas.data.sparse_majority import SparseMajority
+from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
+from attlas.tasks.sparse_majority.certified_error import (
+    ball_complexities,
+    certified_error,
+    ramp_risks,
+)
+from attlas.tasks.sparse_majority.projected import ProjectedSettings, train_projected
+
+READ = 1 << 16
+"""Sequences that training reads at most."""
+BLOCK = 100_000
+"""Sequences whose risks are computed at once."""
+
+
+class MeasuredCrossing(NamedTuple):
+    """By sample size m, and by family of bounds where there is one.
+
+    Attributes:
+        certified: bound on the error, at the best radius and margin.
+        radius: that radius.
+        held_out: error of the model of the best of all bounds on fresh sequences.
+        held_out_bound: exact binomial bound for it, from as many fresh sequences.
+    """
+
+    certified: Float[np.ndarray, "m f"]
+    radius: Float[np.ndarray, "m f"]
+    held_out: Float[np.ndarray, " m"]
+    held_out_bound: Float[np.ndarray, " m"]
+
+
+def measured_crossing(
+    key: Key[Array, ""],
+    data: SparseMajority,
+    samples: Sequence[int],
+    radii: Float[np.ndarray, " r"],
+    margins: Float[np.ndarray, " g"],
+    settings: ProjectedSettings,
+    delta: float,
+) -> MeasuredCrossing:
+    """Train in every ball on the first m sequences, for each m, and bound the error from those.
+
+    Args:
+        key: of start and batches.
+        data: at least as many training sequences as the largest m.
+        samples: the m, each a multiple of `BLOCK` or at most that.
+        radii: of the balls of W_QK.
+        margins: of the ramp loss.
+        settings: of the training.
+        delta: probability that some bound at one m fails.
+
+    Returns:
+        The bounds; each m is a statement of its own.
+
+    Examples:
+        >>> import jax
+        >>> from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
+        >>> data = make_sparse_majority(jax.random.key(0), 3, MajorityDesign(40, 30, 1, 5))
+        >>> settings, at = ProjectedSettings(steps=2, batch=4), np.array([0.5])
+        >>> found = measured_crossing(jax.random.key(1), data, [20, 40], at, at, settings, 0.05)
+        >>> found.certified.shape, bool((found.certified[1] < found.certified[0]).all())
+        ((2, 6), True)
+    """
+    d, T = data.embedding.cls.shape[-1], data.bits.shape[1]
+    sizes = np.array(samples, float)
+    complexity = np.asarray(ball_complexities(radii, sizes, T, d))
+    balls = jnp.asarray(radii.astype(data.embedding.cls.dtype))
+    rows = []
+    models, read = None, 0
+    for k, m in enumerate(samples):
+        if models is None or min(m, READ) != read:
+            read = min(m, READ)
+            part = eqx.tree_at(
+                lambda own: (own.bits, own.labels), data, (data.bits[:read], data.labels[:read])
+            )
+            models = train_projected(key, part, balls, settings)
+        ramp = _ramp(models, data, data.bits[:m], data.labels[:m], margins)
+        found = certified_error(ramp, complexity[:, k : k + 1], sizes[k : k + 1], margins, delta)
+        error = found.error[:, 0]
+        best = error.argmin(axis=0)
+        chosen = int(best[error.min(axis=0).argmin()])
+        fresh = slice(0, min(m, len(data.validation_labels)))
+        accuracy, _ = ramp_risks(
+            models, data.embedding, data.validation_bits[fresh], data.validation_labels[fresh],
+            jnp.asarray(margins),
+        )  # fmt: skip
+        tested = len(data.validation_labels[fresh])
+        # An output of 0 counts half in the accuracy and as an error here.
+        wrong = int(np.ceil(tested * (1 - float(accuracy[chosen])) - 1e-3))
+        limit = held_out_bound(wrong, tested, delta).bound
+        rows.append((error.min(axis=0), radii[best], wrong / tested, limit))
+    return MeasuredCrossing(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+def _ramp(
+    models: SingleLayerTransformer,
+    data: SparseMajority,
+    bits: Int8[Array, "m T"],
+    labels: Array,
+    margins: Float[np.ndarray, " g"],
+) -> Float[np.ndarray, "r g"]:
+    """Ramp risks on all sequences, in blocks of one size."""
+    width = min(BLOCK, len(labels))
+    blocks = [
+        np.asarray(
+            ramp_risks(
+                models, data.embedding, bits[at : at + width], labels[at : at + width],
+                jnp.asarray(margins),
+            )[1],
+            float,
+        )
+        for at in range(0, len(labels), width)
+    ]  # fmt: skip
+    return np.mean(blocks, axis=0)
