@@ -30,8 +30,8 @@ IMAGES = {"source": "mnist", "samples": [1000, 3000, 10_000, 50_000]}
 GRID = Grid(
     each={"prior": list(PRIORS)},
     fixed={
-        "source": "digits", "samples": [300, 1000], "heads": 4, "records": [30, 300],
-        "rate": 0.03, "draws": 1000, "R": 2.0, "delta": 0.05, "dtype": "float32",
+        "source": "digits", "samples": [300, 1000], "heads": 2, "records": [300],
+        "rate": 0.03, "draws": 600, "R": 2.0, "delta": 0.05, "dtype": "float32",
     },
     smoke={"samples": [20], "heads": 1, "records": [2], "draws": 20},
     paper=lambda: (IMAGES if is_present(MNIST) else {"samples": [125, 250, 500, 1000]})
