@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int8, Key
@@ -20,6 +21,7 @@ from attlas.tasks.sparse_majority.certified_error import (
     certified_error,
     ramp_risks,
 )
+from attlas.tasks.sparse_majority.outputs import majority_outputs
 from attlas.tasks.sparse_majority.projected import ProjectedSettings, train_projected
 
 READ = 1 << 16
@@ -68,7 +70,6 @@ def measured_crossing(
         The bounds; each m is a statement of its own.
 
     Examples:
-        >>> import jax
         >>> from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
         >>> data = make_sparse_majority(jax.random.key(0), 3, MajorityDesign(40, 30, 1, 5))
         >>> settings, at = ProjectedSettings(steps=2, batch=4), np.array([0.5])
@@ -94,17 +95,23 @@ def measured_crossing(
         error = found.error[:, 0]
         best = error.argmin(axis=0)
         chosen = int(best[error.min(axis=0).argmin()])
-        fresh = slice(0, min(m, len(data.validation_labels)))
-        accuracy, _ = ramp_risks(
-            models, data.embedding, data.validation_bits[fresh], data.validation_labels[fresh],
-            jnp.asarray(margins),
-        )  # fmt: skip
-        tested = len(data.validation_labels[fresh])
-        # An output of 0 counts half in the accuracy and as an error here.
-        wrong = int(np.ceil(tested * (1 - float(accuracy[chosen])) - 1e-3))
-        limit = held_out_bound(wrong, tested, delta).bound
-        rows.append((error.min(axis=0), radii[best], wrong / tested, limit))
+        held_out = _held_out(models, data, chosen, m, delta)
+        rows.append((error.min(axis=0), radii[best], *held_out))
     return MeasuredCrossing(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+def _held_out(
+    models: SingleLayerTransformer,
+    data: SparseMajority,
+    chosen: int,
+    m: int,
+    delta: float,
+) -> tuple[float, float]:
+    """Error of one model on m fresh sequences, as far as there are, and the exact bound."""
+    bits, labels = data.validation_bits[:m], data.validation_labels[:m]
+    out = majority_outputs(jax.tree.map(lambda a: a[chosen], models), data.embedding, bits)
+    tested, wrong = len(labels), int(jnp.sum(jnp.where(labels > 0, out, -out) <= 0))
+    return wrong / tested, held_out_bound(wrong, tested, delta).bound
 
 
 def _ramp(
