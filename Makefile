@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 .PHONY: atlas test test-torch check lint docs bench clean lock help
 
 help:
-	@echo "make atlas   run the claims and the quick experiments, write $(OUT)"
+	@echo "make atlas   run the claims and the quick experiments, write $(OUT) and the pages beside it"
 	@echo "make test    run the tests and the examples of the documentation"
 	@echo "make test-torch  the tests that need torch and transformers (installs them)"
 	@echo "make check   lint, types, layers, then the tests"
@@ -77,4 +77,4 @@ lock: $(STAMP)
 		--no-annotate --no-emit-index-url --no-emit-find-links -q -o requirements/lock.txt
 
 clean:
-	rm -rf $(VENV) .cache build dist .ruff_cache .pytest_cache
+	rm -rf $(VENV) .cache build dist .ruff_cache .pytest_cache atlas.html atlas

@@ -27,7 +27,8 @@ def report(tmp_path, monkeypatch, capsys):
         with pytest.raises(SystemExit) as stopped:
             main(["--results", results, "report", "claims_reported.py", "--out", "page.html"])
         assert stopped.value.code == 0
-        assert "claims_reported.py:4" in (tmp_path / "page.html").read_text()
+        pages = [tmp_path / "page.html", *(tmp_path / "page").glob("paper-*.html")]
+        assert ["claims_reported.py:4" in page.read_text() for page in pages] == [False, True]
         return capsys.readouterr().err
 
     return run
@@ -44,3 +45,18 @@ def test_an_empty_results_folder_is_told(report, tmp_path):
     assert "the results folder empty holds no records" in report("empty")
     (tmp_path / "empty" / "verdicts").mkdir()
     assert report("empty") == ""
+
+
+def test_a_single_file_has_everything(report, tmp_path):
+    with pytest.raises(SystemExit) as stopped:
+        main(["report", "claims_reported.py", "--out", "one.html", "--single"])
+    assert stopped.value.code == 0
+    assert "claims_reported.py:4" in (tmp_path / "one.html").read_text()
+    assert not (tmp_path / "one").exists()
+
+
+def test_one_paper_is_one_file(report, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["report", "--paper", "claims_reported.py", "--single"])
+    assert stopped.value.code == 2
+    assert "leave out --single" in capsys.readouterr().err

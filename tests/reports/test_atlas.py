@@ -8,7 +8,7 @@ from attlas.core.errors import UserError
 from attlas.core.verdict import CheckReport, Outcome, Verdict
 from attlas.reports import findings
 from attlas.reports.atlas import gather, source_of, write_atlas
-from attlas.reports.page import render
+from attlas.reports.pages import render_single
 from attlas.runs.store import Store
 from attlas.runs.verdicts import write_report
 
@@ -56,16 +56,17 @@ def test_a_whole_grid_is_answered_and_a_part_of_one_is_not(store, claims, errata
     atlas = gather(store, claims, errata, (asked,))
     (shown,) = atlas.experiments
     assert (shown.answer, shown.values) == ("Yes, at 2 exponents, $p > 1$.", {"n": 2})
-    page = render(atlas)
-    assert page.count("Yes, at 2 exponents") == 2  # beside the question, and on its card
+    page = render_single(atlas)
+    # Beside the question, on its card, and in the index of the search.
+    assert page.count("Yes, at 2 exponents") == 3
     packed = sorted((store.root / "lines").glob("*.npz"))[0]
     packed.write_bytes(packed.read_bytes()[:-7])
     atlas = gather(Store(store.root), claims, errata, (asked,))
     (shown,) = atlas.experiments
     assert (shown.answer, shown.done) == ("", 3)
-    page = render(atlas)
+    page = render_single(atlas)
     assert "Yes, at 2 exponents" not in page
-    assert page.count("Not answered yet: 3 of 4 cells have been run.") == 2
+    assert page.count("Not answered yet: 3 of 4 cells have been run.") == 3
 
 
 def test_an_answer_that_fails_is_named(store, claims, errata, experiments):
@@ -74,7 +75,7 @@ def test_an_answer_that_fails_is_named(store, claims, errata, experiments):
     (shown,) = atlas.experiments
     assert (shown.answer, shown.done) == ("", shown.total)
     assert any("the answer: ValueError" in problem for problem in shown.problems)
-    assert "a number that the answer needs is missing" in render(atlas)
+    assert "a number that the answer needs is missing" in render_single(atlas)
 
 
 def test_findings_stand_at_the_head_of_their_paper(store, claims, errata, experiments, monkeypatch):
@@ -83,7 +84,7 @@ def test_findings_stand_at_the_head_of_their_paper(store, claims, errata, experi
     atlas = gather(store, claims, errata, experiments)
     ((title, (finding,)),) = atlas.papers[0].findings
     assert (title, finding.text) == ("What holds", "It is plain: $x$.")
-    page = render(atlas)
+    page = render_single(atlas)
     assert page.index("It is plain") < page.index(f'id="{atlas.papers[0].anchor}-claims"')
 
 
@@ -97,7 +98,7 @@ def test_damaged_records_are_named_without_the_machines_path(
     atlas = gather(Store(store.root), claims, errata, experiments)
     assert sum(packed.name in warning for warning in atlas.warnings) == 1
     assert sum(verdict.name in warning for warning in atlas.warnings) == 1
-    page = render(atlas)
+    page = render_single(atlas)
     assert "Read this first" in page
     assert packed.name in page
     assert str(tmp_path) not in page
@@ -120,12 +121,12 @@ def test_a_claim_that_was_changed_since_its_check_is_shown_as_not_run(
     atlas = gather(store, [*claims, claim], errata, experiments)
     (entry,) = [entry for entry in atlas.claims if entry.slug == "mine"]
     assert (entry.outcome, entry.outdated, entry.commit) == (Outcome.SUPPORTED, "", "")
-    assert "claims_of_mine.py:7" in render(atlas)
+    assert "claims_of_mine.py:7" in render_single(atlas)
     own.write_text("x = 2\n")
     atlas = gather(store, [*claims, claim], errata, experiments)
     (entry,) = [entry for entry in atlas.claims if entry.slug == "mine"]
     assert (entry.outcome, entry.report, bool(entry.outdated)) == (None, None, True)
-    page = render(atlas)
+    page = render_single(atlas)
     assert f"changed since its check of {entry.outdated}" in page
     assert "<dd>5<small> of 7</small></dd>" in page
 
@@ -136,7 +137,9 @@ def test_an_excerpt_is_silent_on_verdicts_of_other_claims(store, claims, errata,
 
 
 def test_the_same_records_give_the_same_page(store, claims, errata, experiments):
-    pages = [render(gather(Store(store.root), claims, errata, experiments)) for _ in range(2)]
+    pages = [
+        render_single(gather(Store(store.root), claims, errata, experiments)) for _ in range(2)
+    ]
     assert pages[0] == pages[1]
 
 
@@ -155,7 +158,7 @@ def test_an_empty_folder_gives_an_atlas_of_what_is_not_run(tmp_path):
     page = out.read_text(encoding="utf-8")
     assert "not run" in page
     assert not (tmp_path / "nothing").exists()
-    assert [path.name for path in out.parent.iterdir()] == ["atlas.html"]
+    assert sorted(path.name for path in out.parent.iterdir()) == ["atlas", "atlas.html"]
 
 
 def test_an_unwritable_place_is_one_line(tmp_path):

@@ -12,7 +12,6 @@ from attlas.reports.content import (
     ExperimentEntry,
     PaperEntry,
     Source,
-    anchor,
     paper_order,
 )
 
@@ -82,7 +81,6 @@ def test_anchors_are_fragments_of_a_page(paper):
     assert paper.anchor == "paper-julistiono2024optimizing"
     assert paper.claims[3].anchor == "claim-julistiono2024optimizing-true-control"
     assert paper.experiments[0].anchor == "experiment-lines"
-    assert anchor("claim", '<a href="#x">') == "claim-a-href-x"
 
 
 def test_statements_stand_in_the_order_of_the_paper():

@@ -63,4 +63,15 @@ def test_a_large_drawing_becomes_a_picture_on_white():
 def test_one_panel_is_not_as_wide_as_four():
     one, four = (embed(Figure(figsize=(width, 3)), "empty") for width in (3.6, 13.2))
     assert ' width="350" class="drawing"' in one
-    assert ' width="832" class="drawing wide"' in four
+    assert ' width="832" class="drawing"' in four
+
+
+def test_a_wide_figure_has_parts_that_refer_to_it():
+    figure = Figure(figsize=(10, 3))
+    for part in figure.subfigures(1, 2):
+        part.subplots().plot([0, 1])
+    whole, tiles = embed(figure, "two panels").split('<div class="cuts" aria-hidden="true">')
+    (name,) = re.findall(r'<g id="(\w+-figure_1)"', whole)
+    assert 'class="drawing cut"' in whole
+    assert tiles.count(f'<use href="#{name}"') == 2
+    assert re.findall(r'viewBox="(\d+) 0 360 216"', tiles) == ["0", "0", "0", "360"]

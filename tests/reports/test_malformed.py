@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from attlas.reports.atlas import gather
-from attlas.reports.page import render
+from attlas.reports.pages import render_single
 from attlas.runs.packed import pack_arrays
 from attlas.runs.pair import seal
 
@@ -154,14 +154,14 @@ def test_a_malformed_file_is_named_and_the_rest_stands(
     assert lines.done == (3 if kind == "record" else 4)
     assert (wrong.report is None) == (kind == "verdict")
     assert sum(entry.report is not None for entry in atlas.claims) == 5 - (kind == "verdict")
-    assert named in render(atlas)
+    assert named in render_single(atlas)
 
 
 def test_a_name_that_is_no_text_is_written_out(store, claims, errata, experiments):
     (store.root / "lines" / os.fsdecode(b"\xff\x1b.json")).write_text("{")
     atlas = gather(store, claims, errata, experiments)
     assert r"\udcff\x1b.json" in atlas.warnings[0]
-    assert render(atlas).encode()
+    assert render_single(atlas).encode()
 
 
 def test_something_else_in_place_of_a_folder_is_named(store, claims, errata, experiments):

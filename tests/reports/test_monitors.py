@@ -7,7 +7,7 @@ import pytest
 
 from attlas.reports.atlas import gather
 from attlas.reports.monitors import QUANTITIES, monitor_drawings, parse_monitor
-from attlas.reports.page import render
+from attlas.reports.pages import render_single
 from attlas.runs.store import Store
 
 
@@ -76,7 +76,7 @@ def test_the_atlas_draws_the_files_and_names_what_is_damaged(tmp_path):
     assert "empty.monitor.jsonl has no good line" in notes
     assert "folder.monitor.jsonl is not a regular file" in notes
     assert "binary.monitor.jsonl has no good line" in notes
-    page = render(atlas)
+    page = render_single(atlas)
     assert "Training, monitored" in page
     assert str(tmp_path) not in page
     assert monitor_drawings(Store(tmp_path / "nowhere")) == ()

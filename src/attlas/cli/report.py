@@ -1,4 +1,4 @@
-"""`attlas report`: one HTML atlas from the records."""
+"""`attlas report`: the HTML atlas from the records."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,9 +16,10 @@ def report(
             metavar="[PAPER or PLACE]...", help="The project here, or everything, by default."
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The HTML file to write.")] = Path(
-        "atlas.html"
-    ),
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="The front page; other pages go beside it.")
+    ] = Path("atlas.html"),
+    single: Annotated[bool, typer.Option("--single", help="One file with everything.")] = False,
     paper: Annotated[
         str | None,
         typer.Option(metavar="PAPER|PLACE", help="The page of one paper, or of claims of yours."),
@@ -28,11 +29,13 @@ def report(
         Path | None, typer.Option(metavar="FILE", help="BibTeX with the entry of that paper.")
     ] = None,
 ) -> None:
-    """Write one self-contained HTML page from the records: the atlas, or one paper's page."""
+    """Write HTML pages from the records: the atlas, or the page of one paper."""
     from attlas.core.errors import UserError
     from attlas.runs.store import Store
 
     store = Store(session_of(context).results)
+    if paper is not None and single:
+        raise UserError("--paper PAPER is one file: leave out --single")
     if paper is not None and names:
         raise UserError("--paper PAPER names what the page shows: leave out the other names")
     if paper is not None:
@@ -44,7 +47,7 @@ def report(
     else:
         from attlas.reports.atlas import write_atlas
 
-        written = write_atlas(store, out, names or ())
+        written = write_atlas(store, out, names or (), single=single)
     # After the page: what refuses to be written is one line of its own.
     _say_if_empty(store.root)
     typer.echo(f"{written}")

@@ -1,4 +1,4 @@
-"""The atlas: everything the results folder holds, as one HTML file."""
+"""The atlas: everything the results folder holds, as HTML pages or as one file."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,6 +8,7 @@ from typing import Any
 
 import attlas
 from attlas.core.claim import Claim, Erratum
+from attlas.core.errors import UserError
 from attlas.core.own.project import project_of
 from attlas.core.own.provenance import called, is_of_attlas
 from attlas.core.references import Reference, all_references
@@ -22,10 +23,11 @@ from attlas.reports.content import (
     paper_order,
 )
 from attlas.reports.exhibits import exhibit
-from attlas.reports.findings import findings_of
+from attlas.reports.findings import answered_questions, findings_of
+from attlas.reports.folder import write_pages
 from attlas.reports.ledger import slack_ledger
 from attlas.reports.monitors import monitor_drawings
-from attlas.reports.page import render
+from attlas.reports.pages import render_pages, render_single
 from attlas.runs.audits import stored_audits
 from attlas.runs.environment import code_hash
 from attlas.runs.experiment import Experiment
@@ -38,29 +40,43 @@ from attlas.verify.registry import find_claims, find_errata
 _PACKAGE = Path(attlas.__path__[0])
 
 
-def write_atlas(results: Store | Path | str, out: Path | str, names: Sequence[str] = ()) -> Path:
-    """Write the atlas of a results folder: one file that needs no network.
+def write_atlas(
+    results: Store | Path | str,
+    out: Path | str,
+    names: Sequence[str] = (),
+    *,
+    single: bool = False,
+) -> Path:
+    """Write the atlas of a results folder: pages, or one file, that need no network.
 
     Claims and experiments without a record are listed as not run, damaged records are named.
-    The page does not depend on the moment at which it is written: the same records give the
-    same page.
+    The pages do not depend on the moment at which they are written: the same records give the
+    same pages.
 
     Args:
         results: the store, or the results folder.
-        out: the HTML file; its folder is made if missing.
+        out: the front page; its folder is made if missing. The pages of papers and experiments
+            are written to a folder beside it that has its name without the suffix.
         names: see `attlas.reports.chosen.chosen`; what to show.
+        single: whether all is written to `out`.
 
     Returns:
-        The path written.
+        The path of the front page.
 
     Raises:
-        UserError: if the file cannot be written.
-    """  # noqa: DOC502 (raised one call below)
+        UserError: if a file cannot be written, or `out` has no suffix or is no plain file.
+    """
     store = results if isinstance(results, Store) else Store(results)
+    front = Path(out)
+    folder = front.with_suffix("")
+    if not single and (not front.suffix or (front.exists() and not front.is_file())):
+        raise UserError(f"no folder can stand beside {front}: name a file .html, or add --single")
     shown = chosen(names)
     found = gather(store, shown.claims, shown.errata, shown.experiments, excerpt=bool(names))
-    page = render(found)
-    return write_text_file(Path(out), page, "--out")
+    if single:
+        return write_text_file(front, render_single(found), "--out")
+    write_pages(front, folder, render_pages(found, front.name, folder.name))
+    return front
 
 
 def gather(
@@ -112,8 +128,14 @@ def gather(
     warnings += unread
     if unknown and not excerpt:
         warnings.append(f"Verdicts of claims that are not in the atlas: {', '.join(unknown)}.")
-    shown = _papers(entries, errata, exhibits)
-    return Atlas(shown, summarise_environment(met), tuple(warnings), tuple(audits), monitors)
+    return Atlas(
+        _papers(entries, errata, exhibits),
+        summarise_environment(met),
+        tuple(warnings),
+        tuple(audits),
+        monitors,
+        () if excerpt else answered_questions(entries, exhibits),
+    )
 
 
 def source_of(place: tuple[str, int]) -> Source:

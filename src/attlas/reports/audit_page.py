@@ -1,11 +1,7 @@
 r"""The page of an audit: what stands out, maps of the heads, a card for each, and four lists."""
 
-import base64
-import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -15,7 +11,7 @@ from attlas.audit.model_bounds import OF_THE_MODEL
 from attlas.core.display.statements import prose
 from attlas.panels.palette import PALETTE
 from attlas.reports.figures import embed
-from attlas.reports.page import environment_of_templates, style_sheet
+from attlas.reports.page import own_file, render_template, script_data
 
 COLUMNS = (
     ("removal_mean", "loss without it"),
@@ -70,37 +66,22 @@ def render_audit(audit: Mapping[str, Any]) -> str:
         The document. Its script, whose hash the content policy names, sorts, filters and fills the
         card; the findings, figures and lists need none.
     """
-    style = style_sheet() + _read("audit.css")
-    script = _read("audit.js")
-    digests = [
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        for text in (style, script)
-    ]
-    policy = (
-        f"default-src 'none'; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
     described = audit["quantities"]
     told = [_told(name, described[name]) for name in described if "title" in described[name]]
     heads = audit["heads"]
     of_heads = [each for each in told if heads and each.name in heads[0]]
-    template = environment_of_templates().get_template("audit.html.j2")
-    return template.render(
+    return render_template(
+        "audit.html.j2",
+        style=own_file("audit.css"),
+        script=own_file("audit.js"),
         audit=audit,
         quantities=of_heads,
         about_bounds=OF_THE_MODEL,
         columns=[pair for pair in COLUMNS if heads and pair[0] in heads[0]],
         figures=_figures(audit),
         standings=[(title, audit["standings"][key]) for key, title in _STANDINGS.items()],
-        data=_script_data({"heads": heads, "quantities": [_plain(each) for each in of_heads]}),
-        style=Markup(style),
-        script=Markup(script),
-        policy=policy,
+        data=script_data({"heads": heads, "quantities": [_plain(each) for each in of_heads]}),
     )
-
-
-def _read(name: str) -> str:
-    return resources.files("attlas.reports").joinpath(f"templates/{name}").read_text("utf-8")
 
 
 def _told(name: str, attributes: Mapping[str, str]) -> Told:
@@ -117,14 +98,6 @@ def _told(name: str, attributes: Mapping[str, str]) -> Told:
 
 def _plain(quantity: Told) -> dict[str, str]:
     return {key: str(value) for key, value in quantity._asdict().items()}
-
-
-def _script_data(value: Any) -> Markup:
-    """JSON that cannot end the element that holds it."""
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    for sign in "<>&":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return Markup(text)
 
 
 def _figures(audit: Mapping[str, Any]) -> list[tuple[Markup, str]]:

@@ -11,6 +11,7 @@ from attlas.core.claim import Claim, Erratum
 from attlas.core.display.strength import outcome_words
 from attlas.core.references import Reference
 from attlas.core.verdict import CheckReport, Outcome
+from attlas.reports.anchors import anchor
 from attlas.runs.experiment import Experiment
 from attlas.verify.searchable import why_not_attacked
 
@@ -42,23 +43,6 @@ class Source(NamedTuple):
     path: str
     line: int
     link: str
-
-
-def anchor(kind: str, name: str) -> str:
-    """The fragment of the page at which an object is shown.
-
-    Args:
-        kind: "claim", "paper", ...
-        name: its name.
-
-    Returns:
-        Letters, digits and hyphens.
-
-    Examples:
-        >>> anchor("claim", "a2020b/lemma-13 (L2)")
-        'claim-a2020b-lemma-13-L2'
-    """
-    return f"{kind}-{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')}"
 
 
 def paper_order(locator: str) -> tuple[str, int]:
@@ -175,11 +159,12 @@ class Chain:
 
 @dataclass(frozen=True)
 class Drawing:
-    """One panel, drawn."""
+    """One panel, drawn; `anchor` is its fragment of the page."""
 
     title: str
     caption: str
     picture: Markup
+    anchor: str = ""
 
 
 class Evidence(NamedTuple):
@@ -197,10 +182,15 @@ class Finding(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """The findings of a paper on one question."""
+    """The findings of a paper on one question, or what answers a question of users."""
 
     title: str
     findings: tuple[Finding, ...]
+
+    @property
+    def anchor(self) -> str:
+        """The question's fragment of the front page."""
+        return anchor("question", self.title)
 
 
 @dataclass(frozen=True)
@@ -221,6 +211,7 @@ class ExperimentEntry:
         problems: what could not be shown, and why.
         answer: to its question, empty before all cells of the scale have been run.
         values: of which the answer is made, by name.
+        thumbnail: its first figure as a small picture, a data address; empty without one.
     """
 
     experiment: Experiment
@@ -236,6 +227,18 @@ class ExperimentEntry:
     problems: tuple[str, ...] = ()
     answer: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
+    thumbnail: str = ""
+
+    @property
+    def unanswered(self) -> str:
+        """Why the question has no answer, empty where it has one."""
+        if self.answer:
+            return ""
+        if not self.done:
+            return "Not run."
+        if self.done < self.total:
+            return f"Not answered yet: {self.done} of {self.total} cells have been run."
+        return "Not answered: a number that the answer needs is missing."
 
     @property
     def anchor(self) -> str:
@@ -260,6 +263,11 @@ class PaperEntry:
     def anchor(self) -> str:
         """The paper's fragment of the page."""
         return anchor("paper", self.key)
+
+    @property
+    def short(self) -> str:
+        """What the paper is called in a list."""
+        return self.reference.short if self.reference else self.key
 
     @property
     def heading(self) -> str:
@@ -298,6 +306,7 @@ class Atlas:
         warnings: damaged or foreign files, and whatever else a reader must know first.
         audits: of trained models, as plain data.
         monitors: what `attlas.torch.Monitor` saw of models in training.
+        questions: what users ask, with what the records of all papers answer.
     """
 
     papers: tuple[PaperEntry, ...]
@@ -305,6 +314,7 @@ class Atlas:
     warnings: tuple[str, ...] = ()
     audits: tuple[Mapping[str, Any], ...] = ()
     monitors: tuple[Drawing, ...] = ()
+    questions: tuple[Findings, ...] = ()
 
     @property
     def claims(self) -> tuple[ClaimEntry, ...]:

@@ -1,6 +1,7 @@
 """Exhibits: what the records of one experiment show."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from textwrap import shorten
 from typing import TypeVar
 
@@ -10,9 +11,12 @@ from markupsafe import Markup
 from attlas.core.errors import UserError
 from attlas.core.own.provenance import source_digest
 from attlas.core.plain_file import printable
+from attlas.core.prose import plain
+from attlas.reports.anchors import anchor
 from attlas.reports.content import Drawing, ExperimentEntry, Source
 from attlas.reports.figures import embed
 from attlas.reports.tables import table_html
+from attlas.reports.thumbnails import thumbnail
 from attlas.runs.cell import Scale
 from attlas.runs.experiment import CaptionedFigure, Experiment
 from attlas.runs.record import Record, record_key
@@ -48,7 +52,7 @@ def exhibit(
         return ExperimentEntry(experiment, source, problems=tuple(problems))
     problems += _gaps(chosen)
     figures = _made("the figures", lambda: experiment.shown_figures(chosen), problems) or ()
-    drawings = tuple(filter(None, (_drawn(figure, problems) for figure in figures)))
+    drawings, small = _drawings(experiment.name, figures, problems)
     frame = _made("the table", lambda: experiment.shown_table(chosen), problems)
     answer, values = "", {}
     if len(chosen) == total:  # a part of a grid answers no question
@@ -69,6 +73,7 @@ def exhibit(
         problems=tuple(problems),
         answer=answer,
         values=values,
+        thumbnail=small,
     )
 
 
@@ -105,12 +110,25 @@ def _largest(
     return best
 
 
-def _drawn(shown: CaptionedFigure, problems: list[str]) -> Drawing | None:
-    alt = f"{shown.title}. {shown.caption}"
-    picture = _made(f"the figure '{shown.title}'", lambda: embed(shown.figure, alt), problems)
-    # A figure made through pyplot stays in its registry, with its memory, until it is closed.
-    plt.close(shown.figure)
-    return None if picture is None else Drawing(shown.title, shown.caption, Markup(picture))
+def _drawings(
+    name: str, figures: Iterable[CaptionedFigure], problems: list[str]
+) -> tuple[tuple[Drawing, ...], str]:
+    """The figures that can be drawn, and the thumbnail of the first of them."""
+    drawings: list[Drawing] = []
+    small = ""
+    for shown in figures:
+        what, figure = f"the figure '{shown.title}'", shown.figure
+        alt = f"{shown.title}. {shown.caption}"
+        picture = _made(what, partial(embed, figure, alt), problems)
+        if picture is not None:
+            own = anchor("figure", f"{name} {plain(shown.title)}")
+            own += f"-{len(drawings) + 1}" if own in {each.anchor for each in drawings} else ""
+            drawings.append(Drawing(shown.title, shown.caption, Markup(picture), own))
+            if not small:
+                small = _made(f"a thumbnail of {what}", partial(thumbnail, figure), problems) or ""
+        # A figure made through pyplot stays in its registry, with its memory, until it is closed.
+        plt.close(figure)
+    return tuple(drawings), small
 
 
 def _made(what: str, make: Callable[[], Shown], problems: list[str]) -> Shown | None:

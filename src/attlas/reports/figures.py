@@ -11,10 +11,13 @@ import hashlib
 import io
 import re
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
 
 import matplotlib as mpl
 from markupsafe import Markup
 from matplotlib.figure import Figure
+
+from attlas.reports.tiles import Tile, tiles_of
 
 LARGEST_SVG = 400_000
 """Characters of SVG above which a figure is drawn as PNG."""
@@ -24,8 +27,12 @@ WIDEST = 832
 PIXELS = 1.35
 """Per point of a figure that is not that wide: one panel must not be as wide as four."""
 NARROW = 480
-"""Pixels up to which a figure fits a telephone; a wider one scrolls there."""
+"""Pixels up to which a figure fits a telephone; a wider one is cut there."""
+WIDEST_TILE = 300.0
+"""Points up to which a part of a figure is not cut further."""
 
+_PLAIN = {"fill": "currentColor", "stroke-linejoin": "round", "stroke-linecap": "butt"}
+"""Glyphs have no colour of their own; the rest matplotlib says in a style sheet that is dropped."""
 _SVG = "{http://www.w3.org/2000/svg}"
 _XLINK = "{http://www.w3.org/1999/xlink}"
 _DROPPED = frozenset({"metadata", "style", "script", "foreignObject", "a", "title"})
@@ -52,10 +59,13 @@ def embed(figure: Figure, alt: str) -> Markup:
     with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "attlas"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     text = buffer.getvalue()
-    return _png(figure, alt) if len(text) > LARGEST_SVG else _svg(text, alt)
+    if len(text) > LARGEST_SVG:
+        return _png(figure, alt)
+    wide = _shown_width(72 * figure.get_figwidth()) > NARROW
+    return _svg(text, alt, tiles_of(figure, WIDEST_TILE) if wide else ())
 
 
-def _svg(text: str, alt: str) -> Markup:
+def _svg(text: str, alt: str, tiles: Sequence[Tile]) -> Markup:
     root = ElementTree.fromstring(text)
     width, height = (f"{float(v):g}" for v in root.attrib["viewBox"].split()[2:])
     # Two figures of one page must not share names: glyphs and clip paths refer by name.
@@ -67,16 +77,30 @@ def _svg(text: str, alt: str) -> Markup:
             "role": "img",
             "aria-label": alt,
             "width": f"{_shown_width(float(width))}",
-            "class": "drawing wide" if _shown_width(float(width)) > NARROW else "drawing",
-            # Glyphs have no colour of their own.
-            "fill": "currentColor",
-            # What matplotlib says in a style sheet that is dropped.
-            "stroke-linejoin": "round",
-            "stroke-linecap": "butt",
+            "class": "drawing cut" if len(tiles) > 1 else "drawing",
+            **_PLAIN,
         },
     )
     drawing.extend(_copied(child, prefix) for child in root if _name(child) not in _DROPPED)
-    return Markup(ElementTree.tostring(drawing, encoding="unicode"))
+    parts = [drawing, _tiled(tiles, f"#{prefix}-figure_1")] if len(tiles) > 1 else [drawing]
+    return Markup("".join(ElementTree.tostring(part, encoding="unicode") for part in parts))
+
+
+def _tiled(tiles: Sequence[Tile], whole: str) -> ElementTree.Element:
+    """The tiles for narrow screens; each shows its part of the drawing, which is there once."""
+    column = ElementTree.Element("div", {"class": "cuts", "aria-hidden": "true"})
+    for tile in tiles:
+        box = {"viewBox": f"0 0 {tile.width:g} {tile.height:g}"}
+        shown = {"width": f"{PIXELS * tile.width:.0f}", "class": "drawing", **box}
+        own = ElementTree.SubElement(column, "svg", {**_PLAIN, **shown})
+        start = 0.0
+        for left, right in tile.pieces:
+            size = {"width": f"{right - left:g}", "height": f"{tile.height:g}"}
+            seen = f"{left:g} {tile.band[0]:g} {right - left:g} {tile.height:g}"
+            part = ElementTree.SubElement(own, "svg", {"x": f"{start:g}", **size, "viewBox": seen})
+            ElementTree.SubElement(part, "use", {"href": whole})
+            start += right - left
+    return column
 
 
 def _shown_width(points: float) -> int:
@@ -145,7 +169,7 @@ def _png(figure: Figure, alt: str) -> Markup:
     figure.savefig(buffer, format="png", dpi=160, facecolor="white", metadata={"Software": None})
     data = base64.b64encode(buffer.getvalue()).decode()
     width = _shown_width(72 * figure.get_figwidth())
-    wide = " wide" if width > NARROW else ""
     return Markup(
-        '<img class="drawing on-white{}" alt="{}" width="{}" src="data:image/png;base64,{}">'
-    ).format(wide, alt, width, data)
+        '<img class="drawing on-white" alt="{}" width="{}" loading="lazy" decoding="async" '
+        'src="data:image/png;base64,{}">'
+    ).format(alt, width, data)

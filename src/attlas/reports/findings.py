@@ -6,13 +6,14 @@ for each finding, a Jinja template that names what the finding rests on:
     - {{ holds("direction-theorem") }} The direction is that of the SVM of the same $p$, for
       {{ value("direction", "own") }} of {{ value("direction", "total") }} exponents.
 
-`holds` and `fails` say nothing, and ask for a verdict; `tightness` and `loss` give numbers of a
+`holds` and `fails` print no text and ask for a verdict; `tightness` and `loss` give numbers of a
 check; `value` gives a value of an experiment's answer; `refuted` counts statements with a
 counterexample. A finding is left out where one of them is missing or not so, so that no sentence
 outlives the records that it was written from.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from attlas.core.verdict import Outcome
 from attlas.reports.content import ClaimEntry, Evidence, ExperimentEntry, Finding, Findings
 from attlas.runs.prose import has_gaps
 
-FILE = "findings.md"
+FILE, QUESTIONS = "findings.md", "questions.md"
 
 
 class _LeftOutError(Exception):
@@ -34,8 +35,13 @@ class _LeftOutError(Exception):
 class _Grounds:
     """What the findings of a paper can rest on, and what the present one does."""
 
-    def __init__(self, claims: Sequence[ClaimEntry], experiments: Sequence[ExperimentEntry]):
-        self.claims = {entry.slug: entry for entry in claims}
+    def __init__(
+        self,
+        claims: Sequence[ClaimEntry],
+        experiments: Sequence[ExperimentEntry],
+        name: Callable[[ClaimEntry], str],
+    ):
+        self.claims = {name(entry): entry for entry in claims}
         self.experiments = {entry.experiment.name: entry for entry in experiments}
         self.used: dict[str, Evidence] = {}
 
@@ -124,14 +130,38 @@ def findings_of(
         The sections that have a finding.
     """
     sections = read_findings({Path(entry.claim.place[0]).parent for entry in claims})
-    grounds = _Grounds(claims, experiments)
-    found = []
+    grounds = _Grounds(claims, experiments, lambda entry: entry.slug)
+    return tuple(each for each in _written(sections, grounds) if each.findings)
+
+
+def answered_questions(
+    claims: Sequence[ClaimEntry], experiments: Sequence[ExperimentEntry]
+) -> tuple[Findings, ...]:
+    """What users ask, answered as far as the records of all papers bear it.
+
+    The prose stands in `questions.md` beside this file, in the form of findings; claims are
+    called by their whole names.
+
+    Args:
+        claims: of all papers.
+        experiments: of all papers.
+
+    Returns:
+        Every question; one without findings has no answer in these records.
+
+    Examples:
+        >>> [asked.title for asked in answered_questions((), ())][:2]
+        ['Which p should I choose?', 'Do more heads help?']
+    """
+    text = resources.files("attlas.reports").joinpath(QUESTIONS).read_text("utf-8")
+    grounds = _Grounds(claims, experiments, lambda entry: entry.claim.name)
+    return tuple(_written(_sections(text), grounds))
+
+
+def _written(sections: Mapping[str, tuple[str, ...]], grounds: _Grounds) -> Iterator[Findings]:
     for title, items in sections.items():
         told = [_told(item, grounds) for item in items]
-        kept = tuple(finding for finding in told if finding is not None)
-        if kept:
-            found.append(Findings(title, kept))
-    return tuple(found)
+        yield Findings(title, tuple(finding for finding in told if finding is not None))
 
 
 def read_findings(folders: set[Path]) -> Mapping[str, tuple[str, ...]]:
@@ -149,12 +179,19 @@ def read_findings(folders: set[Path]) -> Mapping[str, tuple[str, ...]]:
     """
     files = sorted(folder / FILE for folder in folders if (folder / FILE).is_file())
     sections: dict[str, tuple[str, ...]] = {}
-    for text in (file.read_text(encoding="utf-8") for file in files):
-        for section in f"\n{text}".split("\n## ")[1:]:
-            title, _, body = section.partition("\n")
-            items = f"\n{body}".split("\n- ")[1:]
-            own = tuple(" ".join(item.split()) for item in items)
-            sections[title.strip()] = (*sections.get(title.strip(), ()), *own)
+    for file in files:
+        for title, items in _sections(file.read_text(encoding="utf-8")).items():
+            sections[title] = (*sections.get(title, ()), *items)
+    return sections
+
+
+def _sections(text: str) -> Mapping[str, tuple[str, ...]]:
+    sections: dict[str, tuple[str, ...]] = {}
+    for section in f"\n{text}".split("\n## ")[1:]:
+        title, _, body = section.partition("\n")
+        items = f"\n{body}".split("\n- ")[1:]
+        own = tuple(" ".join(item.split()) for item in items)
+        sections[title.strip()] = (*sections.get(title.strip(), ()), *own)
     return sections
 
 

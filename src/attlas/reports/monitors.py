@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from attlas.core.plain_file import Damaged, printable, read_plain_file
 from attlas.panels.palette import colours
+from attlas.reports.anchors import anchor
 from attlas.reports.content import Drawing
 from attlas.reports.figures import embed
 from attlas.runs.store import Store
@@ -194,4 +195,5 @@ def _drawing(name: str, run: MonitorRun) -> Drawing:
         f"The share of heads whose first token holds more than the threshold goes from "
         f"{100 * first:.3g} % to {100 * last:.3g} %."
     )
-    return Drawing(name, caption, Markup(embed(figure, f"{name}. {caption}")))
+    picture = Markup(embed(figure, f"{name}. {caption}"))
+    return Drawing(name, caption, picture, anchor("monitor", name))

@@ -1,7 +1,8 @@
-"""The page: an atlas as one HTML text that loads nothing and runs nothing."""
+"""Pages: HTML texts that load nothing and run nothing but what their policy names by its hash."""
 
 import base64
 import hashlib
+import json
 from functools import cache
 from importlib import resources
 
@@ -13,47 +14,101 @@ from attlas.core.display.statements import prose, typeset
 from attlas.core.display.strength import strength_sentences
 from attlas.core.prose import plain
 from attlas.core.verdict import Outcome
-from attlas.reports.content import MARKS, Atlas
+from attlas.reports.content import MARKS
+from attlas.reports.links import Links
 from attlas.reports.tables import witness_html
 
 
-def render(atlas: Atlas) -> str:
-    """The atlas as HTML.
+def render_template(name: str, *, style: str = "", script: str = "", **shown: object) -> str:
+    """A page from its template.
 
-    The content policy allows the page's own style sheet, by its hash, and pictures inside
-    the page: no script, no style attribute, no address. Every text is escaped.
-
-    Args:
-        atlas: what to show.
-
-    Returns:
-        A whole document; the same for the same atlas.
-
-    Examples:
-        >>> render(Atlas(papers=()))[:15]
-        '<!doctype html>'
-    """
-    return render_template("atlas.html.j2", atlas=atlas)
-
-
-def render_template(name: str, **shown: object) -> str:
-    """A page from its template, under the content policy of all pages.
+    The content policy allows the page's own style sheet and script, each by its hash, and
+    pictures inside the page: no style attribute, no address. Every text is escaped.
 
     Args:
         name: of the template.
+        style: what the page has beside the style sheet of all pages.
+        script: the page's own, none when empty.
         **shown: what it shows.
 
     Returns:
         A whole document.
+
+    Examples:
+        >>> from attlas.reports.content import Atlas
+        >>> render_template("glossary.html.j2", atlas=Atlas(papers=()))[:15]
+        '<!doctype html>'
     """
-    style = style_sheet()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
+    style = style_sheet() + style
+    template = environment_of_templates().get_template(name)
+    return template.render(
+        style=Markup(style), script=Markup(script), policy=content_policy(style, script), **shown
+    )
+
+
+def content_policy(style: str, script: str = "") -> str:
+    """What a page may load and run: one style sheet, one script, pictures inside the page.
+
+    Args:
+        style: the style sheet.
+        script: the script, none when empty.
+
+    Returns:
+        The content of a Content-Security-Policy.
+
+    Examples:
+        >>> content_policy("").split("; ")[0]
+        "default-src 'none'"
+    """
+    ran = f"script-src 'sha256-{_digest(script)}'; " if script else ""
+    return (
+        f"default-src 'none'; style-src 'sha256-{_digest(style)}'; {ran}img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    template = environment_of_templates().get_template(name)
-    return template.render(**shown, style=Markup(style), policy=policy)
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def script_data(value: object) -> Markup:
+    r"""JSON that cannot end the element that holds it.
+
+    Args:
+        value: plain data.
+
+    Returns:
+        The content of a data block.
+
+    Examples:
+        >>> script_data(["</script>"])
+        Markup('["\\u003c/script\\u003e"]')
+    """
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)
+
+
+def own_file(name: str) -> str:
+    """A file beside the templates.
+
+    Args:
+        name: of a style sheet or a script.
+
+    Returns:
+        Its text.
+    """
+    return resources.files("attlas.reports").joinpath(f"templates/{name}").read_text("utf-8")
+
+
+class _Unmarked:
+    """Leaves the words of a text as they are, on pages without a glossary."""
+
+    used = ()
+
+    def __call__(self, markup: Markup) -> Markup:
+        return markup
 
 
 @cache
@@ -63,7 +118,7 @@ def style_sheet() -> str:
     Returns:
         CSS.
     """
-    return resources.files("attlas.reports").joinpath("templates/style.css").read_text("utf-8")
+    return own_file("style.css")
 
 
 @cache
@@ -91,5 +146,12 @@ def environment_of_templates() -> Environment:
         "count": lambda value: f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}"),
         "percent": lambda share: f"{100 * min(max(share, 0.0), 1.0):.4g}",
     }
-    environment.globals |= {"marks": MARKS, "outcomes": (*Outcome, None)}
+    environment.globals |= {
+        "marks": MARKS,
+        "outcomes": (*Outcome, None),
+        "links": Links(),
+        "glossed": _Unmarked(),
+        "theorems": {},
+        "all_terms": (),
+    }
     return environment

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from explorer_vectors import EXPONENTS, FILE, selection_problem, vectors
 
-from attlas.reports.explorer.bundle import bundle, modules
+from attlas.reports.bundle import bundle, modules
 from attlas.solvers.attention_svm import attention_rows, attention_svm
 from attlas.solvers.certificate import certify
 
@@ -39,7 +39,8 @@ def javascript(tmp_path_factory):
     def call(cases):
         names = sorted({each["module"] for each in cases})
         table = ", ".join(f"{name}: ${name}" for name in names)
-        script = f"{bundle(modules(), *names)}const $ = {{ {table} }};\n{RUNNER}"
+        own = bundle(modules("explorer"), *names)
+        script = f"{own}const $ = {{ {table} }};\n{RUNNER}"
         file, data = folder / "run.mjs", folder / "cases.json"
         file.write_text(script, encoding="utf-8")
         data.write_text(json.dumps(cases), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The explorer in a browser: it draws, follows drags, keys and sliders, and says nothing."""
+"""The explorer in a browser: it draws, and follows drags, keys and sliders without an error."""
 
 import base64
 import hashlib

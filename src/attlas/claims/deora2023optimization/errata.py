@@ -38,7 +38,7 @@ MATRIX_NORMS = erratum(
 ORDER_OF_RHO = erratum(
     "Theorem 1",
     ErratumClass.GAP,
-    r"\"$\rho \lesssim d^{3/2} T^{3/2} R^{13} \ldots$\": the upper bound holds for $T$ of order "
+    r"'$\rho \lesssim d^{3/2} T^{3/2} R^{13} \ldots$': the upper bound holds for $T$ of order "
     r"$d R^2$ at most. The term $T R^2 \alpha^2 / 4$ of section 6.1 is of order $d T^2 R^{12}$; "
     r"$d^{3/2} T^2 R^{13}$ covers both (claim order-of-rho).",
     claim=f"{_PAPER}/order-of-rho",
@@ -107,7 +107,7 @@ FIRST_PHASE = erratum(
 MARGIN_ORDER = erratum(
     "Sections 5.3 and 7, 'gamma_attn >= gamma_star'",
     ErratumClass.REFUTED,
-    r"\"In particular, $\gamma_{attn} \ge \gamma_\star \ge \gamma_{lin}$\", of the limit "
+    r"'In particular, $\gamma_{attn} \ge \gamma_\star \ge \gamma_{lin}$', of the limit "
     r"$\gamma_{attn} = S \sqrt T / \sqrt 2$. Read with the most room, without noise and with an "
     r"exact first step, it holds when $S^3 \le 4 \sqrt{M+1} / (\sqrt T \zeta^2)$ and fails beyond: "
     r"at $T = 10$, $\zeta = 1/2$, $M = 1$, $S = 4$ it is 8.94 against 44.5. The paper's own orders "
@@ -121,7 +121,7 @@ MARGIN_ORDER = erratum(
 LINEAR_ORDER = erratum(
     "Sections 5.3 and 7, 'gamma_star >= gamma_lin'",
     ErratumClass.GAP,
-    r"\"$\gamma_\star \ge \gamma_{lin}$\" holds without noise and error of the first step, and "
+    r"'$\gamma_\star \ge \gamma_{lin}$' holds without noise and error of the first step, and "
     r"for $7 \bar Z S^2 + \ldots \le \zeta S^4$ and small $P$, which the paper has in mind. "
     "Beyond it the first two terms of (7) are negative together.",
     claim=f"{_PAPER}/margin-order-linear",

@@ -228,8 +228,11 @@ def prose(text: str) -> Markup:
 
 
 def _inline(latex: str) -> Markup:
+    parts = split(latex)
+    pieces = parts[0] if len(parts) == 1 else [latex]
     try:
-        return mathml(latex)
+        # A line may end before a relation: browsers do not break mathematics themselves.
+        return Markup("<wbr>").join(mathml(p, continued=i > 0) for i, p in enumerate(pieces))
     except Untypeset:
         return Markup("<code>{}</code>").format(latex)
 

@@ -1,17 +1,14 @@
 """The explorer as one HTML file that opens from disk and loads nothing."""
 
-import base64
-import hashlib
 import json
-from importlib import resources
 from pathlib import Path
 
 from markupsafe import Markup
 
 from attlas.panels.palette import PALETTE
-from attlas.reports.explorer.bundle import bundle, modules
+from attlas.reports.bundle import bundle, modules
 from attlas.reports.explorer.draws import encoded, head_draws, mixture_draws
-from attlas.reports.page import environment_of_templates, style_sheet
+from attlas.reports.page import own_file, render_template
 from attlas.runs.text_file import probe_text_file, write_text_file
 
 
@@ -22,21 +19,12 @@ def render_explorer() -> str:
         A whole document. Its content policy names the hashes of its one style sheet and its one
         script; nothing else may run, and nothing is loaded.
     """
-    style = style_sheet() + palette_style() + _read("explorer.css")
-    script = '"use strict";\n' + bundle(modules(), "main")
-    digests = [
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        for text in (style, script)
-    ]
     stored = json.dumps({"head": encoded(head_draws()), "mixture": encoded(mixture_draws())})
-    policy = (
-        f"default-src 'none'; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
-    return (
-        environment_of_templates()
-        .get_template("explorer.html.j2")
-        .render(style=Markup(style), script=Markup(script), policy=policy, stored=Markup(stored))
+    return render_template(
+        "explorer.html.j2",
+        style=palette_style() + own_file("explorer.css"),
+        script='"use strict";\n' + bundle(modules("explorer"), "main"),
+        stored=Markup(stored),
     )
 
 
@@ -76,7 +64,3 @@ def write_explorer(path: Path) -> Path:
     """
     probe_text_file(path, "--out")
     return write_text_file(path, render_explorer(), "--out")
-
-
-def _read(name: str) -> str:
-    return resources.files("attlas.reports").joinpath(f"templates/{name}").read_text("utf-8")

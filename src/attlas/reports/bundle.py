@@ -15,18 +15,21 @@ _IMPORT = re.compile(r"^import\s*\{([^}]*)\}\s*from\s*\"\./([a-z_]+)\.js\";\n", 
 _EXPORT = re.compile(r"^export (?=(?:function|const) (\w+))", re.MULTILINE)
 
 
-def modules() -> dict[str, str]:
-    """The explorer's modules.
+def modules(folder: str) -> dict[str, str]:
+    """The modules of one page.
+
+    Args:
+        folder: of them, beside this file.
 
     Returns:
         Sources by name, without `.js`.
 
     Examples:
-        >>> "export function softmax" in modules()["numbers"]
+        >>> "export function softmax" in modules("explorer")["numbers"]
         True
     """
-    folder = resources.files("attlas.reports.explorer")
-    files = (each for each in folder.iterdir() if each.name.endswith(".js"))
+    place = resources.files(f"attlas.reports.{folder}")
+    files = (each for each in place.iterdir() if each.name.endswith(".js"))
     return {file.name.removesuffix(".js"): file.read_text("utf-8") for file in files}
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.reports.explorer.bundle import bundle, modules
+from attlas.reports.bundle import bundle, modules
 
 LINES = 400
 
@@ -40,8 +40,9 @@ def test_what_cannot_be_bundled_is_refused(sources, told):
         bundle(sources, "a")
 
 
-def test_the_modules_are_short_and_end_no_script_element():
-    for name, source in modules().items():
+@pytest.mark.parametrize("folder", ["explorer", "atlas_page"])
+def test_the_modules_are_short_and_end_no_script_element(folder):
+    for name, source in modules(folder).items():
         assert len(source.splitlines()) <= LINES, name
         assert "</script" not in source.lower()
         assert source.startswith("/**"), f"{name} does not say what it is"

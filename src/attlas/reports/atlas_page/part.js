@@ -1,0 +1,6 @@
+/** A page of a paper, of an experiment, or of the glossary. */
+import { startKeys } from "./keys.js";
+import { startTerms } from "./terms.js";
+
+startTerms();
+startKeys();
