@@ -19,6 +19,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "api_pages",
+    "atlas",
     "claims",
     "docstrings",
     "mathematics",
