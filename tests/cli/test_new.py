@@ -62,7 +62,7 @@ def test_the_command_checks_a_claim_in_a_process_of_its_own_and_reports_it(paper
     assert run("check", "softmax-shift", "--json", "checked.json") == 0
     (document,) = json.loads((paper / "checked.json").read_text())
     assert document["verdict"]["outcome"] == "SUPPORTED"
-    assert run("report", "--out", "paper.html") == 0
+    assert run("report", "--out", "paper.html", "--single") == 0
     page = (paper / "paper.html").read_text()
     assert "On tokens: 100%" in page
     assert "claims_example.py:50" in page

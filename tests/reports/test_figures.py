@@ -68,7 +68,7 @@ def test_one_panel_is_not_as_wide_as_four():
 
 def test_a_wide_figure_has_parts_that_refer_to_it():
     figure = Figure(figsize=(10, 3))
-    for part in figure.subfigures(1, 2):
+    for part in np.ravel(figure.subfigures(1, 2)):
         part.subplots().plot([0, 1])
     whole, tiles = embed(figure, "two panels").split('<div class="cuts" aria-hidden="true">')
     (name,) = re.findall(r'<g id="(\w+-figure_1)"', whole)

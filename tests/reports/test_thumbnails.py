@@ -17,7 +17,7 @@ def picture(address):
 
 def figure(noise=False):
     made = Figure(figsize=(8, 3), layout="constrained")
-    left, right = (part.subplots() for part in made.subfigures(1, 2))
+    left, right = (part.subplots() for part in np.ravel(made.subfigures(1, 2)))
     left.fill_between([0, 1], 0, 1, color="red", label="left")
     right.fill_between([0, 1], 0, 1, color="blue")
     if noise:

@@ -3,6 +3,7 @@
 import io
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
@@ -16,7 +17,7 @@ def drawn(figure):
 
 def test_subfigures_are_cut_and_cover_the_figure():
     figure = Figure(figsize=(10, 4), layout="constrained")
-    top, bottom = figure.subfigures(2, 1)
+    top, bottom = np.ravel(figure.subfigures(2, 1))
     for part in (*top.subfigures(1, 2, width_ratios=[1, 3]), bottom):
         part.subplots()
     tiles = tiles_of(drawn(figure), 800.0)

@@ -68,13 +68,13 @@ def write_atlas(
     """
     store = results if isinstance(results, Store) else Store(results)
     front = Path(out)
-    folder = front.with_suffix("")
     if not single and (not front.suffix or (front.exists() and not front.is_file())):
         raise UserError(f"no folder can stand beside {front}: name a file .html, or add --single")
     shown = chosen(names)
     found = gather(store, shown.claims, shown.errata, shown.experiments, excerpt=bool(names))
     if single:
         return write_text_file(front, render_single(found), "--out")
+    folder = front.with_suffix("")
     write_pages(front, folder, render_pages(found, front.name, folder.name))
     return front
 

@@ -90,6 +90,7 @@ def script_data(value: object) -> Markup:
     return Markup(text)
 
 
+@cache
 def own_file(name: str) -> str:
     """A file beside the templates.
 

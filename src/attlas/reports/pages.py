@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from attlas.core.claim import Erratum, ErratumClass, Kind, Status
 from attlas.core.verdict import Outcome
@@ -174,5 +174,6 @@ def _same(values) -> tuple[tuple[str, str], ...]:
     return tuple((str(value), str(value)) for value in values)
 
 
+@cache
 def _script(entry: str) -> str:
     return '"use strict";\n' + bundle(modules("atlas_page"), entry)
