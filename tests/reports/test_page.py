@@ -117,7 +117,7 @@ def test_verdicts_are_words_and_pictures_have_text(page, reader):
     for tag, attributes in reader.tags:
         if tag == "img":
             # A thumbnail beside a question adds nothing to its answer.
-            assert attributes["alt"] or attributes["width"] == "168"
+            assert attributes["alt"] or attributes["width"] == "144"
         if tag == "svg" and attributes.get("role") == "img":
             assert attributes.get("aria-label")
     assert 'lang="en"' in page

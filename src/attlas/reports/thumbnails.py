@@ -1,4 +1,4 @@
-"""Thumbnails: the first panel of a figure as a picture of a few hundred bytes to a few thousand."""
+"""Thumbnails: the first panel of a figure as a picture of about a thousand bytes."""
 
 import base64
 import io
@@ -8,11 +8,11 @@ from matplotlib.legend import Legend
 from matplotlib.text import Text
 from matplotlib.transforms import TransformedBbox
 
-WIDTH, HEIGHT = 168, 112
+WIDTH, HEIGHT = 144, 96
 """Pixels."""
-MOST_CHARACTERS = 4000
+MOST_CHARACTERS = 2500
 """Of the data address; a picture that would be larger is compressed more."""
-_QUALITIES = (70, 40, 15, 1)
+_QUALITIES = (30, 10, 1)
 
 
 def thumbnail(figure: Figure) -> str:
