@@ -225,10 +225,10 @@ class Experiment:
         Returns:
             Labelled arrays; what has not been computed is NaN.
         """
-        from attlas.runs.join import join
+        from attlas.runs.join import join_parts
 
         shared = _shared(records)
-        whole = join([self._labelled(record) for record in records])
+        whole = join_parts([self._labelled(record) for record in records])
         axes = [name for name in self.grid.axes if name in whole.dims]
         rest = {n: v for r in records for n, v in r.cell.settings.items() if n not in shared}
         for name in (n for n, value in rest.items() if not isinstance(value, list)):

@@ -57,7 +57,32 @@ class Part(NamedTuple):
         return xr.Dataset(whole, labels)
 
 
-def join(parts: Sequence[Part]) -> xr.Dataset:
+def join(parts: Sequence[xr.Dataset]) -> xr.Dataset:
+    """Place the variables of data sets on the union of their labels, see `join_parts`.
+
+    Args:
+        parts: at least one; a variable has the same axes in all parts that have it.
+
+    Returns:
+        One data set.
+
+    Raises:
+        ValueError: if two parts disagree about an entry that both have.
+
+    Examples:
+        >>> parts = [xr.Dataset({"y": ("x", [k])}, {"x": [k]}) for k in (3, 1)]
+        >>> join(parts).y.values, join(parts).x.values
+        (array([1, 3]), array([1, 3]))
+    """  # noqa: DOC502 (raised one call below)
+    return join_parts([_part(plain_text(part)) for part in parts])
+
+
+def _part(data: xr.Dataset) -> Part:
+    variables = {str(n): (tuple(map(str, v.dims)), v.values) for n, v in data.variables.items()}
+    return Part(variables, frozenset(map(str, data.coords)))
+
+
+def join_parts(parts: Sequence[Part]) -> xr.Dataset:
     """Place the variables of all parts on the union of their labels.
 
     Numeric labels are sorted, text keeps its order. An axis without labels has the length of
@@ -75,8 +100,8 @@ def join(parts: Sequence[Part]) -> xr.Dataset:
 
     Examples:
         >>> parts = [Part({"y": ((), np.array(k))}).labelled("x", [k]) for k in (3, 1)]
-        >>> join(parts).y.values, join(parts).x.values
-        (array([1, 3]), array([1, 3]))
+        >>> join_parts(parts).y.values
+        array([1, 3])
     """  # noqa: DOC502 (raised one call below)
     if len(parts) == 1:
         return parts[0].dataset
