@@ -23,18 +23,20 @@ def test_work_is_the_product_of_counts():
     assert work_of(Cell({"sizes": [[1, 2], [3]], "index": 0, "none": []})) == 6
 
 
-def test_a_fit_is_of_the_relative_error_and_never_negative():
-    line = fitted([1.0, 2.0, 4.0], [4.0, 2.0, 1.0])
-    assert line.slope == 0
-    assert line.fixed > 0
-    # least squares of c / y - 1 over y = 4, 2, 1
-    assert line.fixed == pytest.approx((0.25 + 0.5 + 1) / (0.25**2 + 0.5**2 + 1))
-    assert line.factor == pytest.approx(4 / line.fixed)
+def test_a_fit_says_how_far_it_misses_and_never_falls():
+    power = fitted([1.0, 2.0, 4.0], [4.0, 2.0, 1.0])
+    assert power.exponent == 0
+    assert power.at(100.0) == pytest.approx(2)
+    assert power.factor == pytest.approx(2)
+    assert fitted([1.0, 2.0], [1.0, 8.0]).exponent == 1
 
 
-def test_one_size_alone_extrapolates_in_proportion():
-    line = fitted([10.0, 10.0], [1.0, 1.0])
-    assert line.at(1000.0) == pytest.approx(100)
+def test_one_size_alone_extrapolates_in_proportion_and_not_far():
+    power = fitted([10.0, 10.0], [1.0, 1.0])
+    assert power.at(300.0) == pytest.approx(30)
+    assert power.at(301.0) is None
+    assert fitted([10.0, 100.0], [1.0, 1.0]).at(2e5) is not None
+    assert fitted([10.0, 100.0], [1.0, 1.0]).at(4e5) is None
     assert fitted([], []) is None
     assert fitted([1.0], [0.0]) is None
 
@@ -44,13 +46,13 @@ def test_what_is_left_is_estimated_from_records_of_any_scale(squares, tmp_path):
     nothing = estimate(squares, "quick", store)
     assert (nothing.seconds, nothing.factor, nothing.finished) == (None, None, 0)
     for x in (10, 20):
-        measured(store, x, seconds=1.0 + 0.5 * x)
+        measured(store, x, seconds=0.5 * x)
     found = estimate(squares, "quick", store)
     assert found.cells == len(found.by_cell) == nothing.cells
     assert found.factor == pytest.approx(1)
     works = [work_of(cell) for cell in squares.cells("quick")]
-    assert found.seconds == pytest.approx(sum(1 + 0.5 * w for w in works))
-    assert found.longest == pytest.approx(1 + 0.5 * max(works))
+    assert found.seconds == pytest.approx(sum(0.5 * w for w in works))
+    assert found.longest == pytest.approx(0.5 * max(works))
     assert found.memory == pytest.approx(1000 * max(works))
     assert found.disk == pytest.approx(8 * sum(works))
     assert found.beyond == pytest.approx(max(works) / 20)

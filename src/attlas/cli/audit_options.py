@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from attlas.cli.session import PLACES
+
 Model = Annotated[
     str | None,
     typer.Argument(
@@ -41,7 +43,7 @@ Momentum = Annotated[float, typer.Option(help="Of the optimiser, gradient descen
 On = Annotated[
     str,
     typer.Option(
-        metavar="local|dask|dask://HOST:PORT|tls://HOST:PORT",
+        metavar=PLACES,
         help="Where level weights computes its layers.",
     ),
 ]

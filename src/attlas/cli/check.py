@@ -7,7 +7,7 @@ import typer
 
 from attlas.cli.check_files import Badge, CheckFiles, Json, Junit, Latex, Markdown
 from attlas.cli.machine import require_machine
-from attlas.cli.session import session_of
+from attlas.cli.session import PLACES, session_of
 
 if TYPE_CHECKING:
     from attlas.core.claim import Claim
@@ -30,9 +30,7 @@ EXIT_DEFECTS = 1
 
 On = Annotated[
     str,
-    typer.Option(
-        metavar="local|dask|dask://HOST:PORT|tls://HOST:PORT", help="Where the claims run."
-    ),
+    typer.Option(metavar=PLACES, help="Where the claims run."),
 ]
 Insecure = Annotated[
     bool, typer.Option("--insecure", help="Allow a scheduler elsewhere without TLS.")

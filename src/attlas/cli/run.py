@@ -1,11 +1,14 @@
 """`attlas run`: compute the cells of experiments, resuming by default."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from attlas.cli.machine import require_machine
-from attlas.cli.session import session_of
+from attlas.cli.session import PLACES, Session, session_of
+
+if TYPE_CHECKING:
+    from attlas.runs.execute import RunSummary
 
 EXIT_FAILURES = 1
 
@@ -26,12 +29,7 @@ def run(
             "--set", metavar="NAME=VALUES", help="Other values of a setting, by commas; repeatable."
         ),
     ] = None,
-    on: Annotated[
-        str,
-        typer.Option(
-            metavar="local|dask|dask://HOST:PORT|tls://HOST:PORT", help="Where the cells run."
-        ),
-    ] = "local",
+    on: Annotated[str, typer.Option(metavar=PLACES, help="Where the cells run.")] = "local",
     fresh: Annotated[bool, typer.Option("--fresh", help="Recompute existing records.")] = False,
     workers: Annotated[int, typer.Option(min=1, help="Worker processes on this machine.")] = 2,
     insecure: Annotated[
@@ -73,6 +71,11 @@ def run(
         insecure=insecure,
         hours=hours,
     )
+    _report(summary, session, hours)
+
+
+def _report(summary: "RunSummary", session: Session, hours: float | None) -> None:
+    """Say what was done, and leave with 1 where a cell failed."""
     for failure in summary.failures:
         if session.debug and failure.traceback:
             typer.echo(failure.traceback, err=True)

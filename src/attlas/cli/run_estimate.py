@@ -9,9 +9,6 @@ if TYPE_CHECKING:
     from attlas.runs.experiment import Experiment
     from attlas.runs.store import Store
 
-FAR = 30.0
-"""An extrapolation to more work than this many times what was measured is marked."""
-
 
 def show_estimate(
     experiments: "Sequence[Experiment]", scale: str, store: "Store", workers: int
@@ -31,8 +28,6 @@ def show_estimate(
     found.sort(key=lambda one: (one.seconds is None, one.seconds or 0.0))
     rows = []
     for one in found:
-        is_far = bool(one.beyond and one.beyond > FAR)
-        trust = "" if one.factor is None else f"{one.factor:.1f}"
         rows.append(
             [
                 one.experiment,
@@ -41,22 +36,29 @@ def show_estimate(
                 duration(one.longest),
                 size(one.memory),
                 size(one.disk),
-                trust,
-                "" if one.beyond is None else f"{one.beyond:.3g}{' (far)' if is_far else ''}",
+                "" if one.factor is None else f"{one.factor:.1f}",
+                "" if one.beyond is None else f"{one.beyond:.2g}",
             ]
         )
     columns = ["experiment", "finished", "time", "longest cell", "memory", "disk"]
-    show_table([*columns, "fit off by", "work beyond"], rows, f"{scale}: what is left to compute")
+    show_table(
+        [*columns, "fit within a factor", "work beyond the measured"],
+        rows,
+        f"{scale}: what is left to compute",
+    )
     known = [one.seconds for one in found if one.seconds is not None]
     unknown = [one.experiment for one in found if one.seconds is None]
     longest = max((one.longest or 0.0 for one in found), default=0.0)
     whole = duration(max(sum(known) / workers, longest))
     typer.echo(
-        f"{whole} with {workers} workers: seconds of measured cells, extrapolated in proportion "
-        "to their whole-number settings"
+        f"{whole} with {workers} workers for what can be estimated: a power of the work of "
+        "measured cells, the product of their whole-number settings"
     )
     if unknown:
-        typer.echo(f"no measured cell, run them at a smaller scale first: {', '.join(unknown)}")
+        typer.echo(
+            "not estimated, as no cell was measured or all are far smaller (run a smaller scale "
+            f"first): {', '.join(unknown)}"
+        )
 
 
 def duration(seconds: float | None) -> str:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import typer
 
+PLACES = "local|dask|dask://HOST:PORT|tls://HOST:PORT"
+"""What `--on` takes."""
 EXIT_INTERRUPTED = 130
 """What shells expect of a program that Ctrl-C ended."""
 

@@ -1,52 +1,60 @@
 r"""What the cells of a grid will cost, from the records of cells that have run.
 
-Seconds, memory and bytes of a cell are each c + k w, where w is the product of its whole-number
-settings (members, steps, samples, widths; a list counts as its sum) and c, k >= 0 are fitted to the
-records of the same experiment by least squares of the relative error. c is what compiling and
-starting cost, k w what computing does. How far the fit misses the cells that it knows is part of
-the answer: an extrapolation by orders of magnitude is no measurement.
+Seconds, memory and bytes of a cell are each c w^b, where w is the product of its whole-number
+settings (members, steps, samples, widths; a list counts as its sum) and 0 <= b <= 1 is fitted to
+the logarithms of what the records of the same experiment say. A power of a product is a crude
+model: it holds as far as the settings of a larger scale grow together as those of the smaller ones
+did. Therefore an estimate has its limits: the largest ratio between a measured cell and the fit is
+told, and where the work lies too far beyond what was measured there is no estimate.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import nnls
 
 from attlas.runs.cell import Cell, Scale, scale_named
 from attlas.runs.experiment import Experiment
 from attlas.runs.record import Record, record_key
 from attlas.runs.store import Store
 
+NEAR = 30.0
+"""How many times the largest measured work may be exceeded where all measured cells are alike."""
+
 
 @dataclass(frozen=True)
-class Line:
-    """c + k w, fitted to measured cells.
+class Power:
+    """c w^b, fitted to measured cells.
 
     Attributes:
-        fixed: c.
-        slope: k.
-        factor: largest ratio, either way, between a measured cell and the line; at least 1.
+        scale: c.
+        exponent: b.
+        factor: largest ratio, either way, between a measured cell and the fit; at least 1.
         largest: the largest w that was measured.
+        span: the largest over the smallest w that were measured.
     """
 
-    fixed: float
-    slope: float
+    scale: float
+    exponent: float
     factor: float
     largest: float
+    span: float
 
-    def at(self, work: float) -> float:
+    def at(self, work: float) -> float | None:
         """The value at w = work.
 
         Args:
             work: w of a cell.
 
         Returns:
-            c + k w.
+            c w^b; None where w is further beyond the largest measured work than `NEAR` times the
+            square of the measured span.
         """
-        return self.fixed + self.slope * work
+        if work > self.largest * NEAR * self.span**2:
+            return None
+        return self.scale * work**self.exponent
 
 
 @dataclass(frozen=True)
@@ -57,9 +65,10 @@ class Estimate:
         experiment: its name.
         cells: of the grid.
         finished: those that have a record.
-        seconds: that the others take in one process; None where no cell was ever measured.
+        seconds: that the others take in one process; None where no cell was measured, or none
+            that is large enough.
         longest: seconds of the longest of them.
-        memory: bytes that a process needs at most; None where no record knows it.
+        memory: bytes that a process needs at most.
         disk: bytes that the records will take.
         factor: by which the seconds of a measured cell differ from the fit, at most.
         beyond: how many times more work the largest cell has than the largest measured one.
@@ -95,32 +104,35 @@ def work_of(cell: Cell) -> float:
     return float(math.prod(size for size in sizes if size > 0))
 
 
-def fitted(works: Sequence[float], values: Sequence[float]) -> Line | None:
-    """The line c + k w of least relative error, with c, k >= 0.
+def fitted(works: Sequence[float], values: Sequence[float]) -> Power | None:
+    """The power c w^b of least squares between logarithms, 0 <= b <= 1.
 
     Args:
         works: w of measured cells.
-        values: what was measured, positive.
+        values: what was measured.
 
     Returns:
-        The line, without a fixed part where all cells have the same w; None where nothing was
-        measured.
+        The power, in proportion to w where all cells have the same; None where nothing positive
+        was measured.
 
     Examples:
-        >>> line = fitted([1.0, 10.0, 100.0], [3.0, 12.0, 102.0])
-        >>> round(line.fixed, 6), round(line.slope, 6), round(line.factor, 6)
-        (2.0, 1.0, 1.0)
+        >>> power = fitted([1.0, 100.0], [3.0, 30.0])
+        >>> round(power.scale, 6), round(power.exponent, 6), round(power.factor, 6)
+        (3.0, 0.5, 1.0)
+        >>> round(power.at(1e4), 6)
+        300.0
     """
     w, y = np.asarray(works, float), np.asarray(values, float)
-    w, y = w[y > 0], y[y > 0]
+    w, y = np.log(w[y > 0]), np.log(y[y > 0])
     if not len(y):
         return None
-    columns = np.stack([np.ones_like(w), w], axis=1) if np.ptp(w) else w[:, None]
-    found, _ = nnls(columns / y[:, None], np.ones_like(y))
-    ratio = columns @ found / y
-    fixed, slope = (float(found[0]), float(found[1])) if len(found) == 2 else (0.0, float(found[0]))
-    factor = float(np.max(np.maximum(ratio, 1 / np.maximum(ratio, 1e-300))))
-    return Line(fixed, slope, factor, float(w.max()))
+    around = w - w.mean()
+    spread = float(around @ around)
+    slope = float(np.clip(around @ y / spread, 0, 1)) if spread else 1.0
+    level = float(y.mean() - slope * w.mean())
+    factor = float(np.exp(np.max(np.abs(level + slope * w - y))))
+    ends = float(w.min()), float(w.max())
+    return Power(math.exp(level), slope, factor, math.exp(ends[1]), math.exp(ends[1] - ends[0]))
 
 
 def estimate(experiment: Experiment, scale: Scale | str, store: Store) -> Estimate:
@@ -149,24 +161,30 @@ def estimate(experiment: Experiment, scale: Scale | str, store: Store) -> Estima
     memory = _of_known(works, records, "peak_memory")
     disk = fitted(works, [float(sum(a.nbytes for a in r.arrays.values())) for r in records])
     largest = max(left.values(), default=0.0)
-    by_cell = {key: None if time is None else time.at(work) for key, work in left.items()}
-    seconds = [each for each in by_cell.values() if each is not None]
+    by_cell = {key: time.at(work) if time else None for key, work in left.items()}
     return Estimate(
         experiment=experiment.name,
         cells=len(cells),
         finished=len(cells) - len(left),
-        seconds=sum(seconds) if time or not left else None,
-        longest=max(seconds, default=0.0) if time or not left else None,
+        seconds=_whole(by_cell.values(), sum),
+        longest=_whole(by_cell.values(), max),
         memory=memory.at(largest) if memory else None,
-        disk=sum(disk.at(work) for work in left.values()) if disk else None,
+        disk=_whole((disk.at(work) if disk else None for work in left.values()), sum),
         factor=time.factor if time else None,
         beyond=largest / time.largest if time else None,
         by_cell=by_cell,
     )
 
 
-def _of_known(works: Sequence[float], records: Sequence[Record], name: str) -> Line | None:
-    """The line of what only some records know."""
+def _whole(values: Iterable[float | None], join: Callable[[list[float]], float]) -> float | None:
+    """The sum or the largest, None where one is not known."""
+    found = list(values)
+    known = [value for value in found if value is not None]
+    return None if len(known) < len(found) else join([0.0, *known])
+
+
+def _of_known(works: Sequence[float], records: Sequence[Record], name: str) -> Power | None:
+    """The fit of what only some records know."""
     known = [k for k, record in enumerate(records) if record.metadata.get(name)]
     return fitted([works[k] for k in known], [float(records[k].metadata[name]) for k in known])
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from attlas.core.errors import UserError
 from attlas.runs.cell import Cell, Scale, scale_named
+from attlas.runs.cost import estimate
 from attlas.runs.experiment import Experiment
 from attlas.runs.local_backend import Outcome, run_local
 from attlas.runs.progress import Progress
@@ -120,8 +121,6 @@ def _within(
     store: Store,
 ) -> tuple[list[Planned], Callable[[int], bool]]:
     """The plan by cost, those of unknown cost last, and whether a cell still ends in time."""
-    from attlas.runs.cost import estimate  # imports scipy's solvers: a tenth of a second
-
     end = time.monotonic() + 3600 * hours
     known: dict[str, float | None] = {}
     for experiment in experiments:
