@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 import attlas.claims
+from attlas.core.display.statements import prose
 from attlas.reports.findings import FILE
 from attlas.runs.cell import Scale
 from attlas.runs.experiment import Experiment
@@ -82,3 +83,8 @@ def test_cells_of_every_scale_differ_from_one_another(experiment):
     for scale in Scale:
         keys = [record_key(experiment.name, 1, cell) for cell in experiment.cells(scale)]
         assert len(set(keys)) == len(keys) > 0
+
+
+def test_the_mathematics_of_every_note_is_typeset():
+    told = {e.name: str(prose(e.note)) for e in find_experiments() if e.note}
+    assert [name for name, text in told.items() if "untypeset" in text or "$" in text] == []

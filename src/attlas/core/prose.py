@@ -15,7 +15,10 @@ def plain(text: str) -> str:
     Examples:
         >>> plain(r"Theorem 1, $\eta = C_1^2\, C_2$")
         'Theorem 1, eta = C_1^2 C_2'
+        >>> plain(r"a risk $$p \le 1$$ for all")
+        'a risk p <= 1 for all'
     """
+    text = re.sub(r"\s*\$\$([^$]+)\$\$\s*", lambda found: f" {_read(found.group(1))} ", text)
     return re.sub(r"\$([^$\n]+)\$", lambda found: _read(found.group(1)), text)
 
 

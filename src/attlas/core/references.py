@@ -9,6 +9,8 @@ from attlas.core.errors import UserError
 
 _ENTRY = re.compile(r"@\w+\s*\{\s*([^,\s]+)\s*,(.*?)^\}", re.DOTALL | re.MULTILINE)
 _FIELD = re.compile(r"^\s*(\w+)\s*=\s*\{(.*?)\},?\s*$", re.MULTILINE)
+PROJECT = "The attlas project"
+"""Author of what attlas proves itself."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +35,18 @@ class Reference:
 
     @property
     def short(self) -> str:
-        """Authors and year as a sentence would cite them.
+        """Authors and year as a sentence would cite them; what we wrote goes by its title.
 
         Examples:
             >>> find_reference("julistiono2024optimizing").short
             'Julistiono, Tarzanagh, Azizan (2024)'
+            >>> find_reference("attlas_audit").short
+            'The Audit (2026)'
         """
         families = [author.split(",", 1)[0] for author in self.authors]
         named = ", ".join(families) if len(families) <= 3 else f"{families[0]} et al."
+        if self.authors == (PROJECT,):
+            named = self.title.partition(":")[0]
         return f"{named} ({self.year})"
 
 

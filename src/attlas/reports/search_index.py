@@ -13,7 +13,7 @@ from attlas.reports.glossary import glossary
 from attlas.reports.links import Links
 from attlas.reports.theorems import Theorem, theorems_of
 
-SHOWN, HIDDEN = 64, 48
+SHOWN, HIDDEN = 60, 40
 """Characters of a claim's remark that are shown with a result, and of its other words."""
 WEIGHTS = {
     "question": 5, "theorem": 4, "term": 4, "experiment": 3, "paper": 3, "finding": 2, "erratum": 1,
@@ -21,6 +21,8 @@ WEIGHTS = {
 """What stands first among equals, in tenths of its score; claims are many, and stand last."""
 _REPEATED = ("what", "kind", "status", "verdict", "attack")
 _WORD = re.compile(r"[a-z][a-z-]{3,}")
+_LAYOUT = re.compile(r"\\(frac|mathcal|mathrm|mathbb|text|left|right|bigl?|bigr|quad|begin|end)\b")
+"""Commands of LaTeX that name nothing anybody looks for."""
 
 
 class Row(NamedTuple):
@@ -143,7 +145,8 @@ def _claim(entry: ClaimEntry, number: int) -> Row:
     claim, report = entry.claim, entry.report
     shown, rest = _cut(plain(claim.remark), SHOWN)
     assumed = " ".join(assumption.text for assumption in claim.assumptions)
-    words = _WORD.findall(f"{rest} {assumed} {claim.statement}".lower())
+    statement = _LAYOUT.sub(" ", claim.statement)
+    words = _WORD.findall(f"{rest} {assumed} {statement}".lower())
     known = set(_WORD.findall(f"{shown} {claim.locator}".lower()))
     more = _cut(" ".join(dict.fromkeys(word for word in words if word not in known)), HIDDEN)[0]
     return Row(

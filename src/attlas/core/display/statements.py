@@ -207,7 +207,7 @@ def prose(text: str) -> Markup:
     """Plain text with `code` and $mathematics$ in it, as safe markup.
 
     Args:
-        text: what an author wrote.
+        text: what an author wrote; $$a formula$$ stands on a line of its own.
 
     Returns:
         Escaped text; code and mathematics are typeset.
@@ -217,8 +217,11 @@ def prose(text: str) -> Markup:
         &lt;b&gt; of <code>x</code>, <math><mi>p</mi></math>
     """
     parts = []
-    for part in re.split(r"(\$[^$\n]+\$|`[^`\n]+`)", text):
-        if part.startswith("$") and len(part) > 2:
+    for part in re.split(r"(\$\$[^$]+\$\$|\$[^$\n]+\$|`[^`\n]+`)", text):
+        if part.startswith("$$") and len(part) > 4:
+            formula = typeset(" ".join(part[2:-2].split()))
+            parts.append(Markup('<span class="formula">{}</span>').format(formula))
+        elif part.startswith("$") and len(part) > 2:
             parts.append(_inline(part[1:-1]))
         elif part.startswith("`") and len(part) > 2:
             parts.append(Markup("<code>{}</code>").format(part[1:-1]))
