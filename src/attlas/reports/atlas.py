@@ -22,7 +22,7 @@ from attlas.reports.content import (
     Source,
     paper_order,
 )
-from attlas.reports.exhibits import exhibit
+from attlas.reports.exhibit_pool import Shown, exhibits
 from attlas.reports.findings import answered_questions, findings_of
 from attlas.reports.folder import write_pages
 from attlas.reports.ledger import slack_ledger
@@ -113,11 +113,9 @@ def gather(
             report, differences = _as_declared(claim, report)
             changed += differences
         entries.append(_claim_entry(claim, report, metadata, errata, code, outdated))
-    exhibits = []
-    for experiment in experiments:
-        records = store.records(experiment.name)
-        met += [record.metadata for record in records]
-        exhibits.append(exhibit(experiment, records, source_of(experiment.source), code))
+    shown = [Shown(e, store.records(e.name), source_of(e.source)) for e in experiments]
+    met += [record.metadata for one in shown for record in one.records]
+    drawn = exhibits(shown, code)
     monitors = monitor_drawings(store)
     # Where this machine keeps its results is private.
     folder = f"{store.root}{os.sep}"
@@ -129,12 +127,12 @@ def gather(
     if unknown and not excerpt:
         warnings.append(f"Verdicts of claims that are not in the atlas: {', '.join(unknown)}.")
     return Atlas(
-        _papers(entries, errata, exhibits),
+        _papers(entries, errata, drawn),
         summarise_environment(met),
         tuple(warnings),
         tuple(audits),
         monitors,
-        () if excerpt else answered_questions(entries, exhibits),
+        () if excerpt else answered_questions(entries, drawn),
     )
 
 

@@ -1,0 +1,83 @@
+"""The exhibits of many experiments: drawing keeps one core busy, so that processes share them."""
+
+import importlib
+import os
+from collections.abc import Sequence
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, NamedTuple
+
+from attlas.core.errors import UserError
+from attlas.core.processes import available_cores, worker_pool, worker_variables
+from attlas.reports.content import ExperimentEntry, Source
+from attlas.reports.exhibits import exhibit
+from attlas.runs.experiment import Experiment
+from attlas.runs.record import Record
+
+FEWEST = 8
+"""Experiments with records from which processes are worth their start."""
+PROCESSES = 2
+
+
+class Shown(NamedTuple):
+    """What an exhibit is made of: the arguments of `attlas.reports.exhibits.exhibit`."""
+
+    experiment: Experiment
+    records: Sequence[Record]
+    source: Source
+
+
+def exhibits(shown: Sequence[Shown], code: str) -> list[ExperimentEntry]:
+    """The exhibits of some experiments, in their order.
+
+    Those of attlas are found again by a process from their module and name; a user's own are
+    drawn here.
+
+    Args:
+        shown: experiments with their records.
+        code: hash of the code that runs now.
+
+    Returns:
+        What to show of each.
+
+    Raises:
+        UserError: if a process that draws dies.
+    """
+    shared = [
+        k
+        for k, one in enumerate(shown)
+        if one.records and one.experiment.module.startswith("attlas.experiments.")
+    ]
+    if len(shared) < FEWEST or available_cores() < PROCESSES:
+        return [exhibit(*one, code) for one in shown]
+    before = dict(os.environ)
+    os.environ.update({**worker_variables(PROCESSES), "JAX_PLATFORMS": "cpu"})
+    try:
+        with worker_pool(PROCESSES) as pool:
+            futures = {k: pool.submit(_fields, *_task(shown[k]), code) for k in shared}
+            here = {k: exhibit(*one, code) for k, one in enumerate(shown) if k not in futures}
+            fields = {k: future.result() for k, future in futures.items()}
+    except BrokenProcessPool as error:
+        raise UserError(
+            "a process that draws figures died (killed, or out of memory): the pages were not "
+            "written, name some papers or experiments to report fewer"
+        ) from error
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    there = {k: ExperimentEntry(shown[k].experiment, **own) for k, own in fields.items()}
+    return [{**here, **there}[k] for k in range(len(shown))]
+
+
+def _task(one: Shown) -> tuple[str, Sequence[Record], Source]:
+    return one.experiment.module, one.records, one.source
+
+
+def _fields(module: str, records: Sequence[Record], source: Source, code: str) -> dict[str, Any]:
+    """All of an entry but its experiment, whose functions no process can be sent."""
+    experiment = next(
+        value
+        for value in vars(importlib.import_module(module)).values()
+        if isinstance(value, Experiment) and value.name == records[0].experiment
+    )
+    entry = exhibit(experiment, records, source, code)
+    return {name: value for name, value in vars(entry).items() if name != "experiment"}
