@@ -32,8 +32,8 @@ def power_of(values: xr.DataArray, along: str) -> str:
         return "not available"
     slope = log_slope(values[along].values.astype(float), kept)
     if not np.isfinite(slope.low):
-        return f"{slope.mean:.2f} (one seed)"
-    return f"{slope.mean:.2f} [{slope.low:.2f}, {slope.high:.2f}]"
+        return f"{slope.mean:z.2f} (one seed)"
+    return f"{slope.mean:z.2f} [{slope.low:z.2f}, {slope.high:z.2f}]"
 
 
 def power_of_means(values: xr.DataArray, along: str, least: int = 2) -> str:
@@ -61,5 +61,5 @@ def power_of_means(values: xr.DataArray, along: str, least: int = 2) -> str:
         return "not available"
     found = loglog_slope(values[along].values, runs, jax.random.key(0), samples=500)
     if runs.shape[1] < least:
-        return f"{found.slope:.2f} (too few members for an interval)"
-    return f"{found.slope:.2f} [{found.low:.2f}, {found.high:.2f}]"
+        return f"{found.slope:z.2f} (too few members for an interval)"
+    return f"{found.slope:z.2f} [{found.low:z.2f}, {found.high:z.2f}]"

@@ -68,8 +68,7 @@ def outward_inverse(rng, count, *, midpoint=False):
     controls=[Control("nine tenths of the divergence", factor=0.9)],
 )
 def exact_below_chernoff(rng, count, *, factor=1.0):
-    r"""$$p_{\rm exact}(k,n,\delta)\le\sup\Big\{p:{\rm kl}\Big(\frac kn\Big\|p\Big)\le
-    \frac{\ln(1/\delta)}n\Big\}$$
+    r"""$$p_{\mathrm{exact}}(k,n,\delta)\le\sup\{p:n\,\mathrm{kl}(k/n\|p)\le\ln(1/\delta)\}$$
 
     And the lower limits the other way round, as those of $n-k$. Equality where $k=0$.
     """
