@@ -25,7 +25,7 @@ CLICKS = {
 SEARCHES = {
     "tangent-kernel margin": "glossary.html",
     "Theorem 4.2 gu2024exploring": "papers/gu2024exploring.html",
-    "vacuous": "choose/bound.html",
+    "vacuous": "glossary.html",
 }
 """What is typed on the front page, and a page that is among the first answers."""
 
