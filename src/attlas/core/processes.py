@@ -5,7 +5,7 @@ import importlib.metadata
 import multiprocessing
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import connection, parent_process
 from pathlib import Path
@@ -121,6 +121,35 @@ def checker_variables(workers: int) -> dict[str, str]:
     wanted = {"JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1", "XLA_FLAGS": cheap_flags()}
     kept = {name: os.environ.get(name, value) for name, value in wanted.items()}
     return {**worker_variables(workers), **kept}
+
+
+@contextlib.contextmanager
+def started_under(variables: Mapping[str, str]) -> Iterator[None]:
+    """Environment variables for processes that are started inside; the old ones come back after.
+
+    Args:
+        variables: by name, such as `worker_variables`.
+
+    Yields:
+        Nothing.
+
+    Examples:
+        >>> with started_under({"ATTLAS_EXAMPLE": "1"}):
+        ...     os.environ["ATTLAS_EXAMPLE"]
+        '1'
+        >>> "ATTLAS_EXAMPLE" in os.environ
+        False
+    """
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 @contextlib.contextmanager

@@ -1,13 +1,12 @@
 """The exhibits of many experiments: drawing keeps one core busy, so that processes share them."""
 
 import importlib
-import os
 from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple
 
 from attlas.core.errors import UserError
-from attlas.core.processes import available_cores, worker_pool, worker_variables
+from attlas.core.processes import available_cores, started_under, worker_pool, worker_variables
 from attlas.reports.content import ExperimentEntry, Source
 from attlas.reports.exhibits import exhibit
 from attlas.runs.experiment import Experiment
@@ -49,10 +48,9 @@ def exhibits(shown: Sequence[Shown], code: str) -> list[ExperimentEntry]:
     ]
     if len(shared) < FEWEST or available_cores() < PROCESSES:
         return [exhibit(*one, code) for one in shown]
-    before = dict(os.environ)
-    os.environ.update({**worker_variables(PROCESSES), "JAX_PLATFORMS": "cpu"})
+    variables = {**worker_variables(PROCESSES), "JAX_PLATFORMS": "cpu"}
     try:
-        with worker_pool(PROCESSES) as pool:
+        with started_under(variables), worker_pool(PROCESSES) as pool:
             futures = {k: pool.submit(_fields, *_task(shown[k]), code) for k in shared}
             here = {k: exhibit(*one, code) for k, one in enumerate(shown) if k not in futures}
             fields = {k: future.result() for k, future in futures.items()}
@@ -61,9 +59,6 @@ def exhibits(shown: Sequence[Shown], code: str) -> list[ExperimentEntry]:
             "a process that draws figures died (killed, or out of memory): the pages were not "
             "written, name some papers or experiments to report fewer"
         ) from error
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
     there = {k: ExperimentEntry(shown[k].experiment, **own) for k, own in fields.items()}
     return [{**here, **there}[k] for k in range(len(shown))]
 

@@ -1,5 +1,6 @@
 """A cell: one point of an experiment's grid, and the three scales of a grid."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -65,6 +66,22 @@ def canonical_json(value: object) -> str:
             f"settings {value!r} are not plain JSON ({error}): use numbers, strings, lists; "
             "write an infinite exponent as the text 'inf'"
         ) from None
+
+
+def content_digest(value: object) -> str:
+    """The sha256 of the canonical JSON text of a value.
+
+    Args:
+        value: see `canonical_json`.
+
+    Returns:
+        64 hexadecimal digits, equal for equal values.
+
+    Examples:
+        >>> content_digest({"p": 2, "n": 6}) == content_digest({"n": 6, "p": 2})
+        True
+    """
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 
 
 @dataclass(frozen=True)

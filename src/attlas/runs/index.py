@@ -9,13 +9,12 @@ made anew, and one that cannot be written is done without.
 import contextlib
 import hashlib
 import json
-import os
 from functools import cache
 from pathlib import Path
-from typing import Any
 
+from attlas.core.draft import draft_of
 from attlas.core.plain_file import Damaged, read_plain_file
-from attlas.runs.cell import canonical_json
+from attlas.runs.cell import canonical_json, content_digest
 from attlas.runs.schema import schema
 
 NAME = ".index.json"
@@ -65,16 +64,12 @@ class Index:
         if not self._is_new or len(self._passed) < WORTH:
             return
         content = {"rules": _rules(self.kind), "passed": self._passed}
-        text = json.dumps({**content, "seal": _seal(content)}).encode()
-        draft = self.folder / f"{NAME}.{os.getpid()}.draft"
+        text = json.dumps({**content, "seal": content_digest(content)}).encode()
         # A results folder on a read-only medium, or a full disk: reading goes on, more slowly.
         with contextlib.suppress(OSError):
-            try:
+            with draft_of(self.folder / NAME) as draft:
                 draft.write_bytes(text)
-                draft.replace(self.folder / NAME)
-                self._is_new = False
-            finally:
-                draft.unlink(missing_ok=True)
+            self._is_new = False
 
 
 def _read(path: Path, kind: str) -> dict[str, str]:
@@ -86,12 +81,9 @@ def _read(path: Path, kind: str) -> dict[str, str]:
     if not isinstance(document, dict) or document.get("rules") != _rules(kind):
         return {}
     passed = document.get("passed", {})
-    is_whole = document.get("seal") == _seal({"rules": document["rules"], "passed": passed})
+    content = {"rules": document["rules"], "passed": passed}
+    is_whole = document.get("seal") == content_digest(content)
     return passed if is_whole else {}
-
-
-def _seal(content: dict[str, Any]) -> str:
-    return hashlib.sha256(canonical_json(content).encode()).hexdigest()
 
 
 @cache

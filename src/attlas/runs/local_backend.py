@@ -1,13 +1,11 @@
 """Cells in processes of this machine; a cell whose process dies is retried."""
 
-import contextlib
-import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
-from attlas.core.processes import worker_pool, worker_variables
+from attlas.core.processes import started_under, worker_pool, worker_variables
 from attlas.runs.worker import Computed, Failed, Task, compute
 
 RETRIES = 2
@@ -39,7 +37,7 @@ def run_local(
     """
     waiting = deque(range(len(tasks)))
     workers = max(1, min(workers, len(tasks)))
-    with _variables(worker_variables(workers, brief)):
+    with started_under(worker_variables(workers, brief)):
         while waiting:
             orphans = yield from _run_pool(tasks, waiting, workers, may_begin or _always)
             for index in orphans:
@@ -97,18 +95,3 @@ def _submit(pool: ProcessPoolExecutor, task: Task) -> Future[Computed | Failed]:
         future: Future[Computed | Failed] = Future()
         future.set_exception(error)
         return future
-
-
-@contextlib.contextmanager
-def _variables(wanted: dict[str, str]) -> Iterator[None]:
-    """Environment variables for processes started inside; the old ones come back after."""
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

@@ -21,7 +21,7 @@ import numpy as np
 
 from attlas.core.errors import UserError
 from attlas.core.plain_file import Damaged, make_folder, read_plain_file
-from attlas.runs.cell import canonical_json
+from attlas.runs.cell import content_digest
 from attlas.runs.index import Index
 from attlas.runs.packed import LARGEST_FILE, pack_arrays, unpack_arrays
 from attlas.runs.record import SCHEMA
@@ -263,4 +263,4 @@ def seal(document: Mapping[str, Any]) -> str:
         The sha256 of everything in it but its field `seal`.
     """
     rest = {name: value for name, value in document.items() if name != "seal"}
-    return hashlib.sha256(canonical_json(rest).encode()).hexdigest()
+    return content_digest(rest)

@@ -1,6 +1,5 @@
 """A record: what one cell of an experiment gave, under a key made of its content."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attlas.core.display.tables import arrays_table, described
-from attlas.runs.cell import Cell, canonical_json
+from attlas.runs.cell import Cell, content_digest
 
 if TYPE_CHECKING:
     import xarray
@@ -46,7 +45,7 @@ def record_key(experiment: str, revision: int, cell: Cell) -> str:
         cell.dtype,
         cell.data_hash,
     ]
-    return hashlib.sha256(canonical_json(content).encode()).hexdigest()
+    return content_digest(content)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ Compilation is what costs, so the workers compile with the cheap flags and share
 persistent compilation cache; a check and its control already share one program.
 """
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -12,7 +11,7 @@ from functools import partial
 
 from attlas.core.claim import Claim
 from attlas.core.errors import UserError
-from attlas.core.processes import checker_variables, worker_pool
+from attlas.core.processes import checker_variables, started_under, worker_pool
 from attlas.core.verdict import CheckReport, Witness
 
 RUN_ALPHA = 0.01
@@ -127,10 +126,9 @@ def check_all(
     groups = planned_groups(
         claims, count=count, seed=seed, challenge_rounds=challenge_rounds, stored=stored
     )
-    before = dict(os.environ)
-    os.environ.update(checker_variables(processes))
+    few = min(processes, len(groups) or 1)
     try:
-        with worker_pool(min(processes, len(groups) or 1)) as pool:
+        with started_under(checker_variables(processes)), worker_pool(few) as pool:
             for finished in as_completed([pool.submit(group) for group in groups]):
                 yield from finished.result()
     except BrokenProcessPool as error:
@@ -138,6 +136,3 @@ def check_all(
             "a process that checked claims died (killed, or out of memory): check fewer claims, "
             "or use --processes 1; finished verdicts are kept"
         ) from error
-    finally:
-        os.environ.clear()
-        os.environ.update(before)

@@ -13,7 +13,7 @@ from functools import cache
 from scipy import special
 
 from attlas.bounds.closed_form import closed_form
-from attlas.bounds.generalisation.conditions import require_delta
+from attlas.bounds.generalisation.conditions import require_bits, require_delta
 from attlas.bounds.generalisation.kl_inverse import DIGITS
 from attlas.bounds.generalisation.outward_rounding import first_float
 from attlas.core.errors import UserError
@@ -140,8 +140,7 @@ def _require_counts(errors: int, n: int, bits: float | int) -> None:
         raise UserError(f"{errors} errors of {n}: give whole numbers, at least 0 and at least 1")
     if errors > n:
         raise UserError(f"{errors} errors of {n}: there cannot be more errors than examples")
-    if not 0 <= bits < math.inf:
-        raise UserError(f"bits = {bits}: the length of a code must be finite and at least 0")
+    require_bits(bits)
 
 
 def _log_level(delta: float, bits: float | int) -> Decimal:

@@ -5,6 +5,7 @@ from typing import Literal
 
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.generalisation.binomial_tail import binomial_upper_limit
+from attlas.bounds.generalisation.conditions import require_bits
 from attlas.bounds.generalisation.kl_inverse import kl_upper_inverse
 from attlas.bounds.generalisation.risk_bound import (
     CODE_BEFORE,
@@ -91,8 +92,7 @@ def _require(
 ) -> None:
     require_sample(n, delta, trivial)
     require_unit_loss(loss)
-    if not 0 <= bits < math.inf:
-        raise UserError(f"bits = {bits}: the length of a code must be finite and at least 0")
+    require_bits(bits)
     if form not in ("kl", "binomial"):
         raise UserError(f"form = {form!r}: choose one of kl, binomial")
     errors = round(loss * n)

@@ -51,6 +51,24 @@ def require_positive(**numbers: object) -> None:
             raise UserError(f"{name} = {value}: it must be finite and above 0")
 
 
+def require_bits(bits: float | int) -> None:
+    """Refuse what is no length of a code.
+
+    Args:
+        bits: as the user gave it.
+
+    Raises:
+        UserError: if it is negative, infinite or not a number.
+
+    Examples:
+        >>> require_bits(-1)
+        Traceback (most recent call last):
+        attlas.core.errors.UserError: bits = -1: the length of a code must be finite and at least 0
+    """
+    if not 0 <= bits < math.inf:
+        raise UserError(f"bits = {bits}: the length of a code must be finite and at least 0")
+
+
 def require_delta(delta: float, name: str = "delta") -> None:
     """Refuse what is no probability of failure.
 

@@ -23,6 +23,7 @@ from attlas.bounds.generalisation.risk_bound import (
     Condition,
     RiskBound,
     require_sample,
+    require_unit_loss,
 )
 from attlas.core.arrays import ArrayInput, read_array
 from attlas.core.errors import UserError
@@ -153,9 +154,8 @@ def pac_bayes_limit(risk: float, nats: float, n: float, delta: float) -> float:
 
 def _mean_loss(losses: np.ndarray) -> tuple[float, float]:
     """The mean, and with what the loss and the mean may have been rounded by."""
-    outside = losses[(losses < 0) | (losses > 1)]
-    if outside.size:
-        raise UserError(f"loss = {outside[0]}: scale or clip the losses into [0, 1]")
+    for worst in (losses.min(), losses.max()):
+        require_unit_loss(float(worst))
     mean = float(np.mean(losses, dtype=np.float64))
     kind = losses.dtype if np.issubdtype(losses.dtype, np.floating) else np.dtype(np.float64)
     return mean, mean * (1 + _ROUNDINGS * float(np.finfo(kind).eps))

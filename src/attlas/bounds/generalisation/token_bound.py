@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from attlas.bounds.generalisation.conditions import require_delta
+from attlas.bounds.generalisation.conditions import require_bits, require_delta
 from attlas.bounds.generalisation.risk_bound import CODE_BEFORE, Condition, RiskBound
 from attlas.core.arrays import ArrayInput, read_arrays
 from attlas.core.errors import UserError
@@ -190,7 +190,6 @@ def _require(
         raise UserError(f"probabilities hold {worst}: give those of the observed tokens, in [0, 1]")
     if not (vocabulary >= 2 and vocabulary == int(vocabulary)):
         raise UserError(f"vocabulary = {vocabulary}: give a whole number of words, at least 2")
-    if not 0 <= bits < math.inf:
-        raise UserError(f"bits = {bits}: the length of a code must be finite and at least 0")
+    require_bits(bits)
     if not smoothings or not all(0 < alpha < 1 for alpha in smoothings):
         raise UserError(f"smoothings = {tuple(smoothings)}: give at least one, each in (0, 1)")
