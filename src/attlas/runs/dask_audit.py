@@ -5,13 +5,12 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from distributed import as_completed
 
 from attlas.audit.weights_level.weights_level import layer_weights
 from attlas.core.errors import UserError
 from attlas.interop.load_model import load_model
 from attlas.interop.trained_transformer import TrainedTransformer
-from attlas.runs.dask_backend import dask_client, require_workers
+from attlas.runs.dask_backend import RESUMES, dask_client, ended, require_workers
 from attlas.runs.kept_layers import KeptLayers, files_digest
 
 
@@ -54,7 +53,7 @@ def keep_on_dask(
             for index in wanted
         ]
         places = {future.key: index for future, index in zip(futures, wanted, strict=True)}
-        stream = as_completed(futures, with_results=True, raise_errors=False)
+        stream = ended(futures, on, f"finished layers {RESUMES}")
         for done, (future, result) in enumerate(stream, start=layers - len(wanted) + 1):
             kept.write(places[future.key], _values(future.status, result, on))
             progress(done, layers)
@@ -93,11 +92,6 @@ def _values(
 ) -> dict[str, np.ndarray]:
     if isinstance(result, dict):
         return result
-    if status in ("cancelled", "lost"):
-        raise UserError(
-            f"the dask scheduler at {on} is gone: finished layers are kept, the same command "
-            "resumes where it was"
-        )
     if isinstance(result, str):
         raise UserError(f"a worker of {on} says: {result}")
     # With `raise_errors=False` the result of a failed task is (type, exception, traceback).

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from typing import Any, cast
 
 from dask import config
-from distributed import Client, LocalCluster, Security, as_completed
+from distributed import Client, Future, LocalCluster, Security, as_completed
 
 from attlas.core.errors import UserError
 from attlas.core.processes import worker_variables
@@ -29,6 +29,7 @@ from attlas.runs.worker import (
 )
 
 LOOPBACK = "127.0.0.1"
+RESUMES = "are kept, the same command resumes where it was"
 PATIENCE = 30
 """Seconds in which a scheduler gets its first worker."""
 
@@ -52,21 +53,38 @@ def run_dask(
 
     Raises:
         UserError: if no scheduler answers or it goes away, or a worker lacks what cells need.
-    """
+    """  # noqa: DOC502 (`dask_client`, `require_workers` and `ended` raise it)
     with dask_client(on, workers, insecure) as client:
         if on != "dask":
             require_workers(client, {task.module for task in tasks}, on)
         futures = client.map(compute, tasks, pure=False)
         index = {future.key: i for i, future in enumerate(futures)}
-        stream = as_completed(futures, with_results=True, raise_errors=False)
-        del futures  # the stream holds them, and lets go of each result once it is written
+        stream = ended(futures, on, f"finished cells {RESUMES}")
+        del futures  # so that a result can be let go once it is written
         for future, result in stream:
-            if future.status in ("cancelled", "lost"):
-                raise UserError(
-                    f"the dask scheduler at {on} is gone: finished cells are kept, the same "
-                    "command resumes where it was"
-                )
             yield index[future.key], _outcome(future.status, result)
+
+
+def ended(futures: Sequence[Future], on: str, kept: str) -> Iterator[tuple[Future, Any]]:
+    """Tasks as they end, each with its result, or (type, exception, traceback) where it failed.
+
+    Args:
+        futures: of the tasks.
+        on: the cluster, for messages.
+        kept: what has been written of those that ended before, and how to go on.
+
+    Yields:
+        The tasks with their results.
+
+    Raises:
+        UserError: if the scheduler goes away.
+    """
+    stream = as_completed(futures, with_results=True, raise_errors=False)
+    del futures  # the stream holds them, and lets go of each result once it has been given
+    for future, result in stream:
+        if future.status in ("cancelled", "lost"):
+            raise UserError(f"the dask scheduler at {on} is gone: {kept}")
+        yield future, result
 
 
 def require_workers(client: Client, modules: Collection[str], on: str) -> None:

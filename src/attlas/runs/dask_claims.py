@@ -4,14 +4,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from distributed import as_completed
-
 from attlas.core.claim import Claim
 from attlas.core.errors import UserError
 from attlas.core.plain_file import printable
 from attlas.core.processes import checker_variables
 from attlas.core.verdict import CheckReport, Witness
-from attlas.runs.dask_backend import dask_client, require_workers
+from attlas.runs.dask_backend import dask_client, ended, require_workers
 from attlas.runs.environment import environment
 from attlas.verify.pool import planned_groups
 
@@ -57,11 +55,7 @@ def check_on_dask(
         if on != "dask":
             require_workers(client, {claim.home or __name__ for claim in claims}, on)
         futures = [client.submit(checked, group, pure=False) for group in groups]
-        for future, result in as_completed(futures, with_results=True, raise_errors=False):
-            if future.status in ("cancelled", "lost"):
-                raise UserError(
-                    f"the dask scheduler at {on} is gone: finished verdicts are kept, check again"
-                )
+        for future, result in ended(futures, on, "finished verdicts are kept, check again"):
             if future.status != "finished":
                 # Of a failed task the result is (type, exception, traceback).
                 raise UserError(printable(f"dask gave a check up ({future.status}): {result[1]}"))
