@@ -20,6 +20,7 @@ from attlas.bounds.generalisation.gaussian_weights import (
 )
 from attlas.bounds.generalisation.held_out_bound import held_out_bound
 from attlas.bounds.generalisation.pac_bayes_kl import pac_bayes_kl
+from attlas.core.generator import generator
 from attlas.data.digit_pairs import DigitPairs
 from attlas.models.attention.multi_head import MultiHead, make_multi_head
 from attlas.training.fit import fit
@@ -33,6 +34,7 @@ SCALES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 TRIALS = 4
 """Draws by which a posterior is chosen; those of the bound are others."""
 _LOSS = empirical_loss("logistic")
+_AT_ONCE = 256
 START = 0.1
 """Standard deviation of the untrained weights."""
 
@@ -121,7 +123,8 @@ def certify_digits(
     begin, choose, draw, test = jax.random.split(key, 4)
     X, y = data.X_train, data.y_train
     zero = make_multi_head(descent.heads, X.shape[1], X.shape[2], dtype=X.dtype)
-    start = _drawn(begin, GaussianWeights(zero, START))
+    drawn = jax.tree.map(lambda a: a[0], _noise(generator(begin), zero, 1))
+    start = _moved(GaussianWeights(zero, START), drawn)
     first = n // 2 if prior == PRIORS[1] else 0
     centre = start
     if first:
@@ -134,7 +137,7 @@ def certify_digits(
         lambda model: error_rate(model, *judged), law, grid, n - first, delta, draw,
         draws=descent.draws, split=split, trivial=0.5,
     )  # fmt: skip
-    wrong = int(_errors_of_draws(test, law, data.X_test, data.y_test))
+    wrong = _errors_of_draws(test, law, data.X_test, data.y_test)
     tested = len(data.y_test)
     return DigitCertificate(
         bound.bound,
@@ -159,24 +162,26 @@ def _trained(
     return [jax.tree.map(lambda a, k=k: a[k], path.params) for k in range(len(descent.records))]
 
 
-def _drawn(key: Array, law: GaussianWeights) -> MultiHead:
-    leaves, tree = jax.tree.flatten(law.mean)
-    keys = jax.random.split(key, len(leaves))
-    noisy = [
-        a + jnp.asarray(law.scale, a.dtype) * jax.random.normal(k, a.shape, a.dtype)
-        for k, a in zip(keys, leaves, strict=True)
-    ]
-    return jax.tree.unflatten(tree, noisy)
+def _noise(draws: np.random.Generator, weights: MultiHead, count: int) -> MultiHead:
+    """Standard normal copies of the weights, by NumPy: JAX's normals take seconds to compile."""
+
+    def normals(a: Array) -> np.ndarray:
+        return draws.standard_normal((count, *a.shape), dtype=np.dtype(a.dtype))
+
+    return jax.tree.map(normals, weights)
+
+
+def _moved(law: GaussianWeights, noise: MultiHead) -> MultiHead:
+    return jax.tree.map(lambda a, b: a + jnp.asarray(law.scale, a.dtype) * b, law.mean, noise)
 
 
 @jax.jit
-def _trial_errors(key: Array, centre: MultiHead, scales: Array, X: Array, y: Array) -> Array:
+def _trial_errors(noise: MultiHead, centre: MultiHead, scales: Array, X: Array, y: Array) -> Array:
     """Mean error of a few draws at each scale."""
 
     def at(scale: Array) -> Array:
-        keys = jax.random.split(key, TRIALS)
         law = GaussianWeights(centre, scale)
-        return jnp.mean(jax.lax.map(lambda k: error_rate(_drawn(k, law), X, y), keys))
+        return jnp.mean(jax.lax.map(lambda own: error_rate(_moved(law, own), X, y), noise))
 
     return jax.lax.map(at, scales)
 
@@ -186,8 +191,9 @@ def _best_posterior(
 ) -> GaussianWeights:
     """The centre and scale with the least bound by a few draws, in Pinsker's form."""
     best, law = np.inf, GaussianWeights(centres[0], SCALES[0])
+    noise = _noise(generator(key), centres[0], TRIALS)
     for centre in centres:
-        errors = np.asarray(_trial_errors(key, centre, jnp.asarray(SCALES, X.dtype), X, y))
+        errors = np.asarray(_trial_errors(noise, centre, jnp.asarray(SCALES, X.dtype), X, y))
         for error, scale in zip(errors, SCALES, strict=True):
             own = GaussianWeights(centre, scale)
             c = float(gaussian_kl(own, prior).min()) / len(y)
@@ -197,12 +203,19 @@ def _best_posterior(
     return law
 
 
-@jax.jit
-def _errors_of_draws(key: Array, law: GaussianWeights, X: Array, y: Array) -> Array:
+def _errors_of_draws(key: Array, law: GaussianWeights, X: Array, y: Array) -> int:
     """Wrong images, each read by weights of its own."""
+    draws, wrong = generator(key), 0
+    for first in range(0, len(y), _AT_ONCE):
+        # The last images are read with those before them: one program for all.
+        rows = slice(max(0, min(first, len(y) - _AT_ONCE)), first + _AT_ONCE)
+        noise = _noise(draws, law.mean, len(y[rows]))
+        found = np.asarray(_signs(noise, law, X[rows], y[rows]))
+        wrong += int(np.sum(found[first - rows.start :] <= 0))
+    return wrong
 
-    def one(each: tuple[Array, Array, Array]) -> Array:
-        own, tokens, label = each
-        return label * _drawn(own, law)(tokens) <= 0
 
-    return jnp.sum(jax.lax.map(one, (jax.random.split(key, len(y)), X, y), batch_size=256))
+@jax.jit
+def _signs(noise: MultiHead, law: GaussianWeights, X: Array, y: Array) -> Array:
+    """Label times output of each image under its own weights."""
+    return y * jax.vmap(lambda own, tokens: _moved(law, own)(tokens))(noise, X)

@@ -66,13 +66,15 @@ def deep_level(
         model: the model.
         batch: sequences and their loss.
         curvature: whether Hessian extremes of each head are computed, the costly part.
-        progress: told how many of the parts are done.
+        progress: told how many of the parts are done: removal, importance and, where it is
+            asked for, the curvature of each head of a stored layer.
 
     Returns:
         Variables [layer, head], and numbers of the whole model: `loss`, its interval, and
         `rank_correlation` of Michel's score with the exact change of the loss.
     """
-    parts = 3 if curvature else 2
+    blocks = (max(model.stored_layer) + 1) * model.heads_per_layer if curvature else 0
+    parts = 2 + blocks
     ablation = ablate_heads(model, batch)
     progress(1, parts)
     values: dict[str, np.ndarray] = {}
@@ -87,9 +89,9 @@ def deep_level(
     progress(2, parts)
     quantities = DEEP_QUANTITIES
     if curvature:
-        values |= head_curvature(model, batch)._asdict()
+        found = head_curvature(model, batch, progress=lambda done, _: progress(2 + done, parts))
+        values |= found._asdict()
         quantities = (*DEEP_QUANTITIES, *CURVATURE_QUANTITIES)
-        progress(3, parts)
     base = bootstrap_mean(ablation.base)
     exact = np.abs(values["removal_zero"]).ravel()
     facts = {

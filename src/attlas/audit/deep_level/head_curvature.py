@@ -59,22 +59,28 @@ def head_curvature(
     """
     whole = whole_model(model)
     data = tuple(jnp.asarray(part) for part in batch[1:])
-    if batch.kind in COMPARED:
-        data = (*data, last_rows(whole, data[0], data[1]))
+    tokens, present, targets, counted = data
+    compared = batch.kind in COMPARED
+    unchanged = last_rows(whole, tokens, present) if compared else None
     stored, heads = max(model.stored_layer) + 1, model.heads_per_layer
     found = np.full((6, stored, heads), np.nan)
     for index in range(stored):
+        # What lies before the first use of a layer does not move with its weights.
+        first = model.stored_layer.index(index)
+        rows = last_rows(whole.part(0, first), tokens, present)
+        tail = whole.part(first)
         for head in range(heads):
-            found[:, index, head] = _extremes(whole, index, head, data, max_steps)
+            judged = (rows, present, targets, counted, unchanged)
+            found[:, index, head] = _extremes(tail, head, judged, max_steps)
             progress(index * heads + head + 1, stored * heads)
     return HeadCurvature(*found[:, list(model.stored_layer)])
 
 
 def _extremes(
-    whole: WholeModel, index: int, head: int, data: tuple[Array, ...], max_steps: int
+    tail: WholeModel, head: int, judged: tuple[Array | None, ...], max_steps: int
 ) -> np.ndarray:
-    """Smallest, largest and the ends of their intervals of one block."""
-    attention = whole.layers[index].attention
+    """Smallest, largest and the ends of their intervals of a head of the first layer."""
+    attention = tail.layers[0].attention
     group = attention.group[head]
     block = (
         attention.W_Q[head],
@@ -82,15 +88,12 @@ def _extremes(
         attention.W_V[group],
         attention.W_O[head],
     )
-    # which block moves is data, so that all blocks share one compiled program
-    chosen = tuple(
-        (
-            jnp.zeros(each.attention.W_Q.shape[0]).at[head].set(float(place == index)),
-            jnp.zeros(each.attention.W_K.shape[0]).at[group].set(float(place == index)),
-        )
-        for place, each in enumerate(whole.layers)
+    # Which head moves is data, so that all heads of a layer share one compiled program.
+    chosen = (
+        jnp.arange(attention.W_Q.shape[0]) == head,
+        jnp.arange(attention.W_K.shape[0]) == group,
     )
-    solved = hessian_extremes(_block_loss, block, whole, chosen, *data, max_steps=max_steps)
+    solved = hessian_extremes(_block_loss, block, tail, chosen, *judged, max_steps=max_steps)
     if not solved.converged:
         return np.full(6, np.nan)
     low, high = np.asarray(solved.certificate["enclosure"])[:, 0]
@@ -100,32 +103,26 @@ def _extremes(
 
 def _block_loss(
     block: tuple[Array, ...],
-    whole: WholeModel,
-    chosen: tuple[tuple[Array, Array], ...],
-    *data: Array,
+    tail: WholeModel,
+    chosen: tuple[Array, Array],
+    rows: Array,
+    present: Array,
+    targets: Array,
+    counted: Array,
+    unchanged: Array | None,
 ) -> Array:
-    """Mean loss as a function of the weights of the chosen head."""
-    layers = []
-    for layer, (heads, groups) in zip(whole.layers, chosen, strict=True):
-        attention = layer.attention
-        old = (attention.W_Q, attention.W_K, attention.W_V, attention.W_O)
-        new = [
-            jnp.where(where[:, None, None] > 0, own[None], each)
-            for each, own, where in zip(old, block, (heads, groups, groups, heads), strict=True)
-        ]
-        layers.append(
-            eqx.tree_at(
-                lambda tree: (
-                    tree.attention.W_Q,
-                    tree.attention.W_K,
-                    tree.attention.W_V,
-                    tree.attention.W_O,
-                ),
-                layer,
-                new,
-            )
-        )
-    return mean_loss(eqx.tree_at(lambda tree: tree.layers, whole, tuple(layers)), *data)
+    """Mean loss as a function of the weights of the chosen head of the first layer."""
+    heads, groups = chosen
+    attention = tail.layers[0].attention
+    old = (attention.W_Q, attention.W_K, attention.W_V, attention.W_O)
+    new = [
+        jnp.where(where[:, None, None], own[None], each)
+        for each, own, where in zip(old, block, (heads, groups, groups, heads), strict=True)
+    ]
+    moved = eqx.tree_at(lambda tree: (tree.W_Q, tree.W_K, tree.W_V, tree.W_O), attention, new)
+    changed = eqx.tree_at(lambda tree: tree.layers[0].attention, tail, moved)
+    hidden = jax.vmap(changed.continued)(rows, present)
+    return jnp.mean(sequence_losses(changed.readout, hidden, targets, counted, unchanged))
 
 
 def mean_loss(
