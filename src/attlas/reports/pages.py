@@ -9,13 +9,14 @@ from attlas.core.claim import Erratum, ErratumClass, Kind, Status
 from attlas.core.verdict import Outcome
 from attlas.reports.bundle import bundle, modules
 from attlas.reports.content import MARKS, Atlas, ClaimEntry, PaperEntry
+from attlas.reports.explorer.page import render_explorer
 from attlas.reports.glossary import Marker, glossary
 from attlas.reports.links import Links
 from attlas.reports.page import own_file, render_template, script_data
 from attlas.reports.search_index import search_index
 from attlas.reports.theorems import Theorem, theorems_of
 
-GLOSSARY = "glossary.html"
+GLOSSARY, EXPLORER = "glossary.html", "explorer.html"
 _TIGHTNESS = (
     ("0.99 1e999", "0.99 and more: attained"),
     ("0.1 0.99", "0.1 to 0.99"),
@@ -58,9 +59,10 @@ def render_pages(atlas: Atlas, front: str, folder: str) -> Iterator[tuple[str, s
 
     Examples:
         >>> [name for name, _ in render_pages(Atlas(papers=()), "atlas.html", "atlas")]
-        ['glossary.html', '']
+        ['explorer.html', 'glossary.html', '']
     """
     book, places = _Book(atlas), places_of(atlas)
+    yield EXPLORER, render_explorer()
     yield GLOSSARY, book.page("glossary.html.j2", Links(GLOSSARY, places, folder, front), True)
     for paper in atlas.papers:
         links = Links(places[paper.anchor], places, folder, front)
@@ -96,7 +98,7 @@ def places_of(atlas: Atlas) -> dict[str, str]:
 
 
 def _unlike(stem: str, places: Mapping[str, str]) -> str:
-    taken = {file.lower() for file in places.values()} | {GLOSSARY}
+    taken = {file.lower() for file in places.values()} | {GLOSSARY, EXPLORER}
     name, number = f"{stem}.html", 2
     while name.lower() in taken:
         name, number = f"{stem}-{number}.html", number + 1

@@ -104,7 +104,7 @@ def selected(at: xr.Dataset) -> str:
 
 def selection(data: xr.Dataset) -> dict[str, object]:
     """Which tokens each p selects."""
-    chosen = [f"{selected(data.sel(p=p))} at p = {p:g}" for p in data.p.values]
+    chosen = [f"{selected(data.sel(p=p))} at $p = {p:g}$" for p in data.p.values]
     return {"chosen": "; ".join(chosen)}
 
 
