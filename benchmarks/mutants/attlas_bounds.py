@@ -34,6 +34,12 @@ MUTANTS = (
     _tail("ratios of the term after", "odds * k /", "odds * (k - 1) /"),
     _tail("a base of 4 for bits", "Decimal(2).ln()", "Decimal(4).ln()", "compression-coverage"),
     _tail(
+        "a third of the level",
+        "return Decimal(delta).ln()",
+        "return (Decimal(delta) / 3).ln()",
+        "exact-limits-attained",
+    ),
+    _tail(
         "the tail without its first term",
         "return first + total.ln()",
         "return first + (total - 1).ln() if errors else first",

@@ -4,10 +4,11 @@ import math
 from decimal import Context, Decimal, localcontext
 
 import numpy as np
+from scipy import stats
 
 from attlas.bounds.generalisation.binomial_tail import binomial_lower_limit, binomial_upper_limit
 from attlas.bounds.generalisation.kl_inverse import kl_lower_inverse, kl_upper_inverse
-from attlas.core.claim import Control, Kind, Status
+from attlas.core.claim import Control, Kind, Sides, Status
 from attlas.core.statement import computed
 
 _DIGITS = Context(prec=60)
@@ -57,6 +58,34 @@ def outward_inverse(rng, count, *, midpoint=False):
             ends = kl_upper_inverse(q[k], c[k]), kl_lower_inverse(q[k], c[k])
         found[k] = [_divergence(q[k], p) for p in ends]
     return np.stack([c, c], axis=1), found
+
+
+@computed(
+    Kind.IDENTITY,
+    "The exact limits are attained",
+    status=Status.NEW,
+    count=32,
+    controls=[Control("at half of delta", factor=0.5)],
+)
+def exact_limits_attained(rng, count, *, factor=1.0):
+    r"""$$\mathbb P(\mathrm{Bin}(n,p_+)\le k)=\delta=\mathbb P(\mathrm{Bin}(n,p_-)\ge k)$$
+
+    $p_\pm(k,n,\delta)$ are the two computed limits. A limit that is merely wider still covers; it
+    does not attain its level. The tails here are SciPy's incomplete beta functions.
+    """
+    n = np.round(10 ** rng.uniform(0.5, 3.3, count)).astype(int)
+    k = rng.integers(1, n)
+    delta = 10 ** rng.uniform(-6, -0.3, count)
+    found, steep = np.empty((2, count, 2))
+    for e in range(count):
+        errors, size, level = int(k[e]), int(n[e]), float(delta[e])
+        upper = binomial_upper_limit(errors, size, level)
+        lower = binomial_lower_limit(errors, size, level)
+        found[e] = stats.binom.cdf(errors, size, upper), stats.binom.sf(errors - 1, size, lower)
+        # One rounding of a limit changes its tail by at most that many roundings of the tail.
+        steep[e] = (size - errors) * upper / (1 - upper), errors
+    level = np.stack([delta, delta], axis=1)
+    return Sides(found, factor * level, magnitude=level * (1 + steep))
 
 
 @computed(
