@@ -1,7 +1,8 @@
-r"""Many independent trainings in chunks of one compiled program, two chunks at a time.
+r"""Many independent trainings in chunks of one compiled program, on all cores or all devices.
 
 The work of a chunk should stay in the cache. XLA runs the small products of one chunk on one
-core, so that several chunks run at once, each from its own thread.
+core, so that several chunks run at once, each from its own thread. Where the process has several
+devices, a chunk is so many times wider, and its members are shared out among them.
 """
 
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
@@ -47,13 +49,17 @@ def cache_width(model: Any, X: Float[Array, "n *shape"]) -> int:
 def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
     """Apply a compiled program to slices of a batch; the last slice repeats its last member.
 
+    With several devices the members of a slice are shared out among all of them: a member is
+    computed on one device, as it would be alone, so that results differ between numbers of devices
+    by the rounding of products whose batches are of another size.
+
     The program must not factorise batches of matrices (Cholesky, LU, eigenvalues): XLA's CPU pool
     locks for ever when two such programs run at once (jaxlib 0.10.2).
 
     Args:
-        program: maps a batch of `width` members to their results, along the leading axis.
+        program: maps a batch of members to their results, along the leading axis.
         batch: tree of arrays with a leading axis.
-        width: members per chunk.
+        width: members per chunk and device.
 
     Returns:
         The results along the leading axis.
@@ -69,11 +75,13 @@ def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
     count = jax.tree.leaves(whole)[0].shape[0]
     if count < 1 or width < 1:
         raise UserError(f"{count} trainings in chunks of {width}: both must be at least 1")
-    width = min(width, count)
+    devices = member_devices()
+    spread = _spread(devices)
+    width = min(width, -(-count // len(devices))) * len(devices)
 
     def begin(first: int) -> Any:
         pick = np.minimum(np.arange(first, first + width), count - 1)
-        return program(jax.tree.map(lambda a: jnp.asarray(a[pick]), whole))
+        return program(jax.tree.map(lambda a: spread(a[pick]), whole))
 
     starts = range(0, count, width)
     begun = begin(0)  # compiles, and computes while the others start
@@ -86,6 +94,29 @@ def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
         with jax.enable_x64(wide), jax.default_matmul_precision(digits):
             return jax.tree.map(np.asarray, begin(first) if first else begun)
 
-    with ThreadPoolExecutor(available_cores()) as pool:
+    # Two programs that both use all devices may wait for each other: those take turns.
+    threads = available_cores() if len(devices) == 1 else 1
+    with ThreadPoolExecutor(threads) as pool:
         pieces = list(pool.map(finish, starts))
     return jax.tree.map(lambda *parts: jnp.asarray(np.concatenate(parts)[:count]), *pieces)
+
+
+def member_devices() -> list[jax.Device]:
+    """The devices among which members are shared out: all that this process sees.
+
+    Returns:
+        At least one device.
+
+    Examples:
+        >>> len(member_devices()) == jax.local_device_count()
+        True
+    """
+    return jax.local_devices()
+
+
+def _spread(devices: list[jax.Device]) -> Callable[[np.ndarray], Array]:
+    """How a slice of the members comes to the devices."""
+    if len(devices) == 1:
+        return jnp.asarray
+    shared = NamedSharding(Mesh(np.array(devices), ("members",)), PartitionSpec("members"))
+    return lambda rows: jax.device_put(rows, shared)

@@ -1,0 +1,78 @@
+"""Ensembles on 1, 2 and 8 CPU devices: writes the largest difference from one device, by name."""
+
+import json
+import sys
+
+import jax
+
+jax.config.update("jax_num_cpu_devices", 8)
+jax.config.update("jax_enable_x64", True)
+
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+
+from attlas.data.sparse_majority import MajorityDesign, make_sparse_majorities  # noqa: E402
+from attlas.data.token_selection import make_support_selection  # noqa: E402
+from attlas.models.attention.majority_attention import make_majority_attention  # noqa: E402
+from attlas.models.attention.multi_head import make_multi_head  # noqa: E402
+from attlas.models.networks.softmax_network import SoftmaxNetwork  # noqa: E402
+from attlas.tasks.softmax_regression import train_softmax_networks  # noqa: E402
+from attlas.tasks.sparse_majority.training import train_majority  # noqa: E402
+from attlas.tasks.token_selection.training import train_selection_ensemble  # noqa: E402
+from attlas.training import ensemble  # noqa: E402
+from attlas.training.leave_one_out import leave_one_out  # noqa: E402
+
+DEVICES = jax.local_devices()
+RNG = np.random.default_rng(3)
+
+
+def stacked(parts):
+    return jax.tree.map(lambda *each: jnp.stack(each), *parts)
+
+
+def selection():
+    data = stacked([make_support_selection(jax.random.key(k)) for k in range(5)])
+    start = jnp.asarray(RNG.normal(size=(5, 4, 4)))
+    path = train_selection_ensemble(data, start, p=1.75, learning_rate=0.1, steps=9)
+    return path.W
+
+
+def softmax_networks():
+    signs = jnp.asarray(RNG.choice([-1.0, 1.0], (5, 1, 6)))
+    networks = SoftmaxNetwork(jnp.asarray(RNG.normal(size=(5, 3, 6))), signs)
+    X, Y = jnp.asarray(RNG.normal(size=(4, 3))), jnp.asarray(RNG.normal(size=(4, 1)))
+    path = train_softmax_networks(networks, X, Y, step_size=jnp.full(5, 0.05), steps=9)
+    return path.loss
+
+
+def left_out():
+    X = jnp.asarray(RNG.normal(size=(5, 3, 2)))
+    y = jnp.asarray(RNG.choice([-1.0, 1.0], 5))
+    start = make_multi_head(2, 3, 2)
+    return leave_one_out(start, X, y, step_size=0.5, steps=9, record_at=(3, 9)).distance
+
+
+def majority():
+    keys = jax.random.split(jax.random.key(0), 3)
+    data = make_sparse_majorities(keys, 2, MajorityDesign(train=8, validation=20, indices=1,
+                                                          dimension=4))  # fmt: skip
+    models = stacked([make_majority_attention(key, 4, 1, 2) for key in keys])
+    return train_majority(models, data, keys, 3, chunk=3).history
+
+
+def differences(count):
+    """Of each ensemble on so many devices from one, relative to the largest number."""
+    found = {}
+    for each in (selection, softmax_networks, left_out, majority):
+        results = []
+        for devices in (DEVICES[:1], DEVICES[:count]):
+            ensemble.member_devices = lambda devices=devices: devices
+            RNG.bit_generator.state = START
+            results.append(np.asarray(each()))
+        one, many = results
+        found[each.__name__] = float(np.max(np.abs(one - many)) / np.max(np.abs(one)))
+    return found
+
+
+START = RNG.bit_generator.state
+sys.stdout.write(json.dumps({count: differences(count) for count in (1, 2, 8)}))
