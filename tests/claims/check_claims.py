@@ -1,0 +1,26 @@
+"""Check the claims named on standard input; write how many controls and which defects each has."""
+
+import json
+import os
+import sys
+
+from attlas.core.processes import checker_variables
+
+os.environ.update(checker_variables(2))  # before JAX starts
+
+from attlas.verify.check import check
+from attlas.verify.registry import find_claims
+
+
+def main() -> None:
+    """One line of JSON, in the order of the names."""
+    found = {}
+    claims = {claim.name: claim for claim in find_claims()}
+    for name in json.load(sys.stdin):
+        report = check(claims[name])
+        found[name] = {"controls": len(report.controls), "defects": list(report.defects)}
+    json.dump(found, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
