@@ -4,10 +4,10 @@ from unittest.mock import create_autospec
 import dask.config
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Scheduler, SpecCluster, Worker
 
 from attlas.core.errors import UserError
-from attlas.runs.dask_backend import require_workers, scheduler_address
+from attlas.runs.dask_backend import DEVICE, require_workers, scheduler_address
 from attlas.runs.environment import code_hash
 from attlas.runs.execute import execute
 from attlas.runs.progress import Progress
@@ -48,6 +48,22 @@ def test_cells_run_on_a_scheduler_that_is_there_already(squares, tmp_path):
         pytest.raises(UserError, match="no dask scheduler answers at tcp://127"),
     ):
         execute([squares], "smoke", store=store, on=f"dask://{place}", fresh=True)
+
+
+def test_cells_go_to_the_workers_that_have_a_device(squares, tmp_path):
+    quiet = {"nthreads": 1, "dashboard": False}
+    workers = {
+        "plain": {"cls": Worker, "options": quiet},
+        "device": {"cls": Worker, "options": {**quiet, "resources": {DEVICE: 1}}},
+    }
+    options = {"host": "127.0.0.1", "port": 0, "dashboard": False}
+    cluster = SpecCluster(workers, {"cls": Scheduler, "options": options})
+    with cluster:
+        place = cluster.scheduler_address.removeprefix("tcp://")
+        summary = execute([squares], "quick", store=Store(tmp_path), on=f"dask://{place}")
+        assert (summary.finished, summary.failures) == (6, ())
+        done = {name: worker.state.executed_count for name, worker in cluster.workers.items()}
+    assert done == {"plain": 0, "device": 6}
 
 
 def workers(*answers: object) -> Client:

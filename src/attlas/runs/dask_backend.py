@@ -30,6 +30,8 @@ from attlas.runs.worker import (
 
 LOOPBACK = "127.0.0.1"
 RESUMES = "are kept, the same command resumes where it was"
+DEVICE = "device"
+"""The resource by which a worker says that it has an accelerator: one cell at a time has it."""
 PATIENCE = 30
 """Seconds in which a scheduler gets its first worker."""
 
@@ -39,7 +41,8 @@ def run_dask(
 ) -> Generator[Outcome, None, None]:
     """Compute tasks on a dask cluster.
 
-    Workers elsewhere need attlas installed, and the user's own files or packages, as here.
+    Workers elsewhere need attlas installed, and the user's own files or packages, as here. Where
+    some were started with `--resources device=1`, cells go to those alone, one for each device.
 
     Args:
         tasks: what to compute.
@@ -57,12 +60,18 @@ def run_dask(
     with dask_client(on, workers, insecure) as client:
         if on != "dask":
             require_workers(client, {task.module for task in tasks}, on)
-        futures = client.map(compute, tasks, pure=False)
+        futures = client.map(compute, tasks, pure=False, resources=_needed(client))
         index = {future.key: i for i, future in enumerate(futures)}
         stream = ended(futures, on, f"finished cells {RESUMES}")
         del futures  # so that a result can be let go once it is written
         for future, result in stream:
             yield index[future.key], _outcome(future.status, result)
+
+
+def _needed(client: Client) -> dict[str, float] | None:
+    """One device for each cell, where there are workers that say they have some."""
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    return {DEVICE: 1.0} if any(DEVICE in each["resources"] for each in workers) else None
 
 
 def ended(futures: Sequence[Future], on: str, kept: str) -> Iterator[tuple[Future, Any]]:
