@@ -69,7 +69,12 @@ def render_audit(audit: Mapping[str, Any]) -> str:
     described = audit["quantities"]
     told = [_told(name, described[name]) for name in described if "title" in described[name]]
     heads = audit["heads"]
-    of_heads = [each for each in told if heads and each.name in heads[0]]
+    # The map opens with what the table begins with, not with the first of the alphabet.
+    rank = {name: place for place, (name, _) in enumerate(COLUMNS)}
+    of_heads = sorted(
+        (each for each in told if heads and each.name in heads[0]),
+        key=lambda each: rank.get(each.name, len(rank)),
+    )
     return render_template(
         "audit.html.j2",
         style=own_file("audit.css"),
