@@ -1,6 +1,7 @@
 """Toy experiments for the tests of runs, importable here and in worker processes."""
 
 import importlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,12 +14,25 @@ HERE = Path(__file__).parent
 
 
 @pytest.fixture
-def squares(monkeypatch: pytest.MonkeyPatch) -> Experiment:
-    """The toy experiment; processes that the test starts find it by name."""
+def toys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The toy experiments; processes that the test starts find them by name."""
     monkeypatch.syspath_prepend(str(HERE))
-    monkeypatch.setenv("PYTHONPATH", str(HERE))
+    # Before what is there: those processes import the attlas that this one imports.
+    there = os.environ.get("PYTHONPATH")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), *([there] if there else [])]))
     monkeypatch.setenv("ATTLAS_EXPERIMENTS", "toys")
+
+
+@pytest.fixture
+def squares(toys: None) -> Experiment:
+    """Brief cells."""
     return importlib.import_module("toys.squares").EXPERIMENT
+
+
+@pytest.fixture
+def descent(toys: None) -> Experiment:
+    """One long cell."""
+    return importlib.import_module("toys.descent").EXPERIMENT
 
 
 @pytest.fixture

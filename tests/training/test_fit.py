@@ -10,7 +10,8 @@ from jax.tree_util import Partial
 
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
-from attlas.training.fit import ClosedForm, Ensemble, fit
+from attlas.training.course import ClosedForm
+from attlas.training.fit import Ensemble, fit
 
 DRAW = np.random.default_rng(0)
 X = jnp.asarray(DRAW.standard_normal((12, 3)))

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from attlas.runs.execute import RunSummary
 
 EXIT_FAILURES = 1
+_CHECKPOINT = typer.Option(
+    min=0, help="Seconds between checkpoints inside a cell; 60 at paper scale, else 0: none."
+)
 
 
 def run(
@@ -39,6 +42,7 @@ def run(
         float | None,
         typer.Option(help="The cheapest cells first, and none that would end later than this."),
     ] = None,
+    checkpoint: Annotated[float | None, _CHECKPOINT] = None,
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Say what it would cost; run nothing.")
     ] = False,
@@ -70,6 +74,7 @@ def run(
         workers=workers,
         insecure=insecure,
         hours=hours,
+        checkpoint=checkpoint,
     )
     _report(summary, session, hours)
 

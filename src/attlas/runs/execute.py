@@ -7,6 +7,12 @@ from dataclasses import dataclass
 
 from attlas.core.errors import UserError
 from attlas.runs.cell import Cell, Scale, scale_named
+from attlas.runs.checkpoint_files import (
+    SECONDS,
+    Checkpointing,
+    checkpoint_folder,
+    remove_checkpoints,
+)
 from attlas.runs.cost import estimate
 from attlas.runs.experiment import Experiment
 from attlas.runs.local_backend import Outcome, run_local
@@ -58,11 +64,12 @@ def execute(
     workers: int = 2,
     insecure: bool = False,
     hours: float | int | None = None,
+    checkpoint: float | int | None = None,
 ) -> RunSummary:
     """Compute the cells of experiments that have no good record yet.
 
-    This process alone writes; a record is on disk as soon as its cell is finished, so that
-    stopping or killing the run loses at most the cells in flight.
+    This process alone writes records; one is on disk as soon as its cell is finished. In cells
+    in flight the trainings keep their states, and the next run goes on to the same result.
 
     Args:
         experiments: see `attlas.runs.find.find_named`.
@@ -75,6 +82,8 @@ def execute(
         insecure: allow a remote scheduler without TLS.
         hours: after which no cell shall run any more: the cheapest by `attlas.runs.cost` come
             first, and one that would not end in time is not begun. What is begun ends.
+        checkpoint: seconds between two checkpoints of a cell on this machine, 0 for none; when
+            None every minute at the scale of the paper, and none below, where cells are brief.
 
     Returns:
         What was done; failures of cells are values here, not exceptions.
@@ -94,7 +103,8 @@ def execute(
     if hours is not None:
         _refuse_limit(hours, on)
         plan, may_begin = _within(hours, plan, experiments, grid, store)
-    tasks = [Task(e.home or e.module, e.name, cell.json) for e, cell, _ in plan]
+    seconds = _between(checkpoint, grid, on)
+    tasks = [_task(each, store, seconds) for each in plan]
     stream = _backend(tasks, on, workers, insecure, grid is not Scale.PAPER, may_begin)
     progress.begin(len(plan), reused)
     try:
@@ -104,6 +114,22 @@ def execute(
         progress.end()
     left = len(plan) - finished - len(failures)
     return RunSummary(finished, reused, tuple(failures), left)
+
+
+def _between(checkpoint: float | int | None, scale: Scale, on: str) -> float:
+    """Seconds between two checkpoints; 0 for none."""
+    if on != "local":
+        return 0.0
+    usual = SECONDS if scale is Scale.PAPER else 0.0
+    return usual if checkpoint is None else float(checkpoint)
+
+
+def _task(planned: Planned, store: Store, seconds: float) -> Task:
+    experiment, cell, key = planned
+    # Absolute: a worker may be started in another folder.
+    folder = checkpoint_folder(store.root.absolute(), experiment.name, key)
+    kept = Checkpointing(str(folder), seconds) if seconds > 0 else None
+    return Task(experiment.home or experiment.module, experiment.name, cell.json, kept)
 
 
 def _refuse_limit(hours: float | int, on: str) -> None:
@@ -154,6 +180,9 @@ def _write_all(
         write_models(store.root, experiment.name, key, cell, outcome.models)
         found = outcome.arrays, outcome.metadata
         store.write(Record(experiment.name, cell, *found, key, outcome.layout))
+        remove_checkpoints(checkpoint_folder(store.root, experiment.name, key))
+        for note in outcome.notes:
+            store.note(note)
         progress.finished(label, outcome.metadata["seconds"])
         finished += 1
     return finished, failures
@@ -177,10 +206,13 @@ def _plan(
         }
         store.prepare(experiment.name)
         for key, cell in cells.items():
-            if store.read_or_quarantine(experiment.name, key) is None or fresh:
-                plan.append((experiment, cell, key))
-            else:
+            is_there = store.read_or_quarantine(experiment.name, key) is not None
+            if is_there or fresh:
+                remove_checkpoints(checkpoint_folder(store.root, experiment.name, key))
+            if is_there and not fresh:
                 reused += 1
+            else:
+                plan.append((experiment, cell, key))
         store.index(experiment.name).save()
     return plan, reused
 

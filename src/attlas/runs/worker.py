@@ -1,15 +1,16 @@
 """What happens in a worker process: one cell in, arrays and metadata out."""
 
+import contextlib
 import datetime
 import importlib
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from signal import SIG_IGN, SIGINT, signal
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -20,9 +21,11 @@ from attlas.core.own.places import is_written_as_place
 from attlas.core.own.provenance import provenance
 from attlas.interop.attlas_model import StoredForm
 from attlas.runs.cell import Cell
+from attlas.runs.checkpoint_files import CheckpointFiles, Checkpointing
 from attlas.runs.environment import commit, environment
 from attlas.runs.experiment import Experiment
 from attlas.runs.record import Layout
+from attlas.training.checkpoint import Checkpoints, checkpointed
 
 try:
     import resource
@@ -38,11 +41,13 @@ class Task:
         module: dotted name of the module that defines the experiment, or the user's own file.
         experiment: its name.
         cell: as JSON.
+        checkpoints: where its state is kept by the clock; nowhere when None.
     """
 
     module: str
     experiment: str
     cell: str
+    checkpoints: Checkpointing | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +58,7 @@ class Computed:
     metadata: dict[str, Any]
     layout: Layout
     models: dict[str, StoredForm] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,13 +84,22 @@ def compute(task: Task) -> Computed | Failed:
     try:
         experiment = _find(task)
         cell = Cell.from_json(task.cell)
-        with jax.enable_x64(cell.dtype == "float64"), jax.default_matmul_precision("highest"):
-            arrays, layout, models = experiment.computed_with_models(cell)
-        metadata = {
+        origin = {
             **environment(),
             "source": provenance(experiment.source, task.module, ours=commit()),
             "revision": experiment.revision,
-            "seconds": round(time.perf_counter() - start, 4),
+        }
+        with (
+            jax.enable_x64(cell.dtype == "float64"),
+            jax.default_matmul_precision("highest"),
+            _checkpointed(task, origin) as kept,
+        ):
+            arrays, layout, models = experiment.computed_with_models(cell)
+        earlier, resumed = (kept.files.earlier, kept.states.resumed) if kept else (0.0, 0)
+        metadata = {
+            **origin,
+            **({"resumed": resumed} if resumed else {}),
+            "seconds": round(time.perf_counter() - start + earlier, 4),
             "peak_memory": peak_memory(),
             "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         }
@@ -92,7 +107,27 @@ def compute(task: Task) -> Computed | Failed:
         return Failed(str(error))
     except Exception as error:  # noqa: BLE001 (reported by the driver, with its traceback)
         return Failed(f"{type(error).__name__}: {error}", traceback.format_exc())
-    return Computed(arrays, metadata, layout, models)
+    return Computed(arrays, metadata, layout, models, tuple(kept.files.notes) if kept else ())
+
+
+class _Kept(NamedTuple):
+    """What a cell keeps of its state, and where."""
+
+    files: CheckpointFiles
+    states: Checkpoints
+
+
+@contextlib.contextmanager
+def _checkpointed(task: Task, origin: Mapping[str, Any]) -> Iterator[_Kept | None]:
+    """Let the trainings of a cell keep their states, where the task says so."""
+    if task.checkpoints is None:
+        yield None
+        return
+    # The commit alone changes no number: the code is told by its content.
+    identity = {**origin, "commit": None, "source": origin["source"]["sha256"], "cell": task.cell}
+    files = CheckpointFiles(task.checkpoints.folder, identity)
+    with checkpointed(files, task.checkpoints.seconds) as states:
+        yield _Kept(files, states)
 
 
 def peak_memory() -> int:

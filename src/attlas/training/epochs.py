@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Key
 from attlas.core.errors import UserError
 from attlas.core.processes import CHEAP_COMPILATION, available_cores
 from attlas.core.solution import Result
+from attlas.training.checkpoint import Stage, named_leaves, new_stage, with_leaves
 from attlas.training.trajectory import Trajectory
 
 
@@ -139,25 +140,52 @@ def _run_epochs(
     def finished(run: Any, *inputs: Any) -> Any:
         return jax.block_until_ready(run(*inputs, data))
 
-    rows, steps = [], 0
+    stage = new_stage(parts, data)
+    parts, rows = _kept(stage, parts)
+    done, steps, is_compiled = len(rows), 0, False
     with ThreadPoolExecutor(available_cores()) as pool:
-        for given in batches:
+        for number, given in enumerate(batches):
+            steps = jax.tree.leaves(given)[0].shape[1]
+            # What is drawn for epochs that are kept is drawn, so that the next ones are the same.
+            if number < done:
+                continue
+            if rows and all(np.all(part.stopped) for part in parts):
+                break
             own = [jax.tree.map(lambda a, c=cut: a[c], given) for cut in cuts]
-            if not rows:
+            if not is_compiled:
                 # Compiled here: settings made by a context manager hold for one thread alone.
-                run = run.lower(parts[0], own[0], data).compile()
-                steps = jax.tree.leaves(given)[0].shape[1]
+                run, is_compiled = run.lower(parts[0], own[0], data).compile(), True
             found = list(pool.map(partial(finished, run), parts, own))
             parts = [part for part, _ in found]
             seen = [jax.device_get(row) for _, row in found]
             rows.append(jax.tree.map(lambda *each: np.concatenate(each), *seen))
-            if all(np.all(part.stopped) for part in parts):
-                break
+            if stage is not None:
+                stage.offer(steps, partial(_leaves, parts, rows))
+    if stage is not None and rows:
+        stage.offer(0, partial(_leaves, parts, rows), is_last=True)
     if not rows:
         raise UserError("no epoch of batches: give at least one")
     ends = [(part.params, part.selected) for part in parts]
     joined = jax.tree.map(lambda *each: jnp.concatenate(each), *ends)
     return joined, jax.tree.map(lambda *each: np.stack(each, axis=1), *rows), steps
+
+
+def _kept(
+    stage: Stage | None, parts: list[_Member]
+) -> tuple[list[_Member], list[dict[str, np.ndarray]]]:
+    """The members and the rows of the epochs from which to go on."""
+    kept = None if stage is None else stage.kept()
+    if kept is None:
+        return parts, []
+    columns = {name[4:]: column for name, column in kept.items() if name.startswith("row.")}
+    count = len(next(iter(columns.values())))
+    rows = [{name: column[k] for name, column in columns.items()} for k in range(count)]
+    return with_leaves("member", parts, kept), rows
+
+
+def _leaves(parts: list[_Member], rows: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    columns = {f"row.{name}": np.stack([row[name] for row in rows]) for name in rows[0]}
+    return {**named_leaves("member", parts), **columns}
 
 
 def _alone(epoch: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,12 +1,11 @@
 r"""The training loop: any loss, any optax optimiser, one model or an ensemble, one program.
 
-A record is the state before the last of some steps: an outer scan over the records holds an inner
-loop over steps, with one gradient in it. Recording each step thus costs no second gradient, any
-schedule of as many records runs the same program, and observations are made at records only.
+What it does is told in `attlas.training.course`. Where states are kept (`checkpoint`) it runs in
+pieces (`programs`), and a training that was stopped goes on from the last one that was kept.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,24 +15,18 @@ import optax
 from jaxtyping import Array, Int
 
 from attlas.core.errors import UserError
-from attlas.core.processes import CHEAP_COMPILATION
-from attlas.core.solution import Result
 from attlas.core.trees import as_tree, require_real_tree
+from attlas.training.checkpoint import new_stage
+from attlas.training.course import ClosedForm, Task
 from attlas.training.ensemble import in_chunks
+from attlas.training.programs import (
+    COMPILED,
+    COMPILED_QUICKLY,
+    Applied,
+    Programs,
+    train_in_pieces,
+)
 from attlas.training.trajectory import Trajectory, recording_schedule
-
-State = TypeVar("State")
-Seen = TypeVar("Seen")
-
-
-class ClosedForm(eqx.Module):
-    """A loss that brings its gradient along, in place of automatic differentiation.
-
-    Attributes:
-        value_and_gradient: from what a loss is given to its value and its gradient.
-    """
-
-    value_and_gradient: Callable[..., tuple[Array, Any]]
 
 
 class Ensemble(NamedTuple):
@@ -64,58 +57,6 @@ class Ensemble(NamedTuple):
     batches: Any = False
     optimizer: Any = False
     chunk: int | None = None
-
-
-class _Task(eqx.Module):
-    """What is done at a step and at a record."""
-
-    loss: Any
-    project: Any
-    observe: Any
-    keep: bool
-
-
-class _Point(NamedTuple):
-    """Where a training stands, and what the next record needs of the steps before it."""
-
-    params: Any
-    optimizer: Any
-    step: Array
-    seen: Any
-
-
-def record_along(
-    advance: Callable[[State], State],
-    observe: Callable[[State], Seen],
-    start: State,
-    lengths: Int[Array, " s"],
-    begin: Callable[[State], State] | None = None,
-) -> tuple[State, Seen]:
-    """Steps in a loop, observing the state after chosen numbers of them.
-
-    Args:
-        advance: one step.
-        observe: what is recorded of a state.
-        start: the state before the first step.
-        lengths: steps before each record, since the one before.
-        begin: what is done to a state before the steps to each record.
-
-    Returns:
-        The last state, and the records along a leading axis.
-
-    Examples:
-        >>> lengths = jnp.array([0, 1, 3])
-        >>> last, seen = record_along(lambda n: n + 1, lambda n: 10 * n, jnp.array(0), lengths)
-        >>> int(last), seen.tolist()
-        (4, [0, 10, 40])
-    """
-
-    def segment(state: State, length: Array) -> tuple[State, Seen]:
-        state = state if begin is None else begin(state)
-        state = jax.lax.fori_loop(0, length, lambda _, now: advance(now), state)
-        return state, observe(state)
-
-    return jax.lax.scan(segment, start, lengths)
 
 
 def fit(
@@ -171,27 +112,28 @@ def fit(
     require_real_tree(params, "params")
     schedule = _schedule(steps, record_at)
     _require_batches(batches, schedule, ensemble)
-    task = _Task(loss, project, observe, keep)
+    task = Task(loss, project, observe, keep)
     given = {"params": params, "data": data, "batches": batches, "optimizer": optimizer}
-    return _fit(task, given, schedule, ensemble, _run_quickly if quick_compile else _run)
+    return _fit(task, given, schedule, ensemble, COMPILED_QUICKLY if quick_compile else COMPILED)
 
 
 def _fit(
-    task: _Task, given: dict[str, Any], schedule: Any, ensemble: Ensemble | None, run: Any
+    task: Task, given: dict[str, Any], schedule: Any, ensemble: Ensemble | None, programs: Programs
 ) -> Trajectory:
     moving, rest = eqx.partition(given["params"], eqx.is_inexact_array)
     if not jax.tree.leaves(moving):
         raise UserError("no floating array in params: give the numbers to train as arrays")
     given = {**given, "params": jax.tree.map(jnp.asarray, moving)}
+    applied = _applied(given, rest, task, ensemble)
     # A whole batch ends with the gradient at its record, of which the step is not recorded.
     first = jnp.full(1, -1 if given["batches"] is None else 0, jnp.int32)
     lengths = jnp.diff(jnp.asarray(schedule, jnp.int32), prepend=first)
-    if ensemble is None:
-        found = run({}, given, rest, task, lengths)
+    stage = new_stage((given["params"], lengths), given)
+    if stage is None:
+        found = applied.run(programs.whole, (), lengths)
     else:
-        own, shared, count = _split(given, ensemble)
-        width = count if ensemble.chunk is None else ensemble.chunk
-        found = in_chunks(lambda part: run(part, shared, rest, task, lengths), own, width)
+        renews = given["batches"] is not None
+        found = train_in_pieces(stage, programs, applied, np.asarray(lengths), renews)
     path, last, value, norm, seen, code = found
     return Trajectory(
         jnp.asarray(schedule, jnp.int32),
@@ -204,49 +146,24 @@ def _fit(
     )
 
 
-def _train(given: dict[str, Any], rest: Any, task: _Task, lengths: Array) -> tuple[Any, ...]:
-    """One training: records of parameters, the last ones, losses, norms, observations, code."""
-    data, batches, optimizer = (given[name] for name in ("data", "batches", "optimizer"))
-    made: Any = optimizer() if callable(optimizer) else optimizer
-    rule = optax.with_extra_args_support(made)
-    objective, whole = _objective(task.loss, rest), batches is None
+def _applied(given: dict[str, Any], rest: Any, task: Task, ensemble: Ensemble | None) -> Applied:
+    """How programs run on what is given: at once, or on chunks of members."""
+    own, shared, count = ({}, given, 0) if ensemble is None else _split(given, ensemble)
+    width = count if ensemble is None or ensemble.chunk is None else ensemble.chunk
 
-    def projected(params: Any) -> Any:
-        if task.project is None:
-            return params
-        return eqx.filter(task.project(eqx.combine(params, rest)), eqx.is_inexact_array)
+    def run(program: Any, moving: tuple[Any, ...], *fixed: Any) -> Any:
+        if ensemble is None:
+            return program({}, shared, rest, task, *moving, *fixed)
+        return in_chunks(
+            lambda part: program(part[0], shared, rest, task, *part[1:], *fixed),
+            (own, *moving),
+            width,
+        )
 
-    def slope_at(params: Any, step: Array) -> tuple[Array, Any]:
-        chosen = () if whole else (jax.tree.map(lambda a: a[step], batches),)
-        return objective(params, data, *chosen)
+    def shapes(program: Any, moving: tuple[Any, ...]) -> Any:
+        return eqx.filter_eval_shape(program, own, shared, rest, task, *moving)
 
-    def advance(now: _Point) -> _Point:
-        value, slope = slope_at(now.params, now.step)
-        with jax.numpy_dtype_promotion("standard"):  # Adam counts its steps in integers
-            change, state = rule.update(slope, now.optimizer, now.params, value=value, grad=slope)
-        seen = (now.params, value, _norm(slope, value)) if whole else now.seen + value
-        params = projected(optax.apply_updates(now.params, change))
-        return _Point(params, state, now.step + 1, seen)
-
-    def look(now: _Point) -> tuple[Any, ...]:
-        params, value, norm = now.seen if whole else (now.params, now.seen, None)
-        seen = task.observe(eqx.combine(params, rest), data) if task.observe else {}
-        return (params if task.keep else None), value, norm, dict(seen)
-
-    start, first = projected(given["params"]), jnp.zeros((), jnp.int32)
-    zero = jnp.zeros((), jax.eval_shape(slope_at, start, first)[0].dtype)
-    point = _Point(start, rule.init(start), first, (start, zero, zero) if whole else zero)
-    # The sum of the losses of batches begins anew after each record.
-    begin = None if whole else lambda now: now._replace(seen=zero)
-    end, (path, value, norm, seen) = record_along(advance, look, point, lengths, begin)
-    if not whole:
-        # No batch comes before step 0: its mean is 0 / 0.
-        value = value / lengths.astype(value.dtype)
-    last = end.seen[0] if whole else end.params
-    numbers = (last if path is None else path, norm, jnp.where(lengths > 0, value, 0))
-    finite = jnp.stack([jnp.all(jnp.isfinite(a)) for a in jax.tree.leaves(numbers)])
-    code = jnp.where(jnp.all(finite), Result.MAX_STEPS.value, Result.NOT_FINITE.value)
-    return path, last, value, norm, seen, code.astype(jnp.int32)
+    return Applied(run, shapes, ensemble is not None)
 
 
 def _schedule(steps: int | None, record_at: Any) -> Any:
@@ -254,34 +171,6 @@ def _schedule(steps: int | None, record_at: Any) -> Any:
         return recording_schedule(steps, record_at)
     except jax.errors.TracerArrayConversionError:
         return record_at
-
-
-def _objective(loss: Any, rest: Any) -> Callable[..., tuple[Array, Any]]:
-    """Value and gradient in the arrays that are trained."""
-    if isinstance(loss, ClosedForm):
-
-        def given(params: Any, *data: Any) -> tuple[Array, Any]:
-            value, slope = loss.value_and_gradient(eqx.combine(params, rest), *data)
-            return value, eqx.filter(slope, eqx.is_inexact_array)
-
-        return given
-    return jax.value_and_grad(lambda params, *data: loss(eqx.combine(params, rest), *data))
-
-
-def _norm(slope: Any, value: Array) -> Array:
-    """Euclidean norm of a gradient, in the type of the loss."""
-    return jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(slope))).astype(value.dtype)
-
-
-def _members(own: dict, shared: dict, rest: Any, task: _Task, lengths: Array) -> tuple[Any, ...]:
-    if not own:
-        return _train(shared, rest, task, lengths)
-    return jax.vmap(lambda part: _train(eqx.combine(part, shared), rest, task, lengths))(own)
-
-
-_run = eqx.filter_jit(_members)
-_quickly: Any = {"compiler_options": CHEAP_COMPILATION}
-_run_quickly = eqx.filter_jit(_members, **_quickly)
 
 
 def _split(given: dict[str, Any], ensemble: Ensemble) -> tuple[dict, dict, int]:

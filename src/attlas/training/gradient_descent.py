@@ -19,8 +19,9 @@ from attlas.core.errors import UserError
 from attlas.data.labelled_tokens import require_labelled_tokens
 from attlas.losses.margin_loss import margin_loss
 from attlas.models.attention.multi_head import Decoder, MultiHead
+from attlas.training.course import ClosedForm
 from attlas.training.ensemble import cache_width
-from attlas.training.fit import ClosedForm, Ensemble, fit
+from attlas.training.fit import Ensemble, fit
 from attlas.training.risk_gradient import risk_gradient
 from attlas.training.trajectory import Trajectory
 

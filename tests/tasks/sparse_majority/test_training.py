@@ -12,6 +12,7 @@ from attlas.models.attention.majority_attention import (
 )
 from attlas.tasks.sparse_majority.loss import MajorityLoss
 from attlas.tasks.sparse_majority.training import RELEASED, epoch_order, train_majority
+from attlas.training.checkpoint import checkpointed
 from attlas.training.fit import fit
 
 EPS = float(np.finfo(float).eps)
@@ -156,3 +157,27 @@ def test_adam_and_softmax_learn_the_bit():
 def test_bad_settings_are_refused(keys, epochs, change, said):
     with pytest.raises(UserError, match=said):
         train_majority(MODELS, DATA, keys, epochs, SETTINGS._replace(**change))
+
+
+class Kept(dict):
+    """States by stage, as a keeper of checkpoints."""
+
+    def read(self, stage):
+        return self.get(stage)
+
+    def write(self, stage, arrays):
+        self[stage] = dict(arrays)
+        if int(arrays["made"]) == 3:
+            raise KeyboardInterrupt
+
+
+def test_a_training_stopped_after_three_epochs_goes_on_to_the_same_bits():
+    expected = train_majority(MODELS, DATA, KEYS, EPOCHS, SETTINGS, chunk=EPOCHS)
+    kept = Kept()
+    with pytest.raises(KeyboardInterrupt), checkpointed(kept, 0.0):
+        train_majority(MODELS, DATA, KEYS, EPOCHS, SETTINGS, chunk=EPOCHS)
+    with checkpointed(kept, 0.0) as second:
+        found = train_majority(MODELS, DATA, KEYS, EPOCHS, SETTINGS, chunk=EPOCHS)
+    assert (second.resumed, second.made) == (3, EPOCHS - 3)
+    for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_array_equal(np.asarray(mine), np.asarray(theirs))

@@ -26,7 +26,8 @@ from attlas.kernels.regression_flow import regression_flow
 from attlas.kernels.softmax_network_limit import softmax_ntk_limit
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from attlas.tasks.softmax_regression import train_softmax_network
-from attlas.training.fit import ClosedForm, fit
+from attlas.training.course import ClosedForm
+from attlas.training.fit import fit
 
 
 class ScoreEstimator(eqx.Module):

@@ -21,6 +21,7 @@ from attlas.data.sparse_majority import SparseMajority
 from attlas.models.attention.majority_attention import MajorityAttention, total_absolute_weight
 from attlas.tasks.sparse_majority.loss import MajorityLoss, majority_loss
 from attlas.tasks.sparse_majority.table import majority_table, table_logits
+from attlas.training.checkpoint import named_leaves, new_stage, with_leaves
 from attlas.training.ensemble import in_chunks
 
 MEASURED = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "weight")
@@ -177,17 +178,30 @@ def train_majority(
     """  # noqa: DOC502 (raised one call below)
     state = models if isinstance(models, MajorityState) else start_majority(models, settings)
     _require_usable(state, data, keys, epochs, chunk, settings)
+    stage = new_stage((state, jax.random.key_data(keys)), data)
+    kept = None if stage is None else stage.kept()
     rows, done = [], 0
+    if kept is not None:
+        state, rows = with_leaves("state", state, kept), [kept["history"]]
+        done = rows[0].shape[1]
     while done < epochs and not np.all(state.stopped):
-        span = min(chunk, epochs - done)
+        span = min(chunk, epochs - done) if stage is None else min(chunk, epochs - done, stage.size)
         part = partial(_chunk, length=chunk, settings=settings)
         batch = (state, data, jax.random.key_data(keys), np.full(keys.shape[0], span, np.int32))
         # On a CPU a member is a chunk: it stops without waiting, and each core takes the next.
         state, row = in_chunks(part, batch, 1 if _on_cpu() else keys.shape[0])
         rows.append(np.asarray(row)[:, :span])
         done += span
+        if stage is not None:
+            stage.offer(span, partial(_leaves, state, rows))
+    if stage is not None and rows:
+        stage.offer(0, partial(_leaves, state, rows), is_last=True)
     history = np.concatenate(rows, axis=1) if rows else np.zeros((keys.shape[0], 0, 5))
     return MajorityTraining(state, history, np.asarray(_measure(state.selected, data, settings)))
+
+
+def _leaves(state: MajorityState, rows: list[np.ndarray]) -> dict[str, np.ndarray]:
+    return {**named_leaves("state", state), "history": np.concatenate(rows, axis=1)}
 
 
 @partial(jax.jit, static_argnames=("settings",))

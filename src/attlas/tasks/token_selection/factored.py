@@ -12,7 +12,7 @@ from attlas.core.errors import UserError
 from attlas.data.token_selection import TokenSelection, token_scores, validate
 from attlas.losses.margin_loss import margin_loss
 from attlas.tasks.token_selection.gradient import scaled_gradient
-from attlas.training.fit import record_along
+from attlas.training.course import record_along
 from attlas.training.trajectory import Trajectory, recording_schedule
 
 

@@ -24,7 +24,7 @@ from attlas.optim.mirror_descent import (
     require_mirror_exponent,
 )
 from attlas.tasks.token_selection.gradient import scaled_gradient
-from attlas.training.fit import record_along
+from attlas.training.course import record_along
 from attlas.training.trajectory import Trajectory, recording_schedule
 
 _OBSERVED: tuple[str, ...] = ("norm", "log_time", "log_gradient_norm")

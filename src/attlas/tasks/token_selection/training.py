@@ -23,8 +23,8 @@ from attlas.data.token_selection import TokenSelection, validate
 from attlas.losses.margin_loss import margin_loss
 from attlas.optim.mirror_descent import require_mirror_exponent
 from attlas.optim.rational_power import rational_power
+from attlas.training.course import record_along
 from attlas.training.ensemble import in_chunks
-from attlas.training.fit import record_along
 from attlas.training.trajectory import Trajectory, recording_schedule
 
 CACHE_BYTES = 2**20

@@ -1,0 +1,172 @@
+"""Checkpoints of the cell in progress: one `.npz` per training, beside the record that will be.
+
+They are in `<results>/<experiment>/checkpoints/<key>/`, written atomically and without pickle. Each
+says in its header for which cell, code, versions and machine it holds; one of others is not used.
+A checksum tells a damaged one, which is named and moved aside.
+"""
+
+import contextlib
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attlas.core.draft import draft_of
+from attlas.core.errors import UserError
+from attlas.core.plain_file import Damaged, read_plain_file
+from attlas.runs.cell import content_digest
+from attlas.runs.packed import LARGEST_FILE, pack_arrays, unpack_arrays
+
+FOLDER = "checkpoints"
+SECONDS = 60.0
+"""Between two checkpoints of a cell: with the piece of work in between, a kill loses less than two
+minutes."""
+_HEADER = "header"
+
+
+@dataclass(frozen=True)
+class Checkpointing:
+    """Where and how often a cell keeps its state; it travels to the worker.
+
+    Attributes:
+        folder: of this cell.
+        seconds: at least between two times.
+    """
+
+    folder: str
+    seconds: float
+
+
+def checkpoint_folder(root: Path, experiment: str, key: str) -> Path:
+    """Where the checkpoints of a cell are.
+
+    Args:
+        root: the results folder.
+        experiment: its name.
+        key: of the cell's record.
+
+    Returns:
+        The folder; it need not exist.
+
+    Examples:
+        >>> checkpoint_folder(Path("results"), "path", "0f").as_posix()
+        'results/path/checkpoints/0f'
+    """
+    return root / experiment / FOLDER / key
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Remove what a cell kept, once its record is there; nothing is done where nothing is.
+
+    Args:
+        folder: of the cell.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):  # other cells have theirs beside it
+        folder.parent.rmdir()
+
+
+class CheckpointFiles:
+    """The checkpoints of one cell, as `attlas.training.checkpoint.checkpointed` takes them.
+
+    Attributes:
+        folder: of the cell.
+        notes: one line for each checkpoint that was damaged, not for this code, or not written.
+        earlier: seconds that earlier processes computed for what was resumed.
+    """
+
+    def __init__(self, folder: Path | str, identity: Mapping[str, Any]):
+        self.folder = Path(folder)
+        self.notes: list[str] = []
+        self.earlier = 0.0
+        self._identity = content_digest(identity)
+        self._began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """What the cell has cost so far, here and in earlier processes."""
+        return self.earlier + time.monotonic() - self._began
+
+    def read(self, stage: int) -> Mapping[str, np.ndarray] | None:
+        """The arrays of a training.
+
+        Args:
+            stage: its number in the cell.
+
+        Returns:
+            None where nothing was kept, or not for this cell, code and machine, or it is damaged.
+        """
+        path = self._path(stage)
+        try:
+            found = _opened(path)
+        except Damaged as damage:
+            self.notes.append(f"{damage}: moved to {_set_aside(path)}, the cell starts afresh")
+            return None
+        if found is None:
+            return None
+        arrays, header = found
+        if header["identity"] != self._identity:
+            self.notes.append(f"{path} is of other code, versions or settings: not used")
+            return None
+        self.earlier = max(self.earlier, header["seconds"])
+        return arrays
+
+    def write(self, stage: int, arrays: Mapping[str, np.ndarray]) -> None:
+        """Keep the arrays of a training; what cannot be kept is noted and lost if the cell dies.
+
+        Args:
+            stage: its number in the cell.
+            arrays: by name.
+        """
+        path = self._path(stage)
+        try:
+            content = pack_arrays(arrays)
+            header = {
+                "identity": self._identity,
+                "seconds": self.seconds,
+                "sha256": hashlib.sha256(content).hexdigest(),
+            }
+            with draft_of(path, durable=True) as draft:
+                whole = {**arrays, _HEADER: np.array(json.dumps(header))}
+                draft.write_bytes(pack_arrays(whole))
+        except (OSError, UserError) as error:
+            self.notes.append(f"no checkpoint {path} ({error})")
+
+    def _path(self, stage: int) -> Path:
+        return self.folder / f"{stage:06d}.npz"
+
+
+def _opened(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+    content = read_plain_file(path, LARGEST_FILE)
+    if content is None:
+        return None
+    try:
+        arrays = unpack_arrays(content)
+        header = json.loads(str(arrays.pop(_HEADER)))
+        whole = {"identity": str, "seconds": float, "sha256": str}
+        is_ours = all(isinstance(header.get(name), kind) for name, kind in whole.items())
+    except (Damaged, KeyError, ValueError, AttributeError) as error:
+        raise Damaged(f"{path} is no checkpoint (truncated or altered)") from error
+    if not is_ours or hashlib.sha256(pack_arrays(arrays)).hexdigest() != header["sha256"]:
+        raise Damaged(f"{path} was truncated or altered (its checksum does not fit)")
+    return arrays, header
+
+
+def _set_aside(path: Path) -> Path:
+    """Move a damaged checkpoint to `quarantine/` of its experiment, without overwriting."""
+    aside = path.parents[2] / "quarantine"
+    names = (f"{path.parent.name}-{path.stem}.{number}.npz" for number in count())
+    target = next(aside / name for name in names if not (aside / name).exists())
+    try:
+        aside.mkdir(exist_ok=True)
+        path.replace(target)
+    except OSError as error:
+        raise UserError(f"cannot move {path} aside ({error.strerror or error})") from error
+    return aside
