@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from attlas.runs.execute import RunSummary
 
 EXIT_FAILURES = 1
+_SET = typer.Option(
+    "--set", metavar="NAME=VALUES", help="Other values of a setting, by commas; repeatable."
+)
 _CHECKPOINT = typer.Option(
     min=0, help="Seconds between checkpoints inside a cell; 60 at paper scale, else 0: none."
 )
@@ -26,12 +29,7 @@ def run(
         str,
         typer.Option(metavar="smoke|quick|paper", help="Seconds, 45 s per paper, or the paper's."),
     ] = "quick",
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUES", help="Other values of a setting, by commas; repeatable."
-        ),
-    ] = None,
+    set_: Annotated[list[str] | None, _SET] = None,
     on: Annotated[str, typer.Option(metavar=PLACES, help="Where the cells run.")] = "local",
     fresh: Annotated[bool, typer.Option("--fresh", help="Recompute existing records.")] = False,
     workers: Annotated[int, typer.Option(min=1, help="Worker processes on this machine.")] = 2,

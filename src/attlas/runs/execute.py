@@ -68,8 +68,8 @@ def execute(
 ) -> RunSummary:
     """Compute the cells of experiments that have no good record yet.
 
-    This process alone writes records; one is on disk as soon as its cell is finished. In cells
-    in flight the trainings keep their states, and the next run goes on to the same result.
+    This process alone writes records, each as soon as its cell is finished. In cells in flight
+    trainings keep their states, and the next run goes on to the same result.
 
     Args:
         experiments: see `attlas.runs.find.find_named`.
@@ -82,8 +82,8 @@ def execute(
         insecure: allow a remote scheduler without TLS.
         hours: after which no cell shall run any more: the cheapest by `attlas.runs.cost` come
             first, and one that would not end in time is not begun. What is begun ends.
-        checkpoint: seconds between two checkpoints of a cell on this machine, 0 for none; when
-            None every minute at the scale of the paper, and none below, where cells are brief.
+        checkpoint: seconds between checkpoints of a cell on this machine, 0 for none; a minute at
+            paper scale when None, and none below, where cells are brief.
 
     Returns:
         What was done; failures of cells are values here, not exceptions.
@@ -99,12 +99,8 @@ def execute(
         raise UserError(f"workers = {workers} is below 1: name at least one worker")
     grid = scale_named(scale)
     plan, reused = _plan(experiments, grid, fresh, store)
-    may_begin = None
-    if hours is not None:
-        _refuse_limit(hours, on)
-        plan, may_begin = _within(hours, plan, experiments, grid, store)
-    seconds = _between(checkpoint, grid, on)
-    tasks = [_task(each, store, seconds) for each in plan]
+    plan, may_begin = _within(hours, on, plan, experiments, grid, store)
+    tasks = [_task(each, store, _between(checkpoint, grid, on)) for each in plan]
     stream = _backend(tasks, on, workers, insecure, grid is not Scale.PAPER, may_begin)
     progress.begin(len(plan), reused)
     try:
@@ -140,13 +136,17 @@ def _refuse_limit(hours: float | int, on: str) -> None:
 
 
 def _within(
-    hours: float | int,
+    hours: float | int | None,
+    on: str,
     plan: list[Planned],
     experiments: Sequence[Experiment],
     scale: Scale,
     store: Store,
-) -> tuple[list[Planned], Callable[[int], bool]]:
+) -> tuple[list[Planned], Callable[[int], bool] | None]:
     """The plan by cost, those of unknown cost last, and whether a cell still ends in time."""
+    if hours is None:
+        return plan, None
+    _refuse_limit(hours, on)
     end = time.monotonic() + 3600 * hours
     known: dict[str, float | None] = {}
     for experiment in experiments:
