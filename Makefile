@@ -11,7 +11,7 @@ OUT ?= atlas.html
 AUDIT ?= audit.html
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: atlas test test-torch check lint docs bench clean lock help
+.PHONY: atlas test test-torch check lint docs bench clean lock publish help
 
 help:
 	@echo "make atlas   run the claims and the quick experiments, write $(OUT) and the pages beside it"
@@ -75,6 +75,10 @@ lock: $(STAMP)
 	$(BIN)/uv pip compile pyproject.toml --group test --group check --universal \
 		--fork-strategy fewest --python-version 3.11 --generate-hashes --no-header --upgrade \
 		--no-annotate --no-emit-index-url --no-emit-find-links -q -o requirements/lock.txt
+
+# The records of paper scale that are in $(RESULTS), for everyone; commit records/ afterwards.
+publish: $(STAMP)
+	$(BIN)/python -c 'from attlas.runs.published import publish; print(publish("$(RESULTS)"), "bytes")'
 
 clean:
 	rm -rf $(VENV) .cache build dist .ruff_cache .pytest_cache atlas.html atlas

@@ -1,6 +1,8 @@
 """`attlas list`: what there is."""
 
 from enum import StrEnum
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,6 +27,10 @@ def list_(
             help="All three by default, of the project here or of everything.",
         ),
     ] = None,
+    records: Annotated[
+        Path | None,
+        typer.Option(metavar="published|DIR", help="Say what experiments have there, and whence."),
+    ] = None,
 ) -> None:
     """List the papers, claims and experiments, all or of a paper, a file, a folder or a module."""
     from attlas.cli.tables import show_table
@@ -42,6 +48,10 @@ def list_(
         ),
         Listing.EXPERIMENTS: (("experiment", "paper", "question"), _experiments),
     }
+    if records is not None:
+        columns = ("experiment", "cells of paper scale", "computed", "missing")
+        makers[Listing.EXPERIMENTS] = columns, partial(_published, records)
+        kinds = [Listing.EXPERIMENTS] if len(kinds) > 1 else kinds
     for listing in kinds:
         columns, rows = makers[listing]
         show_table(columns, rows(found), title="" if len(kinds) == 1 else listing.value)
@@ -78,3 +88,12 @@ def _claims(found: "Chosen") -> list[tuple[str, ...]]:
 
 def _experiments(found: "Chosen") -> list[tuple[str, ...]]:
     return [(e.name, e.paper, e.question or "-") for e in found.experiments]
+
+
+def _published(records: Path, found: "Chosen") -> list[tuple[str, ...]]:
+    from attlas.runs.published import lines_of, not_run
+    from attlas.runs.store import Store
+
+    store = Store(records)
+    missing = not_run(store)
+    return [(e.name, *lines_of(store, e), missing.get(e.name, "-")) for e in found.experiments]

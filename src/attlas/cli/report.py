@@ -24,6 +24,10 @@ def report(
         str | None,
         typer.Option(metavar="PAPER|PLACE", help="The page of one paper, or of claims of yours."),
     ] = None,
+    records: Annotated[
+        Path | None,
+        typer.Option(metavar="published|DIR", help="Show these records too: the papers' sizes."),
+    ] = None,
     title: Annotated[str, typer.Option(help="Of that page.")] = "",
     references: Annotated[
         Path | None, typer.Option(metavar="FILE", help="BibTeX with the entry of that paper.")
@@ -34,6 +38,8 @@ def report(
     from attlas.runs.store import Store
 
     store = Store(session_of(context).results)
+    if paper is not None and records is not None:
+        raise UserError("--records is for the atlas: leave out --paper")
     if paper is not None and single:
         raise UserError("--paper PAPER is one file: leave out --single")
     if paper is not None and names:
@@ -47,9 +53,10 @@ def report(
     else:
         from attlas.reports.atlas import write_atlas
 
-        written = write_atlas(store, out, names or (), single=single)
+        written = write_atlas(store, out, names or (), single=single, published=records)
     # After the page: what refuses to be written is one line of its own.
-    _say_if_empty(store.root)
+    if records is None:
+        _say_if_empty(store.root)
     typer.echo(f"{written}")
 
 

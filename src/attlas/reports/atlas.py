@@ -29,9 +29,12 @@ from attlas.reports.ledger import slack_ledger
 from attlas.reports.monitors import monitor_drawings
 from attlas.reports.pages import render_pages, render_single
 from attlas.runs.audits import stored_audits
+from attlas.runs.cell import Scale
 from attlas.runs.environment import code_hash
 from attlas.runs.experiment import Experiment
 from attlas.runs.find import find_experiments
+from attlas.runs.published import not_run
+from attlas.runs.record import Record
 from attlas.runs.store import Store
 from attlas.runs.text_file import write_text_file
 from attlas.runs.verdicts import is_current, read_reports
@@ -46,6 +49,7 @@ def write_atlas(
     names: Sequence[str] = (),
     *,
     single: bool = False,
+    published: Store | Path | str | None = None,
 ) -> Path:
     """Write the atlas of a results folder: pages, or one file, that need no network.
 
@@ -59,6 +63,8 @@ def write_atlas(
             are written to a folder beside it that has its name without the suffix.
         names: see `attlas.reports.chosen.chosen`; what to show.
         single: whether all is written to `out`.
+        published: further records, those of paper scale that attlas publishes; what is not among
+            them is listed with what it would cost.
 
     Returns:
         The path of the front page.
@@ -67,11 +73,13 @@ def write_atlas(
         UserError: if a file cannot be written, or `out` has no suffix or is no plain file.
     """
     store = results if isinstance(results, Store) else Store(results)
+    more = Store(published) if isinstance(published, Path | str) else published
     front = Path(out)
     if not single and (not front.suffix or (front.exists() and not front.is_file())):
         raise UserError(f"no folder can stand beside {front}: name a file .html, or add --single")
     shown = chosen(names)
-    found = gather(store, shown.claims, shown.errata, shown.experiments, excerpt=bool(names))
+    own = (shown.claims, shown.errata, shown.experiments)
+    found = gather(store, *own, excerpt=bool(names), published=more)
     if single:
         return write_text_file(front, render_single(found), "--out")
     folder = front.with_suffix("")
@@ -85,6 +93,7 @@ def gather(
     errata: Sequence[Erratum] | None = None,
     experiments: Sequence[Experiment] | None = None,
     excerpt: bool = False,
+    published: Store | None = None,
 ) -> Atlas:
     """What a results folder shows of claims, errata and experiments.
 
@@ -94,6 +103,7 @@ def gather(
         errata: likewise.
         experiments: likewise.
         excerpt: whether other claims than these may have verdicts there.
+        published: further records, see `write_atlas`.
 
     Returns:
         The atlas, papers in the order of the bibliography.
@@ -113,13 +123,12 @@ def gather(
             report, differences = _as_declared(claim, report)
             changed += differences
         entries.append(_claim_entry(claim, report, metadata, errata, code, outdated))
-    shown = [Shown(e, store.records(e.name), source_of(e.source)) for e in experiments]
+    stores = (store,) if published is None else (published, store)
+    shown = [Shown(e, _records(stores, e.name), source_of(e.source)) for e in experiments]
     met += [record.metadata for one in shown for record in one.records]
-    drawn = exhibits(shown, code)
+    drawn = _with_missing(exhibits(shown, code), published)
     monitors = monitor_drawings(store)
-    # Where this machine keeps its results is private.
-    folder = f"{store.root}{os.sep}"
-    warnings = [note.replace(folder, "") for note in dict.fromkeys(store.notes)]
+    warnings = [note for each in stores for note in _notes(each)]
     unknown = sorted(reports.keys() - {claim.name for claim in claims})
     warnings += changed
     audits, unread = stored_audits(store.root)
@@ -134,6 +143,31 @@ def gather(
         monitors,
         () if excerpt else answered_questions(entries, drawn),
     )
+
+
+def _records(stores: Sequence[Store], name: str) -> tuple[Record, ...]:
+    """The records of an experiment in all stores; of one cell that of the last store."""
+    by_key = {record.key: record for each in stores for record in each.records(name)}
+    return tuple(by_key.values())
+
+
+def _notes(store: Store) -> list[str]:
+    # Where this machine keeps its results is private.
+    folder = f"{store.root}{os.sep}"
+    return [note.replace(folder, "") for note in dict.fromkeys(store.notes)]
+
+
+def _with_missing(
+    entries: Sequence[ExperimentEntry], published: Store | None
+) -> list[ExperimentEntry]:
+    """The entries, with what their paper scale would cost where it was not run."""
+    told = {} if published is None else not_run(published)
+    return [
+        entry
+        if entry.scale == Scale.PAPER and entry.done == entry.total
+        else replace(entry, missing=told.get(entry.experiment.name, ""))
+        for entry in entries
+    ]
 
 
 def source_of(place: tuple[str, int]) -> Source:

@@ -212,6 +212,7 @@ class ExperimentEntry:
         answer: to its question, empty before all cells of the scale have been run.
         values: of which the answer is made, by name.
         thumbnail: its first figure as a small picture, a data address; empty without one.
+        missing: what was not run at paper scale and what it would cost, where that is known.
     """
 
     experiment: Experiment
@@ -228,6 +229,7 @@ class ExperimentEntry:
     answer: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
     thumbnail: str = ""
+    missing: str = ""
 
     @property
     def unanswered(self) -> str:
@@ -235,7 +237,7 @@ class ExperimentEntry:
         if self.answer:
             return ""
         if not self.done:
-            return "Not run."
+            return self.missing or "Not run."
         if self.done < self.total:
             return f"Not answered yet: {self.done} of {self.total} cells have been run."
         return "Not answered: a number that the answer needs is missing."

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from attlas.core.errors import UserError
 from attlas.core.plain_file import Damaged, printable, stems
 from attlas.runs.cell import Cell
 from attlas.runs.index import Index
@@ -11,22 +12,40 @@ from attlas.runs.pair import probe_folder, quarantine, read_pair, write_pair
 from attlas.runs.record import Layout, Record, record_key
 
 FOLDER = "attlas-results"
+PUBLISHED = "published"
+"""What names the records that attlas publishes, in place of a results folder."""
+_CHECKOUT = Path(__file__).parents[2]
 
 
 def results_folder(named: Path | str | None = None) -> Path:
     """The results folder: the named one, else ATTLAS_RESULTS, else `attlas-results` here.
 
     Args:
-        named: what the user named, if anything.
+        named: what the user named, if anything; `published` for the records of the repository.
 
     Returns:
         Its path; it need not exist.
 
+    Raises:
+        UserError: if the published records are asked for where they are not installed.
+
     Examples:
         >>> results_folder("there").name
         'there'
-    """
+    """  # noqa: DOC502 (raised one call below)
+    if str(named) == PUBLISHED:
+        return _published_folder()
     return Path(named or os.environ.get("ATTLAS_RESULTS") or FOLDER)
+
+
+def _published_folder() -> Path:
+    folder = _CHECKOUT.parent / "records"
+    if _CHECKOUT.name != "src" or not folder.is_dir():
+        raise UserError(
+            "the published records are in the repository of attlas, not in what is installed here: "
+            "clone it, and name its folder records"
+        )
+    return folder
 
 
 class Store:

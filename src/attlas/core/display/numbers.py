@@ -59,3 +59,46 @@ def number(value: float | int | None, digits: int = 3) -> Markup:
 
 def _trimmed(mantissa: str) -> str:
     return mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+
+
+def duration(seconds: float | None) -> str:
+    """A time in the unit in which it is read.
+
+    Args:
+        seconds: the time.
+
+    Returns:
+        Its text, a dash where it is unknown.
+
+    Examples:
+        >>> duration(12.3), duration(150), duration(7200), duration(3e5), duration(None)
+        ('12 s', '2.5 min', '2.0 h', '3.5 d', '-')
+    """
+    if seconds is None:
+        return "-"
+    units = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
+    for length, name in units:
+        if seconds >= length:
+            return f"{seconds / length:.1f} {name}"
+    return f"{seconds:.0f} s"
+
+
+def size(count: float | None) -> str:
+    """A number of bytes in the unit in which it is read.
+
+    Args:
+        count: bytes.
+
+    Returns:
+        Its text, a dash where it is unknown.
+
+    Examples:
+        >>> size(2.5e9), size(3e6), size(700), size(None)
+        ('2.5 GB', '3.0 MB', '1 kB', '-')
+    """
+    if count is None:
+        return "-"
+    for length, name in ((1e9, "GB"), (1e6, "MB")):
+        if count >= length:
+            return f"{count / length:.1f} {name}"
+    return f"{count / 1e3:.0f} kB"

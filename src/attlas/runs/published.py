@@ -1,0 +1,148 @@
+"""The records that attlas publishes: its own runs at the papers' sizes, and what was not run.
+
+They are a results folder of their own, `records/` of the repository, of at most `LARGEST` bytes.
+Beside them `estimates.json` says of each experiment what is left of its grid and what that would
+cost, from the records of smaller cells on the machine that computed the others.
+"""
+
+import datetime
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attlas.core.display.numbers import duration, plain_number
+from attlas.core.errors import UserError
+from attlas.core.plain_file import Damaged, read_plain_file
+from attlas.runs.cell import Scale, canonical_json
+from attlas.runs.cost import Estimate, estimate
+from attlas.runs.environment import environment
+from attlas.runs.experiment import Experiment
+from attlas.runs.find import find_experiments
+from attlas.runs.record import record_key
+from attlas.runs.store import PUBLISHED, Store
+from attlas.runs.text_file import write_text_file
+
+ESTIMATES = "estimates.json"
+LARGEST = 20 * 10**6
+"""Bytes of all published files."""
+_LARGEST_TEXT = 2**20
+
+
+def publish(results: Path | str, folder: Path | str = PUBLISHED) -> int:
+    """Copy the records of a results folder that are of paper scale, and estimate what is missing.
+
+    Args:
+        results: a results folder with records of paper scale, and smaller ones to estimate from.
+        folder: where to; the published records by default.
+
+    Returns:
+        The bytes of all published files.
+
+    Raises:
+        UserError: if they are more than may be published, or a file cannot be written.
+    """
+    source, target = Store(results), Store(folder)
+    found = {}
+    for experiment in find_experiments():
+        keys = {
+            record_key(experiment.name, experiment.revision, cell)
+            for cell in experiment.cells(Scale.PAPER)
+        }
+        _copy(source, target, experiment.name, keys)
+        found[experiment.name] = _left(estimate(experiment, Scale.PAPER, source))
+    whole = {"kind": "estimates", "scale": str(Scale.PAPER), **_made(), "experiments": found}
+    write_text_file(target.root / ESTIMATES, json.dumps(whole, indent=1, sort_keys=True), "--out")
+    size = sum(path.stat().st_size for path in target.root.rglob("*") if path.is_file())
+    if size > LARGEST:
+        raise UserError(f"the published records have {size} bytes, of at most {LARGEST}")
+    return size
+
+
+def _copy(source: Store, target: Store, name: str, keys: set[str]) -> None:
+    """The records of some cells; those of other cells, such as of an earlier revision, go."""
+    for key in target.keys(name):
+        if key not in keys:
+            for end in (".json", ".npz"):
+                (target.root / name / f"{key}{end}").unlink(missing_ok=True)
+    for key in sorted(keys):
+        record = source.read(name, key)
+        if record is not None:
+            target.write(record)
+
+
+def _left(found: Estimate) -> dict[str, Any]:
+    names = ("cells", "finished", "seconds", "longest", "memory", "beyond")
+    return {name: getattr(found, name) for name in names}
+
+
+def _made() -> dict[str, Any]:
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    known = environment()
+    return {name: known[name] for name in ("commit", "device", "platform")} | {"finished": now}
+
+
+def not_run(store: Store) -> Mapping[str, str]:
+    """What a folder of published records says of the cells that it does not have.
+
+    Args:
+        store: the published records.
+
+    Returns:
+        A sentence by name of experiment, for those of which a cell is missing.
+    """
+    path = store.root / ESTIMATES
+    try:
+        text = read_plain_file(path, _LARGEST_TEXT)
+        whole = json.loads(text or b"{}")
+        canonical_json(whole)
+        experiments, platform = whole.get("experiments", {}), whole.get("platform", "this machine")
+        return {
+            name: _sentence(one, platform) for name, one in experiments.items() if _is_left(one)
+        }
+    except (Damaged, ValueError, TypeError, KeyError, AttributeError, UserError) as error:
+        store.note(f"{path} is not a file of estimates ({error}): left out")
+        return {}
+
+
+def _is_left(one: Mapping[str, Any]) -> bool:
+    return one["finished"] < one["cells"]
+
+
+def _sentence(one: Mapping[str, Any], platform: str) -> str:
+    done, cells = int(one["finished"]), int(one["cells"])
+    begun = f"{cells - done} of {cells} cells were not run" if done else "not run"
+    if one["seconds"] is not None:
+        cost = f"estimated {duration(float(one['seconds']))} in one process on {platform}"
+    elif one["beyond"] is not None:
+        times = plain_number(float(one["beyond"]), 2)
+        cost = (
+            f"no estimate, as its largest cell has {times} times the work of the largest measured "
+            "one, by the product of its whole-number settings"
+        )
+    else:
+        cost = "no estimate, as no cell was measured"
+    return f"Paper scale: {begun}, {cost}."
+
+
+def lines_of(store: Store, experiment: Experiment) -> tuple[str, str]:
+    """How much of an experiment is published, and where it was computed.
+
+    Args:
+        store: the records.
+        experiment: which.
+
+    Returns:
+        "6 of 6 cells" of paper scale; day, commit and platform of the last one, or a dash.
+    """
+    cells = experiment.cells(Scale.PAPER)
+    keys = {record_key(experiment.name, experiment.revision, cell) for cell in cells}
+    there = [record for record in store.records(experiment.name) if record.key in keys]
+    if not there:
+        return f"0 of {len(keys)}", "-"
+    last = max(there, key=lambda record: record.metadata["finished"]).metadata
+    commit = str(last["commit"] or "not known")[:12]
+    return (
+        f"{len(there)} of {len(keys)}",
+        f"{last['finished'][:10]}, commit {commit}, {last['platform']}, {last['device']}",
+    )
