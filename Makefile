@@ -9,14 +9,18 @@ STAMP := $(VENV)/.installed
 RESULTS ?= attlas-results
 OUT ?= atlas.html
 AUDIT ?= audit.html
+NEWEST ?= .cache/newest
+UV_NEWEST = VIRTUAL_ENV=$(NEWEST)/venv $(NEWEST)/venv/bin/uv pip
+TESTS ?=
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: atlas test test-torch check lint docs bench clean lock publish help
+.PHONY: atlas test test-torch test-newest check lint docs bench clean lock publish help
 
 help:
 	@echo "make atlas   run the claims and the quick experiments, write $(OUT) and the pages beside it"
 	@echo "make test    run the tests and the examples of the documentation"
 	@echo "make test-torch  the tests that need torch and transformers (installs them)"
+	@echo "make test-newest  the tests with the newest versions of all dependencies; reports, blocks nothing"
 	@echo "make check   lint, types, layers, then the tests"
 	@echo "make docs    build the documentation site in docs/_build/html"
 	@echo "make bench   time attlas beside its peers (installs torch and cvxpy)"
@@ -40,6 +44,25 @@ test-torch: $(STAMP)
 	$(BIN)/python -m pip install -q torch==2.13.0
 	$(BIN)/python -m pip install -q 'transformers>=5.20' 'accelerate>=1.10' 'safetensors>=0.6'
 	$(PYTEST) tests/interop tests/torch_bridge tests/verify/test_symbolic.py
+
+# An environment of its own with the newest versions that pyproject.toml admits today. What differs
+# from the lock and what fails is reported, also in $(NEWEST)/report.txt; it blocks nothing.
+test-newest:
+	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer found: install one or say PYTHON=..." >&2; exit 2; }
+	test -x $(NEWEST)/venv/bin/python || $(PYTHON) -m venv $(NEWEST)/venv
+	$(NEWEST)/venv/bin/python -m pip install -q --require-hashes -r requirements/installer.txt
+	$(UV_NEWEST) compile pyproject.toml --group test --upgrade --no-annotate --no-header \
+		--no-emit-index-url --no-emit-find-links -q -o $(NEWEST)/lock.txt
+	$(UV_NEWEST) install -q -r $(NEWEST)/lock.txt
+	$(UV_NEWEST) install -q --no-deps -e .
+	@for lock in requirements/lock.txt $(NEWEST)/lock.txt; do \
+		sed -n 's/^\([A-Za-z0-9._-]*==[^ ;\\]*\).*/\1/p' $$lock | sort > $(NEWEST)/$$(echo $$lock | tr / _); done; \
+	status=0; $(NEWEST)/venv/bin/python -m pytest -n 2 --dist worksteal -q $(TESTS) \
+		> $(NEWEST)/tests.txt 2>&1 || status=$$?; \
+	{ echo "not in the lock:"; \
+	comm -13 $(NEWEST)/requirements_lock.txt $(NEWEST)/$$(echo $(NEWEST)/lock.txt | tr / _); \
+	grep -E '^(FAILED|ERROR)|(passed|failed|error).* in ' $(NEWEST)/tests.txt; \
+	echo "the newest versions: the tests ended with $$status"; } | tee $(NEWEST)/report.txt
 
 lint: $(STAMP)
 	$(BIN)/ruff check

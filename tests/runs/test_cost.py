@@ -69,6 +69,25 @@ def test_cells_that_would_not_end_in_time_are_not_begun(squares, tmp_path):
     assert (soon.finished, soon.left) == (len(squares.cells("smoke")), 0)
 
 
+@pytest.mark.usefixtures("serial")
+def test_with_a_limit_every_record_is_read_once(squares, tmp_path, monkeypatch):
+    store = Store(tmp_path)
+    execute([squares], "smoke", store=store)
+    for x in (10, 20):
+        measured(store, x, seconds=1.0 * x)
+    read, plain = [], Store.read
+
+    def counted(self, experiment, key):
+        found = plain(self, experiment, key)
+        read.extend([key] if found is not None else [])
+        return found
+
+    monkeypatch.setattr(Store, "read", counted)
+    execute([squares], "quick", store=store, hours=1000.0)
+    assert sorted(read) == sorted(set(read))
+    assert len(read) == 3 + 2
+
+
 @pytest.mark.parametrize(("hours", "on"), [(0, "local"), (-1, "local"), (1, "dask")])
 def test_a_limit_that_cannot_hold_is_refused(squares, tmp_path, hours, on):
     with pytest.raises(UserError, match="hours"):

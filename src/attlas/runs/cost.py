@@ -11,7 +11,7 @@ told, and where the work lies too far beyond what was measured there is no estim
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,6 +55,22 @@ class Power:
         if work > self.largest * NEAR * self.span**2:
             return None
         return self.scale * work**self.exponent
+
+
+class Measured(NamedTuple):
+    """What a record says of the cost of its cell.
+
+    Attributes:
+        work: see `work_of`.
+        seconds: that it took.
+        memory: bytes that its process held at most, 0 where that is not known.
+        size: bytes of its arrays.
+    """
+
+    work: float
+    seconds: float
+    memory: float
+    size: float
 
 
 @dataclass(frozen=True)
@@ -135,13 +151,36 @@ def fitted(works: Sequence[float], values: Sequence[float]) -> Power | None:
     return Power(math.exp(level), slope, factor, math.exp(ends[1]), math.exp(ends[1] - ends[0]))
 
 
-def estimate(experiment: Experiment, scale: Scale | str, store: Store) -> Estimate:
+def measured(record: Record) -> Measured:
+    """What a record says of the cost of its cell.
+
+    Args:
+        record: any.
+
+    Returns:
+        Numbers.
+    """
+    return Measured(
+        work_of(record.cell),
+        float(record.metadata["seconds"]),
+        float(record.metadata.get("peak_memory", 0)),
+        float(sum(array.nbytes for array in record.arrays.values())),
+    )
+
+
+def estimate(
+    experiment: Experiment,
+    scale: Scale | str,
+    store: Store,
+    known: Mapping[str, Measured] | None = None,
+) -> Estimate:
     """What is left of an experiment, measured by its own records of any scale.
 
     Args:
         experiment: which.
         scale: whose grid.
         store: results folder.
+        known: what records that were read already say, by key: they are not read again.
 
     Returns:
         The estimate.
@@ -153,13 +192,13 @@ def estimate(experiment: Experiment, scale: Scale | str, store: Store) -> Estima
         record_key(experiment.name, experiment.revision, cell): cell
         for cell in experiment.cells(scale_named(scale))
     }
-    records = store.records(experiment.name)
-    there = {record.key for record in records}
+    there = dict(known or {})
+    there |= {record.key: measured(record) for record in store.records(experiment.name, there)}
     left = {key: work_of(cell) for key, cell in cells.items() if key not in there}
-    works = [work_of(record.cell) for record in records]
-    time = fitted(works, [float(record.metadata["seconds"]) for record in records])
-    memory = _of_known(works, records, "peak_memory")
-    disk = fitted(works, [float(sum(a.nbytes for a in r.arrays.values())) for r in records])
+    works = [one.work for one in there.values()]
+    time = fitted(works, [one.seconds for one in there.values()])
+    memory = fitted(works, [one.memory for one in there.values()])
+    disk = fitted(works, [one.size for one in there.values()])
     largest = max(left.values(), default=0.0)
     by_cell = {key: time.at(work) if time else None for key, work in left.items()}
     return Estimate(
@@ -181,12 +220,6 @@ def _whole(values: Iterable[float | None], join: Callable[[list[float]], float])
     found = list(values)
     known = [value for value in found if value is not None]
     return None if len(known) < len(found) else join([0.0, *known])
-
-
-def _of_known(works: Sequence[float], records: Sequence[Record], name: str) -> Power | None:
-    """The fit of what only some records know."""
-    known = [k for k, record in enumerate(records) if record.metadata.get(name)]
-    return fitted([works[k] for k in known], [float(records[k].metadata[name]) for k in known])
 
 
 def _size(value: Any) -> float:

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 
 from attlas.core.errors import UserError
@@ -13,7 +13,7 @@ from attlas.runs.checkpoint_files import (
     checkpoint_folder,
     remove_checkpoints,
 )
-from attlas.runs.cost import estimate
+from attlas.runs.cost import Measured, estimate, measured
 from attlas.runs.experiment import Experiment
 from attlas.runs.local_backend import Outcome, run_local
 from attlas.runs.progress import Progress
@@ -98,8 +98,8 @@ def execute(
     if workers < 1:
         raise UserError(f"workers = {workers} is below 1: name at least one worker")
     grid = scale_named(scale)
-    plan, reused = _plan(experiments, grid, fresh, store)
-    plan, may_begin = _within(hours, on, plan, experiments, grid, store)
+    plan, reused, known = _plan(experiments, grid, fresh, store)
+    plan, may_begin = _within(hours, on, plan, experiments, grid, store, known)
     tasks = [_task(each, store, _between(checkpoint, grid, on)) for each in plan]
     stream = _backend(tasks, on, workers, insecure, grid is not Scale.PAPER, may_begin)
     progress.begin(len(plan), reused)
@@ -142,16 +142,17 @@ def _within(
     experiments: Sequence[Experiment],
     scale: Scale,
     store: Store,
+    known: Mapping[str, Mapping[str, Measured]],
 ) -> tuple[list[Planned], Callable[[int], bool] | None]:
     """The plan by cost, those of unknown cost last, and whether a cell still ends in time."""
     if hours is None:
         return plan, None
     _refuse_limit(hours, on)
     end = time.monotonic() + 3600 * hours
-    known: dict[str, float | None] = {}
+    told: dict[str, float | None] = {}
     for experiment in experiments:
-        known |= estimate(experiment, scale, store).by_cell
-    costs = {key: known.get(key) for _, _, key in plan}
+        told |= estimate(experiment, scale, store, known[experiment.name]).by_cell
+    costs = {key: told.get(key) for _, _, key in plan}
     ordered = sorted(plan, key=lambda one: (costs[one[2]] is None, costs[one[2]] or 0.0))
 
     def may_begin(index: int) -> bool:
@@ -190,9 +191,10 @@ def _write_all(
 
 def _plan(
     experiments: Sequence[Experiment], scale: Scale, fresh: bool, store: Store
-) -> tuple[list[Planned], int]:
-    """The cells to compute with their keys, and how many good records are there already."""
+) -> tuple[list[Planned], int, dict[str, dict[str, Measured]]]:
+    """The cells to compute with their keys, how many good records there are, and what they cost."""
     plan: list[Planned] = []
+    known: dict[str, dict[str, Measured]] = {}
     reused = 0
     for experiment in experiments:
         if experiment.module == "__main__":
@@ -205,16 +207,19 @@ def _plan(
             for cell in experiment.cells(scale)
         }
         store.prepare(experiment.name)
+        known.setdefault(experiment.name, {})
         for key, cell in cells.items():
-            is_there = store.read_or_quarantine(experiment.name, key) is not None
-            if is_there or fresh:
+            record = store.read_or_quarantine(experiment.name, key)
+            if record is not None:
+                known[experiment.name][key] = measured(record)
+            if record is not None or fresh:
                 remove_checkpoints(checkpoint_folder(store.root, experiment.name, key))
-            if is_there and not fresh:
-                reused += 1
-            else:
+            if record is None or fresh:
                 plan.append((experiment, cell, key))
+            else:
+                reused += 1
         store.index(experiment.name).save()
-    return plan, reused
+    return plan, reused, known
 
 
 def _backend(

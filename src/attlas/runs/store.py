@@ -1,7 +1,7 @@
 """The results folder: records by experiment and key, damaged ones quarantined."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from attlas.core.errors import UserError
@@ -208,13 +208,14 @@ class Store:
             self.note(f"{damage}: left out")
             return ()
 
-    def records(self, experiment: str) -> tuple[Record, ...]:
+    def records(self, experiment: str, but: Collection[str] = ()) -> tuple[Record, ...]:
         """All good records of an experiment, in order of their cells; damaged ones are noted.
 
         Nothing is moved: reading changes no record, it may leave an index beside many.
 
         Args:
             experiment: name.
+            but: keys of records that are not read.
 
         Returns:
             Records of every revision and code.
@@ -224,6 +225,8 @@ class Store:
         """  # noqa: DOC502 (raised one call below)
         found = []
         for key in self.keys(experiment):
+            if key in but:
+                continue
             try:
                 record = self.read(experiment, key)
             except Damaged as damage:
