@@ -112,6 +112,16 @@ def checkpointed(keeper: Keeper, seconds: float) -> Iterator[Checkpoints]:
         _CURRENT.reset(token)
 
 
+@contextlib.contextmanager
+def not_kept() -> Iterator[None]:
+    """Let the trainings below keep no states: what they are for is kept as a whole."""
+    token = _CURRENT.set(None)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
 class Stage:
     """One training of a computation."""
 

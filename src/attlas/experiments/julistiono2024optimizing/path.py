@@ -17,8 +17,9 @@ from attlas.panels import Column, Derived, last_finite, median, total
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.join import join
+from attlas.runs.kept_part import kept_part
 from attlas.runs.settings import Settings
-from attlas.solvers.local_selection import draw_local_selection
+from attlas.solvers.local_selection import LocalSelection, draw_local_selection
 from attlas.tasks.token_selection.paths_to_svms import PathsToSvms, paths_to_svms
 
 EXPONENTS = (1.75, 2.0, 3.0)
@@ -42,17 +43,19 @@ GRID = Grid(
 
 def run(s: Settings, key: Array) -> xr.Dataset:
     """The global and the local path of every problem, measured against the SVMs of every q."""
-    problems, parts = draw_local_selection(s.seed, s.members, s.q), []
-    scopes = {
+    problems = draw_local_selection(s.seed, s.members, s.q)
+    grid = [(p, scope) for p in s.p for scope in ("global", "local")]
+    return join([kept_part(of_scope, s, key, problems, p, scope) for p, scope in grid])
+
+
+def of_scope(s: Settings, key: Array, problems: LocalSelection, p: float, scope: str) -> xr.Dataset:
+    """One path of every problem."""
+    tokens, radii, width = {
         "global": (problems.best, s.global_radii, None),
         "local": (problems.local, s.local_radii, s.width),
-    }
-    for p in s.p:
-        for scope, (tokens, radii, width) in scopes.items():
-            found = paths_to_svms(problems, tokens, p, s.q, radii, key, s.starts, width)
-            part = labelled(found, tokens, s.q, radii)
-            parts.append(part.expand_dims(p=[p], scope=[scope]))
-    return join(parts)
+    }[scope]
+    found = paths_to_svms(problems, tokens, p, s.q, radii, key, s.starts, width)
+    return labelled(found, tokens, s.q, radii).expand_dims(p=[p], scope=[scope])
 
 
 def labelled(
