@@ -7,6 +7,7 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.reports.atlas import gather, write_atlas
+from attlas.reports.pages import render_single
 from attlas.runs import published, store
 from attlas.runs.cell import Scale
 from attlas.runs.execute import execute
@@ -50,7 +51,7 @@ def test_records_of_paper_scale_are_copied_and_the_others_estimated(both, comput
     assert {"commit", "device", "platform", "finished"} <= made.keys()
     cells, whence = lines_of(target, squares)
     assert cells == "6 of 12"
-    assert "commit" in whence
+    assert f"commit {str(made['commit'])[:12]}, {made['platform']}" in whence
     assert lines_of(target, descent) == ("0 of 1", "-")
     # What is of no cell any more goes, the rest stays as it is.
     (stale,) = [r for r in target.records("squares") if r.cell.settings["x"] == 5]
@@ -127,3 +128,14 @@ def test_what_is_committed_is_whole_small_and_of_paper_scale():
     assert load("joint", scale=Scale.PAPER, results="published").sizes["p"] == 3
     missing = known.keys() - set(complete)
     assert missing == told.keys()
+
+
+def test_a_page_says_when_and_where_its_numbers_were_computed(both, computed, tmp_path):
+    publish(computed, tmp_path / "out")
+    atlas = gather(Store(tmp_path / "no"), (), (), both, published=Store(tmp_path / "out"))
+    (entry,) = (e for e in atlas.experiments if e.done)
+    told = entry.whence
+    page = render_single(atlas)
+    assert told.startswith("20")
+    assert f"s of computation, {told}" in page
+    assert "Paper scale: 6 of 12 cells were not run" in page

@@ -212,6 +212,7 @@ class ExperimentEntry:
         answer: to its question, empty before all cells of the scale have been run.
         values: of which the answer is made, by name.
         thumbnail: its first figure as a small picture, a data address; empty without one.
+        whence: day, commit, machine and device of the last record shown.
         missing: what was not run at paper scale and what it would cost, where that is known.
     """
 
@@ -229,6 +230,7 @@ class ExperimentEntry:
     answer: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
     thumbnail: str = ""
+    whence: str = ""
     missing: str = ""
 
     @property

@@ -74,6 +74,7 @@ def exhibit(
         answer=answer,
         values=values,
         thumbnail=small,
+        whence=max(chosen, key=lambda record: str(record.metadata.get("finished", ""))).whence,
     )
 
 

@@ -140,9 +140,5 @@ def lines_of(store: Store, experiment: Experiment) -> tuple[str, str]:
     there = [record for record in store.records(experiment.name) if record.key in keys]
     if not there:
         return f"0 of {len(keys)}", "-"
-    last = max(there, key=lambda record: record.metadata["finished"]).metadata
-    commit = str(last["commit"] or "not known")[:12]
-    return (
-        f"{len(there)} of {len(keys)}",
-        f"{last['finished'][:10]}, commit {commit}, {last['platform']}, {last['device']}",
-    )
+    last = max(there, key=lambda record: record.metadata["finished"])
+    return f"{len(there)} of {len(keys)}", last.whence

@@ -128,6 +128,14 @@ class Record:
     layout: Layout
 
     @property
+    def whence(self) -> str:
+        """Day, commit, machine and device of the computation."""
+        told = self.metadata
+        commit = str(told.get("commit") or "not known")[:12]
+        machine = [str(told[name]) for name in ("platform", "device") if told.get(name)]
+        return ", ".join([str(told.get("finished", ""))[:10], f"commit {commit}", *machine])
+
+    @property
     def dataset(self) -> "xarray.Dataset":
         """The arrays with their axes and labels."""
         return self.part.dataset
