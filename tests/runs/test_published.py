@@ -124,7 +124,7 @@ def test_what_is_committed_is_whole_small_and_of_paper_scale():
             names = {"commit", "platform", "device", "versions", "finished", "seconds"}
             assert names <= record.metadata.keys()
     assert here.notes == []
-    assert {"joint", "factored", "direction"} <= set(complete)
+    assert {"joint", "factored", "direction", "winning_bound"} <= set(complete)
     assert load("joint", scale=Scale.PAPER, results="published").sizes["p"] == 3
     missing = known.keys() - set(complete)
     assert missing == told.keys()
