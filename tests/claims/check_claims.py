@@ -6,7 +6,8 @@ import sys
 
 from attlas.core.processes import checker_variables
 
-os.environ.update(checker_variables(2))  # before JAX starts
+if __name__ == "__main__":  # before JAX starts
+    os.environ.update(checker_variables(2))
 
 from attlas.verify.check import check
 from attlas.verify.registry import find_claims

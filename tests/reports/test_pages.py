@@ -25,7 +25,8 @@ def pages(atlas):
 
 def test_a_page_per_paper_and_per_experiment_and_the_front_page_last(pages):
     assert [*pages] == [
-        "explorer.html", "glossary.html", PAPER, "experiment-lines.html", "experiment-silent.html", "",
+        "explorer.html", "glossary.html", PAPER,
+        "experiment-lines.html", "experiment-silent.html", "",
     ]  # fmt: skip
 
 

@@ -5,24 +5,24 @@ import sys
 
 import jax
 
-jax.config.update("jax_num_cpu_devices", 8)
-jax.config.update("jax_enable_x64", True)
+if __name__ == "__main__":  # before JAX starts
+    jax.config.update("jax_num_cpu_devices", 8)
+    jax.config.update("jax_enable_x64", True)
 
-import jax.numpy as jnp  # noqa: E402
-import numpy as np  # noqa: E402
+import jax.numpy as jnp
+import numpy as np
 
-from attlas.data.sparse_majority import MajorityDesign, make_sparse_majorities  # noqa: E402
-from attlas.data.token_selection import make_support_selection  # noqa: E402
-from attlas.models.attention.majority_attention import make_majority_attention  # noqa: E402
-from attlas.models.attention.multi_head import make_multi_head  # noqa: E402
-from attlas.models.networks.softmax_network import SoftmaxNetwork  # noqa: E402
-from attlas.tasks.softmax_regression import train_softmax_networks  # noqa: E402
-from attlas.tasks.sparse_majority.training import train_majority  # noqa: E402
-from attlas.tasks.token_selection.training import train_selection_ensemble  # noqa: E402
-from attlas.training import ensemble  # noqa: E402
-from attlas.training.leave_one_out import leave_one_out  # noqa: E402
+from attlas.data.sparse_majority import MajorityDesign, make_sparse_majorities
+from attlas.data.token_selection import make_support_selection
+from attlas.models.attention.majority_attention import make_majority_attention
+from attlas.models.attention.multi_head import make_multi_head
+from attlas.models.networks.softmax_network import SoftmaxNetwork
+from attlas.tasks.softmax_regression import train_softmax_networks
+from attlas.tasks.sparse_majority.training import train_majority
+from attlas.tasks.token_selection.training import train_selection_ensemble
+from attlas.training import ensemble
+from attlas.training.leave_one_out import leave_one_out
 
-DEVICES = jax.local_devices()
 RNG = np.random.default_rng(3)
 
 
@@ -65,7 +65,7 @@ def differences(count):
     found = {}
     for each in (selection, softmax_networks, left_out, majority):
         results = []
-        for devices in (DEVICES[:1], DEVICES[:count]):
+        for devices in (jax.local_devices()[:1], jax.local_devices()[:count]):
             ensemble.member_devices = lambda devices=devices: devices
             RNG.bit_generator.state = START
             results.append(np.asarray(each()))
@@ -75,4 +75,5 @@ def differences(count):
 
 
 START = RNG.bit_generator.state
-sys.stdout.write(json.dumps({count: differences(count) for count in (1, 2, 8)}))
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps({count: differences(count) for count in (1, 2, 8)}))
