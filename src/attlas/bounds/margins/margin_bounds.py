@@ -1,0 +1,230 @@
+r"""Bounds on the error of one layer of attention from its margins, in norm balls.
+
+    printed theorem -> explicit constants -> linear readout -> tokens met -> one-sided cover -> kl
+
+Each is a `RiskBound` and stands in the table of `compare_bounds` as one of its `certificates`.
+Radii and margins are picked afterwards from grids that were fixed beforehand.
+"""
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from attlas.bounds.generalisation.conditions import require_positive
+from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
+from attlas.bounds.generalisation.kl_inverse import kl_upper_inverse
+from attlas.bounds.generalisation.risk_bound import (
+    INDEPENDENT,
+    Condition,
+    RiskBound,
+    require_sample,
+)
+from attlas.bounds.margins.linear_attention import MarginSample
+from attlas.bounds.margins.sample_complexity import Tokens, sample_complexity, tokens_met
+from attlas.core.errors import UserError
+
+GRID = 2.0 ** (np.arange(-40, 41) / 4)
+"""Radii and margins, a factor 1.19 apart."""
+Loss = Literal["hinge", "ramp"]
+Deviation = Literal["Hoeffding", "kl"]
+_GRIDS = Condition("the grids of radii and margins were fixed before the examples", True)
+_SAFE = 1 + 2**-40
+
+
+def _radius(sample: MarginSample, total: bool) -> float:
+    r"""The norm of the M on the grid, rounded up; infinite above it."""
+    norms = np.abs(sample.query_keys).sum(axis=(1, 2))
+    wanted = float(norms.sum() if total else norms.max()) * _SAFE
+    above = GRID[wanted <= GRID]
+    return float(above[0]) if len(above) else math.inf
+
+
+def ramp_margin_bound(
+    sample: MarginSample,
+    delta: float,
+    *,
+    tokens: Tokens = "met",
+    loss: Loss = "ramp",
+    trivial: float | int = 1,
+) -> RiskBound:
+    r"""The error by Rademacher complexity, at the best margin.
+
+    $$\min_\gamma\ \frac1m\sum_i\ell\Big(\frac{y_if(X_i)}\gamma\Big)+\frac{2\hat R}\gamma+
+    3c\sqrt{\frac{\ln(2K/\delta)}{2m}},\quad\ell(u)=\min(1,(1-u)_+),\ c=1$$
+
+    With the hinge $(1-u)_+$ the range is $c=1+\beta/\gamma$, $\beta$ the largest entry of a token
+    known beforehand; here the one that was met, in its favour.
+
+    Args:
+        sample: f is divided by the sum of the |entries| of its readouts.
+        delta: probability of failure, in (0, 1).
+        tokens: norms of the tokens, "met" or "largest".
+        loss: "ramp" or "hinge".
+        trivial: error that is reached without data, such as that of guessing.
+
+    Returns:
+        The bound.
+
+    Raises:
+        UserError: if tokens or loss is unknown.
+
+    Source: Theorem 4.1 of trauger2023sequence, sharpened; docs/proofs/attlas_bounds.md.
+
+    Examples:
+        >>> from attlas.bounds.margins.linear_attention import LinearAttention, measure_margins
+        >>> own = LinearAttention([1.0, 0.0], np.eye(2))
+        >>> X = np.repeat(np.array([[[1.0, 0.0]]]), 10**5, axis=0)
+        >>> bound = ramp_margin_bound(measure_margins(own, X, [1.0, 0.0], np.ones(10**5)), 0.05)
+        >>> f"{bound.bound:.3f}", bound.vacuous
+        ('0.034', False)
+    """
+    require_sample(len(sample.margins), delta, trivial)
+    if tokens not in ("met", "largest") or loss not in ("ramp", "hinge"):
+        raise UserError(
+            f"tokens = {tokens!r}, loss = {loss!r}: choose met or largest, ramp or hinge"
+        )
+    met, radius = tokens_met(sample), _radius(sample, total=False)
+    f = sample.margins / np.abs(sample.readouts).sum()
+    above = math.inf if loss == "hinge" else 1.0
+    risks = np.array([np.mean(np.clip(1 - f / g, 0, above)) for g in GRID])
+    ranges = 1 + met.worst_entry / GRID if loss == "hinge" else np.ones(len(GRID))
+    own = delta / len(GRID) ** 2
+
+    def at(m: float) -> float:
+        if not math.isfinite(radius):
+            return 1.0
+        R = sample_complexity(met, radius, m, tokens=tokens)
+        tail = float(generalisation_gap(0.0, m, own))
+        return min(1.0, float(np.min(risks + 2 * R / GRID + tail * ranges)) * _SAFE)
+
+    n = len(f)
+    nats = math.log(len(GRID) ** 2)
+    return RiskBound(
+        name=f"Theorem 4.1, {loss} loss, tokens {tokens}",
+        bound=at(float(n)),
+        empirical=sample.error,
+        n=n,
+        delta=delta,
+        shares=((f"{len(GRID)} radii times {len(GRID)} margins", delta),),
+        complexity=nats,
+        conditions=(INDEPENDENT, _GRIDS),
+        at=at,
+        trivial=trivial,
+    )
+
+
+def cover_coefficient(B_x: float, radius: float, heads: int, d: int) -> float:
+    r"""The coefficient $\Gamma$ of one cover of the whole function, for all inputs at once.
+
+    $$\log N(\epsilon)\le\frac\Gamma{\epsilon^2},\quad\Gamma=\Big(\big(HB_x^2\ln(2Hd+1)\big)^{1/3}+
+    \big(B_x^6r^2\ln(2Hd^2+1)\big)^{1/3}\Big)^3$$
+
+    Args:
+        B_x: Euclidean norm of all tokens.
+        radius: r, of the sum of all |entries| of all M.
+        heads: H.
+        d: dimension.
+
+    Returns:
+        Gamma, for readouts of l_1 norm 1.
+
+    Source: derived from Lemmas 3.6 and E.1 of trauger2023sequence, docs/proofs/attlas_bounds.md.
+
+    Examples:
+        >>> print(f"{cover_coefficient(1.0, 2.0, 1, 8):.2f}")
+        69.11
+    """
+    readout = heads * B_x**2 * math.log(2 * heads * d + 1)
+    attention = B_x**6 * radius**2 * math.log(2 * heads * d**2 + 1)
+    return (math.cbrt(readout) + math.cbrt(attention)) ** 3 * _SAFE
+
+
+def cover_margin_bound(
+    sample: MarginSample,
+    B_x: float,
+    delta: float,
+    *,
+    deviation: Deviation = "kl",
+    trivial: float | int = 1,
+) -> RiskBound:
+    r"""The error by a cover at one distance, on the side of the errors alone.
+
+    $$\mathbb P(yf\le0)\le\sup\Big\{p:{\rm kl}(\hat q\|p)\le\frac{4\Gamma/\gamma^2+\ln(K/\delta)}m
+    \Big\},\quad\hat q=\frac1m\#\{i:y_if(X_i)\le\gamma\}$$
+
+    The cover holds for all tokens of norm at most $B_x$, so that its centres are finitely many
+    functions that do not depend on the sample: no symmetrisation and no chain. "Hoeffding" has
+    $\hat q+\sqrt{c/2}$ in place of the inverse of kl, which where no margin is below gamma is
+    $1-e^{-c}$.
+
+    Args:
+        sample: f is divided by the sum of the |entries| of its readouts.
+        B_x: Euclidean norm of all tokens, [CLS] included, known beforehand.
+        delta: probability of failure, in (0, 1).
+        deviation: "kl" or "Hoeffding".
+        trivial: error that is reached without data, such as that of guessing.
+
+    Returns:
+        The bound.
+
+    Raises:
+        UserError: if a token is longer than B_x.
+
+    Source: derived, docs/proofs/attlas_bounds.md.
+
+    Examples:
+        >>> from attlas.bounds.margins.linear_attention import LinearAttention, measure_margins
+        >>> own = LinearAttention([1.0, 0.0], np.eye(2))
+        >>> X = np.repeat(np.array([[[1.0, 0.0]]]), 10**5, axis=0)
+        >>> sample = measure_margins(own, X, [1.0, 0.0], np.ones(10**5))
+        >>> bound = cover_margin_bound(sample, 1.0, 0.05)
+        >>> f"{bound.bound:.5f}", bound.empirical
+        ('0.00115', 0.0)
+    """
+    require_sample(len(sample.margins), delta, trivial)
+    require_positive(B_x=B_x)
+    longest = max(sample.length.max(), np.linalg.norm(sample.cls, axis=1).max())
+    if longest > B_x * _SAFE:
+        raise UserError(f"B_x = {B_x}, but a token has norm {longest:.6g}: raise B_x")
+    if deviation not in ("kl", "Hoeffding"):
+        raise UserError(f"deviation = {deviation!r}: choose kl or Hoeffding")
+    heads, d = sample.readouts.shape
+    radius = _radius(sample, total=True)
+    f = np.sort(sample.margins / np.abs(sample.readouts).sum())
+    below = np.searchsorted(f, GRID * _SAFE, side="right") / len(f)
+    gamma = cover_coefficient(B_x * _SAFE, radius, heads, d) if math.isfinite(radius) else math.inf
+    nats = 4 * gamma / GRID**2
+    union = math.log(len(GRID) ** 2 / delta)
+
+    def at(m: float) -> float:
+        found = 1.0
+        for q, cost in zip(below, (nats + union) / m * _SAFE, strict=True):
+            # by Pinsker's inequality nothing below q, and nothing at all where the cost is large
+            if q < found and math.isfinite(cost):
+                own = (
+                    kl_upper_inverse(float(q), float(cost))
+                    if deviation == "kl"
+                    else (float(q) + math.sqrt(cost / 2))
+                )
+                found = min(found, own * _SAFE)
+        return found
+
+    n = len(f)
+    best = int(np.argmin(np.minimum(1.0, below + np.sqrt(nats / (2 * n)))))
+    return RiskBound(
+        name=f"margin by a cover, {deviation}",
+        bound=at(float(n)),
+        empirical=sample.error,
+        n=n,
+        delta=delta,
+        shares=((f"{len(GRID)} radii times {len(GRID)} margins", delta),),
+        complexity=float(nats[best]),
+        conditions=(
+            INDEPENDENT,
+            _GRIDS,
+            Condition(f"no token is longer than {B_x:g}, known before the examples", False),
+        ),
+        at=at,
+        trivial=trivial,
+    )

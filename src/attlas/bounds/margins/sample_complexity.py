@@ -1,0 +1,131 @@
+r"""The complexity of one layer of attention on the tokens that it met, beside that on the worst.
+
+The class is $\{\sum_ha_h^\top X^\top{\rm softmax}(XM_hx_{\rm cls})\}$ with $\sum_h\|a_h\|_1\le1$,
+$\|M_h\|_{1,1}\le r$. It is the hull of $\pm e_j^\top X^\top{\rm softmax}(XMx_{\rm cls})$, so that
+the number of heads costs nothing, and neither does a sign.
+"""
+
+import functools
+import math
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from attlas.bounds.covering.dudley import Number, dudley_chain
+from attlas.bounds.covering.hilbert_cover import hilbert_cover_entropy
+from attlas.bounds.margins.linear_attention import MarginSample
+
+Tokens = Literal["largest", "met"]
+
+
+class TokensMet(NamedTuple):
+    """Root mean squares over a sample, and the largest values in their places.
+
+    Attributes:
+        dimension: d.
+        atom: largest length of the atoms of the cover, at r = 1.
+        entry: of the largest |entry| of a token.
+        half_span: of half the range of an entry.
+        centre: of the middle of that range, for the worst entry.
+        worst_atom: what `atom` is with the largest norms of a token.
+        worst_entry: largest |entry| of all tokens.
+    """
+
+    dimension: int
+    atom: float
+    entry: float
+    half_span: float
+    centre: float
+    worst_atom: float
+    worst_entry: float
+
+
+def tokens_met(sample: MarginSample) -> TokensMet:
+    r"""The norms of the tokens that a sample holds.
+
+    $$\max_b\Big(\frac1m\sum_i\Big(\frac{s_iD_i}4x_{{\rm cls},ib}\Big)^2\Big)^{1/2}
+    \quad\text{in place of}\quad\max_{i,t}\|x_{it}\|_\infty\,\|x_{it}\|_2\,\|x_{{\rm cls},i}\|_2$$
+
+    Args:
+        sample: with s the span and D the diameter of each sequence.
+
+    Returns:
+        Both, and the radii of the class.
+
+    Examples:
+        >>> from attlas.bounds.margins.linear_attention import LinearAttention, measure_margins
+        >>> own = LinearAttention([1.0, 0.0], np.zeros((2, 2)))
+        >>> met = tokens_met(measure_margins(own, np.eye(2)[None], [1.0, 0.0], [1]))
+        >>> round(met.atom, 4), met.worst_atom
+        (0.3536, 1.0)
+    """
+    weight = sample.span * sample.diameter / 4
+    length = np.linalg.norm(sample.cls, axis=1).max()
+    mean_square = np.mean((weight[:, None] * sample.cls) ** 2, axis=0)
+    return TokensMet(
+        sample.cls.shape[1],
+        math.sqrt(mean_square.max()),
+        math.sqrt(np.mean(sample.entries**2)),
+        math.sqrt(np.mean(sample.span**2)) / 2,
+        math.sqrt(np.mean(sample.centres**2, axis=0).max()),
+        float(sample.entries.max() * sample.length.max() * length),
+        float(sample.entries.max()),
+    )
+
+
+def sample_complexity(met: TokensMet, radius: float, m: float, *, tokens: Tokens = "met") -> float:
+    r"""The empirical Rademacher complexity of the class at norms 1 and r.
+
+    $$\hat R\le\min\Big({\rm chain}(\rho),\ c\sqrt{\tfrac{2\ln2d}m}+{\rm chain}(\tfrac\sigma2)\Big),
+    \quad\log N(\epsilon)=\ln2d+\Big(\Big\lceil\frac{r^2\kappa^2}{\epsilon^2}\Big\rceil-1\Big)_+
+    \ln(2d^2+1)$$
+
+    with kappa the length of the atoms, rho that of the entries, c and sigma/2 those of the centres
+    and half spans. With tokens "largest" it is half of Theorem 4.1's, whose 2 is for a sign:
+    chain(max |entry|) and $r^2\kappa^2\ln(2d^2+1)/\epsilon^2$ for the largest norms.
+
+    Args:
+        met: of the sample.
+        radius: r.
+        m: samples.
+        tokens: "met" or "largest".
+
+    Returns:
+        The bound.
+
+    Source: Theorem 4.1 of trauger2023sequence, sharpened; docs/proofs/attlas_bounds.md.
+
+    Examples:
+        >>> met = TokensMet(8, 0.25, 1.0, 0.5, 0.2, 1.0, 1.0)
+        >>> found = [sample_complexity(met, 2.0, 1e6, tokens=own) for own in ("largest", "met")]
+        >>> [f"{R:.4f}" for R in found]
+        ['0.1077', '0.0313']
+    """
+    numbers = [float(part) for part in met[1:]]
+    with jax.enable_x64(True):
+        own = np.array([radius, m, *numbers])
+        return float(_complexity(jax.device_put(own), met.dimension, tokens))
+
+
+@functools.partial(jax.jit, static_argnames=("d", "tokens"))
+def _complexity(own: Float[Array, " 8"], d: int, tokens: Tokens) -> Array:
+    radius, m, atom, entry, half_span, centre, worst_atom, worst_entry = own
+    signs, atoms = math.log(2 * d), 2 * d * d
+
+    def met(epsilon: Array) -> Array:
+        return signs + hilbert_cover_entropy((radius * atom / epsilon) ** 2, atoms)
+
+    if tokens == "largest":
+        D = (radius * worst_atom) ** 2 * math.log(atoms + 1)
+        return _chain(lambda epsilon: signs + D / epsilon**2, m, worst_entry)
+    around = centre * jnp.sqrt(2 * signs / m) + _chain(met, m, half_span)
+    return jnp.minimum(_chain(met, m, entry), around)
+
+
+def _chain(log_cover, m: Number, radius: Number) -> Array:
+    """The chain; 0 for a class of the function 0."""
+    safe = jnp.maximum(radius, 1e-300)
+    return jnp.where(radius > 0, dudley_chain(log_cover, m, safe), 0.0)
