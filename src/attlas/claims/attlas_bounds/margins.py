@@ -18,7 +18,7 @@ from attlas.bounds.margins.pac_bayes_margin import (
     pac_bayes_margin,
 )
 from attlas.bounds.margins.sample_complexity import sample_complexity, tokens_met
-from attlas.core.claim import Control, Kind, ProofStep, Status
+from attlas.core.claim import Control, Kind, ProofStep, Sides, Status
 from attlas.core.statement import computed, inequality, probability
 
 _CHAIN = "attlas_bounds/sharpening"
@@ -52,7 +52,9 @@ def perturbed_average(z, h, v, *, factor=1.0):
     """
     moved = jnp.abs((jax.nn.softmax(z + h) - jax.nn.softmax(z)) @ v)
     span, oscillation = jnp.max(v) - jnp.min(v), factor * (jnp.max(h) - jnp.min(h))
-    return moved, perturbed_softmax(span, oscillation)
+    # a probability is rounded by the size of its logits
+    size = (1 + jnp.max(jnp.abs(z)) + jnp.max(jnp.abs(h))) * (1 + jnp.max(jnp.abs(v)))
+    return Sides(moved, perturbed_softmax(span, oscillation), magnitude=size)
 
 
 @computed(
@@ -244,13 +246,14 @@ def coins(rng, count):
     error, pac, cover, bare = np.empty((4, count))
     for e in range(count):
         n, d = int(rng.integers(8, 17)), int(rng.integers(24, 41))
-        y, seen = rng.choice([-1.0, 1.0], d), rng.choice(d, n, replace=False)
+        y, law = rng.choice([-1.0, 1.0], d), rng.dirichlet(np.full(d, 20.0))
+        seen = rng.choice(d, n, p=law)
         a = np.zeros(d)
         a[seen] = y[seen]
         own = LinearAttention(a, np.zeros((d, d)))
         sample = measure_margins(own, np.eye(d)[seen][:, None], np.eye(d)[0], y[seen])
         # unseen tokens have the output 0, which counts as an error
-        error[e] = 1 - n / d
+        error[e] = law[a == 0].sum()
         pac[e] = pac_bayes_margin(sample, _DELTA).bound
         cover[e] = cover_margin_bound(sample, 1.0, _DELTA).bound
         bare[e] = -math.expm1(-math.log(1 / _DELTA) / n)
@@ -271,8 +274,8 @@ def coins(rng, count):
 def margin_coverage(error, pac, cover, bare, *, pac_share=1.0, cover_share=1.0):
     r"""$$\mathbb P\big[\mathbb P(yf\le0)\le{\rm bound}\big]\ge1-\delta,\quad\delta=0.2$$
 
-    24 to 40 tokens with labels that are coins; the readout fits the 8 to 16 that were drawn, and
-    errs on all others. Both bounds are vacuous, as they must be: a network that fits coins has no
+    24 to 40 tokens with labels that are coins; the readout fits those of 8 to 16 draws, and errs on
+    all others. Both bounds are vacuous, as they must be: a network that fits coins has no
     margin in its norm. Without divergence or entropy both would certify less than the error.
     """
     found = pac_share * pac + (1 - pac_share) * bare
