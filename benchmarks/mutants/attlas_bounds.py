@@ -22,6 +22,21 @@ _bayes = _in("pac_bayes_kl", "PAC-Bayes", "divergence-moment")
 _gauss = _in("gaussian_weights", "Divergence", "gaussian-divergence")
 _token = _in("token_bound", "Tokens", "bernstein-step")
 
+
+def _at(path: str, locator: str, *claims: str) -> Callable[..., Mutant]:
+    def mutant(name: str, old: str, new: str, *first: str) -> Mutant:
+        return Mutant(name, f"bounds/{path}.py", old, new, locator, claims=(*first, *claims))
+
+    return mutant
+
+
+_softmax = _at("attention/perturbed_softmax", "Margins", "perturbed-average")
+_hull = _at("covering/hilbert_cover", "Margins", "hull-cover")
+_met = _at("margins/sample_complexity", "Margins", "met-below-largest", "complexity-on-sample")
+_noise = _at("margins/pac_bayes_margin", "Margins", "noise-certificate")
+_bayes_margin = _at("margins/pac_bayes_margin", "Margins", "margin-coverage")
+_cover_margin = _at("margins/margin_bounds", "Margins", "margin-coverage")
+
 MUTANTS = (
     _inverse("rounded inward", "- _SLACK * (abs(heads)", "+ Decimal(1) * (abs(heads)"),
     _inverse("the tails without their weight", "other * (other /", "(other /"),
@@ -68,4 +83,13 @@ MUTANTS = (
         "smoothed-range",
     ),
     _token("no deviation", "return min(math.sqrt(cost / 2)", "return 0 * min(math.sqrt(cost / 2)"),
+    _softmax("a fifth in place of a quarter", "/ 4)", "/ 5)"),
+    _softmax("the sine of the angle", "jnp.tanh(", "jnp.sin("),
+    _hull("one step fewer", "jnp.ceil(ratio) - 1", "jnp.ceil(ratio) - 2"),
+    _met("four times the span", "sample.diameter / 4", "sample.diameter"),
+    _met("without signs and entries", "math.log(2 * d), 2", "0.0 * math.log(2 * d), 2"),
+    _noise("a tenth of the threshold", "return math.sqrt(heads) * moved", "return 0.02 * moved"),
+    _bayes_margin("nothing for the divergence", "nats = (0.5", "nats = 0 * (0.5"),
+    _cover_margin("nothing for the entropy", "nats = 4 * gamma", "nats = 0 * gamma"),
+    _cover_margin("a half in Pinsker's form", "cost / 2)", "cost / 4)", "kl-below-hoeffding"),
 )

@@ -4,11 +4,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attlas.bounds.closed_form import closed_form
-from attlas.bounds.covering.dudley import Number
 
 
 @closed_form
-def perturbed_softmax(span: Number, oscillation: Number) -> Float[Array, "..."]:
+def perturbed_softmax(
+    span: Float[Array, "..."], oscillation: Float[Array, "..."]
+) -> Float[Array, "..."]:
     r"""The largest change of an average of values by softmax.
 
     $$\Big|\sum_t(p'_t-p_t)v_t\Big|\le(\max v-\min v)\tanh\frac{\max h-\min h}4,\qquad

@@ -8,6 +8,10 @@ about half of all cases, and a bound that is below the one that was proved is no
 import math
 from decimal import Context, Decimal, localcontext
 
+import numpy as np
+from jaxtyping import Float
+from scipy.special import kl_div
+
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.generalisation.outward_rounding import first_float
 from attlas.core.errors import UserError
@@ -79,6 +83,31 @@ def kl_upper_inverse(q: float | int, c: float | int) -> float:
 
 
 @closed_form
+def near_kl_inverse(
+    q: Float[np.ndarray, " n"], c: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, " n"]:
+    r"""Inverses of kl to a few digits, to choose the best of many bounds; none is certified.
+
+    Args:
+        q: shares in [0, 1].
+        c: nats.
+
+    Returns:
+        $\sup\{p:{\rm kl}(q\|p)\le c\}$, up to $10^{-9}$.
+
+    Examples:
+        >>> near_kl_inverse(np.array([0.0]), np.array([1.0])).round(6).tolist()
+        [0.632121]
+    """
+    low, high = np.minimum(q, 1.0), np.ones_like(q)
+    for _ in range(30):
+        p = (low + high) / 2
+        inside = np.clip(p, 1e-300, 1 - 1e-16)
+        below = kl_div(q, inside) + kl_div(1 - q, 1 - inside) <= c
+        low, high = np.where(below, p, low), np.where(below, high, p)
+    return low
+
+
 def kl_lower_inverse(q: float | int, c: float | int) -> float:
     r"""The least bias within divergence c of q, rounded down.
 

@@ -1,19 +1,20 @@
 r"""Bounds on the error of one layer of attention from its margins, in norm balls.
 
-    printed theorem -> explicit constants -> linear readout -> tokens met -> one-sided cover -> kl
+    printed -> constants -> linear readout -> ramp -> tokens met -> one-sided cover -> kl
 
 Each is a `RiskBound` and stands in the table of `compare_bounds` as one of its `certificates`.
 Radii and margins are picked afterwards from grids that were fixed beforehand.
 """
 
 import math
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
+from attlas.bounds.constants import require_constants
 from attlas.bounds.generalisation.conditions import require_positive
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
-from attlas.bounds.generalisation.kl_inverse import kl_upper_inverse
+from attlas.bounds.generalisation.kl_inverse import kl_upper_inverse, near_kl_inverse
 from attlas.bounds.generalisation.risk_bound import (
     INDEPENDENT,
     Condition,
@@ -21,7 +22,7 @@ from attlas.bounds.generalisation.risk_bound import (
     require_sample,
 )
 from attlas.bounds.margins.linear_attention import MarginSample
-from attlas.bounds.margins.sample_complexity import Tokens, sample_complexity, tokens_met
+from attlas.bounds.margins.sample_complexity import Step, sample_complexity, tokens_met
 from attlas.core.errors import UserError
 
 GRID = 2.0 ** (np.arange(-40, 41) / 4)
@@ -44,7 +45,7 @@ def ramp_margin_bound(
     sample: MarginSample,
     delta: float,
     *,
-    tokens: Tokens = "met",
+    step: Step = "met",
     loss: Loss = "ramp",
     trivial: float | int = 1,
 ) -> RiskBound:
@@ -59,7 +60,7 @@ def ramp_margin_bound(
     Args:
         sample: f is divided by the sum of the |entries| of its readouts.
         delta: probability of failure, in (0, 1).
-        tokens: norms of the tokens, "met" or "largest".
+        step: of `sample_complexity`.
         loss: "ramp" or "hinge".
         trivial: error that is reached without data, such as that of guessing.
 
@@ -67,7 +68,7 @@ def ramp_margin_bound(
         The bound.
 
     Raises:
-        UserError: if tokens or loss is unknown.
+        UserError: if step or loss is unknown.
 
     Source: Theorem 4.1 of trauger2023sequence, sharpened; docs/proofs/attlas_bounds.md.
 
@@ -80,10 +81,9 @@ def ramp_margin_bound(
         ('0.034', False)
     """
     require_sample(len(sample.margins), delta, trivial)
-    if tokens not in ("met", "largest") or loss not in ("ramp", "hinge"):
-        raise UserError(
-            f"tokens = {tokens!r}, loss = {loss!r}: choose met or largest, ramp or hinge"
-        )
+    if loss not in ("ramp", "hinge"):
+        raise UserError(f"loss = {loss!r}: choose ramp or hinge")
+    require_constants(step, *get_args(Step))
     met, radius = tokens_met(sample), _radius(sample, total=False)
     f = sample.margins / np.abs(sample.readouts).sum()
     above = math.inf if loss == "hinge" else 1.0
@@ -94,14 +94,14 @@ def ramp_margin_bound(
     def at(m: float) -> float:
         if not math.isfinite(radius):
             return 1.0
-        R = sample_complexity(met, radius, m, tokens=tokens)
+        R = sample_complexity(met, radius, m, step=step)
         tail = float(generalisation_gap(0.0, m, own))
         return min(1.0, float(np.min(risks + 2 * R / GRID + tail * ranges)) * _SAFE)
 
     n = len(f)
     nats = math.log(len(GRID) ** 2)
     return RiskBound(
-        name=f"Theorem 4.1, {loss} loss, tokens {tokens}",
+        name=f"Theorem 4.1 {step}, {loss} loss",
         bound=at(float(n)),
         empirical=sample.error,
         n=n,
@@ -198,17 +198,13 @@ def cover_margin_bound(
     union = math.log(len(GRID) ** 2 / delta)
 
     def at(m: float) -> float:
-        found = 1.0
-        for q, cost in zip(below, (nats + union) / m * _SAFE, strict=True):
-            # by Pinsker's inequality nothing below q, and nothing at all where the cost is large
-            if q < found and math.isfinite(cost):
-                own = (
-                    kl_upper_inverse(float(q), float(cost))
-                    if deviation == "kl"
-                    else (float(q) + math.sqrt(cost / 2))
-                )
-                found = min(found, own * _SAFE)
-        return found
+        cost = (nats + union) / m * _SAFE
+        if deviation == "Hoeffding":
+            return min(1.0, float(np.min(below + np.sqrt(cost / 2))) * _SAFE)
+        k = int(np.argmin(near_kl_inverse(below, cost)))
+        if below[k] >= 1 or not math.isfinite(cost[k]):
+            return 1.0
+        return min(1.0, kl_upper_inverse(float(below[k]), float(cost[k])) * _SAFE)
 
     n = len(f)
     best = int(np.argmin(np.minimum(1.0, below + np.sqrt(nats / (2 * n)))))

@@ -6,9 +6,8 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import xlogy
 
-from attlas.bounds.generalisation.kl_inverse import kl_upper_inverse
+from attlas.bounds.generalisation.kl_inverse import kl_upper_inverse, near_kl_inverse
 from attlas.bounds.generalisation.pac_bayes_kl import log_moment
 from attlas.bounds.generalisation.risk_bound import (
     INDEPENDENT,
@@ -161,7 +160,7 @@ def pac_bayes_margin(sample: MarginSample, delta: float, *, trivial: float | int
 
     def best(m: float) -> tuple[float, int]:
         cost = (nats + log_moment(m) - math.log(share)) / m * _SAFE
-        k = int(np.argmin(_inverse(drawn, cost) / (1 - eta)))
+        k = int(np.argmin(near_kl_inverse(drawn, cost) / (1 - eta)))
         risk = kl_upper_inverse(float(drawn[k]), float(cost[k])) / (1 - float(eta[k]))
         return min(1.0, risk * _SAFE), k
 
@@ -179,14 +178,3 @@ def pac_bayes_margin(sample: MarginSample, delta: float, *, trivial: float | int
         at=lambda m: best(max(m, float(_LEAST)))[0],
         trivial=trivial,
     )
-
-
-def _inverse(q: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """The inverse of kl to a few digits, which choose the noise; the bound has all of them."""
-    low, high = np.minimum(q, 1.0), np.ones_like(q)
-    for _ in range(30):
-        p = (low + high) / 2
-        inside = np.clip(p, 1e-300, 1 - 1e-16)
-        kl = xlogy(q, q / inside) + xlogy(1 - q, (1 - q) / (1 - inside))
-        low, high = np.where(kl <= c, p, low), np.where(kl <= c, high, p)
-    return low

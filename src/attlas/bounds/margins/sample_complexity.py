@@ -7,6 +7,7 @@ the number of heads costs nothing, and neither does a sign.
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import jax
@@ -14,11 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.bounds.covering.dudley import Number, dudley_chain
+from attlas.bounds.covering.dudley import dudley_chain
 from attlas.bounds.covering.hilbert_cover import hilbert_cover_entropy
+from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
+from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
 from attlas.bounds.margins.linear_attention import MarginSample
 
-Tokens = Literal["largest", "met"]
+Step = Literal["printed", "corrected", "sharp", "linear", "met"]
+"""Theorem 4.1 with its constants, those of a linear readout, and the tokens met."""
 
 
 class TokensMet(NamedTuple):
@@ -30,8 +34,9 @@ class TokensMet(NamedTuple):
         entry: of the largest |entry| of a token.
         half_span: of half the range of an entry.
         centre: of the middle of that range, for the worst entry.
-        worst_atom: what `atom` is with the largest norms of a token.
         worst_entry: largest |entry| of all tokens.
+        worst_token: largest Euclidean norm of all.
+        worst_cls: that of [CLS].
     """
 
     dimension: int
@@ -39,8 +44,9 @@ class TokensMet(NamedTuple):
     entry: float
     half_span: float
     centre: float
-    worst_atom: float
     worst_entry: float
+    worst_token: float
+    worst_cls: float
 
 
 def tokens_met(sample: MarginSample) -> TokensMet:
@@ -59,11 +65,10 @@ def tokens_met(sample: MarginSample) -> TokensMet:
         >>> from attlas.bounds.margins.linear_attention import LinearAttention, measure_margins
         >>> own = LinearAttention([1.0, 0.0], np.zeros((2, 2)))
         >>> met = tokens_met(measure_margins(own, np.eye(2)[None], [1.0, 0.0], [1]))
-        >>> round(met.atom, 4), met.worst_atom
+        >>> round(met.atom, 4), met.worst_token
         (0.3536, 1.0)
     """
     weight = sample.span * sample.diameter / 4
-    length = np.linalg.norm(sample.cls, axis=1).max()
     mean_square = np.mean((weight[:, None] * sample.cls) ** 2, axis=0)
     return TokensMet(
         sample.cls.shape[1],
@@ -71,12 +76,13 @@ def tokens_met(sample: MarginSample) -> TokensMet:
         math.sqrt(np.mean(sample.entries**2)),
         math.sqrt(np.mean(sample.span**2)) / 2,
         math.sqrt(np.mean(sample.centres**2, axis=0).max()),
-        float(sample.entries.max() * sample.length.max() * length),
         float(sample.entries.max()),
+        float(sample.length.max()),
+        float(np.linalg.norm(sample.cls, axis=1).max()),
     )
 
 
-def sample_complexity(met: TokensMet, radius: float, m: float, *, tokens: Tokens = "met") -> float:
+def sample_complexity(met: TokensMet, radius: float, m: float, *, step: Step = "met") -> float:
     r"""The empirical Rademacher complexity of the class at norms 1 and r.
 
     $$\hat R\le\min\Big({\rm chain}(\rho),\ c\sqrt{\tfrac{2\ln2d}m}+{\rm chain}(\tfrac\sigma2)\Big),
@@ -84,14 +90,14 @@ def sample_complexity(met: TokensMet, radius: float, m: float, *, tokens: Tokens
     \ln(2d^2+1)$$
 
     with kappa the length of the atoms, rho that of the entries, c and sigma/2 those of the centres
-    and half spans. With tokens "largest" it is half of Theorem 4.1's, whose 2 is for a sign:
-    chain(max |entry|) and $r^2\kappa^2\ln(2d^2+1)/\epsilon^2$ for the largest norms.
+    and half spans. "linear" has the largest norms in their places, and is half of "sharp", whose
+    other half is for the sign of a readout that is not linear.
 
     Args:
         met: of the sample.
         radius: r.
         m: samples.
-        tokens: "met" or "largest".
+        step: which; "printed" is no bound, as its constant is unknown and 1 stands for it.
 
     Returns:
         The bound.
@@ -99,33 +105,37 @@ def sample_complexity(met: TokensMet, radius: float, m: float, *, tokens: Tokens
     Source: Theorem 4.1 of trauger2023sequence, sharpened; docs/proofs/attlas_bounds.md.
 
     Examples:
-        >>> met = TokensMet(8, 0.25, 1.0, 0.5, 0.2, 1.0, 1.0)
-        >>> found = [sample_complexity(met, 2.0, 1e6, tokens=own) for own in ("largest", "met")]
+        >>> met = TokensMet(8, 0.25, 1.0, 0.5, 0.2, 1.0, 1.0, 1.0)
+        >>> found = [sample_complexity(met, 2.0, 1e6, step=own) for own in ("linear", "met")]
         >>> [f"{R:.4f}" for R in found]
         ['0.1077', '0.0313']
     """
-    numbers = [float(part) for part in met[1:]]
     with jax.enable_x64(True):
-        own = np.array([radius, m, *numbers])
-        return float(_complexity(jax.device_put(own), met.dimension, tokens))
+        own = np.array([radius, m, *(float(part) for part in met[1:])])
+        return float(_complexity(jax.device_put(own), met.dimension, step))
 
 
-@functools.partial(jax.jit, static_argnames=("d", "tokens"))
-def _complexity(own: Float[Array, " 8"], d: int, tokens: Tokens) -> Array:
-    radius, m, atom, entry, half_span, centre, worst_atom, worst_entry = own
+@functools.partial(jax.jit, static_argnames=("d", "step"))
+def _complexity(own: Float[Array, " 9"], d: int, step: Step) -> Array:
+    radius, m, atom, entry, half_span, centre, worst_entry, worst_token, worst_cls = own
     signs, atoms = math.log(2 * d), 2 * d * d
 
-    def met(epsilon: Array) -> Array:
+    def cover(epsilon: Array) -> Array:
         return signs + hilbert_cover_entropy((radius * atom / epsilon) ** 2, atoms)
 
-    if tokens == "largest":
-        D = (radius * worst_atom) ** 2 * math.log(atoms + 1)
-        return _chain(lambda epsilon: signs + D / epsilon**2, m, worst_entry)
-    around = centre * jnp.sqrt(2 * signs / m) + _chain(met, m, half_span)
-    return jnp.minimum(_chain(met, m, entry), around)
+    if step != "met":
+        constants = "sharp" if step == "linear" else step
+        C = trauger2023_cover("1,1", radius, worst_cls, d, d)
+        R = trauger2023_single(
+            1.0, C, worst_token, d, m, constants=constants, largest_entry=worst_entry
+        )
+        # the printed form is negative in places
+        return R / 2 if step == "linear" else jnp.maximum(R, 0.0)
+    around = centre * jnp.sqrt(2 * signs / m) + _chain(cover, m, half_span)
+    return jnp.minimum(_chain(cover, m, entry), around)
 
 
-def _chain(log_cover, m: Number, radius: Number) -> Array:
+def _chain(log_cover: Callable[[Array], Array], m: Array, radius: Array) -> Array:
     """The chain; 0 for a class of the function 0."""
     safe = jnp.maximum(radius, 1e-300)
     return jnp.where(radius > 0, dudley_chain(log_cover, m, safe), 0.0)

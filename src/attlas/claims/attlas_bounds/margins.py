@@ -134,7 +134,7 @@ def met_below_largest(rng, count, *, factor=1.0):
             sample, radius = measure_margins(own, X, np.eye(d)[0], np.ones(8)), 1e-6
         met = tokens_met(sample)
         left[e] = sample_complexity(met, radius, m)
-        right[e] = factor * sample_complexity(met, radius, m, tokens="largest")
+        right[e] = factor * sample_complexity(met, radius, m, step="linear")
     return left, right
 
 

@@ -35,6 +35,7 @@ class ProjectedSettings(NamedTuple):
         temperature: tau of the loss tau log(1 + exp(-y f / tau)).
         width: k, columns of W_v.
         ball: whose norm bounds W_QK.
+        linear: whether the activation is the identity and no rectifier.
     """
 
     steps: int = 800
@@ -44,6 +45,7 @@ class ProjectedSettings(NamedTuple):
     temperature: float = 0.1
     width: int = 8
     ball: str = "1,1"
+    linear: bool = False
 
 
 USUAL = ProjectedSettings()
@@ -117,6 +119,10 @@ def train_projected(
         raise UserError(f"radius {float(np.min(np.asarray(radii)))} is negative: give 0 or more")
     draw = generator(key)
     start = _start(draw, data.embedding.cls.shape[-1], settings.width, data.embedding.cls.dtype)
+    if settings.linear:
+        start = SingleLayerTransformer(
+            start.w, start.query_key, start.value, start.output, jax.nn.identity
+        )
     rows = draw.integers(0, data.labels.shape[0], (settings.steps, settings.batch))
     return _train(settings, start, data, jnp.asarray(rows.astype(np.int32)), radii)
 
