@@ -6,7 +6,8 @@ from attlas.bounds.generalisation.binomial_tail import binomial_upper_limit
 from attlas.bounds.generalisation.whole_number_prior import whole_number_bits
 from attlas.data.addition import Additions, draw_additions
 from attlas.models.networks.adder import make_adder
-from attlas.tasks.addition.certified_adder import certify_adder, rounded_adder, wrong_places
+from attlas.tasks.addition.certified_adder import certify_adder, wrong_places
+from attlas.training.weight_grid import rounded_weights
 
 
 def test_wrong_places_are_those_where_another_digit_is_as_large():
@@ -24,7 +25,7 @@ def test_the_certificate_counts_the_errors_of_the_rounded_adder_and_pays_for_the
     rng = np.random.default_rng(1)
     data, fresh = draw_additions(rng, 3000, digits=1), draw_additions(rng, 200, digits=1)
     adder = make_adder(jax.random.key(2), 1, 2)
-    on_grid, numbers = rounded_adder(adder, 0.25)
+    on_grid, numbers = rounded_weights(adder, 0.25)
     # the same adder as labels: no error on the grid
     told = np.asarray(jnp.argmax(on_grid(jnp.asarray(data.operands)), -1)).astype(np.int8)
     made = Additions(data.operands, told)

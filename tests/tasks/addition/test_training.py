@@ -4,8 +4,8 @@ import numpy as np
 
 from attlas.data.addition import draw_additions
 from attlas.models.networks.adder import make_adder
-from attlas.tasks.addition.certified_adder import rounded_adder
 from attlas.tasks.addition.training import AdderDescent, AdderSize, place_loss, train_adders
+from attlas.training.weight_grid import rounded_weights
 
 SIZE = AdderSize(layers=1, width=2, hidden=3)
 
@@ -14,7 +14,7 @@ def test_the_loss_is_that_of_the_rounded_weights_and_slopes_pass_the_rounding():
     data = draw_additions(np.random.default_rng(0), 6, digits=2)
     data = jax.tree.map(jnp.asarray, data)
     adder, rows = make_adder(jax.random.key(0), 2, 3), jnp.arange(6)
-    own, _ = rounded_adder(adder, 0.25)
+    own, _ = rounded_weights(adder, 0.25)
     none, grid = jnp.array(0.0), jnp.array(0.25)
     assert place_loss(adder, data, (rows, grid)) == place_loss(own, data, (rows, none))
     assert place_loss(adder, data, (rows, grid)) != place_loss(adder, data, (rows, none))

@@ -16,13 +16,14 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool
 
 from attlas.bounds.generalisation.compression_bound import compression_bound
 from attlas.bounds.generalisation.held_out_bound import held_out_bound
 from attlas.bounds.generalisation.whole_number_prior import whole_number_bits
 from attlas.data.addition import Additions
 from attlas.models.networks.adder import Adder
+from attlas.training.weight_grid import rounded_weights
 
 BLOCK = 1000
 """Sums that are evaluated at once."""
@@ -48,28 +49,6 @@ class AdderCertificate(NamedTuple):
     digit_error: float
     bits: int
     parameters: int
-
-
-def rounded_adder(adder: Adder, spacing: float) -> tuple[Adder, Int[np.ndarray, " P"]]:
-    """The adder on a grid, and the whole numbers that describe it.
-
-    Args:
-        adder: any weights.
-        spacing: of the grid.
-
-    Returns:
-        The adder whose weights are multiples of the spacing, and those multiples.
-
-    Examples:
-        >>> from attlas.models.networks.adder import make_adder
-        >>> adder, numbers = rounded_adder(make_adder(jax.random.key(0), 1, 1), 0.5)
-        >>> numbers.size, float(adder.fall)
-        (37, 2.5)
-    """
-    whole = jax.tree.map(lambda a: np.rint(np.asarray(a, float) / spacing).astype(np.int64), adder)
-    numbers = np.concatenate([a.ravel() for a in jax.tree.leaves(whole)])
-    on_grid = jax.tree.map(lambda q, a: jnp.asarray(q * spacing, a.dtype), whole, adder)
-    return on_grid, numbers
 
 
 @jax.jit
@@ -124,7 +103,7 @@ def certify_adder(
         >>> found.certified, found.parameters
         (1.0, 37)
     """
-    on_grid, numbers = rounded_adder(adder, spacing)
+    on_grid, numbers = rounded_weights(adder, spacing)
     wrong, tested = (np.asarray(wrong_places(on_grid, data)) for data in (trained, fresh))
     k, k_fresh = int(wrong.any(1).sum()), int(tested.any(1).sum())
     bits = whole_number_bits(numbers) + math.ceil(math.log2(choices))

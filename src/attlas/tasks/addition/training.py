@@ -18,6 +18,7 @@ from attlas.core.generator import generator
 from attlas.data.addition import Additions
 from attlas.models.networks.adder import Adder, make_adder
 from attlas.training.fit import Ensemble, fit
+from attlas.training.weight_grid import straight_through
 
 
 class AdderSize(NamedTuple):
@@ -72,16 +73,9 @@ def place_loss(
         2.3026
     """
     rows, spacing = batch
-    seen = jax.tree.map(lambda a: a + jax.lax.stop_gradient(_rounding(a, spacing)), adder)
+    seen = straight_through(adder, spacing)
     logits, digits = seen(data.operands[rows]), data.sums[rows]
     return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, digits))
-
-
-def _rounding(a: Array, spacing: Array) -> Array:
-    """What rounding to the grid adds."""
-    grid = spacing > 0
-    step = jnp.where(grid, spacing, 1).astype(a.dtype)
-    return jnp.where(grid, jnp.round(a / step) * step - a, 0)
 
 
 def train_adders(

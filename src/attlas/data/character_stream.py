@@ -1,0 +1,102 @@
+"""Texts as one stream of letters and spaces, and other texts as a held-out stream."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int8
+
+from attlas.core.errors import UserError
+from attlas.data.generated_sentences import generated_sentences
+from attlas.data.imdb import load_imdb
+
+ALPHABET = " abcdefghijklmnopqrstuvwxyz"
+"""Fixed before any text is read. A run of other characters is one space."""
+_NUMBER = np.zeros(256, np.int8)
+_NUMBER[[ord(letter) for letter in ALPHABET]] = np.arange(len(ALPHABET))
+_SENTENCE = 150
+"""Characters that a generated sentence of 24 words is longer than, but for very few."""
+
+
+class CharacterStream(NamedTuple):
+    """Numbers of the characters in `ALPHABET`.
+
+    Attributes:
+        train: one stream.
+        held_out: a stream of other texts.
+        source: one line that says what was read.
+    """
+
+    train: Int8[np.ndarray, " n"]
+    held_out: Int8[np.ndarray, " m"]
+    source: str
+
+
+def to_letters(texts: Iterable[str], count: int) -> Int8[np.ndarray, " n"]:
+    """The first characters of texts in a row, in lower case, one space after each text.
+
+    Args:
+        texts: in order.
+        count: most characters.
+
+    Returns:
+        Numbers in `ALPHABET`; fewer where the texts end.
+
+    Examples:
+        >>> "".join(ALPHABET[k] for k in to_letters(["It's 5 o'clock", "OK"], 99))
+        'it s o clock ok '
+    """
+    parts, length = [], 0
+    for text in texts:
+        plain = text.lower().encode("ascii", "replace") + b" "
+        own = _NUMBER[np.frombuffer(plain, np.uint8)]
+        kept = own[np.append(True, (own[1:] != 0) | (own[:-1] != 0))]
+        parts.append(kept)
+        length += len(kept)
+        if length >= count:
+            break
+    return np.concatenate(parts)[:count] if parts else np.zeros(0, np.int8)
+
+
+def load_character_stream(
+    text: str, train: int, held_out: int, seed: int, folder: Path | None = None
+) -> CharacterStream:
+    """Characters of film reviews, or of sentences from a small grammar as a stand-in.
+
+    Args:
+        text: "imdb" or "generated".
+        train: characters of the stream.
+        held_out: characters of the other texts.
+        seed: of the split and the order of the reviews, or of the sentences.
+        folder: data folder; `ATTLAS_DATA` or the cache when None.
+
+    Returns:
+        Both streams.
+
+    Raises:
+        UserError: if a stream is to be empty, the text is unknown, or it is too short.
+
+    Examples:
+        >>> found = load_character_stream("generated", 40, 20, 0)
+        >>> len(found.train), len(found.held_out), found.source
+        (40, 20, 'generated sentences, a stand-in for film reviews')
+    """
+    if min(train, held_out) < 1:
+        raise UserError(f"{train} and {held_out} characters: give at least 1 of each")
+    if text == "generated":
+        parts = [
+            generated_sentences(count // _SENTENCE + 2, own)
+            for count, own in ((train, 2 * seed), (held_out, 2 * seed + 1))
+        ]
+        source = "generated sentences, a stand-in for film reviews"
+    elif text == "imdb":
+        reviews = load_imdb(folder, seed)
+        parts, source = [reviews.train.inputs, reviews.validation.inputs], "IMDB reviews"
+    else:
+        raise UserError(f"text = {text!r} is unknown: choose 'imdb' or 'generated'")
+    streams = [to_letters(own, count) for own, count in zip(parts, (train, held_out), strict=True)]
+    for own, count in zip(streams, (train, held_out), strict=True):
+        if len(own) < count:
+            raise UserError(f"{count} characters asked, {len(own)} there: ask fewer")
+    return CharacterStream(streams[0], streams[1], source)

@@ -1,0 +1,58 @@
+"""Weights on a grid: seen by the loss while training goes on, and as the whole numbers they are."""
+
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+Model = TypeVar("Model")
+
+
+def straight_through(model: Model, spacing: Float[Array, ""]) -> Model:
+    """The model on a grid, with the slope of the model before it was rounded.
+
+    Args:
+        model: any pytree of arrays.
+        spacing: of the grid; 0 for none.
+
+    Returns:
+        The model.
+
+    Examples:
+        >>> slope = jax.grad(lambda w: straight_through(w, jnp.array(0.5)) ** 2)(0.7)
+        >>> float(straight_through(jnp.array(0.7), jnp.array(0.5))), float(slope)
+        (0.5, 1.0)
+    """
+    return jax.tree.map(lambda a: a + jax.lax.stop_gradient(_rounding(a, spacing)), model)
+
+
+def _rounding(a: Array, spacing: Array) -> Array:
+    """What rounding to the grid adds."""
+    grid = spacing > 0
+    step = jnp.where(grid, spacing, 1).astype(jnp.asarray(a).dtype)
+    return jnp.where(grid, jnp.round(a / step) * step - a, 0)
+
+
+def rounded_weights(model: Model, spacing: float) -> tuple[Model, Int[np.ndarray, " P"]]:
+    """The model on a grid, and the whole numbers that describe it.
+
+    Args:
+        model: any pytree of arrays.
+        spacing: of the grid.
+
+    Returns:
+        The model whose weights are multiples of the spacing, and those multiples.
+
+    Examples:
+        >>> model, numbers = rounded_weights({"w": jnp.array([0.7, -1.2])}, 0.5)
+        >>> model["w"].tolist(), numbers.tolist()
+        ([0.5, -1.0], [1, -2])
+    """
+    whole: Any = jax.tree.map(
+        lambda a: np.rint(np.asarray(a, float) / spacing).astype(np.int64), model
+    )
+    numbers = np.concatenate([a.ravel() for a in jax.tree.leaves(whole)])
+    on_grid = jax.tree.map(lambda q, a: jnp.asarray(q * spacing, a.dtype), whole, model)
+    return on_grid, numbers
