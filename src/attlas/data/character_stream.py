@@ -36,6 +36,8 @@ class CharacterStream(NamedTuple):
 def to_letters(texts: Iterable[str], count: int) -> Int8[np.ndarray, " n"]:
     """The first characters of texts in a row, in lower case, one space after each text.
 
+    No space stands at the beginning, nor two together.
+
     Args:
         texts: in order.
         count: most characters.
@@ -51,7 +53,7 @@ def to_letters(texts: Iterable[str], count: int) -> Int8[np.ndarray, " n"]:
     for text in texts:
         plain = text.lower().encode("ascii", "replace") + b" "
         own = _NUMBER[np.frombuffer(plain, np.uint8)]
-        kept = own[np.append(True, (own[1:] != 0) | (own[:-1] != 0))]
+        kept = own[np.append(own[:1] != 0, (own[1:] != 0) | (own[:-1] != 0))]
         parts.append(kept)
         length += len(kept)
         if length >= count:

@@ -102,7 +102,7 @@ def windows(
         >>> windows(jnp.array([5, 6, 7], jnp.int8), jnp.array([0, 2]), 2).tolist()
         [[0, 0], [6, 5]]
     """
-    back = places[:, None] - 1 - jnp.arange(context)[None]
+    back = places[:, None] - 1 - jnp.arange(context, dtype=places.dtype)[None]
     return jnp.where(back >= 0, stream[jnp.maximum(back, 0)], 0).astype(jnp.int8)
 
 
@@ -119,7 +119,7 @@ def _loss(model: CharacterAttention, stream: Array, batch: tuple[Array, Array]) 
 @jax.jit
 def _block(model: CharacterAttention, stream: Array, start: Array) -> Array:
     """Probabilities of the characters of one block; beyond the end those of the last one."""
-    places = jnp.minimum(start + jnp.arange(BLOCK), stream.shape[0] - 1)
+    places = jnp.minimum(start + jnp.arange(BLOCK, dtype=start.dtype), stream.shape[0] - 1)
     return jnp.exp(-_nats(model, stream, places))
 
 
