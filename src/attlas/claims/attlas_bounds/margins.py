@@ -229,7 +229,7 @@ def noises(rng, count):
     status=Status.NEW,
     sample=noises,
     count=240,
-    controls=[Control("a twentieth of the threshold", factor=0.05)],
+    controls=[Control("without the threshold", factor=0.0)],
 )
 def noise_certificate(moved, threshold, *, factor=1.0):
     r"""$$\mathbb P\big[f_{w+u}(X)-f_w(X)\le t(X)\big]\ge1-\eta,\quad\eta=0.3$$
@@ -265,7 +265,7 @@ def coins(rng, count):
     level=1 - _DELTA,
     status=Status.NEW,
     sample=coins,
-    count=48,
+    count=96,
     controls=[
         Control("PAC-Bayes without its divergence", pac_share=0.0),
         Control("the cover without its entropy", cover_share=0.0),
