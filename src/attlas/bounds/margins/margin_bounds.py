@@ -7,6 +7,7 @@ Radii and margins are picked afterwards from grids that were fixed beforehand.
 """
 
 import math
+from collections.abc import Callable
 from typing import Literal, get_args
 
 import numpy as np
@@ -84,22 +85,8 @@ def ramp_margin_bound(
     if loss not in ("ramp", "hinge"):
         raise UserError(f"loss = {loss!r}: choose ramp or hinge")
     require_constants(step, *get_args(Step))
-    met, radius = tokens_met(sample), _radius(sample, total=False)
-    f = sample.margins / np.abs(sample.readouts).sum()
-    above = math.inf if loss == "hinge" else 1.0
-    risks = np.array([np.mean(np.clip(1 - f / g, 0, above)) for g in GRID])
-    ranges = 1 + met.worst_entry / GRID if loss == "hinge" else np.ones(len(GRID))
-    own = delta / len(GRID) ** 2
-
-    def at(m: float) -> float:
-        if not math.isfinite(radius):
-            return 1.0
-        R = sample_complexity(met, radius, m, step=step)
-        tail = float(generalisation_gap(0.0, m, own))
-        return min(1.0, float(np.min(risks + 2 * R / GRID + tail * ranges)) * _SAFE)
-
-    n = len(f)
-    nats = math.log(len(GRID) ** 2)
+    at = _ramp(sample, delta, step, loss)
+    n = len(sample.margins)
     return RiskBound(
         name=f"Theorem 4.1 {step}, {loss} loss",
         bound=at(float(n)),
@@ -107,11 +94,29 @@ def ramp_margin_bound(
         n=n,
         delta=delta,
         shares=((f"{len(GRID)} radii times {len(GRID)} margins", delta),),
-        complexity=nats,
+        complexity=math.log(len(GRID) ** 2),
         conditions=(INDEPENDENT, _GRIDS),
         at=at,
         trivial=trivial,
     )
+
+
+def _ramp(sample: MarginSample, delta: float, step: Step, loss: Loss) -> Callable[[float], float]:
+    """The bound at every sample size."""
+    met, radius = tokens_met(sample), _radius(sample, total=False)
+    f = sample.margins / np.abs(sample.readouts).sum()
+    above = math.inf if loss == "hinge" else 1.0
+    risks = np.array([np.mean(np.clip(1 - f / g, 0, above)) for g in GRID])
+    ranges = 1 + met.worst_entry / GRID if loss == "hinge" else np.ones(len(GRID))
+
+    def at(m: float) -> float:
+        if not math.isfinite(radius):
+            return 1.0
+        R = sample_complexity(met, radius, m, step=step)
+        tail = float(generalisation_gap(0.0, m, delta / len(GRID) ** 2))
+        return min(1.0, float(np.min(risks + 2 * R / GRID + tail * ranges)) * _SAFE)
+
+    return at
 
 
 def cover_coefficient(B_x: float, radius: float, heads: int, d: int) -> float:
@@ -140,6 +145,23 @@ def cover_coefficient(B_x: float, radius: float, heads: int, d: int) -> float:
     return (math.cbrt(readout) + math.cbrt(attention)) ** 3 * _SAFE
 
 
+def _require_longest(sample: MarginSample, B_x: float) -> None:
+    require_positive(B_x=B_x)
+    longest = max(sample.length.max(), np.linalg.norm(sample.cls, axis=1).max())
+    if longest > B_x * _SAFE:
+        raise UserError(f"B_x = {B_x}, but a token has norm {longest:.6g}: raise B_x")
+
+
+def _cover_costs(sample: MarginSample, B_x: float) -> tuple[np.ndarray, np.ndarray]:
+    """At each margin the share of sequences that are not above it, and the nats of a cover."""
+    heads, d = sample.readouts.shape
+    radius = _radius(sample, total=True)
+    f = np.sort(sample.margins / np.abs(sample.readouts).sum())
+    below = np.searchsorted(f, GRID * _SAFE, side="right") / len(f)
+    gamma = cover_coefficient(B_x * _SAFE, radius, heads, d) if math.isfinite(radius) else math.inf
+    return below, 4 * gamma / GRID**2
+
+
 def cover_margin_bound(
     sample: MarginSample,
     B_x: float,
@@ -153,10 +175,8 @@ def cover_margin_bound(
     $$\mathbb P(yf\le0)\le\sup\Big\{p:{\rm kl}(\hat q\|p)\le\frac{4\Gamma/\gamma^2+\ln(K/\delta)}m
     \Big\},\quad\hat q=\frac1m\#\{i:y_if(X_i)\le\gamma\}$$
 
-    The cover holds for all tokens of norm at most $B_x$, so that its centres are finitely many
-    functions that do not depend on the sample: no symmetrisation and no chain. "Hoeffding" has
-    $\hat q+\sqrt{c/2}$ in place of the inverse of kl, which where no margin is below gamma is
-    $1-e^{-c}$.
+    The centres of the cover do not depend on the sample: no symmetrisation and no chain.
+    "Hoeffding" has $\hat q+\sqrt{c/2}$ in place of the inverse of kl, $1-e^{-c}$ at no error.
 
     Args:
         sample: f is divided by the sum of the |entries| of its readouts.
@@ -175,26 +195,18 @@ def cover_margin_bound(
 
     Examples:
         >>> from attlas.bounds.margins.linear_attention import LinearAttention, measure_margins
-        >>> own = LinearAttention([1.0, 0.0], np.eye(2))
-        >>> X = np.repeat(np.array([[[1.0, 0.0]]]), 10**5, axis=0)
-        >>> sample = measure_margins(own, X, [1.0, 0.0], np.ones(10**5))
+        >>> own, n = LinearAttention([1.0, 0.0], np.eye(2)), 10**5
+        >>> X = np.repeat(np.array([[[1.0, 0.0]]]), n, axis=0)
+        >>> sample = measure_margins(own, X, [1.0, 0.0], np.ones(n))
         >>> bound = cover_margin_bound(sample, 1.0, 0.05)
         >>> f"{bound.bound:.5f}", bound.empirical
         ('0.00115', 0.0)
     """
     require_sample(len(sample.margins), delta, trivial)
-    require_positive(B_x=B_x)
-    longest = max(sample.length.max(), np.linalg.norm(sample.cls, axis=1).max())
-    if longest > B_x * _SAFE:
-        raise UserError(f"B_x = {B_x}, but a token has norm {longest:.6g}: raise B_x")
-    if deviation not in ("kl", "Hoeffding"):
-        raise UserError(f"deviation = {deviation!r}: choose kl or Hoeffding")
-    heads, d = sample.readouts.shape
-    radius = _radius(sample, total=True)
-    f = np.sort(sample.margins / np.abs(sample.readouts).sum())
-    below = np.searchsorted(f, GRID * _SAFE, side="right") / len(f)
-    gamma = cover_coefficient(B_x * _SAFE, radius, heads, d) if math.isfinite(radius) else math.inf
-    nats = 4 * gamma / GRID**2
+    _require_longest(sample, B_x)
+    require_constants(deviation, *get_args(Deviation))
+    known = Condition(f"no token is longer than {B_x:g}, known before the examples", False)
+    below, nats = _cover_costs(sample, B_x)
     union = math.log(len(GRID) ** 2 / delta)
 
     def at(m: float) -> float:
@@ -206,8 +218,8 @@ def cover_margin_bound(
             return 1.0
         return min(1.0, kl_upper_inverse(float(below[k]), float(cost[k])) * _SAFE)
 
-    n = len(f)
-    best = int(np.argmin(np.minimum(1.0, below + np.sqrt(nats / (2 * n)))))
+    n = len(sample.margins)
+    best = int(np.argmin(below + np.sqrt(nats / n)))
     return RiskBound(
         name=f"margin by a cover, {deviation}",
         bound=at(float(n)),
@@ -216,11 +228,7 @@ def cover_margin_bound(
         delta=delta,
         shares=((f"{len(GRID)} radii times {len(GRID)} margins", delta),),
         complexity=float(nats[best]),
-        conditions=(
-            INDEPENDENT,
-            _GRIDS,
-            Condition(f"no token is longer than {B_x:g}, known before the examples", False),
-        ),
+        conditions=(INDEPENDENT, _GRIDS, known),
         at=at,
         trivial=trivial,
     )

@@ -115,6 +115,14 @@ def _shares_below(sample: MarginSample, grid: list[Noise]) -> np.ndarray:
     return np.sum(counts, axis=0) / len(sample.margins)
 
 
+def _drawn(sample: MarginSample) -> tuple[np.ndarray, ...]:
+    """Both scales and the tail of every noise, and the mean loss of networks drawn with it."""
+    grid = [Noise(*each) for each in product(SCALES, SCALES, TAILS)]
+    tau, sigma, eta = (np.array(part) for part in zip(*grid, strict=True))
+    loss = eta + (1 - eta) * _shares_below(sample, grid)
+    return tau, sigma, eta, np.minimum(1.0, loss * _SAFE)
+
+
 def pac_bayes_margin(sample: MarginSample, delta: float, *, trivial: float | int = 1) -> RiskBound:
     r"""The error of one layer of attention from noise that its margins withstand.
 
@@ -151,12 +159,9 @@ def pac_bayes_margin(sample: MarginSample, delta: float, *, trivial: float | int
     require_sample(n, delta, trivial)
     if n < _LEAST:
         raise UserError(f"n = {n} sequences: the bound needs at least {_LEAST}")
-    square = float(np.sum(sample.query_keys**2))
-    grid = [Noise(*each) for each in product(SCALES, SCALES, TAILS)]
-    tau, sigma, eta = (np.array(part) for part in zip(*grid, strict=True))
-    nats = (0.5 / tau**2 + square / (2 * sigma**2)) * _SAFE
-    share = delta / len(grid)
-    drawn = np.minimum(1.0, (eta + (1 - eta) * _shares_below(sample, grid)) * _SAFE)
+    tau, sigma, eta, drawn = _drawn(sample)
+    nats = (0.5 / tau**2 + float(np.sum(sample.query_keys**2)) / (2 * sigma**2)) * _SAFE
+    share = delta / len(tau)
 
     def best(m: float) -> tuple[float, int]:
         cost = (nats + log_moment(m) - math.log(share)) / m * _SAFE
@@ -172,7 +177,7 @@ def pac_bayes_margin(sample: MarginSample, delta: float, *, trivial: float | int
         empirical=sample.error,
         n=n,
         delta=delta,
-        shares=((f"PAC-Bayes, {len(grid)} scales and tails", delta),),
+        shares=((f"PAC-Bayes, {len(tau)} scales and tails", delta),),
         complexity=float(nats[which]),
         conditions=(INDEPENDENT, PRIOR_BEFORE, *fixed),
         at=lambda m: best(max(m, float(_LEAST)))[0],
