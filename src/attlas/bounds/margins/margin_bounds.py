@@ -162,6 +162,26 @@ def _cover_costs(sample: MarginSample, B_x: float) -> tuple[np.ndarray, np.ndarr
     return below, 4 * gamma / GRID**2
 
 
+def _cover(
+    sample: MarginSample, B_x: float, delta: float, deviation: Deviation
+) -> tuple[Callable[[float], float], float]:
+    """The bound at every sample size, and the nats of the cover at about the best margin."""
+    below, nats = _cover_costs(sample, B_x)
+    union = math.log(len(GRID) ** 2 / delta)
+
+    def at(m: float) -> float:
+        cost = (nats + union) / m * _SAFE
+        if deviation == "Hoeffding":
+            return min(1.0, float(np.min(below + np.sqrt(cost / 2))) * _SAFE)
+        k = int(np.argmin(near_kl_inverse(below, cost)))
+        if below[k] >= 1 or not math.isfinite(cost[k]):
+            return 1.0
+        return min(1.0, kl_upper_inverse(float(below[k]), float(cost[k])) * _SAFE)
+
+    best = int(np.argmin(below + np.sqrt(nats / len(sample.margins))))
+    return at, float(nats[best])
+
+
 def cover_margin_bound(
     sample: MarginSample,
     B_x: float,
@@ -188,8 +208,7 @@ def cover_margin_bound(
     Returns:
         The bound.
 
-    Raises:
-        UserError: if a token is longer than B_x.
+    A token that is longer than B_x is a `UserError` of one line.
 
     Source: derived, docs/proofs/attlas_bounds.md.
 
@@ -206,20 +225,8 @@ def cover_margin_bound(
     _require_longest(sample, B_x)
     require_constants(deviation, *get_args(Deviation))
     known = Condition(f"no token is longer than {B_x:g}, known before the examples", False)
-    below, nats = _cover_costs(sample, B_x)
-    union = math.log(len(GRID) ** 2 / delta)
-
-    def at(m: float) -> float:
-        cost = (nats + union) / m * _SAFE
-        if deviation == "Hoeffding":
-            return min(1.0, float(np.min(below + np.sqrt(cost / 2))) * _SAFE)
-        k = int(np.argmin(near_kl_inverse(below, cost)))
-        if below[k] >= 1 or not math.isfinite(cost[k]):
-            return 1.0
-        return min(1.0, kl_upper_inverse(float(below[k]), float(cost[k])) * _SAFE)
-
+    at, complexity = _cover(sample, B_x, delta, deviation)
     n = len(sample.margins)
-    best = int(np.argmin(below + np.sqrt(nats / n)))
     return RiskBound(
         name=f"margin by a cover, {deviation}",
         bound=at(float(n)),
@@ -227,7 +234,7 @@ def cover_margin_bound(
         n=n,
         delta=delta,
         shares=((f"{len(GRID)} radii times {len(GRID)} margins", delta),),
-        complexity=float(nats[best]),
+        complexity=complexity,
         conditions=(INDEPENDENT, _GRIDS, known),
         at=at,
         trivial=trivial,

@@ -209,7 +209,8 @@ def noises(rng, count):
         sample, own, X, x = _sample(rng, 1, T, d, heads)
         a, M = np.array(own.readouts), np.array(own.query_keys)
         a /= np.linalg.norm(a)
-        noise = Noise(*(float(10 ** rng.uniform(-2, 0.5)) for _ in range(2)), _TAIL)
+        tau, sigma = (float(10 ** rng.uniform(-2, 0.5)) for _ in range(2))
+        noise = Noise(tau, sigma, _TAIL)
         b, N = (
             a + noise.readout * rng.normal(size=a.shape),
             M + noise.attention * rng.normal(size=M.shape),

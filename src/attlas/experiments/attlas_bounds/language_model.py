@@ -88,8 +88,8 @@ def least(name: str) -> panels.Formula:
 
 def told(own: xr.Dataset) -> dict[str, object]:
     """One certificate in words."""
-    names = ("certified", "train", "held_out")
-    return {name: f"{float(own[name]):.2f}" for name in names} | {
+    return {
+        **{name: f"{float(own[name]):.2f}" for name in ("certified", "train", "held_out")},
         "n": f"{int(own.n):,}".replace(",", "{,}"),
         "parameters": int(own.parameters),
         "vacuous": bool(own.certified >= UNIFORM),
