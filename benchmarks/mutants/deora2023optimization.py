@@ -358,4 +358,20 @@ MUTANTS = [
         "lemma-2-library",
         {"first step: slope 1/2 -> 1": ("axis=1), axis=0) / 2", "axis=1), axis=0)")},
     ),
+    Mutant(
+        "head scaling: the square root of H for attention",
+        "optim/head_scaling.py",
+        "step, heads * step)",
+        "step, heads**0.5 * step)",
+        "beyond the paper",
+        ["head-scaling-is-exact"],
+    ),
+    Mutant(
+        "head scaling: decoders start at 1 / H",
+        "optim/head_scaling.py",
+        "heads**-0.5",
+        "heads**-1.0",
+        "beyond the paper",
+        ["head-scaling-is-exact"],
+    ),
 ]
