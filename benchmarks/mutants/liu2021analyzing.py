@@ -274,4 +274,20 @@ MUTANTS = [
             "rounding again."
         ),
     ),
+    Mutant(
+        "trained error: 8 for 16",
+        "bounds/generalisation/trained_network_error.py",
+        "b = 2 * noise * math.sqrt(2 * level / n)",
+        "b = noise * math.sqrt(2 * level / n)",
+        "Theorem 3",
+        ["finite-class"],
+    ),
+    Mutant(
+        "trained stretch: no layers",
+        "bounds/generalisation/trained_network_error.py",
+        "(1 + 2 * bound) + 3 + 2 * bound",
+        "(1 + 2 * bound) + 1",
+        "Theorem 3",
+        ["moved-outputs"],
+    ),
 ]
