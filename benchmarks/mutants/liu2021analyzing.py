@@ -290,4 +290,28 @@ MUTANTS = [
         "Theorem 3",
         ["moved-outputs"],
     ),
+    Mutant(
+        "attended risk: no minus 1",
+        "bounds/generalisation/attended_risk.py",
+        "parameters / (n - parameters - 1)",
+        "parameters / (n - parameters)",
+        "beyond the paper",
+        ["known-support-risk"],
+    ),
+    Mutant(
+        "attended floor: n for n + 1",
+        "bounds/generalisation/attended_risk.py",
+        "rest = n + 1 + ridge - parameters",
+        "rest = n - 1 + ridge - parameters",
+        "beyond the paper",
+        ["moving-support-floor"],
+    ),
+    Mutant(
+        "attended factor: no 1 beside 1/r",
+        "bounds/generalisation/attended_risk.py",
+        "p * d * (1 + 1 / risk) - 1",
+        "p * d * (2 + 1 / risk) - 1",
+        "beyond the paper",
+        ["advantage-factor"],
+    ),
 ]
