@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.optimisation.gu2024_perturbation import Number
+from attlas.core.errors import UserError
 
 
 @closed_form
@@ -119,3 +120,43 @@ def gu2024_score_error(
         "mixed": jnp.sqrt(d * A * Gamma),
         "complexity": Gamma,
     }
+
+
+@closed_form
+def gu2024_log_smallest_eigenvalue(n: int, d: int, sigma: float) -> float:
+    r"""Natural logarithm of a bound on lambda of the limit kernel, for all inputs in the unit ball.
+
+    $$\lambda\le n\sum_{j\ge q}\frac{\sigma^{2(j-1)}}{(j-1)!},\qquad
+    q=\max\Big\{q:\binom{d+q-1}d-1<n\Big\}$$
+
+    n inputs in R^d have a direction that no monomial of degree 1 to q - 1 sees.
+
+    Args:
+        n: samples, at least 1.
+        d: dimension of the inputs, at least 1.
+        sigma: deviation of the start, positive.
+
+    Returns:
+        The logarithm, as the bound itself soon underflows.
+
+    Raises:
+        UserError: if a number is not positive and finite.
+
+    Examples:
+        >>> round(gu2024_log_smallest_eigenvalue(1, 2, 1.0), 12)  # q = 1: e
+        1.0
+        >>> gu2024_log_smallest_eigenvalue(100, 2, 1.0) < math.log(1e-6)
+        True
+    """
+    if n < 1 or d < 1 or not 0 < sigma < math.inf:
+        raise UserError(f"n = {n}, d = {d}, sigma = {sigma}: all must be finite and positive")
+    q = 1
+    while math.comb(d + q, d) - 1 < n:
+        q += 1
+    square, power, term, total = sigma**2, q - 1, 1.0, 0.0
+    # Terms over the first one; they fall geometrically from power = 2 sigma^2 on.
+    while term > 1e-18 * total or power < 2 * square:
+        total += term
+        power += 1
+        term *= square / power
+    return math.log(n * total) + (q - 1) * math.log(square) - math.lgamma(q)
