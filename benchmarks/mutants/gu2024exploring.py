@@ -300,4 +300,12 @@ MUTANTS = [
     *_LIMIT,
     *_REGRESSION,
     *_MODELS,
+    Mutant(
+        "smallest eigenvalue: one monomial more",
+        "bounds/optimisation/gu2024_score.py",
+        "math.comb(d + q, d) - 1 < n",
+        "math.comb(d + q, d) - 1 < n + 1",
+        "Assumption 6.2",
+        ["smallest-eigenvalue-falls"],
+    ),
 ]
