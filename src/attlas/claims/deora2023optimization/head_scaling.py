@@ -82,7 +82,8 @@ def head_scaling_is_exact(X, y, V, W, eta, *, rule="scaled"):
 
 def _scaled(slope, H, eta):
     """The change by the library's rule; a traced eta scales the change of a unit step."""
-    change, _ = head_scaled_descent(1.0, H).update(slope, None)
+    descent = head_scaled_descent(1.0, H)
+    change, _ = descent.update(slope, descent.init(slope))
     return jax.tree.map(lambda leaf: eta * leaf, change)
 
 

@@ -6,6 +6,7 @@ inputs have a direction that no monomial of low degree sees. Proof: docs/proofs/
 
 import math
 
+import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.optimisation.gu2024_score import (
@@ -51,7 +52,7 @@ def smallest_eigenvalue_falls(rng, count, *, share=1.0, more=0):
             terms = [sigma ** (2 * j - 2) / math.factorial(j - 1) for j in range(q, q + 60)]
             whole = math.log(n * sum(terms))
         right[e], size[e] = share * math.exp(whole), n * math.exp(sigma**2)
-    return Sides(left, right, magnitude=size)
+    return Sides(*map(jnp.asarray, (left, right)), magnitude=jnp.asarray(size))
 
 
 def settings(rng, count):

@@ -101,7 +101,8 @@ def _flows(rng, support, touching=False):
     # A flow that has left a sample at its worse token goes elsewhere: not what is stated.
     gaps = np.einsum("bnde,bde->bn", batch["C"], last) / x[:, -1:]
     kept = np.min(gaps, axis=1) > 0.5
-    found = {**batch, "U": _potentials(last, p), "start": _potentials(start, p)}
+    U, U_0 = (_potentials(jnp.asarray(W), jnp.asarray(p)) for W in (last, start))
+    found = {**batch, "U": U, "start": U_0}
     found |= {"x": at, "divergence": late, "log_kappa": _log_kappa(batch)}
     return {name: np.asarray(value)[kept] for name, value in found.items()}
 
@@ -148,8 +149,8 @@ def one_support_sample(W_mm, C, p, x, divergence, U, start, *, always=False, end
 
     One support sample has nobody to lag behind: for $p>2$ the conjectured exponent 2 is false on
     an open set of data (4 at $p=3$). The two samples beyond the margin move $u$ by a finite amount,
-    which is remembered like $W(0)$; $U_\infty$ is read off the end of the flow, the flow's law
-    off its other points. Shown relative to the limit.
+    which is remembered like $W(0)$; $U_\infty$ is read off the end of the flow, on flows that
+    leave no sample at its worse token. Shown relative to the limit.
     """
     left = across(end * U + (1 - end) * start, W_mm, C[:1], p)[0]
     power = jnp.minimum(2, 2 * (p - 1)) if always else 2 * (p - 1)
@@ -264,4 +265,4 @@ def worse_token_is_kept(rng, count, *, times=1.0):
             a = a + eta * slope * (D @ v) * s * (1 - s) / 2
             left[e, j] = b - k * beta
             right[e, j] = -(D[1] @ (a @ D)) / a[0]
-    return Sides(left, right, magnitude=np.full_like(left, 10.0))
+    return Sides(*map(jnp.asarray, (left, right)), magnitude=jnp.full(left.shape, 10.0))

@@ -8,6 +8,7 @@ docs/proofs/liu2021_advantage.md.
 import itertools
 import math
 
+import jax.numpy as jnp
 import numpy as np
 from scipy import integrate, stats
 
@@ -45,10 +46,10 @@ def known_support_risk(rng, count, *, known=True, freedom=0):
         s0, d = int(rng.integers(1, 5)), int(rng.integers(1, 5))
         p, P = s0 + int(rng.integers(1, 9)), s0 * d
         n = p * d + int(rng.integers(3, 60))
-        law = stats.chi2(n - P + 1 + freedom)
-        # Beyond these points the density is below 1e-300 of its peak, or zero.
+        k = n - P + 1 + freedom
+        # From four degrees of freedom on what is cut off is below 1e-12 of the mean.
         mean = integrate.quad(
-            lambda t, law=law: law.pdf(math.exp(t)), -30, math.log(law.isf(1e-15)),
+            lambda t, k=k: stats.chi2.pdf(math.exp(t), k), -30, math.log(stats.chi2.isf(1e-15, k)),
             epsabs=0, epsrel=1e-10, limit=400,
         )[0]  # fmt: skip
         left[e] = P * mean
@@ -139,7 +140,7 @@ def floor_without_attention(rng, count, *, mean=1.0):
         left[e] = np.mean((target - x @ v) ** 2)
         right[e] = w @ w / p * (1 - mean * s0 / p)
         size[e] = w @ w
-    return Sides(left, right, magnitude=size)
+    return Sides(*map(jnp.asarray, (left, right)), magnitude=jnp.asarray(size))
 
 
 @computed(
