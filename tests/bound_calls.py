@@ -28,6 +28,7 @@ GIVEN: dict[str, Any] = {
     "delta": 0.1,
     "frequencies": np.array([0.5]),
     "key": KEY,
+    "logit_bounds": [0.5],
     "log_cover": lambda distance: 1 / distance**2,
     "informative": lambda m: m > 10,
     "p": 4.0,
@@ -44,6 +45,8 @@ ALSO = {
     "binomial_lower_limit": {"errors": 3, "n": 50},
     "held_out_bound": {"errors": 3, "n": 50},
     "compression_bound": {"loss": 0.25, "n": 100},
+    "least_squares_risk": {"n": 50},
+    "regression_risk_floor": {"n": 50},
 }
 """What a call with the sharp constants cannot do without, though it has a default; counts."""
 

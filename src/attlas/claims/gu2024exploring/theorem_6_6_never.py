@@ -75,7 +75,7 @@ def settings(rng, count):
     ],
 )
 def theorem_6_6_never(rng, count, *, terms="both"):
-    r"""$$\log\max\Big\{\frac1{\lambda\sqrt n},\,\Gamma_\delta\Big\}\ge0\qquad
+    r"""$$\log\max\{\frac1{\lambda\sqrt n},\,\Gamma_\delta\}\ge0\qquad
     (3\le n\le10^{12},\ 2\le d\le8,\ \sigma\le2;\ d\le6,\ \sigma\le3)$$
 
     With $\lambda$ at most its bound for inputs in the unit ball and the hidden constants 1: the

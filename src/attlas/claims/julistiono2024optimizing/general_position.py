@@ -240,7 +240,7 @@ _DESCENT = 200
 )
 def worse_token_is_kept(rng, count, *, times=1.0):
     r"""$$p=2,\ W(0)=0,\ \langle C_1,C_2\rangle=-b<-\alpha=-\|C_1\|^2,\
-    k\le\min\Big\{\frac{b-\alpha}{\|C_2\|^2},\frac\alpha b\Big\}
+    k\le\min\{\frac{b-\alpha}{\|C_2\|^2},\frac\alpha b\}
     \ \Rightarrow\ -\langle C_2,W(j)\rangle\ge(b-k\|C_2\|^2)\,a_1(j)\to\infty$$
 
     Descent with any steps, $k$ the largest ratio of $\kappa_2$ to $\kappa_1$ along it. The data are
