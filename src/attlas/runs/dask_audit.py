@@ -55,7 +55,7 @@ def keep_on_dask(
         places = {future.key: index for future, index in zip(futures, wanted, strict=True)}
         stream = ended(futures, on, f"finished layers {RESUMES}")
         for done, (future, result) in enumerate(stream, start=layers - len(wanted) + 1):
-            kept.write(places[future.key], _values(future.status, result, on))
+            kept.write(places[future.key], _values(str(future.status), result, on))
             progress(done, layers)
 
 

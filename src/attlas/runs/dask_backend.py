@@ -65,7 +65,7 @@ def run_dask(
         stream = ended(futures, on, f"finished cells {RESUMES}")
         del futures  # so that a result can be let go once it is written
         for future, result in stream:
-            yield index[future.key], _outcome(future.status, result)
+            yield index[future.key], _outcome(str(future.status), result)
 
 
 def _needed(client: Client) -> dict[str, float] | None:

@@ -3,6 +3,7 @@
 import math
 from decimal import Context, Decimal, localcontext
 
+import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
@@ -85,7 +86,8 @@ def exact_limits_attained(rng, count, *, factor=1.0):
         # One rounding of a limit changes its tail by at most that many roundings of the tail.
         steep[e] = (size - errors) * upper / (1 - upper), errors
     level = np.stack([delta, delta], axis=1)
-    return Sides(found, factor * level, magnitude=level * (1 + steep))
+    left, right, magnitude = map(jnp.asarray, (found, factor * level, level * (1 + steep)))
+    return Sides(left, right, magnitude=magnitude)
 
 
 @computed(
