@@ -89,7 +89,7 @@ MUTANTS = (
     _met("four times the span", "sample.diameter / 4", "sample.diameter"),
     _met("without signs and entries", "math.log(2 * d), 2", "0.0 * math.log(2 * d), 2"),
     _noise("a tenth of the threshold", "return math.sqrt(heads) * moved", "return 0.02 * moved"),
-    _bayes_margin("nothing for the divergence", "nats = (0.5", "nats = 0 * (0.5"),
+    _bayes_margin("nothing for the divergence of noisy weights", "nats = (0.5", "nats = 0 * (0.5"),
     _cover_margin("nothing for the entropy", "return below, 4 * gamma", "return below, 0 * gamma"),
     _cover_margin("a half in Pinsker's form", "cost / 2)", "cost / 4)", "kl-below-hoeffding"),
 )
