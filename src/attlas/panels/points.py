@@ -76,7 +76,8 @@ class Points(SeriesPanel):
         over = [str(dim) for dim in y.dims if dim not in x.dims]
         band = self.band(y, over) if over else (y, y, y)
         middle, low, high = (np.atleast_1d(part.transpose(*x.dims).values) for part in band)
-        reach = np.nan_to_num(np.abs(np.stack([middle - low, high - middle])))
+        with np.errstate(invalid="ignore"):  # what is infinite has no interval
+            reach = np.nan_to_num(np.abs(np.stack([middle - low, high - middle])))
         face = {"mfc": "none"} if self.hollow else {}
         way = {"x": middle, "y": at, "xerr": reach} if self.across else (
             {"x": at, "y": middle, "yerr": reach}

@@ -67,11 +67,12 @@ def perturbed_average(z, h, v, *, factor=1.0):
     controls=[Control("one step fewer", fewer=1)],
 )
 def hull_cover(rng, count, *, fewer=0):
-    r"""$$\min_{\text{0, or an average of }K\text{ atoms}}\|f-\hat f\|^2\le\epsilon^2,\quad
-    K=\Big\lceil\frac{b^2}{\epsilon^2}\Big\rceil-1,\quad\|V_i\|\le b$$
+    r"""$$\min_{\hat f}\|f-\hat f\|^2\le\epsilon^2,\quad
+    K+1\ge\frac{b^2}{\epsilon^2},\quad\|V_i\|\le b$$
 
-    Maurey's lemma has $\lceil b^2/\epsilon^2\rceil$ atoms; as $\|f\|^2$ is taken off the variance
-    and 0 is a centre, one fewer is enough. Atoms of length 1 in three dimensions, and orthogonal
+    $\hat f$ is 0 or an average of $K$ atoms, $K$ the smallest such number. Maurey's lemma has
+    $\lceil b^2/\epsilon^2\rceil$ atoms; as $\|f\|^2$ is taken off the variance and 0
+    is a centre, one fewer is enough. Atoms of length 1 in three dimensions, and orthogonal
     ones, for which $\frac12(e_1+e_2)$ attains it.
     """
     left, right = np.empty((2, count))
@@ -109,7 +110,7 @@ def _sample(rng, n, T, d, heads=1, *, labels=None):
     Kind.INEQUALITY,
     "Complexity on the tokens met",
     status=Status.NEW,
-    not_attacked="its numbers are norms of samples; both sides are compared where they are equal",
+    not_attacked="norms of samples, compared where both sides are equal",
     count=48,
     roundings=1024,
     proof_step=ProofStep(_CHAIN, 1),
@@ -176,7 +177,7 @@ def complexity_on_sample(rng, count, *, factor=1.0):
     Kind.INEQUALITY,
     "Relative deviations in place of Hoeffding's",
     status=Status.NEW,
-    not_attacked="its numbers are counts of margins; equality is approached at a share of one half",
+    not_attacked="counts of margins; equality is near at a share of one half",
     count=32,
     roundings=1024,
     proof_step=ProofStep(_CHAIN, 2),

@@ -61,7 +61,7 @@ def _trimmed(mantissa: str) -> str:
     return mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
 
 
-def duration(seconds: float | None) -> str:
+def duration(seconds: float | int | None) -> str:
     """A time in the unit in which it is read.
 
     Args:
@@ -83,7 +83,7 @@ def duration(seconds: float | None) -> str:
     return f"{seconds:.0f} s"
 
 
-def size(count: float | None) -> str:
+def size(count: float | int | None) -> str:
     """A number of bytes in the unit in which it is read.
 
     Args:
