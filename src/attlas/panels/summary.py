@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
+from attlas.core.display.numbers import plain_number
 from attlas.measures.statistics.student_interval import student_interval
 
 
@@ -218,15 +219,17 @@ def mean_and_range(values: xr.DataArray) -> str:
         values: any.
 
     Returns:
-        Three significant digits.
+        Three significant digits; of a single value, that alone.
 
     Examples:
-        >>> mean_and_range(xr.DataArray([1.0, 2.0, 6.0]))
-        '3 (1 to 6)'
+        >>> mean_and_range(xr.DataArray([1.0, 2.0, 6.0])), mean_and_range(xr.DataArray([27.3]))
+        ('3 (1 to 6)', '27.3')
     """
     kept = _finite(values)
     if not len(kept):
         return "not available"
+    if len(kept) == 1:
+        return plain_number(float(kept[0]))
     return f"{kept.mean():.3g} ({kept.min():.3g} to {kept.max():.3g})"
 
 

@@ -12,6 +12,7 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas import panels
+from attlas.core.display.numbers import plain_number
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
 from attlas.data.unit_bit_embedding import one_hot_bits
 from attlas.panels import Column, Points, Reference
@@ -54,8 +55,8 @@ def gains(needed: xr.DataArray) -> list[dict[str, str]]:
         factor = before / own
         rows.append({
             "name": step,
-            "needed": f"$10^{{{np.log10(own):.1f}}}$" if np.isfinite(own) else "no number",
-            "factor": f"{factor:.2g}" if np.isfinite(factor) else "",
+            "needed": f"$10^{{{np.log10(own):.1f}}}$" if np.isfinite(own) else "(no number)",
+            "factor": plain_number(factor) if np.isfinite(factor) else "",
         })  # fmt: skip
     return rows
 
