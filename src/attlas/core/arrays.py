@@ -27,6 +27,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from attlas.core.axes import Shape, require_axes
+from attlas.core.device_arrays import on_device
 from attlas.core.errors import UserError
 from attlas.core.finite import require_finite
 from attlas.core.memory import require_memory
@@ -295,9 +296,9 @@ def own_precision(axes: str | None = None, /, **arrays: ArrayInput) -> Iterator[
 
 def _as_jax(arrays: Iterable[Array | np.ndarray], dtype: np.dtype) -> tuple[Array, ...]:
     return tuple(
-        array
-        if isinstance(array, jax.Array) and array.dtype == dtype
-        else jnp.asarray(array, dtype)
+        on_device(array).astype(dtype)
+        if isinstance(array, jax.Array)
+        else on_device(np.asarray(array, dtype))
         for array in arrays
     )
 

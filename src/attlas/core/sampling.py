@@ -6,10 +6,10 @@ from functools import partial, wraps
 from typing import Any, TypeVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from attlas.core.device_arrays import on_device
 from attlas.core.generator import generator
 from attlas.core.moved_draws import MovedGenerator
 from attlas.core.named_call import parameters
@@ -68,7 +68,7 @@ def draw(sample: Sampler, seed: int, count: int) -> Instance:
         with jax.enable_x64(True):
             key = jax.random.key(seed)
             source = key if parameters(sample).arrays[:1] == ("key",) else generator(key)
-            return {name: jnp.asarray(value) for name, value in sample(source, count).items()}
+            return {name: on_device(value) for name, value in sample(source, count).items()}
 
     return _remember((_identity(sample), seed, count), compute)
 

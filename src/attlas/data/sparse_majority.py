@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Int8, Key, PRNGKeyArray
 
+from attlas.core.device_arrays import on_device
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 
@@ -170,7 +171,7 @@ def make_sparse_majorities(
         (2, 300, 9)
     """
     runs = [make_sparse_majority(key, T, design, dtype) for key in keys]
-    return jax.tree.map(lambda *parts: jnp.stack(parts), *runs)
+    return jax.tree.map(lambda *parts: on_device(np.stack(parts)), *runs)
 
 
 def _bits(draw: np.random.Generator, count: int, T: int, distinct: bool) -> np.ndarray:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from attlas.core.device_arrays import on_device
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 
@@ -245,9 +246,7 @@ def sample_mixture(
     exact = jax.tree.map(lambda a: np.asarray(a, np.float64), mixture)
     X, y, relevant, pattern = _assemble(np, exact, draws, count, noise)
     dtype = mixture.patterns.dtype
-    return MixtureSamples(
-        jnp.asarray(X, dtype), jnp.asarray(y, dtype), jnp.asarray(relevant), jnp.asarray(pattern)
-    )
+    return MixtureSamples(*map(on_device, (X.astype(dtype), y.astype(dtype), relevant, pattern)))
 
 
 def draw_mixture(

@@ -6,7 +6,6 @@ A checksum tells a damaged one, which is named and moved aside.
 """
 
 import contextlib
-import hashlib
 import json
 import shutil
 import time
@@ -23,6 +22,7 @@ from attlas.core.errors import UserError
 from attlas.core.plain_file import Damaged, read_plain_file
 from attlas.runs.cell import content_digest
 from attlas.runs.packed import LARGEST_FILE, pack_arrays, unpack_arrays
+from attlas.training.checkpoint import tree_digest
 
 FOLDER = "checkpoints"
 SECONDS = 60.0
@@ -60,6 +60,26 @@ def checkpoint_folder(root: Path, experiment: str, key: str) -> Path:
         'results/path/checkpoints/0f'
     """
     return root / experiment / FOLDER / key
+
+
+def cells_in_progress(root: Path, experiment: str) -> set[str]:
+    """The keys of cells of which checkpoints are there.
+
+    Args:
+        root: the results folder.
+        experiment: its name.
+
+    Returns:
+        Keys; none where no checkpoint is.
+
+    Examples:
+        >>> cells_in_progress(Path("nowhere"), "path")
+        set()
+    """
+    try:
+        return {folder.name for folder in (root / experiment / FOLDER).iterdir()}
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
 
 
 def remove_checkpoints(folder: Path) -> None:
@@ -127,11 +147,10 @@ class CheckpointFiles:
         """
         path = self._path(stage)
         try:
-            content = pack_arrays(arrays)
             header = {
                 "identity": self._identity,
                 "seconds": self.seconds,
-                "sha256": hashlib.sha256(content).hexdigest(),
+                "sha256": _digest(arrays),
             }
             with draft_of(path, durable=True) as draft:
                 whole = {**arrays, _HEADER: np.array(json.dumps(header))}
@@ -141,6 +160,10 @@ class CheckpointFiles:
 
     def _path(self, stage: int) -> Path:
         return self.folder / f"{stage:06d}.npz"
+
+
+def _digest(arrays: Mapping[str, np.ndarray]) -> str:
+    return content_digest({"names": sorted(arrays), "arrays": tree_digest(dict(arrays))})
 
 
 def _opened(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
@@ -154,7 +177,7 @@ def _opened(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
         is_ours = all(isinstance(header.get(name), kind) for name, kind in whole.items())
     except (Damaged, KeyError, ValueError, AttributeError) as error:
         raise Damaged(f"{path} is no checkpoint (truncated or altered)") from error
-    if not is_ours or hashlib.sha256(pack_arrays(arrays)).hexdigest() != header["sha256"]:
+    if not is_ours or _digest(arrays) != header["sha256"]:
         raise Damaged(f"{path} was truncated or altered (its checksum does not fit)")
     return arrays, header
 

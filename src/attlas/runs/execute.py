@@ -10,6 +10,7 @@ from attlas.runs.cell import Cell, Scale, scale_named
 from attlas.runs.checkpoint_files import (
     SECONDS,
     Checkpointing,
+    cells_in_progress,
     checkpoint_folder,
     remove_checkpoints,
 )
@@ -98,7 +99,7 @@ def execute(
     if workers < 1:
         raise UserError(f"workers = {workers} is below 1: name at least one worker")
     grid = scale_named(scale)
-    plan, reused, known = _plan(experiments, grid, fresh, store)
+    plan, reused, known = _plan(experiments, grid, fresh, store, hours is not None)
     plan, may_begin = _within(hours, on, plan, experiments, grid, store, known)
     tasks = [_task(each, store, _between(checkpoint, grid, on)) for each in plan]
     stream = _backend(tasks, on, workers, insecure, grid is not Scale.PAPER, may_begin)
@@ -190,9 +191,9 @@ def _write_all(
 
 
 def _plan(
-    experiments: Sequence[Experiment], scale: Scale, fresh: bool, store: Store
+    experiments: Sequence[Experiment], scale: Scale, fresh: bool, store: Store, costs: bool
 ) -> tuple[list[Planned], int, dict[str, dict[str, Measured]]]:
-    """The cells to compute with their keys, how many good records there are, and what they cost."""
+    """The cells to compute with keys, how many good records there are, what they cost if asked."""
     plan: list[Planned] = []
     known: dict[str, dict[str, Measured]] = {}
     reused = 0
@@ -207,12 +208,13 @@ def _plan(
             for cell in experiment.cells(scale)
         }
         store.prepare(experiment.name)
+        begun = cells_in_progress(store.root, experiment.name)
         known.setdefault(experiment.name, {})
         for key, cell in cells.items():
             record = store.read_or_quarantine(experiment.name, key)
-            if record is not None:
+            if record is not None and costs:
                 known[experiment.name][key] = measured(record)
-            if record is not None or fresh:
+            if key in begun and (record is not None or fresh):
                 remove_checkpoints(checkpoint_folder(store.root, experiment.name, key))
             if record is None or fresh:
                 plan.append((experiment, cell, key))

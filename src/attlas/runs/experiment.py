@@ -64,8 +64,8 @@ class Experiment:
 
     `run` is called in a worker process, under float64 or float32 as the cell says; it is a
     pure function of the settings, and of a key made of the cell's seed. The module that defines
-    the experiment is importable there. What it trains by `attlas.training` goes on where a killed
-    run has kept it; a long loop of another kind does if it calls `attlas.runs.kept_part`.
+    the experiment is importable there. Its trainings by `attlas.training` resume from checkpoints
+    when a run was killed; a long loop of another kind does if it calls `attlas.runs.kept_part`.
 
     Attributes:
         title: a few words.

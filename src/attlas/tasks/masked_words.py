@@ -16,6 +16,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from attlas.bounds.generalisation.trauger2023_masked import clipped_cross_entropy
+from attlas.core.device_arrays import on_device
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 from attlas.data.masked_words import MaskedWords
@@ -197,7 +198,7 @@ def _start(draw: np.random.Generator, s: MaskedWordSettings, inputs: WordInputs)
     dtype, K = inputs.words.dtype, inputs.words.shape[0] - 2
 
     def normal(size: float, *shape: int) -> Array:
-        return jnp.asarray((size * draw.normal(size=shape)).astype(dtype))
+        return on_device((size * draw.normal(size=shape)).astype(dtype))
 
     layers = tuple(
         Layer(

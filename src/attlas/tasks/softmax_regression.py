@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from attlas.core.device_arrays import entry
 from attlas.core.errors import UserError
 from attlas.core.processes import available_cores
 from attlas.core.solution import Result
@@ -191,7 +192,7 @@ def train_softmax_networks(
     """
     count, dtype = networks.W.shape[0], networks.W.dtype
     own = X.ndim == 3, Y.ndim == 3
-    first = jax.tree.map(lambda a: a[0], networks)
+    first = jax.tree.map(lambda a: entry(a, 0), networks)
     require_regression(first, X[0] if own[0] else X, Y[0] if own[1] else Y, step_size, X_test)
     schedule = jnp.asarray(recording_schedule(steps, record_at), int)
     sizes = np.broadcast_to(np.asarray(step_size, dtype), (count,))

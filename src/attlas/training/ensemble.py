@@ -15,6 +15,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float
 
+from attlas.core.device_arrays import on_device
 from attlas.core.errors import UserError
 from attlas.core.processes import available_cores
 from attlas.models.attention.multi_head import MultiHead
@@ -98,7 +99,7 @@ def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
     threads = available_cores() if len(devices) == 1 else 1
     with ThreadPoolExecutor(threads) as pool:
         pieces = list(pool.map(finish, starts))
-    return jax.tree.map(lambda *parts: jnp.asarray(np.concatenate(parts)[:count]), *pieces)
+    return jax.tree.map(lambda *parts: on_device(np.concatenate(parts)[:count]), *pieces)
 
 
 def member_devices() -> list[jax.Device]:
@@ -117,6 +118,6 @@ def member_devices() -> list[jax.Device]:
 def _spread(devices: list[jax.Device]) -> Callable[[np.ndarray], Array]:
     """How a slice of the members comes to the devices."""
     if len(devices) == 1:
-        return jnp.asarray
+        return on_device
     shared = NamedSharding(Mesh(np.array(devices), ("members",)), PartitionSpec("members"))
     return lambda rows: jax.device_put(rows, shared)

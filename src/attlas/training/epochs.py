@@ -16,6 +16,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Key
 
+from attlas.core.device_arrays import on_device
 from attlas.core.errors import UserError
 from attlas.core.processes import CHEAP_COMPILATION, available_cores
 from attlas.core.solution import Result
@@ -128,7 +129,7 @@ def fit_epochs(
     run = jax.jit(joined, compiler_options=CHEAP_COMPILATION if quick_compile else None)
     cuts = [slice(first, first + width) for first in range(0, count, width)]
     parts = _started(params, optimizer, cuts)
-    ends, seen, steps = _run_epochs(run, parts, batches, jax.tree.map(jnp.asarray, data), cuts)
+    ends, seen, steps = _run_epochs(run, parts, batches, jax.tree.map(on_device, data), cuts)
     return _judged(*ends, seen, rest, stop_accuracy, steps)
 
 
@@ -151,7 +152,7 @@ def _run_epochs(
                 continue
             if rows and all(np.all(part.stopped) for part in parts):
                 break
-            own = [jax.tree.map(lambda a, c=cut: a[c], given) for cut in cuts]
+            own = [_cut(given, cut) for cut in cuts]
             if not is_compiled:
                 # Compiled here: settings made by a context manager hold for one thread alone.
                 run, is_compiled = run.lower(parts[0], own[0], data).compile(), True
@@ -166,7 +167,7 @@ def _run_epochs(
     if not rows:
         raise UserError("no epoch of batches: give at least one")
     ends = [(part.params, part.selected) for part in parts]
-    joined = jax.tree.map(lambda *each: jnp.concatenate(each), *ends)
+    joined = _joined(ends)
     return joined, jax.tree.map(lambda *each: np.stack(each, axis=1), *rows), steps
 
 
@@ -196,15 +197,22 @@ def _alone(epoch: Callable[..., Any]) -> Callable[..., Any]:
     return one
 
 
+def _joined(parts: list[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else jax.tree.map(lambda *a: jnp.concatenate(a), *parts)
+
+
+def _cut(tree: Any, cut: slice) -> Any:
+    return jax.tree.map(lambda a: a if len(a) == cut.stop - cut.start else a[cut], tree)
+
+
 def _started(
     params: Any, optimizer: optax.GradientTransformation, cuts: list[slice]
 ) -> list[_Member]:
     begin, dtype = jax.jit(jax.vmap(optimizer.init)), jax.tree.leaves(params)[0].dtype
     parts = []
     for cut in cuts:
-        own = jax.tree.map(lambda a, c=cut: a[c], params)
-        width = cut.stop - cut.start
-        best, stopped = jnp.full(width, -1.0, dtype), jnp.zeros(width, bool)
+        own, width = _cut(params, cut), cut.stop - cut.start
+        best, stopped = jax.device_put((np.full(width, -1.0, dtype), np.zeros(width, bool)))
         parts.append(_Member(own, begin(own), own, best, stopped))
     return parts
 

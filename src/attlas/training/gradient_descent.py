@@ -15,6 +15,7 @@ import optax
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int
 
+from attlas.core.device_arrays import entry
 from attlas.core.errors import UserError
 from attlas.data.labelled_tokens import require_labelled_tokens
 from attlas.losses.margin_loss import margin_loss
@@ -224,7 +225,7 @@ def gradient_descent_ensemble(
     """
     moving, rest = eqx.partition(models, eqx.is_inexact_array)
     count = jax.tree.leaves(moving)[0].shape[0]
-    first = eqx.combine(jax.tree.map(lambda a: a[0], moving), rest)
+    first = eqx.combine(jax.tree.map(lambda a: entry(a, 0), moving), rest)
     require_trainable(first, X, y, step_size, loss)
     sizes = np.broadcast_to(np.asarray(step_size, X.dtype), (count,))
     width = cache_width(first, X) if chunk is None else chunk

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from attlas.core.device_arrays import entry
 from attlas.core.display.tables import arrays_table
 from attlas.core.errors import UserError
 
@@ -83,7 +84,9 @@ class Trajectory(eqx.Module):
         """
         if self.params is None:
             raise UserError("the parameters of the records were not kept: train with keep=True")
-        return jax.tree.map(lambda a: a[record] if eqx.is_inexact_array(a) else a, self.params)
+        return jax.tree.map(
+            lambda a: entry(a, record) if eqx.is_inexact_array(a) else a, self.params
+        )
 
     def member(self, which: int | slice) -> "Trajectory":
         """One training of an ensemble, or some of them.
@@ -101,10 +104,10 @@ class Trajectory(eqx.Module):
         """
 
         def own(a: Any) -> Any:
-            return a[which] if eqx.is_inexact_array(a) else a
+            return entry(a, which) if eqx.is_inexact_array(a) else a
 
         def part(tree: Any) -> Any:
-            return jax.tree.map(lambda a: a[which, ...], tree)
+            return jax.tree.map(lambda a: entry(a, which), tree)
 
         params, last, selected = jax.tree.map(own, (self.params, self.last, self.selected))
         return Trajectory(

@@ -23,7 +23,7 @@ from attlas.core.verdict import ChallengeReport, Outcome
 from attlas.verify.climb import climb
 from attlas.verify.decide import decide
 from attlas.verify.detection import detection_limits
-from attlas.verify.evidence import Batch, Evidence, Program, compile_program, gather
+from attlas.verify.evidence import Batch, Evidence, Program, compile_program, gather, instance_at
 from attlas.verify.proposals import Covariance, Extremes, Moves, Proposal
 from attlas.verify.searchable import is_searchable
 
@@ -120,8 +120,7 @@ def judge(claim: Claim, program: Program, batch: Batch, seed: int, steps: int) -
     batch, evidence = settled(claim, program, batch)
     verdict = decide(claim, evidence, seed=seed)
     if verdict.index is not None:
-        witness = {k: np.asarray(v[verdict.index]) for k, v in batch.items()}
-        verdict = replace(verdict, witness=witness)
+        verdict = replace(verdict, witness=instance_at(batch, verdict.index))
     return ChallengeReport(
         verdict.tightness,
         verdict.outcome is Outcome.VIOLATED,

@@ -22,10 +22,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from attlas.core.claim import Claim
+from attlas.core.device_arrays import on_device
 from attlas.core.errors import UserError
 from attlas.core.factorising import FACTORISING
 from attlas.core.named_call import nearest
@@ -209,7 +209,7 @@ def replay(claim: Claim, witness: dict[str, np.ndarray]) -> Verdict:
         its slack (one instance never supports a claim).
     """
     with FACTORISING, jax.enable_x64(True):
-        batch = {name: jnp.asarray(value)[None] for name, value in witness.items()}
+        batch = {name: on_device(np.asarray(value)[None]) for name, value in witness.items()}
         holds, sides = compile_program(claim)(batch)
         verdict = decide(claim, gather(claim, holds, sides[0]))
     return replace(verdict, witness=dict(witness))

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
 from attlas.core.claim import Claim, Control
+from attlas.core.device_arrays import on_device
 from attlas.core.factorising import FACTORISING
 from attlas.core.own.provenance import source_digest
 from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Verdict, Witness
@@ -18,7 +18,7 @@ from attlas.verify.certify import proved
 from attlas.verify.compiled import bound_compiled
 from attlas.verify.decide import decide
 from attlas.verify.detection import detection_limits, faults, unattained
-from attlas.verify.evidence import Batch, Evidence, Program, compile_program, gather
+from attlas.verify.evidence import Batch, Evidence, Program, compile_program, gather, instance_at
 from attlas.verify.exponents import at_grown_sizes, exponent_limits, with_grown
 from attlas.verify.searchable import is_searchable
 from attlas.verify.stored import replayed, with_stored
@@ -98,7 +98,7 @@ def draw_batch(claim: Claim, seed: int, count: int) -> Batch:
         A batch whose arrays have a leading axis of `count`, or of one with a witness.
     """
     if claim.witness is not None:
-        return {name: jnp.asarray(value)[None] for name, value in claim.witness().items()}
+        return {name: on_device(np.asarray(value)[None]) for name, value in claim.witness().items()}
     return claim.draw(seed, count)
 
 
@@ -114,8 +114,7 @@ def with_witness(verdict: Verdict, batch: Mapping) -> Verdict:
     """
     if verdict.index is None:
         return verdict
-    witness = {name: np.asarray(value[verdict.index]) for name, value in batch.items()}
-    return replace(verdict, witness=witness)
+    return replace(verdict, witness=instance_at(batch, verdict.index))
 
 
 def _controls(
@@ -191,7 +190,7 @@ def undefined_assumptions(claim: Claim, batch: Batch, holds: Array) -> tuple[str
         refused = np.flatnonzero(~np.asarray(holds)[:, k])
         if not len(refused):
             continue
-        rows = {name: jnp.asarray(value)[refused] for name, value in batch.items()}
+        rows = {name: np.asarray(value)[refused] for name, value in batch.items()}
         try:
             with jax.debug_nans(True):
                 jax.vmap(assumption.holds)(rows)

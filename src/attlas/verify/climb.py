@@ -10,11 +10,11 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
 from attlas.core.claim import Claim, Sides
+from attlas.core.device_arrays import on_device
 from attlas.verify.evidence import Batch, Program
 from attlas.verify.proposals import Proposal
 from attlas.verify.space import chosen, space_of, spread
@@ -83,7 +83,7 @@ def climb(
         }
         blocks = space.settled(chosen(blocks, proposed, gained), ended)
         score = np.where(gained, new, score)
-    return Climbed({name: jnp.asarray(value) for name, value in ended.items()}, done)
+    return Climbed({name: on_device(value) for name, value in ended.items()}, done)
 
 
 def _differ(one: Batch, other: Batch) -> bool:

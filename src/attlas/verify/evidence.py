@@ -116,6 +116,24 @@ def compile_program(claim: Claim) -> Program:
     return jax.jit(jax.vmap(one))
 
 
+def instance_at(batch: Batch, index: int) -> dict[str, np.ndarray]:
+    """One instance of a batch.
+
+    Args:
+        batch: arrays with a leading axis.
+        index: which one.
+
+    Returns:
+        Its arrays by name.
+
+    Examples:
+        >>> instance_at({"x": jnp.array([1.0, 2.0])}, 1)
+        {'x': array(2.)}
+    """
+    # NumPy first: an index into an array of JAX is a program to be compiled.
+    return {name: np.asarray(np.asarray(value)[index]) for name, value in batch.items()}
+
+
 def distinct_rows(claim: Claim, batch: Batch, keep: np.ndarray) -> int:
     """How many different instances there are, in the arrays that the claim reads.
 

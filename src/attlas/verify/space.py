@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from attlas.core.claim import Claim
+from attlas.core.device_arrays import on_device
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 from attlas.core.moved_draws import MovedGenerator
@@ -84,7 +84,7 @@ class Arrays:
     def batch(self, blocks: Blocks) -> Batch | None:
         """The instances, brought back by `project`."""
         whole = self._start | {
-            name: jnp.asarray(block.values * self._unit[name]) for name, block in blocks.items()
+            name: on_device(block.values * self._unit[name]) for name, block in blocks.items()
         }
         return whole if self._inside is None else self._inside(whole)
 
@@ -129,7 +129,7 @@ class Draws:
         except (ArithmeticError, ValueError, RuntimeError, UserError):
             # A solver of the sampler may not converge on an extreme instance: not a move.
             return None
-        found = {name: jnp.asarray(value) for name, value in found.items()}
+        found = {name: on_device(value) for name, value in found.items()}
         same = all(
             found[name].shape == value.shape and found[name].dtype == value.dtype
             for name, value in self._like.items()

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-import jax.numpy as jnp
 import numpy as np
 
 from attlas.core.claim import Claim
+from attlas.core.device_arrays import on_device
 from attlas.core.verdict import Outcome, Verdict, Witness
 from attlas.verify.decide import decide
 from attlas.verify.evidence import Batch, Program, compile_program, gather
@@ -35,7 +35,7 @@ def replayed(claim: Claim, program: Program, batch: Batch, witness: Witness) -> 
         for name, value in arrays.items()
     )
     rows = count if same else 1
-    repeated = {k: jnp.asarray(np.repeat(v[None], rows, axis=0)) for k, v in arrays.items()}
+    repeated = {k: on_device(np.repeat(v[None], rows, axis=0)) for k, v in arrays.items()}
     try:
         holds, sides = (program if same else compile_program(claim))(repeated)
     except (TypeError, ValueError, IndexError):

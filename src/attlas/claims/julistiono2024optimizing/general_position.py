@@ -15,6 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.julistiono2024optimizing.cone_instances import attention_svm, plain_norm
+from attlas.claims.julistiono2024optimizing.direction_metric import (
+    across,
+    gram_of,
+    half_square,
+    half_squared_lag,
+    metric,
+)
 from attlas.claims.julistiono2024optimizing.flow_instances import SHARES, divergences, run_flows
 from attlas.core.claim import Control, Kind, Sides, Status
 from attlas.core.sampling import shared
@@ -23,20 +30,7 @@ from attlas.data.token_selection import TokenSelection
 from attlas.losses.logistic import logistic_derivative
 from attlas.optim.mirror_descent import potential_gradient
 
-_EXPONENTS, _STEPS, _WANTED = (1.75, 2.0, 2.5, 3.0), 5000, 40
-
-
-def metric(W_mm, p):
-    """Weights of the metric <U, V> = sum |W_mm|^{2-p} U V / (p - 1), entry by entry."""
-    return jnp.abs(W_mm) ** (2 - p) / (p - 1)
-
-
-def across(U, W_mm, C, p):
-    """The part of U orthogonal to all C_i in the metric, and the Gram matrix of the C_i."""
-    weight = metric(W_mm, p)
-    gram = jnp.einsum("ide,de,jde->ij", C, weight, C)
-    inner = jnp.einsum("ide,de->i", C, weight * U)
-    return U - jnp.einsum("i,ide->de", jnp.linalg.solve(gram, inner), C), gram
+_EXPONENTS, _STEPS, _WANTED = (1.75, 2.0, 2.5, 3.0), 5000, 64
 
 
 @partial(jax.jit, static_argnames="support")
@@ -49,7 +43,7 @@ def _solved(raw, support):
     W_mm, z = found["W_mm"] / norm, raw["z"] * norm
     C = jnp.einsum("nd,ne->nde", found["X"][:, 0] - found["X"][:, 1], z)
     share = found["weight"][:support] / jnp.sum(found["weight"])
-    gram = across(W_mm, W_mm, C[:support], p)[1]
+    gram = gram_of(W_mm, C[:support], p)
     rate = jnp.sqrt(share[:, None] * share[None]) * gram * (p - 1)
     slowest, fastest = jnp.linalg.eigvalsh(rate)[jnp.array([0, -1])]
     entries = jnp.min(jnp.abs(W_mm)) > jnp.where(p > 2, 0.15, 0.03)
@@ -117,16 +111,6 @@ def flows(rng, count, support=1, touching=False, where=lambda p: p > 1):
 _STEEP, _FLAT = (lambda p: p > 2), (lambda p: p <= 2)
 
 
-def _half_square(U, W_mm, p):
-    return jnp.sum(metric(W_mm, p) * U**2) / 2
-
-
-def _lag(theta, share, gram):
-    """Half the squared length of the lag: theta - mean in the inverse of the Gram matrix."""
-    centred = theta - jnp.sum(share * theta)
-    return centred @ jnp.linalg.solve(gram, centred) / 2
-
-
 @limit(
     "beyond the paper: one support sample",
     status=Status.NEW,
@@ -152,9 +136,10 @@ def one_support_sample(W_mm, C, p, x, divergence, U, start, *, always=False, end
     which is remembered like $W(0)$; $U_\infty$ is read off the end of the flow, on flows that
     leave no sample at its worse token. Shown relative to the limit.
     """
-    left = across(end * U + (1 - end) * start, W_mm, C[:1], p)[0]
+    nearest = C[:1]
+    left = across(end * U + (1 - end) * start, W_mm, nearest, gram_of(W_mm, nearest, p), p)
     power = jnp.minimum(2, 2 * (p - 1)) if always else 2 * (p - 1)
-    return x**power * divergence / _half_square(left, W_mm, p), jnp.ones(4)
+    return x**power * divergence / half_square(left, W_mm, p), jnp.ones(4)
 
 
 @limit(
@@ -177,9 +162,10 @@ def two_support_samples(W_mm, C, p, x, divergence, U, log_kappa, share, *, part=
     with two or more support samples: there the exponent is $\min\{2,2(p-1)\}$. Shown relative to
     the right side.
     """
-    kept, gram = across(U, W_mm, C[:2], p)
-    late = part * _lag(log_kappa[:2] - jnp.log(share), share, gram) / x**2
-    memory = end * _half_square(kept, W_mm, p) / x ** (2 * (p - 1))
+    gram = gram_of(W_mm, C[:2], p)
+    kept = across(U, W_mm, C[:2], gram, p)
+    late = part * half_squared_lag(log_kappa[:2] - jnp.log(share), share, gram) / x**2
+    memory = end * half_square(kept, W_mm, p) / x ** (2 * (p - 1))
     return divergence / (late + memory), jnp.ones(4)
 
 
@@ -198,9 +184,10 @@ def touching_flows(rng, count):
 @jax.vmap
 def _touching(W_mm, C, p, log_kappa, share):
     """Weights of C_0 in the span, theta, and the squared length of its part across the span."""
-    rest, gram = across(C[2], W_mm, C[:2], p)
+    gram = gram_of(W_mm, C[:2], p)
+    rest = across(C[2], W_mm, C[:2], gram, p)
     beta = jnp.linalg.solve(gram, jnp.einsum("ide,de->i", C[:2], metric(W_mm, p) * C[2]))
-    return beta, log_kappa[:2] - jnp.log(share), 2 * _half_square(rest, W_mm, p)
+    return beta, log_kappa[:2] - jnp.log(share), 2 * half_square(rest, W_mm, p)
 
 
 @limit(
@@ -220,8 +207,8 @@ def token_without_multiplier(W_mm, C, p, x, divergence, log_kappa, share, m, str
     across the span of the others, $\kappa=\kappa_0e^{-\sum\beta_i\theta_i}$, $C_0$ having the parts
     $\beta_i$ in the span. Shown relative to the right side; other $p$ are in the proof.
     """
-    gram = across(W_mm, W_mm, C[:2], p)[1]
-    lag = _lag(log_kappa[:2] - jnp.log(share), share, gram)
+    gram = gram_of(W_mm, C[:2], p)
+    lag = half_squared_lag(log_kappa[:2] - jnp.log(share), share, gram)
     law = (lag + part * jnp.log(strength * x) ** 2 / (2 * m)) / x**2
     return divergence / law, jnp.ones(4)
 

@@ -14,6 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.julistiono2024optimizing.cone_instances import attention_svm, plain_norm
+from attlas.claims.julistiono2024optimizing.direction_metric import (
+    across,
+    gram_of,
+    half_square,
+    half_squared_lag,
+)
 from attlas.claims.julistiono2024optimizing.flow_instances import SHARES, divergences, run_flows
 from attlas.claims.julistiono2024optimizing.instances import ROUNDINGS, condition
 from attlas.core.claim import Control, Sides, Status
@@ -33,11 +39,6 @@ _EXPONENTS = (1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
 _COUNT, _STEPS = 40, 2000
 
 
-def _metric(W_mm, p):
-    """Weights of the metric, entry by entry."""
-    return jnp.abs(W_mm) ** (2 - p) / (p - 1)
-
-
 @jax.jit
 @jax.vmap
 def _solved(raw):
@@ -47,7 +48,7 @@ def _solved(raw):
     norm, p = plain_norm(found["W_mm"], raw["p"]), raw["p"]
     W_mm, z = found["W_mm"] / norm, raw["z"] * norm
     C = jnp.einsum("nd,ne->nde", found["X"][:, 0] - found["X"][:, 1], z)
-    gram = jnp.einsum("ide,de,jde->ij", C, _metric(W_mm, p), C)
+    gram = gram_of(W_mm, C, p)
     # Multipliers of unit sum: sum lambda_i = ||W_mm||^p.
     share = found["weight"] / jnp.sum(found["weight"])
     rate = jnp.sqrt(share[:, None] * share[None]) * gram * (p - 1)
@@ -119,14 +120,6 @@ def one_sample(rng, count):
     return {name: value[:count] for name, value in {**found, "W": W, "a": a}.items()}
 
 
-def _memory(U, W_mm, C, gram, p, projected=1.0):
-    """Half the squared length of what the metric leaves of U across the span of the C_i."""
-    weight = _metric(W_mm, p)
-    inner = projected * jnp.einsum("ide,de->i", C, weight * U)
-    across = U - jnp.einsum("i,ide->de", jnp.linalg.solve(gram, inner), C)
-    return jnp.sum(weight * across**2) / 2
-
-
 @limit(
     "beyond the paper: memory",
     status=Status.NEW,
@@ -148,7 +141,7 @@ def memory(W_mm, W, C, gram, p, a, *, projected=1.0):
         there = inverse_potential_gradient(U + share * C[0], p)
         return plain_norm(there, p) ** (2 * (p - 1)) * direction_divergence(there, W_mm, p)
 
-    target = _memory(U, W_mm, C, gram, p, projected)
+    target = half_square(across(U, W_mm, C, gram, p, projected), W_mm, p)
     return jax.vmap(ratio)(a) / target, jnp.ones(4)
 
 
@@ -180,12 +173,6 @@ def flows_from(rng, count, zero=True):
     return {name: value[kept][:count] for name, value in found.items()}
 
 
-def _lag(theta, share, gram):
-    """Half the squared length of the lag: theta - mean in the inverse of the Gram matrix."""
-    centred = theta - jnp.sum(share * theta)
-    return centred @ jnp.linalg.solve(gram, centred) / 2
-
-
 @limit(
     "beyond the paper: lag",
     status=Status.NEW,
@@ -204,7 +191,7 @@ def lag(x, divergence, theta, share, gram, *, whole=1.0):
     Shown relative to the limit.
     """
     theta = theta + (1 - whole) * jnp.log(share)
-    return x**2 * divergence / _lag(theta, share, gram), jnp.ones(4)
+    return x**2 * divergence / half_squared_lag(theta, share, gram), jnp.ones(4)
 
 
 @limit(
@@ -226,6 +213,7 @@ def lag_and_memory(W_mm, W, C, gram, p, x, divergence, theta, share, *, part=1.0
     From $W_{mm}$ with noise of its size: the exponent is $-2\min\{1, p-1\}$, unless one constant
     vanishes. Shown relative to the right side.
     """
-    late = part * _lag(theta + (1 - right) * jnp.log(share), share, gram) / x**2
-    kept = _memory(potential_gradient(W, p), W_mm, C, gram, p, right) / x ** (2 * (p - 1))
+    late = part * half_squared_lag(theta + (1 - right) * jnp.log(share), share, gram) / x**2
+    U = across(potential_gradient(W, p), W_mm, C, gram, p, right)
+    kept = half_square(U, W_mm, p) / x ** (2 * (p - 1))
     return divergence / (late + kept), jnp.ones(4)

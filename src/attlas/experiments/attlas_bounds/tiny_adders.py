@@ -12,6 +12,7 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas import panels
+from attlas.core.device_arrays import entry
 from attlas.core.generator import generator
 from attlas.data.addition import Additions, draw_additions
 from attlas.models.networks.adder import Adder
@@ -86,7 +87,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
 def member(models: Adder, *place: int) -> Adder:
     """One of stacked adders."""
     arrays, rest = eqx.partition(models, eqx.is_array)
-    return eqx.combine(jax.tree.map(lambda a: a[place], arrays), rest)
+    return eqx.combine(jax.tree.map(lambda a: entry(a, place), arrays), rest)
 
 
 def chosen(data: xr.Dataset) -> xr.Dataset:

@@ -8,6 +8,7 @@ import xarray as xr
 from jaxtyping import Array, Float
 
 from attlas import panels
+from attlas.core.device_arrays import entry
 from attlas.data.diffusion_pairs import DiffusionPairs, PairScale, fit_scale, make_diffusion_pairs
 from attlas.data.gaussian_mixtures import GaussianMixture, make_gaussian_mixture
 from attlas.data.noise_schedule import NoiseSchedule, make_noise_schedule
@@ -111,7 +112,7 @@ def draw_mixture_regression(
     # Drawn at once and then split: one program for the true labels.
     pairs = make_diffusion_pairs(jax.random.key(seed), mixture, schedule, sum(sizes), T0=T0)
     parts = [
-        jax.tree.map(lambda a, part=slice(end - size, end): a[part], pairs)
+        jax.tree.map(lambda a, part=slice(end - size, end): entry(a, part), pairs)
         for size, end in zip(sizes, np.cumsum(sizes), strict=True)
     ]
     return MixtureRegression(mixture, schedule, parts[0], parts[1], parts[2], fit_scale(parts[0]))

@@ -14,6 +14,7 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas import panels
+from attlas.core.device_arrays import entry
 from attlas.data.digit_tokens import row_information
 from attlas.data.digits import DIGITS
 from attlas.data.imdb import IMDB
@@ -123,7 +124,7 @@ def kept(models: Encoder, diverged: np.ndarray, continuous: bool) -> dict[str, S
     usable = np.flatnonzero(~diverged)
     if not usable.size:
         return {}
-    one = jax.tree.map(lambda leaf: leaf[usable[0]], models)
+    one = jax.tree.map(lambda leaf: entry(leaf, int(usable[0])), models)
     return {f"member-{usable[0]}": stored_form(one, continuous=continuous)}
 
 

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.core.device_arrays import on_device
 from attlas.core.errors import UserError
 from attlas.models.attention.self_attention_mlp import SelfAttentionMLP
 
@@ -57,7 +58,7 @@ def gaussian_self_attention(
         W_V = rng.standard_normal((d_v, t))
         W1 = np.sqrt(6 / (p * d_v)) * rng.standard_normal((d_v * p, d))
         drawn.append((*queries, W_V, W1, rng.choice([-1.0, 1.0], d) / np.sqrt(d)))
-    parts = [jnp.asarray(np.stack(each)) for each in zip(*drawn, strict=True)]
+    parts = [on_device(np.stack(each)) for each in zip(*drawn, strict=True)]
     return jax.vmap(lambda *own: SelfAttentionMLP(*own[:5], b2=own[5]))(
         *parts, jnp.asarray(np.zeros(count))
     )

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas.core.arrays import ArrayInput, own_precision, precision_of
+from attlas.core.device_arrays import entry
 from attlas.core.errors import UserError
 from attlas.core.norms.entrywise import dual_exponent
 from attlas.core.solution import Result
@@ -195,7 +196,7 @@ def _package(
     return Trajectory(
         jnp.asarray(schedule, jnp.int32),
         params,
-        jax.tree.map(lambda a: a[:, -1], params),
+        jax.tree.map(lambda a: entry(a, (slice(None), -1)), params),
         loss,
         norm,
         {"attention": attention},

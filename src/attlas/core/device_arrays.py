@@ -1,0 +1,55 @@
+"""Arrays of JAX without the programs that its eager operations compile for each shape.
+
+`jnp.asarray` of a NumPy array costs 13 ms for each new shape, an index 33 ms (JAX 0.10.2).
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+
+def on_device(value: Any) -> Array:
+    """An array of JAX, put there as it is: `jnp.asarray` compiles a program for each shape.
+
+    Args:
+        value: array of NumPy or JAX, a number, or lists of numbers.
+
+    Returns:
+        The array, in the precision that JAX is in.
+
+    Examples:
+        >>> on_device(np.arange(3)).tolist()
+        [0, 1, 2]
+    """
+    return value if isinstance(value, jax.Array) else jax.device_put(np.asarray(value))
+
+
+def entry(array: Any, index: Any) -> Any:
+    """What stands at an index; on the CPU without the programs that JAX compiles for each shape.
+
+    Args:
+        array: of NumPy or JAX, traced or not.
+        index: as NumPy takes it.
+
+    Returns:
+        An array of the same kind.
+
+    Examples:
+        >>> entry(jnp.arange(6.0).reshape(2, 3), 1).tolist()
+        [3.0, 4.0, 5.0]
+    """
+    if (
+        not isinstance(array, jax.Array)
+        or isinstance(array, jax.core.Tracer)
+        or not _is_on_host(array)
+    ):
+        return array[index]
+    return on_device(np.asarray(array)[index])
+
+
+def _is_on_host(array: Array) -> bool:
+    is_key = jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
+    return not is_key and all(device.platform == "cpu" for device in array.devices())
