@@ -5,6 +5,9 @@ signs a_lr, the kernel of k outputs tends to I_k tensor K with K as below. The p
 m^(-1/2) are in docs/proofs/gu2024_kernel_limit.md.
 """
 
+from functools import partial
+
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -53,6 +56,7 @@ def softmax_ntk_limit(
         return _limit(left, right, sigma, activation)
 
 
+@partial(jax.jit, static_argnames="activation")
 def _limit(X: Array, Z: Array, sigma: float | Array, activation: Activation) -> Array:
     inner = X @ Z.T
     if activation is Activation.SOFTMAX:

@@ -8,12 +8,12 @@ attention SVMs of every q, of the tokens that training selected.
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
 from attlas import panels
+from attlas.core.device_arrays import on_device
 from attlas.core.norms.entrywise import entrywise_norm
 from attlas.core.processes import CHEAP_COMPILATION
 from attlas.data.token_selection import TokenSelection, make_token_selection
@@ -56,8 +56,8 @@ def draw(s: Settings) -> tuple[TokenSelection, Array]:
         return data, jax.random.normal(jax.random.fold_in(key, 1), (s.d, s.d))
 
     drawn = jax.jit(jax.vmap(one), compiler_options=CHEAP_COMPILATION)
-    data, start = drawn(s.seed + jnp.arange(s.members))
-    return data, jnp.zeros_like(start) if s.start == "zero" else start
+    data, start = drawn(s.seed + np.arange(s.members))
+    return data, on_device(np.zeros_like(start)) if s.start == "zero" else start
 
 
 def run(s: Settings, key: Array) -> xr.Dataset:
@@ -73,22 +73,26 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     tokens = {p: selected_tokens(path.attention[:, -1]) for p, path in paths.items()}
     svms = {(p, q): attention_svm_batch(data.X, data.z, tokens[p], q) for p in s.p for q in s.p}
     goals = {  # NaN where no certificate was reached
-        at: jnp.where(svm.converged[:, None, None], svm.value, jnp.nan) for at, svm in svms.items()
+        at: np.where(np.asarray(svm.converged)[:, None, None], svm.value, np.nan)
+        for at, svm in svms.items()
     }
     found = []
     for p, path in paths.items():
         apart = jax.jit(jax.vmap(jax.vmap(partial(direction_divergence, p=p), (0, None))))
-        norms = jax.vmap(jax.vmap(partial(entrywise_norm, p=p)))(path.W)
+        norms = jax.jit(jax.vmap(jax.vmap(partial(entrywise_norm, p=p))))(path.W)
         optimal = jax.jit(jax.vmap(is_locally_optimal))(data, tokens[p], goals[p, p])
+        asked = {*((p, q) for q in s.p), *((q, q) for q in s.p)}
+        far = {at: np.asarray(apart(path.W, goals[at])) for at in asked}
+        solved = np.asarray(svms[p, p].converged)
         along, last = ("member", "step"), ("q", "member")
         found.append(
             xr.Dataset(
                 {
-                    "divergence": (("q", *along), [apart(path.W, goals[p, q]) for q in s.p]),
-                    "own_tokens": (last, [apart(path.W, goals[q, q])[:, -1] for q in s.p]),
+                    "divergence": (("q", *along), [far[p, q] for q in s.p]),
+                    "own_tokens": (last, [far[q, q][:, -1] for q in s.p]),
                     "solved": (last, [svms[p, q].converged for q in s.p]),
                     "norm": (along, norms),
-                    "locally_optimal": ("member", optimal & svms[p, p].converged),
+                    "locally_optimal": ("member", np.asarray(optimal) & solved),
                     "tokens": (("member", "sample"), tokens[p]),
                 },
                 {"q": list(s.p), "step": np.asarray(path.steps)},

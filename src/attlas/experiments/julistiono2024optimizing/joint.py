@@ -11,8 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array
+from scipy.special import expit
 
 from attlas import panels
+from attlas.core.device_arrays import on_device
 from attlas.data.token_selection import TokenSelection
 from attlas.measures.attention.direction import direction_divergence
 from attlas.measures.statistics.settling import settling_times
@@ -46,8 +48,8 @@ GRID = Grid(
 
 def run(s: Settings, key: Array) -> xr.Dataset:
     """Train v and W together and measure both against the SVMs of the selected tokens."""
-    X = jnp.asarray(TOKENS)
-    data = TokenSelection(X, jnp.asarray(LABELS), X[:, 0], jnp.zeros(2))
+    X = np.asarray(TOKENS)
+    data = TokenSelection(*map(on_device, (X, np.asarray(LABELS), X[:, 0], np.zeros(2))))
     path = train_selection(
         data,
         jnp.zeros((2, 2)),
@@ -58,17 +60,18 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         joint=True,
     )
     assert path.v is not None
-    tokens = np.asarray(path.attention[-1].argmax(axis=1))
-    features = jnp.take_along_axis(X, tokens[:, None, None], axis=1)[:, 0]
-    context = jnp.einsum("snt,ntd->snd", path.attention, X)
-    margins = data.y[None, :] * jnp.einsum("snd,sd->sn", context, path.v)
+    attention = np.asarray(path.attention)
+    tokens = attention[-1].argmax(axis=1)
+    features = np.take_along_axis(X, tokens[:, None, None], axis=1)[:, 0]
+    context = np.einsum("snt,ntd->snd", attention, X)
+    margins = np.asarray(data.y) * np.einsum("snd,sd->sn", context, path.v)
     steps = np.asarray(path.steps)
-    chosen = np.take_along_axis(np.asarray(path.attention), tokens[None, :, None], axis=2)
+    chosen = np.take_along_axis(attention, tokens[None, :, None], axis=2)
     attended = settling_times(steps, chosen[:, :, 0], LEVEL)
-    probability = np.asarray(jax.nn.sigmoid(margins))
+    probability = expit(margins)
     apart = jax.jit(jax.vmap(partial(direction_divergence, p=s.p), (0, None)))
     divergence = [
-        apart(each, jnp.where(svm.converged, svm.value, jnp.nan))
+        apart(each, np.where(svm.converged, svm.value, np.nan))
         for each, svm in (
             (path.W, attention_svm(X, data.z, tokens, s.p)),
             (path.v, lp_svm(features, data.y, s.p)),
