@@ -27,7 +27,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from attlas.core.axes import Shape, require_axes
-from attlas.core.device_arrays import on_device
+from attlas.core.device_arrays import is_traced, on_device
 from attlas.core.errors import UserError
 from attlas.core.finite import require_finite
 from attlas.core.memory import require_memory
@@ -338,18 +338,6 @@ def is_real(dtype: Any) -> bool:
         True or false.
     """
     return bool(jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer))
-
-
-def is_traced(value: Any) -> bool:
-    """Whether it stands for an array in `jit`, `vmap` or `grad`: such a one cannot be waited for.
-
-    Args:
-        value: anything.
-
-    Returns:
-        False for what is no array of JAX.
-    """
-    return isinstance(value, jax.Array) and not hasattr(value, "block_until_ready")
 
 
 def is_torch(value: Any) -> bool:

@@ -41,11 +41,7 @@ def entry(array: Any, index: Any) -> Any:
         >>> entry(jnp.arange(6.0).reshape(2, 3), 1).tolist()
         [3.0, 4.0, 5.0]
     """
-    if (
-        not isinstance(array, jax.Array)
-        or isinstance(array, jax.core.Tracer)
-        or not _is_on_host(array)
-    ):
+    if not isinstance(array, jax.Array) or is_traced(array) or not _is_on_host(array):
         return array[index]
     return on_device(np.asarray(array)[index])
 
@@ -53,3 +49,15 @@ def entry(array: Any, index: Any) -> Any:
 def _is_on_host(array: Array) -> bool:
     is_key = jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
     return not is_key and all(device.platform == "cpu" for device in array.devices())
+
+
+def is_traced(value: Any) -> bool:
+    """Whether it stands for an array in `jit`, `vmap` or `grad`: such a one cannot be waited for.
+
+    Args:
+        value: anything.
+
+    Returns:
+        False for what is no array of JAX.
+    """
+    return isinstance(value, jax.Array) and not hasattr(value, "block_until_ready")

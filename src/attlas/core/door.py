@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.core.annotated import Beyond, Reader, Shapes, reader
-from attlas.core.arrays import is_traced
 from attlas.core.axes import require_axes
+from attlas.core.device_arrays import is_traced
 from attlas.core.errors import UserError
 
 P = ParamSpec("P")
