@@ -190,7 +190,7 @@ def undefined_assumptions(claim: Claim, batch: Batch, holds: Array) -> tuple[str
         refused = np.flatnonzero(~np.asarray(holds)[:, k])
         if not len(refused):
             continue
-        rows = {name: np.asarray(value)[refused] for name, value in batch.items()}
+        rows = {name: on_device(np.asarray(value)[refused]) for name, value in batch.items()}
         try:
             with jax.debug_nans(True):
                 jax.vmap(assumption.holds)(rows)
