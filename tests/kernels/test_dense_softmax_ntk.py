@@ -25,6 +25,6 @@ def test_the_kernel_is_the_tiled_one_and_the_gram_of_jacobians(activation):
     def outputs(W):
         return jax.vmap(SoftmaxNetwork(W, network.a, activation))(X).T.reshape(-1)
 
-    jacobian = jax.jacobian(outputs)(network.W).reshape(k * n, -1)
+    jacobian = jax.jit(jax.jacobian(outputs))(network.W).reshape(k * n, -1)
     scale = m if activation is Activation.SOFTMAX else 1
     np.testing.assert_allclose(jacobian @ jacobian.T, scale * kernel, rtol=0, atol=scale * slack)

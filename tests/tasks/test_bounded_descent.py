@@ -37,7 +37,7 @@ def test_no_record_exceeds_a_bound(found):
 def test_the_first_record_is_the_start(found, problem):
     start, X, y = problem
     leaves, shape = jax.flatten_util.ravel_pytree(start)
-    hessian = jax.hessian(lambda z: empirical_risk(shape(z), X, y))(leaves)
+    hessian = jax.jit(jax.hessian(lambda z: empirical_risk(shape(z), X, y)))(leaves)
     values = np.linalg.eigvalsh(hessian)
     assert found.loss[0] == pytest.approx(float(empirical_risk(start, X, y)))
     # The default tolerance of the eigenvalues, relative to the largest.

@@ -30,7 +30,7 @@ def exact_norms(attention, x):
     def output(x):
         return head_outputs(attention, attention_weights(attention, x), x)
 
-    J = jax.jacfwd(output)(x)
+    J = jax.jit(jax.jacfwd(output))(x)
     return jnp.linalg.norm(J.reshape(J.shape[0], T * D, T * D), 2, axis=(1, 2))
 
 

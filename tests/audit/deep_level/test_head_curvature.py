@@ -52,7 +52,7 @@ def test_extremes_are_those_of_the_dense_hessian():
         )
         return mean_loss(edited(MODEL, 0, moved))
 
-    values = np.linalg.eigvalsh(jax.hessian(loss)(flat))
+    values = np.linalg.eigvalsh(jax.jit(jax.hessian(loss))(flat))
     np.testing.assert_allclose(found.smallest[0, 1], values[0], rtol=1e-8)
     np.testing.assert_allclose(found.largest[0, 1], values[-1], rtol=1e-8)
     assert np.all(found.smallest_low <= found.smallest)

@@ -21,7 +21,7 @@ def test_it_is_the_largest_eigenvalue_of_the_dense_hessian():
     found = model_sharpness(MODEL, BATCH, 0.5, momentum=0.5)
     flat, unravel = ravel_pytree(whole_model(MODEL))
     data = tuple(jnp.asarray(part) for part in BATCH[1:])
-    dense = jax.hessian(lambda vector: mean_loss(unravel(vector), *data))(flat)
+    dense = jax.jit(jax.hessian(lambda vector: mean_loss(unravel(vector), *data)))(flat)
     largest = float(np.linalg.eigvalsh(np.asarray(dense))[-1])
     np.testing.assert_allclose(found.sharpness, largest, rtol=1e-8)
     assert found.sharpness_low <= largest <= found.sharpness_high

@@ -52,7 +52,7 @@ def test_no_input_exceeds_a_certificate(settings):
         def outputs(rows):
             return head_outputs(folded, attention_weights(folded, rows), rows)
 
-        jacobian = jax.jacfwd(outputs)(x).reshape(2, T * D, T * D)
+        jacobian = jax.jit(jax.jacfwd(outputs))(x).reshape(2, T * D, T * D)
         return jnp.max(jnp.abs(logits), axis=(1, 2)), jnp.min(entropy, axis=1), jacobian
 
     reached = [measured(jnp.asarray(x)) for x in inputs(folded)]
