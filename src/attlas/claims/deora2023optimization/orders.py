@@ -85,6 +85,7 @@ def order_of_rho(T, d, R, D, x, *, rho_in_T=2.0, less=0.0):
     "Below (7): the example",
     Source.FOUND,
     scales=_STRONG,
+    count=64,  # up to a seventh of the draws obeys the first control: 32 would not decide it
     controls=[Control(r"noise of order $S^2$", power=2.0), Control("each order times $S$", more=1)],
 )
 def example_below_7(T, d, M, zeta, c, C, *, power=1.0, more=0):

@@ -7,7 +7,7 @@ from jax.flatten_util import ravel_pytree
 
 from attlas.bounds.generalisation.liu2021_sample_size import liu2021_attention, liu2021_baseline
 from attlas.bounds.generalisation.liu2021_union_bound import Conditions
-from attlas.core.claim import Control, Kind, Status
+from attlas.core.claim import Control, Kind, Sides, Status
 from attlas.core.statement import erratum, identity
 from attlas.models.networks.two_layer import TwoLayer
 
@@ -135,5 +135,7 @@ def corollary_1_baseline(x, W, w, *, scale=_P**0.5):
     plain = liu2021_attention(_P, _D, 0.1, norms, known, weight_norm=_P**0.5)
     equal = liu2021_attention(_P, _D, 0.1, (1.0, scale, 1.0), known)
     left, right = jax.vmap(here)(x), jax.vmap(there)(x / _P**0.5)
+    terms = jnp.abs(x) @ jnp.abs(W) @ jnp.abs(w)  # outputs cancel: their terms have this size
     # Outputs, and the two sizes in units of one of them.
-    return jnp.append(left, 1.0), jnp.append(right, equal / plain)
+    sides = jnp.append(left, 1.0), jnp.append(right, equal / plain)
+    return Sides(*sides, magnitude=jnp.append(terms, 1.0))
