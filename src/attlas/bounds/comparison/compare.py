@@ -17,6 +17,7 @@ from attlas.bounds.comparison.bound_table import BoundTable, Inputs
 from attlas.bounds.comparison.certificate_entries import Certificates, certificate_entries
 from attlas.bounds.comparison.compare_inputs import check_comparison, measure_inputs
 from attlas.bounds.comparison.comparison import Comparison, Entry
+from attlas.bounds.comparison.evaluation import Evaluation, evaluate
 from attlas.bounds.comparison.normalised import normalised
 from attlas.bounds.comparison.transformer_weights import TransformerWeights, read_weights
 from attlas.bounds.comparison.unnormalised import unnormalised
@@ -26,6 +27,7 @@ from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.bounds.generalisation.risk_bound import RiskBound
 from attlas.bounds.generalisation.samples_until_nonvacuous import samples_until_nonvacuous
 from attlas.core.arrays import ArrayInput
+from attlas.core.errors import UserError
 
 Model = Literal["normalised", "plain"]
 Norms = Literal["measured", "fixed"]
@@ -179,6 +181,23 @@ def _rows(
     return normalised(grids, tokens, m, lipschitz, loss_range)
 
 
+def _certificates(
+    weights: TransformerWeights,
+    m: int,
+    delta: float,
+    evaluation: Evaluation | None,
+    given: tuple[Sequence[RiskBound], RiskBound | None, float | None],
+) -> Certificates:
+    """What was given beside the weights, with what follows from an evaluation."""
+    certificates, held_out, training_risk = given
+    if evaluation is None:
+        return Certificates(tuple(certificates), held_out, training_risk)
+    if held_out is not None or training_risk is not None:
+        raise UserError("evaluation counts the errors: leave out held_out and training_risk")
+    found = evaluate(weights, evaluation, m, delta)
+    return found._replace(bounds=(*certificates, *found.bounds))
+
+
 def compare_bounds(
     weights: TransformerWeights,
     inputs: ArrayInput,
@@ -194,6 +213,7 @@ def compare_bounds(
     certificates: Sequence[RiskBound] = (),
     held_out: RiskBound | None = None,
     training_risk: float | None = None,
+    evaluation: Evaluation | None = None,
 ) -> Comparison:
     r"""Every bound of this library on one Transformer.
 
@@ -214,6 +234,8 @@ def compare_bounds(
         certificates: of losses in [0, 1], such as those of `compression_bound`; each its own delta.
         held_out: what `held_out_bound` gives for a test set.
         training_risk: mean loss on the training set, for the true gap beside a held-out set.
+        evaluation: the model on its examples, from which `held_out`, `training_risk` and a bound
+            by the bits in which the weights are really written are computed, each at delta.
 
     Returns:
         The comparison, computed in float64.
@@ -228,12 +250,26 @@ def compare_bounds(
         >>> table = compare_bounds(weights, np.eye(2)[None], 10**6, 0.05)
         >>> table.best.vacuous, len(table.entries)
         (False, 11)
+
+        With examples, the bounds that any sceptic would use stand beside them:
+
+        >>> X = np.random.default_rng(0).normal(size=(3000, 1, 2))
+        >>> y = np.sign(X[:, 0].sum(axis=1))
+        >>> known = Evaluation(
+        ...     lambda weights, X: np.sign(X[:, 0] @ weights.readout),
+        ...     (X[:2000], y[:2000]), (X[2000:], y[2000:]),
+        ... )
+        >>> table = compare_bounds(weights, X[:2000], 2000, 0.05, evaluation=known)
+        >>> [(e.name, round(e.gap, 3), e.vacuous) for e in table.entries[-2:]]
+        [('compression, exact binomial', 0.061, False), ('exact binomial, held-out', 0.003, False)]
+        >>> table.true_gap, table.entries[-2].samples_until_nonvacuous
+        (0.0, 4.0)
     """
     weights = read_weights(weights)
     constants = {"lipschitz": lipschitz, "loss_lipschitz": loss_lipschitz, "loss_range": loss_range}
     least = check_comparison(weights, m, delta, model, norms, constants)
     loss = _Loss(loss_lipschitz if weights.readout.ndim == 1 else 1.0, loss_range, delta)
-    own = Certificates(tuple(certificates), held_out, training_risk)
+    own = _certificates(weights, m, delta, evaluation, (certificates, held_out, training_risk))
     with jax.enable_x64(True):
         tokens = measure_inputs(inputs, weights.readout.shape[-1], B_x)
         rows = _rows(_grids(weights, norms), tokens, m, model, lipschitz, loss_range)
