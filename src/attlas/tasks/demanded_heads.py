@@ -97,15 +97,14 @@ def train_demanded_heads(
     largest = [uniform_outputs(head, X).max() for head, X in zip(heads, X, strict=True)]
     start = sign_excess(crowd.copies)[:, -1] * largest
     rules = [head_scaling(rate, H) for H in counts[::SECOND]]
-    rates = np.full((len(pairs), few + len(rules) + 2), rate)
-    rates[:, -1] = np.where(np.isfinite(certified_rate), certified_rate, rate)
-    attention = rates.copy()
-    attention[:, few:-2] = [rule.attention_step for rule in rules]
+    own = np.where(np.isfinite(certified_rate), certified_rate, rate)
     models = jax.tree.map(
         lambda *a: np.concatenate(a, axis=1), models, _ruled(models, rules), crowd
     )
     schedule = log_spaced(steps, records)
-    found = train_repeated_heads(models, rates, train, test, schedule, attention)
+    found = train_repeated_heads(
+        models, train=train, test=test, schedule=schedule, **_rates(rate, own, few, rules)
+    )
     parts = (slice(few), slice(few, -2), slice(-2, None))
     return DemandedHeads(
         *(RepeatedTraining(*(a[:, part] for a in found)) for part in parts),
@@ -115,6 +114,17 @@ def train_demanded_heads(
         constants,
         (demanded <= MOST_HEADS) & (start <= constants.B_Phi),
     )
+
+
+def _rates(
+    rate: float, certified: Float[np.ndarray, " e"], few: int, rules: Sequence[HeadScaling]
+) -> dict[str, np.ndarray]:
+    """The step sizes of all models, by problem; attention has its own under the rule."""
+    rates = np.full((len(certified), few + len(rules) + 2), rate)
+    rates[:, -1] = certified
+    attention = rates.copy()
+    attention[:, few:-2] = [rule.attention_step for rule in rules]
+    return {"rates": rates, "attention_rates": attention}
 
 
 def _ruled(models: RepeatedHeads, rules: Sequence[HeadScaling]) -> RepeatedHeads:

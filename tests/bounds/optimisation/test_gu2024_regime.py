@@ -32,4 +32,5 @@ def test_no_root_means_no_radius_and_a_width_heals_it():
         network = symmetric_network(jax.random.key(0), 2, m)
         X = jnp.eye(2)
         radii.append(float(gu2024_kernel_regime(network, X, X, 1.0, 0.5).radius))
-    assert radii[0] > 3 * radii[1] > 9 * radii[2]
+    # P grows slower than every power of the width
+    assert radii[0] > 2 * radii[1] > 4 * radii[2]

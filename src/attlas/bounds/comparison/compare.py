@@ -3,6 +3,23 @@ r"""All bounds on one trained Transformer, side by side, each with the reason fo
 A bound holds for a class whose norms are fixed before the data are seen. The norms here are those
 of the weights handed in, so that a union bound over grids of norms is part of every gap and shown
 as its own term; `norms="fixed"` leaves it out. docs/proofs/trauger2023_union.md.
+
+Examples:
+    With examples, the bounds that any sceptic would use stand beside the norm-based ones:
+
+    >>> from attlas.bounds.comparison.transformer_weights import Head
+    >>> weights = TransformerWeights(((Head(*[np.eye(2) / 8] * 3),),), np.ones(2) / 2)
+    >>> X = np.random.default_rng(0).normal(size=(3000, 1, 2))
+    >>> y = np.sign(X[:, 0].sum(axis=1))
+    >>> known = Evaluation(
+    ...     lambda weights, X: np.sign(X[:, 0] @ weights.readout),
+    ...     (X[:2000], y[:2000]), (X[2000:], y[2000:]),
+    ... )
+    >>> table = compare_bounds(weights, X[:2000], 2000, 0.05, evaluation=known)
+    >>> [(e.name, round(e.gap, 3), e.vacuous) for e in table.entries[-2:]]
+    [('compression, exact binomial', 0.061, False), ('exact binomial, held-out', 0.003, False)]
+    >>> table.true_gap, table.entries[-2].samples_until_nonvacuous
+    (0.0, 4.0)
 """
 
 import math
@@ -250,20 +267,6 @@ def compare_bounds(
         >>> table = compare_bounds(weights, np.eye(2)[None], 10**6, 0.05)
         >>> table.best.vacuous, len(table.entries)
         (False, 11)
-
-        With examples, the bounds that any sceptic would use stand beside them:
-
-        >>> X = np.random.default_rng(0).normal(size=(3000, 1, 2))
-        >>> y = np.sign(X[:, 0].sum(axis=1))
-        >>> known = Evaluation(
-        ...     lambda weights, X: np.sign(X[:, 0] @ weights.readout),
-        ...     (X[:2000], y[:2000]), (X[2000:], y[2000:]),
-        ... )
-        >>> table = compare_bounds(weights, X[:2000], 2000, 0.05, evaluation=known)
-        >>> [(e.name, round(e.gap, 3), e.vacuous) for e in table.entries[-2:]]
-        [('compression, exact binomial', 0.061, False), ('exact binomial, held-out', 0.003, False)]
-        >>> table.true_gap, table.entries[-2].samples_until_nonvacuous
-        (0.0, 4.0)
     """
     weights = read_weights(weights)
     constants = {"lipschitz": lipschitz, "loss_lipschitz": loss_lipschitz, "loss_range": loss_range}

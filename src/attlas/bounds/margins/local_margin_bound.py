@@ -7,6 +7,7 @@ deviations has (`cover_margin_bound`).
 """
 
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -140,6 +141,25 @@ def _least(given: Float[Array, " s"], ramps: Float[Array, " g"]) -> Float[Array,
     return jnp.min(each(jnp.asarray(MARGINS), ramps, jnp.asarray(RISKS)))
 
 
+def _local(sample: MarginSample, B_x: float, delta: float) -> Callable[[float], float]:
+    """The bound at every sample size."""
+    heads, d = sample.readouts.shape
+    radius = norm_radius(sample, total=True)
+    f = sample.margins / np.abs(sample.readouts).sum()
+    ramps = np.array([np.mean(np.clip(1 - f / g, 0, 1)) for g in MARGINS])
+    gamma = cover_coefficient(B_x * _SAFE, radius, heads, d) if math.isfinite(radius) else math.inf
+
+    def at(m: float) -> float:
+        if not math.isfinite(gamma):
+            return 1.0
+        with jax.enable_x64(True):
+            given = np.array([gamma, m, math.log(_CHOICES / delta)])
+            found = _least(jax.device_put(given), jax.device_put(ramps))
+        return min(1.0, float(found) * _SAFE)
+
+    return at
+
+
 def local_margin_bound(
     sample: MarginSample, B_x: float, delta: float, *, trivial: float | int = 1
 ) -> RiskBound:
@@ -174,20 +194,7 @@ def local_margin_bound(
     n = len(sample.margins)
     require_sample(n, delta, trivial)
     require_longest(sample, B_x)
-    heads, d = sample.readouts.shape
-    radius = norm_radius(sample, total=True)
-    f = sample.margins / np.abs(sample.readouts).sum()
-    ramps = np.array([np.mean(np.clip(1 - f / g, 0, 1)) for g in MARGINS])
-    gamma = cover_coefficient(B_x * _SAFE, radius, heads, d) if math.isfinite(radius) else math.inf
-
-    def at(m: float) -> float:
-        if not math.isfinite(gamma):
-            return 1.0
-        with jax.enable_x64(True):
-            given = np.array([gamma, m, math.log(_CHOICES / delta)])
-            found = _least(jax.device_put(given), jax.device_put(ramps))
-        return min(1.0, float(found) * _SAFE)
-
+    at = _local(sample, B_x, delta)
     known = Condition(f"no token is longer than {B_x:g}, known before the examples", False)
     return RiskBound(
         name="margin by local Rademacher complexity",
