@@ -98,10 +98,8 @@ def train_demanded_heads(
     start = sign_excess(crowd.copies)[:, -1] * largest
     rules = [head_scaling(rate, H) for H in counts[::SECOND]]
     own = np.where(np.isfinite(certified_rate), certified_rate, rate)
-    models = jax.tree.map(
-        lambda *a: np.concatenate(a, axis=1), models, _ruled(models, rules), crowd
-    )
-    schedule = log_spaced(steps, records)
+    every, schedule = (models, _ruled(models, rules), crowd), log_spaced(steps, records)
+    models = jax.tree.map(lambda *a: np.concatenate(a, axis=1), *every)
     found = train_repeated_heads(
         models, train=train, test=test, schedule=schedule, **_rates(rate, own, few, rules)
     )

@@ -251,13 +251,10 @@ def compare_bounds(
         certificates: of losses in [0, 1], such as those of `compression_bound`; each its own delta.
         held_out: what `held_out_bound` gives for a test set.
         training_risk: mean loss on the training set, for the true gap beside a held-out set.
-        evaluation: the model on its examples, from which `held_out`, `training_risk` and a bound
-            by the bits in which the weights are really written are computed, each at delta.
+        evaluation: in place of these two, the model on its examples; adds a compression bound.
 
     Returns:
-        The comparison, computed in float64.
-
-    What is wrong with the weights, the inputs or a number is a `UserError` of one line.
+        The comparison, in float64; a `UserError` of one line says what is wrong with the input.
 
     Source: Theorems 4.1, 4.2 and 5.1 of trauger2023sequence; constants derived.
 
