@@ -103,14 +103,13 @@ def train_demanded_heads(
     found = train_repeated_heads(
         models, train=train, test=test, schedule=schedule, **_rates(rate, own, few, rules)
     )
-    parts = (slice(few), slice(few, -2), slice(-2, None))
+    parts = [
+        RepeatedTraining(*(a[:, part] for a in found))
+        for part in (slice(few), slice(few, -2), slice(-2, None))
+    ]
+    conditions = (demanded <= MOST_HEADS) & (start <= constants.B_Phi)
     return DemandedHeads(
-        *(RepeatedTraining(*(a[:, part] for a in found)) for part in parts),
-        schedule,
-        corollary,
-        K,
-        constants,
-        (demanded <= MOST_HEADS) & (start <= constants.B_Phi),
+        parts[0], parts[1], parts[2], schedule, corollary, K, constants, conditions
     )
 
 

@@ -97,9 +97,9 @@ def regime_of_training(rng, count, *, radius=1.0, change=1.0):
         shares = m * np.asarray(jax.nn.softmax(X @ network.W, axis=1))
         P = np.sqrt(np.max(np.sum((np.linalg.norm(X, axis=1)[:, None] * shares) ** 2, axis=0)))
         tau = 10 ** rng.uniform(-2, -0.01) * m / (4 * np.e * P * np.linalg.norm(Y))
-        given = (jnp.asarray(each) for each in (X, Y[:, None], Z))
+        given = [jnp.asarray(each) for each in (X, Y[:, None], Z)]
         left[0, e], right[0, e], left[1, e], right[1, e] = _observed(
-            network, *given, min(tau, _STEPS / np.linalg.norm(X) ** 2 / 20)
+            network, given[0], given[1], given[2], min(tau, _STEPS / np.linalg.norm(X) ** 2 / 20)
         )
     right *= np.array([[radius], [change]])
     size = np.stack([np.ones(count), np.full(count, 10.0)])
