@@ -36,6 +36,8 @@ _met = _at("margins/sample_complexity", "Margins", "met-below-largest", "complex
 _noise = _at("margins/pac_bayes_margin", "Margins", "noise-certificate")
 _bayes_margin = _at("margins/pac_bayes_margin", "Margins", "margin-coverage")
 _cover_margin = _at("margins/margin_bounds", "Margins", "margin-coverage")
+_local = _at("margins/local_margin_bound", "Margins")
+_sample_margins = _at("margins/margin_bounds", "Margins", "ramp-below-hinge")
 
 MUTANTS = (
     _inverse("rounded inward", "- _SLACK * (abs(heads)", "+ Decimal(1) * (abs(heads)"),
@@ -92,4 +94,32 @@ MUTANTS = (
     _bayes_margin("nothing for the divergence of noisy weights", "nats = (0.5", "nats = 0 * (0.5"),
     _cover_margin("nothing for the entropy", "return below, 4 * gamma", "return below, 0 * gamma"),
     _cover_margin("a half in Pinsker's form", "cost / 2)", "cost / 4)", "kl-below-hoeffding"),
+    _local(
+        "a tenth of the radius of small risks",
+        "jnp.sqrt(risk + 2 * psi)",
+        "0.1 * jnp.sqrt(risk + 2 * psi)",
+        "local-complexity-of-a-class",
+    ),
+    _local(
+        "a tenth of the spread of small risks",
+        "return 2 * complexity + spread",
+        "return 2 * complexity + 0.1 * spread",
+        "deviation-of-small-risks",
+    ),
+    _local(
+        "the risk itself and not its excess",
+        "jnp.where(inside, risk - deviation, 1.0)",
+        "jnp.where(inside, risk, 1.0)",
+        "small-risks-decide",
+    ),
+    _local(
+        "without the deviation of small risks",
+        "jnp.maximum(empirical + deviation, scaled)",
+        "jnp.maximum(empirical, scaled)",
+        "small-risks-decide",
+    ),
+    _sample_margins(
+        "the hinge cut off and the ramp not", "math.inf if loss ==", "math.inf if loss !="
+    ),
+    _met("a third of a linear readout", "R / 2 if step", "R / 6 if step", "linear-readout"),
 )

@@ -182,6 +182,7 @@ _LIMIT = [
            _VARIANCE[2], claims=["limit-moments"]),
 ]  # fmt: skip
 
+_REGIME = ("regime.py", "regime-of-training", "Theorem 6.6")
 _GAP = ("regression.py", "theorem-f-2-formulas", "Theorem F.2")
 _SCORE = ("score.py", "theorem-6-6-formulas", "Theorem 6.6")
 _LOGS = "logs = jnp.log(start**2 / (kernel_change * m * smallest)) ** 2"
@@ -204,7 +205,25 @@ _REGRESSION = [
     _flow("coupling: tau^2 / 4", "time**2 / 2 * test_kernel", "time**2 / 4 * test_kernel",
           "regression.py", "theorem-f-2-without-lambda", "Theorem F.2"),
     _flow("coupling: without eps_test", "(time * test_change + time**2", "(time**2", *_GAP),
-    _flow("coupling: without the time of eps_test", "(time * test_change", "(test_change", *_GAP),
+    _flow("coupling: without the time of eps_test", "(time * test_change + time**2",
+          "(test_change + time**2", *_GAP),
+    _flow("coupling of fixed kernels: a third of the square", "series = x / 2", "series = x / 3",
+          "regression.py", "coupling-of-fixed-kernels", "Theorem F.2"),
+    _flow("coupling of fixed kernels: without the time", "test_kernel * time * _not_gone",
+          "test_kernel * _not_gone", "regression.py", "coupling-of-fixed-kernels", "Theorem F.2"),
+    _flow("coupling of fixed kernels: half of the change", "_not_gone(kernel_change * time)",
+          "_not_gone(0.5 * kernel_change * time)", "regression.py", "coupling-of-fixed-kernels",
+          "Theorem F.2"),
+    _flow("regime: a third of the radius", "c = 2 * math.sqrt(k) * P", "c = 0.6 * math.sqrt(k) * P",
+          *_REGIME),
+    _flow("regime: mean share in place of the largest", "P = jnp.sqrt(jnp.max(jnp.sum(",
+          "P = jnp.sqrt(jnp.mean(jnp.sum(", *_REGIME),
+    _flow("regime: without the square of 1 + alpha and the exponent", "4 * k * jnp.expm1(4 * R)",
+          "k / 2 * jnp.expm1(R)", *_REGIME),
+    _flow("smallest eigenvalue: one degree more", "math.comb(d + q, d) - 1 < n",
+          "math.comb(d + q, d) - 1 <= n", "score.py", "smallest-eigenvalue-falls", "Theorem 6.6"),
+    _flow("complexity: 1.9 in place of 2", "(2 * d**2 * logs + 1)", "(1.9 * d**2 * logs + 1)",
+          "score.py", "theorem-6-6-never", "Theorem 6.6"),
     _flow("score: A with the exponent -1/d", "ratio ** (-2 / d)", "ratio ** (-1 / d)", *_SCORE),
     _flow("score: A without logarithm", "ratio ** (-2 / d) * jnp.log(ratio)", "ratio ** (-2 / d)",
           *_SCORE),

@@ -37,6 +37,14 @@ def test_every_training_is_there(found):
     assert np.all(np.diff(found.few.train, axis=-1) < 0)
 
 
+def test_the_rule_changes_nothing_for_one_head(found):
+    assert found.ruled.train.shape == (2, 1, len(found.schedule))
+    # of the numbers 1 and 3 the rule takes the first, for which it changes nothing
+    for name in ("train", "test", "error"):
+        plain, ruled = (getattr(each, name) for each in (found.few, found.ruled))
+        np.testing.assert_array_equal(ruled[:, 0], plain[:, 0])
+
+
 def test_the_certified_step_is_smaller_and_moves_less(found):
     rate = found.corollary.step_size[:, -1, 0]
     assert np.all(np.asarray(rate) < 0.1)

@@ -93,3 +93,18 @@ def test_training_lowers_the_loss(problem):
     models = RepeatedHeads(scaled[..., :T, :], scaled[..., T:, :], jnp.asarray(COPIES))
     found = train_repeated_heads(models, RATES, train, test, SCHEDULE)
     assert np.all(np.diff(found.train, axis=-1) < 0)
+
+
+def test_attention_has_a_step_of_its_own(problem):
+    heads, train, test = problem
+    root = np.sqrt(np.maximum(COPIES, 1))[..., None, None]
+    scaled = jnp.asarray(root * heads)
+    models = RepeatedHeads(scaled[..., :T, :], scaled[..., T:, :], jnp.asarray(COPIES))
+    same = train_repeated_heads(models, RATES, train, test, SCHEDULE, RATES)
+    plain, moved = (
+        train_repeated_heads(models, RATES, train, test, SCHEDULE, other)
+        for other in (None, 2 * RATES)
+    )
+    np.testing.assert_array_equal(plain.train, same.train)
+    np.testing.assert_array_equal(moved.train[..., 0], plain.train[..., 0])
+    assert np.all(moved.train[..., 1] < plain.train[..., 1])

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import optax
+from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
 
@@ -76,13 +77,36 @@ def head_scaled_descent(step: float, heads: int) -> optax.GradientTransformation
         (-0.5, -2.0)
     """
     scaling = head_scaling(step, heads)
+    return two_step_descent(scaling.decoder_step, scaling.attention_step)
+
+
+def two_step_descent(
+    decoder_step: Float[Array, ""] | float, attention_step: Float[Array, ""] | float
+) -> optax.GradientTransformation:
+    """Gradient descent with one step size for the decoders and one for attention.
+
+    Args:
+        decoder_step: of U, and of all other leaves.
+        attention_step: of W.
+
+    Returns:
+        An optax transformation; the step sizes may be traced.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> from attlas.models.attention.multi_head import MultiHead
+        >>> descent = two_step_descent(0.5, 2.0)
+        >>> slope = MultiHead(jnp.ones((1, 1, 1)), jnp.ones((1, 1, 1)))
+        >>> change, _ = descent.update(slope, descent.init(slope))
+        >>> float(change.U[0, 0, 0]), float(change.W[0, 0, 0])
+        (-0.5, -2.0)
+    """
 
     def init(params: Any) -> optax.EmptyState:
         return optax.EmptyState()
 
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
-        moved = jax.tree.map(lambda slope: -scaling.decoder_step * slope, updates)
-        attention = -scaling.attention_step * updates.W
-        return eqx.tree_at(lambda model: model.W, moved, attention), state
+        moved = jax.tree.map(lambda slope: -decoder_step * slope, updates)
+        return eqx.tree_at(lambda model: model.W, moved, -attention_step * updates.W), state
 
     return optax.GradientTransformation(init, update)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,12 +18,15 @@ from attlas.measures.complexity.repeated_start import (
     uniform_outputs,
 )
 from attlas.models.attention.multi_head import MultiHead
-from attlas.models.attention.repeated_heads import repeat_signed_heads
+from attlas.models.attention.repeated_heads import RepeatedHeads, repeat_signed_heads
+from attlas.optim.head_scaling import HeadScaling, head_scaling
 from attlas.tasks.repeated_training import RepeatedTraining, train_repeated_heads
 from attlas.training.trajectory import log_spaced
 
 MOST_HEADS = 2.0**62
 """More are not trained, whatever is demanded."""
+SECOND = 2
+"""The rule is tried for one in so many of the numbers of heads."""
 
 
 class DemandedHeads(NamedTuple):
@@ -30,6 +34,7 @@ class DemandedHeads(NamedTuple):
 
     Attributes:
         few: with the numbers of heads that were asked for.
+        ruled: from the same signs, with `head_scaling`, for every second of these numbers.
         crowd: with the number demanded: the common step size, then the certified one.
         schedule: the recorded steps.
         corollary: by problem, version of the constants and K.
@@ -39,6 +44,7 @@ class DemandedHeads(NamedTuple):
     """
 
     few: RepeatedTraining
+    ruled: RepeatedTraining
     crowd: RepeatedTraining
     schedule: tuple[int, ...]
     corollary: Corollary2
@@ -90,20 +96,39 @@ def train_demanded_heads(
     crowd = stacked([repeat_signed_heads(*pair, (H, H), first=few) for pair, H in twice])
     largest = [uniform_outputs(head, X).max() for head, X in zip(heads, X, strict=True)]
     start = sign_excess(crowd.copies)[:, -1] * largest
-    rates = np.full((len(pairs), few + 2), rate)
-    rates[:, -1] = np.where(np.isfinite(certified_rate), certified_rate, rate)
-    models = jax.tree.map(lambda *a: np.concatenate(a, axis=1), models, crowd)
-    schedule = log_spaced(steps, records)
-    found = train_repeated_heads(models, rates, train, test, schedule)
-    return DemandedHeads(
-        RepeatedTraining(*(a[:, :few] for a in found)),
-        RepeatedTraining(*(a[:, few:] for a in found)),
-        schedule,
-        corollary,
-        K,
-        constants,
-        (demanded <= MOST_HEADS) & (start <= constants.B_Phi),
+    rules = [head_scaling(rate, H) for H in counts[::SECOND]]
+    own = np.where(np.isfinite(certified_rate), certified_rate, rate)
+    every, schedule = (models, _ruled(models, rules), crowd), log_spaced(steps, records)
+    models = jax.tree.map(lambda *a: np.concatenate(a, axis=1), *every)
+    found = train_repeated_heads(
+        models, train=train, test=test, schedule=schedule, **_rates(rate, own, few, rules)
     )
+    parts = [
+        RepeatedTraining(*(a[:, part] for a in found))
+        for part in (slice(few), slice(few, -2), slice(-2, None))
+    ]
+    conditions = (demanded <= MOST_HEADS) & (start <= constants.B_Phi)
+    return DemandedHeads(
+        parts[0], parts[1], parts[2], schedule, corollary, K, constants, conditions
+    )
+
+
+def _rates(
+    rate: float, certified: Float[np.ndarray, " e"], few: int, rules: Sequence[HeadScaling]
+) -> dict[str, np.ndarray]:
+    """The step sizes of all models, by problem; attention has its own under the rule."""
+    rates = np.full((len(certified), few + len(rules) + 2), rate)
+    rates[:, -1] = certified
+    attention = rates.copy()
+    attention[:, few:-2] = [rule.attention_step for rule in rules]
+    return {"rates": rates, "attention_rates": attention}
+
+
+def _ruled(models: RepeatedHeads, rules: Sequence[HeadScaling]) -> RepeatedHeads:
+    """The starts of every second number of heads, with decoders of the length of the rule."""
+    chosen = jax.tree.map(lambda a: a[:, ::SECOND], models)
+    lengths = np.array([rule.start for rule in rules], chosen.U.dtype)
+    return eqx.tree_at(lambda own: own.U, chosen, chosen.U * lengths[:, None, None, None])
 
 
 def stacked(trees: Sequence[Any]) -> Any:

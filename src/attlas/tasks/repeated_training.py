@@ -6,15 +6,20 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from attlas.data.tokenized_mixture import MixtureSamples
 from attlas.losses.logistic import logistic
 from attlas.measures.attention.token_attention import relevant_attention
 from attlas.models.attention.repeated_heads import RepeatedHeads
+from attlas.optim.head_scaling import two_step_descent
 from attlas.training.ensemble import in_chunks
-from attlas.training.gradient_descent import gradient_descent
+from attlas.training.fit import fit
+from attlas.training.gradient_descent import Samples, empirical_loss
 from attlas.training.risk_gradient import model_outputs
+
+_LOSS = empirical_loss("logistic")
 
 
 class RepeatedTraining(NamedTuple):
@@ -39,6 +44,7 @@ def train_repeated_heads(
     train: MixtureSamples,
     test: MixtureSamples,
     schedule: tuple[int, ...],
+    attention_rates: Float[np.ndarray, "e k"] | None = None,
 ) -> RepeatedTraining:
     """Gradient descent of every model on the samples of its problem.
 
@@ -48,11 +54,13 @@ def train_repeated_heads(
         train: training samples, stacked by problem.
         test: test samples, stacked by problem.
         schedule: recorded steps, the last one the end.
+        attention_rates: step sizes of the key-query matrices, as the others when None.
 
     Returns:
         Losses and attention; problems are trained one after another.
     """
-    batch = (models, rates, train, test)
+    steps = np.stack([rates, rates if attention_rates is None else attention_rates], axis=-1)
+    batch = (models, steps, train, test)
     found = in_chunks(lambda part: _trained(part, schedule), batch, 1)
     return RepeatedTraining(*map(np.asarray, found))
 
@@ -60,11 +68,12 @@ def train_repeated_heads(
 @partial(jax.jit, static_argnames=("schedule",))
 def _trained(batch: tuple[Any, ...], schedule: tuple[int, ...]) -> tuple[Array, ...]:
     def one(
-        model: RepeatedHeads, rate: Array, train: MixtureSamples, test: MixtureSamples
+        model: RepeatedHeads, rates: Array, train: MixtureSamples, test: MixtureSamples
     ) -> tuple[Array, ...]:
-        path = gradient_descent(
-            model, train.X, train.y, step_size=rate, steps=schedule[-1], record_at=schedule
-        )
+        X, y = train.X, train.y
+        descent = Partial(two_step_descent, *rates.astype(X.dtype))
+        samples = Samples(X, y, jnp.ones_like(y))
+        path = fit(_LOSS, descent, model, samples, record_at=schedule)
 
         def measured(U: Array, W: Array) -> tuple[Array, ...]:
             margins = test.y * model_outputs(RepeatedHeads(U, W, model.copies), test.X)

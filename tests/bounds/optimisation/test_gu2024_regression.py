@@ -97,3 +97,14 @@ def test_the_coupling_bound_is_the_limit_of_a_singular_kernel():
     assert np.allclose(nearly, bound, rtol=1e-3)
     wider = gu2024_regression_gap_in_time(times, start, row, 1.0, eps_H, eps_test)
     assert np.all(wider <= bound)
+
+
+def test_the_coupling_of_fixed_kernels_is_that_of_one_sample_and_below_the_other():
+    times = jnp.array([0.0, 1e-4, 9e-4, 1.1e-3, 0.1, 1.0, 100.0])
+    start, row, eps_H, eps_test = 1.5, 2.0, 1.0, 0.5
+    bound = np.asarray(gu2024_coupling(times, start, row, eps_H, eps_test, fixed=True))
+    # the kernel 0 against the kernel eps_H: u(t) = K t Y and K (1 - e^{-eps_H t}) / eps_H Y
+    t = np.asarray(times, np.float64)
+    exact = start * (row * (t + np.expm1(-eps_H * t) / eps_H) + t * eps_test)
+    assert np.allclose(bound, exact, rtol=1e-5, atol=1e-9)
+    assert np.all(bound <= gu2024_coupling(times, start, row, eps_H, eps_test) * (1 + 1e-6))

@@ -30,10 +30,12 @@ def test_margins_are_those_of_the_trained_layer():
     np.testing.assert_allclose(sample.margins, signs * out, atol=1e-5)
 
 
-def test_every_step_has_its_number_and_the_last_ones_need_fewest():
+def test_every_step_has_its_number_and_the_last_one_needs_fewest():
     found = margin_ledger(jax.random.key(1), drawn(), 4.0, SETTINGS, 0.05)
     assert len(found.certified) == len(found.needed) == len(STEPS)
     assert np.isnan(found.needed[0])
-    assert np.all(np.diff(found.needed[1:-1]) < 0)
+    assert np.all(np.diff(found.needed[1:-2]) < 0)
+    # the entropy of attention leaves localisation a rate of m^(-1/2)
+    assert found.needed[-2] > 10 * found.needed[-3]
     assert found.needed[-1] < found.needed[5] / 10
     assert found.held_out <= found.certified[1:].min()

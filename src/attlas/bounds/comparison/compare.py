@@ -3,6 +3,23 @@ r"""All bounds on one trained Transformer, side by side, each with the reason fo
 A bound holds for a class whose norms are fixed before the data are seen. The norms here are those
 of the weights handed in, so that a union bound over grids of norms is part of every gap and shown
 as its own term; `norms="fixed"` leaves it out. docs/proofs/trauger2023_union.md.
+
+Examples:
+    With examples, the bounds that any sceptic would use stand beside the norm-based ones:
+
+    >>> from attlas.bounds.comparison.transformer_weights import Head
+    >>> weights = TransformerWeights(((Head(*[np.eye(2) / 8] * 3),),), np.ones(2) / 2)
+    >>> X = np.random.default_rng(0).normal(size=(3000, 1, 2))
+    >>> y = np.sign(X[:, 0].sum(axis=1))
+    >>> known = Evaluation(
+    ...     lambda weights, X: np.sign(X[:, 0] @ weights.readout),
+    ...     (X[:2000], y[:2000]), (X[2000:], y[2000:]),
+    ... )
+    >>> table = compare_bounds(weights, X[:2000], 2000, 0.05, evaluation=known)
+    >>> [(e.name, round(e.gap, 3), e.vacuous) for e in table.entries[-2:]]
+    [('compression, exact binomial', 0.061, False), ('exact binomial, held-out', 0.003, False)]
+    >>> table.true_gap, table.entries[-2].samples_until_nonvacuous
+    (0.0, 4.0)
 """
 
 import math
@@ -17,6 +34,7 @@ from attlas.bounds.comparison.bound_table import BoundTable, Inputs
 from attlas.bounds.comparison.certificate_entries import Certificates, certificate_entries
 from attlas.bounds.comparison.compare_inputs import check_comparison, measure_inputs
 from attlas.bounds.comparison.comparison import Comparison, Entry
+from attlas.bounds.comparison.evaluation import Evaluation, evaluate
 from attlas.bounds.comparison.normalised import normalised
 from attlas.bounds.comparison.transformer_weights import TransformerWeights, read_weights
 from attlas.bounds.comparison.unnormalised import unnormalised
@@ -26,6 +44,7 @@ from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.bounds.generalisation.risk_bound import RiskBound
 from attlas.bounds.generalisation.samples_until_nonvacuous import samples_until_nonvacuous
 from attlas.core.arrays import ArrayInput
+from attlas.core.errors import UserError
 
 Model = Literal["normalised", "plain"]
 Norms = Literal["measured", "fixed"]
@@ -179,6 +198,23 @@ def _rows(
     return normalised(grids, tokens, m, lipschitz, loss_range)
 
 
+def _certificates(
+    weights: TransformerWeights,
+    m: int,
+    delta: float,
+    evaluation: Evaluation | None,
+    given: tuple[Sequence[RiskBound], RiskBound | None, float | None],
+) -> Certificates:
+    """What was given beside the weights, with what follows from an evaluation."""
+    certificates, held_out, training_risk = given
+    if evaluation is None:
+        return Certificates(tuple(certificates), held_out, training_risk)
+    if held_out is not None or training_risk is not None:
+        raise UserError("evaluation counts the errors: leave out held_out and training_risk")
+    found = evaluate(weights, evaluation, m, delta)
+    return found._replace(bounds=(*certificates, *found.bounds))
+
+
 def compare_bounds(
     weights: TransformerWeights,
     inputs: ArrayInput,
@@ -194,6 +230,7 @@ def compare_bounds(
     certificates: Sequence[RiskBound] = (),
     held_out: RiskBound | None = None,
     training_risk: float | None = None,
+    evaluation: Evaluation | None = None,
 ) -> Comparison:
     r"""Every bound of this library on one Transformer.
 
@@ -214,11 +251,10 @@ def compare_bounds(
         certificates: of losses in [0, 1], such as those of `compression_bound`; each its own delta.
         held_out: what `held_out_bound` gives for a test set.
         training_risk: mean loss on the training set, for the true gap beside a held-out set.
+        evaluation: in place of these two, the model on its examples; adds a compression bound.
 
     Returns:
-        The comparison, computed in float64.
-
-    What is wrong with the weights, the inputs or a number is a `UserError` of one line.
+        The comparison, in float64; a `UserError` of one line says what is wrong with the input.
 
     Source: Theorems 4.1, 4.2 and 5.1 of trauger2023sequence; constants derived.
 
@@ -233,7 +269,7 @@ def compare_bounds(
     constants = {"lipschitz": lipschitz, "loss_lipschitz": loss_lipschitz, "loss_range": loss_range}
     least = check_comparison(weights, m, delta, model, norms, constants)
     loss = _Loss(loss_lipschitz if weights.readout.ndim == 1 else 1.0, loss_range, delta)
-    own = Certificates(tuple(certificates), held_out, training_risk)
+    own = _certificates(weights, m, delta, evaluation, (certificates, held_out, training_risk))
     with jax.enable_x64(True):
         tokens = measure_inputs(inputs, weights.readout.shape[-1], B_x)
         rows = _rows(_grids(weights, norms), tokens, m, model, lipschitz, loss_range)

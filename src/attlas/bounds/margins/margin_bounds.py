@@ -30,12 +30,27 @@ GRID = 2.0 ** (np.arange(-40, 41) / 4)
 """Radii and margins, a factor 1.19 apart."""
 Loss = Literal["hinge", "ramp"]
 Deviation = Literal["Hoeffding", "kl"]
-_GRIDS = Condition("the grids of radii and margins were fixed before the examples", True)
+GRIDS_BEFORE = Condition("the grids of radii and margins were fixed before the examples", True)
 _SAFE = 1 + 2**-40
 
 
-def _radius(sample: MarginSample, total: bool) -> float:
-    r"""The norm of the M on the grid, rounded up; infinite above it."""
+def norm_radius(sample: MarginSample, total: bool) -> float:
+    r"""The norm of the M on the grid, rounded up; infinite above it.
+
+    Args:
+        sample: with the M.
+        total: whether the $\|M_h\|_{1,1}$ are added; their largest otherwise.
+
+    Returns:
+        The radius.
+
+    Examples:
+        >>> from attlas.bounds.margins.linear_attention import LinearAttention, measure_margins
+        >>> own = LinearAttention(np.eye(2), np.stack([np.eye(2), np.eye(2)]))
+        >>> sample = measure_margins(own, np.eye(2)[None], [[1.0, 1.0]], [1])
+        >>> [round(norm_radius(sample, total=each), 3) for each in (False, True)]
+        [2.378, 4.757]
+    """
     norms = np.abs(sample.query_keys).sum(axis=(1, 2))
     wanted = float(norms.sum() if total else norms.max()) * _SAFE
     above = GRID[wanted <= GRID]
@@ -95,7 +110,7 @@ def ramp_margin_bound(
         delta=delta,
         shares=((f"{len(GRID)} radii times {len(GRID)} margins", delta),),
         complexity=math.log(len(GRID) ** 2),
-        conditions=(INDEPENDENT, _GRIDS),
+        conditions=(INDEPENDENT, GRIDS_BEFORE),
         at=at,
         trivial=trivial,
     )
@@ -103,7 +118,7 @@ def ramp_margin_bound(
 
 def _ramp(sample: MarginSample, delta: float, step: Step, loss: Loss) -> Callable[[float], float]:
     """The bound at every sample size."""
-    met, radius = tokens_met(sample), _radius(sample, total=False)
+    met, radius = tokens_met(sample), norm_radius(sample, total=False)
     f = sample.margins / np.abs(sample.readouts).sum()
     above = math.inf if loss == "hinge" else 1.0
     risks = np.array([np.mean(np.clip(1 - f / g, 0, above)) for g in GRID])
@@ -145,7 +160,23 @@ def cover_coefficient(B_x: float, radius: float, heads: int, d: int) -> float:
     return (math.cbrt(readout) + math.cbrt(attention)) ** 3 * _SAFE
 
 
-def _require_longest(sample: MarginSample, B_x: float) -> None:
+def require_longest(sample: MarginSample, B_x: float) -> None:
+    """Refuse a bound on norms that a token of the sample exceeds.
+
+    Args:
+        sample: the tokens.
+        B_x: the bound.
+
+    Raises:
+        UserError: if it is not positive, or a token is longer.
+
+    Examples:
+        >>> from attlas.bounds.margins.linear_attention import LinearAttention, measure_margins
+        >>> own = LinearAttention([1.0, 0.0], np.eye(2))
+        >>> require_longest(measure_margins(own, 2 * np.eye(2)[None], [1.0, 0.0], [1]), 1.0)
+        Traceback (most recent call last):
+        attlas.core.errors.UserError: B_x = 1.0, but a token has norm 2: raise B_x
+    """
     require_positive(B_x=B_x)
     longest = max(sample.length.max(), np.linalg.norm(sample.cls, axis=1).max())
     if longest > B_x * _SAFE:
@@ -155,7 +186,7 @@ def _require_longest(sample: MarginSample, B_x: float) -> None:
 def _cover_costs(sample: MarginSample, B_x: float) -> tuple[np.ndarray, np.ndarray]:
     """At each margin the share of sequences that are not above it, and the nats of a cover."""
     heads, d = sample.readouts.shape
-    radius = _radius(sample, total=True)
+    radius = norm_radius(sample, total=True)
     f = np.sort(sample.margins / np.abs(sample.readouts).sum())
     below = np.searchsorted(f, GRID * _SAFE, side="right") / len(f)
     gamma = cover_coefficient(B_x * _SAFE, radius, heads, d) if math.isfinite(radius) else math.inf
@@ -222,7 +253,7 @@ def cover_margin_bound(
         ('0.00115', 0.0)
     """
     require_sample(len(sample.margins), delta, trivial)
-    _require_longest(sample, B_x)
+    require_longest(sample, B_x)
     require_constants(deviation, *get_args(Deviation))
     known = Condition(f"no token is longer than {B_x:g}, known before the examples", False)
     at, complexity = _cover(sample, B_x, delta, deviation)
@@ -235,7 +266,7 @@ def cover_margin_bound(
         delta=delta,
         shares=((f"{len(GRID)} radii times {len(GRID)} margins", delta),),
         complexity=complexity,
-        conditions=(INDEPENDENT, _GRIDS, known),
+        conditions=(INDEPENDENT, GRIDS_BEFORE, known),
         at=at,
         trivial=trivial,
     )

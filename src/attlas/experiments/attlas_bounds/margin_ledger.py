@@ -19,7 +19,7 @@ from attlas.panels import Column, Points, Reference
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
-from attlas.tasks.sparse_majority.margin_ledger import GUESSING, STEPS, margin_ledger
+from attlas.tasks.sparse_majority.margin_ledger import GUESSING, INSTEAD, STEPS, margin_ledger
 from attlas.tasks.sparse_majority.projected import ProjectedSettings
 
 GRID = Grid(
@@ -51,7 +51,8 @@ def gains(needed: xr.DataArray) -> list[dict[str, str]]:
     rows = []
     for k, step in enumerate(STEPS):
         own = float(needed.isel(step=k))
-        before = float(needed.isel(step=k - 1)) if k else float("nan")
+        reference = INSTEAD.get(step, STEPS[max(k - 1, 0)])
+        before = float(needed.sel(step=reference)) if k else float("nan")
         factor = before / own
         rows.append({
             "name": step,
@@ -107,6 +108,7 @@ EXPERIMENT = Experiment(
             Column("least margin", "margin"),
         ],
     ),
+    revision=2,
     figures=[
         panels.Plot(
             "Sequences until each bound is below guessing",

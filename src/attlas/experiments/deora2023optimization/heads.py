@@ -1,8 +1,9 @@
 r"""Do more heads help, as the head condition of Corollary 2 makes one expect?
 
 Gradient descent from the one-step initialisation on the tokenized mixture (DM1), the same step
-size for every number of heads. After the first step a head is known by its sign, so H heads are
-two groups of equal ones: even the number of heads that Corollary 2 asks for is trained exactly.
+size for every number of heads, and with the steps of `attlas.optim.head_scaling`. After the first
+step a head is known by its sign, so H heads are two groups of equal ones: even the number of heads
+that Corollary 2 asks for is trained exactly.
 """
 
 import jax
@@ -19,7 +20,7 @@ from attlas.panels import PALETTE, Column, Lines, Points, Reference, Table, medi
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
-from attlas.tasks.demanded_heads import stacked, train_demanded_heads
+from attlas.tasks.demanded_heads import SECOND, stacked, train_demanded_heads
 
 HORIZONS = tuple(10.0**k for k in range(1, 21))
 """The K at which Corollary 2 is evaluated, each with its own step size and number of heads."""
@@ -49,13 +50,18 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     found = train_demanded_heads(
         signs, heads, stacked(trains), stacked(tests), s.heads, sizes, s.rate, s.steps, HORIZONS
     )
-    few, crowd, by_K = found.few, found.crowd, ("member", "version", "K")
-    by_heads, by_rate = (("member", axis, "step") for axis in ("heads", "rate"))
+    few, ruled, crowd, by_K = found.few, found.ruled, found.crowd, ("member", "version", "K")
+    by_heads, by_rule, by_rate = (
+        ("member", axis, "step") for axis in ("heads", "ruled_heads", "rate")
+    )
     return xr.Dataset(
         {
             "loss": (("set", *by_heads), np.stack([few.train, few.test])),
             "error": (by_heads, few.error),
             "relevant": (by_heads[:2], few.relevant),
+            "ruled_loss": (("set", *by_rule), np.stack([ruled.train, ruled.test])),
+            "ruled_error": (by_rule, ruled.error),
+            "ruled_relevant": (by_rule[:2], ruled.relevant),
             "crowd_loss": (("set", *by_rate), np.stack([crowd.train, crowd.test])),
             "crowd_error": (by_rate, crowd.error),
             "crowd_relevant": (by_rate[:2], crowd.relevant),
@@ -63,7 +69,8 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         }
         | {f"corollary_{name}": (by_K, a) for name, a in found.corollary._asdict().items()}
         | {name: ("member", a) for name, a in found.constants._asdict().items()},
-        {"set": ["training", "test"], "heads": list(s.heads), "rate": ["common", "certified"],
+        {"set": ["training", "test"], "heads": list(s.heads),
+         "ruled_heads": list(s.heads)[::SECOND], "rate": ["common", "certified"],
          "step": list(found.schedule), "version": list(VERSIONS), "K": found.K},
     )  # fmt: skip
 
@@ -76,6 +83,15 @@ def at_steps(data: xr.Dataset, name: str) -> xr.DataArray:
 def grid(data: xr.Dataset) -> xr.Dataset:
     """The rows of the table for the numbers of heads of the grid."""
     return data[["loss", "error", "relevant"]].assign(step_size=data.attrs["rate"])
+
+
+def ruled(data: xr.Dataset) -> xr.Dataset:
+    """Those with the steps of `head_scaling`; the step size is that of the decoders."""
+    names = ("loss", "error", "relevant")
+    found = data[[f"ruled_{name}" for name in names]]
+    found = found.rename({f"ruled_{name}": name for name in names} | {"ruled_heads": "heads"})
+    rule = [f"{H}, scaled steps" for H in found.heads.values]
+    return found.assign(step_size=data.attrs["rate"]).assign_coords(heads=rule)
 
 
 def crowd(data: xr.Dataset) -> xr.Dataset:
@@ -100,6 +116,22 @@ def promised(data: xr.Dataset) -> xr.Dataset:
     return found.assign_coords(version=heads).rename(version="heads")
 
 
+def rule_power(data: xr.Dataset) -> dict[str, object]:
+    """The test loss under the rule against H, and the attention with the most heads."""
+    own = data.ruled_loss.sel(set="test").isel(step=-1).sel(ruled_heads=data.ruled_heads >= 2)
+    slope = log_slope(
+        own.ruled_heads.values.astype(float), own.transpose("member", "ruled_heads").values
+    )
+    most = int(data.ruled_heads[-1])
+    plain = data.relevant.sel(heads=most)
+    return {
+        "rule_power": f"{slope.mean:.2f} [{slope.low:.2f}, {slope.high:.2f}]",
+        "rule_most": most,
+        "rule_mass": f"{float(data.ruled_relevant.isel(ruled_heads=-1).mean()):.2f}",
+        "plain_mass": f"{float(plain.mean()):.2f}",
+    }
+
+
 def powers(data: xr.Dataset) -> dict[str, object]:
     """Whether losses rise or fall with the number of heads."""
     few = data.loss.isel(step=-1).sel(heads=data.heads >= 2)
@@ -111,7 +143,7 @@ def powers(data: xr.Dataset) -> dict[str, object]:
         elif any(each):
             answer = f"only the {data.set.values[each.index(True)]} loss is seen to {way}"
     best = np.log(data.loss.sel(set="test").isel(step=-1)).mean("member").idxmin("heads")
-    return {
+    return rule_power(data) | {
         "most": data.heads.values[-1],
         "answer": answer,
         "powers": " and ".join(f"{s.mean:.2f} [{s.low:.2f}, {s.high:.2f}]" for s in found),
@@ -191,6 +223,9 @@ CURVES = (
 ENDS = Points(
     taken("loss", at={"step": -1}), "heads", colour="set", band=panels.geometric_interval,
     xscale="log2", yscale="log", xlabel="heads $H$", ylabel="loss after training",
+) + Points(
+    taken("ruled_loss", at={"step": -1}), "ruled_heads", colour="set", hollow=True, marker="s",
+    band=panels.geometric_interval, names="{set}, scaled steps",
 ) + Lines(
     ends, "heads", colour="set", band=panels.geometric_mean_only, style="--",
     names="{set}, " + CROWD,
@@ -212,6 +247,8 @@ ATTENTION = (
         ink=PALETTE[0], label="mean over seeds", xscale="log2", xlabel="heads $H$",
         ylabel="attention on relevant tokens", width=1.4,
     )
+    + Points("ruled_relevant", "ruled_heads", band=panels.mean_only, hollow=True, marker="s",
+             line="-", ink=PALETTE[2], label="scaled steps")
     + Reference(y=CROWD_ATTENTION, style="--", label=CROWD)
     + Reference(y=lambda data: data.attrs["zeta"], ink=PALETTE[1], label="uniform attention")
 )  # fmt: skip
@@ -221,8 +258,10 @@ EXPERIMENT = Experiment(
     grid=GRID,
     run=run,
     answer=answer,
+    revision=2,
     table=[
         Table(["heads"], TRAINED, of=grid),
+        Table(["heads"], TRAINED, of=ruled),
         Table(["heads"], TRAINED, of=crowd),
         Table(["heads"], BOUNDS, of=promised),
     ],

@@ -15,6 +15,7 @@ from attlas.bounds.margins.linear_attention import (
     MarginSample,
     measure_margins,
 )
+from attlas.bounds.margins.local_margin_bound import local_margin_bound
 from attlas.bounds.margins.margin_bounds import cover_margin_bound, ramp_margin_bound
 from attlas.bounds.margins.pac_bayes_margin import pac_bayes_margin
 from attlas.data.sparse_majority import SparseMajority
@@ -30,9 +31,12 @@ STEPS = (
     "tokens met",
     "one-sided cover",
     "kl in place of Hoeffding",
+    "local Rademacher complexity",
     "PAC-Bayes with the certificate",
 )
-"""Each step has all those before it, but for the last one, which stands for the two covers."""
+"""Each step has all those before it, but for the last two, which stand for the cover with kl."""
+INSTEAD = dict.fromkeys(STEPS[-2:], "kl in place of Hoeffding")
+"""The step that another one is compared with, where it is not the one before."""
 GUESSING = 0.5
 
 
@@ -83,6 +87,7 @@ def ledger_bounds(sample: MarginSample, B_x: float, delta: float) -> tuple[RiskB
         ramp_margin_bound(sample, delta, trivial=GUESSING),
         cover_margin_bound(sample, B_x, delta, deviation="Hoeffding", trivial=GUESSING),
         cover_margin_bound(sample, B_x, delta, trivial=GUESSING),
+        local_margin_bound(sample, B_x, delta, trivial=GUESSING),
         pac_bayes_margin(sample, delta, trivial=GUESSING),
     )  # fmt: skip
 
@@ -114,7 +119,7 @@ def margin_ledger(
         >>> data = eqx.tree_at(lambda own: own.embedding, data, one_hot_bits(3))
         >>> own = ProjectedSettings(steps=2, batch=4)
         >>> margin_ledger(jax.random.key(1), data, 2.0, own, 0.05).certified.shape
-        (9,)
+        (10,)
     """
     own = settings._replace(linear=True)
     stacked = train_projected(key, data, jnp.asarray([radius], data.embedding.cls.dtype), own)
