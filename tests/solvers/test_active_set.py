@@ -42,6 +42,15 @@ def test_at_p_2_the_right_support_takes_no_step():
     assert found.gap[0] <= 1e-12
 
 
+def test_above_p_2_the_least_norm_point_is_a_start():
+    rows = separable(40, 60)
+    start = start_of(rows)
+    plain = active_set(rows, 3.0, start, 1e-12, 30)
+    helped = active_set(rows, 3.0, start, 1e-12, 30, rows.adjoint(start))
+    assert helped.gap[0] <= 1e-12
+    np.testing.assert_allclose(helped.w, plain.w, rtol=0, atol=1e-5 * np.abs(plain.w).max())
+
+
 def test_a_wrong_support_is_left_again():
     rows = separable(30, 50)
     wrong = np.zeros((1, 30))

@@ -17,11 +17,16 @@ from attlas.solvers.interior_point.lp_interior_point import linearised, on_ray
 _RIDGE = 1e-13
 _SHORTEST = 2.0**-10
 # Steps without a better certificate after which the support is given up.
-_PATIENCE = 4
+_PATIENCE = 8
 
 
 def active_set(
-    rows: ConstraintOperator, p: float, start: np.ndarray, target: float, max_steps: int
+    rows: ConstraintOperator,
+    p: float,
+    start: np.ndarray,
+    target: float,
+    max_steps: int,
+    point: np.ndarray | None = None,
 ) -> PathEnd:
     """Solve one problem from multipliers whose support is nearly right.
 
@@ -31,6 +36,8 @@ def active_set(
         start: multipliers of any scale, [1, m].
         target: relative gap at which to stop.
         max_steps: steps at most.
+        point: feasible up to its scale, [1, D]; above p = 2 the steps start there, where w is free
+            of the multipliers.
 
     Returns:
         The best point met, by certificate; its gap is above the target where the method failed.
@@ -45,6 +52,11 @@ def active_set(
     l = on_ray(rows, np.maximum(start, 0), q)
     pull = rows.adjoint(l)
     w = power_map(pull, q - 1)
+    if p > 2 and point is not None:
+        w = point / rows.apply(point).min()
+        # At the optimum 1'l = ||w||_p^p.
+        l = l * (np.sum(np.abs(w) ** p) / l.sum())
+        pull = rows.adjoint(l)
     margins = rows.apply(w)
     best = PathEnd(w, l, certificate_of(w, margins, l, pull, p).gap, np.zeros(1, int))
     count, stale = 0, 0

@@ -182,7 +182,8 @@ def _large(rows: ConstraintOperator, p: float, max_steps: int) -> PathEnd:
     if newton and m <= min(_GRAM_PER_VARIABLE * size, _GRAM_CONSTRAINTS):
         end = _pivoted(rows)
         if p != 2:
-            end = _newton(rows, p, end.multipliers, max_steps)
+            point = end.w if end.gap[0] < np.inf else None
+            end = _newton(rows, p, end.multipliers, max_steps, point)
         if end.gap[0] <= _TARGET:
             return end
     start = _rough_start(rows, p, max_steps)
@@ -199,10 +200,17 @@ def _rough_start(rows: ConstraintOperator, p: float, max_steps: int) -> np.ndarr
     return dual_descent(rows, near, handover, 20 * max_steps)
 
 
-def _newton(rows: ConstraintOperator, p: float, start: np.ndarray, max_steps: int) -> PathEnd:
+def _newton(
+    rows: ConstraintOperator,
+    p: float,
+    start: np.ndarray,
+    max_steps: int,
+    point: np.ndarray | None = None,
+) -> PathEnd:
     # Whatever overflows or is singular shows in the gap.
     with np.errstate(all="ignore"):
-        return active_set(rows, p, start, _TARGET, min(max_steps, _NEWTON_STEPS))
+        steps = min(max_steps, _NEWTON_STEPS)
+        return active_set(rows, p, start, _TARGET, steps, point)
 
 
 def _working_set(rows: ConstraintOperator, p: float, max_steps: int, start: np.ndarray) -> PathEnd:
