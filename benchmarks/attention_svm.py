@@ -64,7 +64,7 @@ def by_compiled(A: np.ndarray, p: float):
     """Clarabel alone on the cone program of cvxpy: a function that gives the optimal norm."""
     w = cp.Variable(A.shape[1])
     problem = cp.Problem(cp.Minimize(cp.pnorm(w, p)), [A @ w >= 1])
-    data, chain, inverse = problem.get_problem_data(cp.CLARABEL)
+    data, chain, inverse = problem.get_problem_data(cp.CLARABEL, solver_opts={})
 
     def solve() -> float:
         found = chain.solve_via_data(problem, data, solver_opts={})

@@ -17,7 +17,7 @@ from attlas.core.solution import Result, Solution
 from attlas.core.trees import as_tree, require_real_tree
 from attlas.measures.curvature.exact_spectrum import hessian_matrix
 from attlas.measures.curvature.krylov_space import RitzPairs, hessian_products, ritz_pairs
-from attlas.measures.curvature.lanczos_bound import lanczos_error_bound
+from attlas.measures.curvature.lanczos_bound import largest_eigenvalue_bound
 
 # First dimension of a Krylov space; it doubles until the wanted pairs have converged.
 _FIRST_STEPS = 40
@@ -78,8 +78,8 @@ def hessian_extremes(
     Lanczos from a random start; then Lanczos again from a fresh start on the complement of the
     vectors found, until nothing beyond them appears: copies of a multiple eigenvalue, which one
     Krylov space cannot see, come to light there. A residual alone proves that some eigenvalue is
-    that near, not that none lies beyond; the second run does, up to the shortfall that
-    `lanczos_error_bound` bounds with a stated probability. Up to `exact_below` parameters the
+    that near, not that none lies beyond; the second run does, up to what
+    `largest_eigenvalue_bound` leaves with a stated probability. Up to `exact_below` parameters the
     whole Hessian is formed instead.
 
     Args:
@@ -301,16 +301,17 @@ def _enclosure(ends: _Ends, complement: RitzPairs | None, size: int, failure: fl
     """Intervals of the eigenvalues of each rank, lower and upper end."""
     # Ritz values never lie outside the eigenvalues of their rank (Cauchy). On the other side, H
     # is diag(V'HV, C) + E with ||E|| <= ||R||, R the residuals and C the Hessian on the
-    # complement, whose ends `lanczos_error_bound` bounds: an eigenvalue is within ||R|| of one no
-    # further out than theta of its rank and the end of C (Weyl).
+    # complement, whose ends `largest_eigenvalue_bound` bounds: an eigenvalue is within ||R|| of
+    # one no further out than theta of its rank and the end of C (Weyl).
     count, eps = len(ends.values) // 2, np.finfo(ends.vectors.dtype).eps
     lowest, highest = -np.inf, np.inf
-    if complement is not None:
-        short = lanczos_error_bound(complement.steps, size - 2 * count, failure)
-        inner = complement.values[-1] - complement.values[0]
-        reach = short * inner / (1 - 2 * short) if short < np.inf else np.inf
-        lowest, highest = complement.values[0] - reach, complement.values[-1] + reach
     rounding = np.sqrt(size) * eps * np.abs(ends.values).max()
+    if complement is not None:
+        diagonal, off, inner = complement.diagonal, complement.off_diagonal, size - 2 * count
+        # The run is exact for a matrix no further off than twice the roundings of its products.
+        drift = 2 * np.sqrt(len(diagonal)) * rounding
+        lowest = -largest_eigenvalue_bound(-diagonal, off, inner, failure) - drift
+        highest = largest_eigenvalue_bound(diagonal, off, inner, failure) + drift
     # ||R||_F, with the rounding of products of this length.
     slack = np.linalg.norm(ends.residuals) + rounding
     low = np.where(
