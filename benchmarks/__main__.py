@@ -8,7 +8,14 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-HARNESS = {"__init__", "__main__", "interleave", "multi_head_peers", "synthetic_checkpoint"}
+HARNESS = {
+    "__init__",
+    "__main__",
+    "interleave",
+    "multi_head_peers",
+    "selection_peers",
+    "synthetic_checkpoint",
+}
 
 
 def main() -> int:

@@ -7,13 +7,33 @@ from attlas.solvers.constraints import AttentionRows, ConstraintOperator, PairRo
 
 RNG = np.random.default_rng(0)
 WHOLE = AttentionRows(RNG.normal(size=(1, 3, 4, 5)), RNG.normal(size=(1, 3, 5)))
+LONG = AttentionRows(RNG.normal(size=(1, 2, 30, 25)), RNG.normal(size=(1, 2, 25)))
 CASES = {
     "whole": WHOLE,
     "part": WHOLE.part(np.array([0, 1, 5, 8, 11])),
     "part of part": WHOLE.part(np.array([0, 1, 5, 8, 11])).part(np.array([1, 3])),
     "plain": VectorRows(RNG.normal(size=(1, 6, 25))),
+    "part sample by sample": LONG.part(np.arange(5, 55)),
     "scaled": WHOLE.scaled(np.array([3.0])),
 }
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_equal_weights_give_a_multiple_of_the_plain_gram_matrix(name):
+    rows = CASES[name]
+    _, m, size = rows.shape
+    A = rows.select(np.arange(m))
+    np.testing.assert_allclose(
+        rows.gram(np.full((1, size), 3.0))[0], 3 * A @ A.T, rtol=1e-12, atol=1e-11
+    )
+
+
+def test_a_batch_of_equal_weights_has_a_gram_matrix_for_each_problem():
+    rows = AttentionRows(RNG.normal(size=(3, 2, 4, 5)), RNG.normal(size=(3, 2, 5)))
+    together = rows.gram(np.repeat([[1.0], [2.0], [0.5]], 25, axis=1))
+    for i, weight in enumerate((1.0, 2.0, 0.5)):
+        alone = rows.take(np.array([i])).gram(np.full((1, 25), weight))
+        np.testing.assert_allclose(together[i], alone[0], rtol=1e-13)
 
 
 @pytest.mark.parametrize("name", CASES)

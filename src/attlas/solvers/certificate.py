@@ -71,15 +71,37 @@ def certify(
         ([1.414213562373], True)
     """
     dual = np.maximum(multipliers, 0.0)
-    margins = rows.apply(w)
+    return certificate_of(w, rows.apply(w), dual, rows.adjoint(dual), p)
+
+
+def certificate_of(
+    w: np.ndarray, margins: np.ndarray, dual: np.ndarray, pull: np.ndarray, p: float
+) -> MarginCertificate:
+    """The certificate from products with the constraints that are known already.
+
+    Args:
+        w: primal points, [b, D], of any scale.
+        margins: A w, [b, m].
+        dual: dual points l >= 0, [b, m].
+        pull: A'l, [b, D].
+        p: exponent, 1 < p <= inf.
+
+    Returns:
+        The certificate.
+
+    Examples:
+        >>> w, l = np.array([[2.0]]), np.array([[3.0]])
+        >>> certificate_of(w, 4 * w, l, 4 * l, 2.0).upper.tolist()
+        [0.25]
+    """
     smallest = margins.min(axis=-1)
     usable = smallest > 0
     factor = np.where(usable, smallest, np.nan)[:, None]
     norm = batch_norm(w, p)
     upper = np.divide(norm, smallest, out=np.full(len(w), np.inf), where=usable)
-    pull = batch_norm(rows.adjoint(dual), dual_exponent(p))
+    length = batch_norm(pull, dual_exponent(p))
     total = dual.sum(axis=-1)
-    lower = np.divide(total, pull, out=np.zeros(len(w)), where=pull > 0)
+    lower = np.divide(total, length, out=np.zeros(len(w)), where=length > 0)
     gap = np.divide(upper - lower, lower, out=np.full(len(w), np.inf), where=usable & (lower > 0))
     return MarginCertificate(w / factor, upper, lower, np.maximum(gap, 0.0), margins / factor)
 

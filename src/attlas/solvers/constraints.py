@@ -54,6 +54,15 @@ class ConstraintOperator(Protocol):
         ...
 
 
+# Multiplications up to which a dense Gram matrix beats a structured one that loops over samples.
+_DENSE_MULTIPLICATIONS = 300_000
+
+
+def _alike(weights: np.ndarray) -> bool:
+    """Whether the weights of every problem are all equal, as at p = 2."""
+    return bool((weights == weights[:, :1]).all())
+
+
 class VectorRows(NamedTuple):
     """Plain rows: A is given, [b, m, D]."""
 
@@ -129,9 +138,15 @@ class AttentionRows(NamedTuple):
         return np.matmul(mixed.transpose(0, 2, 1), self.queries).reshape(b, -1)
 
     def gram(self, weights: np.ndarray) -> np.ndarray:
-        """A diag(h) A' in n^2 d^2 + m^2 d operations instead of m^2 d^2."""
+        """A diag(h) A' in n^2 d^2 + m^2 d operations instead of m^2 d^2, m^2 d for equal h."""
         b, n, others, d = self.differences.shape
         m = n * others
+        if _alike(weights):
+            flat = self.differences.reshape(b, m, d)
+            tokens = np.matmul(flat, flat.transpose(0, 2, 1)).reshape(b, n, others, n, others)
+            queries = self.queries * weights[:, :1, None]
+            tokens *= np.matmul(queries, self.queries.transpose(0, 2, 1))[:, :, None, :, None]
+            return tokens.reshape(b, m, m)
         pairs = self.queries[:, :, None, :] * self.queries[:, None, :, :]
         metric = np.matmul(
             pairs.reshape(b, n * n, d), weights.reshape(b, d, d).transpose(0, 2, 1)
@@ -199,8 +214,18 @@ class PairRows(NamedTuple):
         return (weighted.T @ self.queries[self.sample]).reshape(1, -1)
 
     def gram(self, weights: np.ndarray) -> np.ndarray:
-        """A diag(h) A' in n k d + k^2 d operations, sample by sample."""
+        """A diag(h) A', n (n d^2 + k d) + k^2 d operations sample by sample, or dense if small."""
         k, d = self.differences.shape
+        if _alike(weights):
+            queries = (self.queries * weights[0, 0]) @ self.queries.T
+            tokens = self.differences @ self.differences.T
+            tokens *= queries[self.sample[:, None], self.sample]
+            return tokens[None]
+        if k * k * d * d <= _DENSE_MULTIPLICATIONS * len(self.queries):
+            queries = self.queries[self.sample]
+            dense = (self.differences[:, :, None] * queries[:, None, :]).reshape(k, d * d)
+            dense *= np.sqrt(weights)
+            return (dense @ dense.T)[None]
         metric, out = weights.reshape(d, d).T, np.empty((1, k, k))
         ends = np.searchsorted(self.sample, np.arange(len(self.queries) + 1))
         for i, (low, high) in enumerate(itertools.pairwise(ends)):

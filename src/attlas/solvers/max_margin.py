@@ -1,9 +1,11 @@
 r"""The shared engine: min ||w||_p subject to A w >= 1 for 1 < p <= inf, certified.
 
-Small problems go to the interior point at once, all of a batch together. Large ones start
-with quasi-Newton in the dual, which finds the constraints that matter; the interior point
-solves those, and constraints it violates are added until the certificate of the whole
-problem holds. A problem that resists is tested for infeasibility.
+At p = 2 block pivoting on the Gram matrix solves nearly every problem, all of a batch together.
+Other exponents go to the interior point at once where a problem is small; large ones start from
+the support of p = 2, or from quasi-Newton in the dual, and take Newton steps on it. What these
+leave uncertified is solved by the interior point on the constraints that matter; constraints it
+violates are added until the certificate of the whole problem holds. A problem that resists is
+tested for infeasibility.
 """
 
 import functools
@@ -13,6 +15,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from attlas.core.solution import Result
+from attlas.solvers.active_set import active_set
 from attlas.solvers.certificate import certify, distance_bound
 from attlas.solvers.constraints import ConstraintOperator
 from attlas.solvers.dual_descent import dual_descent, primal_point
@@ -20,6 +23,7 @@ from attlas.solvers.farkas import farkas_multipliers, farkas_tolerance
 from attlas.solvers.interior_point.central_path import PathEnd, interior_point
 from attlas.solvers.interior_point.linear_interior_point import LinearInteriorPoint
 from attlas.solvers.interior_point.lp_interior_point import LpInteriorPoint
+from attlas.solvers.least_norm import least_norm_multipliers
 
 # The interior point aims below the tolerance: its last steps are quadratic and a gap g leaves
 # an error of order sqrt(g) in the point.
@@ -28,6 +32,11 @@ _TARGET = 1e-12
 _HANDOVER_SMOOTH, _HANDOVER_ROUGH = 1e-3, 3e-2
 # Constraints up to which the whole problem is one dense interior-point system.
 _DIRECT_CONSTRAINTS = 160
+# Constraints up to which one Gram matrix of them all is formed, and how many for each variable:
+# with more the support cannot be guessed from it.
+_GRAM_CONSTRAINTS, _GRAM_PER_VARIABLE = 2000, 2
+# Exponents between which Newton steps from the support of p = 2 converge, and how many at most.
+_LEAST_NEWTON, _LARGEST_NEWTON, _NEWTON_STEPS = 1.2, 3.0, 20
 # Bytes of working arrays that a chunk of a batch may hold, to stay in cache.
 _CHUNK_BYTES = 4_000_000
 
@@ -46,7 +55,7 @@ class MaxMargin(NamedTuple):
         farkas: weights that prove infeasibility, [b, m], zero elsewhere.
         farkas_residual: ||A' farkas||_2 over the longest row, NaN elsewhere.
         result: codes of `Result`.
-        steps: interior-point steps.
+        steps: Newton steps of the method that answered.
     """
 
     w: np.ndarray
@@ -82,8 +91,7 @@ def max_margin(rows: ConstraintOperator, p: float, tolerance: float, max_steps: 
         if m <= _DIRECT_CONSTRAINTS:
             end = _in_chunks(unit, p, max_steps)
         else:
-            ends = [_working_set(unit.take(np.array([i])), p, max_steps) for i in range(b)]
-            end = PathEnd(*(np.concatenate(field) for field in zip(*ends, strict=True)))
+            end = _joined([_large(unit.take(np.array([i])), p, max_steps) for i in range(b)])
         farkas, residual = np.zeros((b, m)), np.full(b, np.nan)
         infeasible = np.zeros(b, bool)
         for i in np.flatnonzero(~(end.gap <= tolerance)):
@@ -93,10 +101,8 @@ def max_margin(rows: ConstraintOperator, p: float, tolerance: float, max_steps: 
                 farkas[i], residual[i], infeasible[i] = weights, length, True
             elif m <= _DIRECT_CONSTRAINTS:
                 # A second way for the few that resist: another start and fewer constraints.
-                again = _working_set(one, p, max_steps)
-                if again.gap[0] < end.gap[i]:
-                    for field, found in zip(end, again, strict=True):
-                        field[i] = found[0]
+                again = _working_set(one, p, max_steps, _rough_start(one, p, max_steps))
+                _keep_better(end, np.array([i]), again)
     found = certify(rows, end.w, end.multipliers, p)
     w = np.where(infeasible[:, None], np.nan, found.w)
     gap = np.where(infeasible, np.nan, found.gap)
@@ -118,6 +124,17 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def _joined(ends: list[PathEnd]) -> PathEnd:
+    return PathEnd(*(np.concatenate(field) for field in zip(*ends, strict=True)))
+
+
+def _keep_better(end: PathEnd, index: np.ndarray, again: PathEnd) -> None:
+    """Put a second answer in the place of the first where its gap is smaller."""
+    better = again.gap < end.gap[index]
+    for field, found in zip(end, again, strict=True):
+        field[index[better]] = found[better]
+
+
 def _path_end(
     rows: ConstraintOperator, p: float, max_steps: int, start: np.ndarray | None = None
 ) -> PathEnd:
@@ -132,19 +149,74 @@ def _path_end(
 def _in_chunks(rows: ConstraintOperator, p: float, max_steps: int) -> PathEnd:
     b, m, size = rows.shape
     width = max(1, _CHUNK_BYTES // (8 * (2 * m * m + 8 * (m + size))))
-    ends = [
-        _path_end(rows.take(np.arange(k, min(k + width, b))), p, max_steps)
-        for k in range(0, b, width)
-    ]
-    return PathEnd(*(np.concatenate(field) for field in zip(*ends, strict=True)))
+    ends = []
+    for k in range(0, b, width):
+        part = rows.take(np.arange(k, min(k + width, b)))
+        ends.append(_least_norm(part, max_steps) if p == 2 else _path_end(part, p, max_steps))
+    return _joined(ends)
 
 
-def _working_set(rows: ConstraintOperator, p: float, max_steps: int) -> PathEnd:
+def _pivoted(rows: ConstraintOperator) -> PathEnd:
+    """The points of p = 2 by block pivoting; their gap says where it failed."""
+    b, _, size = rows.shape
+    with np.errstate(all="ignore"):
+        multipliers, steps = least_norm_multipliers(rows.gram(np.ones((b, size))))
+        multipliers = np.nan_to_num(np.maximum(multipliers, 0), posinf=0.0)
+        w = rows.adjoint(multipliers)
+        return PathEnd(w, multipliers, certify(rows, w, multipliers, 2.0).gap, steps)
+
+
+def _least_norm(rows: ConstraintOperator, max_steps: int) -> PathEnd:
+    """Problems with p = 2: pivots, and the interior point for what they leave."""
+    end = _pivoted(rows)
+    left = np.flatnonzero(~(end.gap <= _TARGET))
+    if len(left):
+        _keep_better(end, left, _path_end(rows.take(left), 2.0, max_steps))
+    return end
+
+
+def _large(rows: ConstraintOperator, p: float, max_steps: int) -> PathEnd:
+    """One large problem: Newton steps on its active constraints, else the working set."""
+    _, m, size = rows.shape
+    newton = _LEAST_NEWTON <= p <= _LARGEST_NEWTON
+    if newton and m <= min(_GRAM_PER_VARIABLE * size, _GRAM_CONSTRAINTS):
+        end = _pivoted(rows)
+        if p != 2:
+            point = end.w if end.gap[0] < np.inf else None
+            end = _newton(rows, p, end.multipliers, max_steps, point)
+        if end.gap[0] <= _TARGET:
+            return end
+    start = _rough_start(rows, p, max_steps)
+    if newton:
+        end = _newton(rows, p, start, max_steps)
+        if end.gap[0] <= _TARGET:
+            return end
+    return _working_set(rows, p, max_steps, start)
+
+
+def _rough_start(rows: ConstraintOperator, p: float, max_steps: int) -> np.ndarray:
+    near = 2.0 if p == np.inf else p
+    handover = _HANDOVER_SMOOTH if near <= 2 else _HANDOVER_ROUGH
+    return dual_descent(rows, near, handover, 20 * max_steps)
+
+
+def _newton(
+    rows: ConstraintOperator,
+    p: float,
+    start: np.ndarray,
+    max_steps: int,
+    point: np.ndarray | None = None,
+) -> PathEnd:
+    # Whatever overflows or is singular shows in the gap.
+    with np.errstate(all="ignore"):
+        steps = min(max_steps, _NEWTON_STEPS)
+        return active_set(rows, p, start, _TARGET, steps, point)
+
+
+def _working_set(rows: ConstraintOperator, p: float, max_steps: int, start: np.ndarray) -> PathEnd:
     """Solve one large problem on the constraints that matter."""
     _, m, _ = rows.shape
     near = 2.0 if p == np.inf else p
-    handover = _HANDOVER_SMOOTH if near <= 2 else _HANDOVER_ROUGH
-    start = dual_descent(rows, near, handover, 20 * max_steps)
     w = primal_point(rows.adjoint(start), near)
     margins = rows.apply(w)[0]
     scale = start[0] @ margins / start[0].sum()

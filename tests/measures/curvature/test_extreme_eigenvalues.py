@@ -64,6 +64,25 @@ def test_copies_that_one_krylov_space_misses_are_found():
     assert found.stats["starts"] > 1
 
 
+def test_enclosures_on_a_cluster_are_as_narrow_as_asked():
+    # Eight eigenvalues within 1 % of the top, and no gap below: rank three lies among them.
+    values = np.concatenate([np.linspace(-1, 0.9, SIZE - 8), 1 + 1e-3 * np.arange(8)])
+    matrix = with_spectrum(values)
+    truth = np.sort(values)[::-1][:3]
+
+    def enclosure(width):
+        found = hessian_extremes(
+            quadratic, jnp.zeros(SIZE), matrix, count=3, width=width, exact_below=0
+        )
+        return found.certificate["enclosure"][1].T, found.stats["products"]
+
+    (low, high), narrow = enclosure(0.02)
+    assert np.all((low <= truth + 1e-12) & (truth <= high + 1e-12))
+    assert (high - low).max() <= 0.02 * np.abs(values).max()
+    _, wide = enclosure(1.0)
+    assert wide <= narrow
+
+
 def test_vectors_repeat_the_residuals():
     matrix = with_spectrum(SPECTRA["five equal at the top"])
     found = hessian_extremes(quadratic, jnp.zeros(SIZE), matrix, count=3, exact_below=0)

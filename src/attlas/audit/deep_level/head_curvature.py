@@ -93,7 +93,10 @@ def _extremes(
         jnp.arange(attention.W_Q.shape[0]) == head,
         jnp.arange(attention.W_K.shape[0]) == group,
     )
-    solved = hessian_extremes(_block_loss, block, tail, chosen, *judged, max_steps=max_steps)
+    # The signs at both ends are what is asked: narrower enclosures would double the products.
+    solved = hessian_extremes(
+        _block_loss, block, tail, chosen, *judged, width=1.0, max_steps=max_steps
+    )
     if not solved.converged:
         return np.full(6, np.nan)
     low, high = np.asarray(solved.certificate["enclosure"])[:, 0]

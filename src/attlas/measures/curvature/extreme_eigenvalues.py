@@ -17,7 +17,7 @@ from attlas.core.solution import Result, Solution
 from attlas.core.trees import as_tree, require_real_tree
 from attlas.measures.curvature.exact_spectrum import hessian_matrix
 from attlas.measures.curvature.krylov_space import RitzPairs, hessian_products, ritz_pairs
-from attlas.measures.curvature.lanczos_bound import lanczos_error_bound
+from attlas.measures.curvature.lanczos_bound import largest_eigenvalue_bound
 
 # First dimension of a Krylov space; it doubles until the wanted pairs have converged.
 _FIRST_STEPS = 40
@@ -46,7 +46,10 @@ class _Ends(NamedTuple):
 
 
 class _Problem(NamedTuple):
-    """What is asked; `target` is the tolerance, or the rounding that hides it."""
+    """What is asked; `target` is the tolerance, or the rounding that hides it.
+
+    `part` is the probability with which the bound of one Krylov space may fail at one end.
+    """
 
     risk: Callable[..., Array]
     parameters: Any
@@ -55,7 +58,9 @@ class _Problem(NamedTuple):
     count: int
     tolerance: float
     target: float
+    width: float
     max_steps: int
+    part: float
 
     def products(self, rows: np.ndarray) -> np.ndarray:
         found = hessian_products(self.risk, self.parameters, self.args, jnp.asarray(rows))
@@ -68,6 +73,7 @@ def hessian_extremes(
     *args: Any,
     count: int = 1,
     tolerance: float | None = None,
+    width: float = 0.02,
     max_steps: int = 320,
     exact_below: int = 600,
     failure: float = 1e-6,
@@ -78,8 +84,8 @@ def hessian_extremes(
     Lanczos from a random start; then Lanczos again from a fresh start on the complement of the
     vectors found, until nothing beyond them appears: copies of a multiple eigenvalue, which one
     Krylov space cannot see, come to light there. A residual alone proves that some eigenvalue is
-    that near, not that none lies beyond; the second run does, up to the shortfall that
-    `lanczos_error_bound` bounds with a stated probability. Up to `exact_below` parameters the
+    that near, not that none lies beyond; the second run does, up to what
+    `largest_eigenvalue_bound` leaves with a stated probability. Up to `exact_below` parameters the
     whole Hessian is formed instead.
 
     Args:
@@ -90,6 +96,8 @@ def hessian_extremes(
         count: eigenvalues wanted at each end.
         tolerance: largest residual ||H v - theta v|| over the largest |theta|; when None 1e-6, or
             4 sqrt(P) eps, the rounding of a product, where that is more, as in float32.
+        width: how far an enclosure may reach past an eigenvalue, over the largest |theta|, before
+            the Krylov space of the second run grows; `max_steps` ends that too.
         max_steps: largest dimension K of a Krylov space; K vectors are held in memory.
         exact_below: size up to which all eigenvalues are computed.
         failure: probability with which the enclosures may fail.
@@ -115,9 +123,13 @@ def hessian_extremes(
         size, dtype = _size(parameters)
         rounding = float(np.sqrt(size) * np.finfo(dtype).eps)
         accepted = max(_TOLERANCE, _ROUNDINGS * rounding) if tolerance is None else tolerance
-        _require_settings(size, count, accepted, max_steps, failure)
+        _require_settings(size, count, accepted, width, max_steps, failure)
         target = max(accepted, rounding)
-        problem = _Problem(risk, parameters, args, size, count, accepted, target, max_steps)
+        # Each of the runs, at either end, may be the one that fails.
+        part = failure / (2 * (count + 2) * len(_levels(size, count, max_steps)))
+        problem = _Problem(
+            risk, parameters, args, size, count, accepted, target, width, max_steps, part
+        )
         # Below, a Krylov space and its complement would not leave room for both ends.
         if size <= max(exact_below, 8 * count):
             return _exact(problem, dtype)
@@ -131,14 +143,15 @@ def _read(parameters: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]
 
 
 def _require_settings(
-    size: int, count: int, tolerance: float, max_steps: int, failure: float
+    size: int, count: int, tolerance: float, width: float, max_steps: int, failure: float
 ) -> None:
     if not 1 <= count <= size:
         raise UserError(f"count = {count} of {size} eigenvalues: choose 1 to {size}")
-    if not (tolerance > 0 and max_steps > 2 * count and 0 < failure < 1):
+    if not (tolerance > 0 and width > 0 and max_steps > 2 * count and 0 < failure < 1):
         raise UserError(
-            f"tolerance = {tolerance}, max_steps = {max_steps}, failure = {failure}: "
-            "choose tolerance > 0, max_steps > 2 count and failure between 0 and 1"
+            f"tolerance = {tolerance}, width = {width}, max_steps = {max_steps}, "
+            f"failure = {failure}: choose tolerance and width > 0, max_steps > 2 count "
+            "and failure between 0 and 1"
         )
 
 
@@ -180,7 +193,7 @@ def _by_lanczos(
     problem: _Problem, dtype: Any, failure: float, key: PRNGKeyArray
 ) -> Solution[Extremes]:
     count, draws = problem.count, generator(key)
-    rounds, levels = count + 2, _levels(problem)
+    rounds, levels = count + 2, _levels(problem.size, count, problem.max_steps)
     ends = _Ends(np.zeros(2 * count), np.zeros((2 * count, problem.size), dtype), np.zeros(0))
     result, complement = Result.MAX_STEPS, None
     products = steps = starts = 0
@@ -201,17 +214,15 @@ def _by_lanczos(
                 result = _judged(ends, problem.tolerance)
         if not (chosen.size and settled):
             break
-    # Each of the runs, at either end, may be the one that fails.
-    part = failure / (2 * rounds * len(levels))
-    enclosure = _enclosure(ends, complement, problem.size, part)
+    enclosure = _enclosure(problem, ends, complement)
     stats = {"exact": False, "products": products, "steps": steps, "starts": starts}
     return _solution(ends, enclosure, failure, result, stats)
 
 
-def _levels(problem: _Problem) -> list[int]:
+def _levels(size: int, count: int, max_steps: int) -> list[int]:
     """Dimensions of the Krylov spaces that are tried, doubling."""
-    top = min(problem.max_steps, problem.size - 2 * problem.count)
-    levels = [min(max(_FIRST_STEPS, 4 * problem.count), top)]
+    top = min(max_steps, size - 2 * count)
+    levels = [min(max(_FIRST_STEPS, 4 * count), top)]
     while levels[-1] < top:
         levels.append(min(2 * levels[-1], top))
     return levels
@@ -239,9 +250,27 @@ def _grow(
             low, high = _innermost(problem, ends)
             room = max(level, pairs.values[0] - low), max(level, high - pairs.values[-1])
             settled &= bool(pairs.bounds[0] <= room[0] and pairs.bounds[-1] <= room[1])
-        if settled:
-            return pairs, True, used
-    return pairs, False, used
+        if settled and (ends is None or chosen.size or _narrow(problem, ends, pairs)):
+            break
+    return pairs, settled, used
+
+
+def _narrow(problem: _Problem, ends: _Ends, complement: RitzPairs) -> bool:
+    """Whether the enclosures would be no wider than asked."""
+    lowest, highest = _reach(problem, complement)
+    low, high = _innermost(problem, ends)
+    return bool(max(low - lowest, highest - high) <= problem.width * _scale(complement, ends))
+
+
+def _reach(problem: _Problem, complement: RitzPairs) -> tuple[float, float]:
+    """Where the spectrum of the complement ends, except with the probability of one part."""
+    diagonal, off, inner = (
+        complement.diagonal,
+        complement.off_diagonal,
+        problem.size - 2 * problem.count,
+    )
+    lowest = -largest_eigenvalue_bound(-diagonal, off, inner, problem.part)
+    return lowest, largest_eigenvalue_bound(diagonal, off, inner, problem.part)
 
 
 def _scale(pairs: RitzPairs, ends: _Ends | None) -> float:
@@ -297,20 +326,20 @@ def _not_finite(problem: _Problem) -> Solution[Extremes]:
     return _solution(ends, np.full((2 * problem.count, 2), np.nan), 1.0, Result.NOT_FINITE, {})
 
 
-def _enclosure(ends: _Ends, complement: RitzPairs | None, size: int, failure: float) -> np.ndarray:
+def _enclosure(problem: _Problem, ends: _Ends, complement: RitzPairs | None) -> np.ndarray:
     """Intervals of the eigenvalues of each rank, lower and upper end."""
     # Ritz values never lie outside the eigenvalues of their rank (Cauchy). On the other side, H
     # is diag(V'HV, C) + E with ||E|| <= ||R||, R the residuals and C the Hessian on the
-    # complement, whose ends `lanczos_error_bound` bounds: an eigenvalue is within ||R|| of one no
-    # further out than theta of its rank and the end of C (Weyl).
-    count, eps = len(ends.values) // 2, np.finfo(ends.vectors.dtype).eps
+    # complement, whose ends `largest_eigenvalue_bound` bounds: an eigenvalue is within ||R|| of
+    # one no further out than theta of its rank and the end of C (Weyl).
+    count, eps = problem.count, np.finfo(ends.vectors.dtype).eps
+    rounding = np.sqrt(problem.size) * eps * float(np.abs(ends.values).max())
     lowest, highest = -np.inf, np.inf
     if complement is not None:
-        short = lanczos_error_bound(complement.steps, size - 2 * count, failure)
-        inner = complement.values[-1] - complement.values[0]
-        reach = short * inner / (1 - 2 * short) if short < np.inf else np.inf
-        lowest, highest = complement.values[0] - reach, complement.values[-1] + reach
-    rounding = np.sqrt(size) * eps * np.abs(ends.values).max()
+        # The run is exact for a matrix no further off than twice the roundings of its products.
+        drift = 2 * np.sqrt(len(complement.diagonal)) * rounding
+        lowest, highest = _reach(problem, complement)
+        lowest, highest = lowest - drift, highest + drift
     # ||R||_F, with the rounding of products of this length.
     slack = np.linalg.norm(ends.residuals) + rounding
     low = np.where(

@@ -20,6 +20,8 @@ class RitzPairs(NamedTuple):
         coefficients: coordinates in `basis`, one column per value.
         bounds: beta_K |s_K|, the residual of each pair in exact arithmetic.
         basis: orthonormal rows that span the space.
+        diagonal: of the tridiagonal matrix.
+        off_diagonal: as long; the last is the remainder that would lead out of the space.
         steps: dimension that was asked for; the basis is shorter where the space is invariant.
     """
 
@@ -27,6 +29,8 @@ class RitzPairs(NamedTuple):
     coefficients: np.ndarray
     bounds: np.ndarray
     basis: Float[Array, "K P"]
+    diagonal: np.ndarray
+    off_diagonal: np.ndarray
     steps: int
 
     def vectors(self, chosen: np.ndarray) -> np.ndarray:
@@ -80,12 +84,15 @@ def ritz_pairs(
     noise = np.flatnonzero(~(side > float(jnp.finfo(dtype).eps) * np.sqrt(len(start)) * reached))
     size = int(noise[0]) + 1 if noise.size else steps
     if not np.isfinite(main[0]):
-        return RitzPairs(np.full(1, np.nan), np.ones((1, 1)), np.full(1, np.nan), basis[:1], steps)
+        nothing = np.full(1, np.nan)
+        return RitzPairs(nothing, np.ones((1, 1)), nothing, basis[:1], nothing, nothing, steps)
     tridiagonal = np.diag(main[:size])
     tridiagonal += np.diag(side[: size - 1], 1) + np.diag(side[: size - 1], -1)
     values, coefficients = np.linalg.eigh(tridiagonal)
     last = float(beta) if size == steps else np.nan_to_num(side[size - 1])
-    return RitzPairs(values, coefficients, last * np.abs(coefficients[-1]), basis[:size], steps)
+    bounds = last * np.abs(coefficients[-1])
+    off_diagonal = np.append(side[: size - 1], last)
+    return RitzPairs(values, coefficients, bounds, basis[:size], main[:size], off_diagonal, steps)
 
 
 @eqx.filter_jit

@@ -2,39 +2,82 @@ r"""What one Lanczos run from a random start proves about the end of a spectrum.
 
 import math
 
+import numpy as np
+
 from attlas.core.errors import UserError
 
+# Halvings of the interval that holds the bound: to rounding, whatever its width.
+_HALVINGS = 200
 
-def lanczos_error_bound(steps: int, size: int, failure: float) -> float:
-    r"""Largest shortfall of Lanczos' extreme value, as a part of the spectrum's width.
 
-    For a symmetric matrix of dimension n and a start uniform on the sphere, the largest Ritz
-    value xi of a Krylov space of dimension k misses the largest eigenvalue by more than
-    eps (lambda_max - lambda_min) with probability at most 1.648 sqrt(n) exp(-sqrt(eps)(2k-1)):
-    Kuczynski and Wozniakowski, SIAM J. Matrix Anal. Appl. 13 (1992), section 4. The gaps of the
-    spectrum play no part. Solved here for eps; the other end follows with -A.
+def largest_eigenvalue_bound(
+    diagonal: np.ndarray, off_diagonal: np.ndarray, size: int, failure: float
+) -> float:
+    r"""Upper bound on the largest eigenvalue, from the recurrence that Lanczos computed.
+
+    The orthonormal polynomials of the run have ||p_j(A) b|| = 1 for the unit start b, so the part
+    c of b along an eigenvector of lambda obeys c^2 sum_{j <= k} p_j(lambda)^2 <= 1. For b
+    uniform on the sphere |c| is below t with probability at most t sqrt(2 (n - 1) / pi): with
+    t = failure / sqrt(2 (n - 1) / pi) no eigenvalue lies where the sum exceeds 1 / t^2, and beyond
+    the largest Ritz value the sum grows. Van Dorsselaer, Hochstenbach and van der Vorst, SIAM J.
+    Matrix Anal. Appl. 22 (2000), with p_k alone in place of the sum.
 
     Args:
-        steps: k, at least 1.
-        size: n, at least 1.
+        diagonal: alpha_1..alpha_k of the tridiagonal matrix.
+        off_diagonal: beta_1..beta_k; the last is the length of the remainder, 0 where the
+            Krylov space is invariant.
+        size: dimension n of A, at least 2.
         failure: probability, between 0 and 1.
 
     Returns:
-        eps, infinite where it would be a half or more: then nothing is proved.
+        The bound; for the smallest eigenvalue negate the diagonal and the answer.
 
     Raises:
-        UserError: if steps or size is below 1 or failure is not a probability.
+        UserError: if the lengths differ, size is below 2 or failure is not a probability.
 
     Examples:
-        >>> print(f"{lanczos_error_bound(80, 10_000, 1e-6):.4f}")
-        0.0142
-        >>> lanczos_error_bound(5, 10_000, 1e-6)
-        inf
+        An invariant space of one dimension: nothing but its value has been seen.
+
+        >>> largest_eigenvalue_bound(np.array([3.0]), np.array([0.0]), 100, 1e-6)
+        3.0
+        >>> largest_eigenvalue_bound(np.zeros(1), np.ones(1), 100, 0.01) > 700
+        True
     """
-    if steps < 1 or size < 1 or not 0 < failure < 1:
+    steps = len(diagonal)
+    if not steps or len(off_diagonal) != steps or size < 2 or not 0 < failure < 1:
         raise UserError(
-            f"steps = {steps}, size = {size}, failure = {failure}: "
-            "choose steps and size of at least 1 and failure between 0 and 1"
+            f"{steps} and {len(off_diagonal)} coefficients, size = {size}, failure = {failure}: "
+            "choose as many of each, a size of at least 2 and a failure between 0 and 1"
         )
-    found = (math.log(1.648 * math.sqrt(size) / failure) / (2 * steps - 1)) ** 2
-    return found if found < 0.5 else math.inf
+    limit = 2 * (size - 1) / math.pi / failure**2
+    inner = off_diagonal[:-1]
+    tridiagonal = np.diag(diagonal) + np.diag(inner, 1) + np.diag(inner, -1)
+    low = float(np.linalg.eigvalsh(tridiagonal)[-1])
+    reach = float(np.abs(off_diagonal).max())
+    coefficients = list(zip(diagonal.tolist(), off_diagonal.tolist(), strict=True))
+    while reach > 0 and not _mass_exceeds(low + reach, coefficients, limit):
+        reach *= 2
+    high = low + reach
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        if _mass_exceeds(middle, coefficients, limit):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _mass_exceeds(point: float, coefficients: list[tuple[float, float]], limit: float) -> bool:
+    """Whether sum_{j <= k} p_j(point)^2 is above a limit, by the recurrence of three terms."""
+    before, now, total, back = 0.0, 1.0, 1.0, 0.0
+    for alpha, beta in coefficients:
+        ahead = (point - alpha) * now - back * before
+        if beta == 0:
+            return ahead != 0
+        before, now, back = now, ahead / beta, beta
+        total += now * now
+        if total > limit:
+            return True
+    return False

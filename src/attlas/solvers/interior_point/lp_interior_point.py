@@ -19,6 +19,54 @@ _BACKOFF = 0.995
 _FIRST_EXPONENT, _EXPONENT_GROWTH = 4.0, 1.25
 
 
+def on_ray(rows: ConstraintOperator, multipliers: np.ndarray, q: float) -> np.ndarray:
+    """The multiple of the multipliers that maximises 1'l - (1/q) ||A'l||_q^q.
+
+    Args:
+        rows: constraints.
+        multipliers: l, [b, m].
+        q: dual exponent, 1 < q < inf.
+
+    Returns:
+        The multiple, [b, m].
+
+    Examples:
+        >>> from attlas.solvers.constraints import VectorRows
+        >>> on_ray(VectorRows(np.eye(2)[None]), np.full((1, 2), 4.0), 2.0).tolist()
+        [[1.0, 1.0]]
+    """
+    power = np.sum(np.abs(rows.adjoint(multipliers)) ** q, axis=-1)
+    level = (multipliers.sum(axis=-1) / np.maximum(power, 1e-300)) ** (1 / (q - 1))
+    return multipliers * np.clip(level, 1e-6, 1e6)[:, None]
+
+
+def linearised(w: np.ndarray, pull: np.ndarray, p: float) -> tuple[np.ndarray, np.ndarray]:
+    """H and the correction of w, such that w + dw = w + correction + H A'dl.
+
+    Args:
+        w: points, [b, D]; phi_q(A'l) where p <= 2.
+        pull: A'l, [b, D].
+        p: exponent, 1 < p < inf.
+
+    Returns:
+        The diagonal of H and the correction, [b, D] each.
+
+    Examples:
+        >>> linearised(np.array([[1.0]]), np.array([[3.0]]), 2.0)
+        (array([[1.]]), array([[2.]]))
+    """
+    q = dual_exponent(p)
+    if p == 2:
+        return np.ones_like(pull), pull - w
+    if p < 2:
+        return (q - 1) * np.abs(pull) ** (q - 2), np.zeros_like(pull)
+    size = np.maximum(np.abs(w), np.abs(pull) ** (q - 1))
+    # The floor is the rounding of the Gram matrix against its largest weight.
+    floor = 1e-7 * size.max(axis=-1, keepdims=True)
+    inverse = np.maximum(size, floor) ** (2 - p) / (p - 1)
+    return inverse, inverse * (pull - power_map(w, p - 1))
+
+
 class LpInteriorPoint:
     """Iterates (w, l, s) of a batch of problems with 1 < p < inf."""
 
@@ -35,7 +83,7 @@ class LpInteriorPoint:
         self.l = np.ones((b, m)) if start is None else start
         cold = max(p, _FIRST_EXPONENT / (_FIRST_EXPONENT - 1))
         self._set(cold if start is None else p)
-        self._lift()
+        self.l = on_ray(rows, self.l, self.q)
         self.w = power_map(rows.adjoint(self.l), self.q - 1)
         slack = rows.apply(self.w) - 1
         if start is None:
@@ -56,12 +104,6 @@ class LpInteriorPoint:
     def _set(self, p: float) -> None:
         self.p, self.q = p, dual_exponent(p)
 
-    def _lift(self) -> None:
-        """Move l along its ray to the maximum of the dual."""
-        power = np.sum(np.abs(self.rows.adjoint(self.l)) ** self.q, axis=-1)
-        level = (self.l.sum(axis=-1) / np.maximum(power, 1e-300)) ** (1 / (self.q - 1))
-        self.l = self.l * np.clip(level, 1e-6, 1e6)[:, None]
-
     def keep(self, index: np.ndarray) -> None:
         """Drop all problems but some.
 
@@ -74,21 +116,8 @@ class LpInteriorPoint:
     def _raise_exponent(self) -> None:
         q = min(self.q * _EXPONENT_GROWTH, dual_exponent(self.final))
         self._set(self.final if q == dual_exponent(self.final) else q / (q - 1))
-        self._lift()
+        self.l = on_ray(self.rows, self.l, self.q)
         self.w = power_map(self.rows.adjoint(self.l), self.q - 1)
-
-    def _linearised(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """H and the correction of w, such that w + dw = w + correction + H A'dl."""
-        p, q = self.p, self.q
-        if p == 2:
-            return np.ones_like(u), u - self.w
-        if p < 2:
-            return (q - 1) * np.abs(u) ** (q - 2), np.zeros_like(u)
-        size = np.maximum(np.abs(self.w), np.abs(u) ** (q - 1))
-        # The floor is the rounding of the Gram matrix against its largest weight.
-        floor = 1e-7 * size.max(axis=-1, keepdims=True)
-        inverse = np.maximum(size, floor) ** (2 - p) / (p - 1)
-        return inverse, inverse * (u - power_map(self.w, p - 1))
 
     def step(self) -> None:
         """One predictor-corrector step of every problem."""
@@ -97,7 +126,7 @@ class LpInteriorPoint:
         self.fresh = False
         rows, l, s = self.rows, self.l, self.s
         m = l.shape[1]
-        inverse, correction = self._linearised(rows.adjoint(l))
+        inverse, correction = linearised(self.w, rows.adjoint(l), self.p)
         primal = s + 1 - rows.apply(self.w + correction)
         ratio = s / l
         matrix = rows.gram(inverse)
