@@ -21,8 +21,11 @@ CLICKS = {
     ),
     "what is a tangent-kernel margin": (["What do these words mean?"], "tangent-kernel margin"),
     "is Theorem 4.2 of gu2024 right": (
-        ["The papers", "Exploring the Frontiers of Softmax: Provable Optimization, Applications "
-         "in Diffusion Model, and Beyond"],
+        [
+            "The papers",
+            "Exploring the Frontiers of Softmax: Provable Optimization, Applications "
+            "in Diffusion Model, and Beyond",
+        ],
         "Theorem 4.2",
     ),
 }
