@@ -36,8 +36,8 @@ def modules(folder: str) -> dict[str, str]:
 def bundle(sources: Mapping[str, str], *entries: str) -> str:
     r"""One script that runs modules after what they import.
 
-    Imports are written `import { a, b } from "./name.js";`, exports `export function`, `export async
-    function` or `export const`, at the beginning of a line.
+    Imports are written `import { a, b } from "./name.js";`, exports `export function`,
+    `export async function` or `export const`, at the beginning of a line.
 
     Args:
         sources: of all modules, by name.
