@@ -24,7 +24,7 @@ from attlas.reports.pages import render_pages, render_single
 from attlas.runs.store import Store
 
 DOWN, UP, ENTER, ESCAPE, TAB = "\ue015", "\ue013", "\ue007", "\ue00c", "\ue004"
-LARGEST, SECOND, BOOKLET = 340_000, 1.0, 12
+LARGEST, SECOND, BOOKLET = 400_000, 1.0, 12
 VALUES = {
     "direction": {"own": 3, "total": 3, "ends": "0.1"},
     "text": {"better": False, "worse": False, "task": "digits", "gap": "0.1", "reach": "2.0"},
