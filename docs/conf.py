@@ -35,6 +35,7 @@ html_copy_source = False
 html_static_path = ["static"]
 html_css_files = ["attlas.css"]
 html_show_sphinx = False
+html_search_scorer = str(Path(__file__).parent / "search_scores.js")
 
 myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "dollarmath"]
 myst_dmath_double_inline = True

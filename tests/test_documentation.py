@@ -20,14 +20,26 @@ CLICKS = {
         "A norm-based bound on the gap is",
     ),
     "what is a tangent-kernel margin": (["What do these words mean?"], "tangent-kernel margin"),
+    "is Theorem 4.2 of gu2024 right": (
+        [
+            "The papers",
+            "Exploring the Frontiers of Softmax: Provable Optimization, Applications "
+            "in Diffusion Model, and Beyond",
+        ],
+        "Theorem 4.2",
+    ),
 }
 """The links to follow from the front page, at most three, and what is then read."""
 SEARCHES = {
+    "which p should I choose": "choose/exponent.html",
+    "do more heads help": "choose/heads.html",
+    "why is every bound vacuous": "choose/bound.html",
+    "what is a tangent-kernel margin": "glossary.html",
+    "is Theorem 4.2 of gu2024 right": "papers/gu2024exploring.html",
+    "vacuous": "choose/bound.html",
     "tangent-kernel margin": "glossary.html",
-    "Theorem 4.2 gu2024exploring": "papers/gu2024exploring.html",
-    "vacuous": "glossary.html",
 }
-"""What is typed on the front page, and a page that is among the first answers."""
+"""What is typed on the front page, and a page that is among the first three answers."""
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +86,7 @@ def test_one_search_from_the_front_page_finds_it(page, words):
         hits = page.run(
             "return [...document.querySelectorAll('#search-results li a')].map(a => a.href)"
         )
-    assert any(SEARCHES[words] in hit for hit in hits[:8]), hits[:8]
+    assert any(SEARCHES[words] in hit for hit in hits[:3]), hits[:3]
 
 
 @pytest.mark.parametrize("width", [1280, 390])

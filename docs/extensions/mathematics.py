@@ -1,5 +1,6 @@
 """Mathematics of the site as MathML, by the function of the atlas: no script, no network."""
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -9,12 +10,31 @@ from sphinx.util import logging
 from attlas.core.display.statements import Untypeset, mathml, typeset
 
 _LOG = logging.getLogger(__name__)
+_CLOSING = re.compile(r"[.,;:!?)\]]+")
+"""What may begin no line: it stays with the formula before it."""
 
 
 def inline(self: Any, node: nodes.math) -> None:
     """Write one formula within a line."""
-    self.body.append(_typeset(node.astext(), node))
+    found, signs = _typeset(node.astext(), node), node.get("closing", "")
+    self.body.append(f'<span class="kept">{found}{signs}</span>' if signs else found)
     raise nodes.SkipNode
+
+
+def keep_signs(app: Sphinx, tree: nodes.document, name: str) -> None:
+    """Let each formula within a line have the signs that end its sentence or bracket.
+
+    Args:
+        app: the build.
+        tree: of one page.
+        name: of the page.
+    """
+    for node in list(tree.findall(nodes.math)):
+        after = node.next_node(descend=False, siblings=True)
+        signs = _CLOSING.match(after.astext()) if isinstance(after, nodes.Text) else None
+        if signs:
+            node["closing"] = signs.group()
+            after.parent.replace(after, nodes.Text(after.astext()[signs.end() :]))
 
 
 def block(self: Any, node: nodes.math_block) -> None:
@@ -43,4 +63,5 @@ def _refused(latex: str, error: Untypeset, node: nodes.Node) -> str:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Name the renderer that conf.py chooses."""
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
+    app.connect("doctree-resolved", keep_signs)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

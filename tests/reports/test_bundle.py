@@ -23,6 +23,11 @@ def test_a_module_comes_after_what_it_imports_and_once():
     assert "export" not in script
 
 
+def test_functions_constants_and_what_waits_are_handed_out():
+    source = "export async function a() {}\nexport function b() {}\nexport const c = 1;\n"
+    assert "return { a, b, c };" in bundle({"m": source}, "m")
+
+
 @pytest.mark.parametrize(
     ("sources", "told"),
     [

@@ -1,7 +1,10 @@
 """Figures take the page's ink, refer within themselves, and stay small."""
 
+import io
 import re
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -26,6 +29,26 @@ def test_a_drawing_has_no_style_no_namespace_and_no_address():
     assert "xmlns" not in drawing
     assert "http" not in drawing
     assert 'href="data:image/png;base64,' in drawing
+
+
+def test_a_drawing_is_what_savefig_gives_and_leaves_the_figure_as_it_was():
+    figure, other = (plt.figure(figsize=(3, 2), layout="constrained") for _ in range(2))
+    for each in (figure, other):
+        each.subplots(1, 2)[1].semilogy([1, 10, 1000], label="a")
+        each.axes[1].set_ylabel("$x_1$")
+        each.axes[1].legend()
+    canvas, resolution = figure.canvas, figure.dpi
+    drawing = embed(figure, "a line")
+    assert (figure.canvas, figure.dpi) == (canvas, resolution)
+    buffer = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "attlas"}):
+        other.savefig(buffer, format="svg", metadata={"Date": None})
+    placed = re.findall(r' d="(M[^"]*)"', drawing)
+    assert len(placed) > 10
+    assert [" ".join(d.split()) for d in placed] == [
+        " ".join(d.split()) for d in re.findall(r' d="(M[^"]*)"', buffer.getvalue())
+    ]
+    plt.close("all")
 
 
 def test_black_is_ink_white_is_paper_grey_is_thin_ink():

@@ -70,7 +70,7 @@ def test_nothing_is_loaded_and_one_script_runs(page, reader):
     names = {tag for tag, _ in reader.tags}
     assert not names & {"iframe", "object", "embed", "link", "base", "audio"}
     assert [a for tag, a in reader.tags if tag == "script"] == [
-        {"type": "application/json", "id": "index"}, {},
+        {"type": "application/octet-stream", "id": "index"}, {},
     ]  # fmt: skip
     assert not [a for tag, a in reader.tags if tag == "form" and "action" in a]
     for _, attributes in reader.tags:

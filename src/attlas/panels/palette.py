@@ -32,4 +32,7 @@ def colours(values: Sequence[Any]) -> dict[Any, str]:
     from matplotlib.colors import to_hex
 
     shades = mpl.colormaps["viridis"]
-    return {value: to_hex(shades(0.92 * k / (len(values) - 1))) for k, value in enumerate(values)}
+    # Neither so dark that a dark page hides it, nor so light that paper does.
+    return {
+        value: to_hex(shades(0.25 + 0.67 * k / (len(values) - 1))) for k, value in enumerate(values)
+    }

@@ -12,7 +12,7 @@ from importlib import resources
 from attlas.core.errors import UserError
 
 _IMPORT = re.compile(r"^import\s*\{([^}]*)\}\s*from\s*\"\./([a-z_]+)\.js\";\n", re.MULTILINE)
-_EXPORT = re.compile(r"^export (?=(?:function|const) (\w+))", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:(?:async )?function|const) (\w+))", re.MULTILINE)
 
 
 def modules(folder: str) -> dict[str, str]:
@@ -36,8 +36,8 @@ def modules(folder: str) -> dict[str, str]:
 def bundle(sources: Mapping[str, str], *entries: str) -> str:
     r"""One script that runs modules after what they import.
 
-    Imports are written `import { a, b } from "./name.js";`, exports `export function` or
-    `export const`, at the beginning of a line.
+    Imports are written `import { a, b } from "./name.js";`, exports `export function`,
+    `export async function` or `export const`, at the beginning of a line.
 
     Args:
         sources: of all modules, by name.

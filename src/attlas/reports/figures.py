@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import matplotlib as mpl
 from markupsafe import Markup
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from attlas.reports.tiles import Tile, tiles_of
@@ -55,14 +56,24 @@ def embed(figure: Figure, alt: str) -> Markup:
         >>> embed(figure, "a line")[:43]
         Markup('<svg viewBox="0 0 144 72" role="img" aria-l')
     """
-    buffer = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "attlas"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    text = buffer.getvalue()
+    text = _drawn_once(figure)
     if len(text) > LARGEST_SVG:
         return _png(figure, alt)
     wide = _shown_width(72 * figure.get_figwidth()) > NARROW
     return _svg(text, alt, tiles_of(figure, WIDEST_TILE) if wide else ())
+
+
+def _drawn_once(figure: Figure) -> str:
+    """The figure as matplotlib's SVG; `savefig` gives the same and draws it twice."""
+    canvas, resolution = figure.canvas, figure.dpi
+    buffer = io.StringIO()
+    try:
+        with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "attlas"}):
+            FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})
+    finally:
+        figure.dpi = resolution
+        figure.set_canvas(canvas)
+    return buffer.getvalue()
 
 
 def _svg(text: str, alt: str, tiles: Sequence[Tile]) -> Markup:

@@ -12,7 +12,7 @@ from attlas.reports.content import MARKS, Atlas, ClaimEntry, PaperEntry
 from attlas.reports.explorer.page import render_explorer
 from attlas.reports.glossary import Marker, glossary
 from attlas.reports.links import Links
-from attlas.reports.page import own_file, render_template, script_data
+from attlas.reports.page import own_file, packed_data, render_template
 from attlas.reports.search_index import search_index
 from attlas.reports.theorems import Theorem, theorems_of
 
@@ -152,7 +152,7 @@ class _Book:
             theorems=self.theorems,
             refuted=self.refuted,
             filters=self.filters,
-            index=script_data(index),
+            index=packed_data(index),
             glossed=Marker(),
             all_terms=() if links.pages else glossary(),
         )

@@ -13,7 +13,7 @@ from attlas.reports.glossary import glossary
 from attlas.reports.links import Links
 from attlas.reports.theorems import Theorem, theorems_of
 
-SHOWN, HIDDEN = 48, 32
+SHOWN, HIDDEN = 100, 80
 """Characters of a claim's remark that are shown with a result, and of its other words."""
 WEIGHTS = {
     "question": 5, "theorem": 4, "term": 4, "experiment": 3, "paper": 3, "finding": 2, "erratum": 1,

@@ -57,6 +57,29 @@ def test_prose_escapes_around_mathematics():
     assert prose("5 $ and $ 6") == "5 <math><mi>a</mi><mi>n</mi><mi>d</mi></math> 6"
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("8e+14 (printed), 1e-05.", "8 × 10<sup>14</sup> (printed), 10<sup>−5</sup>."),
+        ("[-1.5, 2-3], x1e5, a-1, 0x1e5", "[−1.5, 2-3], x1e5, a-1, 0x1e5"),
+        ("95 % <= 1 => x", "95\N{NO-BREAK SPACE}% ≤ 1 =&gt; x"),
+        ("at $n$, or $m$ so", 'at <span class="kept"><math><mi>n</mi></math>,</span> or '
+         "<math><mi>m</mi></math> so"),
+        ("($n$ and", '<span class="kept">(<math><mi>n</mi></math></span> and'),
+        ("`1e-5 <= x`", "<code>1e-5 &lt;= x</code>"),
+    ],
+)  # fmt: skip
+def test_numbers_and_signs_of_prose_are_those_of_print(text, shown):
+    assert prose(text) == shown
+
+
+def test_a_long_formula_may_still_break_before_its_last_piece():
+    shown = prose(r"$\|W_1 + W_2 + W_3\|_{p,p} \le 1$.")
+    assert shown.count("<wbr>") == 1
+    assert shown.endswith(".</span>")
+    assert not shown.startswith("<span")
+
+
 def test_signs_names_and_norms_are_spaced_as_mathematics():
     minus = mathml(r"a \le -b")
     assert '<mo form="prefix">−</mo>' in minus

@@ -170,7 +170,7 @@ def equation_8_fourth_order(*, share=5 / 16, **instance):
 
 
 @inequality(
-    "Section 5.3, 'a gap of O(S^2) between relevance scores'",
+    r"Section 5.3, 'a gap of $O(S^2)$ between relevance scores'",
     sample=at_an_eighth,
     search_over="noise",
     project=inside_the_noise,

@@ -54,7 +54,7 @@ TAYLOR_SIGN = erratum(
 )
 
 HEADS_AND_LARGEST_HEAD = erratum(
-    "Theorem 1, equation (3), and rho",
+    r"Theorem 1, equation (3), and $\rho$",
     ErratumClass.GAP,
     r"(3) has the order $\|\theta\|_{2,\infty} D^3$, $D = \|\theta - \theta_0\|$. The proof of "
     r"section 6.1 needs $\beta_3(3 D + \|\theta\|_{2,\infty}) D^2$, of order "
@@ -71,14 +71,15 @@ VACUITY = erratum(
     ErratumClass.VACUITY,
     "At practical sizes the conditions require more heads than any model has: for $d = T = 10$, "
     r"$R = 1$, $\|\theta\|_{2,\infty} = 1$, $D = 10$ equation (3) without its constant gives "
-    r"$H \ge$ 1e9, and 1e14 with the constants of the proof. For $T = d = 2$, $R = D = 1$ these "
-    "give 1.7e6 heads and, in the cases met, a step size of 7e-4, so that the bound on the loss "
-    "is below its initial value only after some ten thousand steps.",
+    r"$H \ge 10^9$, and $10^{14}$ with the constants of the proof. For $T = d = 2$, "
+    r"$R = D = 1$ these give $1.7 \cdot 10^6$ heads and, in the cases met, "
+    r"a step size of $7 \cdot 10^{-4}$, so that the bound on the loss is below its initial value "
+    "only after some ten thousand steps.",
     claim=f"{_PAPER}/theorem-1-informative",
 )
 
 NORM_OF_THE_DIRECTION = erratum(
-    "Corollary 2, g_0",
+    r"Corollary 2, $g_0$",
     ErratumClass.GAP,
     r"P3 has a direction of norm $\sqrt 2$, so that the target of Proposition 7 is "
     r"$\sqrt 2 (2 B_\Phi + \log K) / \gamma$ away, while Corollary 2 takes $g_0$ without "
@@ -105,7 +106,7 @@ FIRST_PHASE = erratum(
 )
 
 MARGIN_ORDER = erratum(
-    "Sections 5.3 and 7, 'gamma_attn >= gamma_star'",
+    r"Sections 5.3 and 7, '$\gamma_{attn} \ge \gamma_\star$'",
     ErratumClass.REFUTED,
     r"'In particular, $\gamma_{attn} \ge \gamma_\star \ge \gamma_{lin}$', of the limit "
     r"$\gamma_{attn} = S \sqrt T / \sqrt 2$. Read with the most room, without noise and with an "
@@ -119,7 +120,7 @@ MARGIN_ORDER = erratum(
 )
 
 LINEAR_ORDER = erratum(
-    "Sections 5.3 and 7, 'gamma_star >= gamma_lin'",
+    r"Sections 5.3 and 7, '$\gamma_\star \ge \gamma_{lin}$'",
     ErratumClass.GAP,
     r"'$\gamma_\star \ge \gamma_{lin}$' holds without noise and error of the first step, and "
     r"for $7 \bar Z S^2 + \ldots \le \zeta S^4$ and small $P$, which the paper has in mind. "
@@ -153,7 +154,7 @@ ORDER_OF_SCORES = erratum(
 )
 
 ORDER_OF_THE_GAP = erratum(
-    "Section 5.3, 'a gap of O(S^2)'",
+    r"Section 5.3, 'a gap of $O(S^2)$'",
     ErratumClass.TYPO,
     r"The gap of the scores under $W_\star$ is of order $S^4$, between 17/32 and 25/16 of it for "
     r"$Z_\mu = Z_\nu \le S^2/8$. Of order $S^2$ is that of the normalised $W_{opt}$.",
@@ -161,7 +162,7 @@ ORDER_OF_THE_GAP = erratum(
 )
 
 KEY_AND_QUERY = erratum(
-    "Section 5.2, factors of W_star",
+    r"Section 5.2, factors of $W_\star$",
     ErratumClass.TYPO,
     r"$W_\star = W_K W_Q^\top$ with the printed factors, but section 2 has $W = W_Q W_K^\top$: "
     r"the names of key and query are exchanged. With the model's own order $W_\star$ would be "

@@ -93,7 +93,7 @@ def global_margin(X, y, U, W, S, *, factor=1.0):
 
 
 @inequality(
-    "Section 7, global margin against gamma_attn",
+    r"Section 7, global margin against $\gamma_{attn}$",
     sample=best_models,
     search_over=("U", "W"),
     controls=[Control(r"$\gamma_{attn}$ itself, without $\sqrt 2$", share=0.5**0.5)],

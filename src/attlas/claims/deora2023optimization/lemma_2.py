@@ -105,7 +105,7 @@ def half_relevant():
 
 
 @erratum(
-    "Lemma 2 and section 5.1, the factor of u_star",
+    r"Lemma 2 and section 5.1, the factor of $u_\star$",
     of=Kind.IDENTITY,
     witness=half_relevant,
     sample=populations,

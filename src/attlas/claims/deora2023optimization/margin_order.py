@@ -37,7 +37,7 @@ def strong_signal():
 
 
 @erratum(
-    "Sections 5.3 and 7, 'gamma_attn >= gamma_star'",
+    r"Sections 5.3 and 7, '$\gamma_{attn} \ge \gamma_\star$'",
     witness=strong_signal,
     reason=r"$\gamma_\star = 44.5 > \gamma_{attn} = 8.94$: it grows like $S^4$, not like $S$",
     corrected=Control(
@@ -80,7 +80,7 @@ def below_the_crossover(rng, count):
 
 
 @inequality(
-    "Sections 5.3 and 7, 'gamma_attn >= gamma_star', corrected",
+    r"Sections 5.3 and 7, '$\gamma_{attn} \ge \gamma_\star$', corrected",
     sample=below_the_crossover,
     search_over=("share", "noise"),
     project=lambda share, noise: {
@@ -110,7 +110,7 @@ def noise_of_a_tenth():
 
 
 @erratum(
-    "Sections 5.3 and 7, 'gamma_star >= gamma_lin'",
+    r"Sections 5.3 and 7, '$\gamma_\star \ge \gamma_{lin}$'",
     witness=noise_of_a_tenth,
     reason=r"the first term of (7) is negative when $7 Z S^2 > \zeta S^4$",
     corrected=Control("corrected: without noise and error of the first step", noise=0.0),

@@ -51,7 +51,7 @@ def _along(numbers, factors, function):
 
 
 @on_settings(
-    "Theorem 1, orders of (3) and of rho",
+    r"Theorem 1, orders of (3) and of $\rho$",
     Source.FOUND,
     status=Status.CORRECTED,
     scales=_FACTORS,

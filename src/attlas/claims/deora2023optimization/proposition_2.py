@@ -264,7 +264,7 @@ def solved(rng, count):
 
 
 @inequality(
-    "Proposition 2, 'gamma_star represents the NTK margin'",
+    r"Proposition 2, '$\gamma_\star$ represents the NTK margin'",
     sample=solved,
     assumptions=[assume("certified by the solver", lambda certified: certified), _POSITIVE],
     controls=[Control(r"ten times $\gamma_\star$", factor=10.0)],

@@ -69,7 +69,7 @@ def section_5_3(p, log_C, log_S, log_H, log_n, *, cube=3.0):
 
 
 @inequality(
-    "Section 5.3 for a model scaled by H^(-c)",
+    r"Section 5.3 for a model scaled by $H^{-c}$",
     sample=orders_of_magnitude,
     search_over=("p", "log_C", "log_S", "c"),
     controls=[Control("distance to the square", cube=2.0)],

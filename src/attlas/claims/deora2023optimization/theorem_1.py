@@ -122,7 +122,7 @@ def theorem_1_curvature(*, slope=1.0, **run):
 
 
 @on_runs(
-    "Theorem 1, rho(theta), section 6.1",
+    r"Theorem 1, $\rho(\theta)$, section 6.1",
     controls=[Control("tokens of length .1 to .5: $R < 1$", sample=source(SHORT_TOKENS))],
     proof_step=ProofStep(_CHAIN, 3),
     evaluations=1200,

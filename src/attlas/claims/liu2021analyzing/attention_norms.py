@@ -47,7 +47,7 @@ def one_leading():
 
 
 @erratum(
-    "Proof of Theorem 1, f_sub",
+    r"Proof of Theorem 1, $f_{sub}$",
     witness=one_leading,
     reason="squares of norms add up, not the norms",
     corrected=Control(r"$\sqrt{2 \tau - \tau^2}$", squared=True),
@@ -62,7 +62,7 @@ def erratum_2(logits, kept, raised, *, squared=False):
 
 
 @inequality(
-    "Proof of Theorem 1, f_sub, corrected",
+    r"Proof of Theorem 1, $f_{sub}$, corrected",
     sample=logits,
     status=Status.CORRECTED,
     search_over=("logits", "raised"),
@@ -79,7 +79,7 @@ def erratum_2_corrected(logits, kept, raised, *, squared=True):
 
 
 @inequality(
-    "Section 3.1, below (3), '||f(x)||_2 = 1, as the sum one attention weights'",
+    r"Section 3.1, below (3), '$\|f(x)\|_2 = 1$, as the sum one attention weights'",
     sample=logits,
     status=Status.CORRECTED,
     search_over="logits",

@@ -57,7 +57,7 @@ def formula_and_residual(target, given, printed):
 
 
 @identity(
-    "Section 3.1, var(z_1 | z_2)",
+    r"Section 3.1, $\mathrm{var}(z_1 | z_2)$",
     sample=population,
     status=Status.CORRECTED,
     count=32,
@@ -79,7 +79,7 @@ def doubled():
 
 
 @erratum(
-    "Section 3.1, var(z_1 | z_2) as printed",
+    r"Section 3.1, $\mathrm{var}(z_1 | z_2)$ as printed",
     of=Kind.IDENTITY,
     witness=doubled,
     reason="$z_1 = 2 z_2$ is known from $z_2$; the print leaves 3",

@@ -7,7 +7,7 @@ from attlas.core.claim import Erratum, ErratumClass
 _flaw = partial(Erratum, "liu2021analyzing")
 
 WRONG_INVERSE = _flaw(
-    "Section 3.1, definition of var(z_1 | z_2)",
+    r"Section 3.1, definition of $\mathrm{var}(z_1 | z_2)$",
     ErratumClass.TYPO,
     "The formula inverts the covariance of $z_1$ where that of $z_2$ belongs: for $z_1 = 2 z_2$ "
     "it leaves 3 of the variance 4 instead of 0. The proof of Lemma 1.1 has it right.",

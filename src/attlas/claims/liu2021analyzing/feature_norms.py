@@ -114,7 +114,7 @@ def theorem_1_features(x, f, W, *, uniform=False):
 
 
 @identity(
-    "Erratum 1: the factor (sqrt(s0) + tau sqrt(p))^4",
+    r"Erratum 1: the factor $(\sqrt{s_0} + \tau \sqrt p)^4$",
     sample=first_layers,
     status=Status.NEW,
     controls=[

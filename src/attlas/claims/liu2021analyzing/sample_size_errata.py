@@ -7,7 +7,7 @@ from attlas.core.claim import Erratum, ErratumClass
 _flaw = partial(Erratum, "liu2021analyzing")
 
 CONCENTRATION = _flaw(
-    "Theorem 1 and Corollary 1, (sqrt(s0) + tau sqrt(p))^4 and p^2",
+    r"Theorem 1 and Corollary 1, $(\sqrt{s_0} + \tau \sqrt p)^4$ and $p^2$",
     ErratumClass.INVALID_PROOF,
     r"The dependence on $s_0$ and $p$ is the slack of one inequality: $\|x \odot f\|_2$ is "
     r"bounded by $\|x\|_2 \|f\|_2$, where $\max_j |x_j| \|f\|_2$ holds. With $\|f\|_2 = 1$, as "
@@ -32,7 +32,7 @@ BASELINE = _flaw(
 )
 
 REST = _flaw(
-    "Proof of Theorem 1, ||f||_2 = ||f_lead||_2 + ||f_sub||_2",
+    r"Proof of Theorem 1, $\|f\|_2 = \|f_{lead}\|_2 + \|f_{sub}\|_2$",
     ErratumClass.INVALID_PROOF,
     "Squares of norms add up; read with the squares, which print or extraction may have lost, "
     r"$\|f_{\mathrm{sub}}\|_2$ is at most $\sqrt{2 \tau - \tau^2}$, and equal to it for the "
@@ -42,7 +42,7 @@ REST = _flaw(
 )
 
 NORMALISATION = _flaw(
-    "Section 3.1, '||f(x)||_2 = 1, as the sum one attention weights'",
+    r"Section 3.1, '$\|f(x)\|_2 = 1$, as the sum one attention weights'",
     ErratumClass.GAP,
     "Either $f$ is a softmax divided by its Euclidean norm, which is no attention that anyone "
     "uses, or the weights sum to one: then their Euclidean norm lies between $p^{-1/2}$, for "
@@ -72,7 +72,7 @@ CENTRING = _flaw(
 )
 
 C_X = _flaw(
-    "Theorem 1, eta = C_1^2 C_2",
+    r"Theorem 1, $\eta = C_1^2 C_2$",
     ErratumClass.GAP,
     r"The proof's $\xi^2$ has $C_x^4$, so that $\eta = C_1^2 C_2 C_x^2$; as printed the sample "
     "size changes when inputs are doubled and $w^{(1)}$ is halved, unless the hidden constant is "
@@ -83,7 +83,7 @@ C_X = _flaw(
 )
 
 LOGARITHM = _flaw(
-    "Corollary 1, log(p eta / gamma)",
+    r"Corollary 1, $\log(p \eta / \gamma)$",
     ErratumClass.TYPO,
     r"Theorem 1 at $s_0 = 0$, $\tau = 1$ has $\sqrt{p}$ there, at most a factor 2 of the "
     r"logarithm where $\eta$ exceeds $\gamma$. (A2) requires $s_0 > 0$ and $\tau < 1$.",
@@ -91,7 +91,7 @@ LOGARITHM = _flaw(
 )
 
 DOMINANCE = _flaw(
-    "After Theorem 2, 'proportional to (sqrt(s0) + tau sqrt(p))^4'",
+    r"After Theorem 2, 'proportional to $(\sqrt{s_0} + \tau \sqrt p)^4$'",
     ErratumClass.REFUTED,
     r"True of the first term of $k = (\sqrt{s_0} + \tau \sqrt{p})^2 + \sqrt{p}\, t$ alone, which "
     r"counts only if $s_0$ exceeds $\sqrt{p}\, t$, hence $t < \sqrt{p}$. At the paper's own "
@@ -155,7 +155,7 @@ DEEP_ASSUMPTION = _flaw(
 )
 
 DEEP_COUNT = _flaw(
-    "Appendix A.4, d_self + D (d_k + d_v) q_k",
+    r"Appendix A.4, $d_{self} + D (d_k + d_v) q_k$",
     ErratumClass.GAP,
     "The last layer flattens $p$ words: its $w_{D1}$ has $p d_v q_D$ entries, where the print has "
     r"$1 \times d_v$ and the count $d_v q_k$. The proof has $D (d_k + d_v q_k)$, a misplaced "
@@ -165,14 +165,14 @@ DEEP_COUNT = _flaw(
 )
 
 RECURRENT_WEIGHTS = _flaw(
-    "Appendix B, alpha_kj = e_kj / sum_j e_kj",
+    r"Appendix B, $\alpha_{kj} = e_{kj} / \sum_j e_{kj}$",
     ErratumClass.TYPO,
     "The exponential function is missing, in numerator and denominator.",
     claim="liu2021analyzing/appendix-b-weights",
 )
 
 RECURRENT_NORM = _flaw(
-    "Theorem 6, C_1^2 C_x^2 eta^2",
+    r"Theorem 6, $C_1^2 C_x^2 \eta^2$",
     ErratumClass.GAP,
     "With entries bounded by $C_x$, as in (A1.1), a word of $t$ entries has norm "
     r"$\sqrt{t}\, C_x$, and a factor $t^2$ is missing. The formula of the proof is not in our "

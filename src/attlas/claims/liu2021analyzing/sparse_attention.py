@@ -110,7 +110,7 @@ def layers(rng, count):
 
 
 @inequality(
-    "Appendix A.1, 'up to 2^d number of linear regions over n samples'",
+    r"Appendix A.1, 'up to $2^d$ number of linear regions over n samples'",
     sample=layers,
     status=Status.SHARPENED,
     controls=[Control("$d - 1$ in place of $d$", lost=1.0)],

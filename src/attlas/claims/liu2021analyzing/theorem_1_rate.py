@@ -99,7 +99,9 @@ def theorem_1_slope(attention_slope, repeated_slope, *, repeated=False):
     return near_minus_one(repeated_slope if repeated else attention_slope)
 
 
-@slope_is_minus_one("Corollary 1, gamma^2 as a function of n", assumptions=[BASELINE, REPEATED])
+@slope_is_minus_one(
+    r"Corollary 1, $\gamma^2$ as a function of $n$", assumptions=[BASELINE, REPEATED]
+)
 def corollary_1_slope(baseline_slope, repeated_slope, *, repeated=False):
     r"""$$P\left( \left| \frac{\Delta \log E(\hat{h} - E(y|x))^2}{\Delta \log n} + 1 \right| \le
     0.15 \right) \ge \frac12$$

@@ -93,7 +93,7 @@ def rescaled(rng, count):
 
 
 @identity(
-    "Theorem 1, eta = C_1^2 C_2",
+    r"Theorem 1, $\eta = C_1^2 C_2$",
     sample=rescaled,
     status=Status.CORRECTED,
     controls=[Control(r"as printed, without $C_x^2$ in $\eta$", as_printed=True)],

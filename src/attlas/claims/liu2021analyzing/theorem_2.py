@@ -157,7 +157,7 @@ def concentrating():
 
 
 @erratum(
-    "After Theorem 2, 'proportional to (sqrt(s0) + tau sqrt(p))^4'",
+    r"After Theorem 2, 'proportional to $(\sqrt{s_0} + \tau \sqrt p)^4$'",
     of=Kind.IDENTITY,
     witness=concentrating,
     reason=r"the term $\sqrt{p}\, t$ dominates: the ratio is 1.22",

@@ -41,7 +41,7 @@ def stretch(alpha):
 
 
 @identity(
-    "Proof of Theorem 5, T_alpha",
+    r"Proof of Theorem 5, $T_\alpha$",
     Source.FOUND,
     sample=networks,
     count=40,
@@ -61,7 +61,7 @@ def theorem_5_orbit(x, W_Q, W_K, W_V, W1, w2, alpha, *, power=1):
 
 
 @identity(
-    "Proof of Theorem 5, the determinant of T_alpha",
+    r"Proof of Theorem 5, the determinant of $T_\alpha$",
     Source.FOUND,
     sample=networks,
     count=40,

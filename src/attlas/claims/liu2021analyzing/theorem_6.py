@@ -80,7 +80,7 @@ def both_signs():
 
 
 @erratum(
-    "Appendix B, alpha_kj",
+    r"Appendix B, $\alpha_{kj}$",
     witness=both_signs,
     reason=r"$\exp$ is missing: scores may be negative",
     corrected=Control(r"$\exp(e_{kj})$ in place of $e_{kj}$", exponent=True),
@@ -120,7 +120,7 @@ def one_word():
 
 
 @erratum(
-    "Theorem 6, the factor C_1^2 C_x^2 eta^2",
+    r"Theorem 6, the factor $C_1^2 C_x^2 \eta^2$",
     Source.DERIVED,
     witness=one_word,
     reason=r"a word of $t$ entries has norm $\sqrt{t}\, C_x$",
@@ -160,7 +160,7 @@ def counted(rng, count):
 
 
 @identity(
-    "Theorem 6, the factor td + d + d_a + d_f",
+    r"Theorem 6, the factor $td + d + d_a + d_f$",
     Source.FOUND,
     sample=counted,
     count=32,

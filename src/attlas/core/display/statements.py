@@ -76,6 +76,15 @@ _BEFORE_A_SIGN = frozenset("([{⟨,;:=<>≤≥→⇒⟹/")
 _ROWS = frozenset({"math", "mrow", "mstyle", "mpadded", "msqrt", "mtd"})
 _SCRIPTED = frozenset({"msub", "msup", "msubsup", "munder", "mover", "munderover"})
 _OPERATORS = frozenset("⟨⟩⌈⌉⌊⌋⟹⟸⟺∥:")
+# In text: a number in e-notation, signs that keyboards lack, what may begin no line.
+_POWER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]?)0*(\d+)(?!\w|\.\d)")
+_PRINTED = (
+    (re.compile(r"(?<![\w)\]}.-])-(?=\.?\d)"), "−"),
+    (re.compile(r"(?<![<=>])<=(?![=>])"), "≤"),
+    (re.compile(r"(?<![<=>])>=(?![=>])"), "≥"),
+    (re.compile(r"(?<=\d) %"), "\N{NO-BREAK SPACE}%"),
+)
+_CLOSING = re.compile(r"[.,;:!?)\]%]+")
 # Characters of source before a line may end: a short left side keeps its relation.
 _SHORTEST = {"relation": 16, "term": 32}
 
@@ -99,8 +108,8 @@ def typeset(latex: str) -> Markup:
     Examples:
         >>> print(typeset("x"))
         <span class="maths"><span><math displaystyle="true"><mi>x</mi></math></span></span>
-        >>> print(typeset(r"\text{For every $x$.}"))
-        <span class="maths"><span>For every <math><mi>x</mi></math>.</span></span>
+        >>> print(typeset(r"\text{For every $x$ here.}"))
+        <span class="maths"><span>For every <math><mi>x</mi></math> here.</span></span>
         >>> print(typeset(r"\unknown{x}"))  # doctest: +NORMALIZE_WHITESPACE
         <span class="untypeset"><code>\unknown{x}</code>
         <small>not typeset: \unknown is not known</small></span>
@@ -210,24 +219,65 @@ def prose(text: str) -> Markup:
         text: what an author wrote; $$a formula$$ stands on a line of its own.
 
     Returns:
-        Escaped text; code and mathematics are typeset.
+        Escaped text; code and mathematics are typeset. A number such as -2e-5 in the text has a
+        true minus sign and a raised power, and no line begins with the comma after a formula.
 
     Examples:
         >>> print(prose("<b> of `x`, $p$"))
         &lt;b&gt; of <code>x</code>, <math><mi>p</mi></math>
+        >>> print(prose("-2e-05 <= 8e+14"))
+        −2 × 10<sup>−5</sup> ≤ 8 × 10<sup>14</sup>
     """
-    parts = []
+    parts: list[Markup] = []
+    after_formula = False
     for part in re.split(r"(\$\$[^$]+\$\$|\$[^$\n]+\$|`[^`\n]+`)", text):
         if part.startswith("$$") and len(part) > 4:
             formula = typeset(" ".join(part[2:-2].split()))
             parts.append(Markup('<span class="formula">{}</span>').format(formula))
         elif part.startswith("$") and len(part) > 2:
-            parts.append(_inline(part[1:-1]))
+            formula, before = _inline(part[1:-1]), str(parts[-1]) if parts else ""
+            if before.endswith(("(", "[")):
+                parts[-1] = Markup(before[:-1])
+                formula = _kept(formula, opening=before[-1])
+            parts.append(formula)
+            after_formula = True
+            continue
         elif part.startswith("`") and len(part) > 2:
             parts.append(Markup("<code>{}</code>").format(part[1:-1]))
         else:
-            parts.append(escape(part))
+            signs = _CLOSING.match(part) if after_formula else None
+            if signs:
+                parts[-1] = _kept(parts[-1], closing=signs.group())
+                part = part[signs.end() :]
+            parts.append(_text(part))
+        after_formula = False
     return Markup("").join(parts)
+
+
+def _kept(formula: Markup, opening: str = "", closing: str = "") -> Markup:
+    """A formula whose first or last piece stays on one line with the sign beside it."""
+    pieces = str(formula).split("<wbr>")
+    place = 0 if opening else -1
+    span = Markup('<span class="kept">{}{}{}</span>')
+    pieces[place] = span.format(opening, Markup(pieces[place]), closing)
+    return Markup("<wbr>".join(pieces))
+
+
+def _text(text: str) -> Markup:
+    """Text with its numbers and relations as print has them."""
+    for sign, printed in _PRINTED:
+        text = sign.sub(printed, text)
+    parts, start = [], 0
+    for found in _POWER.finditer(text):
+        mantissa, sign, power = found.groups()
+        factor = "" if mantissa == "1" else f"{mantissa} × "
+        power = "−" * (sign == "-") + power
+        parts += [
+            escape(text[start : found.start()]),
+            Markup("{}10<sup>{}</sup>").format(factor, power),
+        ]
+        start = found.end()
+    return Markup("").join([*parts, escape(text[start:])])
 
 
 def _inline(latex: str) -> Markup:

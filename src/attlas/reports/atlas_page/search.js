@@ -1,5 +1,6 @@
 /** The search of the front page: a field, filters, a list of links, and a state that is a link. */
 import { found, prepared } from "./matching.js";
+import { unpacked } from "./packed.js";
 
 const PAGE = 30;
 const FILTERS = ["what", "paper", "kind", "status", "verdict", "tightness", "attack"];
@@ -96,10 +97,10 @@ function moved(event) {
 }
 
 /** Makes the search of this page work. */
-export function startSearch() {
+export async function startSearch() {
   const form = at("search");
   if (!form) return;
-  const index = JSON.parse(at("index").textContent);
+  const index = await unpacked(at("index").textContent);
   const entries = entriesOf(index);
   let many = PAGE;
   const renew = () => show(entries, index.marks, stateOfForm(), many);
