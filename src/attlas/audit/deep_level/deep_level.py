@@ -41,16 +41,30 @@ DEEP_QUANTITIES = (
     ),
 )
 
-CURVATURE_QUANTITIES = tuple(
-    Quantity(
-        name,
-        f"{name} Hessian eigenvalue in the head's weights",
-        formula,
-        "of the mean loss, with an interval that holds it; its sign is known where the interval "
-        "excludes 0",
-        Standing.MEASURED,
-    )
-    for name, formula in (("smallest", r"$\lambda_{\min}$"), ("largest", r"$\lambda_{\max}$"))
+_ENDS = {"smallest": r"\lambda_{\min}", "largest": r"\lambda_{\max}"}
+
+CURVATURE_QUANTITIES = (
+    *(
+        Quantity(
+            name,
+            f"{name} Hessian eigenvalue in the head's weights",
+            f"${symbol}$",
+            "of the mean loss, with an interval that holds it; its sign is known where the "
+            "interval excludes 0",
+            Standing.MEASURED,
+        )
+        for name, symbol in _ENDS.items()
+    ),
+    *(
+        Quantity(
+            f"{name}_residual",
+            f"residual of the {name} Hessian eigenvalue",
+            rf"$|Hv-\theta v|,\ \theta\approx{symbol}$",
+            "some eigenvalue of the head's block is that near to the stated one",
+            Standing.MEASURED,
+        )
+        for name, symbol in _ENDS.items()
+    ),
 )
 
 
