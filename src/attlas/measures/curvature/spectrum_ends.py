@@ -77,10 +77,8 @@ def spectrum_ends(
     draws = np.random.default_rng(seed)
     basis, images = (np.zeros((count, number, size), np.float32) for _ in range(2))
     for step in range(number):
-        if whole:
-            rows = np.broadcast_to(np.eye(size)[step], (count, size))
-        else:
-            rows = _next(basis[:, :step], images[:, :step], draws)
+        unit = np.broadcast_to(np.eye(1, size, step), (count, size))
+        rows = unit if whole else _next(basis[:, :step], images[:, :step], draws)
         image = products(rows)
         if step == 0:
             basis, images = (each.astype(image.dtype) for each in (basis, images))
