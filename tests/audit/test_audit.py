@@ -40,7 +40,7 @@ def deep():
 
 def test_all_levels_are_there_and_follow_the_schema(deep):
     found, told = deep
-    assert [part for part, done in told if done] == ["weights", "data", "deep"]
+    assert [part for part, done in told if done] == ["weights", "data", "deep, removals"]
     for name in ("qk_norm", "entropy", "removal_zero", "local_certificate"):
         assert found.heads[name].shape == (2, 4)
     assert violations(found.to_json(), "audit") == ()

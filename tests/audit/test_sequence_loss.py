@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from random_transformer import random_transformer
 
-from attlas.audit.sequence_loss import judged_batch, sequence_losses
+from attlas.audit.sequence_loss import (
+    judged_batch,
+    sequence_losses,
+    sequences_of,
+    shortest_sequences,
+    similar_lengths,
+)
 from attlas.core.errors import UserError
 from attlas.interop.canonical import Dense, PatchEmbedding, Readout
 
@@ -109,3 +115,17 @@ PATCHES = PatchEmbedding(Dense(jnp.ones((4, 6)), jnp.zeros(6)), jnp.zeros(6), jn
 def test_what_has_no_loss_is_refused(model, sequences, settings, said):
     with pytest.raises(UserError, match=said):
         judged_batch(model, sequences, **settings)
+
+
+def test_some_sequences_are_padded_to_their_own_longest():
+    lengths = np.array([100, 3, 97, 40, 3])
+    batch = judged_batch(random_transformer(context=None), [np.arange(n) % 11 for n in lengths])
+    groups = similar_lengths(batch)
+    assert [each.tolist() for each in groups] == [[1, 3, 4], [0, 2]]
+    few = sequences_of(batch, groups[0])
+    assert few.tokens.shape == (3, 40)
+    assert few.present.sum(axis=1).tolist() == [3, 40, 3]
+    np.testing.assert_array_equal(few.targets, batch.targets[groups[0], :40])
+    short = shortest_sequences(batch, 3)
+    assert short.present.sum(axis=1).tolist() == [3, 40, 3]
+    assert shortest_sequences(batch, 9).tokens.shape == (5, 100)

@@ -19,7 +19,7 @@ def attlas(capsys, monkeypatch, tmp_path):
     """Run the command line in this process: exit code, standard output, standard error."""
     # the process of the tests is started already: its variables stay
     monkeypatch.setattr(command, "require_machine", lambda: None)
-    monkeypatch.setattr(command, "_variables", lambda model: {})
+    monkeypatch.setattr(command, "_variables", lambda model, level: {})
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str) -> tuple[int, str, str]:

@@ -1,6 +1,6 @@
 r"""What attention theory says about a trained Transformer, at three levels."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -41,6 +41,7 @@ class AuditOptions(NamedTuple):
         context: n of certificates; the model's own context, at most 512, when None.
         curvature: whether level deep computes the Hessian extremes of every head.
         deep_sequences: how many sequences level deep takes.
+        curvature_sequences: how many of these the Hessian extremes take, the shortest.
         samples: m at which bounds are evaluated.
         bits: of a stored number.
         seed: of everything that is drawn.
@@ -54,6 +55,7 @@ class AuditOptions(NamedTuple):
     context: int | None = None
     curvature: bool = True
     deep_sequences: int = 16
+    curvature_sequences: int = 4
     samples: int = 1_000_000
     bits: int = 32
     seed: int = 0
@@ -151,7 +153,7 @@ def _audited(
         bounds=model_bounds(model, context, options.samples, bits=options.bits),
         findings=findings_of(heads, None if batch is None else _intervention(model, batch)),
         facts=facts,
-        notes=_notes(model, batch),
+        notes=_notes(model, batch, facts),
     )
 
 
@@ -163,7 +165,7 @@ def _require(level: str, sequences: Any, against: Any, options: AuditOptions) ->
         raise UserError(f"level {level} needs sequences: give a text or tokens")
     if level != "deep" and against is not None:
         raise UserError(f"level {level} compares no checkpoints: choose level deep, or one model")
-    for name in ("context", "deep_sequences", "samples", "bits"):
+    for name in ("context", "deep_sequences", "curvature_sequences", "samples", "bits"):
         value = getattr(options, name)
         if value is not None and value < 1:
             raise UserError(f"{name} = {value}: give at least 1")
@@ -199,7 +201,8 @@ def _deep(
         model,
         batch,
         curvature=options.curvature,
-        progress=lambda done, all_: progress("deep", done, all_),
+        curvature_sequences=options.curvature_sequences,
+        progress=lambda part, done, all_: progress(f"deep, {part}", done, all_),
     )
     facts = dict(numbers)
     if options.learning_rate is not None:
@@ -237,7 +240,9 @@ def _facts(model: TrainedTransformer, context: int) -> dict[str, Any]:
     }
 
 
-def _notes(model: TrainedTransformer, batch: JudgedBatch | None) -> tuple[str, ...]:
+def _notes(
+    model: TrainedTransformer, batch: JudgedBatch | None, facts: Mapping[str, float]
+) -> tuple[str, ...]:
     notes = [
         "The sum over heads was compared with every layer's own matrices before anything was "
         "measured: no head is cut wrongly.",
@@ -259,5 +264,12 @@ def _notes(model: TrainedTransformer, batch: JudgedBatch | None) -> tuple[str, .
                 "own rows": "The file holds no output layer: the loss is the squared distance of "
                 "the last hidden rows from those of the unchanged model, relative to their length.",
             }[batch.kind]
+        )
+    if "curvature_products" in facts:
+        notes.append(
+            f"Hessian eigenvalues are those of the mean loss over the "
+            f"{facts['curvature_sequences']} shortest sequences of the removals "
+            f"({facts['curvature_tokens']} tokens), from at most {facts['curvature_products']} "
+            "products per head; each interval fails with probability 1e-6."
         )
     return tuple(notes)

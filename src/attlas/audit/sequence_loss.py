@@ -21,6 +21,10 @@ COMPARED: tuple[LossKind, ...] = ("own output", "own rows")
 """Kinds that compare a changed model with the unchanged one: 0 for that itself."""
 
 
+_SIMILAR = 96
+"""Lengths of a group of sequences that are padded together differ by less."""
+
+
 class JudgedBatch(NamedTuple):
     """Sequences of one batch, padded at the end, and what their loss is.
 
@@ -97,6 +101,48 @@ def judged_batch(
         raise UserError(f"mask token {mask_token} is outside the words 0 to {model.vocabulary - 1}")
     hidden = _hidden_words(tokens, present, masked_share, special, seed)
     return JudgedBatch("masked word", np.where(hidden, mask_token, tokens), present, tokens, hidden)
+
+
+def sequences_of(batch: JudgedBatch, members: Int[np.ndarray, " m"]) -> JudgedBatch:
+    """Some sequences of a batch, padded to the longest of them alone.
+
+    Args:
+        batch: of all.
+        members: numbers of those that are wanted.
+
+    Returns:
+        Their batch.
+    """
+    length = int(batch.present[members].sum(axis=1).max())
+    return JudgedBatch(batch.kind, *(part[members, :length] for part in batch[1:]))
+
+
+def similar_lengths(batch: JudgedBatch) -> list[Int[np.ndarray, " m"]]:
+    """The sequences of a batch in groups of similar lengths, so that little is padded.
+
+    Args:
+        batch: of all.
+
+    Returns:
+        Their numbers, those of the shortest group first.
+    """
+    group = (batch.present.sum(axis=1) - 1) // _SIMILAR
+    return [np.flatnonzero(group == each) for each in np.unique(group)]
+
+
+def shortest_sequences(batch: JudgedBatch, count: int) -> JudgedBatch:
+    """The shortest sequences of a batch, the first of equal ones.
+
+    Args:
+        batch: of all.
+        count: how many; all where there are fewer.
+
+    Returns:
+        Their batch.
+    """
+    return sequences_of(
+        batch, np.sort(np.argsort(batch.present.sum(axis=1), kind="stable")[:count])
+    )
 
 
 def _hidden_words(

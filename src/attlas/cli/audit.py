@@ -10,6 +10,7 @@ import typer
 from attlas.cli.audit_options import (
     Against,
     Curvature,
+    CurvatureSequences,
     DeepSequences,
     Insecure,
     Json,
@@ -52,6 +53,7 @@ def audit(
     length: Length = 256,
     deep_sequences: DeepSequences = 16,
     curvature: Curvature = True,
+    curvature_sequences: CurvatureSequences = 4,
     learning_rate: LearningRate = None,
     momentum: Momentum = 0.0,
     on: On = "local",
@@ -60,7 +62,7 @@ def audit(
 ) -> None:
     """Audit a trained Transformer: certificates, attacks, and what acting on a head does."""
     require_machine()  # before JAX is imported, as the variables it reads then
-    os.environ.update(_variables(model))
+    os.environ.update(_variables(model, level))
     from attlas.audit.checkpoint_curves import checkpoints_of
     from attlas.interop.load_model import open_checkpoint
     from attlas.interop.words import read_words
@@ -76,6 +78,7 @@ def audit(
     words = read_words(source if source.is_dir() else source.parent, config)
     batch = _batch(words, config, text, tokens, sequences, length, level)
     given = {"curvature": curvature, "deep_sequences": deep_sequences}
+    given |= {"curvature_sequences": curvature_sequences}
     given |= {"learning_rate": learning_rate, "momentum": momentum}
     spread = (on, workers, insecure)
     found = _audited(steps, batch, level, against, words, given, session.results, spread)
@@ -97,14 +100,17 @@ def _write(found: "dict[str, Any]", out: Path, json_: Path | None, results: Path
     typer.echo(f"{out}")
 
 
-def _variables(model: str | None) -> dict[str, str]:
-    """What JAX reads when it starts: compiling is what a small model costs, running a large one."""
+def _variables(model: str | None, level: str | None) -> dict[str, str]:
+    """What JAX reads when it starts: compiling is what a small model costs, running a large one.
+
+    At level deep it is running, whatever the size.
+    """
     from attlas.core.processes import checker_variables, worker_variables
 
     place = Path(model or "")
     files = place.rglob("*") if model and place.is_dir() else [place]
     size = sum(file.stat().st_size for file in files if file.is_file())
-    return checker_variables(1) if size < _SMALL else worker_variables(1)
+    return checker_variables(1) if size < _SMALL and level != "deep" else worker_variables(1)
 
 
 def _audited(

@@ -33,7 +33,10 @@ Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="All n
 Sequences = Annotated[int, typer.Option(min=2, help="Sequences of the batch.")]
 Length = Annotated[int, typer.Option(min=2, help="Largest number of tokens of each.")]
 DeepSequences = Annotated[
-    int, typer.Option(min=2, help="Sequences that removals and curvature take.")
+    int, typer.Option(min=2, help="Sequences that removals take at level deep.")
+]
+CurvatureSequences = Annotated[
+    int, typer.Option(min=1, help="Of these, the shortest, that Hessian extremes take.")
 ]
 Curvature = Annotated[bool, typer.Option(help="Hessian extremes of every head at level deep.")]
 LearningRate = Annotated[

@@ -1,5 +1,7 @@
 r"""The forward pass of the canonical form, layer by layer, on one sequence; vmap outside."""
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -112,6 +114,60 @@ def visible(
     return jnp.where(present[:, None], seen & present[None], first)
 
 
+class Projections(NamedTuple):
+    """What the heads of a layer make of its rows, before norms of heads and rotation.
+
+    Attributes:
+        queries: one row per head and token.
+        keys: one row per key/value group and token.
+        values: the same.
+    """
+
+    queries: Float[Array, "H T k"]
+    keys: Float[Array, "G T k"]
+    values: Float[Array, "G T v"]
+
+
+def projections(attention: Attention, x: Float[Array, "T d"]) -> Projections:
+    """Queries, keys and values.
+
+    Args:
+        attention: of a layer.
+        x: what the attention reads, after its norm where the norm stands before.
+
+    Returns:
+        One row per token.
+    """
+    return Projections(
+        jnp.einsum("td,hdk->htk", x, attention.W_Q) + attention.b_Q[:, None],
+        jnp.einsum("td,gdk->gtk", x, attention.W_K) + attention.b_K[:, None],
+        jnp.einsum("td,gdv->gtv", x, attention.W_V) + attention.b_V[:, None],
+    )
+
+
+def compare_heads(
+    attention: Attention, queries: Float[Array, "H T k"], keys: Float[Array, "G T k"]
+) -> Float[Array, "H T T"]:
+    """Logits before the mask, of queries and keys as `projections` gives them.
+
+    Args:
+        attention: of a layer.
+        queries: one row per head and token.
+        keys: one row per group and token.
+
+    Returns:
+        One square per head, queries first.
+    """
+    if attention.query_norm is not None:
+        queries = attention.query_norm(queries)
+    if attention.key_norm is not None:
+        keys = attention.key_norm(keys)
+    if attention.rotary is not None:
+        queries, keys = rotate(attention.rotary, queries), rotate(attention.rotary, keys)
+    shared = keys[jnp.array(attention.group)]
+    return attention.scale * jnp.einsum("hik,hjk->hij", queries, shared)
+
+
 def attention_logits(attention: Attention, x: Float[Array, "T d"]) -> Float[Array, "H T T"]:
     """Logits before the mask.
 
@@ -122,16 +178,8 @@ def attention_logits(attention: Attention, x: Float[Array, "T d"]) -> Float[Arra
     Returns:
         One square per head, queries first.
     """
-    queries = jnp.einsum("td,hdk->htk", x, attention.W_Q) + attention.b_Q[:, None]
-    keys = jnp.einsum("td,gdk->gtk", x, attention.W_K) + attention.b_K[:, None]
-    if attention.query_norm is not None:
-        queries = attention.query_norm(queries)
-    if attention.key_norm is not None:
-        keys = attention.key_norm(keys)
-    if attention.rotary is not None:
-        queries, keys = rotate(attention.rotary, queries), rotate(attention.rotary, keys)
-    shared = keys[jnp.array(attention.group)]
-    return attention.scale * jnp.einsum("hik,hjk->hij", queries, shared)
+    found = projections(attention, x)
+    return compare_heads(attention, found.queries, found.keys)
 
 
 def attention_weights(
@@ -176,7 +224,8 @@ def head_outputs(
     Returns:
         One row per head and row of weights.
     """
-    return jnp.einsum("hiv,hvd->hid", _mixed(attention, weights, x), attention.W_O)
+    mixed = mix_values(attention, weights, projections(attention, x).values)
+    return jnp.einsum("hiv,hvd->hid", mixed, attention.W_O)
 
 
 def attended(
@@ -192,17 +241,38 @@ def attended(
     Returns:
         One row per row of weights.
     """
-    heads, v, d = attention.W_O.shape
-    mixed = jnp.swapaxes(_mixed(attention, weights, x), 0, 1).reshape(-1, heads * v)
-    return mixed @ attention.W_O.reshape(heads * v, d) + attention.b_O[None]
+    return unite_heads(attention, mix_values(attention, weights, projections(attention, x).values))
 
 
-def _mixed(
-    attention: Attention, weights: Float[Array, "H S T"], x: Float[Array, "T d"]
+def mix_values(
+    attention: Attention, weights: Float[Array, "H S T"], values: Float[Array, "G T v"]
 ) -> Float[Array, "H S v"]:
-    """Values of each head, averaged with its weights."""
-    values = jnp.einsum("td,gdv->gtv", x, attention.W_V) + attention.b_V[:, None]
+    """Values, averaged with the weights of each head.
+
+    Args:
+        attention: of a layer.
+        weights: rows of attention weights.
+        values: one row per group and token.
+
+    Returns:
+        One row per head and row of weights.
+    """
     return jnp.einsum("hij,hjv->hiv", weights, values[jnp.array(attention.group)])
+
+
+def unite_heads(attention: Attention, mixed: Float[Array, "H S v"]) -> Float[Array, "S out"]:
+    """What the attention adds, from the mixed values of its heads; b_O included.
+
+    Args:
+        attention: of a layer.
+        mixed: as `mix_values` gives them.
+
+    Returns:
+        One row per row of weights.
+    """
+    heads, v, d = attention.W_O.shape
+    rows = jnp.swapaxes(mixed, 0, 1).reshape(-1, heads * v)
+    return rows @ attention.W_O.reshape(heads * v, d) + attention.b_O[None]
 
 
 def feed(feedforward: Feedforward, x: Float[Array, "T d"]) -> Float[Array, "T d"]:

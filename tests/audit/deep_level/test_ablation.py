@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from random_transformer import random_transformer
 
+from attlas.audit import sequence_loss
 from attlas.audit.deep_level.ablation import (
     REPLACEMENTS,
     ablate_heads,
@@ -32,6 +33,15 @@ def changed(model, index, edit):
 def loss_of(model, tokens):
     logs = jax.nn.log_softmax(model.logits(tokens), axis=-1)
     return -float(np.mean(np.asarray(logs)[np.arange(tokens.size - 1), tokens[1:]]))
+
+
+def test_groups_of_similar_length_change_no_loss(monkeypatch):
+    model = random_transformer(H=3)
+    together = ablate_heads(model, judged_batch(model, SEQUENCES))
+    monkeypatch.setattr(sequence_loss, "_SIMILAR", 2)
+    apart = ablate_heads(model, judged_batch(model, SEQUENCES))
+    np.testing.assert_allclose(apart.base, together.base, rtol=1e-12)
+    np.testing.assert_allclose(apart.removed, together.removed, rtol=1e-12)
 
 
 @pytest.mark.parametrize("placement", ["before", "after", "parallel"])

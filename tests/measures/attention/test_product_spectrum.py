@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.measures.attention.product_spectrum import product_spectrum
+from attlas.measures.attention.product_spectrum import product_norm, product_spectrum
 
 DRAW = np.random.default_rng(5)
 
@@ -68,3 +68,15 @@ def test_a_head_of_zeros_has_no_ratios():
 def test_factors_of_different_inner_sizes_are_refused():
     with pytest.raises(UserError, match="right"):
         product_spectrum(np.ones((4, 2)), np.ones((4, 3)))
+
+
+@pytest.mark.parametrize("shape", [(7, 7, 3), (7, 5, 3), (4, 6, 5), (2, 2, 4)])
+def test_the_norm_alone_is_that_of_the_dense_product(shape):
+    d, e, k = shape
+    L, R = DRAW.normal(size=(3, d, k)), DRAW.normal(size=(3, e, k))
+    L[1] = 0  # a product without any size
+    L[2, :, 1:] = 0  # one of rank 1
+    dense = L @ np.swapaxes(R, 1, 2)
+    np.testing.assert_allclose(
+        product_norm(L, R), np.linalg.norm(dense, 2, axis=(1, 2)), rtol=1e-12
+    )

@@ -1,7 +1,7 @@
 r"""The loss after removing a head, exactly, under three replacements.
 
 Layers before the removed head are not computed again; the variants of a layer's heads pass the
-layers behind it as one batch.
+layers behind it as one batch, of sequences of similar lengths.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from attlas.audit.sequence_loss import COMPARED, JudgedBatch, sequence_losses
+from attlas.audit.sequence_loss import (
+    COMPARED,
+    JudgedBatch,
+    sequence_losses,
+    sequences_of,
+    similar_lengths,
+)
 from attlas.interop.canonical import Layer
 from attlas.interop.forward import (
     attention_input,
@@ -61,26 +67,55 @@ def ablate_heads(
     Returns:
         The losses, in nats.
     """
-    present = jnp.asarray(batch.present)
-    judge = _Judge(model, batch)
     whole = whole_model(model)  # every layer is passed many times: read once
     layers = [whole.layers[stored] for stored in whole.order]
-    entering = [model.embed_batch(batch.tokens)]
-    for layer in layers:
-        entering.append(_pass(layer, entering[-1], present))
-    judge.unchanged = entering[-1] if batch.kind in COMPARED else None
-    base = judge(entering[-1])
+    alike = [_Alike(model, layers, batch, members) for members in similar_lengths(batch)]
+    base = np.zeros(batch.tokens.shape[0])
+    for each in alike:
+        base[each.members] = each.judge(each.entering[-1])
     removed = np.zeros((model.layers, model.heads_per_layer, len(REPLACEMENTS), base.size))
-    for index, (layer, x) in enumerate(zip(layers, entering, strict=False)):
-        parts = _parts_of(layer, x, present, mean_head_outputs(layer, x, present))
-        for heads in _blocks(model.heads_per_layer, x):
-            variants = _without_heads(layer, x, parts, heads)
-            for later in layers[index + 1 :]:
-                variants = _pass(later, variants, present)
-            found = judge(variants).reshape(-1, len(REPLACEMENTS), base.size)
-            removed[index, heads] = found[: heads.size]
+    for index, layer in enumerate(layers):
+        means = [mean_head_outputs(layer, each.entering[index], each.present) for each in alike]
+        share = np.array([each.present.sum() for each in alike]) / batch.present.sum()
+        constant = sum(float(part) * mean for part, mean in zip(share, means, strict=True))
+        for each in alike:
+            removed[index][:, :, each.members] = each.without(index, jnp.asarray(constant))
         progress(index + 1, model.layers)
     return Ablation(base, removed)
+
+
+class _Alike:
+    """Sequences of similar lengths, and their rows in the unchanged model."""
+
+    def __init__(
+        self,
+        model: TrainedTransformer,
+        layers: Sequence[Layer],
+        batch: JudgedBatch,
+        members: np.ndarray,
+    ) -> None:
+        part = sequences_of(batch, members)
+        self.members, self.layers = members, layers
+        self.present = jnp.asarray(part.present)
+        self.judge = _Judge(model, part)
+        self.entering = [model.embed_batch(part.tokens)]
+        for layer in layers:
+            self.entering.append(_pass(layer, self.entering[-1], self.present))
+        self.judge.unchanged = self.entering[-1] if batch.kind in COMPARED else None
+
+    def without(
+        self, index: int, constant: Float[Array, "H d"]
+    ) -> Float[np.ndarray, "H replacements n"]:
+        """Losses after removing each head of a layer; the layers before it are not passed again."""
+        layer, x = self.layers[index], self.entering[index]
+        parts = _parts_of(layer, x, self.present, constant)
+        found = []
+        for heads in _blocks(len(layer.attention.group), x):
+            variants = _without_heads(layer, x, parts, heads)
+            for later in self.layers[index + 1 :]:
+                variants = _pass(later, variants, self.present)
+            found.append(self.judge(variants).reshape(-1, len(REPLACEMENTS), self.members.size))
+        return np.concatenate(found)
 
 
 def _blocks(heads: int, x: Float[Array, "n T d"]) -> list[np.ndarray]:

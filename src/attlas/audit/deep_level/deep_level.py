@@ -6,10 +6,10 @@ import numpy as np
 import xarray as xr
 
 from attlas.audit.deep_level.ablation import REPLACEMENTS, ablate_heads
-from attlas.audit.deep_level.head_curvature import head_curvature
+from attlas.audit.deep_level.head_curvature import CURVATURE_STEPS, head_curvature
 from attlas.audit.deep_level.head_importance import head_importance
 from attlas.audit.quantity import Quantity, Standing, labelled
-from attlas.audit.sequence_loss import JudgedBatch
+from attlas.audit.sequence_loss import JudgedBatch, shortest_sequences
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 from attlas.measures.statistics.rank_correlation import rank_correlation
@@ -41,15 +41,30 @@ DEEP_QUANTITIES = (
     ),
 )
 
-CURVATURE_QUANTITIES = tuple(
-    Quantity(
-        name,
-        f"{name} Hessian eigenvalue in the head's weights",
-        formula,
-        "with an interval that holds it; its sign is known where the interval excludes 0",
-        Standing.MEASURED,
-    )
-    for name, formula in (("smallest", r"$\lambda_{\min}$"), ("largest", r"$\lambda_{\max}$"))
+_ENDS = {"smallest": r"\lambda_{\min}", "largest": r"\lambda_{\max}"}
+
+CURVATURE_QUANTITIES = (
+    *(
+        Quantity(
+            name,
+            f"{name} Hessian eigenvalue in the head's weights",
+            f"${symbol}$",
+            "of the mean loss, with an interval that holds it; its sign is known where the "
+            "interval excludes 0",
+            Standing.MEASURED,
+        )
+        for name, symbol in _ENDS.items()
+    ),
+    *(
+        Quantity(
+            f"{name}_residual",
+            f"residual of the {name} Hessian eigenvalue",
+            rf"$|Hv-\theta v|,\ \theta\approx{symbol}$",
+            "some eigenvalue of the head's block is that near to the stated one",
+            Standing.MEASURED,
+        )
+        for name, symbol in _ENDS.items()
+    ),
 )
 
 
@@ -58,7 +73,8 @@ def deep_level(
     batch: JudgedBatch,
     *,
     curvature: bool = True,
-    progress: Callable[[int, int], None] = lambda done, all_: None,
+    curvature_sequences: int = 4,
+    progress: Callable[[str, int, int], None] = lambda part, done, all_: None,
 ) -> tuple[xr.Dataset, Mapping[str, float]]:
     r"""Removal, importance and curvature of every head.
 
@@ -66,17 +82,16 @@ def deep_level(
         model: the model.
         batch: sequences and their loss.
         curvature: whether Hessian extremes of each head are computed, the costly part.
-        progress: told how many of the parts are done: removal, importance and, where it is
-            asked for, the curvature of each head of a stored layer.
+        curvature_sequences: how many of the sequences their loss takes, the shortest.
+        progress: told the part, how much of it is done and of how much: layers whose heads were
+            removed, Hessian products.
 
     Returns:
-        Variables [layer, head], and numbers of the whole model: `loss`, its interval, and
-        `rank_correlation` of Michel's score with the exact change of the loss.
+        Variables [layer, head], and numbers of the whole model: `loss`, its interval,
+        `rank_correlation` of Michel's score with the exact change of the loss, and what the
+        curvature was computed from.
     """
-    blocks = (max(model.stored_layer) + 1) * model.heads_per_layer if curvature else 0
-    parts = 2 + blocks
-    ablation = ablate_heads(model, batch)
-    progress(1, parts)
+    ablation = ablate_heads(model, batch, lambda done, all_: progress("removals", done, all_))
     values: dict[str, np.ndarray] = {}
     for place, name in enumerate(REPLACEMENTS):
         change = ablation.removed[:, :, place] - ablation.base
@@ -86,15 +101,20 @@ def deep_level(
     slopes = head_importance(model, batch).mean(axis=0)
     length = np.linalg.norm(slopes, axis=1, keepdims=True)
     values["michel_score"] = np.where(length > 0, slopes / np.where(length > 0, length, 1), 0.0)
-    progress(2, parts)
-    quantities = DEEP_QUANTITIES
+    quantities, facts = DEEP_QUANTITIES, {}
     if curvature:
-        found = head_curvature(model, batch, progress=lambda done, _: progress(2 + done, parts))
+        few = shortest_sequences(batch, curvature_sequences)
+        found = head_curvature(model, few, progress=lambda *told: progress("curvature", *told))
         values |= found._asdict()
         quantities = (*DEEP_QUANTITIES, *CURVATURE_QUANTITIES)
+        facts = {
+            "curvature_sequences": few.tokens.shape[0],
+            "curvature_tokens": int(few.present.sum()),
+            "curvature_products": CURVATURE_STEPS,
+        }
     base = bootstrap_mean(ablation.base)
     exact = np.abs(values["removal_zero"]).ravel()
-    facts = {
+    facts |= {
         "loss": float(base.mean),
         "loss_low": float(base.low),
         "loss_high": float(base.high),

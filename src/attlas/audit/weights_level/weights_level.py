@@ -18,7 +18,7 @@ from attlas.audit.weights_level.head_certificates import CERTIFICATES, head_cert
 from attlas.interop.canonical import Attention, Dense, Norm
 from attlas.interop.folding import folded_attention
 from attlas.interop.trained_transformer import TrainedTransformer
-from attlas.measures.attention.product_spectrum import product_spectrum
+from attlas.measures.attention.product_spectrum import product_norm, product_spectrum
 from attlas.measures.attention.subspace_overlap import subspace_overlap
 
 _BLOCK = 2**26
@@ -218,19 +218,21 @@ def _some_heads(
     with jax.enable_x64(True):
         raw = _selected(attention, heads)
         folded = folded_attention(raw, norm, projection)
-    found = {}
-    for each, suffix in ((raw, "_raw"), (folded, "")):
-        Q, K, V, O = (np.asarray(factor) for factor in _products(each))
-        spectra = {
-            "qk": product_spectrum(each.scale * Q, K),
-            "ov": product_spectrum(V, np.swapaxes(O, -1, -2)),
-        }
-        for short, spectrum in spectra.items():
-            found[f"{short}_norm{suffix}"] = spectrum.singular[:, 0]
-            if not suffix:
-                for name in ("frobenius", "nuclear", "stable_rank", "effective_rank"):
-                    found[f"{short}_{name}"] = getattr(spectrum, name)
-                found[f"{short}_nuclear_share"] = spectrum.nuclear_share
+    Q, K, V, O = (np.asarray(factor) for factor in _products(raw))
+    found = {
+        "qk_norm_raw": product_norm(raw.scale * Q, K),
+        "ov_norm_raw": product_norm(V, np.swapaxes(O, -1, -2)),
+    }
+    Q, K, V, O = (np.asarray(factor) for factor in _products(folded))
+    spectra = {
+        "qk": product_spectrum(folded.scale * Q, K),
+        "ov": product_spectrum(V, np.swapaxes(O, -1, -2)),
+    }
+    for short, spectrum in spectra.items():
+        found[f"{short}_norm"] = spectrum.singular[:, 0]
+        for name in ("frobenius", "nuclear", "stable_rank", "effective_rank"):
+            found[f"{short}_{name}"] = getattr(spectrum, name)
+        found[f"{short}_nuclear_share"] = spectrum.nuclear_share
     square = Q.shape[1] == O.shape[2]
     found["qk_symmetric_share"] = spectra["qk"].symmetric_share
     found["qk_symmetric_share_null"] = np.full(len(heads), 0.5)

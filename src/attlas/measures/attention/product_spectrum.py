@@ -108,6 +108,35 @@ def product_spectrum(left: ArrayInput, right: ArrayInput) -> ProductSpectrum:
     return ProductSpectrum(singular, eigenvalues.astype(np.complex128), np.asarray(error))
 
 
+def product_norm(left: ArrayInput, right: ArrayInput) -> Float[np.ndarray, "*heads"]:
+    r"""The largest singular value of L R' of each head alone, from k x k Gram matrices.
+
+    $$\|LR'\|_{2\to2}^2=\lambda_{\max}(C\,R'R\,C'),\qquad C'C=L'L$$
+
+    A quarter of the time of `product_spectrum`; its square is off by
+    $c\,\epsilon\,\|L\|_F^2\|R\|_F^2$, so that the largest value keeps its digits unless the product
+    cancels, and no other value would.
+
+    Args:
+        left: L, (..., d, k).
+        right: R, (..., e, k).
+
+    Returns:
+        The norms, in float64.
+
+    Examples:
+        >>> product_norm([[[3.0], [0.0]]], [[[0.0], [2.0]]]).tolist()
+        [6.0]
+    """
+    L, R = read_arrays("*heads d k, *heads e k", np.float64, left=left, right=right)
+    grams = [np.swapaxes(each, -1, -2) @ each for each in (L, R)]
+    with FACTORISING:
+        values, vectors = np.linalg.eigh(grams[0])
+        root = np.sqrt(np.maximum(values, 0))[..., None] * np.swapaxes(vectors, -1, -2)
+        largest = np.linalg.eigvalsh(root @ grams[1] @ np.swapaxes(root, -1, -2))[..., -1]
+    return np.sqrt(np.maximum(largest, 0))
+
+
 def _ratio(top: np.ndarray | np.floating, bottom: np.ndarray | np.floating) -> np.ndarray:
     """NaN where the bottom is zero: no head, no ratio."""
     return np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1), np.nan)

@@ -54,8 +54,11 @@ def subspace_overlap(bases: ArrayInput) -> SubspaceOverlap:
         raise UserError(f"bases has shape {given.shape}: give at least 2 rows and columns <= rows")
     with FACTORISING:
         U = np.linalg.qr(given).Q
-    # one head against all at a time: no matrix of all pairs of columns
-    side = U.transpose(1, 0, 2).reshape(d, -1)
-    overlap = [((each.T @ side) ** 2).sum(axis=0).reshape(-1, k).sum(axis=1) / k for each in U]
+    # One head against those from it on at a time: no matrix of all pairs of columns.
+    heads, side = len(U), U.transpose(1, 0, 2).reshape(d, -1)
+    overlap = np.zeros((heads, heads))
+    for head, each in enumerate(U):
+        shared = ((each.T @ side[:, head * k :]) ** 2).sum(axis=0).reshape(-1, k).sum(axis=1) / k
+        overlap[head, head:] = overlap[head:, head] = shared
     variance = 2 * (d - k) ** 2 / (d**2 * (d - 1) * (d + 2))
-    return SubspaceOverlap(np.array(overlap), k / d, variance**0.5)
+    return SubspaceOverlap(overlap, k / d, variance**0.5)
