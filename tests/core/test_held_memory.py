@@ -21,7 +21,8 @@ def test_a_peak_counts_what_was_freed_and_not_what_came_before_it():
     array = np.ones(LARGE // 8)
     with_it = peak_memory()
     del array
-    assert peak_memory() == with_it
+    # The system counts pages in batches.
+    assert abs(peak_memory() - with_it) < 4 * 10**6
     if first:  # Linux
         assert with_it - first > LARGE * 0.9
         assert begin_peak() < with_it - LARGE / 2

@@ -34,7 +34,7 @@ def read_plain_file(path: Path, most: int) -> bytes | None:
         attlas.core.plain_file.Damaged: / is not a regular file
     """
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
+        if not stat.S_ISREG(path.stat().st_mode):
             raise Damaged(f"{path} is not a regular file")
         handle = os.open(path, os.O_RDONLY | OPEN_AT_ONCE)
         try:

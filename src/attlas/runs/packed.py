@@ -32,6 +32,8 @@ _ENTRY = struct.Struct("<4sHHHIIIIHH")
 the lengths of its name and of what follows."""
 _SIZES = struct.Struct("<HHQQ")
 """What follows the name of a large entry: tag, length and its sizes."""
+_LISTED = 46
+"""Bytes before a name in the archive's list of contents."""
 
 
 def pack_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -105,11 +107,7 @@ def unpack_arrays(content: bytes) -> dict[str, np.ndarray]:
 
 
 def _own_entries(content: bytes) -> dict[str, bytes] | None:
-    """The entries of an archive of the form that we write, by name; None where it has another.
-
-    Python's own reader takes five times as long for two small arrays, which is felt in a folder
-    of many records.
-    """
+    """The entries of an archive as we write it, by name, five times as fast; None for another."""
     found, at = {}, 0
     while content.startswith(b"PK\x03\x04", at):
         _, _, flags, method, _, crc, short, whole, named, more = _ENTRY.unpack_from(content, at)
@@ -124,8 +122,14 @@ def _own_entries(content: bytes) -> dict[str, bytes] | None:
             return None
         found[name] = entry
         at += size
-    # The archive's own list of contents comes next, and is not needed.
-    return found if found and content.startswith(b"PK\x01\x02", at) else None
+    for name in found:  # the archive's own list of contents, which must be of the same names
+        begin, at = at + _LISTED, at + _LISTED + len(name)
+        if (
+            not content.startswith(b"PK\x01\x02", begin - _LISTED)
+            or content[begin:at] != name.encode()
+        ):
+            return None
+    return found or None
 
 
 def _entries(content: bytes) -> dict[str, bytes]:

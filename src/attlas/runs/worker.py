@@ -3,7 +3,6 @@
 import contextlib
 import datetime
 import importlib
-import sys
 import threading
 import time
 import traceback
@@ -29,6 +28,7 @@ from attlas.runs.environment import commit, environment
 from attlas.runs.experiment import Experiment
 from attlas.runs.record import Layout
 from attlas.training.checkpoint import Checkpoints, checkpointed
+
 
 @dataclass(frozen=True)
 class Task:
@@ -129,7 +129,7 @@ class _Kept(NamedTuple):
 @contextlib.contextmanager
 def _checkpointed(task: Task, origin: Mapping[str, Any]) -> Iterator[_Kept | None]:
     """Let the trainings of a cell keep their states, where the task says so."""
-    if task.checkpoints is None:
+    if task.checkpoints is None or not task.checkpoints.is_shared:
         yield None
         return
     # The commit alone changes no number: the code is told by its content.
