@@ -82,6 +82,7 @@ def test_memory_of_records_that_do_not_say_what_was_held_before():
     cells = [Measured(w, 1.0, BASE + 10 * w, 0.0) for w in (1.0, 1e4, 1e6)]
     assert memory_at(cells, 1e8) == pytest.approx(BASE + 1e9, rel=0.01)
     assert memory_at([Measured(5.0, 1.0, BASE, 0.0)], 50.0) == BASE
+    assert memory_at([Measured(5.0, 1.0, BASE, 0.0)], 500.0) is None
     assert memory_at([Measured(5.0, 1.0, 0.0, 0.0)], 50.0) is None
     assert memory_at([], 50.0) is None
     assert memory_at([Measured(5.0, 1.0, BASE + 1, 0.0, BASE)], 1e9) is None

@@ -196,8 +196,8 @@ def memory_at(known: Sequence[Measured], work: float) -> float | None:
     base = min([one.before for one in told if one.before] or [one.memory for one in told])
     own = [max(0.0, one.memory - (one.before or base)) for one in told]
     power = fitted([one.work for one in told], own)
-    if power is None:
-        return base
+    if power is None:  # no more than the constant was needed so far
+        return base if work <= NEAR * max(one.work for one in told) else None
     more = power.at(work)
     return None if more is None else base + more
 
