@@ -1,10 +1,13 @@
 """What a cell costs beside its own work on a cluster of many workers, and what the driver holds.
 
-`attlas run` sends sleeping cells to a scheduler whose workers are threads of one process. Two
-seconds per cell beyond the sleep, say, would be the scheduler's, the driver's and the records'.
+`attlas run` sends sleeping cells to a scheduler whose workers are threads of the scheduler's own
+process, see `many_workers.py`. What passes beyond the sleep is the start's, the scheduler's, the
+workers', the driver's and the records'. Walls on a shared machine count other people's work too:
+the processor times of the driver and of the scheduler with all its workers stand beside them.
 """
 
 import argparse
+import os
 import resource
 import subprocess
 import sys
@@ -35,16 +38,26 @@ def measured(scale: str, workers: int, seconds: float) -> dict[str, float | str 
         started = time.perf_counter()
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         wall = time.perf_counter() - started
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+        driver = resource.getrusage(resource.RUSAGE_CHILDREN)
         cluster.communicate("\n")
+    both = resource.getrusage(resource.RUSAGE_CHILDREN)
     cells = CELLS[scale]
     return {
         "case": f"{cells} cells of {seconds} s on {workers} workers",
         "seconds": wall,
         "sleep": cells * seconds / workers,
         "overhead_per_cell": (wall - cells * seconds / workers) / cells,
-        "driver_bytes": peak,
+        "driver_bytes": driver.ru_maxrss * 1024,
+        "driver_processor_seconds": _used(driver),
+        "cluster_processor_seconds": _used(both) - _used(driver),
+        "load_average_at_the_end": os.getloadavg()[0],
+        "worker": "a distributed.Worker of one thread with an address and connections of its own, "
+        "in the scheduler's process; neither process nor nanny of its own",
     }
+
+
+def _used(usage: resource.struct_rusage) -> float:
+    return usage.ru_utime + usage.ru_stime
 
 
 def main() -> None:

@@ -1,14 +1,26 @@
 """A dask scheduler with many workers, all in this process: prints its address and waits.
 
-Cells that sleep need no processor: two hundred workers are threads here, and the scheduler, the
-driver and what a cell costs beside its sleep are real.
+A worker is a `distributed.Worker` with one thread, its own address and its own connection to the
+scheduler; no process and no nanny of its own, since cells that sleep need no processor. The
+scheduler, the driver and what a cell costs beside its sleep are real. What each worker does by the
+clock (ticks, monitors of the system, profiles) is turned down: on a cluster it runs on the workers'
+own machines, and 200 times it takes the whole of one core here.
 """
 
 import asyncio
 import logging
 import sys
 
+from dask import config
 from distributed import Scheduler, Worker
+
+RARELY = {
+    "distributed.admin.tick.interval": "10s",
+    "distributed.admin.tick.limit": "1h",
+    "distributed.admin.system-monitor.interval": "60s",
+    "distributed.admin.system-monitor.gil.enabled": False,
+    "distributed.worker.profile.enabled": False,
+}
 
 
 async def serve(workers: int) -> None:
@@ -26,4 +38,5 @@ async def serve(workers: int) -> None:
 
 if __name__ == "__main__":
     logging.getLogger("distributed").setLevel(logging.ERROR)
-    asyncio.run(serve(int(sys.argv[1])))
+    with config.set(RARELY):
+        asyncio.run(serve(int(sys.argv[1])))

@@ -115,3 +115,27 @@ def test_names_of_labels_and_coordinates(data):
     assert along(data.y, "p").values.tolist() == [1.5, 3.0]
     assert along(data.y, "step") is None
     assert along(data.y, lambda d: d.y) is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ({"p": 2.0}, [3, 4, 5]),
+        ({"p": 1.5, "start": "zero"}, 0),
+        ({"step": 1}, [1, 4]),  # an axis without labels
+        ({"start": "twice"}, [[1, 2], [4, 5]]),
+        ({"p": 7.0}, None),
+        ({"p": [2.0, 1.5], "start": "zero"}, [3, 0]),
+    ],
+)
+def test_a_quantity_is_cut_at_labels_as_xarray_does(labels, said):
+    where = "step" if "step" in labels else "start"
+    data = xr.Dataset({"y": (("p", where), np.arange(6).reshape(2, 3))}, {"p": [1.5, 2.0]})
+    if where == "start":
+        data = data.assign_coords(start=["zero", "twice", "twice"])
+    found = View(data).get("y", labels)
+    if said is None:
+        assert found is None
+        return
+    xr.testing.assert_identical(found, data.y.sel(labels))
+    np.testing.assert_array_equal(found, said)

@@ -1,19 +1,30 @@
 """Cells that are killed inside a training go on from it; what cannot be used starts afresh."""
 
+import contextlib
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
+from distributed import LocalCluster
 
-from attlas.runs.checkpoint_files import CheckpointFiles, remove_checkpoints
+from attlas.runs import worker
+from attlas.runs.checkpoint_files import (
+    CheckpointFiles,
+    Checkpointing,
+    driver_mark,
+    remove_checkpoints,
+)
 from attlas.runs.execute import execute
 from attlas.runs.store import Store
+from attlas.runs.worker import Computed, Task, compute
 
+ORIGIN = worker._origin
 DRIVER = """
 import sys
 from attlas.runs.execute import execute
@@ -106,7 +117,7 @@ def test_what_cannot_be_used_is_named_and_the_cell_starts_afresh(
             content[content.find(b"\x93NUMPY") + 150] ^= 1
             path.write_bytes(content)
     if damage == "other code":
-        monkeypatch.setattr("attlas.runs.worker.environment", other_environment)
+        monkeypatch.setattr(worker, "_origin", other_origin)
     store = Store(tmp_path)
     execute([descent], "smoke", store=store, checkpoint=1e-9)
     made = size(steps) - before
@@ -128,10 +139,61 @@ def test_what_cannot_be_used_is_named_and_the_cell_starts_afresh(
         assert len(aside) == 2
 
 
-def other_environment():
-    from attlas.runs.environment import environment
+def other_origin(experiment, module):
+    return {**ORIGIN(experiment, module), "code": "0" * 64}
 
-    return {**environment(), "code": "0" * 64}
+
+@pytest.mark.parametrize("on", ["dask", "dask://"])
+def test_a_cell_whose_dask_worker_was_killed_goes_on_on_the_next(
+    descent, tmp_path, monkeypatch, on
+):
+    steps = tmp_path / "steps"
+    monkeypatch.setenv("DESCENT_STEPS", str(steps))
+    monkeypatch.setenv("DESCENT_SLEEP", "0.002")
+    store, killed = Store(tmp_path / "results"), []
+
+    def kill():
+        wait_until(lambda: size(steps) > 0.5 * STEPS, seconds=240)
+        # Of the local cluster's processes the one that computes has made the most.
+        own = [
+            p for p in psutil.Process().children(recursive=True) if "spawn_main" in str(p.cmdline())
+        ]
+        worker = max(own, key=lambda p: sum(p.cpu_times()[:2]))
+        killed.append(size(steps))
+        worker.kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with contextlib.ExitStack() as stack:
+        if on == "dask://":
+            cluster = stack.enter_context(
+                LocalCluster(
+                    n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
+                )
+            )
+            on += cluster.scheduler_address.removeprefix("tcp://")
+        execute([descent], "quick", store=store, checkpoint=0.2, workers=1, on=on)
+    killer.join()
+    resumed = only_record(store).metadata["resumed"]
+    assert killed[0] - resumed < 0.25 * STEPS
+    assert resumed > 0.05 * STEPS
+    assert not (tmp_path / "results" / "descent" / "checkpoints").exists()
+    assert not list((tmp_path / "results").glob(".driver-*"))
+
+
+def test_a_worker_that_does_not_see_the_results_folder_keeps_nothing(
+    descent, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("DESCENT_STEPS", str(tmp_path / "steps"))
+    (cell,) = descent.cells("smoke")
+    for sees in (True, False):
+        folder = tmp_path / str(sees)
+        with driver_mark(tmp_path) as mark:
+            kept = Checkpointing(str(folder), 1e-9, mark if sees else f"{mark}-of-another")
+            found = compute(Task(descent.module, descent.name, cell.json, kept))
+        assert isinstance(found, Computed)
+        assert folder.exists() == sees
+        assert not kept.is_shared
 
 
 def test_another_cell_or_other_versions_are_not_resumed_from(tmp_path):

@@ -3,7 +3,7 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.runs.cell import Cell
-from attlas.runs.cost import estimate, fitted, work_of
+from attlas.runs.cost import Measured, estimate, fitted, memory_at, work_of
 from attlas.runs.environment import environment
 from attlas.runs.execute import execute
 from attlas.runs.record import Layout, Record, record_key
@@ -53,9 +53,51 @@ def test_what_is_left_is_estimated_from_records_of_any_scale(squares, tmp_path):
     works = [work_of(cell) for cell in squares.cells("quick")]
     assert found.seconds == pytest.approx(sum(0.5 * w for w in works))
     assert found.longest == pytest.approx(0.5 * max(works))
-    assert found.memory == pytest.approx(1000 * max(works))
+    # 10,000 bytes are held by any process, and 10,000 more were taken at a work of 20.
+    assert found.memory == pytest.approx(10_000 + 500 * max(works))
     assert found.disk == pytest.approx(8 * sum(works))
     assert found.beyond == pytest.approx(max(works) / 20)
+
+
+BASE = 2.0e8
+
+
+@pytest.mark.parametrize("earlier", [0.0, 3.0e8])
+def test_memory_is_a_constant_and_a_power_of_the_work(earlier):
+    """Truth: what a process holds at its start, and 1,000 bytes for each unit of work."""
+    works = [1e3, 1e4, 1e5]
+    # The process of the second cell still holds something of the first.
+    before = [BASE, BASE + earlier, BASE]
+    cells = [Measured(w, 1.0, b + 1e3 * w, 0.0, b) for w, b in zip(works, before, strict=True)]
+    assert memory_at(cells, 1e7) == pytest.approx(BASE + 1e10)
+    # A power without the constant, as it was, hardly grows and is ten times too low here ...
+    assert fitted(works, [one.memory for one in cells]).at(1e7) < 1e9
+    # ... and from cells of one size, in proportion, twelve times too high.
+    same = [Measured(1e3, 1.0, BASE + 7e6, 0.0, BASE)] * 2
+    assert memory_at(same, 2e4) == pytest.approx(BASE + 1.4e8)
+    assert fitted([1e3] * 2, [BASE + 7e6] * 2).at(2e4) > 12 * memory_at(same, 2e4)
+
+
+def test_memory_of_records_that_do_not_say_what_was_held_before():
+    cells = [Measured(w, 1.0, BASE + 10 * w, 0.0) for w in (1.0, 1e4, 1e6)]
+    assert memory_at(cells, 1e8) == pytest.approx(BASE + 1e9, rel=0.01)
+    assert memory_at([Measured(5.0, 1.0, BASE, 0.0)], 50.0) == BASE
+    assert memory_at([Measured(5.0, 1.0, BASE, 0.0)], 500.0) is None
+    assert memory_at([Measured(5.0, 1.0, 0.0, 0.0)], 50.0) is None
+    assert memory_at([], 50.0) is None
+    assert memory_at([Measured(5.0, 1.0, BASE + 1, 0.0, BASE)], 1e9) is None
+
+
+@pytest.mark.usefixtures("serial")
+def test_a_cell_says_what_its_process_held_before(squares, tmp_path):
+    store = Store(tmp_path)
+    execute([squares], "smoke", store=store)
+    for record in store.records("squares"):
+        told = record.metadata
+        assert 10**6 < told["memory_before"] <= told["peak_memory"]
+    memory = estimate(squares, "quick", store).memory
+    least = min(record.metadata["memory_before"] for record in store.records("squares"))
+    assert least <= memory < 3 * least
 
 
 @pytest.mark.usefixtures("serial")

@@ -42,6 +42,16 @@ def test_functions_follow_what_is_changed():
     assert len(GRID.cells("smoke")) == 2
 
 
+def test_the_values_of_a_setting_are_known_once_each_and_in_order():
+    known = GRID.known()
+    assert known["start"] == ["gaussian", "zero"]
+    assert known["sizes"] == [[6, 8]]
+    assert known["rate"] == [0.1, 0.2]
+    assert known["steps"] == [150, 200]
+    assert known["members"] == [4, 2, 1, 3]
+    assert GRID.changed({}) is GRID
+
+
 def test_several_values_of_one_setting_become_an_axis():
     changed = GRID.changed({"rate": [1, 0.5]})
     assert changed.axes == ("start", "p", "rate")

@@ -47,3 +47,32 @@ def test_entries_that_share_their_bytes_are_refused():
 def test_a_part_of_an_archive_is_refused(kept):
     with pytest.raises(Damaged, match="not an archive"):
         unpack_arrays(pack_arrays({"x": np.arange(50)})[:kept])
+
+
+def test_what_we_wrote_needs_no_reader_of_archives(monkeypatch):
+    content = pack_arrays(ARRAYS)
+    monkeypatch.setattr(zipfile, "ZipFile", None)
+    found = unpack_arrays(content)
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(found[name], array)
+
+
+def test_an_archive_of_another_writer_is_read_too():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in ("x", "y"):
+            written = io.BytesIO()
+            np.save(written, np.arange(3) if name == "x" else np.eye(2))
+            archive.writestr(f"{name}.npy", written.getvalue())
+    assert b"x.npy\x93NUMPY" in buffer.getvalue()  # no sizes between, as ours have them
+    found = unpack_arrays(buffer.getvalue())
+    np.testing.assert_array_equal(found["x"], np.arange(3))
+    np.testing.assert_array_equal(found["y"], np.eye(2))
+
+
+@pytest.mark.parametrize("place", [b"\x93NUMPY", b"x.npy"])
+def test_a_flipped_bit_is_noticed(place):
+    content = bytearray(pack_arrays({"x": np.arange(50)}))
+    content[content.find(place) + 200 * (place != b"x.npy")] ^= 1
+    with pytest.raises(Damaged, match="not an archive"):
+        unpack_arrays(bytes(content))

@@ -33,23 +33,36 @@ def read_plain_file(path: Path, most: int) -> bytes | None:
             ...
         attlas.core.plain_file.Damaged: / is not a regular file
     """
-    if not os.path.lexists(path):
-        return None
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise Damaged(f"{path} is not a regular file")
-        with os.fdopen(os.open(path, os.O_RDONLY | OPEN_AT_ONCE), "rb") as file:
+        handle = os.open(path, os.O_RDONLY | OPEN_AT_ONCE)
+        try:
             # Asked of the open file: what has the name may have changed since.
-            state = os.fstat(file.fileno())
+            state = os.fstat(handle)
             if not stat.S_ISREG(state.st_mode):
                 raise Damaged(f"{path} is not a regular file")
             if state.st_size > most:
                 raise Damaged(f"{path} has {state.st_size} bytes, of at most {most}")
-            return file.read(state.st_size)
+            return _read(handle, state.st_size)
+        finally:
+            os.close(handle)
     except FileNotFoundError:
+        if not os.path.lexists(path):
+            return None
         raise Damaged(f"{path} is a link to nothing") from None
     except OSError as error:
         raise Damaged(f"{path} cannot be read ({error.strerror or error})") from error
+
+
+def _read(handle: int, size: int) -> bytes:
+    """The first bytes of an open file: the system gives no more than 2 GiB at a time."""
+    found = os.read(handle, size)
+    parts = [found]
+    while found and size > sum(map(len, parts)):
+        found = os.read(handle, size - sum(map(len, parts)))
+        parts.append(found)
+    return b"".join(parts)
 
 
 def stems(folder: Path, suffix: str) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ class View:
             found = self.data[what] if isinstance(what, str) else what(self.data)
             found = found if isinstance(found, xr.DataArray) else xr.DataArray(found)
             labels = {**self.labels, **(at or {})}
-            return found.sel({name: v for name, v in labels.items() if name in found.dims})
+            return _cut(found, {name: v for name, v in labels.items() if name in found.dims})
         except KeyError:
             return None
 
@@ -61,6 +61,16 @@ class View:
             Labels.
         """
         return labels_of(self.data if name in self.data.dims else values, name)
+
+
+def _cut(found: xr.DataArray, labels: Mapping[str, Any]) -> xr.DataArray:
+    """What `sel` gives, by position where that is known: a table has a cut for each entry."""
+    indexes = found.indexes
+    if all(name in indexes and np.isscalar(label) for name, label in labels.items()):
+        at = {name: indexes[name].get_loc(label) for name, label in labels.items()}
+        if all(isinstance(place, int) for place in at.values()):
+            return found.isel(at)
+    return found.sel(labels)
 
 
 @dataclass(frozen=True, kw_only=True)

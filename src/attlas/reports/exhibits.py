@@ -1,7 +1,7 @@
 """Exhibits: what the records of one experiment show."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from textwrap import shorten
 from typing import TypeVar
 
@@ -51,13 +51,14 @@ def exhibit(
     if not chosen:
         return ExperimentEntry(experiment, source, problems=tuple(problems))
     problems += _gaps(chosen)
-    figures = _made("the figures", lambda: experiment.shown_figures(chosen), problems) or ()
+    # Joined once; each gets a shallow copy, to which a drawing may add.
+    data = cache(partial(experiment.dataset, chosen))
+    figures = _made("the figures", lambda: experiment.drawn(data().copy()), problems) or ()
     drawings, small = _drawings(experiment.name, figures, problems)
-    frame = _made("the table", lambda: experiment.shown_table(chosen), problems)
+    frame = _made("the table", lambda: experiment.tabulated(data().copy()), problems)
     answer, values = "", {}
     if len(chosen) == total:  # a part of a grid answers no question
-        data = experiment.dataset(chosen)
-        made = _made("the answer", lambda: experiment.answered_with_values(data), problems)
+        made = _made("the answer", lambda: experiment.answered_with_values(data()), problems)
         answer, values = made or (answer, values)
     return ExperimentEntry(
         experiment,
@@ -103,6 +104,9 @@ def _largest(
         done = tuple(by_key[key] for key in keys if key in by_key)
         if keys:
             found.append((str(scale), done, len(keys)))
+            # To know the keys of a large grid takes seconds, and there is no other record.
+            if len(done) == len(keys) == len(by_key):
+                break
     # The most complete grid, the larger one of equals.
     best = max(found, key=lambda one: len(one[1]) / one[2], default=("", (), 0))
     for scale, done, total in found:

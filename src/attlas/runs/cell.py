@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -43,6 +44,9 @@ def scale_named(name: str) -> Scale:
     return Scale(name)
 
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def canonical_json(value: object) -> str:
     """The one JSON text of a value: sorted keys, no spaces, no NaN or infinity.
 
@@ -60,7 +64,7 @@ def canonical_json(value: object) -> str:
         '{"n":[1,2],"p":1.75}'
     """
     try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return _ENCODER.encode(value)
     except (TypeError, ValueError) as error:
         raise UserError(
             f"settings {value!r} are not plain JSON ({error}): use numbers, strings, lists; "
@@ -114,7 +118,7 @@ class Cell:
     def __post_init__(self):
         if self.dtype not in DTYPES:
             raise UserError(f"dtype '{self.dtype}' of a cell is not one of {', '.join(DTYPES)}")
-        object.__setattr__(self, "settings", json.loads(canonical_json(dict(self.settings))))
+        object.__setattr__(self, "settings", _plain(self.settings))
 
     @property
     def json(self) -> str:
@@ -154,3 +158,16 @@ class Cell:
         """
         named = [f"{name}={value}" for name, value in self.settings.items()]
         return " ".join([*named, f"seed={self.seed}"])
+
+
+def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as they come back from their canonical text."""
+    # Of plain values the text need not be written and read: a grid may have very many cells.
+    if all(type(name) is str and _is_plain(value) for name, value in settings.items()):
+        return dict(sorted(settings.items()))
+    return json.loads(canonical_json(dict(settings)))
+
+
+def _is_plain(value: Any) -> bool:
+    kind = type(value)
+    return kind is int or kind is str or kind is bool or (kind is float and math.isfinite(value))

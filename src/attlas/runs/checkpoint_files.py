@@ -9,7 +9,8 @@ import contextlib
 import json
 import shutil
 import time
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -19,7 +20,7 @@ import numpy as np
 
 from attlas.core.draft import draft_of
 from attlas.core.errors import UserError
-from attlas.core.plain_file import Damaged, read_plain_file
+from attlas.core.plain_file import Damaged, make_folder, read_plain_file
 from attlas.runs.cell import content_digest
 from attlas.runs.packed import LARGEST_FILE, pack_arrays, unpack_arrays
 from attlas.training.checkpoint import tree_digest
@@ -38,10 +39,37 @@ class Checkpointing:
     Attributes:
         folder: of this cell.
         seconds: at least between two times.
+        mark: a file of the driver beside the records: a worker that does not see it has another
+            disk, and keeps nothing. Empty on the driver's own machine.
     """
 
     folder: str
     seconds: float
+    mark: str = ""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the folder is the driver's."""
+        return not self.mark or Path(self.mark).is_file()
+
+
+@contextlib.contextmanager
+def driver_mark(root: Path) -> Iterator[str]:
+    """A file by which workers elsewhere know that they see the results folder of this process.
+
+    Args:
+        root: the results folder.
+
+    Yields:
+        Its path; the file goes at the end.
+    """
+    path = root.absolute() / f".driver-{uuid.uuid4().hex}"
+    make_folder(path.parent)
+    path.touch()
+    try:
+        yield str(path)
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def checkpoint_folder(root: Path, experiment: str, key: str) -> Path:

@@ -1,8 +1,10 @@
 r"""What the cells of a grid will cost, from the records of cells that have run.
 
-Seconds, memory and bytes of a cell are each c w^b, where w is the product of its whole-number
-settings (members, steps, samples, widths; a list counts as its sum) and 0 <= b <= 1 is fitted to
-the logarithms of what the records of the same experiment say. A power of a product is a crude
+Seconds and bytes of a cell are each c w^b, where w is the product of its whole-number settings
+(members, steps, samples, widths; a list counts as its sum) and 0 <= b <= 1 is fitted to the
+logarithms of what the records of the same experiment say. Memory is m + c w^b: m is what a process
+holds before its first cell (Python, JAX, attlas), and the power is of what cells took beyond what
+was held before. A power of a product is a crude
 model: it holds as far as the settings of a larger scale grow together as those of the smaller ones
 did. Therefore an estimate has its limits: the largest ratio between a measured cell and the fit is
 told, and where the work lies too far beyond what was measured there is no estimate.
@@ -65,12 +67,14 @@ class Measured(NamedTuple):
         seconds: that it took.
         memory: bytes that its process held at most, 0 where that is not known.
         size: bytes of its arrays.
+        before: bytes that its process held when it began, 0 where that is not known.
     """
 
     work: float
     seconds: float
     memory: float
     size: float
+    before: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -165,7 +169,37 @@ def measured(record: Record) -> Measured:
         float(record.metadata["seconds"]),
         float(record.metadata.get("peak_memory", 0)),
         float(sum(array.nbytes for array in record.arrays.values())),
+        float(record.metadata.get("memory_before", 0)),
     )
+
+
+def memory_at(known: Sequence[Measured], work: float) -> float | None:
+    """The bytes that a process needs for a cell: a constant, and a power of the work.
+
+    Args:
+        known: measured cells.
+        work: w of the cell.
+
+    Returns:
+        m + c w^b, with m the least that a process held before a cell; where no record says that,
+        the least that one held at most. None where no memory was measured, or no cell that is
+        large enough.
+
+    Examples:
+        >>> cells = [Measured(w, 1.0, 200.0 + w, 0.0, 200.0) for w in (1.0, 10.0)]
+        >>> round(memory_at(cells, 100.0), 6)
+        300.0
+    """
+    told = [one for one in known if one.memory > 0]
+    if not told:
+        return None
+    base = min([one.before for one in told if one.before] or [one.memory for one in told])
+    own = [max(0.0, one.memory - (one.before or base)) for one in told]
+    power = fitted([one.work for one in told], own)
+    if power is None:  # no more than the constant was needed so far
+        return base if work <= NEAR * max(one.work for one in told) else None
+    more = power.at(work)
+    return None if more is None else base + more
 
 
 def estimate(
@@ -197,7 +231,6 @@ def estimate(
     left = {key: work_of(cell) for key, cell in cells.items() if key not in there}
     works = [one.work for one in there.values()]
     time = fitted(works, [one.seconds for one in there.values()])
-    memory = fitted(works, [one.memory for one in there.values()])
     disk = fitted(works, [one.size for one in there.values()])
     largest = max(left.values(), default=0.0)
     by_cell = {key: time.at(work) if time else None for key, work in left.items()}
@@ -207,7 +240,7 @@ def estimate(
         finished=len(cells) - len(left),
         seconds=_whole(by_cell.values(), sum),
         longest=_whole(by_cell.values(), max),
-        memory=memory.at(largest) if memory else None,
+        memory=memory_at(list(there.values()), largest),
         disk=_whole((disk.at(work) if disk else None for work in left.values()), sum),
         factor=time.factor if time else None,
         beyond=largest / time.largest if time else None,

@@ -12,6 +12,7 @@ from attlas.runs.checkpoint_files import (
     Checkpointing,
     cells_in_progress,
     checkpoint_folder,
+    driver_mark,
     remove_checkpoints,
 )
 from attlas.runs.cost import Measured, estimate, measured
@@ -83,8 +84,9 @@ def execute(
         insecure: allow a remote scheduler without TLS.
         hours: after which no cell shall run any more: the cheapest by `attlas.runs.cost` come
             first, and one that would not end in time is not begun. What is begun ends.
-        checkpoint: seconds between checkpoints of a cell on this machine, 0 for none; a minute at
-            paper scale when None, and none below, where cells are brief.
+        checkpoint: seconds between checkpoints of a cell, 0 for none; a minute at paper scale when
+            None, and none below, where cells are brief. Workers on other machines keep them where
+            they see the results folder.
 
     Returns:
         What was done; failures of cells are values here, not exceptions.
@@ -101,31 +103,31 @@ def execute(
     grid = scale_named(scale)
     plan, reused, known = _plan(experiments, grid, fresh, store, hours is not None)
     plan, may_begin = _within(hours, on, plan, experiments, grid, store, known)
-    tasks = [_task(each, store, _between(checkpoint, grid, on)) for each in plan]
-    stream = _backend(tasks, on, workers, insecure, grid is not Scale.PAPER, may_begin)
-    progress.begin(len(plan), reused)
-    try:
-        with contextlib.closing(stream) as outcomes:
-            finished, failures = _write_all(outcomes, plan, store, progress)
-    finally:
-        progress.end()
+    seconds = _between(checkpoint, grid)
+    with contextlib.ExitStack() as stack:
+        is_elsewhere = on not in ("local", "dask")
+        mark = stack.enter_context(driver_mark(store.root)) if seconds and is_elsewhere else ""
+        tasks = [_task(each, store, seconds, mark) for each in plan]
+        stream = _backend(tasks, on, workers, insecure, grid is not Scale.PAPER, may_begin)
+        outcomes = stack.enter_context(contextlib.closing(stream))
+        progress.begin(len(plan), reused)
+        stack.callback(progress.end)
+        finished, failures = _write_all(outcomes, plan, store, progress)
     left = len(plan) - finished - len(failures)
     return RunSummary(finished, reused, tuple(failures), left)
 
 
-def _between(checkpoint: float | int | None, scale: Scale, on: str) -> float:
+def _between(checkpoint: float | int | None, scale: Scale) -> float:
     """Seconds between two checkpoints; 0 for none."""
-    if on != "local":
-        return 0.0
     usual = SECONDS if scale is Scale.PAPER else 0.0
     return usual if checkpoint is None else float(checkpoint)
 
 
-def _task(planned: Planned, store: Store, seconds: float) -> Task:
+def _task(planned: Planned, store: Store, seconds: float, mark: str) -> Task:
     experiment, cell, key = planned
     # Absolute: a worker may be started in another folder.
     folder = checkpoint_folder(store.root.absolute(), experiment.name, key)
-    kept = Checkpointing(str(folder), seconds) if seconds > 0 else None
+    kept = Checkpointing(str(folder), seconds, mark) if seconds > 0 else None
     return Task(experiment.home or experiment.module, experiment.name, cell.json, kept)
 
 

@@ -249,10 +249,20 @@ class Experiment:
         Returns:
             The table.
         """
+        return self.tabulated(self.dataset(records))
+
+    def tabulated(self, data: "xarray.Dataset") -> "pandas.DataFrame":
+        """The table of a data set, as `attlas.runs.load.load` gives it.
+
+        Args:
+            data: all cells with their axes.
+
+        Returns:
+            The table.
+        """
         import pandas as pd
 
         tables = self.table if isinstance(self.table, Sequence) else (self.table,)
-        data = self.dataset(records)
         return pd.concat([each(data) for each in tables], ignore_index=True)
 
     def shown_figures(self, records: Sequence[Record]) -> tuple[CaptionedFigure, ...]:

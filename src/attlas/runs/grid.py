@@ -2,12 +2,12 @@
 
 import difflib
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from attlas.core.errors import UserError
-from attlas.runs.cell import DTYPES, Cell, Scale
+from attlas.runs.cell import DTYPES, Cell, Scale, canonical_json
 from attlas.runs.settings import KINDS, Settings, checked
 
 LAYOUT = ("members", "block", "seed", "dtype")
@@ -118,6 +118,8 @@ class Grid:
                 ...
             attlas.core.errors.UserError: toy has no setting 'strat': did you mean start (zero, ...
         """
+        if not values:
+            return self
         known = self.known()
         new = dict(self.changes)
         for name, given in values.items():
@@ -136,12 +138,14 @@ class Grid:
             Values by name, the axes' first; those of a function are evaluated.
         """
         found: dict[str, list[Any]] = {name: list(values) for name, values in self.each.items()}
+        # Hashed: to look for each value among all others would be quadratic.
+        met = {name: set(map(_hashed, values)) for name, values in self.each.items()}
         for scale in Scale:
             for cell in replace(self, changes={}).cells(scale):
                 for name, value in cell.settings.items():
-                    found.setdefault(name, [])
-                    if value not in found[name]:
-                        found[name].append(value)
+                    if _hashed(value) not in met.setdefault(name, set()):
+                        met[name].add(_hashed(value))
+                        found.setdefault(name, []).append(value)
         if "members" in found:
             found.setdefault("block", list(found["members"]))
         return {**found, "seed": [0], "dtype": list(DTYPES)}
@@ -200,6 +204,11 @@ class Grid:
 
 class _Swept(list):
     """Values of a setting that became an axis."""
+
+
+def _hashed(value: Any) -> Hashable:
+    """What equal values of a setting have in common; lists are not hashable themselves."""
+    return canonical_json(value) if isinstance(value, list | tuple | dict) else value
 
 
 def _names(values: Any) -> list[str]:

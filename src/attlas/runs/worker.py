@@ -3,11 +3,12 @@
 import contextlib
 import datetime
 import importlib
-import sys
+import threading
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from signal import SIG_IGN, SIGINT, signal
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ import jax
 import numpy as np
 
 from attlas.core.errors import UserError
+from attlas.core.held_memory import begin_peak, peak_memory
 from attlas.core.own.loading import load_place, loaded_home
 from attlas.core.own.places import is_written_as_place
 from attlas.core.own.provenance import provenance
@@ -26,11 +28,6 @@ from attlas.runs.environment import commit, environment
 from attlas.runs.experiment import Experiment
 from attlas.runs.record import Layout
 from attlas.training.checkpoint import Checkpoints, checkpointed
-
-try:
-    import resource
-except ImportError:  # not on Windows
-    resource = None
 
 
 @dataclass(frozen=True)
@@ -80,15 +77,12 @@ def compute(task: Task) -> Computed | Failed:
     Returns:
         Results, or the failure as a value: a cell that fails does not stop the others.
     """
-    start = time.perf_counter()
+    start, before = time.perf_counter(), begin_peak()
     try:
         experiment = _find(task)
         cell = Cell.from_json(task.cell)
-        origin = {
-            **environment(),
-            "source": provenance(experiment.source, task.module, ours=commit()),
-            "revision": experiment.revision,
-        }
+        with _TELLING:
+            origin = _origin(experiment, task.module)
         with (
             jax.enable_x64(cell.dtype == "float64"),
             jax.default_matmul_precision("highest"),
@@ -101,6 +95,7 @@ def compute(task: Task) -> Computed | Failed:
             **({"resumed": resumed} if resumed else {}),
             "seconds": round(time.perf_counter() - start + earlier, 4),
             "peak_memory": peak_memory(),
+            **({"memory_before": before} if before else {}),
             "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         }
     except UserError as error:
@@ -108,6 +103,20 @@ def compute(task: Task) -> Computed | Failed:
     except Exception as error:  # noqa: BLE001 (reported by the driver, with its traceback)
         return Failed(f"{type(error).__name__}: {error}", traceback.format_exc())
     return Computed(arrays, metadata, layout, models, tuple(kept.files.notes) if kept else ())
+
+
+@cache
+def _origin(experiment: Experiment, module: str) -> dict[str, Any]:
+    """By what a cell is computed: once per process, as versions and commits take tens of ms."""
+    return {
+        **environment(),
+        "source": provenance(experiment.source, module, ours=commit()),
+        "revision": experiment.revision,
+    }
+
+
+_TELLING = threading.Lock()
+"""Held while that is found out: the threads of one dask worker begin together."""
 
 
 class _Kept(NamedTuple):
@@ -120,7 +129,7 @@ class _Kept(NamedTuple):
 @contextlib.contextmanager
 def _checkpointed(task: Task, origin: Mapping[str, Any]) -> Iterator[_Kept | None]:
     """Let the trainings of a cell keep their states, where the task says so."""
-    if task.checkpoints is None:
+    if task.checkpoints is None or not task.checkpoints.is_shared:
         yield None
         return
     # The commit alone changes no number: the code is told by its content.
@@ -128,22 +137,6 @@ def _checkpointed(task: Task, origin: Mapping[str, Any]) -> Iterator[_Kept | Non
     files = CheckpointFiles(task.checkpoints.folder, identity)
     with checkpointed(files, task.checkpoints.seconds) as states:
         yield _Kept(files, states)
-
-
-def peak_memory() -> int:
-    """The most memory that this process has held so far, by earlier cells too.
-
-    Returns:
-        Bytes; 0 where the system does not say.
-
-    Examples:
-        >>> peak_memory() > 10**6
-        True
-    """
-    if resource is None:
-        return 0
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def dask_setup(worker: object) -> None:
