@@ -31,8 +31,7 @@ def keep_signs(app: Sphinx, tree: nodes.document, name: str) -> None:
     """
     for node in list(tree.findall(nodes.math)):
         after = node.next_node(descend=False, siblings=True)
-        signs = _CLOSING.match(after.astext()) if isinstance(after, nodes.Text) else None
-        if signs:
+        if isinstance(after, nodes.Text) and (signs := _CLOSING.match(after.astext())):
             node["closing"] = signs.group()
             after.parent.replace(after, nodes.Text(after.astext()[signs.end() :]))
 
