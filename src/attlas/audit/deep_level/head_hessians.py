@@ -85,7 +85,7 @@ class HeadHessians:
                 jnp.asarray(part.reshape(-1, *shape), self.rows[0].dtype)
                 for part, shape in zip(np.split(vectors, cuts, axis=1), shapes, strict=True)
             ]
-            given = HeadVectors(*parts, jnp.asarray(heads), jnp.asarray(group))
+            given = HeadVectors._make([*parts, jnp.asarray(heads), jnp.asarray(group)])
             found = self._product(stored, given)
             flat = [np.asarray(part).reshape(len(heads), -1) for part in found[:4]]
             return np.concatenate(flat, axis=1)
@@ -124,4 +124,4 @@ class HeadHessians:
 @eqx.filter_jit
 def _sum(one: HeadVectors, other: HeadVectors) -> HeadVectors:
     added = [a + b for a, b in zip(one[:4], other[:4], strict=True)]
-    return HeadVectors(*added, one.head, one.group)
+    return HeadVectors._make([*added, one.head, one.group])

@@ -229,8 +229,9 @@ def earlier_slopes(
     before, d_before, own = jax.lax.map(one, (x, present, moved, later.slope, later.moved))
     if vectors is None:
         return Slopes(before, d_before), None
-    summed = HeadVectors(*(part.sum(axis=0) for part in own[:4]), vectors.head, vectors.group)
-    return Slopes(before, d_before), summed
+    summed = [part.sum(axis=0) for part in own[:4]]
+    own = HeadVectors._make([*summed, vectors.head, vectors.group])
+    return Slopes(before, d_before), own
 
 
 def _wanted_by(vector: HeadVectors, inner: _Added, none: _Passed) -> _Passed:
@@ -259,4 +260,4 @@ def _own_part(
     ]
     mixed, d_mixed = at.mixed[vector.head], d_at.mixed[vector.head]
     output = product(mixed, d_mixed, inner.output, d_inner.output)
-    return HeadVectors(*projected, output, vector.head, vector.group)
+    return HeadVectors._make([*projected, output, vector.head, vector.group])

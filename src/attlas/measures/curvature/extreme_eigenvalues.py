@@ -81,36 +81,31 @@ def hessian_extremes(
 ) -> Solution[Extremes]:
     r"""The `count` smallest and largest eigenvalues of the Hessian of a risk, with enclosures.
 
-    Lanczos from a random start; then Lanczos again from a fresh start on the complement of the
-    vectors found, until nothing beyond them appears: copies of a multiple eigenvalue, which one
-    Krylov space cannot see, come to light there. A residual alone proves that some eigenvalue is
-    that near, not that none lies beyond; the second run does, up to what
-    `largest_eigenvalue_bound` leaves with a stated probability. Up to `exact_below` parameters the
-    whole Hessian is formed instead.
+    Lanczos from a random start; then again from a fresh one on the complement of the vectors
+    found, until nothing beyond them appears: one Krylov space cannot see copies of an eigenvalue.
+    A residual proves that some eigenvalue is that near; that none lies beyond follows from the
+    second run and `largest_eigenvalue_bound`.
 
     Args:
         risk: scalar function risk(parameters, *args); hand data over as `args`.
-        parameters: any pytree; its floating arrays, of NumPy, JAX or torch, are what is
-            differentiated, in their own precision. Lists of numbers are one array.
+        parameters: any pytree of floating arrays (NumPy, JAX, torch), in their own precision.
         *args: further arguments of `risk`.
         count: eigenvalues wanted at each end.
         tolerance: largest residual ||H v - theta v|| over the largest |theta|; when None 1e-6, or
-            4 sqrt(P) eps, the rounding of a product, where that is more, as in float32.
-        width: how far an enclosure may reach past an eigenvalue, over the largest |theta|, before
-            the Krylov space of the second run grows; `max_steps` ends that too.
+            4 sqrt(P) eps, the rounding of a product, where that is more.
+        width: how far an enclosure may reach past an eigenvalue, over the largest |theta|.
         max_steps: largest dimension K of a Krylov space; K vectors are held in memory.
-        exact_below: size up to which all eigenvalues are computed.
+        exact_below: size up to which the whole Hessian is formed instead.
         failure: probability with which the enclosures may fail.
         key: of the starts.
 
     Returns:
         The eigenvalues. Certificate: `residual`, of real products, one row per end (smallest
-        first), so that some eigenvalue lies that near; `enclosure` [2, count, 2], intervals
-        that hold the eigenvalue of that rank, except with probability `failure` (0 where exact);
+        first); `enclosure` [2, count, 2], intervals that hold the eigenvalue of that rank, except
+        with probability `failure` (0 where exact);
         `vectors` [2, count, P], with which anyone repeats the residuals. Codes: MAX_STEPS where
-        unconverged or more kept appearing, PRECISION where rounding hides the tolerance.
-
-    A `UserError` names a setting out of its range, or parameters that are not float32 or float64.
+        unconverged or more kept appearing, PRECISION where rounding hides the tolerance. A
+        `UserError` names a setting out of its range, or a type that is not float32 or float64.
 
     Examples:
         >>> risk = lambda x: (3 * x[0] ** 2 - x[1] ** 2) / 2
@@ -124,12 +119,10 @@ def hessian_extremes(
         rounding = float(np.sqrt(size) * np.finfo(dtype).eps)
         accepted = max(_TOLERANCE, _ROUNDINGS * rounding) if tolerance is None else tolerance
         _require_settings(size, count, accepted, width, max_steps, failure)
-        target = max(accepted, rounding)
         # Each of the runs, at either end, may be the one that fails.
         part = failure / (2 * (count + 2) * len(_levels(size, count, max_steps)))
-        problem = _Problem(
-            risk, parameters, args, size, count, accepted, target, width, max_steps, part
-        )
+        sizes = size, count, accepted, max(accepted, rounding), width, max_steps, part
+        problem = _Problem(risk, parameters, args, *sizes)
         # Below, a Krylov space and its complement would not leave room for both ends.
         if size <= max(exact_below, 8 * count):
             return _exact(problem, dtype)

@@ -85,7 +85,7 @@ def spectrum_ends(
         basis[:, step], images[:, step] = rows, image
         progress()
     ends = [_ends(Q, W, failure / 2) for Q, W in zip(basis, images, strict=True)]
-    return SpectrumEnds(*(np.stack(each) for each in zip(*ends, strict=True)), number)
+    return SpectrumEnds._make([*(np.stack(each) for each in zip(*ends, strict=True)), number])
 
 
 def _next(

@@ -35,7 +35,7 @@ STEPS = (
     "PAC-Bayes with the certificate",
 )
 """Each step has all those before it, but for the last two, which stand for the cover with kl."""
-INSTEAD = dict.fromkeys(STEPS[-2:], "kl in place of Hoeffding")
+INSTEAD: dict[str, str] = dict.fromkeys(STEPS[-2:], "kl in place of Hoeffding")
 """The step that another one is compared with, where it is not the one before."""
 GUESSING = 0.5
 
