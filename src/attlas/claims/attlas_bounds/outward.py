@@ -50,6 +50,8 @@ def outward_inverse(rng, count, *, midpoint=False):
     up to $5\cdot10^{-6}$ of it.
     """
     q, c = rng.uniform(0.001, 0.99, count), 10 ** rng.uniform(-8, 0.5, count)
+    # Further than about 36 (1 - q) the upper inverse rounds to 1, at an infinite divergence.
+    c = np.minimum(c, 20 * np.minimum(q, 1 - q))
     # Beyond -ln(1 - q) and -ln q the inverse is near an end, where a bisection from it begins.
     found = np.empty((count, 2))
     for k in range(count):

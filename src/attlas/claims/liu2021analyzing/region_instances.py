@@ -46,6 +46,7 @@ def masked_networks(rng, count):
             # Small integers: parallel and repeated hyperplanes, units that are never active,
             # kinks that cancel.
             W, b, w2 = np.round(W), np.round(b), np.round(w2)
+            W[0, ~W.any(axis=0)] = 1.0  # every attended input is read, so that s0 of them are left
         f = np.zeros(INPUTS)
         f[rng.permutation(INPUTS)[:s0]] = 2.0 ** -np.arange(s0)
         kept = W * f[None, :]

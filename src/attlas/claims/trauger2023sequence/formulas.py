@@ -294,6 +294,7 @@ def section_6_formulas(rng, count, *, twice=2.0, constants=1.0):
     query_key[::2] *= 1e6
     sizes = [10 ** rng.uniform(-1, 1, (count, n)) for n in (2, 2, 2, 3)]
     value, readout, constant, tokens = sizes
+    tokens[:, 0] **= 0.5  # the bracket is the printed one where a <= B_x
     bias = 10 ** rng.uniform(-1, 1, count)
     norms = MajorityNorms(query_key, value, bias, readout, constant, tokens)
     found, spread = majority_bounds(norms, jnp.asarray(m), 7, d, _DELTA)
