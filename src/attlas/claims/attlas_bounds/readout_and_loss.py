@@ -34,8 +34,9 @@ def _heads(rng, d, radius):
     controls=[Control("a third of the bound", factor=1 / 3)],
 )
 def linear_readout(rng, count, *, factor=1.0):
-    r"""$$\frac1m\mathbb E_\sigma\sup\Big\{\sum_i\sigma_if(X_i):\sum_h\|a_h\|_1\le1,\
-    \|M_h\|_{1,1}\le r\Big\}\le\frac12\hat R(\text{Theorem 4.1, softmax constant 1})$$
+    r"""$$\sum_h\|a_h\|_1\le1,\ \|M_h\|_{1,1}\le r:\quad
+    \frac1m\mathbb E_\sigma\sup\sum_i\sigma_if(X_i)\le\frac12\hat R,\quad
+    \hat R:\ \text{Theorem 4.1, softmax constant 1}$$
 
     The class is the hull of the entries of one average and of their negatives: a sign costs no
     factor 2, and heads cost nothing. All $2^9$ sign vectors; 60 functions of one to three heads, a
@@ -72,7 +73,7 @@ def linear_readout(rng, count, *, factor=1.0):
 def ramp_below_hinge(rng, count, *, factor=1.0):
     r"""$$\min_\gamma\frac1m\sum_i\min(1,\ell_i)+\frac{2\hat R}\gamma+3t\le\min_\gamma\frac1m\sum_i
     \ell_i+\frac{2\hat R}\gamma+3\Big(1+\frac\beta\gamma\Big)t,\quad
-    \ell_i=\Big(1-\frac{y_if(X_i)}\gamma\Big)_+$$
+    \ell_i=\max\Big(0,1-\frac{y_if(X_i)}\gamma\Big)$$
 
     Both count every error, both have slope $1/\gamma$; $t=\sqrt{\ln(2K/\delta)/2m}$. Samples of 40
     to 400 sequences, as if they were $10^6$ to $10^{15}$, with shares of errors up to a tenth.
