@@ -40,6 +40,7 @@ GIVEN: dict[str, Any] = {
 
 ALSO = {
     "gu2024_radius": {"m": 100.0},
+    "gu2024_kernel_regime": {"start": 0.01, "time": 0.01},
     "bernoulli_kl": {"q": 0.25, "p": 0.5},
     "binomial_upper_limit": {"errors": 3, "n": 50},
     "binomial_lower_limit": {"errors": 3, "n": 50},

@@ -27,7 +27,8 @@ HORIZONS = tuple(10.0**k for k in range(1, 21))
 GRID = Grid(
     fixed=MIXTURE | {"n": 24, "first": 64, "test": 500, "steps": 400, "rate": 0.1},
     smoke={
-        "n": 8, "first": 16, "test": 16, "steps": 20, "heads": [1, 2, 4], "members": 2, "block": 2,
+        "n": 8, "first": 16, "test": 16, "steps": 20, "heads": [1, 2, 4, 8, 16], "members": 2,
+        "block": 2,
     },
     quick={"heads": [2**k for k in range(9)], "members": 6, "block": 6},
     paper={"heads": [2**k for k in range(11)], "members": 64, "block": 16},
