@@ -49,24 +49,7 @@ class WholeModel(eqx.Module):
         Returns:
             One row per token.
         """
-        return self.continued(embed(self.embedding, tokens), present, gates)
-
-    def continued(
-        self,
-        x: Float[Array, "T d"],
-        present: Bool[Array, " T"] | None = None,
-        gates: Float[Array, "L H"] | None = None,
-    ) -> Float[Array, "T d"]:
-        """Hidden rows that leave the last layer, from those that enter the first.
-
-        Args:
-            x: one row per token.
-            present: which are no padding; all when None.
-            gates: factor of each head's output; ones when None.
-
-        Returns:
-            One row per token.
-        """
+        x = embed(self.embedding, tokens)
         for index, stored in enumerate(self.order):
             layer = self.layers[stored]
             read = attention_input(layer, x)
@@ -79,22 +62,6 @@ class WholeModel(eqx.Module):
                 added = gated + layer.attention.b_O[None]
             x = complete_layer(layer, x, added)
         return x
-
-    def part(self, start: int, stop: int | None = None) -> "WholeModel":
-        """The layers from one to before another, as a model of its own.
-
-        Args:
-            start: first layer.
-            stop: the layer after the last; through the last when None.
-
-        Returns:
-            A model of these layers; the first of them is `layers[0]`.
-        """
-        used = tuple(dict.fromkeys(self.order[start:stop]))
-        order = tuple(used.index(stored) for stored in self.order[start:stop])
-        return WholeModel(
-            self.embedding, tuple(self.layers[stored] for stored in used), self.readout, order
-        )
 
 
 def whole_model(model: TrainedTransformer) -> WholeModel:

@@ -18,8 +18,7 @@ from attlas.interop.whole_model import WholeModel, whole_model
 from attlas.measures.curvature.spectrum_ends import SpectrumEnds, spectrum_ends
 
 CURVATURE_STEPS = 40
-"""Hessian products per head; with 30,000 weights in a head an interval then reaches 7 % of the
-spectrum's width beyond the value."""
+"""Hessian products per head; how far an interval then reaches is on the page."""
 
 
 class HeadCurvature(NamedTuple):
