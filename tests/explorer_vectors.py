@@ -18,13 +18,16 @@ FILE = Path(__file__).parent / "reports" / "explorer" / "vectors.json"
 EXPONENTS = (1.1, 1.5, 2.0, 3.0, 4.5)
 
 
-def case(module: str, function: str, arguments: list, expected: Any) -> dict[str, Any]:
-    """One call and what it gives; of an object, the entries that are compared."""
+def case(
+    module: str, function: str, arguments: list, expected: Any, accuracy: float = 1e-12
+) -> dict[str, Any]:
+    """One call and what it gives, to an accuracy; of an object, the entries that are compared."""
     return {
         "module": module,
         "function": function,
         "arguments": _plain(arguments),
         "expected": _plain(expected),
+        "accuracy": accuracy,
     }
 
 
@@ -184,14 +187,45 @@ def head_cases() -> Iterator[dict[str, Any]]:
         yield case("attention_head", "headState", [_flat(head)], state)
         J = jax.jit(jax.jacobian(lambda X, head=head: head_output(head, X)))(jnp.asarray(X))
         yield case("lipschitz", "headJacobian", [_flat(head)], J.reshape(n * d, n * d).ravel())
-        gain = jnp.linalg.norm(J.reshape(n * d, n * d) @ u.ravel())
+        J = np.asarray(J).reshape(n * d, n * d)
+        gain = np.linalg.norm(J @ u.ravel())
         yield case("lipschitz", "gainAt", [_flat(head), X.ravel(), u.ravel()], gain)
+        # the direction converges like the square root of what its gain does
+        _, sizes, right = np.linalg.svd(J)
+        steps = [J.ravel(), n * d, 2000, u.ravel()]
+        found = {"gain": sizes[0], "u": right[0] * np.sign(right[0] @ u.ravel())}
+        yield case("lipschitz", "localAttack", steps, found)
+        yield from attack_cases(head, n, d)
         expected = certificate_parts(head, np.asarray(P), q, k, v)
         parts = local_lipschitz(P, q, k, v, WQ, WK, WV, np.eye(d), head["s"])
         for name, value in expected.items():
             # the library adds what its own rounding may hide
             assert value * (1 - 1e-12) <= float(getattr(parts, name)) <= value * (1 + 1e-10)
         yield case("lipschitz", "localLipschitz", [_flat(head)], expected)
+
+
+def attack_cases(head: dict[str, Any], n: int, d: int) -> Iterator[dict[str, Any]]:
+    """A step of the search in the ball, with the gradient that the page takes by differences."""
+    size, radius = n * d, 1.1 * float(np.linalg.norm(head["X"], axis=1).max())
+    jacobian = jax.jit(jax.jacobian(lambda X: head_output(head, X).ravel()))
+    u = 1 + (np.arange(size) * 0.618034) % 1
+    J = np.asarray(jacobian(jnp.asarray(head["X"]))).reshape(size, size)
+    for _ in range(12):
+        u = J.T @ (J @ (u / np.linalg.norm(u)))
+    u = jnp.asarray(u / np.linalg.norm(u))
+
+    def gain(X: Any) -> Any:
+        return jnp.linalg.norm(jacobian(X).reshape(size, size) @ u)
+
+    along = np.asarray(jax.jit(jax.grad(gain))(jnp.asarray(head["X"])))
+    moved = head["X"] + 0.3 * radius * along / np.linalg.norm(along, axis=1).max()
+    lengths = np.linalg.norm(moved, axis=1, keepdims=True)
+    expected = {
+        "X": (moved * np.minimum(1, radius / lengths)).ravel(),
+        "best": np.linalg.norm(J @ u),
+    }
+    given = [_flat(head) | {"radius": radius}, {"X": head["X"].ravel(), "best": 0}, 0.3]
+    yield case("lipschitz", "ballAttackStep", given, expected, accuracy=1e-8)
 
 
 def layer_of(weights: Any, inputs: Any) -> dict[str, Any]:
@@ -263,6 +297,7 @@ def comparison_cases() -> Iterator[dict[str, Any]]:
     layer = layer_of(weights, inputs)
     names = ["trivial", *(f"{ball} sharp" for ball in ("1,1", "1,inf", "2,1"))]
     names += ["log T", "log m", "parameters"]
+    page_names = [name.removesuffix(" sharp") for name in names]
     for m, norms in ((500, "fixed"), (500, "measured"), (10**7, "measured")):
         table = compare_bounds(weights, inputs, m, 0.05, model="plain", norms=norms)
         rows = {entry.name: entry for entry in table.entries}
@@ -270,6 +305,12 @@ def comparison_cases() -> Iterator[dict[str, Any]]:
         entries = sum(entry.is_bound for entry in table.entries)
         options = {"delta": 0.05, "fixed": norms == "fixed", "entries": entries}
         yield case("bounds", "compareBounds", [layer, m, options], expected)
+        if m == 500:
+            for row, name in zip(page_names, names, strict=True):
+                least = float(rows[name].samples_until_nonvacuous)
+                # an endless wait has no number in JSON
+                least = least if np.isfinite(least) else "Infinity"
+                yield case("bounds", "samplesUntilNonvacuous", [layer, row, options], least)
 
 
 def mixture_cases() -> Iterator[dict[str, Any]]:
@@ -302,6 +343,12 @@ def mixture_cases() -> Iterator[dict[str, Any]]:
     value, gradient = risk_gradient(model, X, y, jnp.ones(count), "logistic")
     expected = {"risk": value, "U": gradient.U.ravel(), "W": gradient.W.ravel()}
     yield case("multi_head", "riskGradient", [plain, given], expected)
+    rows = jnp.asarray(draws["relevant"][:count], X.dtype)
+    margins = y * jax.vmap(model)(X)
+    mass = jax.vmap(lambda x, own: (model.attention(x) * own[None, None]).sum(-1).mean())(X, rows)
+    expected = {"risk": value, "wrong": (margins <= 0).mean(), "mass": mass.mean()}
+    known = given | {"relevant": rows.ravel()}
+    yield case("multi_head", "evaluate", [plain, known], expected)
     path = gradient_descent(model, X, y, step_size=0.2, steps=5)
     last = path.params
     expected = {"U": last.U[-1].ravel(), "W": last.W[-1].ravel()}

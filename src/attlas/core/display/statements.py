@@ -77,7 +77,7 @@ _ROWS = frozenset({"math", "mrow", "mstyle", "mpadded", "msqrt", "mtd"})
 _SCRIPTED = frozenset({"msub", "msup", "msubsup", "munder", "mover", "munderover"})
 _OPERATORS = frozenset("⟨⟩⌈⌉⌊⌋⟹⟸⟺∥:")
 # In text: a number in e-notation, signs that keyboards lack, what may begin no line.
-_POWER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]?)0*(\d+)(?!\w|\.\d)")
+_POWER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([+−-]?)0*(\d+)(?!\w|\.\d)")
 _PRINTED = (
     (re.compile(r"(?<![\w)\]}.-])-(?=\.?\d)"), "−"),
     (re.compile(r"(?<![<=>])<=(?![=>])"), "≤"),
@@ -271,7 +271,7 @@ def _text(text: str) -> Markup:
     for found in _POWER.finditer(text):
         mantissa, sign, power = found.groups()
         factor = "" if mantissa == "1" else f"{mantissa} × "
-        power = "−" * (sign == "-") + power
+        power = "−" * (sign in ("-", "−")) + power
         parts += [
             escape(text[start : found.start()]),
             Markup("{}10<sup>{}</sup>").format(factor, power),

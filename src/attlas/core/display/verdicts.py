@@ -86,7 +86,7 @@ def report_html(report: "CheckReport") -> Markup:
     applicable = _instances(own)
     parts = [typeset(report.statement)] if report.statement else []
     parts.append(table(heads, rows, f"{report.claim}: {applicable}"))
-    parts += [Markup("<p>{}</p>").format(text) for text in strength_sentences(report)]
+    parts += [Markup("<p>{}</p>").format(prose(text)) for text in strength_sentences(report)]
     parts += [Markup("<p>unexpected: {}</p>").format(prose(text)) for text in report.defects]
     return Markup("").join(parts)
 

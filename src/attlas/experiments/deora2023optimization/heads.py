@@ -24,6 +24,8 @@ from attlas.tasks.demanded_heads import SECOND, stacked, train_demanded_heads
 
 HORIZONS = tuple(10.0**k for k in range(1, 21))
 """The K at which Corollary 2 is evaluated, each with its own step size and number of heads."""
+NAMES = [version.replace("_", "-") for version in VERSIONS]
+"""How the constants of Corollary 2 are called where they are read."""
 GRID = Grid(
     fixed=MIXTURE | {"n": 24, "first": 64, "test": 500, "steps": 400, "rate": 0.1},
     smoke={
@@ -72,7 +74,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         | {name: ("member", a) for name, a in found.constants._asdict().items()},
         {"set": ["training", "test"], "heads": list(s.heads),
          "ruled_heads": list(s.heads)[::SECOND], "rate": ["common", "certified"],
-         "step": list(found.schedule), "version": list(VERSIONS), "K": found.K},
+         "step": list(found.schedule), "version": NAMES, "K": found.K},
     )  # fmt: skip
 
 
@@ -140,7 +142,7 @@ def powers(data: xr.Dataset) -> dict[str, object]:
     answer = "no trend is resolved"
     for way, each in (("rise", [s.low > 0 for s in found]), ("fall", [s.high < 0 for s in found])):
         if all(each):
-            answer = f"both losses {way} with H"
+            answer = f"both losses {way} with $H$"
         elif any(each):
             answer = f"only the {data.set.values[each.index(True)]} loss is seen to {way}"
     best = np.log(data.loss.sel(set="test").isel(step=-1)).mean("member").idxmin("heads")
@@ -168,7 +170,7 @@ def promises(data: xr.Dataset) -> dict[str, object]:
     removed = float((1 - loss.isel(step=-1) / loss.isel(step=0)).max())
     return {
         "useful": ", ".join(useful),
-        "versions": ", ".join(VERSIONS),
+        "versions": ", ".join(NAMES),
         "steps": data.attrs["steps"],
         "demanded": ", ".join(f"{H:.0e}" for H in at_steps(data, "heads").median("member").values),
         "met": int(met.sum()),

@@ -13,6 +13,8 @@ const LEVELS = 48;
 const GRID_RATIOS = geomspace(0.01, 1, 25).map((step) => 1 + step);
 const RESOLUTIONS = [1, 4, 7, 10];
 const SMALLEST = 2 ** -1000;
+/** Of the search for the least m: where it begins, where it gives up, and its steps. */
+const [LEAST, DECADES, HALVINGS] = [2, 250, 36];
 
 /** The rows in order: the trivial bound, five covers and parameter counting. */
 export const ROWS = ["trivial", "1,1", "1,inf", "2,1", "log T", "log m", "parameters"];
@@ -102,8 +104,13 @@ export function tail(m, delta, range, union) {
   return 3 * range * Math.sqrt((Math.log(2 / delta) + union) / (2 * m));
 }
 
+/** What every complexity is below: that of the largest output. */
+function trivial({ heads, outer, tokens }) {
+  return heads * outer * tokens.largest;
+}
+
 /** The Rademacher complexity by row, heads that share their norms added up. */
-export function complexities(layer, m) {
+export function complexities(layer, m, names = ROWS) {
   const { heads, d, T, rank, outer, norms, tokens } = layer;
   const { two, one, largest } = tokens;
   const cover = {
@@ -113,16 +120,16 @@ export function complexities(layer, m) {
     "log T": () => edelmanCover(norms.rowSum, two, m * T, d, m),
     "log m": () => edelmanCover(norms.columnSum, two, m, d, m),
   };
-  const trivial = heads * outer * largest;
-  return ROWS.map((name) => {
-    if (name === "trivial") return trivial;
+  const most = trivial(layer);
+  return names.map((name) => {
+    if (name === "trivial") return most;
     if (name === "parameters") {
       const counted = [[d ** 2, false], [2 * d * rank, true]].map(([parameters, factored]) => (
         parameterCounting(outer, norms.spectral, two, parameters, d, m, factored)
       ));
-      return Math.min(heads * Math.min(...counted), trivial);
+      return Math.min(heads * Math.min(...counted), most);
     }
-    return Math.min(heads * singleLayer(outer, cover[name](), two, d, m, largest), trivial);
+    return Math.min(heads * singleLayer(outer, cover[name](), two, d, m, largest), most);
   });
 }
 
@@ -135,7 +142,7 @@ function rounded(layer, resolution) {
 }
 
 /** Nats of the norms that each row uses. */
-function unionCosts(layer, resolution) {
+function unionCosts(layer, resolution, names) {
   const { heads, norms } = layer;
   const cost = (norm) => normGridCost(norm, resolution);
   const base = cost(layer.readout) + heads * (cost(layer.output) + cost(layer.value));
@@ -145,31 +152,32 @@ function unionCosts(layer, resolution) {
     "2,1": heads * cost(norms.rowSum) + either, "log T": heads * cost(norms.rowSum) + either,
     "log m": heads * cost(norms.columnSum), parameters: heads * cost(norms.spectral),
   };
-  return ROWS.map((name) => base + own[name]);
+  return names.map((name) => base + own[name]);
 }
 
 /**
- * Every bound on the gap: {name, gap, complexity, confidence, union, informed}.
+ * Every bound on the gap, or those named: {name, gap, complexity, confidence, union, informed}.
  *
  * `layer` holds sizes, norms and whether they were fixed in advance; `entries` is how many bounds
  * share the probability delta when they were not.
  */
-export function compareBounds(layer, m, { delta, lossLipschitz = 1, range = 1, fixed, entries }) {
-  const R = complexities(layer, m);
+export function compareBounds(layer, m, options, names = ROWS) {
+  const { delta, lossLipschitz = 1, range = 1, fixed, entries } = options;
+  const R = complexities(layer, m, names);
   const confidence = tail(m, delta, range, 0);
   const grids = fixed ? [] : RESOLUTIONS.map((resolution) => {
-    const raised = complexities(rounded(layer, resolution), m);
+    const raised = complexities(rounded(layer, resolution), m, names);
     const extra = Math.log(entries * RESOLUTIONS.length);
-    return unionCosts(layer, resolution).map((nats, row) => (
+    return unionCosts(layer, resolution, names).map((nats, row) => (
       2 * lossLipschitz * raised[row] + tail(m, delta, range, nats + extra)
     ));
   });
-  return ROWS.map((name, row) => {
+  return names.map((name, row) => {
     const complexity = 2 * lossLipschitz * R[row];
     const whole = fixed ? complexity + confidence : Math.min(...grids.map((grid) => grid[row]));
     return {
       name, gap: whole, complexity, confidence, union: fixed ? 0 : whole - complexity - confidence,
-      informed: row === 0 || R[row] < R[0] * (1 - 1e-9),
+      informed: name === "trivial" || R[row] < trivial(layer) * (1 - 1e-9),
     };
   });
 }
@@ -183,18 +191,22 @@ export function parameterEntropy(parameters, scales, beta, epsilon) {
   }));
 }
 
-/** Least m, up to 1e30, at which a bound is below the range of the loss; infinite if none is. */
-export function samplesUntilNonvacuous(layer, row, options) {
-  const good = (logM) => {
-    const found = compareBounds(layer, 10 ** logM, options)[row];
+/**
+ * Least m at which a bound is below the range of the loss and stays there, a whole number up to
+ * 1e15; infinite if none up to 1e250 is. The search is that of the library, step by step.
+ */
+export function samplesUntilNonvacuous(layer, name, options) {
+  const good = (m) => {
+    const [found] = compareBounds(layer, m, options, [name]);
     return found.gap < (options.range ?? 1) && found.informed;
   };
-  if (!good(30)) return Infinity;
-  let [low, high] = [0, 30];
-  for (let k = 0; k < 24; k += 1) {
+  if (!good(10 ** DECADES)) return Infinity;
+  if (good(LEAST)) return LEAST;
+  let [low, high] = [Math.log10(LEAST), DECADES];
+  for (let k = 0; k < HALVINGS; k += 1) {
     const middle = (low + high) / 2;
-    if (good(middle)) high = middle;
+    if (good(10 ** middle)) high = middle;
     else low = middle;
   }
-  return 10 ** high;
+  return high < 15 ? Math.max(Math.ceil(10 ** high), LEAST) : 10 ** high;
 }

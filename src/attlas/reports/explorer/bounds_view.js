@@ -118,7 +118,7 @@ export function boundsView() {
     const layer = layerOf(settings);
     const found = compareBounds(layer, settings.m, options);
     const smallest = found.reduce((a, b) => (b.gap < a.gap ? b : a));
-    const until = ROWS.map((_, row) => samplesUntilNonvacuous(layer, row, options));
+    const until = ROWS.map((name) => samplesUntilNonvacuous(layer, name, options));
     tell({ "bounds-standing": standing(smallest, until) });
     fillTable(at("bounds-table"), found, smallest, until);
     const chart = chartOf(layer, settings.m, options);

@@ -120,7 +120,7 @@ export function localAttack(J, size, steps = 60, start = null) {
 function inside(X, d, radius) {
   const out = Float64Array.from(X);
   for (let i = 0; i < X.length; i += d) {
-    const length = Math.hypot(...X.subarray(i, i + d));
+    const length = Math.hypot(...out.subarray(i, i + d));
     if (length > radius) for (let a = 0; a < d; a += 1) out[i + a] *= radius / length;
   }
   return out;

@@ -112,6 +112,8 @@ export function fromBase64(text) {
   return Float64Array.from({ length: bytes.length / 8 }, (_, i) => view.getFloat64(8 * i, true));
 }
 
+const SUPERSCRIPT = Object.fromEntries([..."-0123456789"].map((sign, i) => [sign, [..."⁻⁰¹²³⁴⁵⁶⁷⁸⁹"][i]]));
+
 /** Numbers as a reader sees them: three digits, or a power of ten. */
 export function shown(value, digits = 3) {
   if (value === Infinity) return "∞";
@@ -119,6 +121,8 @@ export function shown(value, digits = 3) {
   if (value === 0) return "0";
   const size = Math.abs(value);
   const plain = size >= 1e-3 && size < 1e5;
-  const text = plain ? String(Number(value.toPrecision(digits))) : value.toExponential(1);
-  return text.replace("e+", "e").replace(/-/g, "−");
+  if (plain) return String(Number(value.toPrecision(digits))).replace("-", "−");
+  const [mantissa, exponent] = value.toExponential(1).split("e");
+  const raised = [...String(Number(exponent))].map((sign) => SUPERSCRIPT[sign]).join("");
+  return `${Number(mantissa)}\u00a0×\u00a010${raised}`.replace("-", "−");
 }

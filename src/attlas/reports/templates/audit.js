@@ -11,8 +11,10 @@
     if (value === null || value === undefined) return "–";
     if (value === 0) return "0";
     const size = Math.abs(value);
-    const text = size >= 1e-3 && size < 1e5 ? String(Number(value.toPrecision(3))) : value.toExponential(1);
-    return text.replace("-", "−");
+    if (size >= 1e-3 && size < 1e5) return String(Number(value.toPrecision(3))).replace("-", "−");
+    const [mantissa, exponent] = value.toExponential(1).split("e");
+    const raised = [...String(Number(exponent))].map((sign) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(sign)]);
+    return `${Number(mantissa)}\u00a0×\u00a010${raised.join("")}`.replace("-", "−");
   };
   const element = (tag, text, attributes = {}) => {
     const made = document.createElement(tag);
