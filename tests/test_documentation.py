@@ -89,6 +89,16 @@ def test_one_search_from_the_front_page_finds_it(page, words):
     assert any(SEARCHES[words] in hit for hit in hits[:3]), hits[:3]
 
 
+def test_the_explorer_is_one_click_away(page):
+    page.open(SITE / "index.html")
+    page.run("document.querySelector('a[href=\"explorer.html\"]').click()")
+    page.settle()
+    assert "computed\nwhile you move it" in page.run("return document.body.innerText")
+    page.slide("bounds-m", 9)
+    assert "Smallest" in page.text("bounds-standing")
+    assert page.messages() == []
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_no_page_is_wider_than_its_screen(page, width):
     for name in ("index", "choose/exponent", "papers/deora2023optimization", "errata"):

@@ -1,10 +1,15 @@
-"""The atlas as a part of the site: where it was made before the site, it is copied into it."""
+"""The explorer and the atlas as parts of the site.
+
+The explorer is written with the site; the atlas, where it was made before, is copied into it.
+"""
 
 import shutil
 from pathlib import Path
 
 from sphinx.application import Sphinx
 from sphinx.config import Config
+
+from attlas.reports.explorer.page import write_explorer
 
 ROOT = Path(__file__).parents[2]
 FRONT, PAGES = ROOT / "atlas.html", ROOT / "atlas"
@@ -29,9 +34,12 @@ def copy(app: Sphinx, exception: Exception | None) -> None:
         app: the build.
         exception: why it failed, None where it did not.
     """
-    if exception is not None or app.builder.format != "html" or not FRONT.is_file():
+    if exception is not None or app.builder.format != "html":
         return
     target = Path(app.outdir)
+    write_explorer(target / "explorer.html")
+    if not FRONT.is_file():
+        return
     shutil.copyfile(FRONT, target / FRONT.name)
     if PAGES.is_dir():
         shutil.rmtree(target / PAGES.name, ignore_errors=True)

@@ -124,5 +124,6 @@ export function shown(value, digits = 3) {
   if (plain) return String(Number(value.toPrecision(digits))).replace("-", "−");
   const [mantissa, exponent] = value.toExponential(1).split("e");
   const raised = [...String(Number(exponent))].map((sign) => SUPERSCRIPT[sign]).join("");
-  return `${Number(mantissa)}\u00a0×\u00a010${raised}`.replace("-", "−");
+  const factor = Number(mantissa) === 1 ? "" : `${Number(mantissa)}\u00a0×\u00a0`;
+  return `${factor}10${raised}`.replace("-", "−");
 }

@@ -14,7 +14,8 @@
     if (size >= 1e-3 && size < 1e5) return String(Number(value.toPrecision(3))).replace("-", "−");
     const [mantissa, exponent] = value.toExponential(1).split("e");
     const raised = [...String(Number(exponent))].map((sign) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(sign)]);
-    return `${Number(mantissa)}\u00a0×\u00a010${raised.join("")}`.replace("-", "−");
+    const factor = Number(mantissa) === 1 ? "" : `${Number(mantissa)}\u00a0×\u00a0`;
+    return `${factor}10${raised.join("")}`.replace("-", "−");
   };
   const element = (tag, text, attributes = {}) => {
     const made = document.createElement(tag);
