@@ -94,8 +94,21 @@ def test_arrow_keys_move_what_has_the_focus(page):
     )
 
 
+RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+
+
 def number(text):
-    return float(text.replace("−", "-"))
+    """What is shown as −2.5 × 10⁻⁷, 10⁵ or 0.25."""
+    text = text.replace("−", "-").replace("\N{NO-BREAK SPACE}", " ")
+    mantissa, times, power = text.rpartition("10") if text[-1] in "⁰¹²³⁴⁵⁶⁷⁸⁹" else (text, "", "")
+    if not times:
+        return float(text)
+    return float(mantissa.removesuffix(" × ") or 1) * 10.0 ** int(power.translate(RAISED))
+
+
+def test_numbers_are_read_as_they_are_shown():
+    shown = ["−2.5\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}10⁻⁷", "10⁵", "0.25", "−3"]
+    assert [number(text) for text in shown] == [-2.5e-7, 1e5, 0.25, -3.0]
 
 
 @pytest.mark.parametrize("position", [-1, -0.5, 0, 0.3])
@@ -125,10 +138,10 @@ def test_a_lower_temperature_concentrates_and_certificates_stay_above_attacks(pa
     found = []
     for position in (1.5, 0, -1):
         page.slide("head-temperature", position)
-        entropy, most = (number(each) for each in page.text("head-entropy").split()[:3:2])
+        entropy, most = (number(each) for each in page.text("head-entropy").split(" ")[:3:2])
         local, ball = (number(page.text(f"head-{name}")) for name in ("local", "ball"))
-        attack = number(page.text("head-attack").split()[0])
-        floor = number(page.text("head-floor").split()[0])
+        attack = number(page.text("head-attack").split(" ")[0])
+        floor = number(page.text("head-floor").split(" ")[0])
         assert attack <= local * 1.01 <= ball * 1.02  # shown with three digits
         assert floor <= entropy <= most
         found.append(entropy)
@@ -136,9 +149,9 @@ def test_a_lower_temperature_concentrates_and_certificates_stay_above_attacks(pa
 
 
 def test_a_sink_takes_the_attention_and_a_change_ends_the_search(page):
-    before = number(page.text("head-sink").split()[0])
+    before = number(page.text("head-sink").split(" ")[0])
     page.slide("head-sinking", 6)
-    assert number(page.text("head-sink").split()[0]) > 2 * before
+    assert number(page.text("head-sink").split(" ")[0]) > 2 * before
     gain, floor = page.text("head-gain").split(" ≥ ")
     assert number(gain) >= number(floor) * 0.99
     page.slide("head-length", 4)
@@ -147,8 +160,8 @@ def test_a_sink_takes_the_attention_and_a_change_ends_the_search(page):
         page.settle()
         if "step" not in page.text("head-ball-attack"):
             break
-    reached = number(page.text("head-ball-attack").split()[0])
-    assert number(page.text("head-attack").split()[0]) * 0.99 <= reached
+    reached = number(page.text("head-ball-attack").split(" ")[0])
+    assert number(page.text("head-attack").split(" ")[0]) * 0.99 <= reached
     assert reached <= number(page.text("head-ball"))
     page.slide("head-length", 5)
     assert page.text("head-ball-attack") == "not searched"
