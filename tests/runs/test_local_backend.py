@@ -3,12 +3,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections import deque
 from pathlib import Path
 
 import psutil
 
 from attlas.runs.execute import execute
+from attlas.runs.local_backend import _next
 from attlas.runs.store import Store
+from attlas.runs.worker import Task
 
 DRIVER = """
 import sys
@@ -92,3 +95,10 @@ def test_a_dead_worker_costs_at_most_its_own_cell(squares, tmp_path, monkeypatch
     assert killed["two"] == 1
     found = {r.cell.settings["x"]: int(r.arrays["square"]) for r in store.records("squares")}
     assert found == {1: 1, 2: 4}
+
+
+def test_cells_of_different_experiments_run_beside_each_other():
+    tasks = [Task("toys", name, "{}") for name in ("a", "a", "b", "a")]
+    assert _next(tasks, deque([0, 1, 2, 3]), []) == 0
+    assert _next(tasks, deque([1, 2, 3]), [0]) == 2
+    assert _next(tasks, deque([1, 3]), [0, 2]) == 1

@@ -1,15 +1,18 @@
 """Cells in processes of this machine; a cell whose process dies is retried."""
 
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
 
 from attlas.core.processes import started_under, worker_pool, worker_variables
 from attlas.runs.worker import Computed, Failed, Task, compute
 
 RETRIES = 2
 """How often a cell is retried, alone, after a process died while it ran."""
+LOOKED_AT = 100
+"""Waiting cells among which one of another experiment is looked for."""
 
 Outcome = tuple[int, Computed | Failed]
 
@@ -59,7 +62,10 @@ def _run_pool(
         while (waiting or flying) and not orphans:
             # No queue beyond the processes: what is in flight is what can have killed one.
             while waiting and len(flying) < workers:
-                index = waiting.popleft()
+                # Under a limit of time the order is that of the costs.
+                free = may_begin is _always
+                index = _next(tasks, waiting, flying.values()) if free else waiting[0]
+                waiting.remove(index)
                 if may_begin(index):
                     flying[_submit(pool, tasks[index])] = index
             done, _ = wait(flying, return_when=FIRST_COMPLETED)
@@ -75,6 +81,14 @@ def _run_pool(
             else:
                 yield index, future.result()
     return sorted(orphans)
+
+
+def _next(tasks: Sequence[Task], waiting: deque[int], flying: Iterable[int]) -> int:
+    """The first task of an experiment that is not running, or else the first."""
+    # Cells of one experiment often share programs: one after the other, only the first compiles.
+    running = {tasks[index].experiment for index in flying}
+    near = islice(waiting, LOOKED_AT)
+    return next((index for index in near if tasks[index].experiment not in running), waiting[0])
 
 
 def _run_alone(task: Task) -> Computed | Failed:
