@@ -118,6 +118,35 @@ def test_names_of_quantities_and_of_facts_are_text_too():
     assert "<img src=x" not in page
 
 
+def test_an_interval_stands_beside_its_number():
+    found = made()
+    found["facts"] = {"loss": 2.5, "loss_low": 2.0, "loss_high": 3.0, "drift": 1e-7}
+    page = render_audit(found)
+    assert "<dd>2.5 [2, 3]</dd>" in page
+    assert "loss_low" not in page
+    assert "10<sup>−7</sup>" in page
+
+
+def test_names_of_bounds_are_typeset():
+    found = made()
+    names = ("1,inf sharp", "mixed sharp", "parameters", "bits of the file")
+    found["bounds"] = [{**found["bounds"][0], "name": name} for name in names]
+    page = render_audit(found)
+    assert "1,inf" not in page
+    assert "<mi>∞</mi>" in page
+    for said in ("sharp constants", "smallest cover of each matrix", "number of parameters"):
+        assert said in page
+    assert "bits of the file" in page
+
+
+def test_a_quantity_without_any_number_is_not_offered():
+    found = made()
+    for row in found["heads"]:
+        row["qk_norm"] = None
+    offered = {each["name"] for each in data_of(render_audit(found))["quantities"]}
+    assert offered == set(NAMES) - {"qk_norm"}
+
+
 @pytest.mark.parametrize("value", [None, 0.0, -1.0, 1e300])
 def test_missing_and_extreme_numbers_are_drawn(value):
     page = render_audit(made(value=value))
