@@ -5,6 +5,7 @@ import json
 import re
 
 import pytest
+from headless_browser import browser
 
 from attlas.reports.audit_page import render_audit
 from attlas.runs.schema import violations
@@ -168,3 +169,54 @@ def test_level_weights_has_no_findings_and_says_why():
     assert 'id="bounds"' not in page
     quiet = copy.deepcopy(found) | {"level": "data"}
     assert "Nothing stands out" in render_audit(quiet)
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """A browser, and the page of numbers that differ from head to head."""
+    found = made()
+    for place, row in enumerate(found["heads"]):
+        row["qk_norm"] = [3.0, 1.0, 4.0, 2e-7][place]
+    file = tmp_path_factory.mktemp("audit") / "audit.html"
+    file.write_text(render_audit(found))
+    with browser() as page:
+        yield page, file
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_fits_its_window_and_says_nothing_to_the_console(shown, width, scheme):
+    page, file = shown
+    page.open(file, width, prefers_color_scheme=scheme)
+    assert page.messages() == []
+    assert page.run("return document.documentElement.scrollWidth") <= width
+    wide = page.run(
+        "return [...document.querySelectorAll('main *')].filter(e => !e.closest('.scroll') "
+        "&& e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML)"
+    )
+    assert wide == []
+
+
+def test_the_map_tells_what_it_shows_and_a_click_fills_the_card(shown):
+    page, file = shown
+    page.open(file)
+    page.run(
+        "const s = document.getElementById('quantity'); s.value = 'qk_norm';"
+        "s.dispatchEvent(new Event('input', {bubbles: true}))"
+    )
+    page.settle()
+    cells = "[...document.querySelectorAll('#heat button')]"
+    assert page.run(f"return {cells}.length") == 4
+    sizes = page.run(f"return {cells}.map(e => e.getBoundingClientRect().width)")
+    assert sizes[:2] == sizes[2:]  # a column is as wide as its widest number
+    # title, formula and meaning are three things
+    assert page.text("meaning").startswith("title of qk_norm: ")
+    assert ". large. proved" in page.text("meaning")
+    page.run(f"{cells}[1].click()")
+    assert page.text("card").startswith("Head 0.1")
+    assert "title of qk_norm1" in page.text("card")
+    # the least value last, when its column is sorted downwards
+    page.run("document.querySelector('#heads thead th:last-child button').click()")
+    assert page.run("return document.querySelector('#heads tbody').lastElementChild.innerText")[
+        :3
+    ] == ("1.1")

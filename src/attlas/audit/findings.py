@@ -198,11 +198,11 @@ def _singular(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
     places.sort(key=lambda place: -values[place])
     best = places[0]
     change = intervene(places, "uniform")
-    verb = "finds" if len(places) == 1 else "find"
+    verb, who = ("finds", "it") if len(places) == 1 else ("find", "the first")
     yield Finding(
-        f"{_named(places).capitalize()} {verb} one distant token for each row: of the tokens more "
-        f"than 4 places away, one has weight {plain_number(float(values[best]))} on average"
-        f"{' in the first of them' if len(places) > 1 else ''}",
+        f"{_named(places).capitalize()} {verb} one distant token for each row: {who} gives "
+        f"{plain_number(float(values[best]))} of the weight, on average, to one token more than 4 "
+        "places away",
         f"The median head has {plain_number(float(np.nanmedian(values)))}. "
         f"{_told(change, 'equal weights in place of the maps')}",
         *best,
