@@ -211,7 +211,7 @@ def test_the_map_tells_what_it_shows_and_a_click_fills_the_card(shown):
     assert sizes[:2] == sizes[2:]  # a column is as wide as its widest number
     # title, formula and meaning are three things
     assert page.text("meaning").startswith("title of qk_norm: ")
-    assert ". large. proved" in page.text("meaning")
+    assert "; large. proved" in page.text("meaning")
     page.run(f"{cells}[1].click()")
     assert page.text("card").startswith("Head 0.1")
     assert "title of qk_norm1" in page.text("card")
