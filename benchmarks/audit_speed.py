@@ -10,7 +10,9 @@ three replacements (zero, mean, uniform), the loop one, and the ratio is of remo
 reads the same matrices where it is installed (`pip install --no-deps weightwatcher powerlaw`).
 
 Each measurement is a process of its own. Wall and processor seconds are both written: other work
-shares the machine, and `load` says how much.
+shares the machine, and `load` says how much. `additions_seconds` is the machine's speed right
+before and after, 10 million additions of Python; `busiest_threads` the processor seconds of the
+threads that worked longest: two that are alike are two cores that share the work.
 """
 
 import argparse
@@ -20,10 +22,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from benchmarks.interleave import compare, peak_memory, pin_to_one_core, write_results
+from benchmarks.machine import additions_seconds, busiest_threads
+from benchmarks.removal_products import Shape, feedforward_sizes, removal_roofline
 
 GPT2_SMALL = {"n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257, "n_positions": 1024}
 STORIES = {
@@ -73,6 +78,7 @@ class Steps:
 
     def __init__(self) -> None:
         """Start both clocks."""
+        self.speed = additions_seconds()
         self.last = self.first = self._now()
         self.steps: list[list[float]] = []
 
@@ -104,6 +110,8 @@ class Steps:
             "extrapolated": rest > 0,
             "peak_bytes": peak_memory(),
             "load": os.getloadavg()[0],
+            "busiest_threads": busiest_threads(4),
+            "additions_seconds": [self.speed, additions_seconds()],
         }
 
 
@@ -238,11 +246,32 @@ def removal(kind: str) -> dict[str, Any]:
         goal={name: 5.0},
         clock=time.process_time,
     )
-    return {**found, "unit": "a removal; ours makes 3 of each head, the loop 1"}
+    # `compare` weighs the loop, so that both seconds are of three removals of each head.
+    roofline = removal_roofline(
+        _shape(kind), found["seconds"], found["peers"][name]["seconds"], 3 * len(outputs) * heads
+    )
+    unit = "three removals of each head; the loop makes one and is charged with three"
+    return {**found, "unit": unit, "roofline": roofline}
+
+
+def _shape(kind: str) -> Shape:
+    """What is multiplied in the model of a removal."""
+    if kind == "gpt2":
+        c = GPT2_TINY
+        d, H = c["n_embd"], c["n_head"]
+        sizes = tuple(feedforward_sizes(d, 4 * d, gated=False))
+        return Shape(c["n_layer"], H, H, d, sizes, c["vocab_size"], 8, 128)
+    c = STORIES
+    d, H, G = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"]
+    sizes = tuple(feedforward_sizes(d, c["intermediate_size"], gated=True))
+    return Shape(c["num_hidden_layers"], H, G, d, sizes, c["vocab_size"], 8, 128)
 
 
 def weight_watcher(folder: str, count: str) -> dict[str, Any]:
     """Its own analysis of the attention's matrices, as a torch model, and its seconds."""
+    lacking = [name for name in ("torch", "weightwatcher") if find_spec(name) is None]
+    if lacking:
+        return {"skipped": f"not installed: {', '.join(lacking)}"}
     import torch
     import weightwatcher
 
@@ -256,6 +285,7 @@ def weight_watcher(folder: str, count: str) -> dict[str, Any]:
             linear = torch.nn.Linear(W.shape[1], W.shape[0], bias=False)
             linear.weight.data = W
             layers.append(linear)
+    speed = additions_seconds()
     before = time.perf_counter(), time.process_time()
     table = weightwatcher.WeightWatcher(model=layers).analyze()
     return {
@@ -265,6 +295,7 @@ def weight_watcher(folder: str, count: str) -> dict[str, Any]:
         "cpu_seconds": time.process_time() - before[1],
         "peak_bytes": peak_memory(),
         "load": os.getloadavg()[0],
+        "additions_seconds": [speed, additions_seconds()],
         "layers_measured": int(count),
         "layers": GPT2_SMALL["n_layer"],
         "about": "fused matrices of all heads, a power law of each spectrum; no head of its own",
@@ -308,7 +339,7 @@ def main() -> None:
             ("singular values of heads", ("spectra",), {}),
             ("removal of all heads, llama", ("removal", "stories260k's shape"), {}),
             ("removal of all heads, GPT-2", ("removal", "gpt2"), {}),
-            ("WeightWatcher on the same file", ("weightwatcher", place, "2"), {}),
+            ("WeightWatcher on the same file", ("weightwatcher", place, "12"), {}),
             ("GPT-2 small, level data", ("data", place, str(given.data_layers)), goals["data"]),
         ]
         if given.seven:

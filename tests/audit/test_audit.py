@@ -11,6 +11,7 @@ from random_transformer import random_transformer
 from attlas.audit.audit import AuditOptions, audit
 from attlas.core.errors import UserError
 from attlas.interop import load_model
+from attlas.reports.audit_page import render_audit
 from attlas.runs.schema import violations
 
 CONFIG, TENSORS = random_checkpoint("gpt2")
@@ -62,7 +63,48 @@ def test_no_certificate_is_exceeded_by_an_attack_or_the_data(deep):
 def test_findings_name_what_was_done(deep):
     for finding in deep[0].findings:
         assert finding.quantity in deep[0].heads
-        assert "nats by" in finding.evidence or finding.quantity == "local_ratio"
+        assert "nats changes by" in finding.evidence or finding.quantity == "local_ratio"
+
+
+def small_albert():
+    """One stored layer that is passed twice, and a head that predicts hidden words."""
+    config, tensors = any_checkpoint("albert")
+    rng, narrow = np.random.default_rng(0), config["embedding_size"]
+    shapes = {"dense.weight": (narrow, config["hidden_size"]), "bias": config["vocab_size"]}
+    shapes |= dict.fromkeys(("dense.bias", "LayerNorm.weight", "LayerNorm.bias"), narrow)
+    tensors |= {f"predictions.{name}": rng.normal(size=shape) for name, shape in shapes.items()}
+    return config, {name: each.astype(np.float32) for name, each in tensors.items()}
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """Every part of level deep, curvature too."""
+    config, tensors = small_albert()
+    sequences = [np.random.default_rng(k).integers(3, 13, size=5) for k in range(3)]
+    options = AuditOptions(mask=1, special=(2,), deep_sequences=2, curvature_sequences=1)
+    return audit(load_model(tensors, config=config), sequences, level="deep", options=options)
+
+
+def test_shared_layers_are_counted_once_and_measured_in_every_layer(shared):
+    assert (shared.model["layers"], shared.model["stored layers"]) == (2, 1)
+    assert any("2 layers share 1" in note for note in shared.notes)
+    assert any("hidden words" in note for note in shared.notes)
+    _, tensors = small_albert()
+    assert shared.model["parameters"] == sum(each.size for each in tensors.values())
+    assert shared.heads.entropy.shape == (2, 3)
+    assert not np.array_equal(*shared.heads.entropy.values)
+
+
+def test_a_page_tells_every_quantity_of_level_deep(shared):
+    numbers = shared.to_json()
+    assert violations(numbers, "audit") == ()
+    page = render_audit(numbers)
+    for name in numbers["heads"][0].keys() - {"layer", "head"}:
+        told = numbers["quantities"][name]
+        assert told.get("title") or told["of"] in numbers["quantities"], name
+        assert f'"{name}"' in page, name
+    for title in ("smallest Hessian eigenvalue", "change of the loss with nothing in place"):
+        assert title in page
 
 
 def test_weights_need_no_sequences():

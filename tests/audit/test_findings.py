@@ -100,7 +100,7 @@ def tight(ratio):
         (sink(0.4), sink(0.29), "1 of 6 heads give", (None, None), ([(0, 0)], "uniform")),
         (sink(0.4), sink(0.4, null=0.5), "head 0.0", (None, None), ([(0, 0)], "uniform")),
         (double(0.3), double(0.61), "Heads 1.1 and 0.2", (1, 1), ([(1, 1)], "mean")),
-        (tight(0.75), tight(0.45), "within 25 %", (1, 0), None),
+        (tight(0.75), tight(0.45), "reaches 75 %", (1, 0), None),
     ],
 )
 def test_each_finding_appears_where_it_must_and_only_there(there, absent, said, place, replaced):
@@ -113,7 +113,7 @@ def test_each_finding_appears_where_it_must_and_only_there(there, absent, said, 
         assert "3" in finding.evidence
     else:
         assert asked == [replaced]
-        assert "loss of 2.5 nats by 0.25 [0.125, 0.375]" in finding.evidence
+        assert "loss of 2.5 nats changes by 0.25 [0.125, 0.375]" in finding.evidence
     assert found_in(**absent) == ((), [])
 
 

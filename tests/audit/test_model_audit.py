@@ -80,6 +80,11 @@ def test_every_quantity_is_in_the_list_of_how_it_is_known():
     }
 
 
+def test_a_quantity_without_any_number_is_in_no_list():
+    unknown = labelled(QUANTITIES, VALUES | {"guess": np.full((1, 2), np.nan)}, ("layer", "head"))
+    assert made(heads=unknown).standings()["heuristic"] == []
+
+
 def test_tables_and_summaries():
     table = made().to_pandas()
     assert table.loc[(0, 0), "gain"] == 1.0

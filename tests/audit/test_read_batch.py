@@ -38,6 +38,16 @@ def test_texts_that_give_no_batch_are_refused(words, text, said):
         text_batch(words, text, length=4, most=4)
 
 
+def test_a_text_of_another_kind_is_named_with_every_way_out():
+    with pytest.raises(UserError) as caught:
+        text_batch(LETTERS, "xxay", length=4, most=4, source="the built-in English stories")
+    said = str(caught.value)
+    assert "75 % of the words of the built-in English stories" in said
+    assert "\n" not in said
+    for way in ("--text FILE", "--tokens FILE", "--level weights"):
+        assert way in said
+
+
 def test_files_of_tokens(tmp_path):
     ids, lengths = np.array([5, 6, 7, 8, 9, 1]), np.array([3, 1, 2])
     np.savez(tmp_path / "a.npz", ids=ids, lengths=lengths)

@@ -5,6 +5,7 @@ import json
 import re
 
 import pytest
+from headless_browser import browser
 
 from attlas.reports.audit_page import render_audit
 from attlas.runs.schema import violations
@@ -118,6 +119,35 @@ def test_names_of_quantities_and_of_facts_are_text_too():
     assert "<img src=x" not in page
 
 
+def test_an_interval_stands_beside_its_number():
+    found = made()
+    found["facts"] = {"loss": 2.5, "loss_low": 2.0, "loss_high": 3.0, "drift": 1e-7}
+    page = render_audit(found)
+    assert "<dd>2.5 [2, 3]</dd>" in page
+    assert "loss_low" not in page
+    assert "10<sup>−7</sup>" in page
+
+
+def test_names_of_bounds_are_typeset():
+    found = made()
+    names = ("1,inf sharp", "mixed sharp", "parameters", "bits of the file")
+    found["bounds"] = [{**found["bounds"][0], "name": name} for name in names]
+    page = render_audit(found)
+    assert "1,inf" not in page
+    assert "<mi>∞</mi>" in page
+    for said in ("sharp constants", "smallest cover of each matrix", "number of parameters"):
+        assert said in page
+    assert "bits of the file" in page
+
+
+def test_a_quantity_without_any_number_is_not_offered():
+    found = made()
+    for row in found["heads"]:
+        row["qk_norm"] = None
+    offered = {each["name"] for each in data_of(render_audit(found))["quantities"]}
+    assert offered == set(NAMES) - {"qk_norm"}
+
+
 @pytest.mark.parametrize("value", [None, 0.0, -1.0, 1e300])
 def test_missing_and_extreme_numbers_are_drawn(value):
     page = render_audit(made(value=value))
@@ -139,3 +169,54 @@ def test_level_weights_has_no_findings_and_says_why():
     assert 'id="bounds"' not in page
     quiet = copy.deepcopy(found) | {"level": "data"}
     assert "Nothing stands out" in render_audit(quiet)
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """A browser, and the page of numbers that differ from head to head."""
+    found = made()
+    for place, row in enumerate(found["heads"]):
+        row["qk_norm"] = [3.0, 1.0, 4.0, 2e-7][place]
+    file = tmp_path_factory.mktemp("audit") / "audit.html"
+    file.write_text(render_audit(found))
+    with browser() as page:
+        yield page, file
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_fits_its_window_and_says_nothing_to_the_console(shown, width, scheme):
+    page, file = shown
+    page.open(file, width, prefers_color_scheme=scheme)
+    assert page.messages() == []
+    assert page.run("return document.documentElement.scrollWidth") <= width
+    wide = page.run(
+        "return [...document.querySelectorAll('main *')].filter(e => !e.closest('.scroll') "
+        "&& e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML)"
+    )
+    assert wide == []
+
+
+def test_the_map_tells_what_it_shows_and_a_click_fills_the_card(shown):
+    page, file = shown
+    page.open(file)
+    page.run(
+        "const s = document.getElementById('quantity'); s.value = 'qk_norm';"
+        "s.dispatchEvent(new Event('input', {bubbles: true}))"
+    )
+    page.settle()
+    cells = "[...document.querySelectorAll('#heat button')]"
+    assert page.run(f"return {cells}.length") == 4
+    sizes = page.run(f"return {cells}.map(e => e.getBoundingClientRect().width)")
+    assert sizes[:2] == sizes[2:]  # a column is as wide as its widest number
+    # title, formula and meaning are three things
+    assert page.text("meaning").startswith("title of qk_norm: ")
+    assert "; large. proved" in page.text("meaning")
+    page.run(f"{cells}[1].click()")
+    assert page.text("card").startswith("Head 0.1")
+    assert "title of qk_norm1" in page.text("card")
+    # the least value last, when its column is sorted downwards
+    page.run("document.querySelector('#heads thead th:last-child button').click()")
+    assert page.run("return document.querySelector('#heads tbody').lastElementChild.innerText")[
+        :3
+    ] == ("1.1")

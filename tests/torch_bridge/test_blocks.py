@@ -38,6 +38,19 @@ def test_pieces_of_a_long_tensor_add_up(p):
     assert torch.isnan(dual_norm(torch.tensor(x), p))
 
 
+@pytest.mark.parametrize("p", [1.1, 1.5, 1.75, 2.0, 3.0, 5.0, 9.0])
+def test_norms_of_float32_by_roots_and_products_agree_with_float64(p):
+    x = np.random.default_rng(0).normal(size=CHUNK + 7).astype(np.float32)
+    x[::3] = 0.0
+    q = p / (p - 1)
+    expected = np.sum(np.abs(x).astype(np.float64) ** q) ** (1 / q)
+    # At most eleven products and three roots of an entry; sums by pairs, of some twenty levels.
+    assert dual_norm(torch.tensor(x), p).item() == pytest.approx(expected, rel=60 * 2**-24)
+    x[5] = np.nan
+    assert torch.isnan(dual_norm(torch.tensor(x), p))
+    assert dual_norm(torch.zeros(3), p).item() == 0
+
+
 def test_an_interleaved_tensor_is_cut_head_by_head():
     rows = torch.arange(12).view(12, 1)  # two heads of query, key and value with two rows each
     found = [view.flatten().tolist() for view in block_views(rows, (0, 2, (2, 2, 2)))]

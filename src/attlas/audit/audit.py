@@ -146,7 +146,7 @@ def _audited(
         deep, numbers = _deep(model, batch, against, options, progress)
         heads, facts = xr.merge([heads, deep]), facts | numbers
     return ModelAudit(
-        model=_facts(model, context),
+        model=_facts(model, context, options.samples),
         level=level,
         heads=heads,
         depths=depths,
@@ -195,7 +195,7 @@ def _deep(
     against: Any,
     options: AuditOptions,
     progress: Callable[[str, int, int], None],
-) -> tuple[xr.Dataset, dict[str, float]]:
+) -> tuple[xr.Dataset, dict[str, int | float]]:
     """Variables of level deep, and its numbers of the whole model."""
     deep, numbers = deep_level(
         model,
@@ -226,7 +226,7 @@ def _intervention(model: TrainedTransformer, batch: JudgedBatch) -> Intervene:
     return intervene
 
 
-def _facts(model: TrainedTransformer, context: int) -> dict[str, Any]:
+def _facts(model: TrainedTransformer, context: int, samples: int) -> dict[str, Any]:
     return {
         "name": model.name,
         "architecture": model.architecture,
@@ -237,11 +237,12 @@ def _facts(model: TrainedTransformer, context: int) -> dict[str, Any]:
         "words": model.vocabulary,
         "parameters": model.parameters,
         "tokens of certificates": context,
+        "samples of bounds": samples,
     }
 
 
 def _notes(
-    model: TrainedTransformer, batch: JudgedBatch | None, facts: Mapping[str, float]
+    model: TrainedTransformer, batch: JudgedBatch | None, facts: Mapping[str, int | float]
 ) -> tuple[str, ...]:
     notes = [
         "The sum over heads was compared with every layer's own matrices before anything was "

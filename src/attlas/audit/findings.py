@@ -88,7 +88,7 @@ def _named(places: Heads) -> str:
 
 def _told(change: Change, what: str) -> str:
     mean, low, high, loss = (plain_number(each) for each in (*change[1:], change.loss))
-    return f"{what} changes the loss of {loss} nats by {mean} [{low}, {high}]"
+    return f"With {what}, the loss of {loss} nats changes by {mean} [{low}, {high}]"
 
 
 def _where(chosen: np.ndarray) -> list[tuple[int, int]]:
@@ -116,7 +116,7 @@ def _needed(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
     yield Finding(
         f"The model needs {_named([place])} more than any other: its mean in its place costs "
         f"{plain_number(value)} nats",
-        f"{_told(change, 'Equal weights in place of its maps')}; the median head costs "
+        f"{_told(change, 'equal weights in place of its maps')}; the median head costs "
         f"{plain_number(median)}",
         *place,
         "removal_mean",
@@ -134,9 +134,9 @@ def _expendable(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
         return
     change = intervene(places, "mean")
     yield Finding(
-        f"{len(places)} of {idle.size} heads cost at most .001 nats each on this batch: "
+        f"{len(places)} of {idle.size} heads cost at most 0.001 nats each on this batch: "
         f"{_named(places)}",
-        f"{_told(change, 'The means of all of them in their place, together,')}",
+        f"{_told(change, 'the means of all of them in their place')}",
         None,
         None,
         "removal_mean",
@@ -155,7 +155,7 @@ def _uniform(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
     yield Finding(
         f"{_named(places).capitalize()} {verb} almost uniformly: within 2 % of the entropy of "
         "equal weights",
-        _told(change, "Equal weights in place of the maps"),
+        _told(change, "equal weights in place of the maps"),
         *(places[0] if len(places) == 1 else (None, None)),
         "entropy",
         _FAR + len(places) / heads.entropy.size,
@@ -174,8 +174,9 @@ def _positional(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
     verb = "looks" if len(places) == 1 else "look"
     yield Finding(
         f"{_named(places).capitalize()} {verb} at one relative position ({offset:+d} for the "
-        f"first): in at least {100 * _POSITIONAL:.0f} % of the rows over .8 of the weight is there",
-        f"{_told(change, 'Equal weights in place of the maps')}; the median head does so in "
+        f"first): in at least {100 * _POSITIONAL:.0f} % of the rows more than 0.8 of the weight "
+        "is there",
+        f"{_told(change, 'equal weights in place of the maps')}; the median head does so in "
         f"{100 * float(np.nanmedian(share)):.0f} % of the rows",
         *(places[0] if len(places) == 1 else (None, None)),
         "positional_share",
@@ -197,12 +198,13 @@ def _singular(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
     places.sort(key=lambda place: -values[place])
     best = places[0]
     change = intervene(places, "uniform")
-    verb = "finds" if len(places) == 1 else "find"
+    verb, who = ("finds", "it") if len(places) == 1 else ("find", "the first")
     yield Finding(
-        f"{_named(places).capitalize()} {verb} one distant token for each row: mean largest weight "
-        f"{plain_number(float(values[best]))} on tokens more than 4 places away",
+        f"{_named(places).capitalize()} {verb} one distant token for each row: {who} gives "
+        f"{plain_number(float(values[best]))} of the weight, on average, to one token more than 4 "
+        "places away",
         f"The median head has {plain_number(float(np.nanmedian(values)))}. "
-        f"{_told(change, 'Equal weights in place of the maps')}",
+        f"{_told(change, 'equal weights in place of the maps')}",
         *best,
         "distant_confidence",
         float(scores[best]),
@@ -221,11 +223,11 @@ def _sinks(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
     change = intervene(places, "uniform")
     shuffled = float(np.mean(heads.sink_shuffled.values > least))
     yield Finding(
-        f"{len(places)} of {heads.sink_natural.size} heads give the first token more than .3 of "
+        f"{len(places)} of {heads.sink_natural.size} heads give the first token more than 0.3 of "
         f"their weight: {_named(places)}",
         f"Uniform attention gives it {plain_number(float(np.max(null)))}; with shuffled words "
         f"{100 * shuffled:.0f} % of the heads do. "
-        f"{_told(change, 'Equal weights in place of the maps')}",
+        f"{_told(change, 'equal weights in place of the maps')}",
         None,
         None,
         "sink_natural",
@@ -250,7 +252,7 @@ def _doubles(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
         f"Heads {place[0]}.{place[1]} and {other[0]}.{other[1]} attend alike: distance "
         f"{plain_number(float(distance[place]))}",
         f"At other rows the nearest head is {plain_number(null)} away. "
-        f"{_told(change, 'The mean of the first in its place')}",
+        f"{_told(change, 'the mean of the first in its place')}",
         place[0],
         place[1],
         "nearest_distance",
@@ -271,8 +273,8 @@ def _tight_certificates(heads: xr.Dataset) -> Iterator[Finding]:
     attack = float(heads.local_attack.values[place])
     certificate = float(heads.local_certificate.values[place])
     yield Finding(
-        f"The smoothness certificate of head {place[0]}.{place[1]} is within "
-        f"{100 * (1 - float(ratio[place])):.0f} % of what an attack reaches",
+        f"An attack on head {place[0]}.{place[1]} reaches {100 * float(ratio[place]):.0f} % of its "
+        "smoothness certificate",
         f"Certified: at most {plain_number(certificate)} per unit of change at these tokens; "
         f"reached: {plain_number(attack)}. The median head's attack reaches "
         f"{100 * float(np.nanmedian(ratio)):.0f} % of its certificate",

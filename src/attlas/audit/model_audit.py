@@ -61,13 +61,15 @@ class ModelAudit:
     def standings(self) -> dict[str, list[str]]:
         """Titles of what is proved, checked on instances and heuristic; and what is not claimed.
 
+        Quantities that this model or batch gives no number of are in no list.
+
         Returns:
             Four lists by their names.
         """
         lists: dict[str, list[str]] = {standing.value: [] for standing in Standing}
         for data in (self.heads, self.depths):
             for variable in data.data_vars.values():
-                if "standing" in variable.attrs:
+                if "standing" in variable.attrs and not np.isnan(variable.values).all():
                     lists[variable.attrs["standing"]].append(variable.attrs["title"])
         return {**lists, "not claimed": list(NOT_CLAIMED)}
 

@@ -18,7 +18,8 @@ OF_THE_MODEL = (
     "units: it counts the bits of its stored numbers, shared ones once. The other rows are about "
     "another function: the heads alone, layer after layer, each row projected on the unit ball, "
     "without residual connections, norms and feedforward units, for which no norm-based theorem of "
-    "these papers holds."
+    "these papers holds. Each row bounds, with probability 0.95, how far the expectation of a loss "
+    "in [0, 1] exceeds its mean over independent samples, as many as are stated at the top."
 )
 """What a table of bounds says first."""
 

@@ -19,7 +19,9 @@ _UNKNOWN = 0.2
 _DAMAGED = (OSError, EOFError, BadZipFile, zlib.error)
 
 
-def text_batch(words: Words, text: str, *, length: int, most: int) -> list[np.ndarray]:
+def text_batch(
+    words: Words, text: str, *, length: int, most: int, source: str = "the text"
+) -> list[np.ndarray]:
     """Sequences of at most `length` tokens, one after the other from each line of a text.
 
     Args:
@@ -27,6 +29,7 @@ def text_batch(words: Words, text: str, *, length: int, most: int) -> list[np.nd
         text: one document per line.
         length: largest number of tokens of a sequence.
         most: number of sequences that are kept.
+        source: what a refusal calls the text.
 
     Returns:
         Vectors of at least two tokens.
@@ -36,7 +39,9 @@ def text_batch(words: Words, text: str, *, length: int, most: int) -> list[np.nd
             know it.
     """
     if words.encode is None:
-        raise UserError("the model's folder holds no tokenizer: give --tokens FILE")
+        raise UserError(
+            "the model's folder holds no tokenizer: give --tokens FILE, or choose --level weights"
+        )
     found: list[np.ndarray] = []
     for line in text.splitlines():
         tokens = np.array(words.encode(line.strip()) if line.strip() else [], np.int32)
@@ -48,8 +53,9 @@ def text_batch(words: Words, text: str, *, length: int, most: int) -> list[np.nd
         share = float(np.mean(np.concatenate(found) == words.unknown))
         if share > _UNKNOWN:
             raise UserError(
-                f"the tokenizer does not know {100 * share:.0f} % of the text's words: give a text "
-                "of the model's language, or --tokens FILE"
+                f"the tokenizer does not know {100 * share:.0f} % of the words of {source}: give "
+                "--text FILE of the kind the model was trained on, or --tokens FILE, or choose "
+                "--level weights"
             )
     return found
 

@@ -200,5 +200,8 @@ def _batch(
         kept = kept_batch(config, length=length, most=sequences)
         if kept or (level is None and words.encode is None):
             return kept or None
-    own = default_text() if text is None else read_text(text)
-    return text_batch(words, own, length=length, most=sequences)
+    if text is None:
+        own, source = default_text(), "the built-in English stories"
+    else:
+        own, source = read_text(text), str(text)
+    return text_batch(words, own, length=length, most=sequences, source=source)

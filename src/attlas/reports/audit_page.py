@@ -8,13 +8,14 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from attlas.audit.model_bounds import OF_THE_MODEL
+from attlas.core.display.numbers import number
 from attlas.core.display.statements import prose
 from attlas.panels.palette import PALETTE
 from attlas.reports.figures import embed
 from attlas.reports.page import own_file, render_template, script_data
 
 COLUMNS = (
-    ("removal_mean", "loss without it"),
+    ("removal_mean", "change of the loss without it"),
     ("confidence", "confidence"),
     ("distant_confidence", "distant confidence"),
     ("entropy", "entropy"),
@@ -33,6 +34,27 @@ _STANDINGS = {
     "checked on instances": "Checked on instances: exact on these weights and sequences",
     "heuristic": "Heuristic: a summary without a theorem",
     "not claimed": "Not claimed",
+}
+
+
+_FACTS = {
+    "slicing_residual": "error of the sum over heads",
+    "loss": "loss in nats [95 % interval]",
+    "rank_correlation": "rank correlation of Michel’s score",
+    "curvature_sequences": "sequences of the curvature",
+    "curvature_tokens": "tokens of the curvature",
+    "curvature_products": "Hessian products per head, at most",
+    "explained": "share of the change that is linear",
+}
+"""Names of numbers of the whole model, where the variable's own says too little."""
+
+_COVERS = {
+    "1,1": r"$\|W\|_{1,1}$",
+    "1,inf": r"$\|W\|_{1,\infty}$",
+    "2,1": r"$\|W\|_{2,1}$",
+    "log T": r"$\|W\|_{2,1}$, cover with $\log T$",
+    "mixed": "smallest cover of each matrix",
+    "parameters": "number of parameters",
 }
 
 
@@ -72,7 +94,7 @@ def render_audit(audit: Mapping[str, Any]) -> str:
     # The map opens with what the table begins with, not with the first of the alphabet.
     rank = {name: place for place, (name, _) in enumerate(COLUMNS)}
     of_heads = sorted(
-        (each for each in told if heads and each.name in heads[0]),
+        (each for each in told if any(row.get(each.name) is not None for row in heads)),
         key=lambda each: rank.get(each.name, len(rank)),
     )
     return render_template(
@@ -80,6 +102,8 @@ def render_audit(audit: Mapping[str, Any]) -> str:
         style=own_file("audit.css"),
         script=own_file("audit.js"),
         audit=audit,
+        facts=_facts(audit["facts"]),
+        bounds=[{**row, "name": _bound_name(row["name"])} for row in audit["bounds"]],
         quantities=of_heads,
         about_bounds=OF_THE_MODEL,
         columns=[pair for pair in COLUMNS if heads and pair[0] in heads[0]],
@@ -99,6 +123,29 @@ def _told(name: str, attributes: Mapping[str, str]) -> Told:
         attributes.get("standing", ""),
         attributes.get("null", ""),
     )
+
+
+def _facts(facts: Mapping[str, Any]) -> list[tuple[str, Markup]]:
+    """Numbers of the whole model with what they are; an interval stands beside its value."""
+    shown = []
+    for name, value in facts.items():
+        ends = [facts.get(f"{name}_{end}") for end in ("low", "high")]
+        base = name.removesuffix("_low").removesuffix("_high")
+        if base != name and base in facts:
+            continue
+        text = number(value)
+        if None not in ends:
+            text += Markup(" [{}, {}]").format(*(number(end) for end in ends))
+        shown.append((_FACTS.get(name, name.replace("_", " ")), text))
+    return shown
+
+
+def _bound_name(name: str) -> str:
+    """Such as "the norm (1, 1), sharp constants" for "1,1 sharp"."""
+    cover, _, constants = name.rpartition(" ")
+    if cover in _COVERS and constants in ("corrected", "sharp", "printed"):
+        return f"{_COVERS[cover]}, {constants} constants"
+    return _COVERS.get(name, name)
 
 
 def _plain(quantity: Told) -> dict[str, str]:
@@ -124,10 +171,10 @@ def _column(audit: Mapping[str, Any], name: str, table: str = "heads") -> list[f
 
 
 _LADDER = (
-    ("ball_certificate", "every text of this length"),
-    ("ball_attack", "attack in the ball"),
-    ("local_certificate", "certificate here"),
-    ("local_attack", "attack here"),
+    ("ball_certificate", "certificate, every text"),
+    ("ball_attack", "attack, every text"),
+    ("local_certificate", "certificate, these texts"),
+    ("local_attack", "attack, these texts"),
 )
 
 
@@ -140,16 +187,19 @@ def _ladder(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     order = sorted(range(len(columns[0][1])), key=lambda k: columns[0][1][k])
     figure = Figure(figsize=(7.2, 3.4), layout="constrained")
     axes = figure.subplots()
-    for place, (label, values) in enumerate(columns):
-        line = "-" if "attack" not in label else ":"
-        axes.plot([values[k] for k in order], line, color=PALETTE[place], label=label, lw=1.6)
-    axes.set(yscale="log", xlabel="heads, by their certificate", ylabel="change per change")
-    axes.legend(frameon=False, fontsize=8)
+    for label, values in columns:
+        of_these = "these" in label
+        style = (
+            {"ls": "none", "marker": ".", "ms": 5} if "attack" in label else {"ls": "-", "lw": 1.6}
+        )
+        axes.plot([values[k] for k in order], color=PALETTE[of_these], label=label, **style)
+    axes.set(yscale="log", xlabel="heads, by their first certificate", ylabel="change per change")
+    figure.legend(frameon=False, fontsize=8, ncols=2, loc="outside upper center")
     return figure, (
         "How much the output of each head can change per unit of change of its normalised input: "
-        "certified for every text as long as those that are attacked, certified at the tokens "
-        "handed in, and reached by attacks. The "
-        "distance between a certificate and its attack is what nobody knows."
+        "certified for every text as long as those that are attacked (normalised tokens anywhere "
+        "in their ball), certified at the tokens handed in, and reached by an attack on each. The "
+        "truth lies between a certificate and the attack of its colour."
     )
 
 
@@ -193,7 +243,10 @@ def _depth(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     figure = Figure(figsize=(5.2, 2.8), layout="constrained")
     axes = figure.subplots()
     for place, (name, label) in enumerate(
-        (("residual_l2", "distance from rank one"), ("mean_cosine", "mean cosine of two tokens"))
+        (
+            ("residual_l2", "relative distance from equal rows"),
+            ("mean_cosine", "mean cosine of two tokens"),
+        )
     ):
         values = _column(audit, name, "depths")
         if values is not None:
@@ -201,8 +254,9 @@ def _depth(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     axes.set(xlabel="layers passed", ylim=(-0.05, 1.05))
     axes.legend(frameon=False, fontsize=8)
     return figure, (
-        "Rank collapse would be a residual that falls to 0 and a cosine that rises to 1 with "
-        "depth; residual is the Euclidean distance of the tokens from their mean, relative."
+        "Distance of the hidden rows from equal rows, relative to their size, and mean cosine of "
+        "two of them. Rank collapse would be a distance that falls to 0 and a cosine that rises "
+        "to 1 with depth."
     )
 
 
@@ -215,7 +269,14 @@ def _importance(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     axes = figure.subplots()
     axes.plot(score, change, ".", color=PALETTE[0], ms=5)
     axes.axhline(0, color="0.7", lw=0.8, zorder=0)
-    axes.set(xlabel="Michel's score, a slope", ylabel="loss without the head, nats")
+    axes.set(xlabel="Michel's score, a slope", ylabel="change of the loss, nats")
     shown = audit["facts"].get("rank_correlation")
-    told = "" if shown is None else f" Their rank correlation is {shown:.2f}."
-    return figure, f"A head's slope of the loss beside the exact loss without it.{told}"
+    told = (
+        ""
+        if shown is None
+        else f" The rank correlation of the score with the size of that change is {shown:.2f}."
+    )
+    return figure, (
+        "One point per head: Michel's score, the size of the slope of the loss in the head, and "
+        f"the exact change of the loss with nothing in the head's place.{told}"
+    )

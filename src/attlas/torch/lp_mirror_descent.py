@@ -35,6 +35,9 @@ class LpMirrorDescent(torch.optim.Optimizer):
     parameters that have some take longer. Writing through `param.data` in place is what torch
     hides from everyone: call `refresh()` after it.
 
+    On the host `torch.compile(optimizer.step)` makes one loop of a step's calls, which is about
+    twice as fast where the power is taken by roots and products (p = 1.1, 1.5, 3, 5, 9).
+
     Plain steps act entry by entry: sharded parameters (FSDP) need nothing. A normalised step needs
     the norm of the whole gradient: under sharding it would be that of each shard, and is wrong.
 

@@ -18,7 +18,10 @@ ROW_QUANTITIES = (
         "effective_support", "effective number of tokens", r"e^{H}", "how many tokens a row reads"
     ),
     _of_rows(
-        "participation", "participation number", r"1/\sum_ja_j^2", "the same, by large weights"
+        "participation",
+        "participation number of a row",
+        r"1/\sum_ja_j^2",
+        "tokens it reads, by weight",
     ),
     _of_rows(
         "confidence",
@@ -69,7 +72,7 @@ HEAD_QUANTITIES = (
             f"sink_{text}",
             f"attention that the first token receives, {text} words",
             r"$\alpha_1=\frac1T\sum_{i}a_{i1}$",
-            "above .3: a sink; a head that sinks for shuffled or repeated words, too, sinks by "
+            "above 0.3: a sink; a head that sinks for shuffled or repeated words, too, sinks by "
             "position",
             _MEASURED,
             f"sink_{text}_null",
@@ -78,14 +81,18 @@ HEAD_QUANTITIES = (
     ),
     Quantity(
         "positional_share",
-        "share of rows whose largest weight exceeds .8 at one relative position",
+        "share of rows whose largest weight exceeds 0.8 at one relative position",
         "",
-        "above .9: a positional head after Voita et al.",
+        "above 0.9: a positional head after Voita et al.",
         _MEASURED,
         "positional_share_null",
     ),
     Quantity(
-        "positional_offset", "that relative position", "", "-1: the previous token", _MEASURED
+        "positional_offset",
+        "most frequent relative position of a weight above 0.8",
+        "",
+        "-1: the previous token; none where no weight is above 0.8",
+        _MEASURED,
     ),
     Quantity(
         "largest_logit",
@@ -111,26 +118,32 @@ HEAD_QUANTITIES = (
     ),
     Quantity(
         "local_attack",
-        "largest change that power iteration reached there",
+        "largest change of the head's output reached at the user's tokens",
         r"$|Ju|,\ |u|=1$",
-        "a lower bound on the same norm",
+        "by power iteration; a lower bound on the same norm",
         _MEASURED,
     ),
     Quantity(
-        "local_ratio", "attack over certificate", "", "1: the certificate is attained", _MEASURED
+        "local_ratio",
+        "attack over certificate at the user's tokens",
+        "",
+        "1: the certificate is attained",
+        _MEASURED,
     ),
     Quantity(
         "ball_certificate",
-        "certificate for all tokens in the ball",
+        "certificate of the change of the head's output in the ball",
         r"$\mathrm{Lip}$",
-        "that of level weights, for as many tokens as the local certificate has",
+        "the ball holds all normalised tokens; the Lipschitz constant of level weights, for as "
+        "many tokens as the local certificate has",
         _PROVED,
     ),
     Quantity(
         "ball_attack",
-        "largest change that the ascent in the ball reached",
+        "largest change of the head's output reached in the ball",
         "",
-        "starts at the user's tokens; tokens need not be ones that the model can produce",
+        "by an ascent that starts at the user's tokens; tokens need not be ones that the model "
+        "can produce",
         _MEASURED,
     ),
     Quantity("ball_ratio", "attack over certificate in the ball", "", "1: attained", _MEASURED),
@@ -167,14 +180,14 @@ HEAD_QUANTITIES = (
         _HEURISTIC,
         "nearest_distance_null",
     ),
-    Quantity("nearest_layer", "layer of that head", "", "", _MEASURED),
-    Quantity("nearest_head", "its number there", "", "", _MEASURED),
+    Quantity("nearest_layer", "layer of the head with the nearest maps", "", "", _MEASURED),
+    Quantity("nearest_head", "number of the head with the nearest maps", "", "", _MEASURED),
 )
 
 DEPTH_QUANTITIES = (
     Quantity(
         "residual_l2",
-        "relative distance from equal rows",
+        "relative distance of the hidden rows from equal rows",
         r"$\min_c\|X-1c'\|_F/\|X\|_F$",
         "0: all tokens are alike; the null has independent rows of mean 0",
         _MEASURED,
@@ -182,14 +195,14 @@ DEPTH_QUANTITIES = (
     ),
     Quantity(
         "residual_composite",
-        "the same in the composite norm, at the mean row",
+        "relative distance of the hidden rows from their mean, composite norm",
         r"$\|X-1m'\|/\|X\|,\ \|X\|=\sqrt{\|X\|_1\|X\|_\infty}$",
         "the norm of the theory of rank collapse; not minimised over c",
         _MEASURED,
     ),
     Quantity(
         "mean_cosine",
-        "mean cosine of two tokens",
+        "mean cosine of two hidden rows",
         "",
         "1: all tokens point one way",
         _MEASURED,
@@ -211,7 +224,7 @@ DEPTH_QUANTITIES = (
     ),
     Quantity(
         "certified_token",
-        "certified largest norm",
+        "certified largest norm of a token as the attention reads it",
         r"$\max_{|u|^2\le d}|g\odot u+b|$",
         "from the norm's gain and bias; NaN where no norm stands before the attention",
         _PROVED,

@@ -25,7 +25,7 @@ DEEP_QUANTITIES = (
         Quantity(
             f"removal_{name}",
             f"change of the loss with {stands} in place of the head",
-            r"$L_{\setminus h}-L$",
+            r"$L_{-h}-L$",
             "in nats; the interval is a bootstrap over sequences",
             Standing.MEASURED,
         )
@@ -75,7 +75,7 @@ def deep_level(
     curvature: bool = True,
     curvature_sequences: int = 4,
     progress: Callable[[str, int, int], None] = lambda part, done, all_: None,
-) -> tuple[xr.Dataset, Mapping[str, float]]:
+) -> tuple[xr.Dataset, Mapping[str, int | float]]:
     r"""Removal, importance and curvature of every head.
 
     Args:
@@ -88,7 +88,7 @@ def deep_level(
 
     Returns:
         Variables [layer, head], and numbers of the whole model: `loss`, its interval,
-        `rank_correlation` of Michel's score with the exact change of the loss, and what the
+        `rank_correlation` of Michel's score with the size of the exact change, and what the
         curvature was computed from.
     """
     ablation = ablate_heads(model, batch, lambda done, all_: progress("removals", done, all_))

@@ -69,7 +69,7 @@ WEIGHT_QUANTITIES = (
         "ov_norm_raw",
         "spectral norm of the value-output product before folding",
         r"$\sigma_1(W_VW_O)$",
-        "the same of the value path",
+        "changes when the norm's gain is moved into the weights; no property of the head",
         _MEASURED,
     ),
     Quantity(
@@ -84,7 +84,8 @@ WEIGHT_QUANTITIES = (
         "ov_positivity",
         "positivity of the value-output product",
         r"$\sum_i\operatorname{Re}\lambda_i/\sum_i|\lambda_i|$",
-        "1 where the head copies what it reads, -1 where it erases it",
+        "1 where the head copies what it reads, -1 where it erases it; none in a layer that reads "
+        "rows of another width",
         _HEURISTIC,
         "ov_positivity_null",
     ),
@@ -98,7 +99,7 @@ WEIGHT_QUANTITIES = (
     ),
     Quantity(
         "read_overlap_z",
-        "the same in standard deviations of random subspaces",
+        "overlap of the query subspaces, in standard deviations of random ones",
         "",
         "above 3: more than chance",
         _HEURISTIC,
@@ -113,7 +114,7 @@ WEIGHT_QUANTITIES = (
     ),
     Quantity(
         "write_overlap_z",
-        "the same in standard deviations of random subspaces",
+        "overlap of the output subspaces, in standard deviations of random ones",
         "",
         "above 3: more than chance",
         _HEURISTIC,

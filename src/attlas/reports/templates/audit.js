@@ -59,8 +59,8 @@
     heat.querySelector("tbody")?.remove();
     heat.append(body);
     caption.textContent = sorted.checked ? "Rows: layers. Heads sorted by the value." : "Rows: layers. Columns: heads.";
-    meaning.replaceChildren(markup("span", `${quantity.title} ${quantity.formula} `),
-      markup("span", quantity.meaning ? `${quantity.meaning}. ` : ""), element("em", quantity.standing));
+    meaning.replaceChildren(markup("span", `${quantity.title}${quantity.formula && ": "}${quantity.formula}`),
+      markup("span", quantity.meaning ? `; ${quantity.meaning}. ` : ". "), element("em", quantity.standing));
   };
 
   const drawCard = (key) => {
