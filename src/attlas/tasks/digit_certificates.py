@@ -35,6 +35,8 @@ TRIALS = 4
 """Draws by which a posterior is chosen; those of the bound are others."""
 _LOSS = empirical_loss("logistic")
 _AT_ONCE = 256
+_PADDED = 2048
+"""Training images below which all sizes share a program."""
 START = 0.1
 """Standard deviation of the untrained weights."""
 
@@ -153,11 +155,12 @@ def _trained(
     start: MultiHead, X: Array, y: Array, n: int, descent: DigitDescent
 ) -> list[MultiHead]:
     """Weights along the descent on the first n of the images."""
-    # Zero weights and not fewer rows: one program for all n.
-    weights = jnp.where(jnp.arange(len(y)) < n, len(y) / n, 0).astype(X.dtype)
+    # Zero weights and not fewer rows: one program for all small n.
+    rows = min(len(y), max(n, _PADDED))
+    weights = jnp.where(jnp.arange(rows) < n, rows / n, 0).astype(X.dtype)
     path = fit(
         _LOSS, jax.tree_util.Partial(optax.adam, jnp.asarray(descent.rate, X.dtype)), start,
-        Samples(X, y, weights), record_at=descent.records,
+        Samples(X[:rows], y[:rows], weights), record_at=descent.records,
     )  # fmt: skip
     return [jax.tree.map(lambda a, k=k: a[k], path.params) for k in range(len(descent.records))]
 
