@@ -114,7 +114,7 @@ def regime_of_training(rng, count, *, radius=1.0, change=1.0):
     not_attacked="each instance is a network of 16384 units",
     roundings=2**12,
     controls=[
-        Control("width 64", width=2**6),
+        Control("width 4", width=2**2),
         Control("labels of the other sign, so that regression does not beat zero", sign=-1.0),
     ],
 )
