@@ -20,6 +20,8 @@ from attlas.verify.registry import find_claims, find_errata
 
 CLAIMS = find_claims()
 PARTS = 12
+SEEDS = 3
+"""`make atlas` checks all claims at seed 0; here every third one is, the others at 1 and 2."""
 
 
 def assert_as_expected(claim: Claim) -> None:
@@ -33,16 +35,20 @@ def assert_as_expected(claim: Claim) -> None:
 def test_claims_and_controls(part):
     # Neighbours share a file and its compiled programs.
     first, last = (len(CLAIMS) * end // PARTS for end in (part, part + 1))
-    chosen = [claim.name for claim in CLAIMS[first:last]]
+    chosen = {CLAIMS[k].name: k % SEEDS for k in range(first, last)}
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("check_claims.py"))],
         input=json.dumps(chosen), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     reports = json.loads(done.stdout)
-    assert list(reports) == chosen
+    assert list(reports) == list(chosen)
     assert [name for name, report in reports.items() if not report["controls"]] == []
-    defects = {name: report["defects"] for name, report in reports.items() if report["defects"]}
+    defects = {
+        f"{name}, seed {chosen[name]}": report["defects"]
+        for name, report in reports.items()
+        if report["defects"]
+    }
     assert defects == {}
 
 

@@ -21,7 +21,7 @@ from attlas.tasks.token_selection.factored import train_factored
 
 _COUNT, _RATE = 48, 0.08
 _DRAWN, _APART = 80, 1e-3
-"""Problems drawn, and the least distance of their two SVMs: where it is zero nothing is compared."""
+"""Problems drawn, and the least distance of the two SVMs of those that are kept."""
 _RECORDS = (250, 1000, 4000, 16000)
 
 

@@ -220,8 +220,8 @@ def lag_and_memory(W_mm, W, C, gram, p, x, divergence, theta, share, *, lead=1.0
     \frac{(\theta-\bar\theta)^\top H^{-1}(\theta-\bar\theta)}{2x^2}
     + \frac{\|U_0^\perp\|^2}{2x^{2(p-1)}}$$
 
-    From $W_{mm}$ with noise of its size, the better tokens ahead: the exponent is $-2\min\{1, p-1\}$, unless one constant
-    vanishes. Shown relative to the right side.
+    From $W_{mm}$ with noise of its size, the better tokens ahead: the exponent is
+    $-2\min\{1, p-1\}$, unless one constant vanishes. Shown relative to the right side.
     """
     late = half_squared_lag(theta + (1 - right) * jnp.log(share), share, gram) / x**2
     U = across(potential_gradient(W, p), W_mm, C, gram, p, right)
