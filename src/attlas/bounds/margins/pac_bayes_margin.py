@@ -3,7 +3,7 @@ r"""PAC-Bayes for the network itself: a certificate of attention says what noise
 import math
 from itertools import product
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -82,7 +82,11 @@ def noise_threshold(lengths: Lengths, heads: int, tokens: int, noise: Noise) -> 
         >>> print(f"{noise_threshold(one, 1, 2, Noise(0.1, 0.1, 0.1))[0]:.4f}")
         0.2623
     """
-    side, spread = _quantiles(noise.tail, heads, tokens)
+    return _moved(lengths, heads, noise, *_quantiles(noise.tail, heads, tokens))
+
+
+def _moved(lengths: Lengths, heads: int, noise: Noise, side: Any, spread: Any) -> np.ndarray:
+    """The threshold from its two quantiles; scales and quantiles may be arrays."""
     oscillation = noise.attention * lengths.diameter * lengths.cls * spread
     moved = noise.readout * lengths.token * side + lengths.diameter * np.tanh(oscillation / 4)
     return math.sqrt(heads) * moved * _SAFE
@@ -98,11 +102,9 @@ def _quantiles(tail: float, heads: int, tokens: int) -> tuple[float, float]:
 def _thresholds(lengths: Lengths, heads: int, tokens: int) -> np.ndarray:
     """`noise_threshold` of every noise of the grid, shape (noises, sequences)."""
     side, spread = np.array([_quantiles(tail, heads, tokens) for tail in TAILS]).T[..., None]
-    scales = np.asarray(SCALES)[:, None, None]
-    oscillation = scales * (lengths.diameter * lengths.cls) * spread
-    attention = lengths.diameter * np.tanh(oscillation / 4)
-    moved = (scales * lengths.token * side)[:, None] + attention[None]
-    return math.sqrt(heads) * moved.reshape(-1, len(lengths.token)) * _SAFE
+    scales: Any = np.asarray(SCALES)[:, None, None]
+    noise = Noise(scales[:, None], scales, 0.0)
+    return _moved(lengths, heads, noise, side, spread).reshape(-1, len(lengths.token))
 
 
 class _Margins(NamedTuple):
