@@ -1,4 +1,4 @@
-"""Check the claims named on standard input; write how many controls and which defects each has."""
+"""Check claims, each at a seed, as named on standard input; write their controls and defects."""
 
 import json
 import os
@@ -18,9 +18,9 @@ def main() -> None:
     """One line of JSON, in the order of the names."""
     found = {}
     claims = {claim.name: claim for claim in find_claims()}
-    for name in json.load(sys.stdin):
+    for name, seed in json.load(sys.stdin).items():
         # What a run of all claims grants each: controls must be decided there too.
-        report = check(claims[name], alpha=RUN_ALPHA / (2 * len(claims)))
+        report = check(claims[name], seed=seed, alpha=RUN_ALPHA / (2 * len(claims)))
         found[name] = {"controls": len(report.controls), "defects": list(report.defects)}
     json.dump(found, sys.stdout)
 

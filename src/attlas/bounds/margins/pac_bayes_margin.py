@@ -3,7 +3,7 @@ r"""PAC-Bayes for the network itself: a certificate of attention says what noise
 import math
 from itertools import product
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -82,12 +82,29 @@ def noise_threshold(lengths: Lengths, heads: int, tokens: int, noise: Noise) -> 
         >>> print(f"{noise_threshold(one, 1, 2, Noise(0.1, 0.1, 0.1))[0]:.4f}")
         0.2623
     """
-    side = -NormalDist().inv_cdf(noise.tail / 2)
-    pairs = heads * tokens * (tokens - 1)
-    spread = -NormalDist().inv_cdf(noise.tail / (2 * pairs)) if pairs else 0.0
+    return _moved(lengths, heads, noise, *_quantiles(noise.tail, heads, tokens))
+
+
+def _moved(lengths: Lengths, heads: int, noise: Noise, side: Any, spread: Any) -> np.ndarray:
+    """The threshold from its two quantiles; scales and quantiles may be arrays."""
     oscillation = noise.attention * lengths.diameter * lengths.cls * spread
     moved = noise.readout * lengths.token * side + lengths.diameter * np.tanh(oscillation / 4)
     return math.sqrt(heads) * moved * _SAFE
+
+
+def _quantiles(tail: float, heads: int, tokens: int) -> tuple[float, float]:
+    """Normal quantiles of the readout's noise, and of all differences of logits."""
+    pairs = heads * tokens * (tokens - 1)
+    spread = -NormalDist().inv_cdf(tail / (2 * pairs)) if pairs else 0.0
+    return -NormalDist().inv_cdf(tail / 2), spread
+
+
+def _thresholds(lengths: Lengths, heads: int, tokens: int) -> np.ndarray:
+    """`noise_threshold` of every noise of the grid, shape (noises, sequences)."""
+    side, spread = np.array([_quantiles(tail, heads, tokens) for tail in TAILS]).T[..., None]
+    scales: Any = np.asarray(SCALES)[:, None, None]
+    noise = Noise(scales[:, None], scales, 0.0)
+    return _moved(lengths, heads, noise, side, spread).reshape(-1, len(lengths.token))
 
 
 class _Margins(NamedTuple):
@@ -106,20 +123,18 @@ def _grouped(sample: MarginSample) -> _Margins:
     return _Margins(Lengths(*(2 ** (rows.T / _STEPS) * (1 + 1e-6))), own)
 
 
-def _shares_below(sample: MarginSample, grid: list[Noise]) -> np.ndarray:
+def _shares_below(sample: MarginSample) -> np.ndarray:
     """The share of margins that are at most twice the threshold, for each noise."""
     groups = _grouped(sample)
-    heads, tokens = len(sample.readouts), sample.tokens
-    t = np.array([noise_threshold(groups.lengths, heads, tokens, noise) for noise in grid])
+    t = _thresholds(groups.lengths, len(sample.readouts), sample.tokens)
     counts = [np.searchsorted(own, 2 * t[:, k], "right") for k, own in enumerate(groups.margins)]
     return np.sum(counts, axis=0) / len(sample.margins)
 
 
 def _drawn(sample: MarginSample) -> tuple[np.ndarray, ...]:
     """Both scales and the tail of every noise, and the mean loss of networks drawn with it."""
-    grid = [Noise(*each) for each in product(SCALES, SCALES, TAILS)]
-    tau, sigma, eta = (np.array(part) for part in zip(*grid, strict=True))
-    loss = eta + (1 - eta) * _shares_below(sample, grid)
+    tau, sigma, eta = np.array(list(product(SCALES, SCALES, TAILS))).T
+    loss = eta + (1 - eta) * _shares_below(sample)
     return tau, sigma, eta, np.minimum(1.0, loss * _SAFE)
 
 

@@ -16,6 +16,7 @@ from attlas.bounds.margins.local_margin_bound import (
 )
 from attlas.bounds.margins.margin_bounds import cover_margin_bound
 from attlas.core.claim import Control, Kind, Status
+from attlas.core.sampling import shared
 from attlas.core.statement import computed, inequality, probability
 
 
@@ -122,6 +123,22 @@ def deviation_of_small_risks(Z, V, *, factor=1.0):
     return factor * V >= Z
 
 
+@shared
+def _two_bounds(rng, count):
+    """The cover bound and the local one, on the same samples as if they were larger."""
+    left, right = np.empty((2, count))
+    for e in range(count):
+        n, margin = int(rng.integers(40, 400)), 10 ** rng.uniform(-1.7, 0)
+        y = np.where(rng.random(n) < (0.1 if e % 4 == 0 else 0.0), -1.0, 1.0)
+        norm, m = 10 ** rng.uniform(-1, 2), 10 ** rng.uniform(4, 13)
+        own = LinearAttention([1.0, 0.0], np.array([[0.0, 0.0], [0.0, norm]]))
+        X = np.broadcast_to(np.array([[margin, 0.0]]), (n, 1, 2))
+        sample = measure_margins(own, X, [0.0, 1.0], y)
+        left[e] = cover_margin_bound(sample, 1.0, 0.05).at(m)
+        right[e] = local_margin_bound(sample, 1.0, 0.05).at(m)
+    return left, right
+
+
 @computed(
     Kind.INEQUALITY,
     "Relative deviations of one cover against local complexity",
@@ -140,14 +157,5 @@ def kl_below_local(rng, count, *, factor=1.0):
     Where all margins are large the first is proved to be smaller: it falls like $1/m$, the second
     like $m^{-1/2}$. Equal where both are vacuous.
     """
-    left, right = np.empty((2, count))
-    for e in range(count):
-        n, margin = int(rng.integers(40, 400)), 10 ** rng.uniform(-1.7, 0)
-        y = np.where(rng.random(n) < (0.1 if e % 4 == 0 else 0.0), -1.0, 1.0)
-        norm, m = 10 ** rng.uniform(-1, 2), 10 ** rng.uniform(4, 13)
-        own = LinearAttention([1.0, 0.0], np.array([[0.0, 0.0], [0.0, norm]]))
-        X = np.broadcast_to(np.array([[margin, 0.0]]), (n, 1, 2))
-        sample = measure_margins(own, X, [0.0, 1.0], y)
-        left[e] = cover_margin_bound(sample, 1.0, 0.05).at(m)
-        right[e] = factor * local_margin_bound(sample, 1.0, 0.05).at(m)
-    return left, right
+    left, right = _two_bounds(rng, count)
+    return left, factor * right

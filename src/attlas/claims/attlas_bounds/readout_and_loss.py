@@ -29,7 +29,7 @@ def _heads(rng, d, radius):
     "A linear readout",
     status=Status.NEW,
     not_attacked="instances draw different numbers of random numbers",
-    count=40,
+    count=60,
     roundings=1024,
     controls=[Control("a third of the bound", factor=1 / 3)],
 )

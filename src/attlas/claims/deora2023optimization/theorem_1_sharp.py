@@ -103,7 +103,7 @@ def theorem_1_sharp_informative(average, *, share=1.0, **run):
         assume("R is at least 1", lambda R: R >= 1),
         assume("D is at least .1", lambda **run: conditions(run).distance >= 0.1),
     ],
-    controls=[Control("a 2,000th of the printed ones", factor=1 / 2000)],
+    controls=[Control("a 10,000th of the printed ones", factor=1e-4)],
     evaluations=1792,
 )
 def theorem_1_sharp_cost(*, factor=1.0, **run):

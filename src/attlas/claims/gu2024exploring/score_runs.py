@@ -141,6 +141,11 @@ def _in_ball(gram, cross, Y):
     return (cross @ c).reshape(2, -1).T, float(c @ gram @ c)
 
 
+def large_ball(R_H, d):
+    """R_H where it is at least d e^d, from where A falls; else this, whose ball holds f_H too."""
+    return jnp.maximum(R_H, d * jnp.exp(d))
+
+
 def _network(raw, i):
     return SoftmaxNetwork(jnp.asarray(raw["W"][i]), jnp.asarray(raw["a"][i]))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from attlas.bounds.optimisation.gu2024_score import gu2024_approximation, gu2024_complexity
 from attlas.claims.gu2024exploring.claim_g_1 import distance
-from attlas.claims.gu2024exploring.score_runs import COUNT, score_runs
+from attlas.claims.gu2024exploring.score_runs import COUNT, large_ball, score_runs
 from attlas.claims.gu2024exploring.trajectories import SLOW
 from attlas.core.claim import Control, Sides, Source, Status
 from attlas.core.statement import inequality
@@ -88,7 +88,7 @@ def theorem_g_4(mass, kernel, pseudo, Y, R_H, *, share=None):
     is tested; theorem-g-4-sharp is what the runs obey.
     """
     n, d = Y.shape
-    A, Gamma = gu2024_approximation(R_H, d), gu2024_complexity(n, d, 0.1)
+    A, Gamma = gu2024_approximation(large_ball(R_H, d), d), gu2024_complexity(n, d, 0.1)
     terms = jnp.stack((d * A**2, d * A, jnp.sqrt(d * A * Gamma), Gamma))
     right = jnp.sum(terms) if share is None else share * jnp.min(terms)
     return distance(mass, kernel, pseudo), right

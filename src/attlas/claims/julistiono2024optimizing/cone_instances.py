@@ -84,7 +84,13 @@ def mixed_loss(mixture):
     def slope(u):
         return jnp.tensordot(mixture, slopes(u), 1)
 
-    return MarginLoss(value, lambda u: -slope(u), lambda u: jnp.log(slope(u)))
+    def log_slope(u):
+        # In the log domain: at the worse of far tokens the exponential loss overflows.
+        up, down = jax.nn.log_sigmoid(u), jax.nn.log_sigmoid(-u)
+        four = jnp.stack([down, -u, jnp.zeros_like(u), up + down], axis=-1)
+        return jax.nn.logsumexp(four, b=mixture, axis=-1)
+
+    return MarginLoss(value, lambda u: -slope(u), log_slope)
 
 
 def gaps(X, z, W):

@@ -20,6 +20,8 @@ from attlas.solvers.nuclear_svm import nuclear_svm
 from attlas.tasks.token_selection.factored import train_factored
 
 _COUNT, _RATE = 48, 0.08
+_DRAWN, _APART = 80, 1e-3
+"""Problems drawn, and the least distance of the two SVMs of those that are kept."""
 _RECORDS = (250, 1000, 4000, 16000)
 
 
@@ -30,17 +32,21 @@ def _unit(W):
 @shared
 def _trained_pairs(rng):
     """One minus the cosine between trained products and both attention SVMs."""
-    data = gaussian_selections(rng, _COUNT, 2, 2, 3)
+    data = gaussian_selections(rng, _DRAWN, 2, 2, 3)
     tokens = best_tokens(data)
-    nuclear = [nuclear_svm(data.X[i], data.z[i], tokens[i], tolerance=1e-8) for i in range(_COUNT)]
+    nuclear = [nuclear_svm(data.X[i], data.z[i], tokens[i], tolerance=1e-8) for i in range(_DRAWN)]
     plain = attention_svm_batch(data.X, data.z, tokens, 2.0)
-    factors = jnp.asarray(0.03 * rng.normal(size=(2, _COUNT, 3, 3)))
+    aims = np.stack([np.asarray(found.value) for found in nuclear]), np.asarray(plain.value)
+    apart = np.sum((_unit(aims[0]) - _unit(aims[1])) ** 2, axis=(1, 2)) / 2
+    kept = np.flatnonzero(apart > _APART)[:_COUNT]
+    data, aims = jax.tree.map(lambda a: a[kept], data), [aim[kept] for aim in aims]
+    factors = jnp.asarray(0.03 * rng.normal(size=(2, len(kept), 3, 3)))
     train = partial(train_factored, learning_rate=_RATE, steps=_RECORDS[-1], record_at=_RECORDS)
     W = _unit(np.asarray(jax.vmap(train)(data, factors[0], factors[1]).W))
-    aims = np.stack([np.asarray(found.value) for found in nuclear]), np.asarray(plain.value)
     own, wrong = (np.sum((W - _unit(aim)[:, None]) ** 2, axis=(2, 3)) / 2 for aim in aims)
     solved = np.array([int(found.result) == 0 for found in nuclear])
-    return {"certified": solved & (np.asarray(plain.result) == 0), "own": own, "wrong": wrong}
+    solved = (solved & (np.asarray(plain.result) == 0))[kept]
+    return {"certified": solved, "own": own, "wrong": wrong}
 
 
 def trained_pairs(rng, count):

@@ -18,10 +18,11 @@ def matrices(rng, count):
     batch = random_data(rng, count)
     d = batch["v"].shape[1]
     size = 10 ** rng.uniform(-1, 3, size=(count, 1, 1))
-    # Half of the matrices point against the scores, to the worst token of the first sample.
-    against = -batch["y"][:, :1, None] * batch["v"][:, :, None] * batch["z"][:, :1, :]
+    # Half of the matrices point to the worst or to the best tokens.
+    along = batch["v"][:, :, None] * np.einsum("bn,bnd->bd", batch["y"], batch["z"])[:, None]
+    along = along * np.where(np.arange(count) % 4 == 0, -1, 1)[:, None, None]
     gauss = rng.normal(size=(count, d, d))
-    W = size * np.where(np.arange(count)[:, None, None] % 2 == 0, against, gauss)
+    W = size * np.where(np.arange(count)[:, None, None] % 2 == 0, along, gauss)
     return {**batch, "W": W}
 
 

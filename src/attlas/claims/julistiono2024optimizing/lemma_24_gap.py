@@ -117,7 +117,7 @@ def constant_step(X, z, v, y, p, W_mm, A, norm, spread, largest_slope, d, radius
     ],
     search_over=("X", "z", "v", "W"),
     project=back_in_place(at_radius),
-    controls=[Control("a step 10,000 times larger, growing with the norm", factor=1e4)],
+    controls=[Control("a step $10^6$ times larger, growing with the norm", factor=1e6)],
     roundings=ROUNDINGS,
     evaluations=1856,
 )

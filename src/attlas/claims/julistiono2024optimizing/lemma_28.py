@@ -69,6 +69,10 @@ def _with_path(batch, turn=1.0):
     W = turn * np.maximum(far / size, 1)[:, None, None] * batch["W"]
     size = np.maximum(size, far)
     share = 10 ** (-2 + 1 * (7 * batch["stretch"] % 1))
+    if turn < 0:
+        # At the worse tokens the gradient grows along the path, and with it the steps, without
+        # bound: these keep all 160 together below half a unit of every logit.
+        share = share / (64 * batch["A"])
     tau = share * np.minimum(batch["p"] - 1, 1) * size ** (batch["p"] - 2) * norm
     path = {k: np.asarray(a) for k, a in _trajectory({**batch, "W": W, "tau": tau}).items()}
     return {**path, "W": W, "tau": tau, "small": path["small"].all(axis=1)}

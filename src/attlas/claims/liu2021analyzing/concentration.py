@@ -151,8 +151,13 @@ _NORMS = ("l2", "raw l2", "l1")
 
 
 def measured(rng, count):
-    """Rows, the library's smallest s_0 for three levels and norms, and its other statistics."""
+    """Rows, the library's smallest s_0 for three levels and norms, and its other statistics.
+
+    Every fourth row is ten times colder: in the print's norm only rows of one large weight reach
+    the highest level.
+    """
     logits = rows(rng, count)["logits"]
+    logits[::4] *= 10
     a = np.exp(logits - logits.max(axis=1, keepdims=True))
     a /= a.sum(axis=1, keepdims=True)
     found = [concentration(a, taus=_TAUS, norm=norm) for norm in _NORMS]
@@ -172,9 +177,10 @@ def measured(rng, count):
         Control("one weight fewer", fewer=1),
         Control("squared norms", power=2),
         Control("the largest weight left out of entropy and participation", skip=1),
+        Control("all weights where no $s$ reaches the level", unreached=_P),
     ],
 )
-def experiment_1_statistics(a, s0, statistics, *, fewer=0, power=1, skip=0):
+def experiment_1_statistics(a, s0, statistics, *, fewer=0, power=1, skip=0, unreached=0):
     r"""$$s_0 = \min \{ s : \|a_{(1..s)}\| \ge (1 - \tau) \|a\| \}, \quad
     \|a_{(1..\lfloor \sqrt{p} \rfloor)}\|_2, \quad \frac{\|a_{(1..\lfloor \sqrt{p}
     \rfloor)}\|_2}{\|a\|_2}, \quad \sum_{i \le \lfloor \sqrt{p} \rfloor} a_{(i)}, \quad e^{H(a)},
@@ -188,8 +194,8 @@ def experiment_1_statistics(a, s0, statistics, *, fewer=0, power=1, skip=0):
     sizes = []
     for norms, whole in ((squares, squares[-1]), (squares, 1.0), (shares, shares[-1])):
         enough = norms[None, :] ** power >= (1 - tau[:, None]) * whole**power * (1 - 1e-13)
-        reached = 1 + jnp.argmax(enough, axis=1).astype(float)
-        sizes.append(jnp.where(jnp.any(enough, axis=1), reached, 0.0))
+        reached = 1 + jnp.argmax(enough, axis=1).astype(float) - fewer
+        sizes.append(jnp.where(jnp.any(enough, axis=1), reached, float(unreached)))
     k = math.isqrt(_P) - 1 - fewer
     own = ordered[skip:]
     entropy = -jnp.sum(jnp.where(own > 0, own * jnp.log(jnp.where(own > 0, own, 1.0)), 0.0))
