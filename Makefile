@@ -14,14 +14,15 @@ UV_NEWEST = VIRTUAL_ENV=$(NEWEST)/venv $(NEWEST)/venv/bin/uv pip
 TESTS ?=
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: atlas test test-torch test-newest check lint docs bench clean lock publish help
+.PHONY: atlas test test-thorough test-torch test-newest check lint docs bench clean lock publish help
 
 help:
 	@echo "make atlas   run the claims and the quick experiments, write $(OUT) and the pages beside it"
 	@echo "make test    run the tests and the examples of the documentation"
+	@echo "make test-thorough  the tests that take seconds each; make test leaves them out"
 	@echo "make test-torch  the tests that need torch and transformers (installs them)"
 	@echo "make test-newest  the tests with the newest versions of all dependencies; reports, blocks nothing"
-	@echo "make check   lint, types, layers, then the tests"
+	@echo "make check   lint, types, layers, then all tests"
 	@echo "make docs    build the documentation site in docs/_build/html"
 	@echo "make bench   time attlas beside its peers (installs torch and cvxpy)"
 	@echo "make clean   remove what make built; results stay"
@@ -40,12 +41,16 @@ atlas: $(STAMP)
 test: $(STAMP)
 	$(PYTEST)
 
+# What is marked as thorough: most parts of the claims at other seeds, and tests of seconds each.
+test-thorough: $(STAMP)
+	$(PYTEST) -m thorough
+
 # The models of every architecture beside transformers, the bridge to PyTorch, and proofs by sympy,
 # which torch brings with it.
 test-torch: $(STAMP)
 	$(BIN)/python -m pip install -q torch==2.13.0
 	$(BIN)/python -m pip install -q 'transformers>=5.20' 'accelerate>=1.10' 'safetensors>=0.6'
-	$(PYTEST) tests/interop tests/torch_bridge tests/verify/test_symbolic.py
+	$(PYTEST) -m "" tests/interop tests/torch_bridge tests/verify/test_symbolic.py
 
 # An environment of its own with the newest versions that pyproject.toml admits today. What differs
 # from the lock and what fails is reported, also in $(NEWEST)/report.txt; it blocks nothing.
@@ -72,7 +77,7 @@ lint: $(STAMP)
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
-check: lint test
+check: lint test test-thorough
 
 # API pages from docstrings, papers and errata from the claims, tutorials executed; warnings are errors.
 docs: $(STAMP)

@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 import re
 import tomllib
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,7 +19,6 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "attlas"
 FILES = sorted(SOURCE.rglob("*.py"))
 CHECKED = [*FILES, *sorted((ROOT / "tests").rglob("*.py")), ROOT / "conftest.py"]
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in CHECKED}
 
 FILE_LINES = 400
 FUNCTION_LINES = 60
@@ -29,6 +29,12 @@ PRIVATE_JAX = ("jax._src", "jax.core", "jax.interpreters")
 EXTRA = "attlas.torch."
 HAS_TORCH = find_spec("torch") is not None
 UNSAFE = {("pickle", "load"), ("pickle", "loads"), ("torch", "load")}
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """Every file, parsed by the first test that asks and not when tests are collected."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in CHECKED}
 
 
 def name(path: Path) -> str:
@@ -56,7 +62,7 @@ def test_files_functions_and_folders_stay_small():
     deep = [name(p) for p in FILES if len(p.relative_to(SOURCE).parts) > FOLDER_LEVELS]
     long_functions = [
         f"{name(path)}:{node.name}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (node.end_lineno or node.lineno) - node.lineno >= FUNCTION_LINES
@@ -71,19 +77,19 @@ def test_names_are_meaningful():
 def test_init_files_hold_a_docstring_only_but_for_the_doors():
     doors = [SOURCE / "__init__.py", *(SOURCE / name / "__init__.py" for name in DOORS)]
     inits = [p for p in FILES if p.name == "__init__.py" and p not in doors]
-    assert [name(p) for p in inits if len(TREES[p].body) != 1] == []
-    assert [name(p) for p in inits if not ast.get_docstring(TREES[p])] == []
+    assert [name(p) for p in inits if len(trees()[p].body) != 1] == []
+    assert [name(p) for p in inits if not ast.get_docstring(trees()[p])] == []
 
 
 def test_annotations_are_evaluated():
     # Strings instead of types would switch off the shape checks without a word.
-    assert [name(p) for p in CHECKED if "__future__.annotations" in imported(TREES[p])] == []
+    assert [name(p) for p in CHECKED if "__future__.annotations" in imported(trees()[p])] == []
 
 
 def test_only_the_public_interface_of_jax():
     found = [
         f"{name(path)}: {used}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for used in imported(tree) | attributes(tree)
         if any(used == private or used.startswith(f"{private}.") for private in PRIVATE_JAX)
     ]
@@ -93,7 +99,7 @@ def test_only_the_public_interface_of_jax():
 def test_nothing_is_unpickled():
     found = [
         f"{name(path)}:{node.lineno}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
@@ -113,7 +119,7 @@ def test_every_test_asserts():
     """A test has an assertion, a `raises`, or calls a function whose name says `assert`."""
     silent = [
         f"{name(path)}:{node.name}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         if path.name.startswith("test_")
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
@@ -125,7 +131,7 @@ def test_every_test_asserts():
 def test_skips_have_reasons():
     silent = [
         f"{name(path)}:{node.lineno}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
         and ast.unparse(node.func) in ("pytest.skip", "pytest.mark.skip", "pytest.mark.xfail")
@@ -196,7 +202,7 @@ def test_every_library_file_is_tested():
     Claims, experiments and commands are run by the one test of their kind.
     """
     tests = [path for path in CHECKED if ROOT / "tests" in path.parents]
-    used = {found for path in tests for found in imported(TREES[path])}
+    used = {found for path in tests for found in imported(trees()[path])}
     untested = []
     for path in FILES:
         inside = path.relative_to(SOURCE)

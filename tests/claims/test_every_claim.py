@@ -31,7 +31,12 @@ def assert_as_expected(claim: Claim) -> None:
     assert report.defects == ()
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+def part_of_all(part: int):
+    """One part; most are thorough, as they take a minute each."""
+    return pytest.param(part, marks=pytest.mark.thorough if part % 4 else ())
+
+
+@pytest.mark.parametrize("part", map(part_of_all, range(PARTS)))
 def test_claims_and_controls(part):
     # Neighbours share a file, its compiled programs and, at one seed, what their samplers draw.
     first, last = (len(CLAIMS) * end // PARTS for end in (part, part + 1))
