@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key
 
 from attlas.bounds.generalisation.gaussian_weights import (
@@ -98,6 +99,10 @@ def error_rate(
     return jnp.mean((y * model_outputs(model, X) <= 0).astype(X.dtype))
 
 
+def _error_on(X: Array, y: Array, model: MultiHead) -> Array:
+    return error_rate(model, X, y)
+
+
 def certify_digits(
     key: Key[Array, ""], data: DigitPairs, n: int, prior: str, descent: DigitDescent, delta: float
 ) -> DigitCertificate:
@@ -136,7 +141,7 @@ def certify_digits(
     law = _best_posterior(choose, [centre, *_trained(centre, X, y, n, descent)], grid, *judged)
     split = (np.arange(first), np.arange(first, n)) if first else None
     bound = pac_bayes_kl(
-        lambda model: error_rate(model, *judged), law, grid, n - first, delta, draw,
+        Partial(_error_on, *judged), law, grid, n - first, delta, draw,
         draws=descent.draws, split=split, trivial=0.5,
     )  # fmt: skip
     wrong = _errors_of_draws(test, law, data.X_test, data.y_test)
@@ -159,7 +164,7 @@ def _trained(
     rows = min(len(y), max(n, _PADDED))
     weights = jnp.where(jnp.arange(rows) < n, rows / n, 0).astype(X.dtype)
     path = fit(
-        _LOSS, jax.tree_util.Partial(optax.adam, jnp.asarray(descent.rate, X.dtype)), start,
+        _LOSS, Partial(optax.adam, jnp.asarray(descent.rate, X.dtype)), start,
         Samples(X[:rows], y[:rows], weights), record_at=descent.records,
     )  # fmt: skip
     return [jax.tree.map(lambda a, k=k: a[k], path.params) for k in range(len(descent.records))]

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key
 
 from attlas.bounds.generalisation.conditions import require_at_least
@@ -25,7 +26,9 @@ def monte_carlo_losses(
     r"""Losses $L(w_1),\dots,L(w_N)$ of independent $w_k\sim N(\mu,{\rm diag}\,\sigma^2)$.
 
     Args:
-        loss: from weights to one number, such as the mean error on a sample; traced by JAX.
+        loss: from weights to one number, such as the mean error on a sample; traced by JAX. Arrays
+            of a `jax.tree_util.Partial` are arguments of the program; those that a function closes
+            over are constants, which XLA folds for seconds where they are large.
         posterior: the law of the weights.
         key: of JAX's generator; the same key gives the same draws.
         draws: N.
@@ -48,16 +51,15 @@ def monte_carlo_losses(
     shape = jax.eval_shape(loss, law.mean)
     if getattr(shape, "shape", None) != ():
         raise UserError(f"loss returns {shape}: it must return one number")
-    found = np.asarray(_losses(loss, law, key, draws, min(at_once, draws)))
+    held = loss if isinstance(loss, Partial) else Partial(loss)
+    found = np.asarray(_losses(held, law, key, draws, min(at_once, draws)))
     if not np.isfinite(found).all():
         raise UserError("loss is not finite for some drawn weights: clip it into its range")
     return found
 
 
-@partial(jax.jit, static_argnames=("loss", "draws", "at_once"))
-def _losses(
-    loss: Callable[[Any], Array], law: GaussianWeights, key: Array, draws: int, at_once: int
-) -> Array:
+@partial(jax.jit, static_argnames=("draws", "at_once"))
+def _losses(loss: Partial, law: GaussianWeights, key: Array, draws: int, at_once: int) -> Array:
     means, tree = jax.tree.flatten(law.mean)
     scales = jax.tree.leaves(law.scale)
     sizes = [mean.size for mean in means]
