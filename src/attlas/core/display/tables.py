@@ -39,18 +39,18 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]], caption: str =
             for name, is_right in zip(heads, right, strict=True)
         )
         parts.append(Markup("<thead><tr>{}</tr></thead>").format(Markup("").join(cells)))
-    lines = (
-        Markup("<tr>{}</tr>").format(Markup("").join(cell(value) for value in row)) for row in body
-    )
+    aligned = right if heads else [True] * max(map(len, body), default=0)
+    lines = (Markup("<tr>{}</tr>").format(Markup("").join(map(cell, row, aligned))) for row in body)
     parts.append(Markup("<tbody>{}</tbody>").format(Markup("").join(lines)))
     return Markup("<table>{}</table>").format(Markup("").join(parts))
 
 
-def cell(value: object) -> Markup:
+def cell(value: object, aligned: bool = True) -> Markup:
     """One cell.
 
     Args:
         value: a number, a flag, text with `code` and $mathematics$, safe markup, or None.
+        aligned: whether a number stands at the right, as it does not among text.
 
     Returns:
         Safe markup.
@@ -66,10 +66,14 @@ def cell(value: object) -> Markup:
     if isinstance(value, bool | np.bool_):
         return Markup("<td>{}</td>").format("yes" if value else "no")
     if isinstance(value, numbers.Integral):
-        return Markup('<td class="num">{}</td>').format(str(int(value)).replace("-", MINUS))
+        return _number_cell(Markup(str(int(value)).replace("-", MINUS)), aligned)
     if isinstance(value, numbers.Real):
-        return Markup('<td class="num">{}</td>').format(number(float(value)))
+        return _number_cell(number(float(value)), aligned)
     return Markup("<td>{}</td>").format(prose(str(value)))
+
+
+def _number_cell(text: Markup, aligned: bool) -> Markup:
+    return Markup('<td class="num">{}</td>' if aligned else "<td>{}</td>").format(text)
 
 
 def arrays_table(arrays: Mapping[str, Any], caption: str = "") -> Markup:
