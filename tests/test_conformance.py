@@ -20,6 +20,7 @@ def floats(tree):
     return [a for a in jax.tree.leaves(tree) if jnp.issubdtype(a.dtype, jnp.floating)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", TYPES)
 @by_name(cases.MODELS)
 def test_model(case, dtype):
@@ -84,6 +85,7 @@ def test_optimiser(case, dtype):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", TYPES)
 @by_name(cases.GENERATORS)
 def test_generator(case, dtype):

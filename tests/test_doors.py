@@ -51,6 +51,7 @@ def run(program: str, *arguments: str, seconds: int) -> str:
     return done.stdout
 
 
+@pytest.mark.thorough
 def test_bad_arrays_end_in_finite_numbers_or_in_one_line():
     lines = run("fuzz_public_calls.py", "--brief", seconds=300).strip().split("\n")
     report = json.loads(lines[-1])

@@ -38,6 +38,7 @@ def test_importing_it_imports_neither_jax_nor_numpy():
     assert done.stdout.strip() == b"[]"
 
 
+@pytest.mark.thorough
 def test_the_door_of_trained_models_opens_in_either_order():
     program = "from attlas.interop{} import load_model; from attlas.interop import {} as door; {}"
     for first, name, said in (
@@ -55,6 +56,7 @@ def test_an_unknown_name_is_an_attribute_error():
         _ = attlas.chek
 
 
+@pytest.mark.thorough
 def test_audit_is_callable_in_either_order():
     for first in ("", "import attlas.audit.finding; "):
         program = f"{first}import attlas; print(callable(attlas.audit))"

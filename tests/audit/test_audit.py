@@ -39,6 +39,7 @@ def deep():
     return found, told
 
 
+@pytest.mark.thorough
 def test_all_levels_are_there_and_follow_the_schema(deep):
     found, told = deep
     assert [part for part, done in told if done] == ["weights", "data", "deep, removals"]
@@ -85,6 +86,7 @@ def shared():
     return audit(load_model(tensors, config=config), sequences, level="deep", options=options)
 
 
+@pytest.mark.thorough
 def test_shared_layers_are_counted_once_and_measured_in_every_layer(shared):
     assert (shared.model["layers"], shared.model["stored layers"]) == (2, 1)
     assert any("2 layers share 1" in note for note in shared.notes)

@@ -13,6 +13,7 @@ from attlas.bounds.generalisation.occam import occam_gap
 from attlas.interop.canonical import Dense
 
 
+@pytest.mark.thorough
 def test_a_bound_is_vacuous_until_its_samples():
     model = random_transformer(0, layers=1)
     (row, *others) = model_bounds(model, 4, 10)

@@ -23,6 +23,7 @@ def test_hidden_rows_agree_at_every_position(model):
     assert spread <= 20 * T * np.finfo(float).eps * np.abs(rows).max()
 
 
+@pytest.mark.thorough
 def test_no_weight_exceeds_the_ceiling_of_rotary_positions(model):
     x = model.embed(np.full(T, 403))
     largest_share = 0.0

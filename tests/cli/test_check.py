@@ -48,6 +48,7 @@ def reports_of(outcome: Outcome, control: Outcome = Outcome.VIOLATED):
     return check_all
 
 
+@pytest.mark.thorough
 def test_check_writes_verdict_and_json_from_worker_processes(attlas, tmp_path):
     file = tmp_path / "reports.json"
     results = tmp_path / "results"

@@ -61,6 +61,7 @@ def test_balanced_teachers_have_mean_zero_and_are_not_linear():
     assert float(jnp.max(jnp.abs(outputs + outputs[::-1]))) > 1e-2
 
 
+@pytest.mark.thorough
 def test_attention_teachers_of_both_kinds():
     draw = np.random.default_rng(0)
     weights = SoftmaxAttention(jnp.asarray(draw.standard_normal((4, 4))))

@@ -54,6 +54,7 @@ def test_infeasible_pairs_oppose_each_other():
     assert jnp.array_equal(data.tokens, optimal_tokens(data))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("n", "T", "d"), [(1, 2, 4), (3, 2, 5), (2, 4, 8)])
 def test_every_other_token_is_a_support_token(n, T, d):
     """The SVM's gradient condition at equal multipliers, and all constraints at one."""

@@ -27,6 +27,7 @@ def mark(chosen):
     return chosen[:, :, None].astype(float)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["none", "uniform", "corners", "adversarial"])
 @pytest.mark.parametrize("sample", [sample_mixture, draw_mixture])
 def test_samples_satisfy_assumption_3(sample, kind):

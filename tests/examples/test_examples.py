@@ -66,6 +66,7 @@ def test_a_folder_is_a_project_with_its_references_and_a_page_of_findings(folder
     assert {claim.paper for claim in CLAIMS[folder]} == {project.key}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("claim", EACH, ids=lambda claim: claim.name)
 def test_a_claim_comes_out_as_expected_and_its_controls_fail(claim: Claim):
     report = check(claim, count=max(MINIMUM, claim.count // 2))

@@ -28,6 +28,7 @@ def separation() -> Shown:
     return Shown(experiment, tuple(records), source_of(experiment.source))
 
 
+@pytest.mark.thorough
 def test_processes_draw_what_one_process_draws(monkeypatch, separation):
     empty = Shown(one_named("heads"), (), source_of(("a.py", 1)))
     own = replace(separation.experiment, module="of_a_user")

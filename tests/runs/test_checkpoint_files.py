@@ -53,6 +53,7 @@ def only_record(store: Store):
     return record
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", [0.3, 0.93])
 def test_a_cell_that_was_killed_goes_on_and_ends_with_the_same_bits(
     descent, tmp_path, monkeypatch, part
@@ -94,6 +95,7 @@ def test_a_cell_that_was_killed_goes_on_and_ends_with_the_same_bits(
     assert store.notes == []
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("serial")
 @pytest.mark.parametrize("damage", ["altered", "truncated", "other code", "none"])
 def test_what_cannot_be_used_is_named_and_the_cell_starts_afresh(
@@ -143,6 +145,7 @@ def other_origin(experiment, module):
     return {**ORIGIN(experiment, module), "code": "0" * 64}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("on", ["dask", "dask://"])
 def test_a_cell_whose_dask_worker_was_killed_goes_on_on_the_next(
     descent, tmp_path, monkeypatch, on

@@ -19,6 +19,7 @@ def results(store: Store) -> dict[int, np.ndarray]:
     return {r.cell.settings["x"]: r.arrays["power"] for r in store.records("squares")}
 
 
+@pytest.mark.thorough
 def test_a_killed_worker_is_replaced_and_all_cells_finish(squares, tmp_path, monkeypatch):
     monkeypatch.setenv("SQUARES_DIE", f"{tmp_path / 'deaths'}:1@2")
     store = Store(tmp_path / "dask")

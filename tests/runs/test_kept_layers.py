@@ -42,6 +42,7 @@ def layers(source):
     return all_layers(source)
 
 
+@pytest.mark.thorough
 def test_after_kill_9_only_the_unfinished_layer_is_computed(source, layers, tmp_path):
     command = [sys.executable, "-c", KILLED, str(source), str(tmp_path), str(CONTEXT)]
     with subprocess.Popen(

@@ -59,6 +59,7 @@ def test_attributes_are_refused_not_lost(tmp_path):
         kept_part(lambda: xr.Dataset(attrs={"models": 1}))
 
 
+@pytest.mark.thorough
 def test_a_path_goes_on_from_the_scope_that_was_kept(tmp_path):
     (own,) = EXPERIMENT.cells("smoke")
     plain, layout = EXPERIMENT.computed(own)

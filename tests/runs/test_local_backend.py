@@ -7,6 +7,7 @@ from collections import deque
 from pathlib import Path
 
 import psutil
+import pytest
 
 from attlas.runs.execute import execute
 from attlas.runs.local_backend import _next
@@ -52,6 +53,7 @@ def is_running(process: int) -> bool:
         return False
 
 
+@pytest.mark.thorough
 def test_kill_at_any_moment_loses_only_the_cells_in_flight(squares, tmp_path, monkeypatch):
     monkeypatch.setenv("SQUARES_SLEEP", "0.4")
     folder = tmp_path / "squares"
@@ -79,6 +81,7 @@ def test_kill_at_any_moment_loses_only_the_cells_in_flight(squares, tmp_path, mo
     assert [int(r.arrays["square"]) for r in store.records("squares")] == [0, 1, 4, 9, 16, 25]
 
 
+@pytest.mark.thorough
 def test_a_dead_worker_costs_at_most_its_own_cell(squares, tmp_path, monkeypatch):
     # Cell 0 kills every process it is given, cell 2 only its first.
     deaths = f"{tmp_path / 'zero'}:9@0,{tmp_path / 'two'}:1@2"

@@ -27,6 +27,7 @@ def found(problem) -> BoundedDescent:
     return descend_beside_bounds(*problem, R, 0.1, SCHEDULE)
 
 
+@pytest.mark.thorough
 def test_no_record_exceeds_a_bound(found):
     assert found.ratio.shape == (3, len(VERSIONS), len(SCHEDULE))
     assert found.converged.all()

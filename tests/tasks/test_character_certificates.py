@@ -5,6 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from attlas.bounds.generalisation.token_bound import token_bound
 from attlas.bounds.generalisation.whole_number_prior import whole_number_bits
@@ -26,6 +27,7 @@ def test_windows_read_backwards_and_begin_with_spaces():
     assert found.tolist() == [[1, 0, 0], [2, 1, 0]]
 
 
+@pytest.mark.thorough
 def test_certificate_is_the_bound_of_the_rounded_model():
     model = train_characters(jax.random.key(0), STREAM, 1000, SIZE, DESCENT)
     found = certify_characters(model, STREAM, 1000, STREAM[:40], 1 / 8, 4, 0.05)

@@ -1,6 +1,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from attlas.bounds.generalisation.held_out_bound import held_out_bound
 from attlas.data.digit_pairs import DigitPairs
@@ -24,6 +25,7 @@ def pairs(shuffled=False):
     return DigitPairs(X, y, X_test, y_test)
 
 
+@pytest.mark.thorough
 def test_what_is_easily_learnt_is_certified_from_either_prior():
     for prior in PRIORS:
         found = certify_digits(jax.random.key(1), pairs(), 240, prior, DESCENT, 0.05)

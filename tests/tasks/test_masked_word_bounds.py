@@ -36,6 +36,7 @@ def test_contraction_is_that_of_the_compared_complexity():
     assert found[1] == pytest.approx(2 * 2 * 3 * table["1,1 sharp"] + tail, rel=2e-3)
 
 
+@pytest.mark.thorough
 def test_bounds_are_the_entries_of_the_comparison_and_fall_with_samples():
     K, m = 10, 60
     data = load_masked_words("generated", K, 6, m, 20)

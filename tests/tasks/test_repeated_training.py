@@ -64,6 +64,7 @@ def in_full(groups, rate, copies, train, test):
     return np.array(records).T, float(jnp.mean(jnp.stack(mass)))
 
 
+@pytest.mark.thorough
 def test_repeated_heads_train_as_all_their_copies(problem):
     heads, train, test = problem
     root = np.sqrt(np.maximum(COPIES, 1))[..., None, None]

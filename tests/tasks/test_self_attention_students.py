@@ -1,6 +1,7 @@
 """Settings of students with self-attention against students that are trained alone."""
 
 import numpy as np
+import pytest
 
 from attlas.tasks.self_attention_students import (
     Setting,
@@ -13,6 +14,7 @@ from attlas.tasks.self_attention_students import (
 SHAPE = Shape(p=3, t=2, d_q=2, d_v=2, d=3)
 
 
+@pytest.mark.thorough
 def test_settings_that_share_a_program_do_not_change_each_other():
     task = self_attention_task(1, SHAPE, 40, 200, noise=0.5, size=1.0)
     settings = [Setting(2), Setting(1), Setting(2, l2=10.0), Setting(4)]

@@ -34,6 +34,7 @@ def plain_loss(network):
     return loss
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("activation", list(Activation))
 def test_the_kernel_is_fit_with_gradient_descent(activation):
     network, eta, record_at = SoftmaxNetwork(W[0], A[0], activation), 0.02, (0, 1, 3, 7)

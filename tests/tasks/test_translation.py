@@ -37,6 +37,7 @@ def _mean_loss(model, pairs, rows):
     return total / pieces, right / pieces
 
 
+@pytest.mark.thorough
 def test_one_full_batch_step_descends_and_is_measured(data):
     model, rows = _model(data), np.arange(12)
     found = train_translator(

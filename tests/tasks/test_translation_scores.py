@@ -33,6 +33,7 @@ def by_hand(pairs):
     return np.mean(losses), np.mean(right)
 
 
+@pytest.mark.thorough
 def test_scores_are_means_over_the_pieces_that_count(pairs):
     loss, accuracy = translation_scores(MODEL, pairs)
     expected = by_hand(pairs)

@@ -54,6 +54,7 @@ def pytest_in(tmp_path):
     return run
 
 
+@pytest.mark.thorough
 def test_claims_and_controls_are_items_and_the_witness_is_the_message(pytest_in):
     files = {
         "paper/claims_good.py": GOOD,
@@ -80,6 +81,7 @@ def test_claims_and_controls_are_items_and_the_witness_is_the_message(pytest_in)
     assert "insurance" not in said
 
 
+@pytest.mark.thorough
 def test_a_project_names_its_files_a_budget_of_none_misses_the_corner_and_xdist_runs(pytest_in):
     table = '[tool.attlas]\nclaims = ["mine.py"]\n'
     files = {"pyproject.toml": table, "mine.py": CORNER, "claims_own.py": GOOD}
@@ -92,6 +94,7 @@ def test_a_project_names_its_files_a_budget_of_none_misses_the_corner_and_xdist_
     assert "40 of 40, seed 0" in said
 
 
+@pytest.mark.thorough
 def test_a_counterexample_is_kept_and_met_first_by_later_tests(pytest_in, tmp_path):
     files = {"claims_corner.py": HEAD + CLAIM.format(name="corner", constant=0.95, controls="less")}
     code, said = pytest_in({**files, "pytest.ini": "[pytest]\nattlas_results = kept\n"})
@@ -105,6 +108,7 @@ def test_a_counterexample_is_kept_and_met_first_by_later_tests(pytest_in, tmp_pa
     assert (code, "2 passed" in said) == (0, True), said
 
 
+@pytest.mark.thorough
 def test_a_damaged_witness_is_a_warning_and_a_folder_that_cannot_be_written_too(pytest_in):
     damaged = {"kept/witnesses/claims_good/good.json": "{", "claims_good.py": GOOD}
     code, said = pytest_in(damaged, "--attlas-budget", "0", "--attlas-results", "kept")

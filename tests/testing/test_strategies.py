@@ -23,6 +23,7 @@ def power_mean(x, p, *, factor=1.0):
     return jnp.sum(jnp.abs(x) ** p) ** (1 / p), factor * jnp.sum(jnp.abs(x))
 
 
+@pytest.mark.thorough
 @settings(max_examples=20)
 @given(instances(power_mean))
 def test_values_are_instances_inside_the_assumptions(instance):

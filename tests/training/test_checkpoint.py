@@ -105,6 +105,7 @@ def test_in_pieces_the_numbers_are_those_of_the_one_program(train):
     assert_same_bits(train(), pieces)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("stop_after", [2, 5, 14])
 @pytest.mark.parametrize("train", TRAININGS)
 def test_a_stopped_training_goes_on_from_its_state_and_ends_with_the_same_bits(train, stop_after):
@@ -121,6 +122,7 @@ def test_a_stopped_training_goes_on_from_its_state_and_ends_with_the_same_bits(t
     assert second.made < uninterrupted.made
 
 
+@pytest.mark.thorough
 def test_a_training_that_was_stopped_many_times_makes_every_step_once():
     states, made = {}, 0
     for _ in range(100):

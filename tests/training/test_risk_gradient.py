@@ -21,6 +21,7 @@ def random_model(decoder):
     return jax.tree.map(lambda a: jnp.asarray(DRAW.standard_normal(a.shape)), zero)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("decoder", list(Decoder))
 def test_closed_form_is_the_gradient(decoder):
     model = random_model(decoder)

@@ -27,6 +27,7 @@ def instance():
     return path, X[None], np.asarray(data.y)[None]
 
 
+@pytest.mark.thorough
 def test_agrees_with_the_library(instance):
     path, X, y = instance
     data = TokenSelection(

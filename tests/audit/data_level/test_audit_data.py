@@ -43,6 +43,7 @@ def by_hand(maps, tokens):
     }
 
 
+@pytest.mark.thorough
 def test_statistics_agree_with_the_models_own_maps(causal):
     model, found = causal
     maps = [np.asarray(model.attention(each)) for each in SEQUENCES]
@@ -107,6 +108,7 @@ def test_distances_agree_with_scipy(causal):
     assert heads.nearest_distance[0, 0] == found.pairs.distance[0, 2 * at[0] + at[1]]
 
 
+@pytest.mark.thorough
 def test_uniform_attention_is_its_own_null_and_attains_its_certificate():
     model = random_transformer(2, causal=False, placement="after")
     still = [

@@ -48,6 +48,7 @@ def reduced(attention, x):
     return jax.vmap(one)(heads, read_rows(heads, x))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_attack_finds_the_norm_and_the_certificate_holds(kind):
     draw = np.random.default_rng(6)
@@ -65,6 +66,7 @@ def test_attack_finds_the_norm_and_the_certificate_holds(kind):
         assert np.all(attack >= 0.98 * exact)
 
 
+@pytest.mark.thorough
 def test_one_token_attains_the_certificate():
     """A single visible token: P = 1, no spread, and the head is its value matrix."""
     draw = np.random.default_rng(7)
@@ -110,6 +112,7 @@ def certified_in_ball(attention, radius):
     return ball_lipschitz(values, core, radius, T, s * ends[1] * biases[0], query)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS[:4], ids=str)
 def test_ball_certificate_holds_where_the_ascent_ends(kind):
     draw = np.random.default_rng(8)

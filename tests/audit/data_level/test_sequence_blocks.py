@@ -14,6 +14,7 @@ from attlas.audit.data_level.sequence_blocks import (
 DRAW = np.random.default_rng(12)
 
 
+@pytest.mark.thorough
 def test_blocks_hold_every_sequence_once(monkeypatch):
     monkeypatch.setattr("attlas.audit.data_level.sequence_blocks._WEIGHTS", 2 * 3 * 40**2)
     model = random_transformer()

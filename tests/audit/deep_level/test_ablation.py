@@ -35,6 +35,7 @@ def loss_of(model, tokens):
     return -float(np.mean(np.asarray(logs)[np.arange(tokens.size - 1), tokens[1:]]))
 
 
+@pytest.mark.thorough
 def test_groups_of_similar_length_change_no_loss(monkeypatch):
     model = random_transformer(H=3)
     together = ablate_heads(model, judged_batch(model, SEQUENCES))

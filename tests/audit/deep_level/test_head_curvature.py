@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax.flatten_util import ravel_pytree
 from random_transformer import random_transformer
 
@@ -32,6 +33,7 @@ def edited(model, index, attention):
     return dataclasses.replace(model, read_layer=lambda k: layer if k == index else read(k))
 
 
+@pytest.mark.thorough
 def test_extremes_are_those_of_the_dense_hessian():
     found = head_curvature(MODEL, judged_batch(MODEL, SEQUENCES))
     attention = MODEL.layer(0).attention

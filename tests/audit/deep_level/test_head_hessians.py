@@ -49,6 +49,7 @@ def reference(whole, batch, stored, head, vector):
     return jax.jvp(jax.grad(loss), (flat,), (jnp.asarray(vector),))[1]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", CASES)
 def test_products_are_those_of_the_whole_model(name):
     # layer 0 is used twice, around layer 1: it moves in both of its places

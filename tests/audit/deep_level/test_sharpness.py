@@ -17,6 +17,7 @@ MODEL = random_transformer(layers=1, H=1, d=3, k=2, context=8)
 BATCH = judged_batch(MODEL, [np.array([1, 4, 2, 3])])
 
 
+@pytest.mark.thorough
 def test_it_is_the_largest_eigenvalue_of_the_dense_hessian():
     found = model_sharpness(MODEL, BATCH, 0.5, momentum=0.5)
     flat, unravel = ravel_pytree(whole_model(MODEL))

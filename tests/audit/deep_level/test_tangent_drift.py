@@ -31,6 +31,7 @@ def between(share):
     )
 
 
+@pytest.mark.thorough
 def test_a_small_step_is_explained_by_the_linear_model_up_to_its_square():
     batch = judged_batch(FIRST, SEQUENCES)
     errors = []

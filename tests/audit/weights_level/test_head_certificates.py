@@ -38,6 +38,7 @@ def inputs(folded):
     return D**0.5 * rows / np.linalg.norm(rows, axis=-1, keepdims=True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("settings", [{}, {"rotary": True}, {"rotary": True, "norms": True}])
 def test_no_input_exceeds_a_certificate(settings):
     folded, norm = case(**settings)

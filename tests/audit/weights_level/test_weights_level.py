@@ -14,6 +14,7 @@ from attlas.interop.layer_reader import LayerReader
 MODEL = random_transformer(d=6, H=4, k=2)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("heads", [1, 2])
 def test_blocks_of_heads_give_what_all_heads_together_give(heads, monkeypatch):
     together = layer_weights(MODEL, 1, 7)

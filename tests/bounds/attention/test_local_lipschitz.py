@@ -18,6 +18,7 @@ def one(place):
     return jax.tree.map(lambda leaf: leaf[place], HEADS), X[place]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("place", [0, 1])
 def test_jacobian_agrees_with_finite_differences(place):
     head, x = one(place)
@@ -40,6 +41,7 @@ def test_certificate_is_not_passed_and_attained_by_a_sink():
     assert ratio.min() > 0.05
 
 
+@pytest.mark.thorough
 def test_moments_bound_the_eigenvalues_from_above():
     head, x = one(0)
     _, (P, q, k, v) = attend(head, x)

@@ -25,6 +25,7 @@ def table(**settings):
     return compare_bounds(WEIGHTS, X, 1000, 0.1, **settings)
 
 
+@pytest.mark.thorough
 def test_all_stand_in_one_table_and_the_held_out_one_is_best():
     found = table(certificates=[CODED], held_out=TESTED, training_risk=0.02)
     plain = table()

@@ -150,6 +150,7 @@ def test_the_union_term_by_hand_for_the_trivial_entry():
     assert entry.gap == pytest.approx(min(gaps), rel=1e-12)
 
 
+@pytest.mark.thorough
 def test_at_the_samples_needed_an_entry_becomes_non_vacuous():
     w = weights(size=0.6)
     tables = {

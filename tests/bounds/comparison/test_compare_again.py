@@ -294,6 +294,7 @@ def cases():
     return [(case, case.table("fixed")) for case in made]
 
 
+@pytest.mark.thorough
 def test_every_complexity_again(cases):
     """Not so with norms of W for those of its transpose, where a deep cover is not trivial."""
     rejected = 0

@@ -79,6 +79,7 @@ def test_the_last_midpoint_of_a_bisection_is_below_the_truth_in_about_half_of_th
     assert Decimal("1e-6") < max(short) < Decimal("1e-5")
 
 
+@pytest.mark.thorough
 @settings(max_examples=30)
 @given(st.floats(0, 1), st.floats(0, 0.9) | st.floats(1e-12, 1e-3))
 def test_divergence_and_inverse_undo_each_other(q, share):

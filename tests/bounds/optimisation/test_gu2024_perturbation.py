@@ -26,6 +26,7 @@ def moved(network, rng, R, X):
     return SoftmaxNetwork(network.W + jnp.asarray(delta), network.a, network.activation)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("activation", list(Activation))
 @pytest.mark.parametrize("R", [1e-3, 0.1, 1.0])
 def test_no_perturbation_exceeds_the_sharpened_lemma(activation, R):

@@ -5,6 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from attlas.bounds.optimisation.gu2024_regime import gu2024_kernel_regime
 from attlas.models.networks.softmax_network import SoftmaxNetwork, symmetric_network
@@ -23,6 +24,7 @@ def test_radius_and_changes_by_hand():
     np.testing.assert_allclose(found.test_change, change * Z[:, 0], rtol=1e-5)
 
 
+@pytest.mark.thorough
 def test_no_root_means_no_radius_and_a_width_heals_it():
     X = jnp.ones((1, 1))
     assert np.isinf(gu2024_kernel_regime(FLAT, X, X, 1.0, 100.0).radius)

@@ -93,6 +93,7 @@ def test_no_sampled_point_of_a_spectral_set_is_nearer():
     assert own <= others.min() + 1e-9
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [3, 1000])
 def test_rounding_does_not_leave_a_ball(size):
     x = jnp.asarray(np.random.default_rng(0).normal(size=(50, size)) * 100)

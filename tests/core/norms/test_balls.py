@@ -24,6 +24,7 @@ def test_optimality_of_the_projection(ball):
     np.testing.assert_allclose(ball_norm(P, ball), RADIUS, rtol=100 * EPS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ball", BALLS)
 def test_points_of_the_ball_stay_and_radii_may_differ(ball):
     array = jnp.asarray(W)
@@ -46,6 +47,7 @@ def test_support_point_reaches_the_dual_norm(ball):
     assert np.all(np.sum(others * W, axis=(1, 2)) <= bound)
 
 
+@pytest.mark.thorough
 def test_ties_and_the_zero_matrix():
     tied = jnp.array([[1.0, -1.0], [1.0, 1.0]])
     np.testing.assert_allclose(project(tied, "1,1", 2.0), tied / 2)

@@ -24,6 +24,7 @@ def computed():
     return records()
 
 
+@pytest.mark.thorough
 def test_selection_and_attention_are_consistent(computed):
     data = EXPERIMENT.dataset(computed).isel(blocks=0, p=0)
     assert np.array_equal(data.validation.argmax("epoch"), data.selected_epoch)

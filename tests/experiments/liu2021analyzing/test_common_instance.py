@@ -15,6 +15,7 @@ def data():
     return found.expand_dims(n=[s.n]).assign_attrs(cell.settings)
 
 
+@pytest.mark.thorough
 def test_every_step_is_certified_and_lowers_the_risk(data):
     assert data.certified.all()
     assert (data.risk.sel(set="training").diff("step") <= 0).all()

@@ -49,6 +49,7 @@ def _measure(arrays, name):
     return arrays["mean"][..., MEASURES.index(name)]
 
 
+@pytest.mark.thorough
 def test_rows_are_counted_once(arrays):
     assert arrays["rows"].sum() == 500
     assert np.all(arrays["histogram"].sum(axis=(1, 3)) == 500)

@@ -1,6 +1,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from attlas.bounds.generalisation.binomial_tail import binomial_upper_limit
 from attlas.bounds.generalisation.whole_number_prior import whole_number_bits
@@ -10,6 +11,7 @@ from attlas.tasks.addition.certified_adder import certify_adder, wrong_places
 from attlas.training.weight_grid import rounded_weights
 
 
+@pytest.mark.thorough
 def test_wrong_places_are_those_where_another_digit_is_as_large():
     data = draw_additions(np.random.default_rng(0), 1234, digits=3)
     adder = make_adder(jax.random.key(0), 3, 4, 2)

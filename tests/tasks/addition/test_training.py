@@ -1,6 +1,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from attlas.data.addition import draw_additions
 from attlas.models.networks.adder import make_adder
@@ -10,6 +11,7 @@ from attlas.training.weight_grid import rounded_weights
 SIZE = AdderSize(layers=1, width=2, hidden=3)
 
 
+@pytest.mark.thorough
 def test_the_loss_is_that_of_the_rounded_weights_and_slopes_pass_the_rounding():
     data = draw_additions(np.random.default_rng(0), 6, digits=2)
     data = jax.tree.map(jnp.asarray, data)

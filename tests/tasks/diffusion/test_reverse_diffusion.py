@@ -37,6 +37,7 @@ def law_at(mixture, t):
     return diffused(mixture, SCHEDULE, jnp.asarray(t))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["sde", "ode"])
 def test_the_true_score_brings_back_the_law_of_the_mixture(method):
     start = gaussian_mixtures.sample(jax.random.key(1), law_at(MIXTURE, 2.0), N)
@@ -101,6 +102,7 @@ def test_more_steps_of_the_sde_bring_it_closer():
     assert errors[0] > 5 * np.sqrt(2 / N) > errors[1]
 
 
+@pytest.mark.thorough
 def test_keys_and_chunks():
     start = jnp.zeros((N, 2))
     first = reversed_samples(MIXTURE, "sde", start)

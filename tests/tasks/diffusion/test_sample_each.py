@@ -1,6 +1,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from attlas.data.diffusion_pairs import fit_scale, make_diffusion_pairs
 from attlas.data.gaussian_mixtures import make_gaussian_mixture, score
@@ -27,6 +28,7 @@ def own_score(t, x, estimator):
     return estimator.score(SCHEDULE, t, x)
 
 
+@pytest.mark.thorough
 def test_every_sampler_is_the_one_of_its_own_score():
     kernels = kernel_path(PAIRS, fit_scale(PAIRS)).estimators([3, 30])
     settings = {"steps": 3, "T0": 0.05}

@@ -1,6 +1,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from attlas.tasks.noisy_grid.attention import digit_attention, digit_cells
 from attlas.tasks.noisy_grid.data import load_placed_digits
@@ -23,6 +24,7 @@ def test_marked_cells_hold_the_digit():
     assert np.all(zeros.sum(axis=1) > 0)
 
 
+@pytest.mark.thorough
 def test_shares_are_means_of_the_weights_on_the_digit():
     grids, first = load_placed_digits(size=3, cell=6, stand_in=True)
     own, models = digit_cells(first), _models("attention")

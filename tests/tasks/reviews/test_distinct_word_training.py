@@ -31,6 +31,7 @@ def _make(key):
     return make_word_classifier(key, V, 4, network)
 
 
+@pytest.mark.thorough
 def test_two_epochs_are_what_fit_does_with_the_plain_model():
     data, keys = _reviews((16, 8, 8)), jax.random.split(jax.random.key(0), 2)
     train, held = distinct_words(data.train, np.float64), distinct_words(data.validation, float)

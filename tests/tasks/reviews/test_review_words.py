@@ -58,6 +58,7 @@ def test_unusable_sizes_are_refused():
         frequent_words(["a"], 2)
 
 
+@pytest.mark.thorough
 def test_real_reviews(data_dir):
     found = load_review_words(data_dir, sizes=(1000, 200, 200))
     assert found.source == "IMDB"

@@ -40,6 +40,7 @@ def test_ramp_risk_is_that_of_the_outputs_and_above_the_error():
     assert np.all(np.asarray(ramp)[:, 0] >= 1 - np.asarray(accuracy))
 
 
+@pytest.mark.thorough
 def test_complexity_falls_with_samples_and_order_of_covers_holds():
     radii, samples = np.array([1e-9, 4.0, 16.0]), np.geomspace(1e3, 1e13, 11)
     R = np.asarray(ball_complexities(radii, samples, 8, 10))

@@ -10,6 +10,7 @@ DESIGN = MajorityDesign(train=8, validation=20, indices=1, dimension=4)
 KEY = jax.random.key(0)
 
 
+@pytest.mark.thorough
 def test_a_length_trained_apart_and_resumed_is_the_same():
     whole = train_majority_lengths(KEY, (2, 3), 2, 3, DESIGN, chunk=3)
     first = train_majority_lengths(KEY, (3,), 2, 1, DESIGN, chunk=3)

@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
 from attlas.data.unit_bit_embedding import one_hot_bits
@@ -30,6 +31,7 @@ def test_margins_are_those_of_the_trained_layer():
     np.testing.assert_allclose(sample.margins, signs * out, atol=1e-5)
 
 
+@pytest.mark.thorough
 def test_every_step_has_its_number_and_the_last_one_needs_fewest():
     found = margin_ledger(jax.random.key(1), drawn(), 4.0, SETTINGS, 0.05)
     assert len(found.certified) == len(found.needed) == len(STEPS)

@@ -2,6 +2,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
 from attlas.data.unit_bit_embedding import one_hot_bits
@@ -23,6 +24,7 @@ def drawn():
     return eqx.tree_at(lambda own: own.embedding, data, one_hot_bits(3))
 
 
+@pytest.mark.thorough
 def test_each_size_is_the_bound_on_its_own_sequences(monkeypatch):
     monkeypatch.setattr(module, "BLOCK", 100)
     monkeypatch.setattr(module, "READ", 150)

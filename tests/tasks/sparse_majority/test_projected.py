@@ -36,6 +36,7 @@ def models(decisive):
     return train_projected(jax.random.key(4), decisive, jnp.asarray(RADII), SETTINGS)
 
 
+@pytest.mark.thorough
 def test_all_norms_stay_in_their_balls(models):
     # a projection ends within a rounding of each entry
     room = 1 + 100 * np.finfo(float).eps

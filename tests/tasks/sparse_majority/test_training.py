@@ -66,6 +66,7 @@ def plain_training(member):
     return np.array(rows), models
 
 
+@pytest.mark.thorough
 def test_the_kernel_is_fit_with_momentum_where_the_rate_stays():
     still = SETTINGS._replace(batch=N, decay=1.0, floor=0.0, rate=0.1, stop_accuracy=2.0)
     found = train_majority(MODELS, DATA, KEYS, EPOCHS, still, chunk=EPOCHS)
@@ -95,6 +96,7 @@ def trained():
     return train_majority(MODELS, DATA, KEYS, EPOCHS, SETTINGS, chunk=EPOCHS)
 
 
+@pytest.mark.thorough
 def test_history_and_checkpoint_are_those_of_the_released_loop_on_the_plain_model(trained):
     for member in range(2):
         rows, models = plain_training(member)
@@ -133,6 +135,7 @@ def test_members_stop_at_the_accuracy_each_for_itself():
         assert bool(found.state.stopped[member]) == (accuracy[-1] >= 0.6)
 
 
+@pytest.mark.thorough
 def test_adam_and_softmax_learn_the_bit():
     settings = SETTINGS._replace(optimizer="adam", loss=MajorityLoss.SOFTMAX, rate=0.1, floor=0.0)
     found = train_majority(MODELS, DATA, KEYS, 3, settings, chunk=EPOCHS)

@@ -11,6 +11,7 @@ from attlas.tasks.token_selection.flow import mirror_flow
 from attlas.tasks.token_selection.training import train_selection
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("p", [1.5, 3.0])
 def test_plain_steps_reach_the_same_point_at_the_same_clock(p):
     data = make_support_selection(jax.random.key(0))

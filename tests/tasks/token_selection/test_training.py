@@ -23,6 +23,7 @@ from attlas.training.fit import fit
 EPS = np.finfo(np.float64).eps
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("p", "normalized"), [(1.75, True), (3.0, False)])
 def test_the_kernel_is_fit_with_mirror_descent(p, normalized):
     data = make_separable_selection(jax.random.key(0), n=3, T=4, d=5)
@@ -50,6 +51,7 @@ def test_closed_form_gradient_far_out():
         assert jnp.allclose(selection_gradient(W, data), expected, rtol=0, atol=256 * EPS)
 
 
+@pytest.mark.thorough
 def test_chunks_do_not_change_results():
     keys = jax.random.split(jax.random.key(0), 5)
     data = jax.vmap(lambda k: make_separable_selection(k, n=3, T=4, d=5))(keys)
