@@ -56,7 +56,7 @@ def test_table_and_captions_hold_what_the_data_hold(scale):
     assert row["Theorem 4.1 printed, c = 1"] == "-1 (-1 to -1)"
     found = EXPERIMENT.drawn(data)
     assert "4 of 10 reached training accuracy 1" in found[0].caption
-    assert "every bound at m = 300 is vacuous" in found[1].caption
+    assert "every bound at $m$ = 300 is vacuous" in found[1].caption
     assert "10 of 10 are negative" in found[1].caption
     for figure in (found[0], found[2]):
         assert ("NOT the released training" in figure.caption) == (scale == "quick")
