@@ -13,6 +13,8 @@ import xml.etree.ElementTree as ElementTree
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 TUTORIAL = ROOT / "docs" / "tutorials" / "own_paper.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -75,6 +77,7 @@ def follow(tutorial: Path, folder: Path) -> list[str]:
     return done
 
 
+@pytest.mark.thorough
 def test_the_tutorial_does_what_it_says(tmp_path):
     assert len(follow(TUTORIAL, tmp_path)) == 6
     before, after = ((tmp_path / f).read_text("utf-8") for f in ("before.md", "table.md"))

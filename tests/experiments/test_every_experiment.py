@@ -21,6 +21,12 @@ EXPERIMENTS = [
     for experiment in find_experiments()
 ]
 
+DEAR = {
+    "common_instance", "concentration", "direction", "margin_ledger", "masked_words", "noisy_grid",
+    "norm_projection", "reviews", "score_digits", "text",
+}  # fmt: skip
+"""Ten seconds and more at smoke scale, most of it compiling."""
+
 
 def records_of(experiment: Experiment) -> tuple[Record, ...]:
     """The smoke cells, run as a worker runs them."""
@@ -64,7 +70,15 @@ def assert_answered(experiment: Experiment, records: tuple[Record, ...]) -> None
     assert "{" not in re.sub(r"\$[^$]*\$", "", answer)
 
 
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def with_the_dear_marked():
+    """Every experiment; the dear ones are thorough."""
+    for each in EXPERIMENTS:
+        (experiment,) = each.values
+        marks = [pytest.mark.thorough] if experiment.name in DEAR else []
+        yield pytest.param(experiment, marks=[*each.marks, *marks], id=experiment.name)
+
+
+@pytest.mark.parametrize("experiment", with_the_dear_marked())
 def test_smoke_scale_runs_and_is_shown(experiment):
     records = records_of(experiment)
     first, *further = records
