@@ -93,6 +93,7 @@ def test_the_explorer_is_one_click_away(page):
     page.open(SITE / "index.html")
     links = "return [...document.querySelectorAll('article a')].map(a => a.getAttribute('href'))"
     assert "explorer.html" in page.run(links)
+    page.messages()  # those of earlier tests
     page.open(SITE / "explorer.html")
     assert "computed while you move it" in page.run("return document.body.innerText")
     page.slide("bounds-m", 9)
