@@ -36,7 +36,7 @@ def part_of_all(part: int):
     return pytest.param(part, marks=pytest.mark.thorough if part % 4 else ())
 
 
-@pytest.mark.parametrize("part", map(part_of_all, range(PARTS)))
+@pytest.mark.parametrize("part", [part_of_all(part) for part in range(PARTS)])
 def test_claims_and_controls(part):
     # Neighbours share a file, its compiled programs and, at one seed, what their samplers draw.
     first, last = (len(CLAIMS) * end // PARTS for end in (part, part + 1))

@@ -78,7 +78,7 @@ def with_the_dear_marked():
         yield pytest.param(experiment, marks=[*each.marks, *marks], id=experiment.name)
 
 
-@pytest.mark.parametrize("experiment", with_the_dear_marked())
+@pytest.mark.parametrize("experiment", list(with_the_dear_marked()))
 def test_smoke_scale_runs_and_is_shown(experiment):
     records = records_of(experiment)
     first, *further = records
