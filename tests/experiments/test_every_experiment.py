@@ -21,7 +21,7 @@ EXPERIMENTS = [
     for experiment in find_experiments()
 ]
 
-DEAR = {
+SLOW = {
     "common_instance", "concentration", "direction", "margin_ledger", "masked_words", "noisy_grid",
     "norm_projection", "reviews", "score_digits", "text",
 }  # fmt: skip
@@ -70,15 +70,15 @@ def assert_answered(experiment: Experiment, records: tuple[Record, ...]) -> None
     assert "{" not in re.sub(r"\$[^$]*\$", "", answer)
 
 
-def with_the_dear_marked():
-    """Every experiment; the dear ones are thorough."""
+def smoke_parameters():
+    """Every experiment; the slow ones are thorough."""
     for each in EXPERIMENTS:
         (experiment,) = each.values
-        marks = [pytest.mark.thorough] if experiment.name in DEAR else []
+        marks = [pytest.mark.thorough] if experiment.name in SLOW else []
         yield pytest.param(experiment, marks=[*each.marks, *marks], id=experiment.name)
 
 
-@pytest.mark.parametrize("experiment", list(with_the_dear_marked()))
+@pytest.mark.parametrize("experiment", list(smoke_parameters()))
 def test_smoke_scale_runs_and_is_shown(experiment):
     records = records_of(experiment)
     first, *further = records

@@ -11,6 +11,7 @@ from attlas.audit.model_bounds import OF_THE_MODEL
 from attlas.core.display.numbers import number
 from attlas.core.display.statements import prose
 from attlas.panels.palette import PALETTE
+from attlas.reports.bundle import bundle, modules
 from attlas.reports.figures import embed
 from attlas.reports.page import own_file, render_template, script_data
 
@@ -100,7 +101,8 @@ def render_audit(audit: Mapping[str, Any]) -> str:
     return render_template(
         "audit.html.j2",
         style=own_file("audit.css"),
-        script=own_file("audit.js"),
+        script='"use strict";\n'
+        + bundle({**modules("explorer"), "audit": own_file("audit.js")}, "audit"),
         audit=audit,
         facts=_facts(audit["facts"]),
         bounds=[{**row, "name": _bound_name(row["name"])} for row in audit["bounds"]],

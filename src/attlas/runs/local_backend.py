@@ -42,18 +42,16 @@ def run_local(
     workers = max(1, min(workers, len(tasks)))
     with started_under(worker_variables(workers, brief)):
         while waiting:
-            orphans = yield from _run_pool(tasks, waiting, workers, may_begin or _always)
+            orphans = yield from _run_pool(tasks, waiting, workers, may_begin)
             for index in orphans:
                 yield index, _run_alone(tasks[index])
 
 
-def _always(index: int) -> bool:
-    del index
-    return True
-
-
 def _run_pool(
-    tasks: Sequence[Task], waiting: deque[int], workers: int, may_begin: Callable[[int], bool]
+    tasks: Sequence[Task],
+    waiting: deque[int],
+    workers: int,
+    may_begin: Callable[[int], bool] | None,
 ) -> Generator[Outcome, None, list[int]]:
     """Run until all is done or a process dies; returns the tasks in flight at that moment."""
     flying: dict[Future[Computed | Failed], int] = {}
@@ -63,10 +61,9 @@ def _run_pool(
             # No queue beyond the processes: what is in flight is what can have killed one.
             while waiting and len(flying) < workers:
                 # Under a limit of time the order is that of the costs.
-                free = may_begin is _always
-                index = _next(tasks, waiting, flying.values()) if free else waiting[0]
+                index = waiting[0] if may_begin else _next(tasks, waiting, flying.values())
                 waiting.remove(index)
-                if may_begin(index):
+                if may_begin is None or may_begin(index):
                     flying[_submit(pool, tasks[index])] = index
             done, _ = wait(flying, return_when=FIRST_COMPLETED)
             for future in done:

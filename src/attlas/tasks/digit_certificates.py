@@ -99,10 +99,6 @@ def error_rate(
     return jnp.mean((y * model_outputs(model, X) <= 0).astype(X.dtype))
 
 
-def _error_on(X: Array, y: Array, model: MultiHead) -> Array:
-    return error_rate(model, X, y)
-
-
 def certify_digits(
     key: Key[Array, ""], data: DigitPairs, n: int, prior: str, descent: DigitDescent, delta: float
 ) -> DigitCertificate:
@@ -141,7 +137,7 @@ def certify_digits(
     law = _best_posterior(choose, [centre, *_trained(centre, X, y, n, descent)], grid, *judged)
     split = (np.arange(first), np.arange(first, n)) if first else None
     bound = pac_bayes_kl(
-        Partial(_error_on, *judged), law, grid, n - first, delta, draw,
+        Partial(error_rate, X=judged[0], y=judged[1]), law, grid, n - first, delta, draw,
         draws=descent.draws, split=split, trivial=0.5,
     )  # fmt: skip
     wrong = _errors_of_draws(test, law, data.X_test, data.y_test)
