@@ -12,8 +12,12 @@ HARNESS = {
     "__init__",
     "__main__",
     "interleave",
+    "machine",
+    "many_workers",
     "multi_head_peers",
+    "removal_products",
     "selection_peers",
+    "sleeping",
     "synthetic_checkpoint",
 }
 
