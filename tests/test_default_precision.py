@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import jax, jax.numpy as jnp, numpy as np
 import attlas as at
@@ -62,6 +64,7 @@ assert jnp.ones(1).dtype == np.float32
 """
 
 
+@pytest.mark.thorough
 def test_the_front_door_under_the_default_precision():
     # The command line switches precision by this variable, also for the tests that call it.
     default = {name: value for name, value in os.environ.items() if name != "JAX_ENABLE_X64"}

@@ -61,5 +61,6 @@ def test_bad_arrays_end_in_finite_numbers_or_in_one_line():
     assert set(at.__all__) - WITHOUT_ARRAYS - set(BEHIND) <= tried
 
 
+@pytest.mark.thorough
 def test_functions_that_factorise_run_from_four_threads():
     assert "stationary_points" in run("threaded_calls.py", seconds=200).split()

@@ -53,6 +53,7 @@ def test_all_levels_are_there_and_follow_the_schema(deep):
     assert found.standings()["proved"]
 
 
+@pytest.mark.thorough
 def test_no_certificate_is_exceeded_by_an_attack_or_the_data(deep):
     heads = deep[0].heads
     room = 1 + 100 * np.finfo(np.float32).eps  # the data's logits are computed in float32
@@ -97,6 +98,7 @@ def test_shared_layers_are_counted_once_and_measured_in_every_layer(shared):
     assert not np.array_equal(*shared.heads.entropy.values)
 
 
+@pytest.mark.thorough
 def test_a_page_tells_every_quantity_of_level_deep(shared):
     numbers = shared.to_json()
     assert violations(numbers, "audit") == ()

@@ -32,6 +32,7 @@ def test_a_bound_is_vacuous_until_its_samples():
     assert half["samples_until_nonvacuous"] < 0.51 * needed
 
 
+@pytest.mark.thorough
 def test_shared_numbers_are_counted_once_and_large_models_have_one_row():
     model = random_transformer(0, layers=1)
     shared = dataclasses.replace(model, stored_layer=(0, 0))

@@ -37,6 +37,7 @@ def model(tmp_path):
     return str(save_model(tmp_path / "<i>model", stored_form(encoder)))
 
 
+@pytest.mark.thorough
 def test_an_audit_writes_a_page_numbers_and_what_the_atlas_reads(attlas, model, tmp_path):
     code, out, _ = attlas(model, "--level", "weights", "--json", "numbers.json")
     assert (code, out) == (0, "audit.html\n")

@@ -35,6 +35,7 @@ def test_a_home_that_is_no_folder_is_named(monkeypatch):
         require_machine()
 
 
+@pytest.mark.thorough
 def test_variables_under_which_jax_does_not_start_are_named(monkeypatch):
     monkeypatch.delitem(sys.modules, "jax")
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")

@@ -58,6 +58,7 @@ def test_the_project_names_its_experiment_and_reference(paper):
     assert "@misc{doe2026," in (paper / "references.bib").read_text()
 
 
+@pytest.mark.thorough
 def test_the_command_checks_a_claim_in_a_process_of_its_own_and_reports_it(paper):
     assert run("check", "softmax-shift", "--json", "checked.json") == 0
     (document,) = json.loads((paper / "checked.json").read_text())

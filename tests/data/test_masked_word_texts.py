@@ -8,6 +8,7 @@ from attlas.data.masked_word_texts import frequency_baseline, load_masked_words
 from attlas.data.masked_words import make_masked_words
 
 
+@pytest.mark.thorough
 def test_generated_samples_are_those_of_the_sentences_of_the_seed():
     found = load_masked_words("generated", 20, 8, 100, 40, seed=3)
     wanted = make_masked_words(generated_sentences(280, 3, 16), 20, 8, 100, 40, 3)

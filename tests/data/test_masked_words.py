@@ -6,6 +6,7 @@ from attlas.data.generated_sentences import generated_sentences
 from attlas.data.masked_words import frequent_words, make_masked_words, mask_words, split_words
 
 
+@pytest.mark.thorough
 def test_the_masked_word_is_known_and_stands_in_its_place():
     split = make_masked_words(generated_sentences(200, 0), 20, 8, 100, 40)
     for part in split[:2]:

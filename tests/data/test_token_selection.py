@@ -34,6 +34,7 @@ def test_unit_sphere():
     validate(data)
 
 
+@pytest.mark.thorough
 def test_separable_keeps_scores_and_is_separated():
     key = jax.random.key(3)
     data = make_separable_selection(key, margin=2.0)
@@ -44,6 +45,7 @@ def test_separable_keeps_scores_and_is_separated():
     assert jnp.all((margins >= 1 - 1000 * EPS) | (jnp.arange(8)[None, :] == data.tokens[:, None]))
 
 
+@pytest.mark.thorough
 def test_infeasible_pairs_oppose_each_other():
     data = make_infeasible_selection(jax.random.key(1), n=4, T=3)
     features = differences(data)[:, :, :, None] * data.z[:, None, None, :]

@@ -115,6 +115,7 @@ def test_the_design_that_needs_gamma_agrees_with_its_matrices():
     assert low >= 0.4 * composite(out - np.median(out, axis=0))
 
 
+@pytest.mark.thorough
 def test_the_residual_of_a_layer_is_that_of_its_tokens():
     names = _module("one-layer")
     batch = names["heads"](np.random.default_rng(0), 8)

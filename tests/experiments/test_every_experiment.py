@@ -21,11 +21,11 @@ EXPERIMENTS = [
     for experiment in find_experiments()
 ]
 
-SLOW = {
-    "common_instance", "concentration", "direction", "margin_ledger", "masked_words", "noisy_grid",
-    "norm_projection", "reviews", "score_digits", "text",
+BRIEF = {
+    "attention", "factored", "heads", "landscape", "linear_regions", "perturbation",
+    "rademacher_length", "rates", "sample_complexity", "separation", "smallest_width",
 }  # fmt: skip
-"""Ten seconds and more at smoke scale, most of it compiling."""
+"""Below five seconds at smoke scale, most of it compiling; the others take up to a minute."""
 
 
 def records_of(experiment: Experiment) -> tuple[Record, ...]:
@@ -71,10 +71,10 @@ def assert_answered(experiment: Experiment, records: tuple[Record, ...]) -> None
 
 
 def smoke_parameters():
-    """Every experiment; the slow ones are thorough."""
+    """Every experiment; all but the brief ones are thorough."""
     for each in EXPERIMENTS:
         (experiment,) = each.values
-        marks = [pytest.mark.thorough] if experiment.name in SLOW else []
+        marks = [] if experiment.name in BRIEF else [pytest.mark.thorough]
         yield pytest.param(experiment, marks=[*each.marks, *marks], id=experiment.name)
 
 

@@ -17,6 +17,7 @@ TOKENS = np.array([3, 0, 10, 3])
 MODEL = random_transformer(7)
 
 
+@pytest.mark.thorough
 def test_rows_are_those_of_the_model_also_beside_padding():
     whole, expected = whole_model(MODEL), MODEL.hidden(TOKENS)[-1]
     np.testing.assert_allclose(whole.hidden(jnp.asarray(TOKENS)), expected, rtol=1e-12)
@@ -36,6 +37,7 @@ def test_a_closed_gate_is_a_head_without_output():
     assert not np.allclose(gated, whole.hidden(tokens))
 
 
+@pytest.mark.thorough
 def test_a_shared_layer_is_stored_once_and_moves_at_both_places():
     whole = whole_model(dataclasses.replace(MODEL, stored_layer=(0, 0)))
     assert len(whole.layers) == 1

@@ -134,6 +134,7 @@ def by_hand(p, step=mirror_step, rates=(0.05,) * STEPS, gradients=GRADIENTS):
     return w
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("p", [1.5, 3.0])
 def test_a_step_is_the_pure_step(p):
     w, _ = run(mirror_descent(0.05, p), START, GRADIENTS)

@@ -15,6 +15,7 @@ KEY = jax.random.key(0)
 MIXTURE = make_tokenized_mixture(KEY, d=5, M=2, S=1.5, zeta=0.4, Z_mu=0.3, Z_nu=0.4, Z=0.8)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("decoder", list(Decoder))
 def test_step_is_the_gradient_at_zero(decoder):
     samples = sample_mixture(KEY, MIXTURE, 6, 5)

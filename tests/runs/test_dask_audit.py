@@ -11,6 +11,7 @@ from attlas.runs.dask_audit import keep_on_dask, layer_values
 from attlas.runs.kept_layers import KeptLayers
 
 
+@pytest.mark.thorough
 def test_layers_on_a_scheduler_that_is_there_already(tmp_path):
     source = small_model(tmp_path / "model")
     kept, told = KeptLayers(tmp_path, source, CONTEXT), []

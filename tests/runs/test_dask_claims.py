@@ -56,6 +56,7 @@ def test_a_cluster_gives_the_verdicts_of_this_machine(tmp_path):
         list(check_on_dask([claim], on=on))
 
 
+@pytest.mark.thorough
 def test_what_a_worker_lacks_is_one_line(tmp_path, monkeypatch):
     file = tmp_path / "claims_on_dask.py"
     file.write_text(f"import only_installed_here\n{OWN}")

@@ -30,6 +30,7 @@ def attended(X, w):
     return (weights / weights.sum(axis=-1, keepdims=True) * X[:, None, :]).sum(axis=-1)
 
 
+@pytest.mark.thorough
 def test_one_head_on_scalar_tokens_against_a_grid():
     X, y = draw(1, d=1)
     found = global_margin(X, y, 1, radius=2.0, starts=8, steps=200, key=KEY)

@@ -68,6 +68,7 @@ def test_the_best_start_is_taken_and_a_failed_one_is_not():
     np.testing.assert_array_equal(best.value, found.value[[1 + found.stats["risk"][1:].argmin()]])
 
 
+@pytest.mark.thorough
 def test_networks_are_fitted_as_they_are_with_arguments_of_their_own():
     rng = np.random.default_rng(1)
     W1, w2 = rng.standard_normal((1, 3, 2)), np.ones((1, 2))

@@ -77,6 +77,7 @@ def test_local_path_stays_in_its_cone_and_finds_the_local_direction():
     assert direction_divergence(centre, path.value[0], 2.0) <= 0.05 * (1 + 2e-3)
 
 
+@pytest.mark.thorough
 def test_joint_path_turns_to_both_svms():
     p = 2.0
     radii = [(4.0, 40.0), (16.0, 160.0), (64.0, 640.0)]

@@ -35,6 +35,7 @@ def test_no_record_exceeds_a_bound(found):
     assert (found.self_bounded <= 1).all()
 
 
+@pytest.mark.thorough
 def test_the_first_record_is_the_start(found, problem):
     start, X, y = problem
     leaves, shape = jax.flatten_util.ravel_pytree(start)

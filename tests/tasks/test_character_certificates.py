@@ -43,6 +43,7 @@ def test_certificate_is_the_bound_of_the_rounded_model():
     assert found.bits == bits
 
 
+@pytest.mark.thorough
 def test_training_learns_a_period_of_what_it_reads_alone():
     other = np.concatenate([STREAM[:1000], np.full(200, 7, np.int8)])
     first, again = (

@@ -28,6 +28,7 @@ def found() -> DemandedHeads:
     )
 
 
+@pytest.mark.thorough
 def test_every_training_is_there(found):
     records = len(found.schedule)
     assert found.schedule[-1] == STEPS

@@ -34,6 +34,7 @@ def test_what_is_easily_learnt_is_certified_from_either_prior():
         assert found.held_out_bound == held_out_bound(wrong, 100, 0.05).bound
 
 
+@pytest.mark.thorough
 def test_random_labels_are_never_certified_below_guessing():
     """The control: nothing is learnt, and a certificate would be false."""
     for prior in PRIORS:

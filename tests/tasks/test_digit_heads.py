@@ -25,6 +25,7 @@ def found() -> DigitHeads:
     )
 
 
+@pytest.mark.thorough
 def test_the_separable_images_are_learnt(found):
     assert found.loss.shape == found.accuracy.shape == (2, 2, len(STEPS))
     assert (found.accuracy[:, :, -1] == 1).all()

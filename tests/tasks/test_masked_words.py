@@ -33,6 +33,7 @@ def trained(copies):
     return inputs, train_masked_words(jax.random.key(1), copies, inputs, decay, SETTINGS)
 
 
+@pytest.mark.thorough
 def test_a_word_that_another_tells_is_learnt(copies, trained):
     inputs, models = trained
     loss, right = masked_word_losses(models, inputs, copies, 10.0)
@@ -48,6 +49,7 @@ def test_decay_makes_weights_smaller_and_losses_larger(copies, trained):
     assert loss[1] > loss[0]
 
 
+@pytest.mark.thorough
 def test_losses_are_clipped_cross_entropies_of_the_library_readout(copies, trained):
     inputs, models = trained
     member = jax.tree.map(lambda a: a[0], models)

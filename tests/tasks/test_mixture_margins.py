@@ -20,6 +20,7 @@ def found() -> MixtureMargins:
     return mixture_margins(mixture, train, starts, 0.3, SCHEDULE, 3, 100, keys[4])
 
 
+@pytest.mark.thorough
 def test_nothing_reached_exceeds_its_ceiling(found):
     assert found.reached.shape == (len(SCALES), 3, len(SCHEDULE))
     decoder, sphere, _ = found.reached[..., -1]

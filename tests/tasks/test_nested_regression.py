@@ -15,6 +15,7 @@ X, Y, MORE = (
 )
 
 
+@pytest.mark.thorough
 def test_rows_of_zeros_change_nothing():
     sizes, step_size = (2, 6), np.array([2e-3, 1e-3])
     found = train_on_nested(

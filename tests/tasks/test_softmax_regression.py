@@ -63,6 +63,7 @@ def test_the_kernel_is_fit_with_gradient_descent(activation):
     assert int(path.result) == Result.MAX_STEPS.value
 
 
+@pytest.mark.thorough
 def test_an_ensemble_with_own_samples_is_its_members():
     members = [SoftmaxNetwork(W[e], A[e]) for e in range(3)]
     networks = jax.tree.map(lambda *parts: jnp.stack(parts), *members)

@@ -33,11 +33,13 @@ def test_values_are_instances_inside_the_assumptions(instance):
     assert left <= right
 
 
+@pytest.mark.thorough
 @given_instances(power_mean, assumed=False)
 def test_parameters_name_the_arrays(p):
     assert p in (1.5, 3.0)
 
 
+@pytest.mark.thorough
 def test_a_failing_test_fails_with_an_instance_of_the_sampler():
     @given_instances(power_mean)
     def wrong(x):

@@ -98,6 +98,7 @@ def assert_same_bits(mine, theirs):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("train", TRAININGS)
 def test_in_pieces_the_numbers_are_those_of_the_one_program(train):
     with checkpointed(Memory(), 0.0):

@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parent
 
 
+@pytest.mark.thorough
 def test_results_do_not_depend_on_the_number_of_devices():
     done = subprocess.run(
         [sys.executable, str(HERE / "on_devices.py")],

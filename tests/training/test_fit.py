@@ -48,6 +48,7 @@ def assert_close(mine, theirs, **how):
         np.testing.assert_allclose(a, b, rtol=ROUNDING, atol=ROUNDING, **how)
 
 
+@pytest.mark.thorough
 def test_records_of_a_full_batch_are_those_of_a_plain_loop():
     optimizer = optax.adam(0.1)
     path = fit(risk, optimizer, W, (X, Y), steps=9, record_at=(2, 3, 7))

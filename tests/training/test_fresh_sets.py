@@ -21,6 +21,7 @@ def draw(seed, *shape):
     return samples.X.reshape(*shape, 4, 4), samples.y.reshape(shape)
 
 
+@pytest.mark.thorough
 def test_each_set_is_trained_and_tested_by_itself():
     (X, y), test = draw(1, 3, 4), draw(2, 50)
     settings = {"step_size": 1.0, "steps": 20, "record_at": (0, 20)}

@@ -47,6 +47,7 @@ def test_single_precision_stays_single():
     assert isinstance(slope, MultiHead)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("decoder", "axes"),
     [

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from attlas.core.claim import Control, assume
 from attlas.core.statement import identity, inequality
@@ -86,5 +87,6 @@ def test_what_has_nothing_to_move_is_not_attacked():
     assert attack(whole) is None
 
 
+@pytest.mark.thorough
 def test_a_challenge_begins_with_the_attack():
     assert challenge(in_the_cube).ratio > 0.9

@@ -39,6 +39,7 @@ def test_a_search_with_less_time_can_be_made_again_by_its_evaluations():
     assert challenge(kinked, evaluations=first.evaluations).ratio == first.ratio
 
 
+@pytest.mark.thorough
 def test_covariance_adapts_to_a_narrow_valley_with_a_kink():
     # The best corner lies along a valley of condition 100 that is turned against the axes.
     @inequality(domains=[Box("x", -3.0, 3.0, shape=2)], controls=HALF)
@@ -66,6 +67,7 @@ def test_extremes_find_a_tie_that_has_probability_zero():
     assert not challenge(apart, method="moves", evaluations=640).violated
 
 
+@pytest.mark.thorough
 def test_growth_finds_what_fails_for_large_sizes_alone():
     @inequality(domains=[Box("x", 0.0, 1.0, shape="n")], sizes={"n": 4}, controls=HALF)
     def forgotten_size(x, *, factor=1.0):

@@ -69,6 +69,7 @@ def test_a_subtly_false_claim_is_found_by_the_challenge_alone():
     np.testing.assert_allclose(again.tightness, found.ratio, rtol=1e-14)
 
 
+@pytest.mark.thorough
 def test_the_challenge_is_not_drawn_to_where_both_sides_vanish():
     """Small sides against a large magnitude have a small excess, and do not bound the ratio."""
 

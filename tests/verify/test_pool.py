@@ -41,6 +41,7 @@ def test_a_killed_process_is_one_line(monkeypatch):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.thorough
 def test_own_claims_are_checked_in_worker_processes(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)  # puts the path of imports back
     file = tmp_path / "claims_own.py"

@@ -57,6 +57,7 @@ def test_statistics_agree_with_the_models_own_maps(causal):
         assert np.all(found.heads[f"{name}_high"] <= each.max(axis=0) + 1e-12)
 
 
+@pytest.mark.thorough
 def test_sinks_and_their_nulls(causal):
     model, found = causal
     long = [each[:8] for each in SEQUENCES if each.size >= 8]
@@ -69,6 +70,7 @@ def test_sinks_and_their_nulls(causal):
     assert found.heads.attrs["sink_sequences"] == 3
 
 
+@pytest.mark.thorough
 def test_depths_agree_with_the_models_own_rows(causal):
     model, found = causal
     residual = []

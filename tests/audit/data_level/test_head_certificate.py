@@ -78,6 +78,7 @@ def test_one_token_attains_the_certificate():
     assert np.isclose(found, exact, rtol=1e-12)
 
 
+@pytest.mark.thorough
 def test_a_head_without_queries_attains_the_certificate():
     """Weights that do not move: J = P (x) V, and the two other parts vanish."""
     draw = np.random.default_rng(7)

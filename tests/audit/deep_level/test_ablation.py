@@ -45,6 +45,7 @@ def test_groups_of_similar_length_change_no_loss(monkeypatch):
     np.testing.assert_allclose(apart.removed, together.removed, rtol=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("placement", ["before", "after", "parallel"])
 def test_zero_and_base_agree_with_a_model_without_the_head(placement):
     model = random_transformer(H=3, placement=placement)
@@ -63,6 +64,7 @@ def test_zero_and_base_agree_with_a_model_without_the_head(placement):
         np.testing.assert_allclose(found.removed[index, 1, 0], want, rtol=1e-12)
 
 
+@pytest.mark.thorough
 def test_uniform_attention_is_a_head_without_queries():
     model = random_transformer(H=3, causal=False)
     batch = judged_batch(model, SEQUENCES)
@@ -84,6 +86,7 @@ def test_uniform_attention_is_a_head_without_queries():
         np.testing.assert_allclose(got, want, rtol=1e-10)
 
 
+@pytest.mark.thorough
 def test_mean_output_is_the_mean_over_tokens_that_are_present():
     model = random_transformer(H=3)
     batch = judged_batch(model, SEQUENCES)

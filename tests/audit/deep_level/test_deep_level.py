@@ -19,6 +19,7 @@ def found():
     return deep_level(MODEL, BATCH, curvature=False)
 
 
+@pytest.mark.thorough
 def test_removals_are_mean_changes_in_their_intervals(found):
     table, facts = found
     ablation = ablate_heads(MODEL, BATCH)

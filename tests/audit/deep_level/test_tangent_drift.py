@@ -43,6 +43,7 @@ def test_a_small_step_is_explained_by_the_linear_model_up_to_its_square():
     assert 50 < errors[0] / errors[1] < 200
 
 
+@pytest.mark.thorough
 def test_a_model_is_itself():
     found = tangent_drift(FIRST, FIRST, judged_batch(FIRST, SEQUENCES))
     assert found.drift == 0

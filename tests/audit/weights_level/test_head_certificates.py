@@ -77,6 +77,7 @@ def test_without_a_norm_nothing_is_certified():
     assert np.all(found["entropy_bound"] == 0)
 
 
+@pytest.mark.thorough
 def test_longer_contexts_are_never_safer():
     folded, norm = case()
     short, long = head_certificates(folded, norm, 4), head_certificates(folded, norm, 64)

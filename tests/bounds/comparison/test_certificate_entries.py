@@ -44,6 +44,7 @@ def test_all_stand_in_one_table_and_the_held_out_one_is_best():
     assert "the code and the architecture were fixed before" in coded.reason
 
 
+@pytest.mark.thorough
 def test_what_is_known_is_never_above_the_trivial_value():
     """Large weights: every norm-based bound is vacuous, and so is a long code."""
     assert table().best.vacuous

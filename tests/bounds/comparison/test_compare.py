@@ -46,6 +46,7 @@ def test_sharp_is_below_corrected_is_below_trivial(model):
         assert value["mixed sharp"] <= min(value["1,1 sharp"], value["log T sharp"])
 
 
+@pytest.mark.thorough
 def test_masked_words_and_uneven_layers():
     one, two = weights(1, 1, words=7), weights(1, 2, words=7)
     deep = TransformerWeights((one.layers[0], two.layers[0]), one.readout)
@@ -182,6 +183,7 @@ def test_samples_needed_of_a_deep_entry_is_the_threshold_of_its_entropy():
     )
 
 
+@pytest.mark.thorough
 def test_single_precision_by_default_changes_nothing_and_overflows_nowhere():
     deep = weights(8, size=4.0)
     wide = compare_bounds(deep, X, 10**4, 0.05)

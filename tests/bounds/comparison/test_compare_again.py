@@ -309,6 +309,7 @@ def test_every_complexity_again(cases):
     assert rejected >= 2
 
 
+@pytest.mark.thorough
 def test_the_samples_at_which_a_deep_bound_is_below_the_trivial_one_again(cases):
     r"""67.95 gamma^3 / r^2, with 599.3 in place of 67.95 for softmax constant 2 and Dudley."""
     for case, table in cases:

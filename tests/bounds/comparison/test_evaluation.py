@@ -44,6 +44,7 @@ def test_errors_are_counted_and_the_decoded_weights_are_judged():
     assert coded.empirical == each[round(coded.complexity / math.log(2))] > 0
 
 
+@pytest.mark.thorough
 def test_all_stand_in_the_table_with_the_true_gap_and_their_sizes():
     table = compare_bounds(WEIGHTS, X[:600], 600, 0.05, evaluation=own())
     coded, tested = table.entries[-2:]

@@ -31,6 +31,7 @@ def test_largest_norms_in_a_ball_are_upper_bounds_and_attained(ball, own):
     assert limits.token == 2.0
 
 
+@pytest.mark.thorough
 def test_bounds_are_those_of_each_cover_in_the_order_asked_for():
     d, m = 8, 1e5
     norms = norms_in_ball("1,inf", 0.5, d)

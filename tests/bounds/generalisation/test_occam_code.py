@@ -43,6 +43,7 @@ def test_fewer_levels_and_peaked_weights_need_fewer_bytes():
     assert 8 * lengths[2] < 1600 * 4.7
 
 
+@pytest.mark.thorough
 @settings(max_examples=40)
 @given(
     st.lists(st.lists(st.floats(-100, 100), min_size=1, max_size=5), min_size=1, max_size=3),

@@ -153,6 +153,7 @@ def test_hand_computed_values():
     )
 
 
+@pytest.mark.thorough
 def test_bounds_follow_the_dtype_and_have_derivatives_at_zero():
     X, zero = jnp.ones((2, 1), "float32").at[1].set(0), jnp.zeros((2, 1), "float32")
     for bound in (deora2023_gradient, deora2023_hessian):

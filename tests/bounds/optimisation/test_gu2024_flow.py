@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_width_log10
 from attlas.bounds.optimisation.gu2024_flow import gu2024_flow_certificate
@@ -14,6 +15,7 @@ X = jnp.array([[1.0, 0.0], [0.0, 1.0]])
 Y = jnp.array([[0.3], [-0.2]])
 
 
+@pytest.mark.thorough
 def test_a_certified_network_keeps_the_rate_the_kernel_and_the_radius():
     m = 4096
     network = symmetric_network(jax.random.key(0), 2, m, sigma=0.5)

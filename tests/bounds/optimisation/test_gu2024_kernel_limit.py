@@ -12,6 +12,7 @@ from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 DRAWS, PAIRS = 1500, 400
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("activation", list(Activation))
 def test_sampled_entries_have_the_mean_and_the_variance_of_the_limit(activation):
     rng = np.random.default_rng(0)

@@ -57,6 +57,7 @@ def test_balls_and_the_simplex_agree_with_a_quadratic_programme():
         np.testing.assert_allclose(project_l1_ball(jnp.asarray(x), one), near, atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_ordering_agrees_with_a_quadratic_programme_and_is_exactly_ordered():
     for x in X:
         order = {"type": "ineq", "fun": np.diff}
@@ -104,6 +105,7 @@ def test_rounding_does_not_leave_a_ball(size):
     assert bool((jnp.sum(jnp.abs(found), axis=1) <= 0.7).all())
 
 
+@pytest.mark.thorough
 def test_gradients_are_finite_also_at_zero():
     one = jnp.asarray(1.0)
     for project in (project_ball, project_sphere, project_simplex):

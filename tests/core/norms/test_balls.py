@@ -13,6 +13,7 @@ W = generator(jax.random.key(0)).standard_normal((3, 4, 3))
 RADIUS = 1.3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ball", BALLS)
 def test_optimality_of_the_projection(ball):
     """P is the projection if and only if <W - P, P> = radius ||W - P||_* and ||P|| = radius."""

@@ -69,12 +69,14 @@ def test_entries_that_are_not_finite_show():
             assert not np.isfinite(norm)
 
 
+@pytest.mark.thorough
 def test_gradient_at_zero_is_finite():
     for q, p in ((2, 1), (3, 2)):
         slope = jax.grad(lambda M, q=q, p=p: column_norm(M, q, p))(jnp.zeros((2, 2)))
         assert np.all(np.isfinite(slope))
 
 
+@pytest.mark.thorough
 def test_upper_values_stand_above_exact_arithmetic():
     """The (1,1) and Frobenius norms in rational arithmetic, float32 entries of all sizes."""
     draws = generator(jax.random.key(2))
@@ -90,6 +92,7 @@ def test_upper_values_stand_above_exact_arithmetic():
         assert square <= two**2 <= square * fractions.Fraction(allowance) ** 2
 
 
+@pytest.mark.thorough
 def test_spectral_upper_value_is_certified_and_close():
     draws = generator(jax.random.key(3))
     for shape in ((8, 20), (20, 8)):
@@ -100,6 +103,7 @@ def test_spectral_upper_value_is_certified_and_close():
         assert reference <= value <= reference * (1 + 24 * 8 * 4 * np.finfo(np.float32).eps)
 
 
+@pytest.mark.thorough
 def test_spectral_upper_value_of_repeated_and_zero_singular_values():
     assert 1 <= float(spectral_norm(jnp.eye(5), upper=True)) < 1 + 200 * EPS
     assert float(spectral_norm(jnp.zeros((2, 3)), upper=True)) == 0

@@ -36,6 +36,7 @@ def test_selection_and_attention_are_consistent(computed):
     assert int(data.weights.sum()) == 2 * 3 * 4 * 4
 
 
+@pytest.mark.thorough
 def test_table_and_figures_show_every_exponent(computed):
     shown = EXPERIMENT.shown_table(computed)
     assert shown["p"].tolist() == [1.1, 2.0, 3.0]

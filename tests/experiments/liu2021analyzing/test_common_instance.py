@@ -23,6 +23,7 @@ def test_every_step_is_certified_and_lowers_the_risk(data):
     assert (data.rate * data.land_curvature <= 1).all()
 
 
+@pytest.mark.thorough
 def test_every_bound_that_holds_is_above_the_gap(data):
     last = data.ramp.isel(step=-1)
     gap = last.sel(set="fresh") - last.sel(set="training")

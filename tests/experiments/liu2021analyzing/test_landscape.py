@@ -1,6 +1,7 @@
 """Points found at the smallest scale, and points of one risk that count once."""
 
 import numpy as np
+import pytest
 import xarray as xr
 
 from attlas.experiments.liu2021analyzing.landscape import EXPERIMENT, errors, marks
@@ -8,6 +9,7 @@ from attlas.runs.cell import Scale
 from attlas.runs.record import Record
 
 
+@pytest.mark.thorough
 def test_the_origin_is_found_and_its_error_is_the_variance():
     (cell,) = EXPERIMENT.cells(Scale.SMOKE)
     arrays, layout = EXPERIMENT.computed(cell)

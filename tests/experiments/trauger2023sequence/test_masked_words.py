@@ -15,6 +15,7 @@ def data() -> xr.Dataset:
     return EXPERIMENT.dataset([Record(EXPERIMENT.name, cell, arrays, {}, "", layout)])
 
 
+@pytest.mark.thorough
 def test_losses_stay_below_the_ceiling_and_bounds_above_the_gap(data):
     assert np.all(data.loss <= ceiling(data))
     own = data.isel(samples=-1)

@@ -22,6 +22,7 @@ def data() -> xr.Dataset:
     return EXPERIMENT.dataset([Record(EXPERIMENT.name, cell, arrays, {}, "", layout)])
 
 
+@pytest.mark.thorough
 def test_samples_needed_are_where_the_bound_crosses(data):
     own = data.isel(task=0, member=0, samples=slice(None, -1)).sel(family=FIXED, radius=4.0)
     needed = own.needed.values

@@ -1,6 +1,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from attlas.interop.architectures.attlas_encoder import unsliced_attention
 from attlas.interop.attlas_model import stored_form
@@ -15,6 +16,7 @@ def encoder(vocabulary=7):
     return make_encoder(jax.random.key(1), vocabulary, 5, width=6, blocks=2, heads=3, hidden=8)
 
 
+@pytest.mark.thorough
 def test_attention_and_logit_are_the_networks_own():
     network = encoder()
     model = load_model(network)

@@ -15,6 +15,7 @@ def translator():
     return make_translator(jax.random.key(2), (7, 9), width=6, blocks=2, heads=3, hidden=8)
 
 
+@pytest.mark.thorough
 def test_attention_is_that_of_the_networks_encoder():
     network = translator()
     model = load_model(network)

@@ -10,6 +10,7 @@ from attlas.measures.attention.direction import correlation_coefficient, directi
 from attlas.optim.mirror_descent import potential_gradient
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("p", [1.75, 2.0, 3.0])
 def test_against_the_closed_form(p):
     W, V = jax.random.normal(jax.random.key(0), (2, 4, 4))

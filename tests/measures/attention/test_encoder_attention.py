@@ -1,6 +1,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from attlas.data.token_sequences import TokenSequences
 from attlas.measures.attention.encoder_attention import attention_weights, readout_attention
@@ -14,6 +15,7 @@ def encoders(blocks):
     return jax.vmap(make)(jax.random.split(jax.random.key(0), 3))
 
 
+@pytest.mark.thorough
 def test_shares_are_those_of_the_last_block_without_the_readout():
     models, rng = encoders(2), np.random.default_rng(0)
     mask = np.array([[True] * 4, [True, True, False, False]])

@@ -19,6 +19,7 @@ def random_maps(causal):
     return scipy.special.softmax(logits, axis=-1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("causal", [True, False])
 def test_agrees_with_the_concentration_of_rows(causal):
     maps, rows = random_maps(causal), np.arange(T) < T - 3
@@ -55,6 +56,7 @@ def test_agrees_with_the_concentration_of_rows(causal):
         assert np.allclose(getattr(found, name), np.mean(expected[name], axis=1), 0, size), name
 
 
+@pytest.mark.thorough
 def test_equal_weights_and_one_weight_are_the_two_ends():
     every = np.ones(4, bool)
     even = map_statistics(np.full((1, 4, 4), 0.25), every, ~every)

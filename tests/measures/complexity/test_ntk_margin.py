@@ -12,6 +12,7 @@ from attlas.optim.attention_starts import gaussian_heads
 from attlas.solvers.kernel_svm import kernel_svm
 
 
+@pytest.mark.thorough
 def test_margins_are_those_of_the_gradients_as_features():
     shape = make_multi_head(2, 3, 4)
     models = [shape, gaussian_heads(shape, 0.5, [1])]

@@ -18,6 +18,7 @@ EPS = np.finfo(float).eps
 KEY = jax.random.key(0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ball", ["1,1", "2,1", "1,inf", "spectral"])
 def test_ascent_finds_the_closed_form_of_linear_classes(ball):
     x = jnp.asarray(generator(jax.random.key(1)).standard_normal((12, 3, 4)))
@@ -29,6 +30,7 @@ def test_ascent_finds_the_closed_form_of_linear_classes(ball):
     np.testing.assert_allclose(found.suprema, exact, rtol=1 / 30**2)
 
 
+@pytest.mark.thorough
 def test_repeats_are_the_sample_written_out():
     x = jnp.asarray(generator(jax.random.key(1)).standard_normal((5, 3, 2)))
     linear = LinearClass("2,1", jnp.array(1.3))
@@ -85,6 +87,7 @@ def test_ascent_finds_the_maximum_over_a_line(activation):
     assert np.all(found.suprema <= best + slack) or activation is jnp.tanh
 
 
+@pytest.mark.thorough
 def test_without_attention_the_class_is_linear():
     sample = sequences(3, 15, 6, 3)
     identity = attention("1,1", (0.0, 0.7, 2.0, 1.0), lambda x: x)
@@ -95,6 +98,7 @@ def test_without_attention_the_class_is_linear():
     np.testing.assert_allclose(found.suprema, exact, rtol=1 / 20**2)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ball", ["1,1", "spectral"])
 def test_no_random_transformer_of_the_class_does_better(ball):
     """The reduced class against the four weight matrices of Theorem 4.1, k = 3 hidden units."""
@@ -132,6 +136,7 @@ def test_no_random_transformer_of_the_class_does_better(ball):
     np.testing.assert_allclose(jax.vmap(model)(*sample), one, atol=100 * EPS)
 
 
+@pytest.mark.thorough
 def test_more_starts_and_steps_do_not_change_the_signs():
     sample = sequences(6, 10, 4, 2)
     relu = attention("1,1", (2.0, 1.0, 1.0, 1.0))
@@ -141,6 +146,7 @@ def test_more_starts_and_steps_do_not_change_the_signs():
     assert many.certain < many.value <= relu.largest(sample)
 
 
+@pytest.mark.thorough
 def test_interval_covers_the_mean_of_exact_suprema():
     """Independent estimates of a linear class of which all 2^8 sign vectors can be written down."""
     x = jnp.asarray(generator(jax.random.key(7)).standard_normal((8, 2, 2)))

@@ -15,6 +15,7 @@ from attlas.solvers.kernel_svm import kernel_svm
 from attlas.training.risk_gradient import model_outputs
 
 
+@pytest.mark.thorough
 def test_outputs_of_copies_are_those_of_the_repeated_model():
     keys = [jax.random.fold_in(jax.random.key(0), k) for k in range(4)]
     mixture = make_tokenized_mixture(keys[0], d=6, M=2, S=2.0, zeta=0.5, Z=2.0, Z_mu=0.3, Z_nu=0.3)

@@ -28,6 +28,7 @@ def model(decoder):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("decoder", "loss"),
     [(Decoder.FULL, logistic), (Decoder.POOLED, exponential), (Decoder.LAST, logistic)],

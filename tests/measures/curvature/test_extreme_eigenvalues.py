@@ -103,6 +103,7 @@ def test_steps_that_run_out_give_no_number():
         found.unwrap()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("exact_below", [0, 600])
 def test_float32_cannot_certify_a_tolerance_of_float64(exact_below):
     matrix = with_spectrum(np.r_[np.linspace(-1, 1, SIZE - 2), 3, 4], jnp.float32)
@@ -124,6 +125,7 @@ def test_a_hessian_that_is_not_finite_is_told(exact_below):
     assert int(found.result) == Result.NOT_FINITE
 
 
+@pytest.mark.thorough
 def test_attention_risk_by_lanczos_and_by_the_whole_hessian():
     draws = np.random.default_rng(2)
     model = MultiHead(
@@ -164,6 +166,7 @@ def attention_risk(dtype):
     return risk, (U, W), X, y
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("exact_below", [0, 1000])
 def test_float32_converges_by_default_and_encloses_what_float64_finds(exact_below):
     found = hessian_extremes(*attention_risk("float32"), exact_below=exact_below)

@@ -22,6 +22,7 @@ def test_one_run_has_no_interval():
     assert np.isnan([low, high]).all()
 
 
+@pytest.mark.thorough
 def test_intervals_hold_the_truth_as_often_as_they_say():
     rng = np.random.default_rng(0)
     shared = rng.gamma(10.0, size=(2000, 20))

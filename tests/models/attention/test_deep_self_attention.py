@@ -18,6 +18,7 @@ def _attended(layer, x):
     return np.array(columns).T, W_V @ x @ np.array(columns).T
 
 
+@pytest.mark.thorough
 def test_output_agrees_with_a_plain_computation():
     model = make_deep_self_attention(jax.random.key(0), **SIZES, temperature=0.5)
     x = np.random.default_rng(0).normal(size=(3, 4))

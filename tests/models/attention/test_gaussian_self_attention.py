@@ -30,6 +30,7 @@ def test_rows_of_zeros_change_nothing_once_the_factor_makes_up_for_them():
         one(rows=0)
 
 
+@pytest.mark.thorough
 def test_rows_of_zeros_get_no_gradient():
     slope = jax.grad(lambda model: model(X))(one(rows=4))
     assert not np.asarray(slope.W_Q[1:]).any()

@@ -77,6 +77,7 @@ def test_several_heads_and_impossible_numbers_are_refused():
         repeat_signed_head(jax.random.key(0), make_multi_head(1, T, D), 0)
 
 
+@pytest.mark.thorough
 def test_the_first_phase_gives_heads_that_differ_by_sign_alone():
     X, y = drawn(8, 5, T, D), jnp.array([1.0, -1.0, 1.0, 1.0, -1.0])
     one = one_step_initialisation(jax.random.key(0), X, y, 1)

@@ -24,6 +24,7 @@ def plain(adder, operands):
     return x[1:] @ (adder.readout) + (adder.readout_bias)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("layers", [1, 2])
 def test_it_is_softmax_attention_that_falls_off_with_the_distance(layers):
     adder = make_adder(jax.random.key(layers), 3, 4, layers)
@@ -34,6 +35,7 @@ def test_it_is_softmax_attention_that_falls_off_with_the_distance(layers):
         np.testing.assert_allclose(own, plain(adder, digits), rtol=0, atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_a_place_depends_on_the_lower_ones_alone():
     adder = make_adder(jax.random.key(0), 3, 4, 2)
     operands = jnp.zeros((1, 6, 2), jnp.int8)

@@ -12,6 +12,7 @@ TOKENS = jnp.array([3, 1, 3, 0])
 MASK = TOKENS > 0
 
 
+@pytest.mark.thorough
 def test_networks_see_word_vectors_and_zeros_for_padding():
     networks = {
         "baseline": make_two_layer(jax.random.key(0), 4 * 2, 5),

@@ -81,6 +81,7 @@ def assert_same(found, expected, where, accuracy=ACCURACY):
         assert error <= accuracy, f"{where} differs by {error:.1e}: {found} for {expected}"
 
 
+@pytest.mark.thorough
 def test_the_stored_vectors_are_those_of_the_library():
     stored, now = json.loads(FILE.read_text(encoding="utf-8")), vectors()
     assert [(c["module"], c["function"]) for c in stored] == [
@@ -109,6 +110,7 @@ def svm_cases(problems):
     ]
 
 
+@pytest.mark.thorough
 def test_the_attention_svm_is_certified_by_the_library(javascript):
     problems = [(*selection_problem(seed), p) for seed in range(8) for p in EXPONENTS]
     found = javascript(svm_cases(problems))

@@ -26,6 +26,7 @@ def test_the_loss_is_that_of_the_rounded_weights_and_slopes_pass_the_rounding():
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.thorough
 def test_training_lowers_the_loss_and_more_sums_are_other_sums():
     data = draw_additions(np.random.default_rng(0), 64, digits=2)
     descent = AdderDescent(steps=150, batch=8, rate=0.03, spacing=1 / 32)

@@ -58,6 +58,7 @@ def test_the_true_score_brings_back_the_law_of_the_mixture(method):
     assert far.value > 5 * far.error
 
 
+@pytest.mark.thorough
 def test_the_sde_reverses_the_conditional_law():
     """From one point y, y(T0) has the law of x(T0) given x(T) = y, Gaussian for Gaussian data."""
     y = np.array([0.7, -0.4])
@@ -75,6 +76,7 @@ def test_the_sde_reverses_the_conditional_law():
     assert np.all(np.abs((gap**2).mean(axis=0) / exact_variance - 1) <= 5 * np.sqrt(2 / N))
 
 
+@pytest.mark.thorough
 def test_the_flow_of_a_gaussian_is_linear_and_converges_fast():
     """x(t) = beta(t) mu + sqrt(variance(t)) z with z fixed along the flow."""
     z = np.random.default_rng(4).standard_normal((N, 2))
@@ -91,6 +93,7 @@ def test_the_flow_of_a_gaussian_is_linear_and_converges_fast():
     assert errors[1] < 1e-5
 
 
+@pytest.mark.thorough
 def test_more_steps_of_the_sde_bring_it_closer():
     """The spread of a narrow Gaussian has a bias that four steps show and sixteen do not."""
     start = gaussian_mixtures.sample(jax.random.key(5), law_at(GAUSSIAN, 2.0), N)

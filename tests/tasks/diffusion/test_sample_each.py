@@ -40,6 +40,7 @@ def test_every_sampler_is_the_one_of_its_own_score():
     assert np.abs(found[1] - found[2]).max() > 1e-3
 
 
+@pytest.mark.thorough
 def test_denoised_samples_are_estimates_at_the_last_time():
     settings = {"steps": 3, "T0": 0.05}
     noisy, clean = (

@@ -21,6 +21,7 @@ def test_networks_have_the_papers_parameter_counts():
     assert grid_parameters("equal", PAPER_SIZES["equal"]) == 659_926
 
 
+@pytest.mark.thorough
 def test_kinds_differ_in_their_weights_alone():
     key = jax.random.key(0)
     attention, equal = (

@@ -65,6 +65,7 @@ def test_two_epochs_are_what_fit_does_with_the_plain_model():
     assert word_accuracies(found.last, test, chunk=3)[1] == right
 
 
+@pytest.mark.thorough
 def test_members_at_once_or_one_by_one_and_the_selected_epoch():
     data, keys = _reviews((40, 16, 8)), jax.random.split(jax.random.key(1), 2)
     train, held = (distinct_words(d, np.float64) for d in (data.train, data.validation))

@@ -27,6 +27,7 @@ def test_a_tempered_model_is_the_one_with_that_temperature():
     assert np.allclose(model.network(x), plain(x), rtol=32 * np.finfo("f4").eps, atol=1e-7)
 
 
+@pytest.mark.thorough
 def test_variants_keep_their_numbers_while_all_else_is_learnt():
     keys = jnp.tile(jax.random.split(jax.random.key(0), 1), 2)
     numbers = np.array([[0.0, 1.0], [1e-3, 0.2]], np.float32)

@@ -46,6 +46,7 @@ def test_all_norms_stay_in_their_balls(models):
         assert np.all(np.asarray(ball_norm(kernel[:, 0], "1,inf")) <= room)
 
 
+@pytest.mark.thorough
 def test_attention_learns_which_bit_decides(decisive, models):
     found = jax.vmap(majority_outputs, in_axes=(0, None, None))(
         models, decisive.embedding, decisive.validation_bits

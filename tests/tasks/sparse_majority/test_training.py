@@ -114,6 +114,7 @@ def test_history_and_checkpoint_are_those_of_the_released_loop_on_the_plain_mode
         np.testing.assert_allclose(trained.selected[member, 2:], rows[best, 2:], **close)
 
 
+@pytest.mark.thorough
 def test_training_resumes_where_it_was_cut(trained):
     first = train_majority(MODELS, DATA, KEYS, 2, SETTINGS, chunk=EPOCHS)
     rest = train_majority(first.state, DATA, KEYS, EPOCHS - 2, SETTINGS, chunk=EPOCHS)

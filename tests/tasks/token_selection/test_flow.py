@@ -28,6 +28,7 @@ def test_plain_steps_reach_the_same_point_at_the_same_clock(p):
     assert jnp.allclose(plain.W[0] / norm, flow.W[0] / flow.norm[0], rtol=0, atol=0.05)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("p", [1.5, 2.0, 3.0])
 def test_a_traced_exponent_follows_the_same_flow(p):
     data = make_support_selection(jax.random.key(0))

@@ -28,6 +28,7 @@ def test_paths_end_where_their_clocks_say(found):
         assert (ends > 0.9 * reach).all()
 
 
+@pytest.mark.thorough
 def test_the_flow_passes_the_end_of_the_plain_steps(found):
     """Euler's method on either clock: at one time the norms agree up to the steps' sizes."""
     last, end = np.nanmax(found.log_k[0], axis=1), found.norm[0][:, -1]

@@ -42,6 +42,7 @@ def test_the_kernel_is_fit_with_mirror_descent(p, normalized):
     assert int(path.result) == int(plain.result) == Result.MAX_STEPS
 
 
+@pytest.mark.thorough
 def test_closed_form_gradient_far_out():
     """Where autodiff still has digits; beyond, see the scaled gradient's example."""
     data = make_separable_selection(jax.random.key(2), n=3, T=4, d=5)
@@ -64,6 +65,7 @@ def test_chunks_do_not_change_results():
     assert whole.W.shape == parts.W.shape == (5, 1, 5, 5)
 
 
+@pytest.mark.thorough
 def test_normalised_steps_stop_where_the_gradient_is_noise():
     data = make_infeasible_selection(jax.random.key(0), n=2, T=2, d=3)
     rest = train_selection(
