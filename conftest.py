@@ -9,6 +9,7 @@ from attlas.core.processes import cheap_flags
 
 ROOT = Path(__file__).parent
 CACHE = ROOT / ".cache"
+TASKS = ROOT / "src" / "attlas" / "tasks"
 
 # The examples of the extra attlas[torch] run where torch is installed.
 collect_ignore_glob = [] if find_spec("torch") else ["src/attlas/torch/[!_]*.py"]
@@ -49,6 +50,13 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 settings.register_profile("attlas", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("attlas")
 set_hypothesis_home_dir(CACHE / "hypothesis")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Examples of the tasks train models: they are thorough."""
+    for item in items:
+        if isinstance(item, pytest.DoctestItem) and TASKS in item.path.parents:
+            item.add_marker(pytest.mark.thorough)
 
 
 _AT_IMPORT = pytest.StashKey[dict[str, dict]]()

@@ -14,6 +14,8 @@ from attlas.interop import load_model
 from attlas.reports.audit_page import render_audit
 from attlas.runs.schema import violations
 
+pytestmark = pytest.mark.thorough  # an audit of every level first
+
 CONFIG, TENSORS = random_checkpoint("gpt2")
 SEQUENCES = [np.random.default_rng(k).integers(13, size=6) for k in range(3)]
 OPTIONS = AuditOptions(curvature=False, deep_sequences=2)
@@ -39,7 +41,6 @@ def deep():
     return found, told
 
 
-@pytest.mark.thorough
 def test_all_levels_are_there_and_follow_the_schema(deep):
     found, told = deep
     assert [part for part, done in told if done] == ["weights", "data", "deep, removals"]
@@ -53,7 +54,6 @@ def test_all_levels_are_there_and_follow_the_schema(deep):
     assert found.standings()["proved"]
 
 
-@pytest.mark.thorough
 def test_no_certificate_is_exceeded_by_an_attack_or_the_data(deep):
     heads = deep[0].heads
     room = 1 + 100 * np.finfo(np.float32).eps  # the data's logits are computed in float32
@@ -87,7 +87,6 @@ def shared():
     return audit(load_model(tensors, config=config), sequences, level="deep", options=options)
 
 
-@pytest.mark.thorough
 def test_shared_layers_are_counted_once_and_measured_in_every_layer(shared):
     assert (shared.model["layers"], shared.model["stored layers"]) == (2, 1)
     assert any("2 layers share 1" in note for note in shared.notes)
@@ -98,7 +97,6 @@ def test_shared_layers_are_counted_once_and_measured_in_every_layer(shared):
     assert not np.array_equal(*shared.heads.entropy.values)
 
 
-@pytest.mark.thorough
 def test_a_page_tells_every_quantity_of_level_deep(shared):
     numbers = shared.to_json()
     assert violations(numbers, "audit") == ()

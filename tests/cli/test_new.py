@@ -32,6 +32,7 @@ def run(*arguments):
     return stopped.value.code
 
 
+@pytest.mark.thorough
 def test_every_claim_and_control_of_a_new_paper_comes_out_as_expected(paper):
     claims = find_claims()
     assert {claim.kind for claim in claims} == set(Kind)

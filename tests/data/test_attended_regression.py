@@ -45,6 +45,7 @@ def test_balanced_teachers_have_mean_zero_on_every_support():
         balanced_layers(np.random.default_rng(0), 4, 3)
 
 
+@pytest.mark.thorough
 def test_moving_weights_are_the_largest_of_a_softmax():
     rng = np.random.default_rng(1)
     x, M = rng.uniform(-1, 1, (6, 5)), rng.standard_normal((5, 5))

@@ -122,6 +122,7 @@ def test_far_points_have_finite_densities_scores_and_means(name):
     np.testing.assert_allclose(found["score"], found["slope"], rtol=1e-9)
 
 
+@pytest.mark.thorough
 @each_mixture
 def test_both_samplers_have_the_moments_of_the_law(name):
     mixture, n = MIXTURES[name], 20_000

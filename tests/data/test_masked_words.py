@@ -16,6 +16,7 @@ def test_the_masked_word_is_known_and_stands_in_its_place():
         assert part.words.max() == 20  # some words are outside the vocabulary
 
 
+@pytest.mark.thorough
 def test_no_window_is_in_both_sets_or_twice():
     split = make_masked_words(generated_sentences(300, 1, 12), 20, 6, 120, 60)
     train, test = (set(map(tuple, part.words.tolist())) for part in split[:2])

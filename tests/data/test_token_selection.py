@@ -26,6 +26,7 @@ def differences(data):
     return best - data.X
 
 
+@pytest.mark.thorough
 def test_unit_sphere():
     data = make_token_selection(jax.random.key(0))
     for rows in (data.X, data.z, data.v):

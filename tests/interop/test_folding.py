@@ -15,6 +15,7 @@ from attlas.interop.forward import attended, attention_logits, attention_weights
 DRAW = np.random.default_rng(8)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize("projected", [False, True])
 def test_logits_and_outputs_stay(centred, projected):

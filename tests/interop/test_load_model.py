@@ -47,6 +47,7 @@ def test_the_same_model_from_disk_memory_and_a_module(tmp_path):
     assert load_model(folder, name="mine").name == "mine"
 
 
+@pytest.mark.thorough
 def test_precision_is_the_files_or_the_one_asked_for(tmp_path):
     narrow = save_model(tmp_path / "narrow", form(np.float32))
     assert load_model(narrow).attention(IDS).dtype == np.float32
@@ -99,6 +100,7 @@ def test_counting_from_headers(tmp_path):
     assert found.config["model_type"] == "attlas_encoder"
 
 
+@pytest.mark.thorough
 def test_reading_imports_neither_torch_nor_transformers():
     program = (
         "import sys, attlas.interop.architecture_table as t; t.architecture_table(); "

@@ -33,6 +33,7 @@ def rounding(model, features, dtype=np.float64):
     return terms * np.finfo(dtype).eps * float(np.max(np.sum(features**2, axis=1)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("decoder", list(Decoder))
 def test_against_automatic_jacobian(decoder):
     model, X = draw(decoder)
@@ -61,6 +62,7 @@ def test_against_automatic_jacobian(decoder):
     assert np.max(np.abs(some - gram)) <= limit
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("decoder", list(Decoder))
 def test_float32(decoder):
     model, X = draw(decoder, heads=9)

@@ -9,6 +9,7 @@ from attlas.models.networks.two_layer import make_two_layer
 from attlas.models.networks.word_classifier import make_word_classifier
 
 
+@pytest.mark.thorough
 def test_named_parameters_of_a_nested_model_are_penalised_and_no_others():
     network = make_two_layer(jax.random.key(0), 6, 4, biases=True)
     model = make_word_classifier(jax.random.key(1), 5, 3, network)

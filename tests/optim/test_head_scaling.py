@@ -35,6 +35,7 @@ def curve(heads, scaled):
     return np.array(risks)
 
 
+@pytest.mark.thorough
 def test_curves_of_different_numbers_of_heads_coincide():
     few, many = curve(2, scaled=True), curve(16, scaled=True)
     assert few[-1] < 0.2 * few[0]

@@ -39,6 +39,7 @@ def test_potential_gradient_is_the_derivative_and_is_inverted(p):
     assert jnp.allclose(inverse_potential_gradient(u, p), w, rtol=32 * EPS, atol=0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("p", [1.1, 1.75, 3.0, 10.0])
 def test_bregman_keeps_its_digits_near_zero(p):
     v = jnp.array([0.7, -1.3, 2.0])
@@ -53,6 +54,7 @@ def test_bregman_keeps_its_digits_near_zero(p):
         assert jnp.allclose(bregman(w, v, p), remainder, rtol=2**12 * EPS, atol=0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("p", [1.1, 10.0])
 def test_float32_follows_float64(p):
     """500 steps, from zero and tiny entries; p = 1.1 needs the mirror variable in the state."""
@@ -84,6 +86,7 @@ def test_mirror_variable_survives_underflow_of_the_weight():
     assert w[0] > 0
 
 
+@pytest.mark.thorough
 def test_normalised_step_has_the_length_of_the_rate():
     w = {"a": jnp.array([1.0, -2.0]), "b": jnp.array([[0.5]])}
     gradient = {"a": jnp.array([3e-200, 4e-200]), "b": jnp.array([[1e-200]])}

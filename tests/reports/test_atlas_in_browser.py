@@ -23,6 +23,8 @@ from attlas.reports.folder import write_pages
 from attlas.reports.pages import render_pages, render_single
 from attlas.runs.store import Store
 
+pytestmark = pytest.mark.thorough  # writing the pages takes long, browser or not
+
 DOWN, UP, ENTER, ESCAPE, TAB = "\ue015", "\ue013", "\ue007", "\ue00c", "\ue004"
 LARGEST, SECOND, BOOKLET = 400_000, 1.0, 12
 VALUES = {

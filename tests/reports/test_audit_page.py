@@ -197,6 +197,7 @@ def test_the_page_fits_its_window_and_says_nothing_to_the_console(shown, width, 
     assert wide == []
 
 
+@pytest.mark.thorough
 def test_the_map_tells_what_it_shows_and_a_click_fills_the_card(shown):
     page, file = shown
     page.open(file)

@@ -70,6 +70,7 @@ def test_the_page_is_well_formed_escaped_and_loads_nothing(page):
     ElementTree.fromstring(re.sub(r"^\s*<!doctype html>", "", body).replace("&nbsp;", " "))
 
 
+@pytest.mark.thorough
 def test_the_ledger_is_a_waterfall(page):
     (chain,) = page.paper.chains
     assert chain.picture is not None

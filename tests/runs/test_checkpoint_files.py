@@ -184,6 +184,7 @@ def test_a_cell_whose_dask_worker_was_killed_goes_on_on_the_next(
     assert not list((tmp_path / "results").glob(".driver-*"))
 
 
+@pytest.mark.thorough
 def test_a_worker_that_does_not_see_the_results_folder_keeps_nothing(
     descent, tmp_path, monkeypatch
 ):

@@ -32,6 +32,7 @@ def cell(calls: list) -> xr.Dataset:
     return xr.concat(parts, "n").assign(last=("entry", np.asarray(last)))
 
 
+@pytest.mark.thorough
 def test_parts_that_are_kept_are_not_computed_again(tmp_path):
     calls: list = []
     plain = cell(calls)

@@ -44,6 +44,7 @@ def test_log_excess_is_the_loss_above_its_limit(name):
     assert float(LogExcessLoss(DATA, loss)(W)) == pytest.approx(float(jnp.log(excess)), rel=1e-9)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("p", [1.5, 2.0, 3.0])
 def test_path_turns_to_the_attention_svm(p):
     path = regularisation_path(DATA, [5.0, 50.0, 500.0], p, key=KEY, starts=2)
@@ -58,6 +59,7 @@ def test_path_turns_to_the_attention_svm(p):
     np.testing.assert_allclose(norms, [5.0, 50.0, 500.0], rtol=1e-12)
 
 
+@pytest.mark.thorough
 def test_no_sampled_point_of_the_ball_is_lower():
     W = regularisation_path(DATA, [3.0], 3.0, key=KEY, starts=4).value[0]
     others = jax.random.normal(KEY, (2000, 3, 3))

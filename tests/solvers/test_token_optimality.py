@@ -62,6 +62,7 @@ def test_local_optimality_is_the_definition():
     assert seen == {True, False}
 
 
+@pytest.mark.thorough
 def test_geometry_against_loops():
     tokens = optimal_tokens(DATA)
     W = attention_svm(DATA.X, DATA.z, tokens, 3.0).unwrap()

@@ -87,6 +87,7 @@ def test_repeated_heads_train_as_all_their_copies(problem):
             np.testing.assert_allclose(found.relevant[e, k], mass, **close)
 
 
+@pytest.mark.thorough
 def test_training_lowers_the_loss(problem):
     heads, train, test = problem
     root = np.sqrt(np.maximum(COPIES, 1))[..., None, None]

@@ -11,6 +11,7 @@ from attlas.models.attention.repeated_heads import RepeatedHeads
 from attlas.training.crossed_sets import crossed_losses
 
 
+@pytest.mark.thorough
 def test_losses_on_own_and_other_sets_are_those_of_a_loop():
     rng = np.random.default_rng(0)
     copies = jnp.array([3, 1])

@@ -65,6 +65,7 @@ def test_records_of_a_full_batch_are_those_of_a_plain_loop():
     assert np.array_equal(path.w, path.params["w"])
 
 
+@pytest.mark.thorough
 def test_batches_are_taken_in_order_and_their_losses_averaged_between_records():
     rows = jnp.asarray(DRAW.integers(0, 12, (6, 4)))
     optimizer = optax.sgd(0.2, momentum=0.9)

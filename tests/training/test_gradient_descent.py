@@ -57,6 +57,7 @@ def test_small_steps_descend():
     assert path.steps[-1] == 64
 
 
+@pytest.mark.thorough
 def test_many_models_and_step_sizes_at_once():
     models, sizes = (start(), start(), start()), (0.1, 0.2, 0.4)
     together = gradient_descent_ensemble(

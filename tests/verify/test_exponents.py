@@ -90,6 +90,7 @@ def test_a_wrong_exponent_that_the_constant_hides_at_one_size_is_refuted_at_a_gr
     assert check(sum_of_entries(1.0)).exponents["n"] < 1e-12
 
 
+@pytest.mark.thorough
 def test_grown_sizes_notice_smaller_changes_of_an_exponent():
     # Twice as large as needed: log 2 / log n, at the largest n of the schedule.
     limit = check(sum_of_entries(1.0, 2.0)).exponents["n"]

@@ -1,6 +1,7 @@
 """Growing sizes: the schedule, its shares, and the ratio at each size."""
 
 import jax.numpy as jnp
+import pytest
 
 from attlas.core.claim import Control
 from attlas.core.statement import inequality
@@ -24,6 +25,7 @@ def test_all_sizes_grow_together_and_alone():
     assert tried[-3:] == [{"n": 16, "d": 24}, {"n": 16, "d": 3}, {"n": 2, "d": 24}]
 
 
+@pytest.mark.thorough
 def test_each_size_has_its_share_and_is_told():
     found = grow(total, evaluations=9 * 128)
     assert found.evaluations == 9 * 128

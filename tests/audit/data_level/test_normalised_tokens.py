@@ -13,6 +13,7 @@ from attlas.interop.forward import attention_weights, head_outputs
 DRAW = np.random.default_rng(15)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("centred", [True, False])
 @pytest.mark.parametrize("projected", [True, False])
 def test_the_same_maps_and_outputs(centred, projected):

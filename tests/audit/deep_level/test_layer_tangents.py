@@ -73,6 +73,7 @@ def test_slopes_are_gradients_and_their_changes():
         np.testing.assert_allclose(last.moved[:, place], change, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.thorough
 def test_earlier_slopes_are_those_through_the_layer():
     slope, changes = (jnp.asarray(DRAW.normal(size=a.shape)) for a in (X, DX))
 

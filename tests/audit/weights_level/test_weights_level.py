@@ -27,6 +27,7 @@ def test_blocks_of_heads_give_what_all_heads_together_give(heads, monkeypatch):
         np.testing.assert_allclose(apart[name], values, rtol=1e-12, err_msg=name)
 
 
+@pytest.mark.thorough
 def test_spectra_are_those_of_the_dense_products():
     found = weights_level(MODEL, 7)
     for index in range(MODEL.layers):

@@ -11,6 +11,7 @@ from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
 
 
+@pytest.mark.thorough
 def test_a_point_is_the_bound_of_the_library():
     B, m, d = np.array([0.5, 2.0]), np.array([1e4, 1e7]), 16
     found = bounds_in_plane(LayerNorms(3.0, 1.0, 2.0, 1.0, 4.0), B, m, (1, 50), d)

@@ -64,6 +64,7 @@ def test_without_a_training_risk_no_gap_is_called_true():
     assert entry.gap == TESTED.gap
 
 
+@pytest.mark.thorough
 def test_the_frame_has_one_row_for_each():
     frame = table(certificates=[CODED]).to_pandas()
     assert frame.loc["compression, kl", "gap"] == CODED.gap

@@ -30,6 +30,7 @@ def weights(layers=1, heads=2, d=4, k=3, words=None, size=0.1):
 X = RNG.normal(size=(5, 6, 4)) / 10
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model", ["normalised", "plain"])
 def test_sharp_is_below_corrected_is_below_trivial(model):
     table = compare_bounds(weights(), X, 10**6, 0.05, model=model)
@@ -106,6 +107,7 @@ def test_weights_that_are_zero_give_zero_and_no_nan(model):
     assert all(abs(entry.rademacher) < 1e-200 for entry in table.entries)
 
 
+@pytest.mark.thorough
 def test_samples_needed_are_where_the_bound_leaves_the_trivial_one():
     deep = weights(2, size=0.6)
     table = compare_bounds(deep, X, 10**6, 0.05)
@@ -208,6 +210,7 @@ def test_samples_until_nonvacuous_are_searched_for_when_they_are_asked_for(monke
     assert "m = 10" in entries[0].reason
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "read",
     [lambda a: a.tolist(), np.float32, lambda a: jnp.asarray(a, "bfloat16"), "torch"],

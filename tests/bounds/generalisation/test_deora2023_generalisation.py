@@ -5,6 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from attlas.bounds.generalisation.deora2023_generalisation import (
     STABILITY_CURVATURE,
@@ -27,6 +28,7 @@ from attlas.losses.empirical_risk import empirical_risk
 from attlas.models.attention.multi_head import MultiHead, head_norms, parameter_norm
 
 
+@pytest.mark.thorough
 def test_leave_one_out_runs_obey_the_sharp_stability():
     rng = np.random.default_rng(0)
     n, distance, largest, steps = 3, 0.7, 0.3, 20

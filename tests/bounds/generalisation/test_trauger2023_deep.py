@@ -54,6 +54,7 @@ def test_costs_bound_the_measured_change(B_x):
         assert moved <= allowed * (1 + 1e-12)
 
 
+@pytest.mark.thorough
 def test_corrected_closed_form_is_the_allocation_and_the_printed_is_not():
     B_c, B_v, B_qk, B_w, L, lipschitz = 1.5, 0.7, 0.9, 2.0, 3, 1.2
     one = jnp.ones((L, 1))

@@ -16,6 +16,7 @@ from attlas.bounds.generalisation.trauger2023_masked import (
 )
 
 
+@pytest.mark.thorough
 def test_lipschitz_constant_is_two_and_approached():
     rng = np.random.default_rng(0)
     loss = jax.vmap(lambda scores: clipped_cross_entropy(scores, 1, 3.0))

@@ -30,6 +30,7 @@ from attlas.losses.empirical_risk import empirical_risk
 from attlas.models.attention.multi_head import MultiHead, head_norms, parameter_norm
 
 
+@pytest.mark.thorough
 def test_target_of_a_good_initialisation_has_small_risk():
     rng = np.random.default_rng(0)
     epsilon, R, T, d = 0.5, 1.0, 2, 2

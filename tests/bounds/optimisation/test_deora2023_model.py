@@ -117,6 +117,7 @@ def test_printed_bound_fails_for_the_pooled_decoder():
     assert [deora2023_effective_tokens(T, kind) for kind in Decoder] == [T, T * T, 1]
 
 
+@pytest.mark.thorough
 def test_third_moment_constant_is_the_supremum():
     """Independent of the proof: ascent over laws and both vectors ends at 4 / (3 sqrt 3)."""
     rng = np.random.default_rng(1)

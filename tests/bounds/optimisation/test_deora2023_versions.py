@@ -2,6 +2,7 @@ import jax
 import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from attlas.bounds.optimisation.deora2023_corollary_2 import VERSIONS
 from attlas.bounds.optimisation.deora2023_initialisation import (
@@ -22,6 +23,7 @@ from attlas.losses.empirical_risk import empirical_risk
 from attlas.models.attention.multi_head import MultiHead, head_norms
 
 
+@pytest.mark.thorough
 def test_all_versions_bound_the_measured_derivatives():
     rng = np.random.default_rng(3)
     n, H, T, d = 5, 3, 4, 2

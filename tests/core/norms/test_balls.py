@@ -36,6 +36,7 @@ def test_points_of_the_ball_stay_and_radii_may_differ(ball):
     np.testing.assert_allclose(found, norms * jnp.array([0, 0.5, 1.0]), atol=200 * EPS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ball", BALLS)
 def test_support_point_reaches_the_dual_norm(ball):
     array = jnp.asarray(W)

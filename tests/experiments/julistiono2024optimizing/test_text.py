@@ -47,6 +47,7 @@ def test_table_and_figures_show_every_exponent(computed):
     plt.close("all")
 
 
+@pytest.mark.thorough
 def test_diverged_members_are_not_shown_as_numbers(monkeypatch):
     train = decisive_encoders.train_classifiers
 

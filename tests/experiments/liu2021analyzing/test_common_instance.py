@@ -6,6 +6,8 @@ import pytest
 from attlas.experiments.liu2021analyzing.common_instance import EXPERIMENT, GRID, run
 from attlas.runs.settings import Settings
 
+pytestmark = pytest.mark.thorough  # the records take long
+
 
 @pytest.fixture(scope="module")
 def data():
@@ -15,7 +17,6 @@ def data():
     return found.expand_dims(n=[s.n]).assign_attrs(cell.settings)
 
 
-@pytest.mark.thorough
 def test_every_step_is_certified_and_lowers_the_risk(data):
     assert data.certified.all()
     assert (data.risk.sel(set="training").diff("step") <= 0).all()
@@ -23,7 +24,6 @@ def test_every_step_is_certified_and_lowers_the_risk(data):
     assert (data.rate * data.land_curvature <= 1).all()
 
 
-@pytest.mark.thorough
 def test_every_bound_that_holds_is_above_the_gap(data):
     last = data.ramp.isel(step=-1)
     gap = last.sel(set="fresh") - last.sel(set="training")

@@ -18,6 +18,8 @@ from attlas.measures.attention.summary import MEASURES
 from attlas.runs.record import Record
 from attlas.training.trajectory import Trajectory
 
+pytestmark = pytest.mark.thorough  # the records take long
+
 
 @pytest.fixture(scope="module")
 def cell():
@@ -49,14 +51,12 @@ def _measure(arrays, name):
     return arrays["mean"][..., MEASURES.index(name)]
 
 
-@pytest.mark.thorough
 def test_rows_are_counted_once(arrays):
     assert arrays["rows"].sum() == 500
     assert np.all(arrays["histogram"].sum(axis=(1, 3)) == 500)
     assert arrays["histogram"].shape[-1] == BINS.size - 1
 
 
-@pytest.mark.thorough
 def test_uniform_rows_are_the_least_concentrated_and_known(arrays):
     counts = arrays["rows_by_length"]
     p = np.arange(counts.shape[1])
@@ -94,7 +94,6 @@ def test_norms_force_weights_and_levels_are_ordered(arrays):
     assert arrays["loss"][-1, 1] == pytest.approx(arrays["validation"][1, 0], rel=1e-5)
 
 
-@pytest.mark.thorough
 def test_table_and_figures_show_every_variant(data):
     shown = EXPERIMENT.table(data)
     assert shown["weights"].tolist() == [name for name in VARIANTS for _ in range(4)]

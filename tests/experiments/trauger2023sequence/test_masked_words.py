@@ -7,6 +7,8 @@ from attlas.data.portuguese_english import PORTUGUESE_ENGLISH
 from attlas.experiments.trauger2023sequence.masked_words import EXPERIMENT, GRID, ceiling
 from attlas.runs.record import Record
 
+pytestmark = pytest.mark.thorough  # the records take long
+
 
 @pytest.fixture(scope="module")
 def data() -> xr.Dataset:
@@ -15,7 +17,6 @@ def data() -> xr.Dataset:
     return EXPERIMENT.dataset([Record(EXPERIMENT.name, cell, arrays, {}, "", layout)])
 
 
-@pytest.mark.thorough
 def test_losses_stay_below_the_ceiling_and_bounds_above_the_gap(data):
     assert np.all(data.loss <= ceiling(data))
     own = data.isel(samples=-1)

@@ -53,6 +53,7 @@ def test_a_bound_that_is_exceeded_is_named():
     plt.close(found.figure)
 
 
+@pytest.mark.thorough
 def test_estimates_are_below_every_bound_at_smoke_scale():
     (cell,) = GRID.changed({"lengths": [2, 5]}).cells("smoke")
     found = EXPERIMENT.computed(cell)[0]

@@ -22,6 +22,7 @@ X = jnp.asarray(DRAWS.standard_normal((5, 3, 2)))
 y = jnp.array([1.0, -1.0, 1.0, -1.0, 1.0])
 
 
+@pytest.mark.thorough
 def test_margin_at_a_norm_is_the_models_own_there():
     scaled = jax.tree.map(lambda leaf: leaf * (jnp.sqrt(2.0) / parameter_norm(MODEL)), MODEL)
     found = normalised_margin(MODEL, X, y)

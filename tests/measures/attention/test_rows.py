@@ -54,6 +54,7 @@ def test_drawn_rows_are_distinct_sorted_and_of_the_key(pairs, model):
     assert set(rows[0]) <= set(_every_place(1))
 
 
+@pytest.mark.thorough
 def test_rows_are_those_of_the_model_and_measured_as_they_stream(pairs, model):
     places = draw_rows(model, pairs, 60, jax.random.key(3))
     blocks = list(attention_rows(model, pairs, places, chunk=2))

@@ -57,6 +57,7 @@ def sequences(seed, m, T, d):
     return Sequences(jnp.asarray(tokens), jnp.asarray(tokens[:, 0]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("activation", [jax.nn.relu, jnp.tanh])
 def test_ascent_finds_the_maximum_over_a_line(activation):
     """One dimension: W and v are numbers, and a grid shows the whole class."""

@@ -42,6 +42,7 @@ def test_closed_form_is_the_hessian(decoder, loss):
     assert np.allclose(closed, found, rtol=0, atol=reach)
 
 
+@pytest.mark.thorough
 def test_spectra_take_the_closed_form():
     one = model(Decoder.FULL)
     stack = jax.tree.map(lambda leaf: jnp.stack([leaf, 2 * leaf]), one)

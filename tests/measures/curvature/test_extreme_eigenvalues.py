@@ -35,6 +35,7 @@ def with_spectrum(values, dtype=float):
     return jnp.asarray((basis * values) @ basis.T, dtype)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SPECTRA)
 def test_prescribed_ends_are_found_and_enclosed(name):
     values = np.sort(SPECTRA[name])

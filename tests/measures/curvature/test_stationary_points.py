@@ -49,6 +49,7 @@ def network_risk(parameters, x, y):
     return jnp.mean((jax.nn.softplus(x @ W) @ w - y) ** 2) / 2
 
 
+@pytest.mark.thorough
 def test_points_of_a_network_are_certified_by_another_computation():
     draw = np.random.default_rng(1)
     x, y = jnp.asarray(draw.standard_normal((20, 2))), jnp.asarray(draw.standard_normal(20))

@@ -40,6 +40,7 @@ def close(ours, other):
     return float(jnp.max(jnp.abs(ours - other))) <= 16 * T * T * D * EPS * size
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("heads", [1, 3])
 @pytest.mark.parametrize("decoder", list(Decoder))
 def test_gradient_and_hessian(decoder, heads):

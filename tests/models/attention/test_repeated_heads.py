@@ -28,6 +28,7 @@ def both(copies):
     )
 
 
+@pytest.mark.thorough
 def test_output_and_largest_head_are_those_of_all_heads():
     grouped, alone = both([3, 2])
     X = drawn(2, T, D)
@@ -36,6 +37,7 @@ def test_output_and_largest_head_are_those_of_all_heads():
     assert abs(grouped.largest_head - jnp.max(head_norms(alone))) < 1e-14
 
 
+@pytest.mark.thorough
 def test_gradient_descent_keeps_equal_heads_equal():
     grouped, alone = both([3, 2])
     X, y = drawn(3, 4, T, D), jnp.array([1.0, -1.0, 1.0, -1.0])

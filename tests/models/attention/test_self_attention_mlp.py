@@ -56,6 +56,7 @@ def test_equal_weights_are_equal_and_biases_move_the_output():
     assert np.isclose(float(moved(x)), float(model(x)) + 2, rtol=1e-14)
 
 
+@pytest.mark.thorough
 def test_float32_stays_float32():
     model = make_self_attention_mlp(jax.random.key(0), **SIZES, dtype=jnp.float32)
     assert model(jnp.ones((3, 4), jnp.float32)).dtype == jnp.float32

@@ -43,6 +43,7 @@ def test_a_place_depends_on_the_lower_ones_alone():
     assert (np.abs(np.asarray(moved[0])).max(1) > 0).tolist() == [False] * 3 + [True] * 3
 
 
+@pytest.mark.thorough
 def test_parameters_are_as_many_as_the_formula_says():
     for d, h in ((2, 2), (8, 12)):
         count = sum(a.size for a in jax.tree.leaves(make_adder(jax.random.key(0), d, h)))

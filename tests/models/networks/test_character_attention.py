@@ -9,6 +9,7 @@ from attlas.core.errors import UserError
 from attlas.models.networks.character_attention import make_character_attention
 
 
+@pytest.mark.thorough
 def test_logits_by_hand():
     model = make_character_attention(jax.random.key(1), 5, 3, 2, 4, 6)
     before = np.array([4, 0, 2, 2])

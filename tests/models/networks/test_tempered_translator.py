@@ -17,6 +17,7 @@ def maps():
     return attend(model), attend(tempered(model, 5.0))
 
 
+@pytest.mark.thorough
 def test_first_rows_are_fifth_powers_and_later_ones_see_other_inputs(maps):
     before, after = (each.encoder for each in maps)
     powers = np.asarray(before) ** 5

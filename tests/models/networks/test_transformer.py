@@ -49,6 +49,7 @@ def _reference():
     return rows
 
 
+@pytest.mark.thorough
 def test_block_and_readouts_agree_with_loops():
     expected = _reference()
     # Two layers of inner products of at most five terms; logits up to ten pass an exponential.

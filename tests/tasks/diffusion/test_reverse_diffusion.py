@@ -125,6 +125,7 @@ class Pull(eqx.Module):
         return -self.strength * x
 
 
+@pytest.mark.thorough
 def test_scores_may_be_modules_and_single_precision_stays_single():
     score = Pull(jnp.ones((), jnp.float32))
     found = sample(score, SCHEDULE, jax.random.key(0), 5, 3, steps=4, T0=T0, dtype=jnp.float32)
@@ -132,6 +133,7 @@ def test_scores_may_be_modules_and_single_precision_stays_single():
     assert found.stats["evaluations"] == 8
 
 
+@pytest.mark.thorough
 def test_overflow_has_a_code():
     score = Pull(jnp.asarray(jnp.inf))
     found = sample(score, SCHEDULE, jax.random.key(0), 5, 3, steps=4, T0=T0)

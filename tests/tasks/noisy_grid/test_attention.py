@@ -41,6 +41,7 @@ def test_shares_are_means_of_the_weights_on_the_digit():
     assert np.allclose(found.maps[1], [w.mean(axis=1) for w in weights], rtol=1e-5)
 
 
+@pytest.mark.thorough
 def test_equal_weights_give_a_quarter_to_the_digit_and_a_plain_network_nothing():
     grids, first = load_placed_digits(size=3, cell=6, stand_in=True)
     equal = digit_attention(_models("equal"), grids, digit_cells(first))

@@ -34,6 +34,7 @@ def test_equal_weights_are_as_spread_as_can_be_and_tempered_ones_less():
     assert np.isclose(found.uniform[STATISTICS.index("effective support")], 9)
 
 
+@pytest.mark.thorough
 def test_self_attention_looks_at_padding_and_the_recurrent_one_does_not():
     rows = review_attention(_models("attention"), REVIEWS)
     assert rows.rows.shape == (2, 10, 9)  # one row per word

@@ -22,6 +22,7 @@ def test_variants_start_alike_and_replications_do_not():
     assert models.network.temperature.tolist() == [1.0, 1.0, np.float32(0.2), np.float32(0.2)]
 
 
+@pytest.mark.thorough
 def test_the_penalty_raises_the_loss_of_the_same_batch():
     models, keys = make_review_ensemble(KEYS, "mlp", SIZES, [(0.0, 1.0), (1e-2, 1.0)])
     tokens = np.random.default_rng(1).integers(2, 6, (8, 4)).astype(np.int32)

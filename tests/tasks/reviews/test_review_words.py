@@ -26,6 +26,7 @@ def test_words_are_numbered_by_frequency_and_padded():
     assert {0.0, 1.0} == set(np.asarray(found.train.labels).tolist())
 
 
+@pytest.mark.thorough
 def test_generated_reviews_can_be_told_apart_but_not_by_one_sentence():
     reviews = generated_reviews((400, 1, 1), seed=3).train
     good = np.array(["wonderful" in text for text in reviews.inputs])

@@ -17,6 +17,7 @@ from attlas.tasks.sparse_majority.certified_error import (
 from attlas.tasks.sparse_majority.outputs import majority_outputs
 
 
+@pytest.mark.thorough
 def test_ramp_risk_is_that_of_the_outputs_and_above_the_error():
     rng = np.random.default_rng(0)
 

@@ -126,6 +126,7 @@ def test_training_resumes_where_it_was_cut(trained):
         np.testing.assert_array_equal(mine, theirs)
 
 
+@pytest.mark.thorough
 def test_members_stop_at_the_accuracy_each_for_itself():
     settings = SETTINGS._replace(stop_accuracy=0.6)
     found = train_majority(MODELS, DATA, KEYS, EPOCHS, settings, chunk=EPOCHS)

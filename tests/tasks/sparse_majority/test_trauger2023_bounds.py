@@ -33,6 +33,7 @@ def instance(biases: float):
     return model, make_sparse_majority(jax.random.key(1), T, DESIGN, "float64")
 
 
+@pytest.mark.thorough
 def test_reduced_weights_are_the_same_function():
     model, data = instance(0.7)
     X = np.asarray(jax.vmap(data.embedding)(data.bits))
@@ -52,6 +53,7 @@ def rows_of_comparison(weights: TransformerWeights, tokens: Inputs, m: int) -> d
     return dict(zip([label.name for label in found.labels], values, strict=True))
 
 
+@pytest.mark.thorough
 def test_bounds_are_those_of_the_comparison_without_biases():
     model, data = instance(0.0)
     own = data.embedding

@@ -38,6 +38,7 @@ def test_gap_is_positive_away_from_a_stationary_point(problem):
     assert float(found.relative_gap) > 0.01
 
 
+@pytest.mark.thorough
 def test_joint_point_lies_on_both_spheres_and_is_stationary():
     data = make_separable_selection(jax.random.key(5), n=2, T=2, d=3)
     found = descend_in_ball(

@@ -76,6 +76,7 @@ def test_normalised_steps_stop_where_the_gradient_is_noise():
     assert not jnp.any(rest.W)
 
 
+@pytest.mark.thorough
 def test_single_precision_stays_single():
     data = make_token_selection(jax.random.key(0), n=2, T=3, d=4, dtype=jnp.float32)
     path = train_selection(
