@@ -69,8 +69,8 @@ def ensembles() -> dict[str, Callable[[], np.ndarray]]:
         "softmax networks: 200 of width 256, 300 steps": lambda: np.asarray(
             train_softmax_networks(networks, points, values, step_size=1e-4, steps=300).loss
         ),
-        "sparse majority: 8 runs, 10 epochs": lambda: np.asarray(
-            train_majority(models, majorities, keys, 10, settings, chunk=10).history
+        "sparse majority: 8 runs, 100 epochs": lambda: np.asarray(
+            train_majority(models, majorities, keys, 100, settings, chunk=100).history
         ),
         "leave-one-out: 200 trainings, 100 steps": lambda: np.asarray(
             leave_one_out(model, X, y, step_size=0.5, steps=100, record_at=(100,)).distance

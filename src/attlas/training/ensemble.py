@@ -84,21 +84,20 @@ def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
         pick = np.minimum(np.arange(first, first + width), count - 1)
         return program(jax.tree.map(lambda a: spread(a[pick]), whole))
 
-    starts = range(0, count, width)
-    begun = begin(0)  # compiles, and computes while the others start
-
     # Settings made by a context manager hold for one thread alone: float64 would be lost.
     wide = jnp.result_type(float) == jnp.float64
     digits = jax.config.jax_default_matmul_precision  # pyright: ignore[reportAttributeAccessIssue]
 
     def finish(first: int) -> Any:
         with jax.enable_x64(wide), jax.default_matmul_precision(digits):
-            return jax.tree.map(np.asarray, begin(first) if first else begun)
+            return jax.tree.map(np.asarray, begin(first))
 
-    # Two programs that both use all devices may wait for each other: those take turns.
+    # All at once: a program of short loops runs within its call, and a first chunk begun here would
+    # run alone. The one that comes first compiles, and JAX lets the others wait for it. Two programs
+    # that both use all devices may wait for each other: those take turns.
     threads = available_cores() if len(devices) == 1 else 1
     with ThreadPoolExecutor(threads) as pool:
-        pieces = list(pool.map(finish, starts))
+        pieces = list(pool.map(finish, range(0, count, width)))
     return jax.tree.map(lambda *parts: on_device(np.concatenate(parts)[:count]), *pieces)
 
 
