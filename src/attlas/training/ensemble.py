@@ -92,9 +92,9 @@ def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
         with jax.enable_x64(wide), jax.default_matmul_precision(digits):
             return jax.tree.map(np.asarray, begin(first))
 
-    # All at once: a program of short loops runs within its call, and a first chunk begun here would
-    # run alone. The one that comes first compiles, and JAX lets the others wait for it. Two programs
-    # that both use all devices may wait for each other: those take turns.
+    # All at once: a program of short loops runs within its call, and a first chunk begun here
+    # would run alone. The one that comes first compiles, JAX lets the others wait for it. Two
+    # programs that both use all devices may wait for each other: those take turns.
     threads = available_cores() if len(devices) == 1 else 1
     with ThreadPoolExecutor(threads) as pool:
         pieces = list(pool.map(finish, range(0, count, width)))
