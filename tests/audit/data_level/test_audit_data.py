@@ -15,6 +15,8 @@ from attlas.audit.data_level.data_quantities import DEPTH_QUANTITIES, HEAD_QUANT
 from attlas.audit.data_level.data_settings import DataSettings
 from attlas.core.errors import UserError
 
+pytestmark = pytest.mark.thorough  # an audit of level data first
+
 SETTINGS = DataSettings(special=(3,), sink_tokens=8, probes=2, local_steps=100, draws=200)
 DRAW = np.random.default_rng(11)
 SEQUENCES = [DRAW.integers(0, 11, length) for length in (5, 12, 9, 20)]
@@ -43,7 +45,6 @@ def by_hand(maps, tokens):
     }
 
 
-@pytest.mark.thorough
 def test_statistics_agree_with_the_models_own_maps(causal):
     model, found = causal
     maps = [np.asarray(model.attention(each)) for each in SEQUENCES]
@@ -57,7 +58,6 @@ def test_statistics_agree_with_the_models_own_maps(causal):
         assert np.all(found.heads[f"{name}_high"] <= each.max(axis=0) + 1e-12)
 
 
-@pytest.mark.thorough
 def test_sinks_and_their_nulls(causal):
     model, found = causal
     long = [each[:8] for each in SEQUENCES if each.size >= 8]
@@ -70,7 +70,6 @@ def test_sinks_and_their_nulls(causal):
     assert found.heads.attrs["sink_sequences"] == 3
 
 
-@pytest.mark.thorough
 def test_depths_agree_with_the_models_own_rows(causal):
     model, found = causal
     residual = []
@@ -110,7 +109,6 @@ def test_distances_agree_with_scipy(causal):
     assert heads.nearest_distance[0, 0] == found.pairs.distance[0, 2 * at[0] + at[1]]
 
 
-@pytest.mark.thorough
 def test_uniform_attention_is_its_own_null_and_attains_its_certificate():
     model = random_transformer(2, causal=False, placement="after")
     still = [
