@@ -94,9 +94,9 @@ class Process:
     """A process on some cores that holds the programs."""
 
     def __init__(self, cores: tuple[int, ...]) -> None:
-        environment = os.environ | {"JAX_PLATFORMS": "cpu", "BENCHMARK_CORES": json.dumps(cores)}
+        environment = os.environ | {"JAX_PLATFORMS": "cpu"}
         self.child = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.two_cores", "serve"],
+            [sys.executable, "-m", "benchmarks.two_cores", json.dumps(cores)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
         )  # fmt: skip
         self.names = self.read()
@@ -167,8 +167,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["serve"]:
-        os.sched_setaffinity(0, json.loads(os.environ["BENCHMARK_CORES"]))
+    if sys.argv[1:]:  # the cores of one of its own processes
+        os.sched_setaffinity(0, json.loads(sys.argv[1]))
         serve()
     else:
         main()

@@ -101,8 +101,7 @@ def render_audit(audit: Mapping[str, Any]) -> str:
     return render_template(
         "audit.html.j2",
         style=own_file("audit.css"),
-        script='"use strict";\n'
-        + bundle({**modules("explorer"), "audit": own_file("audit.js")}, "audit"),
+        script=bundle({**modules("explorer"), "audit": own_file("audit.js")}, "audit"),
         audit=audit,
         facts=_facts(audit["facts"]),
         bounds=[{**row, "name": _bound_name(row["name"])} for row in audit["bounds"]],

@@ -44,7 +44,8 @@ def bundle(sources: Mapping[str, str], *entries: str) -> str:
         *entries: those to run.
 
     Returns:
-        The script; the exports of a module stand in a constant named `$` and its name.
+        The script, strict as modules are; the exports of one stand in a constant named `$` and its
+        name.
 
     A `UserError` names a module that is missing, that imports itself through others, or that has
     an import or export of another form.
@@ -52,6 +53,7 @@ def bundle(sources: Mapping[str, str], *entries: str) -> str:
     Examples:
         >>> pair = {"one": "export const a = 1;\n", "two": 'import { a } from "./one.js";\n'}
         >>> print(bundle(pair, "two"))
+        "use strict";
         const $one = (() => {
         const a = 1;
         return { a };
@@ -65,7 +67,7 @@ def bundle(sources: Mapping[str, str], *entries: str) -> str:
     done: dict[str, str] = {}
     for entry in entries:
         _add(entry, sources, done, ())
-    return "".join(done.values())
+    return '"use strict";\n' + "".join(done.values())
 
 
 def _add(name: str, sources: Mapping[str, str], done: dict[str, str], above: tuple) -> None:

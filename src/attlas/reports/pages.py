@@ -178,4 +178,4 @@ def _same(values) -> tuple[tuple[str, str], ...]:
 
 @cache
 def _script(entry: str) -> str:
-    return '"use strict";\n' + bundle(modules("atlas_page"), entry)
+    return bundle(modules("atlas_page"), entry)

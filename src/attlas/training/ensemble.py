@@ -80,24 +80,22 @@ def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
     spread = _spread(devices)
     width = min(width, -(-count // len(devices))) * len(devices)
 
-    def begin(first: int) -> Any:
-        pick = np.minimum(np.arange(first, first + width), count - 1)
-        return program(jax.tree.map(lambda a: spread(a[pick]), whole))
-
     # Settings made by a context manager hold for one thread alone: float64 would be lost.
     wide = jnp.result_type(float) == jnp.float64
     digits = jax.config.jax_default_matmul_precision  # pyright: ignore[reportAttributeAccessIssue]
 
-    def finish(first: int) -> Any:
+    def chunk(first: int) -> Any:
+        pick = np.minimum(np.arange(first, first + width), count - 1)
         with jax.enable_x64(wide), jax.default_matmul_precision(digits):
-            return jax.tree.map(np.asarray, begin(first))
+            found = program(jax.tree.map(lambda a: spread(a[pick]), whole))
+            return jax.tree.map(np.asarray, found)
 
     # All at once: a program of short loops runs within its call, and a first chunk begun here
     # would run alone. The one that comes first compiles, JAX lets the others wait for it. Two
     # programs that both use all devices may wait for each other: those take turns.
     threads = available_cores() if len(devices) == 1 else 1
     with ThreadPoolExecutor(threads) as pool:
-        pieces = list(pool.map(finish, range(0, count, width)))
+        pieces = list(pool.map(chunk, range(0, count, width)))
     return jax.tree.map(lambda *parts: on_device(np.concatenate(parts)[:count]), *pieces)
 
 

@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from attlas.core.arrays import read_array
-from attlas.core.device_arrays import on_device
 from attlas.core.errors import UserError
 from attlas.core.trees import as_tree, require_finite_tree
 
@@ -65,16 +64,16 @@ def read_gaussian(law: GaussianWeights) -> GaussianWeights:
         if len(scales) != 1 or np.ndim(scales[0]) > 0:
             raise UserError("posterior.scale: give one number, or a pytree like posterior.mean")
         scales = scales * len(leaves)
-    found, read = [], {}
+    found = []
     for leaf, one in zip(leaves, scales, strict=True):
-        same = id(one), leaf.dtype
-        if same not in read:  # one number for all arrays is sent to the device once
-            read[same] = _read_scale(one, leaf.dtype)
-        found.append(read[same])
-        if found[-1].shape not in ((), leaf.shape):
+        width = read_array(one, "posterior.scale")
+        if width.shape not in ((), leaf.shape):
             raise UserError(
-                f"posterior.scale has shape {found[-1].shape}: give one number or {leaf.shape}"
+                f"posterior.scale has shape {width.shape}: give one number or {leaf.shape}"
             )
+        found.append(jnp.asarray(width, leaf.dtype))
+        if not bool(jnp.all((found[-1] > 0) & jnp.isfinite(found[-1]))):
+            raise UserError("posterior.scale: every standard deviation must be finite and above 0")
     return GaussianWeights(mean, jax.tree.unflatten(tree, found))
 
 
@@ -128,18 +127,10 @@ def _read_tree(tree: Any, name: str) -> Any:
     if not jax.tree.leaves(found):
         raise UserError(f"{name} has no weights: give a pytree of arrays")
     require_finite_tree(found, name)
-    return jax.tree.map(_floating, found)
-
-
-def _read_scale(scale: Any, dtype: np.dtype) -> Array:
-    width = read_array(scale, "posterior.scale").astype(dtype)
-    if not np.all((width > 0) & np.isfinite(width)):
-        raise UserError("posterior.scale: every standard deviation must be finite and above 0")
-    return on_device(width)
-
-
-def _floating(leaf: Any) -> Array:
-    """A leaf in its own precision; whole numbers in JAX's."""
-    array = on_device(leaf)
-    is_floating = jnp.issubdtype(array.dtype, jnp.floating)
-    return array if is_floating else array.astype(jnp.result_type(float))
+    floating = jnp.asarray(1.0).dtype
+    return jax.tree.map(
+        lambda leaf: jnp.asarray(
+            leaf, leaf.dtype if jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating) else floating
+        ),
+        jax.tree.map(jnp.asarray, found),
+    )

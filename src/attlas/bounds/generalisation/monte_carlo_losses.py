@@ -48,6 +48,9 @@ def monte_carlo_losses(
     """
     require_at_least(1, draws=draws, at_once=at_once)
     law = read_gaussian(posterior)
+    shape = jax.eval_shape(loss, law.mean)
+    if getattr(shape, "shape", None) != ():
+        raise UserError(f"loss returns {shape}: it must return one number")
     held = loss if isinstance(loss, Partial) else Partial(loss)
     found = np.asarray(_losses(held, law, key, draws, min(at_once, draws)))
     if not np.isfinite(found).all():
@@ -70,15 +73,6 @@ def _losses(loss: Partial, law: GaussianWeights, key: Array, draws: int, at_once
             mean + scale * part.reshape(mean.shape).astype(mean.dtype)
             for mean, scale, part in zip(means, scales, parts, strict=True)
         ]
-        return _one_number(loss(jax.tree.unflatten(tree, noisy)))
+        return jnp.asarray(loss(jax.tree.unflatten(tree, noisy)))
 
     return jax.lax.map(one, jax.random.split(key, draws), batch_size=at_once)
-
-
-def _one_number(value: Any) -> Array:
-    """What a loss returned, while it is traced: no trace of its own is needed to refuse it."""
-    leaves = jax.tree.leaves(value)
-    if len(leaves) != 1 or leaves[0] is not value or jnp.shape(value) != ():
-        told = [f"{jnp.result_type(leaf)}{list(jnp.shape(leaf))}" for leaf in leaves]
-        raise UserError(f"loss returns {', '.join(told) or 'nothing'}: it must return one number")
-    return jnp.asarray(value)

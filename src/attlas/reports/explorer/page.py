@@ -23,7 +23,7 @@ def render_explorer() -> str:
     return render_template(
         "explorer.html.j2",
         style=palette_style() + own_file("explorer.css"),
-        script='"use strict";\n' + bundle(modules("explorer"), "main"),
+        script=bundle(modules("explorer"), "main"),
         stored=Markup(stored),
     )
 
