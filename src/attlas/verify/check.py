@@ -190,7 +190,9 @@ def undefined_assumptions(claim: Claim, batch: Batch, holds: Array) -> tuple[str
         refused = np.flatnonzero(~np.asarray(holds)[:, k])
         if not len(refused):
             continue
-        rows = {name: on_device(np.asarray(value)[refused]) for name, value in batch.items()}
+        # Repeated to the size of the batch: each operation is a program for each shape.
+        every = np.resize(refused, len(holds))
+        rows = {name: on_device(np.asarray(value)[every]) for name, value in batch.items()}
         try:
             with jax.debug_nans(True):
                 jax.vmap(assumption.holds)(rows)

@@ -17,7 +17,7 @@ from attlas.core.claim import Claim, Sides
 from attlas.core.device_arrays import on_device
 from attlas.verify.evidence import Batch, Program
 from attlas.verify.proposals import Proposal
-from attlas.verify.space import chosen, space_of, spread
+from attlas.verify.space import chosen, space_of
 
 _BROKEN = 10.0
 """Added to the score of a violation, so that none is left again for a better ratio."""
@@ -63,7 +63,7 @@ def climb(
     score = scores(claim, *program(batch))
     proposal = make(len(score), np.random.default_rng([seed, 200]))
     blocks = space.blocks
-    ended = {name: np.asarray(value) for name, value in batch.items()}
+    ended = {name: np.array(value) for name, value in batch.items()}
     done = 0
     while blocks and done < moves and not (done and stop is not None and stop()):
         proposed = proposal.propose(blocks)
@@ -77,12 +77,11 @@ def climb(
         new = scores(claim, *program(found))
         gained = new > score
         proposal.learn(blocks, proposed, gained)
-        ended = {
-            name: np.where(spread(gained, value), np.asarray(found[name]), value)
-            for name, value in ended.items()
-        }
-        blocks = space.settled(chosen(blocks, proposed, gained), ended)
-        score = np.where(gained, new, score)
+        if gained.any():
+            for name, value in ended.items():
+                value[gained] = np.asarray(found[name])[gained]
+            blocks = space.settled(chosen(blocks, proposed, gained), ended)
+            score = np.where(gained, new, score)
     return Climbed({name: on_device(value) for name, value in ended.items()}, done)
 
 

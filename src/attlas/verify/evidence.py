@@ -12,7 +12,8 @@ from attlas.core.claim import Claim, Kind, Sides
 from attlas.core.named_call import parameters
 from attlas.core.sampling import Instance
 
-Batch = Mapping[str, Array]
+Batch = Mapping[str, Array | np.ndarray]
+"""Arrays by name with a leading axis of instances; those of NumPy go to the device with the call."""
 
 
 @dataclass(frozen=True)
