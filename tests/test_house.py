@@ -169,11 +169,13 @@ def test_cited_keys_are_in_the_bibliography():
 
 
 def test_the_lock_names_no_host_and_covers_the_project():
-    lock = (ROOT / "requirements" / "lock.txt").read_text(encoding="utf-8")
-    installer = (ROOT / "requirements" / "installer.txt").read_text(encoding="utf-8")
-    assert "://" not in lock + installer
-    assert "--" not in (lock + installer).replace("--hash=sha256:", "")
-    locked = set(re.findall(r"^([a-z0-9-]+)==", lock, re.MULTILINE))
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "requirements").glob("*.txt")]
+    every = "\n".join(texts)
+    assert "://" not in every
+    assert "--" not in every.replace("--hash=sha256:", "")
+    versions = set(re.findall(r"^([a-z0-9-]+)==(\S+)", every, re.MULTILINE))
+    locked = {name for name, _ in versions}
+    assert len(versions) == len(locked)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     groups = project["dependency-groups"]
     wanted = [*project["project"]["dependencies"], *groups["test"], *groups["check"]]

@@ -105,12 +105,12 @@ def _variables(model: str | None, level: str | None) -> dict[str, str]:
 
     At level deep it is running, whatever the size.
     """
-    from attlas.core.processes import checker_variables, worker_variables
+    from attlas.core.processes import auditor_variables, worker_variables
 
     place = Path(model or "")
     files = place.rglob("*") if model and place.is_dir() else [place]
     size = sum(file.stat().st_size for file in files if file.is_file())
-    return checker_variables(1) if size < _SMALL and level != "deep" else worker_variables(1)
+    return auditor_variables() if size < _SMALL and level != "deep" else worker_variables(1)
 
 
 def _audited(

@@ -109,7 +109,10 @@ def _is_tested_series() -> bool:
 
 
 def checker_variables(workers: int) -> dict[str, str]:
-    """The variables of a process that checks claims: on the CPU, in float64, compiled cheaply.
+    """The variables of a process that checks claims: on the CPU, in float64, compiled for samplers.
+
+    What samplers train is compiled as brief cells are; the claims themselves, which are most of
+    what is compiled, say that they are compiled cheaply (`CHEAP_COMPILATION`).
 
     Args:
         workers: number of such processes on this machine.
@@ -121,9 +124,26 @@ def checker_variables(workers: int) -> dict[str, str]:
         >>> "XLA_FLAGS" in checker_variables(2)
         True
     """
-    wanted = {"JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1", "XLA_FLAGS": cheap_flags()}
-    kept = {name: os.environ.get(name, value) for name, value in wanted.items()}
-    return {**worker_variables(workers), **kept}
+    flags = BRIEF_FLAGS if _is_tested_series() else CHEAP_FLAGS
+    return {**worker_variables(workers), **_on_the_cpu(flags)}
+
+
+def auditor_variables() -> dict[str, str]:
+    """The variables of a process that audits a small model: all its programs run once.
+
+    Returns:
+        Variables by name; those the user has set already stay.
+
+    Examples:
+        >>> auditor_variables().keys() == checker_variables(1).keys()
+        True
+    """
+    return {**worker_variables(1), **_on_the_cpu(cheap_flags())}
+
+
+def _on_the_cpu(flags: str) -> dict[str, str]:
+    wanted = {"JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1", "XLA_FLAGS": flags}
+    return {name: os.environ.get(name, value) for name, value in wanted.items()}
 
 
 @contextlib.contextmanager
@@ -199,4 +219,4 @@ CHEAP_COMPILATION = {
     "xla_backend_optimization_level": 0,
     "xla_llvm_disable_expensive_passes": True,
 }
-"""The same as `compiler_options` of one program that runs once, such as drawing random data."""
+"""The same as `compiler_options` of one program that runs seldom, such as drawing random data."""

@@ -10,10 +10,11 @@ from jaxtyping import Array
 
 from attlas.core.claim import Claim, Kind, Sides
 from attlas.core.named_call import parameters
+from attlas.core.processes import CHEAP_COMPILATION
 from attlas.core.sampling import Instance
 
 Batch = Mapping[str, Array | np.ndarray]
-"""Arrays by name with a leading axis of instances; those of NumPy go to the device with the call."""
+"""Arrays by name with a leading axis of instances, of JAX or of NumPy."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def compile_program(claim: Claim) -> Program:
         )
         return jnp.stack(holds) if holds else jnp.zeros((0,), dtype=bool), (own, *changed)
 
-    return jax.jit(jax.vmap(one))
+    return jax.jit(jax.vmap(one), compiler_options=CHEAP_COMPILATION)
 
 
 def instance_at(batch: Batch, index: int) -> dict[str, np.ndarray]:
