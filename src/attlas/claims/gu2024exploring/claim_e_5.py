@@ -65,6 +65,7 @@ def claim_e_5(W, a, X, Y, V, *, printed=True):
     "Claim E.5, the step from the Frobenius norm to the eigenvalue",
     sample=curves,
     count=COUNT,
+    alike=True,
     not_attacked=SLOW,
     roundings=ROUNDINGS,
     controls=[Control("no change at all", factor=0.0)],
