@@ -42,3 +42,10 @@ def test_the_last_step_of_a_diverged_member_is_nan():
 def test_an_axis_without_data_has_no_rows():
     data = xr.Dataset({"y": ("p", [1.0])}, {"p": [2.0]})
     assert Table(["setting"], [Column("y", "y")])(data).empty
+
+
+def test_the_beginning_of_a_table_is_its_first_rows():
+    data = xr.Dataset({"D": ("p", [1.0, 2.0, 3.0])}, {"p": [5, 6, 7]})
+    table = Table(["p"], [Column("D", "D")], where=lambda row: row["p"] != 5)
+    assert table.beginning(data, 1)["p"].tolist() == [6]
+    assert table.beginning(data, None).equals(table(data))

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
+import pandas as pd
 import pytest
 
 from attlas.core.errors import UserError
@@ -126,3 +127,13 @@ def test_figures_are_drawn_and_closed(store, experiments):
     assert drawing.title.startswith("Lines ")
     assert "<svg" in drawing.picture
     assert plt.get_fignums() == before
+
+
+@pytest.mark.parametrize("most", [2, 3])
+def test_a_long_table_is_cut_and_says_so(lines, most, monkeypatch):
+    monkeypatch.setattr("attlas.reports.exhibits.MOST_ROWS", most)
+    rows = pd.DataFrame({"p": [1, 2, 3]})
+    entry = shown(replace(lines, table=lambda data: rows), some(lines, "smoke", 2))
+    assert str(entry.table).count("<tr>") == 1 + most
+    told = "The table shows its first 2 rows; `attlas.load` gives all."
+    assert list(entry.problems) == ([told] if most == 2 else [])

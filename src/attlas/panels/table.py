@@ -131,6 +131,18 @@ class Table:
         Returns:
             One column for each axis and each of the columns; empty where an axis has no data.
         """
+        return self.beginning(data, None)
+
+    def beginning(self, data: xr.Dataset, most: int | None) -> "pandas.DataFrame":
+        """Make the first rows of the table.
+
+        Args:
+            data: the data set of an experiment.
+            most: how many; all of them when None.
+
+        Returns:
+            As the whole table.
+        """
         import pandas as pd
 
         data = self.of(data) if self.of else data
@@ -145,6 +157,8 @@ class Table:
                 for column in self.columns:
                     line |= column.entries(view, row)
                 found.append(line)
+            if most is not None and len(found) >= most:
+                break
         return pd.DataFrame(found)
 
 

@@ -22,6 +22,8 @@ from attlas.runs.experiment import CaptionedFigure, Experiment
 from attlas.runs.record import Record, record_key
 
 LONGEST_REASON = 300
+MOST_ROWS = 1000
+"""Rows of a table that are shown; more take seconds to make, and nobody reads them."""
 MOST_VALUES = 12
 """Values of a setting that are listed before only their number is given."""
 
@@ -55,7 +57,11 @@ def exhibit(
     data = cache(partial(experiment.dataset, chosen))
     figures = _made("the figures", lambda: experiment.drawn(data().copy()), problems) or ()
     drawings, small = _drawings(experiment.name, figures, problems)
-    frame = _made("the table", lambda: experiment.tabulated(data().copy()), problems)
+    cut = MOST_ROWS + 1
+    frame = _made("the table", lambda: experiment.tabulated(data().copy(), cut), problems)
+    if frame is not None and len(frame) > MOST_ROWS:
+        frame = frame.head(MOST_ROWS)
+        problems.append(f"The table shows its first {MOST_ROWS} rows; `attlas.load` gives all.")
     answer, values = "", {}
     if len(chosen) == total:  # a part of a grid answers no question
         made = _made("the answer", lambda: experiment.answered_with_values(data()), problems)

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import jax
 import numpy as np
@@ -52,6 +52,17 @@ Run = Callable[[Settings, jax.Array], "xarray.Dataset"]
 worth keeping stand in the data set's attribute `models`, by name, as `stored_form` gives them."""
 Tabulate = Callable[["xarray.Dataset"], "pandas.DataFrame"]
 """Makes a table of the whole data set, as `attlas.panels.table.Table` does."""
+
+
+@runtime_checkable
+class Beginning(Protocol):
+    """A table that can make its first rows alone, as `attlas.panels.table.Table` can."""
+
+    def beginning(self, data: "xarray.Dataset", most: int | None) -> "pandas.DataFrame":
+        """The first rows; all of them when None."""
+        ...
+
+
 Draw = Callable[["xarray.Dataset"], CaptionedFigure]
 """Draws one figure of the whole data set, as `attlas.panels.plot.Plot` does."""
 Answer = Callable[["xarray.Dataset"], Mapping[str, Any]]
@@ -251,11 +262,12 @@ class Experiment:
         """
         return self.tabulated(self.dataset(records))
 
-    def tabulated(self, data: "xarray.Dataset") -> "pandas.DataFrame":
+    def tabulated(self, data: "xarray.Dataset", most: int | None = None) -> "pandas.DataFrame":
         """The table of a data set, as `attlas.runs.load.load` gives it.
 
         Args:
             data: all cells with their axes.
+            most: rows that are made of each part that can make fewer; all of them when None.
 
         Returns:
             The table.
@@ -263,7 +275,11 @@ class Experiment:
         import pandas as pd
 
         tables = self.table if isinstance(self.table, Sequence) else (self.table,)
-        return pd.concat([each(data) for each in tables], ignore_index=True)
+        made = (
+            each.beginning(data, most) if isinstance(each, Beginning) else each(data)
+            for each in tables
+        )
+        return pd.concat(made, ignore_index=True)
 
     def shown_figures(self, records: Sequence[Record]) -> tuple[CaptionedFigure, ...]:
         """The figures of some records.
