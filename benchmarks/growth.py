@@ -8,10 +8,11 @@ small SVM is one dense system, a large one is not) the slope is that of the whol
 sizes, by which to extrapolate.
 """
 
-from benchmarks.interleave import pin_to_one_core, write_results
+from benchmarks.interleave import RESULTS, environment, pin_to_one_core, write_results
 
 pin_to_one_core()
 
+import json  # noqa: E402
 import math  # noqa: E402
 import sys  # noqa: E402
 import time  # noqa: E402
@@ -191,10 +192,16 @@ def processor_seconds(work: Callable[[], Any], least: float = 0.05) -> float:
 
 
 def main() -> None:
-    """Measure all rows, or those named, and write `results/growth.json`."""
-    with jax.enable_x64(True):
-        cases = [measure(ROWS[name]) for name in sys.argv[1:] or ROWS]
-    write_results("growth", cases)
+    """Measure all rows, or those named, and write `results/growth.json`; the others stay there."""
+    kept = {}
+    if (found := RESULTS / "growth.json").exists():
+        kept = {case["case"]: case for case in json.loads(found.read_text())["cases"]}
+    for name in sys.argv[1:] or ROWS:
+        with jax.enable_x64(True):
+            case = measure(ROWS[name]) | {"commit": environment()["commit"]}
+        kept[case["case"]] = case
+        rows = (kept[row.name] for row in ROWS.values() if row.name in kept)
+        write_results("growth", list(rows))
 
 
 if __name__ == "__main__":
