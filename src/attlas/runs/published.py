@@ -111,7 +111,8 @@ def _is_left(one: Mapping[str, Any]) -> bool:
 
 def _sentence(one: Mapping[str, Any], platform: str) -> str:
     done, cells = int(one["finished"]), int(one["cells"])
-    begun = f"{cells - done} of {cells} cells were not run" if done else "not run"
+    verb = "was" if cells - done == 1 else "were"
+    begun = f"{cells - done} of {cells} cells {verb} not run" if done else "not run"
     if one["seconds"] is not None:
         cost = f"estimated {duration(float(one['seconds']))} in one process on {platform}"
     elif one["beyond"] is not None:
