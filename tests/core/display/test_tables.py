@@ -24,7 +24,10 @@ def test_a_column_of_numbers_is_right_aligned_with_its_head():
 def test_kinds_of_cells():
     assert cell(True) == "<td>yes</td>"
     assert cell(np.float64("nan")) == '<td class="none">–</td>'
-    assert cell(1234567) == '<td class="num">1234567</td>'
+    assert (
+        cell(1234567)
+        == '<td class="num">1\N{NARROW NO-BREAK SPACE}234\N{NARROW NO-BREAK SPACE}567</td>'
+    )
     assert "<math>" in cell("norm $p$")
 
 

@@ -31,8 +31,28 @@ def plain_number(value: float | int | None, digits: int = 3) -> str:
     return (
         f"{value:.{digits}g}".replace("-", MINUS)
         if abs(value) < 10**digits
-        else (f"{value:,.0f}".replace("-", MINUS).replace(",", "\N{NARROW NO-BREAK SPACE}"))
+        else _grouped(f"{value:,.0f}")
     )
+
+
+def whole_number(value: int) -> Markup:
+    """An integer with all its digits, in groups of three.
+
+    Args:
+        value: the number.
+
+    Returns:
+        Safe markup.
+
+    Examples:
+        >>> print(whole_number(-3), whole_number(10**7).replace(chr(0x202F), " "))
+        −3 10 000 000
+    """
+    return Markup("{}").format(_grouped(f"{value:,}"))
+
+
+def _grouped(text: str) -> str:
+    return text.replace("-", MINUS).replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
 def number(value: float | int | None, digits: int = 3) -> Markup:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup, escape
 
-from attlas.core.display.numbers import MINUS, number, plain_number
+from attlas.core.display.numbers import number, plain_number, whole_number
 from attlas.core.display.statements import prose
 
 
@@ -66,7 +66,7 @@ def cell(value: object, aligned: bool = True) -> Markup:
     if isinstance(value, bool | np.bool_):
         return Markup("<td>{}</td>").format("yes" if value else "no")
     if isinstance(value, numbers.Integral):
-        return _number_cell(Markup(str(int(value)).replace("-", MINUS)), aligned)
+        return _number_cell(whole_number(int(value)), aligned)
     if isinstance(value, numbers.Real):
         return _number_cell(number(float(value)), aligned)
     return Markup("<td>{}</td>").format(prose(str(value)))

@@ -123,7 +123,7 @@ EXPERIMENT = Experiment(
             "Bounds on the error at drawn sample sizes",
             Lines("certified", "m", colour="family", band=mean_only, panel="T",
                   title="$T = {T}$ bits", xscale="log", yscale="log", xlabel="sequences $m$",
-                  ylabel="bound on the error", width=1.8)
+                  ylabel="bound on the error", width=1.2)
             + Lines("held_out_bound", "m", band=mean_only, style="--", label=HELD_OUT)
             + Reference(y=1.0, label="vacuous above")
             + Reference(y=0.5, style="-.", label="guessing"),
