@@ -50,15 +50,11 @@ def ensembles() -> dict[str, Callable[[], np.ndarray]]:
     key = jax.random.key(0)
     data = jax.vmap(make_token_selection)(jax.random.split(key, 1000))
     starts = jax.random.normal(key, (1000, 10, 10))
-    networks = SoftmaxNetwork(
-        normal(200, 5, 256), jnp.asarray(rng.choice(np.array([-1, 1], np.float32), (200, 1, 256)))
-    )
+    signs = np.array([-1, 1], np.float32)
+    networks = SoftmaxNetwork(normal(200, 5, 256), jnp.asarray(rng.choice(signs, (200, 1, 256))))
     points, values = normal(20, 5, scale=0.4), normal(20, 1)
     model = jax.tree.map(lambda a: normal(*a.shape, scale=0.3), make_multi_head(4, 10, 10))
-    X, y = (
-        normal(200, 10, 10, scale=0.3),
-        jnp.asarray(rng.choice(np.array([-1, 1], np.float32), 200)),
-    )
+    X, y = normal(200, 10, 10, scale=0.3), jnp.asarray(rng.choice(signs, 200))
     keys = jax.random.split(key, 8)
     majorities = make_sparse_majorities(keys, 20, MajorityDesign(validation=1000))
     models = jax.tree.map(
