@@ -6,14 +6,17 @@ gradient at its end is certified. The output has a free bias; units are softplus
 """
 
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
+from jaxtyping import Array
 
 from attlas.core.claim import Control, assume
 from attlas.core.moved_draws import apart
+from attlas.core.processes import CHEAP_COMPILATION
 from attlas.core.statement import limit
 from attlas.models.attention.recurrent_attention import NetworkScore, RecurrentAttention
 from attlas.models.attention.self_attention_mlp import SelfAttentionMLP
@@ -21,6 +24,8 @@ from attlas.models.networks.two_layer import MaskedTwoLayer, TwoLayer
 
 _POINTS, _STEPS = 40, 60
 _SIZES, _NOISE, _SHARPNESS, _TOLERANCE = (512, 4096, 32768, 262144), 0.01, 2.0, 1e-8
+_ENOUGH = 1e-12
+"""Gradient at which the steps of a sample end: far below the tolerance, above rounding."""
 
 
 def mask(x, a, W1, w2):
@@ -55,36 +60,60 @@ _SHAPES = {
 }
 
 
-@partial(jax.jit, static_argnames="model")
-@partial(jax.vmap, in_axes=(None, 0, 0, 0, 0, 0))
-def ends(model, x, weight, target, theta, free):
+@partial(jax.jit, static_argnums=0, compiler_options=CHEAP_COMPILATION)
+def _clean(model, x, theta):
+    """The outputs of the teachers."""
+    return jax.vmap(lambda x, t: jax.vmap(lambda one: model(one, **t))(x))(x, theta)
+
+
+@partial(jax.jit, static_argnums=0)
+def ends(model, *samples):
+    """Where the steps of each sample end, one after another: each takes as many as it needs."""
+    return jax.lax.map(lambda sample: _end(model, *sample), samples)
+
+
+class _Point(NamedTuple):
+    """Parameters, their outputs and risk, J' J and J' r."""
+
+    z: Array
+    h: Array
+    risk: Array
+    normal: Array
+    slope: Array
+
+
+def _end(model, x, weight, target, theta, free):
     """Where the steps end: the outputs, and the norm of the gradient in the free parameters."""
     flat, unravel = ravel_pytree(theta)
-    moves = ravel_pytree(free)[0]
+    moves, root = ravel_pytree(free)[0], jnp.sqrt(weight)
 
     def centred(values):
         return values - jnp.sum(weight * values)
 
     def outputs(z):
-        return centred(jax.vmap(lambda one: model(one, **unravel(z)))(x))
+        found = centred(jax.vmap(lambda one: model(one, **unravel(z)))(x))
+        return found, found
 
-    def parts(z):
-        J = jax.jacfwd(outputs)(z) * moves[None, :] * jnp.sqrt(weight)[:, None]
-        return J, jnp.sqrt(weight) * (outputs(z) - centred(target))
+    def step(state):
+        done, trial, damping, kept = state
+        J, h = jax.jacfwd(outputs, has_aux=True)(trial)
+        J, r = J * moves[None, :] * root[:, None], root * (h - centred(target))
+        tried = _Point(trial, h, jnp.sum(r**2), J.T @ J, J.T @ r)
+        better = tried.risk <= kept.risk
+        kept = jax.tree.map(lambda new, old: jnp.where(better, new, old), tried, kept)
+        damping = jnp.clip(damping * jnp.where(better, 0.1, 10.0), 1e-13, 1e3)
+        size = damping * jnp.trace(kept.normal) + jnp.finfo(h.dtype).tiny
+        shift = jnp.linalg.solve(kept.normal + size * jnp.eye(flat.size), kept.slope)
+        return done + 1, kept.z - shift, damping, kept
 
-    def step(_, state):
-        z, J, r, damping = state
-        normal = J.T @ J
-        size = damping * jnp.trace(normal) + jnp.finfo(r.dtype).tiny
-        shift = jnp.linalg.solve(normal + size * jnp.eye(z.size), J.T @ r)
-        after = (z - shift, *parts(z - shift))
-        better = jnp.sum(after[2] ** 2) <= jnp.sum(r**2)
-        kept = (jnp.where(better, new, old) for new, old in zip(after, (z, J, r), strict=True))
-        return *kept, jnp.clip(damping * jnp.where(better, 0.1, 10.0), 1e-13, 1e3)
+    def moving(state):
+        done, _, _, kept = state
+        return (done == 0) | (done <= _STEPS) & (jnp.linalg.norm(kept.slope) > _ENOUGH)
 
-    first = (flat, *parts(flat), jnp.asarray(1e-6))
-    z, J, r, _ = jax.lax.fori_loop(0, _STEPS, step, first)
-    return outputs(z), jnp.linalg.norm(J.T @ r)
+    none = jnp.zeros((flat.size, flat.size))
+    first = _Point(flat, jnp.zeros_like(weight), jnp.asarray(jnp.inf), none, flat)
+    end = jax.lax.while_loop(moving, step, (jnp.asarray(0), flat, jnp.asarray(1e-5), first))[-1]
+    return end.h, jnp.linalg.norm(end.slope)
 
 
 def curves(rng, count, model, frozen=False):
@@ -98,7 +127,7 @@ def curves(rng, count, model, frozen=False):
         # A mask's first entry 0: other values than 0 are made good by the first layer.
         start |= {k: rng.normal(size=(count, *s)) for k, s in attention.items()}
         start |= {k: start[k] * (np.arange(3) > 0) for k in attention if k == "a"}
-    clean = jax.vmap(lambda x, t: jax.vmap(lambda one: model(one, **t))(x))(x, theta)
+    clean = _clean(model, x, theta)
     repeat = partial(np.repeat, repeats=len(_SIZES), axis=0)
     n = np.tile(_SIZES, count)
     drawn = np.stack([rng.multinomial(k, np.full(_POINTS, 1 / _POINTS)) for k in n])
