@@ -12,6 +12,7 @@ from attlas.core.claim import Claim
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 from attlas.core.moved_draws import MovedGenerator
+from attlas.core.processes import CHEAP_COMPILATION
 from attlas.verify.evidence import Batch
 
 
@@ -73,7 +74,9 @@ class Arrays:
 
     def __init__(self, claim: Claim, batch: Batch):
         self._start = dict(batch)
-        self._inside = jax.jit(jax.vmap(claim.moved_inside)) if claim.project else None
+        project = jax.vmap(claim.moved_inside)
+        options = CHEAP_COMPILATION
+        self._inside = jax.jit(project, compiler_options=options) if claim.project else None
         self._unit, self.blocks = {}, {}
         for name in claim.search_over:
             value = np.asarray(batch[name])

@@ -21,6 +21,7 @@ from attlas.bounds.optimisation.julistiono2024_cone import (
     julistiono2024_radius,
 )
 from attlas.core.claim import assume
+from attlas.core.processes import CHEAP_COMPILATION
 from attlas.losses.margin_loss import MarginLoss
 from attlas.optim.mirror_descent import inverse_potential_gradient
 
@@ -263,7 +264,7 @@ def _raw(rng):
     }
 
 
-@partial(jax.jit, static_argnums=(1, 2))
+@partial(jax.jit, static_argnums=(1, 2), compiler_options=CHEAP_COMPILATION)
 @partial(jax.vmap, in_axes=(0, None, None))
 def _placed(raw, radius, width):
     """Placed arrays, half of them with alpha and token 1 at opposite places, where A is small."""

@@ -25,6 +25,7 @@ from attlas.claims.julistiono2024optimizing.cone_instances import (
 )
 from attlas.claims.julistiono2024optimizing.lemma_21 import at_radius_pi
 from attlas.core.claim import Control, ProofStep, Sides, assume
+from attlas.core.processes import CHEAP_COMPILATION
 from attlas.core.statement import inequality
 from attlas.optim.mirror_descent import inverse_potential_gradient, potential_gradient
 from attlas.tasks.token_selection.gradient import scaled_gradient
@@ -115,7 +116,7 @@ def _step(data):
     return measured_step(data, data["W"], tau)._asdict()
 
 
-_steps = jax.jit(jax.vmap(_step))
+_steps = jax.jit(jax.vmap(_step), compiler_options=CHEAP_COMPILATION)
 
 
 def _with_step(batch):

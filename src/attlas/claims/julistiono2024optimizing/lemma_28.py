@@ -24,6 +24,7 @@ from attlas.claims.julistiono2024optimizing.cone_instances import (
 )
 from attlas.claims.julistiono2024optimizing.lemma_27 import measured_step, small_enough
 from attlas.core.claim import Control, ProofStep, Sides, Source, assume
+from attlas.core.processes import CHEAP_COMPILATION
 from attlas.core.statement import inequality
 
 _STEPS = 160
@@ -31,7 +32,7 @@ _FAR = 2.0
 """From this times ||W_mm|| / sqrt(mu_0) on trajectories stay in the cone: found by trial."""
 
 
-@jax.jit
+@partial(jax.jit, compiler_options=CHEAP_COMPILATION)
 @jax.vmap
 def _trajectory(data):
     start = plain_norm(data["W"], data["p"])
