@@ -19,6 +19,7 @@ from attlas.bounds.generalisation.trained_network_error import (
     trained_network_error,
 )
 from attlas.core.claim import Control, Status, assume
+from attlas.core.processes import CHEAP_COMPILATION
 from attlas.core.statement import inequality, probability
 from attlas.models.attention.deep_self_attention import make_deep_self_attention
 
@@ -119,15 +120,16 @@ def finite_class(largest, *, share=1.0):
 
 
 _SHAPE, _N, _NOISE, _STEPS = (2, (2, 2), 1, 2, 2), 512, 0.3, 30
-_FRESH, _CLIP = 512, 1.0
+_CLIP = 1.0
 
 
-def _norms(model):
+def _norms(models):
     """Frobenius norms of query, key, value and the two layers, for each attention layer."""
-    parts = [*((a.W_Q, a.W_K, a.W_V, a.W1, a.W2) for a in model.layers)]
-    last = model.readout
+    parts = [(a.W_Q, a.W_K, a.W_V, a.W1, a.W2) for a in models.layers]
+    last = models.readout
     parts.append((last.W_Q, last.W_K, last.W_V, last.W1, last.w2))
-    return jnp.stack([jnp.stack([jnp.linalg.norm(m) for m in part]) for part in parts])
+    flat = [[np.asarray(m).reshape(len(m), -1) for m in part] for part in parts]
+    return np.stack([[np.linalg.norm(m, axis=1) for m in part] for part in flat]).transpose(2, 0, 1)
 
 
 def _reach(norms, words, width, d_q):
@@ -196,23 +198,29 @@ def moved_outputs(change, rho, stretch, fixed, output, parallel, *, whole=1.0):
     return change, bound
 
 
+def _clipped(model, x):
+    return jnp.clip(jax.vmap(model)(x), -_CLIP, _CLIP)
+
+
+_quickly = partial(jax.jit, compiler_options=CHEAP_COMPILATION)
+_teachers = _quickly(jax.vmap(lambda key: make_deep_self_attention(key, *_SHAPE)))
+_outputs = _quickly(jax.vmap(_clipped))
+
+
 @jax.jit
-@partial(jax.vmap, in_axes=(0,))
-def _fitted(key):
-    """A teacher, its noisy sample, and descent from the teacher on the training risk."""
-    keys = jax.random.split(key, 3)
-    teacher = make_deep_self_attention(keys[0], *_SHAPE)
-    words = jax.random.normal(keys[1], (_N + _FRESH, 2, 2))
-    words = words / jnp.linalg.norm(words, axis=1, keepdims=True)
-    noise = _NOISE * jax.random.normal(keys[2], (_N,))
+def _descended(*members):
+    """`_descend` of each, one after another: a training stays in the core's own cache."""
+    return jax.lax.map(lambda member: _descend(*member), members)
 
-    def outputs(model, x):
-        return jnp.clip(jax.vmap(model)(x), -_CLIP, _CLIP)
 
-    truth = outputs(teacher, words)
+def _descend(teacher, words, labels):
+    """The best network of a descent from the teacher on the training risk, its and the teacher's.
+
+    The teacher's risk is that of the noise, here with the same roundings as the student's.
+    """
 
     def risk(model):
-        return jnp.mean((outputs(model, words[:_N]) - truth[:_N] - noise) ** 2)
+        return jnp.mean((_clipped(model, words) - labels) ** 2)
 
     def step(state, _):
         model, best, least = state
@@ -220,20 +228,23 @@ def _fitted(key):
         better = loss < least
         best = jax.tree.map(lambda a, b: jnp.where(better, a, b), model, best)
         model = jax.tree.map(lambda a, g: a - 0.1 * g, model, slope)
-        return (model, best, jnp.minimum(loss, least)), None
+        return (model, best, jnp.minimum(loss, least)), loss
 
-    (_, student, least), _ = jax.lax.scan(step, (teacher, teacher, jnp.inf), length=_STEPS)
-    fresh = outputs(student, words[_N:]) - truth[_N:]
-    norms = jnp.maximum(_norms(student), _norms(teacher))
-    return jnp.mean(fresh**2), least, jnp.mean(noise**2), norms
+    (_, student, least), risks = jax.lax.scan(step, (teacher, teacher, jnp.inf), length=_STEPS)
+    return student, least, risks[0]
 
 
 def trained_networks(rng, count):
     """Two layers of attention on two words, clipped, trained from the teacher on 512 samples."""
-    keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), count)
-    error, least, own, norms = (np.asarray(a) for a in _fitted(keys))
-    teacher = jax.eval_shape(lambda k: make_deep_self_attention(k, *_SHAPE), keys[0])
-    P = sum(leaf.size for leaf in jax.tree.leaves(teacher))
+    teachers = _teachers(jax.random.split(jax.random.key(int(rng.integers(2**31))), count))
+    words = rng.normal(size=(2, count, _N, 2, 2))
+    seen, fresh = words / np.linalg.norm(words, axis=3, keepdims=True)
+    noise = _NOISE * rng.normal(size=(count, _N))
+    labels = np.asarray(_outputs(teachers, seen)) + noise
+    students, least, own = _descended(teachers, seen, labels)
+    moved = np.asarray(_outputs(students, fresh)) - np.asarray(_outputs(teachers, fresh))
+    norms = np.maximum(_norms(students), _norms(teachers))
+    P = sum(leaf.size for leaf in jax.tree.leaves(teachers)) // count
     # Balls are fixed before the sample and hold all students.
     balls = np.full(norms.shape[1:], 4.0)
     output, logits = _reach(balls, 1.0, 2, 1)
@@ -241,7 +252,8 @@ def trained_networks(rng, count):
     bound = trained_network_error(_N, P, _CLIP, _NOISE, stretch, _DELTA - math.exp(-_N / 2))
     ones = np.ones(count)
     inside = np.all(norms <= balls, axis=(1, 2)).astype(float)
-    found = {"error": error, "least": least, "own": own, "inside": inside}
+    found = {"error": np.mean(moved**2, axis=1), "least": np.asarray(least)}
+    found |= {"own": np.asarray(own), "inside": inside}
     return {**found, "bound": bound * ones, "one": _NOISE**2 / _N * ones}
 
 
