@@ -3,15 +3,19 @@
 Proof: docs/proofs/gu2024_diffusion.md.
 """
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.special import softmax
 
 from attlas.bounds.optimisation.gu2024_regime import gu2024_kernel_regime
 from attlas.bounds.optimisation.gu2024_regression import gu2024_coupling
 from attlas.claims.gu2024exploring.instances import inputs, symmetric_networks
 from attlas.core.claim import Control, Kind, Sides, Status
+from attlas.core.processes import CHEAP_COMPILATION
 from attlas.core.statement import computed
 from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
 from attlas.kernels.regression_flow import regression_flow
@@ -19,6 +23,7 @@ from attlas.models.networks.softmax_network import SoftmaxNetwork
 from attlas.models.networks.softmax_network_gradient import outputs_and_gradient
 
 _STEPS, _TEST = 60, 12
+_quickly = partial(eqx.filter_jit, compiler_options=CHEAP_COMPILATION)
 
 
 def _instance(rng, n, m):
@@ -33,7 +38,7 @@ def _instance(rng, n, m):
     return network, X, Z, *truth
 
 
-@eqx.filter_jit
+@_quickly
 def _observed(network, X, Y, Z, tau):
     """The farthest unit of a descent; R and eps_H; the change of the kernel by a move within R.
 
@@ -55,7 +60,7 @@ def _observed(network, X, Y, Z, tau):
     return farthest, regime.radius, jnp.linalg.norm(kernels[0] - kernels[1]), regime.kernel_change
 
 
-@eqx.filter_jit
+@_quickly
 def _known(network, X, Z, start, tau):
     """The start's kernel on the samples, its rows at the test points, and the regime."""
     H, row = (dense_softmax_ntk(network, each, X) for each in (X, Z))
@@ -97,7 +102,7 @@ def regime_of_training(rng, count, *, radius=1.0, change=1.0):
     for e in range(count):
         n, m = (1, 4)[e % 2], (64, 512)[e // 2 % 2]
         network, X, Z, Y, _ = _instance(rng, n, m)
-        shares = m * np.asarray(jax.nn.softmax(X @ network.W, axis=1))
+        shares = m * softmax(X @ np.asarray(network.W), axis=1)
         P = np.sqrt(np.max(np.sum((np.linalg.norm(X, axis=1)[:, None] * shares) ** 2, axis=0)))
         tau = 10 ** rng.uniform(-2, -0.01) * m / (4 * np.e * P * np.linalg.norm(Y))
         given = [jnp.asarray(each) for each in (X, Y[:, None], Z)]
