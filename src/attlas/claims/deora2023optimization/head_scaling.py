@@ -38,12 +38,12 @@ _slope = jax.value_and_grad(lambda model, X, y: empirical_risk(model, X, y))
 def _risks(X, y, V, W, copies, start, step):
     """Risks of copies of the heads along descent; `step` gives the changes of a slope."""
     U, W = (jnp.repeat(a, copies, axis=0) for a in (start * V, W))
-    model, risks = MultiHead(U, W), []
-    for _ in range(_STEPS):
+
+    def advance(model, _):
         loss, down = _slope(model, X, y)
-        risks.append(loss)
-        model = jax.tree.map(jnp.add, model, step(down))
-    return jnp.stack(risks)
+        return jax.tree.map(jnp.add, model, step(down)), loss
+
+    return jax.lax.scan(advance, MultiHead(U, W), length=_STEPS)[1]
 
 
 @identity(
@@ -116,7 +116,7 @@ def attention_freezes(X, y, V, W, eta, copies, *, power=0.5, part=1.0):
     the model becomes a linear one: this is why the test loss grows with the number of heads.
     """
     groups, H = V.shape[0], copies * V.shape[0]
-    U, start, total = V, W, jnp.zeros(groups)
+    start = W
 
     # All H heads by groups: the model of the groups alone has 1 / sqrt(groups).
     def outputs(model, x):
@@ -125,17 +125,19 @@ def attention_freezes(X, y, V, W, eta, copies, *, power=0.5, part=1.0):
     def risk(model):
         return jnp.mean(jnp.logaddexp(0.0, -y * jax.vmap(lambda x: outputs(model, x))(X)))
 
-    turned, bound = [], []
-    for _ in range(_STEPS):
+    def advance(state, _):
+        U, W, total = state
         model = MultiHead(U, W)
         down = jax.grad(risk)(model)
-        margins = y * jax.vmap(lambda x, model=model: outputs(model, x))(X)
+        margins = y * jax.vmap(lambda x: outputs(model, x))(X)
         slopes = jnp.mean(-logistic_derivative(margins))
         total = total + slopes * jnp.sqrt(jnp.sum(U**2, axis=(1, 2)))
         # A gradient of a group is that of its copies together.
         U, W = U - eta * down.U / copies, W - eta * down.W / copies
-        turned.append(jnp.sqrt(jnp.sum((W - start) ** 2, axis=(1, 2))))
-        scale = part * jnp.sqrt(jnp.asarray(X.shape[1], total.dtype)) * token_bound(X) ** 3
-        bound.append(eta / H**power * scale * total)
-    turned, bound = jnp.stack(turned), jnp.stack(bound)
+        return (U, W, total), (jnp.sqrt(jnp.sum((W - start) ** 2, axis=(1, 2))), total)
+
+    first = V, W, jnp.zeros(groups)
+    turned, total = jax.lax.scan(advance, first, length=_STEPS)[1]
+    scale = part * jnp.sqrt(jnp.asarray(X.shape[1], total.dtype)) * token_bound(X) ** 3
+    bound = eta / H**power * scale * total
     return Sides(turned, bound, magnitude=jnp.maximum(bound, jnp.max(jnp.abs(start))))
