@@ -46,6 +46,7 @@ def attend(head: Head, X: Array) -> tuple[Array, tuple[Array, Array, Array, Arra
     return P @ v @ head.W_O, (P, q, k, v)
 
 
+@jax.jit
 def certificate(head: Head, X: Array) -> LocalLipschitz:
     """The local certificate of the head at X."""
     _, (P, q, k, v) = attend(head, X)
@@ -57,12 +58,14 @@ def certificate(head: Head, X: Array) -> LocalLipschitz:
     return local_lipschitz(P, q, k, v, head.W_Q, head.W_K, head.W_V, head.W_O, 1.0, maps, maps)
 
 
+@jax.jit
 def jacobian_norm(head: Head, X: Array) -> Array:
     """The norm of the Jacobian, formed in full."""
     J = jax.jacrev(lambda rows: attend(head, rows)[0])(X)
     return jnp.linalg.norm(J.reshape(X.size, X.size), 2)
 
 
+@jax.jit
 def jacobian_gain(head: Head, X: Array, D: Array, turns: int = 3) -> Array:
     """|J D| / |D| after a few power iterations: at most the norm of the Jacobian."""
 
