@@ -24,6 +24,7 @@ from attlas.claims.deora2023optimization.instances import (
     squared_distance,
 )
 from attlas.core.claim import Control, ProofStep, Sides, Source, Status, assume
+from attlas.core.processes import CHEAP_COMPILATION
 from attlas.core.statement import erratum, inequality
 
 _POINTS = 9
@@ -48,7 +49,7 @@ def pair_distance(pair):
     return by_U, by_W, squared_distance(pair["copies"], by_U, by_W)
 
 
-@jax.jit
+@partial(jax.jit, compiler_options=CHEAP_COMPILATION)
 @jax.vmap
 def _walk(raw):
     """Take k steps of gradient descent, and place the other point at its distance."""

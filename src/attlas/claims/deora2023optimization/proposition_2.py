@@ -33,6 +33,7 @@ from attlas.claims.deora2023optimization.ntk_w_part import (
     with_error,
 )
 from attlas.core.claim import Control, ProofStep, Sides, Source, Status, assume
+from attlas.core.processes import CHEAP_COMPILATION
 from attlas.core.statement import inequality, probability
 from attlas.kernels.multi_head_ntk import ntk_features, ntk_gram
 from attlas.models.attention.multi_head import MultiHead, head_norms
@@ -236,7 +237,7 @@ def proposition_2_p3_every_head(*, signed=True, **instance):
     return Sides(gamma_star(mix, "sharp"), _least_margin(mix, signed), margin_size(mix))
 
 
-@jax.jit
+@partial(jax.jit, compiler_options=CHEAP_COMPILATION)
 @jax.vmap
 def _tokens_and_heads(instance):
     mix = Mixture(**instance)

@@ -25,6 +25,7 @@ from attlas.claims.deora2023optimization.instances import (
     token_bound,
 )
 from attlas.core.claim import Control, ProofStep, Sides, Source, Status, assume
+from attlas.core.processes import CHEAP_COMPILATION
 from attlas.core.statement import inequality
 from attlas.models.attention.multi_head import MultiHead
 from attlas.models.attention.multi_head_derivatives import model_gradient, model_hessian
@@ -66,7 +67,11 @@ def _two_ends(raw, limit, constants) -> dict[str, Array]:
     return {**kept, **ends, "U_other": U + share / 2 * away[0], "W_other": W + share / 2 * away[1]}
 
 
-_placed = jax.jit(jax.vmap(_two_ends, (0, None, None)), static_argnums=(2,))
+_placed = jax.jit(
+    jax.vmap(_two_ends, (0, None, None)),
+    static_argnums=(2,),
+    compiler_options=CHEAP_COMPILATION,
+)
 
 
 def close_pairs(rng, count, limit=0.5, constants="printed"):
