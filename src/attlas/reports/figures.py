@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 import matplotlib as mpl
 from markupsafe import Markup
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from attlas.reports.svg_canvas import SVGCanvas
 from attlas.reports.tiles import Tile, tiles_of
 
 LARGEST_SVG = 400_000
@@ -56,24 +56,23 @@ def embed(figure: Figure, alt: str) -> Markup:
         >>> embed(figure, "a line")[:43]
         Markup('<svg viewBox="0 0 144 72" role="img" aria-l')
     """
-    text = _drawn_once(figure)
-    if len(text) > LARGEST_SVG:
-        return _png(figure, alt)
-    wide = _shown_width(72 * figure.get_figwidth()) > NARROW
-    return _svg(text, alt, tiles_of(figure, WIDEST_TILE) if wide else ())
+    text, tiles = _drawn_once(figure)
+    return _png(figure, alt) if len(text) > LARGEST_SVG else _svg(text, alt, tiles)
 
 
-def _drawn_once(figure: Figure) -> str:
-    """The figure as matplotlib's SVG; `savefig` gives the same and draws it twice."""
-    canvas, resolution = figure.canvas, figure.dpi
+def _drawn_once(figure: Figure) -> tuple[str, tuple[Tile, ...]]:
+    """The figure as matplotlib's SVG, and how a telephone cuts it."""
+    before, resolution = figure.canvas, figure.dpi
     buffer = io.StringIO()
     try:
         with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "attlas"}):
-            FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})
+            SVGCanvas(figure, buffer).draw()
+            wide = _shown_width(72 * figure.get_figwidth()) > NARROW
+            tiles = tiles_of(figure, WIDEST_TILE) if wide else ()
     finally:
         figure.dpi = resolution
-        figure.set_canvas(canvas)
-    return buffer.getvalue()
+        figure.set_canvas(before)
+    return buffer.getvalue(), tiles
 
 
 def _svg(text: str, alt: str, tiles: Sequence[Tile]) -> Markup:
