@@ -174,10 +174,15 @@ class Panel(ABC):
             axes.set_ylim(*self.ylim)
         if not {self.row, self.panel} - {""} <= set(view.labels):
             return
-        if isinstance(self.title, str):
-            axes.set_title(self.title.format(**view.labels), fontsize=10)
-        else:
-            axes.set_title(self.title[view.labels[self.panel]], fontsize=10)
+        title = self.title
+        text = title.format(**view.labels) if isinstance(title, str) else title[
+            view.labels[self.panel]
+        ]  # fmt: skip
+        if text:
+            # A logarithm has no number above it that a title would have to avoid: to look for one
+            # lays out all its ticks again.
+            place = {} if axes.get_yscale() == "linear" else {"y": 1.0}
+            axes.set_title(text, fontsize=10, **place)
 
 
 def labels_of(data: xr.Dataset | xr.DataArray, name: str) -> list[Any]:

@@ -17,6 +17,7 @@ import matplotlib as mpl
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from attlas.reports.layout import laid_out
 from attlas.reports.svg_canvas import SVGCanvas
 from attlas.reports.tiles import Tile, tiles_of
 
@@ -66,7 +67,9 @@ def _drawn_once(figure: Figure) -> tuple[str, tuple[Tile, ...]]:
     buffer = io.StringIO()
     try:
         with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "attlas"}):
-            SVGCanvas(figure, buffer).draw()
+            canvas = SVGCanvas(figure, buffer)
+            with laid_out(figure):
+                canvas.draw()
             wide = _shown_width(72 * figure.get_figwidth()) > NARROW
             tiles = tiles_of(figure, WIDEST_TILE) if wide else ()
     finally:
