@@ -1,4 +1,8 @@
-"""The exhibits of many experiments: drawing keeps one core busy, so that processes share them."""
+"""The exhibits of many experiments: drawing keeps one core busy, so that processes share them.
+
+A process that draws takes seconds to start and to import what this one has: it is one, and what
+it has not begun when this process is free is drawn here.
+"""
 
 import importlib
 from collections.abc import Sequence
@@ -13,8 +17,9 @@ from attlas.runs.experiment import Experiment
 from attlas.runs.record import Record
 
 FEWEST = 8
-"""Experiments with records from which processes are worth their start."""
+"""Experiments with records from which a second process is worth its start."""
 PROCESSES = 2
+"""That draw, this one included."""
 
 
 class Shown(NamedTuple):
@@ -28,8 +33,8 @@ class Shown(NamedTuple):
 def exhibits(shown: Sequence[Shown], code: str) -> list[ExperimentEntry]:
     """The exhibits of some experiments, in their order.
 
-    Those of attlas are found again by a process from their module and name; a user's own are
-    drawn here.
+    Those of attlas are found again by a second process from their module and name; a user's own
+    are drawn here.
 
     Args:
         shown: experiments with their records.
@@ -39,7 +44,7 @@ def exhibits(shown: Sequence[Shown], code: str) -> list[ExperimentEntry]:
         What to show of each.
 
     Raises:
-        UserError: if a process that draws dies.
+        UserError: if the process that draws with this one dies.
     """
     shared = [
         k
@@ -50,10 +55,15 @@ def exhibits(shown: Sequence[Shown], code: str) -> list[ExperimentEntry]:
         return [exhibit(*one, code) for one in shown]
     variables = {**worker_variables(PROCESSES), "JAX_PLATFORMS": "cpu"}
     try:
-        with started_under(variables), worker_pool(PROCESSES) as pool:
+        with started_under(variables), worker_pool(PROCESSES - 1) as pool:
             futures = {k: pool.submit(_fields, *_task(shown[k]), code) for k in shared}
-            here = {k: exhibit(*one, code) for k, one in enumerate(shown) if k not in futures}
-            fields = {k: future.result() for k, future in futures.items()}
+            # From the end: the other process begins at the beginning.
+            here = {
+                k: exhibit(*shown[k], code)
+                for k in reversed(range(len(shown)))
+                if k not in futures or futures[k].cancel()
+            }
+            fields = {k: futures[k].result() for k in futures if k not in here}
     except BrokenProcessPool as error:
         raise UserError(
             "a process that draws figures died (killed, or out of memory): the pages were not "
