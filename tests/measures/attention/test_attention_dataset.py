@@ -2,7 +2,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from attlas.measures.attention.attention_dataset import means_of_short_and_long, means_over_rows
+from attlas.measures.attention.attention_dataset import (
+    mean_over_all_rows,
+    means_of_short_and_long,
+    means_over_rows,
+)
 
 
 def test_means_weigh_every_row_alike():
@@ -22,6 +26,8 @@ def test_means_weigh_every_row_alike():
     assert float(whole["mean"].squeeze()) == pytest.approx(
         np.average(np.arange(6), weights=rows.ravel())
     )
+    for name in ("mean", "s0_root", "unreached"):
+        assert mean_over_all_rows(data, name).equals(whole[name].drop_vars("attention"))
     assert int(whole.rows) == 21
     assert float(whole.unreached.squeeze()) == pytest.approx(11 / 21)
     assert float(found["mean"].sel(attention="decoder").squeeze()) == pytest.approx(

@@ -25,6 +25,7 @@ from attlas.data.translation_pairs import SentencePairs, load_translation_pairs
 from attlas.interop.attlas_model import stored_form
 from attlas.measures.attention.attention_dataset import (
     attention_dataset,
+    mean_over_all_rows,
     means_of_short_and_long,
     means_over_rows,
 )
@@ -124,7 +125,7 @@ def over_rows(data: xr.Dataset) -> xr.Dataset:
 
 def told(data: xr.Dataset, measure: str, digits: int = 3) -> dict[str, str]:
     """Mean of a measure over all rows, by variant."""
-    means = over_rows(data)["mean"].sel(attention="all", measure=measure).mean("member")
+    means = mean_over_all_rows(data, "mean").sel(measure=measure).mean("member")
     return {name: f"{x:.{digits}f}" for name, x in zip(VARIANTS, means.values, strict=True)}
 
 
@@ -181,7 +182,7 @@ def of(name: str, *variants: str, **labels: Any) -> panels.Formula:
 
 def mean_masses(data: xr.Dataset) -> xr.DataArray:
     """Mean masses over all rows, by variant."""
-    means = over_rows(data)["mean"].sel(attention="all", variant=BUT_ROWS)
+    means = mean_over_all_rows(data, "mean").sel(variant=BUT_ROWS)
     return means.sel(measure=data.mass.values).rename(measure="mass").mean("member")
 
 
@@ -199,7 +200,7 @@ def whole(row: panels.Row) -> bool:
 def answer(data: xr.Dataset) -> dict[str, object]:
     """What the largest weights hold, and whether it is more than one half."""
     found = norms(data)
-    share = over_rows(data)["mean"].sel(attention="all", measure="l1 share", variant="trained")
+    share = mean_over_all_rows(data, "mean").sel(measure="l1 share", variant="trained")
     return found | {"most": float(share.mean()) > 0.5}
 
 

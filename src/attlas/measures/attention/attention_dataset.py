@@ -76,6 +76,19 @@ def means_over_rows(data: xr.Dataset) -> xr.Dataset:
     return whole
 
 
+def mean_over_all_rows(data: xr.Dataset, name: str) -> xr.DataArray:
+    """Mean of one variable over all rows: what `means_over_rows` says of "all", at a part's cost.
+
+    Args:
+        data: from `attention_dataset`, with any further axes.
+        name: `mean`, `s0_root` or `unreached`.
+
+    Returns:
+        The mean, along the axes that are not of the rows.
+    """
+    return data[name].weighted(data.rows.fillna(0)).mean(["kind", "layer", "head"])
+
+
 def means_of_short_and_long(data: xr.Dataset, mass: str) -> tuple[int, xr.DataArray]:
     """A mean mass of the shorter and of the longer half of all rows.
 
