@@ -57,12 +57,15 @@ def embed(figure: Figure, alt: str) -> Markup:
         >>> embed(figure, "a line")[:43]
         Markup('<svg viewBox="0 0 144 72" role="img" aria-l')
     """
-    text, tiles = _drawn_once(figure)
-    return _png(figure, alt) if len(text) > LARGEST_SVG else _svg(text, alt, tiles)
+    text = _drawn_once(figure)
+    if len(text) > LARGEST_SVG:
+        return _png(figure, alt)
+    wide = _shown_width(72 * figure.get_figwidth()) > NARROW
+    return _svg(text, alt, tiles_of(figure, WIDEST_TILE) if wide else ())
 
 
-def _drawn_once(figure: Figure) -> tuple[str, tuple[Tile, ...]]:
-    """The figure as matplotlib's SVG, and how a telephone cuts it."""
+def _drawn_once(figure: Figure) -> str:
+    """The figure as matplotlib's SVG; `savefig` gives the same and draws it twice."""
     before, resolution = figure.canvas, figure.dpi
     buffer = io.StringIO()
     try:
@@ -70,12 +73,10 @@ def _drawn_once(figure: Figure) -> tuple[str, tuple[Tile, ...]]:
             canvas = SVGCanvas(figure, buffer)
             with laid_out(figure):
                 canvas.draw()
-            wide = _shown_width(72 * figure.get_figwidth()) > NARROW
-            tiles = tiles_of(figure, WIDEST_TILE) if wide else ()
     finally:
         figure.dpi = resolution
         figure.set_canvas(before)
-    return buffer.getvalue(), tiles
+    return buffer.getvalue()
 
 
 def _svg(text: str, alt: str, tiles: Sequence[Tile]) -> Markup:
