@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Int8, PRNGKeyArray
 
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 from attlas.core.norms.balls import project
-from attlas.data.sparse_majority import SparseMajority
+from attlas.data.sparse_majority import BitEmbedding, SparseMajority
 from attlas.losses.logistic import logistic
 from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
 from attlas.tasks.sparse_majority.outputs import majority_outputs
@@ -124,7 +124,9 @@ def train_projected(
             start.w, start.query_key, start.value, start.output, jax.nn.identity
         )
     rows = draw.integers(0, data.labels.shape[0], (settings.steps, settings.batch))
-    return _train(settings, start, data, jnp.asarray(rows.astype(np.int32)), radii)
+    # The sequences of the batches alone: the program is then one for every number of samples.
+    batches = (np.asarray(data.bits)[rows], np.asarray(data.labels)[rows])
+    return _train(settings, start, data.embedding, batches, radii)
 
 
 def _start(draw: np.random.Generator, d: int, k: int, dtype: np.dtype) -> SingleLayerTransformer:
@@ -141,17 +143,22 @@ def _start(draw: np.random.Generator, d: int, k: int, dtype: np.dtype) -> Single
     return SingleLayerTransformer(w, query_key, value, output)
 
 
-class _Batched(NamedTuple):
-    """The sequences, and the temperature of the loss."""
+class _Given(NamedTuple):
+    """What embeds the bits, and the temperature of the loss."""
 
-    data: SparseMajority
+    embedding: BitEmbedding
     temperature: Array
 
 
-def _risk(model: SingleLayerTransformer, given: _Batched, rows: Int[Array, " b"]) -> Array:
-    data, tau = given
-    out = majority_outputs(model, data.embedding, data.bits[rows])
-    signs = 2 * data.labels[rows].astype(out.dtype) - 1
+Batch = tuple[Int8[Array, "*s b T"], Int[Array, "*s b"]]
+"""Sequences and labels, those of a step or with a leading axis of steps."""
+
+
+def _risk(model: SingleLayerTransformer, given: _Given, batch: Batch) -> Array:
+    embedding, tau = given
+    bits, labels = batch
+    out = majority_outputs(model, embedding, bits)
+    signs = 2 * labels.astype(out.dtype) - 1
     return tau * jnp.mean(logistic(signs * out / tau))
 
 
@@ -159,13 +166,13 @@ def _risk(model: SingleLayerTransformer, given: _Batched, rows: Int[Array, " b"]
 def _train(
     settings: ProjectedSettings,
     start: SingleLayerTransformer,
-    data: SparseMajority,
-    rows: Int[Array, "s b"],
+    embedding: BitEmbedding,
+    batches: Batch,
     radii: Float[Array, " r"],
 ) -> SingleLayerTransformer:
     """All models as one program."""
     optimizer = optax.sgd(settings.rate, settings.momentum)
-    given = _Batched(data, jnp.asarray(settings.temperature, start.w.dtype))
+    given = _Given(embedding, jnp.asarray(settings.temperature, start.w.dtype))
 
     def one(radius: Array) -> SingleLayerTransformer:
         return fit(
@@ -174,7 +181,7 @@ def _train(
             start,
             given,
             record_at=(settings.steps,),
-            batches=rows,
+            batches=batches,
             project=lambda model: project_single_layer(model, radius, settings.ball),
         ).last
 
