@@ -5,8 +5,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-from attlas.core.processes import cheap_flags
+from attlas.core.processes import cheap_flags, look_for_cycles_seldom
 
+look_for_cycles_seldom()
 ROOT = Path(__file__).parent
 CACHE = ROOT / ".cache"
 TASKS = ROOT / "src" / "attlas" / "tasks"

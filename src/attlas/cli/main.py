@@ -154,6 +154,9 @@ def _start(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
+    from attlas.core.processes import look_for_cycles_seldom
+
+    look_for_cycles_seldom()
     session_of(context, Session(results=results, debug=debug))
 
 
