@@ -204,7 +204,8 @@ def look_for_cycles_seldom() -> None:
     """Let Python look for unreachable cycles of objects less often, in a process of our own.
 
     Importing, tracing and drawing make millions of objects that stay, and few cycles: looking for
-    them took a fifth of collecting the tests and 3 to 5 % of checking claims. Peak memory stays.
+    them took a fifth of collecting the tests, an eighth of a report and 3 % of checking claims. A
+    report holds a tenth more memory for it.
     """
     gc.set_threshold(20_000, 50, 50)
 

@@ -181,8 +181,8 @@ class Panel(ABC):
         if text:
             # A logarithm has no number above it that a title would have to avoid: to look for one
             # lays out all its ticks again.
-            place = {} if axes.get_yscale() == "linear" else {"y": 1.0}
-            axes.set_title(text, fontsize=10, **place)
+            height = None if axes.get_yscale() == "linear" else 1.0
+            axes.set_title(text, fontsize=10, y=height)
 
 
 def labels_of(data: xr.Dataset | xr.DataArray, name: str) -> list[Any]:

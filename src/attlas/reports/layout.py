@@ -69,5 +69,5 @@ def _unnumbered(axes: Axes) -> Iterator[tuple[Axis, Locator]]:
         locator = axis.get_minor_locator()
         if isinstance(locator, NullLocator):
             continue
-        if not any(axis.get_minor_formatter().format_ticks(axis.get_minorticklocs())):
+        if not any(axis.get_minor_formatter().format_ticks(list(axis.get_minorticklocs()))):
             yield axis, locator

@@ -15,6 +15,8 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.mathtext import MathTextParser, VectorParse
 from matplotlib.textpath import TextToPath
 
+DOTS = 72
+"""Per inch, SVG's own."""
 MOST_FORMULAS = 4096
 """Kept; a whole atlas has some hundreds."""
 
@@ -37,16 +39,11 @@ class SVGCanvas(FigureCanvasSVG):
 
     def __init__(self, figure: Figure, file: IO[str]):
         super().__init__(figure)
-        self._resolution = figure.dpi
-        figure.dpi = self.fixed_dpi
+        resolution = figure.dpi
+        figure.dpi = DOTS
         width, height = figure.get_size_inches()
-        self._renderer = MixedModeRenderer(
-            figure, width, height, self._resolution,
-            _Renderer(
-                self.fixed_dpi * width, self.fixed_dpi * height, file,
-                image_dpi=self._resolution, metadata={"Date": None},
-            ),
-        )  # fmt: skip
+        vector = _Renderer(DOTS * width, DOTS * height, file, resolution)
+        self._renderer = MixedModeRenderer(figure, width, height, resolution, vector)
 
     def get_renderer(self) -> MixedModeRenderer:
         """What draws; a layout measures words with it.
@@ -58,13 +55,20 @@ class SVGCanvas(FigureCanvasSVG):
 
     def draw(self) -> None:
         """Write the whole drawing; once."""
-        self.figure.draw(self._renderer)
+        # It hands on what `RendererBase` does, and is none to matplotlib's types.
+        self.figure.draw(self._renderer)  # pyright: ignore[reportArgumentType]
         self._renderer.finalize()
 
 
 class _Renderer(RendererSVG):
-    def __init__(self, *args: object, **named: object):
-        super().__init__(*args, **named)
+    def __init__(self, width: float, height: float, file: IO[str], resolution: float):
+        super().__init__(
+            width,
+            height,
+            file,
+            image_dpi=resolution,  # pyright: ignore[reportArgumentType] (as matplotlib does)
+            metadata={"Date": None},
+        )
         self._text2path = _words()
 
 

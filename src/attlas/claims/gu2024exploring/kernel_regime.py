@@ -3,7 +3,7 @@
 Proof: docs/proofs/gu2024_diffusion.md.
 """
 
-from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -23,7 +23,7 @@ from attlas.models.networks.softmax_network import SoftmaxNetwork
 from attlas.models.networks.softmax_network_gradient import outputs_and_gradient
 
 _STEPS, _TEST = 60, 12
-_quickly = partial(eqx.filter_jit, compiler_options=CHEAP_COMPILATION)
+_QUICKLY: Any = {"compiler_options": CHEAP_COMPILATION}
 
 
 def _instance(rng, n, m):
@@ -38,7 +38,7 @@ def _instance(rng, n, m):
     return network, X, Z, *truth
 
 
-@_quickly
+@eqx.filter_jit(**_QUICKLY)
 def _observed(network, X, Y, Z, tau):
     """The farthest unit of a descent; R and eps_H; the change of the kernel by a move within R.
 
@@ -60,7 +60,7 @@ def _observed(network, X, Y, Z, tau):
     return farthest, regime.radius, jnp.linalg.norm(kernels[0] - kernels[1]), regime.kernel_change
 
 
-@_quickly
+@eqx.filter_jit(**_QUICKLY)
 def _known(network, X, Z, start, tau):
     """The start's kernel on the samples, its rows at the test points, and the regime."""
     H, row = (dense_softmax_ntk(network, each, X) for each in (X, Z))
