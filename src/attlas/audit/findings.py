@@ -133,9 +133,10 @@ def _expendable(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
     if not places:
         return
     change = intervene(places, "mean")
+    cost = "costs" if len(places) == 1 else "each cost"
     yield Finding(
-        f"{len(places)} of {idle.size} heads cost at most 0.001 nats each on this batch: "
-        f"{_named(places)}",
+        f"{len(places)} of {idle.size} heads {cost} at most 0.001 nats on this batch, to the upper "
+        f"end of a 95 % interval: {_named(places)}",
         f"{_told(change, 'the means of all of them in their place')}",
         None,
         None,
