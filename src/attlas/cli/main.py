@@ -21,6 +21,7 @@ import typer.exceptions
 
 from attlas import cli
 from attlas.cli.session import EXIT_INTERRUPTED, Session, session_of
+from attlas.core.cycles import look_for_cycles_seldom
 from attlas.core.errors import UserError
 from attlas.core.plain_file import printable
 
@@ -154,8 +155,6 @@ def _start(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    from attlas.core.processes import look_for_cycles_seldom
-
     look_for_cycles_seldom()
     session_of(context, Session(results=results, debug=debug))
 

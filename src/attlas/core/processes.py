@@ -1,7 +1,6 @@
 """Processes we start: a share of the cores, one compilation cache, and an end with the driver."""
 
 import contextlib
-import gc
 import importlib.metadata
 import multiprocessing
 import os
@@ -13,6 +12,8 @@ from pathlib import Path
 from signal import SIG_IGN, SIGINT, signal
 
 import platformdirs
+
+from attlas.core.cycles import look_for_cycles_seldom
 
 
 def compile_cache() -> Path:
@@ -198,16 +199,6 @@ def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
         pool.shutdown(wait=True, cancel_futures=True)
         raise
     pool.shutdown(wait=True)
-
-
-def look_for_cycles_seldom() -> None:
-    """Let Python look for unreachable cycles of objects less often, in a process of our own.
-
-    Importing, tracing and drawing make millions of objects that stay, and few cycles: looking for
-    them took a fifth of collecting the tests, an eighth of a report and 3 % of checking claims. A
-    report holds a tenth more memory for it.
-    """
-    gc.set_threshold(20_000, 50, 50)
 
 
 def start_worker() -> None:

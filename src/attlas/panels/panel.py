@@ -174,15 +174,15 @@ class Panel(ABC):
             axes.set_ylim(*self.ylim)
         if not {self.row, self.panel} - {""} <= set(view.labels):
             return
-        title = self.title
-        text = title.format(**view.labels) if isinstance(title, str) else title[
-            view.labels[self.panel]
-        ]  # fmt: skip
-        if text:
+        if isinstance(self.title, str):
+            title = self.title.format(**view.labels)
+        else:
+            title = self.title[view.labels[self.panel]]
+        if title:
             # A logarithm has no number above it that a title would have to avoid: to look for one
             # lays out all its ticks again.
             height = None if axes.get_yscale() == "linear" else 1.0
-            axes.set_title(text, fontsize=10, y=height)
+            axes.set_title(title, fontsize=10, y=height)
 
 
 def labels_of(data: xr.Dataset | xr.DataArray, name: str) -> list[Any]:

@@ -74,9 +74,10 @@ class Arrays:
 
     def __init__(self, claim: Claim, batch: Batch):
         self._start = dict(batch)
-        project = jax.vmap(claim.moved_inside)
-        options = CHEAP_COMPILATION
-        self._inside = jax.jit(project, compiler_options=options) if claim.project else None
+        self._inside = None
+        if claim.project:
+            project = jax.vmap(claim.moved_inside)
+            self._inside = jax.jit(project, compiler_options=CHEAP_COMPILATION)
         self._unit, self.blocks = {}, {}
         for name in claim.search_over:
             value = np.asarray(batch[name])

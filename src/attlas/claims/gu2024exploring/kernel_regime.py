@@ -3,9 +3,8 @@
 Proof: docs/proofs/gu2024_diffusion.md.
 """
 
-from typing import Any
+from functools import partial
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,7 +22,6 @@ from attlas.models.networks.softmax_network import SoftmaxNetwork
 from attlas.models.networks.softmax_network_gradient import outputs_and_gradient
 
 _STEPS, _TEST = 60, 12
-_QUICKLY: Any = {"compiler_options": CHEAP_COMPILATION}
 
 
 def _instance(rng, n, m):
@@ -38,7 +36,7 @@ def _instance(rng, n, m):
     return network, X, Z, *truth
 
 
-@eqx.filter_jit(**_QUICKLY)
+@partial(jax.jit, compiler_options=CHEAP_COMPILATION)
 def _observed(network, X, Y, Z, tau):
     """The farthest unit of a descent; R and eps_H; the change of the kernel by a move within R.
 
@@ -60,7 +58,7 @@ def _observed(network, X, Y, Z, tau):
     return farthest, regime.radius, jnp.linalg.norm(kernels[0] - kernels[1]), regime.kernel_change
 
 
-@eqx.filter_jit(**_QUICKLY)
+@partial(jax.jit, compiler_options=CHEAP_COMPILATION)
 def _known(network, X, Z, start, tau):
     """The start's kernel on the samples, its rows at the test points, and the regime."""
     H, row = (dense_softmax_ntk(network, each, X) for each in (X, Z))

@@ -108,10 +108,11 @@ def _end(model, x, weight, target, theta, free):
 
     def moving(state):
         done, _, _, kept = state
-        return (done == 0) | (done <= _STEPS) & (jnp.linalg.norm(kept.slope) > _ENOUGH)
+        return (done <= _STEPS) & (jnp.linalg.norm(kept.slope) > _ENOUGH)
 
     none = jnp.zeros((flat.size, flat.size))
-    first = _Point(flat, jnp.zeros_like(weight), jnp.asarray(jnp.inf), none, flat)
+    far = jnp.asarray(jnp.inf)
+    first = _Point(flat, jnp.zeros_like(weight), far, none, jnp.full_like(flat, far))
     end = jax.lax.while_loop(moving, step, (jnp.asarray(0), flat, jnp.asarray(1e-5), first))[-1]
     return end.h, jnp.linalg.norm(end.slope)
 

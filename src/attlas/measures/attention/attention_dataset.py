@@ -11,6 +11,7 @@ from attlas.measures.attention.summary import MASSES, MEASURES, NORMS, Attention
 
 ALL = "all"
 _BY_HEAD = ("variant", "kind", "layer", "head")
+_OF_ROWS = ["kind", "layer", "head"]
 _AXES = {
     "mean": (*_BY_HEAD, "measure"),
     "s0": (*_BY_HEAD, "norm", "tau"),
@@ -68,8 +69,7 @@ def means_over_rows(data: xr.Dataset) -> xr.Dataset:
     parts = []
     for name, kinds in ((ALL, list(KINDS)), *((kind, [kind]) for kind in KINDS)):
         own = data[["mean", "s0_root", "unreached", "rows"]].sel(kind=kinds)
-        means = own.weighted(own.rows.fillna(0)).mean(["kind", "layer", "head"])
-        rows = own.rows.sum(["kind", "layer", "head"])
+        means, rows = _over_rows(own, own.rows), own.rows.sum(_OF_ROWS)
         parts.append(means.assign(rows=rows).expand_dims(attention=[name]))
     # Type checkers take the result for a tree.
     whole: Any = xr.concat(parts, "attention")
@@ -86,7 +86,12 @@ def mean_over_all_rows(data: xr.Dataset, name: str) -> xr.DataArray:
     Returns:
         The mean, along the axes that are not of the rows.
     """
-    return data[name].weighted(data.rows.fillna(0)).mean(["kind", "layer", "head"])
+    return _over_rows(data[name], data.rows)
+
+
+def _over_rows(values: Any, rows: xr.DataArray) -> Any:
+    """Means of an array or of all arrays of a data set, every row alike."""
+    return values.weighted(rows.fillna(0)).mean(_OF_ROWS)
 
 
 def means_of_short_and_long(data: xr.Dataset, mass: str) -> tuple[int, xr.DataArray]:
