@@ -115,7 +115,7 @@ class Fits(NamedTuple):
 
 @shared
 def fits(key, count):
-    """All stationary points, with their population errors."""
+    """All stationary points, with their population errors, in one program."""
     seed = seed_of(key)
     draws, apart = np.random.default_rng(seed), np.random.default_rng([*seed, 1])
     own = {case: apart if case == "elsewhere" else draws for case in CASES}
@@ -134,28 +134,21 @@ def fits(key, count):
                 truth = clean, teacher.W, teacher.w
                 rows.append((teacher.z, drawn / n, clean + noise, *start, *truth))
     z, weight, target, W, w, clean, *truths = (np.stack(part) for part in zip(*rows, strict=True))
-    W, w, converged = _found((W, w, z, weight, target), count)
+    found = stationary_points(
+        risk,
+        tuple(jax.device_put([W, w])),
+        *jax.device_put([z, weight, target]),
+        in_axes=(0, 0, 0),
+        tolerance=TOLERANCE,
+        max_steps=40,
+    )
+    W, w = (np.asarray(part) for part in found.value)
     h = np.einsum("knd,kd->kn", features(z, W), w)
     u = h - clean - np.sum(weight * (h - target), axis=1, keepdims=True)
     left, slope = residual(z, W, *truths), gradient_norm(z, weight, target, W, w)
-    parts = (W, w, np.mean(u**2, axis=1), left, slope, converged)
+    parts = (W, w, np.mean(u**2, axis=1), left, slope, np.asarray(found.converged))
     W, w, *rest = (_by_case(part, count) for part in parts)
     return Fits(teachers, {case: (W[case], w[case]) for case in CASES}, *rest)
-
-
-def _found(rows, together):
-    """Points of all rows and whether they converged; of rows of one case at once, by one program.
-
-    Rows that are searched together take as many steps as the slowest of them, and the cases differ.
-    """
-    parts = []
-    for first in range(0, len(rows[0]), together):
-        W, w, *data = jax.device_put([row[first : first + together] for row in rows])
-        found = stationary_points(
-            risk, (W, w), *data, in_axes=(0, 0, 0), tolerance=TOLERANCE, max_steps=40
-        )
-        parts.append([np.asarray(part) for part in (*found.value, found.converged)])
-    return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
 
 def residual(z, W, W_t, w_t):
