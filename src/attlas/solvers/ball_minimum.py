@@ -5,7 +5,9 @@ mirror image Y with U = sign(Y) |Y|^{q-1}, which is the side where the map is sm
 certificate is the Frank-Wolfe gap, closed form on a ball: max_V <-G, V - W> = R ||G||_q + <G, W>.
 """
 
+import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -103,12 +105,37 @@ def _penalised(blocks: Blocks, objective: Callable, p: Array, cone: Cone | None,
     return objective(*blocks) + weight * outside**2
 
 
-@eqx.filter_jit
-def _value_and_slope(unknowns, objective, radii, p, cone, weight):
-    def of_unknowns(x):
-        return _penalised(on_spheres(x, radii, p), objective, p, cone, weight)
+class _Fixed(NamedTuple):
+    """What stays along a descent and is no array, hashable, and the shapes of the blocks."""
 
-    return jax.value_and_grad(of_unknowns)(unknowns)
+    structure: jax.tree_util.PyTreeDef
+    others: tuple[Any, ...]
+    shapes: tuple[tuple[int, ...], ...]
+
+
+def _blocks(flat: Any, shapes: tuple[tuple[int, ...], ...]) -> tuple[Any, ...]:
+    sizes = np.cumsum([math.prod(shape) for shape in shapes])
+    starts = [0, *sizes[:-1]]
+    return tuple(
+        flat[start:end].reshape(shape)
+        for start, end, shape in zip(starts, sizes, shapes, strict=True)
+    )
+
+
+# An evaluation takes less than its call: of one array, by a function that JAX itself dispatches.
+@partial(jax.jit, static_argnames="fixed")
+def _value_and_slope(flat: Array, weight: Array, arrays: list[Array | None], fixed: _Fixed):
+    leaves = [
+        other if array is None else array
+        for array, other in zip(arrays, fixed.others, strict=True)
+    ]
+    objective, radii, p, cone = jax.tree.unflatten(fixed.structure, leaves)
+
+    def of_unknowns(x):
+        blocks = on_spheres(_blocks(x, fixed.shapes), radii, p)
+        return _penalised(blocks, objective, p, cone, weight)
+
+    return jax.value_and_grad(of_unknowns)(flat)
 
 
 @eqx.filter_jit
@@ -173,19 +200,21 @@ CONE_SLACK = 1e-3
 def _descend(objective, start, radii, exponent, max_steps, cone) -> BallMinimum:
     power = jnp.where(exponent < 2, exponent - 1, 1.0)
     unknowns = tuple(jnp.sign(x) * jnp.abs(x / jnp.max(jnp.abs(x))) ** power for x in start)
-    shapes, dtype = [x.shape for x in unknowns], unknowns[0].dtype
-    cuts = np.cumsum([x.size for x in unknowns])[:-1]
+    shapes, dtype = tuple(x.shape for x in unknowns), unknowns[0].dtype
+    leaves, structure = jax.tree.flatten((objective, radii, exponent, cone))
+    arrays = [leaf if isinstance(leaf, (Array, np.ndarray)) else None for leaf in leaves]
+    others = [None if isinstance(leaf, (Array, np.ndarray)) else leaf for leaf in leaves]
+    fixed = _Fixed(structure, tuple(others), shapes)
     evaluations = 0
 
     def split(flat: np.ndarray) -> Blocks:
-        parts = zip(np.split(flat, cuts), shapes, strict=True)
-        return tuple(jnp.asarray(part.reshape(shape), dtype) for part, shape in parts)
+        return tuple(jnp.asarray(part, dtype) for part in _blocks(flat, shapes))
 
     def value_and_slope(flat: np.ndarray, weight: Array) -> tuple[float, np.ndarray]:
         nonlocal evaluations
         evaluations += 1
-        value, slope = _value_and_slope(split(flat), objective, radii, exponent, cone, weight)
-        return float(value), np.concatenate([np.asarray(g, float).ravel() for g in slope])
+        value, slope = _value_and_slope(flat.astype(dtype), weight, arrays, fixed)
+        return float(value), np.asarray(slope, float)
 
     flat = np.concatenate([np.asarray(x, float).ravel() for x in unknowns])
     weight = jnp.zeros((), dtype)

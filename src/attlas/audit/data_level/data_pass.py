@@ -32,6 +32,7 @@ from attlas.audit.data_level.sequence_blocks import (
 from attlas.audit.quantity import labelled
 from attlas.audit.weights_level.head_certificates import head_certificates
 from attlas.bounds.attention.normalised_radius import normalised_radius
+from attlas.core.arrays import ArrayInput
 from attlas.interop.canonical import Dense, Layer, Norm
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
@@ -98,7 +99,7 @@ class DataPass:
         norm, projection = self.model.input_norm(index, layer, before)
         found = self._sinks(layer) | self._probed(layer, norm, projection)
         found |= self._observed(layer, norm, projection)
-        found["logit_share"] = _ratio(found["largest_logit"], found.pop("certified_logit"))
+        found["logit_share"] = share_of_certificate(found["largest_logit"], found.pop("certified_logit"))
         self.heads.append(found)
 
     def result(self) -> AuditedData:
@@ -198,14 +199,14 @@ class DataPass:
         ratios = {
             "local_certificate": local,
             "local_attack": reached,
-            "local_ratio": _ratio(reached, local),
+            "local_ratio": share_of_certificate(reached, local),
         }
         nulls = {name: values for name, values in chosen.items() if name.endswith("_null")}
         measured = {name: values for name, values in chosen.items() if name not in nulls}
         found = self._interval(ratios) | self._interval(measured)
         found |= {name: values.mean(axis=0) for name, values in nulls.items()}
         found |= {"ball_certificate": ball, "ball_attack": in_ball}
-        return found | {"ball_ratio": _ratio(in_ball, ball), "certified_logit": logit}
+        return found | {"ball_ratio": share_of_certificate(in_ball, ball), "certified_logit": logit}
 
     def _observed(
         self, layer: Layer, norm: Norm | None, projection: Dense | None
@@ -345,6 +346,21 @@ def _centred(offsets: np.ndarray, widest: int) -> np.ndarray:
     return found
 
 
-def _ratio(reached: np.ndarray, certified: np.ndarray) -> np.ndarray:
-    """NaN where nothing can be reached: a head without logits or values."""
-    return np.where(certified > 0, reached / np.where(certified > 0, certified, 1), np.nan)
+def share_of_certificate(reached: ArrayInput, certified: ArrayInput) -> np.ndarray:
+    """What was reached over what is certified.
+
+    Args:
+        reached: non-negative numbers.
+        certified: bounds on them, of the same shape.
+
+    Returns:
+        The ratios; NaN where nothing can be reached (a head without logits or values) and where
+        the certificate is infinite, beside which a ratio of 0 would look like slack.
+
+    Examples:
+        >>> share_of_certificate([1.0, 0.0, 5.0], [2.0, 0.0, np.inf]).tolist()
+        [0.5, nan, nan]
+    """
+    above, below = np.asarray(reached, float), np.asarray(certified, float)
+    says = (below > 0) & np.isfinite(below)
+    return np.where(says, above / np.where(says, below, 1), np.nan)

@@ -106,7 +106,7 @@ HEAD_QUANTITIES = (
         "largest logit over the certified one",
         "",
         "1: the data reach what the weights allow; the certificate is that of level weights for "
-        "as many tokens as the longest sequence has",
+        "as many tokens as the longest sequence has; none where that is infinite",
         _MEASURED,
     ),
     Quantity(
