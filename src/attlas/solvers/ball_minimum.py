@@ -126,8 +126,7 @@ def _blocks(flat: Any, shapes: tuple[tuple[int, ...], ...]) -> tuple[Any, ...]:
 @partial(jax.jit, static_argnames="fixed")
 def _value_and_slope(flat: Array, weight: Array, arrays: list[Array | None], fixed: _Fixed):
     leaves = [
-        other if array is None else array
-        for array, other in zip(arrays, fixed.others, strict=True)
+        other if array is None else array for array, other in zip(arrays, fixed.others, strict=True)
     ]
     objective, radii, p, cone = jax.tree.unflatten(fixed.structure, leaves)
 

@@ -99,7 +99,9 @@ class DataPass:
         norm, projection = self.model.input_norm(index, layer, before)
         found = self._sinks(layer) | self._probed(layer, norm, projection)
         found |= self._observed(layer, norm, projection)
-        found["logit_share"] = share_of_certificate(found["largest_logit"], found.pop("certified_logit"))
+        found["logit_share"] = share_of_certificate(
+            found["largest_logit"], found.pop("certified_logit")
+        )
         self.heads.append(found)
 
     def result(self) -> AuditedData:

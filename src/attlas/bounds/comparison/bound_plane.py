@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.comparison.single_layer_class import LayerNorms, single_layer_bounds
+from attlas.core.processes import CHEAP_COMPILATION
 
 PLANE_COVERS = ("1,1", "1,inf", "2,1", "parameters")
 
@@ -44,7 +45,7 @@ def bounds_in_plane(
     return _plane(*jax.device_put(parts), tuple(lengths), d)
 
 
-@functools.partial(jax.jit, static_argnames=("lengths", "d"))
+@functools.partial(jax.jit, static_argnames=("lengths", "d"), compiler_options=CHEAP_COMPILATION)
 def _plane(unit: tuple, norm: Array, m: Array, lengths: tuple[int, ...], d: int) -> Array:
     def at(pair: tuple[Array, Array]) -> Array:
         B, samples = pair

@@ -22,6 +22,7 @@ from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
 from attlas.bounds.covering.trauger2023_cover import Ball, trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_deep import Part, trauger2023_parts
 from attlas.bounds.generalisation.trauger2023_masked import trauger2023_masked_parts
+from attlas.core.processes import CHEAP_COMPILATION
 
 Cover = Ball | Literal["log T"]
 COVERS: tuple[Cover, ...] = (*BALLS, "log T")
@@ -73,7 +74,7 @@ def _counts(grid: _Grid) -> tuple[Array, Array]:
     return parameter_entropy(*arrays, chain_levels(grid.radius)), own / jnp.sum(own)
 
 
-@functools.partial(jax.jit, static_argnames="shapes")
+@functools.partial(jax.jit, static_argnames="shapes", compiler_options=CHEAP_COMPILATION)
 def _rows(
     grid: _Grid,
     reach: _Reach,

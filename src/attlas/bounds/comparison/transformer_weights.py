@@ -4,6 +4,7 @@ Norms are certified upper values, `attlas.core.norms.matrix`. A matrix W that ac
 measured as M = W^T: `rows` and `columns` are those of M.
 """
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -15,6 +16,7 @@ from attlas.core.errors import UserError
 from attlas.core.factorising import one_at_a_time
 from attlas.core.norms.matrix import column_norm, row_norm, spectral_norm
 from attlas.core.norms.product import product_entries, product_spectral_norm
+from attlas.core.processes import CHEAP_COMPILATION
 
 Matrix = Float[np.ndarray, "a b"]
 _INF = float("inf")
@@ -102,7 +104,7 @@ class _Measured(NamedTuple):
 
 
 @one_at_a_time
-@jax.jit
+@functools.partial(jax.jit, compiler_options=CHEAP_COMPILATION)
 def _norms(M: Float[Array, "a b"]) -> tuple[Array, ...]:
     """The fields of `_Measured`."""
     return spectral_norm(M, upper=True), *_entry_norms(M)
@@ -122,7 +124,7 @@ def _entry_norms(M: Float[Array, "a b"]) -> tuple[Array, ...]:
 
 
 @one_at_a_time
-@jax.jit
+@functools.partial(jax.jit, compiler_options=CHEAP_COMPILATION)
 def _factored_norms(Q: Float[Array, "d r"], K: Float[Array, "d r"]) -> tuple[Array, ...]:
     """The same of Q K'."""
     return product_spectral_norm(Q, K), *_entry_norms(product_entries(Q, K))

@@ -18,6 +18,7 @@ from attlas.bounds.covering.norm_grid import norm_grid_cost
 from attlas.bounds.covering.parameter_counting import parameter_counting_single
 from attlas.bounds.covering.trauger2023_cover import Ball, trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
+from attlas.core.processes import CHEAP_COMPILATION
 
 CONSTANTS: tuple[tuple[Constants, str], ...] = (
     ("printed", "unknown c set to 1"),
@@ -58,7 +59,7 @@ def _labels() -> tuple[Label, ...]:
     )
 
 
-@functools.partial(jax.jit, static_argnames="d")
+@functools.partial(jax.jit, static_argnames="d", compiler_options=CHEAP_COMPILATION)
 def _by_head(
     heads: _Heads,
     ranks: Float[Array, " H"],

@@ -20,6 +20,7 @@ from attlas.bounds.covering.hilbert_cover import hilbert_cover_entropy
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
 from attlas.bounds.margins.linear_attention import MarginSample
+from attlas.core.processes import CHEAP_COMPILATION
 
 Step = Literal["printed", "corrected", "sharp", "linear", "met"]
 """Theorem 4.1 with its constants, those of a linear readout, and the tokens met."""
@@ -115,7 +116,7 @@ def sample_complexity(met: TokensMet, radius: float, m: float, *, step: Step = "
         return float(_complexity(jax.device_put(own), met.dimension, step))
 
 
-@functools.partial(jax.jit, static_argnames=("d", "step"))
+@functools.partial(jax.jit, static_argnames=("d", "step"), compiler_options=CHEAP_COMPILATION)
 def _complexity(own: Float[Array, " 9"], d: int, step: Step) -> Array:
     radius, m, atom, entry, half_span, centre, worst_entry, worst_token, worst_cls = own
     signs, atoms = math.log(2 * d), 2 * d * d

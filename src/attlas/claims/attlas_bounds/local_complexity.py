@@ -15,7 +15,7 @@ from attlas.bounds.margins.local_margin_bound import (
     localised_risk,
 )
 from attlas.bounds.margins.margin_bounds import cover_margin_bound
-from attlas.core.claim import Control, Kind, Status
+from attlas.core.claim import Control, Kind, Sides, Status
 from attlas.core.sampling import shared
 from attlas.core.statement import computed, inequality, probability
 
@@ -50,11 +50,13 @@ def small_risks_decide(P, Pm, r, *, factor=1.0, cut=True):
     V=\sup_f\,(P-P_m)\Big(f\min\big(1,\tfrac r{Pf}\big)\Big)<r$$
 
     The step that makes a complexity local, for five functions with values in $[0,1]$. Attained by
-    one function, in either case. Means are at least 0.01, since $r-V$ is rounded.
+    one function, in either case. Means are at least 0.01, so that dividing by $r-V$ magnifies
+    its rounding by 100 at most.
     """
     V = factor * jnp.max((P - Pm) * jnp.minimum(1, r / P))
     bound = localised_risk(Pm, V, r) if cut else jnp.minimum(Pm + jnp.maximum(V, 0), 1)
-    return P, jnp.broadcast_to(bound, P.shape)
+    magnified = jnp.clip(r / jnp.maximum(r - V, 0.01 * r), 1, 100)
+    return Sides(P, jnp.broadcast_to(bound, P.shape), magnitude=magnified)
 
 
 @computed(

@@ -152,6 +152,7 @@ def _without_means(a, X, R):
         Control("$R$ times 0.4", share=0.4),
         Control(r"$\alpha = 0$", means=False),
     ],
+    alike=True,
     evaluations=1296,
 )
 def lemma_5_1_sharp(W, W_tilde, a, X, R, *, share=1.0, means=True):

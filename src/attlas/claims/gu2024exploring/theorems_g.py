@@ -48,6 +48,7 @@ def best_in_balls(rng, count):
     Source.RECALLED,
     sample=best_in_balls,
     not_attacked="the errors of the best functions are eigenvalue problems, too slow to repeat",
+    alike=True,
     count=COUNT,
     roundings=2**12,
     controls=[Control("a twentieth of $A$", c_1=0.05)],

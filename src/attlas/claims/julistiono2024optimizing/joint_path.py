@@ -30,7 +30,7 @@ from attlas.solvers.regularisation_path import LogJointLoss
 from attlas.tasks.token_selection.ball import descend_in_ball
 from attlas.tasks.token_selection.training import train_selection_ensemble
 
-_EACH, _STARTS, _STEPS = 44, 3, 1000
+_EACH, _STARTS, _STEPS = 56, 3, 1000
 _MULTIPLES = np.array([15.0, 30.0, 60.0, 120.0])
 _RECORDS = (1000, 2000, 4000, 8000)
 _CORNERS = np.array(list(product((0, 1), repeat=2)))

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Int, Int8
 
 from attlas.bounds.comparison.single_layer_class import norms_in_ball, single_layer_bounds
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
+from attlas.core.processes import CHEAP_COMPILATION
 from attlas.data.sparse_majority import BitEmbedding
 from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
 from attlas.tasks.sparse_majority.outputs import majority_outputs
@@ -77,7 +78,7 @@ def ramp_risks(
     return found[:, 0], found[:, 1:]
 
 
-@functools.partial(jax.jit, static_argnames=("T", "d"))
+@functools.partial(jax.jit, static_argnames=("T", "d"), compiler_options=CHEAP_COMPILATION)
 def ball_complexities(
     radii: Float[Array, " r"] | np.ndarray, samples: Float[Array, " m"] | np.ndarray, T: int, d: int
 ) -> Float[Array, "r m 6"]:

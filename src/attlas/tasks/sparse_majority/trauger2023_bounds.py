@@ -36,6 +36,7 @@ from attlas.bounds.covering.trauger2023_cover import Ball, trauger2023_cover
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
 from attlas.core.errors import UserError
+from attlas.core.processes import CHEAP_COMPILATION
 from attlas.data.sparse_majority import BitEmbedding
 from attlas.models.attention.majority_attention import MajorityAttention
 
@@ -257,7 +258,7 @@ def _head_bounds(
     return jnp.stack(found)
 
 
-@partial(jax.jit, static_argnames=("d", "delta"))
+@partial(jax.jit, static_argnames=("d", "delta"), compiler_options=CHEAP_COMPILATION)
 def _bounds(norms: MajorityNorms, m: Array, S: Array, d: int, delta: float) -> tuple[Array, Array]:
     printed = np.array([constants == "printed" for _, constants in ROWS])
 
