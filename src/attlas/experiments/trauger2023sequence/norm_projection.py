@@ -145,7 +145,7 @@ def certificates(data: xr.Dataset) -> dict[str, object]:
             f"{task}: accuracy up to {float(own.accuracy.sel(set='test').max()):.3f}, certified "
             + (f"{best:.3f}" if best > 0 else "nothing")
         )
-    return {"m": data.attrs["train"], "tasks": "; ".join(told)}
+    return {"m": f"{data.attrs['train']:,}", "tasks": "; ".join(told)}
 
 
 def needs(data: xr.Dataset) -> dict[str, object]:
