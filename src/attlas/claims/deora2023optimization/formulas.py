@@ -64,6 +64,11 @@ written_out = partial(
 )
 
 
+def rounded_up(number, found):
+    """The ceiling; where rounding decides between two integers, the one that was found."""
+    return jnp.clip(found, jnp.ceil(number * (1 - 1e-12)), jnp.ceil(number * (1 + 1e-12)))
+
+
 def tokens_and_decoders(rng, count):
     """Two heads on five tokens of dimension three, decoders small and large."""
     U = rng.normal(size=(count, 2, 5, 3)) * 10 ** rng.uniform(-3, 1, (count, 2, 1, 1))
@@ -120,7 +125,7 @@ def formula_theorem_1(T, d, R, D, x, H, K, eta, L, L_0, *, share=1.0):
     beta_3 = 2 * jnp.sqrt(T * d) * R**3 * (3 * jnp.sqrt(d) * R**2 * X + 1)
     alpha = 3 * jnp.sqrt(d) * R**2 * (3 * root * R**3 * X + 2 * root * R)
     rho = (2 * jnp.sqrt(T * d) * R**3 / jnp.sqrt(H) + T * R**2 / 4) * alpha**2
-    heads = jnp.ceil((2 * beta_3 * (3 * D) ** 2) ** 2)
+    heads = (2 * beta_3 * (3 * D) ** 2) ** 2
     limits = [jnp.ones_like(D), 1 / rho, D**2 / (K * L), D**2 / L_0]
     right = [X, heads, rho, *limits, 2 * L + 5 * D**2 / (4 * eta * K), 4 * D, 3 * D]
     left = [deora2023_head_norm_bound(D, x, "printed")]
@@ -129,6 +134,7 @@ def formula_theorem_1(T, d, R, D, x, H, K, eta, L, L_0, *, share=1.0):
     left += deora2023_step_limits(found, D, K, L, L_0).values()
     left.append(deora2023_training_loss(L, D, eta, K, "printed"))
     left += deora2023_iterate_distance(D, "printed")
+    right[1] = rounded_up(right[1], left[1])
     return jnp.stack(left), share * jnp.stack(right)
 
 
@@ -142,7 +148,7 @@ def formula_theorem_2(T, d, R, D, x, K, eta, L, n, G, *, share=1.0):
     the Lipschitz constant; the stability there is $L$.
     """
     beta_3 = 2 * jnp.sqrt(T * d) * R**3 * (3 * jnp.sqrt(d) * R**2 * (3 * D + x) + 1)
-    heads = jnp.ceil((2 * beta_3 * (6 * D) ** 2) ** 2)
+    heads = (2 * beta_3 * (6 * D) ** 2) ** 2
     regret = 2 * K * L + 9 * D**2 / (4 * eta)
     right = [heads, regret, 2 * eta * G / n * regret, 2 * G * L, 4 / n * regret]
     left = [deora2023_stability_heads(Setting(T, d, R, D, x), "printed")]
@@ -150,6 +156,7 @@ def formula_theorem_2(T, d, R, D, x, K, eta, L, n, G, *, share=1.0):
     left.append(deora2023_stability(n, G, L, D, eta, K, "printed"))
     left.append(deora2023_stability_gap(G, L))
     left.append(deora2023_generalisation_gap(n, L, D, eta, K, constants="printed"))
+    right[0] = rounded_up(right[0], left[0])
     return jnp.stack(left), share * jnp.stack(right)
 
 
@@ -167,15 +174,15 @@ def formula_corollary_2(T, d, R, B_2, B_Phi, gamma, H, K, eta, n, eps, *, share=
     g = (2 * B_Phi + jnp.log(K)) / gamma
     near, far = (6 * jnp.sqrt(T) * d * R**5 * (g * k + B_2 + g) for k in (0, 3))
     near, far = near + 2 * jnp.sqrt(T * d) * R**3, far + 2 * jnp.sqrt(T * d) * R**3
-    target = jnp.ceil((g**2 * near / (2 * B_Phi)) ** 2)
-    heads = jnp.maximum(target, jnp.ceil((18 * far * g**2) ** 2))
+    target = (g**2 * near / (2 * B_Phi)) ** 2
+    heads = jnp.maximum(target, (18 * far * g**2) ** 2)
     rho = deora2023_rho(Setting(T, d, R, g, B_2 + g), H, "printed")
     first = 4 * B_Phi**2 / (gamma**2 * jnp.log(1 + jnp.exp(B_Phi)))
     step = jnp.minimum(jnp.minimum(1, 1 / rho), first)
     far = (2 * B_Phi + jnp.log(1 / eps)) / gamma
     fall = -B_Phi + far * gamma - far**2 / 2 * R / jnp.sqrt(H)
     right = [far, target, heads, step, 2 / K + 5 * g**2 / (4 * eta * K), 17 * g**2 / (eta * n)]
-    right.append(jnp.log1p(jnp.exp(-fall)))
+    right.append(jnp.logaddexp(0.0, -fall))
     left = [good.deora2023_target_distance(B_Phi, gamma, eps, 1.0)]
     left.append(good.deora2023_target_heads(start, 1 / K, "printed", 1.0))
     left.append(good.deora2023_corollary_2_heads(start, K, "printed", 1.0))
@@ -183,6 +190,7 @@ def formula_corollary_2(T, d, R, B_2, B_Phi, gamma, H, K, eta, n, eps, *, share=
     left.append(good.deora2023_corollary_2_training(B_Phi, gamma, eta, K))
     left.append(good.deora2023_corollary_2_gap(B_Phi, gamma, eta, K, n, constants="printed"))
     left.append(good.deora2023_target_loss(B_Phi, gamma, eps, R, H, 1.0))
+    right[1:3] = [rounded_up(right[k], left[k]) for k in (1, 2)]
     return jnp.stack(left), share * jnp.stack(right)
 
 
@@ -209,7 +217,7 @@ def formula_proposition_2(
     tail, of = jnp.sqrt(2 * jnp.log(n / delta)), (T, S, zeta, M, Z_mu, Z_nu)
     star, linear, size = equation_7(*of, P * T**2.5 * (S + Z) ** 3)
     error = C * (2 * S + Z) * (jnp.sqrt(d / n_1) + jnp.sqrt(jnp.log(1 / delta) / n_1))
-    heads = jnp.ceil((C * R**4 * T * (S + P) / gamma * tail) ** 2)
+    heads = (C * R**4 * T * (S + P) / gamma * tail) ** 2
     right = [jnp.sqrt(S**2 + Z**2 + 2 * Z_nu / M), zeta / 2, error, jnp.sqrt(T) * (S + P)]
     right += [T * R * (S + P) * tail, star, linear, jnp.maximum(heads, 1)]
     left = [dm1.deora2023_token_radius(S, Z, Z_nu, M)]
@@ -220,6 +228,7 @@ def formula_proposition_2(
     left.append(dm1.deora2023_gamma_star(*of, Z, P, "printed"))
     left.append(dm1.deora2023_gamma_linear(T, S, zeta, Z_mu))
     left.append(dm1.deora2023_separability_heads(T, R, S, P, gamma, n, delta, C))
+    right[7] = rounded_up(right[7], left[7])
     right = jnp.stack(right)
     return Sides(jnp.stack(left), share * right, right.at[5:7].set(size))
 

@@ -26,6 +26,7 @@ from attlas.bounds.optimisation.deora2023_training import (
 )
 from attlas.claims.deora2023optimization.formulas import (
     equation_7,
+    rounded_up,
     tokens_and_decoders,
     written_out,
 )
@@ -77,7 +78,7 @@ def formula_theorem_1_sharp(T, d, R, D, x, H, K, eta, L, *, share=1.0):
     X = r * D + x
     beta_1 = jnp.sqrt(T) * R * jnp.maximum(1, R**2 * X)
     root = 5 / (2 * jnp.log(2.0)) * beta_3(5**0.5 * D + x) * D**2
-    right = [jnp.ceil((r**2 / w**2 * beta_3(X) * D**2) ** 2), beta_1]
+    right = [(r**2 / w**2 * beta_3(X) * D**2) ** 2, beta_1]
     right += [beta_3(X) / jnp.sqrt(H) + beta_1**2 / 4, root, 2 * L + D**2 / (2 * eta * K)]
     right += [L / jnp.cos(w) + (3 - 2 * b) * D**2 / (2 * b * eta * K)]
     right += [jnp.sqrt(T) * R**3 * (2 * R**2 * x + 1), 1 / jnp.cos(jnp.asarray(8.0) ** -0.5)]
@@ -87,6 +88,7 @@ def formula_theorem_1_sharp(T, d, R, D, x, H, K, eta, L, *, share=1.0):
     left.append(growing.deora2023_exponential_loss(L, D, eta, K))
     left.append(deora2023_training_loss(L, D, eta, K))
     left += [deora2023_beta_3(T, d, R, x, "dimension_free"), deora2023_quasi_convexity(0.5)]
+    right[0] = rounded_up(right[0], left[0])
     return jnp.stack(left), share * jnp.stack(right)
 
 
@@ -109,13 +111,14 @@ def formula_theorem_2_sharp(T, d, R, D, x, K, eta, L, n, G, B_Phi, gamma, *, sha
     grown = jnp.exp(w**2 / r**2 * 2 / jnp.cos(w) * (1 / jnp.cos(w) + path))
     regret = K * L / jnp.cos(w) + path * D**2 / eta
     g = (2 * B_Phi + jnp.log(K)) / gamma
-    right = [jnp.ceil((r**2 / w**2 * beta_3 * D**2) ** 2), regret, grown * eta * G / n * regret]
+    right = [(r**2 / w**2 * beta_3 * D**2) ** 2, regret, grown * eta * G / n * regret]
     right += [2 * grown * R / n * regret, 4 / n * (2 + 9 * g**2 / (4 * eta))]
     left = [stable.deora2023_stability_heads(Setting(T, d, R, D, x))]
     left.append(stable.deora2023_regret(L, D, eta, K))
     left.append(stable.deora2023_stability(n, G, L, D, eta, K))
     left.append(stable.deora2023_generalisation_gap(n, L, D, eta, K, R))
     left.append(deora2023_corollary_2_gap(B_Phi, gamma, eta, K, n))
+    right[0] = rounded_up(right[0], left[0])
     return jnp.stack(left), share * jnp.stack(right)
 
 

@@ -24,7 +24,6 @@ _STEPS = 32
 """Runge-Kutta steps between records; half as many in the second run."""
 _TESTED = 3
 NARROW = Setting(width=64, targets=(0.3, 1.0))
-WIDE = NARROW._replace(width=1024)
 CERTIFIED = NARROW._replace(width=256, targets=(1e-3, 0.03))
 
 
@@ -119,12 +118,6 @@ def flows(rng, count):
         "row": np.linalg.norm(found["cross"], axis=2),
         "time": time,
     }
-
-
-def flows_of_wide_drift(rng, count):
-    """`flows` with the changes of the kernels of networks sixteen times as wide, same data."""
-    wide = _moved(deepcopy(rng), count, WIDE)
-    return flows(rng, count) | {name: wide[name] for name in ("test_change", "kernel_change")}
 
 
 @shared

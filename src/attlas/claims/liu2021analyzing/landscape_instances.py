@@ -52,7 +52,8 @@ def networks(rng, count):
 def on_the_orbit(rng, count):
     """Networks with the Hessians of their risk in (W1, w2), at theta and at T_alpha theta.
 
-    Beside the arrays of `networks` v, y, H, H_alpha, and live, whether any unit is active.
+    Beside the arrays of `networks` v, y, H, H_alpha, live, whether any unit is active, and smooth,
+    whether none is at its kink, where rounding decides.
     """
     batch, simple = networks(rng, count), slice(0, count // 4)
     # One sample, one unit, its weight along the attended value: the bounds are attained here.
@@ -76,4 +77,6 @@ def _hessians(W1, w2, noise, alpha, v):
     y = jax.vmap(TwoLayer(*layers))(v) + noise
     stack = jax.tree.map(lambda a, b: jnp.stack([a, b]), layers, rescaled_layers(*layers, alpha))
     H, H_alpha = jax.vmap(hessian_matrix, in_axes=(None, 0, None, None))(risk, stack, v, y)
-    return {"y": y, "H": H, "H_alpha": H_alpha, "live": jnp.any(v @ W1 > 0)}
+    size = jnp.linalg.norm(v, axis=1)[:, None] * jnp.linalg.norm(W1, axis=0)
+    live, smooth = jnp.any(v @ W1 > 0), jnp.all(jnp.abs(v @ W1) >= 1e-9 * size)
+    return {"y": y, "H": H, "H_alpha": H_alpha, "live": live, "smooth": smooth}

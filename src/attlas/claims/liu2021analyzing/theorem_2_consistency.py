@@ -73,8 +73,9 @@ def unit_words(rng, count):
 
 def of_length_one(x, beta):
     """Words scaled to length one, and a sharpness that is not negative."""
-    lengths = jnp.linalg.norm(x, axis=-2, keepdims=True)
-    return {"x": x / jnp.maximum(lengths, 1e-3), "beta": jnp.clip(beta, 0.0, 30.0)}
+    largest = jnp.max(jnp.abs(x), axis=-2, keepdims=True)
+    x = jnp.where(largest > 0, x / jnp.where(largest > 0, largest, 1), 1.0)
+    return {"x": x / jnp.linalg.norm(x, axis=-2, keepdims=True), "beta": jnp.clip(beta, 0.0, 30.0)}
 
 
 @inequality(

@@ -27,6 +27,7 @@ from attlas.models.attention.self_attention_mlp import SelfAttentionMLP
 # Parameters of W1, p d_v d; w2 has d.
 _FIRST = VALUES * WORDS * UNITS
 
+SMOOTH = assume("no unit is at its kink", lambda smooth: smooth)
 A_MINIMUM = assume("a minimum, of zero loss", lambda noise: jnp.all(noise == 0))
 
 
@@ -92,6 +93,7 @@ def theorem_5_jacobian(W1, w2, alpha, *, power=_FIRST - UNITS):
     sample=on_the_orbit,
     alike=True,
     roundings=ROUNDINGS,
+    assumptions=[SMOOTH],
     controls=[Control("$D$ and its inverse exchanged", exchanged=True)],
 )
 def theorem_5_hessian(H, H_alpha, alpha, W1, w2, v, y, *, exchanged=False):
@@ -111,7 +113,7 @@ def theorem_5_hessian(H, H_alpha, alpha, W1, w2, v, y, *, exchanged=False):
     return Sides(H_alpha, D[:, None] * H * D[None, :], term * own[:, None] * own[None, :])
 
 
-curved = partial(inequality, sample=on_the_orbit, roundings=ROUNDINGS)
+curved = partial(inequality, sample=on_the_orbit, roundings=ROUNDINGS, assumptions=[SMOOTH])
 
 
 @curved(
@@ -151,7 +153,7 @@ def theorem_5_eigenvalue_block(H, H_alpha, alpha, *, whole=False):
 @curved(
     "Section 4.2 and appendix C.2, with l2 balls",
     status=Status.NEW,
-    assumptions=[A_MINIMUM],
+    assumptions=[SMOOTH, A_MINIMUM],
     controls=[Control("$C_2$ alone", with_first=0.0)],
     evaluations=576,
 )
@@ -175,6 +177,7 @@ def theorem_5_balls(H_alpha, alpha, W1, w2, v, *, with_first=1.0):
     sample=on_the_orbit,
     roundings=ROUNDINGS,
     assumptions=[
+        SMOOTH,
         A_MINIMUM,
         assume("some unit is active on some sample", lambda live: live),
     ],
