@@ -227,11 +227,11 @@ def starts(rng, count):
     evaluations=288,
 )
 def theorem_4_2_width(Y, lam, sigma, *, power=10.9):
-    r"""$$\lambda \le 1:\quad 10.9 \le \log_{10}\Big(\lambda^{-2} n^2 d^2 e^{18B} \log^2\frac{nd}{\delta}\Big),\quad
-    n = 4,\; d = 2,\; C = 1,\; \delta = \frac{1}{10}$$
+    r"""$$\lambda \le 1:\quad 10.9 \le \log_{10}\Big(\lambda^{-2} n^2 d^2 e^{18B}
+    \log^2\frac{nd}{\delta}\Big),\quad n = 4,\; d = 2,\; C = 1,\; \delta = \frac{1}{10}$$
 
     $\lambda$ is that of the drawn kernels, .1 to .6, where the width is above $10^{11}$; at 1 it is
-    $10^{10.91}$. $B$ is 1 where $\sigma$ is small: $e^{18}$ alone is $6 \cdot 10^7$. The printed step is below $10^{-21}$, and its steps to a loss
-    of $10^{-3}$ are $10^{11}$ and more: $10^{15}$ in the median, as the width.
+    $10^{10.91}$. $B$ is 1 where $\sigma$ is small: $e^{18}$ alone is $6 \cdot 10^7$. The printed
+    step is below $10^{-21}$, and its steps to a loss of $10^{-3}$ are $10^{11}$ and more: $10^{15}$ in the median, as the width.
     """
     return power, _printed_width(Y, lam, sigma)
