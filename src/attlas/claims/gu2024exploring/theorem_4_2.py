@@ -232,6 +232,7 @@ def theorem_4_2_width(Y, lam, sigma, *, power=10.9):
 
     $\lambda$ is that of the drawn kernels, .1 to .6, where the width is above $10^{11}$; at 1 it is
     $10^{10.91}$. $B$ is 1 where $\sigma$ is small: $e^{18}$ alone is $6 \cdot 10^7$. The printed
-    step is below $10^{-21}$, and its steps to a loss of $10^{-3}$ are $10^{11}$ and more: $10^{15}$ in the median, as the width.
+    step is below $10^{-21}$, and its steps to a loss of $10^{-3}$ are $10^{11}$ and more:
+    $10^{15}$ in the median, as the width.
     """
     return power, _printed_width(Y, lam, sigma)
