@@ -125,7 +125,7 @@ def _bounded(mix: Mixture, bound, in_phase=False):
     sample=many_heads,
     level=1 - _DELTA,
     controls=[Control("all heads with the same sign", in_phase=True)],
-    count=128,
+    count=256,
     roundings=ROUNDINGS,
 )
 def proposition_2_p2(*, in_phase=False, **instance):

@@ -196,12 +196,18 @@ def theorem_1(z, W, w, error, share):
     return error, share * jnp.var(units(z, W) @ w)
 
 
+def not_singular(z, W_s):
+    """Whether the covariance of the student's units is more than rounding: no unit is dead."""
+    values = jnp.linalg.eigvalsh(jnp.cov(units(z, W_s), rowvar=False))
+    return values[0] > 1e-12 * values[-1]
+
+
 @inequality(
     "Lemma 1.1 at the points of Theorem 1",
     sample=anywhere,
     not_attacked=_SLOW,
     status=Status.CORRECTED,
-    assumptions=[CERTIFIED],
+    assumptions=[CERTIFIED, assume(r"$\mathrm{Cov}\, \Phi$ is not singular", not_singular)],
     proof_step=ProofStep("liu2021analyzing/theorem-1", 6),
     count=COUNT,
     roundings=_ROUNDINGS,
