@@ -105,14 +105,6 @@ def _penalised(blocks: Blocks, objective: Callable, p: Array, cone: Cone | None,
     return objective(*blocks) + weight * outside**2
 
 
-class _Fixed(NamedTuple):
-    """What stays along a descent and is no array, hashable, and the shapes of the blocks."""
-
-    structure: jax.tree_util.PyTreeDef
-    others: tuple[Any, ...]
-    shapes: tuple[tuple[int, ...], ...]
-
-
 def _blocks(flat: Any, shapes: tuple[tuple[int, ...], ...]) -> tuple[Any, ...]:
     sizes = np.cumsum([math.prod(shape) for shape in shapes])
     starts = [0, *sizes[:-1]]
@@ -123,15 +115,12 @@ def _blocks(flat: Any, shapes: tuple[tuple[int, ...], ...]) -> tuple[Any, ...]:
 
 
 # An evaluation takes less than its call: of one array, by a function that JAX itself dispatches.
-@partial(jax.jit, static_argnames="fixed")
-def _value_and_slope(flat: Array, weight: Array, arrays: list[Array | None], fixed: _Fixed):
-    leaves = [
-        other if array is None else array for array, other in zip(arrays, fixed.others, strict=True)
-    ]
-    objective, radii, p, cone = jax.tree.unflatten(fixed.structure, leaves)
+@partial(jax.jit, static_argnames=("others", "shapes"))
+def _value_and_slope(flat: Array, weight: Array, arrays: Any, others: Any, shapes: Any):
+    objective, radii, p, cone = eqx.combine(arrays, others)
 
     def of_unknowns(x):
-        blocks = on_spheres(_blocks(x, fixed.shapes), radii, p)
+        blocks = on_spheres(_blocks(x, shapes), radii, p)
         return _penalised(blocks, objective, p, cone, weight)
 
     return jax.value_and_grad(of_unknowns)(flat)
@@ -200,10 +189,9 @@ def _descend(objective, start, radii, exponent, max_steps, cone) -> BallMinimum:
     power = jnp.where(exponent < 2, exponent - 1, 1.0)
     unknowns = tuple(jnp.sign(x) * jnp.abs(x / jnp.max(jnp.abs(x))) ** power for x in start)
     shapes, dtype = tuple(x.shape for x in unknowns), unknowns[0].dtype
-    leaves, structure = jax.tree.flatten((objective, radii, exponent, cone))
-    arrays = [leaf if isinstance(leaf, (Array, np.ndarray)) else None for leaf in leaves]
-    others = [None if isinstance(leaf, (Array, np.ndarray)) else leaf for leaf in leaves]
-    fixed = _Fixed(structure, tuple(others), shapes)
+    arrays, others = eqx.partition(
+        (objective, radii, exponent, cone), lambda leaf: isinstance(leaf, (Array, np.ndarray))
+    )
     evaluations = 0
 
     def split(flat: np.ndarray) -> Blocks:
@@ -212,7 +200,7 @@ def _descend(objective, start, radii, exponent, max_steps, cone) -> BallMinimum:
     def value_and_slope(flat: np.ndarray, weight: Array) -> tuple[float, np.ndarray]:
         nonlocal evaluations
         evaluations += 1
-        value, slope = _value_and_slope(flat.astype(dtype), weight, arrays, fixed)
+        value, slope = _value_and_slope(flat.astype(dtype), weight, arrays, others, shapes)
         return float(value), np.asarray(slope, float)
 
     flat = np.concatenate([np.asarray(x, float).ravel() for x in unknowns])

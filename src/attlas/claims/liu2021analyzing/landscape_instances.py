@@ -77,6 +77,6 @@ def _hessians(W1, w2, noise, alpha, v):
     y = jax.vmap(TwoLayer(*layers))(v) + noise
     stack = jax.tree.map(lambda a, b: jnp.stack([a, b]), layers, rescaled_layers(*layers, alpha))
     H, H_alpha = jax.vmap(hessian_matrix, in_axes=(None, 0, None, None))(risk, stack, v, y)
-    size = jnp.linalg.norm(v, axis=1)[:, None] * jnp.linalg.norm(W1, axis=0)
-    live, smooth = jnp.any(v @ W1 > 0), jnp.all(jnp.abs(v @ W1) >= 1e-9 * size)
+    units, size = v @ W1, jnp.linalg.norm(v, axis=1)[:, None] * jnp.linalg.norm(W1, axis=0)
+    live, smooth = jnp.any(units > 0), jnp.all(jnp.abs(units) >= 1e-9 * size)
     return {"y": y, "H": H, "H_alpha": H_alpha, "live": live, "smooth": smooth}
