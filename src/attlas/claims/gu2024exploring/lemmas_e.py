@@ -74,6 +74,7 @@ def _wide_enough(W, a, X, Y, eta, lam):
     assumptions=[assume(r"$m \ge 20.102\, c P \sqrt{nd} \|F(\tau+1)\|_F / \lambda$", _wide_enough)],
     proof_step=link(1),
     controls=[_NOT_THE_FIRST],
+    count=4 * COUNT // 3,  # some are not wide enough
 )
 def lemma_e_3(W, a, X, Y, eta, lam, *, j=0):
     r"""$$|C_0| \le 0.1\, m \eta \lambda\, \|F(\tau)-Y\|_F^2$$

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.claims.gu2024exploring.instances import perturb, symmetric_networks
-from attlas.claims.gu2024exploring.trajectories import GENERAL, STEPS, runs
+from attlas.claims.gu2024exploring.trajectories import COUNT, GENERAL, STEPS, runs
 from attlas.core.moved_draws import apart
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 from attlas.models.networks.softmax_network_gradient import network_gradient
@@ -120,11 +120,11 @@ def points(rng, count):
 
 
 def visited(rng, count):
-    """One random record of each training; `most` and `least` are eigenvalues of H(tau)."""
-    found = runs(deepcopy(rng), count, GENERAL)
+    """Random records of the trainings in turn; `most` and `least` are eigenvalues of H(tau)."""
+    found = runs(deepcopy(rng), min(count, COUNT), GENERAL)
+    row = np.arange(count) % COUNT
     # Past the middle the residuals of the best runs are rounding.
     at = apart(rng).integers(len(STEPS) // 2, size=count)
-    row = np.arange(count)
     values = np.linalg.eigvalsh(found["kernels"][row, at])
-    named = {name: found[name] for name in ("a", "X", "Y", "eta", "lam")}
+    named = {name: found[name][row] for name in ("a", "X", "Y", "eta", "lam")}
     return named | {"W": found["path"][row, at], "least": values[:, 0], "most": values[:, -1]}

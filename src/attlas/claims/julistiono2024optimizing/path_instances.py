@@ -87,7 +87,7 @@ def _local_choices(rng, p):
 @shared
 def _local(rng):
     parts = []
-    for p in OTHER:
+    for p in 2 * list(OTHER):  # batches of one size share a program
         data, tokens = _local_choices(rng, p)
         found = attention_svm_batch(data.X, data.z, tokens, p)
         best = attention_svm_batch(data.X, data.z, best_tokens(data), p)
@@ -122,7 +122,7 @@ def global_paths(rng, count):
 
 
 def local_paths(rng, count):
-    """The path near a choice of tokens that is locally but not globally optimal; at most 60.
+    """The path near a choice of tokens that is locally but not globally optimal; at most 120.
 
     As `global_paths`; `wrong` is the divergence from the globally optimal SVM.
     """
