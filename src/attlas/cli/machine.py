@@ -32,7 +32,7 @@ def require_machine() -> None:
         UserError: if the cache of compiled programs or the folder of temporary files cannot be
             written, or JAX does not start under the variables that the user has set.
     """
-    from attlas.core.processes import compile_cache
+    from attlas.core.compilation import compile_cache
 
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         remedy = "name another with ATTLAS_CACHE=DIR"

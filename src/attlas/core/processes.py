@@ -1,29 +1,16 @@
 """Processes we start: a share of the cores, one compilation cache, and an end with the driver."""
 
 import contextlib
-import importlib.metadata
 import multiprocessing
 import os
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import connection, parent_process
-from pathlib import Path
 from signal import SIG_IGN, SIGINT, signal
 
-import platformdirs
-
+from attlas.core.compilation import CHEAP_FLAGS, brief_flags, cheap_flags, compile_cache
 from attlas.core.cycles import look_for_cycles_seldom
-
-
-def compile_cache() -> Path:
-    """The folder of compiled programs: ATTLAS_CACHE, else the user's cache folder.
-
-    Returns:
-        Its path; JAX makes it when it is first written.
-    """
-    named = os.environ.get("ATTLAS_CACHE")
-    return Path(named or platformdirs.user_cache_dir("attlas", appauthor=False)) / "compiled"
 
 
 def available_cores() -> int:
@@ -53,7 +40,7 @@ def worker_variables(workers: int, brief: bool = False) -> dict[str, str]:
     Args:
         workers: number of worker processes on this machine.
         brief: whether compiling takes longer than running: then XLA optimises little and uses
-            its older emitters, see `BRIEF_FLAGS`.
+            its older emitters, see `attlas.core.compilation`.
 
     Returns:
         Variables by name.
@@ -74,47 +61,16 @@ def worker_variables(workers: int, brief: bool = False) -> dict[str, str]:
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         "MPLBACKEND": "agg",
     }
-    if brief and _is_tested_series():
-        wanted["XLA_FLAGS"] = BRIEF_FLAGS
+    if brief and (flags := brief_flags()):
+        wanted["XLA_FLAGS"] = flags
     return {name: os.environ.get(name, value) for name, value in wanted.items()}
-
-
-CHEAP_FLAGS = (
-    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
-    "--xla_cpu_multi_thread_eigen=false"
-)
-"""Compiler flags for many tiny programs: compiling is what costs there, not running."""
-CHEAPER_FLAGS = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
-"""They halve the time again (13.1 s to 6.9 s for four claims), where XLA knows them: an unknown
-flag ends the process, so that only the tested release series gets them."""
-BRIEF_FLAGS = f"{CHEAPER_FLAGS} --xla_backend_optimization_level=1"
-"""For cells of some seconds, half of which is compiling: 212 s of eight quick experiments become
-184 s with the level. At level 0 compiling nearly ends, but training takes three times as long."""
-TESTED_SERIES = "0.10."
-
-
-def cheap_flags() -> str:
-    """The compiler flags of a process that compiles much and runs little.
-
-    Returns:
-        Text for XLA_FLAGS that the installed XLA accepts.
-
-    Examples:
-        >>> cheap_flags().startswith("--xla_backend_optimization_level=0")
-        True
-    """
-    return f"{CHEAP_FLAGS} {CHEAPER_FLAGS}" if _is_tested_series() else CHEAP_FLAGS
-
-
-def _is_tested_series() -> bool:
-    return importlib.metadata.version("jaxlib").startswith(TESTED_SERIES)
 
 
 def checker_variables(workers: int) -> dict[str, str]:
     """The variables of a process that checks claims: on the CPU, in float64, compiled for samplers.
 
     What samplers train is compiled as brief cells are; the claims themselves, which are most of
-    what is compiled, say that they are compiled cheaply (`CHEAP_COMPILATION`).
+    what is compiled, ask for cheap compilation themselves (`attlas.core.compilation`).
 
     Args:
         workers: number of such processes on this machine.
@@ -126,8 +82,7 @@ def checker_variables(workers: int) -> dict[str, str]:
         >>> "XLA_FLAGS" in checker_variables(2)
         True
     """
-    flags = BRIEF_FLAGS if _is_tested_series() else CHEAP_FLAGS
-    return {**worker_variables(workers), **_on_the_cpu(flags)}
+    return {**worker_variables(workers), **_on_the_cpu(brief_flags() or CHEAP_FLAGS)}
 
 
 def auditor_variables() -> dict[str, str]:
@@ -216,10 +171,3 @@ def start_worker() -> None:
 def _end_with(sentinel: int) -> None:
     connection.wait([sentinel])
     os._exit(1)
-
-
-CHEAP_COMPILATION = {
-    "xla_backend_optimization_level": 0,
-    "xla_llvm_disable_expensive_passes": True,
-}
-"""The same as `compiler_options` of one program that runs seldom, such as drawing random data."""

@@ -11,7 +11,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from attlas.core.processes import CHEAP_COMPILATION
+from attlas.core.compilation import CHEAP_COMPILATION
 from attlas.core.solution import Result
 from attlas.measures.attention.encoder_attention import attention_weights, readout_attention
 from attlas.measures.statistics.weight_sizes import weight_sizes

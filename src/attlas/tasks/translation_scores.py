@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from attlas.core.processes import CHEAP_COMPILATION
+from attlas.core.compilation import CHEAP_COMPILATION
 from attlas.data.translation_pairs import SentencePairs
 from attlas.models.networks.translator import Translator
 from attlas.tasks.translation import piece_losses

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.core.processes import CHEAP_COMPILATION
+from attlas.core.compilation import CHEAP_COMPILATION
 from attlas.training.checkpoint import Named, Stage, named_leaves, with_leaves
 from attlas.training.course import Point, Task, course_of, record_along
 

@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas.core.claim import Claim, Kind, Sides
+from attlas.core.compilation import CHEAP_COMPILATION
 from attlas.core.named_call import parameters
-from attlas.core.processes import CHEAP_COMPILATION
 from attlas.core.sampling import Instance
 
 Batch = Mapping[str, Array | np.ndarray]

@@ -9,10 +9,10 @@ import jax
 import numpy as np
 
 from attlas.core.claim import Claim
+from attlas.core.compilation import CHEAP_COMPILATION
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
 from attlas.core.moved_draws import MovedGenerator
-from attlas.core.processes import CHEAP_COMPILATION
 from attlas.verify.evidence import Batch
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.comparison.single_layer_class import LayerNorms, single_layer_bounds
-from attlas.core.processes import CHEAP_COMPILATION
+from attlas.core.compilation import CHEAP_COMPILATION
 
 PLANE_COVERS = ("1,1", "1,inf", "2,1", "parameters")
 

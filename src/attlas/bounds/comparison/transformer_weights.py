@@ -12,11 +12,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.core.arrays import ArrayInput, read_array, read_arrays
+from attlas.core.compilation import CHEAP_COMPILATION
 from attlas.core.errors import UserError
 from attlas.core.factorising import one_at_a_time
 from attlas.core.norms.matrix import column_norm, row_norm, spectral_norm
 from attlas.core.norms.product import product_entries, product_spectral_norm
-from attlas.core.processes import CHEAP_COMPILATION
 
 Matrix = Float[np.ndarray, "a b"]
 _INF = float("inf")

@@ -20,7 +20,7 @@ from attlas.bounds.covering.hilbert_cover import hilbert_cover_entropy
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
 from attlas.bounds.margins.linear_attention import MarginSample
-from attlas.core.processes import CHEAP_COMPILATION
+from attlas.core.compilation import CHEAP_COMPILATION
 
 Step = Literal["printed", "corrected", "sharp", "linear", "met"]
 """Theorem 4.1 with its constants, those of a linear readout, and the tokens met."""

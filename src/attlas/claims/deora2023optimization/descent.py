@@ -24,7 +24,7 @@ from attlas.claims.deora2023optimization.instances import (
     squared_distance,
 )
 from attlas.core.claim import Control, ProofStep, Sides, Source, Status, assume
-from attlas.core.processes import CHEAP_COMPILATION
+from attlas.core.compilation import CHEAP_COMPILATION
 from attlas.core.statement import erratum, inequality
 
 _POINTS = 9

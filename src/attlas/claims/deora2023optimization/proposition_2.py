@@ -33,7 +33,7 @@ from attlas.claims.deora2023optimization.ntk_w_part import (
     with_error,
 )
 from attlas.core.claim import Control, ProofStep, Sides, Source, Status, assume
-from attlas.core.processes import CHEAP_COMPILATION
+from attlas.core.compilation import CHEAP_COMPILATION
 from attlas.core.statement import inequality, probability
 from attlas.kernels.multi_head_ntk import ntk_features, ntk_gram
 from attlas.models.attention.multi_head import MultiHead, head_norms

@@ -25,7 +25,7 @@ from attlas.claims.deora2023optimization.instances import (
     token_bound,
 )
 from attlas.core.claim import Control, ProofStep, Sides, Source, Status, assume
-from attlas.core.processes import CHEAP_COMPILATION
+from attlas.core.compilation import CHEAP_COMPILATION
 from attlas.core.statement import inequality
 from attlas.models.attention.multi_head import MultiHead
 from attlas.models.attention.multi_head_derivatives import model_gradient, model_hessian

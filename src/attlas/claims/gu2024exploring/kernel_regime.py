@@ -14,7 +14,7 @@ from attlas.bounds.optimisation.gu2024_regime import gu2024_kernel_regime
 from attlas.bounds.optimisation.gu2024_regression import gu2024_coupling
 from attlas.claims.gu2024exploring.instances import inputs, symmetric_networks
 from attlas.core.claim import Control, Kind, Sides, Status
-from attlas.core.processes import CHEAP_COMPILATION
+from attlas.core.compilation import CHEAP_COMPILATION
 from attlas.core.statement import computed
 from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
 from attlas.kernels.regression_flow import regression_flow

@@ -21,7 +21,7 @@ from attlas.bounds.optimisation.julistiono2024_cone import (
     julistiono2024_radius,
 )
 from attlas.core.claim import assume
-from attlas.core.processes import CHEAP_COMPILATION
+from attlas.core.compilation import CHEAP_COMPILATION
 from attlas.losses.margin_loss import MarginLoss
 from attlas.optim.mirror_descent import inverse_potential_gradient
 

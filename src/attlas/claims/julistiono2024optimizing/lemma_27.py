@@ -25,7 +25,7 @@ from attlas.claims.julistiono2024optimizing.cone_instances import (
 )
 from attlas.claims.julistiono2024optimizing.lemma_21 import at_radius_pi
 from attlas.core.claim import Control, ProofStep, Sides, assume
-from attlas.core.processes import CHEAP_COMPILATION
+from attlas.core.compilation import CHEAP_COMPILATION
 from attlas.core.statement import inequality
 from attlas.optim.mirror_descent import inverse_potential_gradient, potential_gradient
 from attlas.tasks.token_selection.gradient import scaled_gradient

@@ -24,7 +24,7 @@ from attlas.claims.julistiono2024optimizing.cone_instances import (
 )
 from attlas.claims.julistiono2024optimizing.lemma_27 import measured_step, small_enough
 from attlas.core.claim import Control, ProofStep, Sides, Source, assume
-from attlas.core.processes import CHEAP_COMPILATION
+from attlas.core.compilation import CHEAP_COMPILATION
 from attlas.core.statement import inequality
 
 _STEPS = 160

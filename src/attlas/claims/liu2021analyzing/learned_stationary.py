@@ -15,8 +15,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from attlas.core.claim import Control, assume
+from attlas.core.compilation import CHEAP_COMPILATION
 from attlas.core.moved_draws import apart
-from attlas.core.processes import CHEAP_COMPILATION
 from attlas.core.statement import limit
 from attlas.models.attention.recurrent_attention import NetworkScore, RecurrentAttention
 from attlas.models.attention.self_attention_mlp import SelfAttentionMLP

@@ -19,7 +19,7 @@ from attlas.bounds.generalisation.trained_network_error import (
     trained_network_error,
 )
 from attlas.core.claim import Control, Status, assume
-from attlas.core.processes import CHEAP_COMPILATION
+from attlas.core.compilation import CHEAP_COMPILATION
 from attlas.core.statement import inequality, probability
 from attlas.models.attention.deep_self_attention import make_deep_self_attention
 

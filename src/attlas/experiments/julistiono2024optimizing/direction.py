@@ -13,9 +13,9 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas import panels
+from attlas.core.compilation import CHEAP_COMPILATION
 from attlas.core.device_arrays import on_device
 from attlas.core.norms.entrywise import entrywise_norm
-from attlas.core.processes import CHEAP_COMPILATION
 from attlas.data.token_selection import TokenSelection, make_token_selection
 from attlas.measures.attention.direction import direction_divergence
 from attlas.measures.attention.selection import selected_tokens

@@ -16,8 +16,8 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas import panels
+from attlas.core.compilation import CHEAP_COMPILATION
 from attlas.core.errors import UserError
-from attlas.core.processes import CHEAP_COMPILATION
 from attlas.core.solution import Result
 from attlas.data.portuguese_english import PORTUGUESE_ENGLISH
 from attlas.data.sources import is_present

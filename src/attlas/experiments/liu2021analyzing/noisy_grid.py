@@ -12,7 +12,7 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas import panels
-from attlas.core.processes import CHEAP_COMPILATION
+from attlas.core.compilation import CHEAP_COMPILATION
 from attlas.core.solution import Result
 from attlas.data.digits import DIGITS
 from attlas.data.mnist import MNIST

@@ -12,9 +12,9 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from attlas.core.compilation import CHEAP_COMPILATION
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
-from attlas.core.processes import CHEAP_COMPILATION
 from attlas.data.translation_pairs import SentencePairs
 from attlas.models.networks.translator import AttentionRows, Translator
 

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key
 
+from attlas.core.compilation import CHEAP_COMPILATION
 from attlas.core.errors import UserError
-from attlas.core.processes import CHEAP_COMPILATION
 from attlas.tasks.reviews.variants import ReviewModel, ReviewSizes, make_review_model
 
 

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int, Int8
 
 from attlas.bounds.comparison.single_layer_class import norms_in_ball, single_layer_bounds
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
-from attlas.core.processes import CHEAP_COMPILATION
+from attlas.core.compilation import CHEAP_COMPILATION
 from attlas.data.sparse_majority import BitEmbedding
 from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
 from attlas.tasks.sparse_majority.outputs import majority_outputs

@@ -35,8 +35,8 @@ from attlas.bounds.covering.parameter_counting import parameter_counting_single
 from attlas.bounds.covering.trauger2023_cover import Ball, trauger2023_cover
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
+from attlas.core.compilation import CHEAP_COMPILATION
 from attlas.core.errors import UserError
-from attlas.core.processes import CHEAP_COMPILATION
 from attlas.data.sparse_majority import BitEmbedding
 from attlas.models.attention.majority_attention import MajorityAttention
 
