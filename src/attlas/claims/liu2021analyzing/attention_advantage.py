@@ -47,7 +47,7 @@ def _mean_inverse(k):
     roundings=2**22,
 )
 def known_support_risk(rng, count, *, known=True, freedom=0):
-    r"""$$E\,\|\hat w-w\|_\Sigma^2=\sigma^2\frac{s_0d}{n-s_0d-1}$$
+    r"""$$n>s_0d+1:\quad E\,\|\hat w-w\|_\Sigma^2=\sigma^2\frac{s_0d}{n-s_0d-1}$$
 
     Least squares on the $s_0$ attended Gaussian tokens. The left side is the sum of the mean
     inverse square distances of each column from the span of the others, whose law is chi-square

@@ -46,7 +46,7 @@ def assumption_a2(logits, *, uniform=False):
     \sum_{i \le s} a_{(i)} \ge \left( 1 + \tfrac{p-s}{s} e^{-\Delta} \right)^{-1}$$
 
     When softmax does 'naturally' satisfy (A2): if the $s_0$-th logit leads the next by $\Delta$.
-    Attained by two levels of logits. At $p = 130$, $s_0 = 11$ and $\tau = 0.1$ a lead of 1.9 is
+    Attained by two levels of logits. At $p = 130$, $s_0 = 11$ and $\tau = 0.1$ a lead of 1.92 is
     enough; without a lead nothing is gained over uniform attention.
     """
     z, s = jnp.sort(logits)[::-1], jnp.arange(1.0, _P)

@@ -63,9 +63,10 @@ SOFTPLUS = _flaw(
     r"$T_\alpha$ leaves the function unchanged for exactly homogeneous activations only. Theorem "
     r"5 says ReLU and is right; section 2 has 'we still use $\phi(x)$ to denote the softplus' and "
     r"results that hold 'for any arbitrarily large $\tau_0$'. There $T_\alpha$ multiplies the "
-    r"sharpness $\tau_0$ by $\alpha$: for $\alpha < 1$ the orbit leaves every flat set, and with "
-    r"it go the sharp minima; for $\alpha > 1$ it tends to the ReLU network, and the infinite "
-    r"volume remains once $\epsilon$ exceeds the difference of the two risks.",
+    r"sharpness $\tau_0$ by $\alpha$: for $\alpha \to 0$ the outputs diverge and the orbit leaves "
+    r"every flat set, unless $\sum_i w^{(2)}_i = 0$; for $\alpha > 1$ it tends to the ReLU "
+    r"network, and the infinite volume remains once $\epsilon$ exceeds the difference of the two "
+    "risks.",
     claim="liu2021analyzing/theorem-5-softplus",
 )
 

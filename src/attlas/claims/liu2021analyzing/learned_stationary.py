@@ -167,11 +167,13 @@ def fixed(model):
 
 @learned("Lemma 1, the error vanishes", sample=partial(curves, model=mask), controls=fixed(mask))
 def lemma_1_consistency(error):
-    r"""$$\nabla_{a, w} R_n(\hat{a}, \hat{w}) = 0: \quad E \left( \hat{w}^{(2) \top}
+    r"""$$\nabla_{a, w} R_n(\hat{a}, \hat{w}) = 0,\ (\hat{a}, \hat{w})\ \text{reached from}\
+    (a^*, w^*): \quad E \left( \hat{w}^{(2) \top}
     \phi(\langle \hat{w}^{(1)}, x \odot \hat{a} \rangle) - E(y|x) \right)^2 \to 0$$
 
     The stationary points to which damped steps lead from the teacher, mask and layers, at four
-    sizes from 512 to 262,144 samples; noise .01.
+    sizes from 512 to 262,144 samples; noise .01. Others keep their error at every size, such as
+    $w = 0$ (zero-point).
     """
     return error, jnp.zeros(len(_SIZES))
 
@@ -182,7 +184,8 @@ def lemma_1_consistency(error):
     controls=fixed(self_attention),
 )
 def theorem_2_consistency(error):
-    r"""$$\nabla_w R_n(\hat{w}) = 0,\ w = (w^{(1)}, w^{(2)}, w_Q, w_K, w_V): \quad
+    r"""$$\nabla_w R_n(\hat{w}) = 0,\ \hat{w}\ \text{reached from}\ w^*,\
+    w = (w^{(1)}, w^{(2)}, w_Q, w_K, w_V): \quad
     E \left( \hat{w}^{(2) \top} \phi(\langle \hat{w}^{(1)}, \mathrm{vec}(\hat{w}_V x \hat{a})
     \rangle) - E(y|x) \right)^2 \to 0$$
 
@@ -198,7 +201,8 @@ def theorem_2_consistency(error):
     controls=fixed(recurrent),
 )
 def theorem_6_consistency(error):
-    r"""$$\nabla_w R_n(\hat{w}) = 0,\ w = (w^{(1)}, w^{(2)}, w_a, w_f): \quad E \left(
+    r"""$$\nabla_w R_n(\hat{w}) = 0,\ \hat{w}\ \text{reached from}\ w^*,\
+    w = (w^{(1)}, w^{(2)}, w_a, w_f): \quad E \left(
     \hat{w}^{(2) \top} \phi(\langle \hat{w}^{(1)}, \hat{c}_T \rangle) - E(y|x) \right)^2 \to 0$$
 
     As lemma-1-consistency, with two steps of recurrent attention, score and update learned.

@@ -95,7 +95,7 @@ DOMINANCE = _flaw(
     ErratumClass.REFUTED,
     r"True of the first term of $k = (\sqrt{s_0} + \tau \sqrt{p})^2 + \sqrt{p}\, t$ alone, which "
     r"counts only if $s_0$ exceeds $\sqrt{p}\, t$, hence $t < \sqrt{p}$. At the paper's own "
-    "$p = 130$, $t = 100$ the second dominates: the printed size falls by 1.22 from $s_0 = p$ to "
+    "$p = 130$, $t = 100$ the second dominates: the printed size falls by 1.23 from $s_0 = p$ to "
     "$s_0 = 11$, not by 140, so that 'a properly small $s_0$ and $\\tau$ can significantly "
     r"reduce' it fails there. That term is itself a slack: softmax is $1/\sqrt{2}$-Lipschitz from "
     r"$\ell_\infty$ to $\ell_2$ (claim theorem-2-softmax), without $\sqrt{p}$.",

@@ -214,7 +214,7 @@ def not_singular(z, W_s):
     controls=[Control("without the residual", keep=0.0)],
 )
 def theorem_1_error(z, W, w, W_s, w_s, *, keep=1.0):
-    r"""$$E u^2 \le \frac{\|E[u \Phi]\|^2}{\lambda_{\min}(\mathrm{Cov}\, \Phi)}
+    r"""$$E u = 0: \quad E u^2 \le \frac{\|E[u \Phi]\|^2}{\lambda_{\min}(\mathrm{Cov}\, \Phi)}
     + C_2^2 \lambda_{\max}(\mathrm{Var}(\Phi^* | \Phi))$$
 
     At empirical stationary points, $n = 4096$, with population gradient and covariances: every
@@ -250,7 +250,7 @@ def theorem_1_corrected(error, needed, *, spread=True):
     n < \frac{128 M^2}{\lambda \gamma^2} \log \frac{4 N}{\delta}$$
 
     The theorem turned around: the error found at $n = 4096$ is taken for $\gamma^2$, residual 0,
-    which makes the check stricter. The bound requires $10^{14}$ samples and more where 4096 were
+    which makes the check stricter. The bound requires about $10^{14}$ samples where 4096 were
     enough: constants and worst cases, above all $128 M^2$. Its constants are not tested here, but
     in theorem-1-size.
     """

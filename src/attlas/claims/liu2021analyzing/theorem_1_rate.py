@@ -79,7 +79,7 @@ def corollary_1_consistency(baseline_error, repeated_error, *, repeated=False):
 
 
 def near_minus_one(slope):
-    """Whether the slope lies in its bootstrap interval and within .1 of -1."""
+    """Whether the slope lies in its bootstrap interval and within .15 of -1."""
     value, low, high = slope
     return (low <= value) & (value <= high) & (jnp.abs(value + 1) <= 0.15)
 

@@ -34,13 +34,15 @@ def fixed_supports(rng, count):
     controls=[Control("$pd + d$ for every support", known=False)],
 )
 def theorem_1_parameters(z, W, w, s_0, *, known=True):
-    r"""$$f_j(x) = 0 \text{ for } j > s_0 \quad \Rightarrow \quad
-    \mathrm{rank}\, \frac{\partial (h(x_1), \dots, h(x_m))}{\partial w} = s_0 d + d$$
+    r"""$$f_j(x) = 0 \text{ for } j > s_0,\ \phi\ \text{softplus},\ m \ge s_0 d + d
+    \quad \Rightarrow \quad
+    \mathrm{rank}\, \frac{\partial (h(x_1), \dots, h(x_m))}{\partial w} = s_0 d + d
+    \quad \text{for almost all}\ w$$
 
-    What erratum 1 leaves: if the support of the attention is known and fixed, $s_0 d + d$ of the
-    $pd + d$ parameters matter, and the error at large $n$ is $\sigma^2 (s_0 d + d)/n$
-    (theorem-1-constant). That advantage is $p/s_0$, not $p^2/s_0^2$; it is none where the support
-    moves with $x$.
+    With ReLU $d$ less, as the scale of a unit is free. What erratum 1 leaves: if the support of
+    the attention is known and fixed, $s_0 d + d$ of the $pd + d$ parameters matter, and the error
+    at large $n$ is $\sigma^2 (s_0 d + d)/n$ (theorem-1-constant). That advantage is $p/s_0$, not
+    $p^2/s_0^2$; it is none where the support moves with $x$.
     """
     flat, unravel = ravel_pytree((W, w))
 

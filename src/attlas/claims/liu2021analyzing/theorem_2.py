@@ -160,14 +160,14 @@ def concentrating():
     r"After Theorem 2, 'proportional to $(\sqrt{s_0} + \tau \sqrt p)^4$'",
     of=Kind.IDENTITY,
     witness=concentrating,
-    reason=r"the term $\sqrt{p}\, t$ dominates: the ratio is 1.22",
+    reason=r"the term $\sqrt{p}\, t$ dominates: the ratio is 1.23",
     corrected=Control(r"$((s_0 + \sqrt{p}\, t) / \dots)^2$ and the logarithms", dominated=True),
 )
 def theorem_2_dominance(sizes, *, dominated=False):
     r"""$$p = 130,\ t = 100,\ \tau = 0: \quad
     \frac{n(s_0 = 130)}{n(s_0 = 11)} = \left( \frac{130}{11} \right)^2$$
 
-    Section 6's sizes: concentration lowers the printed bound by 1.22, not by 140. And the bound of
+    Section 6's sizes: concentration lowers the printed bound by 1.23, not by 140. And the bound of
     the features has no $\sqrt{s_0} + \tau \sqrt{p}$ in truth (theorem-2-features).
     """
     k = np.array([130, 11]) + np.sqrt(130) * 100

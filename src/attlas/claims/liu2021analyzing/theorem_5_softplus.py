@@ -53,8 +53,9 @@ def theorem_5_softplus_sharpness(W1, w2, v, *, inverse=False):
     \phi_{\tau_0}(z) = \tau_0^{-1} \log(1 + e^{\tau_0 z})$$
 
     $T_\alpha$ changes the sharpness and nothing else. So with softplus the orbit is a path from
-    $\tau_0$ to ReLU for $\alpha \to \infty$, and to a constant that diverges,
-    $\log(2) \sum_i w^{(2)}_i / (\alpha \tau_0)$, for $\alpha \to 0$.
+    $\tau_0$ to ReLU for $\alpha \to \infty$; for $\alpha \to 0$ it is linear in the attended
+    values up to the constant $\log(2) \sum_i w^{(2)}_i / (\alpha \tau_0)$, which diverges unless
+    the second layer sums to zero.
     """
     taus = [_SHARPNESS / a if inverse else _SHARPNESS * a for a in _ALPHAS]
     resharpened = jnp.stack([TwoLayer(W1, w2, sharpness=tau)(v) for tau in taus])
@@ -75,8 +76,8 @@ def theorem_5_softplus_extent(W1, w2, v, *, factor=1.0):
     \frac{\log 2}{\alpha \tau_0} \|w^{(2)}\|_1$$
 
     Attained at an attended value 0. Once $\epsilon$ exceeds what $\tau_0$ makes of the risk, the
-    half $\alpha \ge 1$ of the orbit stays in the flat set, and with it the infinite volume; the
-    half $\alpha < 1$, where the Hessian diverges, leaves the set.
+    half $\alpha \ge 1$ of the orbit stays in the flat set, and with it the infinite volume; for
+    $\alpha \to 0$, where the Hessian diverges, it leaves the set unless $\sum_i w^{(2)}_i = 0$.
     """
     gap = jnp.abs(along_the_orbit(W1, w2, v, _SHARPNESS) - TwoLayer(W1, w2)(v))
     bound = math.log(2) * jnp.sum(jnp.abs(w2)) / (jnp.asarray(_ALPHAS) * _SHARPNESS)
@@ -99,8 +100,9 @@ def near_the_kink():
 def theorem_5_softplus(W1, w2, v, *, sharpness=_SHARPNESS):
     r"""$$F_{\tau_0}(T_\alpha(\theta)) = F_{\tau_0}(\theta)$$
 
-    $\tau_0 = 10$: at $\alpha = 0.01$ the output is 28 in place of 0.3. Minima of one risk are not
-    minima of the other, so no sharp minimum comes from $T_\alpha$.
+    $\tau_0 = 10$: at $\alpha = 0.01$ the output is 28 in place of 0.3. Minima of one risk need
+    not be minima of the other: sharp ones come from $T_\alpha$ only where the output does not
+    change, as for two units $u, -u$ with weights $c, -c$, whose output is $c \langle u, v \rangle$.
     """
     here = TwoLayer(W1, w2, sharpness=sharpness)(v)
     size = size_of_terms(W1, w2, v, _SHARPNESS * _ALPHAS[0])

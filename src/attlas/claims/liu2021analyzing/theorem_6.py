@@ -218,13 +218,13 @@ def no_unit_is_dead(c, W1):
     controls=[Control("without the residual", keep=0.0)],
 )
 def theorem_6_error(c, W1, w2, c_t, W1_t, w2_t, *, keep=1.0):
-    r"""$$E u^2 \le \frac{\|E[u \Phi]\|^2}{\lambda_{\min}(\mathrm{Cov}\, \Phi)}
+    r"""$$E u = 0: \quad E u^2 \le \frac{\|E[u \Phi]\|^2}{\lambda_{\min}(\mathrm{Cov}\, \Phi)}
     + C_2^2 \lambda_{\max}(\mathrm{Var}(\Phi^* | \Phi)), \quad
     \Phi = \phi(\langle w^{(1)}, c_T \rangle)$$
 
-    Near the best second layer. (A7) holds by construction. (A8) is printed as '(A2) holds when we
-    substitute' and the proof cites '(A15)'; what is needed is (A3), the residual here. (A2) is
-    checked, but plays no part. 'As Theorem 7 says' means Theorem 6.
+    Near the best second layer, outputs and features centred. (A7) holds by construction. (A8) is
+    printed as '(A2) holds when we substitute' and the proof cites '(A15)'; what is needed is (A3),
+    the residual here. (A2) is checked, but plays no part. 'As Theorem 7 says' means Theorem 6.
     """
     phi, phis = features(c, W1), features(c_t, W1_t)
     covariance = phi.T @ phi / _POINTS

@@ -246,7 +246,7 @@ def dense_weights_norms(d, *, power=0.5):
     controls=[Control("the same norm on both sides", equal=True)],
 )
 def dense_weights_entropy(norms, T, m, *, equal=False):
-    r"""$$d = 64,\ T \le 10^{100}: \quad \|W^\top\|_{2,1}^2 \ln(dmT) \le
+    r"""$$d = 64,\ T \le 10^{100},\ m \le 10^6: \quad \|W^\top\|_{2,1}^2 \ln(dmT) \le
     \|W\|_{1,1}^2 \ln(2d^2+1)$$
 
     $W$ Gaussian. The bound without $T$ would be the smaller one only where $\ln(dmT) > (2d/\pi)

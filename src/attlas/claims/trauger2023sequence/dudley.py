@@ -86,8 +86,8 @@ def dudley_tree(A, D, m, R, exact, *, bracket=None):
     Each link counts the centres of one level, not of two. The complexities are exact, from
     binomial distributions, for up to 16,000 inputs, where the bound is below $R$. All sign
     patterns on $m$ inputs show that Dudley's constant $c$ is at least $1 / \sqrt{\ln 2} = 1.201$,
-    so that the bracket by itself is no bound. On the blocks of signs 64 to 72 per cent of the
-    bound are reached, on the $l_1$ balls 2 to 5: a bound with 0.75 of the factor would pass here.
+    so that the bracket by itself is no bound. On the blocks of signs 62 to 72 per cent of the
+    bound are reached, on the $l_1$ balls 2 to 7: a bound with 0.75 of the factor would pass here.
     """
     if bracket is None:
         return exact, _chain(A, D, m, R)

@@ -193,7 +193,7 @@ def gap_trained(gap, m, radius, B, *, power=0.0):
 
     One head, $d = 2$, trained by 60 projected gradient steps on samples of 100 to $10^8$; the true
     risk is a finite sum. $\delta = 0.05$; the sigmoid loss is 1/4-Lipschitz with values in
-    $(0, 1)$. The end of the ledger: at most a two-hundredth of the bound is reached, so that only
+    $(0, 1)$. The end of the ledger: less than a hundredth of the bound is reached, so that only
     a wrong power of $m$ would be seen.
     """
     C = trauger2023_cover("1,1", radius, 1.0, 2, 2)

@@ -96,7 +96,8 @@ def half_an_atom():
     ],
 )
 def lemma_3_1_printed(V, alpha, k, below, full, *, constants="printed"):
-    r"""$$f = \sum_i \alpha_i V_i,\ \gamma = \|\alpha\|_1 \le 1,\ \|V_i\| \le b: \quad
+    r"""$$f = \sum_i \alpha_i V_i,\ \alpha_i \ge 0,\ \gamma = \|\alpha\|_1 \le 1,\
+    \|V_i\| \le b: \quad
     \exists\, k_i \ge 0,\ \sum_i k_i \le k:
     \left\| f - \frac{1}{k} \sum_i k_i V_i \right\|^2 \le \frac{\gamma^2 b^2 - \|f\|^2}{k}$$
 
@@ -130,7 +131,8 @@ on_averages = partial(
     ],
 )
 def lemma_3_1(V, alpha, k, below, full, *, constants="corrected", terms=1.0):
-    r"""$$f = \sum_i \alpha_i V_i,\ \gamma = \|\alpha\|_1 \le 1,\ \|V_i\| \le b: \quad
+    r"""$$f = \sum_i \alpha_i V_i,\ \alpha_i \ge 0,\ \gamma = \|\alpha\|_1 \le 1,\
+    \|V_i\| \le b: \quad
     \min_{\sum_i k_i \le k} \left\| f - \frac{1}{k} \sum_i k_i V_i \right\|^2 \le
     \frac{\gamma b^2 - \|f\|^2}{k}$$
 

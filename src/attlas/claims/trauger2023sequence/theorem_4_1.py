@@ -60,7 +60,7 @@ def theorem_4_1(radius, B_x, B, m, rademacher, summed, *, repeats=None):
     \quad c_1 = 1+\sqrt 2,\quad c_2 = \sqrt 2 (1+\sqrt 2)^2$$
 
     $d = 1$ with the cover of an interval, $C = (B_{QK} B_x)^2 \ln 2$, $d = 2$ and 4 with that of
-    Lemma 3.6. At best a seventeenth of the bound is reached: its constants are tested by
+    Lemma 3.6. At best a sixteenth of the bound is reached: its constants are tested by
     section-4-1-formulas and by the steps of the proof, not here.
     """
 
@@ -126,7 +126,7 @@ def corollary_4_1_1(radius, B_x, B, m, rademacher, summed, *, repeats=None):
     r"""$$4 B_x^4 C = B_x^6 \alpha^2\ \text{in Theorem 4.1},\quad
     \alpha = 2B_{QK} \sqrt{\ln(2d^2+1)},\quad \|W_{QK}\|_{1,1} \le B_{QK}$$
 
-    At best a seventeenth of the bound is reached, as in theorem-4-1; corollaries-sharp is nearer.
+    At best a sixteenth of the bound is reached, as in theorem-4-1; corollaries-sharp is nearer.
     Where $W_{QK}$ is large the bound is the trivial $2 B B_x$.
     """
     return _corollary("1,1", (radius, B_x, B, m), rademacher, summed, repeats)
