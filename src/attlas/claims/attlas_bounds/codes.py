@@ -24,9 +24,10 @@ _SCALES = np.array([(1 + j / 8) * 2.0**k for k in range(-24, 8) for j in range(8
 )
 def decoded_weights(rng, count, *, rounded=True):
     r"""$${\rm decode}({\rm encode}(w,L))=s\,{\rm round}(w/s),\quad
-    s=\min\{2^k(1+j/8)\ge\|w\|_\infty/L\}$$
+    s=\min\{2^k(1+j/8)\ge\|w\|_\infty/L:-24\le k\le7\}$$
 
-    Two arrays of 1 to 20 weights, 1 to 500 levels on either side of zero, all sizes of weights.
+    Two arrays of 1 to 20 weights, 1 to 500 levels on either side of zero, weights from $10^{-3}$
+    to some units.
     """
     left, right = np.zeros((2, count, _LARGEST))
     for e in range(count):
@@ -65,7 +66,7 @@ def code_length(rng, count, *, ideal=1.0, end=9.0):
     r"""$$-\log_2P(s)\le8\,{\rm bytes}\le-\log_2P(s)+9,\quad
     P(s)=\frac{\Gamma(A/2)}{\Gamma(n+A/2)}\prod_a\frac{\Gamma(n_a+1/2)}{\Gamma(1/2)}$$
 
-    Sequences of 1 to 2000 symbols out of 2 to 60, from even to peaked: two bits to end in, and
+    Sequences of 1 to 2000 symbols out of 2 to 59, from even to peaked: two bits to end in, and
     seven to fill a byte.
     """
     left, right, size = np.empty((3, count, 2))

@@ -119,7 +119,7 @@ def _sample(rng, n, T, d, heads=1, *, labels=None):
 def met_below_largest(rng, count, *, factor=1.0):
     r"""$$\hat R(\text{tokens met})\le\hat R(\text{largest norms of a token})$$
 
-    The step of the ledger, on samples of 8 sequences, 2 to 5 tokens, 2 to 12 dimensions and $m$ to
+    The step of the ledger, on samples of 8 sequences, 2 to 4 tokens, 2 to 11 dimensions and $m$ to
     $10^9$. Equality where all tokens are $\pm$ one vector and $r$ is small; dense [CLS] tokens gain
     most, as the mean square of one entry stands in place of that of all.
     """
@@ -236,9 +236,9 @@ def noises(rng, count):
 def noise_certificate(moved, threshold, *, factor=1.0):
     r"""$$\mathbb P\big[f_{w+u}(X)-f_w(X)\le t(X)\big]\ge1-\eta,\quad\eta=0.3$$
 
-    Layers of 1 to 3 heads, 1 to 5 tokens and 2 to 8 dimensions, noise on readouts and $M$ of scales
-    from 0.01 to 3. The threshold adds the tails of all differences of logits, so that the event is
-    far more frequent than that.
+    Layers of 1 to 3 heads with readouts of length 1 together, 1 to 5 tokens and 2 to 8 dimensions,
+    noise on readouts and $M$ of scales from 0.01 to 3. The threshold adds the tails of all
+    differences of logits, so that the event is far more frequent than that.
     """
     return moved <= factor * threshold
 

@@ -43,11 +43,11 @@ def _last_midpoint(q, c, end):
     controls=[Control("the last midpoint of a bisection", midpoint=True)],
 )
 def outward_inverse(rng, count, *, midpoint=False):
-    r"""$$c\le{\rm kl}(q\|p_+),\quad c\le{\rm kl}(q\|p_-)$$
+    r"""$$0<q<1:\quad c\le{\rm kl}(q\|p_+),\quad c\le{\rm kl}(q\|p_-)$$
 
     $p_\pm$ are the two computed inverses, the divergence has 60 digits. A published code returns
     the last midpoint of a bisection, which is below the inverse in about half of all cases and by
-    up to $5\cdot10^{-6}$ of it.
+    up to $10^{-5}$ of it.
     """
     q, c = rng.uniform(0.001, 0.99, count), 10 ** rng.uniform(-8, 0.5, count)
     # Further than about 36 (1 - q) the upper inverse rounds to 1, at an infinite divergence.
@@ -71,7 +71,7 @@ def outward_inverse(rng, count, *, midpoint=False):
     controls=[Control("at half of delta", factor=0.5)],
 )
 def exact_limits_attained(rng, count, *, factor=1.0):
-    r"""$$\mathbb P(\mathrm{Bin}(n,p_+)\le k)=\delta=\mathbb P(\mathrm{Bin}(n,p_-)\ge k)$$
+    r"""$$0<k<n:\;\mathbb P(\mathrm{Bin}(n,p_+)\le k)=\delta=\mathbb P(\mathrm{Bin}(n,p_-)\ge k)$$
 
     $p_\pm(k,n,\delta)$ are the two computed limits. A limit that is merely wider still covers; it
     does not attain its level. The tails here are SciPy's incomplete beta functions.

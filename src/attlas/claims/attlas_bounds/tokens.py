@@ -58,7 +58,7 @@ def smoothed_range(rng, count, *, share=1.0, words=0.0):
     r"""$$\ell_{\min}+\Delta Z=-\log_2\Big((1-\alpha)p+\frac\alpha V\Big),\quad
     \Delta=\ell(0)-\ell(1)$$
 
-    2 to 60 words and smoothings from $10^{-3}$ to 0.5; $Z$ at a probability, at 0 and at 1.
+    2 to 59 words and smoothings from $10^{-3}$ to 0.5; $Z$ at a probability, at 0 and at 1.
     """
     left, right = np.empty((2, count, 4))
     for e in range(count):

@@ -137,7 +137,7 @@ def assumption_6_1(outside, outside_short, delta, *, logarithm=True):
     \sqrt{1 - \beta^2} \big( \sqrt d + \sqrt{2 \log (n/\delta)} \big) \Big) \ge 1 - \delta$$
 
     What bounds noisy inputs, by concentration of the norm and a union bound; exact noncentral
-    chi-square probabilities at $\|x(0)\| = 1$, the worst case; less than 1 % of $\delta$ is used.
+    chi-square probabilities at $\|x(0)\| = 1$, the worst case; a few per cent of $\delta$ are used.
     Dividing by this radius makes 6.1 true with probability $1 - \delta$ and costs a factor in
     $\lambda$; dividing by the largest input makes it true of the training set alone: a new input
     exceeds all $n$ with probability $1 / (n + 1)$.

@@ -111,7 +111,8 @@ def theorem_f_2_without_lambda(
     r"""$$|\gamma_{nn} - \gamma_{ntk}|(t) \le \|Y\| \Big( \tau \epsilon_{test} +
     \frac{\tau^2}{2} \|K_{te}(0)\| \epsilon_H \Big),\quad H^*, H \succeq 0,\ \tau = m t$$
 
-    Gradient flow, and descent at $\tau = m \eta T$; three samples, $H^*$ of rank 1 to 3. Attained
+    Gradient flow, and descent at $\tau = m \eta T$ where $m \eta$ times the largest eigenvalue of
+    either kernel is at most 1; three samples, $H^*$ of rank 1 to 3. Attained
     along a null direction of $H^*$ as $\tau \to 0$, both terms together: $\lambda = 0$ costs
     nothing at finite times.
     """

@@ -43,7 +43,7 @@ def theorem_f_2_formulas(n, d, m, lam, residual, eps, eps_test, row, tau, *, mor
     \frac{2 \|Y\|}{\lambda} \epsilon_{test} + \frac{2 \|Y\| \|K_{te}\|}{\lambda^2} \epsilon_H,\quad
     \|Y\| \Big( \frac{\epsilon_{test}}{\rho} + \frac{\|K_{te}\| \epsilon_H}{\lambda \rho} \Big)$$
 
-    And the two bounds in time, $\rho = \lambda - \epsilon_H / 10$.
+    And the two bounds in time, $\rho = \lambda (1 - \epsilon_H / 10)$.
     """
     first, rho = jnp.sqrt(n * d), lam * (1 - eps / 10)
     given = (residual, row, lam, eps, eps_test)

@@ -94,10 +94,10 @@ def lemma_5_1_entrywise(W, W_tilde, a, X, R, *, reach=1.0):
     R \exp(10 B)$$
 
     $10^{-5}$ of the bound is reached ($2 \cdot 10^{-5}$ at width 48), at $B = 1$ where
-    $e^{10 B} = 22026$: a bound 46000 times less would pass, and one $10^{96}$ times less at the
-    $B = 22$ of Definition 4.1 ($n = 5$, $d = 3$). The change is at most about $4 R$ times the
-    kernel's own entry (lemma-5-1-sharp); at $n = 5$, $d = 3$, $m = 4000$, $\sigma = 1$ it is
-    $0.3 R n d$ in Frobenius norm.
+    $e^{10 B} = 22026$; $1.8 \cdot 10^{-4}$ where 14 of 256 units have the inner product 1 and the
+    others $-1$. At the $B = 22$ of Definition 4.1 ($n = 5$, $d = 3$) a bound $10^{96}$ times less
+    would pass. The change is at most about $4 R$ times the kernel's own entry (lemma-5-1-sharp);
+    at $n = 5$, $d = 3$, $m = 4000$, $\sigma = 1$ it is $0.3 R n d$ in Frobenius norm.
     """
     change, rounding, bound = _printed(W, W_tilde, a, X, R, Activation.SOFTMAX, reach)
     return Sides(change, bound, magnitude=rounding)
@@ -122,7 +122,7 @@ def lemma_5_1_exponential(W, W_tilde, a, X, R, *, reach=1.0):
     \;\mathrm{at}\; d = 1$$
 
     $n^{o(1)}$ is $e^{2 B}$: the exponential needs $e^{2 B}$ where the softmax is given
-    $e^{10 B}$. A hundredth is reached.
+    $e^{10 B}$. A search reaches a thirtieth; one sample and one output, all units at 1, two thirds.
     """
     change, rounding, bound = _printed(W, W_tilde, a, X, R, Activation.EXPONENTIAL, reach)
     return Sides(_frobenius(change), _frobenius(bound), magnitude=rounding)

@@ -186,9 +186,9 @@ def lemma_b_1_part_11(B, R, S_moved, m, rounding, *, smaller=False):
 def lemma_b_1_part_12(B, R, S, S_moved, m, rounding, *, squared=False):
     r"""$$|S_{i,r} - \tilde{S}_{i,r}| \le \frac{4R}{m} \exp(4B + 3R)$$
 
-    Two terms of the proof, $2 R e^{2B+R}$ and $2 R e^{4B+3R}$, give the factor 4; $2 R e^{2B} / m$
-    is true and approached (part-12-sharp): at best a fifteenth of this. The constant is tested by
-    lemma-b-1-formulas alone, as those of part 13.
+    Two terms of the proof, $2 R e^{2B+R}$ and $2 R e^{4B+3R}$, give the factor 4;
+    $(e^{2R} - 1) e^{2B} / m$ is true and approached (part-12-sharp): at best a fifteenth of this.
+    The constant is tested by lemma-b-1-formulas alone, as those of part 13.
     """
     right = _bound(12, B, R, m) * (R if squared else 1.0)
     return Sides(jnp.abs(S - S_moved), right, magnitude=rounding * S)

@@ -65,7 +65,7 @@ def lemma_b_1_part_1_printed(n, delta, sigma, B, log_m, *, with_width=False):
     $B$ has no $m$, and the theorem is for every $m$ above its width. At any fixed $C$ the event
     fails almost surely as $m \to \infty$: it serves while $m < \exp(B^2 / (2 \sigma^2))$. At the
     smallest allowed width, $e^{18 B}$ and more, it needs $B \ge 35 \sigma^2$ (b-of-the-width),
-    which $C$ just above 10 does not give at $\sigma = 1$ for $nd / \delta < 4 \cdot 10^5$.
+    which $C$ just above 10 does not give at $\sigma = 1$ for $nd / \delta < 2 \cdot 10^5$.
     """
     if with_width:
         s = jnp.sqrt(2 * (jnp.log(n / (2 * delta)) + log_m))

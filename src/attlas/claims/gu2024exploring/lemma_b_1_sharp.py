@@ -52,7 +52,7 @@ def lemma_b_1_part_12_sharp(X, W, W_tilde, R, *, share=1.0):
     \;\mathrm{for\ every}\; R, B$$
 
     Approached as $S_{ir}$ tends to 0 with $w_r$ moved up and the others down. On the event
-    $S \le e^{2B}/m$, so that the bound is $(2R/m) e^{2B}$ and less.
+    $S \le e^{2B}/m$, so that the bound is $(e^{2R} - 1) e^{2B} / m$ and less.
     """
     S, moved = softmax_weights(X, W), softmax_weights(X, W_tilde)
     right = S * (1 - S) * gu2024_relative_bounds(share * R)[12]

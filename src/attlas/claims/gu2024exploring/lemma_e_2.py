@@ -50,8 +50,9 @@ def lemma_e_2_step(n, d, m, lam, B, *, times=1.0):
     ],
 )
 def lemma_e_2_width(n, d, lam, delta, B, *, less=0.0):
-    r"""$$m = \lambda^{-2} n^2 d^2 e^{18B} \log^2(nd/\delta) \;\Rightarrow\; D < R,\quad
-    20.2\, c P \sqrt{nd}\, \|F\|_F \le m \lambda$$
+    r"""$$n \ge 3,\ \delta \le .3,\ m = \lambda^{-2} n^2 d^2 e^{18B} \log^2(nd/\delta)
+    \;\Rightarrow\; D < R,\quad
+    20.102\, c P \sqrt{nd}\, \|F\|_F \le m \lambda$$
 
     $D = 8 e^{3B} \sqrt{nd} \|F(0) - Y\| / (m \lambda)$ against $R = \lambda / (2nd e^{10B})$, and
     what lemma-e-3-sharp needs for $|C_0| \le .1 m \eta \lambda \|u\|^2$, with $P \le e^{2B + 2R}$,

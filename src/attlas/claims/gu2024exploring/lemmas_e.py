@@ -48,7 +48,8 @@ _NOT_THE_FIRST = Control("$C_1$ in place of $C_0$", j=1)
     controls=[_NOT_THE_FIRST],
 )
 def lemma_e_3_sharp(W, a, X, Y, part, *, j=0):
-    r"""$$|C_0| \le 2.0102\,c\,\eta P \sqrt{nd}\,\|F(\tau+1)\|_F\,\|F(\tau)-Y\|_F^2$$
+    r"""$$\eta \max_r \|\Delta w_r\| \le .01: \quad
+    |C_0| \le 2.0102\,c\,\eta P \sqrt{nd}\,\|F(\tau+1)\|_F\,\|F(\tau)-Y\|_F^2$$
 
     Without probability, for every width: $C_0$ lacks the factor $m$ that $C_1$ has, since the
     denominator acts through the output (lemma-e-1-denominator). Hence
@@ -190,7 +191,8 @@ def claim_e_6(W, a, X, Y, part, *, theta=None):
     controls=[Control("1/250 of the constant", theta=0.002)],
 )
 def claim_e_6_sharp(W, a, X, Y, part, *, theta=0.50168):
-    r"""$$|C_2| \le 1.0034\, \eta^2 m c^2 P^2 (nd)^{3/2}\,\|F(\tau)-Y\|_F^3$$
+    r"""$$\eta \max_r \|\Delta w_r\| \le .01: \quad
+    |C_2| \le 1.0034\, \eta^2 m c^2 P^2 (nd)^{3/2}\,\|F(\tau)-Y\|_F^3$$
 
     Any width, any point; the cube is a square times at most $\sqrt{nd}$. Random points reach 4 %,
     a search .47: all $|\delta_{ir}|$ would have to be as large as the largest.
@@ -230,7 +232,8 @@ def claim_e_7(W, a, X, Y, part, *, printed=True):
     controls=[Control("without $n d$", whole=False)],
 )
 def claim_e_7_sharp(W, a, X, Y, part, *, whole=True):
-    r"""$$C_3 \le 1.0311\, \eta^2 m^2 n^2 d^2 c^4 P^2\,\|F(\tau)-Y\|_F^2$$
+    r"""$$\eta \max_r \|\Delta w_r\| \le .01: \quad
+    C_3 \le 1.0311\, \eta^2 m^2 n^2 d^2 c^4 P^2\,\|F(\tau)-Y\|_F^2$$
 
     Any width, any point; $P^2$ stands where $e^{16B}$ was. A gradient search reaches .97.
     """

@@ -50,7 +50,7 @@ def smallest_eigenvalue(X, sigma, modes, *, later=0):
 
     Equally spaced inputs attain the first term. At $\sigma = 1$ no set of 10, 20, 40 inputs has a
     $\lambda$ above 0.031, $1.2 \cdot 10^{-7}$, $6.6 \cdot 10^{-22}$; random ones have a median of
-    $9 \cdot 10^{-6}$ at $n = 10$. A width that grows like $\lambda^{-2}$ is not polynomial in $n$
+    $10^{-5}$ at $n = 10$. A width that grows like $\lambda^{-2}$ is not polynomial in $n$
     in a fixed dimension.
     """
     K = softmax_ntk_limit(X, X, sigma)
