@@ -114,8 +114,8 @@ def corollary_2_training(*, path=1.0, **run):
     by the sharp $\beta_j$, which allows all that the printed ones allow. The bound is vacuous on
     all of them: with $T$ from 1 to 256, $d = R = 1$, aligned tokens and $\gamma = \sqrt{2 T}$ it
     falls below $\log 2$ at $K$ = 7e7 to 1.3e8 steps and $H$ = 1e13 to 4e8 heads; with sharpened
-    constants at $K$ = 65,000 ($T = 1$), 2,000 ($T = 16$), 256 ($T = 64$) and 32 ($T = 256$) steps
-    with 5e8, 4e5, 1e4 and 285 heads (corollary-2-informative).
+    constants at $K$ = 262,144 ($T = 1$), 4,096 ($T = 16$), 512 ($T = 64$) and 128 ($T = 256$)
+    steps, of powers of two, with 1e9, 6.5e5, 16,551 and 820 heads (corollary-2-informative).
     """
     first = 2 / run["K"]
     return _final_risks(run), first + path * (_training_bound(run, 1.0) - first)

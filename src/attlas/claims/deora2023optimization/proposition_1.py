@@ -64,8 +64,8 @@ def proposition_1_hessian(X, U, W, *, whole=True):
     \quad \|X\|_{1,\infty} = \max_{tj} |X_{tj}|$$
 
     At most half of the bound is reached, at $U = 0$ with tokens along one axis; for large
-    decoders less: the first term may shrink by $6 d / 0.77$ times the ratio of
-    $d \max |X|^2$ to $R^2$.
+    decoders less: the first term may shrink by $6 / 0.77$ times the ratio of $d \max |X|^2$ to
+    $R^2$.
     """
     second = deora2023_hessian(X, jnp.zeros_like(U), "printed")
     bound = deora2023_hessian(X, U, "printed")

@@ -220,7 +220,7 @@ def theorem_1_informative(average, *, share=1.0, **run):
 
     The smallest cases met: $T = 2$, $d = 1$, $R = 1$, zero start, samples of one sign, target
     at distance 1.1: 6e5 to 1.2e6 heads, step size 7e-4, 7,600 to 10,500 steps; the
-    bound is .6, the average risk .21, the last risk .08. With sharpened constants 350
-    to 700 heads and 20 to 30 steps do: theorem-1-sharp-informative.
+    bound is .6, the average risk .21, the last risk .08. With sharpened constants 290
+    to 750 heads and 15 to 29 steps do: theorem-1-sharp-informative.
     """
     return average, loss_bound(run, "printed", share, share)

@@ -89,8 +89,8 @@ def theorem_1_sharp_informative(average, *, share=1.0, **run):
     r"""$$\frac1K \sum_{k=1}^K \widehat{L}(\theta_k) \le 1.716\,\widehat{L}(\theta)
     + \frac{1.205\,\|\theta-\theta_0\|^2}{\eta K} < \widehat{L}(\theta_0)$$
 
-    Targets as in theorem-1-informative with 310 to 750 heads instead of 6e5 to 1.2e6, a
-    step size of .3 instead of 7e-4 and 16 to 29 steps instead of 7,600 to 10,500. Half
+    Targets as in theorem-1-informative with 290 to 750 heads instead of 6e5 to 1.2e6, a
+    step size of .3 instead of 7e-4 and 15 to 29 steps instead of 7,600 to 10,500. Half
     of the instances are drawn for this; the others do not inform. A third of the bound
     is reached, as the control says.
     """

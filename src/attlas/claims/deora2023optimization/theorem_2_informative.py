@@ -75,7 +75,7 @@ def theorem_2_informative(D, K, p, H, *, power=0):
 
     Equal tokens whose label is positive with probability $p$. At $D = .6$, $K = 16$ and 39 heads
     and $p = .754$ the bound is .270 and the gap .0039; the printed constants require 1e5 heads, and
-    their bound is 32. At least 36 times the gap: the constants are those of
+    their bound is 30. At least 36 times the gap: the constants are those of
     formula-theorem-2-sharp, no instance tests them.
     """
     eta, bound = _bound(D, K, p, H, power)

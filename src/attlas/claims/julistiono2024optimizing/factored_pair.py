@@ -68,7 +68,9 @@ def factored_pair(own, wrong, *, frobenius=False):
     =\frac{W_\star}{\|W_\star\|_F},\quad W_\star=\arg\min_W\|W\|_*\ \text{s.t.}\
     (X_{i\alpha_i}-X_{it})^\top W z_i\ge1$$
 
-    Normalised gradient descent on both factors, from entries of size 0.03.
+    Normalised gradient descent on both factors, from entries of size 0.03, on most problems: a pair
+    that keeps a worse token of a sample, as in worse-token-is-kept, stays away, and 2 and 4 of 48
+    drawn problems are further than .05 from it after 16,000 steps.
     """
     # One minus the cosine. The SVM's direction is known no better than its relative gap of 1e-8.
     distance = wrong if frobenius else own

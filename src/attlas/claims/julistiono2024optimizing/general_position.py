@@ -3,7 +3,8 @@ r"""Beyond the paper: the direction's rate for samples of two tokens in general 
 Almost all data have strict complementarity, independent support samples and a W_mm without zero
 entry (docs/proofs/julistiono2024_rates.md, where all that stands here is proved). Samples beyond
 the margin add what they have moved to the memory of W(0). So the exponent of the conjecture,
-min(2, 2(p-1)), is that of two or more support samples; one alone has no lag, and 2(p-1) for all p.
+min(2, 2(p-1)), is that of two or more support samples that do not span the space of W (of those
+that do it is 2); one alone has no lag, and 2(p-1) for all p.
 Where complementarity fails a logarithm appears, and where a sample saturates at its worse token
 there is no convergence to W_mm at all.
 """
@@ -154,13 +155,14 @@ def one_support_sample(W_mm, C, p, x, divergence, U, start, *, always=False, end
     ],
 )
 def two_support_samples(W_mm, C, p, x, divergence, U, log_kappa, share, *, part=1.0, end=1.0):
-    r"""$$D_\psi(\bar W_{mm},\bar W)\sim
+    r"""$$D_\psi\to0:\quad D_\psi(\bar W_{mm},\bar W)\sim
     \frac{(\theta-\bar\theta)^\top H^{-1}(\theta-\bar\theta)}{2x^2}
     +\frac{\|U_\infty^\perp\|^2}{2x^{2(p-1)}}$$
 
-    The sums of the lag run over the support samples. Both terms are positive for almost all data
-    with two or more support samples: there the exponent is $\min\{2,2(p-1)\}$. Shown relative to
-    the right side.
+    The sums of the lag run over the support samples. The lag is positive for almost all data with
+    two or more of them, the memory where they do not span the space of $W$: there the exponent is
+    $\min\{2,2(p-1)\}$, and 2 where they span it. Flows that leave a sample at its worse token are
+    left out. Shown relative to the right side.
     """
     gram = gram_of(W_mm, C[:2], p)
     kept = across(U, W_mm, C[:2], gram, p)
@@ -199,7 +201,7 @@ def _touching(W_mm, C, p, log_kappa, share):
     controls=[Control("lag alone, order $x^{-2}$", part=0.0)],
 )
 def token_without_multiplier(W_mm, C, p, x, divergence, log_kappa, share, m, strength, *, part=1.0):
-    r"""$$p=2,\ W(0)=0:\quad D_\psi(\bar W_{mm},\bar W)\sim\frac1{2x^2}
+    r"""$$p=2,\ W(0)=0,\ D_\psi\to0:\quad D_\psi(\bar W_{mm},\bar W)\sim\frac1{2x^2}
     \Big((\theta-\bar\theta)^\top H^{-1}(\theta-\bar\theta)+\frac{\log^2(m\kappa x)}m\Big)$$
 
     The order is $\log^2x/x^2$, which no power is: the exponents that were measured between $-.7$
@@ -226,14 +228,14 @@ _DESCENT = 200
     roundings=2**16,
 )
 def worse_token_is_kept(rng, count, *, times=1.0):
-    r"""$$p=2,\ W(0)=0,\ \langle C_1,C_2\rangle=-b<-\alpha=-\|C_1\|^2,\
+    r"""$$p=2,\ W(0)=0,\ \langle C_1,C_2\rangle=-b<-\alpha=-\|C_1\|^2,\ b<\|C_1\|\|C_2\|,\
     k\le\min\{\frac{b-\alpha}{\|C_2\|^2},\frac\alpha b\}
     \ \Rightarrow\ -\langle C_2,W(j)\rangle\ge(b-k\|C_2\|^2)\,a_1(j)\to\infty$$
 
-    Descent with any steps, $k$ the largest ratio of $\kappa_2$ to $\kappa_1$ along it. The data are
-    separable, and yet the second sample saturates at its worse token for ever: "from any start"
-    is false for two tokens, even from zero, and convergence needs a start like the paper's cone.
-    Some 200 steps, sides divided by $a_1$.
+    Descent with any steps of infinite sum, $k$ the largest ratio of $\kappa_2$ to $\kappa_1$ along
+    it. The data are separable, and yet the second sample saturates at its worse token for ever:
+    "from any start" is false for two tokens, even from zero, and convergence needs a start like the
+    paper's cone. Some 200 steps, sides divided by $a_1$.
     """
     left, right = np.zeros((count, _DESCENT)), np.zeros((count, _DESCENT))
     for e in range(count):

@@ -192,13 +192,14 @@ def flows_from(rng, count, zero=True):
     controls=[Control(r"the multipliers $\lambda_i$ left out of $\theta_i$", whole=0.0)],
 )
 def lag(x, divergence, theta, share, gram, *, whole=1.0):
-    r"""$$W(0)=0:\quad x^2 D_\psi(\bar W_{mm}, \bar W(k)) \to
+    r"""$$W(0)=0,\ D_\psi\to0:\quad x^2 D_\psi(\bar W_{mm}, \bar W(k)) \to
     \tfrac12 (\theta-\bar\theta)^\top H^{-1} (\theta-\bar\theta),\quad
     \theta_i=\log\frac{-\ell'(\gamma_{i\alpha})(\gamma_{i\alpha}-\gamma_{i1})}{n\lambda_i},\
     \bar\theta=\sum_i\lambda_i\theta_i,\ H_{ij}=\langle C_i,C_j\rangle$$
 
     On the flow, for every $p$: the gaps of the samples differ by $\theta_i - \theta_j$ in the end.
-    Shown relative to the limit.
+    A sample that saturates at its worse token (worse-token-is-kept) keeps $D_\psi$ from 0. Shown
+    relative to the limit.
     """
     theta = theta + (1 - whole) * jnp.log(share)
     return x**2 * divergence / half_squared_lag(theta, share, gram), jnp.ones(4)
@@ -216,7 +217,7 @@ def lag(x, divergence, theta, share, gram, *, whole=1.0):
     ],
 )
 def lag_and_memory(W_mm, W, C, gram, p, x, divergence, theta, share, *, lead=1.0, right=1.0):
-    r"""$$D_\psi(\bar W_{mm}, \bar W(k)) \sim
+    r"""$$D_\psi\to0:\quad D_\psi(\bar W_{mm}, \bar W(k)) \sim
     \frac{(\theta-\bar\theta)^\top H^{-1}(\theta-\bar\theta)}{2x^2}
     + \frac{\|U_0^\perp\|^2}{2x^{2(p-1)}}$$
 
