@@ -83,7 +83,7 @@ def theorem_5_jacobian(W1, w2, alpha, *, power=_FIRST - UNITS):
         return ravel_pytree(rescaled_layers(first, second, alpha))[0]
 
     log_determinant = jnp.linalg.slogdet(jax.jacfwd(moved)(flat))[1]
-    size = flat.size * jnp.abs(jnp.log(alpha))
+    size = flat.size * (1 + jnp.abs(jnp.log(alpha)))  # the rounding of alpha is in every entry
     return Sides(log_determinant, power * jnp.log(alpha), size)
 
 
