@@ -7,6 +7,7 @@ import pytest
 import xarray as xr
 
 from attlas.core.errors import UserError
+from attlas.data.sources import as_if_present, find_set, is_present
 from attlas.runs.cell import Cell
 from attlas.runs.environment import environment
 from attlas.runs.execute import execute
@@ -102,3 +103,21 @@ def test_a_data_set_has_the_grid_as_coordinates_and_blocks_joined(tmp_path):
     assert only.x.values.tolist() == [3.0]
     with pytest.raises(UserError, match="attlas run cubes --set x=5"):
         load(experiment, settings={"x": 5}, results=tmp_path)
+
+
+def test_records_on_real_data_load_where_the_data_are_not(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATTLAS_DATA", str(tmp_path / "nothing"))
+    imdb = find_set("imdb")
+    grid = Grid(
+        fixed={"text": "generated", "n": 1},
+        quick=lambda: {"text": "imdb", "n": 2} if is_present(imdb) else {},
+    )
+    texts = grid_of("texts", lambda s, key: xr.Dataset({"twice": 2 * s.n}), grid)
+    with as_if_present():
+        there = texts.cells("quick")
+    write(texts, there, tmp_path)
+    found = load(texts, scale="quick", results=tmp_path)
+    assert (found.attrs["text"], float(found.twice)) == ("imdb", 4)
+    write(texts, texts.cells("quick"), tmp_path)
+    found = load(texts, scale="quick", results=tmp_path)
+    assert (found.attrs["text"], float(found.twice)) == ("generated", 2)

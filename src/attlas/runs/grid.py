@@ -2,11 +2,12 @@
 
 import difflib
 import itertools
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from attlas.core.errors import UserError
+from attlas.data.sources import as_if_present
 from attlas.runs.cell import DTYPES, Cell, Scale, canonical_json
 from attlas.runs.settings import KINDS, Settings, checked
 
@@ -90,6 +91,23 @@ class Grid:
         if not found:
             raise UserError(f"the {scale} grid has no cell: {', '.join(self.changes) or 'where='}")
         return tuple(found)
+
+    def layouts(self, scale: Scale | str) -> Iterator[tuple[Cell, ...]]:
+        """The cells of a scale here, then those where every data set is at hand, if they differ.
+
+        Records on real data are those of a grid also where the data are not.
+
+        Args:
+            scale: which.
+
+        Yields:
+            Cells, see `cells`.
+        """
+        yield (here := self.cells(scale))
+        with as_if_present():
+            elsewhere = self.cells(scale)
+        if elsewhere != here:
+            yield elsewhere
 
     @property
     def axes(self) -> tuple[str, ...]:

@@ -104,6 +104,11 @@ def _of_scale(
     experiment: Experiment, scale: Scale | str, records: Mapping[str, Record]
 ) -> tuple[tuple[Record, ...], int]:
     """Those of a scale, in the order of its cells, and the number of its cells."""
-    cells = experiment.cells(scale_named(scale))
-    keys = (record_key(experiment.name, experiment.revision, cell) for cell in cells)
-    return tuple(records[key] for key in dict.fromkeys(keys) if key in records), len(cells)
+    best: tuple[tuple[Record, ...], int] = (), 1
+    for cells in experiment.grid.layouts(scale_named(scale)):
+        keys = (record_key(experiment.name, experiment.revision, cell) for cell in cells)
+        found = tuple(records[key] for key in dict.fromkeys(keys) if key in records)
+        best = max(best, (found, len(cells)), key=lambda one: len(one[0]) / one[1])
+        if len(found) == len(cells):
+            break
+    return best

@@ -47,7 +47,8 @@ def publish(results: Path | str, folder: Path | str = PUBLISHED) -> int:
     for experiment in find_experiments():
         keys = {
             record_key(experiment.name, experiment.revision, cell)
-            for cell in experiment.cells(Scale.PAPER)
+            for cells in experiment.grid.layouts(Scale.PAPER)
+            for cell in cells
         }
         _copy(source, target, experiment.name, keys)
         found[experiment.name] = _left(estimate(experiment, Scale.PAPER, source))
