@@ -10,8 +10,9 @@ import pytest
 from attlas.core.claim import Control, assume
 from attlas.core.domains.vectors import Ball, Box
 from attlas.core.statement import identity, inequality
-from attlas.verify.certify import certify
-from attlas.verify.challenge import challenge
+from attlas.core.verdict import ChallengeReport, Outcome
+from attlas.verify.certify import certify, proved
+from attlas.verify.challenge import challenge, replay
 from attlas.verify.check import check
 
 HALF = [Control("half", factor=0.5)]
@@ -115,3 +116,40 @@ def test_an_operation_without_a_rule_is_named():
         return -jnp.linalg.norm(x, 2), 0.0 - change
 
     assert "'svd' has no interval rule" in certify(spectral, {"x": np.eye(2)})
+
+
+def logits(rng, count):
+    a, b = rng.normal(size=(2, count, 3))
+    return {"a": a, "b": b}
+
+
+@inequality(
+    "Rounding", sample=logits, search_over=("a", "b"), controls=[Control("half", constant=0.5)]
+)
+def log_sum_exp_is_lipschitz(a, b, *, constant=1.0):
+    r"""$$|\mathrm{lse}(a) - \mathrm{lse}(b)| \le \|a - b\|_\infty$$"""
+    gap = jax.nn.logsumexp(a) - jax.nn.logsumexp(b)
+    return jnp.abs(gap), constant * jnp.max(jnp.abs(a - b))
+
+
+def broken_at(claim, **witness):
+    """What a search reports that takes an instance for a violation."""
+    verdict = replay(claim, {name: np.array(value) for name, value in witness.items()})
+    return ChallengeReport(1.0, True, 1, 1, replace(verdict, outcome=Outcome.VIOLATED))
+
+
+def test_what_is_left_of_terms_that_cancel_violates_nothing():
+    b = [2.61998366e-05] * 3
+    found = proved(log_sum_exp_is_lipschitz, broken_at(log_sum_exp_is_lipschitz, a=[0.0] * 3, b=b))
+    assert not found.violated
+    assert found.verdict.outcome is Outcome.INCONCLUSIVE
+    assert "too close to tell apart" in found.verdict.reason
+    assert "magnitude" in found.verdict.reason
+
+
+def test_a_violation_beyond_rounding_stays_one():
+    half = log_sum_exp_is_lipschitz
+    too_small = replace(half, function=lambda a, b: half.function(a, b, constant=0.5))
+    found = proved(too_small, broken_at(too_small, a=[0.0] * 3, b=[1.0] * 3))
+    assert found.violated
+    assert found.certified.startswith("proved by interval arithmetic")

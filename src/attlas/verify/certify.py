@@ -21,10 +21,12 @@ from jaxtyping import Array
 
 from attlas.core.claim import Claim, Kind
 from attlas.core.sampling import Instance
-from attlas.core.verdict import ChallengeReport, Witness
+from attlas.core.verdict import ChallengeReport, Outcome, Witness
 from attlas.verify import intervals as iv
+from attlas.verify.decide import CANCELLATION, CANCELLED
 from attlas.verify.intervals import Interval, Truth, Undecided
 
+TOO_CLOSE = "the sides are too close to tell apart"
 LARGEST = 2**20
 """Entries of an array up to which a witness is evaluated."""
 _KINDS = (Kind.INEQUALITY, Kind.EXISTENCE, Kind.IDENTITY)
@@ -54,16 +56,41 @@ def certify(claim: Claim, witness: Witness) -> str:
 def proved(claim: Claim, found: ChallengeReport) -> ChallengeReport:
     """A report whose violation is certified, where it has one.
 
+    A search drives terms to cancel, and what is left of them is their rounding: a violation below
+    it is none, unless interval arithmetic proves it.
+
     Args:
         claim: that was searched.
         found: the report.
 
     Returns:
-        The report with its proof, or with why there is none; unchanged where the claim held.
+        The report with its proof, or with why there is none; INCONCLUSIVE where the sides are too
+        close to tell apart and differ by less than rounding of its numbers or of 1;
+        unchanged where the claim held.
     """
-    if not found.violated or found.verdict.witness is None:
+    witness = found.verdict.witness
+    if not found.violated or witness is None or found.certified:
         return found
-    return replace(found, certified=certify(claim, found.verdict.witness))
+    found = replace(found, certified=certify(claim, witness))
+    # Constants of the formula are terms as well, such as log 3 in a log-sum-exp at zero.
+    largest = max([1.0, *(np.abs(v).max() for v in witness.values() if _is_float(v))])
+    if not found.certified.endswith(TOO_CLOSE) or _excess(claim, witness) > CANCELLED * largest:
+        return found
+    why = f"{found.verdict.reason}; {TOO_CLOSE}"
+    if CANCELLATION not in why:
+        why += f"; {CANCELLATION}"
+    verdict = replace(found.verdict, outcome=Outcome.INCONCLUSIVE, reason=why)
+    return replace(found, violated=False, verdict=verdict)
+
+
+def _excess(claim: Claim, witness: Witness) -> float:
+    with jax.enable_x64(True):
+        sides = claim.sides({name: jnp.asarray(value) for name, value in witness.items()})
+        return float(jnp.max(jnp.asarray(sides.left) - jnp.asarray(sides.right)))
+
+
+def _is_float(value: np.ndarray) -> bool:
+    return np.asarray(value).dtype.kind == "f" and np.asarray(value).size > 0
 
 
 def _certified(claim: Claim, witness: Witness) -> str:
@@ -86,7 +113,7 @@ def _certified(claim: Claim, witness: Witness) -> str:
         gap = iv.absolute(gap)
     excess = iv.subtract(gap, _interval(error)).low
     if not excess.size or not excess.max() > 0:
-        raise Undecided("the sides are too close to tell apart")
+        raise Undecided(TOO_CLOSE)
     sign = "|left - right|" if claim.kind is Kind.IDENTITY else "left - right"
     return f"proved by interval arithmetic: {sign} exceeds what is allowed by {excess.max():.3g}"
 

@@ -166,6 +166,7 @@ class _Search:
                 )
             return
         self.left -= found.evaluations
+        found = proved(self.claim, found)
         new = better(self.best, found)
         is_other = self.best is None or new.verdict is not self.best.verdict
         if self.keep is not None and is_other:

@@ -23,7 +23,7 @@ ENTRYWISE = (Kind.INEQUALITY, Kind.EXISTENCE, Kind.IDENTITY)
 
 CANCELLED = 1e-12
 """Share of the largest right side up to which an excess may be rounding of terms that cancelled."""
-_CANCELLATION = "where terms cancel, return Sides(left, right, magnitude=...) with their size"
+CANCELLATION = "where terms cancel, return Sides(left, right, magnitude=...) with their size"
 
 
 def tolerance(evidence: Evidence, roundings: int) -> np.ndarray:
@@ -166,7 +166,7 @@ def _compare(evidence: Evidence, difference: np.ndarray, allowed: np.ndarray, sa
         # Where terms cancel both sides are small, and their rounding is that of the terms.
         size = np.where(keep[:, None], _flat(np.abs(evidence.right)), 0).max()
         if size > 0 and (furthest := float(excess.max())) <= CANCELLED * size:
-            why += f", by at most {furthest:.2g}; {_CANCELLATION}"
+            why += f", by at most {furthest:.2g}; {CANCELLATION}"
         return Verdict(Outcome.VIOLATED, why, index=index)
     return Verdict(Outcome.SUPPORTED, "holds on every applicable instance", index=index)
 
