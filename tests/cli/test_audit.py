@@ -81,3 +81,12 @@ def test_tokens_outside_the_vocabulary_are_named(attlas, model, tmp_path):
     code, _, err = attlas(model, "--tokens", "a.npy")
     assert code == 2
     assert "sequence 0: token 99 is outside" in err
+
+
+def test_one_sequence_has_no_interval(attlas, model, tmp_path):
+    tokens = tmp_path / "tokens.txt"
+    tokens.write_text("1 2 3\n")
+    code, _, err = attlas(model, "--tokens", str(tokens))
+    assert code == 2
+    assert "the batch is 1 sequence" in err
+    assert not (tmp_path / "audit.html").exists()

@@ -92,3 +92,10 @@ def test_a_key_or_title_that_cannot_be_written_is_one_line(tmp_path, key, title,
     with pytest.raises(UserError, match=said):
         write_paper(key, title, tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("below", ["", "deeper"])
+def test_a_file_where_the_folder_should_be_is_one_line(tmp_path, below):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="no folder can be made"):
+        write_paper("k", "t", tmp_path / "file" / below)

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from attlas.interop.words import Words
     from attlas.runs.kept_layers import KeptLayers
 
+FEWEST = 2
+"""Sequences of a batch."""
 _SMALL = 2**26
 
 
@@ -71,12 +73,15 @@ def audit(
 
     session = session_of(context)
     probe_text_file(out, "--out")
+    if json_ is not None:
+        probe_text_file(json_, "--json")
     source = audited_model(session.results, model)
     steps = checkpoints_of(source) or ((0, source),)
     source = steps[-1][1]
     config = open_checkpoint(source).config
     words = read_words(source if source.is_dir() else source.parent, config)
     batch = _batch(words, config, text, tokens, sequences, length, level)
+    _require_several(batch)
     given = {"curvature": curvature, "deep_sequences": deep_sequences}
     given |= {"curvature_sequences": curvature_sequences}
     given |= {"learning_rate": learning_rate, "momentum": momentum}
@@ -175,6 +180,17 @@ def _spread(
         progress("weights", done, all_)
 
     keep_on_dask(kept, source, layers, on=on, workers=workers, insecure=insecure, progress=told)
+
+
+def _require_several(batch: "list[np.ndarray] | None") -> None:
+    """Intervals are over sequences: of one there is none."""
+    from attlas.core.errors import UserError
+
+    if batch is not None and len(batch) < FEWEST:
+        raise UserError(
+            f"the batch is {len(batch)} sequence, and intervals are taken over sequences: give "
+            f"{FEWEST} at least, one on a line, or a smaller --length, or --level weights"
+        )
 
 
 def _batch(

@@ -62,7 +62,6 @@ def write_paper(key: str, title: str, folder: Path) -> tuple[Path, ...]:
 
     from attlas.core.errors import UserError
     from attlas.core.own.project import is_key
-    from attlas.core.plain_file import make_folder
     from attlas.runs.text_file import write_text_file
 
     if not is_key(key):
@@ -79,6 +78,19 @@ def write_paper(key: str, title: str, folder: Path) -> tuple[Path, ...]:
         text = templates.joinpath(template).read_text("utf-8")
         for mark, value in (("PAPER_KEY", key), ("PAPER_TITLE", title), ("PAPER_YEAR", year)):
             text = text.replace(mark, value)
-        make_folder((folder / name).parent)
+        _make((folder / name).parent)
         written.append(write_text_file(folder / name, text, "--folder"))
     return tuple(written)
+
+
+def _make(folder: Path) -> None:
+    from attlas.core.errors import UserError
+    from attlas.core.plain_file import make_folder
+
+    try:
+        make_folder(folder)
+    except (FileExistsError, FileNotFoundError, NotADirectoryError) as error:
+        where = error.filename or folder
+        raise UserError(
+            f"--folder: no folder can be made at {where}: name one in a folder that is there"
+        ) from error

@@ -51,10 +51,11 @@ def show_estimate(
     unknown = [one.experiment for one in found if one.seconds is None]
     longest = max((one.longest or 0.0 for one in found), default=0.0)
     whole = duration(max(sum(known) / workers, longest))
-    typer.echo(
-        f"{whole} with {workers} workers for what can be estimated: a power of the work of "
-        "measured cells, the product of their whole-number settings"
-    )
+    if known:
+        typer.echo(
+            f"{whole} with {workers} workers for what can be estimated: a power of the work of "
+            "measured cells, the product of their whole-number settings"
+        )
     if unknown:
         typer.echo(
             "not estimated, as no cell was measured or all are far smaller (run a smaller scale "
