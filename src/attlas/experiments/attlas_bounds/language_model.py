@@ -32,7 +32,7 @@ SIZES = {
     "491 parameters": CharacterSize(width=4, heads=3, context=8, hidden=8),
     "1093 parameters": CharacterSize(width=6, heads=4, context=12, hidden=16),
     "2519 parameters": CharacterSize(width=8, heads=5, context=12, hidden=32),
-    "6243 parameters": CharacterSize(width=12, heads=6, context=16, hidden=60),
+    "6519 parameters": CharacterSize(width=12, heads=6, context=16, hidden=60),
 }
 """Among these the best is chosen, at every scale."""
 UNIFORM = float(np.log2(27))
