@@ -137,10 +137,14 @@ def lines_of(store: Store, experiment: Experiment) -> tuple[str, str]:
     Returns:
         "6 of 6 cells" of paper scale; day, commit and platform of the last one, or a dash.
     """
-    cells = experiment.cells(Scale.PAPER)
-    keys = {record_key(experiment.name, experiment.revision, cell) for cell in cells}
-    there = [record for record in store.records(experiment.name) if record.key in keys]
+    records = store.records(experiment.name)
+    layouts = (
+        {record_key(experiment.name, experiment.revision, cell) for cell in cells}
+        for cells in experiment.grid.layouts(Scale.PAPER)
+    )
+    found = [([record for record in records if record.key in keys], len(keys)) for keys in layouts]
+    there, total = max(found, key=lambda one: len(one[0]) / one[1])
     if not there:
-        return f"0 of {len(keys)}", "-"
+        return f"0 of {total}", "-"
     last = max(there, key=lambda record: record.metadata["finished"])
-    return f"{len(there)} of {len(keys)}", last.whence
+    return f"{len(there)} of {total}", last.whence
