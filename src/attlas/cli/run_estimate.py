@@ -49,9 +49,9 @@ def show_estimate(
     )
     known = [one.seconds for one in found if one.seconds is not None]
     unknown = [one.experiment for one in found if one.seconds is None]
-    longest = max((one.longest or 0.0 for one in found), default=0.0)
-    whole = duration(max(sum(known) / workers, longest))
     if known:
+        longest = max(one.longest or 0.0 for one in found)
+        whole = duration(max(sum(known) / workers, longest))
         typer.echo(
             f"{whole} with {workers} workers for what can be estimated: a power of the work of "
             "measured cells, the product of their whole-number settings"

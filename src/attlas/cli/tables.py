@@ -20,7 +20,8 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str
     from rich.text import Text
 
     console, rows = open_console(), [tuple(row) for row in rows]
-    shown = fitting(columns, rows, console.width)
+    every = tuple(range(len(columns)))
+    shown = fitting(columns, rows, console.width) if console.is_terminal else every
     left_out = [column for place, column in enumerate(columns) if place not in shown]
     columns, rows = [columns[k] for k in shown], [[row[k] for k in shown] for row in rows]
     table = Table(title=title or None, box=SIMPLE_HEAD, title_justify="left")

@@ -19,7 +19,8 @@ from attlas.reports.tables import table_html
 from attlas.reports.thumbnails import thumbnail
 from attlas.runs.cell import Scale
 from attlas.runs.experiment import CaptionedFigure, Experiment
-from attlas.runs.record import Record, record_key
+from attlas.runs.load import of_scale
+from attlas.runs.record import Record
 
 LONGEST_REASON = 300
 MOST_ROWS = 1000
@@ -102,12 +103,13 @@ def _largest(
     found: list[tuple[str, tuple[Record, ...], int]] = []
     for scale in (Scale.PAPER, Scale.QUICK, Scale.SMOKE):
         try:
-            found += _done(experiment, scale, by_key)
+            done, total = of_scale(experiment, scale, by_key)
         except UserError as error:
             problems.append(f"The {scale} grid could not be laid out: {error}")
             continue
+        found.append((str(scale), done, total))
         # To know the keys of a large grid takes seconds, and there is no other record.
-        if found and len(found[-1][1]) == found[-1][2] == len(by_key):
+        if len(done) == total == len(by_key):
             break
     # The most complete grid, the larger one of equals.
     best = max(found, key=lambda one: len(one[1]) / one[2], default=("", (), 0))
@@ -115,19 +117,6 @@ def _largest(
         if len(best[1]) < len(done) < total and scale != best[0]:
             problems.append(f"Not shown: {len(done)} of {total} cells of the {scale} grid.")
     return best
-
-
-def _done(
-    experiment: Experiment, scale: Scale, by_key: Mapping[str, Record]
-) -> Iterator[tuple[str, tuple[Record, ...], int]]:
-    """The scale, its records and the number of its cells, for each way to lay it out."""
-    for cells in experiment.grid.layouts(scale):
-        keys = dict.fromkeys(record_key(experiment.name, experiment.revision, c) for c in cells)
-        done = tuple(by_key[key] for key in keys if key in by_key)
-        if keys:
-            yield str(scale), done, len(keys)
-        if keys and len(done) == len(keys):
-            return
 
 
 def _drawings(

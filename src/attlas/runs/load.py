@@ -47,9 +47,9 @@ def load(
     there = _current(found, results)
     records, share = (), 0.0
     for each in scales:
-        of_scale, cells = _of_scale(found, each, there)
-        if len(of_scale) / cells > share:
-            records, share = of_scale, len(of_scale) / cells
+        done, cells = of_scale(found, each, there)
+        if len(done) / cells > share:
+            records, share = done, len(done) / cells
         if share == 1.0:  # the keys of a large grid take seconds: none is more complete
             break
     if not records:
@@ -84,7 +84,7 @@ def load_records(
     """  # noqa: DOC502 (raised one call below)
     found = experiment if isinstance(experiment, Experiment) else one_named(experiment)
     records = _current(found, results)
-    return tuple(records.values()) if scale is None else _of_scale(found, scale, records)[0]
+    return tuple(records.values()) if scale is None else of_scale(found, scale, records)[0]
 
 
 def _current(experiment: Experiment, results: Path | str | None) -> dict[str, Record]:
@@ -100,15 +100,25 @@ def _current(experiment: Experiment, results: Path | str | None) -> dict[str, Re
     return records
 
 
-def _of_scale(
+def of_scale(
     experiment: Experiment, scale: Scale | str, records: Mapping[str, Record]
 ) -> tuple[tuple[Record, ...], int]:
-    """Those of a scale, in the order of its cells, and the number of its cells."""
+    """The records of a scale in the layout of which there are most, see `Grid.layouts`.
+
+    Args:
+        experiment: whose they are.
+        scale: which.
+        records: by key.
+
+    Returns:
+        Those of its cells, in their order, and the number of its cells.
+    """
     best: tuple[tuple[Record, ...], int] = (), 1
-    for cells in experiment.grid.layouts(scale_named(scale)):
-        keys = (record_key(experiment.name, experiment.revision, cell) for cell in cells)
-        found = tuple(records[key] for key in dict.fromkeys(keys) if key in records)
-        best = max(best, (found, len(cells)), key=lambda one: len(one[0]) / one[1])
-        if len(found) == len(cells):
+    for number, cells in enumerate(experiment.grid.layouts(scale_named(scale))):
+        keys = dict.fromkeys(record_key(experiment.name, experiment.revision, c) for c in cells)
+        found = tuple(records[key] for key in keys if key in records), len(keys)
+        if not number or len(found[0]) / found[1] > len(best[0]) / best[1]:
+            best = found
+        if len(found[0]) == len(keys):
             break
     return best

@@ -19,6 +19,7 @@ from attlas.runs.cost import Estimate, estimate
 from attlas.runs.environment import environment
 from attlas.runs.experiment import Experiment
 from attlas.runs.find import find_experiments
+from attlas.runs.load import of_scale
 from attlas.runs.record import record_key
 from attlas.runs.store import PUBLISHED, Store
 from attlas.runs.text_file import write_text_file
@@ -137,13 +138,8 @@ def lines_of(store: Store, experiment: Experiment) -> tuple[str, str]:
     Returns:
         "6 of 6 cells" of paper scale; day, commit and platform of the last one, or a dash.
     """
-    records = store.records(experiment.name)
-    layouts = (
-        {record_key(experiment.name, experiment.revision, cell) for cell in cells}
-        for cells in experiment.grid.layouts(Scale.PAPER)
-    )
-    found = [([record for record in records if record.key in keys], len(keys)) for keys in layouts]
-    there, total = max(found, key=lambda one: len(one[0]) / one[1])
+    by_key = {record.key: record for record in store.records(experiment.name)}
+    there, total = of_scale(experiment, Scale.PAPER, by_key)
     if not there:
         return f"0 of {total}", "-"
     last = max(there, key=lambda record: record.metadata["finished"])

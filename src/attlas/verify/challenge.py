@@ -99,7 +99,7 @@ def challenge(
         return replace(search.best, stopped=INTERRUPTED)
     if search.best is None:
         raise UserError(f"claim '{claim.name}' was not searched: give rounds or evaluations")
-    return proved(claim, search.best)
+    return search.best
 
 
 def _methods(claim: Claim, method: str, batch: Batch) -> tuple[str, ...]:
