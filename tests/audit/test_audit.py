@@ -18,7 +18,7 @@ pytestmark = pytest.mark.thorough  # an audit of every level first
 
 CONFIG, TENSORS = random_checkpoint("gpt2")
 SEQUENCES = [np.random.default_rng(k).integers(13, size=6) for k in range(3)]
-OPTIONS = AuditOptions(curvature=False, deep_sequences=2)
+OPTIONS = AuditOptions(curvature=False, deep_sequences=2, source="drawn for this test")
 
 
 def model(shift=0.0):
@@ -50,6 +50,7 @@ def test_all_levels_are_there_and_follow_the_schema(deep):
     assert found.facts["slicing_residual"] < 1e-10
     assert {"loss", "rank_correlation", "drift", "explained"} <= found.facts.keys()
     assert found.model["parameters"] == model().parameters
+    assert found.notes[0] == "Read: 3 sequences of 6 tokens, drawn for this test."
     assert any("next word" in note for note in found.notes)
     assert found.standings()["proved"]
 

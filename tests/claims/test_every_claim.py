@@ -57,6 +57,14 @@ def test_claims_and_controls(part):
     assert defects == {}
 
 
+@pytest.mark.parametrize("name", ["smoothness", "step-scaling", "lemma-17"])
+def test_samplers_on_trajectories_draw_as_many_as_are_asked_for(name):
+    claim = next(c for c in CLAIMS if c.name == f"julistiono2024optimizing/{name}")
+    for count in (5, 100):
+        drawn = claim.draw(3, count)
+        assert {len(value) for value in drawn.values()} == {count}
+
+
 def test_statements_can_be_typeset_and_papers_agree_with_folders():
     for claim in CLAIMS:
         assert convert(claim.statement).startswith("<math")

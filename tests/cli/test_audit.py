@@ -53,11 +53,14 @@ def test_an_audit_writes_a_page_numbers_and_what_the_atlas_reads(attlas, model, 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--level", "shallow"], "holds no tokenizer"),
+        (["--level", "shallow"], "choose weights, data or deep"),
         (["--level", "data"], "holds no tokenizer"),
         (["--text", "a", "--tokens", "b"], "exclude each other"),
         (["--tokens", "none.txt"], "none.txt"),
-        (["--level", "weights", "--against", "none"], "compares no checkpoints"),
+        (["--level", "weights", "--against", "none"], "--against is for level deep"),
+        (["--level", "weights", "--text", "a"], "--text is for levels that read sequences"),
+        (["--curvature-sequences", "2"], "--curvature-sequences is for level deep"),
+        (["--workers", "4"], "--workers is for an audit on dask"),
         (["--out", "none/audit.html"], "none"),
     ],
 )
@@ -81,6 +84,14 @@ def test_tokens_outside_the_vocabulary_are_named(attlas, model, tmp_path):
     code, _, err = attlas(model, "--tokens", "a.npy")
     assert code == 2
     assert "sequence 0: token 99 is outside" in err
+
+
+def test_what_is_compared_with_is_opened_first(attlas, model, tmp_path):
+    np.save(tmp_path / "a.npy", np.full((2, 5), 1))
+    code, _, err = attlas(
+        model, "--level", "deep", "--tokens", "a.npy", "--against", str(tmp_path / "none")
+    )
+    assert (code, "none" in err, "%" in err) == (2, True, False)
 
 
 def test_one_sequence_has_no_interval(attlas, model, tmp_path):

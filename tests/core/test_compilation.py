@@ -11,28 +11,31 @@ from attlas.core.compilation import (
     CHEAP_COMPILATION,
     CHEAP_FLAGS,
     CHEAPER_FLAGS,
+    SAMPLER_FLAGS,
     TESTED_SERIES,
     brief_flags,
     cheap_flags,
     compile_cache,
+    sampler_flags,
 )
 from attlas.core.processes import checker_variables, worker_variables
 
 
 @pytest.mark.parametrize(
-    ("version", "cheap", "brief"),
+    ("version", "cheap", "brief", "sampler"),
     [
-        (f"{TESTED_SERIES}9", f"{CHEAP_FLAGS} {CHEAPER_FLAGS}", BRIEF_FLAGS),
-        ("99.0", CHEAP_FLAGS, ""),
+        (f"{TESTED_SERIES}9", f"{CHEAP_FLAGS} {CHEAPER_FLAGS}", BRIEF_FLAGS, SAMPLER_FLAGS),
+        ("99.0", CHEAP_FLAGS, "", CHEAP_FLAGS),
     ],
 )
-def test_an_untried_xla_gets_no_flag_that_would_end_it(monkeypatch, version, cheap, brief):
+def test_an_untried_xla_gets_no_flag_that_would_end_it(monkeypatch, version, cheap, brief, sampler):
     monkeypatch.setattr(importlib.metadata, "version", lambda name: version)
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     assert cheap_flags() == cheap
     assert brief_flags() == brief
     assert worker_variables(2, brief=True).get("XLA_FLAGS", "") == brief
-    assert checker_variables(2)["XLA_FLAGS"] == (brief or CHEAP_FLAGS)
+    assert sampler_flags() == sampler
+    assert checker_variables(2)["XLA_FLAGS"] == sampler
 
 
 def test_cheap_compilation_changes_no_result():

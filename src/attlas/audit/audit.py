@@ -48,6 +48,7 @@ class AuditOptions(NamedTuple):
         learning_rate: of the training, whose product with the sharpness level deep then tells.
         optimizer: that used it, "sgd".
         momentum: of the optimiser.
+        source: what the sequences are, for the page, such as the name of a file.
     """
 
     mask: int | None = None
@@ -62,6 +63,7 @@ class AuditOptions(NamedTuple):
     learning_rate: float | None = None
     optimizer: str = "sgd"
     momentum: float = 0.0
+    source: str = ""
 
 
 # The factors are small: threads of BLAS wait for each other longer than they compute.
@@ -153,7 +155,7 @@ def _audited(
         bounds=model_bounds(model, context, options.samples, bits=options.bits),
         findings=findings_of(heads, None if batch is None else _intervention(model, batch)),
         facts=facts,
-        notes=_notes(model, batch, facts),
+        notes=(*_read(tokens, options.source), *_notes(model, batch, facts)),
     )
 
 
@@ -239,6 +241,16 @@ def _facts(model: TrainedTransformer, context: int, samples: int) -> dict[str, A
         "tokens of certificates": context,
         "samples of bounds": samples,
     }
+
+
+def _read(tokens: Sequence[np.ndarray] | None, source: str) -> tuple[str, ...]:
+    """What was read, in one sentence."""
+    if tokens is None:
+        return ()
+    lengths = sorted({len(each) for each in tokens})
+    sizes = f"{lengths[0]} to {lengths[-1]}" if lengths[1:] else f"{lengths[0]}"
+    said = f"Read: {len(tokens)} sequences of {sizes} tokens"
+    return (f"{said}, {source}." if source else f"{said}.",)
 
 
 def _notes(

@@ -16,7 +16,7 @@ class Standing(StrEnum):
     PROVED = "proved"
     """A bound that holds for every input of the class it names, by a proof or a claim."""
     MEASURED = "checked on instances"
-    """An exact value on the weights or on the sequences that were handed in."""
+    """An exact value on the weights or on the sequences that were read."""
     HEURISTIC = "heuristic"
     """A summary whose meaning for the model's behaviour nobody has proved."""
 

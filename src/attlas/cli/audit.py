@@ -25,6 +25,7 @@ from attlas.cli.audit_options import (
     Text,
     Tokens,
     Workers,
+    require_used,
 )
 from attlas.cli.machine import require_machine
 from attlas.cli.session import session_of
@@ -63,6 +64,7 @@ def audit(
     insecure: Insecure = False,
 ) -> None:
     """Audit a trained Transformer: certificates, attacks, and what acting on a head does."""
+    require_used(context, level, on)
     require_machine()  # before JAX is imported, as the variables it reads then
     os.environ.update(_variables(model, level))
     from attlas.audit.checkpoint_curves import checkpoints_of
@@ -80,9 +82,10 @@ def audit(
     source = steps[-1][1]
     config = open_checkpoint(source).config
     words = read_words(source if source.is_dir() else source.parent, config)
-    batch = _batch(words, config, text, tokens, sequences, length, level)
+    batch, read = _batch(words, config, text, tokens, sequences, length, level)
     _require_several(batch)
-    given = {"curvature": curvature, "deep_sequences": deep_sequences}
+    _require_checkpoint(against)
+    given = {"curvature": curvature, "deep_sequences": deep_sequences, "source": read}
     given |= {"curvature_sequences": curvature_sequences}
     given |= {"learning_rate": learning_rate, "momentum": momentum}
     spread = (on, workers, insecure)
@@ -193,6 +196,14 @@ def _require_several(batch: "list[np.ndarray] | None") -> None:
         )
 
 
+def _require_checkpoint(against: Path | None) -> None:
+    """Read the description of the model that is compared with, before hours are spent."""
+    from attlas.interop.load_model import open_checkpoint
+
+    if against is not None:
+        open_checkpoint(against)
+
+
 def _batch(
     words: "Words",
     config: "Mapping[str, Any]",
@@ -201,23 +212,23 @@ def _batch(
     sequences: int,
     length: int,
     level: str | None,
-) -> "list[np.ndarray] | None":
-    """The user's sequences, those kept with the model, our own text's, or none."""
+) -> "tuple[list[np.ndarray] | None, str]":
+    """The user's sequences, those kept with the model, our own text's, or none; what they are."""
     from attlas.audit.read_batch import default_text, kept_batch, read_text, text_batch, token_batch
     from attlas.core.errors import UserError
 
     if text is not None and tokens is not None:
         raise UserError("--text and --tokens exclude each other: give one")
     if level == "weights":
-        return None
+        return None, ""
     if tokens is not None:
-        return token_batch(tokens, length=length, most=sequences)
+        return token_batch(tokens, length=length, most=sequences), f"tokens of {tokens}"
     if text is None:
         kept = kept_batch(config, length=length, most=sequences)
         if kept or (level is None and words.encode is None):
-            return kept or None
+            return kept or None, "kept with the model"
     if text is None:
         own, source = default_text(), "the built-in English stories"
     else:
         own, source = read_text(text), str(text)
-    return text_batch(words, own, length=length, most=sequences, source=source)
+    return text_batch(words, own, length=length, most=sequences, source=source), f"of {source}"

@@ -6,6 +6,11 @@ from typing import Annotated
 import typer
 
 from attlas.cli.session import PLACES
+from attlas.core.errors import UserError
+
+LEVELS = ("weights", "data", "deep")
+_OF_SEQUENCES = ("text", "tokens", "sequences", "length", "deep_sequences")
+_OF_DEEP = ("against", "curvature", "curvature_sequences", "learning_rate", "momentum")
 
 Model = Annotated[
     str | None,
@@ -54,3 +59,32 @@ Workers = Annotated[int, typer.Option(min=1, help="Worker processes of --on dask
 Insecure = Annotated[
     bool, typer.Option("--insecure", help="Allow a scheduler elsewhere without TLS.")
 ]
+
+
+def require_used(context: typer.Context, level: str | None, on: str) -> None:
+    """Refuse an option that what was asked for would ignore.
+
+    Args:
+        context: of the command, which knows what was said on the command line.
+        level: as it was given.
+        on: where level weights is computed.
+
+    Raises:
+        UserError: if the level is unknown, or an option belongs to another one.
+    """
+    if level not in (None, *LEVELS):
+        raise UserError(f"level = {level!r} is unknown: choose weights, data or deep")
+
+    def refuse(names: tuple[str, ...], meant: str, remedy: str) -> None:
+        for name in names:
+            source = context.get_parameter_source(name)
+            if source is not None and source.name == "COMMANDLINE":
+                option = f"--{name.replace('_', '-')}"
+                raise UserError(f"{option} is for {meant}: leave it out, or say {remedy}")
+
+    if level == "weights":
+        refuse(_OF_SEQUENCES, "levels that read sequences", "--level data")
+    if level != "deep":
+        refuse(_OF_DEEP, "level deep", "--level deep")
+    if on == "local":
+        refuse(("workers", "insecure"), "an audit on dask", "--on dask")

@@ -14,15 +14,25 @@ CHEAP_FLAGS = (
 CHEAPER_FLAGS = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 """They halve the time again (13.1 s to 6.9 s for four claims), where XLA knows them: an unknown
 flag ends the process, so that only the tested release series gets them."""
-BRIEF_FLAGS = f"{CHEAPER_FLAGS} --xla_backend_optimization_level=1"
-"""For cells of some seconds, half of which is compiling: 212 s of eight quick experiments become
-184 s with the level. At level 0 compiling nearly ends, but training takes three times as long."""
+SAMPLER_FLAGS = f"{CHEAPER_FLAGS} --xla_backend_optimization_level=1"
+"""For checking claims, whose samplers train and are run again at every move of a search."""
+BRIEF_FLAGS = (
+    f"{CHEAPER_FLAGS} --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+)
+"""For cells of some seconds, half of which is compiling: most programs run once, and those whose
+loops run long ask for more by `loop_options`. At level 0 for all of them training takes three
+times as long; at level 1 for all the first cells of the quick experiments take 380 s, so 347."""
 TESTED_SERIES = "0.10."
 CHEAP_COMPILATION = {
     "xla_backend_optimization_level": 0,
     "xla_llvm_disable_expensive_passes": True,
 }
 """The same as `compiler_options` of one program that runs seldom, such as drawing random data."""
+
+LOOP_COMPILATION = {
+    "xla_backend_optimization_level": 1,
+    "xla_llvm_disable_expensive_passes": False,
+}
 
 
 def cheap_flags() -> str:
@@ -49,6 +59,34 @@ def brief_flags() -> str:
         True
     """
     return BRIEF_FLAGS if _is_tested_series() else ""
+
+
+def sampler_flags() -> str:
+    """The compiler flags of a process that checks claims.
+
+    Returns:
+        Text for XLA_FLAGS that the installed XLA accepts.
+
+    Examples:
+        >>> sampler_flags() in (SAMPLER_FLAGS, CHEAP_FLAGS)
+        True
+    """
+    return SAMPLER_FLAGS if _is_tested_series() else CHEAP_FLAGS
+
+
+def loop_options() -> dict[str, int | bool] | None:
+    """The `compiler_options` of a program whose loop runs longer than compiling takes.
+
+    Returns:
+        What takes back the least level in a process under `brief_flags`; None in any other, where
+        the flags are the user's own.
+
+    Examples:
+        >>> loop_options() is None or loop_options() == LOOP_COMPILATION
+        True
+    """
+    is_brief = os.environ.get("XLA_FLAGS") == BRIEF_FLAGS
+    return LOOP_COMPILATION if is_brief else None
 
 
 def _is_tested_series() -> bool:

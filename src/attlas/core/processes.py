@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import connection, parent_process
 from signal import SIG_IGN, SIGINT, signal
 
-from attlas.core.compilation import CHEAP_FLAGS, brief_flags, cheap_flags, compile_cache
+from attlas.core.compilation import brief_flags, cheap_flags, compile_cache, sampler_flags
 from attlas.core.cycles import look_for_cycles_seldom
 
 
@@ -69,8 +69,8 @@ def worker_variables(workers: int, brief: bool = False) -> dict[str, str]:
 def checker_variables(workers: int) -> dict[str, str]:
     """The variables of a process that checks claims: on the CPU, in float64, compiled for samplers.
 
-    What samplers train is compiled as brief cells are; the claims themselves, which are most of
-    what is compiled, ask for cheap compilation themselves (`attlas.core.compilation`).
+    What samplers train runs long; the claims themselves, which are most of what is compiled, ask
+    for cheap compilation themselves (`attlas.core.compilation`).
 
     Args:
         workers: number of such processes on this machine.
@@ -82,7 +82,7 @@ def checker_variables(workers: int) -> dict[str, str]:
         >>> "XLA_FLAGS" in checker_variables(2)
         True
     """
-    return {**worker_variables(workers), **_on_the_cpu(brief_flags() or CHEAP_FLAGS)}
+    return {**worker_variables(workers), **_on_the_cpu(sampler_flags())}
 
 
 def auditor_variables() -> dict[str, str]:

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.core.door import door
+from attlas.core.loop_jit import loop_jit
 from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
@@ -86,7 +87,7 @@ def aligned_directions(
     return np.stack([mean, X.T @ np.sign(X @ W)])
 
 
-@partial(jax.jit, static_argnames=("climb",))
+@loop_jit(static_argnames=("climb",))
 def _changes(
     network: SoftmaxNetwork, X: Array, radii: Array, directions: Array, climb: int
 ) -> KernelChanges:

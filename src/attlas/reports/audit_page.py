@@ -199,8 +199,8 @@ def _ladder(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     return figure, (
         "How much the output of each head can change per unit of change of its normalised input: "
         "certified for every text as long as those that are attacked (normalised tokens anywhere "
-        "in their ball), certified at the tokens handed in, and reached by an attack on each. The "
-        "truth lies between a certificate and the attack of its colour."
+        "in their ball), certified at the tokens that were read, and reached by an attack on each. "
+        "The truth lies between a certificate and the attack of its colour."
     )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array
 from scipy.optimize import minimize
 
+from attlas.core.compilation import loop_options
 from attlas.core.norms.entrywise import entrywise_norm
 
 Blocks = tuple[Array, ...]
@@ -115,7 +116,7 @@ def _blocks(flat: Any, shapes: tuple[tuple[int, ...], ...]) -> tuple[Any, ...]:
 
 
 # An evaluation takes less than its call: of one array, by a function that JAX itself dispatches.
-@partial(jax.jit, static_argnames=("others", "shapes"))
+@partial(jax.jit, static_argnames=("others", "shapes"), compiler_options=loop_options())
 def _value_and_slope(flat: Array, weight: Array, arrays: Any, others: Any, shapes: Any):
     objective, radii, p, cone = eqx.combine(arrays, others)
 

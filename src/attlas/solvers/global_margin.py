@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from attlas.core.arrays import ArrayInput, as_float64
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
+from attlas.core.loop_jit import loop_jit
 from attlas.core.memory import require_memory
 from attlas.core.solution import Result, Solution
 from attlas.models.attention.multi_head import Decoder, MultiHead, make_multi_head
@@ -221,12 +222,12 @@ def _best(
     return Solution(np.asarray(best), np.asarray(code.value), certificate, stats)
 
 
-@jax.jit
+@loop_jit
 def _margins(models: MultiHead, X: Array, y: Array) -> Array:
     return jax.vmap(lambda model: jnp.min(y * jax.vmap(model)(X)))(models)
 
 
-@jax.jit
+@loop_jit
 def _attended(models: MultiHead, X: Array) -> Array:
     """Features of U: the gradient of Phi in U, which does not depend on U, [starts, n, ...]."""
 
@@ -260,7 +261,7 @@ def _better(first: MultiHead, second: MultiHead, choice: Array) -> MultiHead:
     )
 
 
-@eqx.filter_jit
+@loop_jit(jit=eqx.filter_jit)
 def _ascend(
     models: MultiHead, X: Array, y: Array, unit: Array, radius: Array, steps: int
 ) -> MultiHead:

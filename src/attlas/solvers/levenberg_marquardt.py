@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
 from attlas.core.factorising import one_at_a_time
+from attlas.core.loop_jit import loop_jit
 from attlas.core.solution import Result, Solution
 
 Numbers = Float[np.ndarray, "..."] | Float[Array, "..."]
@@ -155,7 +156,7 @@ def _penalty(networks: Any, factor: Any, count: int) -> np.ndarray:
 
 
 @one_at_a_time
-@eqx.filter_jit
+@loop_jit(jit=eqx.filter_jit)
 def _program(
     predict: Any, fixed: Any, smooth: float, tolerance: float, max_steps: int, *data: Any
 ) -> tuple[Any, Array, Array, Array]:

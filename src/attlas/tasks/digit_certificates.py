@@ -22,6 +22,7 @@ from attlas.bounds.generalisation.gaussian_weights import (
 from attlas.bounds.generalisation.held_out_bound import held_out_bound
 from attlas.bounds.generalisation.pac_bayes_kl import pac_bayes_kl
 from attlas.core.generator import generator
+from attlas.core.loop_jit import loop_jit
 from attlas.data.digit_pairs import DigitPairs
 from attlas.models.attention.multi_head import MultiHead, make_multi_head
 from attlas.training.fit import fit
@@ -179,7 +180,7 @@ def _moved(law: GaussianWeights, noise: MultiHead) -> MultiHead:
     return jax.tree.map(lambda a, b: a + jnp.asarray(law.scale, a.dtype) * b, law.mean, noise)
 
 
-@jax.jit
+@loop_jit
 def _trial_errors(noise: MultiHead, centre: MultiHead, scales: Array, X: Array, y: Array) -> Array:
     """Mean error of a few draws at each scale."""
 
@@ -219,7 +220,7 @@ def _errors_of_draws(key: Array, law: GaussianWeights, X: Array, y: Array) -> in
     return wrong
 
 
-@jax.jit
+@loop_jit
 def _signs(noise: MultiHead, law: GaussianWeights, X: Array, y: Array) -> Array:
     """Label times output of each image under its own weights."""
     return y * jax.vmap(lambda own, tokens: _moved(law, own)(tokens))(noise, X)

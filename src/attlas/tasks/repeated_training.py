@@ -1,6 +1,5 @@
 """Training of many repeated heads on many problems, and what it learnt."""
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -9,6 +8,7 @@ import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
+from attlas.core.loop_jit import loop_jit
 from attlas.data.tokenized_mixture import MixtureSamples
 from attlas.losses.logistic import logistic
 from attlas.measures.attention.token_attention import relevant_attention
@@ -65,7 +65,7 @@ def train_repeated_heads(
     return RepeatedTraining(*map(np.asarray, found))
 
 
-@partial(jax.jit, static_argnames=("schedule",))
+@loop_jit(static_argnames=("schedule",))
 def _trained(batch: tuple[Any, ...], schedule: tuple[int, ...]) -> tuple[Array, ...]:
     def one(
         model: RepeatedHeads, rates: Array, train: MixtureSamples, test: MixtureSamples

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Int
 
 from attlas.core.device_arrays import entry
 from attlas.core.errors import UserError
+from attlas.core.loop_jit import loop_jit
 from attlas.core.processes import available_cores
 from attlas.core.solution import Result
 from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
@@ -242,12 +243,12 @@ def require_regression(
         raise UserError(f"step_size = {step_size} is not positive and finite: choose another")
 
 
-@eqx.filter_jit
+@loop_jit(jit=eqx.filter_jit)
 def _descend(*arguments: Any) -> Trajectory:
     return descend_softmax(*arguments)
 
 
-@eqx.filter_jit
+@loop_jit(jit=eqx.filter_jit)
 def _descend_many(batch: tuple, shared: tuple, keep: Keep) -> Trajectory:
     X_all, Y_all, schedule, X_test = shared
 

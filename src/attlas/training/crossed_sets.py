@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
+from attlas.core.loop_jit import loop_jit
 from attlas.losses.logistic import logistic
 from attlas.training.risk_gradient import model_outputs
 
@@ -73,7 +74,7 @@ def crossed_losses(
     return CrossedLosses(own, other)
 
 
-@eqx.filter_jit
+@loop_jit(jit=eqx.filter_jit)
 def _crossed(models: Any, X: Array, y: Array, rest: Any) -> Array:
     """Loss of the model of set i on set j of a group, [group, i, j]."""
 

@@ -16,7 +16,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Key
 
-from attlas.core.compilation import CHEAP_COMPILATION
+from attlas.core.compilation import CHEAP_COMPILATION, loop_options
 from attlas.core.device_arrays import on_device
 from attlas.core.errors import UserError
 from attlas.core.processes import available_cores
@@ -127,7 +127,7 @@ def fit_epochs(
     task = _Task(loss, optimizer, evaluate, batch, stop_accuracy)
     epoch = partial(_epoch, task, rest)
     joined = _alone(epoch) if squeeze and width == 1 else jax.vmap(epoch, (0, 0, None))
-    run = jax.jit(joined, compiler_options=CHEAP_COMPILATION if quick_compile else None)
+    run = jax.jit(joined, compiler_options=CHEAP_COMPILATION if quick_compile else loop_options())
     cuts = [slice(first, first + width) for first in range(0, count, width)]
     parts = _started(params, optimizer, cuts)
     ends, seen, steps = _run_epochs(run, parts, batches, jax.tree.map(on_device, data), cuts)

@@ -15,6 +15,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
+from attlas.core.loop_jit import loop_jit
 from attlas.data.labelled_tokens import require_labelled_tokens
 from attlas.losses.margin_loss import margin_loss
 from attlas.training.ensemble import cache_width, in_chunks
@@ -101,7 +102,7 @@ def fresh_sets(
     return FreshSets(path, tested[..., 0], tested[..., 1])
 
 
-@eqx.filter_jit
+@loop_jit(jit=eqx.filter_jit)
 def _test(models: Any, rest: Any, X: Array, y: Array, loss: str) -> Float[Array, "m s 2"]:
     """Mean loss of each record of each set, and its standard error."""
 

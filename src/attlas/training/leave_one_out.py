@@ -14,6 +14,7 @@ import optax
 from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
+from attlas.core.loop_jit import loop_jit
 from attlas.training.ensemble import cache_width
 from attlas.training.fit import Ensemble, fit
 from attlas.training.gradient_descent import Samples, empirical_loss, require_trainable
@@ -90,7 +91,7 @@ def leave_one_out(
     return LeaveOneOut(full, without, _distance(full.params, without.params))
 
 
-@jax.jit
+@loop_jit
 def _distance(full: Any, without: Any) -> Float[Array, "n s"]:
     moved = (jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array)) for tree in (full, without))
     pairs = zip(*moved, strict=True)

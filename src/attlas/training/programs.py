@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas.core.compilation import CHEAP_COMPILATION
+from attlas.core.loop_jit import loop_jit
 from attlas.training.checkpoint import Named, Stage, named_leaves, with_leaves
 from attlas.training.course import Point, Task, course_of, record_along
 
@@ -82,7 +83,7 @@ def _end(
 
 _PARTS: Any = (_whole, _begin, _advance, _look, _end)
 _quickly: Any = {"compiler_options": CHEAP_COMPILATION}
-COMPILED = Programs(*(eqx.filter_jit(part) for part in _PARTS))
+COMPILED = Programs(*(loop_jit(part, jit=eqx.filter_jit) for part in _PARTS))
 COMPILED_QUICKLY = Programs(*(eqx.filter_jit(part, **_quickly) for part in _PARTS))
 
 

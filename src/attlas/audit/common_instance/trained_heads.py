@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Key
 from attlas.audit.common_instance.head_audit import AuditedHeads
 from attlas.audit.common_instance.single_head_path import HeadPath, single_head_path
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_2
+from attlas.core.loop_jit import loop_jit
 from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
 from attlas.measures.statistics.stability import average_model_stability
 from attlas.models.attention.multi_head import Decoder, MultiHead, make_multi_head
@@ -145,7 +146,7 @@ def train_heads(samples: MixtureSamples, descent: Descent, seed: int = 0) -> Aud
     return AuditedHeads(path, seen, stability, *arrays, samples.R, rate, schedule)
 
 
-@eqx.filter_jit
+@loop_jit(jit=eqx.filter_jit)
 def _train(
     start: MultiHead, data: tuple[Array, ...], weights: Array, rate: Array, schedule: Array
 ) -> tuple[MultiHead, Array, HeadPath]:

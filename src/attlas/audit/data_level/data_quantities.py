@@ -111,21 +111,21 @@ HEAD_QUANTITIES = (
     ),
     Quantity(
         "local_certificate",
-        "certificate of the change of the head's output at the user's tokens",
+        "certificate of the change of the head's output at the tokens that were read",
         r"$\|J\|\le\dots$",
         "mean over a few short sequences; per unit of change of the normalised tokens",
         _PROVED,
     ),
     Quantity(
         "local_attack",
-        "largest change of the head's output reached at the user's tokens",
+        "largest change of the head's output reached at the tokens that were read",
         r"$|Ju|,\ |u|=1$",
         "by power iteration; a lower bound on the same norm",
         _MEASURED,
     ),
     Quantity(
         "local_ratio",
-        "attack over certificate at the user's tokens",
+        "attack over certificate at the tokens that were read",
         "",
         "1: the certificate is attained",
         _MEASURED,
@@ -142,8 +142,8 @@ HEAD_QUANTITIES = (
         "ball_attack",
         "largest change of the head's output reached in the ball",
         "",
-        "by an ascent that starts at the user's tokens; tokens need not be ones that the model "
-        "can produce",
+        "by an ascent that starts at the tokens that were read; tokens need not be ones that the "
+        "model can produce",
         _MEASURED,
     ),
     Quantity("ball_ratio", "attack over certificate in the ball", "", "1: attained", _MEASURED),

@@ -1,7 +1,6 @@
 """The losses of networks that are drawn from a Gaussian law, many at once."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import jax
@@ -13,6 +12,7 @@ from jaxtyping import Array, Float, Key
 from attlas.bounds.generalisation.conditions import require_at_least
 from attlas.bounds.generalisation.gaussian_weights import GaussianWeights, read_gaussian
 from attlas.core.errors import UserError
+from attlas.core.loop_jit import loop_jit
 
 
 def monte_carlo_losses(
@@ -58,7 +58,7 @@ def monte_carlo_losses(
     return found
 
 
-@partial(jax.jit, static_argnames=("draws", "at_once"))
+@loop_jit(static_argnames=("draws", "at_once"))
 def _losses(loss: Partial, law: GaussianWeights, key: Array, draws: int, at_once: int) -> Array:
     means, tree = jax.tree.flatten(law.mean)
     scales = jax.tree.leaves(law.scale)

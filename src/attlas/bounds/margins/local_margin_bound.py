@@ -31,6 +31,7 @@ from attlas.bounds.margins.margin_bounds import (
     norm_radius,
     require_longest,
 )
+from attlas.core.loop_jit import loop_jit
 
 MARGINS = 2.0 ** np.arange(-10, 3)
 RISKS = 4.0 ** -np.arange(6)
@@ -128,7 +129,7 @@ def localised_risk(empirical: Number, deviation: Number, risk: Number) -> Array:
     return jnp.where(inside, jnp.minimum(bound, 1.0), 1.0)
 
 
-@jax.jit
+@loop_jit
 def _least(given: Float[Array, " s"], ramps: Float[Array, " g"]) -> Float[Array, ""]:
     """The least bound over margins and radii."""
     entropy, m, cost = given

@@ -4,6 +4,7 @@ Symbols: X, y, z, v, W, p as in the paper; eta is its step. A point W of an inst
 trajectory of l_p-AttGD, so that lemmas on one step are checked where the algorithm goes.
 """
 
+import math
 from copy import deepcopy
 
 import jax
@@ -66,8 +67,8 @@ def _walk(begun):
 
 
 @shared
-def _trajectory_points(rng):
-    count, d = 64, SIZES[2]
+def _trajectory_points(rng, count):
+    d = SIZES[2]
     batch = random_data(rng, count)
     # Starts of entries near 1 and near 0.1; steps from 1e-3 to 1; step numbers 0 to 199.
     batch["W"] = rng.normal(size=(count, d, d)) * rng.choice([0.1, 1.0], size=(count, 1, 1))
@@ -77,8 +78,10 @@ def _trajectory_points(rng):
 
 
 def on_trajectory(rng, count):
-    """Data X, y, z, v, exponent p, step eta and a point W that l_p-AttGD reaches; at most 64.
+    """Data X, y, z, v, exponent p, step eta and a point W that l_p-AttGD reaches.
 
-    It works on a copy of the generator, so that what a claim adds does not depend on it.
+    It works on a copy of the generator, so that what a claim adds does not depend on it. Claims
+    of different numbers of instances share trajectories, which are drawn 64 at a time.
     """
-    return {name: value[:count] for name, value in _trajectory_points(deepcopy(rng)).items()}
+    drawn = _trajectory_points(deepcopy(rng), 64 * max(1, math.ceil(count / 64)))
+    return {name: value[:count] for name, value in drawn.items()}

@@ -20,6 +20,7 @@ from attlas.core.door import door
 from attlas.core.errors import UserError
 from attlas.core.factorising import one_at_a_time
 from attlas.core.generator import generator
+from attlas.core.loop_jit import loop_jit
 from attlas.core.trees import as_tree, require_finite_tree
 from attlas.measures.statistics.student_interval import student_interval
 
@@ -225,7 +226,7 @@ def rademacher_estimate(
 
 
 @one_at_a_time
-@eqx.filter_jit
+@loop_jit(jit=eqx.filter_jit)
 def _suprema(
     function_class: FunctionClass,
     inputs: Any,

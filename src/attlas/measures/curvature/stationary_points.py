@@ -18,6 +18,7 @@ from jaxtyping import Array
 from attlas.core.arrays import precision_of
 from attlas.core.errors import UserError
 from attlas.core.factorising import one_at_a_time
+from attlas.core.loop_jit import loop_jit
 from attlas.core.solution import Result, Solution
 from attlas.core.trees import as_tree, require_real_tree
 from attlas.measures.curvature.exact_spectrum import hessian_matrix
@@ -114,7 +115,7 @@ def _default_tolerance(leaves: list[Array]) -> float:
 
 
 @one_at_a_time
-@eqx.filter_jit
+@loop_jit(jit=eqx.filter_jit)
 def _search(
     risk: Callable[..., Array],
     moved: Any,

@@ -21,6 +21,7 @@ from jaxtyping import Array, Bool
 from attlas.bounds.generalisation.compression_bound import compression_bound
 from attlas.bounds.generalisation.held_out_bound import held_out_bound
 from attlas.bounds.generalisation.whole_number_prior import whole_number_bits
+from attlas.core.loop_jit import loop_jit
 from attlas.data.addition import Additions
 from attlas.models.networks.adder import Adder
 from attlas.training.weight_grid import rounded_weights
@@ -51,7 +52,7 @@ class AdderCertificate(NamedTuple):
     parameters: int
 
 
-@jax.jit
+@loop_jit
 def wrong_places(adder: Adder, data: Additions) -> Bool[Array, "n P"]:
     """Whether each digit of each sum is wrong, ties and numbers that are not finite included.
 

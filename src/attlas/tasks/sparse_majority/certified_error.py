@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, Int, Int8
 from attlas.bounds.comparison.single_layer_class import norms_in_ball, single_layer_bounds
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.core.compilation import CHEAP_COMPILATION
+from attlas.core.loop_jit import loop_jit
 from attlas.data.sparse_majority import BitEmbedding
 from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
 from attlas.tasks.sparse_majority.outputs import majority_outputs
@@ -32,7 +33,7 @@ FAMILIES = (
 """With a [CLS] token that is the same in every sequence, W_QK x_CLS is all that W_QK does."""
 
 
-@jax.jit
+@loop_jit
 def ramp_risks(
     models: SingleLayerTransformer,
     embedding: BitEmbedding,

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Int, Int8, PRNGKeyArray
 
 from attlas.core.errors import UserError
 from attlas.core.generator import generator
+from attlas.core.loop_jit import loop_jit
 from attlas.core.norms.balls import project
 from attlas.data.sparse_majority import BitEmbedding, SparseMajority
 from attlas.losses.logistic import logistic
@@ -162,7 +163,7 @@ def _risk(model: SingleLayerTransformer, given: _Given, batch: Batch) -> Array:
     return tau * jnp.mean(logistic(signs * out / tau))
 
 
-@jax.jit(static_argnums=0)
+@loop_jit(static_argnums=0)
 def _train(
     settings: ProjectedSettings,
     start: SingleLayerTransformer,

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from attlas.core.errors import UserError
+from attlas.core.loop_jit import loop_jit
 from attlas.data.sparse_majority import SparseMajority
 from attlas.models.attention.majority_attention import MajorityAttention, total_absolute_weight
 from attlas.tasks.sparse_majority.loss import MajorityLoss, majority_loss
@@ -204,7 +205,7 @@ def _leaves(state: MajorityState, rows: list[np.ndarray]) -> dict[str, np.ndarra
     return {**named_leaves("state", state), "history": np.concatenate(rows, axis=1)}
 
 
-@partial(jax.jit, static_argnames=("settings",))
+@loop_jit(static_argnames=("settings",))
 def _measure(models: MajorityAttention, data: SparseMajority, settings: MajoritySettings) -> Array:
     def one(member: tuple[MajorityAttention, SparseMajority]) -> Array:
         model, own = member
@@ -238,7 +239,7 @@ def _on_cpu() -> bool:
     return jax.default_backend() == "cpu"
 
 
-@partial(jax.jit, static_argnames=("length", "settings"))
+@loop_jit(static_argnames=("length", "settings"))
 def _chunk(batch: tuple, length: int, settings: MajoritySettings) -> tuple[MajorityState, Array]:
     """Up to as many epochs as the batch says, and `length` rows of history."""
 

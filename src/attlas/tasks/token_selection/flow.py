@@ -9,12 +9,12 @@ discrete descent: k = t / eta is the plain step number up to discretisation.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
+from attlas.core.loop_jit import loop_jit
 from attlas.core.norms.entrywise import dual_exponent, entrywise_norm
 from attlas.data.token_selection import TokenSelection, token_scores, validate
 from attlas.losses.margin_loss import margin_loss
@@ -68,8 +68,8 @@ def _flow(
     return record_along(advance, observe, start, lengths)[1]
 
 
-_flow_of_one = jax.jit(_flow, static_argnames=("p", "loss"))
-_flow_of_any = jax.jit(_flow, static_argnames=("loss",))
+_flow_of_one = loop_jit(_flow, static_argnames=("p", "loss"))
+_flow_of_any = loop_jit(_flow, static_argnames=("loss",))
 
 
 def mirror_flow(
