@@ -41,6 +41,16 @@ def test_a_killed_process_is_one_line(monkeypatch):
     assert "\n" not in str(caught.value)
 
 
+def test_a_sampler_that_fails_on_many_instances_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "claims_few.py"
+    file.write_text(OWN.replace("size=count", "size=count if count < 8 else 'many'"))
+    (claim,) = find_claims([str(file)])
+    with pytest.raises(UserError, match=r"claims_few.py:\d+: claim .* fails on 8 .* with ") as said:
+        pool.check_group((str(file), [claim.name]), 8, 0, 0.1, 0, {})
+    assert "\n" not in str(said.value)
+
+
 @pytest.mark.thorough
 def test_own_claims_are_checked_in_worker_processes(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)  # puts the path of imports back

@@ -16,3 +16,20 @@ class UserError(ValueError):
             ...
         attlas.core.errors.UserError: p = 1 is not above 1: choose 1 < p < inf
     """
+
+
+def in_short(error: Exception) -> str:
+    """The kind of an exception and the first line of what it says.
+
+    Args:
+        error: any exception.
+
+    Returns:
+        One line.
+
+    Examples:
+        >>> in_short(KeyError("x"))
+        "KeyError: 'x'"
+    """
+    said = str(error).strip()
+    return f"{type(error).__name__}: {said.splitlines()[0] if said else ''}"

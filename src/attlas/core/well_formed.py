@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, in_short
 from attlas.core.named_call import call_by_name, nearest, parameters
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _drawn(claim: "Claim", where: str) -> Mapping[str, Any]:
     except UserError:
         raise
     except Exception as error:
-        raise UserError(f"{where}: sample fails with {_short(error)}") from error
+        raise UserError(f"{where}: sample fails with {in_short(error)}") from error
     exact = claim.enumerates is None
     for name, value in batch.items():
         if value.ndim == 0 or (exact and len(value) != _TRIED):
@@ -151,10 +151,6 @@ def _drawn(claim: "Claim", where: str) -> Mapping[str, Any]:
     return batch
 
 
-def _short(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
-
-
 def _traced(function: Any, instance: Mapping[str, Any], where: str) -> Any:
     """Shapes of what a function of named arrays returns; whatever it raises becomes one line."""
     try:
@@ -162,7 +158,7 @@ def _traced(function: Any, instance: Mapping[str, Any], where: str) -> Any:
     except UserError as error:
         raise UserError(f"{where}: {error}") from error
     except Exception as error:
-        raise UserError(f"{where} fails on a drawn instance: {_short(error)}") from error
+        raise UserError(f"{where} fails on a drawn instance: {in_short(error)}") from error
 
 
 def _traced_sides(claim: "Claim", instance: Mapping[str, Any], where: str) -> None:
@@ -217,6 +213,6 @@ def _searchable(claim: "Claim", instance: Mapping[str, Any], where: str) -> None
         raise UserError(f"{where}: {error}") from error
     except Exception as error:
         raise UserError(
-            f"{where}: search_over needs a derivative that JAX cannot take ({_short(error)}): "
+            f"{where}: search_over needs a derivative that JAX cannot take ({in_short(error)}): "
             "leave out search_over, or use differentiable operations"
         ) from error

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
+from pathlib import Path
 
 from attlas.core.claim import Claim
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, in_short
 from attlas.core.processes import checker_variables, started_under, worker_pool
 from attlas.core.verdict import CheckReport, Witness
 
@@ -38,21 +39,34 @@ def check_group(
 
     Returns:
         The reports.
+
+    Raises:
+        UserError: that names the claim whose parts failed, though two instances could be drawn.
     """
     from attlas.verify.check import check
     from attlas.verify.registry import claims_at
 
-    return [
-        check(
-            claim,
-            count=count,
-            seed=seed,
-            alpha=alpha,
-            challenge_rounds=challenge_rounds,
-            stored=stored.get(claim.name),
-        )
-        for claim in claims_at(*group)
-    ]
+    reports = []
+    for claim in claims_at(*group):
+        try:
+            report = check(
+                claim,
+                count=count,
+                seed=seed,
+                alpha=alpha,
+                challenge_rounds=challenge_rounds,
+                stored=stored.get(claim.name),
+            )
+        except UserError:
+            raise
+        except Exception as error:
+            file, line = claim.place
+            raise UserError(
+                f"{Path(file).name}:{line}: claim '{claim.name}' fails on "
+                f"{claim.count if count is None else count} instances with {in_short(error)}"
+            ) from error
+        reports.append(report)
+    return reports
 
 
 def planned_groups(
