@@ -44,7 +44,7 @@ apply, `attlas.bounds` bound, `attlas.measures` measure.
 
 Examples:
     >>> import attlas as at
-    >>> at.check(at.find_claims(["lemma-12"])[0]).verdict.outcome.value
+    >>> at.check("lemma-12").verdict.outcome.value
     'SUPPORTED'
 """
 

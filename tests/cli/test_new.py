@@ -66,7 +66,9 @@ def test_the_command_checks_a_claim_in_a_process_of_its_own_and_reports_it(paper
     assert document["verdict"]["outcome"] == "SUPPORTED"
     assert run("report", "--out", "paper.html", "--single") == 0
     page = (paper / "paper.html").read_text()
-    assert "On tokens: 100%" in page
+    assert "<h1>On tokens: 100%</h1>" in page
+    assert "executable atlas" not in page
+    assert "Which p should I choose?" not in page
     above = (paper / "claims_example.py").read_text().partition("@at.identity(")[0]
     assert f"claims_example.py:{above.count(chr(10)) + 1}" in page
     assert "julistiono2024optimizing" not in page

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.verify.registry import claims_of, find_claims, find_errata
+from attlas.verify.registry import claims_of, find_claims, find_errata, one_claim
 
 CLAIM = '''
 import attlas as at
@@ -205,3 +205,15 @@ def test_errata_of_a_place(folder):
         "ONE = Erratum('a', 'Lemma 1', ErratumClass.TYPO, 'A digit.')\n"
     )
     assert [e.locator for e in find_errata(["claims_e.py"])] == ["Lemma 1"]
+
+
+def test_one_claim_is_itself_or_what_its_name_means():
+    (lemma,) = find_claims("lemma-12")
+    assert one_claim(lemma) is one_claim("lemma-12") is lemma
+    for given, line in [
+        ("gu2024exploring", r"'gu2024exploring' names \d+ claims: choose one"),
+        ([lemma], "a value of type list is no claim"),
+        ("lema-12", "did you mean lemma-12"),
+    ]:
+        with pytest.raises(UserError, match=line):
+            one_claim(given)

@@ -56,37 +56,17 @@ def challenge(
         raise typer.Exit(EXIT_BROKEN)
 
 
-def one_claim(name: str | None) -> "Claim":
-    """The claim of a name.
-
-    Args:
-        name: as it was given.
-
-    Returns:
-        The only claim that it names.
-
-    Raises:
-        UserError: if it names none or several.
-    """
-    from attlas.core.errors import UserError
-    from attlas.verify.registry import find_claims
-
-    if name is None:
-        raise UserError("challenge needs a CLAIM, or --replay FILE: see `attlas list claims`")
-    claim, *others = find_claims([name])
-    if others:
-        count = 1 + len(others)
-        raise UserError(f"'{name}' names {count} claims: choose one of `attlas list claims {name}`")
-    return claim
-
-
 def _search(context: typer.Context, name: str | None, asked: dict) -> "tuple[Claim, Verdict]":
     from attlas.cli.tables import number
+    from attlas.core.errors import UserError
     from attlas.core.prose import plain
     from attlas.runs.store import Store
     from attlas.runs.witness import FOLDER, keep_witness, witness_file
     from attlas.verify.challenge import challenge as search
+    from attlas.verify.registry import one_claim
 
+    if name is None:
+        raise UserError("challenge needs a CLAIM, or --replay FILE: see `attlas list claims`")
     claim = one_claim(name)
     store = Store(session_of(context).results)
     store.prepare(FOLDER)
@@ -135,6 +115,7 @@ def _replay(name: str | None, file: Path) -> "tuple[Claim, Verdict]":
     from attlas.core.prose import plain
     from attlas.runs.witness import read_witness
     from attlas.verify.challenge import replay
+    from attlas.verify.registry import one_claim
 
     stored = read_witness(file)
     claim = one_claim(stored.claim if name is None else name)

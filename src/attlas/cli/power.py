@@ -25,11 +25,11 @@ def power(
     from attlas.core.processes import checker_variables
 
     os.environ.update(checker_variables(1))
-    from attlas.cli.challenge import one_claim
     from attlas.cli.tables import show_table
     from attlas.core.prose import plain
     from attlas.verify.power import FACTORS
     from attlas.verify.power import power as sweep
+    from attlas.verify.registry import one_claim
 
     claim = one_claim(name)
     found = sweep(claim, factors=factors or FACTORS, seed=seed, evaluations=evaluations)

@@ -135,13 +135,17 @@ def gather(
     warnings += unread
     if unknown and not excerpt:
         warnings.append(f"Verdicts of claims that are not in the atlas: {', '.join(unknown)}.")
+    papers = _papers(entries, errata, drawn)
+    places = [c.place[0] for c in claims] + [e.source[0] for e in experiments]
+    own = bool(places) and not any(map(is_of_attlas, places))
     return Atlas(
-        _papers(entries, errata, drawn),
+        papers,
         summarise_environment(met),
         tuple(warnings),
         tuple(audits),
         monitors,
-        () if excerpt else answered_questions(entries, drawn),
+        () if excerpt or own else answered_questions(entries, drawn),
+        ", ".join(paper.heading for paper in papers) if own else "",
     )
 
 

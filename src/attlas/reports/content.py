@@ -242,6 +242,8 @@ class ExperimentEntry:
             return self.missing or "Not run."
         if self.done < self.total:
             return f"Not answered yet: {self.done} of {self.total} cells have been run."
+        if not self.experiment.answer_text:
+            return "Computed: see its figures and its table."
         return "Not answered: a number that the answer needs is missing."
 
     @property
@@ -311,6 +313,7 @@ class Atlas:
         audits: of trained models, as plain data.
         monitors: what `attlas.torch.Monitor` saw of models in training.
         questions: what users ask, with what the records of all papers answer.
+        title: of a page that shows nothing of attlas; empty for the atlas.
     """
 
     papers: tuple[PaperEntry, ...]
@@ -319,6 +322,7 @@ class Atlas:
     audits: tuple[Mapping[str, Any], ...] = ()
     monitors: tuple[Drawing, ...] = ()
     questions: tuple[Findings, ...] = ()
+    title: str = ""
 
     @property
     def claims(self) -> tuple[ClaimEntry, ...]:

@@ -62,7 +62,8 @@ def render_pages(atlas: Atlas, front: str, folder: str) -> Iterator[tuple[str, s
         ['explorer.html', 'glossary.html', '']
     """
     book, places = _Book(atlas), places_of(atlas)
-    yield EXPLORER, render_explorer()
+    if not atlas.title:
+        yield EXPLORER, render_explorer()
     yield GLOSSARY, book.page("glossary.html.j2", Links(GLOSSARY, places, folder, front), True)
     for paper in atlas.papers:
         links = Links(places[paper.anchor], places, folder, front)

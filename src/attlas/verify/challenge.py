@@ -36,6 +36,7 @@ from attlas.verify.certify import proved
 from attlas.verify.decide import decide
 from attlas.verify.evidence import Batch, Program, compile_program, gather
 from attlas.verify.growth import grow
+from attlas.verify.registry import one_claim
 
 METHODS = (*WITHOUT_SLOPES, "ascent", "sizes", "auto")
 _ORDER = ("moves", "ascent", "extremes", "sizes", "covariance")
@@ -45,7 +46,7 @@ INTERRUPTED = "interrupted"
 
 
 def challenge(
-    claim: Claim,
+    claim: Claim | str,
     *,
     method: str = "auto",
     evaluations: int | None = None,
@@ -59,7 +60,7 @@ def challenge(
     """Search for a violation of an inequality.
 
     Args:
-        claim: an inequality.
+        claim: an inequality, or its name.
         method: one of `METHODS`.
         evaluations: of the sides on one instance, of all rounds together; rounds of fresh
             starting points are made until they are spent.
@@ -78,6 +79,7 @@ def challenge(
         UserError: if the claim offers nothing to challenge, or not by this method.
         KeyboardInterrupt: if it came before anything was found.
     """
+    claim = one_claim(claim)
     if method not in METHODS:
         raise UserError(f"there is no method '{method}': {nearest(method, METHODS)}")
     with FACTORISING, jax.enable_x64(True):
@@ -198,17 +200,18 @@ class _Search:
             return replace(judge(claim, self.program, ended, seed, steps), method="ascent")
 
 
-def replay(claim: Claim, witness: dict[str, np.ndarray]) -> Verdict:
+def replay(claim: Claim | str, witness: dict[str, np.ndarray]) -> Verdict:
     """Re-evaluate a claim on one stored instance.
 
     Args:
-        claim: the claim.
+        claim: the claim, or its name.
         witness: arrays by name, as a challenge or check stored them.
 
     Returns:
         The verdict on this instance alone: VIOLATED, NOT_APPLICABLE, or INCONCLUSIVE with
         its slack (one instance never supports a claim).
     """
+    claim = one_claim(claim)
     with FACTORISING, jax.enable_x64(True):
         batch = {name: on_device(np.asarray(value)[None]) for name, value in witness.items()}
         holds, sides = compile_program(claim)(batch)

@@ -20,13 +20,14 @@ from attlas.verify.decide import decide
 from attlas.verify.detection import detection_limits, faults, unattained
 from attlas.verify.evidence import Batch, Evidence, Program, compile_program, gather, instance_at
 from attlas.verify.exponents import at_grown_sizes, exponent_limits, with_grown
+from attlas.verify.registry import one_claim
 from attlas.verify.searchable import is_searchable
 from attlas.verify.stored import replayed, with_stored
 from attlas.verify.symbolic import with_proof
 
 
 def check(
-    claim: Claim,
+    claim: Claim | str,
     *,
     count: int | None = None,
     seed: int = 0,
@@ -37,7 +38,7 @@ def check(
     """Draw instances of a claim, decide it, and try its controls on the same program.
 
     Args:
-        claim: what is checked.
+        claim: what is checked, or its name.
         count: instances drawn; the claim's own number by default.
         seed: of the instances.
         alpha: error probability of a statistical verdict.
@@ -49,10 +50,10 @@ def check(
         The report; `report.defects` is empty when all came out as expected.
 
     Examples:
-        >>> from attlas.verify.registry import find_claims
-        >>> check(find_claims(["julistiono2024optimizing/lemma-12"])[0]).verdict.outcome.value
+        >>> check("julistiono2024optimizing/lemma-12").verdict.outcome.value
         'SUPPORTED'
     """
+    claim = one_claim(claim)
     started = time.perf_counter()
     bound_compiled(claim.name)
     with FACTORISING, jax.enable_x64(True):  # claims may factorise

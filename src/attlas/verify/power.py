@@ -22,6 +22,7 @@ from attlas.verify.check import draw_batch
 from attlas.verify.decide import ENTRYWISE, decide
 from attlas.verify.evidence import Evidence, compile_program, gather
 from attlas.verify.exponents import at_grown_sizes, exponent_limits
+from attlas.verify.registry import one_claim
 
 FACTORS = (1.01, 1.1, 2.0, 10.0, 100.0, 1e3, 1e6)
 """Wrong constants that are tried."""
@@ -82,7 +83,7 @@ class Power:
 
 
 def power(
-    claim: Claim,
+    claim: Claim | str,
     *,
     factors: Sequence[float] = FACTORS,
     count: int | None = None,
@@ -93,7 +94,7 @@ def power(
     """Sweep wrong constants: which of them would the check notice?
 
     Args:
-        claim: any claim.
+        claim: any claim, or its name.
         factors: above 1, in growing order.
         count: instances drawn; the claim's own number by default.
         seed: of the instances.
@@ -107,10 +108,10 @@ def power(
         UserError: if a factor is not above 1, or no instance is applicable.
 
     Examples:
-        >>> from attlas.verify.registry import find_claims
-        >>> power(find_claims(["julistiono2024optimizing/lemma-12"])[0]).smallest
+        >>> power("julistiono2024optimizing/lemma-12").smallest
         (1.01, 1.01)
     """
+    claim = one_claim(claim)
     factors = tuple(sorted(float(factor) for factor in factors))
     if not factors or factors[0] <= 1:
         raise UserError("factors: give numbers above 1, by which the statement is made too strong")

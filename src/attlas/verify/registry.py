@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -26,7 +27,7 @@ def _all_claims() -> tuple[Claim, ...]:
     return _named_once(claims)
 
 
-def find_claims(names: Sequence[str] = ()) -> tuple[Claim, ...]:
+def find_claims(names: Sequence[str] | str = ()) -> tuple[Claim, ...]:
     """Claims by name or by place, of the atlas and of one's own.
 
     One's own are those of the project of the working directory (`[tool.attlas]` in its
@@ -36,7 +37,8 @@ def find_claims(names: Sequence[str] = ()) -> tuple[Claim, ...]:
     Args:
         names: claim names, papers, or slugs without the paper; or places: a file, a folder, a
             notebook with cells tagged `attlas`, a module, each also with `:NAME`. Where there
-            are none: the claims of the project, or outside a project all that there are.
+            are none: the claims of the project, or outside a project all that there are. One
+            name may be given as it is.
 
     Returns:
         The claims in order of paper and file.
@@ -54,10 +56,42 @@ def find_claims(names: Sequence[str] = ()) -> tuple[Claim, ...]:
         everyones = () if in_project else (*_all_claims(), *_announced_claims())
         return _named_once((*everyones, *_claims_of_project(), *_claims_of_environment()))
     chosen: dict[str, Claim] = {}
-    for name in names:
+    for name in (names,) if isinstance(names, str) else names:
         for claim in claims_of(name) if is_written_as_place(name) else _claims_named(name):
             _refuse_twice(chosen.setdefault(claim.name, claim), claim)
     return tuple(chosen.values())
+
+
+def one_claim(given: Any) -> Claim:
+    """A claim, or the one that a name means.
+
+    Args:
+        given: a claim, or what `find_claims` takes for exactly one.
+
+    Returns:
+        The claim.
+
+    Raises:
+        UserError: if it is neither, or the name means several.
+
+    Examples:
+        >>> one_claim("lemma-12").name
+        'julistiono2024optimizing/lemma-12'
+    """
+    if isinstance(given, Claim):
+        return given
+    if not isinstance(given, str):
+        raise UserError(
+            f"a value of type {type(given).__name__} is no claim: give one claim or its name, "
+            "and loop over find_claims for several"
+        )
+    first, *others = find_claims(given)
+    if others:
+        raise UserError(
+            f"'{given}' names {1 + len(others)} claims: choose one of "
+            f"`attlas list claims {given}`, such as '{first.name}'"
+        )
+    return first
 
 
 def _claims_named(name: str) -> Sequence[Claim]:

@@ -148,7 +148,7 @@ export function selectionView() {
   const plane = makePlane(at("selection-plane"));
   const shapes = state.data.X.map((sample, i) => sample.map(() => svg(i === 0 ? "circle" : "rect", { class: `token f${i}` })));
   const redraw = [];
-  const p = slider("selection-p", () => refresh(), (x) => 1 + 10 ** x, (value) => value.toFixed(2));
+  const p = slider("selection-p", () => refresh(), (x) => Math.round(100 * (1 + 10 ** x)) / 100, (value) => value.toFixed(2));
   const scrub = slider("selection-at", () => drawSoon(), Math.round, (k) => `step ${recordedSteps(STEPS, RECORDS)[k]}`);
 
   const draw = () => {
