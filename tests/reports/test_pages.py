@@ -25,9 +25,16 @@ def pages(atlas):
 
 def test_a_page_per_paper_and_per_experiment_and_the_front_page_last(pages):
     assert [*pages] == [
-        "explorer.html", "glossary.html", PAPER,
-        "experiment-lines.html", "experiment-silent.html", "",
+        "glossary.html", PAPER, "experiment-lines.html", "experiment-silent.html", "",
     ]  # fmt: skip
+
+
+def test_a_page_of_ones_own_claims_has_their_title_and_no_more_than_they_ask(atlas, pages):
+    assert atlas.title == atlas.papers[0].heading
+    assert atlas.questions == ()
+    assert f"<h1>{atlas.title}</h1>" in pages[""]
+    assert "explorer" not in pages[""]
+    assert "The executable atlas" in dict(render_pages(Atlas(papers=()), "a.html", "a"))[""]
 
 
 def test_every_link_arrives(pages):
