@@ -273,7 +273,9 @@ def _placed(raw, radius, width):
     centre = jnp.where(raw["centred"], X[:, :1] + X[:, 1:2], 0) / 2
     found = placed({**raw, "X": raw["X"] - centre}, radius, width)
     good = solves_the_svm(*(found[k] for k in ("X", "z", "p", "W_mm", "weight", "beyond")))
-    return {**found, "good": good & wide_enough(found["mu"])}
+    # At scores in the hundreds the slope of the exponential loss, and so the radius, overflows.
+    good &= wide_enough(found["mu"]) & jnp.isfinite(found["radius"])
+    return {**found, "good": good}
 
 
 def cone_points(rng, count, radius=None, width=None, finish=None):
