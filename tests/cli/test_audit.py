@@ -62,6 +62,7 @@ def test_an_audit_writes_a_page_numbers_and_what_the_atlas_reads(attlas, model, 
         (["--curvature-sequences", "2"], "--curvature-sequences is for level deep"),
         (["--workers", "4"], "--workers is for an audit on dask"),
         (["--out", "none/audit.html"], "none"),
+        (["--out", "audit.pdf"], "is written as HTML"),
     ],
 )
 def test_bad_calls_are_refused_in_one_line(attlas, model, tmp_path, arguments, said):

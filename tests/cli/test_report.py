@@ -47,6 +47,21 @@ def test_an_empty_results_folder_is_told(report, tmp_path):
     assert report("empty") == ""
 
 
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("--out", "page.pdf"), "--out page.pdf is written as HTML"),
+        (("--records", "nowhere"), "--records nowhere is no folder"),
+    ],
+)
+def test_what_would_mislead_is_refused(report, tmp_path, capsys, arguments, line):
+    with pytest.raises(SystemExit) as stopped:
+        main(["report", "claims_reported.py", *arguments])
+    assert stopped.value.code == 2
+    assert line in capsys.readouterr().err
+    assert not (tmp_path / "page.pdf").exists()
+
+
 def test_a_single_file_has_everything(report, tmp_path):
     with pytest.raises(SystemExit) as stopped:
         main(["report", "claims_reported.py", "--out", "one.html", "--single"])

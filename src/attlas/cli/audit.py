@@ -71,9 +71,10 @@ def audit(
     from attlas.interop.load_model import open_checkpoint
     from attlas.interop.words import read_words
     from attlas.runs.audits import audited_model
-    from attlas.runs.text_file import probe_text_file
+    from attlas.runs.text_file import probe_text_file, require_html
 
     session = session_of(context)
+    require_html(out, "--out")
     probe_text_file(out, "--out")
     if json_ is not None:
         probe_text_file(json_, "--json")

@@ -35,11 +35,15 @@ def report(
 ) -> None:
     """Write HTML pages from the records: the atlas, or the page of one paper."""
     from attlas.core.errors import UserError
-    from attlas.runs.store import Store
+    from attlas.runs.store import PUBLISHED, Store
+    from attlas.runs.text_file import require_html
 
     store = Store(session_of(context).results)
     if paper is not None and records is not None:
         raise UserError("--records is for the atlas: leave out --paper")
+    require_html(out, "--out")
+    if records is not None and str(records) != PUBLISHED and not records.is_dir():
+        raise UserError(f"--records {records} is no folder: name one, or {PUBLISHED}")
     if paper is not None and single:
         raise UserError("--paper PAPER is one file: leave out --single")
     if paper is not None and names:

@@ -27,7 +27,7 @@ def run(
     ],
     scale: Annotated[
         str,
-        typer.Option(metavar="smoke|quick|paper", help="Seconds, 45 s per paper, or the paper's."),
+        typer.Option(metavar="smoke|quick|paper", help="Seconds, minutes, or the paper's sizes."),
     ] = "quick",
     set_: Annotated[list[str] | None, _SET] = None,
     on: Annotated[str, typer.Option(metavar=PLACES, help="Where the cells run.")] = "local",

@@ -14,7 +14,7 @@ DTYPES = ("float64", "float32")
 
 
 class Scale(StrEnum):
-    """How large a grid is: seconds, a paper's experiments in 45 s, the paper's own sizes."""
+    """How large a grid is: all experiments in seconds each, in minutes, the papers' own sizes."""
 
     SMOKE = "smoke"
     QUICK = "quick"

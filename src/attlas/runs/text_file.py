@@ -37,6 +37,23 @@ def write_text_file(path: Path, text: str, option: str) -> Path:
     return path
 
 
+def require_html(path: Path, option: str) -> None:
+    """Refuse a name that says the page is something else.
+
+    Args:
+        path: of a page; a pipe or device needs no suffix.
+        option: what names another file, for the message.
+
+    Raises:
+        UserError: if it ends in another suffix.
+
+    Examples:
+        >>> require_html(Path("a.html"), "--out")
+    """
+    if path.suffix.lower() not in ("", ".html", ".htm"):
+        raise UserError(f"{option} {path} is written as HTML: name a file .html")
+
+
 def probe_text_file(path: Path, option: str) -> None:
     """Refuse a file that cannot be written, before anything is computed for it.
 
