@@ -39,6 +39,23 @@ def test_a_true_violation_is_proved_and_a_statement_that_holds_is_not():
     assert certify(softmax_norm, INSIDE) == "not certified: the sides are too close to tell apart"
 
 
+def test_truth_values_are_compared_and_counted_as_numbers():
+    @inequality(
+        sample=lambda rng, count: {"x": rng.normal(size=(count, 2))},
+        controls=[Control("half", most=0.5)],
+        not_attacked="for the test",
+    )
+    def signs_agree(x, *, most=1.0):
+        r"""$$1[(x_1 > 0) = (x_2 > 0)] \le 1$$"""
+        return jnp.where((x[0] > 0) == (x[1] > 0), 1.0, 0.0), most
+
+    x = {"x": np.array([0.5, 2.0])}
+    half = replace(signs_agree, function=lambda x: signs_agree.function(x, most=0.5))
+    assert certify(half, x).startswith("proved")
+    assert certify(half, {"x": np.array([0.5, -2.0])}).startswith("not certified")
+    assert certify(signs_agree, x).startswith("not certified")
+
+
 def test_rounding_is_no_proof_and_an_assumption_on_its_border_is_said():
     @identity(
         sample=lambda rng, count: {"x": rng.uniform(1, 2, size=(count, 3))},

@@ -118,12 +118,17 @@ def _certified(claim: Claim, witness: Witness) -> str:
     return f"proved by interval arithmetic: {sign} exceeds what is allowed by {excess.max():.3g}"
 
 
-def _known(value: np.ndarray) -> Any:
-    """Floats as intervals, anything else as it is."""
-    return iv.exact(value) if value.dtype.kind == "f" else value
+def _known(value: Any) -> Any:
+    """Floats as intervals, anything else as it is; keys of random numbers stay JAX's own."""
+    if jnp.issubdtype(value.dtype, jax.dtypes.extended):
+        return value
+    array = np.asarray(value)
+    return iv.exact(array) if array.dtype.kind == "f" else array
 
 
 def _interval(value: Any) -> Interval:
+    if isinstance(value, Truth):
+        return Interval(value.must.astype(float), value.may.astype(float))
     return value if isinstance(value, Interval) else iv.exact(np.asarray(value, dtype=float))
 
 
@@ -158,7 +163,7 @@ def _apply(equation: Any, inputs: list[Any]) -> list[Any]:
     if not any(isinstance(value, Interval | Truth) for value in inputs):
         found = equation.primitive.bind(*map(jnp.asarray, inputs), **details)
         outputs = found if equation.primitive.multiple_results else [found]
-        return [_known(np.asarray(value)) for value in outputs]
+        return [_known(value) for value in outputs]
     for value in equation.outvars:
         if value.aval.size > LARGEST:
             raise Undecided(f"an array of {value.aval.size} entries")
@@ -252,7 +257,7 @@ def _interval_free(*values: Any) -> bool:
 def _convert(details: Mapping[str, Any], a: Any) -> Any:
     kind = np.dtype(details["new_dtype"]).kind
     if isinstance(a, Truth) and kind == "f":
-        return Interval(a.must.astype(float), a.may.astype(float))
+        return _interval(a)
     if kind == "b" and isinstance(a, Interval):
         zero = (a.low <= 0) & (a.high >= 0)
         return Truth(~zero, ~((a.low == 0) & (a.high == 0)))

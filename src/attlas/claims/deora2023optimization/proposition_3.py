@@ -47,7 +47,7 @@ def saturation(mix: Mixture, constants) -> Float[Array, ""]:
     sample=partial(at_an_eighth, tokens=3),
     search_over="noise",
     project=inside_the_noise,
-    controls=[Control("5/8 instead of 3/8", share=5 / 8)],
+    controls=[Control("3/4 instead of 3/8", share=3 / 4)],
     proof_step=ProofStep(_CHAIN, 1),
     roundings=ROUNDINGS,
     evaluations=1216,
