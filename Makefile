@@ -1,6 +1,7 @@
 # `make` on a machine with Python 3.11 or newer, gcc and make sets everything up and works.
 
 VENV ?= .venv
+export UV_COMPILE_BYTECODE = 1
 BIN := $(VENV)/bin
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
@@ -89,9 +90,6 @@ bench: $(STAMP)
 	$(BIN)/python -m pip install -q torch==2.13.0 'cvxpy>=1.6'
 	$(BIN)/python -m benchmarks
 
-# Compiled once for all processes, without the tests of packages, a quarter of all.
-BYTECODE = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m compileall -qq -j 2 -x '/tests?/'
-
 # The lock holds hashes for every platform; uv installs it in seconds, pip where uv cannot.
 $(STAMP): requirements/lock.txt requirements/installer.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer found: install one or say PYTHON=..." >&2; exit 2; }
@@ -101,7 +99,6 @@ $(STAMP): requirements/lock.txt requirements/installer.txt pyproject.toml
 		|| $(BIN)/python -m pip install -q --require-hashes -r requirements/lock.txt
 	$(BIN)/uv pip install -q -p $(BIN)/python --no-deps -e . \
 		|| $(BIN)/python -m pip install -q --no-deps -e .
-	-$(BYTECODE) $(VENV)/lib
 	touch $@
 
 # What only `make lint` needs: 315 MB beside 1.1 GB.
