@@ -18,6 +18,7 @@ from jaxtyping import Array
 from attlas.core.arrays import ArrayInput, own_precision, precision_of
 from attlas.core.device_arrays import entry
 from attlas.core.errors import UserError
+from attlas.core.loop_jit import loop_jit
 from attlas.core.norms.entrywise import dual_exponent
 from attlas.core.solution import Result
 from attlas.data.token_selection import TokenSelection, validate
@@ -153,7 +154,7 @@ def _observe(carry: _Carry, v: Array, problem: _Problem, rule: _Rule) -> tuple[A
     return jnp.swapaxes(W, 1, 2), loss, norm, found.weights, v
 
 
-@functools.partial(jax.jit, static_argnames="rule")
+@loop_jit(static_argnames="rule")
 def _train(
     data: TokenSelection, W0: Array, v0: Array, rates: Array, lengths: Array, *, rule: _Rule
 ) -> tuple[tuple[Array, ...], _Carry]:
