@@ -6,9 +6,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.core import Tracer
 
 from attlas.core.compilation import loop_options
+from attlas.core.device_arrays import is_traced
 
 
 def loop_jit(
@@ -48,7 +48,7 @@ def loop_jit(
     def program(*args: Any, **kwargs: Any) -> Any:
         # Under `jit` a new array is a tracer too, whatever the arguments are.
         met = (args, kwargs, jnp.zeros(()))
-        is_traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(met))
-        return (inside if is_traced else whole)(*args, **kwargs)
+        traced = any(map(is_traced, jax.tree.leaves(met)))
+        return (inside if traced else whole)(*args, **kwargs)
 
     return program
