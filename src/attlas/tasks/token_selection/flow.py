@@ -107,6 +107,7 @@ def mirror_flow(
         UserError: for data or settings that cannot be used.
 
     Examples:
+        >>> import jax
         >>> from attlas.data.token_selection import make_support_selection
         >>> data = make_support_selection(jax.random.key(0))
         >>> path = mirror_flow(
