@@ -1,7 +1,7 @@
 r"""What attention theory says about a trained Transformer, at three levels."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -15,6 +15,7 @@ from attlas.audit.deep_level.deep_level import deep_level
 from attlas.audit.deep_level.sharpness import model_sharpness
 from attlas.audit.deep_level.tangent_drift import tangent_drift
 from attlas.audit.findings import Change, Heads, Intervene, findings_of
+from attlas.audit.level import Level, require_level
 from attlas.audit.model_audit import ModelAudit
 from attlas.audit.model_bounds import model_bounds
 from attlas.audit.sequence_loss import JudgedBatch, judged_batch
@@ -25,9 +26,6 @@ from attlas.interop.load_model import load_model
 from attlas.interop.slicing import prove_slicing
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
-
-Level = Literal["weights", "data", "deep"]
-LEVELS: tuple[Level, ...] = ("weights", "data", "deep")
 
 _CONTEXT = 512
 
@@ -161,8 +159,7 @@ def _audited(
 
 def _require(level: str, sequences: Any, against: Any, options: AuditOptions) -> None:
     """Refuse, before anything is read, what cannot be done."""
-    if level not in LEVELS:
-        raise UserError(f"level = {level!r} is unknown: choose weights, data or deep")
+    require_level(level)
     if level != "weights" and sequences is None:
         raise UserError(f"level {level} needs sequences: give a text or tokens")
     if level != "deep" and against is not None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from attlas.audit.audit import AuditOptions, Level, audit
+from attlas.audit.audit import AuditOptions, audit
+from attlas.audit.level import Level
 from attlas.audit.model_audit import ModelAudit
 from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError

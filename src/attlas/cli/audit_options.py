@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
+from attlas.audit.level import require_level
 from attlas.cli.session import PLACES
 from attlas.core.errors import UserError
 
-LEVELS = ("weights", "data", "deep")
 _OF_SEQUENCES = ("text", "tokens", "sequences", "length", "deep_sequences")
 _OF_DEEP = ("against", "curvature", "curvature_sequences", "learning_rate", "momentum")
 
@@ -72,8 +72,8 @@ def require_used(context: typer.Context, level: str | None, on: str) -> None:
     Raises:
         UserError: if the level is unknown, or an option belongs to another one.
     """
-    if level not in (None, *LEVELS):
-        raise UserError(f"level = {level!r} is unknown: choose weights, data or deep")
+    if level is not None:
+        require_level(level)
 
     def refuse(names: tuple[str, ...], meant: str, remedy: str) -> None:
         for name in names:

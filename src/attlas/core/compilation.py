@@ -6,19 +6,15 @@ from pathlib import Path
 
 import platformdirs
 
-CHEAP_FLAGS = (
-    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
-    "--xla_cpu_multi_thread_eigen=false"
-)
+_LEAST = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+CHEAP_FLAGS = f"{_LEAST} --xla_cpu_multi_thread_eigen=false"
 """Compiler flags for many tiny programs: compiling is what costs there, not running."""
 CHEAPER_FLAGS = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 """They halve the time again (13.1 s to 6.9 s for four claims), where XLA knows them: an unknown
 flag ends the process, so that only the tested release series gets them."""
 SAMPLER_FLAGS = f"{CHEAPER_FLAGS} --xla_backend_optimization_level=1"
 """For checking claims, whose samplers train and are run again at every move of a search."""
-BRIEF_FLAGS = (
-    f"{CHEAPER_FLAGS} --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
-)
+BRIEF_FLAGS = f"{CHEAPER_FLAGS} {_LEAST}"
 """For cells of some seconds, half of which is compiling: most programs run once, and those whose
 loops run long ask for more by `loop_options`. At level 0 for all of them training takes three
 times as long; at level 1 for all the first cells of the quick experiments take 380 s, so 347."""

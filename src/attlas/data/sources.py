@@ -26,7 +26,7 @@ from typing import Any
 import platformdirs
 
 from attlas.core.discovery import scan
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, in_short
 
 _UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError, KeyError)
 """What a truncated, altered or foreign file makes the parsers raise."""
@@ -259,8 +259,7 @@ def read_verified(dataset: DataSet, folder: Path | None = None) -> Any:
         content = dataset.read(root)
         found = content_manifest(dataset.canonical(content))
     except _UNREADABLE as error:
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise UserError(f"{root} cannot be read ({reason}): {_fix(dataset)}") from error
+        raise UserError(f"{root} cannot be read ({in_short(error)}): {_fix(dataset)}") from error
     wrong = [part for part, digest in dataset.manifest.items() if found.get(part) != digest]
     if wrong:
         raise UserError(f"{root}: wrong checksum of {', '.join(wrong)}: {_fix(dataset)}")

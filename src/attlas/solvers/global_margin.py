@@ -222,12 +222,12 @@ def _best(
     return Solution(np.asarray(best), np.asarray(code.value), certificate, stats)
 
 
-@loop_jit
+@jax.jit
 def _margins(models: MultiHead, X: Array, y: Array) -> Array:
     return jax.vmap(lambda model: jnp.min(y * jax.vmap(model)(X)))(models)
 
 
-@loop_jit
+@jax.jit
 def _attended(models: MultiHead, X: Array) -> Array:
     """Features of U: the gradient of Phi in U, which does not depend on U, [starts, n, ...]."""
 

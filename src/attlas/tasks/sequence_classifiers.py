@@ -19,7 +19,6 @@ import optax
 from jaxtyping import Array, Bool, Float, Key, PRNGKeyArray
 
 from attlas.core.errors import UserError
-from attlas.core.loop_jit import loop_jit
 from attlas.data.token_sequences import TokenSequences
 from attlas.losses.logistic import logistic
 from attlas.training.epochs import epoch_orders, fit_epochs
@@ -125,7 +124,7 @@ def _batches(keys: Array, size: int, batch: int, epochs: int) -> Iterator[tuple[
         yield order, _dropout_keys(keys, np.uint32(number), order.shape[1])
 
 
-@loop_jit(static_argnums=2)
+@partial(jax.jit, static_argnums=2)
 def _dropout_keys(keys: Array, number: np.uint32 | Array, steps: int) -> Array:
     return jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, number), steps))(keys)
 

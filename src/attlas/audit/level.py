@@ -1,0 +1,24 @@
+"""The levels of an audit, without what measures them: a command line reads this before JAX."""
+
+from typing import Literal
+
+from attlas.core.errors import UserError
+
+Level = Literal["weights", "data", "deep"]
+LEVELS: tuple[Level, ...] = ("weights", "data", "deep")
+
+
+def require_level(level: str) -> None:
+    """Refuse what is no level.
+
+    Args:
+        level: its name.
+
+    Raises:
+        UserError: if there is no such level.
+
+    Examples:
+        >>> require_level("deep")
+    """
+    if level not in LEVELS:
+        raise UserError(f"level = {level!r} is unknown: choose weights, data or deep")
