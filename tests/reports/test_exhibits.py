@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -64,6 +65,15 @@ def test_a_larger_part_that_is_not_shown_is_named(lines):
     entry = shown(apart, [*some(apart, "smoke", 2), *some(apart, "paper", 5)])
     assert (entry.scale, entry.done, entry.total) == ("smoke", 2, 2)
     assert entry.problems == ("Not shown: 5 of 9 cells of the paper grid.",)
+
+
+@pytest.mark.parametrize(("part", "told"), [("", "1 of 2 cells have no array `y`"), ("p", "")])
+def test_an_array_of_another_part_of_the_experiment_is_no_gap(lines, part, told):
+    first, second = some(lines, "smoke", 2)
+    second = replace(second, arrays={"y": np.ones(2)}, layout=Layout({"y": ("step",)}))
+    entry = shown(replace(lines, part=part), [first, second])
+    said = [text for text in entry.problems if "gaps are shown" in text]
+    assert said == ([f"{told}: gaps are shown."] if told else [])
 
 
 def test_records_of_another_revision_do_not_count(lines):

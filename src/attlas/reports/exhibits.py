@@ -1,5 +1,6 @@
 """Exhibits: what the records of one experiment show."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from textwrap import shorten
@@ -53,7 +54,7 @@ def exhibit(
     scale, chosen, total = _largest(experiment, by_key, problems)
     if not chosen:
         return ExperimentEntry(experiment, source, problems=tuple(problems))
-    problems += _gaps(chosen)
+    problems += _gaps(experiment.part, chosen)
     # Joined once; each gets a shallow copy, to which a drawing may add.
     data = cache(partial(experiment.dataset, chosen))
     figures = _made("the figures", lambda: experiment.drawn(data().copy()), problems) or ()
@@ -150,12 +151,18 @@ def _made(what: str, make: Callable[[], Shown], problems: list[str]) -> Shown | 
         return None
 
 
-def _gaps(records: Sequence[Record]) -> Iterator[str]:
-    """Arrays that only some of the records hold: a figure shows them as gaps."""
-    for name in sorted({name for record in records for name in record.arrays}):
-        missing = sum(name not in record.arrays for record in records)
-        if missing:
-            yield f"{missing} of {len(records)} cells have no array `{name}`: gaps are shown."
+def _gaps(part: str, records: Sequence[Record]) -> Iterator[str]:
+    """Arrays that only some of the records of a part hold: a figure shows them as gaps."""
+    given: dict[object, set[str]] = {}
+    for record in records:
+        given.setdefault(record.cell.settings.get(part), set()).update(record.arrays)
+    lacking = Counter(
+        name
+        for record in records
+        for name in given[record.cell.settings.get(part)] - record.arrays.keys()
+    )
+    for name, missing in sorted(lacking.items()):
+        yield f"{missing} of {len(records)} cells have no array `{name}`: gaps are shown."
 
 
 def _settings(records: Sequence[Record]) -> dict[str, str]:

@@ -92,6 +92,8 @@ class Experiment:
             the Markdown file beside the module unless given, see `attlas.runs.prose`.
         answer: computes the values of the answer.
         answer_text: template of the sentence that answers the question.
+        part: the setting that says which part of the experiment a cell is, if it has parts: cells
+            of different parts give different arrays.
         revision: raise it when `run` changes its results: old records are then not used.
         name: unique, the module's name unless given; also the folder of its records.
         paper: key in `references.bib`, the package's name unless given.
@@ -111,6 +113,7 @@ class Experiment:
     captions: Mapping[str, str]
     answer: Answer | None
     answer_text: str
+    part: str
     revision: int
     name: str
     paper: str
@@ -131,6 +134,7 @@ class Experiment:
         captions: Mapping[str, str] | None = None,
         answer: Answer | None = None,
         answer_text: str = "",
+        part: str = "",
         revision: int = 1,
         name: str = "",
         paper: str = "",
@@ -163,6 +167,7 @@ class Experiment:
             captions=captions,
             answer=answer,
             answer_text=answer_text,
+            part=part,
             revision=revision,
             name=name,
             paper=paper or _paper(package, caller.f_code.co_filename),

@@ -32,8 +32,8 @@ _ROUNDINGS = 64
 
 
 def without_delta(found):
-    """R_delta without its factor 1 / delta."""
-    return at_radius(found) * found["delta"]
+    """A quarter of R_delta without its factor 1 / delta: at most delta / 4 of R_delta."""
+    return at_radius(found) * found["delta"] / 4
 
 
 beyond_radius = partial(
@@ -105,7 +105,7 @@ def lemma_20_softmax(X, z, p, W, delta, norm, beyond, *, reversed_end=False):
     controls=[
         Control(r"a token of lower score chosen as $\alpha$", sign=-1.0),
         Control(
-            r"$R_\delta$ without the factor $1/\delta$",
+            r"a quarter of $R_\delta$ without the factor $1/\delta$",
             sample=partial(cone_points, radius=without_delta),
         ),
     ],

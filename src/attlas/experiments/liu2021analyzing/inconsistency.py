@@ -199,6 +199,7 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
+    part="varied",
     answer=answer,
     table=[
         panels.Table(["student", "n"], [Column("test error", "error", at={"varied": "samples"})]),
