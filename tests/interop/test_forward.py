@@ -19,7 +19,6 @@ from attlas.interop.forward import (
     embed_many,
     embed_patches,
     head_outputs,
-    leave_layer,
     read_out,
     visible,
 )
@@ -131,16 +130,6 @@ def test_layers_place_their_norms(placement):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
     assert attention_input(layer, jnp.asarray(X)) is not None
     assert found.shape == X.shape
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_padding_changes_no_word(causal):
-    layer = random_transformer(5, causal=causal).layer(0)
-    alone, _ = apply_layer(layer, jnp.asarray(X[:3]))
-    present = jnp.array([[True, True, True, False, False]])
-    padded = leave_layer(layer, jnp.asarray(X)[None], present)[0]
-    np.testing.assert_allclose(padded[:3], alone, rtol=1e-10, atol=1e-13)
-    assert np.isfinite(np.asarray(padded)).all()
 
 
 def test_embeddings_add_position_and_kind_before_norm_and_projection():

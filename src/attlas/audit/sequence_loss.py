@@ -220,8 +220,8 @@ def word_loss(
     Returns:
         The loss of one sequence.
     """
-    logs = jax.nn.log_softmax(logits, axis=-1)
-    return _mean(-jnp.take_along_axis(logs, words[:, None], axis=-1)[:, 0], where)
+    own = jnp.take_along_axis(logits, words[:, None], axis=-1)[:, 0]
+    return _mean(jax.nn.logsumexp(logits, axis=-1) - own, where)
 
 
 def _row_distance(rows: Array, reference: Array, where: Array) -> Array:

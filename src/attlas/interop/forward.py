@@ -19,9 +19,6 @@ from attlas.interop.canonical import (
 )
 from attlas.models.attention.rotation import turn
 
-_CACHE = 2**20
-"""Bytes of the attention maps that a pass over many sequences holds at once, to stay in cache."""
-
 
 def embed(embedding: Embedding, tokens: Int[Array, " T"]) -> Float[Array, "T d"]:
     """Rows that enter the first layer.
@@ -145,6 +142,28 @@ def projections(attention: Attention, x: Float[Array, "T d"]) -> Projections:
     )
 
 
+def placed(
+    attention: Attention, queries: Float[Array, "H T k"], keys: Float[Array, "G T k"]
+) -> tuple[Float[Array, "H T k"], Float[Array, "H T k"]]:
+    """Queries and keys after their norms and rotation, whose products are logits before the scale.
+
+    Args:
+        attention: of a layer.
+        queries: one row per head and token, as `projections` gives them.
+        keys: one row per group and token.
+
+    Returns:
+        One row per head and token of either.
+    """
+    if attention.query_norm is not None:
+        queries = attention.query_norm(queries)
+    if attention.key_norm is not None:
+        keys = attention.key_norm(keys)
+    if attention.rotary is not None:
+        queries, keys = rotate(attention.rotary, queries), rotate(attention.rotary, keys)
+    return queries, keys[jnp.array(attention.group)]
+
+
 def compare_heads(
     attention: Attention, queries: Float[Array, "H T k"], keys: Float[Array, "G T k"]
 ) -> Float[Array, "H T T"]:
@@ -158,14 +177,7 @@ def compare_heads(
     Returns:
         One square per head, queries first.
     """
-    if attention.query_norm is not None:
-        queries = attention.query_norm(queries)
-    if attention.key_norm is not None:
-        keys = attention.key_norm(keys)
-    if attention.rotary is not None:
-        queries, keys = rotate(attention.rotary, queries), rotate(attention.rotary, keys)
-    shared = keys[jnp.array(attention.group)]
-    return attention.scale * jnp.einsum("hik,hjk->hij", queries, shared)
+    return attention.scale * jnp.einsum("hik,hjk->hij", *placed(attention, queries, keys))
 
 
 def attention_logits(attention: Attention, x: Float[Array, "T d"]) -> Float[Array, "H T T"]:
@@ -343,27 +355,6 @@ def apply_layer(
     read = attention_input(layer, x)
     weights = attention_weights(layer.attention, read, present)
     return complete_layer(layer, x, attended(layer.attention, weights, read)), weights
-
-
-@eqx.filter_jit
-def leave_layer(
-    layer: Layer, x: Float[Array, "n T d"], present: Bool[Array, "n T"]
-) -> Float[Array, "n T d"]:
-    """One layer on many sequences of one length, padded at the end.
-
-    Args:
-        layer: the layer.
-        x: hidden rows that enter it.
-        present: which tokens are no padding.
-
-    Returns:
-        The hidden rows that leave.
-    """
-    heads, length = len(layer.attention.group), x.shape[1]
-    together = max(1, _CACHE // (heads * length**2 * x.dtype.itemsize))
-    return jax.lax.map(
-        lambda row: apply_layer(layer, row[0], row[1])[0], (x, present), batch_size=together
-    )
 
 
 @eqx.filter_jit

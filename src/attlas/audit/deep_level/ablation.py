@@ -26,9 +26,9 @@ from attlas.interop.forward import (
     attention_weights,
     complete_layer,
     head_outputs,
-    leave_layer,
     visible,
 )
+from attlas.interop.layer_pass import leave_layer
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.interop.whole_model import whole_model
 

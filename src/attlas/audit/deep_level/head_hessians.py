@@ -15,7 +15,8 @@ from attlas.audit.deep_level.layer_tangents import (
     tangents,
 )
 from attlas.audit.sequence_loss import COMPARED, JudgedBatch
-from attlas.interop.forward import embed_many, leave_layer
+from attlas.interop.forward import embed_many
+from attlas.interop.layer_pass import leave_layer
 from attlas.interop.whole_model import WholeModel
 
 _BYTES = 2**28
