@@ -3,7 +3,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
+from attlas.core.errors import UserError
 from attlas.training.weight_grid import rounded_weights, straight_through
 
 
@@ -21,3 +23,8 @@ def test_whole_numbers_times_the_spacing_are_the_weights():
     on_grid, numbers = rounded_weights(w, 0.25)
     assert numbers.tolist() == [1, -4, 8]
     np.testing.assert_allclose(np.concatenate([np.ravel(a) for a in on_grid]), numbers * 0.25)
+
+
+def test_a_weight_that_is_not_finite_is_on_no_grid():
+    with pytest.raises(UserError, match="diverged"):
+        rounded_weights([jnp.array([1.0, jnp.nan])], 0.25)

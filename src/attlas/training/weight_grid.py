@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from attlas.core.errors import UserError
+
 Model = TypeVar("Model")
 
 
@@ -45,11 +47,16 @@ def rounded_weights(model: Model, spacing: float) -> tuple[Model, Int[np.ndarray
     Returns:
         The model whose weights are multiples of the spacing, and those multiples.
 
+    Raises:
+        UserError: if a weight is not finite.
+
     Examples:
         >>> model, numbers = rounded_weights({"w": jnp.array([0.7, -1.2])}, 0.5)
         >>> model["w"].tolist(), numbers.tolist()
         ([0.5, -1.0], [1, -2])
     """
+    if not all(np.isfinite(np.asarray(a)).all() for a in jax.tree.leaves(model)):
+        raise UserError("a weight is not finite, its training diverged: it has no place on a grid")
     whole: Any = jax.tree.map(
         lambda a: np.rint(np.asarray(a, float) / spacing).astype(np.int64), model
     )

@@ -1,3 +1,4 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -40,3 +41,12 @@ def test_the_certificate_counts_the_errors_of_the_rounded_adder_and_pays_for_the
     assert found.digit_error == wrong.mean()
     assert found.held_out_bound == binomial_upper_limit(int(wrong.any(1).sum()), 200, 0.05)
     assert certify_adder(adder, made, fresh, 0.25, 9, 0.05).certified > found.certified
+
+
+def test_an_adder_whose_training_diverged_has_no_certificate():
+    data = draw_additions(np.random.default_rng(0), 9, digits=2)
+    adder = make_adder(jax.random.key(0), 1, 1)
+    broken = eqx.tree_at(lambda a: a.fall, adder, jnp.array(jnp.inf))
+    found = certify_adder(broken, data, data, 0.5, 4, 0.05)
+    assert found.parameters == 37
+    assert np.isnan(found[:-1]).all()

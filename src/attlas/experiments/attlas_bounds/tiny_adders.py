@@ -13,6 +13,7 @@ from jaxtyping import Array
 
 from attlas import panels
 from attlas.core.device_arrays import entry
+from attlas.core.errors import UserError
 from attlas.core.generator import generator
 from attlas.data.addition import Additions, draw_additions
 from attlas.models.networks.adder import Adder
@@ -65,7 +66,10 @@ def run(s: Settings, key: Array) -> xr.Dataset:
             certify_adder(member(models, k, i), own, fresh, s.spacing, choices, s.delta)
             for i in range(s.starts)
         ]
-        best = int(np.argmin([one.certified for one in each]))
+        certified = np.array([one.certified for one in each])
+        if np.isnan(certified).all():
+            raise UserError(f"all {s.starts} starts diverged at n = {n}: lower the rate")
+        best = int(np.nanargmin(certified))
         table = adder_norm_bounds(member(models, k, best), own, n, s.delta)
         rows = [entry for entry in table.entries if entry.is_bound and entry.name != "trivial"]
         found.append(each)
@@ -192,6 +196,7 @@ EXPERIMENT = Experiment(
         ["size", "n"],
         [
             Column("parameters", "parameters", panels.only),
+            Column("diverged", lambda data: data.certified.isnull().sum("start"), panels.only),
             Column("bits", "bits", panels.mean_and_range),
             Column("certified error", "certified", panels.mean_and_range),
             Column("error on the training sums", "train_error", panels.mean_and_range),

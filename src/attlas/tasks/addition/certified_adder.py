@@ -41,6 +41,8 @@ class AdderCertificate(NamedTuple):
         digit_error: share of wrong digits of the fresh sums.
         bits: b, with what the choices cost.
         parameters: numbers in the adder.
+
+    An adder whose training diverged has its number of parameters, and NaN for all others.
     """
 
     certified: float
@@ -48,7 +50,7 @@ class AdderCertificate(NamedTuple):
     held_out: float
     held_out_bound: float
     digit_error: float
-    bits: int
+    bits: float
     parameters: int
 
 
@@ -104,6 +106,9 @@ def certify_adder(
         >>> found.certified, found.parameters
         (1.0, 37)
     """
+    leaves = [np.asarray(a) for a in jax.tree.leaves(adder)]
+    if not all(np.isfinite(a).all() for a in leaves):
+        return AdderCertificate(*[math.nan] * 6, parameters=sum(a.size for a in leaves))
     on_grid, numbers = rounded_weights(adder, spacing)
     wrong, tested = (np.asarray(wrong_places(on_grid, data)) for data in (trained, fresh))
     k, k_fresh = int(wrong.any(1).sum()), int(tested.any(1).sum())
