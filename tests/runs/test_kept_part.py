@@ -7,10 +7,10 @@ import optax
 import pytest
 import xarray as xr
 
+from attlas.core.checkpoint import checkpointed
 from attlas.experiments.julistiono2024optimizing.path import EXPERIMENT
 from attlas.runs.checkpoint_files import CheckpointFiles
 from attlas.runs.kept_part import kept_part
-from attlas.training.checkpoint import checkpointed
 from attlas.training.fit import fit
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import optax
 import pytest
 
-from attlas.training.checkpoint import Checkpoints
+from attlas.core.checkpoint import Checkpoints
 from attlas.training.course import Task
 from attlas.training.programs import COMPILED, Applied, train_in_pieces
 

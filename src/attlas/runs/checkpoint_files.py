@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from attlas.core.checkpoint import tree_digest
 from attlas.core.draft import draft_of
 from attlas.core.errors import UserError
 from attlas.core.plain_file import Damaged, make_folder, read_plain_file
 from attlas.runs.cell import content_digest
 from attlas.runs.packed import LARGEST_FILE, pack_arrays, unpack_arrays
-from attlas.training.checkpoint import tree_digest
 
 FOLDER = "checkpoints"
 SECONDS = 60.0
@@ -122,7 +122,7 @@ def remove_checkpoints(folder: Path) -> None:
 
 
 class CheckpointFiles:
-    """The checkpoints of one cell, as `attlas.training.checkpoint.checkpointed` takes them.
+    """The checkpoints of one cell, as `attlas.core.checkpoint.checkpointed` takes them.
 
     Attributes:
         folder: of the cell.

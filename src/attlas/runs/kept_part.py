@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attlas.core.checkpoint import new_stage, not_kept
 from attlas.runs.record import Layout
-from attlas.training.checkpoint import new_stage, not_kept
 
 if TYPE_CHECKING:  # imports a third of a worker's start
     import xarray

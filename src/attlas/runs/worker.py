@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from attlas.core.checkpoint import Checkpoints, checkpointed
 from attlas.core.errors import UserError
 from attlas.core.held_memory import begin_peak, peak_memory
 from attlas.core.own.loading import load_place, loaded_home
@@ -27,7 +28,6 @@ from attlas.runs.checkpoint_files import CheckpointFiles, Checkpointing
 from attlas.runs.environment import commit, environment
 from attlas.runs.experiment import Experiment
 from attlas.runs.record import Layout
-from attlas.training.checkpoint import Checkpoints, checkpointed
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
 from attlas.core.factorising import one_at_a_time
+from attlas.core.kept_pieces import kept_pieces
 from attlas.core.loop_jit import loop_jit
 from attlas.core.solution import Result, Solution
 
@@ -116,11 +117,16 @@ def best_starts(found: Solution[Any], starts: int) -> Solution[Any]:
 
 def _in_parts(program: Callable[..., Any], data: Any, count: int, together: int) -> Any:
     """What a program makes of problems, so many at once; the last part repeats its last problem."""
-    parts = []
-    for first in range(0, count, together):
-        rows = np.minimum(np.arange(first, first + together), count - 1)
-        some = jax.tree.map(lambda a, rows=rows: jax.device_put(np.asarray(a)[rows]), data)
-        parts.append(jax.device_get(program(*some)))
+
+    def problems(number: int) -> Any:
+        rows = np.minimum(np.arange(number * together, (number + 1) * together), count - 1)
+        return jax.tree.map(lambda a: jax.device_put(np.asarray(a)[rows]), data)
+
+    parts = kept_pieces(
+        (data, together), -(-count // together),
+        lambda some: (jax.device_get(program(*problems(k))) for k in some),
+        like=lambda: jax.eval_shape(program, *problems(0)),
+    )  # fmt: skip
     return jax.tree.map(lambda *each: np.concatenate(each)[:count], *parts)
 
 

@@ -12,6 +12,9 @@ from attlas.data.attended_tasks import attended_tasks
 from attlas.models.networks.two_layer import TwoLayer
 from attlas.solvers.levenberg_marquardt import best_starts, levenberg_marquardt
 
+SHARED = 1024
+"""Samples up to which all sizes share one program; a larger one is worth a program of its own."""
+
 
 class AttendedStudents(NamedTuple):
     """What students have learned, by task of `attended_tasks` and sample size.
@@ -67,24 +70,37 @@ def train_attended_students(
     errors, shape = noise * rng.standard_normal(n), (len(each), len(sizes), starts)
     W1, w2 = _starts(rng, shape, p, d, [np.sum(u[:n] ** 2) / n for u, _ in each])
     x, y = (np.stack(a) for a in zip(*((u[:n], t[:n] + errors) for u, t in each), strict=True))
-    mask = (np.arange(n) < np.asarray(sizes)[:, None]).astype(float)
-    ends = levenberg_marquardt(
-        TwoLayer.__call__,
-        jax.vmap(TwoLayer)(*jax.device_put((W1.reshape(-1, p, d), w2.reshape(-1, d)))),
-        *(np.repeat(a, len(sizes) * starts, axis=0) for a in (x, y)),
-        weights=np.tile(np.repeat(mask, starts, axis=0), (len(each), 1)),
-        max_steps=max_steps,
-        at_once=at_once,
-    )
-    best = best_starts(ends, starts)
-    layers = best.value.W1.reshape(*shape[:2], p, d), best.value.w2.reshape(*shape[:2], d)
+    parts = []
+    for some in _sharing(sizes):
+        most = sizes[some[-1]]
+        mask = (np.arange(most) < np.asarray(sizes)[some, None]).astype(float)
+        ends = levenberg_marquardt(
+            TwoLayer.__call__,
+            jax.vmap(TwoLayer)(
+                *jax.device_put((W1[:, some].reshape(-1, p, d), w2[:, some].reshape(-1, d)))
+            ),
+            *(np.repeat(a[:, :most], len(some) * starts, axis=0) for a in (x, y)),
+            weights=np.tile(np.repeat(mask, starts, axis=0), (len(each), 1)),
+            max_steps=max_steps,
+            at_once=at_once,
+        )
+        best = best_starts(ends, starts)
+        learnt = (best.value.W1, best.value.w2, best.stats["risk"])
+        parts.append([np.asarray(a).reshape(len(each), len(some), *a.shape[1:]) for a in learnt])
+    *layers, risk = (np.concatenate(a, axis=1) for a in zip(*parts, strict=True))
     found = [
         [np.mean((layer_outputs(u[n:], *pair) - truth[n:]) ** 2) for pair in zip(*own, strict=True)]
         for (u, truth), *own in zip(each, *layers, strict=True)
     ]
-    teacher = mask @ errors**2 / (2 * np.asarray(sizes))
-    reached = np.asarray(best.stats["risk"].reshape(shape[:2]) <= teacher)
+    beginning = np.cumsum(errors**2)[np.asarray(sizes) - 1]
+    reached = risk <= beginning / (2 * np.asarray(sizes))
     return AttendedStudents(np.array(found), reached)
+
+
+def _sharing(sizes: Sequence[int]) -> list[list[int]]:
+    """Places of the sizes whose samples are padded to those of the largest among them."""
+    small = [k for k, n in enumerate(sizes) if n <= SHARED]
+    return [*([small] if small else []), *([k] for k, n in enumerate(sizes) if n > SHARED)]
 
 
 def _starts(

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 
 from attlas.core.device_arrays import on_device
 from attlas.core.errors import UserError
+from attlas.core.kept_pieces import kept_pieces
 from attlas.core.processes import available_cores
 from attlas.models.attention.multi_head import MultiHead
 
@@ -84,18 +85,23 @@ def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
     wide = jnp.result_type(float) == jnp.float64
     digits = jax.config.jax_default_matmul_precision  # pyright: ignore[reportAttributeAccessIssue]
 
-    def chunk(first: int) -> Any:
-        pick = np.minimum(np.arange(first, first + width), count - 1)
+    def members(number: int) -> Any:
+        pick = np.minimum(np.arange(number * width, (number + 1) * width), count - 1)
+        return jax.tree.map(lambda a: spread(a[pick]), whole)
+
+    def chunk(number: int) -> Any:
         with jax.enable_x64(wide), jax.default_matmul_precision(digits):
-            found = program(jax.tree.map(lambda a: spread(a[pick]), whole))
-            return jax.tree.map(np.asarray, found)
+            return jax.tree.map(np.asarray, program(members(number)))
 
     # All at once: a program of short loops runs within its call, and a first chunk begun here
     # would run alone. The one that comes first compiles, JAX lets the others wait for it. Two
     # programs that both use all devices may wait for each other: those take turns.
     threads = available_cores() if len(devices) == 1 else 1
     with ThreadPoolExecutor(threads) as pool:
-        pieces = list(pool.map(chunk, range(0, count, width)))
+        pieces = kept_pieces(
+            (whole, width), -(-count // width), lambda some: pool.map(chunk, some),
+            like=lambda: jax.eval_shape(program, members(0)),
+        )  # fmt: skip
     return jax.tree.map(lambda *parts: on_device(np.concatenate(parts)[:count]), *pieces)
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import optax
 from jaxtyping import Array, Int
 
+from attlas.core.checkpoint import new_stage
 from attlas.core.errors import UserError
 from attlas.core.trees import as_tree, require_real_tree
-from attlas.training.checkpoint import new_stage
 from attlas.training.course import ClosedForm, Task
 from attlas.training.ensemble import in_chunks
 from attlas.training.programs import (

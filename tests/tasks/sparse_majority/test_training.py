@@ -4,6 +4,7 @@ import numpy as np
 import optax
 import pytest
 
+from attlas.core.checkpoint import checkpointed
 from attlas.core.errors import UserError
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majorities
 from attlas.models.attention.majority_attention import (
@@ -12,7 +13,6 @@ from attlas.models.attention.majority_attention import (
 )
 from attlas.tasks.sparse_majority.loss import MajorityLoss
 from attlas.tasks.sparse_majority.training import RELEASED, epoch_order, train_majority
-from attlas.training.checkpoint import checkpointed
 from attlas.training.fit import fit
 
 EPS = float(np.finfo(float).eps)

@@ -20,6 +20,7 @@ from attlas.panels import Column, Lines, Points, Reference, largest, least
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.join import join
+from attlas.runs.kept_part import kept_part
 from attlas.runs.settings import Settings
 from attlas.tasks.kernel_perturbation import perturb_kernel
 from attlas.tasks.sign_regression import draw_network, draw_sign_regression
@@ -60,12 +61,14 @@ def measured(s: Settings, activation: Activation, seed: int) -> xr.Dataset:
 
 def run(s: Settings, key: Array) -> xr.Dataset:
     """Every activation with the same inputs and weights, from every seed."""
-    each = [
-        measured(s, activation, seed).expand_dims(activation=[activation.value], member=[seed])
-        for activation in Activation
-        for seed in range(s.seed, s.seed + s.members)
-    ]
-    return join(each)
+    seeds = range(s.seed, s.seed + s.members)
+    return join([kept_part(of_one, s, each, seed) for each in Activation for seed in seeds])
+
+
+def of_one(s: Settings, activation: Activation, seed: int) -> xr.Dataset:
+    """One activation from one seed."""
+    found = measured(s, activation, seed)
+    return found.expand_dims(activation=[activation.value], member=[seed])
 
 
 def small(data: xr.Dataset) -> xr.Dataset:

@@ -5,6 +5,8 @@ errors on fresh inputs: for a model that knows the teacher's attention weights, 
 and for a student with half the teacher's units.
 """
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,9 +29,12 @@ from attlas.panels import Column, Lines, Points, Reference, largest, least, mean
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.join import join
+from attlas.runs.kept_part import kept_part
 from attlas.runs.settings import Settings
 from attlas.solvers.levenberg_marquardt import levenberg_marquardt
 
+Sample = tuple[np.ndarray, ...]
+"""Inputs, labels and which of them count; or fresh inputs with the truth."""
 TASKS = {
     "attention": "moving attention, known $f$",
     "baseline": "baseline: equal weights",
@@ -71,31 +76,39 @@ def points_of(s: Settings, task: str, number: int) -> xr.Dataset:
     truth = layer_outputs(z, W1, w2, SHARPNESS)
     labels = truth[:most] + NOISE * rng.standard_normal(most)
     starts = mixed_starts(rng, W1, w2, s.units, s.starts, SHARPNESS)
+    teacher = [float(np.linalg.norm(a)) for a in (W1, w2)]
     parts = []
     for n in s.sizes:
         weights = (np.arange(most) < n).astype(float)
         sample = z[:most], labels - labels[:n].mean(), weights
-        found = stationary_points(
-            squared_risk, descended(starts, sample, s.steps), *map(jnp.asarray, sample), L2,
-            tolerance=s.tolerance, max_steps=s.steps,
-        )  # fmt: skip
-        layers = zip(*map(np.asarray, (found.value.W1, found.value.w2)), strict=True)
-        outputs = [layer_outputs(z[most:], *layer, sharpness=SHARPNESS) for layer in layers]
-        error = np.mean((np.array(outputs) - truth[most:]) ** 2, axis=1)
-        norms = [float(np.linalg.norm(a)) for a in (W1, w2)]
-        kind = point_kinds(found, norms, tolerance=s.tolerance)
-        risk, smallest = map(np.asarray, (found.stats["risk"], found.certificate["smallest"]))
-        each = {
-            "error": error, "kind": kind, "risk": risk, "smallest": smallest,
-            "distinct": first_of_each(kind, risk),
-        }  # fmt: skip
-        points = xr.Dataset({name: ("start", values) for name, values in each.items()})
-        points = points.assign(best=at_least_risk(error, risk, kind == "minimum"))
-        parts.append(points.expand_dims(["task", "n"]).assign_coords(task=[task], n=[n]))
+        found = kept_part(points_at, s, sample, starts, teacher, (z[most:], truth[most:]))
+        parts.append(found.expand_dims(["task", "n"]).assign_coords(task=[task], n=[n]))
     return join(parts)
 
 
-def descended(starts: TwoLayer, sample: tuple[np.ndarray, ...], steps: int) -> TwoLayer:
+def points_at(
+    s: Settings, sample: Sample, starts: TwoLayer, norms: Sequence[float], fresh: Sample
+) -> xr.Dataset:
+    """The points of one sample."""
+    found = stationary_points(
+        squared_risk, descended(starts, sample, s.steps), *map(jnp.asarray, sample), L2,
+        tolerance=s.tolerance, max_steps=s.steps,
+    )  # fmt: skip
+    layers = zip(*map(np.asarray, (found.value.W1, found.value.w2)), strict=True)
+    x, truth = fresh
+    outputs = [layer_outputs(x, *layer, sharpness=SHARPNESS) for layer in layers]
+    error = np.mean((np.array(outputs) - truth) ** 2, axis=1)
+    kind = point_kinds(found, norms, tolerance=s.tolerance)
+    risk, smallest = map(np.asarray, (found.stats["risk"], found.certificate["smallest"]))
+    each = {
+        "error": error, "kind": kind, "risk": risk, "smallest": smallest,
+        "distinct": first_of_each(kind, risk),
+    }  # fmt: skip
+    points = xr.Dataset({name: ("start", values) for name, values in each.items()})
+    return points.assign(best=at_least_risk(error, risk, kind == "minimum"))
+
+
+def descended(starts: TwoLayer, sample: Sample, steps: int) -> TwoLayer:
     """Every other start after steps that lower the risk: minima attract few starts otherwise."""
     whole = jax.tree.map(np.array, starts)
     odd = jax.tree.map(lambda a: a[1::2], whole)

@@ -23,6 +23,8 @@ from attlas.measures.statistics.student_interval import student_interval
 from attlas.panels import INK, PALETTE, Column, Lines, Points, Reference
 from attlas.runs.experiment import Experiment
 from attlas.runs.grid import Grid
+from attlas.runs.join import join
+from attlas.runs.kept_part import kept_part
 from attlas.runs.settings import Settings
 
 LAWS = ("own centre", "independent")
@@ -58,19 +60,8 @@ GRID = Grid(
 
 def run(s: Settings, key: Array) -> xr.Dataset:
     """Suprema by pooling, token law, length and sign vector, and the bounds by length."""
-    one, radius = (jax.device_put(np.float32(a)) for a in (1.0, s.radius))
-    attention = AttentionClass(s.ball, radius, one, one, one)
-    effort = {name: s[name] for name in ("sign_vectors", "starts", "steps", "repeats")}
-    signs = draw_signs(key, s.sign_vectors, s.n, s.repeats) / s.repeats
-    softmax, summed = [], []
-    for law in LAWS:
-        tokens, queries = make_unit_sequences(s.n, max(s.lengths), s.d, law == LAWS[0], s.seed)
-        for T in s.lengths:
-            padded = repeat_tokens(tokens[:, :T], SHARED)
-            sample = Sequences(jax.device_put(padded), jax.device_put(queries))
-            softmax += [rademacher_complexity(key, attention, sample, **effort, chunk=1).suprema]
-            summed += [sum_pooling_suprema(signs, tokens[:, :T])]
-    suprema = np.reshape([softmax, summed], (2, len(LAWS), len(s.lengths), s.sign_vectors))
+    each = [kept_part(of_length, s, key, law, T) for law in LAWS for T in s.lengths]
+    suprema = join(each).suprema.transpose("pooling", "law", "length", "sign_vector")
     with jax.enable_x64(True):
         norms, points = norms_in_ball(s.ball, s.radius, s.d), [float(s.n * T) for T in s.lengths]
         bounds = jax.jit(
@@ -81,13 +72,26 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         (corrected,) = np.asarray(bounds(covers=(s.ball,), constants="corrected"))
     values = [np.broadcast_to(a, len(points)) for a in (sharp, corrected, log_T, counted)]
     return xr.Dataset(
-        {
-            "suprema": (("pooling", "law", "length", "sign_vector"), suprema),
-            "value": (("bound", "length"), np.minimum(values, 1.0)),
-        }
-    ).assign_coords(
-        pooling=list(POOLINGS), law=list(LAWS), length=list(s.lengths), bound=list(BOUNDS)
+        {"suprema": suprema, "value": (("bound", "length"), np.minimum(values, 1.0))},
+        {"bound": list(BOUNDS)},
     )
+
+
+def of_length(s: Settings, key: Array, law: str, T: int) -> xr.Dataset:
+    """Suprema of one token law at one length, by pooling and sign vector."""
+    one, radius = (jax.device_put(np.float32(a)) for a in (1.0, s.radius))
+    attention = AttentionClass(s.ball, radius, one, one, one)
+    effort = {name: s[name] for name in ("sign_vectors", "starts", "steps", "repeats")}
+    signs = draw_signs(key, s.sign_vectors, s.n, s.repeats) / s.repeats
+    tokens, queries = make_unit_sequences(s.n, max(s.lengths), s.d, law == LAWS[0], s.seed)
+    sample = Sequences(*map(jax.device_put, (repeat_tokens(tokens[:, :T], SHARED), queries)))
+    suprema = [
+        rademacher_complexity(key, attention, sample, **effort, chunk=1).suprema,
+        sum_pooling_suprema(signs, tokens[:, :T]),
+    ]
+    found = xr.Dataset({"suprema": (("pooling", "sign_vector"), np.array(suprema))})
+    found = found.assign_coords(pooling=list(POOLINGS))
+    return found.expand_dims(["law", "length"]).assign_coords(law=[law], length=[T])
 
 
 def above(data: xr.Dataset) -> xr.DataArray:

@@ -4,7 +4,7 @@ The bounds are uniform over balls that were fixed beforehand, so that training m
 after `READ` sequences; the ramp risk is that on all m of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import equinox as eqx
@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int8, Key
 
 from attlas.bounds.generalisation.held_out_bound import held_out_bound
+from attlas.core.kept_pieces import kept_pieces
 from attlas.data.sparse_majority import SparseMajority
 from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
 from attlas.tasks.sparse_majority.certified_error import (
@@ -81,23 +82,26 @@ def measured_crossing(
     sizes = np.array(samples, float)
     complexity = np.asarray(ball_complexities(radii, sizes, T, d))
     balls = jnp.asarray(radii.astype(data.embedding.cls.dtype))
-    rows = []
-    models, read = None, 0
-    for k, m in enumerate(samples):
-        if models is None or min(m, READ) != read:
-            read = min(m, READ)
-            part = eqx.tree_at(
-                lambda own: (own.bits, own.labels), data, (data.bits[:read], data.labels[:read])
-            )
-            models = train_projected(key, part, balls, settings)
-        ramp = _ramp(models, data, data.bits[:m], data.labels[:m], margins)
-        found = certified_error(ramp, complexity[:, k : k + 1], sizes[k : k + 1], margins, delta)
-        error = found.error[:, 0]
-        best = error.argmin(axis=0)
-        chosen = int(best[error.min(axis=0).argmin()])
-        held_out = _held_out(models, data, chosen, m, delta)
-        rows.append((error.min(axis=0), radii[best], *held_out))
-    return MeasuredCrossing(*(np.array(column) for column in zip(*rows, strict=True)))
+
+    def rows(some: Iterable[int]) -> Iterator[tuple[np.ndarray, ...]]:
+        models, read = None, 0
+        for k, m in ((k, samples[k]) for k in some):
+            if models is None or min(m, READ) != read:
+                read = min(m, READ)
+                part = eqx.tree_at(
+                    lambda own: (own.bits, own.labels), data, (data.bits[:read], data.labels[:read])
+                )
+                models = train_projected(key, part, balls, settings)
+            ramp = _ramp(models, data, data.bits[:m], data.labels[:m], margins)
+            at = slice(k, k + 1)
+            error = certified_error(ramp, complexity[:, at], sizes[at], margins, delta).error[:, 0]
+            best = error.argmin(axis=0)
+            chosen = int(best[error.min(axis=0).argmin()])
+            held_out = map(np.array, _held_out(models, data, chosen, m, delta))
+            yield (error.min(axis=0), radii[best], *held_out)
+
+    found = kept_pieces((sizes, radii, margins), len(sizes), rows, like=lambda: (0, 0, 0, 0))
+    return MeasuredCrossing(*(np.array(column) for column in zip(*found, strict=True)))
 
 
 def _held_out(

@@ -16,13 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
+from attlas.core.checkpoint import named_leaves, new_stage, with_leaves
 from attlas.core.errors import UserError
 from attlas.core.loop_jit import loop_jit
 from attlas.data.sparse_majority import SparseMajority
 from attlas.models.attention.majority_attention import MajorityAttention, total_absolute_weight
 from attlas.tasks.sparse_majority.loss import MajorityLoss, majority_loss
 from attlas.tasks.sparse_majority.table import majority_table, table_logits
-from attlas.training.checkpoint import named_leaves, new_stage, with_leaves
 from attlas.training.ensemble import in_chunks
 
 MEASURED = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "weight")

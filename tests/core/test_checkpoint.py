@@ -10,7 +10,7 @@ import numpy as np
 import optax
 import pytest
 
-from attlas.training.checkpoint import Named, checkpointed, named_leaves, tree_digest, with_leaves
+from attlas.core.checkpoint import Named, checkpointed, named_leaves, tree_digest, with_leaves
 from attlas.training.epochs import epoch_orders, fit_epochs
 from attlas.training.fit import Ensemble, fit
 

@@ -1,0 +1,66 @@
+"""Pieces of a computation that are kept as they end, so that a killed one resumes after them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+
+from attlas.core.checkpoint import Named, new_stage
+
+Tree = TypeVar("Tree")
+
+
+def kept_pieces(
+    origin: Any,
+    count: int,
+    compute: Callable[[Sequence[int]], Iterable[Tree]],
+    like: Callable[[], Any],
+) -> list[Tree]:
+    """Compute the pieces that no earlier process has kept.
+
+    Pieces are kept where the states of trainings are, see `attlas.core.checkpoint`; without a
+    keeper this is `list(compute(range(count)))`.
+
+    Args:
+        origin: a tree whose arrays tell this computation from others.
+        count: number of pieces.
+        compute: gives the pieces of some numbers in their order, trees of NumPy arrays.
+        like: gives a tree of the structure of a piece, whose leaves are not read; asked where
+            some were kept.
+
+    Returns:
+        All pieces in their order.
+
+    Examples:
+        >>> kept_pieces(0, 3, lambda some: ({"square": np.array(k**2)} for k in some), dict)
+        [{'square': array(0)}, {'square': array(1)}, {'square': array(4)}]
+    """
+    stage = new_stage(origin)
+    if stage is None:
+        return list(compute(range(count)))
+    arrays = dict(stage.kept() or {})
+    ended = {int(name.partition(".")[2].partition(".")[0]) for name in arrays if _is_ours(name)}
+    structure = jax.tree.structure(like()) if ended else None
+    pieces = {k: _whole(arrays, k, structure) for k in sorted(ended)}
+    state = {name: array for name, array in arrays.items() if _is_ours(name)}
+    waiting = [k for k in range(count) if k not in ended]
+    for k, piece in zip(waiting, compute(waiting), strict=True):
+        pieces[k] = piece
+        leaves = enumerate(jax.tree.leaves(piece))
+        state.update({f"{_PIECE}.{k}.{place}": np.asarray(leaf) for place, leaf in leaves})
+        stage.offer(1, lambda: state, is_last=len(pieces) == count)
+    return [pieces[k] for k in range(count)]
+
+
+_PIECE = "piece"
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith(f"{_PIECE}.")
+
+
+def _whole(arrays: Named, k: int, structure: Any) -> Any:
+    """A piece that was kept."""
+    leaves = [arrays[f"{_PIECE}.{k}.{place}"] for place in range(structure.num_leaves)]
+    return jax.tree.unflatten(structure, leaves)
