@@ -70,23 +70,14 @@ def train_attended_students(
     errors, shape = noise * rng.standard_normal(n), (len(each), len(sizes), starts)
     W1, w2 = _starts(rng, shape, p, d, [np.sum(u[:n] ** 2) / n for u, _ in each])
     x, y = (np.stack(a) for a in zip(*((u[:n], t[:n] + errors) for u, t in each), strict=True))
-    parts = []
-    for some in _sharing(sizes):
-        most = sizes[some[-1]]
-        mask = (np.arange(most) < np.asarray(sizes)[some, None]).astype(float)
-        ends = levenberg_marquardt(
-            TwoLayer.__call__,
-            jax.vmap(TwoLayer)(
-                *jax.device_put((W1[:, some].reshape(-1, p, d), w2[:, some].reshape(-1, d)))
-            ),
-            *(np.repeat(a[:, :most], len(some) * starts, axis=0) for a in (x, y)),
-            weights=np.tile(np.repeat(mask, starts, axis=0), (len(each), 1)),
-            max_steps=max_steps,
-            at_once=at_once,
+    parts = [
+        _best(
+            W1[:, some].reshape(len(each), -1, p, d), w2[:, some].reshape(len(each), -1, d),
+            x[:, : sizes[some[-1]]], y[:, : sizes[some[-1]]], np.asarray(sizes)[some],
+            max_steps, at_once,
         )
-        best = best_starts(ends, starts)
-        learnt = (best.value.W1, best.value.w2, best.stats["risk"])
-        parts.append([np.asarray(a).reshape(len(each), len(some), *a.shape[1:]) for a in learnt])
+        for some in _sharing(sizes)
+    ]  # fmt: skip
     *layers, risk = (np.concatenate(a, axis=1) for a in zip(*parts, strict=True))
     found = [
         [np.mean((layer_outputs(u[n:], *pair) - truth[n:]) ** 2) for pair in zip(*own, strict=True)]
@@ -95,6 +86,33 @@ def train_attended_students(
     beginning = np.cumsum(errors**2)[np.asarray(sizes) - 1]
     reached = risk <= beginning / (2 * np.asarray(sizes))
     return AttendedStudents(np.array(found), reached)
+
+
+def _best(
+    W1: np.ndarray,
+    w2: np.ndarray,
+    x: np.ndarray,
+    y: np.ndarray,
+    sizes: np.ndarray,
+    max_steps: int,
+    at_once: int | None,
+) -> list[np.ndarray]:
+    """Layers and training loss of the best start, by task and size; starts come size by size."""
+    tasks, count = w2.shape[:2]
+    starts = count // len(sizes)
+    mask = (np.arange(x.shape[1]) < sizes[:, None]).astype(float)
+    layers = (a.reshape(-1, *a.shape[2:]) for a in (W1, w2))
+    ends = levenberg_marquardt(
+        TwoLayer.__call__,
+        jax.vmap(TwoLayer)(*map(jax.device_put, layers)),
+        *(np.repeat(a, count, axis=0) for a in (x, y)),
+        weights=np.tile(np.repeat(mask, starts, axis=0), (tasks, 1)),
+        max_steps=max_steps,
+        at_once=at_once,
+    )
+    best = best_starts(ends, starts)
+    found = (best.value.W1, best.value.w2, best.stats["risk"])
+    return [np.asarray(a).reshape(tasks, len(sizes), *a.shape[1:]) for a in found]
 
 
 def _sharing(sizes: Sequence[int]) -> list[list[int]]:
