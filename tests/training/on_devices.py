@@ -2,6 +2,7 @@
 
 import json
 import sys
+from itertools import islice
 
 import jax
 
@@ -11,6 +12,7 @@ if __name__ == "__main__":  # before JAX starts
 
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majorities
 from attlas.data.token_selection import make_support_selection
@@ -21,6 +23,7 @@ from attlas.tasks.softmax_regression import train_softmax_networks
 from attlas.tasks.sparse_majority.training import train_majority
 from attlas.tasks.token_selection.training import train_selection_ensemble
 from attlas.training import ensemble
+from attlas.training.epochs import epoch_orders, fit_epochs
 from attlas.training.leave_one_out import leave_one_out
 
 RNG = np.random.default_rng(3)
@@ -60,10 +63,27 @@ def majority():
     return train_majority(models, data, keys, 3, chunk=3).history
 
 
+def by_epochs():
+    """Classifiers of six points, each with an order of its own."""
+    X, y = jnp.asarray(RNG.normal(size=(6, 3))), jnp.asarray(RNG.choice([0.0, 1.0], 6))
+
+    def loss(w, data, rows):
+        scores = data[0][rows] @ w
+        hits = jnp.sum((scores > 0) == (data[1][rows] > 0.5))
+        return jnp.mean(jnp.logaddexp(0, scores) - data[1][rows] * scores), hits
+
+    keys = jax.random.split(jax.random.key(1), 4)
+    return fit_epochs(
+        loss, optax.adam(0.1), jnp.asarray(RNG.normal(size=(4, 3))), (X, y),
+        islice(epoch_orders(keys, 6, 2), 5), batch=2, width=4,
+        evaluate=lambda w, data: {"validation": jnp.mean((data[0] @ w > 0) == (data[1] > 0.5))},
+    ).last  # fmt: skip
+
+
 def differences(count):
     """Of each ensemble on so many devices from one, relative to the largest number."""
     found = {}
-    for each in (selection, softmax_networks, left_out, majority):
+    for each in (selection, softmax_networks, left_out, majority, by_epochs):
         results = []
         for devices in (jax.local_devices()[:1], jax.local_devices()[:count]):
             ensemble.member_devices = lambda devices=devices: devices

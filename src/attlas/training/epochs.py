@@ -22,6 +22,7 @@ from attlas.core.device_arrays import on_device
 from attlas.core.errors import UserError
 from attlas.core.processes import available_cores
 from attlas.core.solution import Result
+from attlas.training import ensemble
 from attlas.training.trajectory import Trajectory
 
 
@@ -100,7 +101,8 @@ def fit_epochs(
         batches: for each epoch arrays [members, steps, ...].
         evaluate: from (model, data) to named accuracies; that of "validation" selects.
         batch: samples per batch.
-        width: members that a program runs at once, a divisor of their number.
+        width: members that a program runs at once, a divisor of their number; at most what gives
+            each of several devices a part.
         stop_accuracy: training accuracy at which a member stops; no member does when None.
         quick_compile: let XLA optimise little, where compiling costs more than training.
         squeeze: run a width of 1 without an axis of members, on a CPU an eighth faster.
@@ -124,28 +126,75 @@ def fit_epochs(
     count = jax.tree.leaves(params)[0].shape[0]
     if width < 1 or count % width:
         raise UserError(f"width = {width} does not divide {count} members: choose a divisor")
+    devices = ensemble.member_devices()
+    width = _shared_width(count, width, len(devices))
     task = _Task(loss, optimizer, evaluate, batch, stop_accuracy)
     epoch = partial(_epoch, task, rest)
     joined = _alone(epoch) if squeeze and width == 1 else jax.vmap(epoch, (0, 0, None))
     run = jax.jit(joined, compiler_options=CHEAP_COMPILATION if quick_compile else loop_options())
     cuts = [slice(first, first + width) for first in range(0, count, width)]
     parts = _started(params, optimizer, cuts)
-    ends, seen, steps = _run_epochs(run, parts, batches, jax.tree.map(on_device, data), cuts)
+    places = _Places(run, [devices[k % len(devices)] for k in range(len(cuts))], data)
+    ends, seen, steps = _run_epochs(places, parts, batches, cuts)
     return _judged(*ends, seen, rest, stop_accuracy, steps)
 
 
+def _shared_width(count: int, width: int, devices: int) -> int:
+    """The largest divisor of the members' number that gives every device a part, if there is one.
+
+    Args:
+        count: members.
+        width: of a part at most.
+        devices: among which parts are shared out.
+
+    Returns:
+        Members per part.
+
+    Examples:
+        >>> _shared_width(12, 12, 1), _shared_width(12, 12, 8), _shared_width(12, 2, 3)
+        (12, 1, 2)
+    """
+    most = min(width, max(1, count // devices))
+    return next(part for part in range(most, 0, -1) if count % part == 0)
+
+
+class _Places:
+    """Where the parts are trained: each on one device, with the data and a program there."""
+
+    def __init__(self, run: Any, homes: list[jax.Device], data: Any):
+        self.homes = homes
+        whole, own = jax.tree.map(on_device, data), dict.fromkeys(homes)
+        self._several = len(own) > 1
+        self.data = {home: self._put(whole, home) for home in own}
+        self._run, self._programs = run, {}
+
+    def _put(self, tree: Any, home: jax.Device) -> Any:
+        return jax.device_put(tree, home) if self._several else tree
+
+    def placed(self, trees: Iterable[Any]) -> list[Any]:
+        """One tree per part, on its device."""
+        return [self._put(tree, home) for tree, home in zip(trees, self.homes, strict=True)]
+
+    def compiled(self, parts: list[_Member], batches: list[Any]) -> None:
+        """Compile here: settings made by a context manager hold for one thread alone."""
+        for part, given, home in zip(parts, batches, self.homes, strict=True):
+            if home not in self._programs:
+                lowered = self._run.lower(part, given, self.data[home])
+                self._programs[home] = lowered.compile()
+
+    def epoch(self, part: _Member, batches: Any, home: jax.Device) -> Any:
+        """One epoch of a part."""
+        return jax.block_until_ready(self._programs[home](part, batches, self.data[home]))
+
+
 def _run_epochs(
-    run: Any, parts: list[_Member], batches: Iterable[Any], data: Any, cuts: list[slice]
+    places: _Places, parts: list[_Member], batches: Iterable[Any], cuts: list[slice]
 ) -> tuple[tuple[Any, Any], dict[str, np.ndarray], int]:
     """Epoch by epoch, parts of the members side by side: models, rows, steps per epoch."""
-
-    def finished(run: Any, *inputs: Any) -> Any:
-        return jax.block_until_ready(run(*inputs, data))
-
-    stage = new_stage(parts, data)
+    stage = new_stage(parts, places.data[places.homes[0]])
     parts, rows = _kept(stage, parts)
-    done, steps, is_compiled = len(rows), 0, False
-    with ThreadPoolExecutor(available_cores()) as pool:
+    parts, done, steps = places.placed(parts), len(rows), 0
+    with ThreadPoolExecutor(max(available_cores(), len(places.data))) as pool:
         for number, given in enumerate(batches):
             steps = jax.tree.leaves(given)[0].shape[1]
             # What is drawn for epochs that are kept is drawn, so that the next ones are the same.
@@ -153,11 +202,9 @@ def _run_epochs(
                 continue
             if rows and all(np.all(part.stopped) for part in parts):
                 break
-            own = [_cut(given, cut) for cut in cuts]
-            if not is_compiled:
-                # Compiled here: settings made by a context manager hold for one thread alone.
-                run, is_compiled = run.lower(parts[0], own[0], data).compile(), True
-            found = list(pool.map(partial(finished, run), parts, own))
+            own = places.placed(_cut(given, cut) for cut in cuts)
+            places.compiled(parts, own)
+            found = list(pool.map(places.epoch, parts, own, places.homes))
             parts = [part for part, _ in found]
             seen = [jax.device_get(row) for _, row in found]
             rows.append(jax.tree.map(lambda *each: np.concatenate(each), *seen))
@@ -199,7 +246,10 @@ def _alone(epoch: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _joined(parts: list[Any]) -> Any:
-    return parts[0] if len(parts) == 1 else jax.tree.map(lambda *a: jnp.concatenate(a), *parts)
+    if len(parts) == 1:
+        return parts[0]
+    # Through NumPy: they may be on several devices.
+    return jax.tree.map(lambda *a: on_device(np.concatenate(jax.device_get(a))), *parts)
 
 
 def _cut(tree: Any, cut: slice) -> Any:

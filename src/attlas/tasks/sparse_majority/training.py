@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
-from attlas.core.checkpoint import named_leaves, new_stage, with_leaves
+from attlas.core.checkpoint import named_leaves, new_stage, not_kept, with_leaves
 from attlas.core.errors import UserError
 from attlas.core.loop_jit import loop_jit
 from attlas.data.sparse_majority import SparseMajority
@@ -190,7 +190,8 @@ def train_majority(
         part = partial(_chunk, length=chunk, settings=settings)
         batch = (state, data, jax.random.key_data(keys), np.full(keys.shape[0], span, np.int32))
         # On a CPU a member is a chunk: it stops without waiting, and each core takes the next.
-        state, row = in_chunks(part, batch, 1 if _on_cpu() else keys.shape[0])
+        with not_kept():  # the stage keeps their states
+            state, row = in_chunks(part, batch, 1 if _on_cpu() else keys.shape[0])
         rows.append(np.asarray(row)[:, :span])
         done += span
         if stage is not None:
