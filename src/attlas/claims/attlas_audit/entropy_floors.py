@@ -8,16 +8,16 @@ from attlas.bounds.attention.entropy_floor import entropy_floor, range_entropy_f
 from attlas.core.claim import Control, Sides, Source, Status
 from attlas.core.statement import inequality
 
-# A softmax over 12 logits up to 1000, whose rounding the logits' size multiplies.
+# A softmax over up to 64 logits up to 1000, whose rounding the logits' size multiplies.
 _ROUNDINGS = 128
 
 
-def logits(rng, count):
-    """12 logits of all spreads; in two of three, k of them at one level and the others below."""
-    z = 10 ** rng.uniform(-2, 1, (count, 1)) * rng.normal(size=(count, 12))
-    many = np.where(np.arange(count) % 6 < 2, rng.integers(1, 12, count), 1)[:, None]
-    z[::3] = np.where(np.arange(12) < many, z[:, :1], -z[:, :1])[::3]
-    z[1::3] = np.where(np.arange(12) < many, np.abs(z[:, :1]), 0)[1::3]
+def logits(rng, count, T=8):
+    """T logits of all spreads; in two of three, k of them at one level and the others below."""
+    z = 10 ** rng.uniform(-2, 1, (count, 1)) * rng.normal(size=(count, T))
+    many = np.where(np.arange(count) % 6 < 2, rng.integers(1, T, count), 1)[:, None]
+    z[::3] = np.where(np.arange(T) < many, z[:, :1], -z[:, :1])[::3]
+    z[1::3] = np.where(np.arange(T) < many, np.abs(z[:, :1]), 0)[1::3]
     return {"z": z}
 
 
@@ -30,6 +30,8 @@ def _entropy(z):
     "Entropy floor",
     Source.RECALLED,
     sample=logits,
+    sizes={"T": 8},
+    quantities="T",
     search_over="z",
     roundings=_ROUNDINGS,
     count=96,
@@ -49,6 +51,8 @@ def floor_of_the_spread(z, *, factor=1.0):
 @inequality(
     "Entropy floor of a range",
     sample=logits,
+    sizes={"T": 8},
+    quantities="T",
     status=Status.NEW,
     search_over="z",
     roundings=_ROUNDINGS,

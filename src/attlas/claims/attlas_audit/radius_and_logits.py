@@ -13,24 +13,26 @@ from attlas.core.statement import inequality
 from attlas.models.attention.rotation import turn
 
 _ROUNDINGS = 512
-"""Products of width 8, norms, and an angle of up to 64 turns."""
+"""Products of width 64, norms, and an angle of up to 64 turns."""
 
 
-def normalised(rng, count):
-    """Gains and biases in R^8, and a token that aims where the gain is largest."""
-    g = 10 ** rng.uniform(-1, 1, (count, 1)) * rng.normal(size=(count, 8))
-    b = 10 ** rng.uniform(-2, 1, (count, 1)) * rng.normal(size=(count, 8))
+def normalised(rng, count, d=8):
+    """Gains and biases in R^d, and a token that aims where the gain is largest."""
+    g = 10 ** rng.uniform(-1, 1, (count, 1)) * rng.normal(size=(count, d))
+    b = 10 ** rng.uniform(-2, 1, (count, 1)) * rng.normal(size=(count, d))
     b[::3] = 0
-    x = rng.normal(size=(count, 8))
+    x = rng.normal(size=(count, d))
     largest = np.argmax(np.abs(g), axis=1)
     aimed = np.arange(count) % 2 == 0
-    x[aimed] = 1e-3 * x[aimed] + np.eye(8)[largest[aimed]]
+    x[aimed] = 1e-3 * x[aimed] + np.eye(d)[largest[aimed]]
     return {"g": g, "b": b, "x": x}
 
 
 @inequality(
     "Radius of normalised tokens",
     sample=normalised,
+    sizes={"d": 8},
+    quantities="d",
     status=Status.NEW,
     search_over="x",
     roundings=_ROUNDINGS,
@@ -53,6 +55,8 @@ def radius(g, b, x, *, biased=1.0, mean=False):
 @inequality(
     "Radius of normalised tokens, against the triangle inequality",
     sample=normalised,
+    sizes={"d": 8},
+    quantities="d",
     status=Status.NEW,
     search_over=("g", "b"),
     roundings=_ROUNDINGS,
@@ -67,16 +71,16 @@ def radius_triangle(g, b, *, biased=1.0):
     return normalised_radius(g, b), g.size**0.5 * jnp.max(jnp.abs(g)) + biased * length
 
 
-def pairs(rng, count):
-    """Turning heads of width 8 and two tokens, some singular vectors of the turned product."""
-    W_Q, W_K = rng.normal(size=(2, count, 8, 4))
-    b_Q, b_K = rng.normal(size=(2, count, 4)) * (np.arange(count) % 2)[:, None]
+def pairs(rng, count, d=8):
+    """Turning heads of half the width d and two tokens, some singular vectors of the turned product."""
+    W_Q, W_K = rng.normal(size=(2, count, d, d // 2))
+    b_Q, b_K = rng.normal(size=(2, count, d // 2)) * (np.arange(count) % 2)[:, None]
     m = rng.integers(0, 64, count)
-    frequencies = 10 ** rng.uniform(-2, 0, (count, 2))
-    x, y = rng.normal(size=(2, count, 8))
+    frequencies = 10 ** rng.uniform(-2, 0, (count, d // 4))
+    x, y = rng.normal(size=(2, count, d))
     for one in range(0, count, 2):
         c, s = np.cos(m[one] * frequencies[one]), np.sin(m[one] * frequencies[one])
-        left, right = W_Q[one, :, :2], W_Q[one, :, 2:]
+        left, right = W_Q[one, :, : d // 4], W_Q[one, :, d // 4 :]
         turned = np.concatenate([left * c - right * s, right * c + left * s], axis=1)
         U, _, Vt = np.linalg.svd(turned @ W_K[one].T)
         x[one], y[one] = U[:, 0], Vt[0]
@@ -93,6 +97,8 @@ def pairs(rng, count):
 @inequality(
     "Largest logit, rotary positions",
     sample=pairs,
+    sizes={"d": 8},
+    quantities="d",
     status=Status.NEW,
     search_over=("x", "y"),
     roundings=_ROUNDINGS,

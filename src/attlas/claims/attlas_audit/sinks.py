@@ -12,14 +12,14 @@ from attlas.core.norms.matrix import spectral_norm
 from attlas.core.statement import identity, inequality
 from attlas.models.attention.rotation import turn
 
-_T = 16
+_T = 64
 _ROUNDINGS = 512
-"""Turns, a softmax and a norm of 16 entries."""
+"""Turns, a softmax and a norm of 64 entries."""
 
 
-def maps(rng, count):
-    """Attention maps of 16 rows: random ones, and sinks of all strengths."""
-    z = 10 ** rng.uniform(-1, 1, (count, 1, 1)) * rng.normal(size=(count, _T, _T))
+def maps(rng, count, T=8):
+    """Attention maps of T rows: random ones, and sinks of all strengths."""
+    z = 10 ** rng.uniform(-1, 1, (count, 1, 1)) * rng.normal(size=(count, T, T))
     z[::2, :, 0] += 10 ** rng.uniform(0, 2, (len(z[::2]), 1))
     return {"z": z}
 
@@ -27,6 +27,8 @@ def maps(rng, count):
 @inequality(
     "Sinks and the norm of the map",
     sample=maps,
+    sizes={"T": 8},
+    quantities="T",
     status=Status.NEW,
     search_over="z",
     roundings=_ROUNDINGS,
@@ -38,12 +40,12 @@ def sink_norm(z, *, power=0.5):
     Attained when every row reads the first token alone, where $\|P\|_2=\sqrt n$ is the largest.
     """
     P = jax.nn.softmax(z, axis=-1)
-    return sink_gain(jnp.mean(P[:, 0]), _T ** (2 * power)), spectral_norm(P)
+    return sink_gain(jnp.mean(P[:, 0]), len(z) ** (2 * power)), spectral_norm(P)
 
 
-def laws(rng, count):
-    """Logits of 6 tokens; in a third two tokens have nearly all of the weight."""
-    z = 10 ** rng.uniform(-1, 1, (count, 1)) * rng.normal(size=(count, 6))
+def laws(rng, count, T=8):
+    """Logits of T tokens; in a third two tokens have nearly all of the weight."""
+    z = 10 ** rng.uniform(-1, 1, (count, 1)) * rng.normal(size=(count, T))
     z[::3, 2:] = -40
     return {"z": z}
 
@@ -52,6 +54,8 @@ def laws(rng, count):
     "The softmax's Jacobian",
     Source.RECALLED,
     sample=laws,
+    sizes={"T": 8},
+    quantities="T",
     search_over="z",
     roundings=_ROUNDINGS,
     controls=[Control("nine tenths of the bound", factor=0.9)],
@@ -67,7 +71,7 @@ def softmax_jacobian(z, *, factor=1.0):
 
 
 def repeated(rng, count):
-    """One query and key at 16 positions with rotations of all speeds."""
+    """One query and key at 64 positions with rotations of all speeds."""
     speed = 10 ** rng.uniform(-2, 0, (count, 2))
     # With half a turn per token one position is for the query and all others against it.
     speed[::3] = np.pi
@@ -95,14 +99,16 @@ def _weights(q, k, speed, positions):
 def repeated_ceiling(q, k, speed, *, factor=1.0):
     r"""$$P_{tj}\le\frac{e^{2\xi}}{e^{2\xi}+t-1},\quad\xi=|q||k|$$
 
-    Gu et al. (2025), all logits of the row of the last of 16 tokens. Positions are 0 and then all
+    Gu et al. (2025), all logits of the row of the last of 64 tokens. Positions are 0 and then all
     odd, so that half a turn per token brings every other key against the query.
     """
     positions = jnp.concatenate([jnp.arange(1.0, 2 * _T - 2, 2), jnp.zeros(1)])
     P = _weights(q, k, speed, positions)
     size = jnp.sqrt(jnp.sum(q**2) * jnp.sum(k**2))
     ceiling = repeated_token_ceiling(factor * size, _T)
-    return Sides(jnp.max(P), ceiling, magnitude=1 + 4 * size * (1 + jnp.max(jnp.abs(speed)) * 32))
+    return Sides(
+        jnp.max(P), ceiling, magnitude=1 + 4 * size * (1 + jnp.max(jnp.abs(speed)) * 2 * _T)
+    )
 
 
 @identity(
