@@ -72,7 +72,7 @@ def radius_triangle(g, b, *, biased=1.0):
 
 
 def pairs(rng, count, d=8):
-    """Turning heads of half the width d and two tokens, some singular vectors of the turned product."""
+    """Turning heads of width d / 2, two tokens, some singular vectors of the turned product."""
     W_Q, W_K = rng.normal(size=(2, count, d, d // 2))
     b_Q, b_K = rng.normal(size=(2, count, d // 2)) * (np.arange(count) % 2)[:, None]
     m = rng.integers(0, 64, count)
