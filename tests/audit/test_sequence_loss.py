@@ -88,13 +88,30 @@ def test_without_a_mask_the_loss_is_the_divergence_from_the_model_itself():
     np.testing.assert_allclose(losses(BOTH, batch, other), [by_hand], rtol=1e-9)
 
 
+def test_one_logit_is_that_of_two_classes():
+    """The softmax of one number is 1, whatever a change does to it: that divergence is always 0."""
+    W, b = DRAW.normal(size=(6, 1)), np.array([0.3])
+    readout = Readout(words=Dense(jnp.asarray(W), jnp.asarray(b)), first_only=True)
+    one = dataclasses.replace(BOTH, read_readout=lambda: readout)
+    batch = judged_batch(one, SEQUENCES[:1])
+    assert (batch.kind, batch.unit) == ("own output", "nats")
+    own = np.asarray(one.hidden(SEQUENCES[0])[-1])[None]
+    other = own + 0.3 * DRAW.normal(size=own.shape)
+    np.testing.assert_allclose(losses(one, batch, own), 0, atol=1e-15)
+    p, q = (1 / (1 + np.exp(-(x[0, 0] @ W + b)[0])) for x in (other, own))
+    by_hand = p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))
+    assert by_hand > 1e-6
+    np.testing.assert_allclose(losses(one, batch, other), [by_hand], rtol=1e-9)
+
+
 def test_without_an_output_layer_the_rows_are_compared():
     bare = dataclasses.replace(BOTH, read_readout=Readout)
     batch = judged_batch(bare, SEQUENCES[:1], mask_token=0)
-    assert batch.kind == "own rows"
+    assert (batch.kind, batch.unit) == ("own rows", "squared row lengths")
     own = np.asarray(bare.hidden(SEQUENCES[0])[-1])[None]
     np.testing.assert_array_equal(losses(bare, batch, own), [0.0])
-    assert float(losses(bare, batch, own + 1)[0]) > 0
+    by_hand = np.mean(own.shape[2] / np.sum((own[0] + 1) ** 2, axis=-1))
+    np.testing.assert_allclose(losses(bare, batch, own + 1), [by_hand], rtol=1e-12)
 
 
 PATCHES = PatchEmbedding(Dense(jnp.ones((4, 6)), jnp.zeros(6)), jnp.zeros(6), jnp.zeros((5, 6)), 2)

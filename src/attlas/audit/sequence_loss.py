@@ -31,8 +31,9 @@ class JudgedBatch(NamedTuple):
     Attributes:
         kind: "next word": cross-entropy of the word that follows, in nats; "masked word": of the
             words that were hidden; "own output": Kullback-Leibler divergence from the output of
-            the unchanged model; "own rows": squared distance of the last hidden rows from those
-            of the unchanged model, relative to their length.
+            the unchanged model, in nats; one logit is that of the first of two classes; "own
+            rows": squared distance of the last hidden rows from those of the unchanged model,
+            over their squared length.
         tokens: what the model reads.
         present: which tokens are no padding.
         targets: the word that is to be predicted at each token.
@@ -44,6 +45,11 @@ class JudgedBatch(NamedTuple):
     present: Bool[np.ndarray, "n T"]
     targets: Int[np.ndarray, "n T"]
     counted: Bool[np.ndarray, "n T"]
+
+    @property
+    def unit(self) -> str:
+        """What the loss is counted in, as said after a number."""
+        return "squared row lengths" if self.kind == "own rows" else "nats"
 
 
 def judged_batch(
@@ -174,7 +180,7 @@ def sequence_losses(
     counted: Bool[Array, "n T"],
     unchanged: Float[Array, "n T d"] | None = None,
 ) -> Float[Array, " n"]:
-    """Mean loss over the counted tokens of each sequence, in nats.
+    """Mean loss over the counted tokens of each sequence, in the unit of the batch.
 
     Args:
         readout: of the model.
@@ -195,9 +201,7 @@ def sequence_losses(
         logits = read_out(readout, rows)
         if reference is None:
             return word_loss(logits, words, where)
-        logs, before = (
-            jax.nn.log_softmax(each, axis=-1) for each in (logits, read_out(readout, reference))
-        )
+        logs, before = (_logarithms(each) for each in (logits, read_out(readout, reference)))
         divergence = jnp.sum(jnp.exp(before) * (before - logs), axis=-1)
         return divergence if readout.first_only else _mean(divergence, where)
 
@@ -205,6 +209,13 @@ def sequence_losses(
         alone = partial(one, reference=None)
         return jax.vmap(alone)(hidden, targets, counted)
     return jax.vmap(one)(hidden, targets, counted, unchanged)
+
+
+def _logarithms(logits: Array) -> Array:
+    """Logarithms of the probabilities; one logit z is that of two classes with logits z and 0."""
+    if logits.shape[-1] == 1:  # a softmax of one number is 1 whatever the model does
+        logits = jnp.concatenate([logits, jnp.zeros_like(logits)], axis=-1)
+    return jax.nn.log_softmax(logits, axis=-1)
 
 
 def word_loss(
