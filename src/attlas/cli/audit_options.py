@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from attlas.audit.deep_level.stable_step import require_step
 from attlas.audit.level import require_level
 from attlas.cli.session import PLACES
 from attlas.core.errors import UserError
@@ -45,9 +46,10 @@ CurvatureSequences = Annotated[
 ]
 Curvature = Annotated[bool, typer.Option(help="Hessian extremes of every head at level deep.")]
 LearningRate = Annotated[
-    float | None, typer.Option(help="Of the training: level deep sets it against the sharpness.")
+    float | None,
+    typer.Option(help="Of a training by gradient descent: set against the sharpness."),
 ]
-Momentum = Annotated[float, typer.Option(help="Of the optimiser, gradient descent.")]
+Momentum = Annotated[float, typer.Option(help="Of that gradient descent, at least 0 and below 1.")]
 On = Annotated[
     str,
     typer.Option(
@@ -62,7 +64,7 @@ Insecure = Annotated[
 
 
 def require_used(context: typer.Context, level: str | None, on: str) -> None:
-    """Refuse an option that what was asked for would ignore.
+    """Refuse an option that what was asked for would ignore, and a training without a threshold.
 
     Args:
         context: of the command, which knows what was said on the command line.
@@ -70,7 +72,8 @@ def require_used(context: typer.Context, level: str | None, on: str) -> None:
         on: where level weights is computed.
 
     Raises:
-        UserError: if the level is unknown, or an option belongs to another one.
+        UserError: if the level is unknown, an option belongs to another one, or the training's
+            numbers are out of range.
     """
     if level is not None:
         require_level(level)
@@ -86,5 +89,9 @@ def require_used(context: typer.Context, level: str | None, on: str) -> None:
         refuse(_OF_SEQUENCES, "levels that read sequences", "--level data")
     if level != "deep":
         refuse(_OF_DEEP, "level deep", "--level deep")
+    rate, momentum = (context.params[name] for name in ("learning_rate", "momentum"))
+    if rate is None:
+        refuse(("momentum",), "the sharpness against a step size", "--learning-rate, too")
+    require_step(rate, "sgd", momentum)
     if on == "local":
         refuse(("workers", "insecure"), "an audit on dask", "--on dask")

@@ -8,7 +8,7 @@ from jax.flatten_util import ravel_pytree
 from random_transformer import random_transformer
 
 from attlas.audit.deep_level.head_curvature import mean_loss
-from attlas.audit.deep_level.sharpness import model_sharpness, stable_threshold
+from attlas.audit.deep_level.sharpness import model_sharpness
 from attlas.audit.sequence_loss import judged_batch
 from attlas.core.errors import UserError
 from attlas.interop.whole_model import whole_model
@@ -30,23 +30,6 @@ def test_it_is_the_largest_eigenvalue_of_the_dense_hessian():
     assert found.threshold == 3.0
 
 
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_a_quadratic_is_left_just_above_the_threshold(momentum):
-    def distance(product):
-        x, v = 1.0, 0.0
-        for _ in range(4000):
-            v = momentum * v - product * x
-            x = x + v
-        return abs(x)
-
-    threshold = stable_threshold("sgd", momentum)
-    assert distance(0.99 * threshold) < 1 < distance(1.01 * threshold)
-
-
-def test_what_has_no_threshold_is_refused():
-    with pytest.raises(UserError, match="second moments"):
-        stable_threshold("adam")
-    with pytest.raises(UserError, match="momentum = 1"):
-        stable_threshold("sgd", 1.0)
+def test_a_step_that_is_none_is_refused():
     with pytest.raises(UserError, match="learning_rate = 0"):
         model_sharpness(MODEL, BATCH, 0.0)

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.audit.deep_level.head_curvature import last_rows, mean_loss
+from attlas.audit.deep_level.stable_step import require_step, stable_threshold
 from attlas.audit.sequence_loss import COMPARED, JudgedBatch
-from attlas.core.errors import UserError
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.interop.whole_model import whole_model
 from attlas.measures.curvature.extreme_eigenvalues import hessian_extremes
@@ -29,39 +29,6 @@ class Sharpness(NamedTuple):
     sharpness_high: float
     step_times_sharpness: float
     threshold: float
-
-
-def stable_threshold(optimizer: str, momentum: float = 0.0) -> float:
-    r"""The largest product of step size and curvature at which a quadratic is not left.
-
-    $$\eta\lambda<2\ \text{(gradient descent)},\qquad\eta\lambda<2(1+\beta)\
-    \text{(heavy ball)}$$
-
-    Args:
-        optimizer: "sgd". For Adam the threshold, 38 at the usual settings (recalled), is about the
-            Hessian preconditioned by the second moments, which no checkpoint of weights holds.
-        momentum: beta of the heavy ball, 0 for plain gradient descent.
-
-    Returns:
-        The threshold.
-
-    Raises:
-        UserError: for another optimiser, or a momentum outside [0, 1).
-
-    Source: Cohen et al. (2021) for both; the limits are those of linear recurrences.
-
-    Examples:
-        >>> stable_threshold("sgd"), stable_threshold("sgd", 0.9)
-        (2.0, 3.8)
-    """
-    if optimizer != "sgd":
-        raise UserError(
-            f"optimizer = {optimizer!r}: only 'sgd' has a threshold on the Hessian of the loss; "
-            "Adam's is about the preconditioned one, whose second moments are not in the weights"
-        )
-    if not 0 <= momentum < 1:
-        raise UserError(f"momentum = {momentum}: it must lie in [0, 1)")
-    return 2.0 * (1 + momentum)
 
 
 def model_sharpness(
@@ -87,11 +54,10 @@ def model_sharpness(
         The eigenvalue beside what the step size allows.
 
     Raises:
-        UserError: if the learning rate is not above 0.
-    """
+        UserError: if the optimiser has no threshold, or a number is out of range.
+    """  # noqa: DOC502 (raised one call below)
+    require_step(learning_rate, optimizer, momentum)
     threshold = stable_threshold(optimizer, momentum)
-    if not learning_rate > 0:
-        raise UserError(f"learning_rate = {learning_rate}: it must be above 0")
     whole = whole_model(model)
     data = tuple(jnp.asarray(part) for part in batch[1:])
     if batch.kind in COMPARED:
