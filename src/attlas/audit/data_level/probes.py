@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from attlas.audit.data_level.head_attack import ball_attack, local_attack
 from attlas.audit.data_level.head_certificate import local_certificate
@@ -117,27 +117,70 @@ def selected_by_heads(
         queries and keys a logit has one matrix per relative position, or none.
     """
     attention, every = layer.folded, np.asarray(layer.tokens)[:sequences]
-    length = every.shape[1]
     names = ("margin", "reached", "cosine")
     heads = len(attention.group)
-    plain = attention.rotary is None and attention.query_norm is None and attention.key_norm is None
-    seen = np.array(visible(attention, length))
-    useful = np.flatnonzero(seen.sum(axis=1) > 1)
-    if not plain or useful.size == 0:
+    useful = np.flatnonzero(np.array(visible(attention, every.shape[1])).sum(axis=1) > 1)
+    if not is_bilinear(attention) or useful.size == 0:
         empty = np.full((len(every), heads), np.nan)
         return {f"svm_{name}{end}": empty.copy() for name in names for end in ("", "_null")}
-    chosen = useful[np.unique(((np.arange(rows) + 0.5) / rows * useful.size).astype(int))]
-    W_Q, b_Q, W_K = (np.asarray(a) for a in (attention.W_Q, attention.b_Q, attention.W_K))
-    matrices = [
-        (attention.scale * W_K[g], np.concatenate([W_Q[h].T, b_Q[h][:, None]], axis=1))
-        for h, g in enumerate(attention.group)
-    ]
+    chosen = spread_rows(useful, rows)
     found: dict[str, list[np.ndarray]] = {}
     for tokens in every:
-        queries = np.concatenate([tokens[chosen], np.ones((chosen.size, 1))], axis=1)
-        one = HeadTokens(tokens, queries, matrices, seen[chosen])
+        one = head_tokens(attention, tokens, chosen)
         null = random_selection(one.seen, heads, draw)
         for end, result in (("", selected_tokens(one)), ("_null", selected_tokens(one, null))):
             for name in names:
                 found.setdefault(f"svm_{name}{end}", []).append(getattr(result, name))
     return {name: np.stack(values) for name, values in found.items()}
+
+
+def is_bilinear(attention: Attention) -> bool:
+    """Whether a logit is a bilinear function of two tokens, and so has one matrix.
+
+    Args:
+        attention: of a layer.
+
+    Returns:
+        False with rotated or normalised queries and keys.
+    """
+    parts = attention.rotary, attention.query_norm, attention.key_norm
+    return all(part is None for part in parts)
+
+
+def spread_rows(useful: Int[np.ndarray, " m"], rows: int) -> Int[np.ndarray, " n"]:
+    """Some of the rows, at equal distances.
+
+    Args:
+        useful: numbers of the rows, at least one.
+        rows: how many at most.
+
+    Returns:
+        Their numbers.
+
+    Examples:
+        >>> spread_rows(np.arange(10), 2).tolist(), spread_rows(np.arange(1), 2).tolist()
+        ([2, 7], [0])
+    """
+    return useful[np.unique(((np.arange(rows) + 0.5) / rows * useful.size).astype(int))]
+
+
+def head_tokens(
+    attention: Attention, tokens: Float[np.ndarray, "T e"], chosen: Int[np.ndarray, " n"]
+) -> HeadTokens:
+    """A layer's heads on one sequence, as their attention SVM reads them.
+
+    Args:
+        attention: folded heads, bilinear.
+        tokens: normalised tokens.
+        chosen: rows whose selections count.
+
+    Returns:
+        Tokens, queries and the matrix of each head.
+    """
+    W_Q, b_Q, W_K = (np.asarray(a) for a in (attention.W_Q, attention.b_Q, attention.W_K))
+    matrices = [
+        (attention.scale * W_K[g], np.concatenate([W_Q[h].T, b_Q[h][:, None]], axis=1))
+        for h, g in enumerate(attention.group)
+    ]
+    queries = np.concatenate([tokens[chosen], np.ones((chosen.size, 1))], axis=1)
+    return HeadTokens(tokens, queries, matrices, np.array(visible(attention, len(tokens)))[chosen])

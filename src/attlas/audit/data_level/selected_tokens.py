@@ -130,13 +130,25 @@ def random_selection(
     return np.where(seen, scores, -1.0).argmax(axis=2)
 
 
+def support_of(found: SelectedTokens) -> Bool[np.ndarray, "H n T"]:
+    """Support tokens of each selection: those that bind the max-margin matrix.
+
+    Args:
+        found: selections and their SVM.
+
+    Returns:
+        Which tokens they are, for every row.
+    """
+    return (found.margins > 0) & (found.margins <= 1 + SUPPORT)
+
+
 def locally_optimal(
     found: SelectedTokens, scores: Float[np.ndarray, "H n T"]
 ) -> Bool[np.ndarray, "H n"]:
     """Which selections score higher than all their support tokens.
 
     Scores gamma need a loss: the fall of the loss as the head's output moves along a token's
-    value. Level data has none, so that this is for level deep.
+    value. Level data has none: level deep has, see `optimal_selections`.
 
     Args:
         found: selections and their SVM.
@@ -154,7 +166,7 @@ def locally_optimal(
         [[True]]
     """
     own = np.take_along_axis(scores, found.chosen[..., None], 2)
-    support = (found.margins > 0) & (found.margins <= 1 + SUPPORT)
+    support = support_of(found)
     solved = np.isfinite(found.margin) & (found.margin > 0)
     return np.all(~support | (own > scores), axis=2) & solved[:, None]
 

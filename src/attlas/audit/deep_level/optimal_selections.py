@@ -1,0 +1,164 @@
+r"""The share of locally optimal selections: does a head select the tokens that lower the loss?
+
+Row i of a head puts out a mean of what its tokens give, $\sum_jP_{ij}u_j$ with
+$u_j=(W_V'x_j+b_V)W_O$. To first order the loss falls by $\gamma_{ij}$ per weight on token j.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from attlas.audit.data_level.normalised_tokens import normalised_tokens
+from attlas.audit.data_level.probes import head_tokens, is_bilinear, spread_rows
+from attlas.audit.data_level.selected_tokens import (
+    locally_optimal,
+    selected_tokens,
+    support_of,
+)
+from attlas.audit.sequence_loss import COMPARED, JudgedBatch, sequence_losses
+from attlas.interop.canonical import Layer
+from attlas.interop.folding import folded_attention
+from attlas.interop.forward import (
+    attended,
+    attention_input,
+    attention_weights,
+    complete_layer,
+    embed,
+    head_outputs,
+)
+from attlas.interop.trained_transformer import TrainedTransformer
+from attlas.interop.whole_model import WholeModel, whole_model
+
+_LENGTH = 64
+"""Tokens of a sequence that are read, as by the SVMs of level data."""
+
+
+class OptimalSelections(NamedTuple):
+    """Shares per sequence; NaN where no SVM of a head's selections is certified.
+
+    Attributes:
+        share: of the rows whose selected token has a higher score than its support tokens.
+        null: mean of 1 / (1 + number of support tokens), the share of scores in random order.
+        rows: whose selections were compared, of all sequences.
+    """
+
+    share: Float[np.ndarray, "n L H"]
+    null: Float[np.ndarray, "n L H"]
+    rows: int
+
+
+def optimal_selections(
+    model: TrainedTransformer, batch: JudgedBatch, *, sequences: int = 4, rows: int = 4
+) -> OptimalSelections | None:
+    r"""Share of the selections of each head that are locally optimal.
+
+    $$\gamma_{ij}=-\Big\langle\frac{\partial L}{\partial o_i},u_j\Big\rangle,\qquad
+    \gamma_{is(i)}>\gamma_{ij}\ \text{for every support token }j$$
+
+    with the output o_i of the attention at row i and the selected token s(i).
+
+    Args:
+        model: the model.
+        batch: sequences and their loss.
+        sequences: how many of them are taken, the longest, their first 64 tokens.
+        rows: of each at most, at equal distances among those at which the loss is taken.
+
+    Returns:
+        The shares; None where they are not defined: the loss compares the model with itself, and
+        so has no slope, logits of no layer are bilinear, or no row sees two tokens.
+
+    Source: section 1.1 of julistiono2024optimizing, with the loss's slope for the scores.
+    """
+    whole = whole_model(model)
+    bilinear = [is_bilinear(whole.layers[stored].attention) for stored in whole.order]
+    if batch.kind in COMPARED or not any(bilinear):
+        return None
+    probes = _probes(batch, sequences, rows)
+    if not probes:
+        return None
+    shape = len(probes), model.layers, model.heads_per_layer
+    share, null = np.full(shape, np.nan), np.full(shape, np.nan)
+    for place, (member, chosen) in enumerate(probes):
+        length = min(int(batch.present[member].sum()), _LENGTH)
+        data = (part[member, :length] for part in (batch.tokens, batch.targets, batch.counted))
+        passed = _sloped(whole, *(jnp.asarray(each) for each in data))
+        entering, slopes = (np.asarray(each, np.float64) for each in passed)
+        for index in np.flatnonzero(bilinear):
+            given = entering[index], slopes[index], chosen
+            share[place, index], null[place, index] = _of_layer(model, whole, int(index), *given)
+    return OptimalSelections(share, null, sum(chosen.size for _, chosen in probes))
+
+
+def _probes(
+    batch: JudgedBatch, sequences: int, rows: int
+) -> list[tuple[int, Int[np.ndarray, " n"]]]:
+    """Sequences, the longest first, with rows at which the loss is taken; never the first row."""
+    lengths = np.minimum(batch.present.sum(axis=1), _LENGTH)
+    counted = [1 + np.flatnonzero(row[1:_LENGTH]) for row in batch.counted]
+    order = [int(k) for k in np.argsort(-lengths, kind="stable") if counted[k].size]
+    return [(k, spread_rows(counted[k], rows)) for k in order[:sequences]]
+
+
+@eqx.filter_jit
+def _sloped(
+    whole: WholeModel, tokens: Array, targets: Array, counted: Array
+) -> tuple[Float[Array, "L T d"], Float[Array, "L T out"]]:
+    """Rows that enter each layer, and the loss's slope in what its attention adds."""
+
+    def loss(added: Array) -> tuple[Array, Array]:
+        x, entering = embed(whole.embedding, tokens), []
+        for index, stored in enumerate(whole.order):
+            layer = whole.layers[stored]
+            entering.append(x)
+            read = attention_input(layer, x)
+            own = attended(layer.attention, attention_weights(layer.attention, read), read)
+            x = complete_layer(layer, x, own + added[index])
+        judged = sequence_losses(whole.readout, x[None], targets[None], counted[None])
+        return judged[0], jnp.stack(entering)
+
+    out = whole.layers[0].attention.W_O
+    nothing = jnp.zeros((len(whole.order), tokens.size, out.shape[2]), out.dtype)
+    slopes, entering = jax.grad(loss, has_aux=True)(nothing)
+    return entering, slopes
+
+
+def _of_layer(
+    model: TrainedTransformer,
+    whole: WholeModel,
+    index: int,
+    entering: Float[np.ndarray, "T d"],
+    slopes: Float[np.ndarray, "T out"],
+    chosen: Int[np.ndarray, " n"],
+) -> tuple[Float[np.ndarray, " H"], Float[np.ndarray, " H"]]:
+    """Share and null of the heads of a layer on one sequence, in float64."""
+    layer = whole.layers[whole.order[index]]
+    before = whole.layers[whole.order[index - 1]] if index else None
+    norm, projection = model.input_norm(index, layer, before)
+    with jax.enable_x64(True):
+        wide, norm, projection = jax.tree.map(_widened, (layer, norm, projection))
+        read = attention_input(wide, jnp.asarray(entering))
+        tokens = np.asarray(normalised_tokens(read, norm, projection))
+        folded = folded_attention(wide.attention, norm, projection)
+        found = selected_tokens(head_tokens(folded, tokens, chosen))
+        scores = _scores(wide, read, slopes[chosen])
+    solved = np.isfinite(found.margin) & (found.margin > 0)
+    share = locally_optimal(found, scores).mean(axis=1)
+    null = (1 / (1 + support_of(found).sum(axis=2))).mean(axis=1)
+    return np.where(solved, share, np.nan), np.where(solved, null, np.nan)
+
+
+def _widened(leaf: Array) -> Array:
+    return jnp.asarray(np.asarray(leaf), np.float64)
+
+
+def _scores(
+    layer: Layer, read: Float[Array, "T d"], slopes: Float[np.ndarray, "n out"]
+) -> Float[np.ndarray, "H n T"]:
+    """Scores gamma of every token for the chosen rows."""
+    size, heads = read.shape[0], len(layer.attention.group)
+    alone = jnp.broadcast_to(jnp.eye(size), (heads, size, size))
+    return -np.einsum("id,hjd->hij", slopes, np.asarray(head_outputs(layer.attention, alone, read)))

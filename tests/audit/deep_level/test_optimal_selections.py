@@ -1,0 +1,83 @@
+"""Locally optimal selections: scores against finite differences, shares against a loop."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+from random_transformer import random_transformer
+
+from attlas.audit.data_level.normalised_tokens import normalised_tokens
+from attlas.audit.data_level.probes import head_tokens
+from attlas.audit.data_level.selected_tokens import selected_tokens
+from attlas.audit.deep_level.optimal_selections import optimal_selections
+from attlas.audit.sequence_loss import judged_batch
+from attlas.interop.canonical import Readout
+from attlas.interop.folding import folded_attention
+from attlas.interop.forward import (
+    attended,
+    attention_input,
+    attention_weights,
+    complete_layer,
+    read_out,
+)
+
+DRAW = np.random.default_rng(5)
+TOKENS = DRAW.integers(11, size=5)
+MODEL = random_transformer(2, causal=True)
+
+
+def loss_with(model, index, head, i, j, step):
+    """The loss of the next word when a step more of row i's weight lies on token j."""
+    x = model.embed(TOKENS)
+    for place in range(model.layers):
+        layer = model.layer(place)
+        read = attention_input(layer, x)
+        weights = attention_weights(layer.attention, read)
+        if place == index:
+            weights = weights.at[head, i, j].add(step)
+        x = complete_layer(layer, x, attended(layer.attention, weights, read))
+    logs = np.asarray(jax.nn.log_softmax(read_out(model.readout, x), axis=-1))
+    return -np.mean(logs[np.arange(TOKENS.size - 1), TOKENS[1:]])
+
+
+@pytest.mark.thorough
+def test_shares_are_those_of_scores_by_finite_differences():
+    found = optimal_selections(MODEL, judged_batch(MODEL, [TOKENS]), rows=10)
+    chosen = np.arange(1, 4)  # the first row sees one token, the last has no next word
+    assert found.rows == 3
+    assert found.share.shape == found.null.shape == (1, 2, 2)
+    x = MODEL.embed(TOKENS)
+    for index in range(2):
+        layer = MODEL.layer(index)
+        norm, projection = MODEL.input_norm(index, layer)
+        read = attention_input(layer, x)
+        folded = folded_attention(layer.attention, norm, projection)
+        tokens = np.asarray(normalised_tokens(read, norm, projection))
+        svm = selected_tokens(head_tokens(folded, tokens, chosen))
+        for head in range(2):
+            good, share = [], []
+            for place, i in enumerate(chosen):
+                score = [
+                    loss_with(MODEL, index, head, i, j, -1e-5)
+                    - loss_with(MODEL, index, head, i, j, 1e-5)
+                    for j in range(TOKENS.size)
+                ]
+                margins = svm.margins[head, place]
+                support = [j for j in range(i + 1) if 0 < margins[j] <= 1 + 1e-6]
+                own = score[svm.chosen[head, place]]
+                good.append(all(own > score[j] for j in support))
+                share.append(1 / (1 + len(support)))
+            np.testing.assert_allclose(found.share[0, index, head], np.mean(good))
+            np.testing.assert_allclose(found.null[0, index, head], np.mean(share))
+        own = attended(layer.attention, attention_weights(layer.attention, read), read)
+        x = complete_layer(layer, x, own)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [random_transformer(rotary=True), dataclasses.replace(MODEL, read_readout=Readout)],
+    ids=["rotated", "own rows"],
+)
+def test_there_is_none_without_a_matrix_or_a_slope(model):
+    assert optimal_selections(model, judged_batch(model, [TOKENS])) is None
