@@ -1,5 +1,6 @@
 r"""Two checkpoints of one model: drift of the tangent kernel, and whether training was lazy."""
 
+import math
 from typing import NamedTuple
 
 import equinox as eqx
@@ -15,6 +16,9 @@ from attlas.core.errors import UserError
 from attlas.interop.forward import read_out
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.interop.whole_model import WholeModel, whole_model
+
+LAZY = 0.1
+"""Training is called lazy where the linearised model shows all of the change but this share."""
 
 
 class TangentDrift(NamedTuple):
@@ -42,6 +46,44 @@ class TangentDrift(NamedTuple):
         change = self.loss_after - self.loss_before
         return (self.loss_linear - self.loss_before) / change if change else float("nan")
 
+    @property
+    def lazy(self) -> str:
+        """Whether training was lazy: "yes" where `explained` is within `LAZY` of 1, else "no".
+
+        "not told" where the loss did not change.
+        """
+        if math.isnan(self.explained):
+            return "not told"
+        return "yes" if abs(self.explained - 1) <= LAZY else "no"
+
+
+def require_comparable(
+    before: TrainedTransformer, after: TrainedTransformer, batch: JudgedBatch
+) -> None:
+    """Refuse two models that are no checkpoints of one, before anything is computed.
+
+    Args:
+        before: the earlier checkpoint.
+        after: the later one.
+        batch: sequences and their loss.
+
+    Raises:
+        UserError: if the two differ in size, or the loss compares a model with itself.
+    """
+    if batch.kind in COMPARED:
+        raise UserError(
+            f"two checkpoints are compared by a loss on words, and {after.name} is judged by its "
+            f"{batch.kind}: leave out the other checkpoint, or name a mask token"
+        )
+    names = ("stored_layer", "heads_per_layer", "width", "vocabulary", "parameters")
+    for name in names:
+        one, other = getattr(before, name), getattr(after, name)
+        if one != other:
+            raise UserError(
+                f"{before.name} and {after.name} have other shapes ({name.replace('_', ' ')} "
+                f"{one} and {other}): no checkpoints of one model"
+            )
+
 
 def tangent_drift(
     before: TrainedTransformer, after: TrainedTransformer, batch: JudgedBatch
@@ -67,8 +109,7 @@ def tangent_drift(
 
     Source: Definition of the tangent kernel as in gu2024exploring; of losses, not of outputs.
     """
-    if batch.kind in COMPARED:
-        raise UserError("two checkpoints are compared by a loss on words: name a mask token")
+    require_comparable(before, after, batch)
     first, second = whole_model(before), whole_model(after)
     shapes = [jax.tree.map(jnp.shape, each) for each in (first, second)]
     if jax.tree.structure(first) != jax.tree.structure(second) or shapes[0] != shapes[1]:
