@@ -43,16 +43,34 @@ def deep():
 
 def test_all_levels_are_there_and_follow_the_schema(deep):
     found, told = deep
-    assert [part for part, done in told if done] == ["weights", "data", "deep, removals"]
+    parts = [part for part, done in told if done]
+    assert parts == ["weights", "data", "deep, removals", "weights of the earlier"]
     for name in ("qk_norm", "entropy", "removal_zero", "local_certificate"):
         assert found.heads[name].shape == (2, 4)
     assert violations(found.to_json(), "audit") == ()
     assert found.facts["slicing_residual"] < 1e-10
     assert {"loss", "rank_correlation", "drift", "explained"} <= found.facts.keys()
+    assert found.facts["loss_unit"] == "nats"
+    assert found.facts["lazy"] in {"yes", "no"}
+    assert any("0.9 to 1.1 of it" in note for note in found.notes)
+    assert found.facts["selection_rows"] == 2 * 4
+    assert np.all((found.heads.locally_optimal >= 0) & (found.heads.locally_optimal <= 1))
+    assert np.all(found.heads.locally_optimal_null > 0)
     assert found.model["parameters"] == model().parameters
     assert found.notes[0] == "Read: 3 sequences of 6 tokens, drawn for this test."
     assert any("next word" in note for note in found.notes)
     assert found.standings()["proved"]
+
+
+def test_each_head_is_compared_with_the_earlier_checkpoint(deep):
+    found, _ = deep
+    earlier = audit(model(0.01), options=OPTIONS).heads
+    for name in ("qk_norm", "ov_stable_rank", "lipschitz_bound"):
+        np.testing.assert_array_equal(found.heads[f"{name}_before"], earlier[name])
+        assert found.heads[f"{name}_before"].attrs["of"] == name
+        assert not np.array_equal(found.heads[name], earlier[name])
+    assert f"{name}_before" in found.to_pandas()
+    assert violations(found.to_json(), "audit") == ()
 
 
 def test_no_certificate_is_exceeded_by_an_attack_or_the_data(deep):
@@ -125,6 +143,9 @@ WRONG = [
     ({"sequences": [[1, 2], [3, 13]]}, "sequence 1: token 13 is outside"),
     ({"sequences": [np.zeros(17, int)]}, "sequence 0: 17 tokens are more than the 16"),
     ({"options": AuditOptions(samples=0)}, "samples = 0"),
+    ({"options": AuditOptions(learning_rate=-1.0)}, "learning_rate = -1.0"),
+    ({"options": AuditOptions(momentum=2.0)}, "momentum = 2.0"),
+    ({"options": AuditOptions(optimizer="adam")}, "second moments"),
     ({"options": AuditOptions(context=0)}, "context = 0"),
     ({"options": AuditOptions(deep_sequences=0)}, "deep_sequences = 0"),
 ]

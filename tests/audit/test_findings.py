@@ -12,12 +12,12 @@ FLAT = np.full((2, 3), 0.1)
 class Intervention:
     """Notes what is replaced."""
 
-    def __init__(self):
-        self.asked = []
+    def __init__(self, unit="nats"):
+        self.asked, self.unit = [], unit
 
     def __call__(self, heads, replacement):
         self.asked.append((list(heads), replacement))
-        return Change(2.5, 0.25, 0.125, 0.375)
+        return Change(2.5, 0.25, 0.125, 0.375, self.unit)
 
 
 def found_in(**variables):
@@ -46,7 +46,8 @@ def needed(value, low):
 
 def idle(high):
     return {"removal_mean": SPREAD, "removal_mean_low": SPREAD - 0.05} | {
-        "removal_mean_high": at((0, 1), high, SPREAD + 0.05)
+        "removal_mean_high": at((0, 1), high, SPREAD + 0.05),
+        "removal_mean_null": np.full((2, 3), 0.01),
     }
 
 
@@ -93,7 +94,7 @@ def tight(ratio):
     [
         (needed(5.0, 4.0), needed(5.0, -0.1), "needs head 1.0", (1, 0), ([(1, 0)], "uniform")),
         (needed(5.0, 4.0), needed(0.16, 0.1), "costs 5 nats", (1, 0), ([(1, 0)], "uniform")),
-        (idle(0.0009), idle(0.002), "1 of 6 heads", (None, None), ([(0, 1)], "mean")),
+        (idle(0.009), idle(0.011), "1 of 6 heads", (None, None), ([(0, 1)], "mean")),
         (uniform(0.985), uniform(0.97), "Head 1.2 attends", (1, 2), ([(1, 2)], "uniform")),
         (positional(0.95), positional(0.85), "Head 0.2 looks", (0, 2), ([(0, 2)], "uniform")),
         (distant(0.9), distant(0.13), "Head 0.1 finds", (0, 1), ([(0, 1)], "uniform")),
@@ -115,6 +116,17 @@ def test_each_finding_appears_where_it_must_and_only_there(there, absent, said, 
         assert asked == [replaced]
         assert "loss of 2.5 nats changes by 0.25 [0.125, 0.375]" in finding.evidence
     assert found_in(**absent) == ((), [])
+
+
+def test_the_unit_is_that_of_the_loss():
+    table = xr.Dataset({k: (("layer", "head"), v) for k, v in needed(5.0, 4.0).items()})
+    table["removal_mean_null"] = ("layer", "head"), np.full((2, 3), 0.2)
+    found = findings_of(table, Intervention("squared row lengths"))
+    assert len(found) == 2  # one is needed, the others are not
+    for finding in found:
+        assert "nats" not in finding.sentence + finding.evidence
+        assert "squared row lengths" in finding.sentence
+        assert "loss of 2.5 squared row lengths changes by 0.25" in finding.evidence
 
 
 def test_without_a_loss_only_certificates_are_told():

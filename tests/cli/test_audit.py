@@ -60,6 +60,13 @@ def test_an_audit_writes_a_page_numbers_and_what_the_atlas_reads(attlas, model, 
         (["--level", "weights", "--against", "none"], "--against is for level deep"),
         (["--level", "weights", "--text", "a"], "--text is for levels that read sequences"),
         (["--curvature-sequences", "2"], "--curvature-sequences is for level deep"),
+        (["--level", "deep", "--learning-rate", "-1"], "learning_rate = -1.0: it must be above 0"),
+        (["--level", "deep", "--learning-rate", "inf"], "learning_rate = inf"),
+        (
+            ["--level", "deep", "--learning-rate", "1", "--momentum", "1"],
+            "momentum = 1.0: it must lie in [0, 1)",
+        ),
+        (["--level", "deep", "--momentum", "0.9"], "say --learning-rate, too"),
         (["--workers", "4"], "--workers is for an audit on dask"),
         (["--out", "none/audit.html"], "none"),
         (["--out", "audit.pdf"], "is written as HTML"),
@@ -93,6 +100,20 @@ def test_what_is_compared_with_is_opened_first(attlas, model, tmp_path):
         model, "--level", "deep", "--tokens", "a.npy", "--against", str(tmp_path / "none")
     )
     assert (code, "none" in err, "%" in err) == (2, True, False)
+
+
+def test_a_model_judged_by_its_own_output_is_compared_with_none_before_anything(
+    attlas, model, tmp_path, monkeypatch
+):
+    np.save(tmp_path / "a.npy", np.full((2, 5), 1))
+
+    def computed(*arguments):
+        raise AssertionError("something was computed")
+
+    monkeypatch.setattr("attlas.audit.audit.weights_level", computed)
+    code, _, err = attlas(model, "--level", "deep", "--tokens", "a.npy", "--against", model)
+    assert code == 2
+    assert "is judged by its own output" in err
 
 
 def test_one_sequence_has_no_interval(attlas, model, tmp_path):

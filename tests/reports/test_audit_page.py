@@ -128,6 +128,36 @@ def test_an_interval_stands_beside_its_number():
     assert "10<sup>−7</sup>" in page
 
 
+def test_a_loss_has_its_own_unit_and_a_threshold_its_formula():
+    found = made()
+    found["facts"] = {"loss": 0.0, "loss_low": 0.0, "loss_high": 0.0, "threshold": 3.8}
+    assert "nats" not in render_audit(found)  # an audit of before units were kept
+    words = {"loss_unit": "squared row lengths", "threshold_formula": "2 (1 + momentum)"}
+    found["facts"] |= words | {"optimizer": "sgd", "lazy": "no", "rank_correlation": 0.5}
+    found["quantities"]["removal_zero"]["unit"] = "squared row lengths"
+    assert violations(found, "audit") == ()
+    page = render_audit(found)
+    for said in (
+        "<dd>0 [0, 0] squared row lengths</dd>",
+        "<dd>3.8 = 2 (1 + momentum)</dd>",
+        "<dt>optimizer</dt><dd>sgd</dd>",
+        "<dt>training was lazy</dt><dd>no</dd>",
+    ):
+        assert said in page
+    assert "loss_unit" not in page
+    assert "nats" not in page
+    (told,) = (each for each in data_of(page)["quantities"] if each["name"] == "removal_zero")
+    assert told["unit"] == "squared row lengths"
+
+
+def test_words_among_the_facts_are_no_script():
+    found = made()
+    found["facts"] = {"loss": 1.0, "loss_unit": EVIL, "optimizer": EVIL}
+    page = render_audit(found)
+    assert page.count("<script") == 2
+    assert "<img src=x" not in page
+
+
 def test_names_of_bounds_are_typeset():
     found = made()
     names = ("1,inf sharp", "mixed sharp", "parameters", "bits of the file")
@@ -144,8 +174,14 @@ def test_a_quantity_without_any_number_is_not_offered():
     found = made()
     for row in found["heads"]:
         row["qk_norm"] = None
-    offered = {each["name"] for each in data_of(render_audit(found))["quantities"]}
+    page = render_audit(found)
+    offered = {each["name"] for each in data_of(page)["quantities"]}
     assert offered == set(NAMES) - {"qk_norm"}
+    assert "query-key norm</button>" not in page
+    assert "query-key norm</button>" in render_audit(made())
+    for row in found["heads"]:
+        row["michel_score"] = None
+    assert render_audit(found).count("<figure>") == page.count("<figure>") - 1
 
 
 @pytest.mark.parametrize("value", [None, 0.0, -1.0, 1e300])
@@ -221,3 +257,33 @@ def test_the_map_tells_what_it_shows_and_a_click_fills_the_card(shown):
     assert page.run("return document.querySelector('#heads tbody').lastElementChild.innerText")[
         :3
     ] == ("1.1")
+
+
+@pytest.mark.thorough
+def test_a_sign_is_shown_only_where_it_is_certain(tmp_path):
+    found = made()
+    for place, row in enumerate(found["heads"]):
+        row |= {"qk_norm": -0.5, "qk_norm_low": -1.0, "qk_norm_sign": 0 if place else -1}
+        row |= {"qk_norm_high": 0.25 if place else -0.25, "qk_norm_before": 7.0}
+    found["quantities"]["qk_norm"]["unit"] = "nats"
+    file = tmp_path / "audit.html"
+    file.write_text(render_audit(found))
+    with browser() as page:
+        page.open(file)
+        page.run(
+            "const s = document.getElementById('quantity'); s.value = 'qk_norm';"
+            "s.dispatchEvent(new Event('input', {bubbles: true}))"
+        )
+        page.settle()
+        cells = "[...document.querySelectorAll('#heat button')]"
+        shown = page.run(f"return {cells}.map(e => e.textContent)")
+        assert shown == ["\u22120.5", "sign?", "sign?", "sign?"]
+        assert "[\u22121, 0.25]" in page.run(f"return {cells}[1].getAttribute('aria-label')")
+        assert "sign not certain" in page.text("meaning")
+        assert "In nats." in page.text("meaning")
+        page.run(f"{cells}[1].click()")
+        card = page.text("card")
+        assert "sign not certain [\u22121, 0.25]" in card
+        assert "at the earlier checkpoint 7" in card
+        page.run(f"{cells}[0].click()")
+        assert "\u22120.5 [\u22121, \u22120.25]" in page.text("card")

@@ -1,6 +1,6 @@
 r"""What attention theory says about a trained Transformer, at three levels."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,11 +13,13 @@ from attlas.audit.data_level.sequence_blocks import enclosing_tokens, read_seque
 from attlas.audit.deep_level.ablation import ablate_together
 from attlas.audit.deep_level.deep_level import deep_level
 from attlas.audit.deep_level.sharpness import model_sharpness
-from attlas.audit.deep_level.tangent_drift import tangent_drift
+from attlas.audit.deep_level.stable_step import THRESHOLD, require_step
+from attlas.audit.deep_level.tangent_drift import require_comparable, tangent_drift
 from attlas.audit.findings import Change, Heads, Intervene, findings_of
 from attlas.audit.level import Level, require_level
 from attlas.audit.model_audit import ModelAudit
 from attlas.audit.model_bounds import model_bounds
+from attlas.audit.notes import notes_of
 from attlas.audit.sequence_loss import JudgedBatch, judged_batch
 from attlas.audit.weights_level.weights_level import Keep, compute_anew, weights_level
 from attlas.core.arrays import ArrayInput
@@ -86,8 +88,8 @@ def audit(
         model: what `load_model` takes, or a model that it gave.
         sequences: vectors of word numbers, of any lengths.
         level: when None, "weights" without sequences and "data" with them.
-        against: an earlier checkpoint of the model, for the drift of the tangent kernel at level
-            deep.
+        against: an earlier checkpoint of the model, at level deep: for the drift of the tangent
+            kernel, and for the weights' quantities of each head there, `_before`.
         options: how.
         progress: told the part, and how much of it is done.
         keep: of level weights' layers, see `weights_level`.
@@ -97,7 +99,8 @@ def audit(
 
     Raises:
         UserError: if the level needs sequences that are not there or that the model cannot read,
-            an option is out of range, or the heads do not add up to their layer.
+            an option is out of range, the two models are no checkpoints of one, or the heads do
+            not add up to their layer.
 
     Examples:
         >>> import jax
@@ -125,26 +128,34 @@ def _audited(
 ) -> ModelAudit:
     """The audit of a model, with sequences at the levels that read them."""
     tokens = None if sequences is None else read_sequences(model, sequences)
-    facts = {"slicing_residual": float(prove_slicing(model).max())}
+    special, batch = options.special, None
+    if tokens is not None:
+        special = enclosing_tokens(tokens) if special is None else special
+        few = tokens[: options.deep_sequences]
+        batch = judged_batch(
+            model, few, mask_token=options.mask, special=special, seed=options.seed
+        )
+    before = None if against is None or batch is None else _loaded(against)
+    if before is not None and batch is not None:
+        require_comparable(before, model, batch)
+    facts: dict[str, int | float | str] = {"slicing_residual": float(prove_slicing(model).max())}
     context = certificate_context(model, options)
     heads = weights_level(model, context, lambda done, all_: progress("weights", done, all_), keep)
-    depths, batch = xr.Dataset(), None
+    depths = xr.Dataset()
     if tokens is not None:
-        special = enclosing_tokens(tokens) if options.special is None else options.special
         data = audit_data(
             model,
             tokens,
             DataSettings(special=special, seed=options.seed),
             lambda done, all_: progress("data", done, all_),
         )
-        heads, depths = xr.merge([heads, data.heads]), data.depths
-        few = tokens[: options.deep_sequences]
-        batch = judged_batch(
-            model, few, mask_token=options.mask, special=special, seed=options.seed
-        )
+        depths = data.depths
+        heads = xr.merge([heads, data.heads])
     if level == "deep" and batch is not None:
-        deep, numbers = _deep(model, batch, against, options, progress)
-        heads, facts = xr.merge([heads, deep]), facts | numbers
+        deep, found = _deep(model, batch, before, options, progress)
+        heads, facts = xr.merge([heads, deep]), facts | found
+        if before is not None:
+            heads = heads.assign(_earlier(before, context, progress))
     return ModelAudit(
         model=_facts(model, context, options.samples),
         level=level,
@@ -153,7 +164,7 @@ def _audited(
         bounds=model_bounds(model, context, options.samples, bits=options.bits),
         findings=findings_of(heads, None if batch is None else _intervention(model, batch)),
         facts=facts,
-        notes=(*_read(tokens, options.source), *_notes(model, batch, facts)),
+        notes=notes_of(model, tokens, batch, facts, options.source),
     )
 
 
@@ -164,6 +175,7 @@ def _require(level: str, sequences: Any, against: Any, options: AuditOptions) ->
         raise UserError(f"level {level} needs sequences: give a text or tokens")
     if level != "deep" and against is not None:
         raise UserError(f"level {level} compares no checkpoints: choose level deep, or one model")
+    require_step(options.learning_rate, options.optimizer, options.momentum)
     for name in ("context", "deep_sequences", "curvature_sequences", "samples", "bits"):
         value = getattr(options, name)
         if value is not None and value < 1:
@@ -191,11 +203,11 @@ def _loaded(model: Any) -> TrainedTransformer:
 def _deep(
     model: TrainedTransformer,
     batch: JudgedBatch,
-    against: Any,
+    before: TrainedTransformer | None,
     options: AuditOptions,
     progress: Callable[[str, int, int], None],
-) -> tuple[xr.Dataset, dict[str, int | float]]:
-    """Variables of level deep, and its numbers of the whole model."""
+) -> tuple[xr.Dataset, dict[str, int | float | str]]:
+    """Variables of level deep, and its facts of the whole model."""
     deep, numbers = deep_level(
         model,
         batch,
@@ -205,13 +217,27 @@ def _deep(
     )
     facts = dict(numbers)
     if options.learning_rate is not None:
-        rate, optimizer, momentum = options.learning_rate, options.optimizer, options.momentum
-        found = model_sharpness(model, batch, rate, optimizer=optimizer, momentum=momentum)
-        facts |= found._asdict()
-    if against is not None:
-        drift = tangent_drift(_loaded(against), model, batch)
-        facts |= {**drift._asdict(), "explained": drift.explained}
+        step = {name: getattr(options, name) for name in ("learning_rate", "optimizer", "momentum")}
+        found = model_sharpness(model, batch, **step)
+        facts |= step | found._asdict() | {"threshold_formula": THRESHOLD}
+    if before is not None:
+        drift = tangent_drift(before, model, batch)
+        facts |= {**drift._asdict(), "explained": drift.explained, "lazy": drift.lazy}
     return deep, facts
+
+
+def _earlier(
+    before: TrainedTransformer, context: int, progress: Callable[[str, int, int], None]
+) -> dict[str, xr.DataArray]:
+    """Quantities of level weights at the earlier checkpoint, under their names with `_before`."""
+    prove_slicing(before)
+    part = "weights of the earlier"
+    found = weights_level(before, context, lambda done, all_: progress(part, done, all_))
+    return {
+        f"{name}_before": array.assign_attrs({"of": name})
+        for name, array in found.data_vars.items()
+        if "title" in array.attrs
+    }
 
 
 def _intervention(model: TrainedTransformer, batch: JudgedBatch) -> Intervene:
@@ -219,7 +245,8 @@ def _intervention(model: TrainedTransformer, batch: JudgedBatch) -> Intervene:
         before, after = ablate_together(model, batch, heads, replacement)
         change = bootstrap_mean(after - before)
         return Change(
-            float(np.mean(before)), float(change.mean), float(change.low), float(change.high)
+            *(float(each) for each in (np.mean(before), change.mean, change.low, change.high)),
+            batch.unit,
         )
 
     return intervene
@@ -238,48 +265,3 @@ def _facts(model: TrainedTransformer, context: int, samples: int) -> dict[str, A
         "tokens of certificates": context,
         "samples of bounds": samples,
     }
-
-
-def _read(tokens: Sequence[np.ndarray] | None, source: str) -> tuple[str, ...]:
-    """What was read, in one sentence."""
-    if tokens is None:
-        return ()
-    lengths = sorted({len(each) for each in tokens})
-    sizes = f"{lengths[0]} to {lengths[-1]}" if lengths[1:] else f"{lengths[0]}"
-    said = f"Read: {len(tokens)} sequences of {sizes} tokens"
-    return (f"{said}, {source}." if source else f"{said}.",)
-
-
-def _notes(
-    model: TrainedTransformer, batch: JudgedBatch | None, facts: Mapping[str, int | float]
-) -> tuple[str, ...]:
-    notes = [
-        "The sum over heads was compared with every layer's own matrices before anything was "
-        "measured: no head is cut wrongly.",
-    ]
-    if max(model.stored_layer) + 1 < model.layers:
-        notes.append(
-            f"{model.layers} layers share {max(model.stored_layer) + 1}: weights are counted once, "
-            "attention is measured in every layer."
-        )
-    if model.block(0).attention.rotary is not None:
-        notes.append("Positions rotate queries and keys: spectra of products are at offset 0.")
-    if batch is not None:
-        notes.append(
-            {
-                "next word": "The loss is the cross-entropy of the next word, in nats.",
-                "masked word": "The loss is the cross-entropy of hidden words, in nats.",
-                "own output": "The loss is the divergence from the unchanged model's own output, "
-                "in nats: no word is hidden or predicted.",
-                "own rows": "The file holds no output layer: the loss is the squared distance of "
-                "the last hidden rows from those of the unchanged model, relative to their length.",
-            }[batch.kind]
-        )
-    if "curvature_products" in facts:
-        notes.append(
-            f"Hessian eigenvalues are those of the mean loss over the "
-            f"{facts['curvature_sequences']} shortest sequences of the removals "
-            f"({facts['curvature_tokens']} tokens), from at most {facts['curvature_products']} "
-            "products per head; each interval fails with probability 1e-6."
-        )
-    return tuple(notes)

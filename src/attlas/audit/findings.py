@@ -27,16 +27,18 @@ class Change(NamedTuple):
     """What replacing heads did to the loss.
 
     Attributes:
-        loss: of the unchanged model, in nats.
+        loss: of the unchanged model.
         mean: change.
         low: lower end of its interval.
         high: upper end.
+        unit: of all of them.
     """
 
     loss: float
     mean: float
     low: float
     high: float
+    unit: str
 
 
 Intervene = Callable[[Heads, str], Change]
@@ -87,8 +89,8 @@ def _named(places: Heads) -> str:
 
 
 def _told(change: Change, what: str) -> str:
-    mean, low, high, loss = (plain_number(each) for each in (*change[1:], change.loss))
-    return f"With {what}, the loss of {loss} nats changes by {mean} [{low}, {high}]"
+    mean, low, high, loss = (plain_number(each) for each in (*change[1:4], change.loss))
+    return f"With {what}, the loss of {loss} {change.unit} changes by {mean} [{low}, {high}]"
 
 
 def _where(chosen: np.ndarray) -> list[tuple[int, int]]:
@@ -115,7 +117,7 @@ def _needed(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
     median = float(np.median(heads.removal_mean.values))
     yield Finding(
         f"The model needs {_named([place])} more than any other: its mean in its place costs "
-        f"{plain_number(value)} nats",
+        f"{plain_number(value)} {change.unit}",
         f"{_told(change, 'equal weights in place of its maps')}; the median head costs "
         f"{plain_number(median)}",
         *place,
@@ -125,23 +127,26 @@ def _needed(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
 
 
 def _expendable(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
-    """Heads of which each could go: whether all can is tried."""
-    if "removal_mean" not in heads:
+    """Heads of which each could go as rounding the weights could: whether all can is tried."""
+    if "removal_mean_null" not in heads:
         return
-    idle = heads.removal_mean_high.values <= 0.001
-    places = _where(idle)
+    null = heads.removal_mean_null.values
+    places = _where(heads.removal_mean_high.values <= null)
     if not places:
         return
     change = intervene(places, "mean")
     cost = "costs" if len(places) == 1 else "each cost"
     yield Finding(
-        f"{len(places)} of {idle.size} heads {cost} at most 0.001 nats on this batch, to the upper "
-        f"end of a 95 % interval: {_named(places)}",
-        f"{_told(change, 'the means of all of them in their place')}",
+        f"{len(places)} of {null.size} heads {cost} at most {plain_number(float(null.flat[0]))} "
+        f"{change.unit} on this batch, to the upper end of a 95 % interval, as much as rounding "
+        f"the weights to bfloat16: {_named(places)}",
+        "Moving every weight of the layers by a random share of at most 1/256, as that rounding "
+        "does, moves the loss as far, to the end of its interval. "
+        f"{_told(change, 'the means of all of these heads in their place')}",
         None,
         None,
         "removal_mean",
-        _FAR + len(places) / idle.size,
+        _FAR + len(places) / null.size,
     )
 
 

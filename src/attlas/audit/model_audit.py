@@ -39,7 +39,7 @@ class ModelAudit:
             variables at level weights.
         bounds: rows of the table of generalisation bounds, each by name of its columns.
         findings: what stands out, each against a reference.
-        facts: further numbers of the whole model.
+        facts: further numbers of the whole model, and words that they need: a unit, a name.
         notes: what a reader has to know first.
         curves: one row per checkpoint of a folder, see `curve_row`.
     """
@@ -50,7 +50,7 @@ class ModelAudit:
     depths: xr.Dataset
     bounds: tuple[Mapping[str, Any], ...] = ()
     findings: tuple[Finding, ...] = ()
-    facts: Mapping[str, int | float] = field(default_factory=dict)
+    facts: Mapping[str, int | float | str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     curves: tuple[Mapping[str, int | float], ...] = ()
 

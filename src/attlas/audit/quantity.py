@@ -31,6 +31,7 @@ class Quantity(NamedTuple):
         meaning: what a large or a small value says, prose.
         standing: how it is known.
         null: name of the variable that holds its reference value, or empty.
+        unit: what it is counted in, as said after a number, or empty.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Quantity(NamedTuple):
     meaning: str
     standing: Standing
     null: str = ""
+    unit: str = ""
 
 
 def labelled(
@@ -49,7 +51,7 @@ def labelled(
     Args:
         quantities: what is reported.
         values: arrays by name; those of intervals end in `_low` and `_high`, those of references
-            in `_null`, and describe the quantity before.
+            in `_null`, those of certain signs in `_sign`, and describe the quantity before.
         dims: their axes, as in ("layer", "head").
 
     Returns:
@@ -71,7 +73,7 @@ def labelled(
     variables = {}
     for name, value in values.items():
         base = name
-        for suffix in ("_low", "_high", "_null"):
+        for suffix in ("_low", "_high", "_null", "_sign"):
             base = base.removesuffix(suffix) if base not in known else base
         if base not in known:
             raise UserError(f"values without a quantity: {name}")

@@ -17,6 +17,7 @@ from attlas.reports.page import own_file, render_template, script_data
 
 COLUMNS = (
     ("removal_mean", "change of the loss without it"),
+    ("locally_optimal", "locally optimal"),
     ("confidence", "confidence"),
     ("distant_confidence", "distant confidence"),
     ("entropy", "entropy"),
@@ -40,14 +41,26 @@ _STANDINGS = {
 
 _FACTS = {
     "slicing_residual": "error of the sum over heads",
-    "loss": "loss in nats [95 % interval]",
+    "loss": "loss [95 % interval]",
     "rank_correlation": "rank correlation of Michel’s score",
     "curvature_sequences": "sequences of the curvature",
     "curvature_tokens": "tokens of the curvature",
     "curvature_products": "Hessian products per head, at most",
     "explained": "share of the change that is linear",
+    "lazy": "training was lazy",
+    "loss_linear": "loss of the linearised model",
+    "drift": "drift of the tangent kernel",
+    "alignment": "alignment of the tangent kernels",
+    "distance": "relative distance of the weights",
+    "step_times_sharpness": "step size times sharpness",
+    "threshold": "its threshold for this optimiser",
+    "selection_sequences": "sequences of local optimality",
+    "selection_rows": "rows of local optimality, per head",
 }
 """Names of numbers of the whole model, where the variable's own says too little."""
+
+_BESIDE = {"loss": ("loss_unit", " {}"), "threshold": ("threshold_formula", " = {}")}
+"""Facts that are words and stand after a number."""
 
 _COVERS = {
     "1,1": r"$\|W\|_{1,1}$",
@@ -69,6 +82,7 @@ class Told(NamedTuple):
         meaning: prose, as markup.
         standing: how it is known.
         null: name of its reference.
+        unit: what it is counted in.
     """
 
     name: str
@@ -77,6 +91,7 @@ class Told(NamedTuple):
     meaning: Markup
     standing: str
     null: str
+    unit: str
 
 
 def render_audit(audit: Mapping[str, Any]) -> str:
@@ -107,7 +122,7 @@ def render_audit(audit: Mapping[str, Any]) -> str:
         bounds=[{**row, "name": _bound_name(row["name"])} for row in audit["bounds"]],
         quantities=of_heads,
         about_bounds=OF_THE_MODEL,
-        columns=[pair for pair in COLUMNS if heads and pair[0] in heads[0]],
+        columns=[pair for pair in COLUMNS if any(row.get(pair[0]) is not None for row in heads)],
         figures=_figures(audit),
         standings=[(title, audit["standings"][key]) for key, title in _STANDINGS.items()],
         data=script_data({"heads": heads, "quantities": [_plain(each) for each in of_heads]}),
@@ -123,20 +138,24 @@ def _told(name: str, attributes: Mapping[str, str]) -> Told:
         prose(attributes.get("meaning", "")),
         attributes.get("standing", ""),
         attributes.get("null", ""),
+        attributes.get("unit", ""),
     )
 
 
 def _facts(facts: Mapping[str, Any]) -> list[tuple[str, Markup]]:
     """Numbers of the whole model with what they are; an interval stands beside its value."""
-    shown = []
+    shown, beside = [], {other for other, _ in _BESIDE.values()}
     for name, value in facts.items():
         ends = [facts.get(f"{name}_{end}") for end in ("low", "high")]
         base = name.removesuffix("_low").removesuffix("_high")
-        if base != name and base in facts:
+        if (base != name and base in facts) or name in beside:
             continue
-        text = number(value)
+        text = prose(value) if isinstance(value, str) else number(value)
         if None not in ends:
             text += Markup(" [{}, {}]").format(*(number(end) for end in ends))
+        other, form = _BESIDE.get(name, ("", ""))
+        if other in facts:
+            text += Markup(form).format(facts[other])
         shown.append((_FACTS.get(name, name.replace("_", " ")), text))
     return shown
 
@@ -264,13 +283,17 @@ def _depth(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
 def _importance(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     """Michel's score against the exact change of the loss."""
     score, change = (_column(audit, name) for name in ("michel_score", "removal_zero"))
-    if score is None or change is None or not any(score):
+    if score is None or change is None or not any(each > 0 for each in score):
         return None
     figure = Figure(figsize=(4.6, 3.2), layout="constrained")
     axes = figure.subplots()
     axes.plot(score, change, ".", color=PALETTE[0], ms=5)
     axes.axhline(0, color="0.7", lw=0.8, zorder=0)
-    axes.set(xlabel="Michel's score, a slope", ylabel="change of the loss, nats")
+    unit = audit["facts"].get("loss_unit")
+    axes.set(
+        xlabel="Michel's score, a slope",
+        ylabel="change of the loss" + (f", {unit}" if unit else ""),
+    )
     shown = audit["facts"].get("rank_correlation")
     told = (
         ""

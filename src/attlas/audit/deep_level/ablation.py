@@ -5,7 +5,7 @@ layers behind it as one batch, of sequences of similar lengths.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -20,7 +20,7 @@ from attlas.audit.sequence_loss import (
     sequences_of,
     similar_lengths,
 )
-from attlas.interop.canonical import Layer
+from attlas.interop.canonical import Layer, Rotary
 from attlas.interop.forward import (
     attention_input,
     attention_weights,
@@ -38,6 +38,8 @@ equal weights on the tokens that each token sees. Zero also removes a constant t
 may count on, and so overstates what the head does."""
 
 _BYTES = 2**28
+ROUNDING = 2.0**-8
+"""Largest relative error of a weight that is rounded to bfloat16."""
 
 
 class Ablation(NamedTuple):
@@ -46,10 +48,12 @@ class Ablation(NamedTuple):
     Attributes:
         base: of the unchanged model.
         removed: without one head, by replacement.
+        rounded: with every weight of the layers moved by a random share of at most `ROUNDING`.
     """
 
     base: Float[np.ndarray, " n"]
     removed: Float[np.ndarray, "L H replacements n"]
+    rounded: Float[np.ndarray, " n"]
 
 
 def ablate_heads(
@@ -65,7 +69,7 @@ def ablate_heads(
         progress: told how many layers of how many are done.
 
     Returns:
-        The losses, in nats.
+        The losses, in the unit of the batch.
     """
     whole = whole_model(model)  # every layer is passed many times: read once
     layers = [whole.layers[stored] for stored in whole.order]
@@ -81,7 +85,34 @@ def ablate_heads(
         for each in alike:
             removed[index][:, :, each.members] = each.without(index, jnp.asarray(constant))
         progress(index + 1, model.layers)
-    return Ablation(base, removed)
+    moved = [moved_weights(layer, seed) for seed, layer in enumerate(whole.layers)]
+    rounded = np.zeros_like(base)
+    for each in alike:
+        rounded[each.members] = each.through([moved[stored] for stored in whole.order])
+    return Ablation(base, removed, rounded)
+
+
+def moved_weights(layer: Layer, seed: int = 0) -> Layer:
+    """A layer whose weights are moved by random shares, as rounding them to bfloat16 would.
+
+    Weights that are stored in bfloat16 would be rounded to themselves: shares are drawn.
+
+    Args:
+        layer: the layer.
+        seed: of the draw.
+
+    Returns:
+        Its weights times 1 + u, u uniform in [-`ROUNDING`, `ROUNDING`]; positions rotate as before.
+    """
+    draw = np.random.default_rng(seed)
+
+    def moved(leaf: Any) -> Any:
+        if not eqx.is_inexact_array(leaf):  # of rotations, too
+            return leaf
+        share = 1 + draw.uniform(-ROUNDING, ROUNDING, leaf.shape)
+        return leaf * jnp.asarray(share, leaf.dtype)
+
+    return jax.tree.map(moved, layer, is_leaf=lambda leaf: isinstance(leaf, Rotary))
 
 
 class _Alike:
@@ -102,6 +133,13 @@ class _Alike:
         for layer in layers:
             self.entering.append(_pass(layer, self.entering[-1], self.present))
         self.judge.unchanged = self.entering[-1] if batch.kind in COMPARED else None
+
+    def through(self, layers: Sequence[Layer]) -> Float[np.ndarray, " n"]:
+        """Losses with other layers between the same embedding and the same readout."""
+        x = self.entering[0]
+        for layer in layers:
+            x = _pass(layer, x, self.present)
+        return self.judge(x)
 
     def without(
         self, index: int, constant: Float[Array, "H d"]
@@ -139,7 +177,7 @@ def ablate_together(
         replacement: one of `REPLACEMENTS`; means are those of the model as it is changed below.
 
     Returns:
-        The losses before and after, in nats.
+        The losses before and after, in the unit of the batch.
     """
     present = jnp.asarray(batch.present)
     way = REPLACEMENTS.index(replacement)

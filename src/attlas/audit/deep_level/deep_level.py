@@ -5,11 +5,13 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import xarray as xr
 
-from attlas.audit.deep_level.ablation import REPLACEMENTS, ablate_heads
+from attlas.audit.deep_level.ablation import REPLACEMENTS, Ablation, ablate_heads
 from attlas.audit.deep_level.head_curvature import CURVATURE_STEPS, head_curvature
 from attlas.audit.deep_level.head_importance import head_importance
+from attlas.audit.deep_level.optimal_selections import optimal_selections
 from attlas.audit.quantity import Quantity, Standing, labelled
-from attlas.audit.sequence_loss import JudgedBatch, shortest_sequences
+from attlas.audit.sequence_loss import COMPARED, JudgedBatch, shortest_sequences
+from attlas.core.arrays import ArrayInput
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 from attlas.measures.statistics.rank_correlation import rank_correlation
@@ -20,24 +22,39 @@ _STANDS = {
     "uniform": "its own values under equal weights",
 }
 
+_REMOVALS = tuple(
+    Quantity(
+        f"removal_{name}",
+        f"change of the loss with {stands} in place of the head",
+        r"$L_{-h}-L$",
+        "the interval is a bootstrap over sequences; the reference is how far the loss moves, to "
+        "the end of such an interval, when every weight of the layers is moved by a random share "
+        "of at most $2^{-8}$, as rounding to bfloat16 does",
+        Standing.MEASURED,
+        f"removal_{name}_null",
+    )
+    for name, stands in _STANDS.items()
+)
+
 DEEP_QUANTITIES = (
-    *(
-        Quantity(
-            f"removal_{name}",
-            f"change of the loss with {stands} in place of the head",
-            r"$L_{-h}-L$",
-            "in nats; the interval is a bootstrap over sequences",
-            Standing.MEASURED,
-        )
-        for name, stands in _STANDS.items()
-    ),
+    *_REMOVALS,
     Quantity(
         "michel_score",
         "Michel's score",
         r"$\mathbb E|\operatorname{tr}(\mathrm{Att}_h'\,\partial L/\partial\mathrm{Att}_h)|$",
-        "slope of the loss in the head's size, of length 1 within a layer; 0 throughout where "
-        "the loss is the divergence from the model itself",
+        "slope of the loss in the head's size, of length 1 within a layer; a loss that compares "
+        "the model with itself has none",
         Standing.HEURISTIC,
+    ),
+    Quantity(
+        "locally_optimal",
+        "share of locally optimal selections",
+        r"$\gamma_{is(i)}>\gamma_{ij}$",
+        "rows whose token of largest logit lowers the loss more, to first order, than each support "
+        "token of its attention SVM; the reference is scores in random order; none where queries "
+        "and keys are rotated or normalised, or the loss compares the model with itself",
+        Standing.HEURISTIC,
+        "locally_optimal_null",
     ),
 )
 
@@ -49,8 +66,8 @@ CURVATURE_QUANTITIES = (
             name,
             f"{name} Hessian eigenvalue in the head's weights",
             f"${symbol}$",
-            "of the mean loss, with an interval that holds it; its sign is known where the "
-            "interval excludes 0",
+            "of the mean loss, with an interval that holds it; its sign is certain where the "
+            "interval excludes 0, and not told elsewhere",
             Standing.MEASURED,
         )
         for name, symbol in _ENDS.items()
@@ -75,7 +92,7 @@ def deep_level(
     curvature: bool = True,
     curvature_sequences: int = 4,
     progress: Callable[[str, int, int], None] = lambda part, done, all_: None,
-) -> tuple[xr.Dataset, Mapping[str, int | float]]:
+) -> tuple[xr.Dataset, Mapping[str, int | float | str]]:
     r"""Removal, importance and curvature of every head.
 
     Args:
@@ -87,37 +104,88 @@ def deep_level(
             removed, Hessian products.
 
     Returns:
-        Variables [layer, head], and numbers of the whole model: `loss`, its interval,
-        `rank_correlation` of Michel's score with the size of the exact change, and what the
-        curvature was computed from.
+        Variables [layer, head], and facts of the whole model: `loss`, its interval and its unit,
+        `rank_correlation` of Michel's score with the size of the exact change where the loss has
+        slopes, and what the curvature and the local optimality were computed from.
     """
     ablation = ablate_heads(model, batch, lambda done, all_: progress("removals", done, all_))
-    values: dict[str, np.ndarray] = {}
-    for place, name in enumerate(REPLACEMENTS):
-        change = ablation.removed[:, :, place] - ablation.base
-        found = bootstrap_mean(np.moveaxis(change, -1, 0))
-        values[f"removal_{name}"] = found.mean
-        values[f"removal_{name}_low"], values[f"removal_{name}_high"] = found.low, found.high
-    slopes = head_importance(model, batch).mean(axis=0)
-    length = np.linalg.norm(slopes, axis=1, keepdims=True)
-    values["michel_score"] = np.where(length > 0, slopes / np.where(length > 0, length, 1), 0.0)
-    quantities, facts = DEEP_QUANTITIES, {}
+    values = _removed(ablation)
+    base = bootstrap_mean(ablation.base)
+    facts: dict[str, int | float | str] = {
+        "loss": float(base.mean),
+        "loss_low": float(base.low),
+        "loss_high": float(base.high),
+        "loss_unit": batch.unit,
+    }
+    if batch.kind not in COMPARED:
+        slopes = head_importance(model, batch).mean(axis=0)
+        length = np.linalg.norm(slopes, axis=1, keepdims=True)
+        values["michel_score"] = np.where(length > 0, slopes / np.where(length > 0, length, 1), 0)
+        exact = np.abs(values["removal_zero"]).ravel()
+        facts["rank_correlation"] = float(rank_correlation(slopes.ravel(), exact))
+    else:
+        values["michel_score"] = np.full(values["removal_zero"].shape, np.nan)
+    optimal, counts = _optimal(model, batch)
+    values, facts = values | optimal, facts | counts
+    quantities = [
+        each._replace(unit=batch.unit) if each in _REMOVALS else each for each in DEEP_QUANTITIES
+    ]
     if curvature:
         few = shortest_sequences(batch, curvature_sequences)
         found = head_curvature(model, few, progress=lambda *told: progress("curvature", *told))
         values |= found._asdict()
-        quantities = (*DEEP_QUANTITIES, *CURVATURE_QUANTITIES)
-        facts = {
+        for name in _ENDS:
+            values[f"{name}_sign"] = certain_sign(values[f"{name}_low"], values[f"{name}_high"])
+        quantities.extend(CURVATURE_QUANTITIES)
+        facts |= {
             "curvature_sequences": few.tokens.shape[0],
             "curvature_tokens": int(few.present.sum()),
             "curvature_products": CURVATURE_STEPS,
         }
-    base = bootstrap_mean(ablation.base)
-    exact = np.abs(values["removal_zero"]).ravel()
-    facts |= {
-        "loss": float(base.mean),
-        "loss_low": float(base.low),
-        "loss_high": float(base.high),
-        "rank_correlation": float(rank_correlation(slopes.ravel(), exact)),
-    }
     return labelled(quantities, values, ("layer", "head")), facts
+
+
+def certain_sign(low: ArrayInput, high: ArrayInput) -> np.ndarray:
+    """The sign of what lies in an interval.
+
+    Args:
+        low: lower ends.
+        high: upper ends.
+
+    Returns:
+        1 or -1; 0 where the interval holds 0, or is none.
+
+    Examples:
+        >>> certain_sign([1.0, -2.0, -1.0, 0.0], [2.0, -1.0, 1.0, 3.0]).tolist()
+        [1, -1, 0, 0]
+    """
+    return (np.asarray(low) > 0).astype(int) - (np.asarray(high) < 0)
+
+
+def _removed(ablation: Ablation) -> dict[str, np.ndarray]:
+    """Mean changes of the loss with their intervals and their reference."""
+    rounding = bootstrap_mean(ablation.rounded - ablation.base)
+    null = max(abs(float(rounding.low)), abs(float(rounding.high)))
+    values = {}
+    for place, name in enumerate(REPLACEMENTS):
+        change = ablation.removed[:, :, place] - ablation.base
+        found = bootstrap_mean(np.moveaxis(change, -1, 0))
+        ends = {"": found.mean, "_low": found.low, "_high": found.high}
+        ends["_null"] = np.full(found.mean.shape, null)
+        values |= {f"removal_{name}{end}": array for end, array in ends.items()}
+    return values
+
+
+def _optimal(
+    model: TrainedTransformer, batch: JudgedBatch
+) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+    """The share of locally optimal selections, its interval and reference, and of how many."""
+    found = optimal_selections(model, batch)
+    if found is None:
+        unknown = np.full((model.layers, model.heads_per_layer), np.nan)
+        return {"locally_optimal": unknown, "locally_optimal_null": unknown}, {}
+    share = bootstrap_mean(found.share)
+    ends = {"": share.mean, "_low": share.low, "_high": share.high}
+    ends["_null"] = found.null.mean(axis=0)
+    counts = {"selection_sequences": len(found.share), "selection_rows": found.rows}
+    return {f"locally_optimal{end}": array for end, array in ends.items()}, counts

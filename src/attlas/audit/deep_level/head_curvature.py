@@ -117,7 +117,7 @@ def mean_loss(
         unchanged: last rows of the unchanged model, for a loss against its own output.
 
     Returns:
-        The loss in nats.
+        The loss, in the unit of the batch.
     """
     hidden = jax.vmap(whole.hidden)(tokens, present)
     return jnp.mean(sequence_losses(whole.readout, hidden, targets, counted, unchanged))

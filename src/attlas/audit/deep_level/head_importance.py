@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.audit.sequence_loss import COMPARED, JudgedBatch, sequence_losses
+from attlas.core.errors import UserError
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.interop.whole_model import WholeModel, whole_model
 
@@ -18,23 +19,27 @@ def head_importance(model: TrainedTransformer, batch: JudgedBatch) -> Float[np.n
     \tfrac{\partial L}{\partial\mathrm{Att}_h}\big)\Big|$$
 
     Its mean over sequences, divided by its length within a layer, is the score of Michel,
-    Levy and Neubig (2019). It is the slope at the full head, not the loss without it; where the
-    loss compares with the unchanged model, it is 0 for every head.
+    Levy and Neubig (2019). It is the slope at the full head, not the loss without it. A loss
+    that compares with the unchanged model has none: it is least there.
 
     Args:
         model: the model.
-        batch: sequences and their loss.
+        batch: sequences and their loss, "next word" or "masked word".
 
     Returns:
         One number per sequence, layer and head.
 
+    Raises:
+        UserError: if the loss compares the model with itself.
+
     Source: section 4.1 of Michel, Levy and Neubig, "Are sixteen heads really better than one?".
     """
+    if batch.kind in COMPARED:
+        raise UserError("Michel's score needs a loss on words, not one against the model itself")
     whole = whole_model(model)
     ones = jnp.ones((model.layers, model.heads_per_layer), whole.embedding.tokens.dtype)
-    compared = batch.kind in COMPARED
     rows = [
-        _slopes(whole, ones, compared, *(jnp.asarray(part[k]) for part in batch[1:]))
+        _slopes(whole, ones, *(jnp.asarray(part[k]) for part in batch[1:]))
         for k in range(batch.tokens.shape[0])
     ]
     return np.abs(np.stack(rows))
@@ -44,17 +49,15 @@ def head_importance(model: TrainedTransformer, batch: JudgedBatch) -> Float[np.n
 def _slopes(
     whole: WholeModel,
     ones: Array,
-    compared: bool,
     tokens: Array,
     present: Array,
     targets: Array,
     counted: Array,
 ) -> Array:
     """Derivative of one sequence's loss in the gates."""
-    unchanged = whole.hidden(tokens, present)[None] if compared else None
 
     def loss(gates: Array) -> Array:
         hidden = whole.hidden(tokens, present, gates)[None]
-        return sequence_losses(whole.readout, hidden, targets[None], counted[None], unchanged)[0]
+        return sequence_losses(whole.readout, hidden, targets[None], counted[None])[0]
 
     return jax.grad(loss)(ones)

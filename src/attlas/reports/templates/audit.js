@@ -17,6 +17,14 @@ const element = (tag, text, attributes = {}) => {
 // formulas were typeset and escaped when the page was written
 const markup = (tag, html) => { const made = document.createElement(tag); made.innerHTML = html; return made; };
 
+const ends = (row, name) => {
+  const low = row[`${name}_low`], high = row[`${name}_high`];
+  return low === undefined || low === null ? "" : ` [${shown(low)}, ${shown(high)}]`;
+};
+// 0 where an interval holds 0: what lies in it has no certain sign
+const unsigned = (row, name) => row[`${name}_sign`] === 0;
+const NO_SIGN = "sign not certain";
+
 const ranks = (name) => {
   const values = heads.map((row) => row[name]).filter((value) => value !== null).sort((a, b) => a - b);
   return (value) => values.length < 2 || values[0] === values[values.length - 1] ? 0
@@ -34,12 +42,13 @@ const drawMap = () => {
     let own = heads.filter((each) => each.layer === layer);
     if (sorted.checked) own = own.slice().sort((a, b) => (b[name] ?? -Infinity) - (a[name] ?? -Infinity));
     for (const head of own) {
-      const key = `${head.layer}.${head.head}`, value = head[name];
-      const button = element("button", shown(value), {
+      const key = `${head.layer}.${head.head}`, value = head[name], open = unsigned(head, name);
+      const said = open ? `${NO_SIGN}${ends(head, name)}` : shown(value);
+      const button = element("button", open ? "sign?" : said, {
         type: "button", "data-head": key, "aria-pressed": String(key === chosen),
-        "aria-label": `head ${key}: ${shown(value)}`, title: `head ${key}`,
+        "aria-label": `head ${key}: ${said}`, title: open ? `head ${key}: ${said}` : `head ${key}`,
       });
-      button.className = value === null ? "s0" : `s${step(value)}`;
+      button.className = value === null || open ? "s0" : `s${step(value)}`;
       if (!(value >= threshold)) button.classList.add("dim");
       const cell = element("td");
       cell.append(button);
@@ -51,7 +60,10 @@ const drawMap = () => {
   heat.append(body);
   caption.textContent = sorted.checked ? "Rows: layers. Heads sorted by the value." : "Rows: layers. Columns: heads.";
   meaning.replaceChildren(markup("span", `${quantity.title}${quantity.formula && ": "}${quantity.formula}`),
-    markup("span", quantity.meaning ? `; ${quantity.meaning}. ` : ". "), element("em", quantity.standing));
+    markup("span", quantity.meaning ? `; ${quantity.meaning}. ` : ". "),
+    element("span", quantity.unit ? `In ${quantity.unit}. ` : ""),
+    element("span", heads.some((row) => unsigned(row, name)) ? `“sign?”: ${NO_SIGN}, the card has the interval. ` : ""),
+    element("em", quantity.standing));
 };
 
 const drawCard = (key) => {
@@ -61,11 +73,14 @@ const drawCard = (key) => {
   const list = element("dl");
   for (const quantity of quantities) {
     if (row[quantity.name] === undefined) continue;
-    const box = element("div"), value = element("dd", shown(row[quantity.name]));
-    const low = row[`${quantity.name}_low`], high = row[`${quantity.name}_high`];
-    if (low !== undefined && low !== null) value.append(` [${shown(low)}, ${shown(high)}]`);
-    const reference = quantity.null ? row[quantity.null] : undefined;
-    if (reference !== undefined && reference !== null) value.append(element("small", `reference ${shown(reference)}`));
+    const box = element("div"), number = row[quantity.name];
+    const value = element("dd", unsigned(row, quantity.name) ? NO_SIGN : shown(number));
+    value.append(ends(row, quantity.name));
+    if (quantity.unit) value.append(element("small", `in ${quantity.unit}`));
+    const beside = { reference: row[quantity.null], "at the earlier checkpoint": row[`${quantity.name}_before`] };
+    for (const [what, other] of Object.entries(beside)) {
+      if (other !== undefined && other !== null) value.append(element("small", `${what} ${shown(other)}`));
+    }
     box.append(markup("dt", quantity.title), value);
     list.append(box);
   }
