@@ -244,10 +244,8 @@ def _intervention(model: TrainedTransformer, batch: JudgedBatch) -> Intervene:
     def intervene(heads: Heads, replacement: str) -> Change:
         before, after = ablate_together(model, batch, heads, replacement)
         change = bootstrap_mean(after - before)
-        return Change(
-            *(float(each) for each in (np.mean(before), change.mean, change.low, change.high)),
-            batch.unit,
-        )
+        loss, mean = float(np.mean(before)), float(change.mean)
+        return Change(loss, mean, float(change.low), float(change.high), batch.unit)
 
     return intervene
 

@@ -93,8 +93,8 @@ def _judged(model: TrainedTransformer, batch: JudgedBatch, facts: Facts) -> Iter
         yield _lazy(facts)
 
 
-def _shown(facts: Facts, name: str) -> str:
-    return plain_number(float(facts[name]))
+def _shown(facts: Facts, name: str, digits: int = 3) -> str:
+    return plain_number(float(facts[name]), digits)
 
 
 def _stepped(facts: Facts) -> str:
@@ -125,10 +125,10 @@ _OF_STEP = ("learning_rate", "sharpness_low", "sharpness_high")
 
 def _lazy(facts: Facts) -> str:
     """Whether training was lazy, and by which rule."""
+    before, after, linear = (_shown(facts, f"loss_{at}", 6) for at in ("before", "after", "linear"))
     rule = (
         f"lazy is called what shows {plain_number(1 - LAZY)} to {plain_number(1 + LAZY)} of it "
-        f"(loss {_shown(facts, 'loss_before')} before, {_shown(facts, 'loss_after')} after, "
-        f"{_shown(facts, 'loss_linear')} linearised; drift of the tangent kernel "
+        f"(loss {before} before, {after} after, {linear} linearised; drift of the tangent kernel "
         f"{_shown(facts, 'drift')})."
     )
     if facts["lazy"] == "not told":
