@@ -1,11 +1,14 @@
 """Run every benchmark of this folder, or those named, each in a process of its own.
 
-`python -m benchmarks` runs all of them; `python -m benchmarks attention_svm` one.
+`python -m benchmarks` runs all of them; `python -m benchmarks attention_svm` one. JAX computes on
+the CPU unless JAX_PLATFORMS names another device; each file of results names it.
 """
 
 import subprocess
 import sys
 from pathlib import Path
+
+from benchmarks.interleave import choose_device
 
 HERE = Path(__file__).parent
 HARNESS = {
@@ -30,6 +33,7 @@ def main() -> int:
     if unknown:
         print(f"benchmarks: no {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2
+    choose_device()
     failed = 0
     for name in named:
         print(f"== {name}", flush=True)

@@ -26,7 +26,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from benchmarks.interleave import compare, peak_memory, pin_to_one_core, write_results
+from benchmarks.interleave import (
+    choose_device,
+    compare,
+    peak_memory,
+    pin_to_one_core,
+    write_results,
+)
 from benchmarks.machine import additions_seconds, busiest_threads
 from benchmarks.removal_products import Shape, feedforward_sizes, removal_roofline
 
@@ -331,6 +337,7 @@ def main() -> None:
     if given.case:
         print(json.dumps(CASES[given.case[0]](*given.case[1:])))
         return
+    choose_device()
     goals = {"weights": {"seconds": 15}, "data": {"seconds": 150, "bytes": 4e9}}
     with tempfile.TemporaryDirectory() as place:
         write_gpt2(Path(place))

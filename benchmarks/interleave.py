@@ -2,7 +2,9 @@
 
 Other work shares the machine, so only ratios of interleaved rounds mean anything: each round
 runs both sides on the same inputs, and the median ratio is reported with its range. The whole
-process is pinned to one core before any numerical library starts.
+process is pinned to one core before any numerical library starts. JAX computes on the CPU, as the
+peers do, unless the variable JAX_PLATFORMS names another device (`JAX_PLATFORMS=cuda make bench`);
+each result names the device.
 """
 
 import json
@@ -27,8 +29,15 @@ def pin_to_one_core() -> None:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
     os.environ.update(dict.fromkeys(threads, "1"))
-    os.environ["JAX_PLATFORMS"] = "cpu"
+    choose_device()
     os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+
+
+def choose_device() -> None:
+    """JAX on the CPU in this process and those it starts, unless JAX_PLATFORMS names a device."""
+    if "JAX_PLATFORMS" not in os.environ:
+        print("JAX on the CPU: JAX_PLATFORMS=cuda would choose a GPU", file=sys.stderr)
+        os.environ["JAX_PLATFORMS"] = "cpu"
 
 
 LEAST = 0.3
@@ -142,7 +151,7 @@ def write_results(name: str, cases: list[dict[str, Any]]) -> Path:
 
 
 def environment() -> dict[str, Any]:
-    """Versions, processor, threads and commit."""
+    """Versions, processor, device of JAX, threads and commit."""
     packages = ("jax", "jaxlib", "numpy", "scipy", "optax", "torch", "cvxpy", "clarabel")
     found = {}
     for package in packages:
@@ -156,11 +165,19 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "machine": platform.machine(),
         "processor": _processor(),
+        "device": _device(),
         "threads": 1,
         "versions": found,
         "commit": commit or None,
         "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
     }
+
+
+def _device() -> str:
+    import jax  # only now: the core and the threads are chosen before
+
+    device = jax.devices()[0]
+    return f"{device.platform}: {device.device_kind}"
 
 
 def _processor() -> str:
