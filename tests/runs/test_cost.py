@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
+from attlas.cli.run_estimate import show_estimate
 from attlas.core.errors import UserError
+from attlas.experiments.julistiono2024optimizing.direction import EXPERIMENT
 from attlas.runs.cell import Cell
 from attlas.runs.cost import Measured, estimate, fitted, memory_at, work_of
 from attlas.runs.environment import environment
@@ -106,9 +108,10 @@ def test_cells_that_would_not_end_in_time_are_not_begun(squares, tmp_path):
     for x in (10, 20):
         measured(store, x, seconds=1000.0 * x)
     late = execute([squares], "smoke", store=store, hours=1e-3)
-    assert (late.finished, late.left) == (0, len(squares.cells("smoke")))
+    (left,) = late.left
+    assert (late.finished, len(left.labels)) == (0, len(squares.cells("smoke")))
     soon = execute([squares], "smoke", store=store, hours=1000.0)
-    assert (soon.finished, soon.left) == (len(squares.cells("smoke")), 0)
+    assert (soon.finished, soon.left) == (len(squares.cells("smoke")), ())
 
 
 @pytest.mark.usefixtures("serial")
@@ -128,6 +131,32 @@ def test_with_a_limit_every_record_is_read_once(squares, tmp_path, monkeypatch):
     execute([squares], "quick", store=store, hours=1000.0)
     assert sorted(read) == sorted(set(read))
     assert len(read) == 3 + 2
+
+
+def test_published_records_are_measured_cells_and_none_of_them_is_finished(squares, tmp_path):
+    own, published = Store(tmp_path / "own"), Store(tmp_path / "published")
+    for x in (1, 2, 5, 10):
+        measured(published, x, seconds=0.5 * x)
+    found = estimate(squares, "quick", own, published=published)
+    cells = squares.cells("quick")
+    assert (found.cells, found.finished) == (len(cells), 0)
+    assert found.seconds == pytest.approx(sum(0.5 * work_of(cell) for cell in cells))
+    (machine,) = found.published_on
+    assert machine == f"{environment()['platform']}, {environment()['device']}"
+    # Where the user's own records suffice, those of another machine are not asked.
+    measured(own, 1, seconds=3.0)
+    alone = estimate(squares, "quick", own, published=published)
+    assert (alone.finished, alone.published_on) == (0, ())
+    assert alone.longest == pytest.approx(3.0 * max(work_of(cell) for cell in cells))
+
+
+def test_a_fresh_checkout_estimates_from_the_published_records(tmp_path, capsys):
+    show_estimate([EXPERIMENT], "paper", Store(tmp_path), workers=2)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "published too" in said
+    assert "0 of 6" in said
+    assert "published records were measured on: Linux" in said
+    assert "not estimated" not in said
 
 
 @pytest.mark.parametrize(("hours", "on"), [(0, "local"), (-1, "local"), (1, "dask")])

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from attlas.runs.execute import RunSummary
 
 EXIT_FAILURES = 1
+NAMED = 10
+"""Cells of one kind that are told by name."""
 _SET = typer.Option(
     "--set", metavar="NAME=VALUES", help="Other values of a setting, by commas; repeatable."
 )
@@ -38,7 +40,10 @@ def run(
     ] = False,
     hours: Annotated[
         float | None,
-        typer.Option(help="The cheapest cells first, and none that would end later than this."),
+        typer.Option(
+            help="The cheapest cells first, and none that would end later than this; those of "
+            "unknown cost last, while half of the time is left."
+        ),
     ] = None,
     checkpoint: Annotated[float | None, _CHECKPOINT] = None,
     estimate: Annotated[
@@ -86,7 +91,9 @@ def _report(summary: "RunSummary", session: Session, hours: float | None) -> Non
         f"{summary.finished} cells finished, {summary.reused} already computed, "
         f"{len(summary.failures)} failed; records in {session.results}"
     )
-    if summary.left:
-        typer.echo(f"{summary.left} cells would not have ended within {hours:g} h: run it again")
+    for reason, labels in summary.left:
+        more = f", and {len(labels) - NAMED} more" if len(labels) > NAMED else ""
+        named = ", ".join(labels[:NAMED])
+        typer.echo(f"not begun within {hours:g} h, {reason}: {named}{more}")
     if summary.failures:
         raise typer.Exit(EXIT_FAILURES)

@@ -15,6 +15,8 @@ def show_estimate(
 ) -> None:
     """Print time, memory and disk of what is left, from the records that are there.
 
+    Where those of the results folder do not suffice, the published ones are read too.
+
     Args:
         experiments: asked for.
         scale: whose grids.
@@ -24,8 +26,10 @@ def show_estimate(
     from attlas.cli.tables import show_table
     from attlas.core.display.numbers import duration, size
     from attlas.runs.cost import estimate
+    from attlas.runs.store import published_store
 
-    found = [estimate(experiment, scale, store) for experiment in experiments]
+    published = published_store()
+    found = [estimate(each, scale, store, published=published) for each in experiments]
     found.sort(key=lambda one: (one.seconds is None, one.seconds or 0.0))
     rows = []
     for one in found:
@@ -39,11 +43,12 @@ def show_estimate(
                 size(one.disk),
                 "" if one.factor is None else f"{one.factor:.1f}",
                 "" if one.beyond is None else f"{one.beyond:.2g}",
+                "-" if one.factor is None else "published too" if one.published_on else "own",
             ]
         )
     columns = ["experiment", "finished", "time", "longest cell", "memory", "disk"]
     show_table(
-        [*columns, "fit within a factor", "work beyond the measured"],
+        [*columns, "fit within a factor", "work beyond the measured", "records"],
         rows,
         f"{scale}: what is left to compute",
     )
@@ -56,6 +61,9 @@ def show_estimate(
             f"{whole} with {workers} workers for what can be estimated: a power of the work of "
             "measured cells, the product of their whole-number settings"
         )
+    machines = sorted({machine for one in found for machine in one.published_on})
+    if machines:
+        typer.echo(f"published records were measured on: {'; '.join(machines)}")
     if unknown:
         typer.echo(
             "not estimated, as no cell was measured or all are far smaller (run a smaller scale "

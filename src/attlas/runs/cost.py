@@ -8,11 +8,14 @@ was held before. A power of a product is a crude
 model: it holds as far as the settings of a larger scale grow together as those of the smaller ones
 did. Therefore an estimate has its limits: the largest ratio between a measured cell and the fit is
 told, and where the work lies too far beyond what was measured there is no estimate.
+
+Where a user's own records do not tell the cost of each cell, the records that attlas publishes are
+measured cells too, of another machine perhaps: which one is told.
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,6 +96,8 @@ class Estimate:
         factor: by which the seconds of a measured cell differ from the fit, at most.
         beyond: how many times more work the largest cell has than the largest measured one.
         by_cell: seconds of each cell that is left, by its key.
+        published_on: the machines of the published records that were needed; none where the user's
+            own sufficed.
     """
 
     experiment: str
@@ -105,6 +110,7 @@ class Estimate:
     factor: float | None
     beyond: float | None
     by_cell: Mapping[str, float | None]
+    published_on: tuple[str, ...] = ()
 
 
 def work_of(cell: Cell) -> float:
@@ -207,6 +213,7 @@ def estimate(
     scale: Scale | str,
     store: Store,
     known: Mapping[str, Measured] | None = None,
+    published: Store | None = None,
 ) -> Estimate:
     """What is left of an experiment, measured by its own records of any scale.
 
@@ -215,6 +222,8 @@ def estimate(
         scale: whose grid.
         store: results folder.
         known: what records that were read already say, by key: they are not read again.
+        published: records that are measured cells too where those of the results folder do not tell
+            the cost of each cell; none of them counts as finished.
 
     Returns:
         The estimate.
@@ -229,18 +238,41 @@ def estimate(
     there = dict(known or {})
     there |= {record.key: measured(record) for record in store.records(experiment.name, there)}
     left = {key: work_of(cell) for key, cell in cells.items() if key not in there}
-    works = [one.work for one in there.values()]
-    time = fitted(works, [one.seconds for one in there.values()])
-    disk = fitted(works, [one.size for one in there.values()])
+    own = _told(experiment.name, len(cells), left, list(there.values()))
+    others = published.records(experiment.name, there) if published and own.seconds is None else ()
+    if not others:
+        return own
+    both = [*there.values(), *map(measured, others)]
+    machines = tuple(sorted({machine_of(record) for record in others}))
+    return replace(_told(experiment.name, len(cells), left, both), published_on=machines)
+
+
+def machine_of(record: Record) -> str:
+    """The machine that computed a record.
+
+    Args:
+        record: any.
+
+    Returns:
+        Its platform and device.
+    """
+    return ", ".join(str(record.metadata[name]) for name in ("platform", "device"))
+
+
+def _told(name: str, cells: int, left: Mapping[str, float], known: Sequence[Measured]) -> Estimate:
+    """What is left, by the work of each cell, from measured cells."""
+    works = [one.work for one in known]
+    time = fitted(works, [one.seconds for one in known])
+    disk = fitted(works, [one.size for one in known])
     largest = max(left.values(), default=0.0)
     by_cell = {key: time.at(work) if time else None for key, work in left.items()}
     return Estimate(
-        experiment=experiment.name,
-        cells=len(cells),
-        finished=len(cells) - len(left),
+        experiment=name,
+        cells=cells,
+        finished=cells - len(left),
         seconds=_whole(by_cell.values(), sum),
         longest=_whole(by_cell.values(), max),
-        memory=memory_at(list(there.values()), largest),
+        memory=memory_at(known, largest),
         disk=_whole((disk.at(work) if disk else None for work in left.values()), sum),
         factor=time.factor if time else None,
         beyond=largest / time.largest if time else None,

@@ -1,8 +1,7 @@
 """Run the grids of experiments: resume, compute, write each record as it comes."""
 
 import contextlib
-import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 
 from attlas.core.errors import UserError
@@ -20,7 +19,8 @@ from attlas.runs.experiment import Experiment
 from attlas.runs.local_backend import Outcome, run_local
 from attlas.runs.progress import Progress
 from attlas.runs.record import Record, record_key
-from attlas.runs.store import Store
+from attlas.runs.store import Store, published_store
+from attlas.runs.time_limit import Left, TimeLimit
 from attlas.runs.trained_models import write_models
 from attlas.runs.worker import Failed, Task
 
@@ -46,13 +46,13 @@ class RunSummary:
         finished: cells computed and written now.
         reused: cells whose records were there already.
         failures: cells that failed.
-        left: cells that were not begun, as the time that was given would not have held them.
+        left: cells that were not begun under a limit of time, and why.
     """
 
     finished: int
     reused: int
     failures: tuple[CellFailure, ...]
-    left: int = 0
+    left: tuple[Left, ...] = ()
 
 
 def execute(
@@ -82,8 +82,8 @@ def execute(
         progress: called at each event; silent when None.
         workers: processes on this machine.
         insecure: allow a remote scheduler without TLS.
-        hours: after which no cell shall run any more: the cheapest by `attlas.runs.cost` come
-            first, and one that would not end in time is not begun. What is begun ends.
+        hours: after which no cell shall run any more, see `attlas.runs.time_limit`: the cheapest by
+            `attlas.runs.cost` come first, those of unknown cost last. What is begun ends.
         checkpoint: seconds between checkpoints of a cell, 0 for none; a minute at paper scale when
             None, and none below, where cells are brief. Workers on other machines keep them where
             they see the results folder.
@@ -102,18 +102,18 @@ def execute(
         raise UserError(f"workers = {workers} is below 1: name at least one worker")
     grid = scale_named(scale)
     plan, reused, known = _plan(experiments, grid, fresh, store, hours is not None)
-    plan, may_begin = _within(hours, on, plan, experiments, grid, store, known)
+    plan, limit = _within(hours, on, plan, experiments, grid, store, known)
     seconds = _between(checkpoint, grid)
     with contextlib.ExitStack() as stack:
         is_elsewhere = on not in ("local", "dask")
         mark = stack.enter_context(driver_mark(store.root)) if seconds and is_elsewhere else ""
         tasks = [_task(each, store, seconds, mark) for each in plan]
-        stream = _backend(tasks, on, workers, insecure, grid is not Scale.PAPER, may_begin)
+        stream = _backend(tasks, on, workers, insecure, grid is not Scale.PAPER, limit)
         outcomes = stack.enter_context(contextlib.closing(stream))
         progress.begin(len(plan), reused)
         stack.callback(progress.end)
         finished, failures = _write_all(outcomes, plan, store, progress)
-    left = len(plan) - finished - len(failures)
+    left = limit.left(list(map(_label, plan))) if limit else ()
     return RunSummary(finished, reused, tuple(failures), left)
 
 
@@ -131,13 +131,6 @@ def _task(planned: Planned, store: Store, seconds: float, mark: str) -> Task:
     return Task(experiment.home or experiment.module, experiment.name, cell.json, kept)
 
 
-def _refuse_limit(hours: float | int, on: str) -> None:
-    if not hours > 0:
-        raise UserError(f"hours = {hours:g} is no time: give a positive number")
-    if on != "local":
-        raise UserError(f"a limit of hours holds for cells on this machine, not on '{on}'")
-
-
 def _within(
     hours: float | int | None,
     on: str,
@@ -146,22 +139,27 @@ def _within(
     scale: Scale,
     store: Store,
     known: Mapping[str, Mapping[str, Measured]],
-) -> tuple[list[Planned], Callable[[int], bool] | None]:
-    """The plan by cost, those of unknown cost last, and whether a cell still ends in time."""
+) -> tuple[list[Planned], TimeLimit | None]:
+    """The plan in order of cost, and its limit, from what each cell is estimated to take."""
     if hours is None:
         return plan, None
-    _refuse_limit(hours, on)
-    end = time.monotonic() + 3600 * hours
+    if not hours > 0:
+        raise UserError(f"hours = {hours:g} is no time: give a positive number")
+    if on != "local":
+        raise UserError(f"a limit of hours holds for cells on this machine, not on '{on}'")
     told: dict[str, float | None] = {}
     for experiment in experiments:
-        told |= estimate(experiment, scale, store, known[experiment.name]).by_cell
-    costs = {key: told.get(key) for _, _, key in plan}
-    ordered = sorted(plan, key=lambda one: (costs[one[2]] is None, costs[one[2]] or 0.0))
+        there = known[experiment.name]
+        told |= estimate(experiment, scale, store, there, published_store()).by_cell
+        # With `fresh` also what is there is computed again.
+        told |= {key: one.seconds for key, one in there.items()}
+    limit = TimeLimit(hours, [told.get(key) for _, _, key in plan])
+    return [plan[place] for place in limit.order], limit
 
-    def may_begin(index: int) -> bool:
-        return time.monotonic() + (costs[ordered[index][2]] or 0.0) < end
 
-    return ordered, may_begin
+def _label(planned: Planned) -> str:
+    experiment, cell, _ = planned
+    return f"{experiment.name} {cell.label}"
 
 
 def _write_all(
@@ -174,7 +172,7 @@ def _write_all(
     finished, failures = 0, []
     for index, outcome in outcomes:
         experiment, cell, key = plan[index]
-        label = f"{experiment.name} {cell.label}"
+        label = _label(plan[index])
         if isinstance(outcome, Failed):
             said = outcome.message, outcome.traceback
             failures.append(CellFailure(experiment.name, cell.label, *said))
@@ -232,11 +230,11 @@ def _backend(
     workers: int,
     insecure: bool,
     brief: bool,
-    may_begin: Callable[[int], bool] | None,
+    limit: TimeLimit | None,
 ) -> Generator[Outcome, None, None]:
     """The stream of outcomes of a backend; nothing is started where there is nothing to do."""
     if on == "local":
-        return run_local(tasks, workers, brief, may_begin)
+        return run_local(tasks, workers, brief, limit.may_begin if limit else None)
     # Only here: the import costs a third of a second.
     from attlas.runs.dask_backend import run_dask, scheduler_address
 

@@ -38,14 +38,31 @@ def results_folder(named: Path | str | None = None) -> Path:
     return Path(named or os.environ.get("ATTLAS_RESULTS") or FOLDER)
 
 
+def published_store() -> "Store | None":
+    """The records that attlas publishes.
+
+    Returns:
+        Their store, or None where they are not installed.
+
+    Examples:
+        >>> published = published_store()
+        >>> published is None or published.root.name
+        'records'
+    """
+    return Store(PUBLISHED) if _has_published() else None
+
+
+def _has_published() -> bool:
+    return _CHECKOUT.name == "src" and (_CHECKOUT.parent / "records").is_dir()
+
+
 def _published_folder() -> Path:
-    folder = _CHECKOUT.parent / "records"
-    if _CHECKOUT.name != "src" or not folder.is_dir():
+    if not _has_published():
         raise UserError(
             "the published records are in the repository of attlas, not in what is installed here: "
             "clone it, and name its folder records"
         )
-    return folder
+    return _CHECKOUT.parent / "records"
 
 
 class Store:
