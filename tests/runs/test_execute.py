@@ -51,6 +51,8 @@ def test_cells_run_in_their_own_precision(squares, tmp_path):
     execute([squares], "smoke", store=store)
     by_dtype = {r.cell.settings["x"]: r.arrays["power"].dtype for r in store.records("squares")}
     assert by_dtype == {0: np.float64, 1: np.float32, 2: np.float64}
+    told = {record.metadata["matmul_precision"] for record in store.records("squares")}
+    assert told == {"highest"}
 
 
 @pytest.mark.usefixtures("serial")

@@ -234,6 +234,7 @@ _SAID = {
     "device": "device",
     "platform": "platform",
     "flags": "XLA flags",
+    "matmul_precision": "precision of matrix products",
 }
 
 

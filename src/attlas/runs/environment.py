@@ -1,4 +1,4 @@
-"""Where and by what a result was made: code hash, versions, commit, device, flags."""
+"""Where and by what a result was made: code hash, versions, commit, device, flags, precision."""
 
 import hashlib
 import importlib.metadata
@@ -62,15 +62,30 @@ def commit() -> str | None:
     return answer.stdout.strip() if answer.returncode == 0 else None
 
 
+def matmul_precision() -> str | None:
+    """The precision of matrix products that JAX is told; it matters on accelerators.
+
+    Returns:
+        Such as "highest", which makes float32 mean float32; None for the default of the device.
+
+    Examples:
+        >>> with jax.default_matmul_precision("highest"):
+        ...     matmul_precision()
+        'highest'
+    """
+    return jax.config.jax_default_matmul_precision  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def environment() -> dict[str, Any]:
     """The metadata that every record and verdict carries.
 
     Returns:
-        Plain JSON: code hash, commit or None, versions by library, device, platform, flags.
+        Plain JSON: code hash, commit or None, versions by library, device, platform, flags, and
+        the precision of matrix products that JAX is told at the moment.
 
     Examples:
         >>> sorted(environment())
-        ['code', 'commit', 'device', 'flags', 'platform', 'versions']
+        ['code', 'commit', 'device', 'flags', 'matmul_precision', 'platform', 'versions']
     """
     device = jax.devices()[0]
     versions = {name: importlib.metadata.version(name) for name in LIBRARIES}
@@ -81,4 +96,5 @@ def environment() -> dict[str, Any]:
         "device": f"{device.platform}: {device.device_kind}",
         "platform": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "flags": os.environ.get("XLA_FLAGS", ""),
+        "matmul_precision": matmul_precision() or "default",
     }

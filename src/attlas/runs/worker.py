@@ -81,13 +81,12 @@ def compute(task: Task) -> Computed | Failed:
     try:
         experiment = _find(task)
         cell = Cell.from_json(task.cell)
-        with _TELLING:
-            origin = _origin(experiment, task.module)
-        with (
-            jax.enable_x64(cell.dtype == "float64"),
-            jax.default_matmul_precision("highest"),
-            _checkpointed(task, origin) as kept,
-        ):
+        with contextlib.ExitStack() as within:
+            within.enter_context(jax.enable_x64(cell.dtype == "float64"))
+            within.enter_context(jax.default_matmul_precision("highest"))
+            with _TELLING:  # under the precision, which is told too
+                origin = _origin(experiment, task.module)
+            kept = within.enter_context(_checkpointed(task, origin))
             arrays, layout, models = experiment.computed_with_models(cell)
         earlier, resumed = (kept.files.earlier, kept.states.resumed) if kept else (0.0, 0)
         metadata = {

@@ -53,7 +53,9 @@ def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
 
     With several devices the members of a slice are shared out among all of them: a member is
     computed on one device, as it would be alone, so that results differ between numbers of devices
-    by the rounding of products whose batches are of another size.
+    by the rounding of products whose batches are of another size: by at most 1e-12 of the largest
+    number in float64, on 1, 2 and 8 devices and in the ensembles of selection, softmax networks,
+    leave-one-out and sparse majority (`tests/training/test_devices.py`).
 
     The program must not factorise batches of matrices (Cholesky, LU, eigenvalues): XLA's CPU pool
     locks for ever when two such programs run at once (jaxlib 0.10.2).
