@@ -4,15 +4,15 @@ from unittest.mock import create_autospec
 import dask.config
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster, Scheduler, SpecCluster, Worker
+from distributed import Client, LocalCluster, Scheduler, SpecCluster, Worker, get_worker
 
 from attlas.core.errors import UserError
 from attlas.runs.dask_backend import DEVICE, require_workers, scheduler_address
 from attlas.runs.environment import code_hash
 from attlas.runs.execute import execute
+from attlas.runs.likeness import likeness
 from attlas.runs.progress import Progress
 from attlas.runs.store import Store
-from attlas.runs.worker import own_sources
 
 
 def results(store: Store) -> dict[int, np.ndarray]:
@@ -88,20 +88,45 @@ def workers(*answers: object) -> Client:
         ((PackageNotFoundError("attlas"),), "w2 has no attlas: install there"),
         (("0.0.1",), r"w2 has attlas 0\.0\.1: install there what runs here, attlas"),
         ((version("attlas"), "f" * 64), r"w2 has other code of attlas \(f{12}, here"),
-        ((version("attlas"), code_hash(), "mine (No module)"), "w2 cannot import mine"),
-        ((version("attlas"), code_hash(), ZeroDivisionError("x")), "w2 cannot import"),
-        (
-            (version("attlas"), code_hash(), "", "f" * 64),
-            r"w2 has other sources of json \(f{12}, h",
-        ),
+        ((version("attlas"), code_hash(), "cannot import mine (No)"), "w2 cannot import mine"),
+        ((version("attlas"), code_hash(), ZeroDivisionError("x")), "w2 x"),
+        ((version("attlas"), code_hash(), "has numpy 1 (here 2)"), r"w2 has numpy 1 \(here 2\)"),
     ],
 )
 def test_workers_that_would_fail_every_cell_are_refused_in_one_line(answers, said):
     with pytest.raises(UserError, match=said) as caught:
         require_workers(workers(*answers), ["json"], "dask://there:1")
     assert "\n" not in str(caught.value)
-    alike = workers(version("attlas"), code_hash(), "", own_sources(["json"]))
-    require_workers(alike, ["json"], "dask://there:1")
+    alike = workers(version("attlas"), code_hash(), "")
+    assert require_workers(alike, ["json"], "dask://there:1") == likeness(["json"])
+    assert require_workers(alike, ["json"], "dask") is None
+
+
+def test_a_worker_that_joins_later_and_is_not_alike_ends_the_run_in_one_line(
+    squares, tmp_path, monkeypatch
+):
+    def answered(driver):
+        return "has numpy 0.0.1 (here 2)" if get_worker().name == 1 else ""
+
+    monkeypatch.setattr("attlas.runs.likeness.unlikeness", answered)
+    monkeypatch.setattr("attlas.runs.dask_backend.unlikeness", lambda driver: "")
+    worker = {"cls": Worker, "options": {"nthreads": 1, "dashboard": False}}
+    options = {"host": "127.0.0.1", "port": 0, "dashboard": False}
+    cluster = SpecCluster(scheduler={"cls": Scheduler, "options": options}, worker=worker)
+    cluster.scale(1)
+
+    class Joining(Progress):
+        def finished(self, label: str, seconds: float) -> None:
+            cluster.scale(2)
+            cluster.wait_for_workers(2)
+
+    store = Store(tmp_path)
+    place = cluster.scheduler_address.removeprefix("tcp://")
+    monkeypatch.setenv("SQUARES_SLEEP", "0.5")
+    with cluster, pytest.raises(UserError, match=r"later has numpy 0\.0\.1 .*are kept") as caught:
+        execute([squares], "paper", store=store, on=f"dask://{place}", progress=Joining())
+    assert "\n" not in str(caught.value)
+    assert 1 <= len(results(store)) < 12
 
 
 @pytest.mark.usefixtures("serial")

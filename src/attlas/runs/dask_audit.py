@@ -12,6 +12,7 @@ from attlas.interop.load_model import load_model
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.runs.dask_backend import RESUMES, dask_client, ended, require_workers
 from attlas.runs.kept_layers import KeptLayers, files_digest
+from attlas.runs.likeness import alike
 
 
 def keep_on_dask(
@@ -46,12 +47,9 @@ def keep_on_dask(
         return
     path = str(source.resolve())
     with dask_client(on, workers, insecure) as client:
-        if on != "dask":
-            require_workers(client, {__name__}, on)
-        futures = [
-            client.submit(layer_values, path, kept.digest, index, kept.context, pure=False)
-            for index in wanted
-        ]
+        driver = require_workers(client, {__name__}, on)
+        told = alike, driver, layer_values, path, kept.digest
+        futures = [client.submit(*told, index, kept.context, pure=False) for index in wanted]
         places = {future.key: index for future, index in zip(futures, wanted, strict=True)}
         stream = ended(futures, on, f"finished layers {RESUMES}")
         for done, (future, result) in enumerate(stream, start=layers - len(wanted) + 1):

@@ -10,23 +10,19 @@ import logging
 import signal
 import threading
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 from dask import config
 from distributed import Client, Future, LocalCluster, Security, as_completed
 
 from attlas.core.errors import UserError
+from attlas.core.plain_file import printable
 from attlas.core.processes import worker_variables
 from attlas.runs.environment import code_hash
+from attlas.runs.likeness import Likeness, Unlike, alike, likeness, unlikeness
 from attlas.runs.local_backend import RETRIES, Outcome
-from attlas.runs.worker import (
-    Computed,
-    Failed,
-    Task,
-    compute,
-    import_refusal,
-    own_sources,
-)
+from attlas.runs.worker import Computed, Failed, Task, compute
 
 LOOPBACK = "127.0.0.1"
 RESUMES = "are kept, the same command resumes where it was"
@@ -58,9 +54,9 @@ def run_dask(
         UserError: if no scheduler answers or it goes away, or a worker lacks what cells need.
     """  # noqa: DOC502 (`dask_client`, `require_workers` and `ended` raise it)
     with dask_client(on, workers, insecure) as client:
-        if on != "dask":
-            require_workers(client, {task.module for task in tasks}, on)
-        futures = client.map(compute, tasks, pure=False, resources=_needed(client))
+        driver = require_workers(client, {task.module for task in tasks}, on)
+        checked = partial(alike, driver, compute)
+        futures = client.map(checked, tasks, pure=False, resources=_needed(client))
         index = {future.key: i for i, future in enumerate(futures)}
         stream = ended(futures, on, f"finished cells {RESUMES}")
         del futures  # so that a result can be let go once it is written
@@ -86,28 +82,39 @@ def ended(futures: Sequence[Future], on: str, kept: str) -> Iterator[tuple[Futur
         The tasks with their results.
 
     Raises:
-        UserError: if the scheduler goes away.
+        UserError: if the scheduler goes away, or a worker that joined later is not like this
+            process.
     """
     stream = as_completed(futures, with_results=True, raise_errors=False)
     del futures  # the stream holds them, and lets go of each result once it has been given
     for future, result in stream:
         if future.status in ("cancelled", "lost"):
             raise UserError(f"the dask scheduler at {on} is gone: {kept}")
+        if isinstance(result, Unlike):
+            said = f"a worker on {result.host} that joined {on} later {result.why}; {kept}"
+            raise UserError(printable(said))
         yield future, result
 
 
-def require_workers(client: Client, modules: Collection[str], on: str) -> None:
+def require_workers(client: Client, modules: Collection[str], on: str) -> Likeness | None:
     """Refuse a cluster on which every cell would fail for one reason.
+
+    Workers that join later are asked before their first cell, see `attlas.runs.likeness.alike`.
 
     Args:
         client: of the cluster.
         modules: that define the experiments.
         on: the cluster, for messages.
 
+    Returns:
+        What each worker must have; None for a local cluster, whose workers this process starts.
+
     Raises:
-        UserError: if it has no worker, or one lacks attlas, has other code than this process, or
-            cannot import a module.
+        UserError: if it has no worker, or one lacks attlas, has other code or other versions of
+            what computes than this process, or cannot import a module.
     """
+    if on == "dask":
+        return None
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
     except TimeoutError:
@@ -119,24 +126,18 @@ def require_workers(client: Client, modules: Collection[str], on: str) -> None:
         if found != own:
             has = "no attlas" if isinstance(found, BaseException) else f"attlas {found}"
             raise UserError(f"the worker {worker} has {has}: {remedy}")
+    # Then by one that every version of attlas has: `unlikeness` would not arrive at an older one.
     for worker, found in _asked(client, code_hash).items():
         if found != code_hash():
             raise UserError(
                 f"the worker {worker} has other code of attlas ({found!s:.12}, here "
                 f"{code_hash():.12}): {remedy}"
             )
-    for worker, found in _asked(client, import_refusal, sorted(modules)).items():
+    driver = likeness(modules)
+    for worker, found in _asked(client, unlikeness, driver).items():
         if found:
-            raise UserError(
-                f"the worker {worker} cannot import {found}: put the package on its PYTHONPATH"
-            )
-    here = own_sources(sorted(modules))
-    for worker, found in _asked(client, own_sources, sorted(modules)).items() if here else ():
-        if found != here:
-            raise UserError(
-                f"the worker {worker} has other sources of {', '.join(sorted(modules))} "
-                f"({found!s:.12}, here {here:.12}): copy the files there and restart it"
-            )
+            raise UserError(printable(f"the worker {worker} {found}"))
+    return driver
 
 
 def _asked(client: Client, function: Callable[..., str], *args: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from attlas.core.processes import checker_variables
 from attlas.core.verdict import CheckReport, Witness
 from attlas.runs.dask_backend import dask_client, ended, require_workers
 from attlas.runs.environment import environment
+from attlas.runs.likeness import alike
 from attlas.verify.pool import planned_groups
 
 _ONE_AT_A_TIME = threading.Lock()
@@ -52,9 +53,8 @@ def check_on_dask(
         claims, count=count, seed=seed, challenge_rounds=challenge_rounds, stored=stored
     )
     with dask_client(on, workers, insecure, checker_variables(workers)) as client:
-        if on != "dask":
-            require_workers(client, {claim.home or __name__ for claim in claims}, on)
-        futures = [client.submit(checked, group, pure=False) for group in groups]
+        driver = require_workers(client, {claim.home or __name__ for claim in claims}, on)
+        futures = [client.submit(alike, driver, checked, group, pure=False) for group in groups]
         for future, result in ended(futures, on, "finished verdicts are kept, check again"):
             if future.status != "finished":
                 # Of a failed task the result is (type, exception, traceback).
