@@ -1,11 +1,13 @@
 """Chunks run in threads, under the settings of the caller."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.training.ensemble import in_chunks
+from attlas.models.attention.multi_head import make_multi_head
+from attlas.training.ensemble import cache_width, in_chunks
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -26,3 +28,9 @@ def test_every_chunk_runs_in_the_precision_of_the_caller(dtype):
 def test_no_trainings_are_refused():
     with pytest.raises(UserError, match="0 trainings"):
         in_chunks(lambda batch: batch, np.zeros(0), 2)
+
+
+@pytest.mark.parametrize(("size", "width"), [((4, 10, 10), 6), ((8, 10, 20), 2), ((64, 10, 64), 1)])
+def test_chunks_are_of_the_width_that_was_measured(size, width):
+    samples = jnp.ones((100, *size[1:]), jnp.float32)
+    assert cache_width(make_multi_head(*size), samples) == width

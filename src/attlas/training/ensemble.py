@@ -21,8 +21,13 @@ from attlas.core.kept_pieces import kept_pieces
 from attlas.core.processes import available_cores
 from attlas.models.attention.multi_head import MultiHead
 
-CACHE_BYTES = 2**23
-"""What the attention of one chunk may take; measured on second-level caches of 2 MB."""
+CACHE_BYTES = 2**22
+"""What the attention of one chunk may take.
+
+Measured on second-level caches of 1 MB: leave-one-out of 100 trainings beside a loop over them is
+1.75 times as fast in chunks of this size, 1.56 in twice as wide ones (4 heads, d = 10), and 1.05
+and 1.01 times (8 heads, d = 20); half as wide ones are not faster.
+"""
 
 Out = TypeVar("Out")
 
@@ -40,7 +45,7 @@ def cache_width(model: Any, X: Float[Array, "n *shape"]) -> int:
     Examples:
         >>> from attlas.models.attention.multi_head import make_multi_head
         >>> cache_width(make_multi_head(4, 10, 10), jnp.ones((100, 10, 10), jnp.float32))
-        13
+        6
     """
     heads, tokens = (model.heads, X.shape[1]) if isinstance(model, MultiHead) else (1, 1)
     # Attention, readout and two rows of d per head and token.
