@@ -9,6 +9,7 @@ from random_checkpoints import random_checkpoint
 from random_transformer import random_transformer
 
 from attlas.audit.audit import AuditOptions, audit
+from attlas.audit.weights_level import head_certificates
 from attlas.core.errors import UserError
 from attlas.interop import load_model
 from attlas.reports.audit_page import render_audit
@@ -108,6 +109,18 @@ def test_a_page_tells_every_quantity_of_level_deep(shared):
         assert f'"{name}"' in page, name
     for title in ("smallest Hessian eigenvalue", "change of the loss with nothing in place"):
         assert title in page
+
+
+def test_offsets_that_are_too_many_to_enumerate_are_told(monkeypatch):
+    config, tensors = any_checkpoint("llama")
+    turning = load_model(tensors, config=config)
+    every = audit(turning)
+    assert not any("relative positions are too many" in note for note in every.notes)
+    monkeypatch.setattr(head_certificates, "_ENUMERATED", 1)
+    coarse = audit(turning)
+    assert any("relative positions are too many" in note for note in coarse.notes)
+    assert "relative positions are too many" in render_audit(coarse.to_json())
+    assert (coarse.heads.core_bound >= every.heads.core_bound).all()
 
 
 def test_weights_need_no_sequences():

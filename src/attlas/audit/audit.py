@@ -19,6 +19,7 @@ from attlas.audit.level import Level, require_level
 from attlas.audit.model_audit import ModelAudit
 from attlas.audit.model_bounds import model_bounds
 from attlas.audit.sequence_loss import JudgedBatch, judged_batch
+from attlas.audit.weights_level.head_certificates import enumerates_offsets
 from attlas.audit.weights_level.weights_level import Keep, compute_anew, weights_level
 from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError
@@ -153,7 +154,7 @@ def _audited(
         bounds=model_bounds(model, context, options.samples, bits=options.bits),
         findings=findings_of(heads, None if batch is None else _intervention(model, batch)),
         facts=facts,
-        notes=(*_read(tokens, options.source), *_notes(model, batch, facts)),
+        notes=(*_read(tokens, options.source), *_notes(model, context, batch, facts)),
     )
 
 
@@ -251,7 +252,10 @@ def _read(tokens: Sequence[np.ndarray] | None, source: str) -> tuple[str, ...]:
 
 
 def _notes(
-    model: TrainedTransformer, batch: JudgedBatch | None, facts: Mapping[str, int | float]
+    model: TrainedTransformer,
+    context: int,
+    batch: JudgedBatch | None,
+    facts: Mapping[str, int | float],
 ) -> tuple[str, ...]:
     notes = [
         "The sum over heads was compared with every layer's own matrices before anything was "
@@ -262,8 +266,15 @@ def _notes(
             f"{model.layers} layers share {max(model.stored_layer) + 1}: weights are counted once, "
             "attention is measured in every layer."
         )
-    if model.block(0).attention.rotary is not None:
+    attention = model.block(0).attention
+    if attention.rotary is not None:
         notes.append("Positions rotate queries and keys: spectra of products are at offset 0.")
+    if not enumerates_offsets(attention, context):
+        notes.append(
+            f"Heads of size {attention.W_Q.shape[-1]} at {context} relative positions are too many "
+            "products: in certificates the norm of W_Q times that of W_K, never smaller, stands "
+            "for the largest norm over relative positions."
+        )
     if batch is not None:
         notes.append(
             {
