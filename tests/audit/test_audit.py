@@ -52,6 +52,8 @@ def test_all_levels_are_there_and_follow_the_schema(deep):
     assert {"loss", "rank_correlation", "drift", "explained"} <= found.facts.keys()
     assert found.model["parameters"] == model().parameters
     assert found.notes[0] == "Read: 3 sequences of 6 tokens, drawn for this test."
+    assert found.notes[1].startswith("Sinks: 3 sequences, cut to their first 6 tokens, ")
+    assert "1000 bootstrap draws of the 3 sequences" in found.notes[1]
     assert any("next word" in note for note in found.notes)
     assert found.standings()["proved"]
 
@@ -102,7 +104,11 @@ def test_shared_layers_are_counted_once_and_measured_in_every_layer(shared):
 def test_a_page_tells_every_quantity_of_level_deep(shared):
     numbers = shared.to_json()
     assert violations(numbers, "audit") == ()
+    assert numbers["protocol"]["sink_tokens"] == 5
+    assert {"sink_share_natural", "sink_share_null"} <= numbers["facts"].keys()
     page = render_audit(numbers)
+    assert numbers["notes"][1] in page
+    assert "sinks, Sink₁ above 0.3" in page
     for name in numbers["heads"][0].keys() - {"layer", "head"}:
         told = numbers["quantities"][name]
         assert told.get("title") or told["of"] in numbers["quantities"], name

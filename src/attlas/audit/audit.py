@@ -129,7 +129,7 @@ def _audited(
     facts = {"slicing_residual": float(prove_slicing(model).max())}
     context = certificate_context(model, options)
     heads = weights_level(model, context, lambda done, all_: progress("weights", done, all_), keep)
-    depths, batch = xr.Dataset(), None
+    depths, batch, protocol = xr.Dataset(), None, {}
     if tokens is not None:
         special = enclosing_tokens(tokens) if options.special is None else options.special
         data = audit_data(
@@ -139,6 +139,7 @@ def _audited(
             lambda done, all_: progress("data", done, all_),
         )
         heads, depths = xr.merge([heads, data.heads]), data.depths
+        protocol, facts = data.protocol, facts | data.sinks
         few = tokens[: options.deep_sequences]
         batch = judged_batch(
             model, few, mask_token=options.mask, special=special, seed=options.seed
@@ -154,7 +155,12 @@ def _audited(
         bounds=model_bounds(model, context, options.samples, bits=options.bits),
         findings=findings_of(heads, None if batch is None else _intervention(model, batch)),
         facts=facts,
-        notes=(*_read(tokens, options.source), *_notes(model, context, batch, facts)),
+        notes=(
+            *_read(tokens, options.source),
+            *_protocol(protocol),
+            *_notes(model, context, batch, facts),
+        ),
+        protocol=protocol,
     )
 
 
@@ -249,6 +255,19 @@ def _read(tokens: Sequence[np.ndarray] | None, source: str) -> tuple[str, ...]:
     sizes = f"{lengths[0]} to {lengths[-1]}" if lengths[1:] else f"{lengths[0]}"
     said = f"Read: {len(tokens)} sequences of {sizes} tokens"
     return (f"{said}, {source}." if source else f"{said}.",)
+
+
+def _protocol(protocol: Mapping[str, Any]) -> tuple[str, ...]:
+    """How sinks, certificates and intervals were made, in two sentences."""
+    if not protocol:
+        return ()
+    return (
+        "Sinks: {sink_sequences} sequences, cut to their first {sink_tokens} tokens, as they are, "
+        "with shuffled words and with one word repeated (seed {seed}); a share counts heads and "
+        "sequences whose first token receives more than {sink_threshold} of the weight. "
+        "Certificates and attacks at tokens: the first {probes} of these. Intervals: level "
+        "{level}, {draws} bootstrap draws of the {sequences} sequences.".format(**protocol),
+    )
 
 
 def _notes(

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
+from attlas.audit.data_level.data_quantities import SINK
 from attlas.audit.finding import Finding
 from attlas.core.display.numbers import plain_number
 
 MOST = 10
 _FAR = 4.0
-_SINK = 0.3
 _POSITIONAL = 0.9
 _NEAR_UNIFORM = 0.98
 _TIGHT = 0.5
@@ -217,15 +217,15 @@ def _sinks(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
         return
     # on short sequences equal weights alone give the first token this much
     null = heads.sink_natural_null.values
-    least = np.maximum(_SINK, null)
+    least = np.maximum(SINK, null)
     places = _where(heads.sink_natural.values > least)
     if not places:
         return
     change = intervene(places, "uniform")
     shuffled = float(np.mean(heads.sink_shuffled.values > least))
     yield Finding(
-        f"{len(places)} of {heads.sink_natural.size} heads give the first token more than 0.3 of "
-        f"their weight: {_named(places)}",
+        f"{len(places)} of {heads.sink_natural.size} heads give the first token more than {SINK} "
+        f"of their weight: {_named(places)}",
         f"Uniform attention gives it {plain_number(float(np.max(null)))}; with shuffled words "
         f"{100 * shuffled:.0f} % of the heads do. "
         f"{_told(change, 'equal weights in place of the maps')}",

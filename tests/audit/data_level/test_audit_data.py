@@ -66,8 +66,12 @@ def test_sinks_and_their_nulls(causal):
     harmonic = np.sum(1 / np.arange(1, 9)) / 8
     for text in SINKS:
         assert np.allclose(found.heads[f"sink_{text}_null"], harmonic)
-    assert found.heads.attrs["sink_tokens"] == 8
-    assert found.heads.attrs["sink_sequences"] == 3
+    sizes = {"sink_tokens": 8, "sink_sequences": 3, "sink_threshold": 0.3, "draws": 200}
+    assert sizes.items() <= found.protocol.items()
+    assert found.sinks["sink_share_natural"] == np.mean(maps[..., 0].mean(axis=-1) > 0.3)
+    assert found.sinks["sink_share_null"] == (harmonic > 0.3)
+    ends = [found.sinks[f"sink_share_natural{end}"] for end in ("_low", "", "_high")]
+    assert ends == sorted(ends)
 
 
 def test_depths_agree_with_the_models_own_rows(causal):

@@ -54,6 +54,9 @@ ROW_QUANTITIES = (
 SINKS = ("natural", "shuffled", "repeated")
 """Texts of the sink protocol: as they are, words in another order, one word repeated."""
 
+SINK = 0.3
+"""Mean weight of the first token above which a head sinks, after Gu et al."""
+
 _SVM = "rows of a few short sequences; NaN where queries and keys are rotated or normalised"
 
 HEAD_QUANTITIES = (
