@@ -47,6 +47,14 @@ from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError
 
 Model = Literal["normalised", "plain"]
+_ABOUT = {
+    "normalised": "the heads alone, layer after layer, each row projected on the unit ball",
+    "plain": "the heads of one layer alone",
+}
+_WITHOUT = (
+    "a model with residual connections, norms, feedforward units, biases, positions or masks is "
+    "another function"
+)
 Norms = Literal["measured", "fixed"]
 
 
@@ -232,7 +240,13 @@ def compare_bounds(
     training_risk: float | None = None,
     evaluation: Evaluation | None = None,
 ) -> Comparison:
-    r"""Every bound of this library on one Transformer.
+    r"""Every bound of this library on one Transformer of heads alone.
+
+    Norm-based entries are about the function of the weights that are handed in: layers of heads,
+    each row projected on the unit ball after every layer (`model="plain"`: one layer, not
+    projected), one row read by the readout. A trained model that has residual connections,
+    norms, feedforward units, biases, positions or masks is another function, which no entry but a
+    certificate bounds; `attlas.audit` says so beside the table of such a model.
 
     $${\rm gap}=2L_\ell R+3c\sqrt{\ln(2/\delta)/(2m)}+\text{union over norm grids}$$
 
@@ -274,4 +288,6 @@ def compare_bounds(
         tokens = measure_inputs(inputs, weights.readout.shape[-1], B_x)
         rows = _rows(_grids(weights, norms), tokens, m, model, lipschitz, loss_range)
         entries = _entries(rows, loss, m, least) + certificate_entries(own, loss_range)
-    return Comparison(entries, m, own.delta(delta), tokens.two, own.true_gap, own.shares(delta))
+    about = f"{_ABOUT[model]}: {_WITHOUT}"
+    share = own.delta(delta), tokens.two, own.true_gap, own.shares(delta)
+    return Comparison(entries, m, *share, about)
