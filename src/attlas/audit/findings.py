@@ -19,6 +19,8 @@ _FAR = 4.0
 _POSITIONAL = 0.9
 _NEAR_UNIFORM = 0.98
 _TIGHT = 0.5
+_NAMED = 12
+"""Heads up to which a sentence names all."""
 
 Heads = Sequence[tuple[int, int]]
 
@@ -81,8 +83,9 @@ def robust_score(values: np.ndarray) -> np.ndarray:
 
 
 def _named(places: Heads) -> str:
-    shown = ", ".join(f"{layer}.{head}" for layer, head in places[:6])
-    more = f" and {len(places) - 6} more" if len(places) > 6 else ""
+    told = places if len(places) <= _NAMED else places[: _NAMED // 2]
+    shown = ", ".join(f"{layer}.{head}" for layer, head in told)
+    more = f" and {len(places) - len(told)} more" if len(places) > len(told) else ""
     return f"head {shown}" if len(places) == 1 else f"heads {shown}{more}"
 
 
