@@ -294,6 +294,11 @@ def _notes(
             "products: in certificates the norm of W_Q times that of W_K, never smaller, stands "
             "for the largest norm over relative positions."
         )
+    if model.vocabulary == 0:
+        notes.append(
+            "The model reads images, levels data and deep read sequences of words: this is an "
+            "audit of its weights."
+        )
     if batch is not None:
         notes.append(
             {
