@@ -33,6 +33,7 @@ from attlas.audit.data_level.sequence_blocks import (
 from attlas.audit.quantity import labelled
 from attlas.audit.weights_level.head_certificates import head_certificates
 from attlas.bounds.attention.normalised_radius import normalised_radius
+from attlas.bounds.attention.sink_gain import sink_gain
 from attlas.core.arrays import ArrayInput
 from attlas.interop.canonical import Dense, Layer, Norm
 from attlas.interop.trained_transformer import TrainedTransformer
@@ -191,6 +192,10 @@ class DataPass:
         null = self._null(layer)["sink"]
         self.sinking["null"].append(np.full_like(first, null > SINK))
         nulls = {f"{name}_null": np.full(self.model.heads_per_layer, null) for name in found}
+        found["sink_gain"], nulls["sink_gain_null"] = (
+            np.asarray(sink_gain(np.asarray(mass, float), float(self.sink_length)))
+            for mass in (found["sink_natural"], nulls["sink_natural_null"])
+        )
         return self._interval(found) | nulls
 
     def _probed(
@@ -211,6 +216,8 @@ class DataPass:
             chosen = selected_by_heads(smooth, s.svm_sequences, s.svm_rows, self.draw)
             certified = head_certificates(smooth.folded, wide.norm, self.sink_length)
             ball, logit = certified["lipschitz_bound"], certified["logit_bound"]
+            reach = float(np.linalg.norm(smooth.tokens, axis=-1).max()) * (1 + 1e-12)
+            seen = head_certificates(smooth.folded, wide.norm, self.sink_length, reach)
             # Without rotation no bound on a logit depends on the number of tokens.
             if smooth.folded.rotary is not None:
                 logit = head_certificates(smooth.folded, wide.norm, longest)["logit_bound"]
@@ -226,6 +233,7 @@ class DataPass:
         found = self._interval(ratios) | self._interval(measured)
         found |= {name: values.mean(axis=0) for name, values in nulls.items()}
         found |= {"ball_certificate": ball, "ball_attack": in_ball}
+        found["observed_certificate"] = seen["lipschitz_bound"]
         return found | {"ball_ratio": share_of_certificate(in_ball, ball), "certified_logit": logit}
 
     def _observed(

@@ -63,8 +63,18 @@ CERTIFICATES = (
 )
 
 
+LAYER_CERTIFICATE = Quantity(
+    "layer_lipschitz_bound",
+    "certified Lipschitz constant of the attention of the head's layer, for n normalised tokens",
+    r"$\sum_h\mathrm{Lip}_h$",
+    "how much the sum of all heads of the layer can change per change of its input, anywhere; "
+    "the residual connection adds its own 1",
+    _PROVED,
+)
+
+
 def head_certificates(
-    folded: Attention, norm: Norm | None, context: int
+    folded: Attention, norm: Norm | None, context: int, radius: float | None = None
 ) -> dict[str, Float[np.ndarray, " H"]]:
     r"""Bounds that hold for every sequence of at most `context` tokens.
 
@@ -72,6 +82,7 @@ def head_certificates(
         folded: heads that read the normalised token, `folded_attention`, in float64.
         norm: the norm; without one no ball holds every token, and the bounds are infinite.
         context: n.
+        radius: of another ball, as where tokens were read; that of the norm when None.
 
     Returns:
         Values of `CERTIFICATES`, one per head. A norm of queries and keys bounds the logits by its
@@ -79,11 +90,12 @@ def head_certificates(
     """
     heads = len(folded.group)
     infinite = np.full(heads, np.inf)
-    if norm is None:
+    if norm is not None and radius is None:
+        radius = float(np.sqrt(norm.gain.size)) * (1 + 1e-15)
+    if radius is None:
         none = dict.fromkeys(("radius", "core_bound", "logit_bound"), infinite)
         return {**none, "entropy_bound": np.zeros(heads), "lipschitz_bound": infinite}
     with jax.enable_x64(True):
-        radius = float(np.sqrt(norm.gain.size)) * (1 + 1e-15)
         if folded.query_norm is not None or folded.key_norm is not None:
             largest = _normalised_logit(folded)
             spread, core, lipschitz = largest, np.nan, infinite

@@ -122,7 +122,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
 
 
 def kept(models: Encoder, diverged: np.ndarray, task: DecisiveTokens) -> dict[str, StoredForm]:
-    """The first member that did not diverge, at its selected epoch, and test reviews to audit it."""
+    """The first member that did not diverge, at its selected epoch, and reviews to audit it."""
     usable = np.flatnonzero(~diverged)
     if not usable.size:
         return {}
