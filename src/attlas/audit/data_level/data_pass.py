@@ -193,7 +193,7 @@ class DataPass:
         self.sinking["null"].append(np.full_like(first, null > SINK))
         nulls = {f"{name}_null": np.full(self.model.heads_per_layer, null) for name in found}
         found["sink_gain"], nulls["sink_gain_null"] = (
-            np.asarray(sink_gain(np.asarray(mass, float), float(self.sink_length)))
+            np.asarray(sink_gain(jnp.asarray(mass), self.sink_length))
             for mass in (found["sink_natural"], nulls["sink_natural_null"])
         )
         return self._interval(found) | nulls

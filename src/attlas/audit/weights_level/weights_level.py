@@ -29,6 +29,8 @@ from attlas.measures.attention.subspace_overlap import subspace_overlap
 _BLOCK = 2**26
 """Bytes of the factors, in float64, of the heads that are worked on together."""
 
+_layer = jax.jit(layer_lipschitz)  # infinite where a head's certificate is
+
 _MEASURED, _HEURISTIC = Standing.MEASURED, Standing.HEURISTIC
 
 _SPECTRA = (
@@ -204,7 +206,7 @@ def layer_weights(model: TrainedTransformer, index: int, context: int) -> dict[s
     written = _overlaps("write", np.concatenate([part.pop("writes") for part in parts]))
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     with jax.enable_x64(True):
-        together = float(layer_lipschitz(joined["lipschitz_bound"]))
+        together = float(_layer(jnp.asarray(joined["lipschitz_bound"])))
     joined[LAYER_CERTIFICATE.name] = np.full_like(joined["lipschitz_bound"], together)
     return joined | read | written
 
