@@ -14,6 +14,7 @@ HERE = Path(__file__).parent
 HARNESS = {
     "__init__",
     "__main__",
+    "gpt2_small",
     "interleave",
     "machine",
     "many_workers",

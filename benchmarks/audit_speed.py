@@ -2,7 +2,9 @@
 
 GPT-2-small's shape with random weights: level weights in 15 s, level data with 64 sequences of 256
 tokens in 150 s and 4 GB. Level data is measured on the layers that are asked for, and the seconds
-of all twelve follow from those of the later ones, which compile nothing. A 7B folder that
+of all twelve follow from those of the later ones, which compile nothing. Beside these parts stands
+the command itself, `attlas audit --level data` from its start to the page it writes: slicing
+proof, level weights, bounds, level data, interventions, page and numbers. A 7B folder that
 `benchmarks.synthetic_checkpoint` wrote is streamed, likewise, when `--seven FOLDER` names it.
 Spectra from k x k cores stand beside the singular values of the dense product; the removal of all
 heads beside a loop over `transformers` whose output matrices lose one head at a time: ours makes
@@ -26,17 +28,20 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from benchmarks.gpt2_small import GPT2_SMALL, SEQUENCES, TOKENS, audit_command, write_gpt2
 from benchmarks.interleave import (
     choose_device,
     compare,
+    environment,
     peak_memory,
     pin_to_one_core,
+    read_cases,
+    with_case,
     write_results,
 )
 from benchmarks.machine import additions_seconds, busiest_threads
 from benchmarks.removal_products import Shape, feedforward_sizes, removal_roofline
 
-GPT2_SMALL = {"n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257, "n_positions": 1024}
 STORIES = {
     "hidden_size": 64,
     "intermediate_size": 172,
@@ -48,35 +53,6 @@ STORIES = {
     "tie_word_embeddings": True,
 }
 GPT2_TINY = {"n_embd": 128, "n_head": 8, "n_layer": 4, "vocab_size": 1000, "n_positions": 256}
-SEQUENCES, TOKENS = 64, 256
-
-
-def write_gpt2(folder: Path) -> None:
-    """A checkpoint of GPT-2-small's shape with Gaussian weights."""
-    import numpy as np
-
-    from attlas.interop.write_safetensors import write_safetensors
-
-    rng, c = np.random.default_rng(0), GPT2_SMALL
-    d = c["n_embd"]
-
-    def normal(*shape: int) -> np.ndarray:
-        return 0.02 * rng.standard_normal(shape, np.float32)
-
-    tensors = {"wte.weight": normal(c["vocab_size"], d), "wpe.weight": normal(1024, d)}
-    norms = ["ln_f"]
-    for index in range(c["n_layer"]):
-        norms += [f"h.{index}.ln_1", f"h.{index}.ln_2"]
-        shapes = {"attn.c_attn": (d, 3 * d), "attn.c_proj": (d, d)}
-        shapes |= {"mlp.c_fc": (d, 4 * d), "mlp.c_proj": (4 * d, d)}
-        for role, shape in shapes.items():
-            tensors[f"h.{index}.{role}.weight"] = normal(*shape)
-            tensors[f"h.{index}.{role}.bias"] = normal(shape[1])
-    for norm in norms:
-        tensors |= {f"{norm}.weight": 1 + normal(d), f"{norm}.bias": normal(d)}
-    folder.mkdir(parents=True, exist_ok=True)
-    write_safetensors(folder / "model.safetensors", tensors)
-    (folder / "config.json").write_text(json.dumps({"model_type": "gpt2", **c}))
 
 
 class Steps:
@@ -320,6 +296,7 @@ def in_a_process(*arguments: str) -> dict[str, Any]:
 CASES = {
     "weights": lambda folder, layers: stream_weights(folder, int(layers)),
     "data": lambda folder, layers: level_data(folder, int(layers)),
+    "command": lambda layers: audit_command(int(layers)),
     "spectra": spectra,
     "removal": removal,
     "weightwatcher": weight_watcher,
@@ -331,6 +308,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--case", nargs="+", help="one measurement, printed and not written")
     parser.add_argument("--data-layers", type=int, default=GPT2_SMALL["n_layer"])
+    parser.add_argument("--command-layers", type=int, default=GPT2_SMALL["n_layer"])
     parser.add_argument("--seven", help="folder of benchmarks.synthetic_checkpoint")
     parser.add_argument("--seven-layers", type=int, default=4)
     given = parser.parse_args()
@@ -340,7 +318,7 @@ def main() -> None:
     choose_device()
     goals = {"weights": {"seconds": 15}, "data": {"seconds": 150, "bytes": 4e9}}
     with tempfile.TemporaryDirectory() as place:
-        write_gpt2(Path(place))
+        write_gpt2(Path(place), GPT2_SMALL["n_layer"])
         plan = [
             ("GPT-2 small, level weights", ("weights", place, "12"), goals["weights"]),
             ("singular values of heads", ("spectra",), {}),
@@ -348,15 +326,21 @@ def main() -> None:
             ("removal of all heads, GPT-2", ("removal", "gpt2"), {}),
             ("WeightWatcher on the same file", ("weightwatcher", place, "12"), {}),
             ("GPT-2 small, level data", ("data", place, str(given.data_layers)), goals["data"]),
+            (
+                "GPT-2 small, the command at level data",
+                ("command", str(given.command_layers)),
+                goals["data"],
+            ),
         ]
         if given.seven:
             what = ("weights", given.seven, str(given.seven_layers))
             plan.append(("7B bfloat16 folder, level weights", what, {"bytes": 2e9}))
-        cases: list[dict[str, Any]] = []
+        # Case by case: a run that is cut short keeps what it measured, and the others'.
+        cases, commit = read_cases("audit_speed"), environment()["commit"]
         for name, what, goal in plan:
-            cases.append({"name": name, "goal": goal, **in_a_process(*what)})
-            print(json.dumps(cases[-1]), flush=True)
-            # Case by case: a run that is cut short keeps what it measured.
+            case = {"name": name, "goal": goal, "commit": commit, **in_a_process(*what)}
+            print(json.dumps(case), flush=True)
+            cases = with_case(cases, case)
             write_results("audit_speed", cases)
 
 

@@ -150,6 +150,51 @@ def write_results(name: str, cases: list[dict[str, Any]]) -> Path:
     return out
 
 
+def read_cases(name: str) -> list[dict[str, Any]]:
+    """The cases that were written, each with the commit it was measured at.
+
+    Args:
+        name: file name without ending.
+
+    Returns:
+        The cases; none where there is no file.
+    """
+    file = RESULTS / f"{name}.json"
+    if not file.exists():
+        return []
+    stored = json.loads(file.read_text())
+    commit = stored["environment"]["commit"]
+    return [{"commit": commit, **case} for case in stored["cases"]]
+
+
+def with_case(cases: list[dict[str, Any]], case: dict[str, Any]) -> list[dict[str, Any]]:
+    """The cases with a new one in the place of that of its name.
+
+    Args:
+        cases: as they stand.
+        case: with a name.
+
+    Returns:
+        The cases; one that was measured is not given up for one that failed, was skipped or is
+        extrapolated from fewer layers.
+    """
+    names = [each["name"] for each in cases]
+    if case["name"] not in names:
+        return [*cases, case]
+    place = names.index(case["name"])
+    if _worth(case) < _worth(cases[place]):
+        return cases
+    return [*cases[:place], case, *cases[place + 1 :]]
+
+
+def _worth(case: dict[str, Any]) -> int:
+    """0: nothing was measured; 1: a part; 2: all of it."""
+    rows = [case, *case.get("peers", {}).values()]
+    if any("failed" in row or "skipped" in row for row in rows):
+        return 0
+    return 1 if case.get("extrapolated") else 2
+
+
 def environment() -> dict[str, Any]:
     """Versions, processor, device of JAX, threads and commit."""
     packages = ("jax", "jaxlib", "numpy", "scipy", "optax", "torch", "cvxpy", "clarabel")

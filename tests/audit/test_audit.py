@@ -9,6 +9,7 @@ from random_checkpoints import random_checkpoint
 from random_transformer import random_transformer
 
 from attlas.audit.audit import AuditOptions, audit
+from attlas.audit.weights_level import head_certificates
 from attlas.core.errors import UserError
 from attlas.interop import load_model
 from attlas.reports.audit_page import render_audit
@@ -58,6 +59,8 @@ def test_all_levels_are_there_and_follow_the_schema(deep):
     assert np.all(found.heads.locally_optimal_null > 0)
     assert found.model["parameters"] == model().parameters
     assert found.notes[0] == "Read: 3 sequences of 6 tokens, drawn for this test."
+    assert found.notes[1].startswith("Sinks: 3 sequences, cut to their first 6 tokens, ")
+    assert "1000 bootstrap draws of the 3 sequences" in found.notes[1]
     assert any("next word" in note for note in found.notes)
     assert found.standings()["proved"]
 
@@ -119,13 +122,29 @@ def test_shared_layers_are_counted_once_and_measured_in_every_layer(shared):
 def test_a_page_tells_every_quantity_of_level_deep(shared):
     numbers = shared.to_json()
     assert violations(numbers, "audit") == ()
+    assert numbers["protocol"]["sink_tokens"] == 5
+    assert {"sink_share_natural", "sink_share_null"} <= numbers["facts"].keys()
     page = render_audit(numbers)
+    assert numbers["notes"][1] in page
+    assert "sinks, Sink₁ above 0.3" in page
     for name in numbers["heads"][0].keys() - {"layer", "head"}:
         told = numbers["quantities"][name]
         assert told.get("title") or told["of"] in numbers["quantities"], name
         assert f'"{name}"' in page, name
     for title in ("smallest Hessian eigenvalue", "change of the loss with nothing in place"):
         assert title in page
+
+
+def test_offsets_that_are_too_many_to_enumerate_are_told(monkeypatch):
+    config, tensors = any_checkpoint("llama")
+    turning = load_model(tensors, config=config)
+    every = audit(turning)
+    assert not any("relative positions are too many" in note for note in every.notes)
+    monkeypatch.setattr(head_certificates, "_ENUMERATED", 1)
+    coarse = audit(turning)
+    assert any("relative positions are too many" in note for note in coarse.notes)
+    assert "relative positions are too many" in render_audit(coarse.to_json())
+    assert (coarse.heads.core_bound >= every.heads.core_bound).all()
 
 
 def test_weights_need_no_sequences():

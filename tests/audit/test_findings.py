@@ -151,9 +151,12 @@ def test_several_heads_are_replaced_together_and_the_strongest_is_first():
 def test_long_lists_of_heads_are_cut():
     (finding,), _ = found_in(entropy=FLAT, entropy_low=np.ones((2, 3)), entropy_null=FLAT)
     assert "0.0, 0.1, 0.2, 1.0, 1.1, 1.2 attend" in finding.sentence
-    wide = np.ones((2, 4))
+    wide = np.ones((2, 7))
     (finding,), _ = found_in(entropy=wide, entropy_low=wide, entropy_null=wide)
-    assert "1.1 and 2 more attend" in finding.sentence
+    assert "0.5 and 8 more attend" in finding.sentence
+    wide = np.ones((2, 6))
+    (finding,), _ = found_in(entropy=wide, entropy_low=wide, entropy_null=wide)
+    assert "1.4, 1.5 attend" in finding.sentence
 
 
 @pytest.mark.parametrize(

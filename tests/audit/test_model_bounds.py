@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from random_transformer import random_norm, random_transformer
 
-from attlas.audit.model_bounds import model_bounds
+from attlas.audit.model_bounds import OF_THE_MODEL, model_bounds
 from attlas.bounds.generalisation.occam import occam_gap
 from attlas.interop.canonical import Dense
 
@@ -30,6 +30,14 @@ def test_a_bound_is_vacuous_until_its_samples():
     assert {each["about"] for each in others} == {"heads alone"}
     (half, *_) = model_bounds(model, 4, 10, bits=16)
     assert half["samples_until_nonvacuous"] < 0.51 * needed
+
+
+@pytest.mark.parametrize(
+    "dropped",
+    ["residual", "norms", "feedforward", "bias", "rotary", "queries and keys", "masks", "readout"],
+)
+def test_what_heads_alone_drop_is_named(dropped):
+    assert dropped in OF_THE_MODEL.partition("and drop ")[2]
 
 
 @pytest.mark.thorough

@@ -19,7 +19,9 @@ ONE = Readout(words=Dense(jnp.ones((6, 1)), jnp.zeros(1)), first_only=True)
 def said(facts, readout=None):
     """All notes as one text."""
     model = MODEL if readout is None else dataclasses.replace(MODEL, read_readout=lambda: readout)
-    return " ".join(notes_of(model, SEQUENCES, judged_batch(model, SEQUENCES), facts, "a file"))
+    return " ".join(
+        notes_of(model, SEQUENCES, judged_batch(model, SEQUENCES), facts, "a file", 8, {})
+    )
 
 
 def test_the_loss_and_its_unit_are_told():
@@ -29,7 +31,7 @@ def test_the_loss_and_its_unit_are_told():
     rows = said({}, Readout())
     assert "squared lengths" in rows
     assert "nats" not in rows
-    assert notes_of(MODEL, None, None, {})[0].startswith("The sum over heads")
+    assert notes_of(MODEL, None, None, {}, "", 8, {})[0].startswith("The sum over heads")
 
 
 def step(low, high, momentum=0.9):

@@ -50,6 +50,31 @@ def test_an_audit_writes_a_page_numbers_and_what_the_atlas_reads(attlas, model, 
     assert "<i>model" not in page
 
 
+@pytest.fixture
+def image_model(tmp_path):
+    encoder = make_encoder(jax.random.key(1), 7, 5, width=6, blocks=1, heads=2, hidden=8)
+    return str(save_model(tmp_path / "images", stored_form(encoder, continuous=True)))
+
+
+@pytest.mark.thorough
+def test_why_a_model_is_audited_at_level_weights_is_said(attlas, model, image_model, tmp_path):
+    code, out, _ = attlas(model)
+    assert code == 0
+    assert out.splitlines()[0].startswith("level weights: no tokenizer is with the model")
+    code, out, _ = attlas(image_model)
+    assert code == 0
+    assert out.splitlines()[0].startswith("level weights: the model reads images")
+    assert "The model reads images" in (tmp_path / "audit.html").read_text()
+
+
+@pytest.mark.parametrize("arguments", [["--level", "data"], ["--tokens", "some.txt"]])
+def test_levels_that_read_words_are_refused_for_images(attlas, image_model, arguments):
+    code, out, err = attlas(image_model, *arguments)
+    assert (code, out) == (2, "")
+    assert "reads images" in err
+    assert "choose --level weights" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -203,6 +203,9 @@ def test_level_weights_has_no_findings_and_says_why():
     page = render_audit(found)
     assert "needs a test on sequences" in page
     assert 'id="bounds"' not in page
+    assert "--tokens" in page
+    images = render_audit(found | {"model": {**found["model"], "words": 0}})
+    assert "needs a test on sequences of words, and this model reads images" in images
     quiet = copy.deepcopy(found) | {"level": "data"}
     assert "Nothing stands out" in render_audit(quiet)
 

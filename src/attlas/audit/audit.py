@@ -141,7 +141,7 @@ def _audited(
     facts: dict[str, int | float | str] = {"slicing_residual": float(prove_slicing(model).max())}
     context = certificate_context(model, options)
     heads = weights_level(model, context, lambda done, all_: progress("weights", done, all_), keep)
-    depths = xr.Dataset()
+    depths, protocol = xr.Dataset(), {}
     if tokens is not None:
         data = audit_data(
             model,
@@ -149,8 +149,8 @@ def _audited(
             DataSettings(special=special, seed=options.seed),
             lambda done, all_: progress("data", done, all_),
         )
-        depths = data.depths
-        heads = xr.merge([heads, data.heads])
+        heads, depths = xr.merge([heads, data.heads]), data.depths
+        protocol, facts = data.protocol, facts | data.sinks
     if level == "deep" and batch is not None:
         deep, found = _deep(model, batch, before, options, progress)
         heads, facts = xr.merge([heads, deep]), facts | found
@@ -164,7 +164,8 @@ def _audited(
         bounds=model_bounds(model, context, options.samples, bits=options.bits),
         findings=findings_of(heads, None if batch is None else _intervention(model, batch)),
         facts=facts,
-        notes=notes_of(model, tokens, batch, facts, options.source),
+        notes=notes_of(model, tokens, batch, facts, options.source, context, protocol),
+        protocol=protocol,
     )
 
 

@@ -10,15 +10,17 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
+from attlas.audit.data_level.data_quantities import SINK
 from attlas.audit.finding import Finding
 from attlas.core.display.numbers import plain_number
 
 MOST = 10
 _FAR = 4.0
-_SINK = 0.3
 _POSITIONAL = 0.9
 _NEAR_UNIFORM = 0.98
 _TIGHT = 0.5
+_NAMED = 12
+"""Heads up to which a sentence names all."""
 
 Heads = Sequence[tuple[int, int]]
 
@@ -83,8 +85,9 @@ def robust_score(values: np.ndarray) -> np.ndarray:
 
 
 def _named(places: Heads) -> str:
-    shown = ", ".join(f"{layer}.{head}" for layer, head in places[:6])
-    more = f" and {len(places) - 6} more" if len(places) > 6 else ""
+    told = places if len(places) <= _NAMED else places[: _NAMED // 2]
+    shown = ", ".join(f"{layer}.{head}" for layer, head in told)
+    more = f" and {len(places) - len(told)} more" if len(places) > len(told) else ""
     return f"head {shown}" if len(places) == 1 else f"heads {shown}{more}"
 
 
@@ -222,15 +225,15 @@ def _sinks(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
         return
     # on short sequences equal weights alone give the first token this much
     null = heads.sink_natural_null.values
-    least = np.maximum(_SINK, null)
+    least = np.maximum(SINK, null)
     places = _where(heads.sink_natural.values > least)
     if not places:
         return
     change = intervene(places, "uniform")
     shuffled = float(np.mean(heads.sink_shuffled.values > least))
     yield Finding(
-        f"{len(places)} of {heads.sink_natural.size} heads give the first token more than 0.3 of "
-        f"their weight: {_named(places)}",
+        f"{len(places)} of {heads.sink_natural.size} heads give the first token more than {SINK} "
+        f"of their weight: {_named(places)}",
         f"Uniform attention gives it {plain_number(float(np.max(null)))}; with shuffled words "
         f"{100 * shuffled:.0f} % of the heads do. "
         f"{_told(change, 'equal weights in place of the maps')}",

@@ -42,6 +42,7 @@ class ModelAudit:
         facts: further numbers of the whole model, and words that they need: a unit, a name.
         notes: what a reader has to know first.
         curves: one row per checkpoint of a folder, see `curve_row`.
+        protocol: how level data was made, see `AuditedData`; empty at level weights.
     """
 
     model: Mapping[str, Any]
@@ -53,6 +54,7 @@ class ModelAudit:
     facts: Mapping[str, int | float | str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     curves: tuple[Mapping[str, int | float], ...] = ()
+    protocol: Mapping[str, int | float | list[int]] = field(default_factory=dict)
 
     def to_pandas(self) -> "pd.DataFrame":
         """One row per head, indexed by layer and head."""
@@ -89,6 +91,7 @@ class ModelAudit:
             "model": dict(self.model),
             "level": self.level,
             "notes": list(self.notes),
+            "protocol": dict(self.protocol),
             "quantities": described,
             "heads": _rows(self.heads, ("layer", "head")),
             "depths": _rows(self.depths, ("depth",)),

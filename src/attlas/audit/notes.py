@@ -1,12 +1,14 @@
 r"""What a reader of an audit has to know first, in sentences."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from attlas.audit.deep_level.stable_step import THRESHOLD
 from attlas.audit.deep_level.tangent_drift import LAZY
 from attlas.audit.sequence_loss import COMPARED, JudgedBatch
+from attlas.audit.weights_level.head_certificates import enumerates_offsets
 from attlas.core.display.numbers import plain_number
 from attlas.interop.trained_transformer import TrainedTransformer
 
@@ -21,6 +23,13 @@ _LOSSES = {
     "hidden rows from those of the unchanged model, in squared lengths of these, a mean over "
     "tokens.",
 }
+_PROTOCOL = (
+    "Sinks: {sink_sequences} sequences, cut to their first {sink_tokens} tokens, as they are, "
+    "with shuffled words and with one word repeated (seed {seed}); a share counts heads and "
+    "sequences whose first token receives more than {sink_threshold} of the weight. "
+    "Certificates and attacks at tokens: the first {probes} of these. Intervals: level "
+    "{level}, {draws} bootstrap draws of the {sequences} sequences."
+)
 
 
 def notes_of(
@@ -28,7 +37,9 @@ def notes_of(
     tokens: Sequence[np.ndarray] | None,
     batch: JudgedBatch | None,
     facts: Facts,
-    source: str = "",
+    source: str,
+    context: int,
+    protocol: Mapping[str, Any],
 ) -> tuple[str, ...]:
     """The notes of an audit.
 
@@ -37,12 +48,16 @@ def notes_of(
         tokens: sequences that were read; None at level weights.
         batch: those of them that have a loss, likewise.
         facts: numbers of the whole model.
-        source: what the sequences are.
+        source: what the sequences are; empty where nobody says.
+        context: relative positions of the certificates.
+        protocol: how sinks, certificates and intervals were made; empty at level weights.
 
     Returns:
         One sentence or two each.
     """
     notes = [] if tokens is None else [_read(tokens, source)]
+    if protocol:
+        notes.append(_PROTOCOL.format(**protocol))
     notes.append(
         "The sum over heads was compared with every layer's own matrices before anything was "
         "measured: no head is cut wrongly."
@@ -52,8 +67,20 @@ def notes_of(
             f"{model.layers} layers share {max(model.stored_layer) + 1}: weights are counted once, "
             "attention is measured in every layer."
         )
-    if model.block(0).attention.rotary is not None:
+    attention = model.block(0).attention
+    if attention.rotary is not None:
         notes.append("Positions rotate queries and keys: spectra of products are at offset 0.")
+    if not enumerates_offsets(attention, context):
+        notes.append(
+            f"Heads of size {attention.W_Q.shape[-1]} at {context} relative positions are too many "
+            "products: in certificates the norm of W_Q times that of W_K, never smaller, stands "
+            "for the largest norm over relative positions."
+        )
+    if model.vocabulary == 0:
+        notes.append(
+            "The model reads images, levels data and deep read sequences of words: this is an "
+            "audit of its weights."
+        )
     if batch is not None:
         notes.extend(_judged(model, batch, facts))
     return tuple(notes)

@@ -205,6 +205,11 @@ def _require_checkpoint(against: Path | None) -> None:
         open_checkpoint(against)
 
 
+def _reads_images(config: "Mapping[str, Any]") -> bool:
+    """Whether a description is of a model whose tokens are parts of an image."""
+    return config.get("continuous") is True or config.get("model_type") == "vit"
+
+
 def _batch(
     words: "Words",
     config: "Mapping[str, Any]",
@@ -222,12 +227,25 @@ def _batch(
         raise UserError("--text and --tokens exclude each other: give one")
     if level == "weights":
         return None, ""
+    if _reads_images(config):
+        if level is not None or text is not None or tokens is not None:
+            raise UserError(
+                "the model reads images, levels data and deep read sequences of words: choose "
+                "--level weights"
+            )
+        typer.echo("level weights: the model reads images, the other levels sequences of words")
+        return None, ""
     if tokens is not None:
         return token_batch(tokens, length=length, most=sequences), f"tokens of {tokens}"
     if text is None:
         kept = kept_batch(config, length=length, most=sequences)
-        if kept or (level is None and words.encode is None):
-            return kept or None, "kept with the model"
+        if kept:
+            return kept, "kept with the model"
+        if level is None and words.encode is None:
+            typer.echo(
+                "level weights: no tokenizer is with the model; --tokens FILE adds level data"
+            )
+            return None, ""
     if text is None:
         own, source = default_text(), "the built-in English stories"
     else:

@@ -53,6 +53,7 @@ def one_at_a_time(program: Callable[Args, Value]) -> Callable[Args, Value]:
 
 
 # For functions that run outside of a compiled program as well as inside one.
+cholesky = one_at_a_time(jnp.linalg.cholesky)
 eigh = one_at_a_time(jnp.linalg.eigh)
 qr = one_at_a_time(jnp.linalg.qr)
 svd = one_at_a_time(jnp.linalg.svd)

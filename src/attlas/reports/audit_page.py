@@ -41,6 +41,10 @@ _STANDINGS = {
 
 _FACTS = {
     "slicing_residual": "error of the sum over heads",
+    "sink_share_natural": "sinks, Sink₁ above 0.3: share of heads [95 % interval]",
+    "sink_share_shuffled": "the same, shuffled words",
+    "sink_share_repeated": "the same, one word repeated",
+    "sink_share_null": "the same, uniform attention",
     "loss": "loss [95 % interval]",
     "rank_correlation": "rank correlation of Michel’s score",
     "curvature_sequences": "sequences of the curvature",

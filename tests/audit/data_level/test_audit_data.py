@@ -64,10 +64,19 @@ def test_sinks_and_their_nulls(causal):
     maps = np.stack([np.asarray(model.attention(each)) for each in long])
     assert np.allclose(found.heads.sink_natural, maps[..., 0].mean(axis=(0, -1)), rtol=1e-9)
     harmonic = np.sum(1 / np.arange(1, 9)) / 8
+    # a floor of the map's norm, which is measured here
+    norms = np.linalg.norm(maps, 2, axis=(-2, -1)).mean(axis=0)
+    assert np.all(found.heads.sink_gain <= norms)
+    assert np.allclose(found.heads.sink_gain, 8**0.5 * found.heads.sink_natural)
+    assert np.allclose(found.heads.sink_gain_null, 8**0.5 * harmonic)
     for text in SINKS:
         assert np.allclose(found.heads[f"sink_{text}_null"], harmonic)
-    assert found.heads.attrs["sink_tokens"] == 8
-    assert found.heads.attrs["sink_sequences"] == 3
+    sizes = {"sink_tokens": 8, "sink_sequences": 3, "sink_threshold": 0.3, "draws": 200}
+    assert sizes.items() <= found.protocol.items()
+    assert found.sinks["sink_share_natural"] == np.mean(maps[..., 0].mean(axis=-1) > 0.3)
+    assert found.sinks["sink_share_null"] == (harmonic > 0.3)
+    ends = [found.sinks[f"sink_share_natural{end}"] for end in ("_low", "", "_high")]
+    assert ends == sorted(ends)
 
 
 def test_depths_agree_with_the_models_own_rows(causal):
@@ -89,6 +98,10 @@ def test_bounds_hold_and_attacks_reach_something(causal):
     assert np.all((heads.logit_share > 0) & (heads.logit_share <= 1))
     for where in ("local", "ball"):
         assert np.all((heads[f"{where}_ratio"] > 0) & (heads[f"{where}_ratio"] <= 1))
+    # the ladder: every text, tokens as long as these, these tokens, reached
+    assert np.all(heads.observed_certificate <= heads.ball_certificate)
+    assert np.all(heads.local_certificate <= heads.observed_certificate * 1.002)
+    assert np.all(heads.local_attack <= heads.observed_certificate)
     # The head's own matrix selects its tokens, but no better than the best matrix does.
     assert np.all(heads.svm_reached > 0)
     assert np.all(heads.svm_reached <= heads.svm_margin)
@@ -130,6 +143,17 @@ def test_uniform_attention_is_its_own_null_and_attains_its_certificate():
     assert np.all(found.heads.largest_logit == 0)
     assert np.isnan(found.heads.logit_share).all()
     assert np.allclose(found.heads.sink_natural, 1 / 8)
+
+
+def test_without_a_norm_tokens_that_were_read_still_have_a_certificate():
+    model = random_transformer(2, causal=False, placement="after", layers=1)
+    bare = dataclasses.replace(model.embedding, norm=None)
+    model = dataclasses.replace(model, read_embedding=lambda: bare)
+    heads = audit_data(model, SEQUENCES, SETTINGS).heads
+    assert np.isinf(heads.ball_certificate).all()
+    assert np.isfinite(heads.observed_certificate).all()
+    assert np.all(heads.local_attack <= heads.observed_certificate)
+    assert np.all(heads.ball_attack <= heads.observed_certificate)
 
 
 def test_every_quantity_is_there_and_described(causal):

@@ -41,6 +41,15 @@ def test_spectra_are_those_of_the_dense_products():
             assert abs(float(one.qk_nuclear) - singular.sum()) <= 100 * size
 
 
+def test_a_layer_moves_no_more_than_its_heads_together():
+    found = weights_level(MODEL, 7)
+    added = found.lipschitz_bound.sum("head")
+    for head in range(4):
+        one = found.layer_lipschitz_bound.isel(head=head)
+        assert np.all(one >= added)
+        np.testing.assert_allclose(one, added, rtol=1e-12)
+
+
 def test_the_feedforward_units_are_not_read():
     def unread(stored):
         raise AssertionError(f"the units of {stored} are read")

@@ -32,6 +32,27 @@ def test_all_offsets_are_seen(interleaved, causal):
     np.testing.assert_allclose(found, exact, rtol=1e-10)
 
 
+@pytest.mark.parametrize("fastest", [1.0, 1e-3])
+def test_offsets_that_no_eigenvectors_are_computed_for_are_below(fastest):
+    """A head of Llama's size; slow pairs alone make all norms nearly equal, and many records."""
+    rng, k, n = np.random.default_rng(1), 128, 40
+    W_Q, W_K = rng.normal(size=(2, k, k))
+    theta = fastest * 10_000.0 ** (-np.arange(k // 2) / (k // 2))
+    exact = max(
+        np.linalg.norm(turned(W_Q, m * theta, interleaved=False) @ W_K.T, 2) for m in range(n)
+    )
+    for dtype, loose in ((np.float64, 1e-9), (np.float32, 0.02)):
+        found = float(rotary_core_norm(W_Q.astype(dtype), W_K.astype(dtype), theta, n))
+        assert exact * (1 - 1e-7 * (dtype == np.float32)) <= found <= exact * (1 + loose)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-170, 1e160])
+def test_sizes_whose_squares_are_no_numbers(size):
+    W = np.diag([1.0, 0.5])
+    found = float(rotary_core_norm(size * W, W, [0.3], 5))
+    np.testing.assert_allclose(found, size, rtol=1e-10, atol=1e-300)
+
+
 @pytest.mark.parametrize(
     ("pairs", "tokens", "said"),
     [

@@ -58,6 +58,14 @@ def test_masked_words_and_uneven_layers():
     assert table.best.trivial == 5.0
 
 
+def test_the_table_says_which_function_it_is_about():
+    for model, said in (("normalised", "each row projected"), ("plain", "heads of one layer")):
+        table = compare_bounds(weights(), X, 10**6, 0.05, model=model)
+        for text in (repr(table), table._repr_html_()):
+            assert said in text
+            assert "residual connections, norms, feedforward units, biases" in text
+
+
 def test_more_samples_and_smaller_weights_help():
     few, many = (compare_bounds(weights(size=0.2), X, m, 0.05).best.gap for m in (10**4, 10**8))
     assert many < few

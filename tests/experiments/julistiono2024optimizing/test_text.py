@@ -1,14 +1,21 @@
+import jax
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray as xr
 
+from attlas.audit.read_batch import kept_batch
 from attlas.core.solution import Result
+from attlas.data.token_sequences import TokenSequences
 from attlas.experiments.julistiono2024optimizing import text
 from attlas.experiments.julistiono2024optimizing.text import BEST, EXPERIMENT, LAST_EPOCH, SELECTED
+from attlas.interop.load_model import load_model
+from attlas.models.networks.encoder import make_encoder
 from attlas.runs.cell import Scale
 from attlas.runs.record import Record
 from attlas.tasks import decisive_encoders
+from attlas.tasks.decisive_tokens import DecisiveTokens, digit_rows
+from attlas.tasks.sequence_classifiers import Sets
 
 SMALL = EXPERIMENT.changed({"width": 4, "hidden": 4, "epochs": 2})
 
@@ -78,3 +85,29 @@ def test_quick_takes_reviews_where_they_are(tmp_path, monkeypatch):
 def test_accuracies_are_percentages_with_their_deviation():
     assert text.percent(xr.DataArray([0.5, 0.6, np.nan])) == "55.00 (deviation 7.07)"
     assert text.percent(xr.DataArray([np.nan])) == "diverged"
+
+
+def stacked(vocabulary, length):
+    keys = jax.random.split(jax.random.key(0), 2)
+    return jax.vmap(
+        lambda key: make_encoder(key, vocabulary, length, width=4, blocks=1, heads=2, hidden=4)
+    )(keys)
+
+
+def test_an_encoder_of_words_is_kept_with_test_sequences_that_it_reads():
+    pieces = np.array([[3, 1, 0], [2, 0, 0], [0, 0, 0]])
+    part = TokenSequences(pieces, pieces > 0, np.zeros(3))
+    task = DecisiveTokens(Sets(part, part, part), part, np.zeros((3, 3)))
+    ((name, (config, tensors)),) = text.kept(stacked(5, 3), np.array([True, False]), task).items()
+    assert name == "member-1"
+    # the learned first token is word 5; padding is left out
+    assert config["sequences"] == [[5, 3, 1], [5, 2]]
+    batch = kept_batch(config, length=8, most=8)
+    model = load_model(tensors, config=config)
+    assert [model.logits(words).shape[0] for words in batch] == [1, 1]
+
+
+def test_an_encoder_of_images_is_kept_without_words():
+    ((config, _),) = text.kept(stacked(8, 8), np.zeros(2, bool), digit_rows()).values()
+    assert config["continuous"] is True
+    assert "sequences" not in config

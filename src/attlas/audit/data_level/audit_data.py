@@ -29,7 +29,7 @@ def audit_data(
         progress: told how many layers of how many are done.
 
     Returns:
-        Tables whose variables carry their descriptions; what was done is in their attributes.
+        Tables whose variables carry their descriptions, and what was done.
 
     Examples:
         See `tests/audit/data_level/test_audit_data.py`.

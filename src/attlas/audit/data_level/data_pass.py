@@ -12,6 +12,7 @@ from attlas.audit.data_level.data_quantities import (
     DEPTH_QUANTITIES,
     HEAD_QUANTITIES,
     ROW_QUANTITIES,
+    SINK,
     SINKS,
 )
 from attlas.audit.data_level.data_settings import DataSettings
@@ -32,6 +33,7 @@ from attlas.audit.data_level.sequence_blocks import (
 from attlas.audit.quantity import labelled
 from attlas.audit.weights_level.head_certificates import head_certificates
 from attlas.bounds.attention.normalised_radius import normalised_radius
+from attlas.bounds.attention.sink_gain import sink_gain
 from attlas.core.arrays import ArrayInput
 from attlas.interop.canonical import Dense, Layer, Norm
 from attlas.interop.trained_transformer import TrainedTransformer
@@ -45,11 +47,17 @@ class AuditedData(NamedTuple):
         heads: variables [layer, head], see `HEAD_QUANTITIES`; intervals end in `_low`, `_high`.
         depths: variables [depth], from the embedding to what leaves the last layer.
         pairs: distances of all pairs of heads, the heads of the first layer first.
+        protocol: sizes, draws and seed by which it was made, by name.
+        sinks: `sink_share_natural`, `sink_share_shuffled` and `sink_share_repeated`, with their
+            intervals and that of uniform attention: Gu et al.'s Sink_1^.3, the share of heads and
+            sequences whose first token receives more than .3.
     """
 
     heads: xr.Dataset
     depths: xr.Dataset
     pairs: Redundancy
+    protocol: dict[str, int | float | list[int]]
+    sinks: dict[str, float]
 
 
 class DataPass:
@@ -85,6 +93,7 @@ class DataPass:
         self.cut = len(cut)
         self.probes = min(settings.probes, self.sinks[0][0].members.size)
         self.heads: list[dict[str, np.ndarray]] = []
+        self.sinking: dict[str, list[np.ndarray]] = {text: [] for text in (*SINKS, "null")}
         self.depths: list[dict[str, np.ndarray]] = []
         self.maps: list[list[np.ndarray]] = [[] for _ in tokens]
         self.within: list[Redundancy] = []
@@ -121,24 +130,32 @@ class DataPass:
         rows = {name: np.stack([each[name] for each in self.depths]) for name in self.depths[0]}
         heads = labelled(HEAD_QUANTITIES, columns, ("layer", "head"))
         depths = labelled(DEPTH_QUANTITIES, rows, ("depth",))
-        for table in (heads, depths):
-            table.attrs = self._told()
-        return AuditedData(heads, depths, pairs)
+        return AuditedData(heads, depths, pairs, self._protocol(), self._sink_shares())
 
-    def _told(self) -> dict[str, object]:
+    def _protocol(self) -> dict[str, int | float | list[int]]:
         """What was done, for the reader of a table."""
         return {
             "sequences": len(self.lengths),
             "tokens": int(self.lengths.sum()),
-            "special": list(self.special),
+            "special": [int(each) for each in self.special],
             "sink_tokens": self.sink_length,
             "sink_sequences": self.cut,
+            "sink_threshold": SINK,
             "probes": self.probes,
-            "unit": "sequence",
             "draws": self.settings.draws,
             "level": self.settings.level,
             "seed": self.settings.seed,
         }
+
+    def _sink_shares(self) -> dict[str, float]:
+        """The share of heads that sink, of each sequence; then its mean over sequences."""
+        shares = {
+            f"sink_share_{text}": np.concatenate(of_layers, axis=1).mean(axis=1)
+            for text, of_layers in self.sinking.items()
+        }
+        null = float(shares.pop("sink_share_null").mean())
+        found = {name: float(value) for name, value in self._interval(shares).items()}
+        return found | {"sink_share_null": null}
 
     def _read(self, index: int) -> Layer:
         """The layer's weights; a shared one is read once."""
@@ -171,8 +188,14 @@ class DataPass:
                 first[block.members] = np.asarray(alpha)[: block.members.size, :, 0]
                 blocks[place] = block._replace(hidden=x)
             found[f"sink_{text}"] = first
+            self.sinking[text].append(first > SINK)
         null = self._null(layer)["sink"]
+        self.sinking["null"].append(np.full_like(first, null > SINK))
         nulls = {f"{name}_null": np.full(self.model.heads_per_layer, null) for name in found}
+        found["sink_gain"], nulls["sink_gain_null"] = (
+            np.asarray(sink_gain(jnp.asarray(mass), self.sink_length))
+            for mass in (found["sink_natural"], nulls["sink_natural_null"])
+        )
         return self._interval(found) | nulls
 
     def _probed(
@@ -193,6 +216,8 @@ class DataPass:
             chosen = selected_by_heads(smooth, s.svm_sequences, s.svm_rows, self.draw)
             certified = head_certificates(smooth.folded, wide.norm, self.sink_length)
             ball, logit = certified["lipschitz_bound"], certified["logit_bound"]
+            reach = float(np.linalg.norm(smooth.tokens, axis=-1).max()) * (1 + 1e-12)
+            seen = head_certificates(smooth.folded, wide.norm, self.sink_length, reach)
             # Without rotation no bound on a logit depends on the number of tokens.
             if smooth.folded.rotary is not None:
                 logit = head_certificates(smooth.folded, wide.norm, longest)["logit_bound"]
@@ -208,6 +233,7 @@ class DataPass:
         found = self._interval(ratios) | self._interval(measured)
         found |= {name: values.mean(axis=0) for name, values in nulls.items()}
         found |= {"ball_certificate": ball, "ball_attack": in_ball}
+        found["observed_certificate"] = seen["lipschitz_bound"]
         return found | {"ball_ratio": share_of_certificate(in_ball, ball), "certified_logit": logit}
 
     def _observed(

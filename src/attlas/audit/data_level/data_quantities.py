@@ -54,6 +54,9 @@ ROW_QUANTITIES = (
 SINKS = ("natural", "shuffled", "repeated")
 """Texts of the sink protocol: as they are, words in another order, one word repeated."""
 
+SINK = 0.3
+"""Mean weight of the first token above which a head sinks, after Gu et al."""
+
 _SVM = "rows of a few short sequences; NaN where queries and keys are rotated or normalised"
 
 HEAD_QUANTITIES = (
@@ -78,6 +81,15 @@ HEAD_QUANTITIES = (
             f"sink_{text}_null",
         )
         for text in SINKS
+    ),
+    Quantity(
+        "sink_gain",
+        "least norm of the attention map that its first column implies",
+        r"$\sqrt T\,\alpha_1\le\|P\|_2$",
+        "mean over the sequences of the sink protocol, natural words; at fixed weights values "
+        "change by up to this factor, at most the root of T, which a perfect sink reaches",
+        _MEASURED,
+        "sink_gain_null",
     ),
     Quantity(
         "positional_share",
@@ -136,6 +148,15 @@ HEAD_QUANTITIES = (
         r"$\mathrm{Lip}$",
         "the ball holds all normalised tokens; the Lipschitz constant of level weights, for as "
         "many tokens as the local certificate has",
+        _PROVED,
+    ),
+    Quantity(
+        "observed_certificate",
+        "certificate of the change of the head's output in the ball of the tokens that were read",
+        r"$\mathrm{Lip}$ at $R=\max_j|u_j|$",
+        "for tokens no longer than the longest of the local certificate's; the norm before a head "
+        "makes all tokens nearly equally long, so that it is far below the certificate in the "
+        "ball only where no norm stands there",
         _PROVED,
     ),
     Quantity(

@@ -14,7 +14,12 @@ import xarray as xr
 from threadpoolctl import threadpool_limits
 
 from attlas.audit.quantity import Quantity, Standing, labelled
-from attlas.audit.weights_level.head_certificates import CERTIFICATES, head_certificates
+from attlas.audit.weights_level.head_certificates import (
+    CERTIFICATES,
+    LAYER_CERTIFICATE,
+    head_certificates,
+)
+from attlas.bounds.attention.layer_lipschitz import layer_lipschitz
 from attlas.interop.canonical import Attention, Dense, Norm
 from attlas.interop.folding import folded_attention
 from attlas.interop.trained_transformer import TrainedTransformer
@@ -23,6 +28,8 @@ from attlas.measures.attention.subspace_overlap import subspace_overlap
 
 _BLOCK = 2**26
 """Bytes of the factors, in float64, of the heads that are worked on together."""
+
+_layer = jax.jit(layer_lipschitz)  # infinite where a head's certificate is
 
 _MEASURED, _HEURISTIC = Standing.MEASURED, Standing.HEURISTIC
 
@@ -120,6 +127,7 @@ WEIGHT_QUANTITIES = (
         _HEURISTIC,
     ),
     *CERTIFICATES,
+    LAYER_CERTIFICATE,
 )
 
 
@@ -197,6 +205,9 @@ def layer_weights(model: TrainedTransformer, index: int, context: int) -> dict[s
     read = _overlaps("read", np.concatenate([part.pop("reads") for part in parts]))
     written = _overlaps("write", np.concatenate([part.pop("writes") for part in parts]))
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    with jax.enable_x64(True):
+        together = float(_layer(jnp.asarray(joined["lipschitz_bound"])))
+    joined[LAYER_CERTIFICATE.name] = np.full_like(joined["lipschitz_bound"], together)
     return joined | read | written
 
 

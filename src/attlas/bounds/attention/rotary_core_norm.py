@@ -4,19 +4,17 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.generalisation.conditions import require_at_least
 from attlas.core.errors import UserError
-from attlas.core.factorising import after, one_at_a_time
+from attlas.core.factorising import after, cholesky, one_at_a_time
 from attlas.core.memory import require_memory
 from attlas.core.norms.matrix import frobenius_norm, spectral_norm
 from attlas.core.norms.product import orthogonal_core
 from attlas.models.attention.rotation import turn
-
-_AT_ONCE = 64
-"""Offsets whose k x k matrices are in memory together."""
 
 
 @closed_form
@@ -31,8 +29,9 @@ def rotary_core_norm(
     r"""An upper value of max over m of ||W_Q R_m W_K'||, m = 0, ..., n - 1, all enumerated.
 
     Token i asks and token j is asked with m = i - j, negative too where a head is not causal. With
-    W_Q = O_1 C_1 and W_K = O_2 C_2 the norm is that of the k x k core C_1 R_m C_2'. No grid, hence
-    no grid error; for texts of at most n tokens.
+    W_Q = O_1 C_1 and W_K = O_2 C_2 the norm is that of the k x k core M = C_1 R_m C_2'. No grid,
+    hence no grid error; for texts of at most n tokens. Eigenvectors are computed only where M
+    exceeds the largest norm t so far: t^2 I - M M' has no Cholesky factor then.
 
     Args:
         W_Q: query projections.
@@ -44,7 +43,7 @@ def rotary_core_norm(
 
     Returns:
         The norms, rounded up: eigenvectors are verified, see `spectral_norm`, and the rounding of
-        factors, angles and products is added.
+        factors, angles, products and Cholesky factors is added.
 
     Raises:
         UserError: for no token, more angles than fit the memory, or more than k / 2 pairs.
@@ -64,9 +63,9 @@ def rotary_core_norm(
         )
     require_at_least(1, tokens=tokens)
     require_memory(16 * tokens * pairs, f"an angle of each of {tokens} positions", "give fewer")
-    offsets = jnp.arange(tokens)
-    if not causal:
-        offsets = jnp.concatenate([offsets, -offsets[1:]])
+    first = 0 if causal else 1 - tokens
+    # Norms that grow with the offset would each be the largest so far: in random order few are.
+    offsets = jnp.asarray(np.random.default_rng(0).permutation(np.arange(first, tokens)))
     flat = (each.reshape(-1, *each.shape[-2:]) for each in (W_Q, W_K))
     angles = offsets[:, None].astype(frequencies.dtype) * frequencies[None]
     return _largest(*flat, angles, interleaved).reshape(W_Q.shape[:-2])
@@ -86,13 +85,25 @@ def _largest(W_Q: Array, W_K: Array, angles: Array, interleaved: bool) -> Array:
         # more; a product of k terms by (k + 4) / 2 eps of that of the sizes.
         slack = (2 * widest + 16 + C.shape[-1]) * eps * sizes[0] * sizes[1]
 
-        def one(angle: Array) -> Array:
-            turned = turn(C, jnp.broadcast_to(angle, (C.shape[0], angle.size)), interleaved)
-            return spectral_norm(
-                jnp.matmul(turned, D.T, precision=jax.lax.Precision.HIGHEST), upper=True
-            )
+        # A factor that is found proves t^2 (1 + e) I - M M' >= -(k + 2) eps k t^2 (1 + e) I (the
+        # backward error of Cholesky), and M M' is off by k eps ||M||_F^2: ||M||^2 <= t^2 (1 + 4 e).
+        loss = C.shape[0] * (C.shape[0] + 2) * eps
+        least = float(jnp.finfo(W_Q.dtype).tiny) ** 0.5 / eps  # below, squares lose digits
+        identity = jnp.eye(C.shape[0], dtype=C.dtype)
 
-        top = jnp.max(jax.lax.map(one, angles, batch_size=_AT_ONCE)) + slack
+        def one(top: Array, angle: Array) -> tuple[Array, None]:
+            turned = turn(C, jnp.broadcast_to(angle, (C.shape[0], angle.size)), interleaved)
+            M = jnp.matmul(turned, D.T, precision=jax.lax.Precision.HIGHEST)
+            square = jnp.matmul(M, M.T, precision=jax.lax.Precision.HIGHEST)
+            factor = cholesky(jax.lax.stop_gradient(top**2 * (1 + loss) * identity - square))
+            below = jnp.all(jnp.isfinite(factor)) & (top > least)
+            higher = jax.lax.cond(
+                below, lambda: top, lambda: jnp.maximum(top, spectral_norm(M, upper=True))
+            )
+            return higher, None
+
+        top, _ = jax.lax.scan(one, jnp.zeros((), C.dtype), angles)
+        top = top * (1 + 2 * loss) + slack
         # W_Q R W_K' = (O_1 C_1 + E_1) R (O_2 C_2 + E_2)'.
         right = (sizes[1] * other + left) * rest + sizes[0] * basis * left
         return (top * basis * other + right) * (1 + 16 * eps)

@@ -48,6 +48,15 @@ from attlas.core.errors import UserError
 
 Model = Literal["normalised", "plain"]
 Norms = Literal["measured", "fixed"]
+_WITHOUT = (
+    "a model with residual connections, norms, feedforward units, biases, positions or masks is "
+    "another function"
+)
+_ABOUT = {
+    "normalised": "the heads alone, layer after layer, each row projected on the unit ball: "
+    + _WITHOUT,
+    "plain": f"the heads of one layer alone: {_WITHOUT}",
+}
 
 
 class _Loss(NamedTuple):
@@ -232,14 +241,14 @@ def compare_bounds(
     training_risk: float | None = None,
     evaluation: Evaluation | None = None,
 ) -> Comparison:
-    r"""Every bound of this library on one Transformer.
+    r"""Every bound of this library on one Transformer of heads alone.
 
     $${\rm gap}=2L_\ell R+3c\sqrt{\ln(2/\delta)/(2m)}+\text{union over norm grids}$$
 
     Args:
-        weights: the Transformer, of lists or of arrays of NumPy, JAX or torch, as the inputs.
-        inputs: samples of shape (n, T, d), for T and the norms of tokens. The complexity is that
-            on the sample, so that norms may be measured on it, if these are all m samples.
+        weights: lists or arrays of NumPy, JAX or torch, as the inputs. A model with residual
+            connections, norms, feedforward units, biases, positions or masks is another function.
+        inputs: samples (n, T, d), for T and the norms of tokens; all m of them, or B_x is given.
         m: samples.
         delta: probability that some norm-based entry of the table fails, in (0, 1).
         model: "normalised" is section 2.6; "plain" the one layer of Theorem 4.1.
@@ -261,9 +270,8 @@ def compare_bounds(
     Examples:
         >>> from attlas.bounds.comparison.transformer_weights import Head
         >>> weights = TransformerWeights(((Head(*[np.eye(2) / 8] * 3),),), np.ones(2) / 2)
-        >>> table = compare_bounds(weights, np.eye(2)[None], 10**6, 0.05)
-        >>> table.best.vacuous, len(table.entries)
-        (False, 11)
+        >>> compare_bounds(weights, np.eye(2)[None], 10**6, 0.05).best.vacuous
+        False
     """
     weights = read_weights(weights)
     constants = {"lipschitz": lipschitz, "loss_lipschitz": loss_lipschitz, "loss_range": loss_range}
@@ -274,4 +282,5 @@ def compare_bounds(
         tokens = measure_inputs(inputs, weights.readout.shape[-1], B_x)
         rows = _rows(_grids(weights, norms), tokens, m, model, lipschitz, loss_range)
         entries = _entries(rows, loss, m, least) + certificate_entries(own, loss_range)
-    return Comparison(entries, m, own.delta(delta), tokens.two, own.true_gap, own.shares(delta))
+    told = own.delta(delta), tokens.two, own.true_gap, own.shares(delta), _ABOUT[model]
+    return Comparison(entries, m, *told)

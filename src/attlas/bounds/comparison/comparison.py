@@ -82,6 +82,7 @@ class Comparison(NamedTuple):
         B_x: largest Euclidean norm of a token used.
         true_gap: held-out less training risk; NaN without both.
         shares: of delta, by name.
+        about: the function that the norm-based entries are about, in words.
     """
 
     entries: tuple[Entry, ...]
@@ -90,6 +91,7 @@ class Comparison(NamedTuple):
     B_x: float
     true_gap: float = math.nan
     shares: tuple[tuple[str, float], ...] = ()
+    about: str = ""
 
     @property
     def best(self) -> Entry:
@@ -131,7 +133,7 @@ class Comparison(NamedTuple):
             text += " = " + " + ".join(f"{share:g} ({name})" for name, share in self.shares)
         if math.isfinite(self.true_gap):
             text += f", held-out less training risk {plain_number(self.true_gap)}"
-        return text
+        return f"{text}; norm-based ones are about {self.about}" if self.about else text
 
 
 def _standing(entry: Entry, best: Entry) -> str:

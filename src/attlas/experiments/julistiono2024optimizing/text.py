@@ -28,7 +28,7 @@ from attlas.runs.experiment import CaptionedFigure, Experiment
 from attlas.runs.grid import Grid
 from attlas.runs.settings import Settings
 from attlas.tasks.decisive_encoders import PARTS, train_decisive_encoders
-from attlas.tasks.decisive_tokens import digit_rows, review_pieces
+from attlas.tasks.decisive_tokens import DecisiveTokens, digit_rows, review_pieces
 
 EXPONENTS = (1.1, 2.0, 3.0)
 RATES = {
@@ -53,6 +53,8 @@ LAST_EPOCH = {
 """Released test accuracies in %, by number of blocks and exponent."""
 ATTENTION = (0.439, 0.312)
 """Released share of last-layer attention on the decisive token, size 6, sentences unpublished."""
+AUDITED = 32
+"""Held-out reviews that are kept with a trained encoder, for an audit."""
 EDGES = np.linspace(-6.0, 1.0, 57)
 SELECTED, LAST, BEST = "epoch by validation", "last epoch", "best test epoch (the paper's rule)"
 SMALL = {
@@ -116,16 +118,30 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         data["row_attention"] = ("member", "row"), by_place
         data["row_information"] = "row", row_information(task.sets.train)
         data = data.assign_coords(row=1 + np.arange(data.sizes["row"]))
-    return data.assign_attrs(models=kept(selected, found.diverged, digits))
+    return data.assign_attrs(models=kept(selected, found.diverged, task))
 
 
-def kept(models: Encoder, diverged: np.ndarray, continuous: bool) -> dict[str, StoredForm]:
-    """The first member that did not diverge, at its selected epoch, for an audit."""
+def kept(models: Encoder, diverged: np.ndarray, task: DecisiveTokens) -> dict[str, StoredForm]:
+    """The first member that did not diverge, at its selected epoch, and reviews to audit it."""
     usable = np.flatnonzero(~diverged)
     if not usable.size:
         return {}
     one = jax.tree.map(lambda leaf: entry(leaf, int(usable[0])), models)
-    return {f"member-{usable[0]}": stored_form(one, continuous=continuous)}
+    test = task.sets.test
+    continuous = bool(np.issubdtype(test.tokens.dtype, np.floating))
+    # a stored encoder reads its learned first token as one more word, with which it is handed
+    first = one.embedding.shape[0]
+    reviews = (
+        []
+        if continuous
+        else [
+            np.concatenate([[first], words[there]])
+            for words, there in zip(test.tokens[:AUDITED], test.mask[:AUDITED], strict=True)
+            if there.any()
+        ]
+    )
+    form = stored_form(one, continuous=continuous, sequences=reviews)
+    return {f"member-{usable[0]}": form}
 
 
 def percent(values: xr.DataArray) -> str:
