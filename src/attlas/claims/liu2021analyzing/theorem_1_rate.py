@@ -45,9 +45,15 @@ REPEATED = assume(
 )
 WITHOUT_A3 = Control("points with two equal units, where (A3) fails", repeated=True)
 
+_EACH = "teachers and their samples"
 errors_vanish = partial(limit, sample=curves, scales="sizes", count=COUNT, controls=[WITHOUT_A3])
 slope_is_minus_one = partial(
-    probability, sample=curves, level=0.5, count=COUNT, controls=[WITHOUT_A3]
+    probability,
+    sample=curves,
+    independent=_EACH,
+    level=0.5,
+    count=COUNT,
+    controls=[WITHOUT_A3],
 )
 
 
@@ -114,6 +120,7 @@ def corollary_1_slope(baseline_slope, repeated_slope, *, repeated=False):
 @probability(
     "After Corollary 1, 'significantly reduced'",
     sample=curves,
+    independent=_EACH,
     status=Status.NEW,
     assumptions=[ATTENTION, BASELINE],
     level=0.5,
