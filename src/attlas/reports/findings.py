@@ -7,9 +7,9 @@ for each finding, a Jinja template that names what the finding rests on:
       {{ value("direction", "own") }} of {{ value("direction", "total") }} exponents.
 
 `holds` and `fails` print no text and ask for a verdict; `tightness` and `loss` give numbers of a
-check; `value` gives a value of an experiment's answer; `refuted` counts errata of that
-class, `broken_steps` those of printed proofs, with their counterexamples. A finding is left out where one of them is missing or not so, so that no sentence
-outlives the records that it was written from.
+check; `value` gives a value of an experiment's answer; `refuted` counts the errata of that class
+and `broken_steps` those of printed proofs, with their counterexamples. A finding is left out where
+one of them is missing or not so, so that no sentence outlives the records that it was written from.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
