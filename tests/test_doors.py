@@ -1,4 +1,4 @@
-"""Public functions under bad input, and from several threads: nothing hangs, nothing is silent."""
+"""Public functions under bad input, from several threads and for long: no hang, silence, growth."""
 
 import json
 import os
@@ -71,3 +71,10 @@ def test_functions_that_compute_run_from_four_threads():
     assert "stationary_points" in through
     given_or_returned = {"TransformerWeights", "Solution", "Trajectory"}
     assert set(at.__all__) - STATEMENTS - given_or_returned <= through
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="resident memory is read there")
+def test_memory_does_not_grow_with_the_number_of_checks():
+    warm, after = map(float, run("many_checks.py", seconds=300).split())
+    assert after < 1.1 * warm
