@@ -1,4 +1,4 @@
-"""Public functions under bad input, and from several threads: nothing hangs, nothing is silent."""
+"""Public functions under bad input, from several threads and for long: no hang, silence, growth."""
 
 import json
 import os
@@ -11,13 +11,17 @@ import pytest
 import attlas as at
 
 HERE = Path(__file__).parent
-WITHOUT_ARRAYS = {
+STATEMENTS = {
     *("Claim", "Control", "Sides", "Source", "assume"),
     *("identity", "inequality", "limit", "rate", "probability", "expectation", "existence"),
-    *("computed", "erratum", "check", "challenge", "find_claims", "load", "run"),
-    *("audit", "load_model", "power"),
+    *("computed", "erratum"),
     *("Ball", "Box", "Sphere", "Simplex", "Ordered", "Positive", "Nonnegative", "Real", "OneOf"),
     *("Rank", "Semidefinite", "Orthogonal"),
+}
+"""What a claim is written with: it is computed by `check`, `challenge`, `power` and `replay`."""
+WITHOUT_ARRAYS = STATEMENTS | {
+    *("check", "challenge", "find_claims", "load", "run"),
+    *("audit", "load_model", "power"),
 }
 """Of statements, claims, records and models: their own tests refuse what they cannot use."""
 BEHIND = {
@@ -62,5 +66,15 @@ def test_bad_arrays_end_in_finite_numbers_or_in_one_line():
 
 
 @pytest.mark.thorough
-def test_functions_that_factorise_run_from_four_threads():
-    assert "stationary_points" in run("threaded_calls.py", seconds=200).split()
+def test_functions_that_compute_run_from_four_threads():
+    through = set(run("threaded_calls.py", seconds=200).strip().rpartition("\n")[2].split())
+    assert "stationary_points" in through
+    given_or_returned = {"TransformerWeights", "Solution", "Trajectory"}
+    assert set(at.__all__) - STATEMENTS - given_or_returned <= through
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="resident memory is read there")
+def test_memory_does_not_grow_with_the_number_of_checks():
+    warm, after = map(float, run("many_checks.py", seconds=300).split())
+    assert after < 1.1 * warm

@@ -1,21 +1,28 @@
-"""Every public function that factorises, from four threads at once.
+"""Every public function that computes, from four threads at once, the factorising ones large.
 
 A program of its own: where XLA's pool of threads is locked nothing in the process can end it, so
-that whoever started it must. It prints the names of the functions once all threads are through.
+that whoever started it must. It prints the name of each function before its call, and all names
+once all threads are through.
 """
 
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from public_calls import CALLS as SMALL
 
 import attlas as at
+from attlas.audit.audit import AuditOptions
 from attlas.bounds.comparison.transformer_weights import Head
+from attlas.bounds.generalisation.gaussian_weights import GaussianPrior, GaussianWeights
 from attlas.core.norms.balls import project, support_point
 from attlas.core.norms.matrix import spectral_norm
 from attlas.core.norms.product import product_spectral_norm
@@ -27,8 +34,9 @@ from attlas.measures.statistics.conditional_covariance import (
     conditional_covariance,
     schur_complement,
 )
+from attlas.models.networks.encoder import make_encoder
 
-THREADS, TURNS = 4, 3
+THREADS, TURNS = 4, 2
 DRAWS = np.random.default_rng(0)
 WIDE = DRAWS.normal(size=(64, 48))
 SQUARES = jnp.asarray(DRAWS.normal(size=(16, 24, 24)))
@@ -66,7 +74,52 @@ def _on_the_ball(w: Any) -> Any:
     return project(w, "spectral", jnp.array(1.0, w.dtype))
 
 
+def _mean_error(w: Any) -> Any:
+    x = jnp.linspace(-1.0, 1.0, 200)
+    return jnp.mean((w[0] * x + w[1] > 0) != (x > 0))
+
+
+def _pac_bayes() -> Any:
+    law, start = GaussianWeights([3.0, 0.0], 0.1), GaussianPrior([0.0, 0.0], [1.0, 3.0])
+    return at.pac_bayes_kl(_mean_error, law, start, 200, 0.05, jax.random.key(0)).bound
+
+
+def _encoder() -> Any:
+    return make_encoder(jax.random.key(0), 9, 5, width=4, blocks=1, heads=2, hidden=8)
+
+
+def _audit() -> Any:
+    options = AuditOptions(curvature=False, deep_sequences=1)
+    return at.audit(_encoder(), [[8, 1, 2, 3, 4]] * 2, level="data", options=options).heads
+
+
+def _run() -> Any:
+    # The first call computes the cells, all others find their records.
+    return at.run("smallest_width", scale="smoke", results=RESULTS, workers=1)
+
+
+def _load() -> Any:
+    _run()
+    return at.load("smallest_width", scale="smoke", results=RESULTS)
+
+
+RESULTS = Path(tempfile.mkdtemp())
+LEMMA = "theorem-2-softmax"
+
 CALLS: dict[str, Callable[[], Any]] = {
+    **{call.name: partial(call.function, **call.arrays) for call in SMALL},
+    "challenge": lambda: at.challenge(LEMMA, rounds=1).ratio,
+    "power": lambda: at.power(LEMMA, count=8, evaluations=0).drawn,
+    "replay": lambda: at.replay(LEMMA, dict(at.check(LEMMA, count=8).verdict.witness)),
+    "held_out_bound": lambda: at.held_out_bound(0, 1000, 0.05).bound,
+    "compression_bound": lambda: at.compression_bound(0.0, 10_000, 99, 0.05).bound,
+    "pac_bayes_kl": _pac_bayes,
+    "token_bound": lambda: at.token_bound(np.full(1000, 0.5), 4, 100, 0.05).bound,
+    "run": _run,
+    "load": _load,
+    "load_model": lambda: at.load_model(_encoder()).attention([8, 1, 2, 3, 4]),
+    "audit": _audit,
+    "find_claims": lambda: at.find_claims(["lemma-12"]),
     "check": lambda: at.check(at.find_claims(["conditional-variance"])[0], count=4),
     "compare_bounds": _compare,
     "rademacher_complexity": _rademacher,
@@ -91,7 +144,10 @@ CALLS: dict[str, Callable[[], Any]] = {
 def _work(first: int, done: list[int]) -> None:
     names = list(CALLS)
     for turn in range(TURNS * len(names)):
-        jax.block_until_ready(CALLS[names[(first + turn) % len(names)]]())
+        name = names[(first + turn) % len(names)]
+        sys.stdout.write(f"{name}\n")
+        sys.stdout.flush()
+        jax.block_until_ready(CALLS[name]())
     done.append(first)
 
 

@@ -1,10 +1,11 @@
 """Files are whole or as they were."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from attlas.core.draft import draft_of
+from attlas.core.draft import draft_of, draft_path
 
 
 def interrupted(target: Path) -> None:
@@ -38,3 +39,9 @@ def test_what_the_system_refuses_is_raised_and_leaves_nothing(tmp_path):
     with pytest.raises(FileNotFoundError), draft_of(tmp_path / "a.txt", durable=True):
         pass  # nothing was written
     assert names(tmp_path) == ["folder"]
+
+
+def test_two_threads_have_two_drafts(tmp_path):
+    with ThreadPoolExecutor(1) as other:
+        there = other.submit(draft_path, tmp_path / "a.txt").result()
+    assert there != draft_path(tmp_path / "a.txt")

@@ -47,14 +47,15 @@ def test_each_kind_returns_what_it_says():
         r"""$$P(x_1 > -9) \ge .8$$"""
         return x[0] > above
 
-    event = probability(level=0.8, sample=vectors, controls=[Control("rare", above=2.0)])(often)
+    drawn = {"sample": vectors, "independent": "a vector"}
+    event = probability(level=0.8, **drawn, controls=[Control("rare", above=2.0)])(often)
     assert check(event).defects == ()
 
     def mean(square, *, shift=0.0):
         r"""$$E \min(\|x\|^2, 9) \le 9$$"""
         return jnp.minimum(square, 9.0) + shift, jnp.asarray(9.0)
 
-    bounded = expectation(range=9.0, sample=vectors, controls=[Control("more", shift=9.0)])(mean)
+    bounded = expectation(range=9.0, **drawn, controls=[Control("more", shift=9.0)])(mean)
     assert check(bounded).defects == ()
 
 

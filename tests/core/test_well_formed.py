@@ -9,7 +9,7 @@ import pytest
 
 from attlas.core.claim import Control, Status, assume
 from attlas.core.errors import UserError
-from attlas.core.statement import identity, inequality
+from attlas.core.statement import identity, inequality, probability
 from attlas.core.well_formed import try_out
 from attlas.verify.registry import find_claims
 
@@ -123,6 +123,13 @@ def test_only_inequalities_are_searched_and_a_bare_decorator_is_told_what_to_wri
         inspect.unwrap(inequality)(norms)
     with pytest.raises(ValueError, match="changes nothing"):
         Control("nothing")
+
+
+def test_a_trial_says_what_it_draws_anew():
+    with pytest.raises(UserError, match=r"'test_well_formed/norms': .* independent='a sample"):
+        probability(sample=vectors, controls=HALF, level=0.5)(norms)
+    with pytest.raises(UserError, match="independent is for probabilities and expectations"):
+        identity(sample=vectors, controls=HALF, independent="a vector")(norms)
 
 
 def test_a_claim_of_the_atlas_passes_the_trial_that_users_claims_get_when_they_are_defined():

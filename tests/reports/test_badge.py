@@ -25,9 +25,13 @@ TOOTHLESS = CheckReport(
 @pytest.mark.parametrize(
     ("reports", "message", "colour"),
     [
-        ([GOOD] * 12 + [BAD] + [None, TOOTHLESS], "12 held, 1 refuted, 2 open", "red"),
-        ([GOOD, ATTACKED], "1 held, 1 refuted", "red"),
-        ([GOOD, ERRATUM], "1 held, 1 refuted", "brightgreen"),
+        (
+            [GOOD] * 12 + [BAD] + [None, TOOTHLESS],
+            "12 held, 1 with a counterexample, 2 open",
+            "red",
+        ),
+        ([GOOD, ATTACKED], "1 held, 1 with a counterexample", "red"),
+        ([GOOD, ERRATUM], "1 held, 1 with a counterexample", "brightgreen"),
         ([GOOD, TOOTHLESS], "1 held, 1 open", "yellow"),
         ([], "no claims", "lightgrey"),
     ],

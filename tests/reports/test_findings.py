@@ -78,7 +78,11 @@ def test_statements_with_a_counterexample_are_counted(tmp_path):
     claim = replace(claim, expect=expected)
     wrong = ClaimEntry(claim, toy_report(claim, Outcome.VIOLATED), (refuted,), PLACE)
     report = replace(wrong.report, challenge=None)
-    assert told(tmp_path, "- {{ refuted() }}.", replace(wrong, report=report)) == ["1."]
+    wrong = replace(wrong, report=report)
+    prose = "- {{ refuted() }} refuted.\n- {{ broken_steps() }} steps."
+    assert told(tmp_path, prose, wrong) == ["1 refuted."]
+    step = replace(refuted, kind=ErratumClass.INVALID_PROOF)
+    assert told(tmp_path, prose, replace(wrong, errata=(step,))) == ["1 steps."]
 
 
 @pytest.mark.parametrize("folder", PAPERS, ids=lambda folder: folder.name)

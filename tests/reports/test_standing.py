@@ -1,4 +1,4 @@
-"""Where a claim stands: a refutation outweighs all, a check that cannot fail holds nothing."""
+"""Where a claim stands: a counterexample outweighs all, a check that cannot fail holds nothing."""
 
 from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
 from attlas.reports.standing import Standing, counts, sentence, standing
@@ -15,9 +15,9 @@ def report(verdict=HELD, control=BROKEN, found=None, expect=Outcome.SUPPORTED):
 def test_each_standing():
     assert standing(report()) is Standing.HELD
     assert standing(report(found=False)) is Standing.HELD
-    assert standing(report(found=True)) is Standing.REFUTED
-    assert standing(report(BROKEN)) is Standing.REFUTED
-    assert standing(report(BROKEN, expect=Outcome.VIOLATED)) is Standing.REFUTED
+    assert standing(report(found=True)) is Standing.COUNTEREXAMPLE
+    assert standing(report(BROKEN)) is Standing.COUNTEREXAMPLE
+    assert standing(report(BROKEN, expect=Outcome.VIOLATED)) is Standing.COUNTEREXAMPLE
     assert standing(report(control=HELD)) is Standing.OPEN
     assert standing(report(Verdict(Outcome.INCONCLUSIVE, ""))) is Standing.OPEN
 

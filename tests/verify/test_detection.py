@@ -1,7 +1,5 @@
 """What a check would notice, and components that no control violates."""
 
-from dataclasses import replace
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -31,8 +29,42 @@ def test_the_limit_of_a_bound_is_one_less_its_tightness_by_component():
 def test_a_component_without_a_control_is_a_defect_unless_alike():
     (defect,) = check(stacked).defects
     assert "no control violates 1 of its 2 components (1)" in defect
-    assert check(replace(stacked, alike=True)).defects == ()
-    assert len(check(replace(stacked, alike=True)).detection) == 1
+
+
+def alike(t, *, first=1.0, second=1.0):
+    """Three places of t <= 2 whose last has a right side of its own."""
+    return jnp.stack([t, t, t]), jnp.stack([2.0 * first, 2.0 * first, 2.0 * second])
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [({"first": 0.1}, ""), ({"second": 0.1}, "2 of its 3"), ({"first": 0.1, "second": 0.1}, "")],
+)
+def test_of_alike_components_controls_violate_more_than_half(changes, named):
+    claim = inequality(sample=numbers, alike=True, controls=[Control("tenth", **changes)])(alike)
+    assert len(check(claim).detection) == 1
+    assert all(named in text for text in check(claim).defects)
+    assert bool(check(claim).defects) is bool(named)
+
+
+@pytest.mark.parametrize(("slack", "passes"), [(1.9, True), (2.1, False)])
+def test_an_alike_component_without_a_control_is_not_slacker_by_far(slack, passes):
+    @inequality(sample=numbers, alike=True, controls=[Control("tenth", factor=0.1)])
+    def places(t, *, factor=1.0):
+        r"""$$t \le 2, \; t \le 2, \; t \le 2s$$"""
+        return jnp.stack([t, t, t]), jnp.stack([2.0 * factor, 2.0 * factor, 2.0 * slack])
+
+    assert (check(places).defects == ()) is passes
+
+
+def test_an_alike_identity_notices_a_change_of_a_thousandth_at_each_place():
+    @identity(sample=numbers, alike=True, controls=[Control("three times", factor=3.0)])
+    def same(t, *, factor=1.0):
+        r"""$$t = t$$"""
+        both = jnp.stack([t, t])
+        return Sides(both, factor * both, error=jnp.array([0.0, 0.5]))
+
+    assert "a relative change of 0.25" in check(same).defects[0]
 
 
 def test_an_entry_that_is_always_zero_needs_no_control():

@@ -58,12 +58,24 @@ def test_other_kinds_have_a_power():
         r"""$$u = u$$"""
         return u + 1, factor * (u + 1)
 
-    @probability(sample=draws, level=0.5, count=2000, controls=[Control("few", share=0.1)])
+    @probability(
+        sample=draws,
+        independent="a uniform number",
+        level=0.5,
+        count=2000,
+        controls=[Control("few", share=0.1)],
+    )
     def often(u, *, share=0.75):
         r"""$$P(u < 3/4) \ge 1/2$$"""
         return u < share
 
-    @expectation(sample=draws, range=1.0, count=4000, controls=[Control("less", right=0.1)])
+    @expectation(
+        sample=draws,
+        independent="a uniform number",
+        range=1.0,
+        count=4000,
+        controls=[Control("less", right=0.1)],
+    )
     def mean(u, *, right=0.6):
         r"""$$E u \le 0.6$$"""
         return u, right

@@ -223,6 +223,7 @@ class Claim:
         enumerates: how many instances the whole domain has, where `sample` lists them all.
         alike: whether the entries of the sides are one statement at several places, such as the
             entries of a vector identity; else each entry is a component with a control of its own.
+        independent: of a probability or expectation: what each instance, a trial, draws anew.
         witness: stored instance that is evaluated in place of drawn ones: an erratum's, or the
             object of an existence; it supports nothing else.
         proof_step: place in a chain of inequalities.
@@ -260,6 +261,7 @@ class Claim:
     roundings: int = 64
     enumerates: int | None = None
     alike: bool = False
+    independent: str = ""
     witness: Callable[[], Witness] | None = None
     proof_step: ProofStep | None = None
     scales: Any = None

@@ -57,6 +57,9 @@ class Details(TypedDict, total=False):
         roundings: on the longest path to a side.
         enumerates: number of instances of the whole domain, where `sample` lists them all.
         alike: whether the entries of the sides are one statement at several places.
+        independent: of a probability or expectation, which must say it: what each instance draws
+            anew, independently of all others, such as "a sample and its labels". The check can
+            tell copies and near-copies, but no other dependence.
         witness: one stored instance, evaluated in place of drawn ones.
         proof_step: place in a chain of inequalities.
     """
@@ -79,6 +82,7 @@ class Details(TypedDict, total=False):
     roundings: int
     enumerates: int
     alike: bool
+    independent: str
     witness: Callable[[], Witness]
     proof_step: ProofStep
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def draft_of(target: Path, *, durable: bool = False) -> Iterator[Path]:
         ...     (Path(folder) / "a" / "b.txt").read_text()
         'whole'
     """  # noqa: DOC502 (raised by the system)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
+    draft = draft_path(target)
     try:
         make_folder(target.parent)
         yield draft
@@ -41,3 +42,19 @@ def draft_of(target: Path, *, durable: bool = False) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
+
+
+def draft_path(target: Path) -> Path:
+    """The draft of a file, another one for each thread of each process that writes it.
+
+    Args:
+        target: the file.
+
+    Returns:
+        A hidden name beside it.
+
+    Examples:
+        >>> draft_path(Path("a.txt")).suffix
+        '.draft'
+    """
+    return target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.draft")

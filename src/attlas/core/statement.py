@@ -8,10 +8,12 @@ the function over a batch and compiles it.
 
 A check counts what it can notice. Thirty distinct instances support a claim, or all of a domain
 whose size `enumerates` gives; a stored witness supports only an existence, or shows an erratum.
-Each entry of stacked sides is a component that a control must violate, unless they are `alike`:
-one statement at several places. An identity must notice a relative change of 1e-3 in each
-component, a trial of a probability is a draw of its own, an expectation stays within its range,
-limits and rates have four scales, and no assumption is NaN where it refuses.
+Each entry of stacked sides is a component that a control must violate; of those that are `alike`,
+one statement at several places, more than half, and no other one is slacker by far. An identity
+must notice a relative change of 1e-3 in each component. Each instance of a probability or
+expectation is a trial, `independent` says what it draws anew, and copies and near-copies are
+refused; an expectation stays within its range. Limits and rates have four scales, and no
+assumption is NaN where it refuses.
 
 Examples:
     The triangle inequality, from definition to verdict:

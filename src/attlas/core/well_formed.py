@@ -65,6 +65,14 @@ def refuse_malformed(claim: "Claim") -> None:
             "Source.FOUND, or another status"
         )
     _refuse_undeclared(claim, where)
+    trials = claim.kind in ("probability", "expectation")
+    if trials and not claim.independent.strip():
+        raise UserError(
+            f"{where}: its trials must be independent draws: say what each of them draws anew, "
+            "such as independent='a sample and its labels'"
+        )
+    if claim.independent and not trials:
+        raise UserError(f"{where}: independent is for probabilities and expectations: leave it out")
     if claim.enumerates is not None and claim.enumerates < 1:
         raise UserError(f"{where}: enumerates={claim.enumerates}: give the number of instances")
     for role, function in {"sample": claim.sample, "project": claim.project}.items():

@@ -19,8 +19,8 @@ def badge_document(
 ) -> dict[str, object]:
     """The badge in the form {schemaVersion, label, message, color} of an endpoint.
 
-    It is red where a claim is refuted that should hold, yellow where one is open; a refuted claim
-    that is expected to be (an erratum) counts as refuted and does not change the colour.
+    It is red where a claim that should hold has a counterexample, yellow where one is open; where
+    a counterexample is expected (of an erratum) it is counted and does not change the colour.
 
     Args:
         reports: of the claims, None where one was not run.
@@ -37,7 +37,7 @@ def badge_document(
     numbers = counts(found)
     unexpected = any(
         report is not None
-        and standing(report) is Standing.REFUTED
+        and standing(report) is Standing.COUNTEREXAMPLE
         and report.expect is not Outcome.VIOLATED
         for report in found
     )

@@ -37,7 +37,7 @@ _LISTS = (
         "It held on what was tried. The factor says how much stronger a statement would pass the "
         "same check.",
     ),
-    ("Refuted", "An instance violates it, drawn, stored or found by the attack."),
+    ("Has a counterexample", "An instance violates it, drawn, stored or found by the attack."),
     (
         "Not decided",
         "It was not run, its sources or data have changed since, or its check did not decide.",
@@ -52,11 +52,11 @@ def claim_lists(entries: Iterable[ClaimEntry]) -> tuple[ClaimList, ...]:
         entries: claims with what became of them.
 
     Returns:
-        Four lists, empty ones too: a reader looks for what is refuted and is told that nothing is.
+        Four lists, empty ones too: who looks for counterexamples is told that there is none.
 
     Examples:
         >>> [each.title for each in claim_lists([])][1:3]
-        ['Holds, not shown to be tight', 'Refuted']
+        ['Holds, not shown to be tight', 'Has a counterexample']
     """
     found: tuple[list[Listed], ...] = ([], [], [], [])
     for entry in entries:
@@ -73,8 +73,8 @@ def _placed(entry: ClaimEntry) -> tuple[int, str]:
     report, stands = entry.report, standing(entry.report)
     if report is None or stands is Standing.OPEN:
         return 3, _undecided(entry)
-    if stands is Standing.REFUTED:
-        return 2, _refuted(report)
+    if stands is Standing.COUNTEREXAMPLE:
+        return 2, _counterexample(report)
     factor = _factor(report)
     if factor is None:
         return 1, f"decided as {_kind(entry.claim)}: no constant is tested"
@@ -105,7 +105,7 @@ def _unattacked(entry: ClaimEntry) -> str:
     return "" if attacked else ", not attacked"
 
 
-def _refuted(report: CheckReport) -> str:
+def _counterexample(report: CheckReport) -> str:
     search = report.challenge
     if report.verdict.outcome is not Outcome.VIOLATED and search is not None:
         proof = f", {search.certified}" if search.certified.startswith("proved") else ""

@@ -7,9 +7,9 @@ for each finding, a Jinja template that names what the finding rests on:
       {{ value("direction", "own") }} of {{ value("direction", "total") }} exponents.
 
 `holds` and `fails` print no text and ask for a verdict; `tightness` and `loss` give numbers of a
-check; `value` gives a value of an experiment's answer; `refuted` counts statements with a
-counterexample. A finding is left out where one of them is missing or not so, so that no sentence
-outlives the records that it was written from.
+check; `value` gives a value of an experiment's answer; `refuted` counts the errata of that class
+and `broken_steps` those of printed proofs, with their counterexamples. A finding is left out where
+one of them is missing or not so, so that no sentence outlives the records that it was written from.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -47,7 +47,7 @@ class _Grounds:
 
     def functions(self) -> dict[str, Callable[..., Any]]:
         """What a finding may call."""
-        names = ("holds", "fails", "tightness", "loss", "value", "refuted")
+        names = ("holds", "fails", "tightness", "loss", "value", "refuted", "broken_steps")
         return {name: getattr(self, name) for name in names}
 
     def holds(self, *slugs: str) -> str:
@@ -82,14 +82,20 @@ class _Grounds:
         return entry.values[name]
 
     def refuted(self) -> int:
-        """How many printed statements have a counterexample."""
-        classes = (ErratumClass.REFUTED, ErratumClass.INVALID_PROOF)
+        """How many printed statements are refuted by a counterexample."""
+        return self._counted(ErratumClass.REFUTED)
+
+    def broken_steps(self) -> int:
+        """How many steps of printed proofs have a counterexample."""
+        return self._counted(ErratumClass.INVALID_PROOF)
+
+    def _counted(self, kind: ErratumClass) -> int:
         found = [
             entry
             for entry in self.claims.values()
             if entry.outcome is Outcome.VIOLATED
             and not entry.unexpected
-            and any(erratum.kind in classes for erratum in entry.errata)
+            and any(erratum.kind is kind for erratum in entry.errata)
         ]
         if not found:
             raise _LeftOutError

@@ -23,6 +23,7 @@ _TIGHTNESS = (
     ("-1e999 0.1", "below 0.1"),
     ("none", "no ratio"),
 )
+_BROKEN = (ErratumClass.REFUTED, ErratumClass.INVALID_PROOF)
 _ATTACKS = ("attack withstood", "counterexample found", "not attacked")
 _WHATS = {
     "question": "questions", "theorem": "theorems", "claim": "claims", "experiment": "experiments",
@@ -117,15 +118,17 @@ class _Book:
         return {paper.key: theorems_of(paper) for paper in self.atlas.papers}
 
     @cached_property
-    def refuted(self) -> tuple[tuple[PaperEntry, ClaimEntry, Erratum], ...]:
-        """Errata whose claim is violated as expected, each with its claim."""
-        kinds = (ErratumClass.REFUTED, ErratumClass.INVALID_PROOF)
+    def broken(self) -> dict[str, tuple[tuple[PaperEntry, ClaimEntry, Erratum], ...]]:
+        """Refuted statements and steps of proofs whose claim is violated as expected."""
+        return {kind.value: self._broken(kind) for kind in _BROKEN}
+
+    def _broken(self, kind: ErratumClass) -> tuple[tuple[PaperEntry, ClaimEntry, Erratum], ...]:
         return tuple(
             (paper, entry, erratum)
             for paper in self.atlas.papers
             for erratum in paper.errata
             for entry in paper.claims
-            if erratum.kind in kinds and entry.claim.name == erratum.claim
+            if erratum.kind is kind and entry.claim.name == erratum.claim
             if entry.outcome is Outcome.VIOLATED and not entry.unexpected
         )
 
@@ -151,7 +154,7 @@ class _Book:
             atlas=self.atlas,
             links=links,
             theorems=self.theorems,
-            refuted=self.refuted,
+            broken=self.broken,
             filters=self.filters,
             index=packed_data(index),
             glossed=Marker(),

@@ -35,7 +35,7 @@ class PaperPage:
 
     @property
     def standing(self) -> str:
-        """How many claims held, are refuted, or open."""
+        """How many claims held, have a counterexample, or are open."""
         return sentence(counts(entry.report for entry in self.paper.claims))
 
     @property

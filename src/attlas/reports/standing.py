@@ -1,4 +1,4 @@
-"""Where claims stand, in the three words of a badge: held, refuted, open; never "verified"."""
+"""Where claims stand, as a badge says it: held, with a counterexample, open; never "verified"."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,14 +11,15 @@ class Standing(StrEnum):
     """What a reader may take from the last check of a claim."""
 
     HELD = "held"
-    REFUTED = "refuted"
+    COUNTEREXAMPLE = "with a counterexample"
     OPEN = "open"
 
 
 def standing(report: CheckReport | None) -> Standing:
     """Where one claim stands.
 
-    It is refuted by a drawn instance or by an attack, also where that is expected. It held where
+    A drawn instance or an attack is a counterexample, also where one is expected: that a printed
+    statement is refuted says its erratum, which has read it with good will first. It held where
     its verdict is SUPPORTED and nothing about the check needs investigation: with a control that
     passed, the check could not have failed.
 
@@ -36,7 +37,7 @@ def standing(report: CheckReport | None) -> Standing:
         return Standing.OPEN
     broken = report.challenge is not None and report.challenge.violated
     if report.verdict.outcome is Outcome.VIOLATED or broken:
-        return Standing.REFUTED
+        return Standing.COUNTEREXAMPLE
     held = report.verdict.outcome is Outcome.SUPPORTED and not report.defects
     return Standing.HELD if held else Standing.OPEN
 
@@ -52,7 +53,7 @@ def counts(reports: Iterable[CheckReport | None]) -> dict[Standing, int]:
 
     Examples:
         >>> {word.value: number for word, number in counts([None]).items()}
-        {'held': 0, 'refuted': 0, 'open': 1}
+        {'held': 0, 'with a counterexample': 0, 'open': 1}
     """
     found = Counter(standing(report) for report in reports)
     return {each: found[each] for each in Standing}
@@ -68,7 +69,7 @@ def sentence(numbers: dict[Standing, int]) -> str:
         Standings that are met, or "no claims".
 
     Examples:
-        >>> sentence({Standing.HELD: 12, Standing.REFUTED: 1, Standing.OPEN: 2})
-        '12 held, 1 refuted, 2 open'
+        >>> sentence({Standing.HELD: 12, Standing.COUNTEREXAMPLE: 1, Standing.OPEN: 2})
+        '12 held, 1 with a counterexample, 2 open'
     """
     return ", ".join(f"{n} {word}" for word, n in numbers.items() if n) or "no claims"

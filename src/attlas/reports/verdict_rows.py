@@ -76,9 +76,10 @@ def _instances(claim: Claim, report: CheckReport) -> str:
         return "one, stored"
     if claim.enumerates is not None:
         return f"all {claim.enumerates}"
-    return str(verdict.tried) if verdict.applicable == verdict.tried else (
-        f"{verdict.applicable} of {verdict.tried}"
-    )  # fmt: skip
+    shown = str(verdict.tried)
+    if verdict.applicable != verdict.tried:
+        shown = f"{verdict.applicable} of {shown}"
+    return f"{shown}, each with its own {claim.independent}" if claim.independent else shown
 
 
 def _attack(claim: Claim, report: CheckReport) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from attlas.core.draft import draft_path
 from attlas.core.errors import UserError
 from attlas.core.plain_file import Damaged, make_folder, read_plain_file
 from attlas.runs.cell import content_digest
@@ -213,8 +214,9 @@ def probe_folder(folder: Path) -> None:
         make_folder(folder)
         _draft(folder / "probe", b"attlas").unlink()
         for path in folder.glob(".*.draft"):
-            if time.time() - path.stat().st_mtime > STALE_SECONDS:
-                path.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):  # its writer is through
+                if time.time() - path.stat().st_mtime > STALE_SECONDS:
+                    path.unlink()
     except OSError as error:
         raise UserError(_unwritable(folder, error)) from error
 
@@ -230,7 +232,7 @@ def _unwritable(path: Path, error: OSError) -> str:
 
 def _draft(target: Path, content: bytes) -> Path:
     """Bring content to disk beside its final place; remove it again if that fails."""
-    draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
+    draft = draft_path(target)
     try:
         with draft.open("wb") as file:
             file.write(content)

@@ -68,7 +68,7 @@ def check(
         verdict = with_grown(with_proof(claim, verdict, batch), grown, alpha)
         tried, controls = _controls(claim, program, batch, (holds, sides), alpha=alpha, seed=seed)
         limits = detection_limits(claim, evidence, [found for _, found in controls])
-        wrong = [*faults(claim, evidence, controls, limits, alpha)]
+        wrong = [*faults(claim, evidence, controls, alpha)]
         wrong += undefined_assumptions(claim, batch, holds)
         search, unmoving = _searched(claim, challenge_rounds, seed, program, batch)
         exponents = exponent_limits(claim, evidence, batch, grown)

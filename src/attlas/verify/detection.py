@@ -3,7 +3,9 @@ r"""What a check would notice: the detection limit of each component, and compon
 The components of a claim are the entries of its sides (the rows, for a limit or rate): what
 `jnp.stack` put together are statements of their own, and each needs a control that violates it.
 Entries that are one statement at several places, such as the entries of a vector identity, are
-declared `alike`; an entry whose sides are zero on every instance states nothing and needs none.
+declared `alike`: then controls violate more than half of them, and each of the others is at least
+half as near its bound as those, so that none is slack where its fellows are tested. An entry whose
+sides are zero on every instance states nothing and needs none.
 """
 
 from collections.abc import Sequence
@@ -19,7 +21,7 @@ COARSE = 1e-3
 """Relative change that an identity must notice. Wrong constants of proofs are halves, factors and
 one more or less in sizes of up to hundreds; rounding of sound float64 sides allows about 1e-13."""
 LISTED = 64
-"""Components whose limits are listed; of more, as of those that are alike, only the worst."""
+"""Components whose limits are listed; of more only the worst, of alike ones the best place."""
 
 
 def detection_limits(
@@ -38,11 +40,23 @@ def detection_limits(
         controls: sides of its controls.
 
     Returns:
-        One number per component, the worst alone where they are alike or many; None for a
-        component whose right side is always zero.
+        One number per component; of many the worst alone, of alike ones the best place; None for
+        a component whose right side is always zero.
     """
-    if claim.kind not in ENTRYWISE or not evidence.applicable.any():
+    limits = _limits(claim, evidence, controls)
+    if not limits.size:
         return ()
+    if claim.alike:
+        limits = limits.min(keepdims=True)
+    elif limits.size > LISTED:
+        limits = limits.max(keepdims=True)
+    return tuple(float(limit) if np.isfinite(limit) else None for limit in limits)
+
+
+def _limits(claim: Claim, evidence: Evidence, controls: Sequence[Evidence]) -> np.ndarray:
+    """The limit of each component, infinite where its right side is always zero."""
+    if claim.kind not in ENTRYWISE or not evidence.applicable.any():
+        return np.zeros(0)
     keep = evidence.applicable
     left, right, allowed = (
         array.reshape(len(keep), -1)[keep]
@@ -54,14 +68,7 @@ def detection_limits(
         margin, size = allowed, np.where(size > allowed, size, _size_in(controls, size))
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.where(size > 0, np.maximum(margin, 0) / np.where(size > 0, size, 1), np.inf)
-    limits = np.where(np.isnan(share), np.inf, share).min(axis=0)
-    if not limits.size:
-        return ()
-    if claim.alike:
-        limits = limits.min(keepdims=True)
-    elif limits.size > LISTED:
-        limits = limits.max(keepdims=True)
-    return tuple(float(limit) if np.isfinite(limit) else None for limit in limits)
+    return np.where(np.isnan(share), np.inf, share).min(axis=0)
 
 
 def _size_in(controls: Sequence[Evidence], like: np.ndarray) -> np.ndarray:
@@ -77,7 +84,7 @@ def _size_in(controls: Sequence[Evidence], like: np.ndarray) -> np.ndarray:
 def uncontrolled(
     claim: Claim, evidence: Evidence, controls: Sequence[tuple[Control, Evidence]], alpha: float
 ) -> tuple[tuple[int, ...], ...]:
-    """The components of a claim that no control violates on any instance.
+    """The components of a claim that no control violates on any instance, and that need one.
 
     Args:
         claim: one that expects to be SUPPORTED, else there is nothing to ask.
@@ -86,17 +93,25 @@ def uncontrolled(
         alpha: error probability of a statistical verdict.
 
     Returns:
-        Their places in the sides; none for a claim of one component or of alike ones.
+        Their places in the sides; none for a claim of one component. Of alike ones, where more
+        than half are violated, those alone whose tightness, 1 less the detection limit, is below
+        half of that of every violated one.
     """
     shape = _entries(claim, evidence)
-    if claim.alike or claim.expect.outcome is not Outcome.SUPPORTED or np.prod(shape) < 2:
+    if claim.expect.outcome is not Outcome.SUPPORTED or np.prod(shape) < 2:
         return ()
-    seen = ~_stated(claim, evidence)
+    stated = _stated(claim, evidence)
+    violated = np.zeros_like(stated)
     for control, found in controls:
         if control.expect is Outcome.VIOLATED and _entries(claim, found) == shape:
-            seen |= _violated(claim, found, alpha)
+            violated |= _violated(claim, found, alpha)
+    needing = stated & ~violated
+    if claim.alike and 2 * (stated & violated).sum() > stated.sum():
+        limits = _limits(claim, evidence, [found for _, found in controls])
+        if limits.size:
+            needing &= 1 - limits < (1 - limits[stated & violated].max()) / 2
     return tuple(
-        tuple(int(i) for i in np.unravel_index(entry, shape)) for entry in np.flatnonzero(~seen)
+        tuple(int(i) for i in np.unravel_index(entry, shape)) for entry in np.flatnonzero(needing)
     )
 
 
@@ -138,7 +153,6 @@ def faults(
     claim: Claim,
     evidence: Evidence,
     controls: Sequence[tuple[Control, Evidence]],
-    limits: tuple[float | None, ...],
     alpha: float,
 ) -> tuple[str, ...]:
     """What is wrong with a claim itself: components without a control, identities too coarse.
@@ -147,7 +161,6 @@ def faults(
         claim: the claim.
         evidence: its sides.
         controls: its controls with their sides.
-        limits: see `detection_limits`.
         alpha: error probability of a statistical verdict.
 
     Returns:
@@ -158,13 +171,18 @@ def faults(
         total = int(np.prod(_entries(claim, evidence)))
         shown = ", ".join(str(place[0] if len(place) == 1 else place) for place in places[:4])
         more = ", ..." if len(places) > 4 else ""
-        found.append(
-            f"no control violates {len(places)} of its {total} components ({shown}{more}): give "
-            "each a control, or alike=True where they are one statement at several places"
+        remedy = (
+            "of alike ones controls violate more than half, and the others are half as near "
+            "their bound as those"
+            if claim.alike
+            else "give each a control, or alike=True where they are one statement at several places"
         )
-    expected = claim.expect.outcome is Outcome.SUPPORTED
-    if claim.kind is Kind.IDENTITY and expected and limits:
-        worst = max((limit for limit in limits if limit is not None), default=0.0)
+        found.append(
+            f"no control violates {len(places)} of its {total} components ({shown}{more}): {remedy}"
+        )
+    if claim.kind is Kind.IDENTITY and claim.expect.outcome is Outcome.SUPPORTED:
+        limits = _limits(claim, evidence, [sides for _, sides in controls])
+        worst = limits[np.isfinite(limits)].max(initial=0.0)
         if worst > COARSE:
             found.append(
                 f"a relative change of {worst:.2g} of a component would pass: its magnitude or "

@@ -1,6 +1,6 @@
 """Evaluate a claim and its controls on a batch of instances, as one compiled program."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import jax
@@ -139,7 +139,9 @@ def instance_at(batch: Batch, index: int) -> dict[str, np.ndarray]:
 def distinct_rows(claim: Claim, batch: Batch, keep: np.ndarray) -> int:
     """How many different instances there are, in the arrays that the claim reads.
 
-    A trial of a probability or expectation is the whole draw: there all arrays count.
+    A trial of a probability or expectation is the whole draw: there all arrays count, and where
+    most draws agree with another in six digits of the largest number of each array, those that do
+    not are counted: copies with a small offset are no independent draws.
 
     Args:
         claim: the claim.
@@ -150,16 +152,32 @@ def distinct_rows(claim: Claim, batch: Batch, keep: np.ndarray) -> int:
         Their number.
     """
     read = parameters(claim.function)
-    whole = read.rest or claim.kind in (Kind.PROBABILITY, Kind.EXPECTATION)
+    trials = claim.kind in (Kind.PROBABILITY, Kind.EXPECTATION)
+    whole = read.rest or trials
     names = sorted(batch) if whole else [name for name in read.arrays if name in batch]
     if not names:
         return int(keep.sum())
     arrays = [np.asarray(batch[name])[keep] for name in names]
+    exactly = _different(arrays)
+    apart = _different([_in_six_digits(array) for array in arrays]) if trials else exactly
+    # Independent numbers fall into the same millionth by chance, most of thousands do not.
+    return apart if 2 * apart < exactly else exactly
+
+
+def _different(arrays: Sequence[np.ndarray]) -> int:
+    """How many rows of arrays with one leading axis differ in a byte."""
     rows = [array.reshape(len(array), -1).view(np.uint8).reshape(len(array), -1) for array in arrays
             if array.size]  # fmt: skip
     if not rows:
-        return min(1, int(keep.sum()))
+        return min(1, len(arrays[0]))
     return len({row.tobytes() for row in np.concatenate(rows, axis=1)})
+
+
+def _in_six_digits(array: np.ndarray) -> np.ndarray:
+    """Floats in millionths of the largest, or as they are where that is undefined."""
+    size = np.abs(array).max(initial=0) if array.dtype.kind == "f" else 0
+    # Zero is added because -0 and 0 have different bytes.
+    return np.round(array / size, 6) + 0.0 if 0 < size < np.inf else array
 
 
 def gather(

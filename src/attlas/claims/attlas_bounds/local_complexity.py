@@ -113,6 +113,7 @@ def deviations(rng, count):
     level=1 - _TAIL,
     status=Status.NEW,
     sample=deviations,
+    independent="law and sample",
     count=240,
     controls=[Control("a tenth of it", factor=0.1)],
 )

@@ -230,6 +230,7 @@ def noises(rng, count):
     level=1 - _TAIL,
     status=Status.NEW,
     sample=noises,
+    independent="layer, tokens and noise",
     count=240,
     controls=[Control("without the threshold", factor=0.0)],
 )
@@ -267,6 +268,7 @@ def coins(rng, count):
     level=1 - _DELTA,
     status=Status.NEW,
     sample=coins,
+    independent="law, coins and sample",
     count=96,
     controls=[
         Control("PAC-Bayes without its divergence", pac_share=0.0),

@@ -107,6 +107,7 @@ def fitted_noise(rng, count):
     level=1 - _DELTA,
     status=Status.NEW,
     sample=fitted_noise,
+    independent="sample, coins and weights",
     count=96,
     controls=[Control("without the divergence", divergence=0.0)],
 )

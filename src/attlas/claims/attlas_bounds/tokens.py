@@ -94,6 +94,7 @@ def streams(rng, count):
     level=1 - _DELTA,
     status=Status.NEW,
     sample=streams,
+    independent="law and stream of bits",
     count=200,
     controls=[Control("the mean loss less a tenth of what is added", deviation=-0.1)],
 )

@@ -190,7 +190,12 @@ def first_phases(rng, count):
 
 
 on_first_phases = partial(
-    probability, sample=first_phases, level=1 - _DELTA, count=384, roundings=ROUNDINGS
+    probability,
+    sample=first_phases,
+    independent="law and samples of the first phase",
+    level=1 - _DELTA,
+    count=384,
+    roundings=ROUNDINGS,
 )
 
 

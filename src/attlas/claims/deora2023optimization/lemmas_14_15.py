@@ -99,6 +99,7 @@ def random_heads(rng, count):
 @probability(
     "Lemma 15, concentration of the margin over heads",
     sample=random_heads,
+    independent="samples, error and heads",
     level=1 - _DELTA,
     assumptions=[assume("$H$ of at most 200,000 heads suffices", lambda H: H <= _MOST_HEADS)],
     controls=[Control(r"$W_\star$ without the sign of $\alpha$", signed=False)],

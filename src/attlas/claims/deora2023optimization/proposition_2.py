@@ -123,6 +123,7 @@ def _bounded(mix: Mixture, bound, in_phase=False):
     "Proposition 2, P2",
     Source.FOUND,
     sample=many_heads,
+    independent="samples, error and signs of heads",
     level=1 - _DELTA,
     controls=[Control("all heads with the same sign", in_phase=True)],
     count=256,
@@ -143,6 +144,7 @@ def proposition_2_p2(*, in_phase=False, **instance):
 @probability(
     "Proposition 2, P2, without the number of samples",
     sample=many_heads,
+    independent="samples, error and signs of heads",
     level=1 - _DELTA,
     controls=[
         Control(r"1/2 in place of the root of $2 \log(2/\delta)$", share=(8 * np.log(20)) ** -0.5)
@@ -191,6 +193,7 @@ def separable(rng, count):
     "Proposition 2, P3",
     Source.FOUND,
     sample=separable,
+    independent="samples, error and signs of heads",
     level=1 - _DELTA,
     assumptions=[_POSITIVE],
     controls=[_UNSIGNED],

@@ -108,11 +108,11 @@ def _betas(run, sizes) -> Betas:
     return Betas(*jnp.vectorize(lambda size: tuple(betas(run, size)))(sizes))
 
 
-def _distances(run, rate, slope, half) -> Sides:
+def _distances(run, rate, slope, half, lost) -> Sides:
     """Distances after a step against (1 + rate) times those before plus the lost sample."""
     apart = run["apart"]
     left = apart[LOO][None, :] * jnp.ones((LOO, 1)) if half else apart[:LOO]
-    bound = (1 + rate) * left[:, :-1] + run["eta"] / LOO * slope * run["own"]
+    bound = (1 + rate) * left[:, :-1] + lost * run["eta"] / LOO * slope * run["own"]
     # Frozen after K: the distance stays, and the bound holds all the more.
     size = jnp.sqrt(squared_distance(run["copies"], run["U_target"], run["W_target"]))
     return Sides(left[:, 1:], bound, magnitude=left[:, 1:] + size)
@@ -122,7 +122,10 @@ on_runs = partial(
     inequality,
     sample=leave_one_out_runs,
     assumptions=CONDITIONS,
-    controls=[Control("the run without half of the data", half=True)],
+    controls=[
+        Control("the run without half of the data", half=True),
+        Control("without the term of the lost sample", lost=0.0),
+    ],
     roundings=ROUNDINGS * STEPS,
     count=32,
     alike=True,
@@ -134,7 +137,7 @@ on_runs = partial(
     Source.FOUND,
     evaluations=32,
 )
-def equation_20(*, half=False, **run):
+def equation_20(*, half=False, lost=1.0, **run):
     r"""$$\|\theta_{k+1} - \theta_{k+1}^{\neg i}\| \le \max_{\alpha} \left\{\left(1 +
     \frac{\eta\beta_3(\theta_{k_\alpha}^{\neg i})}{\sqrt H}
     \widehat{L}^{\neg i}(\theta_{k_\alpha}^{\neg i})\right) \vee
@@ -147,13 +150,13 @@ def equation_20(*, half=False, **run):
     """
     eta, at = run["eta"], _betas(run, run["heads"])
     factor = jnp.max(jnp.maximum(1 + eta * at.weak * run["risks"], eta * at.smooth), axis=-1)
-    return _distances(run, factor - 1, _betas(run, run["largest"]).slope[None], half)
+    return _distances(run, factor - 1, _betas(run, run["largest"]).slope[None], half, lost)
 
 
-def _uniform(run, risks, half) -> Sides:
+def _uniform(run, risks, half, lost) -> Sides:
     """(21) and (22): beta_1 and beta_3 at the radius of the proof."""
     at = reached(run)
-    return _distances(run, run["eta"] * at.weak * risks, at.slope, half)
+    return _distances(run, run["eta"] * at.weak * risks, at.slope, half, lost)
 
 
 @on_runs(
@@ -161,7 +164,7 @@ def _uniform(run, risks, half) -> Sides:
     status=Status.CORRECTED,
     evaluations=32,
 )
-def equation_21(*, half=False, **run):
+def equation_21(*, half=False, lost=1.0, **run):
     r"""$$\|\theta_{k+1} - \theta_{k+1}^{\neg i}\| \le \left(1 +
     \frac{\eta\tilde\beta_3(\theta)}{\sqrt H} \max_{\alpha}
     \widehat{L}^{\neg i}(\theta_{k_\alpha}^{\neg i})\right)
@@ -171,7 +174,7 @@ def equation_21(*, half=False, **run):
     quarters of the right side are reached: $\beta_1$ is at the radius of the proof. The runs
     hold without the term of $\beta_3$ as well; equation-19 decides it.
     """
-    return _uniform(run, jnp.max(run["risks"], axis=-1), half)
+    return _uniform(run, jnp.max(run["risks"], axis=-1), half, lost)
 
 
 @on_runs(
@@ -180,7 +183,7 @@ def equation_21(*, half=False, **run):
     proof_step=ProofStep("Theorem 2", 1),
     evaluations=32,
 )
-def equation_22(*, half=False, **run):
+def equation_22(*, half=False, lost=1.0, **run):
     r"""$$\|\theta_{k+1} - \theta_{k+1}^{\neg i}\| \le (1 + \alpha_{k,i})
     \|\theta_k - \theta_k^{\neg i}\| + \frac{\eta\tilde\beta_1}{n} \ell_i(\theta_k),\quad
     \alpha_{k,i} = \frac{4\eta\tilde\beta_3}{3\sqrt H} (\widehat{L}^{\neg i}(\theta_k)
@@ -190,7 +193,7 @@ def equation_22(*, half=False, **run):
     $\beta_1$ at the radius of the proof. The runs hold without $\alpha_{k,i}$ as well, which is
     next to 0 with so many heads: it is decided by equation-19 and proposition-4.
     """
-    return _uniform(run, 4 / 3 * (run["risks"][..., 0] + run["risks"][..., -1]), half)
+    return _uniform(run, 4 / 3 * (run["risks"][..., 0] + run["risks"][..., -1]), half, lost)
 
 
 def one_parameter():

@@ -62,6 +62,7 @@ def _alternate(X, W, Y, moves):
     status=Status.NEW,
     level=0.7,
     sample=teachers,
+    independent="data, teacher and start",
     count=192,
     controls=[
         Control("the softmax term is not moved", moves=0),

@@ -59,6 +59,7 @@ def feature_learning(moved, left):
     status=Status.NEW,
     level=0.5,
     sample=partial(measured, setting=_NARROW),
+    independent="data and first layer",
     count=48,
     roundings=ROUNDINGS,
     controls=[Control("a gain of more than 1/20", more=True)],

@@ -151,6 +151,7 @@ def _variance(X, sigma):
     level=1 - _DELTA,
     status=Status.NEW,
     sample=single_kernels,
+    independent="inputs and network",
     count=128,
     roundings=_ROUNDINGS,
     controls=[Control("rate $1/m$", power=2.0), Control("$V/10$", share=0.1)],

@@ -244,6 +244,7 @@ def relu_starts(rng, count):
     Source.RECALLED,
     level=1 - _N**2 * np.exp(-_M * _RADIUS / 10),
     sample=relu_starts,
+    independent="inputs and first layer",
     count=128,
     roundings=ROUNDINGS,
     controls=[Control("$R^2$ in place of $R$", power=2)],

@@ -72,7 +72,8 @@ def lemma_5_3_weights(movement, Y, m, lam, B, *, sign=1.0):
     A seven-hundredth of $D$ is reached.
     """
     n, k = Y.shape
-    return movement, gu2024_movement(n, k, m, lam, sign * B, norm(Y))
+    # Nothing has moved at the first record.
+    return movement[1:], gu2024_movement(n, k, m, lam, sign * B, norm(Y))
 
 
 @on_trainings(
@@ -89,7 +90,7 @@ def lemma_5_3_weights_sharp(movement, Y, m, lam, share, *, factor=1.0):
     would have to hold $P$ on all samples, with all residuals of its sign.
     """
     lipschitz = (1 + 2 * norm(Y) / m) * share * jnp.sqrt(float(Y.size))
-    return movement, 4 * factor * lipschitz * norm(Y) / (m * lam)
+    return movement[1:], 4 * factor * lipschitz * norm(Y) / (m * lam)
 
 
 def _rate(step, lam):

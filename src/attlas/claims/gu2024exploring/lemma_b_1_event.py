@@ -23,6 +23,7 @@ _EXPONENT = 18
     status=Status.CORRECTED,
     level=1 - _DELTA,
     sample=partial(symmetric_networks, sizes=(_D, _M, 1, _N)),
+    independent="inputs and first layer",
     count=128,
     controls=[Control("two units in place of $m$", m=2)],
 )

@@ -86,6 +86,7 @@ def table_1(square, Y, lam, eta, scale, steps, *, times=1.0):
     status=Status.NEW,
     level=0.5,
     sample=three_activations,
+    independent="data and first layers",
     count=COUNT,
     roundings=ROUNDINGS,
     controls=[Control("prefactors $m$ and $m^{-1/2}$", equal=False)],

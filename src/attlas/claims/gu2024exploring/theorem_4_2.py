@@ -60,6 +60,7 @@ def under_width(rng, count):
 _FASTER = Control("six times the rate", faster=6.0)
 at_width_256 = partial(
     probability,
+    independent="data and first layer",
     level=0.75,
     count=COUNT,
     assumptions=[
@@ -177,7 +178,8 @@ def theorem_4_2_sharp_weights(movement, Y, m, lam, P, *, factor=1.0):
 
     The other half of the induction of theorem-4-2-sharp; a twenty-fifth of $R$ is reached.
     """
-    return movement, factor * _radius(Y, m, lam, P)[0]
+    # Nothing has moved at the first record.
+    return movement[1:], factor * _radius(Y, m, lam, P)[0]
 
 
 def _printed_width(Y, lam, sigma):

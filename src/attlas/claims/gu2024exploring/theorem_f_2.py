@@ -40,7 +40,7 @@ on_flows = partial(
     count=40,
     roundings=ROUNDINGS,
 )
-_SMALL = Control("a five-hundredth of the bound", share=0.002)
+_SMALL = Control("a two-thousandth of the bound", share=0.0005)
 
 
 def _against(bound, gap, row, test_change, m, error, share=1.0):
@@ -109,7 +109,7 @@ def theorem_f_2_in_time(
     return _against(bound, gap, row, test_change, m, error, share)
 
 
-@on_flows("Theorem F.2", controls=[Control("$10^{-4}$ in place of 2", C=1e-4)])
+@on_flows("Theorem F.2", controls=[Control("$10^{-5}$ in place of 2", C=1e-5)])
 def theorem_f_2(gap, row, test_change, kernel_change, Y, lam, m, error, *, C=2.0):
     r"""$$|\gamma_{nn,\ell}(\tau,x_{te})-\gamma_{ntk,\ell}(\tau,x_{te})|
     \le 2 \Big(\frac{\sqrt{nd}}{\lambda}\epsilon_{test} + \frac{\sqrt{nd}}{\lambda^2}

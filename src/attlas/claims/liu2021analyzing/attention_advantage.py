@@ -155,10 +155,12 @@ def floor_without_attention(rng, count, *, mean=1.0):
     status=Status.NEW,
     count=48,
     not_attacked="closed forms of whole numbers",
-    controls=[Control("$(p/s_0)^2$, as the paper has it", square=True)],
-    alike=True,
+    controls=[
+        Control("$(p/s_0)^2$, as the paper has it", square=True),
+        Control("$s_0+1$ in place of $s_0$", more=1),
+    ],
 )
-def advantage_factor(rng, count, *, square=False):
+def advantage_factor(rng, count, *, square=False, more=0):
     r"""$$\frac{n_{moving}}{n_{known}}\le\frac p{s_0}\quad\text{and}\quad
     \frac{n_{moving}}{n_{known}}\ge\frac p{s_0}-\frac{p/s_0+1}{n_{known}}$$
 
@@ -170,7 +172,7 @@ def advantage_factor(rng, count, *, square=False):
         s0, d = int(rng.integers(1, 9)), int(rng.integers(1, 9))
         p, n = s0 * int(rng.integers(2, 9)), s0 * d + 2 + int(10 ** rng.uniform(0.5, 4))
         found = attention_advantage(least_squares_risk(n, s0 * d), p, s0, d)
-        ratio = (p / s0) ** (2 if square else 1)
+        ratio = (p / (s0 + more)) ** (2 if square else 1)
         left[e] = found.factor, ratio - (ratio + 1) / n
-        right[e] = p / s0, found.moving_support / n
+        right[e] = p / (s0 + more), found.moving_support / n
     return left, right

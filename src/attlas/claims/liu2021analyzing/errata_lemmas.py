@@ -28,20 +28,21 @@ CONCENTRATION_NAMED = _flaw(
     "(A2) and (A4)",
     ErratumClass.VACUITY,
     r"'There exist positive integer $0 < s_0 < p$ and $0 < \tau < 1$' with "
-    r"$\|f_{(1..s_0)}\|_2 \ge 1 - \tau$ holds for any weights of length one, uniform ones "
-    r"included, with $s_0 = 1$ and $\tau = 1 - 1/\sqrt{p}$: it names the $s_0$ and $\tau$ of the "
-    "bound and restricts nothing. And 'naturally holds since softmax', for small ones, is a "
-    "property of the logits: it does if the $s_0$-th leads the next.",
+    r"$\|f_{(1..s_0)}\|_2 \ge 1 - \tau$: read as the names of the bound's $s_0$ and $\tau$ it is "
+    "harmless. As an assumption it restricts nothing, and holds for any weights of length one, "
+    r"uniform ones included, with $s_0 = 1$ and $\tau = 1 - 1/\sqrt{p}$. And 'naturally holds "
+    "since softmax', for small ones, is a property of the logits: it does if the $s_0$-th leads "
+    "the next.",
     claim="liu2021analyzing/assumption-a2-trivial",
 )
 
 NORM_IS_NOT_SHARE = _flaw(
     "Experiment 1 and Figure 1",
     ErratumClass.GAP,
-    r"'The top $\sqrt{p}$ weights contribute to 90.9 % of attention weights' reads an $\ell_2$ "
-    r"norm as a share. A plain $\ell_2$ norm of 0.909 forces one weight of at least 0.826; one "
-    "relative to the row leaves a share of at most 0.826. Which of the two was plotted is not "
-    "stated.",
+    r"'The top $\sqrt{p}$ weights contribute to 90.9 % of attention weights': read as an $\ell_2$ "
+    r"norm, that of (A2), the number may be right; it is no share of attention. A plain $\ell_2$ "
+    "norm of 0.909 forces one weight of at least 0.826; one relative to the row leaves a share of "
+    "at most 0.826. Which of the two was plotted is not stated.",
     claim="liu2021analyzing/largest-weight",
 )
 

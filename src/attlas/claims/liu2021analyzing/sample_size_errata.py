@@ -65,18 +65,18 @@ REPEATED_UNITS = _flaw(
 CENTRING = _flaw(
     "Appendix A.2, (A1.3)",
     ErratumClass.GAP,
-    "$E h = 0$ for all parameters is impossible with ReLU units that are not negative: it fails "
-    "for every $w^{(2)} > 0$ unless all units are dead. 'Can always be achieved by making the "
-    "data centered' is true of $y$ only. Read as a free bias of the output, which the model "
-    "lacks, it holds; that is what is used here.",
+    "Read as a free bias of the output, which the model lacks, it holds; that is what is used "
+    "here. Of the model as printed $E h = 0$ for all parameters is impossible with ReLU units that "
+    "are not negative: it fails for every $w^{(2)} > 0$ unless all units are dead, and 'can always "
+    "be achieved by making the data centered' is true of $y$ only.",
 )
 
 C_X = _flaw(
     r"Theorem 1, $\eta = C_1^2 C_2$",
     ErratumClass.GAP,
-    r"The proof's $\xi^2$ has $C_x^4$, so that $\eta = C_1^2 C_2 C_x^2$; as printed the sample "
-    "size changes when inputs are doubled and $w^{(1)}$ is halved, unless the hidden constant is "
-    "meant to depend on $C_x$, though not on $C_1$ and $C_2$. Lemma 1 and Theorem 6 define "
+    "With a hidden constant that may depend on $C_x$, though not on $C_1$ and $C_2$, it stands. "
+    r"The proof's $\xi^2$ has $C_x^4$, so that $\eta = C_1^2 C_2 C_x^2$: as printed the sample "
+    "size changes when inputs are doubled and $w^{(1)}$ is halved. Lemma 1 and Theorem 6 define "
     r"$\eta$ as $C_1 C_2 C_x$ with $C_1 C_x$ outside. The proof ends with "
     r"$\log(s_0 \eta / \gamma)$.",
     claim="liu2021analyzing/theorem-1-eta",

@@ -86,6 +86,7 @@ def deviations(rng, count):
 @probability(
     "Theorem 1, all centres at once",
     sample=deviations,
+    independent="network, centres and sample",
     level=1 - _FAILURE,
     proof_step=ProofStep(_CHAIN, 4),
     controls=[Control(r"the mean of $\|v\| / \sqrt{n}$, no logarithm", union=False)],

@@ -102,6 +102,7 @@ def walsh_functions(rng, count):
     status=Status.NEW,
     level=1 - _DELTA,
     sample=walsh_functions,
+    independent="inputs and noise",
     count=_TRIALS,
     controls=[Control("4 in place of 16", share=0.25)],
 )
@@ -262,6 +263,7 @@ def trained_networks(rng, count):
     status=Status.NEW,
     level=1 - _DELTA,
     sample=trained_networks,
+    independent="teacher, data and noise",
     count=320,
     assumptions=[
         assume("weights lie in balls of radius 4", lambda inside: inside > 0),

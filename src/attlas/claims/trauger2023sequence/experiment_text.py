@@ -117,6 +117,7 @@ _LOG_T = math.sqrt(math.log(64 * 300 * 200) / math.log(64 * 300 * 20))
     "Section 6, Figure 2",
     level=0.15,
     sample=powers,
+    independent="ten runs",
     status=Status.NEW,
     count=512,
     controls=[Control(r"the root of $T$ in place of that of $\log T$", growth=10**0.5)],

@@ -108,6 +108,7 @@ with_confidence = partial(
     probability,
     level=1 - _DELTA,
     sample=partial(samples, m=_M),
+    independent="law, class and sample",
     count=256,
     controls=[Control("$1/m$ in place of the root", power=0.5)],
 )

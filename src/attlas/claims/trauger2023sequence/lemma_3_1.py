@@ -264,6 +264,7 @@ def runs(rng, count):
     "Lemma 3.1, proof: one run of the sampler",
     level=0.5,
     sample=runs,
+    independent="atoms, weights and key of the sampler",
     status=Status.NEW,
     count=240,
     controls=[Control("half of the bound", factor=0.5)],
