@@ -117,6 +117,9 @@ def _placed(raw):
 def runs(rng, count):
     """Starts and targets with as many heads as the condition asks, and a loss for each."""
     batch = opposite_pairs(rng, count, (2, 3, 2, 2), 0.5, (1, 1.5))
+    # A third in dimension 1, a third with one sample.
+    batch["X"][::3, ..., 1] = 0
+    batch["X"][1::3, 1], batch["y"][1::3, 1] = batch["X"][1::3, 0], batch["y"][1::3, 0]
     batch |= {"distance": 10 ** rng.uniform(-1, 0.5, count), "spare": rng.uniform(1.1, 3, count)}
     batch["K"] = np.floor(rng.uniform(4, _LONGEST + 1, count))
     return _placed(_with_losses(rng, batch, count))
