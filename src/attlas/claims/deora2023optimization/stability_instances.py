@@ -59,21 +59,21 @@ ORDERS = np.array([factorial(SAMPLES) / np.prod([factorial(m) for m in c]) for c
 """Sequences that share one multiset."""
 
 
-def weighted_gradient(data, weights: Float[Array, " n"], U, W):
+def weighted_gradient(data, weights: Float[Array, " n"], U, W, loss=logistic):
     """Gradient of (1/n) sum_i w_i l_i with respect to U and W of one copy of each group."""
 
     def weighted(U, W):
-        return jnp.mean(weights * logistic(margins(data, U, W)))
+        return jnp.mean(weights * loss(margins(data, U, W)))
 
     slope_U, slope_W = jax.grad(weighted, argnums=(0, 1))(U, W)
     return slope_U / data["copies"], slope_W / data["copies"]
 
 
-def trajectory(run, weights: Float[Array, " n"], longest):
+def trajectory(run, weights: Float[Array, " n"], longest, loss=logistic):
     """U and W of the iterates 0, ..., longest on a weighted risk, frozen after K; 0 omits one."""
 
     def step(carry, k):
-        slope = weighted_gradient(run, weights, *carry)
+        slope = weighted_gradient(run, weights, *carry, loss)
         move = jnp.where(k < run["K"], run["eta"], 0)
         return (carry[0] - move * slope[0], carry[1] - move * slope[1]), carry
 
