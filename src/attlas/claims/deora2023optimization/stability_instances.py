@@ -73,7 +73,7 @@ def trajectory(run, weights: Float[Array, " n"], longest, loss=logistic):
     """U and W of the iterates 0, ..., longest on a weighted risk, frozen after K; 0 omits one."""
 
     def step(carry, k):
-        slope = weighted_gradient(run, weights, *carry, loss)
+        slope = weighted_gradient(run, weights, carry[0], carry[1], loss)
         move = jnp.where(k < run["K"], run["eta"], 0)
         return (carry[0] - move * slope[0], carry[1] - move * slope[1]), carry
 

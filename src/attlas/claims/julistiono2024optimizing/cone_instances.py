@@ -182,8 +182,8 @@ def placed(raw, radius=None, width=None):
 
 def at_radius(found):
     """R_delta of placed arrays; c = 1 is enough (docs/proofs/julistiono2024_cone.md)."""
-    names = ("norm", "delta", "A", "spread", "advantage")
-    return julistiono2024_radius(*(found[name] for name in names), found["X"].shape[1])
+    spread, advantage, T = found["spread"], found["advantage"], found["X"].shape[1]
+    return julistiono2024_radius(found["norm"], found["delta"], found["A"], spread, advantage, T)
 
 
 def back_in_place(radius=None, width=None):

@@ -133,8 +133,7 @@ def mirror_flow(
     bare = TokenSelection(data.X, data.y, data.z, data.v)
     known = isinstance(p, float | int)
     run, exponent = (_flow_of_one, float(p)) if known else (_flow_of_any, p)
-    if isinstance(loss, MarginLoss):
-        run = _flow
+    run = _flow if isinstance(loss, MarginLoss) else run
     W, *seen = run(bare, W0, jnp.asarray(step, W0.dtype), lengths, p=exponent, loss=loss)
     observed = dict(zip(_OBSERVED, seen, strict=True))
     steps_made = jnp.asarray(schedule, jnp.int32)
