@@ -25,11 +25,12 @@ class MarginLoss(NamedTuple):
     log_slope: Callable[[Array], Array]
 
 
-def margin_loss(name: str) -> MarginLoss:
+def margin_loss(name: str | MarginLoss) -> MarginLoss:
     """The loss of a given name: the file `losses/<name>.py` that defines all three functions.
 
     Args:
-        name: "logistic", "exponential", "correlation", or any further file of the folder.
+        name: "logistic", "exponential", "correlation", or any further file of the folder; or a loss
+            itself, which is returned.
 
     Returns:
         The three functions.
@@ -46,6 +47,8 @@ def margin_loss(name: str) -> MarginLoss:
             ...
         attlas.core.errors.UserError: unknown loss 'hinge': choose one of correlation, ...
     """
+    if isinstance(name, MarginLoss):
+        return name
     files = sorted(info.name for info in pkgutil.iter_modules(attlas.losses.__path__))
     if name in files:
         file = importlib.import_module(f"attlas.losses.{name}")

@@ -36,14 +36,15 @@ from attlas.solvers.kernel_svm import kernel_svm_batch
 
 B_PHI = 1.0
 """The smallest value that P2 allows; the outputs of these starts are zero."""
+_TOKENS = 4
 
 
 def _samples(rng, count, n):
-    """Samples of one token of the class and an uninformative one in random order, T = d = 2."""
+    """One token of the class and three uninformative ones in random order: T = 4, d = 2."""
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0) * np.ones((count, 1))
-    X = spread_tokens(rng, count, n, 2, 2) * rng.uniform(0.2, 1, (count, 1, 1, 1))
+    X = spread_tokens(rng, count, n, _TOKENS, 2) * rng.uniform(0.2, 1, (count, 1, 1, 1))
     classes = np.where(y[..., None] > 0, [1.0, 0.0], [0.0, 1.0])
-    place = rng.integers(2, size=(count, n))
+    place = rng.integers(_TOKENS, size=(count, n))
     rows, columns = np.indices((count, n))
     X[rows, columns, place] = classes
     return X, y
@@ -51,7 +52,7 @@ def _samples(rng, count, n):
 
 def _starts(rng, count, R):
     """U and W of two groups of equal heads, U_2 = -U_1 and W_2 = W_1."""
-    U = rng.normal(size=(count, 2, 2, 2)) * rng.uniform(0.1, 0.5, (count, 1, 1, 1))
+    U = rng.normal(size=(count, 2, _TOKENS, 2)) * rng.uniform(0.1, 0.5, (count, 1, 1, 1))
     W = rng.normal(size=(count, 2, 2, 2)) * rng.uniform(0.1, 0.5, (count, 1, 1, 1))
     X, y = _samples(rng, count, 8)
     U[::3], W[::3], W[1::3] = 0, 0, 0

@@ -59,21 +59,21 @@ ORDERS = np.array([factorial(SAMPLES) / np.prod([factorial(m) for m in c]) for c
 """Sequences that share one multiset."""
 
 
-def weighted_gradient(data, weights: Float[Array, " n"], U, W):
+def weighted_gradient(data, weights: Float[Array, " n"], U, W, loss=logistic):
     """Gradient of (1/n) sum_i w_i l_i with respect to U and W of one copy of each group."""
 
     def weighted(U, W):
-        return jnp.mean(weights * logistic(margins(data, U, W)))
+        return jnp.mean(weights * loss(margins(data, U, W)))
 
     slope_U, slope_W = jax.grad(weighted, argnums=(0, 1))(U, W)
     return slope_U / data["copies"], slope_W / data["copies"]
 
 
-def trajectory(run, weights: Float[Array, " n"], longest):
+def trajectory(run, weights: Float[Array, " n"], longest, loss=logistic):
     """U and W of the iterates 0, ..., longest on a weighted risk, frozen after K; 0 omits one."""
 
     def step(carry, k):
-        slope = weighted_gradient(run, weights, *carry)
+        slope = weighted_gradient(run, weights, carry[0], carry[1], loss)
         move = jnp.where(k < run["K"], run["eta"], 0)
         return (carry[0] - move * slope[0], carry[1] - move * slope[1]), carry
 
@@ -132,9 +132,9 @@ def _prepare(raw, faster, longest) -> dict[str, Array]:
     return {**{k: whole[k] for k in kept if k in whole}, "K": K, "eta": faster * eta}
 
 
-def _draw(rng, count, n, distance):
+def _draw(rng, count, sizes, distance):
     return {
-        **opposite_pairs(rng, count, (n, 3, 2, 2), 0.5, (1, 1.3)),
+        **opposite_pairs(rng, count, (*sizes, 2), 0.5, (1, 1.3)),
         "tilt": rng.uniform(0, 5, count),
         "distance": rng.uniform(*distance, count),
         "spare": 10 ** rng.uniform(0.03, 0.6, count),
@@ -215,13 +215,13 @@ _prepare_all = jax.jit(jax.vmap(partial(_prepare, longest=LONGEST), in_axes=(0, 
 
 
 def leave_one_out_runs(rng, count, faster=1.0):
-    """Leave-one-out trainings of eight samples, certified unless `faster` than 1.
+    """Leave-one-out trainings of eight samples, T = 3 and d = 2, certified unless `faster` than 1.
 
     With apart (distances from the run on all samples: without each sample, without the first
     half), risks L^{-i} and heads on the segment of each step, own (l_i before each step), largest
     (head of the run on all samples); beside X, y, R, U, W, U_target, W_target, copies, K, eta.
     """
-    raw = _draw(rng, count, LOO, (0.02, 0.6))
+    raw = _draw(rng, count, (LOO, 3, 2), (0.02, 0.6))
     # Samples that agree: what one of them adds to a step, eight add eight times.
     alike = raw["X"][::4, :1, :1] * raw["y"][::4, :, None, None]
     raw["X"][::4] = np.broadcast_to(alike, raw["X"][::4].shape)
@@ -231,10 +231,10 @@ def leave_one_out_runs(rng, count, faster=1.0):
 def training_sets(rng, count, faster=1.0):
     """Trainings on all training sets of three atoms, certified unless `faster` than 1.
 
-    With what `train_on_all_sets` adds and the probability of the atoms, beside X, y, R, U, W,
-    U_target, W_target, copies, K, eta.
+    T = 2 and d = 3. With what `train_on_all_sets` adds and the probability of the atoms, beside X,
+    y, R, U, W, U_target, W_target, copies, K, eta.
     """
-    raw = _draw(rng, count, ATOMS, (0.1, 1.0))
+    raw = _draw(rng, count, (ATOMS, 2, 3), (0.1, 1.0))
     # Labels that contradict each other on equal tokens: the gap does not vanish.
     raw["X"][::2, 1], raw["y"][::2, 1] = raw["X"][::2, 0], -raw["y"][::2, 0]
     raw["probability"] = rng.dirichlet(np.ones(ATOMS), count)

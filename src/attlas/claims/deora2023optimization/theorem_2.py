@@ -157,7 +157,7 @@ def stability_unrolled(*, steps=True, **run):
 
     For each training set by itself. The factor 2 bounds the product of $1 + \alpha_{k,i}$, which
     is next to 1 here, and $\beta_1$ at the radius of the proof is several times the slope: a
-    sixth of the right side is reached.
+    fifth of the right side is reached.
     """
     found = measured(run)
     factor = 2 * run["eta"] * _slope(run, "printed") / SAMPLES
@@ -195,7 +195,7 @@ def stability_average(*, power=0, **run):
     \frac{2\eta\tilde\beta_1}{n} \left(2K\widehat{L}(\theta) +
     \frac{9\|\theta-\theta_0\|^2}{4\eta}\right)$$
 
-    For each training set by itself: both steps before it together, 33 times too large: no
+    For each training set by itself: both steps before it together, 25 times too large: no
     instance tests the constants, which are those of formula-theorem-2.
     """
     found = measured(run)
@@ -218,7 +218,7 @@ def theorem_2(**run):
     \frac{9\|\theta-\theta_0\|^2}{4\eta}\right]$$
 
     Exact expectations. Heads: $72 \beta_3 D^2$, as derived; any $\eta$ up to $1/\beta_2$ and
-    $1/\beta_1^2$, which contains the printed $1/\rho$. The gap is below a thousandth of the
+    $1/\beta_1^2$, which contains the printed $1/\rho$. The gap is about a thousandth of the
     bound, so that a wrong 4 or 9/4 would not be noticed here; and $9 D^2 / (n \eta)$ alone
     exceeds any gap met.
     """
@@ -240,7 +240,7 @@ def stability_average_sharp(*, power=0, **run):
 
     Radius $1.82 D$ and the sharp $\beta_1$, which does not grow until a head is longer than
     $1/R^2$. It needs $\sqrt H \ge 11.03 \beta_3 D^2$ only; the instances are those of Theorem 2.
-    A seventh of the right side is reached, five times as much as with the printed constants.
+    An eighth of the right side is reached, three times as much as with the printed constants.
     """
     found = measured(run)
     return found.stability, run["eta"] ** power * _stability(run, found, "sharp")
@@ -257,7 +257,7 @@ def theorem_2_sharp(*, power=0, **run):
     E\left[1.171\,K\widehat{L}(\theta) + \frac{1.670\,\|\theta-\theta_0\|^2}{\eta}\right]$$
 
     The factor $\eta \beta_1^2$, at most 1, is kept: the bound stays finite for small steps. It is
-    100 times the gap at the least, where the printed one is 2,200 times: no instance tests the
+    45 times the gap at the least, where the printed one is 900 times: no instance tests the
     constants, which are those of formula-theorem-2-sharp.
     """
     found = measured(run)

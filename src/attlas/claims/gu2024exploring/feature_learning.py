@@ -14,7 +14,7 @@ from attlas.claims.gu2024exploring.trajectories import GENERAL, runs
 from attlas.core.claim import Control, Status
 from attlas.core.statement import existence, probability
 
-_NARROW = GENERAL._replace(width=4, outputs=1, targets=(0.99, 1.0))
+_NARROW = GENERAL._replace(width=4, outputs=1, targets=(0.99, 1.0), planes=0)
 _LAZY = _NARROW._replace(targets=(0.033, 0.034))
 
 

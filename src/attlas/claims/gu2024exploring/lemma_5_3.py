@@ -69,7 +69,7 @@ def lemma_5_3_weights(movement, Y, m, lam, B, *, sign=1.0):
 
     The form of $D$ is from memory. Steps of .3 to .9 of $1 / (m \lambda_{\max}(H^*))$, 240 of
     them; for $D$ to be below the radius of claim-e-5 the targets would have to be below $10^{-7}$.
-    A seven-hundredth of $D$ is reached.
+    A six-hundredth of $D$ is reached.
     """
     n, k = Y.shape
     # Nothing has moved at the first record.

@@ -81,7 +81,7 @@ def lemma_e_3(W, a, X, Y, eta, lam, *, j=0):
     r"""$$|C_0| \le 0.1\, m \eta \lambda\, \|F(\tau)-Y\|_F^2$$
 
     Points of real trainings of width 256 with steps near $1 / (m \lambda_{\max})$, $10^9$ times
-    the printed step and more; $5 \cdot 10^{-5}$ of the bound is reached. The printed width is
+    the printed step and more; less than $10^{-4}$ of the bound is reached. The printed width is
     above $10^{20}$.
     """
     step = take(W, a, X, Y, eta=eta)

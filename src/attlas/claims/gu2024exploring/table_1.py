@@ -26,7 +26,7 @@ from attlas.core.claim import Control, Status, assume
 from attlas.core.statement import inequality, probability
 from attlas.models.networks.softmax_network import Activation
 
-_ONE = GENERAL._replace(outputs=1)
+_ONE = GENERAL._replace(outputs=1, samples=5)
 _EPSILON = 1e-3
 _ROWS = (Activation.SOFTMAX, Activation.RELU, Activation.EXPONENTIAL)
 

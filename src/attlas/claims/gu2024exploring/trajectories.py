@@ -43,6 +43,7 @@ class Setting(NamedTuple):
         targets: smallest and largest length of the targets of an instance.
         step: smallest and largest share of 1 / (m lambda_max(H*)).
         sigma: smallest and largest standard deviation of the first layer.
+        planes: one instance in so many is of dimension 2, none with 0.
     """
 
     width: int = 256
@@ -52,14 +53,20 @@ class Setting(NamedTuple):
     targets: tuple[float, float] = (0.01, 1.0)
     step: tuple[float, float] = (0.3, 0.9)
     sigma: tuple[float, float] = (0.3, 1.0)
+    planes: int = 4
 
 
 GENERAL = Setting()
 
 
-def spread_inputs(rng, count, samples, sigma):
-    """Inputs of length .8 to 1, the best separated of six draws: a kernel that is not singular."""
+def spread_inputs(rng, count, samples, sigma, planes=0):
+    """Inputs of length .8 to 1, the best separated of six draws: a kernel that is not singular.
+
+    One instance in so many lies in a plane, none with 0.
+    """
     X = rng.normal(size=(count, 6, samples, DIMENSION))
+    if planes:
+        X[planes - 1 :: planes, ..., -1] = 0
     X *= rng.uniform(0.8, 1, (count, 6, samples, 1)) / np.linalg.norm(X, axis=-1, keepdims=True)
     inner = X @ X.transpose(0, 1, 3, 2)
     kernel = inner * np.exp(sigma[:, None, None, None] ** 2 * inner)
@@ -79,7 +86,7 @@ def draw(rng, count: int, setting: Setting):
     """Data and starts, with the kernel H* and its extreme eigenvalues lam and most."""
     rng = apart(rng)
     sigma = rng.uniform(*setting.sigma, count)
-    X = spread_inputs(rng, count, setting.samples, sigma)
+    X = spread_inputs(rng, count, setting.samples, sigma, setting.planes)
     Y = rng.normal(size=(count, setting.samples, setting.outputs))
     low, high = np.log(setting.targets)
     lengths = np.exp(rng.uniform(low, high, (count, 1, 1)))

@@ -5,9 +5,10 @@ that nothing can be measured. Here the attention SVM is solved by construction: 
 lambda_i >= 0, D_i = X_i,alpha - X_i,1 and G = sum_i lambda_i D_i z_i', W_mm = grad psi*(G), every
 D_i is divided by its gap D_i' W_mm z_i, and the other tokens are moved along W_mm z_i to gap 1
 (support tokens) or beyond. Token 0 is the paper's alpha and token 1 a support token. Samples,
-queries and tokens are in general position; three samples of four tokens in three dimensions, of
-which one to three samples have multipliers, one to three tokens are support tokens and two or three
-coordinates are used, from losses of Assumption A in any mixture.
+queries and tokens are in general position; three samples of three to six tokens in three
+dimensions, or one sample three times, of which some or all have multipliers; some or all other
+tokens are support tokens, two or three coordinates are used, and the losses are of Assumption A in
+any mixture.
 """
 
 from functools import partial
@@ -27,7 +28,7 @@ from attlas.optim.mirror_descent import inverse_potential_gradient
 
 EXPONENTS = (1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
 SIZES = (3, 4, 3)
-"""Samples, tokens and dimensions; fewer are used by instances that leave some out."""
+"""Samples, tokens and dimensions, by default; fewer of the first and last are used by some."""
 
 
 def plain_norm(W, p):
@@ -73,6 +74,12 @@ def slopes(u):
     """Slopes -l'(u) of the logistic, exponential, linear and sigmoid loss 1 / (1 + e^u)."""
     up, down = jax.nn.sigmoid(u), jax.nn.sigmoid(-u)
     return jnp.stack([down, jnp.exp(-u), jnp.ones_like(u), up * down])
+
+
+def mixtures(rng, count):
+    """Weights of the four losses; all of it on one of them in every second instance or so."""
+    pure, mixed = np.eye(4)[rng.integers(4, size=count)], rng.dirichlet(np.ones(4), count)
+    return np.where(rng.random((count, 1)) < 0.5, pure, mixed)
 
 
 def mixed_loss(mixture):
@@ -149,9 +156,10 @@ def constants(X, z, v, y, p, W_mm, beyond, mixture, d):
     }
 
 
-def radius_delta(norm, delta, A, spread, advantage):
-    """R_delta of Lemma 20 for these sizes; c = 1 is enough (docs/proofs/julistiono2024_cone.md)."""
-    return julistiono2024_radius(norm, delta, A, spread, advantage, SIZES[1])
+def tied(raw):
+    """The first sample in place of all where n = 1: means over samples are those of one."""
+    names = ("X", "z", "weight", "beyond", "margin")
+    return {**raw, **{k: jnp.where(raw["n"] == 1, raw[k][:1], raw[k]) for k in names}}
 
 
 def placed(raw, radius=None, width=None):
@@ -160,7 +168,7 @@ def placed(raw, radius=None, width=None):
     `radius` and `width` are functions of what was found; 1 and mu_0 without them. Placing what is
     placed changes nothing but roundings.
     """
-    given = ("X", "z", "v", "p", "weight", "beyond", "margin")
+    given, raw = ("X", "z", "v", "p", "weight", "beyond", "margin"), tied(raw)
     found = {**raw, **attention_svm(**{name: raw[name] for name in given})}
     given = ("X", "z", "v", "y", "p", "W_mm", "beyond", "mixture", "d")
     found |= constants(**{name: found[name] for name in given})
@@ -173,9 +181,9 @@ def placed(raw, radius=None, width=None):
 
 
 def at_radius(found):
-    """R_delta of placed arrays."""
-    names = ("norm", "delta", "A", "spread", "advantage")
-    return radius_delta(*(found[name] for name in names))
+    """R_delta of placed arrays; c = 1 is enough (docs/proofs/julistiono2024_cone.md)."""
+    spread, advantage, T = found["spread"], found["advantage"], found["X"].shape[1]
+    return julistiono2024_radius(found["norm"], found["delta"], found["A"], spread, advantage, T)
 
 
 def back_in_place(radius=None, width=None):
@@ -232,9 +240,9 @@ IN_CONE = [SOLVED, assume(r"$W$ lies in the cone of width $\mu_0$", in_the_cone)
 _POOL, _TRIED = 64, 512
 
 
-def _raw(rng):
+def _raw(rng, T):
     """Raw arrays of a pool, before a solution is sought; a third has support tokens alone."""
-    (n, T, d), count = SIZES, _TRIED
+    (n, _, d), count = SIZES, _TRIED
     used = rng.integers(2, d + 1, count)
     mask = np.arange(d) < used[:, None]
     square = mask[:, None] * mask[:, :, None]
@@ -242,8 +250,6 @@ def _raw(rng):
     beyond[:, :, 0] = False
     active = rng.random((count, n)) < 0.6
     active[:, 0] = True
-    pure = np.eye(4)[rng.integers(4, size=count)]
-    mixed = rng.dirichlet(np.ones(4), count)
     return {
         "X": rng.normal(size=(count, n, T, d)) * mask[:, None, None],
         "z": rng.normal(size=(count, n, d)) * mask[:, None],
@@ -258,9 +264,10 @@ def _raw(rng):
         "stretch": np.maximum(1.0, rng.uniform(-1.0, 3.0, count)),
         "W": rng.normal(size=(count, d, d)) * square,
         "V": rng.normal(size=(count, d, d)) * square,
-        "mixture": np.where(rng.random((count, 1)) < 0.5, pure, mixed),
+        "mixture": mixtures(rng, count),
         "pi": 10 ** rng.uniform(-2.0, 0.0, count),
         "centred": rng.random(count) < 0.5,
+        "n": rng.choice([1.0, n], count),
     }
 
 
@@ -268,7 +275,7 @@ def _raw(rng):
 @partial(jax.vmap, in_axes=(0, None, None))
 def _placed(raw, radius, width):
     """Placed arrays, half of them with alpha and token 1 at opposite places, where A is small."""
-    given = ("X", "z", "v", "p", "weight", "beyond", "margin")
+    given, raw = ("X", "z", "v", "p", "weight", "beyond", "margin"), tied(raw)
     X = attention_svm(**{name: raw[name] for name in given})["X"]
     centre = jnp.where(raw["centred"], X[:, :1] + X[:, 1:2], 0) / 2
     found = placed({**raw, "X": raw["X"] - centre}, radius, width)
@@ -278,11 +285,13 @@ def _placed(raw, radius, width):
     return {**found, "good": good}
 
 
-def cone_points(rng, count, radius=None, width=None, finish=None):
-    """Placed instances; `finish` adds to a batch of them what a claim needs besides."""
+def cone_points(rng, count, radius=None, width=None, finish=None, tokens=SIZES[1]):
+    """Placed instances of so many `tokens`; `finish` adds to a batch what a claim needs besides."""
     pools = []
     while sum(len(pool["p"]) for pool in pools) < count:
-        found = {name: np.asarray(a) for name, a in _placed(_raw(rng), radius, width).items()}
+        found = {
+            name: np.asarray(a) for name, a in _placed(_raw(rng, tokens), radius, width).items()
+        }
         best = np.flatnonzero(found.pop("good"))[:_POOL]
         pools.append({name: value[best] for name, value in found.items()})
     batch = {name: np.concatenate([pool[name] for pool in pools])[:count] for name in pools[0]}

@@ -2,9 +2,10 @@ r"""Mirror flows in log time, on which the limits and rates of this paper are ch
 
 Plain steps keep log k below 14 and cannot distinguish the rates. Small rescaled steps follow the
 flow d/dt grad psi(W) = -grad L(W) instead, with log t accumulated (`token_selection.flow`):
-log t reaches several hundred. These are statements on the flow, not on discrete descent. Data and
-starts are those of the cone claims: W(0) in C_{p,mu_0,R_delta}, and queries scaled so that ||W_mm||
-is one; p from 1.5 to 4, since below it the memory of W(0), of order x^-2(p-1), outlives every run.
+log t reaches several hundred. These are statements on the flow, not on discrete descent. Data,
+mixtures of losses and starts are those of the cone claims: W(0) in C_{p,mu_0,R_delta}, and queries
+scaled so that ||W_mm|| is one; p from 1.5 to 4, since below it the memory of W(0), of order
+x^-2(p-1), outlives every run.
 """
 
 from functools import partial
@@ -13,7 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.claims.julistiono2024optimizing.cone_instances import at_radius, cone_points
+from attlas.claims.julistiono2024optimizing.cone_instances import (
+    at_radius,
+    cone_points,
+    mixed_loss,
+)
 from attlas.core.norms.entrywise import entrywise_norm
 from attlas.core.sampling import shared
 from attlas.data.token_selection import TokenSelection
@@ -28,6 +33,8 @@ START = 35.0
 """Largest R_delta / ||W_mm|| of a start: the flow is to go well beyond it."""
 SHARES = np.array([1 / 8, 1 / 4, 1 / 2, 1.0])
 """Of the last norm, far apart, to see a growth fade."""
+LOGISTIC = np.array([1.0, 0, 0, 0])
+"""The mixture that is the logistic loss alone."""
 LATE = 2.0 ** np.array([-1.5, -1, -0.5, 0])
 """Of the last norm or log time, past the transient of the start."""
 
@@ -46,10 +53,14 @@ def best_tokens(data):
 
 
 @partial(jax.jit, static_argnums=(3, 4))
-def run_flows(data, W0, p, steps=STEPS, step=STEP):
-    """Flows of stacked problems from W0, recorded 160 times; one program for all p."""
+def run_flows(data, W0, p, steps=STEPS, step=STEP, mixture=LOGISTIC):
+    """Flows of stacked problems from W0, recorded 160 times; one program for all p and losses."""
     flow = partial(mirror_flow, steps=steps, step=step, record_at=range(EVERY, steps + 1, EVERY))
-    return jax.vmap(lambda each, W, p: flow(each, W, p=p))(data, W0, p)
+
+    def one(each, W, p, mixture):
+        return flow(each, W, p=p, loss=mixed_loss(mixture))
+
+    return jax.vmap(one)(data, W0, p, jnp.broadcast_to(mixture, (len(p), 4)))
 
 
 def joined(parts):
@@ -84,7 +95,7 @@ def _flows(rng):
     start, W_mm = batch["W"] / batch["stretch"][:, None, None] / size, batch["W_mm"] / size
     parts = batch["X"], batch["y"], batch["z"] * size, batch["v"]
     data = TokenSelection(*map(jnp.asarray, parts))
-    path = run_flows(data, start, p)
+    path = run_flows(data, start, p, mixture=batch["mixture"])
     norm, log_time = np.asarray(path.norm), np.asarray(path.log_time)
     # The same multipliers under another potential: not where this flow goes.
     dual = jnp.sign(W_mm) * jnp.abs(W_mm) ** (p - 1)[:, None, None]

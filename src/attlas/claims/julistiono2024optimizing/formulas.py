@@ -1,5 +1,6 @@
 r"""Printed formulas of the library against a second transcription from the paper's text."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -75,7 +76,7 @@ def printed_formulas(rng, count, *, power=1.0, drop=1.0, exponent=1.0, tokens=2,
 @identity(
     "Section 3, constants of a selection",
     Source.RECALLED,
-    sample=cone_points,
+    sample=partial(cone_points, tokens=6),
     controls=[
         Control(r"$\delta = \delta'/2$", parts=2.0),
         Control("$A$ without the norm of $W_{mm}$", whole=0.0),

@@ -35,10 +35,10 @@ def steep_points(rng, count):
     for name in ("X", "z", "y"):
         batch[name][even] = batch[name][even, :1]
     first, z, v = batch["X"][even, 0, 0], batch["z"][even, 0], batch["v"][even]
-    # The third token, across the two and v, has no score and is not attended to.
+    # The other tokens, across the two and v, have no score and are not attended to.
     third = 0.5 * np.cross(first, v) / np.linalg.norm(np.cross(first, v), axis=1, keepdims=True)
     batch["X"][even, :, 1] = -batch["X"][even, :, 0]
-    batch["X"][even, :, 2] = third[:, None]
+    batch["X"][even, :, 2:] = third[:, None, None]
     batch["W"][even] = -200 * third[:, :, None] * z[:, None]
     return batch
 

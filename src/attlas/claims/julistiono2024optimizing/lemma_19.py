@@ -26,7 +26,7 @@ SOME_BEYOND = assume("some token is no support token", lambda beyond: jnp.any(be
 
 on_cone = partial(
     inequality,
-    sample=cone_points,
+    sample=partial(cone_points, tokens=6),
     assumptions=IN_CONE,
     search_over=("X", "z", "W"),
     project=back_in_place(),

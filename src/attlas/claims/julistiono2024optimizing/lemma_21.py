@@ -12,7 +12,6 @@ import jax.numpy as jnp
 
 from attlas.claims.julistiono2024optimizing.cone_instances import (
     IN_CONE,
-    SIZES,
     at_radius,
     back_in_place,
     cone_points,
@@ -30,7 +29,7 @@ from attlas.tasks.token_selection.gradient import scaled_gradient
 
 def at_radius_pi(found):
     """R_pi, where the logarithm of 1 / pi is multiplied by 1 / delta alone."""
-    n, T, _ = SIZES
+    n, T = found["n"], found["X"].shape[1]
     delta, norm, pi = found["delta"], found["norm"], found["pi"]
     ratio = found["spread"] / found["advantage"]
     steep = n * T * ratio * found["largest_slope"] / found["least_slope"]
@@ -41,7 +40,7 @@ def at_radius_pi(found):
 
 beyond_radius = partial(
     inequality,
-    sample=partial(cone_points, radius=at_radius_pi),
+    sample=partial(cone_points, radius=at_radius_pi, tokens=3),
     assumptions=[*IN_CONE, assume(r"the norm of $W$ is at least $R_\pi$", far_enough)],
     search_over=("X", "z", "v", "W"),
     project=back_in_place(at_radius_pi),

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.julistiono2024optimizing.cone_instances import mixed_loss, slopes
 from attlas.claims.julistiono2024optimizing.instances import (
     EXPONENTS,
     ROUNDINGS,
@@ -32,30 +33,37 @@ from attlas.tasks.token_selection.gradient import selection_gradient, selection_
 _DOUBLINGS = 64
 
 
-def smoothness_constant(data, attention=1.0):
-    r"""A Lipschitz constant beta of the gradient of the logistic risk, Frobenius norm.
+def smoothness_constant(data, mixture, attention=1.0):
+    r"""A Lipschitz constant beta of the gradient of the risk, Frobenius norm.
 
     With the score range R_i and the token diameter A_i = max ||X_it - X_ir||_2 ||z_i||_2:
-    beta = mean_i A_i^2 (R_i / 4 + R_i^2 / 64), from |l'| <= 1, l'' <= 1/4, a covariance of at most
-    R_i A_i / 4 and a variance of at most A_i^2 / 4 (Popoviciu).
+    beta = mean_i A_i^2 (S_i R_i / 4 + B_i R_i^2 / 16), from |l'| <= S_i and |l''| <= B_i on the
+    scores, a covariance of at most R_i A_i / 4 and a variance of at most A_i^2 / 4 (Popoviciu).
     """
     X, scores = data.X, token_scores(data)
-    spread = jnp.max(scores, axis=1) - jnp.min(scores, axis=1)
+    low, high = jnp.min(scores, axis=1), jnp.max(scores, axis=1)
+    spread, zero = high - low, jnp.zeros_like(low)
+    steep = mixture @ jnp.max(slopes(jnp.stack([low, jnp.clip(0, low, high)])), axis=1)
+    # The second derivative of the sigmoid loss is largest where sigmoid(u) = (3 - sqrt(3)) / 6.
+    each = [zero + 1 / 4, jnp.exp(-low), zero, zero + 3**-1.5 / 2]
+    bend = mixture @ jnp.stack(each)
     pairs = jnp.sum(jnp.square(X[:, :, None] - X[:, None, :]), axis=-1)
     diameter = jnp.max(pairs, axis=(1, 2)) * jnp.sum(jnp.square(data.z), axis=1)
-    return jnp.mean(diameter * (attention * spread / 4 + spread**2 / 64))
+    return jnp.mean(diameter * (attention * steep * spread / 4 + bend * spread**2 / 16))
 
 
-def largest_step(data, W, p, slope):
+def largest_step(data, mixture, W, p, slope):
     r"""A step that meets the condition, and whose double does not; frozen for derivatives.
 
     The condition holds if no entry moves further than Euclidean gradient descent with step
     c = 1 / ((m-1) beta) would move it, a closed form; from there the step is doubled.
     """
-    weight = (jnp.maximum(p, p / (p - 1)) - 1) * smoothness_constant(data)
+    weight = (jnp.maximum(p, p / (p - 1)) - 1) * smoothness_constant(data, mixture)
     moved = potential_gradient(W - slope / weight, p) - potential_gradient(W, p)
     size = jnp.where(slope == 0, 1, jnp.abs(slope))
     first = jnp.min(jnp.where(slope == 0, jnp.inf, jnp.abs(moved) / size))
+    # Far out the gradient underflows, and no step is defined by it.
+    first = jnp.where(jnp.isfinite(first), first, 0)
     steps = first * 2.0 ** jnp.arange(_DOUBLINGS, dtype=W.dtype)
 
     def meets(eta):
@@ -76,7 +84,7 @@ on_data = partial(inequality, search_over=("W", "X", "v"), roundings=ROUNDINGS)
     controls=[Control("a step 1000 times larger", factor=1e3)],
     proof_step=ProofStep("Lemma 24", 3),
 )
-def lemma_24(X, y, z, v, W, p, *, factor=1.0):
+def lemma_24(X, y, z, v, W, p, mixture, *, factor=1.0):
     r"""$$\frac{p-1}{p} (\|W(k+1)\|^p - \|W(k)\|^p)
     + \eta (\mathcal{L}(W(k+1)) - \mathcal{L}(W(k)))
     \le \langle -\eta\nabla\mathcal{L}(W(k)), W(k) \rangle, \quad\text{if }
@@ -84,14 +92,14 @@ def lemma_24(X, y, z, v, W, p, *, factor=1.0):
     \le -\langle \nabla\mathcal{L}(W(k)), W(k+1) - W(k) \rangle$$
 
     Evaluated as $\eta D_{\mathcal{L}}(W(k+1), W(k)) \le D_\psi(W(k+1), W(k))$, which is the same
-    inequality, at the largest step that the condition allows.
+    inequality, at the largest step that the condition allows, for mixtures of four losses.
     """
-    data = TokenSelection(X, y, z, v)
-    slope = selection_gradient(W, data)
-    eta = factor * largest_step(data, W, p, slope)
+    data, loss = TokenSelection(X, y, z, v), mixed_loss(mixture)
+    slope = selection_gradient(W, data, loss)
+    eta = factor * largest_step(data, mixture, W, p, slope)
     after = mirror_step(W, slope, eta, p)
-    now, then = selection_loss(W, data), selection_loss(after, data)
-    magnitude = (now + then) * condition(X, z, jnp.abs(W) + jnp.abs(after))
+    now, then = selection_loss(W, data, loss), selection_loss(after, data, loss)
+    magnitude = (jnp.abs(now) + jnp.abs(then)) * condition(X, z, jnp.abs(W) + jnp.abs(after))
     magnitude = eta * (magnitude + jnp.sum(jnp.abs(slope) * (jnp.abs(after) + jnp.abs(W))))
     left = eta * (then - now - jnp.sum(slope * (after - W)))
     return Sides(left, bregman(after, W, p), magnitude=magnitude)
@@ -103,23 +111,24 @@ def lemma_24(X, y, z, v, W, p, *, factor=1.0):
     sample=on_trajectory,
     controls=[Control("a step 1000 times larger", factor=1e3)],
 )
-def lemma_25(X, y, z, v, W, p, *, factor=1.0):
+def lemma_25(X, y, z, v, W, p, mixture, *, factor=1.0):
     r"""$$\mathcal{L}(W(k+1)) - \mathcal{L}(W(k)) \le
     \tfrac12 \langle \nabla\mathcal{L}(W(k)), W(k+1) - W(k) \rangle \le 0, \quad\text{if }
     (\max(p,q)-1)\, \beta\, \|W(k+1) - W(k)\|_F^2
     \le -\langle \nabla\mathcal{L}(W(k)), W(k+1) - W(k) \rangle$$
 
     The text of Lemma 25 is lost; descent of the loss is what its citation needs. Shown as half the
-    first-order decrease against the decrease of the loss.
+    first-order decrease against the decrease of the loss, for mixtures of four losses.
     """
-    data = TokenSelection(X, y, z, v)
-    slope = selection_gradient(W, data)
-    after = mirror_step(W, slope, factor * largest_step(data, W, p, slope), p)
-    now, then = selection_loss(W, data), selection_loss(after, data)
+    data, loss = TokenSelection(X, y, z, v), mixed_loss(mixture)
+    slope = selection_gradient(W, data, loss)
+    after = mirror_step(W, slope, factor * largest_step(data, mixture, W, p, slope), p)
+    now, then = selection_loss(W, data, loss), selection_loss(after, data, loss)
     # Half of the first-order decrease is what the condition guarantees.
     promised = jnp.sum(slope * (after - W)) / 2
+    size = jnp.abs(now) + jnp.abs(then) + jnp.abs(promised)
     rounded = condition(X, z, jnp.abs(W) + jnp.abs(after))
-    return Sides(-promised, now - then, magnitude=rounded * (now + then + jnp.abs(promised)))
+    return Sides(-promised, now - then, magnitude=rounded * size)
 
 
 def with_second_points(rng, count):
@@ -140,17 +149,19 @@ def with_second_points(rng, count):
     roundings=ROUNDINGS,
     proof_step=ProofStep("Lemma 24", 1),
 )
-def smoothness(X, y, z, v, W, V, *, attention=1.0):
+def smoothness(X, y, z, v, W, V, mixture, *, attention=1.0):
     r"""$$D_{\mathcal{L}}(V, W) \le \frac{\beta}{2} \|V - W\|_F^2,\quad \beta =
-    \frac1n \sum_i A_i^2 \big(\tfrac{R_i}{4} + \tfrac{R_i^2}{64}\big)$$
+    \frac1n \sum_i A_i^2 \big(\tfrac{S_iR_i}{4} + \tfrac{B_iR_i^2}{16}\big)$$
 
-    $R_i$ is the range of a sample's scores, $A_i$ its token diameter times the query's length.
+    $R_i$ is the range of a sample's scores, on which $|\ell'| \le S_i$ and $|\ell''| \le B_i$, and
+    $A_i$ its token diameter times the query's length; mixtures of four losses.
     """
-    data = TokenSelection(X, y, z, v)
-    slope, now, then = selection_gradient(W, data), selection_loss(W, data), selection_loss(V, data)
-    magnitude = (now + then) * condition(X, z, jnp.abs(W) + jnp.abs(V))
+    data, loss = TokenSelection(X, y, z, v), mixed_loss(mixture)
+    slope = selection_gradient(W, data, loss)
+    now, then = selection_loss(W, data, loss), selection_loss(V, data, loss)
+    magnitude = (jnp.abs(now) + jnp.abs(then)) * condition(X, z, jnp.abs(W) + jnp.abs(V))
     magnitude = magnitude + jnp.sum(jnp.abs(slope) * (jnp.abs(V) + jnp.abs(W)))
-    bound = smoothness_constant(data, attention) / 2 * jnp.sum(jnp.square(V - W))
+    bound = smoothness_constant(data, mixture, attention) / 2 * jnp.sum(jnp.square(V - W))
     return Sides(then - now - jnp.sum(slope * (V - W)), bound, magnitude=magnitude)
 
 

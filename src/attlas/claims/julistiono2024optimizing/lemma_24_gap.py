@@ -13,7 +13,6 @@ import numpy as np
 
 from attlas.claims.julistiono2024optimizing.cone_instances import (
     IN_CONE,
-    SIZES,
     at_radius,
     back_in_place,
     cone_points,
@@ -92,7 +91,7 @@ def entries_stay(W_mm, W, p, d):
 
 def constant_step(X, z, v, y, p, W_mm, A, norm, spread, largest_slope, d, radius):
     """Logarithm of eta_0 of the theorem, for all points of the cone from this norm on."""
-    T, gamma = SIZES[1], scores(X, v, y)
+    T, gamma = X.shape[1], scores(X, v, y)
     pairs = jnp.sum(jnp.square(X[:, :, None] - X[:, None, :]), axis=-1)
     diameter, reach = jnp.max(pairs, axis=(1, 2)) * jnp.sum(z**2, axis=1), jnp.ptp(gamma, axis=1)
     K = T * largest_slope * jnp.mean(diameter * (reach + reach**2))

@@ -131,7 +131,7 @@ def _placed_with_step(**moved):
 
 on_steps = partial(
     inequality,
-    sample=partial(cone_points, radius=at_radius_pi, finish=_with_step),
+    sample=partial(cone_points, radius=at_radius_pi, finish=_with_step, tokens=3),
     search_over=("X", "z", "v", "W"),
     project=_placed_with_step,
     assumptions=[

@@ -5,6 +5,7 @@ W is W(k), W+ = W(k+1), and eta the step; V, U are further matrices (the paper's
 
 import jax.numpy as jnp
 
+from attlas.claims.julistiono2024optimizing.cone_instances import mixed_loss
 from attlas.claims.julistiono2024optimizing.instances import (
     ROUNDINGS,
     condition,
@@ -26,13 +27,14 @@ from attlas.tasks.token_selection.gradient import selection_gradient, selection_
     controls=[Control("dual norm in place of the inner product", dual=True)],
     roundings=ROUNDINGS,
 )
-def lemma_22(X, y, z, v, W, p, eta, *, dual=False):
+def lemma_22(X, y, z, v, W, p, eta, mixture, *, dual=False):
     r"""$$\|W(k+1)\|_{p,p}^{p-1} \ge \|W(k)\|_{p,p}^{p-1}
     + \frac{\eta}{\|W(k)\|_{p,p}} \langle -\nabla \mathcal{L}(W(k)), W(k) \rangle$$
 
-    Shown as drive against growth of the norm; an equality when $W$ is along the gradient.
+    Mixtures of four losses. Shown as drive against growth of the norm; an equality when $W$ is
+    along the gradient.
     """
-    slope = selection_gradient(W, TokenSelection(X, y, z, v))
+    slope = selection_gradient(W, TokenSelection(X, y, z, v), mixed_loss(mixture))
     after = entrywise_norm(mirror_step(W, slope, eta, p), p)
     before = entrywise_norm(W, p)
     drive = eta * (dual_norm(slope, p) if dual else jnp.sum(-slope * W) / before)
@@ -60,15 +62,17 @@ def _size(a, b, p):
     controls=[Control("the two risks exchanged in the divergence", exchanged=True)],
     roundings=ROUNDINGS,
 )
-def lemma_23(X, y, z, v, W, V, p, eta, *, exchanged=False):
+def lemma_23(X, y, z, v, W, V, p, eta, mixture, *, exchanged=False):
     r"""$$D_\psi(W, W(k)) = D_\psi(W, W(k+1)) + D_{\psi - \eta\mathcal{L}}(W(k+1), W(k))
     - \eta \langle \nabla\mathcal{L}(W(k)), W - W(k) \rangle
     - \eta \mathcal{L}(W(k)) + \eta \mathcal{L}(W(k+1))$$
+
+    Mixtures of four losses.
     """
-    data = TokenSelection(X, y, z, v)
-    slope = selection_gradient(W, data)
+    data, loss = TokenSelection(X, y, z, v), mixed_loss(mixture)
+    slope = selection_gradient(W, data, loss)
     after = mirror_step(W, slope, eta, p)
-    now, then = selection_loss(W, data), selection_loss(after, data)
+    now, then = selection_loss(W, data, loss), selection_loss(after, data, loss)
     rest = -eta * jnp.sum(slope * (V - W)) - eta * now + eta * then
     if exchanged:
         now, then = then, now

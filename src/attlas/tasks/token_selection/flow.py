@@ -17,7 +17,7 @@ from attlas.core.errors import UserError
 from attlas.core.loop_jit import loop_jit
 from attlas.core.norms.entrywise import dual_exponent, entrywise_norm
 from attlas.data.token_selection import TokenSelection, token_scores, validate
-from attlas.losses.margin_loss import margin_loss
+from attlas.losses.margin_loss import MarginLoss, margin_loss
 from attlas.optim.mirror_descent import (
     inverse_potential_gradient,
     potential_gradient,
@@ -36,7 +36,7 @@ class _Flow(NamedTuple):
 
 
 def _log_gradient(
-    W: Array, data: TokenSelection, p: float | Array, loss: str
+    W: Array, data: TokenSelection, p: float | Array, loss: str | MarginLoss
 ) -> tuple[Array, Array]:
     """Gradient of unit dual norm, and the logarithm of the norm."""
     G, scale = scaled_gradient(W, data.X, data.z, token_scores(data), margin_loss(loss))
@@ -46,7 +46,13 @@ def _log_gradient(
 
 
 def _flow(
-    data: TokenSelection, W0: Array, step: Array, lengths: Array, *, p: float | Array, loss: str
+    data: TokenSelection,
+    W0: Array,
+    step: Array,
+    lengths: Array,
+    *,
+    p: float | Array,
+    loss: str | MarginLoss,
 ) -> tuple[Array, ...]:
     def advance(state: _Flow) -> _Flow:
         W = inverse_potential_gradient(state.dual, p)
@@ -80,7 +86,7 @@ def mirror_flow(
     steps: int,
     step: float = 0.05,
     record_at: Sequence[int] | None = None,
-    loss: str = "logistic",
+    loss: str | MarginLoss = "logistic",
 ) -> Trajectory:
     r"""Follow d/dt grad psi(W) = -grad L(W) from W0, with t in the log domain.
 
@@ -96,7 +102,7 @@ def mirror_flow(
         steps: number of rescaled steps.
         step: growth of ||W||_p per step.
         record_at: increasing step numbers to record; log-spaced ones when None.
-        loss: name of a margin loss.
+        loss: name of a margin loss; or a loss itself, where the caller compiles.
 
     Returns:
         The recorded points W; observed are norm, ||W||_p; log_time, log t of the plain clock (-inf
@@ -127,6 +133,7 @@ def mirror_flow(
     bare = TokenSelection(data.X, data.y, data.z, data.v)
     known = isinstance(p, float | int)
     run, exponent = (_flow_of_one, float(p)) if known else (_flow_of_any, p)
+    run = _flow if isinstance(loss, MarginLoss) else run
     W, *seen = run(bare, W0, jnp.asarray(step, W0.dtype), lengths, p=exponent, loss=loss)
     observed = dict(zip(_OBSERVED, seen, strict=True))
     steps_made = jnp.asarray(schedule, jnp.int32)

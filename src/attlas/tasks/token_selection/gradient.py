@@ -12,14 +12,14 @@ from attlas.losses.margin_loss import MarginLoss, margin_loss
 
 
 def selection_loss(
-    W: Float[Array, "d d"], data: TokenSelection, loss: str = "logistic"
+    W: Float[Array, "d d"], data: TokenSelection, loss: str | MarginLoss = "logistic"
 ) -> Float[Array, ""]:
     r"""The empirical risk L(W) with the value head fixed.
 
     Args:
         W: key-query matrix.
         data: samples and value head.
-        loss: name of a margin loss.
+        loss: a margin loss, or its name.
 
     Returns:
         Mean loss over the samples.
@@ -37,7 +37,7 @@ def selection_loss(
 
 
 def selection_gradient(
-    W: Float[Array, "d d"], data: TokenSelection, loss: str = "logistic"
+    W: Float[Array, "d d"], data: TokenSelection, loss: str | MarginLoss = "logistic"
 ) -> Float[Array, "d d"]:
     r"""Gradient of the risk, Lemma 17 of julistiono2024optimizing.
 
@@ -46,7 +46,7 @@ def selection_gradient(
     Args:
         W: key-query matrix.
         data: samples and value head.
-        loss: name of a margin loss.
+        loss: a margin loss, or its name.
 
     Returns:
         The gradient with respect to W.
