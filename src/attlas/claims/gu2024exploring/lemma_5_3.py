@@ -79,7 +79,7 @@ def lemma_5_3_weights(movement, Y, m, lam, B, *, sign=1.0):
 @on_trainings(
     "Lemma 5.3, weights, sharpened",
     status=Status.SHARPENED,
-    controls=[Control("a fortieth", factor=0.025)],
+    controls=[Control("a hundredth", factor=0.01)],
 )
 def lemma_5_3_weights_sharp(movement, Y, m, lam, share, *, factor=1.0):
     r"""$$\|w_r(\tau)-w_r(0)\| \le \frac{4 c P \sqrt{nd}}{m\lambda}\|Y\|_F,\quad
