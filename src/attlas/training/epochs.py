@@ -101,8 +101,7 @@ def fit_epochs(
         batches: for each epoch arrays [members, steps, ...].
         evaluate: from (model, data) to named accuracies; that of "validation" selects.
         batch: samples per batch.
-        width: members that a program runs at once, a divisor of their number; at most what gives
-            each of several devices a part.
+        width: members that a program runs at once, a divisor of their number; fewer on devices.
         stop_accuracy: training accuracy at which a member stops; no member does when None.
         quick_compile: let XLA optimise little, where compiling costs more than training.
         squeeze: run a width of 1 without an axis of members, on a CPU an eighth faster.
@@ -134,8 +133,7 @@ def fit_epochs(
     run = jax.jit(joined, compiler_options=CHEAP_COMPILATION if quick_compile else loop_options())
     cuts = [slice(first, first + width) for first in range(0, count, width)]
     parts = _started(params, optimizer, cuts)
-    places = _Places(run, [devices[k % len(devices)] for k in range(len(cuts))], data)
-    ends, seen, steps = _run_epochs(places, parts, batches, cuts)
+    ends, seen, steps = _run_epochs(_Places(run, devices, len(cuts), data), parts, batches, cuts)
     return _judged(*ends, seen, rest, stop_accuracy, steps)
 
 
@@ -161,9 +159,9 @@ def _shared_width(count: int, width: int, devices: int) -> int:
 class _Places:
     """Where the parts are trained: each on one device, with the data and a program there."""
 
-    def __init__(self, run: Any, homes: list[jax.Device], data: Any):
-        self.homes = homes
-        whole, own = jax.tree.map(on_device, data), dict.fromkeys(homes)
+    def __init__(self, run: Any, devices: list[jax.Device], count: int, data: Any):
+        self.homes = [devices[k % len(devices)] for k in range(count)]
+        whole, own = jax.tree.map(on_device, data), dict.fromkeys(self.homes)
         self._several = len(own) > 1
         self.data = {home: self._put(whole, home) for home in own}
         self._run, self._programs = run, {}
