@@ -123,8 +123,6 @@ def fit_epochs(
     """
     params, rest = eqx.partition(models, eqx.is_inexact_array)
     count = jax.tree.leaves(params)[0].shape[0]
-    if width < 1 or count % width:
-        raise UserError(f"width = {width} does not divide {count} members: choose a divisor")
     devices = ensemble.member_devices()
     width = _shared_width(count, width, len(devices))
     task = _Task(loss, optimizer, evaluate, batch, stop_accuracy)
@@ -148,10 +146,15 @@ def _shared_width(count: int, width: int, devices: int) -> int:
     Returns:
         Members per part.
 
+    Raises:
+        UserError: if the width does not divide the members.
+
     Examples:
         >>> _shared_width(12, 12, 1), _shared_width(12, 12, 8), _shared_width(12, 2, 3)
         (12, 1, 2)
     """
+    if width < 1 or count % width:
+        raise UserError(f"width = {width} does not divide {count} members: choose a divisor")
     most = min(width, max(1, count // devices))
     return next(part for part in range(most, 0, -1) if count % part == 0)
 
