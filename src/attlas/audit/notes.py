@@ -24,10 +24,10 @@ _LOSSES = {
     "tokens.",
 }
 _PROTOCOL = (
-    "Sinks: {sink_sequences} sequences, cut to their first {sink_tokens} tokens, as they are, "
-    "with shuffled words and with one word repeated (seed {seed}); a share counts heads and "
-    "sequences whose first token receives more than {sink_threshold} of the weight. "
-    "Certificates and attacks at tokens: the first {probes} of these. Intervals: level "
+    "Sinks: sequences cut to their first {sink_tokens} tokens ({sink_sequences} are as long), as "
+    "they are, with shuffled words and with one word repeated (seed {seed}); a share counts heads "
+    "and sequences whose first token receives more than {sink_threshold} of the weight. "
+    "Certificates and attacks at tokens: as many as {probes} of these. Intervals: level "
     "{level}, {draws} bootstrap draws of the {sequences} sequences."
 )
 

@@ -4,7 +4,7 @@ Cholesky, LU, QR, eigenvalues and singular values of a batch are tasks of XLA's 
 and the thread that hands them out waits for them inside the pool. Two such programs at once can
 hold every thread of the pool waiting, so that no task ever runs: the process stands still. One
 program alone does not, nor do products and triangular solves, nor NumPy and SciPy, which call
-LAPACK themselves. In which version of jaxlib this ends is not known; in 0.10.2 it happens.
+LAPACK themselves. No released version ends it: 0.10.2 is the newest of 2026-11-26.
 
 Hence every program of this library that factorises is marked by `one_at_a_time`, whichever
 thread calls it. What a caller compiles around it (`jax.jit`, `jax.vmap`) is the caller's program:

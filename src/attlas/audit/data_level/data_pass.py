@@ -81,7 +81,10 @@ class DataPass:
         self.lengths = np.array([each.size for each in tokens])
         self.draw = np.random.default_rng(settings.seed)
         self.blocks = sequence_blocks(model, tokens, special)
-        self.sink_length = min(settings.sink_tokens, int(self.lengths.max()))
+        # A length that half of the sequences reach, or as many as the protocol takes.
+        enough = min(settings.sink_sequences, -(-self.lengths.size // 2))
+        reached = int(np.sort(self.lengths)[-enough])
+        self.sink_length = min(settings.sink_tokens, reached)
         cut = [each[: self.sink_length] for each in tokens if each.size >= self.sink_length]
         cut = cut[: settings.sink_sequences]
         changed = (

@@ -11,7 +11,7 @@ class DataSettings(NamedTuple):
     Attributes:
         special: numbers of the special words; those that open or close all sequences when None.
         sink_tokens: T of the sink protocol, to which sequences are cut; sequences that are
-            shorter are left out there. The longest length where none is long enough.
+            shorter are left out there. Where less than half are as long, what half reach.
         sink_sequences: how many sequences the protocol takes.
         probes: how many of these the certificates and attacks take.
         svm_sequences: how many of the probes the attention SVM takes.

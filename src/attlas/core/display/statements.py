@@ -146,6 +146,8 @@ def split(latex: str) -> list[list[str]]:
         [['a < b'], ['\\text{if \\quad c},'], ['d']]
         >>> split(r"\|W_1 + W_2\|_{p,p} \le 1")
         [['\\|W_1 + W_2\\|_{p,p}', '\\le 1']]
+        >>> split("a(b + c + d + e)_+")  # a sign below or above is no term
+        [['a(b + c + d + e)_+']]
     """
     parts: list[list[str]] = [[]]
     depth, barred, start, before = 0, False, 0, ""
@@ -164,7 +166,7 @@ def split(latex: str) -> list[list[str]]:
                 parts.append([])
                 start = token.end()
             elif (text in _RELATIONS and long >= _SHORTEST["relation"] and before != r"\not") or (
-                text in _TERMS and long >= _SHORTEST["term"]
+                text in _TERMS and long >= _SHORTEST["term"] and latex[place - 1] not in "_^"
             ):
                 parts[-1].append(latex[start:place])
                 start = place

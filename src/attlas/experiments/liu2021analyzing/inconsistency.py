@@ -35,6 +35,7 @@ SWEEPS = {
     "d_q": "query dimension $d_q$", "temperature": "temperature",
     "l1": "$\\ell_1$ penalty", "l2": "$\\ell_2$ penalty",
 }  # fmt: skip
+SPELLED = {"d_q": "$d_q$", "l1": "$\\ell_1$ penalty", "l2": "$\\ell_2$ penalty"}
 PLAIN = {"temperature": 1.0, "l1": 0.0, "l2": 0.0}
 GRID = Grid(
     each={"student": [ATTENTION, BASELINE], "varied": ["samples", "advice"]},
@@ -152,13 +153,21 @@ def advice(data: xr.Dataset) -> dict[str, object]:
         return dict.fromkeys(("n", "members", "better", "worse", "d_q", "queries", "t"), "")
     found = changes(data).isel(setting=slice(1, None))
     _, low, high = geometric_interval(found, ["member"])
-    better, worse = (", ".join(found.setting.values[cut]) for cut in (high < 1, low > 1))
+    better, worse = (
+        ", ".join(map(typeset, found.setting.values[cut])) for cut in (high < 1, low > 1)
+    )
     queries = found.isel(setting=found.sweep.values == "d_q").transpose("setting", ...)
     return {
         "n": data.attrs["n"], "members": data.sizes["member"], "better": better, "worse": worse,
         "d_q": data.attrs["d_q"], "t": data.attrs["t"],
         "queries": "; ".join(f"{int(own.level)}: {told(own)}" for own in queries),
     }  # fmt: skip
+
+
+def typeset(setting: str) -> str:
+    """A setting's name for prose."""
+    name, _, level = setting.partition(" = ")
+    return f"{SPELLED.get(name, name)} = {level}"
 
 
 def limit_of(student: str, end: int) -> panels.Formula:
