@@ -175,7 +175,7 @@ def test_every_file_that_is_asked_for_is_written(attlas, monkeypatch, tmp_path):
     assert r"violated$^\dagger$" in texts["t.tex"]
     assert "| violated (unexpected) |" in texts["t.md"]
     assert ElementTree.fromstring(texts["t.xml"]).get("failures") == "1"
-    assert "1 refuted" in texts["t.svg"]
+    assert "1 with a counterexample" in texts["t.svg"]
 
 
 def test_a_badge_of_another_form_is_refused_before_anything_runs(attlas, monkeypatch, tmp_path):
