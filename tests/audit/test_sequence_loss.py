@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from random_transformer import random_transformer
 
+from attlas.audit import sequence_loss
 from attlas.audit.sequence_loss import (
     judged_batch,
     sequence_losses,
@@ -42,6 +43,18 @@ def test_next_words_are_counted_but_for_the_last():
         own = logs(CAUSAL, tokens)
         by_hand = -np.mean([own[k, tokens[k + 1]] for k in range(len(tokens) - 1)])
         assert np.isclose(found, by_hand, rtol=1e-11)
+
+
+@pytest.mark.parametrize("model", [CAUSAL, BOTH])
+def test_logits_of_few_sequences_are_in_memory_at_once(model, monkeypatch):
+    monkeypatch.setattr(sequence_loss, "_BYTES", 2 * 7 * 11 * 8)  # two of 7 tokens and 11 words
+    batch = judged_batch(model, [DRAW.integers(2, 11, 7) for _ in range(5)])
+    against = None if model is CAUSAL else np.stack([model.hidden(t)[0] for t in batch.tokens])
+    whole = losses(model, batch, against)
+    for k in range(5):
+        other = None if against is None else against[k : k + 1]
+        alone = losses(model, sequences_of(batch, np.array([k])), other)
+        np.testing.assert_allclose(whole[k], alone[0], rtol=1e-12)
 
 
 @pytest.mark.parametrize("share", [0.15, 0.5, 1.0])

@@ -21,6 +21,8 @@ COMPARED: tuple[LossKind, ...] = ("own output", "own rows")
 """Kinds that compare a changed model with the unchanged one: 0 for that itself."""
 
 
+_BYTES = 2**27
+"""Of the logits that are in memory at once: 64 sequences of 256 of 50,257 words have 3.3 GB."""
 _SIMILAR = 96
 """Lengths of a group of sequences that are padded together differ by less."""
 
@@ -205,10 +207,20 @@ def sequence_losses(
         divergence = jnp.sum(jnp.exp(before) * (before - logs), axis=-1)
         return divergence if readout.first_only else _mean(divergence, where)
 
-    if unchanged is None:
-        alone = partial(one, reference=None)
-        return jax.vmap(alone)(hidden, targets, counted)
-    return jax.vmap(one)(hidden, targets, counted, unchanged)
+    given = (hidden, targets, counted) + (() if unchanged is None else (unchanged,))
+    loss = partial(one, reference=None) if unchanged is None else one
+    together = _together(readout, hidden)
+    if together >= len(hidden):
+        return jax.vmap(loss)(*given)
+    return jax.lax.map(lambda rows: loss(*rows), given, batch_size=together)
+
+
+def _together(readout: Readout, hidden: Array) -> int:
+    """Sequences whose logits are in memory at once."""
+    if readout.words is None:
+        return len(hidden)
+    logits = eqx.filter_eval_shape(read_out, readout, hidden[0])
+    return max(1, _BYTES // (logits.size * logits.dtype.itemsize))
 
 
 def _logarithms(logits: Array) -> Array:
