@@ -37,7 +37,7 @@ def test_the_mapping_head_is_named_without_being_told(data_dir):
     def intervene(places, replacement):
         before, after = ablate_together(model, batch, places, replacement)
         change = bootstrap_mean(after - before)
-        return Change(float(np.mean(before)), *(float(each) for each in change[:3]))
+        return Change(float(np.mean(before)), *(float(each) for each in change[:3]), batch.unit)
 
     (found,) = [
         each for each in findings_of(heads, intervene) if each.quantity == "distant_confidence"
