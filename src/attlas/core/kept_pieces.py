@@ -39,11 +39,11 @@ def kept_pieces(
     stage = new_stage(origin)
     if stage is None:
         return list(compute(range(count)))
-    arrays = dict(stage.kept() or {})
-    ended = {int(name.partition(".")[2].partition(".")[0]) for name in arrays if _is_ours(name)}
+    kept = stage.kept() or {}
+    state = {name: array for name, array in kept.items() if name.startswith(f"{_PIECE}.")}
+    ended = {int(name.split(".")[1]) for name in state}
     structure = jax.tree.structure(like()) if ended else None
-    pieces = {k: _whole(arrays, k, structure) for k in sorted(ended)}
-    state = {name: array for name, array in arrays.items() if _is_ours(name)}
+    pieces = {k: _whole(state, k, structure) for k in ended}
     waiting = [k for k in range(count) if k not in ended]
     for k, piece in zip(waiting, compute(waiting), strict=True):
         pieces[k] = piece
@@ -54,10 +54,6 @@ def kept_pieces(
 
 
 _PIECE = "piece"
-
-
-def _is_ours(name: str) -> bool:
-    return name.startswith(f"{_PIECE}.")
 
 
 def _whole(arrays: Named, k: int, structure: Any) -> Any:
