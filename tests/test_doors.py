@@ -52,6 +52,7 @@ def run(program: str, *arguments: str, seconds: int) -> str:
         said = (stopped.stdout or b"").decode().strip().rpartition("\n")[2]
         pytest.fail(f"{program} hangs after: {said}")
     assert done.returncode == 0, done.stderr[-2000:]
+    assert "Traceback" not in done.stderr, done.stderr[-2000:]
     return done.stdout
 
 

@@ -1,10 +1,13 @@
 """Arrays come to JAX and are cut there as JAX itself would do it."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attlas.core.arrays import own_precision
 from attlas.core.device_arrays import entry, is_traced, on_device
 
 
@@ -19,6 +22,24 @@ def test_on_device_is_what_jax_makes_of_it(value):
 def test_what_is_there_stays_where_it_is():
     there = jnp.ones(2)
     assert on_device(there) is there
+
+
+def test_threads_of_both_precisions_share_an_array():
+    shared, narrow = np.ones((4, 4)), np.ones(1, np.float32)
+
+    def put(wide: bool) -> set[tuple[np.dtype, np.dtype]]:
+        found = []
+        with jax.enable_x64(wide):
+            for _ in range(1000):
+                found.append(on_device(shared))
+                with own_precision(shared=shared if wide else narrow) as (own,):
+                    found.append(own)
+        return {(array.dtype, np.asarray(array).dtype) for array in found}
+
+    with ThreadPoolExecutor(4) as threads:
+        ways = list(threads.map(put, [True, False, True, False]))
+    double, single = np.dtype(np.float64), np.dtype(np.float32)
+    assert ways == [{(double, double)}, {(single, single)}] * 2
 
 
 @pytest.mark.parametrize("index", [0, -1, slice(1, None), (slice(None), -1), np.array([1, 0])])

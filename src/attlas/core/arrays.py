@@ -51,6 +51,8 @@ ArrayInput = Convertible | jax.Array | Sequence[Any] | float | int
 def read_array(value: ArrayInput, name: str) -> np.ndarray:
     """Real numbers as a NumPy array, of the type they came in; nothing is copied needlessly.
 
+    The array is a view of the caller's: `on_device` says what JAX does with a shared one.
+
     Args:
         value: nested lists, NumPy or JAX of any real type, a torch tensor on any device, or
             whatever NumPy can read as an array.
@@ -82,7 +84,7 @@ def read_array(value: ArrayInput, name: str) -> np.ndarray:
 
 def _as_numpy(value: Any, name: str) -> np.ndarray:
     try:
-        found = np.asarray(_on_host(value))
+        found = np.asarray(_on_host(value)).view()
     except jax.errors.TracerArrayConversionError:
         raise UserError(
             f"{name} is traced by jit, vmap or grad, but is needed as numbers: "

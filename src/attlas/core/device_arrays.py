@@ -14,6 +14,9 @@ from jaxtyping import Array
 def on_device(value: Any) -> Array:
     """An array of JAX, put there as it is: `jnp.asarray` compiles a program for each shape.
 
+    JAX is given a view of its own. One NumPy object that threads of different precision pass at
+    once gets the wrong one of them: an array that says float64 and holds float32 (jaxlib 0.10.2).
+
     Args:
         value: array of NumPy or JAX, a number, or lists of numbers.
 
@@ -24,7 +27,7 @@ def on_device(value: Any) -> Array:
         >>> on_device(np.arange(3)).tolist()
         [0, 1, 2]
     """
-    return value if isinstance(value, jax.Array) else jax.device_put(np.asarray(value))
+    return value if isinstance(value, jax.Array) else jax.device_put(np.asarray(value).view())
 
 
 def entry(array: Any, index: Any) -> Any:
