@@ -6,6 +6,7 @@ import pytest
 from attlas.bounds.optimisation.gu2024_score import (
     gu2024_approximation,
     gu2024_complexity,
+    gu2024_log_smallest_eigenvalue,
     gu2024_score_error,
 )
 
@@ -57,3 +58,18 @@ def test_predicting_zero_is_better_than_the_bound_up_to_these_sizes(d, n):
     # Labels have norm at most 1, so that the error of the zero function is at most 1.
     below, above = (float(gu2024_complexity(part * n, d, 0.1)) for part in (0.9, 1.1))
     assert above < 1 < below
+
+
+@pytest.mark.parametrize("sigma", [0.5, 2.0, 3.9, 4.1, 12.0])
+@pytest.mark.parametrize(("n", "d"), [(1, 3), (152, 2), (152, 60)])
+def test_the_smallest_eigenvalue_is_the_tail_of_an_exponential_series(n, d, sigma):
+    q = next(q for q in range(1, 40) if math.comb(d + q, d) - 1 >= n)
+    terms = [math.exp(2 * j * math.log(sigma) - math.lgamma(j + 1)) for j in range(600)]
+    known = math.log(n) + math.log(math.fsum(terms[q - 1 :]))
+    np.testing.assert_allclose(gu2024_log_smallest_eigenvalue(n, d, sigma), known, rtol=1e-12)
+
+
+def test_the_smallest_eigenvalue_is_known_at_once_for_any_size():
+    # One input and so many dimensions that q = 1: all of e^(sigma^2).
+    assert gu2024_log_smallest_eigenvalue(2**53, 10**17, 1e3) == 1e6 + math.log(2**53)
+    assert gu2024_log_smallest_eigenvalue(2**53, 1, 0.5) < -1e17

@@ -8,15 +8,15 @@ from attlas.bounds.closed_form import closed_form
 
 @closed_form
 def perturbed_softmax(
-    span: Float[Array, "..."], oscillation: Float[Array, "..."]
-) -> Float[Array, "..."]:
+    span: Float[Array, "*s"] | float, oscillation: Float[Array, "*s"] | float
+) -> Float[Array, "*s"]:
     r"""The largest change of an average of values by softmax.
 
     $$\Big|\sum_t(p'_t-p_t)v_t\Big|\le(\max v-\min v)\tanh\frac{\max h-\min h}4,\qquad
     p={\rm softmax}(z),\ p'={\rm softmax}(z+h)$$
 
     Args:
-        span: max v - min v.
+        span: max v - min v, one number or of the shape of the other.
         oscillation: max h - min h.
 
     Returns:

@@ -66,7 +66,8 @@ def rotary_core_norm(
     first = 0 if causal else 1 - tokens
     # Norms that grow with the offset would each be the largest so far: in random order few are.
     offsets = jnp.asarray(np.random.default_rng(0).permutation(np.arange(first, tokens)))
-    flat = (each.reshape(-1, *each.shape[-2:]) for each in (W_Q, W_K))
+    dtype = jnp.result_type(W_Q, W_K)
+    flat = (each.astype(dtype).reshape(-1, *each.shape[-2:]) for each in (W_Q, W_K))
     angles = offsets[:, None].astype(frequencies.dtype) * frequencies[None]
     return _largest(*flat, angles, interleaved).reshape(W_Q.shape[:-2])
 

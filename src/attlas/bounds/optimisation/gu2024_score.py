@@ -6,9 +6,11 @@ second is left out. The inside of the logarithm of Gamma_delta could not be read
 """
 
 import math
+from bisect import bisect_left
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+from scipy.special import gammainc
 
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.optimisation.gu2024_perturbation import Number
@@ -132,15 +134,15 @@ def gu2024_log_smallest_eigenvalue(n: int, d: int, sigma: float) -> float:
     n inputs in R^d have a direction that no monomial of degree 1 to q - 1 sees.
 
     Args:
-        n: samples, at least 1.
+        n: samples, at least 1 and at most 2^53.
         d: dimension of the inputs, at least 1.
-        sigma: deviation of the start, positive.
+        sigma: deviation of the start, positive, at most 10^6.
 
     Returns:
         The logarithm, as the bound itself soon underflows.
 
     Raises:
-        UserError: if a number is not positive and finite.
+        UserError: for a number out of range.
 
     Examples:
         >>> round(gu2024_log_smallest_eigenvalue(1, 2, 1.0), 12)  # q = 1: e
@@ -148,14 +150,17 @@ def gu2024_log_smallest_eigenvalue(n: int, d: int, sigma: float) -> float:
         >>> gu2024_log_smallest_eigenvalue(100, 2, 1.0) < math.log(1e-6)
         True
     """
-    if n < 1 or d < 1 or not 0 < sigma < math.inf:
-        raise UserError(f"n = {n}, d = {d}, sigma = {sigma}: all must be finite and positive")
-    q = 1
-    while math.comb(d + q, d) - 1 < n:
-        q += 1
+    if not 1 <= n <= 2**53 or d < 1 or not 0 < sigma <= 1e6:
+        raise UserError(
+            "n, d or sigma is out of range: give n from 1 to 2^53, d at least 1, sigma in (0, 10^6]"
+        )
+    most = 54 if d >= 54 else 2**53  # binom(108, 54) exceeds every n
+    q = bisect_left(range(most), n, lo=1, key=lambda q: math.comb(d + q, d) - 1)
     square, power, term, total = sigma**2, q - 1, 1.0, 0.0
-    # Terms over the first one; they fall geometrically from power = 2 sigma^2 on.
-    while term > 1e-18 * total or power < 2 * square:
+    if power <= square:
+        return math.log(n) + square + math.log(gammainc(power, square))
+    # Terms over the first one, each smaller than the one before.
+    while term > 1e-18 * total:
         total += term
         power += 1
         term *= square / power
