@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from attlas.audit.data_level.normalised_tokens import normalised_tokens
-from attlas.audit.data_level.probes import head_tokens, is_bilinear, spread_rows
+from attlas.audit.data_level.probes import head_tokens, spread_rows
 from attlas.audit.data_level.selected_tokens import (
     locally_optimal,
     selected_tokens,
@@ -69,27 +69,23 @@ def optimal_selections(
 
     Returns:
         The shares; None where they are not defined: the loss compares the model with itself, and
-        so has no slope, logits of no layer are bilinear, or no row sees two tokens.
+        so has no slope, or no row sees two tokens.
 
     Source: section 1.1 of julistiono2024optimizing, with the loss's slope for the scores.
     """
     whole = whole_model(model)
-    bilinear = [is_bilinear(whole.layers[stored].attention) for stored in whole.order]
-    if batch.kind in COMPARED or not any(bilinear):
-        return None
-    probes = _probes(batch, sequences, rows)
+    probes = [] if batch.kind in COMPARED else _probes(batch, sequences, rows)
     if not probes:
         return None
-    shape = len(probes), model.layers, model.heads_per_layer
-    share, null = np.full(shape, np.nan), np.full(shape, np.nan)
+    share, null = np.empty((2, len(probes), model.layers, model.heads_per_layer))
     for place, (member, chosen) in enumerate(probes):
         length = min(int(batch.present[member].sum()), _LENGTH)
         data = (part[member, :length] for part in (batch.tokens, batch.targets, batch.counted))
         passed = _sloped(whole, *(jnp.asarray(each) for each in data))
         entering, slopes = (np.asarray(each, np.float64) for each in passed)
-        for index in np.flatnonzero(bilinear):
+        for index in range(model.layers):
             given = entering[index], slopes[index], chosen
-            share[place, index], null[place, index] = _of_layer(model, whole, int(index), *given)
+            share[place, index], null[place, index] = _of_layer(model, whole, index, *given)
     return OptimalSelections(share, null, sum(chosen.size for _, chosen in probes))
 
 
