@@ -22,14 +22,7 @@ from attlas.audit.data_level.selected_tokens import (
 from attlas.audit.sequence_loss import COMPARED, JudgedBatch, sequence_losses
 from attlas.interop.canonical import Layer
 from attlas.interop.folding import folded_attention
-from attlas.interop.forward import (
-    attended,
-    attention_input,
-    attention_weights,
-    complete_layer,
-    embed,
-    head_outputs,
-)
+from attlas.interop.forward import attention_input, head_outputs
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.interop.whole_model import WholeModel, whole_model
 
@@ -73,10 +66,10 @@ def optimal_selections(
 
     Source: section 1.1 of julistiono2024optimizing, with the loss's slope for the scores.
     """
-    whole = whole_model(model)
     probes = [] if batch.kind in COMPARED else _probes(batch, sequences, rows)
     if not probes:
         return None
+    whole = whole_model(model)
     share, null = np.empty((2, len(probes), model.layers, model.heads_per_layer))
     for place, (member, chosen) in enumerate(probes):
         length = min(int(batch.present[member].sum()), _LENGTH)
@@ -106,14 +99,8 @@ def _sloped(
     """Rows that enter each layer, and the loss's slope in what its attention adds."""
 
     def loss(added: Array) -> tuple[Array, Array]:
-        x, entering = embed(whole.embedding, tokens), []
-        for index, stored in enumerate(whole.order):
-            layer = whole.layers[stored]
-            entering.append(x)
-            read = attention_input(layer, x)
-            own = attended(layer.attention, attention_weights(layer.attention, read), read)
-            x = complete_layer(layer, x, own + added[index])
-        judged = sequence_losses(whole.readout, x[None], targets[None], counted[None])
+        *entering, last = whole.depths(tokens, added=added)
+        judged = sequence_losses(whole.readout, last[None], targets[None], counted[None])
         return judged[0], jnp.stack(entering)
 
     out = whole.layers[0].attention.W_O
