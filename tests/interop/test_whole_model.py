@@ -11,7 +11,7 @@ from random_transformer import random_transformer
 
 from attlas.core.errors import UserError
 from attlas.interop.canonical import Dense, PatchEmbedding
-from attlas.interop.whole_model import whole_model
+from attlas.interop.whole_model import read_once, whole_model
 
 TOKENS = np.array([3, 0, 10, 3])
 MODEL = random_transformer(7)
@@ -23,6 +23,29 @@ def test_rows_are_those_of_the_model_also_beside_padding():
     np.testing.assert_allclose(whole.hidden(jnp.asarray(TOKENS)), expected, rtol=1e-12)
     padded, present = jnp.asarray([*TOKENS, 0, 0]), jnp.arange(6) < 4
     np.testing.assert_allclose(whole.hidden(padded, present)[:4], expected, rtol=1e-11)
+
+
+def test_what_is_added_to_the_attention_moves_the_rows_behind_it():
+    whole, tokens = whole_model(MODEL), jnp.asarray(TOKENS)
+    shift = jnp.zeros((2, 4, 6)).at[1, 2].set(0.5)
+    before, after = whole.depths(tokens), whole.depths(tokens, added=shift)
+    np.testing.assert_allclose(jnp.stack(before), MODEL.hidden(TOKENS), rtol=1e-11)
+    moved = [~np.isclose(b, a).all(axis=1) for b, a in zip(before, after, strict=True)]
+    assert np.array_equal(moved, [[False] * 4, [False] * 4, [False, False, True, False]])
+
+
+def test_a_model_that_is_read_once_reads_its_file_no_more():
+    read = []
+
+    def layer(stored):
+        read.append(stored)
+        return MODEL.read_layer(stored)
+
+    held = read_once(dataclasses.replace(MODEL, stored_layer=(0, 1, 0), read_layer=layer))
+    for _ in range(2):
+        assert len(whole_model(held).layers) == 2
+        assert held.block(2).attention.W_Q.shape == held.layer(1).attention.W_Q.shape
+    assert read == [0, 1]
 
 
 def test_a_closed_gate_is_a_head_without_output():

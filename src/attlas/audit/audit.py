@@ -27,6 +27,7 @@ from attlas.core.errors import UserError
 from attlas.interop.load_model import load_model
 from attlas.interop.slicing import prove_slicing
 from attlas.interop.trained_transformer import TrainedTransformer
+from attlas.interop.whole_model import read_once
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 
 _CONTEXT = 512
@@ -209,6 +210,7 @@ def _deep(
     progress: Callable[[str, int, int], None],
 ) -> tuple[xr.Dataset, dict[str, int | float | str]]:
     """Variables of level deep, and its facts of the whole model."""
+    model = read_once(model)
     deep, numbers = deep_level(
         model,
         batch,

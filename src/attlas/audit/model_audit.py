@@ -54,7 +54,7 @@ class ModelAudit:
     facts: Mapping[str, int | float | str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     curves: tuple[Mapping[str, int | float], ...] = ()
-    protocol: Mapping[str, int | float | list[int]] = field(default_factory=dict)
+    protocol: Mapping[str, int | float | str | list[int]] = field(default_factory=dict)
 
     def to_pandas(self) -> "pd.DataFrame":
         """One row per head, indexed by layer and head."""

@@ -27,8 +27,9 @@ _PROTOCOL = (
     "Sinks: sequences cut to their first {sink_tokens} tokens ({sink_sequences} are as long), as "
     "they are, with shuffled words and with one word repeated (seed {seed}); a share counts heads "
     "and sequences whose first token receives more than {sink_threshold} of the weight. "
-    "Certificates and attacks at tokens: as many as {probes} of these. Intervals: level "
-    "{level}, {draws} bootstrap draws of the {sequences} sequences."
+    "Certificates and attacks at tokens: as many as {probes} of these. Attention SVMs: in the "
+    "space of {svm_space}; a margin compares with its null, not with one in another space. "
+    "Intervals: level {level}, {draws} bootstrap draws of the {sequences} sequences."
 )
 
 

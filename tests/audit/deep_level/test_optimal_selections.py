@@ -25,6 +25,7 @@ from attlas.interop.forward import (
 DRAW = np.random.default_rng(5)
 TOKENS = DRAW.integers(11, size=5)
 MODEL = random_transformer(2, causal=True)
+TURNED = random_transformer(3, rotary=True, norms=True)
 
 
 def loss_with(model, index, head, i, j, step):
@@ -42,15 +43,16 @@ def loss_with(model, index, head, i, j, step):
 
 
 @pytest.mark.thorough
-def test_shares_are_those_of_scores_by_finite_differences():
-    found = optimal_selections(MODEL, judged_batch(MODEL, [TOKENS]), rows=10)
+@pytest.mark.parametrize("model", [MODEL, TURNED], ids=["tokens", "queries and keys"])
+def test_shares_are_those_of_scores_by_finite_differences(model):
+    found = optimal_selections(model, judged_batch(model, [TOKENS]), rows=10)
     chosen = np.arange(1, 4)  # the first row sees one token, the last has no next word
     assert found.rows == 3
     assert found.share.shape == found.null.shape == (1, 2, 2)
-    x = MODEL.embed(TOKENS)
+    x = model.embed(TOKENS)
     for index in range(2):
-        layer = MODEL.layer(index)
-        norm, projection = MODEL.input_norm(index, layer)
+        layer = model.layer(index)
+        norm, projection = model.input_norm(index, layer)
         read = attention_input(layer, x)
         folded = folded_attention(layer.attention, norm, projection)
         tokens = np.asarray(normalised_tokens(read, norm, projection))
@@ -59,8 +61,8 @@ def test_shares_are_those_of_scores_by_finite_differences():
             good, share = [], []
             for place, i in enumerate(chosen):
                 score = [
-                    loss_with(MODEL, index, head, i, j, -1e-5)
-                    - loss_with(MODEL, index, head, i, j, 1e-5)
+                    loss_with(model, index, head, i, j, -1e-5)
+                    - loss_with(model, index, head, i, j, 1e-5)
                     for j in range(TOKENS.size)
                 ]
                 margins = svm.margins[head, place]
@@ -74,10 +76,6 @@ def test_shares_are_those_of_scores_by_finite_differences():
         x = complete_layer(layer, x, own)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [random_transformer(rotary=True), dataclasses.replace(MODEL, read_readout=Readout)],
-    ids=["rotated", "own rows"],
-)
-def test_there_is_none_without_a_matrix_or_a_slope(model):
+def test_there_is_none_without_a_slope():
+    model = dataclasses.replace(MODEL, read_readout=Readout)
     assert optimal_selections(model, judged_batch(model, [TOKENS])) is None

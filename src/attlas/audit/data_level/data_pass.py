@@ -22,7 +22,7 @@ from attlas.audit.data_level.layer_observation import (
     observe_rows,
     observe_uniform,
 )
-from attlas.audit.data_level.probes import ProbedLayer, selected_by_heads, smooth_heads
+from attlas.audit.data_level.probes import ProbedLayer, selected_by_heads, smooth_heads, svm_space
 from attlas.audit.data_level.redundancy import Redundancy, nearest_heads, redundancy
 from attlas.audit.data_level.sequence_blocks import (
     SequenceBlock,
@@ -56,7 +56,7 @@ class AuditedData(NamedTuple):
     heads: xr.Dataset
     depths: xr.Dataset
     pairs: Redundancy
-    protocol: dict[str, int | float | list[int]]
+    protocol: dict[str, int | float | str | list[int]]
     sinks: dict[str, float]
 
 
@@ -135,8 +135,9 @@ class DataPass:
         depths = labelled(DEPTH_QUANTITIES, rows, ("depth",))
         return AuditedData(heads, depths, pairs, self._protocol(), self._sink_shares())
 
-    def _protocol(self) -> dict[str, int | float | list[int]]:
+    def _protocol(self) -> dict[str, int | float | str | list[int]]:
         """What was done, for the reader of a table."""
+        assert self.layer is not None  # a model has a layer, and all of its layers one form
         return {
             "sequences": len(self.lengths),
             "tokens": int(self.lengths.sum()),
@@ -145,6 +146,7 @@ class DataPass:
             "sink_sequences": self.cut,
             "sink_threshold": SINK,
             "probes": self.probes,
+            "svm_space": svm_space(self.layer.attention),
             "draws": self.settings.draws,
             "level": self.settings.level,
             "seed": self.settings.seed,

@@ -57,7 +57,10 @@ SINKS = ("natural", "shuffled", "repeated")
 SINK = 0.3
 """Mean weight of the first token above which a head sinks, after Gu et al."""
 
-_SVM = "rows of a few short sequences; NaN where queries and keys are rotated or normalised"
+_SVM = (
+    "rows of a few short sequences; in the space of normalised tokens, but in that of each head's "
+    "queries and keys where these are rotated or normalised: margins of the two do not compare"
+)
 
 HEAD_QUANTITIES = (
     *ROW_QUANTITIES,
@@ -172,7 +175,7 @@ HEAD_QUANTITIES = (
         "svm_margin",
         "largest margin of the selected tokens",
         r"$1/\|W_{mm}\|_F$",
-        _SVM + "; the null selects random visible tokens",
+        _SVM + "; 0: no matrix selects these tokens; the null selects random visible tokens",
         _MEASURED,
         "svm_margin_null",
     ),

@@ -20,7 +20,10 @@ from attlas.audit.data_level.selected_tokens import (
 )
 from attlas.interop.canonical import Attention, Dense, Norm
 from attlas.interop.folding import folded_attention
-from attlas.interop.forward import visible
+from attlas.interop.forward import placed, projections, visible
+
+SVM_SPACES = TOKEN_SPACE, QUERY_KEY_SPACE = "normalised tokens", "queries and keys"
+"""Where attention SVMs are solved; margins of two spaces are not comparable."""
 
 
 class ProbedLayer(NamedTuple):
@@ -112,15 +115,14 @@ def selected_by_heads(
         draw: of the random selections that are the null.
 
     Returns:
-        `svm_margin`, `svm_reached`, `svm_cosine` and the same of random selections with `_null`;
-        NaN where logits are no bilinear function of two tokens: with rotated or normalised
-        queries and keys a logit has one matrix per relative position, or none.
+        `svm_margin`, `svm_reached`, `svm_cosine`, in the space that `svm_space` names, and the
+        same of random selections with `_null`; NaN where no row sees two tokens.
     """
     attention, every = layer.folded, np.asarray(layer.tokens)[:sequences]
     names = ("margin", "reached", "cosine")
     heads = len(attention.group)
     useful = np.flatnonzero(np.array(visible(attention, every.shape[1])).sum(axis=1) > 1)
-    if not is_bilinear(attention) or useful.size == 0:
+    if useful.size == 0:
         empty = np.full((len(every), heads), np.nan)
         return {f"svm_{name}{end}": empty.copy() for name in names for end in ("", "_null")}
     chosen = spread_rows(useful, rows)
@@ -134,17 +136,19 @@ def selected_by_heads(
     return {name: np.stack(values) for name, values in found.items()}
 
 
-def is_bilinear(attention: Attention) -> bool:
-    """Whether a logit is a bilinear function of two tokens, and so has one matrix.
+def svm_space(attention: Attention) -> str:
+    """The space in which the attention SVM of a layer's heads is solved.
+
+    With rotated or normalised queries and keys a logit has no one matrix between two tokens.
 
     Args:
         attention: of a layer.
 
     Returns:
-        False with rotated or normalised queries and keys.
+        Of `SVM_SPACES` the second in that case, else the first.
     """
-    parts = attention.rotary, attention.query_norm, attention.key_norm
-    return all(part is None for part in parts)
+    bent = attention.rotary, attention.query_norm, attention.key_norm
+    return SVM_SPACES[any(part is not None for part in bent)]
 
 
 def spread_rows(useful: Int[np.ndarray, " m"], rows: int) -> Int[np.ndarray, " n"]:
@@ -170,17 +174,24 @@ def head_tokens(
     """A layer's heads on one sequence, as their attention SVM reads them.
 
     Args:
-        attention: folded heads, bilinear.
+        attention: folded heads.
         tokens: normalised tokens.
         chosen: rows whose selections count.
 
     Returns:
-        Tokens, queries and the matrix of each head.
+        Tokens, queries and the matrix of each head, in the space that `svm_space` names.
     """
+    seen = np.array(visible(attention, len(tokens)))[chosen]
+    if svm_space(attention) == QUERY_KEY_SPACE:
+        raw = projections(attention, jnp.asarray(tokens))
+        queries, keys = (np.asarray(a) for a in placed(attention, raw.queries, raw.keys))
+        unit = np.eye(keys.shape[2])
+        own = [(attention.scale * unit, unit)] * len(keys)
+        return HeadTokens(keys, queries[:, chosen], own, seen)
     W_Q, b_Q, W_K = (np.asarray(a) for a in (attention.W_Q, attention.b_Q, attention.W_K))
     matrices = [
         (attention.scale * W_K[g], np.concatenate([W_Q[h].T, b_Q[h][:, None]], axis=1))
         for h, g in enumerate(attention.group)
     ]
     queries = np.concatenate([tokens[chosen], np.ones((chosen.size, 1))], axis=1)
-    return HeadTokens(tokens, queries, matrices, np.array(visible(attention, len(tokens)))[chosen])
+    return HeadTokens(tokens, queries, matrices, seen)

@@ -1,8 +1,11 @@
 r"""The tokens that heads select, against the attention SVM of the same selection.
 
-Row i of head h selects the visible token of largest logit x_j' W z_i, W = scale W_K [W_Q', b_Q]
-and z_i the normalised token with a 1 appended. The SVM of these selections lives in the span of
-the tokens and of the chosen rows' queries, and W is compared with it there.
+Row i of head h selects the visible token of largest logit x_j' W z_i. In the space of normalised
+tokens W = scale W_K [W_Q', b_Q] and z_i is the token with a 1 appended; where positions rotate
+queries and keys, or norms bend them, no such W is, and in the space of the head's own queries z_i
+and keys x_j, rotated and normalised, W = scale I. The SVM of the selections lives in the span of
+the x and of the chosen rows' z, and W is compared with it there. Margins of two spaces have
+different units; the same selection of random tokens is the reference in either.
 """
 
 from collections.abc import Sequence
@@ -22,14 +25,14 @@ class HeadTokens(NamedTuple):
     """Heads of one layer on one sequence, in float64.
 
     Attributes:
-        tokens: normalised tokens x_j.
-        queries: z_i of the chosen rows.
+        tokens: x_j, of all heads together or of each.
+        queries: z_i of the chosen rows, likewise.
         matrices: W of each head.
         seen: which tokens each chosen row sees, at least two.
     """
 
-    tokens: Float[np.ndarray, "T d"]
-    queries: Float[np.ndarray, "n e"]
+    tokens: Float[np.ndarray, "*H T d"]
+    queries: Float[np.ndarray, "*H n e"]
     matrices: Sequence[tuple[Float[np.ndarray, "d k"], Float[np.ndarray, "k e"]]]
     seen: Bool[np.ndarray, "n T"]
 
@@ -81,18 +84,19 @@ def selected_tokens(
         >>> print(found.chosen.tolist(), found.margin.round(6), found.cosine.round(6))
         [[0]] [1.414214] [0.707107]
     """
-    base_x, base_z = _basis(heads.tokens), _basis(heads.queries)
-    x, z = heads.tokens @ base_x, heads.queries @ base_z
-    inside = np.stack([(base_x.T @ left) @ (right @ base_z) for left, right in heads.matrices])
-    logits = np.einsum("jd,hde,ie->hij", x, inside, z)
+    every = len(heads.matrices)
+    (x, base_x), (z, base_z) = (_in_span(rows, every) for rows in (heads.tokens, heads.queries))
+    bases = zip(heads.matrices, base_x, base_z, strict=True)
+    inside = np.stack([(to_x.T @ left) @ (right @ to_z) for (left, right), to_x, to_z in bases])
+    logits = np.einsum("hjd,hde,hie->hij", x, inside, z)
     visible = np.where(heads.seen, logits, -np.inf)
     chosen = visible.argmax(axis=2) if tokens is None else tokens
     found = _solve(x, z, chosen, heads.seen)
     gap = np.take_along_axis(logits, chosen[..., None], 2) - logits
-    other = heads.seen & (np.arange(len(x)) != chosen[..., None])
+    other = heads.seen & (np.arange(x.shape[1]) != chosen[..., None])
     smallest = np.where(other, gap, np.inf).min(axis=(1, 2))
     size = np.linalg.norm(inside, axis=(1, 2))
-    target = np.asarray(found.value)[:, : x.shape[1], : z.shape[1]]
+    target = np.asarray(found.value)[:, : x.shape[2], : z.shape[2]]
     norm = np.linalg.norm(target, axis=(1, 2))
     with np.errstate(invalid="ignore", divide="ignore"):
         cosine = np.sum(target * inside, axis=(1, 2)) / (norm * size)
@@ -172,24 +176,26 @@ def locally_optimal(
 
 
 def _solve(
-    x: Float[np.ndarray, "T r"],
-    z: Float[np.ndarray, "n q"],
+    x: Float[np.ndarray, "H T r"],
+    z: Float[np.ndarray, "H n q"],
     chosen: Int[np.ndarray, "H n"],
     seen: Bool[np.ndarray, "n T"],
 ) -> Solution:
     """The SVM of each head, the smaller of the two spans padded to the larger."""
-    width = max(x.shape[1], z.shape[1])
-    tokens = np.pad(x, ((0, 0), (0, width - x.shape[1])))
-    queries = np.pad(z, ((0, 0), (0, width - z.shape[1])))
+    width = max(x.shape[2], z.shape[2])
+    tokens, queries = (np.pad(a, ((0, 0), (0, 0), (0, width - a.shape[2]))) for a in (x, z))
     # What a row does not see is replaced by a token that it sees: a constraint given twice.
-    other = seen & (np.arange(len(x)) != chosen[..., None])
-    stand_in = other.argmax(axis=2)[..., None]
-    place = np.where(seen, np.arange(len(x)), stand_in)
-    return attention_svm_batch(
-        tokens[place], np.broadcast_to(queries, (len(chosen), *queries.shape)), chosen, 2.0
-    )
+    every = np.arange(x.shape[1])
+    other = seen & (every != chosen[..., None])
+    place = np.where(seen, every, other.argmax(axis=2)[..., None])
+    head = np.arange(len(x))[:, None, None]
+    return attention_svm_batch(tokens[head, place], queries, chosen, 2.0)
 
 
-def _basis(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "d r"]:
-    """Orthonormal directions that hold the rows."""
-    return np.linalg.qr(rows.T)[0]
+def _in_span(
+    rows: Float[np.ndarray, "*H n d"], heads: int
+) -> tuple[Float[np.ndarray, "H n r"], Float[np.ndarray, "H d r"]]:
+    """Rows of each head in orthonormal directions that hold them, and the directions."""
+    base = np.linalg.qr(np.swapaxes(rows, -1, -2))[0]
+    base = np.broadcast_to(base, (heads, *base.shape[-2:]))
+    return rows @ base, base

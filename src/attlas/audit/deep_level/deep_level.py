@@ -51,8 +51,8 @@ DEEP_QUANTITIES = (
         "share of locally optimal selections",
         r"$\gamma_{is(i)}>\gamma_{ij}$",
         "rows whose token of largest logit lowers the loss more, to first order, than each support "
-        "token of its attention SVM; the reference is scores in random order; none where queries "
-        "and keys are rotated or normalised, or the loss compares the model with itself",
+        "token of its attention SVM, in the space of level data's; the reference is scores in "
+        "random order; none where the loss compares the model with itself",
         Standing.HEURISTIC,
         "locally_optimal_null",
     ),

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from attlas.audit.data_level.normalised_tokens import normalised_tokens
-from attlas.audit.data_level.probes import head_tokens, is_bilinear, spread_rows
+from attlas.audit.data_level.probes import head_tokens, spread_rows
 from attlas.audit.data_level.selected_tokens import (
     locally_optimal,
     selected_tokens,
@@ -22,14 +22,7 @@ from attlas.audit.data_level.selected_tokens import (
 from attlas.audit.sequence_loss import COMPARED, JudgedBatch, sequence_losses
 from attlas.interop.canonical import Layer
 from attlas.interop.folding import folded_attention
-from attlas.interop.forward import (
-    attended,
-    attention_input,
-    attention_weights,
-    complete_layer,
-    embed,
-    head_outputs,
-)
+from attlas.interop.forward import attention_input, head_outputs
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.interop.whole_model import WholeModel, whole_model
 
@@ -69,27 +62,23 @@ def optimal_selections(
 
     Returns:
         The shares; None where they are not defined: the loss compares the model with itself, and
-        so has no slope, logits of no layer are bilinear, or no row sees two tokens.
+        so has no slope, or no row sees two tokens.
 
     Source: section 1.1 of julistiono2024optimizing, with the loss's slope for the scores.
     """
-    whole = whole_model(model)
-    bilinear = [is_bilinear(whole.layers[stored].attention) for stored in whole.order]
-    if batch.kind in COMPARED or not any(bilinear):
-        return None
-    probes = _probes(batch, sequences, rows)
+    probes = [] if batch.kind in COMPARED else _probes(batch, sequences, rows)
     if not probes:
         return None
-    shape = len(probes), model.layers, model.heads_per_layer
-    share, null = np.full(shape, np.nan), np.full(shape, np.nan)
+    whole = whole_model(model)
+    share, null = np.empty((2, len(probes), model.layers, model.heads_per_layer))
     for place, (member, chosen) in enumerate(probes):
         length = min(int(batch.present[member].sum()), _LENGTH)
         data = (part[member, :length] for part in (batch.tokens, batch.targets, batch.counted))
         passed = _sloped(whole, *(jnp.asarray(each) for each in data))
         entering, slopes = (np.asarray(each, np.float64) for each in passed)
-        for index in np.flatnonzero(bilinear):
+        for index in range(model.layers):
             given = entering[index], slopes[index], chosen
-            share[place, index], null[place, index] = _of_layer(model, whole, int(index), *given)
+            share[place, index], null[place, index] = _of_layer(model, whole, index, *given)
     return OptimalSelections(share, null, sum(chosen.size for _, chosen in probes))
 
 
@@ -110,14 +99,8 @@ def _sloped(
     """Rows that enter each layer, and the loss's slope in what its attention adds."""
 
     def loss(added: Array) -> tuple[Array, Array]:
-        x, entering = embed(whole.embedding, tokens), []
-        for index, stored in enumerate(whole.order):
-            layer = whole.layers[stored]
-            entering.append(x)
-            read = attention_input(layer, x)
-            own = attended(layer.attention, attention_weights(layer.attention, read), read)
-            x = complete_layer(layer, x, own + added[index])
-        judged = sequence_losses(whole.readout, x[None], targets[None], counted[None])
+        *entering, last = whole.depths(tokens, added=added)
+        judged = sequence_losses(whole.readout, last[None], targets[None], counted[None])
         return judged[0], jnp.stack(entering)
 
     out = whole.layers[0].attention.W_O

@@ -7,7 +7,7 @@ import numpy as np
 from attlas.bounds.attention.repeated_tokens import repeated_token_ceiling
 from attlas.bounds.attention.sink_gain import sink_gain
 from attlas.bounds.attention.softmax_jacobian import yudin2025_jacobian
-from attlas.core.claim import Control, Sides, Source, Status
+from attlas.core.claim import Control, Sides, Source, Status, assume
 from attlas.core.norms.matrix import spectral_norm
 from attlas.core.statement import identity, inequality
 from attlas.models.attention.rotation import turn
@@ -127,6 +127,49 @@ def repeated_uniform(q, k, speed, *, turning=0.0):
     P = _weights(q, k, turning * speed, jnp.arange(1.0 * _T))
     size = jnp.sqrt(jnp.sum(q**2) * jnp.sum(k**2))
     return Sides(P, jnp.full(_T, 1 / _T), magnitude=jnp.full(_T, 1.0) * (1 + size))
+
+
+def biased(rng, count):
+    """One query and key of 64 dimensions, and a bias for each distance of 64 tokens.
+
+    The bias falls by random steps, by as much at every distance as ALiBi's does, or seldom, as
+    the buckets of a relative bias do.
+    """
+    fall = 10 ** rng.uniform(-2, 0, (count, 1)) * np.abs(rng.normal(size=(count, _T)))
+    fall[::3] = fall[::3, :1]
+    fall[1::3] *= rng.random(fall[1::3].shape) < 0.2
+    q, k = (rng.normal(size=(count, _T)) for _ in range(2))
+    return {"q": q, "k": k, "b": rng.normal(size=(count, 1)) - np.cumsum(fall, axis=1)}
+
+
+@inequality(
+    "One token repeated, a bias by distance: monotone",
+    Source.RECALLED,
+    sample=biased,
+    assumptions=[
+        assume("the bias does not grow with the distance", lambda b: jnp.all(b[1:] <= b[:-1]))
+    ],
+    search_over=("q", "k", "b"),
+    project=lambda b: {"b": jax.lax.cummin(b)},
+    roundings=_ROUNDINGS,
+    alike=True,
+    attained=1 - 1e-9,
+    controls=[
+        Control("a bias that grows with the distance", sign=-1.0),
+        Control("distances from the first token", ahead=True),
+    ],
+)
+def repeated_monotone(q, k, b, *, sign=1.0, ahead=False):
+    r"""$$P_{tj}\le P_{t,j+1},\quad P_t={\rm softmax}_j(q^\top k+b_{t-j}),\ b_{m+1}\le b_m$$
+
+    Gu et al. (2025), for relative biases that are monotone in the distance and for ALiBi, whose
+    $b_m=-\lambda m$ makes the ratio $e^{-\lambda}$. The row of the last of 64 tokens; attained
+    where the bias is flat. With a bias that is not monotone the weights are not, either.
+    """
+    keys = jnp.broadcast_to(k, (_T, k.size))
+    P = jax.nn.softmax(keys @ q + sign * (b if ahead else b[::-1]))
+    logit = 1 + jnp.linalg.norm(q) * jnp.linalg.norm(k) + jnp.max(jnp.abs(b))
+    return Sides(P[:-1], P[1:], magnitude=jnp.maximum(P[:-1], P[1:]) * logit)
 
 
 @identity(
