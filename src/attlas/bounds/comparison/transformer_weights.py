@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from attlas.core.arrays import ArrayInput, read_array, read_arrays
 from attlas.core.compilation import CHEAP_COMPILATION
+from attlas.core.device_arrays import on_device
 from attlas.core.errors import UserError
 from attlas.core.factorising import one_at_a_time
 from attlas.core.norms.matrix import column_norm, row_norm, spectral_norm
@@ -135,11 +136,11 @@ def _measure(M: Matrix | tuple[Matrix, Matrix]) -> _Measured:
     # narrower weights lose nothing, and the allowances for rounding stay small
     with jax.enable_x64(True):
         if isinstance(M, tuple):
-            Q, K = (jax.device_put(np.ascontiguousarray(part, np.float64)) for part in M)
+            Q, K = (on_device(np.ascontiguousarray(part, np.float64)) for part in M)
             return _Measured(*(float(norm) for norm in _factored_norms(Q, K)))
         # a matrix and its transpose share one compiled program
         wide = M.shape[0] < M.shape[1]
-        tall = jax.device_put(np.ascontiguousarray(M.T if wide else M, np.float64))
+        tall = on_device(np.ascontiguousarray(M.T if wide else M, np.float64))
         found = _Measured(*(float(norm) for norm in _norms(tall)))
         return found.turned() if wide else found
 
