@@ -138,7 +138,7 @@ def _bend(pair, C=1.0):
 
 def _at_the_limit(X, copies, heavy, a, b, U, W, U_other, W_other):
     limit = LARGEST / loss_constants(heavy, a, b)[0]
-    return at_the_limit(X, copies, U, W, U_other, W_other, limit)
+    return at_the_limit(X, copies, U, W, U_other, W_other, limit=limit)
 
 
 @jax.jit
@@ -170,7 +170,7 @@ def proposition_4_losses(*, C=1.0, certified=True, **pair):
 
     Along the segment $f'' \ge -c f$, nothing else; at $c = 1/2$ it is 1.066, below the paper's 4/3,
     which needs $2 C \beta_3 \|\theta_1-\theta_2\|^2 \le \sqrt H$. The pairs are next to $c = 2.30$,
-    certified from above from nine points; nine tenths are reached.
+    certified from above from nine points; up to nine tenths are reached.
     """
     by_U, by_W, _ = pair_distance(pair)
     shares = jnp.linspace(0.0, 1.0, _CELLS + 1, dtype=by_U.dtype)

@@ -148,7 +148,7 @@ def proposition_4(*, factor=4 / 3, certified=True, **pair):
     return _maximum(pair, certified), factor * _ends(pair)
 
 
-def at_the_limit(X, copies, U, W, U_other, W_other, limit: Array | float = LARGEST):
+def at_the_limit(X, copies, U, W, U_other, W_other, *, limit: Array | float = LARGEST):
     """A moved pair, scaled about its middle to nearly the c that is allowed."""
     pair = {"X": X, "copies": copies}
     ends = {"U": U, "W": W, "U_other": U_other, "W_other": W_other}
