@@ -31,7 +31,8 @@ from attlas.models.attention.multi_head import MultiHead
 from attlas.models.attention.multi_head_derivatives import model_gradient, model_hessian
 
 _CELLS = 8
-_LARGEST = 8 * float(np.log(4 / 3))
+LARGEST = 8 * float(np.log(4 / 3))
+"""The c at which exp(c / 8) is the factor 4/3 of Proposition 4."""
 
 
 def _bending(raw):
@@ -147,7 +148,7 @@ def proposition_4(*, factor=4 / 3, certified=True, **pair):
     return _maximum(pair, certified), factor * _ends(pair)
 
 
-def at_the_limit(X, copies, U, W, U_other, W_other):
+def at_the_limit(X, copies, U, W, U_other, W_other, *, limit: Array | float = LARGEST):
     """A moved pair, scaled about its middle to nearly the c that is allowed."""
     pair = {"X": X, "copies": copies}
     ends = {"U": U, "W": W, "U_other": U_other, "W_other": W_other}
@@ -155,7 +156,7 @@ def at_the_limit(X, copies, U, W, U_other, W_other):
     # beta_3 changes with the ends: the second round corrects the first.
     scale = jnp.ones_like(U[0, 0, 0])
     for _ in range(2):
-        grown = scale * jnp.sqrt(0.97 * _LARGEST / _bend({**pair, **ends}, "sharp"))
+        grown = scale * jnp.sqrt(0.97 * limit / _bend({**pair, **ends}, "sharp"))
         # The ascent turns the pair; its length is not the ascent's to choose.
         scale = jax.lax.stop_gradient(grown)
         ends = {
@@ -169,11 +170,11 @@ def at_the_limit(X, copies, U, W, U_other, W_other):
 
 @on_pairs(
     "Proposition 4, sharpened",
-    sample=partial(close_pairs, limit=_LARGEST, constants="sharp"),
+    sample=partial(close_pairs, limit=LARGEST, constants="sharp"),
     search_over=("X", "U", "W", "U_other", "W_other"),
     project=at_the_limit,
     assumptions=[
-        assume(r"$c$ is at most $8 \log(4/3)$", lambda **pair: _bend(pair, "sharp") <= _LARGEST)
+        assume(r"$c$ is at most $8 \log(4/3)$", lambda **pair: _bend(pair, "sharp") <= LARGEST)
     ],
     controls=[Control("1/32 in place of 1/8", part=1 / 32, certified=False)],
     status=Status.SHARPENED,
@@ -194,7 +195,7 @@ def proposition_4_exponential(*, part=1 / 8, certified=True, **pair):
 
 def from_the_middle(rng, count):
     """Pairs whose first point is where a margin is least along the segment."""
-    batch = close_pairs(rng, count, 4 * _LARGEST, "sharp")
+    batch = close_pairs(rng, count, 4 * LARGEST, "sharp")
     return {**batch, **{name: (batch[name] + batch[f"{name}_other"]) / 2 for name in "UW"}}
 
 

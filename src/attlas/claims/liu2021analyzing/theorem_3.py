@@ -63,6 +63,7 @@ def theorem_3(printed, corrected, gamma, c_k, parameters, margin, *, with_factor
     $\gamma = .01$, $c_K = 1$, $P = 10$: the printed 92 samples leave a 'probability' of $e^{46}$.
     No proof could give the print: $\gamma^2$ would fall as $e^{-2n/P}$, while a mere regression on
     $P$ parameters has an error of $\sigma^2 P/n$ (theorem-1-constant). The hidden constant is 2.
+    The theorem itself is run in theorem-3-run.
     """
     n = corrected if with_factor else printed
     return log_probability(n, gamma, c_k, parameters, margin)
