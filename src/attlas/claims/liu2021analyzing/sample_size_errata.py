@@ -136,25 +136,25 @@ PARAMETERS = _flaw(
 
 DEEP = _flaw(
     "Theorem 3",
-    ErratumClass.REFUTED,
-    r"The factor $c_K / \gamma^2$ is missing that its own tail bound $e^{-n c^2 \gamma^2 / c_K}$ "
-    r"needs; with $\gamma$ fixed it may hide in $\gtrsim$, in a bound as a function of $\gamma$ "
-    r"it may not. As printed errors would fall exponentially in $n / P$, while a regression on "
-    r"$P$ parameters has $\sigma^2 P / n$. Run on two layers of attention, with (A6) asked at the "
-    r"stationary point alone and hidden constants 10 for $n$ and 100 for $\gamma^2$, the "
-    r"conclusion has probability .01 at $\gamma = 10^{-5}$ in place of one; with the factor, 1.",
+    ErratumClass.INVALID_PROOF,
+    r"With $\gamma$ fixed, a factor $c_K / \gamma^2$ may hide in $\gtrsim$, and the sentence "
+    r"stands. As a bound in $\gamma$ it is missing, and its own tail bound "
+    r"$e^{-n c^2 \gamma^2 / c_K}$ needs it: errors would fall exponentially in $n / P$, while a regression on $P$ parameters has "
+    r"$\sigma^2 P / n$. Run on two layers of attention, with (A6) asked at the stationary point "
+    r"alone and hidden constants 10 for $n$ and 100 for $\gamma^2$, the conclusion has probability "
+    r".01 at $\gamma = 10^{-5}$ in place of one; with the factor, 1.",
     claim="liu2021analyzing/theorem-3-run",
 )
 
 DEEP_ASSUMPTION = _flaw(
     "Appendix A.4, (A6)",
-    ErratumClass.VACUITY,
-    r"$\mathrm{cov}(\nabla h, u) \ge c \gamma^2$ has no 'for which weights'; at the true "
-    "parameters of (A3.2), where $u = 0$, it fails (assumption-a6). As the proof uses it, where "
-    r"$E u^2 \ge \gamma^2$, it is the theorem but for the sampling, and fails at $w = 0$, which "
-    r"the balls of (A3.1) contain, unless predicting nothing has an error below $\gamma^2$. Asked "
-    r"at the stationary point alone it can be met. And it gives a gradient of $c \gamma^2$, where "
-    r"the proof has $c \gamma$, so that $1/\gamma^4$ samples would follow.",
+    ErratumClass.GAP,
+    r"$\mathrm{cov}(\nabla h, u) \ge c \gamma^2$ has no 'for which weights'. Asked at the "
+    "stationary point alone it can be met. At the true parameters of (A3.2), where $u = 0$, it "
+    r"fails (assumption-a6). As the proof uses it, where $E u^2 \ge \gamma^2$, it is the theorem "
+    r"but for the sampling, and fails at $w = 0$, which the balls of (A3.1) contain, unless "
+    r"predicting nothing has an error below $\gamma^2$. And it gives a gradient of $c \gamma^2$, "
+    r"where the proof has $c \gamma$, so that $1/\gamma^4$ samples would follow.",
     claim="liu2021analyzing/assumption-a6-at-zero",
 )
 

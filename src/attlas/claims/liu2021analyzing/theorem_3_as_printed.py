@@ -2,7 +2,8 @@ r"""Theorem 3 as printed, run: the probability of its conclusion at stationary p
 
 (A6) does not say for which weights. Of all of them it contradicts (A3.2) (assumption-a6); of all
 with an error above gamma^2 it fails at zero (assumption-a6-at-zero). What is left is the weakest
-reading, at the stationary point itself, and there the theorem is refuted (theorem-3-run).
+reading, at the stationary point itself. There the theorem fails with hidden constants that do not
+depend on gamma (theorem-3-run); with gamma fixed they may hold the missing factor.
 
 Two layers of attention read two words of one entry, 1 or 3 each, uniformly; d_q = d_v = q_k = 1.
 E u = 0 as (A3.1) asks: of each output its mean over the four inputs is taken off. With W_Q = W_K =
