@@ -68,6 +68,13 @@ def joined(parts):
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
+def in_turn(parts, count):
+    """Instances in turn from several batches, so that a few have every size and exponent."""
+    place = np.concatenate([np.arange(len(next(iter(part.values())))) for part in parts])
+    order = np.argsort(place, kind="stable")[:count]
+    return {name: value[order] for name, value in joined(parts).items()}
+
+
 def _at(grid, axis, values):
     """Values between records, linear in the logarithm, one row per problem."""
     rows = zip(grid, axis, np.log(values), strict=True)

@@ -12,7 +12,7 @@ from attlas.claims.julistiono2024optimizing.flow_instances import (
     OTHER,
     best_tokens,
     gaussian_selections,
-    joined,
+    in_turn,
 )
 from attlas.core.norms.entrywise import entrywise_norm
 from attlas.core.sampling import shared
@@ -68,7 +68,6 @@ def _compared(data, tokens, found, other, starts, p, cone=np.inf):
     given = map(jnp.asarray, (tokens, found.value, other.value, starts, p, cone))
     reached, own, wrong = map(np.asarray, _paths(data, *given))
     return {
-        "place": np.arange(len(own)),
         "certified": np.asarray((found.result == 0) & (other.result == 0)) & reached,
         "multiples": np.tile(MULTIPLES, (len(own), 1)),
         "own": own,
@@ -87,7 +86,7 @@ def _global(rng):
         random = rng.normal(size=(EACH, STARTS - 1, size[2], size[2]))
         starts = np.concatenate([found.value[:, None], random], axis=1)
         parts.append(_compared(data, tokens, found, compared, starts, p))
-    return joined(parts)
+    return parts
 
 
 def _local_choices(rng, p, size):
@@ -112,13 +111,7 @@ def _local(rng):
         shaken = 1 + 0.01 * rng.normal(size=(len(tokens), STARTS, size[2], size[2]))
         starts = found.value[:, None] * shaken
         parts.append(_compared(data, tokens, found, best, starts, p, CONE))
-    return joined(parts)
-
-
-def _first(found, count):
-    """Instances in turn from the batches, so that a few have every p and size."""
-    order = np.argsort(found["place"], kind="stable")[:count]
-    return {name: value[order] for name, value in found.items() if name != "place"}
+    return parts
 
 
 def global_paths(rng, count):
@@ -127,7 +120,7 @@ def global_paths(rng, count):
     `certified`, `multiples` = R / ||W_mm||, and the divergences from the attention SVM of this p,
     `own`, and of another, `wrong`; at most 63.
     """
-    return _first(_global(rng), count)
+    return in_turn(_global(rng), count)
 
 
 def local_paths(rng, count):
@@ -135,4 +128,4 @@ def local_paths(rng, count):
 
     As `global_paths`; `wrong` is the divergence from the globally optimal SVM.
     """
-    return _first(_local(rng), count)
+    return in_turn(_local(rng), count)

@@ -1,8 +1,8 @@
 r"""The regularisation-path theorems for a fixed value head, global and local.
 
 Our `multiples` are R / ||W_mm||_{p,p}. Points of the path are stationary on the sphere of radius R
-to a relative Frank-Wolfe gap of 1e-6 and no worse than W_mm scaled to it; that the lowest of several
-is the minimiser is supported by the starts, not proved.
+to a relative Frank-Wolfe gap of 1e-6 and no worse than W_mm scaled to it; that the lowest of
+several is the minimiser is supported by the starts, not proved.
 """
 
 from functools import partial
@@ -14,8 +14,8 @@ from attlas.core.claim import Control, Sides, Source, assume
 from attlas.core.statement import limit
 
 SOLVED = assume(
-    "attention SVM certified to a relative gap of 1e-8, the lowest points stationary to 1e-6 and no "
-    "worse than $R W_{mm} / \\|W_{mm}\\|_{p,p}$",
+    "attention SVM certified to a relative gap of 1e-8, the lowest points stationary to 1e-6 and "
+    "no worse than $R W_{mm} / \\|W_{mm}\\|_{p,p}$",
     lambda certified: certified,
 )
 
