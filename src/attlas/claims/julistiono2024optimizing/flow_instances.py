@@ -69,7 +69,7 @@ def joined(parts):
 
 
 def in_turn(parts, count):
-    """Instances in turn from several batches, so that a few have every size and exponent."""
+    """So many instances (None: all) in turn from batches: a few have every size and exponent."""
     place = np.concatenate([np.arange(len(next(iter(part.values())))) for part in parts])
     order = np.argsort(place, kind="stable")[:count]
     return {name: value[order] for name, value in joined(parts).items()}
