@@ -14,10 +14,9 @@ import numpy as np
 from attlas.claims.julistiono2024optimizing.flow_instances import (
     best_tokens,
     gaussian_selections,
-    in_turn,
 )
 from attlas.core.claim import Control, Sides, Status, assume
-from attlas.core.sampling import shared
+from attlas.core.sampling import in_turn, shared
 from attlas.core.statement import limit
 from attlas.solvers.attention_svm import attention_svm_batch
 from attlas.solvers.nuclear_svm import nuclear_svm

@@ -17,11 +17,10 @@ import numpy as np
 from attlas.claims.julistiono2024optimizing.flow_instances import (
     OTHER,
     gaussian_selections,
-    in_turn,
 )
 from attlas.core.claim import Control, Sides, Source, Status, assume
 from attlas.core.norms.entrywise import entrywise_norm
-from attlas.core.sampling import shared
+from attlas.core.sampling import in_turn, shared
 from attlas.core.statement import limit
 from attlas.data.token_selection import TokenSelection
 from attlas.losses.margin_loss import margin_loss

@@ -29,12 +29,11 @@ from attlas.claims.julistiono2024optimizing.direction_metric import (
 from attlas.claims.julistiono2024optimizing.flow_instances import (
     LATE,
     divergences,
-    in_turn,
     run_flows,
 )
 from attlas.claims.julistiono2024optimizing.instances import ROUNDINGS, condition
 from attlas.core.claim import Control, Sides, Status
-from attlas.core.sampling import shared
+from attlas.core.sampling import in_turn, shared
 from attlas.core.statement import identity, limit
 from attlas.data.token_selection import TokenSelection
 from attlas.measures.attention.direction import direction_divergence
@@ -99,14 +98,8 @@ def _problems(rng, n, d, wanted=_COUNT):
 
 
 def _padded(parts):
-    """Problems of several sizes in turn, padded by zeros; H by ones, as it is inverted."""
-    padded = [{} for _ in parts]
-    for name in parts[0]:
-        shape = np.max([part[name].shape[1:] for part in parts], axis=0)
-        for part, whole in zip(parts, padded, strict=True):
-            missing = np.subtract(shape, part[name].shape[1:]).astype(int)
-            whole[name] = np.pad(part[name], [(0, 0), *((0, k) for k in missing)])
-    found = in_turn(padded, None)
+    """Problems of several sizes in turn; H, as it is inverted, has ones where no sample is."""
+    found = in_turn(parts)
     none = np.einsum("bii->bi", found["gram"]) == 0
     return {**found, "gram": found["gram"] + none[..., None] * np.eye(none.shape[1])}
 

@@ -12,10 +12,9 @@ from attlas.claims.julistiono2024optimizing.flow_instances import (
     OTHER,
     best_tokens,
     gaussian_selections,
-    in_turn,
 )
 from attlas.core.norms.entrywise import entrywise_norm
-from attlas.core.sampling import shared
+from attlas.core.sampling import in_turn, shared
 from attlas.losses.margin_loss import margin_loss
 from attlas.measures.attention.direction import direction_divergence
 from attlas.solvers.attention_svm import attention_svm_batch
