@@ -47,12 +47,12 @@ def coupling_without_lambda(F, kernel, Y, tau, row, kernel_change, test_change, 
     r"""$$|F_{W(T)} - f_{K(T)}|(x_{te}) \le \|Y\| \Big( \tau \epsilon_{test} +
     \frac{\tau^2}{2} \|K_{te}(0)\| \epsilon_H \Big),\quad \tau = m \eta T$$
 
-    Widths 128 to 512, 5 to 16 samples, two or four outputs, 100 steps of size $1 / (2 m
-    \lambda_{\max})$, each of 96 test points at the output nearest to its bound. The changes are the
-    largest along the descent of the kernels averaged over a step, for which the statement has no
-    remainder. Root mean square .09 in the median. On 8 samples of the plane it is .03, where
-    theorem-f-2-sharp has $10^4$ ($\lambda$ is $10^{-7}$ to $10^{-2}$); .09 at width 256, .009 at
-    width 1024. A fortieth is reached by networks, all of it by kernels
+    Widths 128 to 512, 5 to 16 samples, two or four outputs, 100 steps, each of a size of
+    $1 / (2 m \lambda_{\max})$; at 96 test points, for the output that is nearest to its bound. The
+    changes are the largest along the descent of the kernels averaged over a step, for which the
+    statement has no remainder. Root mean square .09 in the median. On 8 samples of the plane it is
+    .03, where theorem-f-2-sharp has $10^4$ ($\lambda$ is $10^{-7}$ to $10^{-2}$); .09 at width 256,
+    .009 at width 1024. A fortieth is reached by networks, all of it by kernels
     (theorem-f-2-without-lambda).
     """
     bound = _coupling(Y, share * tau, row, kernel_change, test_change)
