@@ -22,9 +22,9 @@ TABLE = Path(__file__).parents[1] / "results" / "mutants.json"
 def main() -> int:
     """Run them and write the table; exit 1 when a survivor is unexplained."""
     asked = _arguments()
-    chosen = [(p, m) for p, m in mutants_of(asked.papers) if asked.only in m.name]
+    chosen = [(p, m) for p, m in mutants_of(asked.papers) if asked.only in f"{m.file}: {m.name}"]
     if not chosen:
-        print("mutants: no mutant has that paper and name", file=sys.stderr)
+        print("mutants: no mutant of that paper has this in its file or name", file=sys.stderr)
         return 2
     table = read_table()
     os.environ.update(_variables(asked.processes))
@@ -46,7 +46,9 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mutants", description=__doc__)
     parser.add_argument("papers", nargs="*", help="keys of papers; all by default")
-    parser.add_argument("--only", default="", metavar="TEXT", help="mutants whose name has it")
+    parser.add_argument(
+        "--only", default="", metavar="TEXT", help="mutants whose file or name has it"
+    )
     parser.add_argument("--processes", type=int, default=2)
     return parser.parse_args()
 

@@ -3,11 +3,12 @@
 import hashlib
 import importlib
 import pkgutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import benchmarks.mutants
+import benchmarks.mutants.statements
 
 SOURCES = Path(__file__).parents[2] / "src" / "attlas"
 
@@ -95,19 +96,42 @@ class Fate:
         return asdict(self)
 
 
-def mutants_of(papers: Sequence[str] = ()) -> Iterator[tuple[str, Mutant]]:
-    """The mutants of the papers, all by default.
+def statement(
+    paper: str, name: str, locator: str, claim: str, changes: Mapping[str, tuple[str, str]]
+) -> list[Mutant]:
+    """Mutants of one claim whose formula stands in its own file.
 
     Args:
-        papers: keys of papers, which are the names of the modules of this folder.
+        paper: key of the paper.
+        name: of the file among its claims, without the ending.
+        locator: of the statement.
+        claim: its slug.
+        changes: by what is wrong, the text and what stands in its place.
+
+    Returns:
+        One mutant per change.
+    """
+    file = f"claims/{paper}/{name}.py"
+    return [
+        Mutant(f"{claim}: {wrong}", file, old, new, locator, [claim])
+        for wrong, (old, new) in changes.items()
+    ]
+
+
+def mutants_of(papers: Sequence[str] = ()) -> Iterator[tuple[str, Mutant]]:
+    """The mutants of the papers, all by default: of the library, and of the claims themselves.
+
+    Args:
+        papers: keys of papers, which are the names of modules of this folder and of `statements`.
 
     Yields:
         (paper, mutant).
     """
-    for info in pkgutil.iter_modules(benchmarks.mutants.__path__, "benchmarks.mutants."):
-        paper = info.name.rpartition(".")[2]
-        if papers and paper not in papers:
-            continue
-        if paper not in ("__main__", "mutant", "trial"):
-            for mutant in importlib.import_module(info.name).MUTANTS:
-                yield paper, mutant
+    for package in (benchmarks.mutants, benchmarks.mutants.statements):
+        for info in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            paper = info.name.rpartition(".")[2]
+            if papers and paper not in papers:
+                continue
+            if paper not in ("__main__", "mutant", "trial", "statements"):
+                for mutant in importlib.import_module(info.name).MUTANTS:
+                    yield paper, mutant

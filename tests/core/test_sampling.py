@@ -7,7 +7,7 @@ import numpy as np
 
 from attlas.core import sampling
 from attlas.core.generator import generator
-from attlas.core.sampling import draw, shared, vmapped
+from attlas.core.sampling import draw, in_turn, shared, vmapped
 
 
 def test_equal_arguments_draw_once_and_others_again():
@@ -74,3 +74,16 @@ def test_a_batch_by_jax_is_one_row_per_key():
     keys = jax.random.split(jax.random.key(1), 3)
     one_by_one = [float(jax.random.normal(key)) for key in keys]
     np.testing.assert_allclose(sample(jax.random.key(1), 3)["x"], one_by_one, rtol=1e-15)
+
+
+def test_batches_of_several_sizes_take_turns_and_are_padded_by_zeros():
+    parts = [
+        {"A": np.full((3, 1, 2), 1.0), "m": np.array([1, 1, 1]), "good": np.ones((3, 2), bool)},
+        {"A": np.full((1, 2, 1), 2.0), "m": np.array([2]), "good": np.ones((1, 1), bool)},
+    ]
+    found = in_turn(parts)
+    assert found["m"].tolist() == [1, 2, 1, 1]
+    assert found["A"][:2].tolist() == [[[1.0, 1.0], [0.0, 0.0]], [[2.0, 0.0], [2.0, 0.0]]]
+    assert found["good"].dtype == bool
+    assert found["good"][1].tolist() == [True, False]
+    assert in_turn(parts, 2)["m"].tolist() == [1, 2]

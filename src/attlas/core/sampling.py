@@ -1,7 +1,7 @@
 """Instances of a claim: who makes the generator, moves the arrays and remembers the draws."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
 from typing import Any, TypeVar
 
@@ -121,6 +121,36 @@ def shared(function: Callable[..., Value], *, moved: bool = True) -> Callable[..
         return value
 
     return once
+
+
+def in_turn(
+    batches: Sequence[Mapping[str, np.ndarray]], count: int | None = None
+) -> dict[str, np.ndarray]:
+    """Instances in turn from batches of several sizes, padded by zeros to the largest.
+
+    Args:
+        batches: arrays by name with a leading axis of instances; the same names in each.
+        count: instances that are kept at most, all by default; a few have every size.
+
+    Returns:
+        One batch.
+
+    Examples:
+        >>> batches = [{"x": np.full((2, 1), 3.0)}, {"x": np.full((2, 2), 7.0)}]
+        >>> in_turn(batches, 3)["x"].tolist()
+        [[3.0, 0.0], [7.0, 7.0], [3.0, 0.0]]
+    """
+    arrays = [{name: np.asarray(array) for name, array in batch.items()} for batch in batches]
+    lengths = [len(next(iter(batch.values()))) for batch in arrays]
+    order = np.argsort(np.concatenate([np.arange(n) for n in lengths]), kind="stable")[:count]
+    found = {}
+    for name in arrays[0]:
+        every = [batch[name] for batch in arrays]
+        largest = np.max([array.shape[1:] for array in every], axis=0).astype(int)
+        widths = [[(0, 0), *((0, n) for n in largest - array.shape[1:])] for array in every]
+        padded = [np.pad(array, width) for array, width in zip(every, widths, strict=True)]
+        found[name] = np.concatenate(padded)[order]
+    return found
 
 
 def vmapped(draw_one: Callable[[PRNGKeyArray], Instance]) -> Sampler:

@@ -1,12 +1,16 @@
 r"""Score estimates whose four errors of Claim G.1 are measured, in the units of Assumption 6.1.
 
-A planar Gaussian mixture is noised at n times in [T_0, T]; inputs (t, x(t)) and labels x(0) are
-divided by the largest norm of the training set. F is the network after some steps on the noisy
-labels, `kernel` the regression with its kernel at the start, m H*, after as many steps, `ball` f_H,
-a function of the RKHS fitted to f_* on a larger sample, `pseudo` the regression on the paper's
-pseudo-labels f_H(t_j, x_j) + (x_j(0) - f_*(t_j, x_j)), after as many steps. The
-test law of (t, x) is a Gauss quadrature of the true one, with weights `mass`.
+A Gaussian mixture in d dimensions is noised at n times in [T_0, T]; inputs (t, x(t)) and labels
+x(0) are divided by the largest norm of the training set. F is the network after some steps on the
+noisy labels, `kernel` the regression with its kernel at the start, m H*, after as many steps,
+`ball` f_H, a function of the RKHS fitted to f_* on a larger sample, `pseudo` the regression on the
+paper's pseudo-labels f_H(t_j, x_j) + (x_j(0) - f_*(t_j, x_j)), after as many steps. The test law of
+(t, x) is a Gauss quadrature of the true one of 96 points, with weights `mass`. Runs of several n
+and d are padded by zeros to the largest.
 """
+
+from functools import reduce
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -22,7 +26,7 @@ from attlas.claims.gu2024exploring.diffusion_instances import (
 )
 from attlas.claims.gu2024exploring.instances import symmetric_networks
 from attlas.core.moved_draws import apart
-from attlas.core.sampling import shared
+from attlas.core.sampling import in_turn, shared
 from attlas.data.gaussian_mixtures import posterior_mean
 from attlas.kernels.dense_softmax_ntk import unit_features
 from attlas.kernels.regression_flow import regression_flow
@@ -33,13 +37,23 @@ from attlas.tasks.softmax_regression import train_softmax_networks
 
 COUNT = 32
 """Mixtures of a batch: claims that need the same number share them."""
-SAMPLES = 8
-WIDTH = 512
+
+
+class Size(NamedTuple):
+    """Samples n, width m and dimension d of the data of a run; each is a program of its own."""
+
+    samples: int
+    width: int
+    dimension: int
+
+
+SIZES = (Size(8, 512, 2), Size(16, 128, 2), Size(5, 256, 4))
 _REFERENCE = 24
 _STEPS = 100
 _TIMES, _TIME_MASS = (part / 2 for part in np.polynomial.legendre.leggauss(3))
 _NODES = 0.5 + np.array([-1, 1]) / 12**0.5
-_HERMITE, _HERMITE_MASS = np.polynomial.hermite_e.hermegauss(4)
+_GRID = 16
+"""Test points per time and component, a product of 16^{1/d} nodes in each of d dimensions."""
 
 
 @jax.jit
@@ -117,31 +131,39 @@ def _sampled(rng, batch, n):
 
 def _quadrature(batch):
     """Times, points and masses of the test law."""
-    count = len(batch["T"])
+    count, d = len(batch["T"]), batch["means"].shape[2]
     t = batch["T"][:, None] * (0.1 + 0.9 * (0.5 + _TIMES))[None, :]
-    plane = np.stack(np.meshgrid(_HERMITE, _HERMITE), axis=-1).reshape(-1, 2)
-    share = np.outer(_HERMITE_MASS, _HERMITE_MASS).ravel() / _HERMITE_MASS.sum() ** 2
+    nodes, masses = np.polynomial.hermite_e.hermegauss(round(_GRID ** (1 / d)))
+    grid = np.stack(np.meshgrid(*[nodes] * d), axis=-1).reshape(-1, d)
+    share = reduce(np.multiply.outer, [masses] * d).ravel() / masses.sum() ** d
     beta = decay(batch, t)[:, :, None, None, None]
-    total = beta**2 * batch["covariances"][:, None] + (1 - beta**2) * np.eye(2)
-    away = np.einsum("etkij,qj->etkqi", np.linalg.cholesky(total), plane)
+    total = beta**2 * batch["covariances"][:, None] + (1 - beta**2) * np.eye(d)
+    away = np.einsum("etkij,qj->etkqi", np.linalg.cholesky(total), grid)
     x = beta * batch["means"][:, None, :, None] + away
     mass = np.einsum("t,ek,q->etkq", _TIME_MASS, batch["weights"], share)
     times = np.broadcast_to(t[:, :, None, None], mass.shape)
-    return times.reshape(count, -1), x.reshape(count, -1, 2), mass.reshape(count, -1)
+    return times.reshape(count, -1), x.reshape(count, -1, d), mass.reshape(count, -1)
 
 
 def _predict(gram, cross, Y, eta):
-    """Kernel regression of two outputs after all steps."""
+    """Kernel regression of all outputs after all steps."""
     flow = regression_flow(gram, Y.T.reshape(-1, 1))
     found = flow.test(cross, np.asarray([float(_STEPS)]), step_size=eta)
-    return found[0].reshape(2, -1).T
+    return found[0].reshape(Y.shape[1], -1).T
 
 
 def _in_ball(gram, cross, Y):
     """Ridge regression, the ridge 1e-6 of the mean eigenvalue; values and squared norm."""
     ridge = 1e-6 * np.trace(gram) / len(gram)
     c = np.linalg.solve(gram + ridge * np.eye(len(gram)), Y.T.ravel())
-    return (cross @ c).reshape(2, -1).T, float(c @ gram @ c)
+    return (cross @ c).reshape(Y.shape[1], -1).T, float(c @ gram @ c)
+
+
+def nearest(left, right):
+    """Both sides at each test point, at the output that is nearest to its bound."""
+    ratio = left / jnp.maximum(right, jnp.finfo(left.dtype).tiny)
+    place = jnp.argmax(ratio, axis=1)[:, None]
+    return [jnp.take_along_axis(side, place, axis=1)[:, 0] for side in (left, right)]
 
 
 def large_ball(R_H, d):
@@ -156,7 +178,7 @@ def _network(raw, i):
 def _kernel_side(raw, i, gram, eta):
     """The two kernel regressions and the function of the RKHS of one instance."""
     network, X, Z, more = _network(raw, i), *(raw[name][i] for name in ("X", "Z", "X_more"))
-    gram, cross = WIDTH * gram, WIDTH * softmax_ntk(network, Z, X)
+    gram, cross = network.width * gram, network.width * softmax_ntk(network, Z, X)
     seen = softmax_ntk(network, np.concatenate((Z, X)), more)
     ball, square = _in_ball(softmax_ntk(network, more), seen, raw["Y_more"][i])
     ball, fitted = np.split(ball, [len(Z)])
@@ -170,9 +192,10 @@ def _kernel_side(raw, i, gram, eta):
     }
 
 
-def _encoded(rng, law, count):
+def _encoded(rng, law, size):
     """Networks, and all inputs and labels in the units of Assumption 6.1."""
-    train, more = _sampled(rng, law, SAMPLES), _sampled(rng, law, _REFERENCE)
+    n, m, d = size
+    train, more = _sampled(rng, law, n), _sampled(rng, law, _REFERENCE)
     t, x, mass = _quadrature(law)
     every = [train[:2], more[:2], (t, x)]
     times, points = (np.concatenate([part[k] for part in every], axis=1) for k in (0, 1))
@@ -180,12 +203,12 @@ def _encoded(rng, law, count):
     known = jax_law, jnp.asarray(times), jnp.asarray(points)
     label, steepest = (np.asarray(part) for part in _labels(*known))
     inputs = np.concatenate((times[..., None], points), axis=2)
-    cut = (SAMPLES, SAMPLES + _REFERENCE)
+    cut = (n, n + _REFERENCE)
     inputs = inputs / np.linalg.norm(inputs[:, : cut[0]], axis=2).max(axis=1)[:, None, None]
     unit = np.linalg.norm(train[2], axis=2).max(axis=1)[:, None, None]
     X, X_more, Z = np.split(inputs, cut, axis=1)
     Y_true, Y_more, truth = np.split(label / unit, cut, axis=1)
-    drawn = symmetric_networks(rng, count, (3, WIDTH, 2, 1))
+    drawn = symmetric_networks(rng, len(X), (d + 1, m, d, 1))
     return {
         **{name: drawn[name] for name in ("W", "a", "sigma")},
         "X": X, "X_more": X_more, "Z": Z, "Y": train[2] / unit,
@@ -194,23 +217,15 @@ def _encoded(rng, law, count):
     }  # fmt: skip
 
 
-@shared
-def score_runs(rng, count):
-    """Trained score estimates, at width 512 on 8 samples after 100 steps.
-
-    F, kernel, pseudo, ball and truth stand for functions at the test points; R_H is the squared
-    RKHS norm of `ball`, lam the smallest eigenvalue of H*, lipschitz the largest slope of f_* in x
-    at the points, in the units of the data. tau is m eta times the steps, the changes of the
-    kernels are those of `_drift`; own_test is K(x, x) of each test output.
-    """
-    rng = apart(rng)
-    law = mixtures(rng, count) | schedules(rng, count, (0.8, 3.0))
-    raw = _encoded(rng, law, count)
+def _runs(rng, count, size):
+    """Runs of one size."""
+    law = mixtures(rng, count, size.dimension) | schedules(rng, count, (0.8, 3.0))
+    raw = _encoded(rng, law, size)
     each = [_network(raw, i) for i in range(count)]
     networks = jax.tree.map(lambda *parts: jnp.stack(parts), *each)
     grams = [softmax_ntk(each[i], raw["X"][i]) for i in range(count)]
     spectra = np.linalg.eigvalsh(np.stack(grams))
-    eta = 0.5 / (WIDTH * spectra[:, -1])
+    eta = 0.5 / (size.width * spectra[:, -1])
     path = train_softmax_networks(
         networks,
         jnp.asarray(raw["X"]),
@@ -223,13 +238,30 @@ def score_runs(rng, count):
     data = (jnp.asarray(raw[name]) for name in ("X", "Y", "Z"))
     drift = _drifts(networks, *data, jnp.asarray(eta))
     sides = [_kernel_side(raw, i, grams[i], eta[i]) for i in range(count)]
+    numbers = dict(zip(("n", "m", "d"), size, strict=True))
     return {
+        **{name: np.full(count, float(number)) for name, number in numbers.items()},
         **{name: np.stack([side[name] for side in sides]) for name in sides[0]},
         **{name: law[name] for name in ("start", "end", "T")},
         **{name: np.asarray(value) for name, value in drift.items()},
         **{name: raw[name] for name in ("X", "Y", "Z", "truth", "mass", "sigma", "lipschitz")},
         "Y_true": raw["Y_true"],
-        "tau": _STEPS * WIDTH * eta,
+        "tau": _STEPS * size.width * eta,
         "F": np.asarray(_outputs(path.last, jnp.asarray(raw["Z"]))),
         "lam": spectra[:, 0],
     }
+
+
+@shared
+def score_runs(rng, count):
+    """Trained score estimates after 100 steps, in turn of each of `SIZES`: n, m and d.
+
+    F, kernel, pseudo, ball and truth stand for functions at the test points; R_H is the squared
+    RKHS norm of `ball`, lam the smallest eigenvalue of H*, lipschitz the largest slope of f_* in x
+    at the points, in the units of the data. tau is m eta times the steps, the changes of the
+    kernels are those of `_drift`; own_test is K(x, x) of each test output. Outputs that a run does
+    not have are zero, with their kernels.
+    """
+    rng = apart(rng)
+    counts = [len(range(i, count, len(SIZES))) for i in range(len(SIZES))]
+    return in_turn([_runs(rng, c, size) for c, size in zip(counts, SIZES, strict=True) if c])

@@ -11,36 +11,37 @@ import numpy as np
 
 from attlas.bounds.optimisation.gu2024_score import gu2024_approximation, gu2024_complexity
 from attlas.claims.gu2024exploring.claim_g_1 import distance
-from attlas.claims.gu2024exploring.score_runs import COUNT, large_ball, score_runs
+from attlas.claims.gu2024exploring.score_runs import COUNT, large_ball, nearest, score_runs
 from attlas.claims.gu2024exploring.trajectories import SLOW
 from attlas.core.claim import Control, Sides, Source, Status
 from attlas.core.statement import inequality
 from attlas.kernels.softmax_network_limit import softmax_ntk_limit
 
-_RADII = np.array([20.0, 100.0, 500.0, 2500.0])
-"""R_H; A falls above d e^d = 14.8."""
+_MULTIPLES = np.array([1.35, 7.0, 35.0, 170.0])
+"""R_H over d e^d, above which A falls."""
 
 
 def best_in_balls(rng, count):
     """E ||f_H - f_*||^2 of the best f_H with ||f_H||^2 <= d R_H, kernel of infinite width."""
     runs = score_runs(rng, count)
-    errors = []
-    for Z, truth, mass in zip(runs["Z"], runs["truth"], runs["mass"], strict=True):
+    radii = (runs["d"] * np.exp(runs["d"]))[:, None] * _MULTIPLES
+    errors, given = [], (runs[name] for name in ("Z", "truth", "mass", "d"))
+    for Z, truth, mass, d, R_H in zip(*given, radii, strict=True):
         root = np.sqrt(mass)[:, None]
         K = np.asarray(softmax_ntk_limit(Z, Z, 1.0)) * root * root.T
         g, Q = np.linalg.eigh(K)
         g, y = np.maximum(g, 0)[:, None], Q.T @ (root * truth)
-        low, high = np.full(len(_RADII), -40.0), np.full(len(_RADII), 10.0)
+        low, high = np.full(len(R_H), -40.0), np.full(len(R_H), 10.0)
         for _ in range(60):
             ridge = np.exp((low + high) / 2)[:, None, None]
-            inside = np.sum(g * (y / (g + ridge)) ** 2, axis=(1, 2)) <= 2 * _RADII
+            inside = np.sum(g * (y / (g + ridge)) ** 2, axis=(1, 2)) <= d * R_H
             low, high = (
                 np.where(inside, low, (low + high) / 2),
                 np.where(inside, (low + high) / 2, high),
             )
         ridge = np.exp(high)[:, None, None]
         errors.append(np.sum((ridge * y / (g + ridge)) ** 2, axis=(1, 2)))
-    return {"errors": np.asarray(errors)}
+    return {"errors": np.asarray(errors), "d": runs["d"], "R_H": radii}
 
 
 @inequality(
@@ -51,18 +52,19 @@ def best_in_balls(rng, count):
     alike=True,
     count=COUNT,
     roundings=2**12,
-    controls=[Control("a twentieth of $A$", c_1=0.05)],
+    controls=[Control("a fiftieth of $A$", c_1=0.02)],
 )
-def theorem_g_3(errors, *, c_1=1.0):
+def theorem_g_3(errors, d, R_H, *, c_1=1.0):
     r"""$$\exists f_H:\ \|f_H\|_{\mathcal H}^2 \le d R_H,\quad E\|f_H - f_*\|^2 \le d A^2(R_H),\quad
     A = c_1 \Lambda \Big( \frac{\sqrt{R_H}}{\Lambda} \Big)^{-2/d} \log \frac{\sqrt{R_H}}{\Lambda}$$
 
-    $d = 2$, $\Lambda = \sqrt d$, $R_H = 20$ to $2500$; the unnamed $c_1$ is 1. Planar mixtures, the
-    kernel of infinite width at $\sigma = 1$. For $R_H$ below $d e^d$ the printed $A$ grows with the
-    ball, so that '$R_H$ large' is needed. The exponent is not tested: the error falls faster.
+    $d = 2$ and $4$, $\Lambda = \sqrt d$, $R_H = 1.35$ to $170$ times $d e^d$; the unnamed $c_1$ is
+    one. The kernel of infinite width at $\sigma = 1$. For $R_H$ below $d e^d$ the printed $A$ grows
+    with the ball, so that '$R_H$ large' is needed. The exponent is not tested: the error falls
+    faster.
     """
-    A = jnp.stack([gu2024_approximation(R, 2, c_1) for R in _RADII])
-    return Sides(errors, 2 * A**2, magnitude=jnp.ones_like(errors))
+    A = gu2024_approximation(R_H, d, c_1)
+    return Sides(errors, d * A**2, magnitude=jnp.ones_like(errors))
 
 
 on_score_runs = partial(
@@ -80,15 +82,14 @@ on_score_runs = partial(
     Source.RECALLED,
     controls=[Control("the least of its terms alone, a thousandth", share=1e-3)],
 )
-def theorem_g_4(mass, kernel, pseudo, Y, R_H, *, share=None):
+def theorem_g_4(mass, kernel, pseudo, n, d, R_H, *, share=None):
     r"""$$Z_2 = E\|f_K - \tilde f_K\|^2 \le d A^2(R_H) + d A(R_H) + \sqrt{d A(R_H) \Gamma_\delta}
     + \Gamma_\delta$$
 
     The form is that of Theorem 6.6, where these terms come from; constants 1, $\delta = .1$.
-    Vacuous at 8 samples: $\Gamma$ is 275 and the label mismatch .004 in the median. No factor of it
-    is tested; theorem-g-4-sharp is what the runs obey.
+    Vacuous at 5 to 16 samples: $\Gamma$ is 234 and more, the label mismatch .007 in the median. No
+    factor of it is tested; theorem-g-4-sharp is what the runs obey.
     """
-    n, d = Y.shape
     A, Gamma = gu2024_approximation(large_ball(R_H, d), d), gu2024_complexity(n, d, 0.1)
     terms = jnp.stack((d * A**2, d * A, jnp.sqrt(d * A * Gamma), Gamma))
     right = jnp.sum(terms) if share is None else share * jnp.min(terms)
@@ -105,8 +106,8 @@ def theorem_g_4_sharp(kernel, pseudo, own_test, tau, Y_true, ball_at_X, *, facto
     \tau = m \eta T$$
 
     Labels and pseudo-labels differ by $f_* - f_H$ on the inputs alone, and regression passes on
-    $\sqrt{\tau K(x, x)}$ of it at most: no $\lambda$, no probability. At every test point; .37 of
-    the bound is reached.
+    $\sqrt{\tau K(x, x)}$ of it at most: no $\lambda$, no probability. At every test point, for
+    the output that is nearest to its bound; .57 of it is reached in 288 runs.
     """
     reach = jnp.sqrt(tau * own_test) * jnp.sqrt(jnp.sum((Y_true - ball_at_X) ** 2))
-    return jnp.abs(kernel - pseudo), factor * reach
+    return nearest(jnp.abs(kernel - pseudo), factor * reach)

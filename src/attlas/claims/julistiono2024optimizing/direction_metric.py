@@ -1,7 +1,8 @@
 r"""The metric <U, V> = sum |W_mm|^{2-p} U V / (p - 1), in which lag and memory are orthogonal.
 
 U and V are mirror variables, C_i = (X_i,alpha - X_i,t) z_i' the directions in which samples of two
-tokens move them; docs/proofs/julistiono2024_rates.md.
+tokens move them; docs/proofs/julistiono2024_rates.md. Smaller problems are padded by zeros: where
+W_mm vanishes the weight is zero, and a sample of share zero is none.
 """
 
 import jax.numpy as jnp
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 
 def metric(W_mm, p):
     """Weights of the metric, entry by entry."""
-    return jnp.abs(W_mm) ** (2 - p) / (p - 1)
+    return jnp.where(W_mm == 0, 0, jnp.abs(W_mm) ** (2 - p) / (p - 1))
 
 
 def gram_of(W_mm, C, p):
@@ -30,5 +31,6 @@ def half_square(U, W_mm, p):
 
 def half_squared_lag(theta, share, gram):
     """(theta - mean)' H^-1 (theta - mean) / 2, the mean weighted by the shares lambda_i."""
-    centred = theta - jnp.sum(share * theta)
+    there = share > 0
+    centred = jnp.where(there, theta - jnp.sum(jnp.where(there, share * theta, 0)), 0)
     return centred @ jnp.linalg.solve(gram, centred) / 2

@@ -63,11 +63,6 @@ def run_flows(data, W0, p, steps=STEPS, step=STEP, mixture=LOGISTIC):
     return jax.vmap(one)(data, W0, p, jnp.broadcast_to(mixture, (len(p), 4)))
 
 
-def joined(parts):
-    """The arrays of several batches, one after another."""
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
 def _at(grid, axis, values):
     """Values between records, linear in the logarithm, one row per problem."""
     rows = zip(grid, axis, np.log(values), strict=True)

@@ -1,9 +1,10 @@
 r"""The joint regularisation-path theorem: value head and attention in two growing balls.
 
-Two samples of two tokens. The tokens alpha are those of the largest label margin 1 / ||v_mm||_p.
-The theorem's condition on mixtures is certified by duality: with the SVM's multipliers lambda
-(of sum one) the label margin of mixed tokens is at most h = ||sum lambda_i y_i x_i||_q, convex in
-the shares 1 - s_i,alpha, so that h below the margin at the three other corners is enough.
+Two or three samples of two or three tokens. The tokens alpha are those of the largest label margin
+1 / ||v_mm||_p. The theorem's condition on mixtures is certified by duality: with the SVM's
+multipliers lambda (of sum one) the label margin of mixed tokens is at most
+h = ||sum lambda_i y_i x_i||_q, convex in the shares of the tokens, so that h below the margin at
+all other corners is enough.
 """
 
 from itertools import product
@@ -15,56 +16,75 @@ import numpy as np
 
 from attlas.claims.julistiono2024optimizing.flow_instances import (
     OTHER,
-    divergences,
     gaussian_selections,
-    joined,
 )
 from attlas.core.claim import Control, Sides, Source, Status, assume
-from attlas.core.sampling import shared
+from attlas.core.norms.entrywise import entrywise_norm
+from attlas.core.sampling import in_turn, shared
 from attlas.core.statement import limit
 from attlas.data.token_selection import TokenSelection
 from attlas.losses.margin_loss import margin_loss
+from attlas.measures.attention.direction import direction_divergence
 from attlas.solvers.attention_svm import attention_svm_batch
 from attlas.solvers.lp_svm import lp_svm_batch
 from attlas.solvers.regularisation_path import LogJointLoss
 from attlas.tasks.token_selection.ball import descend_in_ball
 from attlas.tasks.token_selection.training import train_selection_ensemble
 
-_EACH, _STARTS, _STEPS = 56, 3, 1000
+SIZES = ((2, 3, 2), (3, 2, 4))
+"""Samples, tokens and dimensions of the problems; each is a program of its own."""
+_DRAWN, _EACH, _STARTS, _STEPS = 200, 12, 3, 1000
+"""Problems drawn per p and size, and those of them kept where the theorem's condition holds."""
 _MULTIPLES = np.array([15.0, 30.0, 60.0, 120.0])
 _RECORDS = (1000, 2000, 4000, 8000)
-_CORNERS = np.array(list(product((0, 1), repeat=2)))
 
 
-def _point(data, v0, W0, radii, p):
-    begun = TokenSelection(data.X, data.y, data.z, v0)
-    found = descend_in_ball(begun, W0, p=p, radius=radii[1], head_radius=radii[0], steps=_STEPS)
-    loss = LogJointLoss(data, margin_loss("logistic"))(found.v, found.W)
-    return found.v, found.W, found.relative_gap, loss
+def _path(data, aim, starts, p):
+    """The lowest point of all starts at each multiple of both norms; whether it is a minimiser's.
+
+    It must be stationary and no worse than the pair of SVMs scaled to the radii.
+    """
+    loss = LogJointLoss(data, margin_loss("logistic"))
+    sizes = entrywise_norm(aim[0], p), entrywise_norm(aim[1], p)
+
+    def point(multiple, v0, W0):
+        begun, (r, R) = TokenSelection(data.X, data.y, data.z, v0), (multiple * a for a in sizes)
+        found = descend_in_ball(begun, W0, p=p, radius=R, head_radius=r, steps=_STEPS)
+        return found.v, found.W, found.relative_gap, loss(found.v, found.W)
+
+    multiples = jnp.asarray(_MULTIPLES)
+    v, W, gap, height = jax.vmap(jax.vmap(point, (None, 0, 0)), (0, None, None))(multiples, *starts)
+    lowest, row = jnp.argmin(height, axis=1), jnp.arange(len(multiples))
+    scaled = jax.vmap(lambda multiple: loss(multiple * aim[0], multiple * aim[1]))(multiples)
+    good = (height[row, lowest] <= scaled) & (gap[row, lowest] <= 1e-6)
+    return (v[row, lowest], W[row, lowest]), jnp.all(good)
 
 
-_points = jax.jit(
-    jax.vmap(
-        jax.vmap(
-            jax.vmap(_point, in_axes=(None, 0, 0, None, None)), in_axes=(None, None, None, 0, None)
-        ),
-        in_axes=(0, 0, 0, 0, None),
-    )
-)
+def _away(path, aim, other, p):
+    """Divergences of both blocks of a path from both pairs of SVMs, two arrays [block, point]."""
+    along = jax.vmap(direction_divergence, (0, None, None))
+    return [jnp.stack([along(a, to, p) for a, to in zip(path, pair, strict=True)])
+            for pair in (aim, other)]  # fmt: skip
+
+
+_paths = jax.jit(jax.vmap(_path, in_axes=(0, 0, 0, None)))
+_all_away = jax.jit(jax.vmap(_away, in_axes=(0, 0, 0, None)))
 
 
 def _choices(data, p):
-    """Label margins of all four choices, certified, with their SVMs; the condition."""
+    """The choices of largest label margin and of the next, with their SVMs; the condition."""
     X, y = np.asarray(data.X), np.asarray(data.y)
-    tokens = np.repeat(_CORNERS[None], len(X), axis=0)
+    count, n, T, d = X.shape
+    corners = np.array(list(product(range(T), repeat=n)))
+    tokens = np.broadcast_to(corners, (count, *corners.shape))
     picked = np.take_along_axis(X[:, None], tokens[..., None, None], axis=3)[..., 0, :]
-    flat, labels = picked.reshape(-1, 2, 2), np.repeat(y, 4, axis=0)
-    found = lp_svm_batch(flat, labels, p)
-    margin = (1 / np.asarray(found.certificate["norm_upper"])).reshape(-1, 4)
-    margin = np.where((np.asarray(found.result) == 0).reshape(-1, 4), margin, 0)
-    best = np.argmax(margin, axis=1)
-    rows = np.arange(len(X))
-    share = np.asarray(found.certificate["dual"]).reshape(-1, 4, 2)[rows, best]
+    found = lp_svm_batch(picked.reshape(-1, n, d), np.repeat(y, len(corners), axis=0), p)
+    shape = (count, len(corners))
+    margin = (1 / np.asarray(found.certificate["norm_upper"])).reshape(shape)
+    margin = np.where((np.asarray(found.result) == 0).reshape(shape), margin, 0)
+    second, best = np.argsort(margin, axis=1)[:, -2:].T
+    rows = np.arange(count)
+    share = np.asarray(found.certificate["dual"]).reshape(*shape, n)[rows, best]
     share = share / share.sum(axis=1, keepdims=True)
     pulled = np.einsum("bi,bi,bcid->bcd", share, y, picked)
     q = p / (p - 1)
@@ -72,88 +92,56 @@ def _choices(data, p):
     bound[rows, best] = 0
     # nu is at least a fiftieth of the margin.
     holds = (margin[rows, best] > 0) & (bound.max(axis=1) <= 0.98 * margin[rows, best])
-    heads = np.asarray(found.value).reshape(-1, 4, 2)
-    return best, _other_choice(margin, best), heads, holds
-
-
-def _other_choice(margin, best):
-    """The feasible choice of second largest label margin."""
-    rest = margin.copy()
-    rest[np.arange(len(best)), best] = -1
-    return np.argmax(rest, axis=1)
+    heads = np.asarray(found.value).reshape(*shape, d)[rows]
+    return [(corners[at], np.nan_to_num(heads[rows, at], nan=1.0)) for at in (best, second)], holds
 
 
 class _Problems(NamedTuple):
-    """Random problems of one p with the SVMs of the best choice of tokens and of the second one."""
+    """Problems of one p that meet the condition, with the SVMs of the best choice and the next."""
 
     data: TokenSelection
-    aims: tuple[np.ndarray, np.ndarray]
-    others: tuple[np.ndarray, np.ndarray]
-    radii: np.ndarray
+    aim: tuple[np.ndarray, np.ndarray]
+    other: tuple[np.ndarray, np.ndarray]
     condition: np.ndarray
     solved: np.ndarray
 
 
 @shared
-def _problems(rng, p):
-    data = gaussian_selections(rng, _EACH, 2, 2, 2)
-    best, second, heads, holds = _choices(data, p)
-    rows = np.arange(_EACH)
-    own = attention_svm_batch(data.X, data.z, _CORNERS[best], p)
-    wrong = attention_svm_batch(data.X, data.z, _CORNERS[second], p)
-    v_mm, other = (np.nan_to_num(heads[rows, at], nan=1.0) for at in (best, second))
-    size = (np.abs(v_mm) ** p).sum(axis=1) ** (1 / p)
-    radii = np.stack([size, np.asarray(own.certificate["norm_upper"])], axis=1)
-    aims, others = (v_mm, np.asarray(own.value)), (other, np.asarray(wrong.value))
-    solved = np.asarray((own.result == 0) & (wrong.result == 0))
-    return _Problems(data, aims, others, radii, holds, solved)
-
-
-def _compared(problems, p, v, W):
-    """Divergences of both paths from the SVMs of both choices, with the conditions."""
-    own, wrong = (
-        np.stack([divergences(a, jnp.asarray(to), p) for a, to in zip((v, W), aim, strict=True)], 1)
-        for aim in (problems.aims, problems.others)
-    )
-    return {"p": np.full(_EACH, p), "condition": problems.condition, "own": own, "wrong": wrong}
+def _problems(rng, p, size):
+    drawn = gaussian_selections(rng, _DRAWN, *size)
+    chosen, holds = _choices(drawn, p)
+    kept = np.flatnonzero(holds)[:_EACH]
+    data = jax.tree.map(lambda a: a[kept], drawn)
+    found = [attention_svm_batch(data.X, data.z, tokens[kept], p) for tokens, _ in chosen]
+    aim, other = ((v[kept], np.asarray(W.value)) for (_, v), W in zip(chosen, found, strict=True))
+    solved = np.asarray((found[0].result == 0) & (found[1].result == 0))
+    return _Problems(data, aim, other, holds[kept], solved)
 
 
 @shared
 def _joint_paths(rng):
     parts = []
-    for p in OTHER:
-        problems, exponent = _problems(rng, p), jnp.asarray(p)
-        W_start = rng.normal(size=(_EACH, _STARTS, 2, 2))
-        v_start = rng.normal(size=(_EACH, _STARTS, 2))
-        v_start[:, 0], W_start[:, 0] = problems.aims
-        grown = jnp.asarray(problems.radii[:, None, :] * _MULTIPLES[None, :, None])
-        v, W, gap, loss = _points(
-            problems.data, jnp.asarray(v_start), jnp.asarray(W_start), grown, exponent
-        )
-        loss = np.where(np.asarray(gap) <= 1e-6, np.asarray(loss), np.inf)
-        lowest = np.argmin(loss, axis=2)
-        v = np.take_along_axis(np.asarray(v), lowest[..., None, None], axis=2)[:, :, 0]
-        W = np.take_along_axis(np.asarray(W), lowest[..., None, None, None], axis=2)[:, :, 0]
-        found = {
-            "certified": problems.solved & np.isfinite(loss.min(axis=2)).all(axis=1),
-            "multiples": np.tile(_MULTIPLES, (_EACH, 1)),
-        }
-        parts.append({**_compared(problems, p, v, W), **found})
-    return joined(parts)
+    for p, size in product(OTHER, SIZES):
+        found, d = _problems(rng, p, size), size[2]
+        count = len(found.solved)
+        v, W = rng.normal(size=(count, _STARTS, d)), rng.normal(size=(count, _STARTS, d, d))
+        v[:, 0], W[:, 0] = found.aim
+        there, reached = _paths(found.data, found.aim, (v, W), jnp.asarray(p))
+        multiples = np.tile(_MULTIPLES, (count, 1))
+        parts.append(_compared(found, p, there, reached) | {"multiples": multiples})
+    return parts
 
 
 @shared
 def _joint_descents(rng):
     parts = []
-    for p in OTHER:
-        problems = _problems(rng, p)
-        v_start, W_start = (
-            jnp.asarray(aim * (1 + 0.1 * rng.normal(size=aim.shape))) for aim in problems.aims
-        )
+    for p, size in product(OTHER, SIZES):
+        found = _problems(rng, p, size)
+        v, W = (jnp.asarray(aim * (1 + 0.1 * rng.normal(size=aim.shape))) for aim in found.aim)
         path = train_selection_ensemble(
-            problems.data,
-            W_start,
-            v0=v_start,
+            found.data,
+            W,
+            v0=v,
             p=p,
             # Norms of about 100 in the end, where gradients are still above rounding.
             learning_rate=100 ** (p - 1) / _RECORDS[-1],
@@ -161,25 +149,33 @@ def _joint_descents(rng):
             record_at=_RECORDS,
             joint=True,
         )
-        found = _compared(problems, p, path.params["v"], path.params["W"])
-        steps = np.tile(np.array(_RECORDS, float), (_EACH, 1))
-        parts.append({**found, "certified": problems.solved, "steps": steps})
-    return joined(parts)
+        there = path.params["v"], path.params["W"]
+        steps = np.tile(np.array(_RECORDS, float), (len(W), 1))
+        parts.append(_compared(found, p, there) | {"steps": steps})
+    return parts
+
+
+def _compared(found, p, there, reached=True):
+    """Divergences of paths from the SVMs of both choices, with the conditions."""
+    own, wrong = map(np.asarray, _all_away(there, found.aim, found.other, jnp.asarray(p)))
+    certified = found.solved & np.asarray(reached)
+    return {"condition": found.condition, "own": own, "wrong": wrong, "certified": certified}
 
 
 def joint_paths(rng, count):
     """Divergences of both directions from the SVMs of the best and of another choice of tokens."""
-    return {name: value[:count] for name, value in _joint_paths(rng).items()}
+    return in_turn(_joint_paths(rng), count)
 
 
 def joint_descents(rng, count):
     """The same divergences along joint descent from near both SVMs."""
-    return {name: value[:count] for name, value in _joint_descents(rng).items()}
+    return in_turn(_joint_descents(rng), count)
 
 
 CONDITIONS = [
     assume(
-        "SVMs certified to a relative gap of 1e-8, points of a path stationary to 1e-6",
+        "SVMs certified to a relative gap of 1e-8, the lowest points of a path stationary to 1e-6 "
+        "and no worse than the SVMs at their radii",
         lambda certified: certified,
     ),
     assume(
@@ -200,15 +196,16 @@ CONDITIONS = [
             "label margin condition broken: the choice of second largest label margin", other=True
         )
     ],
-    count=3 * _EACH,
+    count=3 * len(SIZES) * _EACH,
 )
 def joint_regularisation_path(own, wrong, *, other=False):
     r"""$$(v^{(r)},W^{(R)})=\arg\min_{\|v\|_p\le r,\,\|W\|_{p,p}\le R}\mathcal L(v,W):\quad
     \frac{v^{(r)}}{r}\to\frac{v_{mm}}{\|v_{mm}\|_p},\quad
     \frac{W^{(R)}}{R}\to\frac{W_{mm}}{\|W_{mm}\|_{p,p}}\quad (r,R\to\infty)$$
 
-    The sum of both divergences. Logistic loss, $p = 1.5, 2, 3$; $r$ and $R$ grow together at fixed
-    multiples of the two SVMs' norms. The point is the lowest stationary one of three starts.
+    The sum of both divergences. Logistic loss, $p = 1.5, 2, 3$; $n, T, d$ of $2, 3, 2$ and of
+    $3, 2, 4$; $r$ and $R$ grow together at fixed multiples of the two SVMs' norms. The point is the
+    lowest reached from the SVMs and two random starts.
     """
     # Each divergence is one of directions that are rounded.
     distance = jnp.sum(wrong if other else own, axis=0)
@@ -223,7 +220,7 @@ def joint_regularisation_path(own, wrong, *, other=False):
     sample=joint_descents,
     assumptions=CONDITIONS,
     controls=[Control("the choice of second largest label margin", other=True)],
-    count=3 * _EACH,
+    count=3 * len(SIZES) * _EACH,
 )
 def joint_descent(own, wrong, *, other=False):
     r"""$$\lim_{k\to\infty}\frac{v(k)}{\|v(k)\|_p}=\frac{v_{mm}}{\|v_{mm}\|_p},\quad
@@ -231,7 +228,8 @@ def joint_descent(own, wrong, *, other=False):
 
     The paper proves the path alone and runs the descent: normalised steps on $v$ and $W$, here from
     within a tenth of both SVMs, $p = 1.5, 2, 3$, 1000 to 8000 steps. The sum of both divergences,
-    on most problems: one of 1618 left for another choice of tokens at these steps, at $p = 3$, and
-    not at a twelfth of them.
+    on most problems: of 200 per $p$ and size, with $n, T, d$ of $2, 3, 2$ and of $3, 2, 4$, five
+    left for another choice of tokens, four of them at $p = 3$; at a twelfth of the steps' size,
+    with twelve times as many, two.
     """
     return joint_regularisation_path(own, wrong, other=other)

@@ -26,10 +26,14 @@ from attlas.claims.julistiono2024optimizing.direction_metric import (
     half_square,
     half_squared_lag,
 )
-from attlas.claims.julistiono2024optimizing.flow_instances import LATE, divergences, run_flows
+from attlas.claims.julistiono2024optimizing.flow_instances import (
+    LATE,
+    divergences,
+    run_flows,
+)
 from attlas.claims.julistiono2024optimizing.instances import ROUNDINGS, condition
 from attlas.core.claim import Control, Sides, Status
-from attlas.core.sampling import shared
+from attlas.core.sampling import in_turn, shared
 from attlas.core.statement import identity, limit
 from attlas.data.token_selection import TokenSelection
 from attlas.measures.attention.direction import direction_divergence
@@ -42,6 +46,8 @@ from attlas.tasks.token_selection.gradient import selection_gradient
 
 _EXPONENTS = (1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
 _COUNT, _STEPS = 40, 4000
+SIZES = ((2, 4), (3, 2), (5, 3))
+"""Samples and dimensions of the flows; each is a program of its own."""
 
 
 @jax.jit
@@ -91,6 +97,13 @@ def _problems(rng, n, d, wanted=_COUNT):
     return {name: value[good] for name, value in batch.items()}
 
 
+def _padded(parts):
+    """Problems of several sizes in turn; H, as it is inverted, has ones where no sample is."""
+    found = in_turn(parts)
+    none = np.einsum("bii->bi", found["gram"]) == 0
+    return {**found, "gram": found["gram"] + none[..., None] * np.eye(none.shape[1])}
+
+
 def descents(rng, count):
     """Problems of four samples in four dimensions with a start and a step of 0.01 to 1."""
     found = _problems(rng, 4, 4)
@@ -128,10 +141,10 @@ def mirror_span(X, y, z, v, W, p, eta, mixture, C, *, both=1.0):
 
 
 def one_sample(rng, count):
-    """Problems of one sample in two dimensions with a start, and the growing multiplier a."""
-    found = _problems(rng, 1, 2)
+    """Problems of one sample in two or four dimensions, a start and the growing multiplier a."""
+    found = _padded([_problems(rng, 1, d, _COUNT // 2) for d in (2, 4)])
     a = 10 ** rng.uniform(2.0, 3.0, (len(found["p"]), 1)) * [1, 4, 16, 64]
-    W = rng.normal(size=found["W_mm"].shape)
+    W = rng.normal(size=found["W_mm"].shape) * (found["W_mm"] != 0)
     return {name: value[:count] for name, value in {**found, "W": W, "a": a}.items()}
 
 
@@ -172,9 +185,9 @@ def _ahead(rng, batch):
 
 
 @shared
-def _flows(rng):
-    batch = _problems(rng, 3, 3, 114)
-    p, n = batch["p"], 3
+def _flows(rng, n, d):
+    batch = _problems(rng, n, d, 38)
+    p = batch["p"]
     moved = np.arange(len(p)) % 2
     start = _ahead(rng, batch) * moved[:, None, None]
     data = TokenSelection(*(jnp.asarray(batch[name]) for name in ("X", "y", "z", "v")))
@@ -197,7 +210,7 @@ def flows_from(rng, count, zero=True):
 
     At p = 3/2 the memory, of relative order x^-(p-1), is not yet near its limit.
     """
-    found = _flows(rng)
+    found = _padded([_flows(rng, *size) for size in SIZES])
     kept = (found["moved"] != zero) & (zero | (found["p"] > 1.5))
     return {name: value[kept][:count] for name, value in found.items()}
 
@@ -216,9 +229,10 @@ def lag(x, divergence, theta, share, gram, *, whole=1.0):
     \theta_i=\log\frac{-\ell'(\gamma_{i\alpha})(\gamma_{i\alpha}-\gamma_{i1})}{n\lambda_i},\
     \bar\theta=\sum_i\lambda_i\theta_i,\ H_{ij}=\langle C_i,C_j\rangle$$
 
-    On the flow of three samples in three dimensions, $p$ from 1.25 to 4, mixtures of four losses:
-    the gaps of the samples differ by $\theta_i - \theta_j$ in the end. A sample that saturates at
-    its worse token (worse-token-is-kept) keeps $D_\psi$ from 0. Shown relative to the limit.
+    On the flow of two to five samples in two to four dimensions, $p$ from 1.25 to 4, mixtures of
+    four losses: the gaps of the samples differ by $\theta_i - \theta_j$ in the end. A sample that
+    saturates at its worse token (worse-token-is-kept) keeps $D_\psi$ from 0. Shown relative to the
+    limit.
     """
     theta = theta + (1 - whole) * jnp.log(share)
     return x**2 * divergence / half_squared_lag(theta, share, gram), jnp.ones(4)

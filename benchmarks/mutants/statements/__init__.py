@@ -1,0 +1,1 @@
+"""Stronger statements: mutants of the formulas that stand in claim files alone."""
