@@ -139,10 +139,11 @@ DEEP = _flaw(
     ErratumClass.INVALID_PROOF,
     r"With $\gamma$ fixed, a factor $c_K / \gamma^2$ may hide in $\gtrsim$, and the sentence "
     r"stands. As a bound in $\gamma$ it is missing, and its own tail bound "
-    r"$e^{-n c^2 \gamma^2 / c_K}$ needs it: errors would fall exponentially in $n / P$, while a regression on $P$ parameters has "
-    r"$\sigma^2 P / n$. Run on two layers of attention, with (A6) asked at the stationary point "
-    r"alone and hidden constants 10 for $n$ and 100 for $\gamma^2$, the conclusion has probability "
-    r".01 at $\gamma = 10^{-5}$ in place of one; with the factor, 1.",
+    r"$e^{-n c^2 \gamma^2 / c_K}$ needs it: errors would fall exponentially in "
+    r"$n / P$, while a regression on $P$ parameters has $\sigma^2 P / n$. Run on two layers of "
+    r"attention, with (A6) asked at the stationary point alone and hidden constants 10 for $n$ and "
+    r"100 for $\gamma^2$, the conclusion has probability .01 at $\gamma = 10^{-5}$ in "
+    "place of one; with the factor, 1.",
     claim="liu2021analyzing/theorem-3-run",
 )
 
