@@ -231,7 +231,7 @@ def noises(rng, count):
     status=Status.NEW,
     sample=noises,
     independent="layer, tokens and noise",
-    count=240,
+    count=480,
     controls=[Control("without the threshold", factor=0.0)],
 )
 def noise_certificate(moved, threshold, *, factor=1.0):

@@ -99,7 +99,7 @@ def theorem_4_2(square, Y, m, eta, lam, steps, share, *, faster=1.0):
 @at_width_256(
     "Corollary 4.3 at width 256",
     sample=curves_of(GENERAL._replace(outputs=1, samples=6)),
-    controls=[_FASTER],
+    controls=[Control("ten times the rate", faster=10.0)],
 )
 def corollary_4_3(square, Y, m, eta, lam, steps, share, *, faster=1.0):
     r"""$$d = 1,\ m = 256,\quad m \eta \lambda_{\max}(H^*) \le 0.9 \;\Rightarrow\; P\Big(
