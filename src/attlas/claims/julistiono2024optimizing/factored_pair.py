@@ -24,7 +24,7 @@ from attlas.tasks.token_selection.factored import train_factored
 
 SIZES = ((2, 2, 3), (3, 2, 4), (2, 3, 4))
 """Samples, tokens and dimensions of the problems; each is a program of its own."""
-_DRAWN, _EACH, _APART = 40, 16, 1e-3
+_DRAWN, _EACH, _APART = 80, 32, 1e-3
 """Problems drawn of a size, those of them kept, and the least distance of their two SVMs."""
 _RATE, _RECORDS = 0.08, (250, 1000, 4000, 16000)
 
@@ -54,7 +54,7 @@ def _trained_pairs(rng, size):
 
 
 def trained_pairs(rng, count):
-    """Trained pairs of all sizes, at most 48."""
+    """Trained pairs of all sizes, at most 96."""
     return in_turn([_trained_pairs(rng, size) for size in SIZES], count)
 
 
