@@ -86,6 +86,10 @@ MUTANTS = [
         "(20)",
         "equation-20",
         {
+            "growth factor 1": (
+                "bound = (1 + rate) * left[:, :-1] +",
+                "bound = left[:, :-1] +",
+            ),
             "distance before dropped": (
                 "bound = (1 + rate) * left[:, :-1] +",
                 "bound = rate * left[:, :-1] +",
