@@ -198,6 +198,14 @@ MUTANTS = [
                 "3 * least_slope * advantage * (1 - delta / 2) / (4 * norm)",
                 "3 * least_slope * (1 - delta / 2) / (4 * norm)",
             ),
+            "norm dropped": (
+                "3 * least_slope * advantage * (1 - delta / 2) / (4 * norm)",
+                "3 * least_slope * advantage * (1 - delta / 2) / 4",
+            ),
+            "norm squared": (
+                "3 * least_slope * advantage * (1 - delta / 2) / (4 * norm)",
+                "3 * least_slope * advantage * (1 - delta / 2) / (4 * norm**2)",
+            ),
             "slope dropped": (
                 "3 * least_slope * advantage * (1 - delta / 2) / (4 * norm)",
                 "3 * advantage * (1 - delta / 2) / (4 * norm)",
