@@ -225,6 +225,10 @@ MUTANTS = [
                 "jnp.exp(jnp.min(pairs) + (1 + delta / 2) * rho)",
                 "jnp.exp(jnp.min(pairs) + (1 - delta / 2) * rho)",
             ),
+            "5/6 to 1.02": (
+                "jnp.full_like(product, 5 / 6)",
+                "jnp.full_like(product, 1.02)",
+            ),
             "5/6 to 30": (
                 "jnp.full_like(product, 5 / 6)",
                 "jnp.full_like(product, 30)",

@@ -282,7 +282,8 @@ def _raw(rng, T, spread):
         return raw
     # Tokens are as small as W_mm is large; their scores stay.
     size = 10 ** rng.uniform(-spread, spread, count)
-    return {**raw, "size": size, "v": size[:, None] * raw["v"]}
+    small = {"X": raw["X"] / size[:, None, None, None], "v": raw["v"] * size[:, None]}
+    return {**raw, **small, "size": size}
 
 
 @partial(jax.jit, static_argnums=(1, 2), compiler_options=CHEAP_COMPILATION)
