@@ -363,6 +363,21 @@ MUTANTS = [
         },
     ),
     *_changed(
+        "lag_and_memory",
+        "the mirror variable of samples of two tokens",
+        "mirror-span",
+        {
+            "4 in place of n": (
+                "a = a + eta / samples * slope",
+                "a = a + eta / 4 * slope",
+            ),
+            "n to the power d - 3": (
+                "a = a + eta / samples * slope",
+                "a = a + eta / samples ** (jnp.sum(v != 0) - 3) * slope",
+            ),
+        },
+    ),
+    *_changed(
         "direction_metric",
         "lag and memory",
         "lag",
