@@ -97,7 +97,7 @@ class Fate:
 
 
 def statement(
-    paper: str, name: str, locator: str, claim: str, changes: Mapping[str, tuple[str, str]]
+    paper: str, name: str, locator: str, claim: str, changes: Mapping[str, tuple[str, ...]]
 ) -> list[Mutant]:
     """Mutants of one claim whose formula stands in its own file.
 
@@ -106,15 +106,15 @@ def statement(
         name: of the file among its claims, without the ending.
         locator: of the statement.
         claim: its slug.
-        changes: by what is wrong, the text and what stands in its place.
+        changes: by what is wrong, the text, what stands in its place, and the sharpening if any.
 
     Returns:
         One mutant per change.
     """
     file = f"claims/{paper}/{name}.py"
     return [
-        Mutant(f"{claim}: {wrong}", file, old, new, locator, [claim])
-        for wrong, (old, new) in changes.items()
+        Mutant(f"{claim}: {wrong}", file, old, new, locator, [claim], *why)
+        for wrong, (old, new, *why) in changes.items()
     ]
 
 

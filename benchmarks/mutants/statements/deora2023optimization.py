@@ -86,6 +86,10 @@ MUTANTS = [
         "(20)",
         "equation-20",
         {
+            "growth factor 1": (
+                "bound = (1 + rate) * left[:, :-1] +",
+                "bound = left[:, :-1] +",
+            ),
             "distance before dropped": (
                 "bound = (1 + rate) * left[:, :-1] +",
                 "bound = rate * left[:, :-1] +",
@@ -143,6 +147,21 @@ MUTANTS = [
                 "noise = (1 - zeta) * slack * 2 * Z_mu",
                 "noise = (1 - zeta) * slack * Z_mu / 4",
             ),
+            "noise of a relevant query dropped": (
+                "relevant = contrast * (S2**2 - S2 * Z_mu) - noise * S2 * Z_mu",
+                "relevant = contrast * (S2**2 - S2 * Z_mu)",
+                # n, m: inner products of an irrelevant token with the patterns of y and -y.
+                "true: with |n|, |m| <= Z_mu among irrelevant tokens cov(n - m, n) >= -Var(m)/4, "
+                "and Var(m) <= 2 Z_mu (Z_mu + E m) <= S^2 (Z_mu + E m). For zeta >= 1/2 the gap of "
+                "the classes, which is S^2 - 2 Z_mu only at E m = -Z_mu, makes up for it. For "
+                "zeta <= 1/2 the other term does: its covariance is at least "
+                "-Z_mu^2 (S^2 + Z_nu + 4 Z_mu) since (n - m)(n + m) = n^2 - m^2, and "
+                "2 Z_mu b exceeds that by 3 Z_mu^2 S^2.",
+            ),
+            "noise of an irrelevant query dropped": (
+                "(contrast * gap - noise * own)",
+                "contrast * gap",
+            ),
             "T zeta / 4 to 1": (
                 "mix.T * zeta / (4 * mix.key",
                 "mix.T / (4 * mix.key",
@@ -154,6 +173,10 @@ MUTANTS = [
         "Proposition 2, second term of (7), sharpened",
         "proposition-2-p-term-sharp",
         {
+            "2/sqrt(27) to 2/9": (
+                "constant = 2 / 27**0.5 * jnp",
+                "constant = 2 / 9 * jnp",
+            ),
             "2/sqrt(27) to 1/9": (
                 "constant = 2 / 27**0.5 * jnp",
                 "constant = 1 / 9 * jnp",

@@ -79,6 +79,17 @@ MUTANTS = [
         },
     ),
     *_changed(
+        "theorem_4_2",
+        "Theorem 4.2, weights",
+        "theorem-4-2-sharp-weights-one-sample",
+        {
+            "root of n d dropped": (
+                "(c * P * jnp.sqrt(float(Y.size)) * norm(Y))",
+                "(c * P * norm(Y))",
+            ),
+        },
+    ),
+    *_changed(
         "theorem_4_2_flow",
         "Theorem 4.2 for gradient flow",
         "theorem-4-2-flow",
@@ -221,6 +232,15 @@ MUTANTS = [
             "1.0311 to 1/10": (
                 "return 1.0311 * move**2",
                 "return 0.1 * move**2",
+            ),
+            "c once": (
+                "step.eta * step.c**2 * step.share * size",
+                "step.eta * step.c * step.share * size",
+                # f_i = F_li / m, i and j two pairs of a sample and an output.
+                "true: a step changes an output by m eta sum_j |u_j| m sum_r S_ir S_jr |a_r - f_i| "
+                "|a_r - f_j| at most (times 1.0154). With m S_jr <= P what is left is a mean over "
+                "r with the weights S_ir, where |a_r - f_j| <= c and the mean of |a_r - f_i| is "
+                "sqrt(1 - f_i^2) <= 1 at most since f_i is the mean of a_r = +-1.",
             ),
             "c to the power -2": (
                 "step.eta * step.c**2 * step.share * size",

@@ -12,14 +12,8 @@ MUTANTS = [
         "Lemma 12",
         "lemma-12",
         {
-            "d^(1/p - 1/2)": (
-                "** (2 / p - 1) * euclidean",
-                "** (1 / p - 1 / 2) * euclidean",
-            ),
-            "d^(2/p)": (
-                "** (2 / p - 1) * euclidean",
-                "** (2 / p) * euclidean",
-            ),
+            "d^(1/p - 1/2)": ("** (2 / p - 1) * euclidean", "** (1 / p - 1 / 2) * euclidean"),
+            "d^(2/p)": ("** (2 / p - 1) * euclidean", "** (2 / p) * euclidean"),
         },
     ),
     *_changed(
@@ -27,10 +21,7 @@ MUTANTS = [
         "Lemma 13 (L1)",
         "lemma-13-l1",
         {
-            "2^-p dropped": (
-                "(W1 - W2, p) / base) ** p / p, W1",
-                "(W1 - W2, p)) ** p / p, W1",
-            ),
+            "2^-p dropped": ("(W1 - W2, p) / base) ** p / p, W1", "(W1 - W2, p)) ** p / p, W1"),
             "power of p dropped": (
                 "(W1 - W2, p) / base) ** p / p, W1",
                 "(W1 - W2, p) / base) / p, W1",
@@ -42,14 +33,8 @@ MUTANTS = [
         "Lemma 13 (L2)",
         "lemma-13-l2",
         {
-            "1/p dropped": (
-                "else (p - 1) ** 2 / p\n",
-                "else (p - 1) ** 2\n",
-            ),
-            "(p - 1)/p": (
-                "else (p - 1) ** 2 / p\n",
-                "else (p - 1) / p\n",
-            ),
+            "1/p dropped": ("else (p - 1) ** 2 / p\n", "else (p - 1) ** 2\n"),
+            "(p - 1)/p": ("else (p - 1) ** 2 / p\n", "else (p - 1) / p\n"),
         },
     ),
     *_changed(
@@ -90,10 +75,7 @@ MUTANTS = [
         "Lemma 13, (11)",
         "lemma-13-scalar-l2",
         {
-            "p - 1 in place of its square": (
-                "else (p - 1) ** 2\n",
-                "else p - 1\n",
-            ),
+            "p - 1 in place of its square": ("else (p - 1) ** 2\n", "else p - 1\n"),
         },
     ),
     *_changed(
@@ -146,10 +128,7 @@ MUTANTS = [
                 "steepest = jnp.max(-logistic_derivative(-scores))",
                 "steepest = jnp.min(-logistic_derivative(scores))",
             ),
-            "scores dropped": (
-                "factor * scores * jnp.max(tokens",
-                "factor * jnp.max(tokens",
-            ),
+            "scores dropped": ("factor * scores * jnp.max(tokens", "factor * jnp.max(tokens"),
         },
     ),
     *_changed(
@@ -198,6 +177,14 @@ MUTANTS = [
                 "3 * least_slope * advantage * (1 - delta / 2) / (4 * norm)",
                 "3 * least_slope * (1 - delta / 2) / (4 * norm)",
             ),
+            "norm dropped": (
+                "3 * least_slope * advantage * (1 - delta / 2) / (4 * norm)",
+                "3 * least_slope * advantage * (1 - delta / 2) / 4",
+            ),
+            "norm squared": (
+                "3 * least_slope * advantage * (1 - delta / 2) / (4 * norm)",
+                "3 * least_slope * advantage * (1 - delta / 2) / (4 * norm**2)",
+            ),
             "slope dropped": (
                 "3 * least_slope * advantage * (1 - delta / 2) / (4 * norm)",
                 "3 * advantage * (1 - delta / 2) / (4 * norm)",
@@ -217,10 +204,8 @@ MUTANTS = [
                 "jnp.exp(jnp.min(pairs) + (1 + delta / 2) * rho)",
                 "jnp.exp(jnp.min(pairs) + (1 - delta / 2) * rho)",
             ),
-            "5/6 to 30": (
-                "jnp.full_like(product, 5 / 6)",
-                "jnp.full_like(product, 30)",
-            ),
+            "5/6 to 1.02": ("jnp.full_like(product, 5 / 6)", "jnp.full_like(product, 1.02)"),
+            "5/6 to 30": ("jnp.full_like(product, 5 / 6)", "jnp.full_like(product, 30)"),
         },
     ),
     *_changed(
@@ -266,14 +251,8 @@ MUTANTS = [
         "Lemma 24, share of the divergence",
         "mirror-share",
         {
-            "m - 1 to m - 1/2": (
-                "else 1 / (2 * (m - 1))",
-                "else 1 / (2 * (m - 1.5))",
-            ),
-            "m = p": (
-                "m = jnp.maximum(p, p / (p - 1))\n    product",
-                "m = p\n    product",
-            ),
+            "m - 1 to m - 1/2": ("else 1 / (2 * (m - 1))", "else 1 / (2 * (m - 1.5))"),
+            "m = p": ("m = jnp.maximum(p, p / (p - 1))\n    product", "m = p\n    product"),
         },
     ),
     *_changed(
@@ -292,10 +271,7 @@ MUTANTS = [
         "Lemma 28, proof (27)",
         "lemma-28-27",
         {
-            "pi/(1 + pi) dropped": (
-                "right = pi / (1 + pi) + (cone",
-                "right = (cone",
-            ),
+            "pi/(1 + pi) dropped": ("right = pi / (1 + pi) + (cone", "right = (cone"),
         },
     ),
     *_changed(
@@ -303,10 +279,7 @@ MUTANTS = [
         "Lemma 14",
         "lemma-14",
         {
-            "p in place of p/(p - 1)": (
-                "else p / (p - 1)\n    middle",
-                "else p\n    middle",
-            ),
+            "p in place of p/(p - 1)": ("else p / (p - 1)\n    middle", "else p\n    middle"),
         },
     ),
     *_changed(
@@ -329,10 +302,7 @@ MUTANTS = [
         "Lemma 22",
         "lemma-22",
         {
-            "1/||W|| dropped": (
-                "jnp.sum(-slope * W) / before)",
-                "jnp.sum(-slope * W))",
-            ),
+            "1/||W|| dropped": ("jnp.sum(-slope * W) / before)", "jnp.sum(-slope * W))"),
         },
     ),
     *_changed(
@@ -340,14 +310,19 @@ MUTANTS = [
         "Section 5, normalised steps",
         "normalised-growth",
         {
-            "start dropped": (
-                "right = norms[0] ** (p - 1) + share",
-                "right = share",
-            ),
+            "start dropped": ("right = norms[0] ** (p - 1) + share", "right = share"),
             "root of the steps": (
                 "share * eta * steps**power",
                 "share * eta * steps ** (power / 2)",
             ),
+        },
+    ),
+    *_changed(
+        "lag_and_memory",
+        "the mirror variable of samples of two tokens",
+        "mirror-span",
+        {
+            "4 in place of n": ("a = a + eta / samples * slope", "a = a + eta / 4 * slope"),
         },
     ),
     *_changed(

@@ -158,6 +158,10 @@ MUTANTS = [
                 "* tau) + 2 * jnp.linalg.eigvalsh(G)[-1] * tau",
                 "* tau)",
             ),
+            "Frobenius term dropped": (
+                "more = square * 2 * jnp.sqrt(jnp.sum(G**2) * tau) + 2",
+                "more = 2",
+            ),
             "trace dropped": (
                 "bound = jnp.trace(G) + deviation",
                 "bound = deviation",

@@ -27,12 +27,14 @@ from attlas.claims.deora2023optimization.certified_instances import (
     reached,
     with_target,
 )
+from attlas.claims.deora2023optimization.descent import smoothness
 from attlas.claims.deora2023optimization.instances import (
     largest_head,
     margins,
     squared_distance,
 )
 from attlas.core.claim import assume
+from attlas.core.sampling import in_turn
 from attlas.losses.logistic import logistic
 
 SAMPLES, ATOMS = 4, 3
@@ -173,14 +175,27 @@ def _growth(data, U, W) -> dict[str, Array]:
     }
 
 
-@jax.jit
-@partial(jax.vmap, in_axes=(0, None))
-def _leave_one_out(raw, faster) -> dict[str, Array]:
-    whole = _prepare(raw, faster, STEPS)
+def _omit(whole) -> dict[str, Array]:
+    """A run with its leave-one-out trajectories."""
     half = jnp.asarray(np.arange(LOO) >= LOO // 2, float)
     weights = jnp.concatenate([1 - jnp.eye(LOO), half[None], jnp.ones((1, LOO))])
     path_U, path_W = jax.vmap(lambda w: trajectory(whole, w, STEPS))(weights)
     return {**whole, **_growth(whole, path_U, path_W)}
+
+
+@jax.jit
+@partial(jax.vmap, in_axes=(0, None))
+def _leave_one_out(raw, faster) -> dict[str, Array]:
+    return _omit(_prepare(raw, faster, STEPS))
+
+
+@jax.jit
+@jax.vmap
+def _overshoot(raw) -> dict[str, Array]:
+    eta = raw["pace"] / smoothness(raw, raw["U"], raw["W"])
+    kept = ("X", "y", "R", "U", "W", "copies")
+    target = {"U_target": raw["U"], "W_target": raw["W"]}
+    return _omit({name: raw[name] for name in kept} | target | {"K": float(STEPS), "eta": eta})
 
 
 @jax.jit
@@ -226,6 +241,18 @@ def leave_one_out_runs(rng, count, faster=1.0):
     alike = raw["X"][::4, :1, :1] * raw["y"][::4, :, None, None]
     raw["X"][::4] = np.broadcast_to(alike, raw["X"][::4].shape)
     return _leave_one_out(raw, faster)
+
+
+def calm_and_wild_runs(rng, count):
+    """The certified trainings, in turn with four heads whose steps of 10^3 to 10^4 / beta_2
+    overshoot, so that distances grow.
+    """
+    raw = _draw(rng, count, (LOO, 3, 2), (0.02, 0.6))
+    for name, low, high in (("U", -0.5, 0.3), ("W", -1, 1)):
+        sizes = 10 ** rng.uniform(low, high, (count, 1, 1, 1))
+        raw[name] = rng.normal(size=raw[name].shape) * sizes
+    raw |= {"copies": np.full(count, 2.0), "pace": 10 ** rng.uniform(3, 4, count)}
+    return in_turn([leave_one_out_runs(rng, count), _overshoot(raw)], count)
 
 
 def training_sets(rng, count, faster=1.0):

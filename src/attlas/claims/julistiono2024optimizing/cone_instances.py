@@ -106,11 +106,14 @@ def gaps(X, z, W):
     return jnp.einsum("ntd,de,ne->nt", X[:, :1] - X[:, 1:], W, z)
 
 
-def attention_svm(X, z, v, p, weight, beyond, margin):
-    """Tokens moved so that W_mm solves the SVM, and what the multipliers are after the scaling."""
+def attention_svm(X, z, v, p, weight, beyond, margin, size=1.0):
+    """Tokens moved so that W_mm solves the SVM, and what the multipliers are after the scaling.
+
+    The largest entry of W_mm is `size`.
+    """
     D = X[:, :1] - X[:, 1:]
     G = jnp.einsum("n,nd,ne->de", weight, D[:, 0], z)
-    W_mm = inverse_potential_gradient(G / jnp.max(jnp.abs(G)), p)
+    W_mm = size * inverse_potential_gradient(G / jnp.max(jnp.abs(G)), p)
     pull = z @ W_mm.T
     square, reach = jnp.sum(pull**2, axis=1), jnp.einsum("ntd,nd->nt", D, pull)
     aim = jnp.where(beyond, jnp.maximum(reach, 1 + margin), 1.0)
@@ -162,13 +165,19 @@ def tied(raw):
     return {**raw, **{k: jnp.where(raw["n"] == 1, raw[k][:1], raw[k]) for k in names}}
 
 
+def _given(raw):
+    """Names of what `attention_svm` is given."""
+    names = ("X", "z", "v", "p", "weight", "beyond", "margin", "size")
+    return [name for name in names if name in raw]
+
+
 def placed(raw, radius=None, width=None):
     """Arrays moved into the assumptions: the SVM solved, W in the cone at its radius or beyond.
 
     `radius` and `width` are functions of what was found; 1 and mu_0 without them. Placing what is
     placed changes nothing but roundings.
     """
-    given, raw = ("X", "z", "v", "p", "weight", "beyond", "margin"), tied(raw)
+    given, raw = _given(raw), tied(raw)
     found = {**raw, **attention_svm(**{name: raw[name] for name in given})}
     given = ("X", "z", "v", "y", "p", "W_mm", "beyond", "mixture", "d")
     found |= constants(**{name: found[name] for name in given})
@@ -240,7 +249,7 @@ IN_CONE = [SOLVED, assume(r"$W$ lies in the cone of width $\mu_0$", in_the_cone)
 _POOL, _TRIED = 64, 512
 
 
-def _raw(rng, T):
+def _raw(rng, T, spread):
     """Raw arrays of a pool, before a solution is sought; a third has support tokens alone."""
     (n, _, d), count = SIZES, _TRIED
     used = rng.integers(2, d + 1, count)
@@ -250,7 +259,7 @@ def _raw(rng, T):
     beyond[:, :, 0] = False
     active = rng.random((count, n)) < 0.6
     active[:, 0] = True
-    return {
+    raw = {
         "X": rng.normal(size=(count, n, T, d)) * mask[:, None, None],
         "z": rng.normal(size=(count, n, d)) * mask[:, None],
         "v": rng.normal(size=(count, d)) * mask,
@@ -269,13 +278,19 @@ def _raw(rng, T):
         "centred": rng.random(count) < 0.5,
         "n": rng.choice([1.0, n], count),
     }
+    if not spread:
+        return raw
+    # Tokens are as small as W_mm is large; their scores stay.
+    size = 10 ** rng.uniform(-spread, spread, count)
+    small = {"X": raw["X"] / size[:, None, None, None], "v": raw["v"] * size[:, None]}
+    return {**raw, **small, "size": size}
 
 
 @partial(jax.jit, static_argnums=(1, 2), compiler_options=CHEAP_COMPILATION)
 @partial(jax.vmap, in_axes=(0, None, None))
 def _placed(raw, radius, width):
     """Placed arrays, half of them with alpha and token 1 at opposite places, where A is small."""
-    given, raw = ("X", "z", "v", "p", "weight", "beyond", "margin"), tied(raw)
+    given, raw = _given(raw), tied(raw)
     X = attention_svm(**{name: raw[name] for name in given})["X"]
     centre = jnp.where(raw["centred"], X[:, :1] + X[:, 1:2], 0) / 2
     found = placed({**raw, "X": raw["X"] - centre}, radius, width)
@@ -285,12 +300,16 @@ def _placed(raw, radius, width):
     return {**found, "good": good}
 
 
-def cone_points(rng, count, radius=None, width=None, finish=None, tokens=SIZES[1]):
-    """Placed instances of so many `tokens`; `finish` adds to a batch what a claim needs besides."""
+def cone_points(rng, count, radius=None, width=None, finish=None, tokens=SIZES[1], spread=0.0):
+    """Placed instances of so many `tokens`; `finish` adds to a batch what a claim needs besides.
+
+    The largest entry of W_mm is 1, or 10^-spread to 10^spread.
+    """
     pools = []
     while sum(len(pool["p"]) for pool in pools) < count:
         found = {
-            name: np.asarray(a) for name, a in _placed(_raw(rng, tokens), radius, width).items()
+            name: np.asarray(a)
+            for name, a in _placed(_raw(rng, tokens, spread), radius, width).items()
         }
         best = np.flatnonzero(found.pop("good"))[:_POOL]
         pools.append({name: value[best] for name, value in found.items()})

@@ -105,9 +105,12 @@ def _padded(parts):
 
 
 def descents(rng, count):
-    """Problems of four samples in four dimensions with a start and a step of 0.01 to 1."""
-    found = _problems(rng, 4, 4)
-    W = rng.normal(size=found["W_mm"].shape)
+    """Problems of one to five samples in two to four dimensions, a start, a step of 0.01 to 1."""
+    sizes = ((1, 3), (2, 4), (3, 2), (4, 4), (5, 3))
+    found = _padded([_problems(rng, n, d, _COUNT // len(sizes)) for n, d in sizes])
+    found["samples"] = np.sum(np.any(found["z"] != 0, axis=2), axis=1).astype(float)
+    # Not in the coordinates that a smaller problem lacks.
+    W = rng.normal(size=found["W_mm"].shape) * (found["W_mm"] != 0)
     eta = 10 ** rng.uniform(-2, 0, len(W))
     return {name: a[:count] for name, a in {**found, "W": W, "eta": eta}.items()}
 
@@ -120,20 +123,22 @@ def descents(rng, count):
     controls=[Control("attention $s_{i1}$ in place of $s_{i\\alpha} s_{i1}$", both=0.0)],
     roundings=8 * ROUNDINGS,
 )
-def mirror_span(X, y, z, v, W, p, eta, mixture, C, *, both=1.0):
+def mirror_span(X, y, z, v, W, p, eta, mixture, C, samples, *, both=1.0):
     r"""$$\nabla\psi(W(k)) - \nabla\psi(W(0)) = \sum_i a_i(k) C_i,\quad
     a_i(k) = \frac\eta n\sum_{j<k}
     -\ell'_i(j)\,(\gamma_{i\alpha}-\gamma_{i1})\,s_{i\alpha}(j)\,s_{i1}(j)$$
 
-    Eight steps of plain descent: with $\gamma_{i\alpha} > \gamma_{i1}$ every $a_i$ increases.
+    Eight steps of plain descent, $n \le 5$ and $2 \le d \le 4$: with
+    $\gamma_{i\alpha} > \gamma_{i1}$ every $a_i$ increases.
     """
     data, loss, start = TokenSelection(X, y, z, v), mixed_loss(mixture), potential_gradient(W, p)
     a, gamma, size = jnp.zeros(len(X)), y[:, None] * (X @ v), condition(X, z, W)
     for _ in range(8):
         s = jax.nn.softmax(jnp.einsum("ntd,de,ne->nt", X, W, z), axis=1)
         slope = -loss.derivative(jnp.sum(s * gamma, axis=1))
-        a = a + eta / len(X) * slope * (gamma[:, 0] - gamma[:, 1]) * s[:, 0] ** both * s[:, 1]
-        W = mirror_step(W, selection_gradient(W, data, loss), eta, p)
+        a = a + eta / samples * slope * (gamma[:, 0] - gamma[:, 1]) * s[:, 0] ** both * s[:, 1]
+        # The library's mean is over the padded samples too, whose gradient is zero.
+        W = mirror_step(W, selection_gradient(W, data, loss) * len(X) / samples, eta, p)
         size = size + condition(X, z, W)
     moved, terms = jnp.einsum("i,ide->de", a, C), jnp.einsum("i,ide->de", a, jnp.abs(C))
     magnitude = size * (jnp.sum(terms) + jnp.max(jnp.abs(start)))
