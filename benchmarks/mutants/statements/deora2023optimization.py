@@ -223,8 +223,8 @@ MUTANTS = [
         "lemma-3-losses",
         {
             "2 to 1/5": (
-                "2 * slope * stability, magnitude",
-                "0.2 * slope * stability, magnitude",
+                "2 * slope * likely @ stability, magnitude",
+                "0.2 * slope * likely @ stability, magnitude",
             ),
         },
     ),
