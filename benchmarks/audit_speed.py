@@ -170,8 +170,8 @@ def spectra() -> dict[str, Any]:
     )
 
 
-def removal(kind: str) -> dict[str, Any]:
-    """All heads removed, ours and a loop over transformers."""
+def removal(kind: str, length: str) -> dict[str, Any]:
+    """All heads removed on eight sequences, ours and a loop over transformers."""
     pin_to_one_core()
     import numpy as np
     import torch
@@ -195,7 +195,7 @@ def removal(kind: str) -> dict[str, Any]:
         peer = transformers.LlamaForCausalLM(config).eval()
         outputs = [(layer.self_attn.o_proj.weight, 1) for layer in peer.model.layers]
         heads = config.num_attention_heads
-    tokens = np.random.default_rng(0).integers(0, config.vocab_size, (8, 128))
+    tokens = np.random.default_rng(0).integers(0, config.vocab_size, (8, int(length)))
     words = torch.tensor(tokens)
     model = load_model(peer)
     batch = judged_batch(model, list(tokens))
@@ -219,7 +219,7 @@ def removal(kind: str) -> dict[str, Any]:
 
     name = "loop over transformers, zeroed heads"
     found = compare(
-        f"removal of all heads, {kind}, 8 x 128 tokens, one core, float32",
+        f"removal of all heads, {kind}, 8 x {length} tokens, one core, float32",
         lambda: ablate_heads(model, batch).removed[:, :, 0].mean(axis=-1),
         {name: loop},
         agree=lambda ours, theirs: float(np.max(np.abs(ours - theirs))),
@@ -230,23 +230,26 @@ def removal(kind: str) -> dict[str, Any]:
     )
     # `compare` weighs the loop, so that both seconds are of three removals of each head.
     roofline = removal_roofline(
-        _shape(kind), found["seconds"], found["peers"][name]["seconds"], 3 * len(outputs) * heads
+        _shape(kind, int(length)),
+        found["seconds"],
+        found["peers"][name]["seconds"],
+        3 * len(outputs) * heads,
     )
     unit = "three removals of each head; the loop makes one and is charged with three"
     return {**found, "unit": unit, "roofline": roofline}
 
 
-def _shape(kind: str) -> Shape:
+def _shape(kind: str, length: int) -> Shape:
     """What is multiplied in the model of a removal."""
     if kind == "gpt2":
         c = GPT2_TINY
         d, H = c["n_embd"], c["n_head"]
         sizes = tuple(feedforward_sizes(d, 4 * d, gated=False))
-        return Shape(c["n_layer"], H, H, d, sizes, c["vocab_size"], 8, 128)
+        return Shape(c["n_layer"], H, H, d, sizes, c["vocab_size"], 8, length)
     c = STORIES
     d, H, G = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"]
     sizes = tuple(feedforward_sizes(d, c["intermediate_size"], gated=True))
-    return Shape(c["num_hidden_layers"], H, G, d, sizes, c["vocab_size"], 8, 128)
+    return Shape(c["num_hidden_layers"], H, G, d, sizes, c["vocab_size"], 8, length)
 
 
 def weight_watcher(folder: str, count: str) -> dict[str, Any]:
@@ -322,8 +325,10 @@ def main() -> None:
         plan = [
             ("GPT-2 small, level weights", ("weights", place, "12"), goals["weights"]),
             ("singular values of heads", ("spectra",), {}),
-            ("removal of all heads, llama", ("removal", "stories260k's shape"), {}),
-            ("removal of all heads, GPT-2", ("removal", "gpt2"), {}),
+            ("removal of all heads, llama", ("removal", "stories260k's shape", "128"), {}),
+            ("removal of all heads, GPT-2", ("removal", "gpt2", "128"), {}),
+            ("the same, short sequences, llama", ("removal", "stories260k's shape", "16"), {}),
+            ("the same, short sequences, GPT-2", ("removal", "gpt2", "16"), {}),
             ("WeightWatcher on the same file", ("weightwatcher", place, "12"), {}),
             ("GPT-2 small, level data", ("data", place, str(given.data_layers)), goals["data"]),
             (
