@@ -276,6 +276,7 @@ def _depth(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
         if values is not None:
             axes.plot(values, "o-", color=PALETTE[place], label=label, lw=1.6, ms=3.5)
     axes.set(xlabel="layers passed", ylim=(-0.05, 1.05))
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.legend(frameon=False, fontsize=8)
     return figure, (
         "Distance of the hidden rows from equal rows, relative to their size, and mean cosine of "
