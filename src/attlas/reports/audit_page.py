@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from attlas.audit.model_bounds import OF_THE_MODEL
 from attlas.core.display.numbers import number
@@ -276,7 +277,7 @@ def _depth(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
         if values is not None:
             axes.plot(values, "o-", color=PALETTE[place], label=label, lw=1.6, ms=3.5)
     axes.set(xlabel="layers passed", ylim=(-0.05, 1.05))
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(frameon=False, fontsize=8)
     return figure, (
         "Distance of the hidden rows from equal rows, relative to their size, and mean cosine of "
