@@ -42,7 +42,7 @@ def deep_samples(rng, count):
     """Norms c and v from .3 to 1 or 1, small W_QK, and the complexity in each case."""
     norms = rng.uniform(0.3, 1, (count, 3)) * [1, 1, 0.1]
     norms[::3] = [1.0, 1.0, 1e-3]
-    B_w, m = 10 ** rng.uniform(-1, 1, count), 2.0 * (4 ** rng.uniform(5, 11, count)).astype(int)
+    B_w, m = 10 ** rng.uniform(-1, 1, count), 2.0 * (4 ** rng.uniform(5, 13, count)).astype(int)
     found = np.zeros((count, len(_CASES)))
     for i in range(count):
         for case, (depth, d) in enumerate(_CASES):
@@ -67,7 +67,7 @@ def theorem_4_2_complexity(norms, B_w, m, rademacher, *, power=1.0):
     r"""$$\hat R \le \mathrm{chain} \Big( \frac{(\gamma+\eta)^3}{\epsilon^2};\ B_w \Big),\quad
     C_j = B_j^2 \ln(2 d^2 + 1),\quad \|W\|_{1,1} \le B_j$$
 
-    Corrected costs with 1 for the softmax, tokens in the unit ball, $m = 2^{11}$ to $2^{23}$. The
+    Corrected costs with 1 for the softmax, tokens in the unit ball, $m = 2^{11}$ to $2^{27}$. The
     complexity is a lower one, without sampling; at best a fiftieth of the bound is reached: its
     constants are tested by section-4-2-formulas and theorem-4-2-parts, not here.
     """
