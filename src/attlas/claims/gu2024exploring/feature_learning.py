@@ -60,7 +60,7 @@ def feature_learning(moved, left):
     level=0.5,
     sample=partial(measured, setting=_NARROW),
     independent="data and first layer",
-    count=48,
+    count=96,
     roundings=ROUNDINGS,
     controls=[Control("a gain of more than 1/20", more=True)],
 )
