@@ -33,7 +33,7 @@ from attlas.tasks.token_selection.training import train_selection_ensemble
 
 SIZES = ((2, 3, 2), (3, 2, 4))
 """Samples, tokens and dimensions of the problems; each is a program of its own."""
-_DRAWN, _EACH, _STARTS, _STEPS = 200, 12, 3, 1000
+_DRAWN, _EACH, _STARTS, _STEPS = 240, 16, 3, 1000
 """Problems drawn per p and size, and those of them kept where the theorem's condition holds."""
 _MULTIPLES = np.array([15.0, 30.0, 60.0, 120.0])
 _RECORDS = (1000, 2000, 4000, 8000)
