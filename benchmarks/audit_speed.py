@@ -327,8 +327,12 @@ def main() -> None:
             ("singular values of heads", ("spectra",), {}),
             ("removal of all heads, llama", ("removal", "stories260k's shape", "128"), {}),
             ("removal of all heads, GPT-2", ("removal", "gpt2", "128"), {}),
-            ("the same, short sequences, llama", ("removal", "stories260k's shape", "16"), {}),
-            ("the same, short sequences, GPT-2", ("removal", "gpt2", "16"), {}),
+            (
+                "removal of all heads, 16 tokens, llama",
+                ("removal", "stories260k's shape", "16"),
+                {},
+            ),
+            ("removal, 16 tokens, GPT-2", ("removal", "gpt2", "16"), {}),
             ("WeightWatcher on the same file", ("weightwatcher", place, "12"), {}),
             ("GPT-2 small, level data", ("data", place, str(given.data_layers)), goals["data"]),
             (

@@ -83,12 +83,11 @@ def trained(data: dict[str, torch.Tensor], seed: int, p: float | None, rate: flo
     torch.manual_seed(seed)
     model = Encoder()
     order = torch.Generator().manual_seed(seed)
+    groups = attention_groups(model, p or 2.0, parts=PARTS, show=None)
+    first: torch.optim.Optimizer
     if p is None:
-        groups = attention_groups(model, 2.0, parts=PARTS, show=None)
-        attention = [weight for group in groups[:-1] for weight in group["params"]]
-        first: torch.optim.Optimizer = torch.optim.AdamW(attention, rate)
+        first = torch.optim.AdamW(attention_matrices(model), rate)
     else:
-        groups = attention_groups(model, p, parts=PARTS, show=None)
         first = LpMirrorDescent(groups[:-1], rate)
     optimizers = [first, torch.optim.AdamW(groups[-1]["params"], RATE)]
     steps = EPOCHS * TRAIN // BATCH

@@ -13,8 +13,8 @@ MUTANTS = [
         "proposition-4-exponential",
         {
             "no bend": (
-                'jnp.exp(part * _bend(pair, "sharp")) * _ends(pair)',
-                "_ends(pair)",
+                'jnp.exp(part * bend(pair, "sharp")) * larger_end(pair)',
+                "larger_end(pair)",
             ),
         },
     ),
@@ -24,7 +24,7 @@ MUTANTS = [
         "equation-16-exponential",
         {
             "no growth": (
-                'grown = jnp.exp(part * _bend(pair, "sharp")) * there',
+                'grown = jnp.exp(part * bend(pair, "sharp")) * there',
                 "grown = there",
             ),
         },

@@ -15,7 +15,6 @@ from attlas.bounds.optimisation.deora2023_loss import (
     deora2023_beta_3,
     deora2023_quasi_convexity,
 )
-from attlas.claims.deora2023optimization.descent import pair_curvature, pair_distance
 from attlas.claims.deora2023optimization.instances import (
     ROUNDINGS,
     grouped_heads,
@@ -31,14 +30,20 @@ from attlas.claims.deora2023optimization.other_losses import (
     other_loss,
     with_losses,
 )
-from attlas.claims.deora2023optimization.proposition_4 import LARGEST, at_the_limit, close_pairs
+from attlas.claims.deora2023optimization.proposition_4 import (
+    LARGEST,
+    at_the_limit,
+    bend,
+    close_pairs,
+    larger_end,
+    maximum,
+)
 from attlas.claims.deora2023optimization.stability_instances import ALPHA
 from attlas.core.claim import Control, Sides, Source, assume
 from attlas.core.named_call import call_by_name
 from attlas.core.statement import inequality
 
 _ENDS = ("X", "U", "W", "U_other", "W_other")
-_CELLS = 8
 
 
 def _risk(data, *point):
@@ -133,7 +138,7 @@ def equation_19_losses(U, W, U_other, W_other, eta, *, C=1.0, B=1.0, weak=1.0, *
 def _bend(pair, C=1.0):
     """The number c of a pair; C is a power."""
     constant = loss_constants(pair["heavy"], pair["a"], pair["b"])[0]
-    return constant**C * pair_curvature(pair, "sharp") * pair_distance(pair)[2]
+    return constant**C * bend(pair, "sharp")
 
 
 def _at_the_limit(X, copies, heavy, a, b, U, W, U_other, W_other):
@@ -172,11 +177,6 @@ def proposition_4_losses(*, C=1.0, certified=True, **pair):
     which needs $2 C \beta_3 \|\theta_1-\theta_2\|^2 \le \sqrt H$. The pairs are next to $c = 2.30$,
     certified from above from nine points; up to nine tenths are reached.
     """
-    by_U, by_W, _ = pair_distance(pair)
-    shares = jnp.linspace(0.0, 1.0, _CELLS + 1, dtype=by_U.dtype)
-    met = jax.vmap(lambda s: _risk(pair, pair["U"] + s * by_U, pair["W"] + s * by_W))(shares)
-    # Between two points a margin is at least its interpolation less its share of c / C, and the
-    # loss is convex and grows by exp(C s) at most when a margin falls by s.
-    between = jnp.exp(_bend(pair) / (8 * _CELLS**2)) if certified else 1.0
+    constant = loss_constants(pair["heavy"], pair["a"], pair["b"])[0]
     factor = deora2023_quasi_convexity(_bend(pair, C))
-    return jnp.max(met) * between, factor * jnp.maximum(met[0], met[-1])
+    return maximum(pair, certified, _risk, constant), factor * larger_end(pair, _risk)

@@ -92,28 +92,30 @@ def close_pairs(rng, count, limit=0.5, constants="printed"):
     return _placed(batch, limit, constants)
 
 
-def _bend(pair, constants):
+def bend(pair, constants):
     """The number c of a pair."""
     return pair_curvature(pair, constants) * pair_distance(pair)[2]
 
 
-def _maximum(pair, certified=True):
+def maximum(pair, certified=True, of=risk, C: Array | float = 1.0):
     """The maximum of the risk over the segment: certified from above, or the largest value met.
 
+    `of` is the risk at a point, C the constant of its loss.
+
     Between two points a margin is at least its interpolation less c h^2 / 8, h = 1 / cells, and
-    the risk is convex in the margins and grows by exp(s) at most when they fall by s.
+    the risk is convex in the margins and grows by exp(C s) at most when they fall by s.
     """
     by_U, by_W, _ = pair_distance(pair)
     shares = jnp.linspace(0.0, 1.0, _CELLS + 1, dtype=by_U.dtype)
-    values = jax.vmap(lambda a: risk(pair, pair["U"] + a * by_U, pair["W"] + a * by_W))
+    values = jax.vmap(lambda a: of(pair, pair["U"] + a * by_U, pair["W"] + a * by_W))
     met = jnp.max(values(shares))
-    return met * jnp.exp(_bend(pair, "sharp") / (8 * _CELLS**2)) if certified else met
+    return met * jnp.exp(C * bend(pair, "sharp") / (8 * _CELLS**2)) if certified else met
 
 
-def _ends(pair):
+def larger_end(pair, of=risk):
     """The larger risk of the two ends."""
-    first = risk(pair, pair["U"], pair["W"])
-    return jnp.maximum(first, risk(pair, pair["U_other"], pair["W_other"]))
+    first = of(pair, pair["U"], pair["W"])
+    return jnp.maximum(first, of(pair, pair["U_other"], pair["W_other"]))
 
 
 on_pairs = partial(inequality, count=48, roundings=ROUNDINGS)
@@ -124,7 +126,7 @@ on_pairs = partial(inequality, count=48, roundings=ROUNDINGS)
     Source.FOUND,
     sample=close_pairs,
     assumptions=[
-        assume("the distance condition (18)", lambda **pair: _bend(pair, "printed") <= 0.5)
+        assume("the distance condition (18)", lambda **pair: bend(pair, "printed") <= 0.5)
     ],
     controls=[
         Control("1 in place of 4/3", factor=1.0, certified=False),
@@ -145,7 +147,7 @@ def proposition_4(*, factor=4 / 3, certified=True, **pair):
     0.6 percent at most under (18): margins bend by $c/8 \le 1/16$ only. Far beyond (18) no
     factor holds. See proposition-4-exponential.
     """
-    return _maximum(pair, certified), factor * _ends(pair)
+    return maximum(pair, certified), factor * larger_end(pair)
 
 
 def at_the_limit(X, copies, U, W, U_other, W_other, *, limit: Array | float = LARGEST):
@@ -156,7 +158,7 @@ def at_the_limit(X, copies, U, W, U_other, W_other, *, limit: Array | float = LA
     # beta_3 changes with the ends: the second round corrects the first.
     scale = jnp.ones_like(U[0, 0, 0])
     for _ in range(2):
-        grown = scale * jnp.sqrt(0.97 * limit / _bend({**pair, **ends}, "sharp"))
+        grown = scale * jnp.sqrt(0.97 * limit / bend({**pair, **ends}, "sharp"))
         # The ascent turns the pair; its length is not the ascent's to choose.
         scale = jax.lax.stop_gradient(grown)
         ends = {
@@ -174,7 +176,7 @@ def at_the_limit(X, copies, U, W, U_other, W_other, *, limit: Array | float = LA
     search_over=("X", "U", "W", "U_other", "W_other"),
     project=at_the_limit,
     assumptions=[
-        assume(r"$c$ is at most $8 \log(4/3)$", lambda **pair: _bend(pair, "sharp") <= LARGEST)
+        assume(r"$c$ is at most $8 \log(4/3)$", lambda **pair: bend(pair, "sharp") <= LARGEST)
     ],
     controls=[Control("1/32 in place of 1/8", part=1 / 32, certified=False)],
     status=Status.SHARPENED,
@@ -190,7 +192,7 @@ def proposition_4_exponential(*, part=1 / 8, certified=True, **pair):
     instances are, with $\beta_3$ free of the dimension. There the risk exceeds both ends by up
     to 18 percent before a search; $e^{c/8}$ allows 33.
     """
-    return _maximum(pair, certified), jnp.exp(part * _bend(pair, "sharp")) * _ends(pair)
+    return maximum(pair, certified), jnp.exp(part * bend(pair, "sharp")) * larger_end(pair)
 
 
 def from_the_middle(rng, count):
@@ -220,5 +222,5 @@ def equation_16_exponential(*, part=0.5, **pair):
     largest ratio met is .88, after a search .98.
     """
     here, product, _, there = expansion(pair)
-    grown = jnp.exp(part * _bend(pair, "sharp")) * there
+    grown = jnp.exp(part * bend(pair, "sharp")) * there
     return Sides(here, grown - product, here + jnp.abs(product) + grown)

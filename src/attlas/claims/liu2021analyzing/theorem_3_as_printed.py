@@ -146,8 +146,8 @@ def theorem_3_run(
     constants that do not depend on $\gamma$. The points meet (A3.1), (A3.2), and (A6) wherever
     their error is above $\gamma^2$, with $c \gamma$ in place of its $c \gamma^2$.
     """
-    name = (corrected_share, corrected_noise) if corrected else (printed_share, printed_noise)
-    _, u, _ = fitted(weights, teacher, *name)
+    drawn = (corrected_share, corrected_noise) if corrected else (printed_share, printed_noise)
+    _, u, _ = fitted(weights, teacher, *drawn)
     return jnp.mean(u**2) <= _ERROR * gamma**2, 0.5
 
 
