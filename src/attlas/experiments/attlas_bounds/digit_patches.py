@@ -26,7 +26,7 @@ from attlas.tasks.digit_certificates import (
     certify_digits,
 )
 
-IMAGES = {"source": "mnist", "samples": [1000, 3000, 10_000, 50_000]}
+IMAGES = {"source": "mnist", "samples": [1000, 3000, 10_000]}
 GRID = Grid(
     each={"prior": list(PRIORS)},
     fixed={
@@ -35,7 +35,7 @@ GRID = Grid(
     },
     smoke={"samples": [20], "heads": 1, "records": [2], "draws": 20},
     paper=lambda: (IMAGES if is_present(MNIST) else {"samples": [125, 250, 500, 1000]})
-    | {"heads": 4, "records": [10, 30, 100, 300, 1000], "draws": 2000},
+    | {"heads": 4, "records": [30, 100, 300, 1000]},
     data=lambda s: MNIST if s.source == "mnist" else DIGITS,
     choices={"source": ("digits", "mnist")},
 )  # fmt: skip

@@ -35,8 +35,8 @@ GRID = Grid(
     smoke={"zeta": [0.3], "H": [2], "n": 12, "steps": 30, "first": 100, "members": 2},
     quick={"n": 24, "steps": 800, "first": 1000, "members": 4},
     paper={
-        "zeta": [0.1, 0.3, 0.5, 0.7], "H": [1, 4, 16], "n": 100, "steps": 20_000,
-        "first": 10_000, "members": 10,
+        "zeta": [0.1, 0.3, 0.5, 0.7], "H": [1, 4, 16], "n": 48, "steps": 8000,
+        "first": 10_000, "members": 8,
     },
 )  # fmt: skip
 

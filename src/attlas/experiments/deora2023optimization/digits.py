@@ -30,7 +30,7 @@ RECORDS = 16
 STARTS = ("zero", "one step", "Gaussian")
 TASKS = {"3 or 8": (3, 8), "odd or even": None}
 EMBEDDED = {"n": 100, "first": 60, "steps": 30_000, "subsample": 100}
-IMAGES = {"source": "mnist", "n": 1000, "first": 1000, "steps": 5000, "subsample": 200}
+IMAGES = {"source": "mnist", "n": 500, "first": 500, "steps": 1000, "subsample": 100}
 GRID = Grid(
     each={"task": list(TASKS), "H": [1, 4, 16, 64]},
     fixed={
@@ -41,7 +41,7 @@ GRID = Grid(
         "task": ["3 or 8"], "H": [1, 2], "n": 20, "first": 20, "steps": 20, "subsample": 10,
     },
     quick={"H": [1, 4, 16], "n": 80, "first": 80, "steps": 600, "subsample": 40},
-    paper=lambda: (IMAGES if is_present(MNIST) else EMBEDDED) | {"members": 5},
+    paper=lambda: (IMAGES if is_present(MNIST) else EMBEDDED) | {"H": [1, 4, 16], "members": 3},
     data=lambda s: MNIST if s.source == "mnist" else DIGITS,
     choices={"source": ("digits", "mnist"), "tokens": ("rows", "patches")},
 )  # fmt: skip

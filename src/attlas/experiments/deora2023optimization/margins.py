@@ -37,8 +37,8 @@ GRID = Grid(
     },
     quick={"n": 30, "H": 4, "steps": 1500, "first": 4000, "searches": 8, "climb": 300},
     paper={
-        "zeta": [tenth / 10 for tenth in range(1, 10)], "n": 100, "H": 16, "steps": 10**5,
-        "first": 10**5, "searches": 32, "climb": 3000, "members": 3,
+        "zeta": [0.1, 0.3, 0.5, 0.7, 0.9], "n": 60, "H": 16, "steps": 15_000,
+        "first": 10**5, "searches": 16, "climb": 1000, "members": 3,
     },
 )  # fmt: skip
 

@@ -35,8 +35,8 @@ GRID = Grid(
     smoke={"n": 6, "widths": [8, 32], "steps": 24, "members": 2},
     quick={"n": 16, "widths": [64, 1024, 16384], "steps": 60, "members": 3},
     paper={
-        "n": 1000, "widths": [2**k for k in range(6, 15)], "steps": 240, "records": 25,
-        "members": 16, "block": 4,
+        "n": 250, "widths": [4**k for k in range(3, 8)], "steps": 240, "records": 25,
+        "members": 4, "block": 2,
     },
 )  # fmt: skip
 

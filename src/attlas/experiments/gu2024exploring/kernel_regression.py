@@ -35,8 +35,8 @@ GRID = Grid(
         "n": 12, "tests": 12, "widths": [64, 512, 4096], "steps": 400, "records": 9, "members": 3,
     },
     paper={
-        "n": 256, "tests": 128, "widths": [2**k for k in range(6, 15)], "steps": 4000,
-        "records": 25, "members": 12, "block": 3,
+        "n": 64, "tests": 64, "widths": [4**k for k in range(3, 8)], "steps": 2000,
+        "records": 25, "members": 4, "block": 2,
     },
 )  # fmt: skip
 

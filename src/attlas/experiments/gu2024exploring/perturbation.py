@@ -37,7 +37,7 @@ GRID = Grid(
     smoke={"n": 3, "m": 8, "outputs": 1, "log10_R": [-3, -1], "climb": 3, "members": 1},
     quick={"n": 8, "m": 512, "outputs": 2, "members": 2},
     paper={
-        "sigma": [0.5, 1.0, 2.0], "n": 128, "m": 8192, "outputs": 4, "members": 8, "block": 2,
+        "sigma": [0.5, 1.0, 2.0], "n": 32, "m": 4096, "outputs": 2, "members": 4, "block": 2,
     },
 )  # fmt: skip
 

@@ -53,9 +53,9 @@ GRID = Grid(
         "integrator": 24,
     },
     paper={
-        "classes": [[0, 1, 6], list(range(10))], "components": [3, 8], "repeats": 8,
-        "held_repeats": 16, "m": 16384, "steps": 20000, "records": 40, "samples": 2000,
-        "integrator": 128, "members": 5,
+        "classes": [[0, 1, 6], list(range(10))], "components": [3, 8], "repeats": 2,
+        "held_repeats": 8, "m": 2048, "steps": 2000, "records": 25, "samples": 1000,
+        "integrator": 64, "members": 2,
     },
     data=lambda s: DIGITS,
 )  # fmt: skip

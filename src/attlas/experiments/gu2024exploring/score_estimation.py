@@ -41,8 +41,8 @@ GRID = Grid(
         "reference": 512,
     },
     paper={
-        "n": [64, 128, 256, 512, 1024, 2048], "m": [256, 2048, 16384], "steps": 20000,
-        "records": 40, "test": 4000, "reference": 4096, "members": 5,
+        "n": [64, 128, 256, 512, 1024], "m": [256, 2048], "steps": 4000,
+        "records": 25, "test": 2000, "reference": 2048, "members": 4,
     },
 )  # fmt: skip
 

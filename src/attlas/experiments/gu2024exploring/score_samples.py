@@ -48,8 +48,8 @@ GRID = Grid(
         "integrator": 24,
     },
     paper={
-        "n": [256, 1024, 4096], "m": 16384, "steps": 20000, "records": 40, "held_out": 4000,
-        "samples": 4000, "integrator": 128, "members": 5,
+        "n": [256, 1024], "m": 2048, "steps": 2000, "records": 25, "held_out": 2000,
+        "samples": 1000, "integrator": 48, "members": 3,
     },
 )  # fmt: skip
 

@@ -43,8 +43,8 @@ GRID = Grid(
     smoke={"samples": [[8, 12]], "fixed_d": 8, "widths": even_divisors(12), "members": 2},
     quick={"fixed_d": 12, "widths": even_divisors(192), "members": 4},
     paper={
-        "samples": [[n] for n in (16, 32, 64, 125, 250, 500, 1000)], "fixed_d": 32,
-        "widths": even_divisors(1536), "members": 16, "block": 4,
+        "samples": [[n] for n in (16, 32, 64, 128)], "fixed_d": 32,
+        "widths": even_divisors(1536), "members": 12, "block": 4,
     },
 )  # fmt: skip
 

@@ -45,8 +45,8 @@ GRID = Grid(
         "climb": 5, "members": 2,
     },
     paper={
-        "n": [32, 128, 512], "fresh": 20_000, "left_out": 16, "radius": 14.0, "steps": 200_000,
-        "records": 25, "searches": 16, "climb": 2000, "members": 10,
+        "n": [32, 128, 512], "fresh": 10_000, "left_out": 4, "radius": 10.0, "steps": 60_000,
+        "records": 20, "searches": 8, "climb": 500, "members": 5,
     },
 )  # fmt: skip
 

@@ -53,8 +53,8 @@ GRID = Grid(
         "l1": [0.001, 0.01], "l2": [0.001, 0.01],
     },
     paper={
-        "student": [ATTENTION, BASELINE, WIDER], "members": 20, "starts": 8, "steps": 200,
-        "fresh": 20_000, "at_once": 16, "sizes": [64, 128, 256, 512, 1024, 2048, 4096, 8192],
+        "student": [ATTENTION, BASELINE, WIDER], "members": 10, "starts": 6, "steps": 100,
+        "fresh": 20_000, "at_once": 10, "sizes": [64, 128, 256, 512, 1024, 2048, 4096],
         "n": 256, "queries": [1, 2, 3, 4, 8, 16, 32], "temperatures": [0.1, 0.2, 0.5, 2.0, 5.0],
         "l1": [0.0003, 0.001, 0.003, 0.01, 0.03], "l2": [0.0003, 0.001, 0.003, 0.01, 0.03],
     },

@@ -63,9 +63,8 @@ GRID = Grid(
     },
     quick=quick,
     paper={
-        "T": [8, 16, 32], "text": "pt_en", "K": 1000, "d": 128, "heads": 4, "k": 32, "layers": 2,
-        "train": 10_000, "test": 2000, "steps": 20_000, "decay": [0.0, 0.03, 0.1, 0.4],
-        "members": 5,
+        "T": [8, 16, 32], "text": "pt_en", "K": 400, "d": 64, "heads": 4, "k": 16, "layers": 2,
+        "train": 20_000, "test": 2000, "steps": 2000, "decay": [0.0, 0.1, 0.3],
     },
     data=lambda s: PORTUGUESE_ENGLISH if s.text == "pt_en" else None,
     choices={"text": list(TEXTS)},

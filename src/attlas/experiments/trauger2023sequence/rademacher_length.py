@@ -52,8 +52,8 @@ GRID = Grid(
         "lengths": [10, 100, 1000], "n": 64, "d": 4, "sign_vectors": 16, "starts": 6, "steps": 24,
     },
     paper={
-        "lengths": [10, 32, 100, 316, 1000, 3162, 10_000], "n": 128, "d": 8,
-        "sign_vectors": 48, "starts": 32, "steps": 100,
+        "lengths": [10, 100, 1000, 10_000], "n": 64, "d": 8,
+        "sign_vectors": 32, "starts": 6, "steps": 50,
     },
 )  # fmt: skip
 
