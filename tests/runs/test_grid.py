@@ -103,6 +103,17 @@ def test_assignments_are_split_or_refused():
     assert checked("rate", 1, 0.1) == 1.0
 
 
+def test_names_with_commas_can_be_set():
+    grid = Grid(each={"ball": ["1,1", "2,1", "1,inf"]})
+    texts = split_assignments(["ball=2,1, 1,inf"])
+    assert [cell.settings["ball"] for cell in grid.changed(texts).cells("paper")] == [
+        "2,1",
+        "1,inf",
+    ]
+    with pytest.raises(UserError, match="ball = 2: it takes 1,1; 2,1; 1,inf"):
+        grid.changed({"ball": ["2", "3"]})
+
+
 def test_settings_are_read_only_in_effect():
     s = Settings({"sizes": [[1, 2]]}, seed=3)
     assert s.sizes == ((1, 2),)

@@ -29,7 +29,10 @@ def run(
     ],
     scale: Annotated[
         str,
-        typer.Option(metavar="smoke|quick|paper", help="Seconds, minutes, or the paper's sizes."),
+        typer.Option(
+            metavar="smoke|quick|paper",
+            help="Seconds, minutes, or the paper's sizes (an hour where it names none).",
+        ),
     ] = "quick",
     set_: Annotated[list[str] | None, _SET] = None,
     on: Annotated[str, typer.Option(metavar=PLACES, help="Where the cells run.")] = "local",

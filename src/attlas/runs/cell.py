@@ -14,7 +14,10 @@ DTYPES = ("float64", "float32")
 
 
 class Scale(StrEnum):
-    """How large a grid is: all experiments in seconds each, in minutes, the papers' own sizes."""
+    """How large a grid is: all experiments in seconds each, in minutes, or the papers' own sizes.
+
+    Where a paper names no sizes, the last one is what two cores compute in about an hour.
+    """
 
     SMOKE = "smoke"
     QUICK = "quick"

@@ -42,7 +42,8 @@ class Grid:
         smoke: what differs at the smallest scale, axes and settings alike; or a function that
             says so when cells are laid out, where it depends on the data that are there.
         quick: what differs at the middle scale.
-        paper: what differs at the paper's own scale.
+        paper: what differs at the paper's own scale; where the paper has none, at the largest that
+            two cores compute in about an hour.
         where: which combinations are cells; all of them when None.
         data: the real data set that a cell reads, None for generated data.
         choices: names that a setting may have besides those that stand in the grid.
@@ -200,6 +201,7 @@ class Grid:
         if isinstance(like, list | tuple):
             whole = checked(name, items, like, names)
             return [whole] if name in self.each else whole
+        items = _whole_names(items, names)
         found = [checked(name, item, like, names) for item in items]
         if name in ("members", "block") and min(found) < 1:
             raise UserError(f"{name} = {min(found)}: choose at least 1")
@@ -234,6 +236,17 @@ def _names(values: Any) -> list[str]:
     if isinstance(values, list | tuple):
         return [name for value in values for name in _names(value)]
     return [values] if isinstance(values, str) else []
+
+
+def _whole_names(items: Sequence[Any], names: Sequence[str]) -> list[Any]:
+    """The items, with those put together again that a comma inside a name had split."""
+    found, rest = [], list(items)
+    while rest:
+        lengths = range(len(rest), 1, -1)
+        size = next((k for k in lengths if ",".join(map(str, rest[:k])) in names), 1)
+        found.append(rest[0] if size == 1 else ",".join(map(str, rest[:size])))
+        rest = rest[size:]
+    return found
 
 
 def _allowed(values: Sequence[Any]) -> str:

@@ -97,7 +97,8 @@ def checked(name: str, value: object, like: object, choices: Sequence[str] = ())
     if kind is str and choices and found not in choices:
         near = difflib.get_close_matches(found, choices, n=1)
         hint = f"did you mean {near[0]}? It takes" if near else "it takes"
-        raise UserError(f"setting {name} = {found}: {hint} {', '.join(choices)}")
+        between = "; " if any("," in choice for choice in choices) else ", "
+        raise UserError(f"setting {name} = {found}: {hint} {between.join(choices)}")
     return found
 
 
