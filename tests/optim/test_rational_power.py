@@ -1,4 +1,4 @@
-"""Roots by Halley's iteration against the ordinary power."""
+"""Roots by iteration against the ordinary power."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -1,7 +1,7 @@
 r"""Powers x^a of non-negative numbers, faster where a is a simple fraction.
 
-On a CPU a vectorised double `pow` costs about 14 ns per entry, a square root 0.6 ns and the cube
-root below 2.4 ns (the library's own is not vectorised: 12 ns). Mirror descent at p = 1.75
+On a CPU a vectorised double `pow` costs about 10 ns per entry, a square root .6 ns and the cube
+root below 1.0 ns (the library's own is not vectorised: 10 ns). Mirror descent at p = 1.75
 (exponents 3/4, 4/3, 7/3), 3, 1.5 or 1.1 needs nothing else.
 """
 
@@ -14,28 +14,24 @@ from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
 
-# Exponent bias of the binary format times 2/3, less the mean error of the linear guess.
-_GUESS = {4: (np.int32, 0x2A5137A0), 8: (np.int64, 0x2A9F7893782DA1CE)}
+# Bits of x^(-1/3) plus a third of those of x: the guess is 3.4 % off at most.
+_GUESS = {4: (np.int32, 0x54A1F4CD), 8: (np.int64, 0x553EE94467382000)}
 
 
 def _cube_root(x: Array) -> Array:
-    """Halley's iteration from a guess that divides the exponent bits by three."""
+    """The square of x^(-1/3), times x; the inverse root is found without a division.
+
+    With r = 1 - x y^3 the inverse root is y (1 - r)^(-1/3) = y (1 + r/3 + 2/9 r^2 + 14/81 r^3 +
+    ...): a relative error e becomes 11.7 e^4, from 3.4 % to 2e-5 to rounding.
+    """
     integer, guess = _GUESS[x.dtype.itemsize]
-    info = np.finfo(x.dtype)
-    # Differences of numbers next to the smallest normal one would be flushed to zero.
-    digits = -3 * (int(np.log2(info.eps)) // 3)
-    low = x < float(info.tiny / info.eps)
-    x = jnp.where(low, x * 2.0**digits, x)
     bits = jax.lax.bitcast_convert_type(x, integer).astype(x.dtype)
-    start = (bits * (1 / 3)).astype(integer) + np.asarray(guess, integer)
-    root = jax.lax.bitcast_convert_type(start, x.dtype)
-    # The error e becomes 2/3 e^3: from 5 % to 3e-13 in two rounds, to rounding in three. Quarters
-    # of the cubes keep their sum in range up to the largest number.
-    quarter = x * 0.25
-    for _ in range(3):
-        cube = (root * 0.5) * (root * 0.5) * root
-        root = root - root * ((cube - quarter) / (2 * cube + quarter))
-    return jnp.where(low, root * 2.0 ** (-digits // 3), root)
+    start = np.asarray(guess, integer) - (bits * (1 / 3)).astype(integer)
+    inverse = jax.lax.bitcast_convert_type(start, x.dtype)
+    for _ in range(2):
+        r = 1 - x * inverse * inverse * inverse
+        inverse = inverse + inverse * (r * (1 / 3 + r * (2 / 9 + r * (14 / 81))))
+    return x * inverse * inverse
 
 
 def rational_power(x: Float[Array, "*shape"], exponent: float) -> Float[Array, "*shape"]:

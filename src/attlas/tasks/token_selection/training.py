@@ -72,7 +72,9 @@ def _norm(array: Array, exponent: float) -> Array:
     axes = tuple(range(1, array.ndim))
     if exponent == 2:
         return jnp.sqrt(jnp.sum(array * array, axes, keepdims=True))
-    total = jnp.sum(rational_power(jnp.abs(array), exponent), axes, keepdims=True)
+    # A product with ones: inside a sum XLA takes the powers one after the other.
+    powers = rational_power(jnp.abs(array), exponent).reshape(len(array), -1)
+    total = jnp.expand_dims(powers @ jnp.ones(powers.shape[1], powers.dtype), axes)
     return jnp.where(total > 0, jnp.where(total > 0, total, 1) ** (1 / exponent), 0)
 
 
