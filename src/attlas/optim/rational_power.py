@@ -19,11 +19,9 @@ _GUESS = {4: (np.int32, 0x54A1F4CD), 8: (np.int64, 0x553EE94467382000)}
 
 
 def _cube_root(x: Array) -> Array:
-    """The square of x^(-1/3), times x; the inverse root is found without a division.
-
-    With r = 1 - x y^3 the inverse root is y (1 - r)^(-1/3) = y (1 + r/3 + 2/9 r^2 + 14/81 r^3 +
-    ...): a relative error e becomes 11.7 e^4, from 3.4 % to 2e-5 to rounding.
-    """
+    """The square of x^(-1/3), times x; the inverse root is found without a division."""
+    # With r = 1 - x y^3 the inverse root is y (1 - r)^(-1/3) = y (1 + r/3 + 2/9 r^2 + 14/81 r^3 +
+    # ...): a relative error e becomes 11.7 e^4, from 3.4 % to 2e-5 to rounding.
     integer, guess = _GUESS[x.dtype.itemsize]
     bits = jax.lax.bitcast_convert_type(x, integer).astype(x.dtype)
     start = np.asarray(guess, integer) - (bits * (1 / 3)).astype(integer)
