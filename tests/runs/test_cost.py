@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -59,6 +61,22 @@ def test_what_is_left_is_estimated_from_records_of_any_scale(squares, tmp_path):
     assert found.memory == pytest.approx(10_000 + 500 * max(works))
     assert found.disk == pytest.approx(8 * sum(works))
     assert found.beyond == pytest.approx(max(works) / 20)
+
+
+def test_a_grid_that_says_its_work_is_estimated_by_a_line(squares, tmp_path):
+    store = Store(tmp_path)
+    for x in (10, 20):
+        measured(store, x, seconds=5 + 0.25 * x**2)
+    squares = replace(squares, grid=replace(squares.grid, work=lambda s: s.x**2))
+    found = estimate(squares, "quick", store)
+    left = [cell.settings["x"] for cell in squares.cells("quick")]
+    assert found.seconds == pytest.approx(sum(5 + 0.25 * x**2 for x in left))
+    # Of an earlier revision, which had no x: it does not count.
+    cell = Cell({"y": 3})
+    record = store.records("squares")[0]
+    key = record_key("squares", 1, cell)
+    store.write(Record("squares", cell, record.arrays, record.metadata, key, record.layout))
+    assert estimate(squares, "quick", store).seconds == pytest.approx(found.seconds)
 
 
 BASE = 2.0e8

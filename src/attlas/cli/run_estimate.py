@@ -58,8 +58,9 @@ def show_estimate(
         longest = max(one.longest or 0.0 for one in found)
         whole = duration(max(sum(known) / workers, longest))
         typer.echo(
-            f"{whole} with {workers} workers for what can be estimated: a power of the work of "
-            "measured cells, the product of their whole-number settings"
+            f"{whole} with {workers} workers for what can be estimated, from the work of measured "
+            "cells: their operations where an experiment says them, else a power of the product "
+            "of their whole-number settings"
         )
     machines = sorted({machine for one in found for machine in one.published_on})
     if machines:

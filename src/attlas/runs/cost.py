@@ -2,7 +2,9 @@ r"""What the cells of a grid will cost, from the records of cells that have run.
 
 Seconds and bytes of a cell are each c w^b, where w is the product of its whole-number settings
 (members, steps, samples, widths; a list counts as its sum) and 0 <= b <= 1 is fitted to the
-logarithms of what the records of the same experiment say. Memory is m + c w^b: m is what a process
+logarithms of what the records of the same experiment say. Where the grid says what its work is
+(`Grid.work`, operations up to a factor), seconds are a + c w instead, a being what compiling takes.
+Memory is m + c w^b: m is what a process
 holds before its first cell (Python, JAX, attlas), and the power is of what cells took beyond what
 was held before. A power of a product is a crude
 model: it holds as far as the settings of a larger scale grow together as those of the smaller ones
@@ -19,10 +21,12 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import nnls
 
 from attlas.runs.cell import Cell, Scale, scale_named
 from attlas.runs.experiment import Experiment
 from attlas.runs.record import Record, record_key
+from attlas.runs.settings import Settings
 from attlas.runs.store import Store
 
 NEAR = 30.0
@@ -31,7 +35,7 @@ NEAR = 30.0
 
 @dataclass(frozen=True)
 class Power:
-    """c w^b, fitted to measured cells.
+    """a + c w^b, fitted to measured cells.
 
     Attributes:
         scale: c.
@@ -39,6 +43,7 @@ class Power:
         factor: largest ratio, either way, between a measured cell and the fit; at least 1.
         largest: the largest w that was measured.
         span: the largest over the smallest w that were measured.
+        constant: a.
     """
 
     scale: float
@@ -46,6 +51,7 @@ class Power:
     factor: float
     largest: float
     span: float
+    constant: float = 0.0
 
     def at(self, work: float) -> float | None:
         """The value at w = work.
@@ -59,7 +65,7 @@ class Power:
         """
         if work > self.largest * NEAR * self.span**2:
             return None
-        return self.scale * work**self.exponent
+        return self.constant + self.scale * work**self.exponent
 
 
 class Measured(NamedTuple):
@@ -113,11 +119,15 @@ class Estimate:
     published_on: tuple[str, ...] = ()
 
 
-def work_of(cell: Cell) -> float:
-    """The product of the whole-number settings of a cell.
+Work = Callable[[Settings], float]
+
+
+def work_of(cell: Cell, work: Work | None = None) -> float:
+    """The product of the whole-number settings of a cell, or what its grid says.
 
     Args:
         cell: any.
+        work: of the grid.
 
     Returns:
         w; settings that are zero or negative, such as an index, are left out.
@@ -125,7 +135,11 @@ def work_of(cell: Cell) -> float:
     Examples:
         >>> work_of(Cell({"members": 4, "steps": 100, "rate": 0.5, "sizes": [2, 3]}))
         2000.0
+        >>> work_of(Cell({"steps": 100, "rate": 0.5}), lambda s: 3 * s.steps)
+        300.0
     """
+    if work is not None:
+        return float(work(Settings(cell.settings, seed=cell.seed, dtype=cell.dtype)))
     sizes = (_size(value) for value in cell.settings.values())
     return float(math.prod(size for size in sizes if size > 0))
 
@@ -161,17 +175,45 @@ def fitted(works: Sequence[float], values: Sequence[float]) -> Power | None:
     return Power(math.exp(level), slope, factor, math.exp(ends[1]), math.exp(ends[1] - ends[0]))
 
 
-def measured(record: Record) -> Measured:
+def proportional(works: Sequence[float], values: Sequence[float]) -> Power | None:
+    """The line a + c w with the least squares of relative errors, a and c not negative.
+
+    Args:
+        works: w of measured cells.
+        values: what was measured.
+
+    Returns:
+        The line, through zero where all cells have the same w; None where nothing positive was
+        measured.
+
+    Examples:
+        >>> line = proportional([1.0, 10.0, 100.0], [5.0, 14.0, 104.0])
+        >>> round(line.constant, 6), round(line.scale, 6), round(line.at(1000.0), 6)
+        (4.0, 1.0, 1004.0)
+    """
+    power = fitted(works, values)
+    if power is None or power.span == 1:
+        return power
+    w, y = np.asarray(works, float), np.asarray(values, float)
+    w, y = w[y > 0], y[y > 0]
+    (constant, scale), _ = nnls(np.stack([1 / y, w / power.largest / y], 1), np.ones_like(y))
+    apart = np.abs(np.log((constant + scale * w / power.largest) / y))
+    factor = float(np.exp(np.max(apart)))
+    return Power(scale / power.largest, 1.0, factor, power.largest, power.span, constant)
+
+
+def measured(record: Record, work: Work | None = None) -> Measured:
     """What a record says of the cost of its cell.
 
     Args:
         record: any.
+        work: of the grid.
 
     Returns:
         Numbers.
     """
     return Measured(
-        work_of(record.cell),
+        work_of(record.cell, work),
         float(record.metadata["seconds"]),
         float(record.metadata.get("peak_memory", 0)),
         float(sum(array.nbytes for array in record.arrays.values())),
@@ -236,15 +278,23 @@ def estimate(
         for cell in experiment.cells(scale_named(scale))
     }
     there = dict(known or {})
-    there |= {record.key: measured(record) for record in store.records(experiment.name, there)}
-    left = {key: work_of(cell) for key, cell in cells.items() if key not in there}
-    own = _told(experiment.name, len(cells), left, list(there.values()))
+    work = experiment.grid.work
+    # Records of an earlier revision may lack a setting that the work depends on.
+    names = set().union(*(cell.settings for cell in cells.values()))
+
+    def told(records: Iterable[Record]) -> dict[str, Measured]:
+        return {r.key: measured(r, work) for r in records if names <= r.cell.settings.keys()}
+
+    there |= told(store.records(experiment.name, there))
+    left = {key: work_of(cell, work) for key, cell in cells.items() if key not in there}
+    fit = proportional if work else fitted
+    own = _told(experiment.name, len(cells), left, list(there.values()), fit)
     others = published.records(experiment.name, there) if published and own.seconds is None else ()
     if not others:
         return own
-    both = [*there.values(), *map(measured, others)]
+    both = [*there.values(), *told(others).values()]
     machines = tuple(sorted({machine_of(record) for record in others}))
-    return replace(_told(experiment.name, len(cells), left, both), published_on=machines)
+    return replace(_told(experiment.name, len(cells), left, both, fit), published_on=machines)
 
 
 def machine_of(record: Record) -> str:
@@ -259,10 +309,16 @@ def machine_of(record: Record) -> str:
     return ", ".join(str(record.metadata[name]) for name in ("platform", "device"))
 
 
-def _told(name: str, cells: int, left: Mapping[str, float], known: Sequence[Measured]) -> Estimate:
+def _told(
+    name: str,
+    cells: int,
+    left: Mapping[str, float],
+    known: Sequence[Measured],
+    fit: Callable[[list[float], list[float]], Power | None],
+) -> Estimate:
     """What is left, by the work of each cell, from measured cells."""
     works = [one.work for one in known]
-    time = fitted(works, [one.seconds for one in known])
+    time = fit(works, [one.seconds for one in known])
     disk = fitted(works, [one.size for one in known])
     largest = max(left.values(), default=0.0)
     by_cell = {key: time.at(work) if time else None for key, work in left.items()}

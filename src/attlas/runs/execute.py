@@ -213,7 +213,7 @@ def _plan(
         for key, cell in cells.items():
             record = store.read_or_quarantine(experiment.name, key)
             if record is not None and costs:
-                known[experiment.name][key] = measured(record)
+                known[experiment.name][key] = measured(record, experiment.grid.work)
             if key in begun and (record is not None or fresh):
                 remove_checkpoints(checkpoint_folder(store.root, experiment.name, key))
             if record is None or fresh:

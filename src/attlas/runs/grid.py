@@ -47,6 +47,8 @@ class Grid:
         where: which combinations are cells; all of them when None.
         data: the real data set that a cell reads, None for generated data.
         choices: names that a setting may have besides those that stand in the grid.
+        work: how the operations of a cell grow with its settings, up to a factor; an estimate of
+            cost takes the product of all whole numbers where this is not said.
 
     Examples:
         >>> grid = Grid(each={"p": [1.75, 2.0]}, fixed={"steps": lambda s: int(100 * s.p)},
@@ -65,6 +67,7 @@ class Grid:
     where: Callable[[Settings], bool] | None = None
     data: Callable[[Settings], Hashed | None] | None = None
     choices: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    work: Callable[[Settings], float] | None = None
     changes: Values = field(default_factory=dict)
 
     def cells(self, scale: Scale | str) -> tuple[Cell, ...]:

@@ -121,7 +121,7 @@ def _sentence(one: Mapping[str, Any], platform: str) -> str:
         times = plain_number(float(one["beyond"]), 2)
         cost = (
             f"no estimate, as its largest cell has {times} times the work of the largest measured "
-            "one, by the product of its whole-number settings"
+            "one"
         )
     else:
         cost = "no estimate, as no cell was measured"

@@ -74,6 +74,12 @@ def rate(s: Settings) -> float:
     return rates[min(rates, key=lambda p: abs(p - s.p))]
 
 
+def work(s: Settings) -> float:
+    """Products of training, up to a factor; 20,000 reviews where all are asked for."""
+    token = s.blocks * s.width * (4 * s.width + 2 * s.hidden + 2 * s.length)
+    return s.members * s.epochs * (s.reviews[0] or 20_000) * s.length * token
+
+
 GRID = Grid(
     each={"blocks": [3, 4, 6], "p": list(EXPONENTS)},
     fixed={
@@ -84,6 +90,7 @@ GRID = Grid(
     },
     smoke=SMALL | {"epochs": 3, "members": 2, "block": 2},
     quick=lambda: REVIEWS if is_present(IMDB) else SMALL,
+    work=work,
     data=lambda s: IMDB if s.task == "imdb" else DIGITS,
     choices={"task": ("digits", "imdb")},
 )  # fmt: skip

@@ -71,6 +71,10 @@ GRID = Grid(
         "warm_up": 4000, "factor": 1.0, "sentences": 5000, "rows": 100_000,
         "quick_compile": False, "members": 3,
     },
+    work=lambda s: (
+        s.members * s.epochs * s.pairs[0] * s.length
+        * (s.blocks * s.width * (12 * s.width + 4 * s.hidden) + s.width * s.vocabulary)
+    ),
     data=lambda s: PORTUGUESE_ENGLISH if s.task == "pt_en" else None,
 )  # fmt: skip
 

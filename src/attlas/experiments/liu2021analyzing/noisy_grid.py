@@ -52,6 +52,7 @@ GRID = Grid(
         "rate": 1e-3, "batch": 64, "epochs": 20, "stop": 2.0,
         "train": 50_000, "validation": 10_000, "test": 10_000, "probe": 1000, "members": 5,
     },
+    work=lambda s: s.members * s.epochs * s.train * s.cell**2 * s.filters[0] * s.filters[1],
     data=lambda s: MNIST if s.images == "mnist" else DIGITS,
 )  # fmt: skip
 

@@ -74,6 +74,10 @@ GRID = Grid(
         **REAL, "n": [1000, 2000, 5000, 10_000], "pool": 10_000, "t": 100, "hidden": 64,
         "vocabulary": 10_000, "epochs": 10, "validation": 2500, "test": 25_000, "members": 10,
     },
+    work=lambda s: (
+        s.members * s.epochs * max(s.pool, s.n)
+        * (s.length * s.t * (s.length + s.hidden) + s.t * s.vocabulary / s.batch)
+    ),
     data=lambda s: IMDB if s.text == "imdb" else None,
 )  # fmt: skip
 
