@@ -15,6 +15,7 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas import panels
+from attlas.core.display.numbers import plain_number
 from attlas.data.gaussian_mixtures import diffused, sample
 from attlas.experiments.gu2024exploring import instances
 from attlas.measures.statistics.sample_comparison import comparison_dataset
@@ -138,7 +139,7 @@ def best_stop(data: xr.Dataset) -> dict[str, object]:
     both = (best, 0)
     return {
         "later": best and value[0] - value[best] > 3 * np.hypot(error[0], error[best]),
-        "steps": [f"{steps[k]:.6g}" for k in (*both, -1)],
+        "steps": [plain_number(steps[k]) for k in (*both, -1)],
         "lost": [f"{lost[k]:.0f}" for k in (*both, -1)],
         "energies": [f"${value[k]:.3f} \\pm {error[k]:.3f}$" for k in both],
         "errors": [f"{errors[k]:.2g}" for k in both],
