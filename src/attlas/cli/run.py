@@ -16,6 +16,10 @@ NAMED = 10
 _SET = typer.Option(
     "--set", metavar="NAME=VALUES", help="Other values of a setting, by commas; repeatable."
 )
+_SCALE = typer.Option(
+    metavar="smoke|quick|paper",
+    help="Seconds, minutes, or the paper's sizes (an hour where it names none).",
+)
 _CHECKPOINT = typer.Option(
     min=0, help="Seconds between checkpoints inside a cell; 60 at paper scale, else 0: none."
 )
@@ -27,13 +31,7 @@ def run(
         list[str],
         typer.Argument(metavar="EXPERIMENT...|all", help="Names, papers, places, or all."),
     ],
-    scale: Annotated[
-        str,
-        typer.Option(
-            metavar="smoke|quick|paper",
-            help="Seconds, minutes, or the paper's sizes (an hour where it names none).",
-        ),
-    ] = "quick",
+    scale: Annotated[str, _SCALE] = "quick",
     set_: Annotated[list[str] | None, _SET] = None,
     on: Annotated[str, typer.Option(metavar=PLACES, help="Where the cells run.")] = "local",
     fresh: Annotated[bool, typer.Option("--fresh", help="Recompute existing records.")] = False,
