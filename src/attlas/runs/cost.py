@@ -178,6 +178,9 @@ def fitted(works: Sequence[float], values: Sequence[float]) -> Power | None:
 def proportional(works: Sequence[float], values: Sequence[float]) -> Power | None:
     """The line a + c w with the least squares of relative errors, a and c not negative.
 
+    Where times do not grow with w, c cannot be told from them: the line is then the one through
+    zero and the slowest of the largest cells, which overstates rather than understates.
+
     Args:
         works: w of measured cells.
         values: what was measured.
@@ -190,6 +193,8 @@ def proportional(works: Sequence[float], values: Sequence[float]) -> Power | Non
         >>> line = proportional([1.0, 10.0, 100.0], [5.0, 14.0, 104.0])
         >>> round(line.constant, 6), round(line.scale, 6), round(line.at(1000.0), 6)
         (4.0, 1.0, 1004.0)
+        >>> round(proportional([1.0, 10.0], [5.0, 4.0]).at(100.0), 6)
+        40.0
     """
     power = fitted(works, values)
     if power is None or power.span == 1:
@@ -197,6 +202,8 @@ def proportional(works: Sequence[float], values: Sequence[float]) -> Power | Non
     w, y = np.asarray(works, float), np.asarray(values, float)
     w, y = w[y > 0], y[y > 0]
     (constant, scale), _ = nnls(np.stack([1 / y, w / power.largest / y], 1), np.ones_like(y))
+    if not scale:
+        constant, scale = 0.0, float(y[w == w.max()].max())
     apart = np.abs(np.log((constant + scale * w / power.largest) / y))
     factor = float(np.exp(np.max(apart)))
     return Power(scale / power.largest, 1.0, factor, power.largest, power.span, constant)

@@ -53,7 +53,7 @@ GRID = Grid(
            "epochs": 4},
     paper={"T": RELEASED_LENGTHS[::-1], "validation": 10_000, "epochs": RELEASED_EPOCHS,
            "optimizer": "sgd", "rate": 0.01},
-    work=lambda s: s.members * s.epochs * s.train * s.T * s.d,
+    work=lambda s: s.members * s.epochs * (3 * s.train + s.validation) * (s.T + s.d),
 )  # fmt: skip
 
 
