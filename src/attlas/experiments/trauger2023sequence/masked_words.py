@@ -173,7 +173,7 @@ def answer(data: xr.Dataset) -> dict[str, object]:
         "ceiling": f"{ceiling(data):.1f}",
         "name": {"parameters": "parameter counting"}.get(name, f"the bound '{name}'"),
         "needed": plain_number(float(medians.min()), 1),
-        "text": TEXTS[data.attrs["text"]].split(" (")[0].lower(),
+        "text": "English sentences" if data.attrs["text"] == "pt_en" else "generated sentences",
         "K": data.attrs["K"],
     }
 
