@@ -55,8 +55,8 @@ GRID = Grid(
            "members": 1},
     quick={"p": 4, "units": 2, "sizes": [32, 128, 512], "starts": 32, "steps": 80, "fresh": 4000,
            "members": 2},
-    paper={"p": 8, "units": 4, "sizes": [64, 256, 1024, 4096], "starts": 64, "steps": 120,
-           "fresh": 20_000, "members": 2},
+    paper={"p": 4, "units": 2, "sizes": [32, 128, 512, 2048, 8192], "starts": 64, "steps": 120,
+           "fresh": 20_000, "members": 3},
 )  # fmt: skip
 
 
