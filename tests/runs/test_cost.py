@@ -7,7 +7,7 @@ from attlas.cli.run_estimate import show_estimate
 from attlas.core.errors import UserError
 from attlas.experiments.julistiono2024optimizing.direction import EXPERIMENT
 from attlas.runs.cell import Cell
-from attlas.runs.cost import Measured, estimate, fitted, memory_at, work_of
+from attlas.runs.cost import Measured, estimate, fitted, memory_at, proportional, work_of
 from attlas.runs.environment import environment
 from attlas.runs.execute import execute
 from attlas.runs.record import Layout, Record, record_key
@@ -61,6 +61,13 @@ def test_what_is_left_is_estimated_from_records_of_any_scale(squares, tmp_path):
     assert found.memory == pytest.approx(10_000 + 500 * max(works))
     assert found.disk == pytest.approx(8 * sum(works))
     assert found.beyond == pytest.approx(max(works) / 20)
+
+
+def test_only_a_steep_line_is_told_far_beyond_what_was_measured():
+    steep = proportional([1.0, 10.0], [3.0, 12.0])
+    assert steep.at(1e6) == pytest.approx(1e6 + 2)
+    flat = proportional([1.0, 10.0], [30.0, 39.0])
+    assert (flat.at(1e4), flat.at(1e6)) == (pytest.approx(1e4 + 29), None)
 
 
 def test_a_grid_that_says_its_work_is_estimated_by_a_line(squares, tmp_path):

@@ -44,6 +44,8 @@ class Power:
         largest: the largest w that was measured.
         span: the largest over the smallest w that were measured.
         constant: a.
+        steep: whether the work is known, and c w makes more than half of the largest measured
+            value: c is then known well enough for any w.
     """
 
     scale: float
@@ -52,6 +54,7 @@ class Power:
     largest: float
     span: float
     constant: float = 0.0
+    steep: bool = False
 
     def at(self, work: float) -> float | None:
         """The value at w = work.
@@ -61,9 +64,9 @@ class Power:
 
         Returns:
             c w^b; None where w is further beyond the largest measured work than `NEAR` times the
-            square of the measured span.
+            square of the measured span, unless the line is steep.
         """
-        if work > self.largest * NEAR * self.span**2:
+        if not self.steep and work > self.largest * NEAR * self.span**2:
             return None
         return self.constant + self.scale * work**self.exponent
 
@@ -206,7 +209,8 @@ def proportional(works: Sequence[float], values: Sequence[float]) -> Power | Non
         constant, scale = 0.0, float(y[w == w.max()].max())
     apart = np.abs(np.log((constant + scale * w / power.largest) / y))
     factor = float(np.exp(np.max(apart)))
-    return Power(scale / power.largest, 1.0, factor, power.largest, power.span, constant)
+    line = scale / power.largest, 1.0, factor, power.largest, power.span, float(constant)
+    return Power(*line, steep=bool(scale > constant > 0))
 
 
 def measured(record: Record, work: Work | None = None) -> Measured:
