@@ -68,5 +68,6 @@ def _number(level: Level | None, view: View) -> float | None:
         return found[0] if found else None
     if callable(level):
         found = view.get(level)
-        return None if found is None else float(np.nanmean(found))
+        there = [] if found is None else np.asarray(found)[~np.isnan(found)]
+        return float(np.mean(there)) if len(there) else None
     return None if level is None else float(level)

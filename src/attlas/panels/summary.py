@@ -345,7 +345,8 @@ def total(values: xr.DataArray) -> int:
 def _quantile(values: xr.DataArray, over: Sequence[str], q: float) -> xr.DataArray:
     """A quantile of the finite values, NaN where there are none."""
     none = values.isnull().all(list(over))
-    found = values.where(~none, 0.0).quantile(q, dim=list(over), skipna=True)
+    with np.errstate(invalid="ignore"):  # between infinite values there is none: NaN
+        found = values.where(~none, 0.0).quantile(q, dim=list(over), skipna=True)
     return found.drop_vars("quantile").where(~none)
 
 
