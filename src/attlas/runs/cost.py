@@ -4,12 +4,11 @@ Seconds and bytes of a cell are each c w^b, where w is the product of its whole-
 (members, steps, samples, widths; a list counts as its sum) and 0 <= b <= 1 is fitted to the
 logarithms of what the records of the same experiment say. Where the grid says what its work is
 (`Grid.work`, operations up to a factor), seconds are a + c w instead, a being what compiling takes.
-Memory is m + c w^b: m is what a process
-holds before its first cell (Python, JAX, attlas), and the power is of what cells took beyond what
-was held before. A power of a product is a crude
-model: it holds as far as the settings of a larger scale grow together as those of the smaller ones
-did. Therefore an estimate has its limits: the largest ratio between a measured cell and the fit is
-told, and where the work lies too far beyond what was measured there is no estimate.
+Memory is m + c w^b: m is what a process holds before its first cell (Python, JAX, attlas), and the
+power is of what cells took beyond what was held before. A power of a product is a crude model: it
+holds as far as the settings of a larger scale grow together as those of the smaller ones did.
+Therefore an estimate has its limits: the largest ratio between a measured cell and the fit is told,
+and where the work lies too far beyond what was measured there is no estimate.
 
 Where a user's own records do not tell the cost of each cell, the records that attlas publishes are
 measured cells too, of another machine perhaps: which one is told.
@@ -25,6 +24,7 @@ from scipy.optimize import nnls
 
 from attlas.runs.cell import Cell, Scale, scale_named
 from attlas.runs.experiment import Experiment
+from attlas.runs.grid import Work
 from attlas.runs.record import Record, record_key
 from attlas.runs.settings import Settings
 from attlas.runs.store import Store
@@ -122,9 +122,6 @@ class Estimate:
     published_on: tuple[str, ...] = ()
 
 
-Work = Callable[[Settings], float]
-
-
 def work_of(cell: Cell, work: Work | None = None) -> float:
     """The product of the whole-number settings of a cell, or what its grid says.
 
@@ -208,9 +205,15 @@ def proportional(works: Sequence[float], values: Sequence[float]) -> Power | Non
     if not scale:
         constant, scale = 0.0, float(y[w == w.max()].max())
     apart = np.abs(np.log((constant + scale * w / power.largest) / y))
-    factor = float(np.exp(np.max(apart)))
-    line = scale / power.largest, 1.0, factor, power.largest, power.span, float(constant)
-    return Power(*line, steep=bool(scale > constant > 0))
+    return Power(
+        scale=float(scale / power.largest),
+        exponent=1.0,
+        factor=float(np.exp(np.max(apart))),
+        largest=power.largest,
+        span=power.span,
+        constant=float(constant),
+        steep=bool(scale > constant > 0),  # a = 0 where times grow faster than the work
+    )
 
 
 def measured(record: Record, work: Work | None = None) -> Measured:
@@ -291,10 +294,10 @@ def estimate(
     there = dict(known or {})
     work = experiment.grid.work
     # Records of an earlier revision may lack a setting that the work depends on.
-    names = set().union(*(cell.settings for cell in cells.values()))
+    needed = set().union(*(cell.settings for cell in cells.values())) if work else set()
 
     def told(records: Iterable[Record]) -> dict[str, Measured]:
-        return {r.key: measured(r, work) for r in records if names <= r.cell.settings.keys()}
+        return {r.key: measured(r, work) for r in records if needed <= r.cell.settings.keys()}
 
     there |= told(store.records(experiment.name, there))
     left = {key: work_of(cell, work) for key, cell in cells.items() if key not in there}

@@ -15,6 +15,8 @@ LAYOUT = ("members", "block", "seed", "dtype")
 """Settings every grid may have: how cells are laid out; any experiment knows them."""
 
 Values = Mapping[str, Any]
+Work = Callable[[Settings], float]
+"""How the operations of a cell grow with its settings, up to a factor."""
 
 
 class Hashed(Protocol):
@@ -67,7 +69,7 @@ class Grid:
     where: Callable[[Settings], bool] | None = None
     data: Callable[[Settings], Hashed | None] | None = None
     choices: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    work: Callable[[Settings], float] | None = None
+    work: Work | None = None
     changes: Values = field(default_factory=dict)
 
     def cells(self, scale: Scale | str) -> tuple[Cell, ...]:
