@@ -64,7 +64,7 @@ GRID = Grid(
     quick=quick,
     paper={
         "T": [8, 16, 32], "text": "pt_en", "K": 400, "d": 64, "heads": 4, "k": 16, "layers": 2,
-        "train": 6000, "test": 600, "steps": 2000, "decay": [0.0, 0.1, 0.3], "members": 2,
+        "train": 6000, "test": 600, "steps": 2000, "decay": [0.0, 0.1, 0.3], "members": 5,
     },
     data=lambda s: PORTUGUESE_ENGLISH if s.text == "pt_en" else None,
     choices={"text": list(TEXTS)},
