@@ -134,19 +134,22 @@ def peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def write_results(name: str, cases: list[dict[str, Any]]) -> Path:
+def write_results(name: str, cases: list[dict[str, Any]], threads: int = 1) -> Path:
     """Write a benchmark's cases with the environment they were measured in.
 
     Args:
         name: file name without ending.
         cases: rows of `compare` or of the benchmark's own making.
+        threads: that the benchmark may use.
 
     Returns:
         The file.
     """
     RESULTS.mkdir(exist_ok=True)
     out = RESULTS / f"{name}.json"
-    out.write_text(json.dumps({"environment": environment(), "cases": cases}, indent=1) + "\n")
+    out.write_text(
+        json.dumps({"environment": environment(threads), "cases": cases}, indent=1) + "\n"
+    )
     return out
 
 
@@ -195,7 +198,7 @@ def _worth(case: dict[str, Any]) -> int:
     return 1 if case.get("extrapolated") else 2
 
 
-def environment() -> dict[str, Any]:
+def environment(threads: int = 1) -> dict[str, Any]:
     """Versions, processor, device of JAX, threads and commit."""
     packages = ("jax", "jaxlib", "numpy", "scipy", "optax", "torch", "cvxpy", "clarabel")
     found = {}
@@ -211,7 +214,7 @@ def environment() -> dict[str, Any]:
         "machine": platform.machine(),
         "processor": _processor(),
         "device": _device(),
-        "threads": 1,
+        "threads": threads,
         "versions": found,
         "commit": commit or None,
         "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),

@@ -2,12 +2,18 @@
 
 import os
 
+import jax
 import numpy as np
 import pytest
 
 from attlas.core.arrays import read_array
 from attlas.core.errors import UserError
-from attlas.core.memory import memory_limit, require_memory
+from attlas.core.memory import (
+    device_memory,
+    memory_limit,
+    require_device_memory,
+    require_memory,
+)
 from attlas.kernels.softmax_network_limit import softmax_ntk_limit
 
 
@@ -31,3 +37,19 @@ def test_a_result_that_fits_no_memory_is_refused_before_it_is_computed():
     samples = np.broadcast_to(np.ones((1, 2)), (10**7, 2))
     with pytest.raises(UserError, match=r"^the kernel takes .* give fewer samples$"):
         softmax_ntk_limit(samples, samples, 1.0)
+
+
+class _Accelerator:
+    """A device that tells of its own memory, as one with CUDA does."""
+
+    def memory_stats(self):
+        return {"bytes_limit": 2**30, "peak_bytes_in_use": 2**20}
+
+
+def test_an_array_of_an_accelerator_must_fit_its_own_memory(monkeypatch):
+    assert device_memory() is None
+    monkeypatch.setattr(jax, "local_devices", lambda: [_Accelerator()])
+    assert device_memory() == (2**30, 2**20)
+    require_device_memory(2**30, "all of it", "no")
+    with pytest.raises(UserError, match=r"^a kernel takes 2 GiB, of 1 GiB on the device: give"):
+        require_device_memory(2**31, "a kernel", "give fewer samples")

@@ -44,8 +44,12 @@ def _arithmetic() -> Iterator[Row]:
         return
     import jax
 
+    from attlas.core.memory import device_memory
+
     for device in jax.devices():
         yield "device", f"{device.platform} {device.device_kind}", ""
+    if own := device_memory():
+        yield "device memory", f"{own.limit / 2**30:.1f} GiB for this process", ""
     yield "cores", str(os.cpu_count()), ""
     precision = str(jax.numpy.ones(()).dtype)
     yield "precision", precision, "" if precision == "float64" else "unset JAX_ENABLE_X64"

@@ -1,9 +1,12 @@
-"""What fits the memory of this machine, asked before anything is allocated."""
+"""What fits the memory of this machine and its device, asked before anything is allocated."""
 
 import math
 import os
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
+
+import jax
 
 from attlas.core.errors import UserError
 
@@ -31,6 +34,56 @@ def memory_limit() -> int:
     return min(limits)
 
 
+class DeviceMemory(NamedTuple):
+    """What a device tells of its own memory, in bytes.
+
+    Attributes:
+        limit: what this process may take of it.
+        peak: the most that this process held of it, since its start.
+    """
+
+    limit: int
+    peak: int
+
+
+def device_memory() -> DeviceMemory | None:
+    """The memory of the device that JAX computes on.
+
+    Returns:
+        None where the device has no memory of its own, as a CPU.
+
+    Examples:
+        >>> device_memory() is None or device_memory().limit > 2**20
+        True
+    """
+    told = jax.local_devices()[0].memory_stats()
+    if not told or "bytes_limit" not in told:
+        return None
+    return DeviceMemory(int(told["bytes_limit"]), int(told.get("peak_bytes_in_use", 0)))
+
+
+def require_device_memory(size: int, what: str, instead: str) -> None:
+    """`require_memory` for an array that JAX computes: an accelerator has a memory of its own.
+
+    Args:
+        size: bytes.
+        what: what would take them.
+        instead: what to do, the end of the message.
+
+    Raises:
+        UserError: if they are more than the device or the machine has.
+
+    Examples:
+        >>> require_device_memory(2**80, "the kernel of X", "give fewer samples")
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: the kernel of X takes 1.126e+15 GiB... give fewer samples
+    """  # noqa: DOC502 (raised one call below)
+    own = device_memory()
+    limit = memory_limit() if own is None else min(own.limit, memory_limit())
+    _require(size, limit, what, "here" if own is None else "on the device", instead)
+
+
 def require_memory(size: int, what: str, instead: str) -> None:
     """Refuse what can never fit, before the machine swaps or the system kills the process.
 
@@ -47,9 +100,14 @@ def require_memory(size: int, what: str, instead: str) -> None:
         Traceback (most recent call last):
             ...
         attlas.core.errors.UserError: the kernel of X takes 1.126e+15 GiB... give fewer samples
-    """
-    limit = memory_limit()
+    """  # noqa: DOC502 (raised one call below)
+    _require(size, memory_limit(), what, "here", instead)
+
+
+def _require(size: int, limit: int, what: str, where: str, instead: str) -> None:
     if size > limit:
         # A whole number may be larger than any of float64.
         shown = size / _GIB if size < 2**1000 else math.inf
-        raise UserError(f"{what} takes {shown:.4g} GiB, of {limit / _GIB:.4g} GiB here: {instead}")
+        raise UserError(
+            f"{what} takes {shown:.4g} GiB, of {limit / _GIB:.4g} GiB {where}: {instead}"
+        )

@@ -19,6 +19,7 @@ import numpy as np
 from attlas.core.checkpoint import Checkpoints, checkpointed
 from attlas.core.errors import UserError
 from attlas.core.held_memory import begin_peak, peak_memory
+from attlas.core.memory import device_memory
 from attlas.core.own.loading import load_place, loaded_home
 from attlas.core.own.places import is_written_as_place
 from attlas.core.own.provenance import provenance
@@ -95,6 +96,7 @@ def compute(task: Task) -> Computed | Failed:
             "seconds": round(time.perf_counter() - start + earlier, 4),
             "peak_memory": peak_memory(),
             **({"memory_before": before} if before else {}),
+            **({"device_memory": own.peak} if (own := device_memory()) else {}),
             "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         }
     except UserError as error:

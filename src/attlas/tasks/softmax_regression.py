@@ -22,7 +22,7 @@ from attlas.core.solution import Result
 from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 from attlas.models.networks.softmax_network_gradient import outputs_and_gradient
-from attlas.training.ensemble import in_chunks
+from attlas.training.ensemble import accelerator_width, in_chunks, on_cpu
 from attlas.training.trajectory import Trajectory, recording_schedule
 
 
@@ -177,7 +177,8 @@ def train_softmax_networks(
         record_at: increasing step numbers to record; log-spaced ones when None.
         X_test: further samples, shared.
         keep: what else is recorded.
-        chunk: networks per chunk; equal shares of the cores when None. Chunks run at once.
+        chunk: networks per chunk; when None, equal shares of the cores, which run at once, or
+            what fills an accelerator.
 
     Returns:
         The recorded steps, networks along the leading axis.
@@ -199,7 +200,10 @@ def train_softmax_networks(
     sizes = np.broadcast_to(np.asarray(step_size, dtype), (count,))
     batch = (networks, X if own[0] else None, Y if own[1] else None, sizes)
     shared = (None if own[0] else X, None if own[1] else Y, schedule, X_test)
-    width = -(-count // available_cores()) if chunk is None else chunk
+    # Recorded numbers apart, a network holds its parameters and attention, and their gradients.
+    size = 4 * dtype.itemsize * (networks.W[0].size + X.shape[-2] * networks.a.shape[-1])
+    usual = -(-count // available_cores()) if on_cpu() else accelerator_width(size)
+    width = usual if chunk is None else chunk
     found = in_chunks(lambda part: _descend_many(part, shared, keep), batch, width)
     return eqx.tree_at(lambda path: path.steps, found, schedule)
 
@@ -259,7 +263,7 @@ def _descend_many(batch: tuple, shared: tuple, keep: Keep) -> Trajectory:
 
     # XLA's batched products on a CPU are slow: one network after the other takes 0.4 of the time
     # of all together at m = 1024, on each core. An accelerator is faster with all together.
-    return jax.lax.map(one, batch) if jax.default_backend() == "cpu" else jax.vmap(one)(batch)
+    return jax.lax.map(one, batch) if on_cpu() else jax.vmap(one)(batch)
 
 
 def _largest_column(W: Float[Array, "d m"]) -> Float[Array, ""]:

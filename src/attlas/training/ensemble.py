@@ -28,6 +28,8 @@ Measured on second-level caches of 1 MB: leave-one-out of 100 trainings beside a
 1.75 times as fast in chunks of this size, 1.56 in twice as wide ones (4 heads, d = 10), and 1.05
 and 1.01 times (8 heads, d = 20); half as wide ones are not faster.
 """
+ACCELERATOR_BYTES = 2**30
+"""The same on an accelerator, which is idle unless all of its units have work."""
 
 Out = TypeVar("Out")
 
@@ -40,7 +42,7 @@ def cache_width(model: Any, X: Float[Array, "n *shape"]) -> int:
         X: samples that each one sees.
 
     Returns:
-        Number of models, from 1 to 128.
+        Number of models, from 1 to 128 on a CPU.
 
     Examples:
         >>> from attlas.models.attention.multi_head import make_multi_head
@@ -50,7 +52,29 @@ def cache_width(model: Any, X: Float[Array, "n *shape"]) -> int:
     heads, tokens = (model.heads, X.shape[1]) if isinstance(model, MultiHead) else (1, 1)
     # Attention, readout and two rows of d per head and token.
     entries = X.size * heads * (2 * tokens / X.shape[-1] + 2)
-    return max(1, min(128, int(CACHE_BYTES // (entries * X.dtype.itemsize))))
+    size = entries * X.dtype.itemsize
+    return max(1, min(128, int(CACHE_BYTES // size))) if on_cpu() else accelerator_width(size)
+
+
+def on_cpu() -> bool:
+    """Whether JAX computes on a CPU, where chunks should fit the cache."""
+    return jax.default_backend() == "cpu"
+
+
+def accelerator_width(size: float) -> int:
+    """How many members train together best on an accelerator.
+
+    Args:
+        size: bytes that one of them takes.
+
+    Returns:
+        Number of members, at least 1.
+
+    Examples:
+        >>> accelerator_width(2.0**20)
+        1024
+    """
+    return max(1, int(ACCELERATOR_BYTES // size))
 
 
 def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:

@@ -26,6 +26,7 @@ from attlas.tasks.noisy_grid.attention import digit_attention, digit_cells
 from attlas.tasks.noisy_grid.data import SIDE, load_noisy_grids, load_placed_digits
 from attlas.tasks.noisy_grid.models import PAPER_SIZES, GridSizes, grid_parameters, make_grid_model
 from attlas.tasks.sequence_classifiers import Sets, held_out_accuracies, train_classifiers
+from attlas.training.ensemble import on_cpu
 
 MODELS = {"cnn": "CNN", "attention": "self-attention CNN", "equal": "equal-weight attention CNN"}
 TEXTS = {"mnist": "MNIST", "digits": "Embedded digits (a stand-in for MNIST)"}
@@ -70,7 +71,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
             models, optax.adam(s.rate), Sets(data.train, data.validation, data.test), keys,
             s.batch, s.epochs, s.stop, chunk=100, mean=True,
             # Convolutions of several members at once are slow on a CPU.
-            width=1 if jax.default_backend() == "cpu" else None,
+            width=1 if on_cpu() else None,
         )  # fmt: skip
     grids, first = load_placed_digits(None, s.probe, s.cell, DRAW, stand_in)
     own = digit_cells(first)

@@ -21,6 +21,7 @@ from attlas.core.errors import UserError
 from attlas.data.distinct_words import DistinctWords
 from attlas.losses.logistic import logistic
 from attlas.models.networks.distinct_word_logits import distinct_word_logits
+from attlas.training.ensemble import on_cpu
 from attlas.training.epochs import epoch_orders, fit_epochs
 from attlas.training.trajectory import Trajectory
 
@@ -163,7 +164,7 @@ def word_accuracies(
 
 
 def _width(asked: int | None, count: int) -> int:
-    alone = 1 if jax.default_backend() == "cpu" else count
+    alone = 1 if on_cpu() else count
     return alone if asked is None else asked
 
 

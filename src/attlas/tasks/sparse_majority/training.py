@@ -23,7 +23,7 @@ from attlas.data.sparse_majority import SparseMajority
 from attlas.models.attention.majority_attention import MajorityAttention, total_absolute_weight
 from attlas.tasks.sparse_majority.loss import MajorityLoss, majority_loss
 from attlas.tasks.sparse_majority.table import majority_table, table_logits
-from attlas.training.ensemble import in_chunks
+from attlas.training.ensemble import in_chunks, on_cpu
 
 MEASURED = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "weight")
 
@@ -191,7 +191,7 @@ def train_majority(
         batch = (state, data, jax.random.key_data(keys), np.full(keys.shape[0], span, np.int32))
         # On a CPU a member is a chunk: it stops without waiting, and each core takes the next.
         with not_kept():  # the stage keeps their states
-            state, row = in_chunks(part, batch, 1 if _on_cpu() else keys.shape[0])
+            state, row = in_chunks(part, batch, 1 if on_cpu() else keys.shape[0])
         rows.append(np.asarray(row)[:, :span])
         done += span
         if stage is not None:
@@ -236,10 +236,6 @@ def _evaluate(table: Any, bits: Array, labels: Array, settings: MajoritySettings
     return total / count
 
 
-def _on_cpu() -> bool:
-    return jax.default_backend() == "cpu"
-
-
 @loop_jit(static_argnames=("length", "settings"))
 def _chunk(batch: tuple, length: int, settings: MajoritySettings) -> tuple[MajorityState, Array]:
     """Up to as many epochs as the batch says, and `length` rows of history."""
@@ -259,7 +255,7 @@ def _chunk(batch: tuple, length: int, settings: MajoritySettings) -> tuple[Major
         rows = jnp.full((length, 5), jnp.nan, start.least.dtype)
         return jax.lax.while_loop(running, advance, (start, rows))
 
-    return jax.lax.map(member, batch) if _on_cpu() else jax.vmap(member)(batch)
+    return jax.lax.map(member, batch) if on_cpu() else jax.vmap(member)(batch)
 
 
 def _epoch(

@@ -26,11 +26,11 @@ from attlas.losses.margin_loss import margin_loss
 from attlas.optim.mirror_descent import require_mirror_exponent
 from attlas.optim.rational_power import rational_power
 from attlas.training.course import record_along
-from attlas.training.ensemble import in_chunks
+from attlas.training.ensemble import accelerator_width, in_chunks, on_cpu
 from attlas.training.trajectory import Trajectory, recording_schedule
 
 CACHE_BYTES = 2**20
-"""What the data of one chunk may take: half of a usual second-level cache."""
+"""What the data of one chunk may take on a CPU: half of a usual second-level cache."""
 
 
 class _Rule(NamedTuple):
@@ -300,7 +300,7 @@ def _lengths(schedule: np.ndarray) -> Array:
 
 
 def cache_chunk(data: TokenSelection) -> int:
-    """How many problems of an ensemble fit the cache together.
+    """How many problems of an ensemble fit the cache together, or fill an accelerator.
 
     Args:
         data: an ensemble, or one problem.
@@ -316,7 +316,8 @@ def cache_chunk(data: TokenSelection) -> int:
     n, T, d = data.X.shape[-3:]
     # Tokens, queries in both orders, W, G and the rows of attention.
     entries = n * T * d + 2 * n * d + 3 * d * d + 4 * n * T
-    return max(1, CACHE_BYTES // (entries * data.X.dtype.itemsize))
+    size = entries * data.X.dtype.itemsize
+    return max(1, CACHE_BYTES // size) if on_cpu() else accelerator_width(size)
 
 
 def _width(data: TokenSelection, chunk: int | None) -> int:
