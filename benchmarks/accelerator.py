@@ -33,7 +33,7 @@ from attlas.tasks.softmax_regression import train_softmax_networks
 from attlas.tasks.token_selection.training import train_selection_ensemble
 from benchmarks.interleave import compare, seconds, write_results
 
-COUNTS, EXPONENTS = (100, 1000, 10_000), (2.0, 1.75)
+COUNTS, EXPONENTS = (100, 10_000), (2.0, 1.75)
 RATE, STEPS, EARLY = 0.1, 2000, 100
 """Results are compared at the early step: see `selection_ensemble`."""
 NETWORKS, WIDTH, DESCENT = (200, 2000), 256, 300
@@ -150,10 +150,15 @@ def widths(count: int = 10_000) -> dict[str, Any]:
     """Seconds by the number of selection problems that train together."""
     _, ours = selection(count, 1.75)
     rows = {}
-    for width in (120, 500, 2000, count):
+    for width in (500, 2000, count):
         ours(width)
         rows[str(width)] = seconds(lambda width=width: ours(width))[0]
-    case = {"case": f"selection, {count} models, p = 1.75, by models together", "seconds": rows}
+    own = device_memory()
+    case = {
+        "case": f"selection, {count} models, p = 1.75, by models together",
+        "seconds": rows,
+        "device_memory": None if own is None else own._asdict(),
+    }
     print(json.dumps(case), flush=True)
     return case
 
@@ -197,11 +202,10 @@ def main() -> None:
                 "ratio": cores[name] / case["seconds"],
             }  # fmt: skip
             cases.append(case)
-        cases += [widths(), precisions()]
-    own = device_memory()
-    if own is not None:
-        cases.append({"case": "device memory, bytes", **own._asdict()})
-    write_results("accelerator", cases, threads=os.cpu_count() or 1)
+            write_results("accelerator", cases, threads=os.cpu_count() or 1)
+        for further in (precisions, widths):
+            cases.append(further())
+            write_results("accelerator", cases, threads=os.cpu_count() or 1)
 
 
 if __name__ == "__main__":
