@@ -192,20 +192,22 @@ def main() -> None:
     if jax.default_backend() == "cpu":
         print("no accelerator here (JAX_PLATFORMS=cuda would choose one): nothing is measured")
         return
-    cores = processor_seconds()
-    cases = []
+    cases: list[dict[str, Any]] = []
+
+    def keep(case: dict[str, Any]) -> None:
+        cases.append(case)
+        write_results("accelerator", cases, threads=os.cpu_count() or 1)
+
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
         for name, work in works().items():
-            case = compare(name, work, peers_of(name), agree=relative, rounds=ROUNDS)
-            case["processor"] = {
-                "cores": os.cpu_count(), "seconds": cores[name],
-                "ratio": cores[name] / case["seconds"],
-            }  # fmt: skip
-            cases.append(case)
-            write_results("accelerator", cases, threads=os.cpu_count() or 1)
-        for further in (precisions, widths):
-            cases.append(further())
-            write_results("accelerator", cases, threads=os.cpu_count() or 1)
+            keep(compare(name, work, peers_of(name), agree=relative, rounds=ROUNDS))
+        keep(precisions())
+        keep(widths())
+    for name, taken in processor_seconds().items():
+        case = next(each for each in cases if each["case"] == name)
+        case["processor"] = {"cores": os.cpu_count(), "seconds": taken}
+        case["processor"]["ratio"] = taken / case["seconds"]
+    write_results("accelerator", cases, threads=os.cpu_count() or 1)
 
 
 if __name__ == "__main__":
