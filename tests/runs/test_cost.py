@@ -6,6 +6,7 @@ import pytest
 from attlas.cli.run_estimate import show_estimate
 from attlas.core.errors import UserError
 from attlas.experiments.julistiono2024optimizing.direction import EXPERIMENT
+from attlas.experiments.liu2021analyzing.concentration import EXPERIMENT as CONCENTRATION
 from attlas.runs.cell import Cell
 from attlas.runs.cost import Measured, estimate, fitted, memory_at, proportional, work_of
 from attlas.runs.environment import environment
@@ -14,9 +15,9 @@ from attlas.runs.record import Layout, Record, record_key
 from attlas.runs.store import Store
 
 
-def measured(store, x: int, seconds: float):
+def measured(store, x: int, seconds: float, device: str = "cpu: cpu"):
     cell = Cell({"x": x})
-    metadata = {**environment(), "revision": 1, "finished": "2026-11-23T00:00:00"}
+    metadata = {**environment(), "device": device, "revision": 1, "finished": "2026-11-23T00:00:00"}
     metadata |= {"seconds": seconds, "peak_memory": 1000 * x}
     made = {"y": np.zeros(x)}, metadata, record_key("squares", 1, cell), Layout({"y": ("k",)})
     store.write(Record("squares", cell, *made))
@@ -184,7 +185,23 @@ def test_a_fresh_checkout_estimates_from_the_published_records(tmp_path, capsys)
     assert "not estimated" not in said
 
 
+def test_what_was_estimated_at_publication_is_told(tmp_path, capsys):
+    show_estimate([CONCENTRATION], "paper", Store(tmp_path), workers=2)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "concentration, as published: Paper scale: not run, estimated" in said
+
+
 @pytest.mark.parametrize(("hours", "on"), [(0, "local"), (-1, "local"), (1, "dask")])
 def test_a_limit_that_cannot_hold_is_refused(squares, tmp_path, hours, on):
     with pytest.raises(UserError, match="hours"):
         execute([squares], "smoke", store=Store(tmp_path), hours=hours, on=on)
+
+
+def test_what_another_device_computed_is_finished_but_measures_nothing(squares, tmp_path):
+    store = Store(tmp_path)
+    measured(store, 10, seconds=1000.0)
+    measured(store, 20, seconds=1.0, device="gpu: Fast")
+    found = estimate(squares, "quick", store, device="gpu: Fast")
+    assert estimate(squares, "quick", store) == estimate(squares, "quick", store, device="cpu: cpu")
+    assert estimate(squares, "quick", store).seconds > 100 * found.seconds
+    assert estimate(squares, "quick", store, device="tpu: Other").seconds is None

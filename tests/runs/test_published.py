@@ -33,7 +33,9 @@ def computed(both, tmp_path, monkeypatch, serial):
     return tmp_path / "results"
 
 
-def test_records_of_paper_scale_are_copied_and_the_others_estimated(both, computed, tmp_path):
+def test_records_of_paper_scale_are_copied_and_the_others_estimated(
+    both, computed, tmp_path, monkeypatch
+):
     squares, descent = both
     size = publish(computed, tmp_path / "out")
     target = Store(tmp_path / "out")
@@ -56,6 +58,11 @@ def test_records_of_paper_scale_are_copied_and_the_others_estimated(both, comput
     # What is of no cell any more goes, the rest stays as it is.
     (stale,) = [r for r in target.records("squares") if r.cell.settings["x"] == 5]
     target.write(replace(stale, key="0" * 64))
+    # A grid may be another one where data are absent.
+    monkeypatch.setattr(published, "is_present", lambda data: data.name != "mnist")
+    with pytest.raises(UserError, match=r"squares would go, .* \(mnist\): .* ATTLAS_DATA"):
+        publish(computed, tmp_path / "out")
+    monkeypatch.setattr(published, "is_present", lambda data: True)
     assert publish(computed, tmp_path / "out") == size
     assert len(target.keys("squares")) == 6
 

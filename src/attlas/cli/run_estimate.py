@@ -26,10 +26,14 @@ def show_estimate(
     from attlas.cli.tables import show_table
     from attlas.core.display.numbers import duration, size
     from attlas.runs.cost import estimate
+    from attlas.runs.environment import environment
+    from attlas.runs.published import not_run
     from attlas.runs.store import published_store
 
-    published = published_store()
-    found = [estimate(each, scale, store, published=published) for each in experiments]
+    published, device = published_store(), environment()["device"]
+    found = [
+        estimate(each, scale, store, published=published, device=device) for each in experiments
+    ]
     found.sort(key=lambda one: (one.seconds is None, one.seconds or 0.0))
     rows = []
     for one in found:
@@ -70,3 +74,7 @@ def show_estimate(
             "not estimated, as no cell was measured or all are far smaller (run a smaller scale "
             f"first): {', '.join(unknown)}"
         )
+    if published is not None and scale == "paper":
+        for name, sentence in not_run(published).items():
+            if name in unknown:
+                typer.echo(f"{name}, as published: {sentence}")

@@ -11,7 +11,8 @@ Therefore an estimate has its limits: the largest ratio between a measured cell 
 and where the work lies too far beyond what was measured there is no estimate.
 
 Where a user's own records do not tell the cost of each cell, the records that attlas publishes are
-measured cells too, of another machine perhaps: which one is told.
+measured cells too, of another machine perhaps: which one is told. Only cells of one kind of device
+are compared: what a GPU computed says nothing of a CPU.
 """
 
 import math
@@ -29,6 +30,7 @@ from attlas.runs.record import Record, record_key
 from attlas.runs.settings import Settings
 from attlas.runs.store import Store
 
+CPU = "cpu: cpu"
 NEAR = 30.0
 """How many times the largest measured work may be exceeded where all measured cells are alike."""
 
@@ -80,6 +82,7 @@ class Measured(NamedTuple):
         memory: bytes that its process held at most, 0 where that is not known.
         size: bytes of its arrays.
         before: bytes that its process held when it began, 0 where that is not known.
+        device: that computed it, as `environment` tells it.
     """
 
     work: float
@@ -87,6 +90,7 @@ class Measured(NamedTuple):
     memory: float
     size: float
     before: float = 0.0
+    device: str = CPU
 
 
 @dataclass(frozen=True)
@@ -232,6 +236,7 @@ def measured(record: Record, work: Work | None = None) -> Measured:
         float(record.metadata.get("peak_memory", 0)),
         float(sum(array.nbytes for array in record.arrays.values())),
         float(record.metadata.get("memory_before", 0)),
+        record.metadata["device"],
     )
 
 
@@ -270,6 +275,7 @@ def estimate(
     store: Store,
     known: Mapping[str, Measured] | None = None,
     published: Store | None = None,
+    device: str | None = None,
 ) -> Estimate:
     """What is left of an experiment, measured by its own records of any scale.
 
@@ -280,6 +286,8 @@ def estimate(
         known: what records that were read already say, by key: they are not read again.
         published: records that are measured cells too where those of the results folder do not tell
             the cost of each cell; none of them counts as finished.
+        device: that will compute, as `environment` tells it; what computed all own records when
+            None, or a CPU where that is not one device.
 
     Returns:
         The estimate.
@@ -302,13 +310,26 @@ def estimate(
     there |= told(store.records(experiment.name, there))
     left = {key: work_of(cell, work) for key, cell in cells.items() if key not in there}
     fit = proportional if work else fitted
-    own = _told(experiment.name, len(cells), left, list(there.values()), fit)
-    others = published.records(experiment.name, there) if published and own.seconds is None else ()
+    here = _device(there.values()) if device is None else device
+    alike = [one for one in there.values() if one.device == here]
+    own = _told(experiment.name, len(cells), left, alike, fit)
+    if published is None or own.seconds is not None:
+        return own
+    others = [
+        record
+        for record in published.records(experiment.name, there)
+        if record.metadata["device"] == here
+    ]
     if not others:
         return own
-    both = [*there.values(), *told(others).values()]
+    both = [*alike, *told(others).values()]
     machines = tuple(sorted({machine_of(record) for record in others}))
     return replace(_told(experiment.name, len(cells), left, both, fit), published_on=machines)
+
+
+def _device(known: Iterable[Measured]) -> str:
+    devices = {one.device for one in known}
+    return devices.pop() if len(devices) == 1 else CPU
 
 
 def machine_of(record: Record) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from attlas.core.display.numbers import duration, plain_number
 from attlas.core.errors import UserError
 from attlas.core.plain_file import Damaged, read_plain_file
+from attlas.data.sources import is_present, list_sets
 from attlas.runs.cell import Scale, canonical_json
 from attlas.runs.cost import Estimate, estimate
 from attlas.runs.environment import environment
@@ -41,9 +42,10 @@ def publish(results: Path | str, folder: Path | str = PUBLISHED) -> int:
         The bytes of all published files.
 
     Raises:
-        UserError: if they are more than may be published, or a file cannot be written.
+        UserError: if they are more than may be published, a file cannot be written, or published
+            records would go while a data set is absent, without which a grid is another one.
     """
-    source, target = Store(results), Store(folder)
+    source, target, device = Store(results), Store(folder), environment()["device"]
     found = {}
     for experiment in find_experiments():
         keys = {
@@ -52,7 +54,7 @@ def publish(results: Path | str, folder: Path | str = PUBLISHED) -> int:
             for cell in cells
         }
         _copy(source, target, experiment.name, keys)
-        found[experiment.name] = _left(estimate(experiment, Scale.PAPER, source))
+        found[experiment.name] = _left(estimate(experiment, Scale.PAPER, source, device=device))
     whole = {"kind": "estimates", "scale": str(Scale.PAPER), **_made(), "experiments": found}
     write_text_file(target.root / ESTIMATES, json.dumps(whole, indent=1, sort_keys=True), "--out")
     size = sum(path.stat().st_size for path in target.root.rglob("*") if path.is_file())
@@ -63,10 +65,16 @@ def publish(results: Path | str, folder: Path | str = PUBLISHED) -> int:
 
 def _copy(source: Store, target: Store, name: str, keys: set[str]) -> None:
     """The records of some cells; those of other cells, such as of an earlier revision, go."""
-    for key in target.keys(name):
-        if key not in keys:
-            for end in (".json", ".npz"):
-                (target.root / name / f"{key}{end}").unlink(missing_ok=True)
+    gone = [key for key in target.keys(name) if key not in keys]
+    absent = [each.name for each in list_sets() if not is_present(each)]
+    if gone and absent:
+        raise UserError(
+            f"records of {name} would go, perhaps because data are absent "
+            f"({', '.join(absent)}): name their folder with ATTLAS_DATA=DIR"
+        )
+    for key in gone:
+        for end in (".json", ".npz"):
+            (target.root / name / f"{key}{end}").unlink(missing_ok=True)
     for key in sorted(keys):
         record = source.read(name, key)
         if record is not None:
