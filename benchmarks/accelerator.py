@@ -180,6 +180,7 @@ def precisions(size: int = 4096) -> dict[str, Any]:
         }
     product = jax.jit(jnp.matmul)
     a, b = map(jnp.asarray, wide)
+    product(a, b).block_until_ready()
     taken, _ = seconds(lambda: product(a, b).block_until_ready(), 0.3)
     rows["float64"] = {"teraflops": 2 * size**3 / taken / 1e12}
     case = {"case": f"product of {size} x {size} matrices, float32", "precisions": rows}

@@ -132,7 +132,8 @@ def _recorded(
     with torch.cuda.graph(graph):
         held.copy_(step(held))
 
-    def move(dual: torch.Tensor) -> torch.Tensor:
+    # The graph reads tensors of the step: whoever holds one must hold the other.
+    def move(dual: torch.Tensor, _step: object = step) -> torch.Tensor:
         if dual is not held:
             held.copy_(dual)
         graph.replay()
