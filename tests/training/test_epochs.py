@@ -4,6 +4,7 @@ import numpy as np
 import optax
 import pytest
 
+from attlas.core.checkpoint import checkpointed
 from attlas.core.errors import UserError
 from attlas.training.epochs import epoch_orders, fit_epochs
 
@@ -26,3 +27,48 @@ def test_no_epoch_and_a_width_that_does_not_divide_are_refused():
         with pytest.raises(UserError, match=message):
             fit_epochs(lambda w, _, x: (w * x, jnp.sum(x)), optax.sgd(1.0), jnp.zeros(2), None,
                        batches, width=width, **given)  # fmt: skip
+
+
+class Kept(dict):
+    """States by stage, as a keeper of checkpoints that stops the process at a write."""
+
+    def __init__(self, last: int):
+        super().__init__()
+        self.writes, self.last = 0, last
+
+    def read(self, stage):
+        return self.get(stage)
+
+    def write(self, stage, arrays):
+        self[stage] = {name: np.array(array) for name, array in arrays.items()}
+        self.writes += 1
+        if self.writes == self.last:
+            raise KeyboardInterrupt
+
+
+MEMBERS, EPOCHS = 4, 3
+
+
+def trained(stop: float | None = None):
+    """Four members, one to a part; members 0 and 2 stop in the first epoch where they may."""
+    batches = [np.arange(8.0).reshape(MEMBERS, 2) - k for k in range(EPOCHS)]
+    return fit_epochs(
+        lambda w, _, x: (jnp.sum(jnp.cos(w + x)), jnp.sum((x == 0) | (x == 4))), optax.adam(0.1),
+        jnp.arange(1.0, MEMBERS + 1), None, batches, batch=1, width=1, stop_accuracy=stop,
+        evaluate=lambda w, _: {"validation": jnp.sin(w)},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("stop", [None, 0.5])
+@pytest.mark.parametrize("last", [1, 4, 6, 12])
+def test_a_training_stopped_within_an_epoch_repeats_no_member_of_it(last, stop):
+    with jax.numpy_dtype_promotion("standard"):
+        expected, kept = trained(stop), Kept(last)
+        with pytest.raises(KeyboardInterrupt), checkpointed(kept, 0.0):
+            trained(stop)
+        with checkpointed(kept, 0.0):
+            found = trained(stop)
+    # One write for each member and epoch, and one at the end: none is made twice.
+    assert kept.writes == MEMBERS * EPOCHS + 1
+    for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_array_equal(np.asarray(mine), np.asarray(theirs))

@@ -6,6 +6,7 @@ prepared on the host, or where all members may have stopped long before the last
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -193,49 +194,83 @@ def _run_epochs(
 ) -> tuple[tuple[Any, Any], dict[str, np.ndarray], int]:
     """Epoch by epoch, parts of the members side by side: models, rows, steps per epoch."""
     stage = new_stage(parts, places.data[places.homes[0]])
-    parts, rows = _kept(stage, parts)
-    parts, done, steps = places.placed(parts), len(rows), 0
+    now = _Progress.kept(stage, parts)
+    now.parts = places.placed(now.parts)
+    done, steps = len(now.rows), 0
     with ThreadPoolExecutor(max(available_cores(), len(places.data))) as pool:
         for number, given in enumerate(batches):
             steps = jax.tree.leaves(given)[0].shape[1]
             # What is drawn for epochs that are kept is drawn, so that the next ones are the same.
             if number < done:
                 continue
-            if rows and all(np.all(part.stopped) for part in parts):
+            if now.is_over():
                 break
             own = places.placed(_cut(given, cut) for cut in cuts)
-            places.compiled(parts, own)
-            found = list(pool.map(places.epoch, parts, own, places.homes))
-            parts = [part for part, _ in found]
-            seen = [jax.device_get(row) for _, row in found]
-            rows.append(jax.tree.map(lambda *each: np.concatenate(each), *seen))
-            if stage is not None:
-                stage.offer(steps, partial(_leaves, parts, rows))
-    if stage is not None and rows:
-        stage.offer(0, partial(_leaves, parts, rows), is_last=True)
-    if not rows:
+            places.compiled(now.parts, own)
+            left = now.left()
+            run = [[each[k] for k in left] for each in (now.parts, own, places.homes)]
+            for k, found in zip(left, pool.map(places.epoch, *run), strict=True):
+                now.take(k, *found)
+                if stage is not None:
+                    stage.offer(steps if k == left[-1] else 0, now.leaves)
+    if stage is not None and now.rows:
+        stage.offer(0, now.leaves, is_last=True)
+    if not now.rows:
         raise UserError("no epoch of batches: give at least one")
-    ends = [(part.params, part.selected) for part in parts]
-    joined = _joined(ends)
-    return joined, jax.tree.map(lambda *each: np.stack(each, axis=1), *rows), steps
+    ends = [(part.params, part.selected) for part in now.parts]
+    return _joined(ends), jax.tree.map(lambda *each: np.stack(each, axis=1), *now.rows), steps
 
 
-def _kept(
-    stage: Stage | None, parts: list[_Member]
-) -> tuple[list[_Member], list[dict[str, np.ndarray]]]:
-    """The members and the rows of the epochs from which to go on."""
-    kept = None if stage is None else stage.kept()
-    if kept is None:
-        return parts, []
-    columns = {name[4:]: column for name, column in kept.items() if name.startswith("row.")}
-    count = len(next(iter(columns.values())))
-    rows = [{name: column[k] for name, column in columns.items()} for k in range(count)]
-    return with_leaves("member", parts, kept), rows
+_Row = dict[str, np.ndarray]
 
 
-def _leaves(parts: list[_Member], rows: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    columns = {f"row.{name}": np.stack([row[name] for row in rows]) for name in rows[0]}
-    return {**named_leaves("member", parts), **columns}
+@dataclass
+class _Progress:
+    """Where the members stand: between two epochs, or within one that some parts have ended."""
+
+    parts: list[_Member]
+    rows: list[_Row]
+    ended: dict[int, _Row]
+
+    @classmethod
+    def kept(cls, stage: Stage | None, parts: list[_Member]) -> "_Progress":
+        """From where to go on."""
+        found = None if stage is None else stage.kept()
+        if found is None:
+            return cls(parts, [], {})
+        columns = {name[4:]: column for name, column in found.items() if name.startswith("row.")}
+        count = len(next(iter(columns.values()), ()))
+        rows = [{name: column[k] for name, column in columns.items()} for k in range(count)]
+        ended: dict[int, _Row] = {}
+        for name in found:
+            if name.startswith("now."):
+                _, k, of = name.split(".", 2)
+                ended.setdefault(int(k), {})[of] = found[name]
+        return cls(with_leaves("member", parts, found), rows, ended)
+
+    def left(self) -> list[int]:
+        """The parts that have not ended the epoch that runs."""
+        return [k for k in range(len(self.parts)) if k not in self.ended]
+
+    def is_over(self) -> bool:
+        """Whether all members have stopped."""
+        between = bool(self.rows) and not self.ended
+        return between and all(np.all(part.stopped) for part in self.parts)
+
+    def take(self, k: int, part: _Member, row: dict[str, Array]) -> None:
+        """What a part has after its epoch."""
+        self.parts[k], self.ended[k] = part, jax.device_get(row)
+        if not self.left():
+            each = [self.ended[k] for k in range(len(self.parts))]
+            self.rows.append(jax.tree.map(lambda *some: np.concatenate(some), *each))
+            self.ended = {}
+
+    def leaves(self) -> dict[str, np.ndarray]:
+        """All of it by name, for a keeper."""
+        names = self.rows[0] if self.rows else ()
+        columns = {f"row.{name}": np.stack([row[name] for row in self.rows]) for name in names}
+        now = {f"now.{k}.{of}": a for k, row in self.ended.items() for of, a in row.items()}
+        return {**named_leaves("member", self.parts), **columns, **now}
 
 
 def _alone(epoch: Callable[..., Any]) -> Callable[..., Any]:
