@@ -11,6 +11,9 @@ RESULTS ?= attlas-results
 OUT ?= atlas.html
 AUDIT ?= audit.html
 NEWEST ?= .cache/newest
+# The newest versions of some packages need a newer Python than the lock is for.
+NEWEST_PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 $(PYTHON); do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 UV_NEWEST = VIRTUAL_ENV=$(NEWEST)/venv $(NEWEST)/venv/bin/uv pip
 TESTS ?=
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
@@ -57,9 +60,9 @@ test-torch: $(STAMP)
 # from the lock and what fails is reported, also in $(NEWEST)/report.txt; it blocks nothing, also
 # where the newest versions cannot be resolved or installed.
 test-newest:
-	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer found: install one or say PYTHON=..." >&2; exit 2; }
+	@test -n "$(NEWEST_PYTHON)" || { echo "no Python 3.11 or newer found: install one or say NEWEST_PYTHON=..." >&2; exit 2; }
 	@mkdir -p $(NEWEST)
-	@set -x; { test -x $(NEWEST)/venv/bin/python || $(PYTHON) -m venv $(NEWEST)/venv; } \
+	@set -x; { test -x $(NEWEST)/venv/bin/python || $(NEWEST_PYTHON) -m venv $(NEWEST)/venv; } \
 	&& $(NEWEST)/venv/bin/python -m pip install -q --require-hashes -r requirements/installer.txt \
 	&& $(UV_NEWEST) compile pyproject.toml --group test --upgrade --no-annotate --no-header \
 		--no-emit-index-url --no-emit-find-links -q -o $(NEWEST)/lock.txt \
@@ -71,7 +74,7 @@ test-newest:
 		sed -n 's/^\([A-Za-z0-9._-]*==[^ ;\\]*\).*/\1/p' $$lock | sort > $(NEWEST)/$$(echo $$lock | tr / _); done; \
 	status=0; $(NEWEST)/venv/bin/python -m pytest -m "" -n 2 --dist worksteal -q $(TESTS) \
 		> $(NEWEST)/tests.txt 2>&1 || status=$$?; \
-	{ echo "not in the lock:"; \
+	{ $(NEWEST)/venv/bin/python --version; echo "not in the lock:"; \
 	comm -13 $(NEWEST)/requirements_lock.txt $(NEWEST)/$$(echo $(NEWEST)/lock.txt | tr / _); \
 	grep -E '^(FAILED|ERROR)|(passed|failed|error).* in ' $(NEWEST)/tests.txt; \
 	echo "the newest versions: the tests ended with $$status"; } | tee $(NEWEST)/report.txt
