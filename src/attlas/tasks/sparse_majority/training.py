@@ -40,7 +40,7 @@ class MajoritySettings(NamedTuple):
         optimizer: SGD with momentum, or Adam (.9, .999, 1e-7) with the same rates.
         loss: mean of two binary cross-entropies as released, or the softmax cross-entropy.
         stop_accuracy: training accuracy of an epoch that ends training; above 1, never.
-        evaluation: sequences evaluated at once.
+        evaluation: sequences evaluated at once on a CPU.
     """
 
     batch: int = 128
@@ -219,9 +219,9 @@ def _measure(models: MajorityAttention, data: SparseMajority, settings: Majority
 
 
 def _evaluate(table: Any, bits: Array, labels: Array, settings: MajoritySettings) -> Array:
-    """Loss and accuracy over a set, in parts that stay in the cache."""
+    """Loss and accuracy over a set, on a CPU in parts that stay in the cache."""
     count = labels.shape[0]
-    width = min(settings.evaluation, count)
+    width = min(settings.evaluation, count) if on_cpu() else count
     parts = -(-count // width)
     fill = parts * width - count
     present = (jnp.arange(parts * width) < count).astype(table.bias.dtype).reshape(parts, width)
