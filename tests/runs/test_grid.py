@@ -112,6 +112,9 @@ def test_names_with_commas_can_be_set():
     ]
     with pytest.raises(UserError, match="ball = 2: it takes 1,1; 2,1; 1,inf"):
         grid.changed({"ball": ["2", "3"]})
+    words = Grid(each={"student": ["attention", "no attention, wider"]})
+    changed = words.changed(split_assignments(["student=no attention, wider"]))
+    assert [cell.settings["student"] for cell in changed.cells("paper")] == ["no attention, wider"]
 
 
 def test_settings_are_read_only_in_effect():

@@ -122,6 +122,19 @@ def not_kept() -> Iterator[None]:
         _CURRENT.reset(token)
 
 
+def is_kept() -> bool:
+    """Whether what runs in this thread keeps states: pieces of it should then be short.
+
+    Returns:
+        False outside `checkpointed`.
+
+    Examples:
+        >>> is_kept()
+        False
+    """
+    return _CURRENT.get() is not None
+
+
 class Stage:
     """One training of a computation."""
 

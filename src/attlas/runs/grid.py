@@ -246,10 +246,12 @@ def _names(values: Any) -> list[str]:
 def _whole_names(items: Sequence[Any], names: Sequence[str]) -> list[Any]:
     """The items, with those put together again that a comma inside a name had split."""
     found, rest = [], list(items)
+    # Spaces at a comma were taken off.
+    whole = {",".join(part.strip() for part in name.split(",")): name for name in names}
     while rest:
         lengths = range(len(rest), 1, -1)
-        size = next((k for k in lengths if ",".join(map(str, rest[:k])) in names), 1)
-        found.append(rest[0] if size == 1 else ",".join(map(str, rest[:size])))
+        size = next((k for k in lengths if ",".join(map(str, rest[:k])) in whole), 1)
+        found.append(rest[0] if size == 1 else whole[",".join(map(str, rest[:size]))])
         rest = rest[size:]
     return found
 

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from attlas.core.checkpoint import is_kept
 from attlas.core.device_arrays import entry
 from attlas.core.errors import UserError
 from attlas.core.loop_jit import loop_jit
@@ -177,8 +178,8 @@ def train_softmax_networks(
         record_at: increasing step numbers to record; log-spaced ones when None.
         X_test: further samples, shared.
         keep: what else is recorded.
-        chunk: networks per chunk; when None, equal shares of the cores, which run at once, or
-            what fills an accelerator.
+        chunk: networks per chunk; when None, equal shares of the cores, which run at once, one
+            where states are kept, or what fills an accelerator.
 
     Returns:
         The recorded steps, networks along the leading axis.
@@ -202,7 +203,8 @@ def train_softmax_networks(
     shared = (None if own[0] else X, None if own[1] else Y, schedule, X_test)
     # Recorded numbers apart, a network holds its parameters and attention, and their gradients.
     size = 4 * dtype.itemsize * (networks.W[0].size + X.shape[-2] * networks.a.shape[-1])
-    usual = -(-count // available_cores()) if on_cpu() else accelerator_width(size)
+    share = 1 if is_kept() else -(-count // available_cores())
+    usual = share if on_cpu() else accelerator_width(size)
     width = usual if chunk is None else chunk
     found = in_chunks(lambda part: _descend_many(part, shared, keep), batch, width)
     return eqx.tree_at(lambda path: path.steps, found, schedule)
