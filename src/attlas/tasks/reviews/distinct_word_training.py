@@ -21,7 +21,7 @@ from attlas.core.errors import UserError
 from attlas.data.distinct_words import DistinctWords
 from attlas.losses.logistic import logistic
 from attlas.models.networks.distinct_word_logits import distinct_word_logits
-from attlas.training.ensemble import on_cpu
+from attlas.training.ensemble import in_chunks, on_cpu
 from attlas.training.epochs import epoch_orders, fit_epochs
 from attlas.training.trajectory import Trajectory
 
@@ -156,11 +156,7 @@ def word_accuracies(
             in_axes=(0, None),
         )
     )
-    parts = [
-        jax.tree.map(lambda a, i=first: a[i : i + at_once], parameters)
-        for first in range(0, count, at_once)
-    ]
-    return np.concatenate([np.asarray(evaluate(part, data)) for part in parts])
+    return np.asarray(in_chunks(lambda part: evaluate(part, data), parameters, at_once))
 
 
 def _width(asked: int | None, count: int) -> int:
