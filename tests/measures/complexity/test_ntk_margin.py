@@ -5,10 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attlas.core.checkpoint import checkpointed
 from attlas.core.errors import UserError
+from attlas.kernels.multi_head_ntk import ntk_gram
+from attlas.measures.complexity import ntk_margin
 from attlas.measures.complexity.ntk_margin import ntk_margins
 from attlas.models.attention.multi_head import make_multi_head
 from attlas.optim.attention_starts import gaussian_heads
+from attlas.runs.checkpoint_files import CheckpointFiles
 from attlas.solvers.kernel_svm import kernel_svm
 
 
@@ -35,3 +39,25 @@ def test_problems_without_a_model_are_refused():
     X, y = np.ones((2, 2, 3, 4)), np.ones((2, 2))
     with pytest.raises(UserError, match=r"^X has shape .* with e = 1, as models has$"):
         ntk_margins([make_multi_head(1, 3, 4)], X, y)
+
+
+def test_kernels_that_were_kept_are_not_computed_again(tmp_path, monkeypatch):
+    shape = make_multi_head(1, 3, 4)
+    models = [gaussian_heads(shape, 0.5, [k]) for k in range(4)]
+    X = np.random.default_rng(0).normal(size=(4, 2, 3, 4))
+    y = np.tile([1.0, -1.0], (4, 1))
+    whole = ntk_margins(models, X, y)
+    calls = []
+
+    def counted(model, own):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return ntk_gram(model, own)
+
+    monkeypatch.setattr(ntk_margin, "ntk_gram", counted)
+    with pytest.raises(KeyboardInterrupt), checkpointed(CheckpointFiles(tmp_path, {}), 0.0):
+        ntk_margins(models, X, y)
+    with checkpointed(CheckpointFiles(tmp_path, {}), 0.0):
+        assert ntk_margins(models, X, y).tolist() == whole.tolist()
+    assert len(calls) == 5

@@ -3,6 +3,8 @@ r"""The least entropy of a row of attention weights, given the size of its logit
 Both are in nats, attained, and rounded down by what their own rounding may add.
 """
 
+from collections.abc import Sequence
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -89,7 +91,7 @@ def range_entropy_floor(radius: Number, tokens: Number) -> Array:
     return jnp.where(T > 1, _lowered(found), 0.0)
 
 
-def _broadcast(size: Number, tokens: Number) -> list[Array]:
+def _broadcast(size: Number, tokens: Number) -> Sequence[Array]:
     given = [jnp.asarray(each, dtype=jnp.result_type(float)) for each in (size, tokens)]
     return jnp.broadcast_arrays(*given)
 

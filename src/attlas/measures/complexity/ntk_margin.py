@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 from attlas.bounds.optimisation.deora2023_initialisation import SEPARATOR_NORM
 from attlas.core.axes import require_axes
 from attlas.core.door import door
+from attlas.core.kept_pieces import kept_pieces
 from attlas.core.solution import Result
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.models.attention.multi_head import MultiHead
@@ -46,7 +47,10 @@ def ntk_margins(
         [0.0]
     """
     require_axes("e, e n T d", {"models": (len(models),), "X": X.shape})
-    grams = [ntk_gram(model, own) for model, own in zip(models, X, strict=True)]
+    grams = kept_pieces(
+        (models, X), len(models),
+        lambda some: (np.asarray(ntk_gram(models[k], X[k])) for k in some), like=lambda: 0,
+    )  # fmt: skip
     svm = kernel_svm_batch(np.stack(grams), y)
     margin = np.where(svm.converged, norm * np.asarray(svm.value), np.nan)
     return np.where(np.asarray(svm.result) == Result.INFEASIBLE.value, 0.0, margin)
