@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
+    from attlas.runs.cost import Estimate
     from attlas.runs.experiment import Experiment
     from attlas.runs.store import Store
 
@@ -56,8 +57,24 @@ def show_estimate(
         rows,
         f"{scale}: what is left to compute",
     )
-    known = [one.seconds for one in found if one.seconds is not None]
+    _say_together(found, workers)
     unknown = [one.experiment for one in found if one.seconds is None]
+    if unknown:
+        typer.echo(
+            "not estimated, as no cell was measured or all are far smaller (run a smaller scale "
+            f"first): {', '.join(unknown)}"
+        )
+    if published is not None and scale == "paper":
+        for name, sentence in not_run(published).items():
+            if name in unknown:
+                typer.echo(f"{name}, as published: {sentence}")
+
+
+def _say_together(found: "Sequence[Estimate]", workers: int) -> None:
+    """The time of all that can be estimated, and where it was measured."""
+    from attlas.core.display.numbers import duration
+
+    known = [one.seconds for one in found if one.seconds is not None]
     if known:
         longest = max(one.longest or 0.0 for one in found)
         whole = duration(max(sum(known) / workers, longest))
@@ -69,12 +86,3 @@ def show_estimate(
     machines = sorted({machine for one in found for machine in one.published_on})
     if machines:
         typer.echo(f"published records were measured on: {'; '.join(machines)}")
-    if unknown:
-        typer.echo(
-            "not estimated, as no cell was measured or all are far smaller (run a smaller scale "
-            f"first): {', '.join(unknown)}"
-        )
-    if published is not None and scale == "paper":
-        for name, sentence in not_run(published).items():
-            if name in unknown:
-                typer.echo(f"{name}, as published: {sentence}")

@@ -41,7 +41,7 @@ def source_digest(filename: str, home: str = "") -> str:
         64 hexadecimal digits, of the sources as they were loaded; empty where there is no source.
 
     Examples:
-        >>> len(source_digest(__file__)), source_digest("<string>")
+        >>> len(source_digest(__file__)), source_digest("<nowhere>")
         (64, '')
     """
     loaded = loaded_home(home) if home else None
