@@ -66,9 +66,11 @@ def test_a_training_stopped_within_an_epoch_repeats_no_member_of_it(last, stop):
         expected, kept = trained(stop), Kept(last)
         with pytest.raises(KeyboardInterrupt), checkpointed(kept, 0.0):
             trained(stop)
-        with checkpointed(kept, 0.0):
+        with checkpointed(kept, 0.0) as second:
             found = trained(stop)
     # One write for each member and epoch, and one at the end: none is made twice.
     assert kept.writes == MEMBERS * EPOCHS + 1
+    # A step counts once, when the last member has made it.
+    assert (second.resumed, second.made) == (2 * last // MEMBERS, 2 * EPOCHS - 2 * last // MEMBERS)
     for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_array_equal(np.asarray(mine), np.asarray(theirs))

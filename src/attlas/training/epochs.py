@@ -210,9 +210,11 @@ def _run_epochs(
             left = now.left()
             run = [[each[k] for k in left] for each in (now.parts, own, places.homes)]
             for k, found in zip(left, pool.map(places.epoch, *run), strict=True):
+                before = now.share(steps)
                 now.take(k, *found)
                 if stage is not None:
-                    stage.offer(steps if k == left[-1] else 0, now.leaves)
+                    after = now.share(steps) if now.ended else steps
+                    stage.offer(after - before, now.leaves)
     if stage is not None and now.rows:
         stage.offer(0, now.leaves, is_last=True)
     if not now.rows:
@@ -251,6 +253,10 @@ class _Progress:
     def left(self) -> list[int]:
         """The parts that have not ended the epoch that runs."""
         return [k for k in range(len(self.parts)) if k not in self.ended]
+
+    def share(self, steps: int) -> int:
+        """How many of the steps of the epoch that runs its ended parts count for."""
+        return steps * len(self.ended) // len(self.parts)
 
     def is_over(self) -> bool:
         """Whether all members have stopped."""
