@@ -8,12 +8,7 @@ import pytest
 
 from attlas.core.arrays import read_array
 from attlas.core.errors import UserError
-from attlas.core.memory import (
-    device_memory,
-    memory_limit,
-    require_device_memory,
-    require_memory,
-)
+from attlas.core.memory import device_memory, memory_limit, require_memory
 from attlas.kernels.softmax_network_limit import softmax_ntk_limit
 
 
@@ -50,6 +45,6 @@ def test_an_array_of_an_accelerator_must_fit_its_own_memory(monkeypatch):
     assert device_memory() is None
     monkeypatch.setattr(jax, "local_devices", lambda: [_Accelerator()])
     assert device_memory() == (2**30, 2**20)
-    require_device_memory(2**30, "all of it", "no")
+    require_memory(2**30, "all of it", "no", on_device=True)
     with pytest.raises(UserError, match=r"^a kernel takes 2 GiB, of 1 GiB on the device: give"):
-        require_device_memory(2**31, "a kernel", "give fewer samples")
+        require_memory(2**31, "a kernel", "give fewer samples", on_device=True)

@@ -70,7 +70,7 @@ def test_a_training_stopped_within_an_epoch_repeats_no_member_of_it(last, stop):
             found = trained(stop)
     # One write for each member and epoch, and one at the end: none is made twice.
     assert kept.writes == MEMBERS * EPOCHS + 1
-    # A step counts once, when the last member has made it.
+    # The steps of an epoch count by the share of the members that have made them.
     assert (second.resumed, second.made) == (2 * last // MEMBERS, 2 * EPOCHS - 2 * last // MEMBERS)
     for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_array_equal(np.asarray(mine), np.asarray(theirs))

@@ -62,35 +62,14 @@ def device_memory() -> DeviceMemory | None:
     return DeviceMemory(int(told["bytes_limit"]), int(told.get("peak_bytes_in_use", 0)))
 
 
-def require_device_memory(size: int, what: str, instead: str) -> None:
-    """`require_memory` for an array that JAX computes: an accelerator has a memory of its own.
-
-    Args:
-        size: bytes.
-        what: what would take them.
-        instead: what to do, the end of the message.
-
-    Raises:
-        UserError: if they are more than the device or the machine has.
-
-    Examples:
-        >>> require_device_memory(2**80, "the kernel of X", "give fewer samples")
-        Traceback (most recent call last):
-            ...
-        attlas.core.errors.UserError: the kernel of X takes 1.126e+15 GiB... give fewer samples
-    """  # noqa: DOC502 (raised one call below)
-    own = device_memory()
-    limit = memory_limit() if own is None else min(own.limit, memory_limit())
-    _require(size, limit, what, "here" if own is None else "on the device", instead)
-
-
-def require_memory(size: int, what: str, instead: str) -> None:
+def require_memory(size: int, what: str, instead: str, *, on_device: bool = False) -> None:
     """Refuse what can never fit, before the machine swaps or the system kills the process.
 
     Args:
         size: bytes.
         what: what would take them.
         instead: what to do, the end of the message.
+        on_device: whether JAX would hold them: an accelerator has a memory of its own.
 
     Raises:
         UserError: if they are more than there are.
@@ -100,14 +79,13 @@ def require_memory(size: int, what: str, instead: str) -> None:
         Traceback (most recent call last):
             ...
         attlas.core.errors.UserError: the kernel of X takes 1.126e+15 GiB... give fewer samples
-    """  # noqa: DOC502 (raised one call below)
-    _require(size, memory_limit(), what, "here", instead)
-
-
-def _require(size: int, limit: int, what: str, where: str, instead: str) -> None:
+    """
+    own = device_memory() if on_device else None
+    limit = memory_limit() if own is None else min(own.limit, memory_limit())
     if size > limit:
         # A whole number may be larger than any of float64.
         shown = size / _GIB if size < 2**1000 else math.inf
+        where = "here" if own is None else "on the device"
         raise UserError(
             f"{what} takes {shown:.4g} GiB, of {limit / _GIB:.4g} GiB {where}: {instead}"
         )

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attlas.core.arrays import ArrayInput, own_precision
-from attlas.core.memory import require_device_memory
+from attlas.core.memory import require_memory
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 
@@ -44,7 +44,7 @@ def dense_softmax_ntk(
     arrays = {"network.W": network.W, "network.a": network.a, "X": X, "Z": X if Z is None else Z}
     with own_precision("d m, k m, n d, n2 d", **arrays) as (W, a, left, right):
         size = 8 * len(a) ** 2 * len(left) * len(right)
-        require_device_memory(size, "the kernel", "give fewer samples")
+        require_memory(size, "the kernel", "give fewer samples", on_device=True)
         own = SoftmaxNetwork(W, a, network.activation)
         return _kernel(own, left, left if Z is None else right)
 

@@ -19,7 +19,7 @@ from attlas.core.arrays import (
 from attlas.core.axes import Shape
 from attlas.core.errors import UserError
 from attlas.core.finite import finite_result
-from attlas.core.memory import require_device_memory, require_memory
+from attlas.core.memory import require_memory
 from attlas.kernels.gram_tiles import GramShape, GramTiles, plan_tiles, ranges
 from attlas.kernels.head_features import (
     HeadBlock,
@@ -51,7 +51,8 @@ def ntk_features(model: MultiHead, X: ArrayInput) -> Float[Array, "n P"]:
     with own_precision("H d d, H *t d, n T d", **arrays) as (W, U, samples):
         _check_samples("X", samples.shape, U.shape, W.shape, model.decoder)
         size = U.dtype.itemsize * len(samples) * (U.size + W.size)
-        require_device_memory(size, "the features", "give fewer samples, or use ntk_gram")
+        instead = "give fewer samples, or use ntk_gram"
+        require_memory(size, "the features", instead, on_device=True)
         dtype = getattr(model.U, "dtype", U.dtype)
         own = MultiHead(U.astype(dtype), W.astype(dtype), model.decoder)
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from attlas.core.arrays import ArrayInput, own_precision
 from attlas.core.errors import UserError
-from attlas.core.memory import require_device_memory
+from attlas.core.memory import require_memory
 from attlas.models.networks.softmax_network import Activation
 
 
@@ -52,7 +52,8 @@ def softmax_ntk_limit(
     if isinstance(sigma, (int, float)) and not sigma > 0:
         raise UserError(f"sigma = {sigma}: the standard deviation must be positive")
     with own_precision("n d, n2 d", X=X, Z=Z) as (left, right):
-        require_device_memory(8 * len(left) * len(right), "the kernel", "give fewer samples")
+        size = 8 * len(left) * len(right)
+        require_memory(size, "the kernel", "give fewer samples", on_device=True)
         return _limit(left, right, sigma, activation)
 
 

@@ -12,7 +12,7 @@ and where the work lies too far beyond what was measured there is no estimate.
 
 Where a user's own records do not tell the cost of each cell, the records that attlas publishes are
 measured cells too, of another machine perhaps: which one is told. Only cells of one kind of device
-are compared: what a GPU computed says nothing of a CPU.
+are fitted together: times on a GPU do not predict those on a CPU.
 """
 
 import math

@@ -66,8 +66,8 @@ def publish(results: Path | str, folder: Path | str = PUBLISHED) -> int:
 def _copy(source: Store, target: Store, name: str, keys: set[str]) -> None:
     """The records of some cells; those of other cells, such as of an earlier revision, go."""
     gone = [key for key in target.keys(name) if key not in keys]
-    absent = [each.name for each in list_sets() if not is_present(each)]
-    if gone and absent:
+    absent = [each.name for each in list_sets() if not is_present(each)] if gone else []
+    if absent:
         raise UserError(
             f"records of {name} would go, perhaps because data are absent "
             f"({', '.join(absent)}): name their folder with ATTLAS_DATA=DIR"

@@ -49,7 +49,7 @@ def ntk_margins(
     require_axes("e, e n T d", {"models": (len(models),), "X": X.shape})
     grams = kept_pieces(
         (models, X), len(models),
-        lambda some: (np.asarray(ntk_gram(models[k], X[k])) for k in some), like=lambda: 0,
+        lambda some: (ntk_gram(models[k], X[k]) for k in some), like=lambda: 0,
     )  # fmt: skip
     svm = kernel_svm_batch(np.stack(grams), y)
     margin = np.where(svm.converged, norm * np.asarray(svm.value), np.nan)

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from attlas.core.arrays import precision_of
 from attlas.core.errors import UserError
-from attlas.core.memory import require_device_memory
+from attlas.core.memory import require_memory
 from attlas.core.processes import available_cores
 from attlas.core.solution import Result, Solution
 from attlas.core.trees import as_tree, require_real_tree
@@ -112,8 +112,8 @@ def _spectra(
     size = sum(leaf.size for leaf in leaves) // models
     if size < 1:
         raise UserError("parameters hold no number per model: give what the risk depends on")
-    require_device_memory(2 * size**2 * leaves[0].dtype.itemsize, f"a Hessian of {size} parameters",
-                   "use hessian_extremes")  # fmt: skip
+    require_memory(2 * size**2 * leaves[0].dtype.itemsize, f"a Hessian of {size} parameters",
+                   "use hessian_extremes", on_device=True)  # fmt: skip
     axes = (None,) * len(args) if in_axes is None else in_axes
     if len(axes) != len(args):
         raise UserError(f"in_axes = {in_axes} for {len(args)} arguments: give one each")
