@@ -127,6 +127,24 @@ def test_training_resumes_where_it_was_cut(trained):
 
 
 @pytest.mark.thorough
+def test_what_is_not_validated_trains_alike_and_is_not_selected(trained):
+    """The first epoch, every second one after it, and the one at whose end a member stops."""
+    found = train_majority(
+        MODELS, DATA, KEYS, EPOCHS, SETTINGS._replace(validate_every=2), chunk=EPOCHS
+    )
+    np.testing.assert_array_equal(found.state.epoch, trained.state.epoch)
+    for member, epochs in enumerate(np.asarray(trained.state.epoch)):
+        due = np.arange(epochs) % 2 == 0
+        due[-1] |= bool(trained.state.stopped[member])
+        every, some = (run.history[member, :epochs] for run in (trained, found))
+        np.testing.assert_array_equal(some[:, [0, 1, 4]], every[:, [0, 1, 4]])
+        np.testing.assert_array_equal(some[due], every[due])
+        assert np.all(np.isnan(some[~due, 2:4]))
+        least = int(np.argmin(np.where(due, every[:, 2], np.inf)))
+        assert int(found.state.selected_epoch[member]) == least + 1
+
+
+@pytest.mark.thorough
 def test_members_stop_at_the_accuracy_each_for_itself():
     settings = SETTINGS._replace(stop_accuracy=0.6)
     found = train_majority(MODELS, DATA, KEYS, EPOCHS, settings, chunk=EPOCHS)

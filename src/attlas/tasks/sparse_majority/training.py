@@ -41,6 +41,8 @@ class MajoritySettings(NamedTuple):
         loss: mean of two binary cross-entropies as released, or the softmax cross-entropy.
         stop_accuracy: training accuracy of an epoch that ends training; above 1, never.
         evaluation: sequences evaluated at once on a CPU.
+        validate_every: epochs from one validation to the next; the first epoch is validated, and
+            the one at whose end training stops.
     """
 
     batch: int = 128
@@ -52,6 +54,7 @@ class MajoritySettings(NamedTuple):
     loss: MajorityLoss = MajorityLoss.BINARY
     stop_accuracy: float = 1.0
     evaluation: int = 500
+    validate_every: int = 1
 
 
 RELEASED = MajoritySettings()
@@ -88,8 +91,9 @@ class MajorityTraining(NamedTuple):
 
     Attributes:
         state: where it stands.
-        history: what `MEASURED` names, after each epoch; NaN after a member has stopped. The
-            training columns are means over the epoch's batches, each before its step.
+        history: what `MEASURED` names, after each epoch; NaN after a member has stopped, and
+            where an epoch was not validated. The training columns are means over the epoch's
+            batches, each before its step.
         selected: what `MEASURED` names, at the selected parameters on the whole sets.
     """
 
@@ -282,13 +286,20 @@ def _epoch(
     carry = (state.model, state.moments, state.steps)
     (model, moments, steps), sums = jax.lax.scan(step, carry, (order, present))
     train = jnp.sum(sums, axis=0) / data.labels.shape[0]
-    table = majority_table(model, data.embedding)
-    held = _evaluate(table, data.validation_bits, data.validation_labels, settings)
+    reached = train[1] >= settings.stop_accuracy
+    due = reached | (state.epoch % settings.validate_every == 0)
+
+    def validation() -> Array:
+        table = majority_table(model, data.embedding)
+        return _evaluate(table, data.validation_bits, data.validation_labels, settings)
+
+    held = jax.lax.cond(due, validation, lambda: jnp.full(2, jnp.nan, dtype))
     row = jnp.stack([*train, *held, total_absolute_weight(model)])
-    better = held[0] < state.least
+    better = held[0] < state.least  # never where the epoch was not validated
     epoch = state.epoch + 1
     selected = jax.tree.map(lambda a, b: jnp.where(better, a, b), model, state.selected)
-    stopped = (train[1] >= settings.stop_accuracy) | ~jnp.all(jnp.isfinite(row))
+    measured = jnp.array([True, True, False, False, True]) | due
+    stopped = reached | ~jnp.all(jnp.isfinite(row) | ~measured)
     return MajorityState(
         model,
         moments,
@@ -365,11 +376,11 @@ def _require_usable(
             f"{counts[0]} models, {counts[1]} data sets and {counts[2]} keys: give one of each per "
             "member, along a leading axis"
         )
-    if min(epochs, chunk, settings.batch, settings.evaluation) < 1:
-        raise UserError(
-            f"epochs = {epochs}, chunk = {chunk}, batch = {settings.batch}, evaluation = "
-            f"{settings.evaluation}: each must be at least 1"
-        )
+    sizes = {"epochs": epochs, "chunk": chunk, "batch": settings.batch}
+    sizes |= {"evaluation": settings.evaluation, "validate_every": settings.validate_every}
+    if min(sizes.values()) < 1:
+        told = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+        raise UserError(f"{told}: each must be at least 1")
     if not (settings.rate > 0 and 0 < settings.decay <= 1 and settings.floor >= 0):
         raise UserError(
             f"rate = {settings.rate}, decay = {settings.decay}, floor = {settings.floor}: give a "
