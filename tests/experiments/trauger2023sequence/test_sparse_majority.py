@@ -60,6 +60,7 @@ def test_table_and_captions_hold_what_the_data_hold(scale):
     assert "10 of 10 are negative" in found[1].caption
     for figure in (found[0], found[2]):
         assert ("NOT the released training" in figure.caption) == (scale == "quick")
+    assert ("Validated every 20 epochs" in found[0].caption) == (scale == "paper")
     for figure in found:
         plt.close(figure.figure)
 

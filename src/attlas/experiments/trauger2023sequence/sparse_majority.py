@@ -101,10 +101,7 @@ def departures(data: xr.Dataset) -> dict[str, object]:
     s = data.attrs
     other = s if s["epochs"] != RELEASED_EPOCHS else dict.fromkeys(s, "")
     names = ("epochs", "optimizer", "rate", "validation")
-    return {
-        **{name: other[name] for name in names},
-        "released": RELEASED_EPOCHS, "validate_every": s["validate_every"],
-    }  # fmt: skip
+    return {**{name: other[name] for name in names}, "released": RELEASED_EPOCHS}
 
 
 def learnt(data: xr.Dataset) -> dict[str, object]:
@@ -114,6 +111,7 @@ def learnt(data: xr.Dataset) -> dict[str, object]:
     return {
         **departures(data), "accuracies": " and ".join(ends), "members": data.sizes["member"],
         "stopped": int(data.stopped.sum()), "runs": data.stopped.size,
+        "validate_every": data.attrs["validate_every"],
     }  # fmt: skip
 
 
