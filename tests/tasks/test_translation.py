@@ -1,3 +1,5 @@
+from itertools import islice
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -6,9 +8,11 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
-from attlas.data.translation_pairs import load_translation_pairs
+from attlas.data.packed_pairs import pack_batches
+from attlas.data.translation_pairs import SentencePairs, load_translation_pairs
 from attlas.models.networks.translator import make_translator
 from attlas.tasks.translation import train_translator, warm_up_rate
+from attlas.training.epochs import epoch_orders
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +55,30 @@ def test_one_full_batch_step_descends_and_is_measured(data):
     assert abs(found.validation[1] - held[0]) < room
     assert np.isclose(found.accuracy[1], held[1], rtol=1e-14)
     assert int(found.result) == Result.MAX_STEPS
+
+
+@pytest.mark.thorough
+def test_two_programs_for_full_and_less_full_batches_train_as_one(data):
+    """Compiled quickly, all batches have the rows of the fullest."""
+    rng = np.random.default_rng(0)
+    source, target = rng.integers(1, 8, (2, 60, 1)), rng.integers(1, 90, (60, 10))
+    mask, there = np.arange(9) < source[0], np.arange(10) < source[1] + 1
+    pairs = SentencePairs(np.where(mask, target[:, :9], 0), mask, np.where(there, target, 0), there)
+    orders = np.concatenate([own[0] for own in islice(epoch_orders(KEY[None], 60, 12), 2)])
+    rows = pack_batches(pairs, orders)
+    full = rows[:, -(-4 * rows.shape[1] // 5), 0] >= 0
+    assert full.any()
+    assert not full.all()
+    with jax.numpy_dtype_promotion("standard"):
+        found = [
+            train_translator(
+                _model(data), optax.adam(0.01), pairs, pairs, KEY, 12, 2, quick_compile=quick
+            )
+            for quick in (False, True)
+        ]
+    room = 1e5 * np.finfo(float).eps  # ten steps of Adam
+    assert np.allclose(found[0].loss, found[1].loss, rtol=0, atol=room)
+    assert np.allclose(found[0].validation, found[1].validation, rtol=0, atol=room)
 
 
 def test_warm_up_grows_linearly_and_then_falls_with_the_root():

@@ -50,8 +50,11 @@ class MultiHeadAttention(eqx.Module):
     heads: int = eqx.field(static=True)
 
     def __call__(
-        self, x: Float[Array, "S d"], y: Float[Array, "T d"], seen: Bool[Array, "S T"]
-    ) -> tuple[Float[Array, "S d"], Float[Array, "H S T"]]:
+        self,
+        x: Float[Array, "*n S d"],
+        y: Float[Array, "*n T d"],
+        seen: Bool[Array, "*n S T"],
+    ) -> tuple[Float[Array, "*n S d"], Float[Array, "*n H S T"]]:
         """What the queries read, and their weights.
 
         Args:
@@ -62,13 +65,14 @@ class MultiHeadAttention(eqx.Module):
         Returns:
             One row per query, and the attention weights.
         """
-        shape = (-1, self.heads, x.shape[1] // self.heads)
         q, k, v = (
-            (a @ w).reshape(shape) for a, w in ((x, self.query), (y, self.key), (y, self.value))
+            _product(a, w).reshape(*a.shape[:-1], self.heads, -1)
+            for a, w in ((x, self.query), (y, self.key), (y, self.value))
         )
-        logits = jnp.einsum("shc,thc->hst", q, k) / math.sqrt(shape[2])
-        weights = jax.nn.softmax(jnp.where(seen[None], logits, -jnp.inf), axis=2)
-        return jnp.einsum("hst,thc->shc", weights, v).reshape(x.shape) @ self.output, weights
+        logits = jnp.einsum("...shc,...thc->...hst", q, k) / math.sqrt(q.shape[-1])
+        weights = jax.nn.softmax(jnp.where(seen[..., None, :, :], logits, -jnp.inf), axis=-1)
+        read = jnp.einsum("...hst,...thc->...shc", weights, v)
+        return _product(read.reshape(x.shape), self.output), weights
 
 
 class TranslatorBlock(eqx.Module):
@@ -90,11 +94,11 @@ class TranslatorBlock(eqx.Module):
 
     def __call__(
         self,
-        x: Float[Array, "S d"],
-        seen: Bool[Array, "S S"],
-        memory: Float[Array, "T d"] | None = None,
-        memory_seen: Bool[Array, "S T"] | None = None,
-    ) -> tuple[Float[Array, "S d"], tuple[Array, ...]]:
+        x: Float[Array, "*n S d"],
+        seen: Bool[Array, "*n S S"],
+        memory: Float[Array, "*n T d"] | None = None,
+        memory_seen: Bool[Array, "*n S T"] | None = None,
+    ) -> tuple[Float[Array, "*n S d"], tuple[Array, ...]]:
         """Apply the block.
 
         Args:
@@ -111,7 +115,7 @@ class TranslatorBlock(eqx.Module):
         if self.source is not None and memory is not None and memory_seen is not None:
             mixed, weights = self.source(x, memory, memory_seen)
             x, maps = _layer_norm(x + mixed, self.scales[1]), (*maps, weights)
-        hidden = jax.nn.relu(x @ self.up) @ self.down
+        hidden = _product(jax.nn.relu(_product(x, self.up)), self.down)
         return _layer_norm(x + hidden, self.scales[-1]), maps
 
 
@@ -133,20 +137,28 @@ class Translator(eqx.Module):
     readout: Float[Array, "d W"]
 
     def __call__(
-        self, source: Int[Array, " S"], mask: Bool[Array, " S"], target: Int[Array, " T"]
-    ) -> Float[Array, "T W"]:
-        """The logits of the word after each target word.
+        self,
+        source: Int[Array, "*n S"],
+        mask: Bool[Array, "*n S"] | Int[Array, "*n S"],
+        target: Int[Array, "*n T"],
+        target_mask: Bool[Array, "*n T"] | Int[Array, "*n T"] | None = None,
+    ) -> Float[Array, "*n T W"]:
+        """The logits of the word after each target word, for one row of words or many.
 
         Args:
             source: numbers of the source words, within their vocabulary: compiled programs
                 cannot refuse, and read the last word's vector for a number beyond it.
-            mask: True where a source word is, False where padding is; NaN without any word.
+            mask: True where a source word is, False where padding is; NaN without any word. Where
+                a row holds several sentence pairs, one after another: the number of the pair a
+                word belongs to, from 1, and 0 for padding.
             target: numbers of the target words, the first one marking the start.
+            target_mask: the same of the target words; all are of pair 1 when None.
 
         Returns:
-            Row t depends on target words 0 to t alone.
+            The row of target word t depends on its pair's target words up to t alone, and on
+            nothing of another pair; what padding gets means nothing.
         """
-        return self._forward(source, mask, target)[0]
+        return self._forward(source, mask, target, target_mask)[0]
 
     def attention(
         self, source: Int[Array, " S"], mask: Bool[Array, " S"], target: Int[Array, " T"]
@@ -161,25 +173,30 @@ class Translator(eqx.Module):
         Returns:
             Weights; rows of padding positions are there too, and mean nothing.
         """
-        return self._forward(source, mask, target)[1]
+        return self._forward(source, mask, target, None)[1]
 
-    def _forward(self, source: Array, mask: Array, target: Array) -> tuple[Array, AttentionRows]:
+    def _forward(
+        self, source: Array, mask: Array, target: Array, target_mask: Array | None
+    ) -> tuple[Array, AttentionRows]:
         if mask.shape != source.shape:
             raise UserError(f"mask of shape {mask.shape} for source {source.shape}: one per word")
-        x = _placed(self.source_words, source)
-        seen = jnp.broadcast_to(mask[None, :], (source.shape[0], source.shape[0]))
+        own = mask.astype(jnp.int32)
+        there = jnp.ones(target.shape, jnp.int32)
+        there = there if target_mask is None else target_mask.astype(jnp.int32)
+        x = _placed(self.source_words, source, own)
+        seen = _same_pair(own, own)
         encoded, maps = [], []
         for block in self.encoder:
             x, (weights,) = block(x, seen)
             encoded.append(weights)
-        memory, y = x, _placed(self.target_words, target)
-        before = jnp.tril(jnp.ones((target.shape[0], target.shape[0]), bool))
-        across = jnp.broadcast_to(mask[None, :], (target.shape[0], source.shape[0]))
+        memory, y = x, _placed(self.target_words, target, there)
+        before = jnp.tril(_same_pair(there, there))
+        across = _same_pair(there, own)
         for block in self.decoder:
             y, pair = block(y, before, memory, across)
             maps.append(pair)
         decoder, cross = (jnp.stack(part) for part in zip(*maps, strict=True))
-        return y @ self.readout, AttentionRows(jnp.stack(encoded), decoder, cross)
+        return _product(y, self.readout), AttentionRows(jnp.stack(encoded), decoder, cross)
 
 
 def make_translator(
@@ -247,15 +264,31 @@ def _make_block(
     return TranslatorBlock(attention(0), attention(4) if decodes else None, up, down, scales)
 
 
-def _layer_norm(x: Float[Array, "S d"], scale: Float[Array, " d"]) -> Float[Array, "S d"]:
-    centred = x - jnp.mean(x, axis=1, keepdims=True)
-    variance = jnp.mean(centred**2, axis=1, keepdims=True)
-    return centred * jax.lax.rsqrt(variance + 1e-6) * scale[None, :]
+def _product(x: Float[Array, "*n S d"], w: Float[Array, "d m"]) -> Float[Array, "*n S m"]:
+    """X W as one product of two matrices, whose gradient XLA keeps in their layout."""
+    return (x.reshape(-1, x.shape[-1]) @ w).reshape(*x.shape[:-1], w.shape[1])
 
 
-def _placed(words: Float[Array, "V d"], numbers: Int[Array, " S"]) -> Float[Array, "S d"]:
-    """Word vectors with their sinusoidal positions."""
-    d = words.shape[1]
-    angles = np.arange(numbers.shape[0])[:, None] / 1e4 ** (np.arange(0, d, 2)[None, :] / d)
-    places = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
-    return math.sqrt(d) * words[numbers] + jnp.asarray(places, words.dtype)
+def _same_pair(query: Int[Array, "*n S"], key: Int[Array, "*n T"]) -> Bool[Array, "*n S T"]:
+    """Which word may attend to which; padding attends to all, so that nothing of it is NaN."""
+    query, key = query[..., :, None], key[..., None, :]
+    return (query == key) | (query == 0)
+
+
+def _layer_norm(x: Float[Array, "*n S d"], scale: Float[Array, " d"]) -> Float[Array, "*n S d"]:
+    centred = x - jnp.mean(x, axis=-1, keepdims=True)
+    variance = jnp.mean(centred**2, axis=-1, keepdims=True)
+    return centred * jax.lax.rsqrt(variance + 1e-6) * jnp.broadcast_to(scale, x.shape)
+
+
+def _placed(
+    words: Float[Array, "V d"], numbers: Int[Array, "*n S"], pair: Int[Array, "*n S"]
+) -> Float[Array, "*n S d"]:
+    """Word vectors with their sinusoidal positions, counted from the first word of each pair."""
+    d, width = words.shape[1], numbers.shape[-1]
+    angles = np.arange(width)[:, None] / 1e4 ** (np.arange(0, d, 2)[None, :] / d)
+    waves = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    place = jnp.broadcast_to(jnp.arange(width), numbers.shape)
+    begins = jnp.concatenate([jnp.ones_like(pair[..., :1]), jnp.diff(pair)], axis=-1) != 0
+    first = jax.lax.cummax(jnp.where(begins, place, 0), axis=pair.ndim - 1)
+    return math.sqrt(d) * words[numbers] + jnp.asarray(waves, words.dtype)[place - first]
