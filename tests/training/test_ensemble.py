@@ -7,6 +7,7 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.models.attention.multi_head import make_multi_head
+from attlas.training import ensemble
 from attlas.training.ensemble import cache_width, in_chunks
 
 
@@ -23,6 +24,31 @@ def test_every_chunk_runs_in_the_precision_of_the_caller(dtype):
     assert found.dtype == dtype
     assert set(seen) == {(np.dtype(dtype), "highest")}
     assert len(seen) == 4
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "cores", "chunks", "width"),
+    [
+        (1000, 240, 1, 5, 200),
+        (1000, 240, 2, 6, 167),
+        (1000, 240, 4, 8, 125),
+        (7, 2, 3, 4, 2),
+        (5, 9, 2, 1, 5),
+        (3, 1, 2, 3, 1),
+    ],
+)
+def test_chunks_are_even_and_no_core_waits_for_the_last(
+    monkeypatch, count, most, cores, chunks, width
+):
+    monkeypatch.setattr(ensemble, "available_cores", lambda: cores)
+    seen = []
+
+    def program(batch):
+        seen.append(batch.shape[0])
+        return 2 * batch
+
+    assert np.array_equal(in_chunks(program, np.arange(count), most), 2 * np.arange(count))
+    assert seen == [width] * chunks
 
 
 def test_no_trainings_are_refused():

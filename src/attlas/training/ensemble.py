@@ -92,7 +92,8 @@ def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
     Args:
         program: maps a batch of members to their results, along the leading axis.
         batch: tree of arrays with a leading axis.
-        width: members per chunk and device.
+        width: most members per chunk and device. Several chunks are of one size, and so many that
+            no core waits for the last one.
 
     Returns:
         The results along the leading axis.
@@ -110,7 +111,9 @@ def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
         raise UserError(f"{count} trainings in chunks of {width}: both must be at least 1")
     devices = member_devices()
     spread = _spread(devices)
-    width = min(width, -(-count // len(devices))) * len(devices)
+    # Two programs that both use all devices may wait for each other: those take turns.
+    threads = available_cores() if len(devices) == 1 else 1
+    width = _even_width(count, width * len(devices), threads, len(devices))
 
     # Settings made by a context manager hold for one thread alone: float64 would be lost.
     wide = jnp.result_type(float) == jnp.float64
@@ -125,15 +128,21 @@ def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
             return jax.tree.map(np.asarray, program(members(number)))
 
     # All at once: a program of short loops runs within its call, and a first chunk begun here
-    # would run alone. The one that comes first compiles, JAX lets the others wait for it. Two
-    # programs that both use all devices may wait for each other: those take turns.
-    threads = available_cores() if len(devices) == 1 else 1
+    # would run alone. The one that comes first compiles, JAX lets the others wait for it.
     with ThreadPoolExecutor(threads) as pool:
         pieces = kept_pieces(
             (whole, width), -(-count // width), lambda some: pool.map(chunk, some),
             like=lambda: jax.eval_shape(program, members(0)),
         )  # fmt: skip
     return jax.tree.map(lambda *parts: on_device(np.concatenate(parts)[:count]), *pieces)
+
+
+def _even_width(count: int, most: int, threads: int, devices: int) -> int:
+    """Members of each chunk: at most `most`, a multiple of the devices."""
+    chunks = -(-count // most)
+    if chunks > 1:  # as many for each thread, if that can be
+        chunks = min(count, -(-chunks // threads) * threads)
+    return -(-count // (chunks * devices)) * devices
 
 
 def member_devices() -> list[jax.Device]:

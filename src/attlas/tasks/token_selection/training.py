@@ -20,6 +20,7 @@ from attlas.core.device_arrays import entry
 from attlas.core.errors import UserError
 from attlas.core.loop_jit import loop_jit
 from attlas.core.norms.entrywise import dual_exponent
+from attlas.core.processes import available_cores
 from attlas.core.solution import Result
 from attlas.data.token_selection import TokenSelection, validate
 from attlas.losses.margin_loss import margin_loss
@@ -328,7 +329,8 @@ def _width(data: TokenSelection, chunk: int | None) -> int:
         raise UserError(f"X has shape {data.X.shape}: give at least one problem")
     if chunk is not None and chunk < 1:
         raise UserError(f"chunk = {chunk} is below 1: train at least one problem at a time")
-    return min(e, cache_chunk(data) if chunk is None else chunk)
+    share = -(-e // available_cores()) if on_cpu() else e
+    return min(share, cache_chunk(data)) if chunk is None else min(e, chunk)
 
 
 def train_selection_ensemble(
@@ -360,7 +362,7 @@ def train_selection_ensemble(
         eps: added to the dual norm.
         joint: train v as well, from v0.
         v0: starts of the value heads, [e, d]; zero when None.
-        chunk: problems per chunk; what fits the cache when None.
+        chunk: problems per chunk; when None what fits the cache, and a part for each core.
 
     Returns:
         The trajectories along a leading axis.
