@@ -77,13 +77,23 @@ def _line(error: "ValidationError") -> str:
 def _validator(name: str) -> "Validator":
     """A validator of one schema, in which 2.0 is a number and not an integer."""
     from jsonschema import Draft202012Validator, validators
-    from referencing import Registry, Resource
 
-    registry = Registry().with_resources(
-        (f"{name}.json", Resource.from_contents(schema(name))) for name in NAMES
-    )
     numbers = Draft202012Validator.TYPE_CHECKER.redefine(
         "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
     )
     strict = validators.extend(Draft202012Validator, type_checker=numbers)
-    return strict(schema(name), registry=registry)
+    return strict(_inlined(schema(name), name))
+
+
+def _inlined(part: Any, name: str) -> Any:
+    """A schema with its definitions in the place of references, which never lead back to them."""
+    if isinstance(part, list):
+        return [_inlined(item, name) for item in part]
+    if not isinstance(part, dict):
+        return part
+    own = {key: _inlined(value, name) for key, value in part.items() if key != "$ref"}
+    if "$ref" not in part:
+        return own
+    file, _, definition = part["$ref"].partition("#/$defs/")
+    file = file.removesuffix(".json") or name
+    return {**_inlined(schema(file)["$defs"][definition], file), **own}
