@@ -2,12 +2,17 @@ import jax
 import numpy as np
 import pytest
 
+from attlas.audit.common_instance import head_audit, trained_heads
+from attlas.audit.common_instance.head_audit import AuditSettings
 from attlas.audit.common_instance.trained_heads import (
     Descent,
     sample_mixtures,
     train_heads,
     training_facts,
 )
+from attlas.core.checkpoint import checkpointed
+from attlas.runs.checkpoint_files import CheckpointFiles
+from attlas.training import ensemble
 
 MIXTURE = {"T": 4, "d": 6, "M": 2, "Z_mu": 0.4, "Z": 1.0}
 DESCENT = Descent(radius=4.0, steps=50, records=3, left_out=2, deviation=0.2)
@@ -36,6 +41,44 @@ def test_every_step_is_certified_and_lowers_the_risk(heads, samples):
     assert np.all(np.diff(heads.seen.risk[..., 0], axis=1) < 0)
     assert training_facts(heads, samples, DESCENT.radius)["certified"].tolist() == [True, True]
     assert training_facts(heads, samples, 0.0)["certified"].tolist() == [False, False]
+
+
+@pytest.mark.thorough
+def test_heads_that_were_kept_are_not_trained_or_searched_again(
+    heads, samples, tmp_path, monkeypatch
+):
+    """Where states are kept, heads train one by one; killed at the second and at the third."""
+    calls = {"training": 0, "margins": 0}
+
+    def stopping(name, function):
+        def call(*given, **settings):
+            calls[name] += 1
+            if calls[name] == 2:
+                raise KeyboardInterrupt
+            return function(*given, **settings)
+
+        return call
+
+    monkeypatch.setattr(ensemble, "available_cores", lambda: 1)
+    monkeypatch.setattr(trained_heads, "_train", stopping("training", trained_heads._train))
+    margins = stopping("margins", head_audit.head_margins)
+    monkeypatch.setattr(head_audit, "head_margins", margins)
+    settings = AuditSettings(searches=3, climb=2)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt), checkpointed(CheckpointFiles(tmp_path, {}), 0.0):
+            head_audit._margins(train_heads(samples, DESCENT), settings)
+    with checkpointed(CheckpointFiles(tmp_path, {}), 0.0):
+        alone = train_heads(samples, DESCENT)
+        found = head_audit._margins(alone, settings)
+    # Two more of the first tell the shapes of what was kept.
+    assert calls == {"training": 5, "margins": 3}
+    # Sums of six samples in another order, over fifty steps.
+    room = {"rtol": 1e4 * np.finfo(float).eps, "atol": 1e4 * np.finfo(float).eps}
+    for one, other in zip(jax.tree.leaves(alone.path), jax.tree.leaves(heads.path), strict=True):
+        np.testing.assert_allclose(one, other, **room)
+    expected = head_audit._margins(alone, settings)
+    for one, other in zip(found, expected, strict=True):
+        jax.tree.map(np.testing.assert_array_equal, one, other)
 
 
 def test_stability_starts_at_zero_and_grows(heads):

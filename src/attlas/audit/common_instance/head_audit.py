@@ -24,6 +24,8 @@ from attlas.audit.common_instance.single_head_bounds import (
 from attlas.audit.common_instance.single_head_path import HeadPath
 from attlas.bounds.comparison.compare import compare_bounds
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1
+from attlas.core.checkpoint import not_kept
+from attlas.core.kept_pieces import kept_pieces
 from attlas.models.attention.multi_head import MultiHead
 
 SEEN = ("risk", "ramp", "error", "decoder", "selection", "norms")
@@ -149,22 +151,29 @@ def audit_heads(heads: AuditedHeads, settings: AuditSettings) -> Mapping[str, np
 
 
 def _margins(heads: AuditedHeads, settings: AuditSettings) -> list[HeadMargins]:
-    """Paper 2's margins and paper 3's kernel of each head."""
-    found = []
-    for e in range(len(heads.X)):
+    """Paper 2's margins and paper 3's kernel of each head; kept as they end."""
+
+    def one(e: int) -> HeadMargins:
         records = [
             jax.tree.map(lambda a, at=(e, k): a[at], heads.path) for k in range(len(heads.steps))
         ]
-        one = head_margins(
-            records,
-            (heads.X[e], heads.y[e]),
-            (heads.fresh_X[e], heads.fresh_y[e]),
-            key=jax.random.key(1000 * settings.seed + e),
-            starts=settings.searches,
-            steps=settings.climb,
-        )
-        found.append(one)
-    return found
+        with not_kept():  # a head is a piece
+            found = head_margins(
+                records,
+                (heads.X[e], heads.y[e]),
+                (heads.fresh_X[e], heads.fresh_y[e]),
+                key=jax.random.key(1000 * settings.seed + e),
+                starts=settings.searches,
+                steps=settings.climb,
+            )
+        return jax.tree.map(np.asarray, found)
+
+    return kept_pieces(
+        (heads.path, heads.X),
+        len(heads.X),
+        lambda some: map(one, some),
+        like=lambda: HeadMargins._make([0] * len(HeadMargins._fields)),
+    )
 
 
 _descent = jax.jit(jax.vmap(head_descent_bounds))

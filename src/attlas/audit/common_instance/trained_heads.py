@@ -14,10 +14,12 @@ from jaxtyping import Array, Float, Key
 from attlas.audit.common_instance.head_audit import AuditedHeads
 from attlas.audit.common_instance.single_head_path import HeadPath, single_head_path
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_2
+from attlas.core.checkpoint import is_kept
 from attlas.core.loop_jit import loop_jit
 from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
 from attlas.measures.statistics.stability import average_model_stability
 from attlas.models.attention.multi_head import Decoder, MultiHead, make_multi_head
+from attlas.training.ensemble import in_chunks
 from attlas.training.gradient_descent import descend
 
 
@@ -140,8 +142,9 @@ def train_heads(samples: MixtureSamples, descent: Descent, seed: int = 0) -> Aud
     # samples are exchangeable: the first ones stand for all
     blind[np.arange(1, 1 + descent.left_out), np.arange(descent.left_out)] = 0
     arrays = samples[:4]
-    given = [jax.device_put(a) for a in (*arrays, blind, np.float64(rate), schedule)]
-    found = _train(heads, tuple(given[:4]), *given[4:])
+    shared = [jax.device_put(a) for a in (blind, np.float64(rate), schedule)]
+    width = 1 if is_kept() else e  # what is kept is a head, not a part of all of them
+    found = in_chunks(lambda part: _train(part[0], part[1], *shared), (heads, arrays), width)
     path, stability, seen = jax.tree.map(np.asarray, found)
     return AuditedHeads(path, seen, stability, *arrays, samples.R, rate, schedule)
 
