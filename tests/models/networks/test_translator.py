@@ -66,6 +66,7 @@ def test_words_to_come_and_padding_change_nothing():
     assert not np.array_equal(later[2], one[2])
 
 
+@pytest.mark.thorough
 def test_pairs_in_one_row_are_the_pairs_apart():
     """Two pairs and padding; the gradient too, and a row without any pair has no NaN."""
     model = make_translator(jax.random.key(2), (6, 7), width=4, blocks=2, heads=2, hidden=5)
