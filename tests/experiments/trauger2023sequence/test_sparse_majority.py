@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.stats import spearmanr
 
 from attlas.experiments.trauger2023sequence.sparse_majority import (
     EXPERIMENT,
@@ -11,6 +12,7 @@ from attlas.experiments.trauger2023sequence.sparse_majority import (
     GUESS,
     QUANTITIES,
     SAMPLES,
+    trends,
 )
 from attlas.tasks.sparse_majority.bound_dataset import COVERS, VERSIONS
 
@@ -63,6 +65,21 @@ def test_table_and_captions_hold_what_the_data_hold(scale):
     assert ("Validated every 20 epochs" in found[0].caption) == (scale == "paper")
     for figure in found:
         plt.close(figure.figure)
+
+
+def test_the_trend_with_the_length_is_that_of_the_ranks():
+    """Weights fall with the length, loss gaps rise but for one of twelve, the other is constant."""
+    lengths, runs = np.array([20, 60, 200]), np.zeros((4, 3, 4))
+    runs[0] = -lengths[:, None] - 0.1 * np.arange(4)
+    runs[1] = lengths[:, None]
+    runs[1, 0, 0] = 500
+    data = xr.Dataset(
+        {"shown": (("quantity", "T", "member"), runs)}, {"quantity": list(QUANTITIES), "T": lengths}
+    )
+    correlation, p = spearmanr(np.repeat(lengths, 4), runs[1].ravel())
+    weights, loss = trends(data).split(", ")
+    assert weights.startswith("-0.95 ($p$ = ")  # the root of 128/143: lengths are tied in fours
+    assert loss == f"{correlation:.2f} ($p$ = {p:.1g}) for the loss gap"
 
 
 def test_the_paper_scale_is_the_released_program():

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from jaxtyping import Array
+from scipy.stats import spearmanr
 
 from attlas import panels
 from attlas.data.sparse_majority import MajorityDesign
@@ -112,7 +113,21 @@ def learnt(data: xr.Dataset) -> dict[str, object]:
         **departures(data), "accuracies": " and ".join(ends), "members": data.sizes["member"],
         "stopped": int(data.stopped.sum()), "runs": data.stopped.size,
         "validate_every": data.attrs["validate_every"],
+        "trends": trends(data) if data.sizes["T"] > 2 else "",
     }  # fmt: skip
+
+
+def trends(data: xr.Dataset) -> str:
+    """Spearman's correlation of each quantity with the length, over all runs, and its p-value."""
+    told = []
+    for name, quantity in {"weights": WEIGHTS, **GAPS}.items():
+        runs = of(quantity)(data)
+        if not runs.max() > runs.min():  # constant, or nothing there
+            continue
+        lengths, values = (a.values.ravel() for a in xr.broadcast(data["T"], runs))
+        correlation, p = spearmanr(lengths, values, nan_policy="omit")
+        told.append(f"{correlation:.2f} ($p$ = {p:.1g}) for the {name}")
+    return ", ".join(told)
 
 
 def sizes(data: xr.Dataset) -> dict[str, object]:
