@@ -18,12 +18,11 @@ from attlas.core.checkpoint import is_kept
 from attlas.core.device_arrays import entry
 from attlas.core.errors import UserError
 from attlas.core.loop_jit import loop_jit
-from attlas.core.processes import available_cores
 from attlas.core.solution import Result
 from attlas.kernels.dense_softmax_ntk import dense_softmax_ntk
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 from attlas.models.networks.softmax_network_gradient import outputs_and_gradient
-from attlas.training.ensemble import accelerator_width, in_chunks, on_cpu
+from attlas.training.ensemble import accelerator_width, core_share, in_chunks, on_cpu
 from attlas.training.trajectory import Trajectory, recording_schedule
 
 
@@ -203,7 +202,7 @@ def train_softmax_networks(
     shared = (None if own[0] else X, None if own[1] else Y, schedule, X_test)
     # Recorded numbers apart, a network holds its parameters and attention, and their gradients.
     size = 4 * dtype.itemsize * (networks.W[0].size + X.shape[-2] * networks.a.shape[-1])
-    share = 1 if is_kept() else -(-count // available_cores())
+    share = 1 if is_kept() else core_share(count)
     usual = share if on_cpu() else accelerator_width(size)
     width = usual if chunk is None else chunk
     found = in_chunks(lambda part: _descend_many(part, shared, keep), batch, width)

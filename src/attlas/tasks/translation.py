@@ -131,9 +131,11 @@ def piece_losses(
         >>> (losses > 0).tolist()
         [[True, False]]
     """
-    source, mask, target, there = (jnp.asarray(each) for each in pairs)
-    rows = PackedPairs(source, mask, target[:, :-1], there[:, 1:], target[:, 1:])
-    return _row_losses(model, rows)
+    source, mask, target, there = (jnp.asarray(each, jnp.int32) for each in pairs)
+    # A row holds one pair: the masks number it.
+    return _row_losses(
+        model, PackedPairs(source, mask, target[:, :-1], there[:, 1:], target[:, 1:])
+    )
 
 
 def _row_losses(
@@ -144,9 +146,11 @@ def _row_losses(
     logits, asked = logits.reshape(-1, logits.shape[2]), rows.asked.ravel()
     losses = optax.softmax_cross_entropy_with_integer_labels(logits, asked)
     right = (jnp.argmax(logits, axis=1).astype(asked.dtype) == asked).astype(losses.dtype)
-    there = rows.target_pair.astype(bool)
-    losses, right = (jnp.where(there, each.reshape(there.shape), 0) for each in (losses, right))
-    return losses, right
+    there = rows.target_pair > 0
+    return (
+        jnp.where(there, losses.reshape(there.shape), 0),
+        jnp.where(there, right.reshape(there.shape), 0),
+    )
 
 
 def _batch_loss(

@@ -77,6 +77,22 @@ def accelerator_width(size: float) -> int:
     return max(1, int(ACCELERATOR_BYTES // size))
 
 
+def core_share(count: int) -> int:
+    """Members of a chunk where every core takes one; all elsewhere than on a CPU.
+
+    Args:
+        count: members of the ensemble.
+
+    Returns:
+        Number of members, at least 1.
+
+    Examples:
+        >>> core_share(1)
+        1
+    """
+    return -(-count // available_cores()) if on_cpu() else count
+
+
 def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
     """Apply a compiled program to slices of a batch; the last slice repeats its last member.
 

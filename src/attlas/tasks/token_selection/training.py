@@ -20,14 +20,13 @@ from attlas.core.device_arrays import entry
 from attlas.core.errors import UserError
 from attlas.core.loop_jit import loop_jit
 from attlas.core.norms.entrywise import dual_exponent
-from attlas.core.processes import available_cores
 from attlas.core.solution import Result
 from attlas.data.token_selection import TokenSelection, validate
 from attlas.losses.margin_loss import margin_loss
 from attlas.optim.mirror_descent import require_mirror_exponent
 from attlas.optim.rational_power import rational_power
 from attlas.training.course import record_along
-from attlas.training.ensemble import accelerator_width, in_chunks, on_cpu
+from attlas.training.ensemble import accelerator_width, core_share, in_chunks, on_cpu
 from attlas.training.trajectory import Trajectory, recording_schedule
 
 CACHE_BYTES = 2**20
@@ -329,8 +328,7 @@ def _width(data: TokenSelection, chunk: int | None) -> int:
         raise UserError(f"X has shape {data.X.shape}: give at least one problem")
     if chunk is not None and chunk < 1:
         raise UserError(f"chunk = {chunk} is below 1: train at least one problem at a time")
-    share = -(-e // available_cores()) if on_cpu() else e
-    return min(share, cache_chunk(data)) if chunk is None else min(e, chunk)
+    return min(core_share(e), cache_chunk(data)) if chunk is None else min(e, chunk)
 
 
 def train_selection_ensemble(
