@@ -101,7 +101,8 @@ class Classes(eqx.Module):
         return tokens[0] @ self.W
 
 
-def test_several_logits_mean_loss_and_penalty_one_member_at_a_time():
+@pytest.mark.parametrize("at_once", [None, 4])
+def test_several_logits_mean_loss_and_penalty_one_member_at_a_time(at_once):
     rng = np.random.default_rng(5)
     X, start = rng.normal(size=(24, 1, 3)), rng.normal(size=(2, 3, 3))
     data = TokenSequences(X, np.ones((24, 1), bool), np.argmax(X[:, 0], axis=1).astype(float))
@@ -116,6 +117,7 @@ def test_several_logits_mean_loss_and_penalty_one_member_at_a_time():
         penalty=lambda model: 0.01 * jnp.sum(jnp.abs(model.W)),
         mean=True,
         width=1,
+        at_once=at_once,
     )
     for member in range(2):
         W = start[member]
@@ -133,6 +135,29 @@ def test_several_logits_mean_loss_and_penalty_one_member_at_a_time():
         assert np.allclose(found.last.W[member], W, rtol=1e-13)
 
 
+class Dropped(eqx.Module):
+    """A linear readout of inputs with noise."""
+
+    w: jax.Array
+
+    def __call__(self, tokens, mask, key=None):
+        noise = 0.0 if key is None else jax.random.normal(key, tokens[0].shape)
+        return (tokens[0] + noise) @ self.w
+
+
+def test_parts_of_a_batch_have_the_random_keys_of_the_whole():
+    losses = [
+        train_classifiers(
+            Dropped(_start().w), optax.sgd(0.1), SETS, KEYS, 8, 2, stop_accuracy=2.0, at_once=size
+        ).loss
+        for size in (None, 2)
+    ]
+    # Eight numbers summed in another order.
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-13)
+
+
 def test_a_width_that_does_not_divide_is_refused():
+    with pytest.raises(UserError, match="at_once = 3 does not divide batch = 8"):
+        train_classifiers(_start(), optax.sgd(0.1), SETS, KEYS, 8, 1, at_once=3)
     with pytest.raises(UserError, match="width = 3 does not divide 2 members"):
         train_classifiers(_start(), optax.sgd(0.1), SETS, KEYS, 8, 1, width=3)

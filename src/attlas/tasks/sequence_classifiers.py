@@ -21,6 +21,7 @@ from jaxtyping import Array, Bool, Float, Key, PRNGKeyArray
 from attlas.core.errors import UserError
 from attlas.data.token_sequences import TokenSequences
 from attlas.losses.logistic import logistic
+from attlas.training.course import ClosedForm
 from attlas.training.epochs import epoch_orders, fit_epochs
 from attlas.training.trajectory import Trajectory
 
@@ -36,24 +37,59 @@ class Sets(NamedTuple):
 class _Loss(NamedTuple):
     penalty: Callable[[Any], Array] | None
     mean: bool
+    at_once: int | None
 
     def __call__(
         self, model: Any, sets: Sets, batch: tuple[Array, PRNGKeyArray]
     ) -> tuple[Array, Array]:
         """Loss of a batch, and how many of its sequences are put in their class."""
         rows, key = batch
-        part = jax.tree.map(lambda a: a[rows], sets.train)
-        labels = jnp.asarray(part.labels)
-        keys = jax.random.split(key, labels.shape[0])
-        logits = jax.vmap(model)(part.tokens, part.mask, keys)
-        if logits.ndim == 2:
-            classes = labels.astype(jnp.int32)
-            each = optax.softmax_cross_entropy_with_integer_labels(logits, classes)
-        else:
-            each = logistic(logits * (2 * labels - 1))
-        total = jnp.mean(each) if self.mean else jnp.sum(each)
-        total = total if self.penalty is None else total + self.penalty(model)
-        return total, jnp.sum(_is_right(logits, labels))
+        total, right = _summed_loss(model, sets.train, rows, _each_key(rows, key))
+        total = total / rows.shape[0] if self.mean else total
+        return total if self.penalty is None else total + self.penalty(model), right
+
+    def objective(self) -> Any:
+        """What `fit_epochs` takes."""
+        return self if self.at_once is None else ClosedForm(self.by_parts)
+
+    def by_parts(
+        self, model: Any, sets: Sets, batch: tuple[Array, PRNGKeyArray]
+    ) -> tuple[tuple[Array, Array], Any]:
+        """The same with the gradient, of which few sequences at once are in memory."""
+        rows, key = batch
+        measured = eqx.filter_value_and_grad(_summed_loss, has_aux=True)
+
+        def add(sums: Any, part: tuple[Array, Array]) -> tuple[Any, None]:
+            return jax.tree.map(jnp.add, sums, measured(model, sets.train, *part)), None
+
+        given = rows, _each_key(rows, key)
+        parts = jax.tree.map(lambda a: a.reshape(-1, self.at_once, *a.shape[1:]), given)
+        like = eqx.filter_eval_shape(measured, model, sets.train, *given)
+        none = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), like)
+        ((total, right), slope), _ = jax.lax.scan(add, none, parts)
+        if self.mean:
+            total, slope = jax.tree.map(lambda a: a / rows.shape[0], (total, slope))
+        if self.penalty is not None:
+            more = eqx.filter_value_and_grad(self.penalty)(model)
+            total, slope = jax.tree.map(jnp.add, (total, slope), more)
+        return (total, right), slope
+
+
+def _each_key(rows: Array, key: PRNGKeyArray) -> Array:
+    return jax.random.split(key, rows.shape[0])
+
+
+def _summed_loss(model: Any, data: TokenSequences, rows: Array, keys: Array) -> tuple[Array, Array]:
+    """Sum of the losses of some sequences, and how many of them are put in their class."""
+    part = jax.tree.map(lambda a: a[rows], data)
+    labels = jnp.asarray(part.labels)
+    logits = jax.vmap(model)(part.tokens, part.mask, keys)
+    if logits.ndim == 2:
+        classes = labels.astype(jnp.int32)
+        each = optax.softmax_cross_entropy_with_integer_labels(logits, classes)
+    else:
+        each = logistic(logits * (2 * labels - 1))
+    return jnp.sum(each), jnp.sum(_is_right(logits, labels))
 
 
 def train_classifiers(
@@ -69,6 +105,7 @@ def train_classifiers(
     penalty: Callable[[Any], Array] | None = None,
     mean: bool = False,
     width: int | None = None,
+    at_once: int | None = None,
 ) -> Trajectory:
     r"""Train e classifiers by minibatches, evaluated after each epoch.
 
@@ -87,6 +124,7 @@ def train_classifiers(
         penalty: of a model, added to the loss of each batch; `l1_penalty` for one.
         mean: take the mean over the batch in place of the sum.
         width: members run at once, a divisor of e; all when None. 1 suits convolutions.
+        at_once: sequences differentiated at once, a divisor of `batch`; all when None.
 
     Returns:
         The epochs of `fit_epochs`, with test accuracies. Unusable settings raise a `UserError`.
@@ -102,19 +140,13 @@ def train_classifiers(
         >>> held_out_accuracies(found).selected.tolist()
         [1.0, 1.0]
     """
-    _refuse_unusable(sets, batch, epochs)
+    _refuse_unusable(sets, batch, epochs, at_once)
     found = fit_epochs(
-        _Loss(penalty, mean),
-        optimizer,
-        models,
-        sets,
-        _batches(keys, sets.train.labels.shape[0], batch, epochs),
-        evaluate=partial(_held_out, chunk),
-        batch=batch,
-        width=int(keys.shape[0]) if width is None else width,
-        stop_accuracy=stop_accuracy,
-        quick_compile=quick_compile,
-    )
+        _Loss(penalty, mean, at_once).objective(), optimizer, models, sets,
+        _batches(keys, sets.train.labels.shape[0], batch, epochs), batch=batch,
+        evaluate=partial(_held_out, chunk), stop_accuracy=stop_accuracy,
+        width=int(keys.shape[0]) if width is None else width, quick_compile=quick_compile,
+    )  # fmt: skip
     return found if mean else eqx.tree_at(lambda path: path.loss, found, found.loss / batch)
 
 
@@ -216,7 +248,7 @@ def _held_out(chunk: int, model: Any, sets: Sets) -> dict[str, Array]:
     return {"validation": jnp.mean(right[:size]), "test": jnp.mean(right[size:])}
 
 
-def _refuse_unusable(sets: Sets, batch: int, epochs: int) -> None:
+def _refuse_unusable(sets: Sets, batch: int, epochs: int, at_once: int | None) -> None:
     for name, data in sets._asdict().items():
         if data.labels.shape[0] == 0:
             raise UserError(f"the {name} set is empty: give at least one sequence")
@@ -225,3 +257,5 @@ def _refuse_unusable(sets: Sets, batch: int, epochs: int) -> None:
         raise UserError(f"batch = {batch} does not fit {size} sequences: choose 1 to {size}")
     if epochs < 1:
         raise UserError(f"epochs = {epochs} must be at least 1: raise it")
+    if at_once is not None and (at_once < 1 or batch % at_once):
+        raise UserError(f"at_once = {at_once} does not divide batch = {batch}: choose a divisor")

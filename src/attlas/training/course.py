@@ -27,7 +27,7 @@ class ClosedForm(eqx.Module):
         value_and_gradient: from what a loss is given to its value and its gradient.
     """
 
-    value_and_gradient: Callable[..., tuple[Array, Any]]
+    value_and_gradient: Callable[..., tuple[Any, Any]]
 
 
 class Task(eqx.Module):
@@ -131,7 +131,7 @@ def course_of(given: dict[str, Any], rest: Any, task: Task) -> Course:
     data, batches, optimizer = (given[name] for name in ("data", "batches", "optimizer"))
     made: Any = optimizer() if callable(optimizer) else optimizer
     rule = optax.with_extra_args_support(made)
-    objective, whole = _objective(task.loss, rest), batches is None
+    objective, whole = value_and_gradient(task.loss, rest), batches is None
 
     def projected(params: Any) -> Any:
         if task.project is None:
@@ -183,16 +183,38 @@ def _ended(whole: bool) -> Callable[[Point, tuple[Any, ...], Array], tuple[Any, 
     return end
 
 
-def _objective(loss: Any, rest: Any) -> Callable[..., tuple[Array, Any]]:
-    """Value and gradient in the arrays that are trained."""
+def value_and_gradient(
+    loss: Any, rest: Any, has_aux: bool = False
+) -> Callable[..., tuple[Any, Any]]:
+    """Value and gradient of a loss in the arrays that are trained.
+
+    Args:
+        loss: of a model and data, or a `ClosedForm` of them.
+        rest: what of the model is not trained.
+        has_aux: whether the value is a pair of a loss and something else.
+
+    Returns:
+        From the arrays that are trained and data to the value and the gradient.
+
+    Examples:
+        >>> square = lambda w, x: jnp.sum(w * x) ** 2
+        >>> brought = ClosedForm(lambda w, x: (jnp.sum(w * x) ** 2, 2 * jnp.sum(w * x) * x))
+        >>> w, x = jnp.array([1.0, 2.0]), jnp.array([3.0, 1.0])
+        >>> [value_and_gradient(each, None)(w, x)[1].tolist() for each in (square, brought)]
+        [[30.0, 10.0], [30.0, 10.0]]
+    """
     if isinstance(loss, ClosedForm):
 
-        def given(params: Any, *data: Any) -> tuple[Array, Any]:
+        def given(params: Any, *data: Any) -> tuple[Any, Any]:
             value, slope = loss.value_and_gradient(eqx.combine(params, rest), *data)
             return value, eqx.filter(slope, eqx.is_inexact_array)
 
         return given
-    return jax.value_and_grad(lambda params, *data: loss(eqx.combine(params, rest), *data))
+
+    def whole(params: Any, *data: Any) -> Any:
+        return loss(eqx.combine(params, rest), *data)
+
+    return jax.value_and_grad(whole, has_aux=has_aux)
 
 
 def _norm(slope: Any, value: Array) -> Array:

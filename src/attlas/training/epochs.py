@@ -24,13 +24,14 @@ from attlas.core.errors import UserError
 from attlas.core.processes import available_cores
 from attlas.core.solution import Result
 from attlas.training import ensemble
+from attlas.training.course import ClosedForm, value_and_gradient
 from attlas.training.trajectory import Trajectory
 
 
 class _Task(NamedTuple):
     """What is done in an epoch."""
 
-    loss: Callable[..., tuple[Array, Array]]
+    loss: Callable[..., tuple[Array, Array]] | ClosedForm
     optimizer: optax.GradientTransformation
     evaluate: Callable[[Any, Any], dict[str, Array]]
     batch: int
@@ -38,13 +39,15 @@ class _Task(NamedTuple):
 
 
 class _Member(NamedTuple):
-    """Where a member stands, and its best point so far."""
+    """Where a member stands, its best point so far, and the sums of the epoch that runs."""
 
     params: Any
     optimizer: Any
     selected: Any
     best: Array
     stopped: Array
+    loss: Array
+    hits: Array
 
 
 def epoch_orders(keys: Key[Array, " e"], size: int, batch: int) -> Iterator[np.ndarray]:
@@ -76,7 +79,7 @@ def epoch_orders(keys: Key[Array, " e"], size: int, batch: int) -> Iterator[np.n
 
 
 def fit_epochs(
-    loss: Callable[[Any, Any, Any], tuple[Array, Array]],
+    loss: Callable[[Any, Any, Any], tuple[Array, Array]] | ClosedForm,
     optimizer: optax.GradientTransformation,
     models: Any,
     data: Any,
@@ -95,7 +98,8 @@ def fit_epochs(
     parameter is not finite; training ends with the last member.
 
     Args:
-        loss: from (model, data, entry of the batches) to its loss and its number of right classes.
+        loss: from (model, data, entry of the batches) to its loss and its number of right classes;
+            or a `ClosedForm` from them to this pair and the gradient of the loss.
         optimizer: optax transformation on all parameters.
         models: stacked models, with a leading axis of members on every array.
         data: what loss and evaluation are given.
@@ -127,12 +131,11 @@ def fit_epochs(
     devices = ensemble.member_devices()
     width = _shared_width(count, width, len(devices))
     task = _Task(loss, optimizer, evaluate, batch, stop_accuracy)
-    epoch = partial(_epoch, task, rest)
-    joined = _alone(epoch) if squeeze and width == 1 else jax.vmap(epoch, (0, 0, None))
-    run = jax.jit(joined, compiler_options=CHEAP_COMPILATION if quick_compile else loop_options())
+    programs = _programs(task, rest, squeeze and width == 1, quick_compile)
     cuts = [slice(first, first + width) for first in range(0, count, width)]
     parts = _started(params, optimizer, cuts)
-    ends, seen, steps = _run_epochs(_Places(run, devices, len(cuts), data), parts, batches, cuts)
+    places = _Places(programs, devices, len(cuts), data)
+    ends, seen, steps = _run_epochs(places, parts, batches, cuts)
     return _judged(*ends, seen, rest, stop_accuracy, steps)
 
 
@@ -161,14 +164,14 @@ def _shared_width(count: int, width: int, devices: int) -> int:
 
 
 class _Places:
-    """Where the parts are trained: each on one device, with the data and a program there."""
+    """Where the parts are trained: each on one device, with the data and the programs there."""
 
-    def __init__(self, run: Any, devices: list[jax.Device], count: int, data: Any):
+    def __init__(self, programs: list[Any], devices: list[jax.Device], count: int, data: Any):
         self.homes = [devices[k % len(devices)] for k in range(count)]
         whole, own = jax.tree.map(on_device, data), dict.fromkeys(self.homes)
         self._several = len(own) > 1
         self.data = {home: self._put(whole, home) for home in own}
-        self._run, self._programs = run, {}
+        self._programs, self._compiled = programs, {}
 
     def _put(self, tree: Any, home: jax.Device) -> Any:
         return jax.device_put(tree, home) if self._several else tree
@@ -179,14 +182,25 @@ class _Places:
 
     def compiled(self, parts: list[_Member], batches: list[Any]) -> None:
         """Compile here: settings made by a context manager hold for one thread alone."""
+        train, judge = self._programs
         for part, given, home in zip(parts, batches, self.homes, strict=True):
-            if home not in self._programs:
-                lowered = self._run.lower(part, given, self.data[home])
-                self._programs[home] = lowered.compile()
+            if home not in self._compiled:
+                data, number = self.data[home], np.int32(0)
+                self._compiled[home] = (
+                    train.lower(part, given, data, number, number).compile(),
+                    judge.lower(part, data, number).compile(),
+                )
 
-    def epoch(self, part: _Member, batches: Any, home: jax.Device) -> Any:
-        """One epoch of a part."""
-        return jax.block_until_ready(self._programs[home](part, batches, self.data[home]))
+    def trained(self, part: _Member, batches: Any, home: jax.Device, first: int, end: int) -> Any:
+        """A part after the steps from one number to before another."""
+        train, _ = self._compiled[home]
+        found = train(part, batches, self.data[home], np.int32(first), np.int32(end))
+        return jax.block_until_ready(found)
+
+    def judged(self, part: _Member, home: jax.Device, steps: int) -> Any:
+        """A part at the end of an epoch of some steps, and what is seen there."""
+        _, judge = self._compiled[home]
+        return jax.block_until_ready(judge(part, self.data[home], np.int32(steps)))
 
 
 def _run_epochs(
@@ -207,14 +221,16 @@ def _run_epochs(
                 break
             own = places.placed(_cut(given, cut) for cut in cuts)
             places.compiled(now.parts, own)
-            left = now.left()
-            run = [[each[k] for k in left] for each in (now.parts, own, places.homes)]
-            for k, found in zip(left, pool.map(places.epoch, *run), strict=True):
-                before = now.share(steps)
-                now.take(k, *found)
+            while now.step < steps:
+                size = steps if stage is None else stage.size
+                first, end = now.step, min(steps, now.step + size)
+                run = partial(places.trained, first=first, end=end)
+                now.parts, now.step = list(pool.map(run, now.parts, own, places.homes)), end
                 if stage is not None:
-                    after = now.share(steps) if now.ended else steps
-                    stage.offer(after - before, now.leaves)
+                    stage.offer(end - first, now.leaves)
+            now.end_epoch(pool.map(partial(places.judged, steps=steps), now.parts, places.homes))
+            if stage is not None:
+                stage.offer(0, now.leaves)
     if stage is not None and now.rows:
         stage.offer(0, now.leaves, is_last=True)
     if not now.rows:
@@ -228,63 +244,61 @@ _Row = dict[str, np.ndarray]
 
 @dataclass
 class _Progress:
-    """Where the members stand: between two epochs, or within one that some parts have ended."""
+    """Where the members stand: what the epochs showed, and the steps of the one that runs."""
 
     parts: list[_Member]
     rows: list[_Row]
-    ended: dict[int, _Row]
+    step: int
 
     @classmethod
     def kept(cls, stage: Stage | None, parts: list[_Member]) -> "_Progress":
         """From where to go on."""
         found = None if stage is None else stage.kept()
         if found is None:
-            return cls(parts, [], {})
+            return cls(parts, [], 0)
         columns = {name[4:]: column for name, column in found.items() if name.startswith("row.")}
         count = len(next(iter(columns.values()), ()))
         rows = [{name: column[k] for name, column in columns.items()} for k in range(count)]
-        ended: dict[int, _Row] = {}
-        for name in found:
-            if name.startswith("now."):
-                _, k, of = name.split(".", 2)
-                ended.setdefault(int(k), {})[of] = found[name]
-        return cls(with_leaves("member", parts, found), rows, ended)
-
-    def left(self) -> list[int]:
-        """The parts that have not ended the epoch that runs."""
-        return [k for k in range(len(self.parts)) if k not in self.ended]
-
-    def share(self, steps: int) -> int:
-        """How many of the steps of the epoch that runs its ended parts count for."""
-        return steps * len(self.ended) // len(self.parts)
+        return cls(with_leaves("member", parts, found), rows, int(found["step"]))
 
     def is_over(self) -> bool:
         """Whether all members have stopped."""
-        between = bool(self.rows) and not self.ended
+        between = bool(self.rows) and self.step == 0
         return between and all(np.all(part.stopped) for part in self.parts)
 
-    def take(self, k: int, part: _Member, row: dict[str, Array]) -> None:
-        """What a part has after its epoch."""
-        self.parts[k], self.ended[k] = part, jax.device_get(row)
-        if not self.left():
-            each = [self.ended[k] for k in range(len(self.parts))]
-            self.rows.append(jax.tree.map(lambda *some: np.concatenate(some), *each))
-            self.ended = {}
+    def end_epoch(self, judged: Iterable[tuple[_Member, dict[str, Array]]]) -> None:
+        """Take the parts at the end of the epoch that runs, and what is seen of them."""
+        parts, seen = zip(*judged, strict=True)
+        row = jax.tree.map(lambda *some: np.concatenate(some), *jax.device_get(seen))
+        self.parts, self.step = list(parts), 0
+        self.rows.append(row)
 
     def leaves(self) -> dict[str, np.ndarray]:
         """All of it by name, for a keeper."""
         names = self.rows[0] if self.rows else ()
         columns = {f"row.{name}": np.stack([row[name] for row in self.rows]) for name in names}
-        now = {f"now.{k}.{of}": a for k, row in self.ended.items() for of, a in row.items()}
-        return {**named_leaves("member", self.parts), **columns, **now}
+        return {**named_leaves("member", self.parts), **columns, "step": np.array(self.step)}
 
 
-def _alone(epoch: Callable[..., Any]) -> Callable[..., Any]:
-    def one(member: Any, batches: Any, data: Any) -> Any:
-        found = epoch(*jax.tree.map(lambda a: a[0], (member, batches)), data)
-        return jax.tree.map(lambda a: a[None], found)
+def _programs(task: _Task, rest: Any, alone: bool, quick_compile: bool) -> list[Any]:
+    """Steps of an epoch, and its end."""
+    train = _of_members(partial(_trained, task, rest), 2, alone)
+    judge = _of_members(partial(_evaluated, task, rest), 1, alone)
+    flags = CHEAP_COMPILATION if quick_compile else loop_options()
+    return [jax.jit(each, compiler_options=flags) for each in (train, judge)]
 
-    return one
+
+def _of_members(of_one: Callable[..., Any], own: int, alone: bool) -> Callable[..., Any]:
+    """A function of what belongs to one member and of more, as one of several or a single one."""
+
+    def several(*given: Any) -> Any:
+        return jax.vmap(lambda *each: of_one(*each, *given[own:]))(*given[:own])
+
+    def single(*given: Any) -> Any:
+        first = jax.tree.map(lambda a: a[0], given[:own])
+        return jax.tree.map(lambda a: a[None], of_one(*first, *given[own:]))
+
+    return single if alone else several
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -305,31 +319,42 @@ def _started(
     parts = []
     for cut in cuts:
         own, width = _cut(params, cut), cut.stop - cut.start
-        best, stopped = jax.device_put((np.full(width, -1.0, dtype), np.zeros(width, bool)))
-        parts.append(_Member(own, begin(own), own, best, stopped))
+        none = np.full(width, -1.0, dtype), np.zeros(width, bool)
+        sums = np.zeros(width, dtype), np.zeros(width, np.int32)
+        parts.append(_Member(own, begin(own), own, *jax.device_put((*none, *sums))))
     return parts
 
 
-def _epoch(
-    task: _Task, rest: Any, member: _Member, batches: Any, data: Any
-) -> tuple[_Member, dict[str, Array]]:
-    def objective(params: Any, chosen: Any) -> tuple[Array, Array]:
-        return task.loss(eqx.combine(params, rest), data, chosen)
+def _trained(
+    task: _Task, rest: Any, member: _Member, batches: Any, data: Any, first: Array, end: Array
+) -> _Member:
+    """A member after the steps of an epoch from one number to before another."""
+    measured = value_and_gradient(task.loss, rest, has_aux=True)
 
-    def step(carry: tuple[Any, Any], chosen: Any) -> tuple[Any, tuple[Array, Array]]:
-        params, state = carry
-        (value, hits), slope = jax.value_and_grad(objective, has_aux=True)(params, chosen)
+    def step(number: Array, now: tuple[Any, Any, Array, Array]) -> tuple[Any, Any, Array, Array]:
+        params, state, loss, right = now
+        chosen = jax.tree.map(lambda a: a[number], batches)
+        (value, hits), slope = measured(params, data, chosen)
         updates, state = task.optimizer.update(slope, state, params)
-        return (optax.apply_updates(params, updates), state), (value, hits)
+        params = optax.apply_updates(params, updates)
+        return params, state, loss + value.astype(loss.dtype), right + hits.astype(right.dtype)
 
-    start = member.params, member.optimizer
-    (params, state), (losses, hits) = jax.lax.scan(step, start, batches)
-    goal = task.stop_accuracy
-    if goal is not None:
-        params, state = _unless(member.stopped, (params, state), start)
+    start = member.params, member.optimizer, member.loss, member.hits
+    params, state, loss, hits = jax.lax.fori_loop(first, end, step, start)
+    if task.stop_accuracy is not None:
+        params, state = _unless(member.stopped, (params, state), start[:2])
+    return member._replace(params=params, optimizer=state, loss=loss, hits=hits)
+
+
+def _evaluated(
+    task: _Task, rest: Any, member: _Member, data: Any, steps: Array
+) -> tuple[_Member, dict[str, Array]]:
+    """A member at the end of an epoch, and what is seen there."""
+    params, goal = member.params, task.stop_accuracy
     held = task.evaluate(eqx.combine(params, rest), data)
-    train = jnp.sum(hits).astype(losses.dtype) / (losses.size * task.batch)
-    seen = {"loss": jnp.mean(losses), "train": train, **held}
+    count = steps.astype(member.loss.dtype)
+    train = member.hits.astype(count.dtype) / (count * task.batch)
+    seen = {"loss": member.loss / count, "train": train, **held}
     better = held["validation"].astype(member.best.dtype) > member.best
     stopped = member.stopped
     if goal is not None:
@@ -338,7 +363,8 @@ def _epoch(
         stopped = stopped | (train >= goal) | ~_is_finite(params)
     selected = _unless(~better, params, member.selected)
     best = jnp.where(better, held["validation"].astype(member.best.dtype), member.best)
-    return _Member(params, state, selected, best, stopped), seen
+    none = jnp.zeros_like(member.loss), jnp.zeros_like(member.hits)
+    return _Member(params, member.optimizer, selected, best, stopped, *none), seen
 
 
 def _unless(stays: Bool[Array, ""], new: Any, old: Any) -> Any:

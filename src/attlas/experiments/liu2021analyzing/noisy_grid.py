@@ -5,6 +5,8 @@ uniform noise the others. A plain convolutional network, self-attention between 
 equal weights are trained as ensembles of replications.
 """
 
+import math
+
 import jax
 import numpy as np
 import optax
@@ -30,6 +32,8 @@ from attlas.training.ensemble import on_cpu
 
 MODELS = {"cnn": "CNN", "attention": "self-attention CNN", "equal": "equal-weight attention CNN"}
 TEXTS = {"mnist": "MNIST", "digits": "Embedded digits (a stand-in for MNIST)"}
+AT_ONCE = {"cnn": 8, "attention": 2, "equal": 2}
+"""Images whose gradient is taken at once; the five million parameters of the first want more."""
 DRAW = 0
 """Seed of split, places and noise: all replications see the same images."""
 EXAMPLES = 4
@@ -70,8 +74,9 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         found = train_classifiers(
             models, optax.adam(s.rate), Sets(data.train, data.validation, data.test), keys,
             s.batch, s.epochs, s.stop, chunk=100, mean=True,
-            # Convolutions of several members at once are slow on a CPU.
+            # Convolutions of several members, or of a whole batch, leave the cache of a CPU.
             width=1 if on_cpu() else None,
+            at_once=math.gcd(AT_ONCE[s.model], s.batch) if on_cpu() else None,
         )  # fmt: skip
     grids, first = load_placed_digits(None, s.probe, s.cell, DRAW, stand_in)
     own = digit_cells(first)
