@@ -1,4 +1,4 @@
-r"""Do the sqrt(p) largest of p attention weights hold most of a trained row?
+r"""Do the $\sqrt{p}$ largest of $p$ attention weights hold most of a trained row?
 
 An encoder-decoder is trained on Portuguese-English pairs, or on generated ones that stand in for
 them. The same attention rows, drawn once, are measured at the random start, after training, with
