@@ -15,19 +15,26 @@ exact to eps / (1 - 0.999), PyTorch in float64: the difference must stay below t
 
 The words are those of IMDB where the data folder holds it, else draws from Zipf's law; the result
 says which. `python -m benchmarks.review_ensemble 2` uses two cores, without argument one.
+`... workers` trains two ensembles at once in two processes of one core each, as the two workers of
+`attlas run` do, beside two runs of PyTorch at once: the same number of replications on both sides.
 """
 
+import json
 import os
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from benchmarks.interleave import compare, pin_to_one_core, write_results
 
-CORES = int(sys.argv[1]) if len(sys.argv) > 1 else 1
-GRANTED = sorted(os.sched_getaffinity(0))[:CORES]
+MODE = sys.argv[1] if len(sys.argv) > 1 else "1"
+CORES = 2 if MODE in {"2", "workers"} else 1
+ALLOWED = sorted(os.sched_getaffinity(0))
+GRANTED = [int(sys.argv[2])] if MODE == "worker" else ALLOWED[:CORES]
 pin_to_one_core()
 os.sched_setaffinity(0, set(GRANTED))
 
@@ -170,9 +177,7 @@ def main() -> None:
     else:
         torch.set_num_threads(1)
     first = problem.trained(1)
-    own = jax.tree.map(lambda a: np.abs(np.asarray(a[0], np.float64)).sum(), first.last)
-    unused = np.abs(np.asarray(problem.starts[0].embedding[0])).sum()
-    weight = sum(jax.tree.leaves(own)) - unused
+    weight = absolute_weight(problem, first.last)
 
     def difference(mine: np.ndarray, theirs: np.ndarray) -> float:
         return float(np.max(np.abs(np.array([mine[0], weight]) - theirs) / np.abs(theirs)))
@@ -213,6 +218,13 @@ def main() -> None:
     )
 
 
+def absolute_weight(problem: Problem, models: Any) -> float:
+    """Sum of absolute parameters of the first replication, but for the word that pads."""
+    own = jax.tree.map(lambda a: np.abs(np.asarray(a[0], np.float64)).sum(), models)
+    unused = np.abs(np.asarray(problem.starts[0].embedding[0])).sum()
+    return float(sum(jax.tree.leaves(own)) - unused)
+
+
 def two_runs(problem: Problem) -> Callable[[], np.ndarray]:
     """The peer that runs two replications at once, one thread each."""
 
@@ -226,5 +238,64 @@ def two_runs(problem: Problem) -> Callable[[], np.ndarray]:
     return run
 
 
+class Worker:
+    """A process of one core that trains all replications whenever it is asked."""
+
+    def __init__(self, core: int) -> None:
+        self.child = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.review_ensemble", "worker", str(core)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def ask(self) -> None:
+        """Begin."""
+        assert self.child.stdin is not None
+        self.child.stdin.write("\n")
+        self.child.stdin.flush()
+
+    def answer(self) -> np.ndarray:
+        """What it found, when it has ended."""
+        assert self.child.stdout is not None
+        return np.array(json.loads(self.child.stdout.readline()))
+
+
+def serve() -> None:
+    """Train for each line of input: mean loss and weights after the first epoch."""
+    problem = Problem()
+    first = problem.trained(1)
+    weight = absolute_weight(problem, first.last)
+    for _ in sys.stdin:
+        print(json.dumps([float(problem.ours()[0]), weight]), flush=True)
+
+
+def with_workers() -> None:
+    """Two ensembles at once beside two replications at once."""
+    problem, workers = Problem(), [Worker(core) for core in GRANTED]
+
+    def ours() -> np.ndarray:
+        for worker in workers:
+            worker.ask()
+        first, _ = (worker.answer() for worker in workers)
+        return first
+
+    name = "PyTorch, two runs at once"
+    case = compare(
+        f"twice 10 replications at once, {REVIEWS} reviews ({problem.source}), batches of {BATCH}, "
+        f"{EPOCHS} epochs, {HIDDEN} hidden units, two workers of one core, float32",
+        ours,
+        {name: two_runs(problem)},
+        agree=lambda mine, theirs: float(np.max(np.abs(mine - theirs) / np.abs(theirs))),
+        weights={name: 1 / (MEMBERS * EPOCHS)},  # two of twice as many
+        goal={name: 2.0},
+        rounds=5,
+    )
+    for worker in workers:
+        worker.child.terminate()
+        worker.child.wait()
+    if case["peers"][name]["difference"] > TOLERANCE:
+        raise AssertionError(f"the sides disagree: {case['peers']}")
+    write_results("review_ensemble_workers", [{**case, "cores": CORES, "tolerance": TOLERANCE}])
+
+
 if __name__ == "__main__":
-    main()
+    {"worker": serve, "workers": with_workers}.get(MODE, main)()

@@ -6,7 +6,7 @@ import pytest
 from attlas.cli.run_estimate import show_estimate
 from attlas.core.errors import UserError
 from attlas.experiments.julistiono2024optimizing.direction import EXPERIMENT
-from attlas.experiments.liu2021analyzing.concentration import EXPERIMENT as CONCENTRATION
+from attlas.experiments.liu2021analyzing.noisy_grid import EXPERIMENT as NOISY_GRID
 from attlas.runs.cell import Cell
 from attlas.runs.cost import Measured, estimate, fitted, memory_at, proportional, work_of
 from attlas.runs.environment import environment
@@ -186,9 +186,9 @@ def test_a_fresh_checkout_estimates_from_the_published_records(tmp_path, capsys)
 
 
 def test_what_was_estimated_at_publication_is_told(tmp_path, capsys):
-    show_estimate([CONCENTRATION], "paper", Store(tmp_path), workers=2)
+    show_estimate([NOISY_GRID], "paper", Store(tmp_path), workers=2)
     said = " ".join(capsys.readouterr().out.split())
-    assert "concentration, as published: Paper scale: not run, estimated" in said
+    assert "noisy_grid, as published: Paper scale: 2 of 3 cells were not run, estimated" in said
 
 
 @pytest.mark.parametrize(("hours", "on"), [(0, "local"), (-1, "local"), (1, "dask")])
