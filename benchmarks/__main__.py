@@ -14,6 +14,7 @@ HERE = Path(__file__).parent
 HARNESS = {
     "__init__",
     "__main__",
+    "asked_process",
     "gpt2_small",
     "interleave",
     "machine",

@@ -22,13 +22,13 @@ says which. `python -m benchmarks.review_ensemble 2` uses two cores, without arg
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from benchmarks.asked_process import AskedProcess
 from benchmarks.interleave import compare, pin_to_one_core, write_results
 
 MODE = sys.argv[1] if len(sys.argv) > 1 else "1"
@@ -238,27 +238,6 @@ def two_runs(problem: Problem) -> Callable[[], np.ndarray]:
     return run
 
 
-class Worker:
-    """A process of one core that trains all replications whenever it is asked."""
-
-    def __init__(self, core: int) -> None:
-        self.child = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.review_ensemble", "worker", str(core)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-
-    def ask(self) -> None:
-        """Begin."""
-        assert self.child.stdin is not None
-        self.child.stdin.write("\n")
-        self.child.stdin.flush()
-
-    def answer(self) -> np.ndarray:
-        """What it found, when it has ended."""
-        assert self.child.stdout is not None
-        return np.array(json.loads(self.child.stdout.readline()))
-
-
 def serve() -> None:
     """Train for each line of input: mean loss and weights after the first epoch."""
     problem = Problem()
@@ -270,13 +249,14 @@ def serve() -> None:
 
 def with_workers() -> None:
     """Two ensembles at once beside two replications at once."""
-    problem, workers = Problem(), [Worker(core) for core in GRANTED]
+    problem, module = Problem(), "benchmarks.review_ensemble"
+    workers = [AskedProcess(module, "worker", str(core)) for core in GRANTED]
 
     def ours() -> np.ndarray:
         for worker in workers:
             worker.ask()
         first, _ = (worker.answer() for worker in workers)
-        return first
+        return np.array(first)
 
     name = "PyTorch, two runs at once"
     case = compare(
@@ -290,8 +270,7 @@ def with_workers() -> None:
         rounds=5,
     )
     for worker in workers:
-        worker.child.terminate()
-        worker.child.wait()
+        worker.end()
     if case["peers"][name]["difference"] > TOLERANCE:
         raise AssertionError(f"the sides disagree: {case['peers']}")
     write_results("review_ensemble_workers", [{**case, "cores": CORES, "tolerance": TOLERANCE}])

@@ -13,7 +13,6 @@ Results of one and two cores agree to `difference`.
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.asked_process import AskedProcess
 from benchmarks.interleave import write_results
 
 ROUNDS, AIM = 5, 1.8
@@ -89,39 +89,7 @@ def serve() -> None:
         print(json.dumps([took, np.asarray(found, float).ravel()[:1000].tolist()]), flush=True)
 
 
-class Process:
-    """A process on some cores that holds the programs."""
-
-    def __init__(self, cores: tuple[int, ...]) -> None:
-        self.child = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.two_cores", json.dumps(cores)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        self.names = self.read()
-
-    def read(self) -> Any:
-        """The next line of output."""
-        assert self.child.stdout is not None
-        return json.loads(self.child.stdout.readline())
-
-    def ask(self, name: str) -> None:
-        """Begin a piece of work."""
-        assert self.child.stdin is not None
-        self.child.stdin.write(name + "\n")
-        self.child.stdin.flush()
-
-    def answer(self) -> tuple[float, np.ndarray]:
-        """Its seconds and its numbers."""
-        took, found = self.read()
-        return took, np.array(found)
-
-    def run(self, name: str) -> tuple[float, np.ndarray]:
-        """Begin and wait."""
-        self.ask(name)
-        return self.answer()
-
-
-def measure(name: str, on: dict[str, Process]) -> dict[str, Any]:
+def measure(name: str, on: dict[str, AskedProcess]) -> dict[str, Any]:
     """One row: ratio, its range, and the limit of the machine."""
     for process in on.values():  # compiles
         process.run(name)
@@ -136,7 +104,7 @@ def measure(name: str, on: dict[str, Process]) -> dict[str, Any]:
         ratios.append(one / two)
         limits.append(2 * one / together)
         alone.append(one)
-        difference = max(difference, float(np.max(np.abs(found - expected))))
+        difference = max(difference, float(np.max(np.abs(np.subtract(found, expected)))))
     row = {
         "case": name,
         "seconds": statistics.median(alone),
@@ -157,11 +125,14 @@ def main() -> None:
     if not {0, 1} <= os.sched_getaffinity(0):
         raise SystemExit("two_cores: this process may not use cores 0 and 1")
     os.environ["JAX_PLATFORMS"] = "cpu"  # whose cores are compared
-    on = {name: Process(cores) for name, cores in CORES.items()}
-    rows = [measure(name, on) for name in on["both"].names]
+    on = {
+        name: AskedProcess("benchmarks.two_cores", json.dumps(cores))
+        for name, cores in CORES.items()
+    }
+    *_, names = (process.answer() for process in on.values())
+    rows = [measure(name, on) for name in names]
     for process in on.values():
-        process.child.terminate()
-        process.child.wait()
+        process.end()
     write_results("two_cores", rows)
 
 

@@ -182,13 +182,13 @@ class _Places:
 
     def compiled(self, parts: list[_Member], batches: list[Any]) -> None:
         """Compile here: settings made by a context manager hold for one thread alone."""
-        train, judge = self._programs
+        train, evaluate = self._programs
         for part, given, home in zip(parts, batches, self.homes, strict=True):
             if home not in self._compiled:
                 data, number = self.data[home], np.int32(0)
                 self._compiled[home] = (
                     train.lower(part, given, data, number, number).compile(),
-                    judge.lower(part, data, number).compile(),
+                    evaluate.lower(part, data, number).compile(),
                 )
 
     def trained(self, part: _Member, batches: Any, home: jax.Device, first: int, end: int) -> Any:
@@ -197,10 +197,10 @@ class _Places:
         found = train(part, batches, self.data[home], np.int32(first), np.int32(end))
         return jax.block_until_ready(found)
 
-    def judged(self, part: _Member, home: jax.Device, steps: int) -> Any:
+    def evaluated(self, part: _Member, home: jax.Device, steps: int) -> Any:
         """A part at the end of an epoch of some steps, and what is seen there."""
-        _, judge = self._compiled[home]
-        return jax.block_until_ready(judge(part, self.data[home], np.int32(steps)))
+        _, evaluate = self._compiled[home]
+        return jax.block_until_ready(evaluate(part, self.data[home], np.int32(steps)))
 
 
 def _run_epochs(
@@ -228,7 +228,8 @@ def _run_epochs(
                 now.parts, now.step = list(pool.map(run, now.parts, own, places.homes)), end
                 if stage is not None:
                     stage.offer(end - first, now.leaves)
-            now.end_epoch(pool.map(partial(places.judged, steps=steps), now.parts, places.homes))
+            seen = pool.map(partial(places.evaluated, steps=steps), now.parts, places.homes)
+            now.end_epoch(seen)
             if stage is not None:
                 stage.offer(0, now.leaves)
     if stage is not None and now.rows:
@@ -263,12 +264,11 @@ class _Progress:
 
     def is_over(self) -> bool:
         """Whether all members have stopped."""
-        between = bool(self.rows) and self.step == 0
-        return between and all(np.all(part.stopped) for part in self.parts)
+        return all(np.all(part.stopped) for part in self.parts)
 
-    def end_epoch(self, judged: Iterable[tuple[_Member, dict[str, Array]]]) -> None:
+    def end_epoch(self, evaluated: Iterable[tuple[_Member, dict[str, Array]]]) -> None:
         """Take the parts at the end of the epoch that runs, and what is seen of them."""
-        parts, seen = zip(*judged, strict=True)
+        parts, seen = zip(*evaluated, strict=True)
         row = jax.tree.map(lambda *some: np.concatenate(some), *jax.device_get(seen))
         self.parts, self.step = list(parts), 0
         self.rows.append(row)
@@ -283,9 +283,9 @@ class _Progress:
 def _programs(task: _Task, rest: Any, alone: bool, quick_compile: bool) -> list[Any]:
     """Steps of an epoch, and its end."""
     train = _of_members(partial(_trained, task, rest), 2, alone)
-    judge = _of_members(partial(_evaluated, task, rest), 1, alone)
+    evaluate = _of_members(partial(_evaluated, task, rest), 1, alone)
     flags = CHEAP_COMPILATION if quick_compile else loop_options()
-    return [jax.jit(each, compiler_options=flags) for each in (train, judge)]
+    return [jax.jit(each, compiler_options=flags) for each in (train, evaluate)]
 
 
 def _of_members(of_one: Callable[..., Any], own: int, alone: bool) -> Callable[..., Any]:
