@@ -8,7 +8,7 @@ from runs.small_model import CONTEXT, LAYERS, all_layers, assert_same, small_mod
 
 from attlas.core.errors import UserError
 from attlas.runs.dask_audit import keep_on_dask, layer_values
-from attlas.runs.kept_layers import KeptLayers
+from attlas.runs.kept_layers import KeptLayers, files_digest
 
 
 @pytest.mark.thorough
@@ -38,6 +38,17 @@ def test_a_worker_that_sees_other_files_says_so(tmp_path):
     assert "holds other files" in layer_values(str(source), "0" * 64, 0, CONTEXT)
     absent = str(tmp_path / "absent")
     assert "is not there" in layer_values(absent, "0" * 64, 0, CONTEXT)
+
+
+def test_a_worker_looks_again_at_files_that_were_replaced(tmp_path):
+    source = small_model(tmp_path / "model", 1)
+    digest, (one, *_) = files_digest(source), all_layers(source)
+    found = layer_values(str(source), digest, 0, CONTEXT)
+    assert isinstance(found, dict)
+    assert_same(found, one)
+    small_model(source, 2)
+    # The driver's files, on another machine, are still the first ones.
+    assert "holds other files" in layer_values(str(source), digest, 0, CONTEXT)
 
 
 def test_remote_schedulers_need_tls(tmp_path):

@@ -4,7 +4,9 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 from runs.small_model import CONTEXT, LAYERS, all_layers, assert_same, small_model
 
@@ -98,14 +100,59 @@ def test_other_files_another_context_or_other_code_find_nothing(source, tmp_path
     copy = tmp_path / "copy"
     shutil.copytree(source, copy)
     here = KeptLayers(tmp_path, copy, CONTEXT)
-    assert files_digest(source) == here.digest  # copied with their times
+    assert files_digest(source) == here.digest
     assert KeptLayers(tmp_path, copy, CONTEXT).folder == here.folder
     assert KeptLayers(tmp_path, copy, CONTEXT + 1).folder != here.folder
     monkeypatch.setattr("attlas.runs.kept_layers.code_hash", lambda: "other")
     assert KeptLayers(tmp_path, copy, CONTEXT).folder != here.folder
     monkeypatch.undo()
-    os.utime(next(copy.glob("*.safetensors")), ns=(0, 0))
+    weights = next(copy.glob("*.safetensors"))
+    os.utime(weights, ns=(0, 0))  # the same numbers at another time
+    assert KeptLayers(tmp_path, copy, CONTEXT).folder == here.folder
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\x01")
     assert KeptLayers(tmp_path, copy, CONTEXT).folder != here.folder
+
+
+def test_an_audit_after_a_stopped_one_of_a_like_model_is_its_own(tmp_path):
+    """Names, shapes, sizes and times are equal, the numbers are not."""
+    first, second = (small_model(tmp_path / f"{seed}", seed) for seed in (1, 2))
+    for folder in (first, second):
+        for path in folder.iterdir():
+            os.utime(path, ns=(10**18, 10**18))
+    assert _listing(first) == _listing(second)
+
+    def stopping(done: int, all_: int) -> None:
+        del all_
+        if done == 2:
+            raise KeyboardInterrupt
+
+    kept = KeptLayers(tmp_path, first, CONTEXT)
+    with pytest.raises(KeyboardInterrupt):
+        weights_level(load_model(first), CONTEXT, stopping, kept.keep)
+    assert kept.missing(LAYERS) == (2,)
+
+    other = KeptLayers(tmp_path, second, CONTEXT)
+    found = weights_level(load_model(second), CONTEXT, keep=other.keep)
+    fresh = weights_level(load_model(second), CONTEXT)
+    for name in fresh:
+        np.testing.assert_array_equal(found[name].values, fresh[name].values, err_msg=str(name))
+    assert other.resumed == []
+
+
+def _listing(folder: Path) -> list[tuple[str, int, int]]:
+    states = [(path.name, path.stat()) for path in sorted(folder.iterdir())]
+    return [(name, state.st_size, state.st_mtime_ns) for name, state in states]
+
+
+def test_weights_in_a_bin_count_only_where_no_safetensors_are(source, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(source, copy)
+    (copy / "pytorch_model.bin").write_bytes(b"a pickle that nothing reads")
+    assert files_digest(copy) == files_digest(source)
+    next(copy.glob("*.safetensors")).unlink()
+    one = files_digest(copy)
+    (copy / "pytorch_model.bin").write_bytes(b"another")
+    assert files_digest(copy) != one
 
 
 def test_a_folder_that_cannot_be_written_is_refused_in_one_line(source, layers, tmp_path):

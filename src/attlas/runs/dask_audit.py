@@ -11,7 +11,7 @@ from attlas.core.errors import UserError
 from attlas.interop.load_model import load_model
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.runs.dask_backend import RESUMES, dask_client, ended, require_workers
-from attlas.runs.kept_layers import KeptLayers, files_digest
+from attlas.runs.kept_layers import KeptLayers, files_digest, files_state
 from attlas.runs.likeness import alike
 
 
@@ -69,19 +69,21 @@ def layer_values(path: str, digest: str, index: int, context: int) -> dict[str, 
     Returns:
         Values by name, or in one line why there are none.
     """
+    place = Path(path)
+    if not place.exists():
+        return f"{path} is not there: put the model's files where this machine has them"
     try:
-        return layer_weights(_model(path, digest), index, context)
+        return layer_weights(_model(path, digest, files_state(place)), index, context)
     except UserError as error:
         return str(error)
 
 
 @cache
-def _model(path: str, digest: str) -> TrainedTransformer:
-    """The model, once for all layers of a worker."""
-    if not Path(path).exists():
-        raise UserError(f"{path} is not there: put the model's files where this machine has them")
+def _model(path: str, digest: str, state: tuple[object, ...]) -> TrainedTransformer:
+    """The model, read once for all layers of a worker while its files stay as they are."""
+    del state
     if files_digest(Path(path)) != digest:
-        raise UserError(f"{path} holds other files there than here: copy them with their times")
+        raise UserError(f"{path} holds other files there than here: copy the model's files anew")
     return load_model(path)
 
 

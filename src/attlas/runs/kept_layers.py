@@ -8,7 +8,6 @@ import contextlib
 import hashlib
 import json
 import shutil
-import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +16,6 @@ import numpy as np
 from attlas.core.draft import draft_of
 from attlas.core.errors import UserError
 from attlas.core.plain_file import Damaged, printable, read_plain_file
-from attlas.interop.safetensors_file import LARGEST_HEADER
 from attlas.runs.environment import code_hash
 from attlas.runs.packed import pack_arrays, unpack_arrays
 
@@ -29,36 +27,54 @@ _ENDS = (".safetensors", ".json", ".bin")
 
 
 def files_digest(source: Path) -> str:
-    """What tells a model's files from others without reading their numbers.
+    """The sha256 of a model's files by name and content, which are read whole.
+
+    Names, sizes and times alone would be those of another model of the same shape, too.
 
     Args:
         source: folder or file of the model.
 
     Returns:
-        The sha256 of names, sizes, times of change and headers.
+        64 hexadecimal digits, the same wherever the files are and whenever they were written.
 
     Raises:
         UserError: if a file cannot be read.
     """
-    folder = source if source.is_dir() else source.parent
-    files = sorted(path for path in folder.iterdir() if path.suffix in _ENDS)
-    if source.is_file():
-        files = sorted({source, *(path for path in files if path.name == "config.json")})
-    said = []
+    named = []
     try:
-        for path in files:
-            state = path.stat()
-            said.append((path.name, state.st_size, state.st_mtime_ns, _header(path)))
+        for path in _files(source):
+            with path.open("rb") as file:
+                named.append((path.name, hashlib.file_digest(file, "sha256").hexdigest()))
     except OSError as error:
         raise UserError(f"{printable(str(error))}: give the files of a model") from error
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(named).encode()).hexdigest()
+
+
+def files_state(source: Path) -> tuple[tuple[str, int, int, int, int], ...]:
+    """By what a process that has read a model's files learns that it must read them again.
+
+    Args:
+        source: folder or file of the model.
+
+    Returns:
+        Name, size, number on the disk and both times of each file. Equal ones do not say that two
+        places hold one model, see `files_digest`.
+
+    Raises:
+        UserError: if a file cannot be read.
+    """
+    try:
+        states = [(path.name, path.stat()) for path in _files(source)]
+    except OSError as error:
+        raise UserError(f"{printable(str(error))}: give the files of a model") from error
+    return tuple((name, s.st_size, s.st_ino, s.st_mtime_ns, s.st_ctime_ns) for name, s in states)
 
 
 class KeptLayers:
     """Values of a model's layers on disk, below `<results>/audit-layers/<key>`.
 
-    The key is made of the model's files, the context of the certificates and the code: with any
-    of them other, nothing is found.
+    The key is made of the content of the model's files, the context of the certificates and the
+    code: with any of them other, nothing is found. The files are read once, when this is made.
 
     Args:
         root: the results folder.
@@ -177,13 +193,11 @@ def _seal(packed: bytes) -> bytes:
     return hashlib.sha256(packed).hexdigest().encode()
 
 
-def _header(path: Path) -> str:
-    """Digest of a file's header, or of a configuration's whole text."""
-    with path.open("rb") as file:
-        first = file.read(8)
-        length = LARGEST_HEADER
-        if path.suffix == ".safetensors" and len(first) == 8:
-            length = min(struct.unpack("<Q", first)[0], LARGEST_HEADER)
-        elif path.suffix == ".bin":
-            length = 256
-        return hashlib.sha256(first + file.read(length)).hexdigest()
+def _files(source: Path) -> list[Path]:
+    """The files that a model may be read from; weights in a `.bin` only where no other form is."""
+    if source.is_file():
+        config = source.with_name("config.json")
+        return sorted({source, *([config] if config.is_file() else [])})
+    files = [path for path in source.iterdir() if path.suffix in _ENDS and path.is_file()]
+    has_tensors = any(path.suffix == ".safetensors" for path in files)
+    return sorted(path for path in files if not (has_tensors and path.suffix == ".bin"))
