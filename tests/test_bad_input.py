@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from arrays_of import arrays_of
 
 from attlas.cli.main import main
 from attlas.core.errors import UserError
@@ -224,9 +225,10 @@ def test_a_witness_of_another_version_of_a_claim_is_refused(attlas, tmp_path):
     assert f"does not fit '{LEMMA}'" in attlas("challenge", "--replay", other)
     gone = write_witness(store, "julistiono2024optimizing/lemma-1000", {"x": np.zeros(2)})
     assert "no claim or paper" in attlas("challenge", "--replay", gone)
-    content = bytearray(other.with_suffix(".npz").read_bytes())
+    packed = arrays_of(other)
+    content = bytearray(packed.read_bytes())
     content[len(content) // 2] ^= 1
-    other.with_suffix(".npz").write_bytes(content)
+    packed.write_bytes(content)
     assert "altered" in attlas("challenge", "--replay", other)
 
 

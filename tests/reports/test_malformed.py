@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from arrays_of import arrays_of
 
 from attlas.reports.atlas import gather
 from attlas.reports.pages import render_single
+from attlas.runs.arrays_file import new_arrays_file
 from attlas.runs.packed import pack_arrays
 from attlas.runs.pair import seal
 
@@ -28,8 +30,9 @@ def rewrite(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 def repack(path: Path, content: bytes, shapes: dict[str, list[int]] | None = None) -> None:
     """Put other arrays beside a document, with a checksum that fits."""
-    path.with_suffix(".npz").write_bytes(content)
-    told = {"sha256": hashlib.sha256(content).hexdigest()}
+    told: dict[str, Any] = {"sha256": hashlib.sha256(content).hexdigest()}
+    arrays_of(path).unlink()
+    new_arrays_file(path.parent, path.stem, told["sha256"]).write_bytes(content)
     if shapes is not None:
         told["shapes"] = shapes
     rewrite(path, lambda d: d["arrays"].update(told))
@@ -76,8 +79,8 @@ FILES = {
     "a pipe": lambda p: replaced(p, os.mkfifo),
     "a dangling link": lambda p: replaced(p, lambda q: q.symlink_to("nowhere")),
     "a link to itself": lambda p: replaced(p, lambda q: q.symlink_to(q.name)),
-    "no archive": lambda p: p.with_suffix(".npz").unlink(),
-    "a pipe for an archive": lambda p: replaced(p.with_suffix(".npz"), os.mkfifo),
+    "no archive": lambda p: arrays_of(p).unlink(),
+    "a pipe for an archive": lambda p: replaced(arrays_of(p), os.mkfifo),
     "not a zip": lambda p: repack(p, b"PK no"),
     "a pickle": lambda p: repack(p, archive(header("(1,)", "|O"))),
     "a bomb": lambda p: repack(p, archive(header("(1,)") + bytes(10**6), zipfile.ZIP_DEFLATED)),

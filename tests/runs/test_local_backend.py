@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from arrays_of import arrays_of
 
 from attlas.runs.execute import execute
 from attlas.runs.local_backend import _next
@@ -42,7 +43,7 @@ def fingerprints(folder: Path) -> dict[str, tuple[int, str]]:
     return {
         path.name: (path.stat().st_mtime_ns, hashlib.sha256(path.read_bytes()).hexdigest())
         for done in folder.glob("*.json")
-        for path in (done, done.with_suffix(".npz"))
+        for path in (done, arrays_of(done))
     }
 
 

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from arrays_of import arrays_of
 
 from attlas.core.errors import UserError
 from attlas.reports.atlas import gather, write_atlas
@@ -65,6 +66,18 @@ def test_records_of_paper_scale_are_copied_and_the_others_estimated(
     monkeypatch.setattr(published, "is_present", lambda data: True)
     assert publish(computed, tmp_path / "out") == size
     assert len(target.keys("squares")) == 6
+
+
+def test_published_records_of_earlier_versions_stay_as_they_are(both, computed, tmp_path):
+    publish(computed, tmp_path / "out")
+    folder = tmp_path / "out" / "squares"
+    for path in folder.glob("*.json"):
+        arrays_of(path).rename(path.with_suffix(".npz"))
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert len(before) == 12
+    publish(computed, tmp_path / "out")
+    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+    assert len(Store(tmp_path / "out").records("squares")) == 6
 
 
 def test_the_page_shows_published_records_and_says_what_was_not_run(both, computed, tmp_path):

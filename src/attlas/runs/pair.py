@@ -1,11 +1,15 @@
 """A file pair on disk: arrays in `.npz`, the rest in `.json`, whole or not there at all.
 
-The JSON file is the commit point. Both files are written beside their final place, brought to
-disk and renamed, arrays first; a process that dies in between leaves a pair that reads as
-absent. The JSON holds the checksum of the arrays' file and a seal over its own text, so that a
-truncated or altered file is distinguished from a good one. A seal says that a file is whole, not
-that we wrote it: what is read fits its published schema and the arrays beside it, or is damaged.
-No pickle is written or read.
+The JSON file is the commit point. Both files are written beside their final place and brought to
+disk. The arrays then take a name of their own, see `attlas.runs.arrays_file`, the JSON takes the
+place of its predecessor in one step, and only then the predecessor's arrays are removed: whoever
+reads meanwhile, and whatever dies in between, there is the old pair or the new one. Who finds a
+JSON file without its arrays looks again while no writer is at work, see `attlas.runs.folder_lock`.
+
+The JSON holds the checksum of the arrays' file and a seal over its own text, so that a truncated or
+altered file is distinguished from a good one. A seal says that a file is whole, not that we wrote
+it: what is read fits its published schema and the arrays beside it, or is damaged. No pickle is
+written or read.
 """
 
 import contextlib
@@ -13,7 +17,8 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +27,22 @@ import numpy as np
 from attlas.core.draft import draft_path
 from attlas.core.errors import UserError
 from attlas.core.plain_file import Damaged, make_folder, read_plain_file
+from attlas.runs.arrays_file import (
+    arrays_file,
+    arrays_files,
+    is_named_by_content,
+    new_arrays_file,
+    pair_stem,
+)
 from attlas.runs.cell import content_digest
+from attlas.runs.folder_lock import folder_lock
 from attlas.runs.index import Index
 from attlas.runs.packed import LARGEST_FILE, pack_arrays, unpack_arrays
 from attlas.runs.record import SCHEMA
 from attlas.runs.schema import first_violation
 
 STALE_SECONDS = 3600.0
+"""After which what a process left unfinished is removed."""
 LARGEST_TEXT = 2**24
 """Bytes of a JSON file: more is neither written nor read."""
 LARGEST_WHOLE = 2**64
@@ -41,6 +55,8 @@ def write_pair(
 ) -> Path:
     """Write one pair atomically; the old pair of that name, if any, is replaced.
 
+    A pair that is there already, byte by byte, is left as it is.
+
     Args:
         folder: made if missing.
         stem: file name without suffix.
@@ -51,15 +67,16 @@ def write_pair(
         Path of the JSON file.
 
     Raises:
-        UserError: if the folder cannot be written or the disk is full, nothing stays then; or if
-            the arrays are too large.
+        UserError: if the folder cannot be written or the disk is full, the old pair stays then; or
+            if the arrays are too large.
     """
     content = pack_arrays(arrays)
+    digest = hashlib.sha256(content).hexdigest()
     whole = {
         **document,
         "schema": SCHEMA,
         "arrays": {
-            "sha256": hashlib.sha256(content).hexdigest(),
+            "sha256": digest,
             "shapes": {name: list(np.shape(arrays[name])) for name in sorted(arrays)},
         },
     }
@@ -67,17 +84,15 @@ def write_pair(
     text = json.dumps(whole, indent=1, sort_keys=True, allow_nan=False).encode()
     if len(text) > LARGEST_TEXT:
         raise UserError(f"{stem} needs {len(text)} bytes of JSON, of at most {LARGEST_TEXT}")
-    target = folder / f"{stem}.json"
+    target, packed = folder / f"{stem}.json", new_arrays_file(folder, stem, digest)
+    if _is_there(target, text, arrays_file(folder, stem, digest), content):
+        return target
     drafts: list[Path] = []
     try:
         make_folder(folder)
-        drafts.append(_draft(folder / f"{stem}.npz", content))
+        drafts.append(_draft(packed, content))
         drafts.append(_draft(target, text))
-        # Without its JSON a pair is absent: no reader meets new arrays with an old JSON.
-        target.unlink(missing_ok=True)
-        drafts[0].replace(folder / f"{stem}.npz")
-        drafts[1].replace(target)
-        _sync_folder(folder)
+        _replace(target, drafts[1], packed, drafts[0])
     except OSError as error:
         raise UserError(_unwritable(target, error)) from error
     finally:
@@ -85,6 +100,52 @@ def write_pair(
             with contextlib.suppress(OSError):
                 draft.unlink(missing_ok=True)
     return target
+
+
+def _is_there(target: Path, text: bytes, packed: Path, content: bytes) -> bool:
+    try:
+        same = read_plain_file(target, LARGEST_TEXT) == text
+        return same and read_plain_file(packed, LARGEST_FILE) == content
+    except Damaged:
+        return False
+
+
+def _replace(target: Path, text: Path, packed: Path, content: Path) -> None:
+    """Give both drafts their names, then remove the arrays that no document names any more."""
+    folder, stem = target.parent, target.stem
+    with folder_lock(folder) as is_alone:
+        surplus: tuple[Path, ...] = (packed,)
+        try:
+            content.replace(packed)
+            _sync_folder(folder)  # no document names arrays that a power failure could take
+            text.replace(target)
+            _sync_folder(folder)
+            surplus = arrays_files(folder, stem)
+        finally:
+            _remove_unnamed(folder, stem, surplus, at_once=is_alone)
+
+
+def _remove_unnamed(folder: Path, stem: str, files: Iterable[Path], *, at_once: bool) -> None:
+    """Remove those files with arrays that are not of the document that is there now.
+
+    Without a lock only old ones: another writer may be about to name the others.
+    """
+    try:
+        text = read_plain_file(folder / f"{stem}.json", LARGEST_TEXT)
+        named = None
+        if text is not None:
+            named = arrays_file(folder, stem, json.loads(text)["arrays"]["sha256"])
+    except (Damaged, ValueError, RecursionError, TypeError, KeyError):
+        return  # whose arrays these are cannot be known
+    for path in files:
+        # The pair is on disk: what cannot be removed now is left to the next writer.
+        with contextlib.suppress(OSError):
+            if path != named and (at_once or _is_stale(path)):
+                path.unlink()
+
+
+def _is_stale(path: Path) -> bool:
+    return time.time() - path.lstat().st_mtime > STALE_SECONDS
 
 
 def read_pair(
@@ -106,12 +167,24 @@ def read_pair(
             names it.
         UserError: if the schema is not of our version.
     """  # noqa: DOC502 (raised one call below)
-    path, packed = folder / f"{stem}.json", folder / f"{stem}.npz"
+    try:
+        return _read(folder, stem, kind, index)
+    except Damaged:
+        # A writer may have replaced the pair between our two files; none does under the lock.
+        with folder_lock(folder):
+            return _read(folder, stem, kind, index)
+
+
+def _read(
+    folder: Path, stem: str, kind: str, index: Index | None
+) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+    path = folder / f"{stem}.json"
     text = read_plain_file(path, LARGEST_TEXT)
     if text is None:
         return None
     is_known = index is not None and index.knows(stem, text)
     document = json.loads(text) if is_known else _document(path, text, kind)
+    packed = arrays_file(folder, stem, document["arrays"]["sha256"])
     content = read_plain_file(packed, LARGEST_FILE)
     if content is None:
         raise Damaged(f"{packed} is missing")
@@ -185,24 +258,50 @@ def quarantine(folder: Path, stem: str) -> Path:
         UserError: if the folder cannot be written.
     """
     aside = folder / "quarantine"
-    number = 0
-    ends = (".json", ".npz")
-    while any(os.path.lexists(aside / f"{stem}.{number}{end}") for end in ends):
-        number += 1
     try:
-        aside.mkdir(exist_ok=True)
-        for end in ends:
-            if os.path.lexists(folder / f"{stem}{end}"):
-                (folder / f"{stem}{end}").replace(aside / f"{stem}.{number}{end}")
+        with folder_lock(folder):
+            aside.mkdir(exist_ok=True)
+            number = 0
+            while os.path.lexists(aside / f"{stem}.{number}.json") or arrays_files(
+                aside, f"{stem}.{number}"
+            ):
+                number += 1
+            for path in _files(folder, stem):
+                with contextlib.suppress(FileNotFoundError):  # moved by another, without a lock
+                    path.replace(aside / f"{stem}.{number}{path.name.removeprefix(stem)}")
     except OSError as error:
         raise UserError(_unwritable(aside, error)) from error
     return aside
 
 
+def remove_pair(folder: Path, stem: str) -> None:
+    """Delete a pair, if it is there.
+
+    Args:
+        folder: where.
+        stem: file name without suffix.
+
+    Raises:
+        UserError: if the folder cannot be written.
+    """
+    try:
+        with folder_lock(folder):
+            for path in _files(folder, stem):
+                path.unlink(missing_ok=True)
+    except OSError as error:
+        raise UserError(_unwritable(folder, error)) from error
+
+
+def _files(folder: Path, stem: str) -> tuple[Path, ...]:
+    """What is there of a pair; the JSON first, without which the others are no pair."""
+    path = folder / f"{stem}.json"
+    return (*([path] if os.path.lexists(path) else []), *arrays_files(folder, stem))
+
+
 def probe_folder(folder: Path) -> None:
     """Make sure that a folder can be written, before anything is computed for it.
 
-    Drafts that a killed process left there more than an hour ago are removed.
+    Drafts and arrays that a killed process left there more than an hour ago are removed.
 
     Args:
         folder: made if missing.
@@ -215,10 +314,26 @@ def probe_folder(folder: Path) -> None:
         _draft(folder / "probe", b"attlas").unlink()
         for path in folder.glob(".*.draft"):
             with contextlib.suppress(FileNotFoundError):  # its writer is through
-                if time.time() - path.stat().st_mtime > STALE_SECONDS:
+                if _is_stale(path):
                     path.unlink()
+        _remove_left_arrays(folder)
     except OSError as error:
         raise UserError(_unwritable(folder, error)) from error
+
+
+def _remove_left_arrays(folder: Path) -> None:
+    """Remove arrays of pairs that were replaced or never completed, where their writer died."""
+    files = defaultdict(list)
+    for path in folder.glob("*.npz"):
+        files[pair_stem(path)].append(path)
+    with folder_lock(folder):
+        for stem, found in files.items():
+            if not os.path.lexists(folder / f"{stem}.json"):
+                # `<stem>.npz` may be a file of the user's.
+                found = list(filter(is_named_by_content, found))
+            elif len(found) == 1:
+                continue
+            _remove_unnamed(folder, stem, found, at_once=False)
 
 
 def _unwritable(path: Path, error: OSError) -> str:

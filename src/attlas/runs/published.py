@@ -21,6 +21,7 @@ from attlas.runs.environment import environment
 from attlas.runs.experiment import Experiment
 from attlas.runs.find import find_experiments
 from attlas.runs.load import of_scale
+from attlas.runs.pair import remove_pair
 from attlas.runs.record import record_key
 from attlas.runs.store import PUBLISHED, Store
 from attlas.runs.text_file import write_text_file
@@ -73,8 +74,7 @@ def _copy(source: Store, target: Store, name: str, keys: set[str]) -> None:
             f"({', '.join(absent)}): name their folder with ATTLAS_DATA=DIR"
         )
     for key in gone:
-        for end in (".json", ".npz"):
-            (target.root / name / f"{key}{end}").unlink(missing_ok=True)
+        remove_pair(target.root / name, key)
     for key in sorted(keys):
         record = source.read(name, key)
         if record is not None:

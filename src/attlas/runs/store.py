@@ -1,5 +1,6 @@
 """The results folder: records by experiment and key, damaged ones quarantined."""
 
+import contextlib
 import os
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from attlas.core.errors import UserError
 from attlas.core.plain_file import Damaged, printable, stems
 from attlas.runs.cell import Cell
+from attlas.runs.folder_lock import folder_lock
 from attlas.runs.index import Index
 from attlas.runs.pair import probe_folder, quarantine, read_pair, write_pair
 from attlas.runs.record import Layout, Record, record_key
@@ -66,7 +68,9 @@ def _published_folder() -> Path:
 
 
 class Store:
-    """Records on disk, one pair of files per cell: `<root>/<experiment>/<key>.npz` and `.json`.
+    """Records on disk, one pair of files per cell, see `attlas.runs.pair`.
+
+    They are `<root>/<experiment>/<key>.json` and beside it the `.npz` file of its arrays.
 
     Whatever is found damaged is named in `notes` and passed to `on_note`.
 
@@ -190,12 +194,17 @@ class Store:
         Returns:
             The record, or None where there is no good one.
         """
-        try:
+        folder = self.root / experiment
+        with contextlib.suppress(Damaged):
             return self.read(experiment, key)
-        except Damaged as damage:
-            aside = quarantine(self.root / experiment, key)
-            self.note(f"{damage}: moved to {aside}, the cell is recomputed")
-            return None
+        # Another process may have replaced it since; under the lock none does.
+        with folder_lock(folder):
+            try:
+                return self.read(experiment, key)
+            except Damaged as damage:
+                line = f"{damage}: moved to {quarantine(folder, key)}, the cell is recomputed"
+        self.note(line)
+        return None
 
     def keys(self, experiment: str) -> tuple[str, ...]:
         """The keys of all finished cells of an experiment, sorted.

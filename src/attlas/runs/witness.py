@@ -10,8 +10,9 @@ import numpy as np
 from attlas.core.errors import UserError
 from attlas.core.plain_file import Damaged
 from attlas.core.verdict import ChallengeReport
+from attlas.runs.arrays_file import pair_stem
 from attlas.runs.environment import environment
-from attlas.runs.pair import read_pair, write_pair
+from attlas.runs.pair import read_pair, remove_pair, write_pair
 from attlas.runs.store import Store
 from attlas.runs.verdicts import claim_place
 
@@ -147,8 +148,7 @@ def forget_witness(store: Store, claim: str) -> bool:
     """
     path = witness_file(store, claim)
     there = path.is_file()
-    for suffix in (".json", ".npz"):
-        path.with_suffix(suffix).unlink(missing_ok=True)
+    remove_pair(path.parent, path.stem)
     return there
 
 
@@ -156,7 +156,7 @@ def read_witness(path: Path) -> StoredWitness:
     """Read one instance of a claim.
 
     Args:
-        path: its JSON file, or the `.npz` file beside it.
+        path: its JSON file, or the `.npz` file with its arrays.
 
     Returns:
         The instance and the name of its claim.
@@ -165,7 +165,7 @@ def read_witness(path: Path) -> StoredWitness:
         UserError: if the file is not there, damaged, or not a witness.
     """
     try:
-        pair = read_pair(path.parent, path.stem, "witness")
+        pair = read_pair(path.parent, pair_stem(path), "witness")
     except Damaged as damage:
         raise UserError(f"{damage}: search again with `attlas challenge`") from damage
     if pair is None:
