@@ -113,7 +113,7 @@ def _title(case: Mapping[str, Any]) -> str:
 
 def _slower(stored: Mapping[str, Any]) -> str:
     rows = [
-        [_title(case), peer, times_faster(row), _difference(row), f"[{name}](#{_anchor(name)})"]
+        [_title(case), peer, times_faster(row), _difference(row), f"[{name}](#{name})"]
         for name, result in stored.items()
         for case in result["cases"]
         for peer, row in peers_of(case)
@@ -123,12 +123,8 @@ def _slower(stored: Mapping[str, Any]) -> str:
     return f"{_SLOWER}\n{_table(heads, rows)}\n"
 
 
-def _anchor(name: str) -> str:
-    return name.replace("_", "-")
-
-
 def _section(name: str, result: Mapping[str, Any]) -> str:
-    parts = [f"({_anchor(name)})=\n## {name}", _described(name), _environment(result)]
+    parts = [f"## {name}", _described(name), _environment(result)]
     compared = [(case, list(peers_of(case))) for case in result["cases"]]
     rows = [
         [_title(case), _seconds(case), peer, _seconds(row), times_faster(row), _difference(row)]
@@ -223,7 +219,7 @@ def _mutants(rows: Sequence[Mapping[str, Any]]) -> str:
     table.append(["all", f"{total}", f"{found}", f"{total - found}"])
     heads = ["statements of", "errors planted", "caught by a claim", "true, with a proof"]
     return (
-        "(mutants)=\n## mutants\n\nErrors are planted in the formulas of the library, one at a "
+        "## mutants\n\nErrors are planted in the formulas of the library, one at a "
         "time, and the claims\nare run. What no claim catches is a true statement, and its entry "
         f"proves it.\n\nCommand: `python -m benchmarks.mutants`.\n\n{_table(heads, table)}\n"
     )
