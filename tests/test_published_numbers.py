@@ -185,5 +185,11 @@ def test_every_picture_is_there_and_its_labels_are_the_numbers_of_the_record():
             assert f"p = {q:g}: {end:.2g}<" in labels
 
 
+def test_what_readme_says_of_its_picture_is_published():
+    (alt,) = re.findall(r"!\[([^]]*)\]\(docs/pictures/direction\.svg\)", readme())
+    below = readme().partition("\n*Attention that is trained")[2].partition("*\n")[0]
+    assert numbers(f"{alt} {below}") - numbers(answer("direction")) == set()
+
+
 def test_a_picture_can_be_drawn_again(tmp_path):
     assert pictures().draw("heads", tmp_path).stat().st_size < SMALL
