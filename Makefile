@@ -28,7 +28,7 @@ help:
 	@echo "make test-newest  the tests with the newest versions of all dependencies; reports, blocks nothing"
 	@echo "make check   lint, types, layers, then all tests"
 	@echo "make docs    build the documentation site in docs/_build/html"
-	@echo "make bench   time attlas beside its peers (installs torch, transformers and cvxpy)"
+	@echo "make bench   time attlas beside its peers (installs torch, transformers and cvxpy), write docs/benchmarks.md"
 	@echo "make clean   remove what make built; results stay"
 
 # The report is written whatever came out; a failed cell or an unexpected verdict then fails make.
@@ -95,7 +95,8 @@ docs: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m pip install -q torch==2.13.0 'transformers>=5.20' 'cvxpy>=1.6'
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks; status=$$?; \
+	$(BIN)/python -m benchmarks.page docs/benchmarks.md; exit $$status
 
 # The lock holds hashes for every platform; uv installs it in seconds, pip where uv cannot.
 $(STAMP): requirements/lock.txt requirements/installer.txt pyproject.toml

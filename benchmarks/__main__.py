@@ -20,6 +20,7 @@ HARNESS = {
     "machine",
     "many_workers",
     "multi_head_peers",
+    "page",
     "removal_products",
     "selection_peers",
     "sleeping",

@@ -9,7 +9,7 @@ var Scorer = {
   term: 5,
   partialTerm: 2,
   score([page, , , , score]) {
-    const lead = { choose: 20, glossary: 25, tutorials: 8, start: 8, papers: 4 }[page.split("/")[0]];
+    const lead = { choose: 20, glossary: 25, tutorials: 8, start: 8, papers: 4, log: -10, benchmarks: -5 }[page.split("/")[0]];
     return score + (lead ?? 0);
   },
 };

@@ -1,0 +1,234 @@
+"""The page `docs/benchmarks.md`, made from the files of results: `python -m benchmarks.page FILE`.
+
+A number stands there because a file of results has it; a test compares the page with the files.
+"""
+
+import ast
+import json
+import math
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.interleave import RESULTS
+
+_INTRODUCTION = """\
+# Benchmarks
+
+This page is made by `python -m benchmarks.page docs/benchmarks.md` from the files in
+`benchmarks/results`, and a test compares the two. `make bench` measures everything again on your
+machine and rewrites the page.
+
+In every round attlas and each of its peers work on the same inputs, one after the other. *Times
+faster* is the median over the rounds of the peer's time divided by the time of attlas, with the
+smallest and the largest round in brackets; a value below 1 means that attlas is slower. Everything
+runs on one core unless a row says otherwise. *Difference* is how far the two results are apart.
+"""
+_SLOWER = """\
+## Where attlas is slower
+
+Every row of this page with a median below 1. Some of these peers compute less, for example
+without error bounds: the section of the benchmark says so.
+"""
+_HIDDEN = frozenset(
+    {"about", "case", "commit", "command", "curvature", "goal", "goal_bytes", "goal_gigabytes",
+     "goal_seconds", "load", "load_average_at_the_end", "memory_goal_bytes", "met",
+     "name", "peers", "seconds", "setting"}
+)  # fmt: skip
+"""Fields of a case that the tables of peers show, or that describe the moment of the run."""
+_TRANSPARENT = frozenset({"sides", "precisions"})
+"""Fields whose name adds nothing to the names inside."""
+
+
+def benchmarks_page() -> str:
+    """The page of everything that was measured.
+
+    Returns:
+        Markdown, one section for each file of results.
+    """
+    files = sorted(RESULTS.glob("*.json"))
+    stored = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
+    mutants = stored.pop("mutants")
+    sections = [_section(name, result) for name, result in stored.items()]
+    return "\n".join([_INTRODUCTION, _slower(stored), *sections, _mutants(mutants)])
+
+
+def peers_of(case: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The rows of a case: one for each peer that ran.
+
+    Args:
+        case: of a file of results.
+
+    Yields:
+        What attlas is compared with, and the row with `ratio` and `ratio_range`.
+    """
+    for peer, row in case.get("peers", {}).items():
+        if "ratio" in row:
+            yield peer, row
+    if "slowdown" in case:
+        low, high = case["slowdown_range"]
+        turned = {"ratio": 1 / case["slowdown"], "ratio_range": [1 / high, 1 / low]}
+        yield "SGD with momentum (foreach)", {**turned, "seconds": case["peer_seconds"]}
+    if "limit" in case:
+        turned = {"ratio": case["ratio"], "ratio_range": case["ratio_range"]}
+        yield "attlas on one core", {**turned, "difference": case["difference"]}
+
+
+def times_faster(row: Mapping[str, Any]) -> str:
+    """The median ratio of a row with its range, to two digits.
+
+    Args:
+        row: with `ratio` and `ratio_range`.
+
+    Returns:
+        For example `43 (40 to 45)`.
+    """
+    low, high = row["ratio_range"]
+    return f"{rounded(row['ratio'])} ({rounded(low)} to {rounded(high)})"
+
+
+def rounded(value: float, digits: int = 2) -> str:
+    """A number to so many digits, with commas and without an exponent where that is short.
+
+    Args:
+        value: any finite number.
+        digits: that count.
+
+    Returns:
+        Text.
+    """
+    if isinstance(value, int) or not value:
+        return f"{value:,}"
+    if not 1e-3 <= abs(value) < 1e6:
+        return f"{value:.{digits - 1}e}"
+    before = math.floor(math.log10(abs(value))) + 1
+    return f"{round(value, digits - before):,.{max(digits - before, 0)}f}"
+
+
+def _title(case: Mapping[str, Any]) -> str:
+    return str(case.get("case", case.get("name"))).replace("|", "\\|")
+
+
+def _slower(stored: Mapping[str, Any]) -> str:
+    rows = [
+        [_title(case), peer, times_faster(row), _difference(row), f"[{name}](#{name})"]
+        for name, result in stored.items()
+        for case in result["cases"]
+        for peer, row in peers_of(case)
+        if row["ratio"] < 1
+    ]
+    heads = ["case", "beside", "times faster", "difference", "benchmark"]
+    return f"{_SLOWER}\n{_table(heads, rows)}\n"
+
+
+def _section(name: str, result: Mapping[str, Any]) -> str:
+    parts = [f"## {name}", _described(name), _environment(result)]
+    compared = [(case, list(peers_of(case))) for case in result["cases"]]
+    rows = [
+        [_title(case), _seconds(case), peer, _seconds(row), times_faster(row), _difference(row)]
+        for case, peers in compared
+        for peer, row in peers
+    ]
+    if rows:
+        heads = ["case", "attlas", "beside", "takes", "times faster", "difference"]
+        parts.append(_table(heads, rows))
+    grown = [case for case in result["cases"] if "exponent" in case]
+    if grown:
+        parts.append(
+            _table(
+                ["case", "time grows like the power [95 %]", "of"],
+                [_growth(case) for case in grown],
+            )
+        )
+    alone = [case for case, peers in compared if not peers and "exponent" not in case]
+    if alone:
+        parts.append("\n".join(f"- **{_title(case)}**: {_facts(case)}" for case in alone))
+    return "\n\n".join(parts) + "\n"
+
+
+def _described(name: str) -> str:
+    """What the benchmark says of itself, and how it is run."""
+    folder = RESULTS.parent
+    (module,) = [p.stem for p in folder.glob("*.py") if name == p.stem] or [
+        max((p.stem for p in folder.glob("*.py") if name.startswith(p.stem)), key=len)
+    ]
+    tree = ast.parse((folder / f"{module}.py").read_text(encoding="utf-8"))
+    return f"{ast.get_docstring(tree)}\n\nCommand: `python -m benchmarks.{module}`."
+
+
+def _environment(result: Mapping[str, Any]) -> str:
+    machine = result["environment"]
+    versions = ", ".join(f"{k} {v}" for k, v in machine["versions"].items() if v)
+    device = machine.get("device", "cpu").partition(": ")[2]
+    where = machine["processor"] + (f", {device}" if device not in ("", "cpu") else "")
+    commit = str(machine["commit"])[:10]
+    return f"Measured on: {where}, threads: {machine['threads']}, commit {commit}; {versions}."
+
+
+def _seconds(row: Mapping[str, Any]) -> str:
+    return f"{rounded(row['seconds'])} s" if row.get("seconds") is not None else ""
+
+
+def _difference(row: Mapping[str, Any]) -> str:
+    return f"{row['difference']:.0e}" if "difference" in row else ""
+
+
+def _growth(case: Mapping[str, Any]) -> list[str]:
+    low, high = case["interval"]
+    sizes = f"{case['size']}, from {case['sizes'][0]:,} to {case['sizes'][-1]:,}"
+    return [_title(case), f"{case['exponent']:.2f} [{low:.2f}, {high:.2f}]", sizes]
+
+
+def _facts(case: Mapping[str, Any]) -> str:
+    facts = [f"{rounded(case['seconds'], 3)} s"] if "seconds" in case else []
+    facts += [case["setting"]] if "setting" in case else []
+    for key, value in _flattened(case):
+        facts.append(f"{key.replace('_', ' ')} {value}")
+    return "; ".join(facts)
+
+
+def _flattened(fields: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in fields.items():
+        if key in _HIDDEN and not before:
+            continue
+        if isinstance(value, Mapping) and "half_width" in value:
+            yield f"{before}{key}", f"{rounded(value['mean'])} ± {rounded(value['half_width'])}"
+        elif isinstance(value, Mapping):
+            inner = before if key in _TRANSPARENT else f"{before}{key} "
+            yield from _flattened(value, inner)
+        elif isinstance(value, bool):
+            yield f"{before}{key}", "yes" if value else "no"
+        elif isinstance(value, int | float) and "bytes" in key and value >= 1e6:
+            yield f"{before}{key}".replace("_bytes", ""), f"{rounded(value / 1e6, 3)} MB"
+        elif isinstance(value, int | float):
+            yield f"{before}{key}", rounded(value, 3)
+        elif isinstance(value, str) and value:
+            yield f"{before}{key}", value
+        elif isinstance(value, list) and key.endswith("range"):
+            yield f"{before}{key}", " to ".join(rounded(each, 3) for each in value)
+
+
+def _mutants(rows: Sequence[Mapping[str, Any]]) -> str:
+    planted, caught = Counter(row["paper"] for row in rows), Counter()
+    for row in rows:
+        caught[row["paper"]] += bool(row["claim"])
+    table = [[p, f"{planted[p]}", f"{caught[p]}", f"{planted[p] - caught[p]}"] for p in planted]
+    total, found = planted.total(), caught.total()
+    table.append(["all", f"{total}", f"{found}", f"{total - found}"])
+    heads = ["statements of", "errors planted", "caught by a claim", "true, with a proof"]
+    return (
+        "## mutants\n\nErrors are planted in the formulas of the library, one at a "
+        "time, and the claims\nare run. What no claim catches is a true statement, and its entry "
+        f"proves it.\n\nCommand: `python -m benchmarks.mutants`.\n\n{_table(heads, table)}\n"
+    )
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(benchmarks_page(), encoding="utf-8")

@@ -1,0 +1,195 @@
+"""Every number of README and of the findings is one that a file of results or a record holds."""
+
+import importlib.util
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from benchmarks.interleave import RESULTS
+from benchmarks.page import benchmarks_page, peers_of, rounded, times_faster
+
+import attlas as at
+from attlas.core.claim import ErratumClass
+from attlas.runs.find import find_experiments, one_named
+from attlas.runs.published import lines_of
+from attlas.runs.store import Store
+from attlas.verify.registry import find_errata
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+SMALL = 60_000
+"""Bytes of a picture: README loads one."""
+RESTS_ON = {
+    "2410.14581": ("direction", "rates"),
+    "2310.12680": ("heads",),
+    "2405.03251": (),
+    "2310.13088": ("sparse_majority",),
+    "8KhxoxKP3iL": ("sample_complexity",),
+}
+"""The experiments that README's row of a paper quotes, by a piece of the paper's address."""
+SPEED = {
+    "one max-margin solution": (
+        "attention_svm", "one problem, d = 20, 500 constraints, p = 3", "Clarabel, direct",
+    ),
+    "100 attention models": (
+        "selection_ensemble", "100 models, 2000 steps, p = 2, float64",
+        "PyTorch batch, closed form",
+    ),
+    "101 trainings of a model": (
+        "leave_one_out", "leave one out, n = 100, 100 steps, H = 4, T = 10, d = 10, float32",
+        "JAX loop",
+    ),
+}  # fmt: skip
+"""Where the rows of README's table of speed were measured."""
+_POWER = re.compile(r"(?:(\d+(?:\.\d+)?) ?(?:×|\\cdot|\\times) ?)?10\^\{?(\d+(?:\.\d+)?)\}?")
+_NAMED = re.compile(r"(?:Theorem|Corollary|Lemma) \d+(?:\.\d+)*|W_K W_Q'")
+
+
+@cache
+def readme() -> str:
+    return (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@cache
+def findings() -> dict[str, str]:
+    text = (DOCS / "log" / "findings.md").read_text(encoding="utf-8")
+    sections = [section.partition("\n") for section in text.split("\n## ")[1:]]
+    return {title: body for title, _, body in sections}
+
+
+@cache
+def answer(experiment: str) -> str:
+    found = one_named(experiment)
+    return found.answered(at.load(found, results="published"))
+
+
+@cache
+def pictures() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("pictures", DOCS / "pictures.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def row(benchmark: str, case: str, peer: str) -> Mapping[str, Any]:
+    cases = json.loads((RESULTS / f"{benchmark}.json").read_text("utf-8"))["cases"]
+    return next(dict(peers_of(c))[peer] for c in cases if c.get("case") == case)
+
+
+def numbers(text: str) -> set[float]:
+    """The numbers of a text without their signs; `4 × 10^14` is one."""
+    text = _NAMED.sub("", re.sub(r"`[^`]*`|!?\[[^]]*\]\([^)]*\)", "", text)).replace("{,}", "")
+    text = re.sub(r"(?<=\d),(?=\d{3}\b)|(?<=\d) (?=\d{3}\b)", "", text)
+    text = _POWER.sub(lambda m: f"{float(m[1] or 1) * 10 ** float(m[2]):.6e}", text)
+    found = re.findall(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?", text)
+    return {float(f"{float(each):.6g}") for each in found}
+
+
+def test_numbers_are_read_as_they_are_written():
+    told = "Lemma 12 needs $1{,}000$ or 4 × 10^14, 4e+14 and $10^{2}$; -0.5 [0.25] of 1,158"
+    assert numbers(told) == {1000, 4e14, 100, 0.5, 0.25, 1158}
+
+
+def test_the_page_of_benchmarks_is_made_from_the_results():
+    page = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
+    assert page == benchmarks_page(), "run: python -m benchmarks.page docs/benchmarks.md"
+
+
+def test_a_ratio_has_two_digits_and_its_range():
+    assert times_faster({"ratio": 43.39, "ratio_range": [39.8, 44.6]}) == "43 (40 to 45)"
+    assert times_faster({"ratio": 0.7, "ratio_range": [0.694, 1.26]}) == "0.70 (0.69 to 1.3)"
+    assert [rounded(x) for x in (0, 3, 1234.0, 2e-7, 12_345)] == [
+        "0", "3", "1,200", "2.0e-07", "12,345",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("told", SPEED)
+def test_rows_of_speed_are_measured(told):
+    measured = times_faster(row(*SPEED[told]))
+    (line,) = [line for line in readme().splitlines() if line.startswith(f"| {told}")]
+    assert line.split(" | ")[-1] == f"{measured} |"
+
+
+def test_the_table_of_speed_has_no_other_rows():
+    table = readme().partition("## Speed")[2].partition("\n## ")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) == len(SPEED)
+
+
+def test_what_a_program_in_c_reaches():
+    ratio = row("selection_ensemble", "100 models, 2000 steps, p = 2, float64", "C kernel")["ratio"]
+    assert f"\n{1 / ratio:.1f} times faster than attlas" in readme()
+
+
+def test_errors_that_were_planted():
+    rows = json.loads((RESULTS / "mutants.json").read_text("utf-8"))
+    caught = sum(bool(each["claim"]) for each in rows)
+    assert (
+        f"We planted {len(rows)} errors in our own formulas, one at a time. The claims caught "
+        f"{caught}; the other {len(rows) - caught} turned out to be true statements."
+    ) in readme()
+
+
+@pytest.mark.thorough
+def test_how_many_experiments_are_published():
+    done = [lines_of(Store("published"), each)[0].split(" of ") for each in find_experiments()]
+    whole = sum(there == total for there, total in done)
+    assert f"Of the {len(done)} experiments, {whole} have been run in full" in readme()
+
+
+@pytest.mark.parametrize("address", RESTS_ON)
+def test_what_readme_says_of_a_paper_is_published(address):
+    (line,) = [line for line in readme().splitlines() if f"{address})" in line]
+    told = numbers(line.split(" | ")[2])
+    held = set().union(*(numbers(answer(name)) for name in RESTS_ON[address]))
+    assert told - held == set()
+
+
+@pytest.mark.parametrize("title", findings())
+def test_a_finding_rests_on_a_record_or_a_counterexample(title):
+    told, _, source = findings()[title].rstrip().rpartition("\n")
+    if refuted := re.fullmatch(r"\*Counterexample `(.+)`, log of November 2026\.\*", source):
+        refutations = [e.claim for e in find_errata() if e.kind == ErratumClass.REFUTED]
+        assert refuted[1] in refutations
+        assert numbers(told) == set()
+        return
+    named = re.fullmatch(r"\*Experiment `(\w+)`, computed on ([\d-]+)\.\*", source)
+    assert named, source
+    name, day = named.groups()
+    assert lines_of(Store("published"), one_named(name))[1].startswith(day)
+    assert numbers(told) - numbers(answer(name)) == set()
+
+
+@pytest.mark.parametrize("file", sorted((DOCS / "pictures").glob("*.svg")), ids=lambda f: f.stem)
+def test_a_picture_is_small_and_drawn_from_the_records(file):
+    drawn = file.read_text(encoding="utf-8")
+    assert len(drawn) < SMALL
+    told = f"published records of {file.stem}, digest {pictures().digest(file.stem)}"
+    assert told in drawn, "run: python docs/pictures.py"
+
+
+def test_every_picture_is_there_and_its_labels_are_the_numbers_of_the_record():
+    assert {file.stem for file in (DOCS / "pictures").glob("*.svg")} == set(pictures().PICTURES)
+    labels = (DOCS / "pictures" / "direction.svg").read_text(encoding="utf-8")
+    data = at.load("direction", results="published").divergence.sel(start="gaussian")
+    for p in data.p.values:
+        for q in data.q.values:
+            end = float(data.sel(p=p, q=q).median("member").dropna("step")[-1])
+            assert f"p = {q:g}: {end:.2g}<" in labels
+
+
+def test_what_readme_says_of_its_picture_is_published():
+    (alt,) = re.findall(r"!\[([^]]*)\]\(docs/pictures/direction\.svg\)", readme())
+    below = readme().partition("\n*Attention that is trained")[2].partition("*\n")[0]
+    assert numbers(f"{alt} {below}") - numbers(answer("direction")) == set()
+
+
+def test_a_picture_can_be_drawn_again(tmp_path):
+    assert pictures().draw("heads", tmp_path).stat().st_size < SMALL
