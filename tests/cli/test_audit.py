@@ -119,6 +119,18 @@ def test_tokens_outside_the_vocabulary_are_named(attlas, model, tmp_path):
     assert "sequence 0: token 99 is outside" in err
 
 
+@pytest.mark.thorough
+def test_sequences_end_at_the_models_last_position_and_the_page_says_so(attlas, model, tmp_path):
+    np.save(tmp_path / "a.npy", np.full((2, 9), 1))
+    code, _, _ = attlas(model, "--tokens", "a.npy", "--json", "numbers.json")
+    notes = json.loads((tmp_path / "numbers.json").read_text())["notes"]
+    assert code == 0
+    assert notes[0] == (
+        "Read: 2 sequences of 6 tokens, tokens of a.npy; 2 of its sequences are longer than 6 "
+        "tokens and end there."
+    )
+
+
 def test_what_is_compared_with_is_opened_first(attlas, model, tmp_path):
     np.save(tmp_path / "a.npy", np.full((2, 5), 1))
     code, _, err = attlas(

@@ -101,6 +101,19 @@ def test_a_tokenizer_of_the_library(tmp_path):
     assert (words.special, words.mask, words.unknown) == ((0, 2), 2, 0)
 
 
+def test_padding_and_truncation_that_a_tokenizer_stores_are_not_applied(tmp_path):
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    tokenizer = Tokenizer(models.WordLevel({"[PAD]": 0, "good": 1, "film": 2}, unk_token="[PAD]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.enable_padding(length=128)
+    tokenizer.enable_truncation(3)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    words = read_words(tmp_path, {})
+    assert tokens(words, "good film") == [1, 2]
+    assert tokens(words, "good film good film") == [1, 2, 1, 2]
+
+
 def test_without_a_vocabulary_the_configuration_names_special_words(tmp_path):
     found = read_words(tmp_path, {"bos_token_id": 1, "eos_token_id": [2, 3], "pad_token_id": -1})
     assert found.special == (1,)

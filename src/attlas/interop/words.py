@@ -102,6 +102,9 @@ def _hugging_face(file: Path) -> Words:
         tokenizer = Tokenizer.from_file(str(file))
     except Exception as error:  # noqa: BLE001 (the library raises nothing narrower)
         raise UserError(f"{file} is no tokenizer: {str(error).partition(chr(10))[0]}") from None
+    # The file may store how a training batch was shaped: every text padded to one length, and cut.
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
     pieces = [tokenizer.id_to_token(k) or "" for k in range(tokenizer.get_vocab_size())]
     return _named(pieces, lambda text: tokenizer.encode(text).ids)
 
