@@ -114,6 +114,18 @@ def test_padding_and_truncation_that_a_tokenizer_stores_are_not_applied(tmp_path
     assert tokens(words, "good film good film") == [1, 2, 1, 2]
 
 
+def test_added_tokens_that_a_tokenizer_flags_are_special(tmp_path):
+    from tokenizers import AddedToken, Tokenizer, models
+
+    tokenizer = Tokenizer(models.WordLevel({"hi": 0, "<s>": 1}, unk_token="hi"))
+    tokenizer.add_special_tokens(["<|begin_of_text|>", "<|im_start|>"])
+    tokenizer.add_tokens([AddedToken("<tool_call>", special=False)])
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    words = read_words(tmp_path, {})
+    assert words.pieces == ("hi", "<s>", "<|begin_of_text|>", "<|im_start|>", "<tool_call>")
+    assert words.special == (1, 2, 3)
+
+
 def test_without_a_vocabulary_the_configuration_names_special_words(tmp_path):
     found = read_words(tmp_path, {"bos_token_id": 1, "eos_token_id": [2, 3], "pad_token_id": -1})
     assert found.special == (1,)

@@ -87,9 +87,14 @@ def _capped(file: Path) -> Path:
     return file
 
 
-def _named(pieces: list[str], encode: Callable[[str], list[int]] | None) -> Words:
+def _named(
+    pieces: list[str],
+    encode: Callable[[str], list[int]] | None,
+    flagged: frozenset[int] = frozenset(),
+) -> Words:
+    """The words; special are those of known names, and those that the file itself flags."""
     place = {piece: number for number, piece in enumerate(pieces)}
-    special = tuple(sorted(place[piece] for piece in _SPECIAL if piece in place))
+    special = tuple(sorted({place[piece] for piece in _SPECIAL if piece in place} | flagged))
     mask = next((place[piece] for piece in _MASKS if piece in place), None)
     unknown = next((place[piece] for piece in ("[UNK]", "<unk>") if piece in place), None)
     return Words(tuple(pieces), special, mask, encode, unknown)
@@ -106,7 +111,9 @@ def _hugging_face(file: Path) -> Words:
     tokenizer.no_padding()
     tokenizer.no_truncation()
     pieces = [tokenizer.id_to_token(k) or "" for k in range(tokenizer.get_vocab_size())]
-    return _named(pieces, lambda text: tokenizer.encode(text).ids)
+    added = tokenizer.get_added_tokens_decoder()
+    flagged = frozenset(number for number, token in added.items() if token.special)
+    return _named(pieces, lambda text: tokenizer.encode(text).ids, flagged)
 
 
 def _word_pieces(file: Path) -> Words:
