@@ -52,7 +52,8 @@ def text_batch(
     """
     if words.encode is None:
         raise UserError(
-            "the model's folder holds no tokenizer: give --tokens FILE, or choose --level weights"
+            "the model's folder holds no tokenizer that is read: give --tokens FILE, or choose "
+            "--level weights"
         )
     found: list[np.ndarray] = []
     longer = 0
