@@ -1,7 +1,7 @@
 """BERT and RoBERTa: norms after the sums; RoBERTa's positions begin behind the padding's row.
 
-A sequence holds no padding: where the token of padding stands between words, the library leaves it
-out of RoBERTa's count of positions, and its logits differ from ours.
+RoBERTa's count of positions passes over the token of padding, wherever it stands; its attention
+sees that token like any other.
 """
 
 from collections.abc import Mapping
@@ -73,7 +73,8 @@ def read(
     stored = _stored(values, tensors)
     # the library's own readout knows one activation for RoBERTa
     after = sizes.activation if kind == "bert" else "gelu"
-    first = 0 if kind == "bert" else _first_position(values)
+    padding = None if kind == "bert" else values.count("pad_token_id", 1, least=0)
+    first = 0 if padding is None else padding + 1
     return TrainedTransformer(
         name=name,
         architecture=kind,
@@ -83,7 +84,7 @@ def read(
         context=sizes.positions - first,
         stored_layer=tuple(range(values.count("num_hidden_layers"))),
         read_layer=encoder_layers(stored, _LAYER, sizes, "encoder.layer.{}.".format),
-        read_embedding=lambda: read_embedding(stored, sizes, first_position=first),
+        read_embedding=lambda: read_embedding(stored, sizes, first_position=first, padding=padding),
         read_readout=lambda: read_masked_word_head(stored, _HEADS[kind], sizes, after),
         parameters=stored.parameters - repeated_numbers(stored, _HEADS[kind]),
     )
@@ -107,10 +108,6 @@ def unsliced_attention(
     heads = values.count("num_attention_heads")
     path = f"encoder.layer.{index}."
     return unsliced_encoder_attention(_stored(values, tensors), _LAYER, heads, path, x)
-
-
-def _first_position(values: Configuration) -> int:
-    return values.count("pad_token_id", 1) + 1
 
 
 def _sizes(values: Configuration) -> Sizes:
