@@ -24,10 +24,25 @@ from attlas.interop.bidirectional_encoder import (
     unsliced_encoder_attention,
 )
 from attlas.interop.configuration import Configuration
+from attlas.interop.settings import Settings
 from attlas.interop.stored_tensors import StoredTensors
 from attlas.interop.trained_transformer import TrainedTransformer
 
-MODEL_TYPES = ("bert", "roberta")
+_READ = (
+    *("hidden_act", "hidden_size", "intermediate_size", "layer_norm_eps"),
+    *("max_position_embeddings", "model_type", "num_attention_heads", "num_hidden_layers"),
+    *("type_vocab_size", "vocab_size"),
+)
+_REQUIRED = {"directionality": "bidi", "position_embedding_type": "absolute"}
+_UNUSED = (
+    "tie_word_embeddings",  # the file holds the words once, or once more
+    *("pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers"),
+    *("pooler_size_per_head", "pooler_type"),
+)
+SETTINGS = {
+    "bert": Settings(_READ, _REQUIRED, _UNUSED),
+    "roberta": Settings((*_READ, "pad_token_id"), _REQUIRED, _UNUSED),
+}
 
 _LAYER = LayerNames(
     query="attention.self.query",
@@ -69,7 +84,7 @@ def read(
         The model; without words where the file holds the encoder alone.
     """
     values = Configuration(config)
-    kind, sizes = values.choice("model_type", MODEL_TYPES, "bert"), _sizes(values)
+    kind, sizes = values.choice("model_type", tuple(SETTINGS), "bert"), _sizes(values)
     stored = _stored(values, tensors)
     # the library's own readout knows one activation for RoBERTa
     after = sizes.activation if kind == "bert" else "gelu"
@@ -113,8 +128,6 @@ def unsliced_attention(
 def _sizes(values: Configuration) -> Sizes:
     d, heads = values.count("hidden_size"), values.count("num_attention_heads")
     values.divides("num_attention_heads", heads, d, "hidden_size")
-    values.refuse_unless("is_decoder", False)
-    values.choice("position_embedding_type", ("absolute",), "absolute")
     return Sizes(
         d=d,
         e=d,
