@@ -228,6 +228,22 @@ def test_what_would_be_another_function_is_named(kind, change, said):
     assert len(str(refused.value)) < 400
 
 
+@pytest.mark.parametrize("section", ["rope_parameters", "rope_scaling"])
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({"mrope_section": [1, 2]}, r"mrope_section = \[1, 2\] in the configuration is not known"),
+        ({"factor": 4.0}, r"factor = 4\.0 in the configuration is not supported"),
+        ({"type": "linear", "factor": 2.0, "low_freq_factor": 1.0}, r"low_freq_factor = 1\.0"),
+        (LLAMA3 | {"beta_fast": 32}, "beta_fast = 32"),
+    ],
+)
+def test_a_section_is_checked_like_the_file(section, rule, said):
+    with pytest.raises(UserError, match=rf"^{section}\.{said}"):
+        load("llama", **{section: rule})
+    load("llama", **{section: LLAMA3 | {"attention_factor": None, "type": "llama3"}})
+
+
 def test_a_table_says_one_thing_about_a_key():
     with pytest.raises(ValueError, match="named twice: \\['a'\\]"):
         Settings(read=("a",), required={"a": 1, "b": 2})
