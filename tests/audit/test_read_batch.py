@@ -29,14 +29,12 @@ def test_texts_that_are_longer_than_a_sequence_are_counted(tmp_path):
     def longer(length, most):
         return text_batch(LETTERS, "abab\nab\nababa", length=length, most=most).longer
 
-    assert (
-        longer(2, 9) == "2 of its lines are longer than 2 tokens and continue in the next sequence"
-    )
-    assert longer(2, 1).startswith("1 of its lines")
+    assert longer(2, 9) == "lines longer than 2 tokens, which continue in the next sequence: 2"
+    assert longer(2, 1).endswith(": 1")
     assert longer(5, 9) == ""
     file = written(tmp_path, "a.txt", b"5 6 7\n8 9\n1 2 3\n")
     assert token_batch(file, length=2, most=2).longer == (
-        "1 of its sequences are longer than 2 tokens and end there"
+        "sequences longer than 2 tokens, which end there: 1"
     )
     assert token_batch(file, length=3, most=9).longer == ""
 

@@ -74,8 +74,8 @@ def text_batch(
                 "--text FILE of the kind the model was trained on, or --tokens FILE, or choose "
                 "--level weights"
             )
-    clause = f"{longer} of its lines are longer than {length} tokens and continue in the next "
-    return TokenBatch(found, f"{clause}sequence" if longer else "")
+    clause = f"lines longer than {length} tokens, which continue in the next sequence: {longer}"
+    return TokenBatch(found, clause if longer else "")
 
 
 def read_text(file: Path) -> str:
@@ -188,5 +188,5 @@ def token_batch(file: Path, *, length: int, most: int) -> TokenBatch:
     if not read or any(row.dtype.kind not in "iu" for row in read):
         raise UserError(f"{file} holds no sequence of two whole numbers: give token numbers")
     longer = sum(row.size > length for row in read)
-    clause = f"{longer} of its sequences are longer than {length} tokens and end there"
+    clause = f"sequences longer than {length} tokens, which end there: {longer}"
     return TokenBatch([row[:length] for row in read], clause if longer else "")
