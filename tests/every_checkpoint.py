@@ -18,13 +18,12 @@ SIZES = {
     "num_hidden_layers": 2,
     "num_attention_heads": 3,
     "intermediate_size": 10,
-    "vocab_size": 13,
-    "max_position_embeddings": 16,
 }
+OF_WORDS = {**SIZES, "vocab_size": 13, "max_position_embeddings": 16}
 CONFIGURATIONS = {
-    "albert": {**SIZES, "embedding_size": 6, "type_vocab_size": 2},
-    "bert": {**SIZES, "type_vocab_size": 2},
-    "roberta": {**SIZES, "type_vocab_size": 1},
+    "albert": {**OF_WORDS, "embedding_size": 6, "type_vocab_size": 2},
+    "bert": {**OF_WORDS, "type_vocab_size": 2},
+    "roberta": {**OF_WORDS, "type_vocab_size": 1},
     "distilbert": {
         "dim": 12,
         "n_layers": 2,

@@ -199,19 +199,19 @@ def slicing_difference(reader: Any, kind: str) -> float:
     return worst
 
 
-def refusal(reader: Any, kind: str, change: dict[str, Any]) -> str:
-    """What a reader says about a changed configuration; nothing if it reads the model.
+def refusal(kind: str, change: dict[str, Any]) -> str:
+    """What is said about a changed configuration; nothing if the model is read.
 
     Args:
-        reader: module of the architecture.
         kind: its model_type.
         change: of the configuration.
     """
     from attlas.core.errors import UserError
+    from attlas.interop.load_model import load_model
 
     config, tensors = random_checkpoint(kind)
     try:
-        model = reader.read(config | change, tensors, "random")
+        model = load_model(tensors, config=config | change)
         model.logits(np.arange(3))
     except UserError as error:
         return str(error)

@@ -91,8 +91,10 @@ def draw_input(config, task, dtype, length, seed):
     if task == "ImageClassification":
         side = config.image_size
         return draw.normal(size=(config.num_channels, side, side)).astype(dtype)
-    # RoBERTa gives the token of padding, its second, no position of its own
-    return draw.integers(2, config.vocab_size, length)
+    tokens = draw.integers(2, config.vocab_size, length)
+    if config.model_type == "roberta":  # whose positions pass over its second token, padding
+        tokens[2] = tokens[length // 2] = config.pad_token_id
+    return tokens
 
 
 def watch_attention(model, attention, output):

@@ -29,7 +29,7 @@ def test_the_mapping_head_is_named_without_being_told(data_dir):
         pytest.skip(f"real data: {folder} is not a folder")
     model, words = load_model(folder), read_words(folder, open_checkpoint(folder).config)
     # Long ones as they are: in short reactions most tokens are near, and 8.5 alone stands out.
-    reactions = token_batch(folder / "reactions.npz", length=256, most=16)
+    reactions = token_batch(folder / "reactions.npz", length=256, most=16).sequences
     special = tuple(words.special)
     heads = audit_data(model, reactions, QUICK._replace(special=special)).heads
     batch = judged_batch(model, reactions[:2], mask_token=words.mask, special=special)

@@ -13,7 +13,7 @@ LETTERS = Words(("?", *"abc"), (), None, lambda text: ["?abc".find(c) % 4 for c 
 
 
 def rows(found):
-    return [row.tolist() for row in found]
+    return [row.tolist() for row in getattr(found, "sequences", found)]
 
 
 def test_lines_are_cut_one_after_the_other_and_single_tokens_are_left_out():
@@ -23,6 +23,20 @@ def test_lines_are_cut_one_after_the_other_and_single_tokens_are_left_out():
         [2, 1],
     ]
     assert rows(text_batch(LETTERS, "ab\nba", length=5, most=1)) == [[1, 2]]
+
+
+def test_texts_that_are_longer_than_a_sequence_are_counted(tmp_path):
+    def longer(length, most):
+        return text_batch(LETTERS, "abab\nab\nababa", length=length, most=most).longer
+
+    assert longer(2, 9) == "lines longer than 2 tokens, which continue in the next sequence: 2"
+    assert longer(2, 1).endswith(": 1")
+    assert longer(5, 9) == ""
+    file = written(tmp_path, "a.txt", b"5 6 7\n8 9\n1 2 3\n")
+    assert token_batch(file, length=2, most=2).longer == (
+        "sequences longer than 2 tokens, which end there: 1"
+    )
+    assert token_batch(file, length=3, most=9).longer == ""
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import json
 import jax
 import numpy as np
 import pytest
+from every_checkpoint import random_checkpoint
 
 from attlas.cli import audit as command
 from attlas.cli.main import main
@@ -117,6 +118,39 @@ def test_tokens_outside_the_vocabulary_are_named(attlas, model, tmp_path):
     code, _, err = attlas(model, "--tokens", "a.npy")
     assert code == 2
     assert "sequence 0: token 99 is outside" in err
+
+
+@pytest.mark.thorough
+def test_sequences_end_at_the_models_last_position_and_the_page_says_so(attlas, model, tmp_path):
+    np.save(tmp_path / "a.npy", np.full((2, 9), 1))
+    code, _, _ = attlas(model, "--tokens", "a.npy", "--json", "numbers.json")
+    notes = json.loads((tmp_path / "numbers.json").read_text())["notes"]
+    assert code == 0
+    assert notes[0] == (
+        "Read: 2 sequences of 6 tokens, tokens of a.npy; sequences longer than 6 tokens, which "
+        "end there: 2."
+    )
+
+
+@pytest.mark.thorough
+def test_a_text_is_read_without_the_padding_that_its_tokenizer_stores(attlas, tmp_path):
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    folder = save_model(tmp_path / "bert", random_checkpoint("bert"))
+    vocabulary = {word: k for k, word in enumerate(("[PAD]", "the", "film", "was", "good"))}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[PAD]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.enable_padding(length=16)
+    tokenizer.enable_truncation(3)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (tmp_path / "a.txt").write_text("the film was good\n" + "good film " * 10)
+    code, _, _ = attlas(str(folder), "--text", "a.txt", "--json", "numbers.json")
+    notes = json.loads((tmp_path / "numbers.json").read_text())["notes"]
+    assert code == 0
+    assert notes[0] == (
+        "Read: 3 sequences of 4 to 16 tokens, of a.txt; lines longer than 16 tokens, which "
+        "continue in the next sequence: 1."
+    )
 
 
 def test_what_is_compared_with_is_opened_first(attlas, model, tmp_path):

@@ -6,13 +6,14 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.interop import architecture_table as module
 from attlas.interop.architecture_table import architecture_of, architecture_table
+from attlas.interop.settings import Settings
 
 
 def test_every_model_type_is_read_by_the_module_that_names_it():
     table = architecture_table()
     assert {"attlas_encoder", "attlas_translator"} <= set(table)
     for kind, each in table.items():
-        assert kind in each.MODEL_TYPES
+        assert kind in each.SETTINGS
         assert architecture_of({"model_type": kind}, "it") is each
 
 
@@ -37,9 +38,13 @@ def test_what_is_not_read_is_refused_with_the_nearest(config, said):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ({}, "lacks MODEL_TYPES, read or unsliced_attention"),
+        ({}, "lacks SETTINGS, read or unsliced_attention"),
         (
-            {"MODEL_TYPES": ("attlas_encoder",), "read": print, "unsliced_attention": print},
+            {
+                "SETTINGS": {"attlas_encoder": Settings()},
+                "read": print,
+                "unsliced_attention": print,
+            },
             "reads 'attlas_encoder', and so does another",
         ),
     ],

@@ -26,7 +26,7 @@ def translator():
 def test_a_saved_model_is_read_back_bit_for_bit(tmp_path, make):
     model = make()
     folder = save_model(tmp_path / "deep" / "it", stored_form(model), {"from": "a test"})
-    assert json.loads((folder / "config.json").read_text())["from"] == "a test"
+    assert json.loads((folder / "config.json").read_text())["notes"]["from"] == "a test"
     saved, kept = load_model(folder), load_model(model)
     assert saved.parameters == kept.parameters
     ids = np.array([6, 1, 2, 3, 4, 5])

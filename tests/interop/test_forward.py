@@ -173,3 +173,12 @@ def test_the_readout_transforms_before_the_words_and_may_read_the_first_token_on
     np.testing.assert_allclose(found, expected, rtol=1e-11)
     every = read_out(dataclasses.replace(readout, first_only=False), jnp.asarray(X))
     np.testing.assert_allclose(every[0], found, rtol=1e-11)
+
+
+def test_positions_pass_over_padding_where_a_model_counts_so():
+    words, positions = jnp.asarray(DRAW.normal(size=(5, 4))), jnp.asarray(DRAW.normal(size=(9, 4)))
+    table = Embedding(words, positions, first_position=2, padding=1)
+    tokens, rows = jnp.array([0, 1, 3, 1, 1, 4]), np.array([2, 1, 3, 1, 1, 4])
+    expected = words[tokens] + positions[rows]
+    assert np.array_equal(embed(table, tokens), expected)
+    assert np.array_equal(embed_many(table, tokens[None])[0], expected)

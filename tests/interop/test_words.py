@@ -8,6 +8,7 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.interop.words import read_words
 
+GPT2 = {"model_type": "gpt2"}
 BYTES = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
 
 
@@ -79,15 +80,55 @@ def test_word_pieces(tmp_path):
 def test_byte_pairs(tmp_path):
     place = {"a": 0, "b": 1, "ab": 2, "<|endoftext|>": 3}
     (tmp_path / "vocab.json").write_text(json.dumps(place))
-    assert read_words(tmp_path, {}).encode is None
+    assert read_words(tmp_path, GPT2).encode is None
     (tmp_path / "merges.txt").write_text("#version: 0.2\na b\n")
-    words = read_words(tmp_path, {})
+    words = read_words(tmp_path, GPT2)
     assert tokens(words, "aba") == [2, 0]
     assert words.special == (3,)
     assert words.pieces[2] == "ab"
     (tmp_path / "merges.txt").write_text("#version: 0.2\na z\n")
     with pytest.raises(UserError, match="merges"):
-        read_words(tmp_path, {})
+        read_words(tmp_path, GPT2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("gpt2", [6, 4]),
+        ("opt", [2, 6, 4]),
+        ("roberta", [0, 6, 4, 2]),
+        ("qwen2", None),  # which splits a text by another rule
+        (None, None),
+    ],
+)
+def test_byte_pairs_are_enclosed_as_the_model_type_asks(tmp_path, kind, expected):
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", "a", "b", "ab", "<mask>"]
+    (tmp_path / "vocab.json").write_text(json.dumps({word: k for k, word in enumerate(pieces)}))
+    (tmp_path / "merges.txt").write_text("#version: 0.2\na b\n")
+    words = read_words(tmp_path, {"model_type": kind})
+    assert words.special == (0, 1, 2, 3, 7)
+    assert (expected is None) == (words.encode is None)
+    assert expected is None or tokens(words, "aba") == expected
+    assert kind != "roberta" or tokens(words, "a<mask>") == [0, 4, 7, 2]
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "opt", "roberta"])
+def test_byte_pairs_are_those_of_the_reference_library(tmp_path, kind):
+    from tokenizers import ByteLevelBPETokenizer
+
+    transformers = pytest.importorskip("transformers", reason="an extra of the tests")
+    trained = ByteLevelBPETokenizer()
+    text = "The film was good. It's a good film, a film that was a good one."
+    trained.train_from_iterator([text] * 3, 300, special_tokens=["<s>", "<pad>", "</s>", "<unk>"])
+    trained.save_model(str(tmp_path))
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))
+    if kind == "opt":  # as its repositories have it
+        settings = {"tokenizer_class": "GPT2Tokenizer", "add_bos_token": True, "bos_token": "</s>"}
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    reference = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    words = read_words(tmp_path, {"model_type": kind})
+    for line in (text, "Two  spaces, é and 漢.", "\t1998!"):
+        assert tokens(words, line) == reference(line)["input_ids"]
 
 
 def test_a_tokenizer_of_the_library(tmp_path):
@@ -99,6 +140,31 @@ def test_a_tokenizer_of_the_library(tmp_path):
     words = read_words(tmp_path, {})
     assert tokens(words, "hi you") == [1, 0]
     assert (words.special, words.mask, words.unknown) == ((0, 2), 2, 0)
+
+
+def test_padding_and_truncation_that_a_tokenizer_stores_are_not_applied(tmp_path):
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    tokenizer = Tokenizer(models.WordLevel({"[PAD]": 0, "good": 1, "film": 2}, unk_token="[PAD]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.enable_padding(length=128)
+    tokenizer.enable_truncation(3)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    words = read_words(tmp_path, {})
+    assert tokens(words, "good film") == [1, 2]
+    assert tokens(words, "good film good film") == [1, 2, 1, 2]
+
+
+def test_added_tokens_that_a_tokenizer_flags_are_special(tmp_path):
+    from tokenizers import AddedToken, Tokenizer, models
+
+    tokenizer = Tokenizer(models.WordLevel({"hi": 0, "<s>": 1}, unk_token="hi"))
+    tokenizer.add_special_tokens(["<|begin_of_text|>", "<|im_start|>"])
+    tokenizer.add_tokens([AddedToken("<tool_call>", special=False)])
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    words = read_words(tmp_path, {})
+    assert words.pieces == ("hi", "<s>", "<|begin_of_text|>", "<|im_start|>", "<tool_call>")
+    assert words.special == (1, 2, 3)
 
 
 def test_without_a_vocabulary_the_configuration_names_special_words(tmp_path):

@@ -23,9 +23,9 @@ def test_models_are_found_where_a_run_wrote_them(tmp_path):
         assert written == (tmp_path / "models" / experiment / "0123456789ab-member-0",)
     found = trained_models(tmp_path)
     assert [path.parent.name for path in found] == ["direction", "text"]
-    config = json.loads((found[1] / "config.json").read_text())
-    assert (config["experiment"], config["key"], config["name"]) == ("text", KEY, "member-0")
-    assert config["cell"] == CELL.label
+    notes = json.loads((found[1] / "config.json").read_text())["notes"]
+    assert (notes["experiment"], notes["key"], notes["name"]) == ("text", KEY, "member-0")
+    assert notes["cell"] == CELL.label
     assert load_model(found[1]).parameters == sum(array.size for array in form()[1].values())
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from importlib import resources
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
@@ -19,9 +19,21 @@ _UNKNOWN = 0.2
 _DAMAGED = (OSError, EOFError, BadZipFile, zlib.error)
 
 
+class TokenBatch(NamedTuple):
+    """Sequences of tokens, and what became of the texts that were longer than a sequence.
+
+    Attributes:
+        sequences: vectors of at least two tokens.
+        longer: a clause that counts those texts; empty where there was none.
+    """
+
+    sequences: list[np.ndarray]
+    longer: str
+
+
 def text_batch(
     words: Words, text: str, *, length: int, most: int, source: str = "the text"
-) -> list[np.ndarray]:
+) -> TokenBatch:
     """Sequences of at most `length` tokens, one after the other from each line of a text.
 
     Args:
@@ -32,7 +44,7 @@ def text_batch(
         source: what a refusal calls the text.
 
     Returns:
-        Vectors of at least two tokens.
+        The sequences; a line that is longer continues in the next one.
 
     Raises:
         UserError: if the model has no tokenizer, the text is empty, or the tokenizer does not
@@ -40,12 +52,17 @@ def text_batch(
     """
     if words.encode is None:
         raise UserError(
-            "the model's folder holds no tokenizer: give --tokens FILE, or choose --level weights"
+            "the model's folder holds no tokenizer that is read: give --tokens FILE, or choose "
+            "--level weights"
         )
     found: list[np.ndarray] = []
+    longer = 0
     for line in text.splitlines():
+        if len(found) >= most:
+            break
         tokens = np.array(words.encode(line.strip()) if line.strip() else [], np.int32)
         found.extend(tokens[k : k + length] for k in range(0, tokens.size - 1, length))
+        longer += tokens.size > length
     found = [each for each in found[:most] if each.size > 1]
     if not found:
         raise UserError("the text holds no sequence of two tokens: give a longer one")
@@ -57,7 +74,8 @@ def text_batch(
                 "--text FILE of the kind the model was trained on, or --tokens FILE, or choose "
                 "--level weights"
             )
-    return found
+    clause = f"lines longer than {length} tokens, which continue in the next sequence: {longer}"
+    return TokenBatch(found, clause if longer else "")
 
 
 def read_text(file: Path) -> str:
@@ -133,7 +151,7 @@ def kept_batch(config: Mapping[str, Any], *, length: int, most: int) -> list[np.
         raise UserError(f"config.json holds no sequences of words ({error}): give a text") from None
 
 
-def token_batch(file: Path, *, length: int, most: int) -> list[np.ndarray]:
+def token_batch(file: Path, *, length: int, most: int) -> TokenBatch:
     """Sequences from a file of tokens.
 
     Args:
@@ -143,7 +161,7 @@ def token_batch(file: Path, *, length: int, most: int) -> list[np.ndarray]:
         most: number of sequences that are kept.
 
     Returns:
-        Vectors of whole numbers.
+        The sequences; of a longer one the first `length` tokens.
 
     Raises:
         UserError: if the file is none of these.
@@ -166,7 +184,9 @@ def token_batch(file: Path, *, length: int, most: int) -> list[np.ndarray]:
             f"{file} holds no tokens ({error}): give .npz with ids and lengths, .npy, or lines of "
             "numbers"
         ) from None
-    kept = [row[:length] for row in rows if row.size > 1][:most]
-    if not kept or any(row.dtype.kind not in "iu" for row in kept):
+    read = [row for row in rows if row.size > 1][:most]
+    if not read or any(row.dtype.kind not in "iu" for row in read):
         raise UserError(f"{file} holds no sequence of two whole numbers: give token numbers")
-    return kept
+    longer = sum(row.size > length for row in read)
+    clause = f"sequences longer than {length} tokens, which end there: {longer}"
+    return TokenBatch([row[:length] for row in read], clause if longer else "")

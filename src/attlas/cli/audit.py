@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from attlas.audit.read_batch import TokenBatch
     from attlas.interop.words import Words
     from attlas.runs.kept_layers import KeptLayers
 
@@ -83,6 +84,7 @@ def audit(
     source = steps[-1][1]
     config = open_checkpoint(source).config
     words = read_words(source if source.is_dir() else source.parent, config)
+    length = _within_context(source, config, length, level)
     batch, read = _batch(words, config, text, tokens, sequences, length, level)
     _require_several(batch)
     _require_checkpoint(against)
@@ -210,6 +212,17 @@ def _reads_images(config: "Mapping[str, Any]") -> bool:
     return config.get("continuous") is True or config.get("model_type") == "vit"
 
 
+def _within_context(
+    source: Path, config: "Mapping[str, Any]", length: int, level: str | None
+) -> int:
+    """Largest number of tokens of a sequence: no more than the model has positions."""
+    from attlas.interop.load_model import load_model
+
+    if level == "weights" or _reads_images(config):
+        return length
+    return min(length, load_model(source).context or length)
+
+
 def _batch(
     words: "Words",
     config: "Mapping[str, Any]",
@@ -236,7 +249,9 @@ def _batch(
         typer.echo("level weights: the model reads images, the other levels sequences of words")
         return None, ""
     if tokens is not None:
-        return token_batch(tokens, length=length, most=sequences), f"tokens of {tokens}"
+        return _with_source(
+            token_batch(tokens, length=length, most=sequences), f"tokens of {tokens}"
+        )
     if text is None:
         kept = kept_batch(config, length=length, most=sequences)
         if kept:
@@ -250,4 +265,11 @@ def _batch(
         own, source = default_text(), "the built-in English stories"
     else:
         own, source = read_text(text), str(text)
-    return text_batch(words, own, length=length, most=sequences, source=source), f"of {source}"
+    return _with_source(
+        text_batch(words, own, length=length, most=sequences, source=source), f"of {source}"
+    )
+
+
+def _with_source(batch: "TokenBatch", source: str) -> "tuple[list[np.ndarray], str]":
+    """The sequences, and what they are, with the texts that did not fit into one."""
+    return batch.sequences, f"{source}; {batch.longer}" if batch.longer else source

@@ -12,6 +12,7 @@ import numpy as np
 from attlas.core.errors import UserError
 from attlas.core.plain_file import printable
 from attlas.interop import architectures
+from attlas.interop.settings import Settings
 from attlas.interop.trained_transformer import TrainedTransformer
 
 
@@ -20,10 +21,10 @@ class Architecture(Protocol):
     """What a module of `attlas.interop.architectures` offers.
 
     Attributes:
-        MODEL_TYPES: values of `model_type` in config.json that it reads.
+        SETTINGS: what it knows of config.json, by each value of `model_type` that it reads.
     """
 
-    MODEL_TYPES: tuple[str, ...]
+    SETTINGS: Mapping[str, Settings]
 
     def read(
         self, config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], name: str
@@ -57,8 +58,8 @@ def architecture_table() -> Mapping[str, Architecture]:
     for info in sorted(pkgutil.iter_modules(architectures.__path__), key=lambda i: i.name):
         module = importlib.import_module(f"{architectures.__name__}.{info.name}")
         if not isinstance(module, Architecture):
-            raise TypeError(f"{module.__name__} lacks MODEL_TYPES, read or unsliced_attention")
-        for kind in module.MODEL_TYPES:
+            raise TypeError(f"{module.__name__} lacks SETTINGS, read or unsliced_attention")
+        for kind in module.SETTINGS:
             if kind in found:
                 raise ValueError(f"{info.name} reads '{kind}', and so does another")
             found[kind] = cast(Architecture, module)

@@ -74,7 +74,7 @@ def save_model(
     Args:
         folder: made if missing.
         form: see `stored_form`.
-        notes: plain JSON that config.json holds, too, such as where the model comes from.
+        notes: plain JSON that config.json holds below `notes`, such as where the model comes from.
 
     Returns:
         The folder.
@@ -85,7 +85,8 @@ def save_model(
     place = Path(folder)
     config, tensors = form
     target = place / "config.json"
-    text = json.dumps({**(notes or {}), **config}, indent=1, sort_keys=True, allow_nan=False)
+    whole = config | ({"notes": dict(notes)} if notes else {})
+    text = json.dumps(whole, indent=1, sort_keys=True, allow_nan=False)
     try:
         make_folder(place)
         target.unlink(missing_ok=True)

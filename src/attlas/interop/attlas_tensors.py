@@ -9,6 +9,10 @@ import numpy as np
 from attlas.core.errors import UserError
 from attlas.interop.lazy_tensors import LazyTensors
 
+NOTES = ("cell", "experiment", "key", "name", "notes", "sequences")
+"""Keys of a saved model's configuration that say where it comes from, or what it was tested on; the
+first four stood beside the sizes before `notes` did."""
+
 
 @dataclass(frozen=True)
 class AttlasTensors:

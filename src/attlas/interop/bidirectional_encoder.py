@@ -206,6 +206,7 @@ def read_embedding(
     *,
     projection: str | None = None,
     first_position: int = 0,
+    padding: int | None = None,
 ) -> Embedding:
     """The embedding of the file; all tokens are of the first kind.
 
@@ -214,6 +215,7 @@ def read_embedding(
         sizes: of the model.
         projection: name of the map to the model's width, or None.
         first_position: row of the table of positions that the first token reads.
+        padding: token that the count of positions passes over, or None.
 
     Returns:
         The embedding.
@@ -226,6 +228,7 @@ def read_embedding(
         norm=read_norm(stored, "embeddings.LayerNorm", sizes.eps),
         projection=None if projection is None else read_dense(stored, projection),
         first_position=first_position,
+        padding=padding,
     )
 
 

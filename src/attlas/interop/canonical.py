@@ -187,6 +187,8 @@ class Embedding(eqx.Module):
         projection: from the embedding's width to the model's, or None.
         scale: factor of the word's row.
         first_position: row of `positions` that the first token reads.
+        padding: token that the count of positions passes over, and that reads the row before
+            `first_position`; None where every token counts.
     """
 
     tokens: Float[Array, "V e"]
@@ -196,6 +198,7 @@ class Embedding(eqx.Module):
     projection: Dense | None = None
     scale: float = eqx.field(static=True, default=1.0)
     first_position: int = eqx.field(static=True, default=0)
+    padding: int | None = eqx.field(static=True, default=None)
 
 
 class PatchEmbedding(eqx.Module):

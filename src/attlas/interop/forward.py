@@ -34,10 +34,18 @@ def embed(embedding: Embedding, tokens: Int[Array, " T"]) -> Float[Array, "T d"]
     if embedding.kind is not None:
         x = x + embedding.kind[None]
     if embedding.positions is not None:
-        x = x + embedding.positions[embedding.first_position + jnp.arange(tokens.size)]
+        x = x + embedding.positions[_position_rows(embedding, tokens)]
     if embedding.norm is not None:
         x = embedding.norm(x)
     return x if embedding.projection is None else embedding.projection(x)
+
+
+def _position_rows(embedding: Embedding, tokens: Int[Array, " T"]) -> Int[Array, " T"]:
+    """Which row of the table of positions each token reads."""
+    if embedding.padding is None:
+        return embedding.first_position + jnp.arange(tokens.size)
+    counted = tokens != embedding.padding
+    return embedding.first_position - 1 + jnp.where(counted, jnp.cumsum(counted), 0)
 
 
 @eqx.filter_jit

@@ -16,6 +16,7 @@ from attlas.interop.attlas_model import stored_form
 from attlas.interop.checkpoint_folder import Checkpoint, read_checkpoint
 from attlas.interop.layer_reader import LayerReader
 from attlas.interop.lazy_tensors import LazyTensors
+from attlas.interop.settings import LIBRARY, require_settings
 from attlas.interop.state_dict import is_module, module_config, tensors_of_state
 from attlas.interop.trained_transformer import TrainedTransformer
 
@@ -57,6 +58,7 @@ def load_model(
     """  # noqa: DOC502 (raised one call below)
     found = open_checkpoint(source, dtype=dtype, name=name, config=config)
     architecture = architecture_of(found.config, found.name)
+    require_settings(found.config, architecture.SETTINGS[found.config["model_type"]], LIBRARY)
     model = replace(
         architecture.read(found.config, found.tensors, found.name),
         unsliced=lambda index, x: architecture.unsliced_attention(

@@ -1,26 +1,51 @@
 r"""Frequencies of rotary positions, as configurations ask for them."""
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
 from attlas.core.errors import UserError
 from attlas.interop.configuration import Configuration
+from attlas.interop.settings import Settings, require_settings
 
-_KINDS = ("default", "linear", "llama3")
+_RULES = {
+    "default": Settings(required={"factor": 1.0}),
+    "linear": Settings(read=("factor",)),
+    "llama3": Settings(read=("factor", "high_freq_factor", "low_freq_factor")),
+}
+_EVERY_RULE = Settings(
+    read=("partial_rotary_factor", "rope_theta", "rope_type", "type"),
+    unused=("original_max_position_embeddings",),  # of the rules that do not ask for it
+)
 
 
 def rotary_rule(config: Configuration) -> Configuration:
-    """The part of a configuration that holds the rule.
+    """The part of a configuration that holds the rule, checked key by key.
 
     Args:
         config: of the model.
 
     Returns:
         `rope_scaling`, the older name, where it is not empty, else `rope_parameters`.
+
+    Raises:
+        UserError: if it asks for another rule than those that are read.
     """
-    older = config.section("rope_scaling")
-    return older if older.values else config.section("rope_parameters")
+    name = "rope_scaling" if config.section("rope_scaling").values else "rope_parameters"
+    rule = config.section(name)
+    nested = [key for key, value in rule.values.items() if isinstance(value, Mapping)]
+    if nested:
+        raise UserError(
+            f"{name} with a table '{nested[0]}' in the configuration is not supported: attlas "
+            "reads one rule for all layers"
+        )
+    require_settings(rule.values, _RULES[_kind(rule)], _EVERY_RULE, section=name)
+    return rule
+
+
+def _kind(rule: Configuration) -> str:
+    return rule.choice("rope_type" if rule.given("rope_type") else "type", (*_RULES,), "default")
 
 
 def rotary_frequencies(
@@ -55,15 +80,9 @@ def rotary_frequencies(
         Traceback (most recent call last):
             ...
         attlas.core.errors.UserError: type = 'yarn' in the configuration is not ...
-    """
+    """  # noqa: DOC502 (raised one call below)
     rule = rotary_rule(config)
-    kind = rule.choice("rope_type" if rule.given("rope_type") else "type", _KINDS, "default")
-    nested = [name for name, value in rule.values.items() if isinstance(value, dict)]
-    if nested:
-        raise UserError(
-            f"rope_parameters with a table '{nested[0]}' in the configuration is not supported: "
-            "attlas reads one rule for all layers"
-        )
+    kind = _kind(rule)
     theta = rule.number("rope_theta", config.number(theta_key, 10000.0))
     frequencies = theta ** (-np.arange(0, size, 2, dtype=np.float64) / size)
     if kind == "linear":

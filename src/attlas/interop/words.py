@@ -12,6 +12,8 @@ _LARGEST = 2**26
 _SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]", "<s>", "</s>", "<pad>", "<mask>", "<unk>")
 _SPECIAL = (*_SPECIAL, "<bos>", "<eos>", "<|endoftext|>", "[UNK]", "[BOS]", "[EOS]")
 _MASKS = ("[MASK]", "<mask>")
+_ENCLOSING = {"gpt2": ("", ""), "opt": ("</s>", ""), "roberta": ("<s>", "</s>")}
+"""What opens and closes a text of each model_type whose byte pairs are split as GPT-2's are."""
 _FIRST_BYTE = 3  # of llama2.c: <unk>, <s>, </s>, then the bytes
 
 
@@ -42,10 +44,12 @@ def read_words(folder: Path, config: Mapping[str, Any]) -> Words:
 
     Args:
         folder: of the model.
-        config: its configuration, for the numbers of special tokens.
+        config: its configuration: `model_type` says what encloses a text of byte pairs, and where
+            no vocabulary is found, other keys name the special tokens.
 
     Returns:
-        The words; without `encode` where no known file is there.
+        The words; without `encode` where no known file is there, or where vocab.json with merges
+        leaves open how a model of this type splits a text.
 
     Raises:
         UserError: if a file is there and cannot be read.
@@ -55,7 +59,7 @@ def read_words(folder: Path, config: Mapping[str, Any]) -> Words:
         True
     """
     try:
-        found = _read(folder)
+        found = _read(folder, config.get("model_type"))
     except (OSError, ValueError, RecursionError, struct.error) as error:
         raise UserError(f"{folder}: the tokenizer cannot be read ({error})") from None
     names = ("bos_token_id", "eos_token_id", "pad_token_id", "cls_token_id", "sep_token_id")
@@ -66,11 +70,11 @@ def read_words(folder: Path, config: Mapping[str, Any]) -> Words:
     return found
 
 
-def _read(folder: Path) -> Words:
+def _read(folder: Path, kind: Any) -> Words:
     for name, reader in (
         ("tokenizer.json", _hugging_face),
         ("vocab.txt", _word_pieces),
-        ("vocab.json", _byte_pairs),
+        ("vocab.json", lambda file: _byte_pairs(file, kind)),
     ):
         if (folder / name).is_file():
             return reader(_capped(folder / name))
@@ -87,9 +91,14 @@ def _capped(file: Path) -> Path:
     return file
 
 
-def _named(pieces: list[str], encode: Callable[[str], list[int]] | None) -> Words:
+def _named(
+    pieces: list[str],
+    encode: Callable[[str], list[int]] | None,
+    flagged: frozenset[int] = frozenset(),
+) -> Words:
+    """The words; special are those of known names, and those that the file itself flags."""
     place = {piece: number for number, piece in enumerate(pieces)}
-    special = tuple(sorted(place[piece] for piece in _SPECIAL if piece in place))
+    special = tuple(sorted({place[piece] for piece in _SPECIAL if piece in place} | flagged))
     mask = next((place[piece] for piece in _MASKS if piece in place), None)
     unknown = next((place[piece] for piece in ("[UNK]", "<unk>") if piece in place), None)
     return Words(tuple(pieces), special, mask, encode, unknown)
@@ -102,8 +111,13 @@ def _hugging_face(file: Path) -> Words:
         tokenizer = Tokenizer.from_file(str(file))
     except Exception as error:  # noqa: BLE001 (the library raises nothing narrower)
         raise UserError(f"{file} is no tokenizer: {str(error).partition(chr(10))[0]}") from None
+    # The file may store how a training batch was shaped: every text padded to one length, and cut.
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
     pieces = [tokenizer.id_to_token(k) or "" for k in range(tokenizer.get_vocab_size())]
-    return _named(pieces, lambda text: tokenizer.encode(text).ids)
+    added = tokenizer.get_added_tokens_decoder()
+    flagged = frozenset(number for number, token in added.items() if token.special)
+    return _named(pieces, lambda text: tokenizer.encode(text).ids, flagged)
 
 
 def _word_pieces(file: Path) -> Words:
@@ -118,10 +132,11 @@ def _word_pieces(file: Path) -> Words:
     return _named(pieces, lambda text: tokenizer.encode(text).ids)
 
 
-def _byte_pairs(file: Path) -> Words:
+def _byte_pairs(file: Path, kind: Any) -> Words:
     import json
 
-    from tokenizers import ByteLevelBPETokenizer
+    from tokenizers import AddedToken, ByteLevelBPETokenizer
+    from tokenizers.processors import TemplateProcessing
 
     place = json.loads(file.read_text("utf-8"))
     if not isinstance(place, dict) or sorted(map(str, place.values())) != sorted(
@@ -130,12 +145,22 @@ def _byte_pairs(file: Path) -> Words:
         raise ValueError(f"{file.name} does not number its words 0, 1, 2, ...")
     pieces = sorted(place, key=place.__getitem__)
     merges = file.parent / "merges.txt"
-    if not merges.is_file():
+    enclosing = _ENCLOSING.get(kind, ()) if isinstance(kind, str) else ()
+    ends = [piece for piece in enclosing if piece]
+    if not merges.is_file() or not enclosing or not place.keys() >= set(ends):
         return _named(pieces, None)
     try:
         tokenizer = ByteLevelBPETokenizer(str(file), str(_capped(merges)))
     except Exception as error:  # noqa: BLE001 (the library raises nothing narrower)
         raise UserError(f"{merges} holds no merges: {str(error).partition(chr(10))[0]}") from None
+    # The mask takes the space before it, as in RoBERTa's own tokenizer.
+    tokenizer.add_special_tokens(
+        [AddedToken(piece, lstrip=piece in _MASKS) for piece in _SPECIAL if piece in place]
+    )
+    first, last = enclosing
+    tokenizer.post_processor = TemplateProcessing(
+        single=f"{first} $A {last}".strip(), special_tokens=[(end, place[end]) for end in ends]
+    )
     return _named(pieces, lambda text: tokenizer.encode(text).ids)
 
 

@@ -60,7 +60,7 @@ def test_another_scale_is_noticed():
     ],
 )
 def test_what_is_not_supported_is_refused_in_one_line(change, text):
-    said = refusal(gpt2, "gpt2", change)
+    said = refusal("gpt2", change)
     assert said.startswith(text)
     assert "\n" not in said
 

@@ -78,6 +78,6 @@ def test_older_names_are_the_same_model():
     ],
 )
 def test_what_is_not_supported_is_refused_in_one_line(change, text):
-    said = refusal(gpt_neox, "gpt_neox", change)
+    said = refusal("gpt_neox", change)
     assert said.startswith(text)
     assert "\n" not in said

@@ -84,7 +84,7 @@ def test_agrees_with_transformers(case, dtype):
     assert max(found.values()) <= TOLERANCE[dtype]
 
 
-@pytest.mark.parametrize("kind", llama.MODEL_TYPES)
+@pytest.mark.parametrize("kind", llama.SETTINGS)
 def test_sum_over_heads_is_the_unsliced_attention(kind):
     # Sums of at most 24 terms in float64, three in a row.
     assert slicing_difference(llama, kind) <= 3 * 24 * np.finfo(np.float64).eps
@@ -161,6 +161,6 @@ def test_configurations_of_older_releases_are_the_same_model(case):
     ],
 )
 def test_what_is_not_supported_is_refused_in_one_line(kind, change, text):
-    said = refusal(llama, kind, change)
+    said = refusal(kind, change)
     assert said.startswith(text)
     assert "\n" not in said

@@ -21,10 +21,28 @@ from attlas.interop.bidirectional_encoder import (
     unsliced_encoder_attention,
 )
 from attlas.interop.configuration import Configuration
+from attlas.interop.settings import Settings
 from attlas.interop.stored_tensors import StoredTensors
 from attlas.interop.trained_transformer import TrainedTransformer
 
-MODEL_TYPES = ("albert",)
+SETTINGS = {
+    "albert": Settings(
+        read=(
+            *("embedding_size", "hidden_act", "hidden_size", "inner_group_num"),
+            *("intermediate_size", "layer_norm_eps", "max_position_embeddings"),
+            *("num_attention_heads", "num_hidden_groups", "num_hidden_layers"),
+            *("type_vocab_size", "vocab_size"),
+        ),
+        required={
+            "down_scale_factor": 1,
+            "gap_size": 0,
+            "net_structure_type": 0,
+            "num_memory_blocks": 0,
+            "position_embedding_type": "absolute",
+        },
+        unused=("tie_word_embeddings",),  # the file holds the words once, or once more
+    )
+}
 
 _LAYER = LayerNames(
     query="attention.query",
@@ -120,7 +138,6 @@ def _order(values: Configuration) -> tuple[int, ...]:
 def _sizes(values: Configuration) -> Sizes:
     d, heads = values.count("hidden_size"), values.count("num_attention_heads")
     values.divides("num_attention_heads", heads, d, "hidden_size")
-    values.choice("position_embedding_type", ("absolute",), "absolute")
     return Sizes(
         d=d,
         e=values.count("embedding_size"),

@@ -12,12 +12,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.core.errors import UserError
-from attlas.interop.attlas_tensors import AttlasTensors
+from attlas.interop.attlas_tensors import NOTES, AttlasTensors
 from attlas.interop.canonical import Dense, Embedding, PatchEmbedding, Readout
 from attlas.interop.plain_attention import plain_layers, plain_unsliced
+from attlas.interop.settings import Settings
 from attlas.interop.trained_transformer import TrainedTransformer
 
-MODEL_TYPES = ("attlas_encoder",)
+SETTINGS = {
+    "attlas_encoder": Settings(
+        read=("blocks", "continuous", "heads", "hidden", "length", "vocabulary", "width"),
+        unused=NOTES,
+    )
+}
 
 _OF_BLOCK = ("query", "key", "value", "output", "up", "down", "scales")
 _EPS = 1e-5

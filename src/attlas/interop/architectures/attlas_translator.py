@@ -12,12 +12,18 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.interop.attlas_tensors import AttlasTensors
+from attlas.interop.attlas_tensors import NOTES, AttlasTensors
 from attlas.interop.canonical import Embedding, Readout
 from attlas.interop.plain_attention import plain_layers, plain_unsliced
+from attlas.interop.settings import Settings
 from attlas.interop.trained_transformer import TrainedTransformer
 
-MODEL_TYPES = ("attlas_translator",)
+SETTINGS = {
+    "attlas_translator": Settings(
+        read=("blocks", "heads", "hidden", "source_vocabulary", "width"),
+        unused=("target_vocabulary", *NOTES),  # of the decoder
+    )
+}
 
 _ATTENTION = ("query", "key", "value", "output")
 _EPS = 1e-6

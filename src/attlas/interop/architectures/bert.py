@@ -1,7 +1,7 @@
 """BERT and RoBERTa: norms after the sums; RoBERTa's positions begin behind the padding's row.
 
-A sequence holds no padding: where the token of padding stands between words, the library leaves it
-out of RoBERTa's count of positions, and its logits differ from ours.
+RoBERTa's count of positions passes over the token of padding, wherever it stands; its attention
+sees that token like any other.
 """
 
 from collections.abc import Mapping
@@ -24,10 +24,25 @@ from attlas.interop.bidirectional_encoder import (
     unsliced_encoder_attention,
 )
 from attlas.interop.configuration import Configuration
+from attlas.interop.settings import Settings
 from attlas.interop.stored_tensors import StoredTensors
 from attlas.interop.trained_transformer import TrainedTransformer
 
-MODEL_TYPES = ("bert", "roberta")
+_READ = (
+    *("hidden_act", "hidden_size", "intermediate_size", "layer_norm_eps"),
+    *("max_position_embeddings", "model_type", "num_attention_heads", "num_hidden_layers"),
+    *("type_vocab_size", "vocab_size"),
+)
+_REQUIRED = {"directionality": "bidi", "position_embedding_type": "absolute"}
+_UNUSED = (
+    "tie_word_embeddings",  # the file holds the words once, or once more
+    *("pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers"),
+    *("pooler_size_per_head", "pooler_type"),
+)
+SETTINGS = {
+    "bert": Settings(_READ, _REQUIRED, _UNUSED),
+    "roberta": Settings((*_READ, "pad_token_id"), _REQUIRED, _UNUSED),
+}
 
 _LAYER = LayerNames(
     query="attention.self.query",
@@ -69,11 +84,12 @@ def read(
         The model; without words where the file holds the encoder alone.
     """
     values = Configuration(config)
-    kind, sizes = values.choice("model_type", MODEL_TYPES, "bert"), _sizes(values)
+    kind, sizes = values.choice("model_type", tuple(SETTINGS), "bert"), _sizes(values)
     stored = _stored(values, tensors)
     # the library's own readout knows one activation for RoBERTa
     after = sizes.activation if kind == "bert" else "gelu"
-    first = 0 if kind == "bert" else _first_position(values)
+    padding = None if kind == "bert" else values.count("pad_token_id", 1, least=0)
+    first = 0 if padding is None else padding + 1
     return TrainedTransformer(
         name=name,
         architecture=kind,
@@ -83,7 +99,7 @@ def read(
         context=sizes.positions - first,
         stored_layer=tuple(range(values.count("num_hidden_layers"))),
         read_layer=encoder_layers(stored, _LAYER, sizes, "encoder.layer.{}.".format),
-        read_embedding=lambda: read_embedding(stored, sizes, first_position=first),
+        read_embedding=lambda: read_embedding(stored, sizes, first_position=first, padding=padding),
         read_readout=lambda: read_masked_word_head(stored, _HEADS[kind], sizes, after),
         parameters=stored.parameters - repeated_numbers(stored, _HEADS[kind]),
     )
@@ -109,15 +125,9 @@ def unsliced_attention(
     return unsliced_encoder_attention(_stored(values, tensors), _LAYER, heads, path, x)
 
 
-def _first_position(values: Configuration) -> int:
-    return values.count("pad_token_id", 1) + 1
-
-
 def _sizes(values: Configuration) -> Sizes:
     d, heads = values.count("hidden_size"), values.count("num_attention_heads")
     values.divides("num_attention_heads", heads, d, "hidden_size")
-    values.refuse_unless("is_decoder", False)
-    values.choice("position_embedding_type", ("absolute",), "absolute")
     return Sizes(
         d=d,
         e=d,

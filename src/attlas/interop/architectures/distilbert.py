@@ -20,10 +20,20 @@ from attlas.interop.bidirectional_encoder import (
     unsliced_encoder_attention,
 )
 from attlas.interop.configuration import Configuration
+from attlas.interop.settings import Settings
 from attlas.interop.stored_tensors import StoredTensors
 from attlas.interop.trained_transformer import TrainedTransformer
 
-MODEL_TYPES = ("distilbert",)
+SETTINGS = {
+    "distilbert": Settings(
+        read=(
+            *("activation", "dim", "hidden_dim", "max_position_embeddings", "n_heads", "n_layers"),
+            "vocab_size",
+        ),
+        # The table of positions and the words are in the file, whatever they began as.
+        unused=("sinusoidal_pos_embds", "tie_weights_", "tie_word_embeddings"),
+    )
+}
 
 _LAYER = LayerNames(
     query="attention.q_lin",

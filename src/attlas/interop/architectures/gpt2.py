@@ -19,12 +19,25 @@ from attlas.interop.configuration import Configuration
 from attlas.interop.head_blocks import attention_of
 from attlas.interop.layer_reader import LayerReader
 from attlas.interop.output_words import output_words, repeated_words
+from attlas.interop.settings import Settings
 from attlas.interop.stored_parts import read_dense, read_norm
 from attlas.interop.stored_tensors import StoredTensors
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.interop.unsliced import apart, mixed_values
 
-MODEL_TYPES = ("gpt2",)
+SETTINGS = {
+    "gpt2": Settings(
+        read=(
+            *("activation_function", "layer_norm_epsilon", "n_embd", "n_head", "n_inner"),
+            *("n_layer", "n_positions", "scale_attn_by_inverse_layer_idx", "scale_attn_weights"),
+            *("tie_word_embeddings", "vocab_size"),
+        ),
+        unused=(
+            *("is_decoder", "n_ctx", "reorder_and_upcast_attn"),
+            *("summary_activation", "summary_proj_to_labels", "summary_type", "summary_use_proj"),
+        ),
+    )
+}
 
 _PREFIXES = ("transformer.", "")
 _BUFFERS = r"(^|\.)h\.\d+\.attn\.(masked_)?bias$"
@@ -97,7 +110,6 @@ def unsliced_attention(
 
 
 def _stored(values: Configuration, tensors: Mapping[str, np.ndarray]) -> StoredTensors:
-    values.refuse_unless("add_cross_attention", False)
     d, vocabulary = values.count("n_embd"), values.count("vocab_size")
     values.divides("n_head", values.count("n_head"), d, "n_embd")
     m = values.count("n_inner", 4 * d)

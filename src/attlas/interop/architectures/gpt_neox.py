@@ -22,12 +22,24 @@ from attlas.interop.head_blocks import attention_of
 from attlas.interop.layer_reader import LayerReader
 from attlas.interop.output_words import output_words, repeated_words
 from attlas.interop.rotary_frequencies import rotary_frequencies, rotary_rule
+from attlas.interop.settings import Settings
 from attlas.interop.stored_parts import read_dense, read_norm
 from attlas.interop.stored_tensors import StoredTensors
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.interop.unsliced import apart, linear, mixed_values, turned
 
-MODEL_TYPES = ("gpt_neox",)
+SETTINGS = {
+    "gpt_neox": Settings(
+        read=(
+            *("attention_bias", "hidden_act", "hidden_size", "intermediate_size"),
+            *("layer_norm_eps", "max_position_embeddings", "num_attention_heads"),
+            *("num_hidden_layers", "original_max_position_embeddings", "partial_rotary_factor"),
+            *("rope_parameters", "rope_scaling", "rope_theta", "rotary_emb_base", "rotary_pct"),
+            *("tie_word_embeddings", "use_parallel_residual", "vocab_size"),
+        ),
+        unused=("is_decoder",),
+    )
+}
 
 _READOUTS = ("lm_head.weight", "embed_out.weight")  # today's name, and that of Pythia's files
 _BUFFERS = r"\.attention\.((masked_)?bias|rotary_emb\.inv_freq)$|^rotary_emb\.inv_freq$"
@@ -107,8 +119,12 @@ def _head_size(values: Configuration) -> int:
 
 
 def _frequencies(values: Configuration) -> np.ndarray:
-    default = values.number("rotary_pct", 0.25)
-    share = rotary_rule(values).number("partial_rotary_factor", default)
+    rule = rotary_rule(values)
+    share = rule.number("partial_rotary_factor", values.number("rotary_pct", 0.25))
+    base = rule.number("rope_theta", values.number("rotary_emb_base", 10000.0))
+    # Later releases wrote both numbers once more, under the names of other architectures.
+    values.refuse_unless("partial_rotary_factor", share)
+    values.refuse_unless("rope_theta", base)
     turning = int(_head_size(values) * share)
     if turning % 2 or not 2 <= turning <= _head_size(values):
         raise UserError(

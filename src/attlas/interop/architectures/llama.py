@@ -14,9 +14,49 @@ from attlas.interop.gated_decoder import (
     unsliced_gated_attention,
 )
 from attlas.interop.rotary_frequencies import rotary_frequencies, rotary_rule
+from attlas.interop.settings import Settings
 from attlas.interop.trained_transformer import TrainedTransformer
 
-MODEL_TYPES = ("llama", "mistral", "qwen2", "qwen3", "gemma")
+_READ = (
+    *("head_dim", "hidden_act", "hidden_size", "intermediate_size", "layer_types"),
+    *("max_position_embeddings", "model_type", "num_attention_heads", "num_hidden_layers"),
+    *("num_key_value_heads", "original_max_position_embeddings", "rms_norm_eps"),
+    *("rope_parameters", "rope_scaling", "rope_theta", "tie_word_embeddings", "vocab_size"),
+)
+_WINDOWS = ("max_window_layers", "sliding_window", "use_sliding_window")
+_REQUIRED = {
+    "attention_bias": False,
+    "mlp_bias": False,
+    "partial_rotary_factor": 1.0,
+    "rope_interleaved": False,
+    "use_mrope": False,
+    "use_sliding_window": False,
+}
+_UNUSED = ("is_decoder", "is_llama_config", "max_sequence_length", "pretraining_tp")
+
+
+def _settings(
+    *read: str, required: Mapping[str, Any] | None = None, unused: tuple[str, ...] = ()
+) -> Settings:
+    """What one model_type knows beside the keys of all, or in another way than they do."""
+    others = {key: value for key, value in _REQUIRED.items() if key not in {*read, *unused}}
+    return Settings((*_READ, *read), others | dict(required or {}), (*_UNUSED, *unused))
+
+
+SETTINGS = {
+    "llama": _settings("attention_bias", "mlp_bias"),
+    "mistral": _settings("sliding_window"),
+    # Qwen2 has biases of queries, keys and values, and no others, whatever the key says.
+    "qwen2": _settings(*_WINDOWS, unused=("attention_bias",)),
+    "qwen3": _settings(*_WINDOWS, "attention_bias"),
+    "gemma": _settings(
+        "attention_bias",
+        required={
+            "hidden_activation": "gelu_pytorch_tanh",
+            "use_bidirectional_attention": False,
+        },
+    ),
+}
 
 _NAMES = {
     "words": "embed_tokens",
@@ -80,10 +120,7 @@ def _plan(config: Mapping[str, Any]) -> GatedDecoder:
     values.divides("num_key_value_heads", groups, heads, "num_attention_heads")
     head_size = _head_size(values, kind, width, heads)
     attention_bias = kind in {"llama", "qwen3", "gemma"} and values.flag("attention_bias", False)
-    values.refuse_unless("partial_rotary_factor", 1.0)
     rotary_rule(values).refuse_unless("partial_rotary_factor", 1.0)
-    if gemma:
-        values.refuse_unless("use_bidirectional_attention", False)
     activation = values.choice("hidden_act", ACTIVATIONS, "gelu_pytorch_tanh" if gemma else "silu")
     return GatedDecoder(
         architecture=kind,

@@ -13,9 +13,18 @@ from attlas.interop.gated_decoder import (
     unsliced_gated_attention,
 )
 from attlas.interop.rotary_frequencies import rotary_frequencies
+from attlas.interop.settings import Settings
 from attlas.interop.trained_transformer import TrainedTransformer
 
-MODEL_TYPES = ("llama2.c",)
+SETTINGS = {
+    "llama2.c": Settings(
+        read=(
+            *("dim", "hidden_dim", "max_seq_len", "n_heads", "n_kv_heads", "n_layers", "norm_eps"),
+            *("rope", "rope_theta", "tied_embeddings", "vocab_size"),
+        ),
+        unused=("bos_id", "eos_id", "multiple_of"),
+    )
+}
 
 _NAMES = {
     "words": "tok_embeddings",

@@ -18,12 +18,24 @@ from attlas.interop.configuration import Configuration
 from attlas.interop.head_blocks import attention_of, dense
 from attlas.interop.layer_reader import LayerReader
 from attlas.interop.output_words import output_words, repeated_words
+from attlas.interop.settings import Settings
 from attlas.interop.stored_parts import read_dense
 from attlas.interop.stored_tensors import StoredTensors
 from attlas.interop.trained_transformer import TrainedTransformer
 from attlas.interop.unsliced import unsliced_heads
 
-MODEL_TYPES = ("opt",)
+SETTINGS = {
+    "opt": Settings(
+        read=(
+            *("_remove_final_layer_norm", "activation_function", "do_layer_norm_before"),
+            *("enable_bias", "ffn_dim", "hidden_size", "layer_norm_elementwise_affine"),
+            *("max_position_embeddings", "num_attention_heads", "num_hidden_layers"),
+            *("tie_word_embeddings", "vocab_size", "word_embed_proj_dim"),
+        ),
+        required={"learned_embeddings": True, "scale_embeddings": False},  # Galactica names them
+        unused=("is_decoder",),
+    )
+}
 
 _WORDS = "embed_tokens.weight"
 _OFFSET = 2  # rows of the positions that no token reads

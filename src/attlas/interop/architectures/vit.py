@@ -17,11 +17,21 @@ from attlas.interop.bidirectional_encoder import (
 from attlas.interop.canonical import PatchEmbedding, Readout
 from attlas.interop.configuration import Configuration
 from attlas.interop.head_blocks import dense
+from attlas.interop.settings import Settings
 from attlas.interop.stored_parts import read_dense, read_norm
 from attlas.interop.stored_tensors import StoredTensors
 from attlas.interop.trained_transformer import TrainedTransformer
 
-MODEL_TYPES = ("vit",)
+SETTINGS = {
+    "vit": Settings(
+        read=(
+            *("hidden_act", "hidden_size", "image_size", "intermediate_size", "layer_norm_eps"),
+            *("num_attention_heads", "num_channels", "num_hidden_layers", "patch_size"),
+            "qkv_bias",
+        ),
+        unused=("encoder_stride", "pooler_act", "pooler_output_size", "tie_word_embeddings"),
+    )
+}
 
 # Files keep the names of the library's first versions; a model in memory has the newer ones.
 _IN_FILES = LayerNames(
