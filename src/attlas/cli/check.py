@@ -137,6 +137,7 @@ def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
     from attlas.cli.tables import show_table
     from attlas.core.display.strength import COARSE, limits_of, passing_factor
     from attlas.core.prose import plain
+    from attlas.reports.forms import wording_sentence
 
     show_table(COLUMNS, [_row(claim, reports[claim.name]) for claim in claims])
     for claim in claims:
@@ -153,6 +154,8 @@ def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
             f"{coarse} supported claims would pass with a right side {COARSE:g} times smaller: "
             "see `attlas power CLAIM`"
         )
+    if wording := wording_sentence(claims):
+        typer.echo(wording)
     busy = sum(report.seconds for report in reports.values())
     typer.echo(
         f"{len(reports)} claims checked in {busy:.0f} s of work: "
