@@ -155,6 +155,7 @@ def test_a_package_ends_where_its_folder_is_of_another_user(below, another):
     assert dotted_name(file) == ("c.claims_mine", above)
 
 
+@pytest.mark.thorough
 def test_the_command_runs_nothing_of_another_user(below, tmp_path):
     if os.geteuid() != 0:
         pytest.skip("only root can give a file to another user")
