@@ -17,7 +17,7 @@ def test_the_sweep_is_one_table(capsys, monkeypatch):
     assert not left.value.code
     rows = [line.split() for line in out.splitlines() if line.strip()[:1] in ("0", "1")]
     # One-entry and constant matrices are drawn: both ends are attained.
-    assert rows == [["0", "drawn", "drawn", "2"], ["1", "drawn", "drawn", "2"]]
+    assert rows == [["0", "x2", "drawn", "drawn"], ["1", "x2", "drawn", "drawn"]]
 
 
 def test_a_factor_below_one_is_refused_in_one_line(capsys):

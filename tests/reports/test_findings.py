@@ -8,7 +8,8 @@ import pytest
 from tests.reports.conftest import PAPER, toy_claim, toy_experiment, toy_report
 
 import attlas.claims
-from attlas.core.claim import Erratum, ErratumClass
+from attlas.core.claim import Erratum, ErratumClass, Status
+from attlas.core.claim import Source as Text
 from attlas.core.verdict import Outcome
 from attlas.reports.content import ClaimEntry, Evidence, ExperimentEntry, Source
 from attlas.reports.findings import FILE, findings_of, read_findings
@@ -75,7 +76,7 @@ def test_statements_with_a_counterexample_are_counted(tmp_path):
     claim = entry("wrong", tmp_path).claim
     refuted = Erratum(PAPER, "Lemma 1", ErratumClass.REFUTED, "Not so.", claim.name)
     expected = replace(claim.expect, outcome=Outcome.VIOLATED, reason="false")
-    claim = replace(claim, expect=expected)
+    claim = replace(claim, expect=expected, status=Status.ERRATUM, source=Text.FOUND)
     wrong = ClaimEntry(claim, toy_report(claim, Outcome.VIOLATED), (refuted,), PLACE)
     report = replace(wrong.report, challenge=None)
     wrong = replace(wrong, report=report)
@@ -83,6 +84,8 @@ def test_statements_with_a_counterexample_are_counted(tmp_path):
     assert told(tmp_path, prose, wrong) == ["1 refuted."]
     step = replace(refuted, kind=ErratumClass.INVALID_PROOF)
     assert told(tmp_path, prose, replace(wrong, errata=(step,))) == ["1 steps."]
+    suspected = replace(claim, status=Status.SUSPECTED_ERRATUM, source=Text.RECALLED)
+    assert told(tmp_path, prose, replace(wrong, claim=suspected)) == []
 
 
 @pytest.mark.parametrize("folder", PAPERS, ids=lambda folder: folder.name)

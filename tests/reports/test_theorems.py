@@ -6,6 +6,7 @@ import pytest
 from tests.reports.conftest import toy_claim, toy_report
 
 from attlas.core.claim import Expectation, Status
+from attlas.core.claim import Source as Text
 from attlas.core.verdict import Outcome
 from attlas.reports.content import ClaimEntry, Evidence, Finding, Findings, PaperEntry, Source
 from attlas.reports.theorems import ASKED, theorem_name, theorems_of
@@ -25,12 +26,21 @@ def entry(slug, locator, outcome=Outcome.SUPPORTED, tightness=0.5, **fields):
 def paper():
     claims = (
         entry("f", "Theorem F.2"),
-        entry("wrong", "Theorem 10, as printed", Outcome.VIOLATED, tightness=2.0),
+        entry(
+            "wrong",
+            "Theorem 10, as printed",
+            Outcome.VIOLATED,
+            tightness=2.0,
+            status=Status.ERRATUM,
+            source=Text.FOUND,
+        ),
         entry("best", "Theorem 10, sharpened", tightness=0.75, status=Status.SHARPENED),
         entry("new", "Theorem 10, its size", tightness=1.0, status=Status.NEW),
         entry("one", "Theorem 1"),
         entry("formulas", "Theorem 1, formulas", place=("/x/formulas_of_one.py", 1)),
         entry("lemma", "Lemma 1"),
+        entry("f-recalled", "Theorem F.2, its rate", source=Text.RECALLED),
+        entry("f-suspect", "Theorem F.2, unit", Outcome.VIOLATED, status=Status.SUSPECTED_ERRATUM),
     )
     findings = (
         Finding("Theorem 1 asks for width.", ()),
@@ -50,9 +60,19 @@ def test_theorems_are_in_the_order_of_their_numbers(paper):
 def test_the_printed_form_is_told_from_ours(paper):
     one, ten, _ = theorems_of(paper)
     assert [(title, counted) for title, counted, _ in ten.standings] == [
-        ("as stated", "1 with a counterexample"), ("corrected, sharpened or new", "2 held"),
+        ("as printed", "1 with a counterexample"), ("corrected, sharpened or new", "2 held"),
     ]  # fmt: skip
     assert [each.slug for each in one.stated] == ["one"]
+
+
+def test_what_was_not_read_in_the_paper_is_said_before_its_verdict(paper):
+    one, _, last = theorems_of(paper)
+    assert [(title, counted) for title, counted, _ in one.standings] == [
+        ("as reconstructed", "1 held"),
+    ]  # fmt: skip
+    assert [(title, counted) for title, counted, _ in last.standings] == [
+        ("as recalled", "1 held"), ("as reconstructed", "1 held, 1 with a counterexample"),
+    ]  # fmt: skip
 
 
 def test_the_tightness_is_that_of_a_form_of_the_theorem_that_held(paper):

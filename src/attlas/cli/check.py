@@ -16,16 +16,17 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "claim",
-    "locator",
-    "kind",
-    "status",
     "verdict",
-    "slack",
+    "status",
+    "detects from",
     "tightness",
-    "noticed from",
+    "slack",
     "controls",
     "challenge",
+    "kind",
+    "locator",
 )
+"""The more important ones first: a narrow terminal has no room for the last."""
 EXIT_DEFECTS = 1
 
 On = Annotated[
@@ -134,14 +135,16 @@ def _keep(store: "Store", report: "CheckReport") -> None:
 
 
 def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
-    from attlas.cli.tables import show_table
+    from attlas.cli.tables import say, show_table
     from attlas.core.display.strength import COARSE, limits_of, passing_factor
     from attlas.core.prose import plain
+    from attlas.reports.forms import wording_sentence
 
-    show_table(COLUMNS, [_row(claim, reports[claim.name]) for claim in claims])
+    rows = [_row(claim, reports[claim.name]) for claim in claims]
+    show_table(COLUMNS, rows, always=("verdict",), elsewhere="`--json FILE`")
     for claim in claims:
         for defect in reports[claim.name].defects:
-            typer.echo(f"{claim.name}: {plain(defect)}")
+            say(f"{claim.name}: {plain(defect)}")
     defective = sum(bool(report.defects) for report in reports.values())
     coarse = sum(
         report.verdict.outcome == "SUPPORTED"
@@ -149,12 +152,14 @@ def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
         for report in reports.values()
     )
     if coarse:
-        typer.echo(
-            f"{coarse} supported claims would pass with a right side {COARSE:g} times smaller: "
+        say(
+            f"{coarse} supported claims would not notice a constant {COARSE:g} times too small: "
             "see `attlas power CLAIM`"
         )
+    if wording := wording_sentence(claims):
+        say(wording)
     busy = sum(report.seconds for report in reports.values())
-    typer.echo(
+    say(
         f"{len(reports)} claims checked in {busy:.0f} s of work: "
         f"{len(reports) - defective} as expected, {defective} unexpected"
     )
@@ -172,20 +177,20 @@ def _row(claim: "Claim", report: "CheckReport") -> tuple[str, ...]:
         attacked = "broken" if search.violated else f"best ratio {number(search.ratio)}"
     return (
         report.claim,
-        plain(claim.locator),
-        claim.kind,
-        claim.status,
         report.verdict.outcome,
-        number(report.verdict.slack),
+        claim.status,
+        _detected(report),
         number(report.verdict.tightness),
-        _noticed(report),
+        number(report.verdict.slack),
         f"{good}/{len(report.controls)}",
         attacked,
+        claim.kind,
+        plain(claim.locator),
     )
 
 
-def _noticed(report: "CheckReport") -> str:
-    """The factor from which a smaller right side would be noticed, in the worst component."""
+def _detected(report: "CheckReport") -> str:
+    """The factor from which a right side too small is detected, in the worst component."""
     from attlas.cli.tables import number
     from attlas.core.display.strength import limits_of, passing_factor
 

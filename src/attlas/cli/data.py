@@ -45,7 +45,7 @@ def _list(names: tuple[str, ...], folder: Path | None) -> None:
         place = "comes with a dependency" if each.embedded else str(data_folder(folder) / each.name)
         state = "present" if is_present(each, folder) else "absent"
         rows.append((each.name, state, each.title, each.licence, place))
-    show_table(("set", "state", "what", "licence", "place"), rows)
+    show_table(("set", "state", "title", "licence", "place"), rows)
 
 
 def _verify(names: tuple[str, ...], folder: Path | None) -> None:

@@ -11,7 +11,7 @@ from attlas.cli.machine import jax_refusal
 from attlas.cli.session import session_of
 
 Row = tuple[str, str, str]
-"""What was looked at, what was found, and the command that fixes it (empty when fine)."""
+"""An item, its value here, and the command that fixes it (empty when fine)."""
 
 
 def doctor(context: typer.Context) -> None:
@@ -19,7 +19,7 @@ def doctor(context: typer.Context) -> None:
     from attlas.cli.tables import show_table
 
     rows = [*_versions(), *_arithmetic(), *_folders(session_of(context).results), *_data()]
-    show_table(("what", "found", "fix"), rows)
+    show_table(("item", "value", "fix"), rows, always=("value", "fix"))
 
 
 def _versions() -> Iterator[Row]:

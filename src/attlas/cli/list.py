@@ -41,12 +41,12 @@ def list_(
     found = chosen(names)
 
     makers = {
-        Listing.PAPERS: (("paper", "year", "title", "claims", "experiments"), _papers),
+        Listing.PAPERS: (("paper", "year", "claims", "experiments", "title"), _papers),
         Listing.CLAIMS: (
-            ("claim", "locator", "kind", "status", "source", "attacked over"),
+            ("claim", "status", "kind", "locator", "source", "attacked over"),
             _claims,
         ),
-        Listing.EXPERIMENTS: (("experiment", "paper", "question"), _experiments),
+        Listing.EXPERIMENTS: (("experiment", "question", "paper"), _experiments),
     }
     if records is not None:
         columns = ("experiment", "cells of paper scale", "computed", "missing")
@@ -67,7 +67,7 @@ def _papers(found: "Chosen") -> list[tuple[str, ...]]:
     for key in sorted({*claimed, *tested}):
         year = str(known[key].year) if key in known else "-"
         title = known[key].title if key in known else titles.get(key) or "-"
-        rows.append((key, year, title, str(claimed.count(key)), str(tested.count(key))))
+        rows.append((key, year, str(claimed.count(key)), str(tested.count(key)), title))
     return rows
 
 
@@ -82,12 +82,14 @@ def _claims(found: "Chosen") -> list[tuple[str, ...]]:
         return ", ".join(claim.search_over) or ("its draws" if is_searchable(claim) else "-")
 
     return [
-        (c.name, plain(c.locator), c.kind, c.status, c.source, attacked(c)) for c in found.claims
+        (c.name, c.status, c.kind, plain(c.locator), c.source, attacked(c)) for c in found.claims
     ]
 
 
 def _experiments(found: "Chosen") -> list[tuple[str, ...]]:
-    return [(e.name, e.paper, e.question or "-") for e in found.experiments]
+    from attlas.core.prose import plain
+
+    return [(e.name, plain(e.question) or "-", e.paper) for e in found.experiments]
 
 
 def _published(records: Path, found: "Chosen") -> list[tuple[str, ...]]:

@@ -25,7 +25,7 @@ def power(
     from attlas.core.processes import checker_variables
 
     os.environ.update(checker_variables(1))
-    from attlas.cli.tables import show_table
+    from attlas.cli.tables import say, show_table
     from attlas.core.prose import plain
     from attlas.verify.power import FACTORS
     from attlas.verify.power import power as sweep
@@ -33,11 +33,12 @@ def power(
 
     claim = one_claim(name)
     found = sweep(claim, factors=factors or FACTORS, seed=seed, evaluations=evaluations)
-    typer.echo(f"claim  {claim.name} ({plain(claim.locator)})")
-    heads = ("component", *(f"{factor:g}" for factor in found.factors), "smallest noticed")
-    show_table(heads, found.rows())
-    typer.echo("drawn: the drawn instances notice a statement too strong by this factor; ")
-    typer.echo("attack: only the end points of an attack do; passes: neither does")
+    say(f"claim  {claim.name} ({plain(claim.locator)})")
+    show_table(found.headings(), found.rows())
+    say(
+        "A column is a statement too strong by this factor. drawn: the drawn instances refute it; "
+        "attack: only the end points of an attack do; passes: neither does."
+    )
     for quantity, limit in found.exponents.items():
-        told = "no change is noticed" if limit is None else f"noticed from {limit:.3g}"
-        typer.echo(f"exponent of {quantity}: {told}")
+        change = "no change is detected" if limit is None else f"detects changes from {limit:.3g}"
+        say(f"exponent of {quantity}: {change}")

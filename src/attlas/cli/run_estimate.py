@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import typer
-
 if TYPE_CHECKING:
     from attlas.runs.cost import Estimate
     from attlas.runs.experiment import Experiment
@@ -24,7 +22,7 @@ def show_estimate(
         store: results folder.
         workers: processes that would share the cells.
     """
-    from attlas.cli.tables import show_table
+    from attlas.cli.tables import say, show_table
     from attlas.core.display.numbers import duration, size
     from attlas.runs.cost import estimate
     from attlas.runs.environment import environment
@@ -60,29 +58,30 @@ def show_estimate(
     _say_together(found, workers)
     unknown = [one.experiment for one in found if one.seconds is None]
     if unknown:
-        typer.echo(
+        say(
             "not estimated, as no cell was measured or all are far smaller (run a smaller scale "
             f"first): {', '.join(unknown)}"
         )
     if published is not None and scale == "paper":
         for name, sentence in not_run(published).items():
             if name in unknown:
-                typer.echo(f"{name}, as published: {sentence}")
+                say(f"{name}, as published: {sentence}")
 
 
 def _say_together(found: "Sequence[Estimate]", workers: int) -> None:
     """The time of all that can be estimated, and where it was measured."""
+    from attlas.cli.tables import say
     from attlas.core.display.numbers import duration
 
     known = [one.seconds for one in found if one.seconds is not None]
     if known:
         longest = max(one.longest or 0.0 for one in found)
         whole = duration(max(sum(known) / workers, longest))
-        typer.echo(
+        say(
             f"{whole} with {workers} workers for what can be estimated, from the work of measured "
             "cells: their operations where an experiment says them, else a power of the product "
             "of their whole-number settings"
         )
     machines = sorted({machine for one in found for machine in one.published_on})
     if machines:
-        typer.echo(f"published records were measured on: {'; '.join(machines)}")
+        say(f"published records were measured on: {'; '.join(machines)}")

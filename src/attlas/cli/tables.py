@@ -1,76 +1,14 @@
-"""Tables on the terminal, and whole lines where the output is not a terminal."""
+"""Tables on the terminal that break no word, and whole lines where the output is no terminal."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-PIPE_WIDTH = 200
-"""Columns where the output is a file or a pipe, so that no name is cut."""
-
-
-def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> None:
-    """Print a table.
-
-    Args:
-        columns: headings.
-        rows: cells as plain text; they are not read as markup.
-        title: shown above.
-    """
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    console, rows = open_console(), [tuple(row) for row in rows]
-    every = tuple(range(len(columns)))
-    shown = fitting(columns, rows, console.width) if console.is_terminal else every
-    left_out = [column for place, column in enumerate(columns) if place not in shown]
-    columns, rows = [columns[k] for k in shown], [[row[k] for k in shown] for row in rows]
-    table = Table(title=title or None, box=SIMPLE_HEAD, title_justify="left")
-    for place, column in enumerate(columns):
-        # Names come first and are copied: other columns give way to them.
-        table.add_column(column, no_wrap=place == 0, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in row))
-    console.print(table)
-    if left_out:
-        console.print(f"no room for: {', '.join(left_out)} (widen the terminal, or use a pipe)")
-
-
-def fitting(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> tuple[int, ...]:
-    """The columns that fit without a break inside a word; the widest of the others go first.
-
-    Args:
-        columns: headings; the first column and that of verdicts always stay.
-        rows: cells.
-        width: of the terminal.
-
-    Returns:
-        Their places.
-
-    Examples:
-        >>> fitting(("claim", "locator", "slack"), [("mine/a", "Proposition 12", "0.25")], 24)
-        (0, 2)
-    """
-    needed = [
-        max(len(part) for cell in (column, *cells) for part in ([cell] if k == 0 else _words(cell)))
-        for k, (column, *cells) in enumerate(zip(columns, *rows, strict=True))
-    ]
-    places = list(range(len(columns)))
-    while sum(needed[k] + PADDING for k in places) > width:
-        others = [k for k in places if k and columns[k] not in ALWAYS]
-        if not others:
-            break
-        places.remove(max(others, key=lambda k: needed[k]))
-    return tuple(places)
-
-
-def _words(cell: str) -> list[str]:
-    return cell.split() or [""]
-
-
-ALWAYS = ("verdict",)
-"""Headings of columns that are never left out."""
-PADDING = 3
-"""Columns of the terminal that a column of a table takes beside its words."""
+GAP = 2
+"""Spaces between columns."""
+NARROWEST = 20
+"""Columns that a cell of several words gets at least: a text is not read word by word."""
 STYLES = {
     "SUPPORTED": "green",
     "VIOLATED": "red",
@@ -81,20 +19,121 @@ STYLES = {
 }
 """Styles of words that stand alone in a cell."""
 
+Line = list[tuple[str, str]]
+"""Texts with their styles."""
 
-def open_console(stderr: bool = False) -> Any:
-    """A console as wide as the terminal, or as `PIPE_WIDTH` where there is none.
+
+class Layout(NamedTuple):
+    """A table as lines.
+
+    Attributes:
+        lines: headings, a rule and rows; or a paragraph per row where no table fits.
+        left_out: headings of columns for which there was no room.
+        needed: columns of a terminal in which none is left out.
+    """
+
+    lines: list[Line]
+    left_out: tuple[str, ...]
+    needed: int
+
+
+def show_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    title: str = "",
+    always: Sequence[str] = (),
+    elsewhere: str = "a pipe, such as `| cat`",
+) -> None:
+    """Print a table: within the terminal, or in whole lines where the output is none.
 
     Args:
-        stderr: write to the error stream.
+        columns: headings, the more important ones first.
+        rows: cells as plain text; they are not read as markup.
+        title: shown above.
+        always: headings of columns, beside the first, that are never left out.
+        elsewhere: what shows columns that are left out, besides a wider terminal.
+    """
+    from rich.console import Console
+    from rich.text import Text
+
+    width = terminal_width()
+    found = layout(columns, rows, width, always)
+    console = Console(highlight=False)
+    if title:
+        console.print(Text(f"\n{title}", style="italic"))
+    for line in found.lines:
+        console.print(Text.assemble(*line), soft_wrap=True)
+    if found.left_out:
+        say(
+            f"No room for: {', '.join(found.left_out)}. A terminal of {found.needed} columns "
+            f"shows all of them, and so does {elsewhere}."
+        )
+
+
+def say(text: str) -> None:
+    """Print a sentence that breaks between words where the terminal ends.
+
+    Args:
+        text: one paragraph.
+    """
+    sys.stdout.write("\n".join(_wrapped(text, terminal_width(), fold=False)) + "\n")
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal.
 
     Returns:
-        A rich console.
+        Their number, None where the output is a file or a pipe: no line is broken there.
     """
     from rich.console import Console
 
-    console = Console(stderr=stderr, highlight=False)
-    return console if console.is_terminal else Console(stderr=stderr, width=PIPE_WIDTH)
+    return Console().width if sys.stdout.isatty() else None
+
+
+def layout(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    width: int | None,
+    always: Sequence[str] = (),
+) -> Layout:
+    """The lines of a table, none of them wider than the terminal and no word broken.
+
+    Columns that do not fit are left out, the last ones first. Where not even those fit that are
+    always shown, words are folded after a slash; where that does not help, each row becomes a
+    paragraph.
+
+    Args:
+        columns: headings, the more important ones first.
+        rows: cells.
+        width: of the terminal, None for no bound.
+        always: headings of columns, beside the first, that are never left out.
+
+    Returns:
+        The lines, and what is left out.
+
+    Examples:
+        >>> columns, row = ("claim", "slack", "locator"), ("mine/a", "0.25", "Proposition 12")
+        >>> found = layout(columns, [row], 20)
+        >>> ["".join(text for text, _ in line) for line in found.lines], found.left_out
+        (['claim   slack', '─────────────', 'mine/a  0.25'], ('locator',))
+        >>> found.needed
+        26
+    """
+    cells = [tuple(_clean(cell) for cell in row) for row in rows]
+    table = list(zip(columns, *cells, strict=True))
+    longest = [max(map(_length, column)) for column in table]
+    if width is None:
+        return Layout(_lines(table, longest, fold=False), (), _total(longest))
+    for fold in (False, True):
+        least = [_least(column, k == 0, fold) for k, column in enumerate(table)]
+        needed = _total(least) if not fold else needed
+        places = _places(columns, least, width, always)
+        if places:
+            shown = [table[k] for k in places]
+            wide = _widened([least[k] for k in places], [longest[k] for k in places], width)
+            left_out = tuple(name for k, name in enumerate(columns) if k not in places)
+            return Layout(_lines(shown, wide, fold), left_out, needed)
+    return Layout(list(_paragraphs(columns, cells, width)), (), needed)
 
 
 def number(value: float | None) -> str:
@@ -111,3 +150,120 @@ def number(value: float | None) -> str:
         ('0.0001235', '1', '-')
     """
     return "-" if value is None else f"{value:.4g}"
+
+
+def _clean(cell: str) -> str:
+    from attlas.core.plain_file import printable
+
+    return printable(" ".join(str(cell).split()))
+
+
+def _length(text: str) -> int:
+    """Columns of the terminal that a text takes; some signs take two."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + GAP * (len(widths) - 1)
+
+
+def _pieces(word: str, fold: bool) -> list[str]:
+    """The parts of a word between which a line may break: after slashes, if at all."""
+    return re.findall(r"[^/]*/+|[^/]+", word) if fold else [word]
+
+
+def _least(column: Sequence[str], named: bool, fold: bool) -> int:
+    """The width below which a word of a column would be broken.
+
+    Names come first and are copied: they stay on one line unless they are folded.
+    """
+    _, *cells = column
+    words = [word for cell in column for word in cell.split()]
+    least = max(map(_length, (piece for word in words for piece in _pieces(word, fold))), default=0)
+    longest = 0 if fold else max(map(_length, cells), default=0)
+    return max(least, longest if named else min(longest, NARROWEST))
+
+
+def _places(
+    columns: Sequence[str], least: Sequence[int], width: int, always: Sequence[str]
+) -> list[int]:
+    """The columns that fit, in their order; none where those do not that must."""
+    chosen = [k for k, name in enumerate(columns) if k == 0 or name in always]
+    if _total([least[k] for k in chosen]) > width:
+        return []
+    for k in range(len(columns)):
+        if k not in chosen and _total([least[j] for j in (*chosen, k)]) <= width:
+            chosen.append(k)
+    return sorted(chosen)
+
+
+def _widened(least: Sequence[int], longest: Sequence[int], width: int) -> list[int]:
+    """Widths of which the narrow columns come first; the others share what is left."""
+    widths = list(least)
+    for k in sorted(range(len(widths)), key=lambda k: longest[k] - least[k]):
+        if longest[k] - least[k] <= width - _total(widths):
+            widths[k] = longest[k]
+    for _ in range(width - _total(widths)):
+        k = max(range(len(widths)), key=lambda k: longest[k] / max(widths[k], 1))
+        if longest[k] <= widths[k]:
+            break
+        widths[k] += 1
+    return widths
+
+
+def _wrapped(cell: str, width: int | None, fold: bool) -> list[str]:
+    """A cell as lines that break between words."""
+    if width is None:
+        return [cell]
+    lines = [""]
+    for word in cell.split():
+        for k, piece in enumerate(_pieces(word, fold and _length(word) > width)):
+            longer = f"{lines[-1]} {piece}" if k == 0 and lines[-1] else lines[-1] + piece
+            if lines[-1] and _length(longer) > width:
+                lines.append(piece)
+            else:
+                lines[-1] = longer
+    return lines
+
+
+def _lines(table: Sequence[Sequence[str]], widths: Sequence[int], fold: bool) -> list[Line]:
+    """The lines of a table that fits."""
+    rule = "─" if (sys.stdout.encoding or "").lower().startswith("utf") else "-"
+    lines: list[Line] = []
+    for place, row in enumerate(zip(*table, strict=True)):
+        cells = [_wrapped(cell, wide, fold) for cell, wide in zip(row, widths, strict=True)]
+        height = max(map(len, cells))
+        if place == 0:
+            # Headings stand above the rule.
+            cells = [[""] * (height - len(cell)) + cell for cell in cells]
+        for k in range(height):
+            line: Line = []
+            for text, cell, wide in zip(row, cells, widths, strict=True):
+                part = cell[k] if k < len(cell) else ""
+                style = "bold" if place == 0 else STYLES.get(text, "")
+                line += [(part, style), (" " * (wide - _length(part) + GAP), "")]
+            lines.append(_without_end(line))
+        if place == 0:
+            lines.append([(rule * _total(widths), "")])
+    return lines
+
+
+def _without_end(line: Line) -> Line:
+    """A line without blanks at its end."""
+    while line and not line[-1][0].strip():
+        line.pop()
+    return line
+
+
+def _paragraphs(
+    columns: Sequence[str], cells: Iterable[Sequence[str]], width: int
+) -> Iterator[Line]:
+    """Each row as a paragraph: its name, then a line for each other column."""
+    for name, *others in cells:
+        yield from ([(part, "bold")] for part in _wrapped(name, width, fold=True))
+        for heading, cell in zip(columns[1:], others, strict=True):
+            for part in _wrapped(f"{heading}: {cell}", width - 2, fold=True):
+                yield [("  ", ""), (part, STYLES.get(cell, ""))]
+        yield []

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from attlas.core.claim import Claim, Erratum
+from attlas.core.claim import Claim, Erratum, Status
+from attlas.core.claim import Source as Text
 from attlas.core.display.strength import outcome_words
 from attlas.core.references import Reference
 from attlas.core.verdict import CheckReport, Outcome
 from attlas.reports.anchors import anchor
+from attlas.reports.forms import OUR_WORDING, Form, form_of, wording_sentence
 from attlas.runs.experiment import Experiment
 from attlas.verify.searchable import why_not_attacked
 
@@ -96,6 +98,22 @@ class ClaimEntry:
     def slug(self) -> str:
         """The claim's name without its paper."""
         return self.claim.name.split("/", 1)[1]
+
+    @property
+    def form(self) -> Form:
+        """In which form it has its statement."""
+        return form_of(self.claim)
+
+    @property
+    def wording(self) -> str:
+        """The form of a paper's statement in our words, empty for others."""
+        return str(self.form) if self.form in OUR_WORDING else ""
+
+    @property
+    def suspected(self) -> bool:
+        """Whether an erratum that it shows is of a statement that was not read in its paper."""
+        claim = self.claim
+        return claim.status is Status.SUSPECTED_ERRATUM or claim.source is Text.RECALLED
 
     @property
     def outcome(self) -> Outcome | None:
@@ -295,6 +313,22 @@ class PaperEntry:
     def unexpected(self) -> int:
         """How many claims are unexpected."""
         return sum(entry.unexpected for entry in self.claims)
+
+    @property
+    def wording(self) -> str:
+        """How many statements are recalled or reconstructed; empty where none is."""
+        return wording_sentence(entry.claim for entry in self.claims)
+
+    def suspected(self, erratum: Erratum) -> bool:
+        """Whether an erratum is of a statement that was not read in the paper.
+
+        Args:
+            erratum: of this paper.
+
+        Returns:
+            What the claim that shows it says; False where none does.
+        """
+        return any(e.suspected for e in self.claims if e.claim.name == erratum.claim)
 
     @property
     def challenged(self) -> int:

@@ -94,7 +94,7 @@ class _Grounds:
             entry
             for entry in self.claims.values()
             if entry.outcome is Outcome.VIOLATED
-            and not entry.unexpected
+            and not (entry.unexpected or entry.suspected)
             and any(erratum.kind is kind for erratum in entry.errata)
         ]
         if not found:

@@ -131,7 +131,8 @@ def _of_paper(paper: PaperEntry, number: int) -> Iterator[Row]:
     for entry in paper.claims:
         yield _claim(entry, number)
     for place, erratum in enumerate(paper.errata):
-        yield _erratum(erratum, f"{paper.anchor}-erratum-{place + 1}", number)
+        known = f"{paper.anchor}-erratum-{place + 1}"
+        yield _erratum(erratum, known, number, paper.suspected(erratum))
 
 
 def _theorem(theorem: Theorem, number: int) -> Row:
@@ -185,10 +186,9 @@ def _cut(text: str, most: int) -> tuple[str, str]:
     return f"{text[:end]} …", text[end:]
 
 
-def _erratum(erratum: Erratum, place: str, number: int) -> Row:
+def _erratum(erratum: Erratum, place: str, number: int, suspected: bool) -> Row:
     text, more = _cut(plain(erratum.text), SHOWN)
     words = " ".join(dict.fromkeys(_WORD.findall(more.lower())))
     own = _cut(words, HIDDEN)[0]
-    return Row(
-        "erratum", plain(erratum.locator), place, number, 0, text, own, status=erratum.kind.value
-    )
+    status = f"suspected: {erratum.kind}" if suspected else erratum.kind.value
+    return Row("erratum", plain(erratum.locator), place, number, 0, text, own, status=status)

@@ -9,12 +9,12 @@ from attlas.core.claim import Status
 from attlas.core.display.strength import best_ratio
 from attlas.reports.anchors import anchor
 from attlas.reports.content import ClaimEntry, Finding, PaperEntry
+from attlas.reports.forms import Form
 from attlas.reports.standing import Standing, counts, sentence, standing
 
 ASKED = "What it asks for"
 """The section of the findings that says what the theorems ask for."""
 _NAME = re.compile(r"Theorem [A-Z]?\.?\d+(?:\.\d+)*(?![\w.]*\w)|[A-Z][\w -]* theorem$")
-_OURS = (Status.CORRECTED, Status.SHARPENED, Status.NEW)
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Theorem:
     Attributes:
         paper: its key.
         name: "Theorem 4.2".
-        stated: claims that check what the paper states.
+        stated: claims on the paper's own statement, as printed, recalled or reconstructed.
         ours: claims on a corrected or sharpened form, and on the theorem itself.
         asked: findings on what it asks for.
     """
@@ -42,9 +42,10 @@ class Theorem:
 
     @property
     def standings(self) -> tuple[tuple[str, str, tuple[ClaimEntry, ...]], ...]:
-        """What is said of each group of claims that there is: title, counts, the claims."""
-        groups = (("as stated", self.stated), ("corrected, sharpened or new", self.ours))
-        return tuple((title, _counted(own), own) for title, own in groups if own)
+        """What is said of the claims on each form of the theorem: form, counts, the claims."""
+        entries = (*self.stated, *self.ours)
+        groups = ((form, tuple(e for e in entries if e.form is form)) for form in Form)
+        return tuple((str(form), _counted(group), group) for form, group in groups if group)
 
     @property
     def tightness(self) -> tuple[ClaimEntry, float] | None:
@@ -63,7 +64,7 @@ class Theorem:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the claims on the printed form assume, each once."""
+        """What the claims on the paper's own statement assume, each once."""
         texts = (each.text for entry in self.stated for each in entry.claim.assumptions)
         return tuple(dict.fromkeys(texts))
 
@@ -90,8 +91,8 @@ def theorems_of(paper: PaperEntry) -> tuple[Theorem, ...]:
         Theorem(
             paper=paper.key,
             name=name,
-            stated=tuple(entry for entry in entries if entry.claim.status not in _OURS),
-            ours=tuple(entry for entry in entries if entry.claim.status in _OURS),
+            stated=tuple(entry for entry in entries if entry.form is not Form.OURS),
+            ours=tuple(entry for entry in entries if entry.form is Form.OURS),
             asked=tuple(finding for finding in asked if _is_about(finding, name, entries)),
         )
         for name, entries in sorted(groups.items(), key=lambda group: _order(group[0]))

@@ -363,7 +363,7 @@ class Experiment:
 
 def _paper(package: str, filename: str) -> str:
     """The project of a user's file, else the package, else the file."""
-    project = None if is_of_attlas(filename) else project_of(Path(filename).parent)
+    project = None if is_of_attlas(filename) else project_of(Path(filename))
     if project is not None and project.key:
         return project.key
     return package.rpartition(".")[2] or paper_of(filename)

@@ -9,7 +9,7 @@ from attlas.core.discovery import scan
 from attlas.core.errors import UserError
 from attlas.core.own.loading import objects_of, shown_path
 from attlas.core.own.places import is_place, is_written_as_place, read_place
-from attlas.core.own.project import announced, listed, project_of
+from attlas.core.own.project import announced, listed, project_here
 from attlas.runs.experiment import Experiment
 
 PACKAGE = "attlas.experiments"
@@ -28,7 +28,7 @@ def find_experiments() -> tuple[Experiment, ...]:
     Raises:
         UserError: if two have one name, or a named place cannot be imported.
     """  # noqa: DOC502 (raised one call below)
-    if project_of(Path.cwd()) is not None:
+    if project_here() is not None:
         return _named_once((*_of_project(), *_of_environment()))
     return _named_once((*scan(PACKAGE, Experiment), *_announced(), *_of_environment()))
 
@@ -98,7 +98,7 @@ def find_named(names: Sequence[str]) -> tuple[Experiment, ...]:
 
 def _of_project() -> tuple[Experiment, ...]:
     """Those that the project of the working directory names."""
-    project = project_of(Path.cwd())
+    project = project_here()
     if project is None:
         return ()
     return tuple(e for place in project.experiments for e in experiments_of(place, project.root))

@@ -56,10 +56,10 @@ class Power:
         return tuple(self.factors[int(np.argmax(row))] if row.any() else None for row in found)
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """The table: a row per component, a cell per factor, then the smallest noticed.
+        """The table: a row per component, the smallest factor detected, then a cell per factor.
 
         Yields:
-            "drawn", "attack" (noticed only there) or "passes" by factor.
+            "drawn", "attack" (detected only there) or "passes" by factor.
         """
         for k, smallest in enumerate(self.smallest):
             cells = [
@@ -70,13 +70,21 @@ class Power:
                 else "passes"
                 for j in range(len(self.factors))
             ]
-            yield (str(k), *cells, "none" if smallest is None else f"{smallest:g}")
+            yield (str(k), "none" if smallest is None else f"x{smallest:g}", *cells)
+
+    def headings(self) -> tuple[str, ...]:
+        """The headings of `rows`.
+
+        Returns:
+            As many as a row has cells.
+        """
+        return ("component", "detects from", *(f"x{factor:g}" for factor in self.factors))
 
     def __repr__(self) -> str:
-        heads = ("component", *(f"{factor:g}" for factor in self.factors), "smallest noticed")
-        lines = ["  ".join(row) for row in (heads, *self.rows())]
+        lines = ["  ".join(row) for row in (self.headings(), *self.rows())]
         lines += [
-            f"exponent of {name}: " + ("none noticed" if limit is None else f"{limit:.3g} noticed")
+            f"exponent of {name}: "
+            + ("no change is detected" if limit is None else f"detects changes from {limit:.3g}")
             for name, limit in self.exponents.items()
         ]
         return "\n".join([f"{self.claim}: a right side too small by ...", *lines])

@@ -14,7 +14,7 @@ from attlas.core.discovery import scan
 from attlas.core.errors import UserError
 from attlas.core.own.loading import load_place, objects_of, shown_path
 from attlas.core.own.places import is_place, is_written_as_place, read_place
-from attlas.core.own.project import announced, listed, project_of
+from attlas.core.own.project import announced, listed, project_here
 from attlas.core.own.source import functions_defined
 
 VARIABLE = "ATTLAS_CLAIMS"
@@ -52,7 +52,7 @@ def find_claims(names: Sequence[str] | str = ()) -> tuple[Claim, ...]:
         1
     """  # noqa: DOC502 (raised one call below)
     if not names:
-        in_project = project_of(Path.cwd()) is not None
+        in_project = project_here() is not None
         everyones = () if in_project else (*_all_claims(), *_announced_claims())
         return _named_once((*everyones, *_claims_of_project(), *_claims_of_environment()))
     chosen: dict[str, Claim] = {}
@@ -184,7 +184,7 @@ def find_errata(places: Sequence[str] = ()) -> tuple[Erratum, ...]:
     """
     if places:
         return tuple(e for place in places for e in objects_of(place, Erratum))
-    project = project_of(Path.cwd())
+    project = project_here()
     if project is None:
         return scan("attlas.claims", Erratum)
     own = [read_place(place, project.root) for place in project.claims_or_folder]
@@ -193,7 +193,7 @@ def find_errata(places: Sequence[str] = ()) -> tuple[Erratum, ...]:
 
 def _claims_of_project() -> tuple[Claim, ...]:
     """Those of the project of the working directory."""
-    project = project_of(Path.cwd())
+    project = project_here()
     if project is None or (project.experiments and not project.claims):
         return ()
     return tuple(c for place in project.claims_or_folder for c in claims_of(place, project.root))

@@ -55,9 +55,9 @@ def test_table_shows_the_exponent_of_a_power_law(p, exponent):
 
 def test_printed_exponents_are_those_of_the_printed_rates():
     (row,) = EXPERIMENT.table(power_law({1.5: -1.0})).to_dict("records")
-    assert row["flow: printed"] == pytest.approx(-0.5, rel=1e-12)
+    assert row["flow: recalled"] == pytest.approx(-0.5, rel=1e-12)
     # The power law beats the printed one by the root of the range of log k.
-    assert row["D / printed rate falls by"] == pytest.approx(7**0.5, rel=1e-9)
+    assert row["D / recalled rate falls by"] == pytest.approx(7**0.5, rel=1e-9)
 
 
 @pytest.mark.parametrize(

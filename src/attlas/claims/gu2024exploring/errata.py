@@ -69,8 +69,9 @@ MOVED_GAUSSIAN = Erratum(
     kind=ErratumClass.GAP,
     text=(
         r"'Let $w$ and $\tilde w$ be random Gaussian vectors', and parts 2 and 5 'by Gaussian tail "
-        r"bound': true as stated. The lemma is used for trained weights $\tilde w$, which are not "
-        r"Gaussian; for them part 3 gives what is needed, $B + R$ in place of $B$."
+        r"bound': true as we reconstruct it. The lemma is used for trained weights "
+        r"$\tilde w$, which are not Gaussian; for them part 3 gives what is needed, "
+        r"$B + R$ in place of $B$."
     ),
     claim=f"{_PAPER}/lemma-b-1-part-2",
 )

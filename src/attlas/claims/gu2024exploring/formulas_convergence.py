@@ -87,7 +87,7 @@ def theorem_4_2_formulas(n, d, lam, delta, epsilon, B, m, *, more=0.0):
     return jnp.stack(ours), jnp.log10((1 + more) * jnp.stack(right))
 
 
-@transcribed("Theorem 4.2, the width with the printed and with the corrected $B$")
+@transcribed("Theorem 4.2, the width with the recalled and with the corrected $B$")
 def theorem_4_2_widths(n, d, lam, delta, sigma, *, more=0.0):
     r"""$$\log m = K + 18 B(m),\quad K = \log \frac{n^2 d^2 \log^2(nd/\delta)}{\lambda^2}$$
 

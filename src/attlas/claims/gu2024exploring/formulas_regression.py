@@ -35,7 +35,7 @@ def kernels(rng, count):
     return numbers(rng, count) | drawn
 
 
-@identity(r"Theorem F.2, printed, sharpened and without $\lambda$", Source.RECALLED,
+@identity(r"Theorem F.2, recalled, sharpened and without $\lambda$", Source.RECALLED,
           sample=kernels, count=32, roundings=256, controls=[_MORE])  # fmt: skip
 def theorem_f_2_formulas(n, d, m, lam, residual, eps, eps_test, row, tau, *, more=0.0):
     r"""$$\frac{\sqrt{nd}}{\lambda} \epsilon_{test} + \frac{\sqrt{nd}}{\lambda^2}

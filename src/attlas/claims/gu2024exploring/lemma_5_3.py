@@ -112,7 +112,7 @@ def lemma_5_3_loss(W, a, X, Y, lam, *, target=1.0):
     r"""$$\|F(\tau+1)-Y\|_F^2 \le \Big(1-\frac{m\eta\lambda}{2}\Big)\|F(\tau)-Y\|_F^2,\quad
     \eta = \frac{0.1\,\lambda}{m n^2 d^2 e^{16B}}$$
 
-    One printed step at points of real trainings of width 256; the change of the outputs is
+    One reconstructed step at points of real trainings of width 256; the change of the outputs is
     computed without cancellation, since the rate is $10^{-10}$ and less. The ratio is 1/4 where
     $u$ is the slowest direction: the true rate is $2 m \eta \lambda$.
     """
@@ -135,7 +135,7 @@ def lemma_5_3_loss_sharp(W, a, X, Y, eta, lam, most, *, long=False):
     The longest step that the three conditions allow, at points of real trainings.
     $F(\tau+1) - F(\tau) = -m \eta H u + r$ with
     $\|r\| \le 1.523\, m c^3 \eta^2 P^2 (nd)^{3/2} \|u\|^2$, so that the four parts of Lemma E.1
-    are not needed: the step is $10^{10}$ times and more the printed one, and limited by the
+    are not needed: the step is $10^{10}$ times and more the reconstructed one, and limited by the
     largest eigenvalue alone once $m$ is large.
     """
     step, m = take(W, a, X, Y, eta=eta), W.shape[1]

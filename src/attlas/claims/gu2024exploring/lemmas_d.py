@@ -70,8 +70,8 @@ def lemma_d_2(largest_step, Y, m, lam, B, eta, *, decay=13.0):
     r"""$$\eta = \frac{0.1\,\lambda}{m n^2 d^2 e^{16B}} \;\Rightarrow\;
     \eta \|\Delta w_r(\tau)\|_2 \le \frac{0.1\,\lambda}{m n d} e^{-13B} \le 0.01$$
 
-    The text of the lemma was not readable; this is what the induction needs. At the printed step
-    the weights of a unit move by less than $10^{-9}$ per step, far below .01. Less than a
+    The text of the lemma was not readable; this is what the induction needs. At the reconstructed
+    step the weights of a unit move by less than $10^{-9}$ per step, far below .01. Less than a
     hundredth of the first bound is reached, about $e^{-16B}$.
     """
     n, k = Y.shape
@@ -101,7 +101,7 @@ def asymmetric_starts(rng, count):
     controls=[Control("asymmetric starts", sample=asymmetric_starts)],
 )
 def lemma_d_3(W, a, X, Y, part):
-    r"""$$\|F(0)-Y\|_F = \|Y\|_F \le \sqrt{n} \quad (\text{printed: } O(\sqrt{nd}))$$
+    r"""$$\|F(0)-Y\|_F = \|Y\|_F \le \sqrt{n} \quad (\text{reconstructed: } O(\sqrt{nd}))$$
 
     Targets of length 1 reach the bound: the factor $\sqrt d$ is never needed.
     """

@@ -81,8 +81,8 @@ def lemma_e_3(W, a, X, Y, eta, lam, *, j=0):
     r"""$$|C_0| \le 0.1\, m \eta \lambda\, \|F(\tau)-Y\|_F^2$$
 
     Points of real trainings of width 256 with steps near $1 / (m \lambda_{\max})$, $10^9$ times
-    the printed step and more; less than $10^{-4}$ of the bound is reached. The printed width is
-    above $10^{20}$.
+    the reconstructed step and more; less than $10^{-4}$ of the bound is reached. The reconstructed
+    width is above $10^{20}$.
     """
     step = take(W, a, X, Y, eta=eta)
     C, rounding = _part(step, j)
@@ -122,7 +122,7 @@ def lemma_e_4(W, a, X, Y, eta, lam, *, factor=1.6, least=0.5):
     u = \mathrm{vec}(F(\tau)-Y)$$
 
     Our reading of the constant 1.6, which is recalled: with $\lambda_{\min}(H(\tau)) \ge
-    \lambda/2$ it gives $-.8 + .1 + .1 + .1 = -.5$, the printed rate (lemma-e-2-step). The
+    \lambda/2$ it gives $-.8 + .1 + .1 + .1 = -.5$, the reconstructed rate (lemma-e-2-step). The
     denominator costs $2 c P \sqrt{nd} \|F\|_F \eta \|u\|^2$ at most, which is a fifth of
     $m \eta \lambda \|u\|^2$ here.
     """

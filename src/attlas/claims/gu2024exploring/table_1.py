@@ -70,8 +70,8 @@ def table_1(square, Y, lam, eta, scale, steps, *, times=1.0):
     $1 / \lambda_{\max}$ of its own kernel ($m H$ for softmax). $\lambda_{\max} / \lambda$, which
     sets the steps, is 4.9 (softmax), 5.3 (exponential) and 2.5 (ReLU) in the median: ReLU needs
     half the steps. A fifth of the bound is used: the loss falls at four times the rate. The
-    printed width, with $o(1) = 18 B / \log n$ as in the proof, is above $10^9$ for softmax and
-    exponential, and $10^2$ to $10^4$ for ReLU.
+    reconstructed width, with $o(1) = 18 B / \log n$ as in the proof, is above $10^9$ for softmax
+    and exponential, and $10^2$ to $10^4$ for ReLU.
     """
     start, n = square[:, 0], Y.shape[0]
     above = square > _EPSILON * start[:, None]

@@ -95,7 +95,7 @@ def theorem_4_2(square, Y, m, eta, lam, steps, share, *, faster=1.0):
     drawn, $\lambda$ is .06 to .7 for nine in ten. It held in every run: the kernel moves by less
     than $.05 \lambda$, and the true rate is $2 m \eta \lambda$, four times the bound, once the
     slowest direction is left. For conditions that imply it surely see theorem-4-2-sharp and
-    theorem-4-2-flow; at the printed width see theorem-4-2-printed.
+    theorem-4-2-flow; at the reconstructed width see theorem-4-2-printed.
     """
     return _converges(square, Y, m, eta, lam, steps, share, faster)
 
@@ -237,10 +237,10 @@ def _printed_width(Y, lam, sigma):
 
 
 @on_trainings(
-    "Theorem 4.2, as printed",
+    "Theorem 4.2, as reconstructed",
     assumptions=[
         assume(
-            "$m$ is at least the printed width, constants 1",
+            "$m$ is at least the reconstructed width, constants 1",
             lambda Y, m, lam, sigma: jnp.log10(m) >= _printed_width(Y, lam, sigma),
         )
     ],
@@ -254,7 +254,7 @@ def theorem_4_2_printed(square, Y, m, eta, lam, steps, share, *, faster=1.0):
     r"""$$m \ge \lambda^{-2} n^2 d^2 e^{18B} \log^2(nd/\delta) \;\Rightarrow\;
     \|F(\tau)-Y\|_F^2 \le \Big(1-\frac{m\eta\lambda}{2}\Big)^{\tau} \|F(0)-Y\|_F^2$$
 
-    $C = 1$ and $\sigma = .3$ to 1; with the printed $C > 10$ and $\sigma = 1$ the width is above
+    $C = 1$ and $\sigma = .3$ to 1; with the paper's $C > 10$ and $\sigma = 1$ the width is above
     $10^{150}$.
     """
     return _loss(square, Y, m, eta, lam, steps, share, faster)
@@ -282,7 +282,7 @@ def theorem_4_2_width(Y, lam, sigma, *, power=10.9):
 
     $\lambda$ is that of the drawn kernels, .1 to .8 for nine in ten, where the width is about
     $10^{11}$ and more; at 1 it is $10^{10.91}$. $B$ is 1 where $\sigma$ is small: $e^{18}$ alone
-    is $6 \cdot 10^7$. The printed step is below $10^{-21}$, and its steps to a loss of $10^{-3}$
-    are $10^{11}$ and more: $10^{15}$ in the median, as the width.
+    is $6 \cdot 10^7$. The reconstructed step is below $10^{-21}$, and its steps to a loss of
+    $10^{-3}$ are $10^{11}$ and more: $10^{15}$ in the median, as the width.
     """
     return power, _printed_width(Y, lam, sigma)

@@ -72,10 +72,10 @@ def _error_and_bound(mass, F, pseudo, ball, truth, n, d, lam, R_H, alone):
 
 
 @on_score_runs(
-    "Theorem 6.6, as printed",
+    "Theorem 6.6, as recalled",
     assumptions=[
         *_ASSUMPTIONS,
-        assume("$m$ is at least the printed width, constants 1", _as_wide_as_printed),
+        assume("$m$ is at least the recalled width, constants 1", _as_wide_as_printed),
     ],
     expect=Expectation(
         Outcome.NOT_APPLICABLE,

@@ -171,7 +171,7 @@ MISSING_ROW = Erratum(
     locator="Theorem F.2",
     kind=ErratumClass.GAP,
     text=(
-        r"For kernels of order 1 the printed order may stand. The second term has the unit of 1 / "
+        r"For kernels of order 1 the recalled order may stand. The second term has the unit of 1 / "
         r"kernel: $\|K_{te}(0)\|$ is missing in it, so that no absolute constant serves kernels of "
         r"every size. With $2 \|Y\| \|K_{te}(0)\| \epsilon_H / \lambda^2$ in its place the bound "
         "holds at all times, without logarithm. The formula is recalled."

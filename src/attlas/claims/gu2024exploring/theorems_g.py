@@ -59,9 +59,9 @@ def theorem_g_3(errors, d, R_H, *, c_1=1.0):
     A = c_1 \Lambda \Big( \frac{\sqrt{R_H}}{\Lambda} \Big)^{-2/d} \log \frac{\sqrt{R_H}}{\Lambda}$$
 
     $d = 2$ and $4$, $\Lambda = \sqrt d$, $R_H = 1.35$ to $170$ times $d e^d$; the unnamed $c_1$ is
-    one. The kernel of infinite width at $\sigma = 1$. For $R_H$ below $d e^d$ the printed $A$ grows
-    with the ball, so that '$R_H$ large' is needed. The exponent is not tested: the error falls
-    faster.
+    one. The kernel of infinite width at $\sigma = 1$. For $R_H$ below $d e^d$ the recalled $A$
+    grows with the ball, so that '$R_H$ large' is needed. The exponent is not tested: the error
+    falls faster.
     """
     A = gu2024_approximation(R_H, d, c_1)
     return Sides(errors, d * A**2, magnitude=jnp.ones_like(errors))

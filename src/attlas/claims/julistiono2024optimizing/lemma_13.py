@@ -90,7 +90,7 @@ def lemma_13_l2(W1, W2, p, *, whole=False):
     r"""$$\|W_1\|_{p,p} = \|W_2\|_{p,p} = 1,\ 1 < p < 2: \quad
     \frac{(p-1)^2}{p} \|W_1 - W_2\|_{2,2}^2 \le D_\psi(W_1, W_2)$$
 
-    Loose near $p = 1$: the best constant is $p\, 2^{2/p-2} / (p - 1)$ times the printed one, 9.7
+    Loose near $p = 1$: the best constant is $p\, 2^{2/p-2} / (p - 1)$ times the recalled one, 9.7
     times at $p = 1.1$, and equal to it at $p = 2$.
     """
     constant = p - 1 if whole else (p - 1) ** 2 / p

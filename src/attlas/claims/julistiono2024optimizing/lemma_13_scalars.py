@@ -76,7 +76,7 @@ on_interval = partial(
 def lemma_13_scalar_l1(x, y, p, *, base=0.5):
     r"""$$p \ge 2: \quad 2^{-p} |x-y|^p \le |x|^p - |y|^p - p\,\mathrm{sign}(y)|y|^{p-1}(x-y)$$
 
-    The tightness shown is the printed constant over the best one.
+    The tightness shown is the recalled constant over the best one.
     """
     value, size = _eleven(x, y, p)
     return Sides(base**p * jnp.abs(x - y) ** p, value, magnitude=size)
@@ -135,7 +135,7 @@ def lemma_13_l1_sharp(W1, W2, p, s, *, factor=1.0):
     \frac{p-1}{p (1+s)^{p-2}} \|W_1 - W_2\|_{p,p}^p \le D_\psi(W_1, W_2)$$
 
     The scalar inequality summed over the entries; attained by $W_1 = -s W_2$. It widens the cone
-    of (8) to $\mu_0 = \frac{p-1}{p (1+s)^{p-2}} (\delta/4A)^p$: 4.7 times the printed width at
+    of (8) to $\mu_0 = \frac{p-1}{p (1+s)^{p-2}} (\delta/4A)^p$: 4.7 times the recalled width at
     $p = 3$, 5.3 times at $p = 4$.
     """
     inner = jnp.sum(jnp.abs(W2) ** (p - 1) * jnp.abs(W1 - W2))
@@ -168,7 +168,7 @@ def lemma_13_scalar_sharp_below(x, y, p, *, factor=1.0):
     r"""$$1 < p < 2,\ |x|, |y| \le 1: \quad \frac{p(p-1)}{2} (x-y)^2
     \le |x|^p - |y|^p - p\,\mathrm{sign}(y)|y|^{p-1}(x-y)$$
 
-    As a constant of $D_\psi$ it is $(p-1)/2$, larger than the printed $(p-1)^2/p$ for every
+    As a constant of $D_\psi$ it is $(p-1)/2$, larger than the recalled $(p-1)^2/p$ for every
     $p < 2$.
     """
     value, size = _eleven(x, y, p)

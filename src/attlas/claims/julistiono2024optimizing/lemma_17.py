@@ -49,7 +49,7 @@ def lemma_17(X, y, z, v, W, *, rank_one=True, transposed=False):
     r"""$$\nabla \mathcal{L}(W) = \frac1n \sum_i \ell'(\gamma_i^\top s_i)\,
     X_i^\top (\mathrm{diag}(s_i) - s_i s_i^\top) \gamma_i z_i^\top$$
 
-    Logistic, exponential and correlation loss; the printed formula and the library's
+    Logistic, exponential and correlation loss; the reconstructed formula and the library's
     cancellation-free form are both compared with automatic differentiation.
     """
     data, left, right, sizes = TokenSelection(X, y, z, v), [], [], []

@@ -44,7 +44,7 @@ def lemma_19_no_support(m, *, counted=False):
     (X_{it}-X_{i\tau})^\top W_{mm}z_i=\infty \;\Rightarrow\;
     (X_{2\alpha_2}-X_{2\tau})^\top W_{mm} z_2 \ge 1+\frac32\delta=\frac{11}{8}$$
 
-    The corrected $\delta'$ is the least of the printed one and of the gaps beyond 1 in samples
+    The corrected $\delta'$ is the least of the recalled one and of the gaps beyond 1 in samples
     without support tokens.
     """
     # At W = W_mm, the centre of the cone, the gap of sample 2 is 1 + m.

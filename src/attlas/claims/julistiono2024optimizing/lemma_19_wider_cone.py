@@ -56,7 +56,7 @@ def lemma_19_wider_cone(p, W_mm, W, delta, A):
     \|\bar W-\bar W_{mm}\|_{p,p}\le\frac{\delta}{4A}$$
 
     Attained for $p = 2$, where $D_\psi$ is half the squared distance: there the cone cannot be
-    wider. 4 times the printed width at $p = 2$, 4.7 times at $p = 3$, 5.3 times at $p = 4$.
+    wider. 4 times the recalled width at $p = 2$, 4.7 times at $p = 3$, 5.3 times at $p = 4$.
     """
     distance = plain_norm(W / plain_norm(W, p) - W_mm / plain_norm(W_mm, p), p)
     allowed = delta / (4 * A)

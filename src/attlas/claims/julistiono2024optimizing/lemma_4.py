@@ -43,9 +43,9 @@ def lemma_4(X, y, z, v, W, p, eta, *, order=1.0):
     r"""$$\|W(k+1)\|_{p,p}^{p-1} - \|W(k)\|_{p,p}^{p-1} \le \eta \Lambda,
     \quad \Lambda \text{ as in Lemma 18}$$
 
-    The printed bound is $O(\eta)$; the constant $\Lambda$ is ours. Most of the slack comes from
-    $\Lambda$: see the links of the proof, and the claim with the gradient's own norm. Against this
-    loose $\Lambda$ even the p-th powers, the control first thought of, stay below.
+    The reconstructed bound is $O(\eta)$; the constant $\Lambda$ is ours. Most of the slack comes
+    from $\Lambda$: see the links of the proof, and the claim with the gradient's own norm. Against
+    this loose $\Lambda$ even the p-th powers, the control first thought of, stay below.
     """
     data = TokenSelection(X, y, z, v)
     before, after, _ = _norms(data, W, p, eta)

@@ -11,6 +11,7 @@ from typing import Any
 
 from attlas.core.errors import UserError
 from attlas.core.named_call import nearest
+from attlas.core.own.search import candidates, current_users, say_refused, users_for
 from attlas.core.plain_file import Damaged, read_plain_file
 from attlas.core.references import Reference, parse_references
 
@@ -118,6 +119,19 @@ def read_references(path: Path) -> dict[str, Reference]:
         raise UserError(f"{path} cannot be read as BibTeX ({error}): correct it") from error
 
 
+def project_here() -> Project | None:
+    """The project of the working directory, whose claims and experiments run without being named.
+
+    Returns:
+        As `project_of`, except that a project is used only where its folder and file belong to the
+        current user; for root, to root or to who called sudo.
+
+    Raises:
+        UserError: if the table has an unknown key, or a value of another type.
+    """  # noqa: DOC502 (raised one call below)
+    return _nearest(Path.cwd(), current_users())
+
+
 def project_of(path: Path) -> Project | None:
     """The project that a file or folder belongs to.
 
@@ -125,8 +139,10 @@ def project_of(path: Path) -> Project | None:
         path: an absolute path; it need not exist.
 
     Returns:
-        What the nearest `pyproject.toml` with a table `[tool.attlas]` says, upwards from `path`;
-        None where there is none.
+        What the nearest `pyproject.toml` with a table `[tool.attlas]` says, upwards from `path` to
+        the top of its repository or to below the user's home, as far as folders and files belong
+        to the current user or to the owner of `path`; None where there is none. That of another
+        user is named in a line on stderr.
 
     Raises:
         UserError: if the table has a key other than key, title, references, claims, experiments
@@ -136,14 +152,19 @@ def project_of(path: Path) -> Project | None:
         >>> project_of(Path("/never/made")) is None
         True
     """  # noqa: DOC502 (raised one call below)
-    for folder in (path, *path.parents):
-        file = folder / FILE
-        if not file.is_file():
+    return _nearest(path if path.is_dir() else path.parent, users_for(path))
+
+
+def _nearest(folder: Path, users: frozenset[int]) -> Project | None:
+    """The nearest project upwards that some users own."""
+    for each in candidates(folder, FILE, users):
+        if each.refusal:
+            if say_refused(each):
+                return None
             continue
-        state = file.stat()
-        found = _read(file, state.st_mtime_ns, state.st_size)
-        if found is not None:
-            return found
+        project = _read(each.file, each.state.st_mtime_ns, each.state.st_size)
+        if project is not None:
+            return project
     return None
 
 

@@ -107,7 +107,7 @@ def called(filename: str) -> str:
     path = Path(filename)
     plain = Path(filename.partition("[cell ")[0])
     root = _repository(plain.parent)
-    project = project_of(plain.parent)
+    project = project_of(plain)
     if project is not None and (root is None or project.root.is_relative_to(root)):
         root = project.root
     inside = root is not None and path.is_relative_to(root)

@@ -13,6 +13,7 @@ from types import ModuleType
 from attlas.core.errors import UserError
 from attlas.core.own.notebook import plain_python, tagged_cells
 from attlas.core.own.project import project_of
+from attlas.core.own.search import is_theirs, users_for
 from attlas.core.plain_file import Damaged, read_plain_file
 
 PACKAGE = Path(__file__).parents[2]
@@ -64,7 +65,7 @@ def with_data(files: dict[str, Path]) -> dict[str, Path]:
     """
     modules = {name: path for name, path in files.items() if not name.startswith(_DATA)}
     home = next(iter(modules.values()), None)
-    project = None if home is None or home.is_relative_to(PACKAGE) else project_of(home.parent)
+    project = None if home is None or home.is_relative_to(PACKAGE) else project_of(home)
     data = {} if project is None else project.data_files()
     for path in data.values():
         if (size := path.stat().st_size) > MOST_BYTES:
@@ -74,6 +75,9 @@ def with_data(files: dict[str, Path]) -> dict[str, Path]:
 
 def dotted_name(path: Path) -> tuple[str, Path]:
     """The name under which a file is a module, by the `__init__.py` of the folders above it.
+
+    One that belongs to another user than the current one and the file's makes no package: it would
+    be run when the file is imported.
 
     Args:
         path: absolute.
@@ -86,8 +90,8 @@ def dotted_name(path: Path) -> tuple[str, Path]:
         'attlas.core.own.source'
     """
     parts = [path.stem]
-    folder = path.parent
-    while (folder / "__init__.py").is_file():
+    folder, users = path.parent, users_for(path)
+    while (above := folder / "__init__.py").is_file() and is_theirs(above, users):
         parts.insert(0, folder.name)
         folder = folder.parent
     if path.stem == "__init__" and len(parts) > 1:

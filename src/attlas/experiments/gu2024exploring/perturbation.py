@@ -193,7 +193,8 @@ EXPERIMENT = Experiment(
                     ylabel="$\\|\\tilde H-H\\|_F\\,/\\,(R\\,nk)$", **AXES,
                 )
                 + Lines(sharpened, "R", style="--", label="sharpened bound")
-                + Lines(printed_in_reach, "R", style="-.", ink="#888888", label="printed lemma")
+                + Lines(printed_in_reach, "R", style="-.", ink="#888888",
+                        label="reconstructed lemma")
                 + Reference(x=lambda data: data.R[0], to=LEMMA, label=f"$R\\leq {LEMMA:g}$"),
                 Points(
                     shown("relative", direction="aligned"), "R", colour="activation", names=NAMES,

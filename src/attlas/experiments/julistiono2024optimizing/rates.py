@@ -1,4 +1,4 @@
-r"""Do the printed rates describe how fast mirror descent finds its attention SVM?
+r"""Do the recalled rates describe how fast mirror descent finds its attention SVM?
 
 Un-normalised steps, as in the theory, on constructed problems on which every other token is a
 support token (delta = 1/4): 10^6 steps, then the flow that they follow, in log time up to
@@ -138,10 +138,10 @@ EXPERIMENT = Experiment(
         [
             Column("seeds", "solved", panels.total),
             Column(f"{PLAIN}: exponent", exponent("measured", "plain"), mean_and_interval),
-            Column("plain: printed", exponent("printed", "plain")),
+            Column("plain: recalled", exponent("printed", "plain")),
             Column(f"{FLOW}: exponent", exponent("measured"), mean_and_interval),
-            Column("flow: printed", exponent("printed")),
-            Column("D / printed rate falls by", exponent("falls"), panels.least),
+            Column("flow: recalled", exponent("printed")),
+            Column("D / recalled rate falls by", exponent("falls"), panels.least),
             Column("d norm / d log k, over norm of SVM", exponent("growth")),
             Column("log k reached", lambda d: d.log_k.sel(kind="flow").max("record"), panels.least),
             Column("in the cone of (8) from log k (infinite: never)", "entered", panels.median),
@@ -173,7 +173,7 @@ EXPERIMENT = Experiment(
                 xlabel="norm of $W$", ylabel="directional Bregman divergence",
             )
             + Lines(smallest("guide_printed"), smallest("guide_norm"), style="--",
-                    label="printed rate (Lemma 29)")
+                    label="recalled rate (Lemma 29)")
             + Lines(smallest("guide_power"), smallest("guide_norm"), style=":",
                     ink=panels.PALETTE[1], label="power $-\\min(2, 2(p-1))$"),
             exponents,
