@@ -125,7 +125,7 @@ lock: $(STAMP)
 
 # The records of paper scale that are in $(RESULTS), for everyone; commit records/ afterwards.
 publish: $(STAMP)
-	$(BIN)/python -c 'from attlas.runs.published import publish; print(publish("$(RESULTS)"), "bytes")'
+	$(BIN)/python -c 'from attlas.experiments.published import publish; print(publish("$(RESULTS)"), "bytes")'
 
 clean:
 	rm -rf $(VENV) .cache build dist .ruff_cache .pytest_cache atlas.html atlas

@@ -103,8 +103,8 @@ def stream_weights(folder: str, layers: int) -> dict[str, Any]:
 
     from attlas.audit.audit import certificate_context
     from attlas.audit.weights_level.weights_level import weights_level
-    from attlas.interop.load_model import load_model
-    from attlas.interop.slicing import prove_slicing
+    from attlas.transformers.load_model import load_model
+    from attlas.transformers.head_layout import prove_slicing
 
     steps = Steps()
     model = load_model(folder)
@@ -133,7 +133,7 @@ def level_data(folder: str, layers: int) -> dict[str, Any]:
     from threadpoolctl import threadpool_limits
 
     from attlas.audit.data_level.audit_data import audit_data
-    from attlas.interop.load_model import load_model
+    from attlas.transformers.load_model import load_model
 
     model = load_model(folder)
     whole = model.layers
@@ -179,7 +179,7 @@ def removal(kind: str, length: str) -> dict[str, Any]:
 
     from attlas.audit.deep_level.ablation import ablate_heads
     from attlas.audit.sequence_loss import judged_batch
-    from attlas.interop.load_model import load_model
+    from attlas.transformers.load_model import load_model
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -260,7 +260,7 @@ def weight_watcher(folder: str, count: str) -> dict[str, Any]:
     import torch
     import weightwatcher
 
-    from attlas.interop.checkpoint_folder import read_checkpoint
+    from attlas.transformers.checkpoint_folder import read_checkpoint
 
     tensors = read_checkpoint(folder).tensors
     layers = torch.nn.ModuleList()

@@ -20,7 +20,7 @@ SEQUENCES, TOKENS = 64, 256
 
 def write_gpt2(folder: Path, layers: int) -> None:
     """A checkpoint of GPT-2-small's shape with Gaussian weights, of some of its layers."""
-    from attlas.interop.write_safetensors import write_safetensors
+    from attlas.transformers.write_safetensors import write_safetensors
 
     rng, c = np.random.default_rng(0), {**GPT2_SMALL, "n_layer": layers}
     d = c["n_embd"]

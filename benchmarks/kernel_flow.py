@@ -15,8 +15,8 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
-from attlas.kernels.regression_flow import regression_flow  # noqa: E402
-from attlas.kernels.softmax_network_limit import softmax_ntk_limit  # noqa: E402
+from gu2024exploring.library.kernels.regression_flow import regression_flow  # noqa: E402
+from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit  # noqa: E402
 
 SAMPLES, FURTHER, DIMENSION, SIGMA = 1000, 200, 32, 1.0
 FEW, STEPS = 200, 10**6

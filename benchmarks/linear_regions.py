@@ -14,9 +14,9 @@ import itertools  # noqa: E402
 import numpy as np  # noqa: E402
 from scipy.optimize import linprog  # noqa: E402
 
-from attlas.bounds.expressivity.liu2021_regions import liu2021_regions  # noqa: E402
-from attlas.measures.complexity.cell_enumeration import enumerate_cells  # noqa: E402
-from attlas.measures.complexity.linear_regions import count_cells  # noqa: E402
+from liu2021analyzing.library.bounds.liu2021_regions import liu2021_regions  # noqa: E402
+from liu2021analyzing.library.measures.cell_enumeration import enumerate_cells  # noqa: E402
+from liu2021analyzing.library.measures.linear_regions import count_cells  # noqa: E402
 
 SPEED_UP = 10.0
 

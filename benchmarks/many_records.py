@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from attlas.runs.index import NAME
+from attlas.experiments.index import NAME
 from benchmarks.interleave import write_results
 
 HERE = Path(__file__).parent

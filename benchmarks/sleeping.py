@@ -6,10 +6,10 @@ import jax
 import numpy as np
 import xarray as xr
 
-from attlas import panels
-from attlas.runs.experiment import Experiment
-from attlas.runs.grid import Grid
-from attlas.runs.settings import Settings
+from attlas.experiments import panels
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.settings import Settings
 
 GRID = Grid(
     each={"cell": [0]},

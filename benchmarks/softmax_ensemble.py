@@ -17,7 +17,7 @@ import torch  # noqa: E402
 
 from attlas.kernels.softmax_network_ntk import softmax_ntk  # noqa: E402
 from attlas.models.networks.softmax_network import SoftmaxNetwork  # noqa: E402
-from attlas.tasks.softmax_regression import train_softmax_networks  # noqa: E402
+from gu2024exploring.library.training.softmax_regression import train_softmax_networks  # noqa: E402
 
 NETWORKS, SAMPLES, DIMENSION, WIDTH, STEPS = 200, 20, 5, 256, 300
 HOW = ("loop, autograd", "loop, closed form", "batch, closed form")

@@ -18,8 +18,8 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majorities  # noqa: E402
-from attlas.models.attention.majority_attention import make_majority_attention  # noqa: E402
-from attlas.tasks.sparse_majority.training import (  # noqa: E402
+from trauger2023sequence.library.models.majority_attention import make_majority_attention  # noqa: E402
+from trauger2023sequence.library.sparse_majority.training import (  # noqa: E402
     RELEASED,
     epoch_order,
     train_majority,

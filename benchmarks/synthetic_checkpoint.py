@@ -114,7 +114,7 @@ def _fill(file, count: int, pool: np.ndarray, rng: np.random.Generator) -> None:
 
 def read_layers(folder: Path) -> None:
     """Read the model layer by layer and print what that takes."""
-    from attlas.interop import load_model
+    from attlas.transformers import load_model
 
     start = time.perf_counter()
     model = load_model(folder)

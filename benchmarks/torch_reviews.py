@@ -27,7 +27,7 @@ import numpy as np
 import torch
 from scipy.stats import t as student
 
-from attlas.tasks.reviews.review_words import load_review_words
+from liu2021analyzing.library.reviews.review_words import load_review_words
 from attlas.torch import LpMirrorDescent, Monitor, attention_groups
 from attlas.torch.attention_weights import PARTS
 from benchmarks.interleave import write_results

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 import attlas.bounds
-from attlas.bounds.generalisation.liu2021_union_bound import Conditions
+from liu2021analyzing.library.bounds.liu2021_union_bound import Conditions
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 
 KEY = jax.random.key(0)

@@ -55,15 +55,15 @@ def selection_problem(seed: int, n: int = 2, T: int = 4, d: int = 2):
 
 def selection_cases() -> Iterator[dict[str, Any]]:
     """Mirror descent and the attention SVM."""
-    from attlas.core.norms.entrywise import entrywise_norm
+    from attlas.norms.entrywise import entrywise_norm
     from attlas.data.token_selection import token_scores
     from attlas.losses.margin_loss import margin_loss
     from attlas.measures.attention.direction import direction_divergence
     from attlas.optim.mirror_descent import bregman, mirror_step
     from attlas.solvers.attention_svm import attention_rows, attention_svm
     from attlas.solvers.certificate import certify, distance_bound
-    from attlas.tasks.token_selection.gradient import scaled_gradient, selection_loss
-    from attlas.tasks.token_selection.training import train_selection
+    from julistiono2024optimizing.library.token_selection.gradient import scaled_gradient, selection_loss
+    from julistiono2024optimizing.library.token_selection.training import train_selection
 
     draw = np.random.default_rng(1)
     for seed, p in enumerate(EXPONENTS):
@@ -317,7 +317,7 @@ def mixture_cases() -> Iterator[dict[str, Any]]:
     """Samples of the mixture, the risk of multi-head attention, and training."""
     from attlas.models.attention.multi_head import MultiHead
     from attlas.optim.one_step import first_phase_steps, one_step_initialisation
-    from attlas.reports.explorer.draws import mixture, mixture_draws
+    from attlas.site.explorer.draws import mixture, mixture_draws
     from attlas.training.gradient_descent import gradient_descent
     from attlas.training.risk_gradient import risk_gradient
 

@@ -184,7 +184,7 @@ def slicing_difference(reader: Any, kind: str) -> float:
     """
     import jax.numpy as jnp
 
-    from attlas.interop.forward import attention_weights, head_outputs
+    from attlas.transformers.forward import attention_weights, head_outputs
 
     config, tensors = random_checkpoint(kind)
     model = reader.read(config, tensors, "random")
@@ -207,7 +207,7 @@ def refusal(kind: str, change: dict[str, Any]) -> str:
         change: of the configuration.
     """
     from attlas.core.errors import UserError
-    from attlas.interop.load_model import load_model
+    from attlas.transformers.load_model import load_model
 
     config, tensors = random_checkpoint(kind)
     try:

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.interop.canonical import (
+from attlas.transformers.canonical import (
     Attention,
     Dense,
     Embedding,
@@ -14,7 +14,7 @@ from attlas.interop.canonical import (
     Readout,
     Rotary,
 )
-from attlas.interop.trained_transformer import TrainedTransformer
+from attlas.transformers.trained_transformer import TrainedTransformer
 
 
 def random_attention(

@@ -6,12 +6,12 @@ import jaxtyping
 import numpy as np
 import pytest
 
-from attlas.bounds.expressivity.liu2021_regions import (
+from liu2021analyzing.library.bounds.liu2021_regions import (
     liu2021_central_regions_maximum,
     liu2021_regions,
     liu2021_regions_break_even,
 )
-from attlas.bounds.generalisation.liu2021_sample_size import (
+from liu2021analyzing.library.bounds.liu2021_sample_size import (
     liu2021_attention,
     liu2021_baseline,
     liu2021_deep,
@@ -19,7 +19,7 @@ from attlas.bounds.generalisation.liu2021_sample_size import (
     liu2021_recurrent,
     liu2021_self_attention,
 )
-from attlas.bounds.generalisation.liu2021_union_bound import (
+from liu2021analyzing.library.bounds.liu2021_union_bound import (
     Block,
     Conditions,
     liu2021_error,
@@ -28,21 +28,21 @@ from attlas.bounds.generalisation.liu2021_union_bound import (
 from attlas.core.errors import UserError
 from attlas.core.solution import NotConverged, Result
 from attlas.measures.attention.concentration import concentration, streamed_concentration, top_norm
-from attlas.measures.complexity.cell_enumeration import enumerate_cells
-from attlas.measures.complexity.linear_regions import (
+from liu2021analyzing.library.measures.cell_enumeration import enumerate_cells
+from liu2021analyzing.library.measures.linear_regions import (
     count_cells,
     count_linear_regions,
     sampled_cells,
 )
-from attlas.measures.curvature.orbit_flatness import (
+from liu2021analyzing.library.measures.orbit_flatness import (
     flat_volume,
     orbit_curvature,
     orbit_extent,
     orbit_in_balls,
     rescaled_layers,
 )
-from attlas.measures.curvature.stationary_points import stationary_points
-from attlas.measures.statistics.conditional_covariance import (
+from liu2021analyzing.library.measures.stationary_points import stationary_points
+from liu2021analyzing.library.measures.conditional_covariance import (
     conditional_covariance,
     schur_complement,
 )

@@ -10,22 +10,22 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.data.splits import Split
 from attlas.data.teacher_network import make_teacher, make_teacher_data
-from attlas.data.translation_pairs import load_translation_pairs, number_pairs
+from liu2021analyzing.library.data.translation_pairs import load_translation_pairs, number_pairs
 from attlas.data.word_pieces import train_word_pieces
-from attlas.models.attention.deep_self_attention import SelfAttentionLayer, make_deep_self_attention
-from attlas.models.attention.recurrent_attention import make_recurrent_attention
-from attlas.models.attention.self_attention_mlp import SelfAttentionMLP, make_self_attention_mlp
-from attlas.models.networks.lstm_reader import make_lstm_reader
+from liu2021analyzing.library.models.deep_self_attention import SelfAttentionLayer, make_deep_self_attention
+from liu2021analyzing.library.models.recurrent_attention import make_recurrent_attention
+from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP, make_self_attention_mlp
+from liu2021analyzing.library.models.lstm_reader import make_lstm_reader
 from attlas.models.networks.translator import make_translator
-from attlas.models.networks.two_layer import (
+from liu2021analyzing.library.models.two_layer import (
     AttendedTwoLayer,
     MaskedTwoLayer,
     TwoLayer,
     make_two_layer,
 )
-from attlas.tasks.noisy_grid.data import enlarge, load_noisy_grids, place_in_grid
-from attlas.tasks.noisy_grid.grid_cnn import make_attention_cnn, make_grid_cnn
-from attlas.tasks.reviews.review_words import (
+from liu2021analyzing.library.noisy_grid.data import enlarge, load_noisy_grids, place_in_grid
+from liu2021analyzing.library.noisy_grid.grid_cnn import make_attention_cnn, make_grid_cnn
+from liu2021analyzing.library.reviews.review_words import (
     frequent_words,
     generated_reviews,
     load_review_words,

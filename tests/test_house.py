@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import attlas
-from attlas.core.references import all_references
+from attlas.projects.references import all_references
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "attlas"

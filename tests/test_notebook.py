@@ -10,9 +10,9 @@ import pytest
 import attlas as at
 from attlas.bounds.comparison.transformer_weights import Head
 from attlas.core.solution import Result, Solution
-from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
-from attlas.runs.cell import Cell
-from attlas.runs.record import Layout, Record
+from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
+from attlas.experiments.cell import Cell
+from attlas.experiments.record import Layout, Record
 from attlas.training.trajectory import Trajectory
 
 LARGE = np.random.default_rng(0).normal(size=(30, 40))

@@ -14,10 +14,10 @@ from benchmarks.interleave import RESULTS
 from benchmarks.page import benchmarks_page, peers_of, rounded, times_faster
 
 import attlas as at
-from attlas.core.claim import ErratumClass
-from attlas.runs.find import find_experiments, one_named
-from attlas.runs.published import lines_of
-from attlas.runs.store import Store
+from attlas.claims.claim import ErratumClass
+from attlas.experiments.find import find_experiments, one_named
+from attlas.experiments.published import lines_of
+from attlas.experiments.store import Store
 from attlas.verify.registry import find_errata
 
 ROOT = Path(__file__).parents[1]

@@ -23,14 +23,14 @@ import attlas as at
 from attlas.audit.audit import AuditOptions
 from attlas.bounds.comparison.transformer_weights import Head
 from attlas.bounds.generalisation.gaussian_weights import GaussianPrior, GaussianWeights
-from attlas.core.norms.balls import project, support_point
-from attlas.core.norms.matrix import spectral_norm
-from attlas.core.norms.product import product_spectral_norm
-from attlas.data.gaussian_mixtures import GaussianMixture
-from attlas.measures.complexity.norm_ball_classes import LinearClass
+from attlas.norms.balls import project, support_point
+from attlas.norms.matrix import spectral_norm
+from attlas.norms.product import product_spectral_norm
+from gu2024exploring.library.data.gaussian_mixtures import GaussianMixture
+from trauger2023sequence.library.measures.norm_ball_classes import LinearClass
 from attlas.measures.curvature.exact_spectrum import hessian_spectra
-from attlas.measures.curvature.stationary_points import stationary_points
-from attlas.measures.statistics.conditional_covariance import (
+from liu2021analyzing.library.measures.stationary_points import stationary_points
+from liu2021analyzing.library.measures.conditional_covariance import (
     conditional_covariance,
     schur_complement,
 )

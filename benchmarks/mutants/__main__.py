@@ -89,7 +89,7 @@ def _broken(pool: Pool, fates: list[Fate]) -> int:
 
 
 def _variables(processes: int) -> dict[str, str]:
-    from attlas.core.processes import checker_variables
+    from attlas._jax.processes import checker_variables
 
     return checker_variables(processes)
 

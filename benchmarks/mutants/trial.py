@@ -107,7 +107,7 @@ def load_claims(paper: str) -> dict[str, Any]:
     """
     import jax
 
-    from attlas.core.claim import Claim
+    from attlas.claims.claim import Claim
     from attlas.core.discovery import scan
 
     with jax.enable_x64(True):

@@ -9,7 +9,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-from attlas.reports.explorer.page import write_explorer
+from attlas.site.explorer.page import write_explorer
 
 ROOT = Path(__file__).parents[2]
 FRONT, PAGES = ROOT / "atlas.html", ROOT / "atlas"

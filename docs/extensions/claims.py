@@ -6,8 +6,8 @@ from pathlib import Path
 from api_pages import write_changed
 from sphinx.application import Sphinx
 
-from attlas.core.claim import Claim, Erratum
-from attlas.core.references import Reference, all_references
+from attlas.claims.claim import Claim, Erratum
+from attlas.projects.references import Reference, all_references
 from attlas.verify.registry import find_claims, find_errata
 
 _KINDS = {

@@ -7,7 +7,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-from attlas.core.display.statements import Untypeset, mathml, typeset
+from attlas.display.statements import Untypeset, mathml, typeset
 
 _LOG = logging.getLogger(__name__)
 _CLOSING = re.compile(r"[.,;:!?)\]]+")

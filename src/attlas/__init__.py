@@ -60,9 +60,9 @@ if TYPE_CHECKING:
     from attlas.bounds.generalisation.held_out_bound import held_out_bound
     from attlas.bounds.generalisation.pac_bayes_kl import pac_bayes_kl
     from attlas.bounds.generalisation.token_bound import token_bound
-    from attlas.core.claim import Claim, Control, Sides, Source, assume
-    from attlas.core.domains.matrices import Orthogonal, Rank, Semidefinite
-    from attlas.core.domains.vectors import (
+    from attlas.claims.claim import Claim, Control, Sides, Source, assume
+    from attlas.claims.domains.matrices import Orthogonal, Rank, Semidefinite
+    from attlas.claims.domains.vectors import (
         Ball,
         Box,
         Nonnegative,
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
         Sphere,
     )
     from attlas.core.solution import Solution
-    from attlas.core.statement import (
+    from attlas.claims.statement import (
         computed,
         erratum,
         existence,
@@ -85,7 +85,7 @@ if TYPE_CHECKING:
         probability,
         rate,
     )
-    from attlas.interop.load_model import load_model
+    from attlas.transformers.load_model import load_model
     from attlas.kernels.multi_head_ntk import ntk_gram
     from attlas.kernels.softmax_network_ntk import softmax_ntk
     from attlas.measures.attention.concentration import concentration
@@ -93,8 +93,8 @@ if TYPE_CHECKING:
     from attlas.measures.complexity.rademacher import rademacher_complexity
     from attlas.measures.curvature.extreme_eigenvalues import hessian_extremes
     from attlas.optim.mirror_descent import bregman, mirror_descent
-    from attlas.runs.load import load
-    from attlas.runs.run import run
+    from attlas.experiments.load import load
+    from attlas.experiments.run import run
     from attlas.solvers.attention_svm import attention_svm
     from attlas.solvers.kernel_svm import kernel_svm
     from attlas.solvers.lp_svm import lp_svm
@@ -106,32 +106,32 @@ if TYPE_CHECKING:
     from attlas.verify.registry import find_claims
 
 _PLACES = {
-    "Claim": "core.claim",
-    "Control": "core.claim",
-    "Sides": "core.claim",
-    "Source": "core.claim",
-    "assume": "core.claim",
-    "Ball": "core.domains.vectors",
-    "Box": "core.domains.vectors",
-    "Nonnegative": "core.domains.vectors",
-    "OneOf": "core.domains.vectors",
-    "Ordered": "core.domains.vectors",
-    "Positive": "core.domains.vectors",
-    "Real": "core.domains.vectors",
-    "Simplex": "core.domains.vectors",
-    "Sphere": "core.domains.vectors",
-    "Orthogonal": "core.domains.matrices",
-    "Rank": "core.domains.matrices",
-    "Semidefinite": "core.domains.matrices",
-    "identity": "core.statement",
-    "inequality": "core.statement",
-    "limit": "core.statement",
-    "rate": "core.statement",
-    "probability": "core.statement",
-    "expectation": "core.statement",
-    "existence": "core.statement",
-    "computed": "core.statement",
-    "erratum": "core.statement",
+    "Claim": "claims.claim",
+    "Control": "claims.claim",
+    "Sides": "claims.claim",
+    "Source": "claims.claim",
+    "assume": "claims.claim",
+    "Ball": "claims.domains.vectors",
+    "Box": "claims.domains.vectors",
+    "Nonnegative": "claims.domains.vectors",
+    "OneOf": "claims.domains.vectors",
+    "Ordered": "claims.domains.vectors",
+    "Positive": "claims.domains.vectors",
+    "Real": "claims.domains.vectors",
+    "Simplex": "claims.domains.vectors",
+    "Sphere": "claims.domains.vectors",
+    "Orthogonal": "claims.domains.matrices",
+    "Rank": "claims.domains.matrices",
+    "Semidefinite": "claims.domains.matrices",
+    "identity": "claims.statement",
+    "inequality": "claims.statement",
+    "limit": "claims.statement",
+    "rate": "claims.statement",
+    "probability": "claims.statement",
+    "expectation": "claims.statement",
+    "existence": "claims.statement",
+    "computed": "claims.statement",
+    "erratum": "claims.statement",
     "check": "verify.check",
     "challenge": "verify.challenge",
     "replay": "verify.challenge",
@@ -157,10 +157,10 @@ _PLACES = {
     "token_bound": "bounds.generalisation.token_bound",
     "fit": "training.fit",
     "Trajectory": "training.trajectory",
-    "load": "runs.load",
-    "run": "runs.run",
+    "load": "experiments.load",
+    "run": "experiments.run",
     "audit": "audit.audit",
-    "load_model": "interop.load_model",
+    "load_model": "transformers.load_model",
 }
 
 __all__ = list(_PLACES)

@@ -8,7 +8,7 @@ import xarray as xr
 from attlas.audit.finding import Finding
 from attlas.audit.model_audit import NOT_CLAIMED, ModelAudit
 from attlas.audit.quantity import Quantity, Standing, labelled
-from attlas.runs.schema import violations
+from attlas.experiments.schema import violations
 
 QUANTITIES = [
     Quantity("gain", "Gain", "$g$", "large", Standing.PROVED),

@@ -10,7 +10,7 @@ from random_transformer import random_norm, random_transformer
 
 from attlas.audit.model_bounds import OF_THE_MODEL, model_bounds
 from attlas.bounds.generalisation.occam import occam_gap
-from attlas.interop.canonical import Dense
+from attlas.transformers.canonical import Dense
 
 
 @pytest.mark.thorough

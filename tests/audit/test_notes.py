@@ -9,7 +9,7 @@ from random_transformer import random_transformer
 
 from attlas.audit.notes import notes_of
 from attlas.audit.sequence_loss import judged_batch
-from attlas.interop.canonical import Dense, Readout
+from attlas.transformers.canonical import Dense, Readout
 
 SEQUENCES = [np.array([1, 4, 2]), np.array([3, 3])]
 MODEL = random_transformer()

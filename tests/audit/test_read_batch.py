@@ -7,7 +7,7 @@ import pytest
 
 from attlas.audit.read_batch import default_text, kept_batch, read_text, text_batch, token_batch
 from attlas.core.errors import UserError
-from attlas.interop.words import NO_WORDS, Words
+from attlas.transformers.tokenizer import NO_WORDS, Words
 
 LETTERS = Words(("?", *"abc"), (), None, lambda text: ["?abc".find(c) % 4 for c in text], 3)
 

@@ -17,7 +17,7 @@ from attlas.audit.sequence_loss import (
     similar_lengths,
 )
 from attlas.core.errors import UserError
-from attlas.interop.canonical import Dense, PatchEmbedding, Readout
+from attlas.transformers.canonical import Dense, PatchEmbedding, Readout
 
 DRAW = np.random.default_rng(1)
 SEQUENCES = [DRAW.integers(2, 11, size) for size in (5, 3, 1)]

@@ -7,7 +7,7 @@ import pytest
 
 from attlas.bounds.covering.dudley import entropy_integral
 from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
-from attlas.bounds.expressivity.liu2021_regions import liu2021_regions
+from liu2021analyzing.library.bounds.liu2021_regions import liu2021_regions
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.bounds.optimisation.deora2023_training import Setting, deora2023_head_condition
 from attlas.core.errors import UserError

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from attlas.cli.main import main
-from attlas.core.processes import checker_variables
-from attlas.core.verdict import CheckReport, ControlReport, Outcome, Verdict
-from attlas.runs.environment import environment
-from attlas.runs.schema import violations
-from attlas.runs.store import Store
-from attlas.runs.verdicts import read_reports
-from attlas.runs.witness import write_witness
+from attlas._jax.processes import checker_variables
+from attlas.claims.verdict import CheckReport, ControlReport, Outcome, Verdict
+from attlas.experiments.environment import environment
+from attlas.experiments.schema import violations
+from attlas.experiments.store import Store
+from attlas.experiments.verdicts import read_reports
+from attlas.experiments.witness import write_witness
 from attlas.verify import pool
 
 LEMMA = "julistiono2024optimizing/lemma-12"
@@ -195,7 +195,7 @@ def test_on_a_cluster_the_worker_that_checked_is_what_the_verdict_names(
         for report in reports_of(Outcome.SUPPORTED)(claims):
             yield report, {**environment(), "device": "cpu: of a worker"}
 
-    monkeypatch.setattr("attlas.runs.dask_claims.check_on_dask", check_on_dask)
+    monkeypatch.setattr("attlas.experiments.dask_claims.check_on_dask", check_on_dask)
     on = ("--on", "dask://127.0.0.1:1", "--processes", "3", "--insecure", "--instances", "40")
     code, out, _ = attlas("--results", tmp_path, "check", LEMMA, *on)
     assert (code, "1 as expected" in out) == (0, True)

@@ -7,10 +7,10 @@ import pytest
 
 from attlas.cli.main import main
 from attlas.cli.new import write_paper
-from attlas.core import statement
-from attlas.core.claim import Kind
+from attlas.claims import statement
+from attlas.claims.claim import Kind
 from attlas.core.errors import UserError
-from attlas.runs.find import find_experiments, find_named
+from attlas.experiments.find import find_experiments, find_named
 from attlas.verify.check import check
 from attlas.verify.registry import find_claims
 

@@ -3,7 +3,7 @@
 import pytest
 
 from attlas.cli.main import main
-from attlas.core.processes import checker_variables
+from attlas._jax.processes import checker_variables
 
 LEMMA = "julistiono2024optimizing/lemma-12"
 

@@ -12,9 +12,9 @@ from attlas.cli import tables
 from attlas.cli.check import COLUMNS, _row
 from attlas.cli.main import main
 from attlas.cli.tables import layout
-from attlas.core.claim import Status
-from attlas.core.processes import checker_variables
-from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
+from attlas.claims.claim import Status
+from attlas._jax.processes import checker_variables
+from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
 from attlas.verify.registry import find_claims
 
 WIDTHS = (60, 80, 100, 120, 200)

@@ -9,7 +9,7 @@ import pytest
 from attlas.core.arrays import read_array
 from attlas.core.errors import UserError
 from attlas.core.memory import device_memory, memory_limit, require_memory
-from attlas.kernels.softmax_network_limit import softmax_ntk_limit
+from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
 
 
 def test_the_limit_is_no_more_than_the_machine_has():

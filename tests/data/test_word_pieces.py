@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.data.decisive_sentences import decisive_sentences
+from julistiono2024optimizing.library.data.decisive_sentences import decisive_sentences
 from attlas.data.splits import Split
 from attlas.data.word_pieces import encode_words, train_word_pieces
 

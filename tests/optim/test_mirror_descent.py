@@ -8,7 +8,7 @@ import optax
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.core.norms.entrywise import entrywise_norm
+from attlas.norms.entrywise import entrywise_norm
 from attlas.optim.mirror_descent import (
     bregman,
     inverse_potential_gradient,

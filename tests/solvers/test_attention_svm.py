@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from attlas.core.errors import UserError
-from attlas.core.norms.entrywise import entrywise_norm
+from attlas.norms.entrywise import entrywise_norm
 from attlas.core.solution import NotConverged, Result
 from attlas.solvers.attention_svm import attention_svm, attention_svm_batch
 

@@ -9,7 +9,7 @@ import pytest
 
 from attlas.data.token_selection import make_separable_selection, optimal_tokens
 from attlas.solvers.attention_svm import attention_svm
-from attlas.solvers.selection_geometry import selection_geometry
+from julistiono2024optimizing.library.solvers.selection_geometry import selection_geometry
 from attlas.solvers.token_optimality import (
     attention_margins,
     is_globally_optimal,

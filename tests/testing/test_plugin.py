@@ -128,7 +128,7 @@ def test_projects_that_do_not_use_it_pay_nothing(pytest_in):
         "def test_nothing_is_imported():\n"
         "    assert 'jax' not in sys.modules and 'numpy' not in sys.modules\n"
         "    assert not [name for name in sys.modules if name.startswith('attlas.verify')]\n"
-        "    assert not [name for name in sys.modules if name.startswith('attlas.core.own')]\n"
+        "    assert not [name for name in sys.modules if name.startswith('attlas.projects')]\n"
     )
     files = {
         "test_it.py": test,

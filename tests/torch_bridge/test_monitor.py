@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch", reason="the extra attlas[torch] is not inst
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
 from attlas.core.errors import UserError  # noqa: E402
-from attlas.reports.monitors import parse_monitor  # noqa: E402
+from attlas.site.monitors import parse_monitor  # noqa: E402
 from attlas.torch import LpMirrorDescent, Monitor, attention_groups  # noqa: E402
 from attlas.torch.attention_capture import captured_attention  # noqa: E402
 from attlas.torch.head_statistics import head_statistics  # noqa: E402

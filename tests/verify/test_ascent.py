@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.core.claim import Control
-from attlas.core.domains.vectors import Ball
-from attlas.core.statement import inequality
+from attlas.claims.claim import Control
+from attlas.claims.domains.vectors import Ball
+from attlas.claims.statement import inequality
 from attlas.verify.ascent import ascend, has_slope
 
 A = np.array([[2.0, 1.0], [0.0, 1.0]])

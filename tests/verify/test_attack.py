@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.core.claim import Control, assume
-from attlas.core.statement import identity, inequality
+from attlas.claims.claim import Control, assume
+from attlas.claims.statement import identity, inequality
 from attlas.verify.attack import attack
 from attlas.verify.challenge import challenge, replay
 

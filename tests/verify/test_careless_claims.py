@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.core.claim import Control, Sides, assume
-from attlas.core.statement import (
+from attlas.claims.claim import Control, Sides, assume
+from attlas.claims.statement import (
     existence,
     expectation,
     identity,
@@ -20,7 +20,7 @@ from attlas.core.statement import (
     probability,
     rate,
 )
-from attlas.core.verdict import Outcome
+from attlas.claims.verdict import Outcome
 from attlas.verify.check import check
 
 HALF = [Control("half", factor=0.5)]

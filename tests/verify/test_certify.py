@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.core.claim import Control, assume
-from attlas.core.domains.vectors import Ball, Box
-from attlas.core.statement import identity, inequality
-from attlas.core.verdict import ChallengeReport, Outcome
+from attlas.claims.claim import Control, assume
+from attlas.claims.domains.vectors import Ball, Box
+from attlas.claims.statement import identity, inequality
+from attlas.claims.verdict import ChallengeReport, Outcome
 from attlas.verify.certify import certify, proved
 from attlas.verify.challenge import challenge, replay
 from attlas.verify.check import check

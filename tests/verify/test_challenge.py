@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.core.claim import Control
-from attlas.core.domains.vectors import Ball, Box
+from attlas.claims.claim import Control
+from attlas.claims.domains.vectors import Ball, Box
 from attlas.core.errors import UserError
-from attlas.core.statement import inequality
+from attlas.claims.statement import inequality
 from attlas.verify import challenge as module
 from attlas.verify.challenge import METHODS, challenge
 

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.core.claim import Claim, Control, Expectation, Sides, assume
+from attlas.claims.claim import Claim, Control, Expectation, Sides, assume
 from attlas.core.errors import UserError
-from attlas.core.sampling import vmapped
-from attlas.core.statement import inequality
-from attlas.core.verdict import Outcome
+from attlas.claims.sampling import vmapped
+from attlas.claims.statement import inequality
+from attlas.claims.verdict import Outcome
 from attlas.verify.challenge import challenge, replay
 from attlas.verify.check import check
 from attlas.verify.registry import find_claims

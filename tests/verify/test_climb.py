@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.core.claim import Control, assume
-from attlas.core.statement import inequality
+from attlas.claims.claim import Control, assume
+from attlas.claims.statement import inequality
 from attlas.verify.climb import climb, scores
 from attlas.verify.evidence import compile_program
 from attlas.verify.proposals import Moves

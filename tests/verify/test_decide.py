@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attlas.core.claim import Claim, Control, Kind, Source, Status
-from attlas.core.verdict import Outcome
+from attlas.claims.claim import Claim, Control, Kind, Source, Status
+from attlas.claims.verdict import Outcome
 from attlas.verify.decide import decide, tolerance
 from attlas.verify.evidence import Evidence
 

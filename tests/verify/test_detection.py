@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.core.claim import Control, Sides
-from attlas.core.statement import identity, inequality
+from attlas.claims.claim import Control, Sides
+from attlas.claims.statement import identity, inequality
 from attlas.verify.check import check
 
 

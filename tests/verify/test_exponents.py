@@ -4,11 +4,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.core.claim import Control, Sides
-from attlas.core.domains.vectors import Box
+from attlas.claims.claim import Control, Sides
+from attlas.claims.domains.vectors import Box
 from attlas.core.errors import UserError
-from attlas.core.statement import identity, inequality
-from attlas.core.verdict import Outcome
+from attlas.claims.statement import identity, inequality
+from attlas.claims.verdict import Outcome
 from attlas.verify.challenge import replay
 from attlas.verify.check import check
 from attlas.verify.power import power

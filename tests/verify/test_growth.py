@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 import pytest
 
-from attlas.core.claim import Control
-from attlas.core.statement import inequality
+from attlas.claims.claim import Control
+from attlas.claims.statement import inequality
 from attlas.verify.growth import FACTORS, grow, schedule
 
 

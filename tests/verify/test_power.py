@@ -4,11 +4,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.core.claim import Control
-from attlas.core.domains.vectors import Ball, Box
+from attlas.claims.claim import Control
+from attlas.claims.domains.vectors import Ball, Box
 from attlas.core.errors import UserError
-from attlas.core.statement import existence, expectation, identity, inequality, probability, rate
-from attlas.core.verdict import Outcome
+from attlas.claims.statement import existence, expectation, identity, inequality, probability, rate
+from attlas.claims.verdict import Outcome
 from attlas.verify.check import check
 from attlas.verify.power import power
 

@@ -201,7 +201,7 @@ def test_installed_packages_announce_their_claims(folder):
 
 def test_errata_of_a_place(folder):
     (folder / "claims_e.py").write_text(
-        "from attlas.core.claim import Erratum, ErratumClass\n"
+        "from attlas.claims.claim import Erratum, ErratumClass\n"
         "ONE = Erratum('a', 'Lemma 1', ErratumClass.TYPO, 'A digit.')\n"
     )
     assert [e.locator for e in find_errata(["claims_e.py"])] == ["Lemma 1"]

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.core.claim import Control
-from attlas.core.statement import inequality
+from attlas.claims.claim import Control
+from attlas.claims.statement import inequality
 from attlas.verify.space import Arrays, Draws, chosen, space_of
 
 

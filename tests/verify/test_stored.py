@@ -3,9 +3,9 @@
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.core.claim import Control
-from attlas.core.statement import inequality
-from attlas.core.verdict import Outcome
+from attlas.claims.claim import Control
+from attlas.claims.statement import inequality
+from attlas.claims.verdict import Outcome
 from attlas.verify.challenge import replay
 from attlas.verify.check import check
 

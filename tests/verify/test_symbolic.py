@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from attlas.core.claim import Control
-from attlas.core.domains.vectors import Real
-from attlas.core.statement import identity
-from attlas.core.verdict import Outcome, Verdict
+from attlas.claims.claim import Control
+from attlas.claims.domains.vectors import Real
+from attlas.claims.statement import identity
+from attlas.claims.verdict import Outcome, Verdict
 from attlas.verify import symbolic
 from attlas.verify.check import check
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attlas.core.verdict import Outcome
+from attlas.claims.verdict import Outcome
 from attlas.verify.evidence import Evidence
 from attlas.verify.trend import decide_limit, decide_rate, stays_bounded, vanishes
 

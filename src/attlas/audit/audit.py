@@ -24,10 +24,10 @@ from attlas.audit.sequence_loss import JudgedBatch, judged_batch
 from attlas.audit.weights_level.weights_level import Keep, compute_anew, weights_level
 from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError
-from attlas.interop.load_model import load_model
-from attlas.interop.slicing import prove_slicing
-from attlas.interop.trained_transformer import TrainedTransformer
-from attlas.interop.whole_model import read_once
+from attlas.transformers.load_model import load_model
+from attlas.transformers.head_layout import prove_slicing
+from attlas.transformers.trained_transformer import TrainedTransformer
+from attlas.transformers.whole_model import read_once
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 
 _CONTEXT = 512

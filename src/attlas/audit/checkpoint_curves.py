@@ -12,7 +12,7 @@ from attlas.audit.level import Level
 from attlas.audit.model_audit import ModelAudit
 from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError
-from attlas.interop.load_model import load_model
+from attlas.transformers.load_model import load_model
 
 FOLLOWED = (
     "qk_norm",

@@ -12,7 +12,7 @@ import xarray as xr
 
 from attlas.audit.data_level.data_quantities import SINK
 from attlas.audit.finding import Finding
-from attlas.core.display.numbers import plain_number
+from attlas.display.numbers import plain_number
 
 MOST = 10
 _FAR = 4.0

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from attlas.audit.finding import Finding
 from attlas.audit.quantity import Standing
-from attlas.core.display.tables import table
+from attlas.display.tables import table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,8 +10,8 @@ from attlas.bounds.comparison.compare import compare_bounds
 from attlas.bounds.comparison.comparison import Comparison
 from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
 from attlas.bounds.generalisation.occam import occam_gap, occam_samples
-from attlas.interop.folding import folded_attention
-from attlas.interop.trained_transformer import TrainedTransformer
+from attlas.transformers.folding import folded_attention
+from attlas.transformers.trained_transformer import TrainedTransformer
 
 OF_THE_MODEL = (
     "The first row is about the model as it is: it counts the bits of its stored numbers, shared "

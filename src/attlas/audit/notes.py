@@ -9,8 +9,8 @@ from attlas.audit.deep_level.stable_step import THRESHOLD
 from attlas.audit.deep_level.tangent_drift import LAZY
 from attlas.audit.sequence_loss import COMPARED, JudgedBatch
 from attlas.audit.weights_level.head_certificates import enumerates_offsets
-from attlas.core.display.numbers import plain_number
-from attlas.interop.trained_transformer import TrainedTransformer
+from attlas.display.numbers import plain_number
+from attlas.transformers.trained_transformer import TrainedTransformer
 
 Facts = Mapping[str, int | float | str]
 

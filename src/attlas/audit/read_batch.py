@@ -11,8 +11,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from attlas.core.errors import UserError
-from attlas.core.plain_file import Damaged, printable, read_plain_file
-from attlas.interop.words import Words
+from attlas._files.plain_file import Damaged, printable, read_plain_file
+from attlas.transformers.tokenizer import Words
 
 _LARGEST = 2**28
 _UNKNOWN = 0.2

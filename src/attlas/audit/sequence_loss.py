@@ -12,9 +12,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError
-from attlas.interop.canonical import PatchEmbedding, Readout
-from attlas.interop.forward import read_out
-from attlas.interop.trained_transformer import TrainedTransformer
+from attlas.transformers.canonical import PatchEmbedding, Readout
+from attlas.transformers.forward import read_out
+from attlas.transformers.trained_transformer import TrainedTransformer
 
 LossKind = Literal["next word", "masked word", "own output", "own rows"]
 COMPARED: tuple[LossKind, ...] = ("own output", "own rows")

@@ -9,8 +9,8 @@ Within `jit`, `vmap` and `grad`, and where one formula calls another, nothing is
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from attlas.core.annotated import Beyond
-from attlas.core.door import door
+from attlas.core.annotations import Beyond
+from attlas.core.argument_validation import door
 
 P = ParamSpec("P")
 R = TypeVar("R")

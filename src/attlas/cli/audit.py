@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from attlas.audit.read_batch import TokenBatch
-    from attlas.interop.words import Words
-    from attlas.runs.kept_layers import KeptLayers
+    from attlas.transformers.tokenizer import Words
+    from attlas.experiments.layer_cache import KeptLayers
 
 FEWEST = 2
 """Sequences of a batch."""
@@ -69,10 +69,10 @@ def audit(
     require_machine()  # before JAX is imported, as the variables it reads then
     os.environ.update(_variables(model, level))
     from attlas.audit.checkpoint_curves import checkpoints_of
-    from attlas.interop.load_model import open_checkpoint
-    from attlas.interop.words import read_words
-    from attlas.runs.audits import audited_model
-    from attlas.runs.text_file import probe_text_file, require_html
+    from attlas.transformers.load_model import open_checkpoint
+    from attlas.transformers.tokenizer import read_words
+    from attlas.experiments.audits import audited_model
+    from attlas.experiments.text_file import probe_text_file, require_html
 
     session = session_of(context)
     require_html(out, "--out")
@@ -98,9 +98,9 @@ def audit(
 
 def _write(found: "dict[str, Any]", out: Path, json_: Path | None, results: Path) -> None:
     """The page, the file of numbers where it is wanted, the audit for the atlas; the findings."""
-    from attlas.reports.audit_page import render_audit
-    from attlas.runs.audits import store_audit
-    from attlas.runs.text_file import write_text_file
+    from attlas.site.audit_page import render_audit
+    from attlas.experiments.audits import store_audit
+    from attlas.experiments.text_file import write_text_file
 
     write_text_file(out, render_audit(found), "--out")
     if json_ is not None:
@@ -116,7 +116,7 @@ def _variables(model: str | None, level: str | None) -> dict[str, str]:
 
     At level deep it is running, whatever the size.
     """
-    from attlas.core.processes import auditor_variables, worker_variables
+    from attlas._jax.processes import auditor_variables, worker_variables
 
     place = Path(model or "")
     files = place.rglob("*") if model and place.is_dir() else [place]
@@ -139,8 +139,8 @@ def _audited(
     from attlas.audit.checkpoint_curves import audit_checkpoints
     from attlas.cli.audit_progress import level_bars
     from attlas.core.errors import UserError
-    from attlas.interop.load_model import load_model
-    from attlas.runs.kept_layers import KeptLayers
+    from attlas.transformers.load_model import load_model
+    from attlas.experiments.layer_cache import KeptLayers
 
     if len(steps) > 1 and against is not None:
         raise UserError("--against compares two checkpoints: name one model, not a folder of them")
@@ -180,7 +180,7 @@ def _spread(
     on, workers, insecure = spread
     if on == "local":
         return
-    from attlas.runs.dask_audit import keep_on_dask
+    from attlas.experiments.dask_audit import keep_on_dask
 
     def told(done: int, all_: int) -> None:
         progress("weights", done, all_)
@@ -201,7 +201,7 @@ def _require_several(batch: "list[np.ndarray] | None") -> None:
 
 def _require_checkpoint(against: Path | None) -> None:
     """Read the description of the model that is compared with, before hours are spent."""
-    from attlas.interop.load_model import open_checkpoint
+    from attlas.transformers.load_model import open_checkpoint
 
     if against is not None:
         open_checkpoint(against)
@@ -216,7 +216,7 @@ def _within_context(
     source: Path, config: "Mapping[str, Any]", length: int, level: str | None
 ) -> int:
     """Largest number of tokens of a sequence: no more than the model has positions."""
-    from attlas.interop.load_model import load_model
+    from attlas.transformers.load_model import load_model
 
     if level == "weights" or _reads_images(config):
         return length

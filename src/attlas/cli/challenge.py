@@ -10,9 +10,9 @@ from attlas.cli.machine import require_machine
 from attlas.cli.session import EXIT_INTERRUPTED, session_of
 
 if TYPE_CHECKING:
-    from attlas.core.claim import Claim
-    from attlas.core.verdict import ChallengeReport, Verdict
-    from attlas.runs.store import Store
+    from attlas.claims.claim import Claim
+    from attlas.claims.verdict import ChallengeReport, Verdict
+    from attlas.experiments.store import Store
 
 EXIT_BROKEN = 1
 SECONDS = 10.0
@@ -41,7 +41,7 @@ def challenge(
 ) -> None:
     """Search for a violation of an inequality; exit 1 when a claim that should hold is broken."""
     require_machine()  # before JAX is imported
-    from attlas.core.processes import checker_variables
+    from attlas._jax.processes import checker_variables
 
     # Before JAX is imported: a search compiles for seconds and runs for few.
     os.environ.update(checker_variables(1))
@@ -59,9 +59,9 @@ def challenge(
 def _search(context: typer.Context, name: str | None, asked: dict) -> "tuple[Claim, Verdict]":
     from attlas.cli.tables import number
     from attlas.core.errors import UserError
-    from attlas.core.prose import plain
-    from attlas.runs.store import Store
-    from attlas.runs.witness import FOLDER, keep_witness, witness_file
+    from attlas.display.prose import plain
+    from attlas.experiments.store import Store
+    from attlas.experiments.witness import FOLDER, keep_witness, witness_file
     from attlas.verify.challenge import challenge as search
     from attlas.verify.registry import one_claim
 
@@ -97,7 +97,7 @@ def _search(context: typer.Context, name: str | None, asked: dict) -> "tuple[Cla
 
 def _stored_best(claim: "Claim", store: "Store") -> "Verdict | None":
     """What the claim is on the instance that an earlier search kept."""
-    from attlas.runs.witness import stored_witnesses
+    from attlas.experiments.witness import stored_witnesses
     from attlas.verify.challenge import replay
 
     stored = stored_witnesses(store, [claim.name])
@@ -112,8 +112,8 @@ def _stored_best(claim: "Claim", store: "Store") -> "Verdict | None":
 
 def _replay(name: str | None, file: Path) -> "tuple[Claim, Verdict]":
     from attlas.core.errors import UserError
-    from attlas.core.prose import plain
-    from attlas.runs.witness import read_witness
+    from attlas.display.prose import plain
+    from attlas.experiments.witness import read_witness
     from attlas.verify.challenge import replay
     from attlas.verify.registry import one_claim
 

@@ -10,9 +10,9 @@ from attlas.cli.machine import require_machine
 from attlas.cli.session import PLACES, session_of
 
 if TYPE_CHECKING:
-    from attlas.core.claim import Claim
-    from attlas.core.verdict import CheckReport, Witness
-    from attlas.runs.store import Store
+    from attlas.claims.claim import Claim
+    from attlas.claims.verdict import CheckReport, Witness
+    from attlas.experiments.store import Store
 
 COLUMNS = (
     "claim",
@@ -71,8 +71,8 @@ def check(
 ) -> None:
     """Run claims and their controls; exit 1 when a verdict differs from its expectation."""
     require_machine()  # before JAX is imported
-    from attlas.runs.store import Store
-    from attlas.runs.verdicts import FOLDER, write_report
+    from attlas.experiments.store import Store
+    from attlas.experiments.verdicts import FOLDER, write_report
     from attlas.verify.registry import find_claims
 
     claims = find_claims(names or ())
@@ -108,14 +108,14 @@ def _checked(
 
         yield from ((report, None) for report in check_all(claims, processes=processes, **asked))
         return
-    from attlas.runs.dask_claims import check_on_dask
+    from attlas.experiments.dask_claims import check_on_dask
 
     yield from check_on_dask(claims, on=on, workers=processes, insecure=insecure, **asked)
 
 
 def _stored(store: "Store", claims: "Sequence[Claim]", forget: bool) -> "dict[str, Witness]":
     """The instances that earlier searches kept, by claim; deleted first where that is asked."""
-    from attlas.runs.witness import forget_witness, stored_witnesses
+    from attlas.experiments.witness import forget_witness, stored_witnesses
 
     if forget:
         gone = sum(forget_witness(store, claim.name) for claim in claims)
@@ -128,7 +128,7 @@ def _stored(store: "Store", claims: "Sequence[Claim]", forget: bool) -> "dict[st
 
 def _keep(store: "Store", report: "CheckReport") -> None:
     """Store a counterexample, so that every later check meets it first."""
-    from attlas.runs.witness import keep_witness
+    from attlas.experiments.witness import keep_witness
 
     if report.challenge is not None and report.challenge.violated:
         keep_witness(store, report.claim, report.challenge)
@@ -136,9 +136,9 @@ def _keep(store: "Store", report: "CheckReport") -> None:
 
 def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
     from attlas.cli.tables import say, show_table
-    from attlas.core.display.strength import COARSE, limits_of, passing_factor
-    from attlas.core.prose import plain
-    from attlas.reports.forms import wording_sentence
+    from attlas.claims.strength import COARSE, limits_of, passing_factor
+    from attlas.display.prose import plain
+    from attlas.site.forms import wording_sentence
 
     rows = [_row(claim, reports[claim.name]) for claim in claims]
     show_table(COLUMNS, rows, always=("verdict",), elsewhere="`--json FILE`")
@@ -167,7 +167,7 @@ def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
 
 def _row(claim: "Claim", report: "CheckReport") -> tuple[str, ...]:
     from attlas.cli.tables import number
-    from attlas.core.prose import plain
+    from attlas.display.prose import plain
 
     good = sum(control.as_expected for control in report.controls)
     search = report.challenge
@@ -192,7 +192,7 @@ def _row(claim: "Claim", report: "CheckReport") -> tuple[str, ...]:
 def _detected(report: "CheckReport") -> str:
     """The factor from which a right side too small is detected, in the worst component."""
     from attlas.cli.tables import number
-    from attlas.core.display.strength import limits_of, passing_factor
+    from attlas.claims.strength import limits_of, passing_factor
 
     factor = passing_factor(limits_of(report))
     if factor is None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from attlas.core.claim import Claim
-    from attlas.core.verdict import CheckReport
-    from attlas.runs.store import Store
+    from attlas.claims.claim import Claim
+    from attlas.claims.verdict import CheckReport
+    from attlas.experiments.store import Store
 
 Json = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write the reports as JSON too.")
@@ -47,7 +47,7 @@ class CheckFiles:
     def probe(self) -> None:
         """Refuse what cannot be written, before anything is computed for it."""
         from attlas.core.errors import UserError
-        from attlas.runs.text_file import probe_text_file
+        from attlas.experiments.text_file import probe_text_file
 
         for name, file in vars(self).items():
             if file is not None:
@@ -67,30 +67,30 @@ class CheckFiles:
             reports: of this check, by the claim's name.
             store: where they were written.
         """
-        from attlas.runs.text_file import write_text_file
-        from attlas.runs.verdicts import report_document
+        from attlas.experiments.text_file import write_text_file
+        from attlas.experiments.verdicts import report_document
 
         checked = [reports[claim.name] for claim in claims]
         if self.json is not None:
             documents = [report_document(report) for report in checked]
             write_text_file(self.json, json.dumps(documents, indent=1) + "\n", "--json")
         if self.junit is not None:
-            from attlas.reports.junit import junit_xml
+            from attlas.site.junit import junit_xml
 
             write_text_file(self.junit, junit_xml(checked), "--junit")
         if not (self.latex or self.markdown or self.badge):
             return
         rows, environment = _stored(claims, store)
         if self.latex is not None:
-            from attlas.reports.latex import latex_table
+            from attlas.site.latex import latex_table
 
             write_text_file(self.latex, latex_table(rows, environment), "--latex")
         if self.markdown is not None:
-            from attlas.reports.markdown import markdown_table
+            from attlas.site.markdown import markdown_table
 
             write_text_file(self.markdown, markdown_table(rows, environment), "--markdown")
         if self.badge is not None:
-            from attlas.reports.badge import badge_text
+            from attlas.site.badge import badge_text
 
             text = badge_text(self.badge, [report for _, report in rows])
             write_text_file(self.badge, text, "--badge")
@@ -100,8 +100,8 @@ def _stored(
     claims: "Sequence[Claim]", store: "Store"
 ) -> "tuple[list[tuple[Claim, CheckReport]], dict[str, str]]":
     """Claims with their stored reports, and the environment of the processes that made them."""
-    from attlas.reports.atlas import summarise_environment
-    from attlas.runs.verdicts import read_reports
+    from attlas.site.atlas import summarise_environment
+    from attlas.experiments.verdicts import read_reports
 
     stored = {report.claim: (report, metadata) for report, metadata in read_reports(store)}
     found = [stored[claim.name] for claim in claims]

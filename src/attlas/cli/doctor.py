@@ -56,7 +56,7 @@ def _arithmetic() -> Iterator[Row]:
 
 
 def _folders(results: Path) -> Iterator[Row]:
-    from attlas.core.compilation import compile_cache
+    from attlas._jax.compilation import compile_cache
 
     for name, folder, fix in (
         ("results folder", results, "name another with --results DIR"),

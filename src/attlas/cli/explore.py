@@ -12,6 +12,6 @@ def explore(
     ),
 ) -> None:
     """Write the live explorer, one HTML file that opens from disk and computes in the browser."""
-    from attlas.reports.explorer.page import write_explorer
+    from attlas.site.explorer.page import write_explorer
 
     typer.echo(f"{write_explorer(out)}")

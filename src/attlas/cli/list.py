@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from attlas.reports.chosen import Chosen
+    from attlas.site.selection import Chosen
 
 
 class Listing(StrEnum):
@@ -34,7 +34,7 @@ def list_(
 ) -> None:
     """List the papers, claims and experiments, all or of a paper, a file, a folder or a module."""
     from attlas.cli.tables import show_table
-    from attlas.reports.chosen import chosen
+    from attlas.site.selection import chosen
 
     names = list(what or ())
     kinds = [Listing(names.pop(0))] if names and names[0] in list(Listing) else list(Listing)
@@ -58,7 +58,7 @@ def list_(
 
 
 def _papers(found: "Chosen") -> list[tuple[str, ...]]:
-    from attlas.reports.atlas import references_of
+    from attlas.site.atlas import references_of
 
     claimed = [claim.paper for claim in found.claims]
     tested = [experiment.paper for experiment in found.experiments]
@@ -72,8 +72,8 @@ def _papers(found: "Chosen") -> list[tuple[str, ...]]:
 
 
 def _claims(found: "Chosen") -> list[tuple[str, ...]]:
-    from attlas.core.claim import Claim
-    from attlas.core.prose import plain
+    from attlas.claims.claim import Claim
+    from attlas.display.prose import plain
     from attlas.verify.searchable import is_searchable, why_not_attacked
 
     def attacked(claim: Claim) -> str:
@@ -87,14 +87,14 @@ def _claims(found: "Chosen") -> list[tuple[str, ...]]:
 
 
 def _experiments(found: "Chosen") -> list[tuple[str, ...]]:
-    from attlas.core.prose import plain
+    from attlas.display.prose import plain
 
     return [(e.name, plain(e.question) or "-", e.paper) for e in found.experiments]
 
 
 def _published(records: Path, found: "Chosen") -> list[tuple[str, ...]]:
-    from attlas.runs.published import lines_of, not_run
-    from attlas.runs.store import Store
+    from attlas.experiments.published import lines_of, not_run
+    from attlas.experiments.store import Store
 
     store = Store(records)
     missing = not_run(store)

@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import shorten
 
 from attlas.core.errors import UserError
-from attlas.core.plain_file import make_folder
+from attlas._files.plain_file import make_folder
 
 USUAL = {
     "JAX_PLATFORMS": ("", "cpu"),
@@ -32,7 +32,7 @@ def require_machine() -> None:
         UserError: if the cache of compiled programs or the folder of temporary files cannot be
             written, or JAX does not start under the variables that the user has set.
     """
-    from attlas.core.compilation import compile_cache
+    from attlas._jax.compilation import compile_cache
 
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         remedy = "name another with ATTLAS_CACHE=DIR"

@@ -22,11 +22,11 @@ def power(
 ) -> None:
     """Sweep wrong constants: which of them would the check of a claim notice?"""
     require_machine()  # before JAX is imported
-    from attlas.core.processes import checker_variables
+    from attlas._jax.processes import checker_variables
 
     os.environ.update(checker_variables(1))
     from attlas.cli.tables import say, show_table
-    from attlas.core.prose import plain
+    from attlas.display.prose import plain
     from attlas.verify.power import FACTORS
     from attlas.verify.power import power as sweep
     from attlas.verify.registry import one_claim

@@ -35,8 +35,8 @@ def report(
 ) -> None:
     """Write HTML pages from the records: the atlas, or the page of one paper."""
     from attlas.core.errors import UserError
-    from attlas.runs.store import PUBLISHED, Store
-    from attlas.runs.text_file import require_html
+    from attlas.experiments.store import PUBLISHED, Store
+    from attlas.experiments.text_file import require_html
 
     store = Store(session_of(context).results)
     if paper is not None and records is not None:
@@ -49,13 +49,13 @@ def report(
     if paper is not None and names:
         raise UserError("--paper PAPER names what the page shows: leave out the other names")
     if paper is not None:
-        from attlas.reports.paper import write_paper
+        from attlas.site.paper import write_paper
 
         written = write_paper(store, out, paper, title=title, references=references)
     elif title or references is not None:
         raise UserError("--title and --references are for the page of one paper: add --paper")
     else:
-        from attlas.reports.atlas import write_atlas
+        from attlas.site.atlas import write_atlas
 
         written = write_atlas(store, out, names or (), single=single, published=records)
     # After the page: what refuses to be written is one line of its own.

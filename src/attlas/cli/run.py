@@ -8,7 +8,7 @@ from attlas.cli.machine import require_machine
 from attlas.cli.session import PLACES, Session, session_of
 
 if TYPE_CHECKING:
-    from attlas.runs.execute import RunSummary
+    from attlas.experiments.execute import RunSummary
 
 EXIT_FAILURES = 1
 NAMED = 10
@@ -56,11 +56,11 @@ def run(
     from rich.console import Console
 
     from attlas.cli.run_estimate import show_estimate
-    from attlas.runs.execute import execute
-    from attlas.runs.find import find_named
-    from attlas.runs.progress import progress_for
-    from attlas.runs.settings import split_assignments
-    from attlas.runs.store import Store
+    from attlas.experiments.execute import execute
+    from attlas.experiments.find import find_named
+    from attlas.experiments.progress import progress_for
+    from attlas.experiments.settings import split_assignments
+    from attlas.experiments.store import Store
 
     session = session_of(context)
     changes = split_assignments(set_ or [])

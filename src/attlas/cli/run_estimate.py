@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from attlas.runs.cost import Estimate
-    from attlas.runs.experiment import Experiment
-    from attlas.runs.store import Store
+    from attlas.experiments.cost import Estimate
+    from attlas.experiments.experiment import Experiment
+    from attlas.experiments.store import Store
 
 
 def show_estimate(
@@ -23,11 +23,11 @@ def show_estimate(
         workers: processes that would share the cells.
     """
     from attlas.cli.tables import say, show_table
-    from attlas.core.display.numbers import duration, size
-    from attlas.runs.cost import estimate
-    from attlas.runs.environment import environment
-    from attlas.runs.published import not_run
-    from attlas.runs.store import published_store
+    from attlas.display.numbers import duration, size
+    from attlas.experiments.cost import estimate
+    from attlas.experiments.environment import environment
+    from attlas.experiments.published import not_run
+    from attlas.experiments.store import published_store
 
     published, device = published_store(), environment()["device"]
     found = [
@@ -71,7 +71,7 @@ def show_estimate(
 def _say_together(found: "Sequence[Estimate]", workers: int) -> None:
     """The time of all that can be estimated, and where it was measured."""
     from attlas.cli.tables import say
-    from attlas.core.display.numbers import duration
+    from attlas.display.numbers import duration
 
     known = [one.seconds for one in found if one.seconds is not None]
     if known:

@@ -153,7 +153,7 @@ def number(value: float | None) -> str:
 
 
 def _clean(cell: str) -> str:
-    from attlas.core.plain_file import printable
+    from attlas._files.plain_file import printable
 
     return printable(" ".join(str(cell).split()))
 

@@ -27,7 +27,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from attlas.core.axes import Shape, require_axes
-from attlas.core.device_arrays import is_traced, on_device
+from attlas._jax.device_arrays import is_traced, on_device
 from attlas.core.errors import UserError
 from attlas.core.finite import require_finite
 from attlas.core.memory import require_memory

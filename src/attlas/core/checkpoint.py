@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.core.device_arrays import is_traced
+from attlas._jax.device_arrays import is_traced
 
 Named = Mapping[str, np.ndarray]
 ORIGIN = "origin"

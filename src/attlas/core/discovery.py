@@ -21,7 +21,7 @@ def scan(package: str, kind: type[Kind]) -> tuple[Kind, ...]:
         The objects found, each once.
 
     Examples:
-        >>> from attlas.core.verdict import Outcome
+        >>> from attlas.claims.verdict import Outcome
         >>> scan("attlas.core", Outcome)
         ()
     """

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from attlas.core.display.tables import arrays_table, described
+from attlas.display.tables import arrays_table, described
 
 Value = TypeVar("Value")
 

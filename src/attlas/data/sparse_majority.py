@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Int8, Key, PRNGKeyArray
 
-from attlas.core.device_arrays import on_device
+from attlas._jax.device_arrays import on_device
 from attlas.core.errors import UserError
-from attlas.core.generator import generator
+from attlas._jax.generator import generator
 
 
 class BitEmbedding(eqx.Module):

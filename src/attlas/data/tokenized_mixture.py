@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from attlas.core.device_arrays import on_device
+from attlas._jax.device_arrays import on_device
 from attlas.core.errors import UserError
-from attlas.core.generator import generator
+from attlas._jax.generator import generator
 
 Noise = Literal["none", "uniform", "corners", "adversarial"]
 

@@ -1,1 +1,1 @@
-"""Reproduce: one file per experiment."""
+"""Run: grids of cells with atomic records and resume; the only place that writes."""

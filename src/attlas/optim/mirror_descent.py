@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from attlas.core.arrays import ArrayInput, own_precision
 from attlas.core.errors import UserError
-from attlas.core.norms.entrywise import entrywise_norm
+from attlas.norms.entrywise import entrywise_norm
 from attlas.optim.arguments import (
     Exponent,
     exponent_of_each_leaf,

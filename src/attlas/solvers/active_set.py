@@ -7,7 +7,7 @@ solves one system of the size of the active set, and near the solution the steps
 
 import numpy as np
 
-from attlas.core.norms.entrywise import dual_exponent
+from attlas.norms.entrywise import dual_exponent
 from attlas.solvers.certificate import certificate_of, power_map
 from attlas.solvers.constraints import ConstraintOperator
 from attlas.solvers.interior_point.central_path import PathEnd, factorise

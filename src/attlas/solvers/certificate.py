@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attlas.core.norms.entrywise import batch_norm, dual_exponent
+from attlas.norms.entrywise import batch_norm, dual_exponent
 from attlas.solvers.constraints import ConstraintOperator
 
 

@@ -7,7 +7,7 @@ and one with A' a step, only until the multipliers point at the constraints that
 import numpy as np
 from scipy.optimize import Bounds, minimize
 
-from attlas.core.norms.entrywise import batch_norm, dual_exponent
+from attlas.norms.entrywise import batch_norm, dual_exponent
 from attlas.solvers.certificate import certify, power_map
 from attlas.solvers.constraints import ConstraintOperator
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from attlas.core.claim import Claim
-    from attlas.core.display.cases import Case
-    from attlas.core.verdict import CheckReport, Witness
-    from attlas.runs.store import Store
+    from attlas.claims.claim import Claim
+    from attlas.claims.report_cases import Case
+    from attlas.claims.verdict import CheckReport, Witness
+    from attlas.experiments.store import Store
 
 _IMPORTS = re.compile(rb"^\s*(?:from|import)\s+attlas\b", re.MULTILINE)
 _SUFFIXES = (".py", ".ipynb")
@@ -73,7 +73,7 @@ def results_of(config: pytest.Config) -> Path:
     named = config.getoption("--attlas-results")
     if named:
         return config.invocation_params.dir / named
-    from attlas.runs.store import FOLDER
+    from attlas.experiments.store import FOLDER
 
     told = config.getini(_RESULTS) or os.environ.get("ATTLAS_RESULTS") or FOLDER
     return config.rootpath / told
@@ -113,8 +113,8 @@ def _files_of_project(root: Path) -> frozenset[Path]:
     if not table.is_file() or b"tool.attlas" not in table.read_bytes()[:_MOST_BYTES]:
         return frozenset()
     from attlas.core.errors import UserError
-    from attlas.core.own.places import read_place
-    from attlas.core.own.project import project_of
+    from attlas.projects.places import read_place
+    from attlas.projects.project import project_of
 
     try:
         project = project_of(root)
@@ -143,7 +143,7 @@ class ClaimsFile(pytest.File):
         Raises:
             CollectError: with the user's own line, where the file cannot be loaded.
         """  # noqa: DOC502 (an attribute of the class)
-        from attlas.core.display.cases import case_names
+        from attlas.claims.report_cases import case_names
         from attlas.core.errors import UserError
         from attlas.verify.registry import claims_of
 
@@ -177,7 +177,7 @@ class ClaimItem(pytest.Item):
         Raises:
             ClaimFailed: if it did not come out as it must.
         """
-        from attlas.core.display.cases import cases
+        from attlas.claims.report_cases import cases
 
         case = cases(self._report())[self.place]
         if case.failures:
@@ -202,13 +202,13 @@ class ClaimItem(pytest.Item):
         return reports[self.claim.name]
 
     def _results(self) -> "Store":
-        from attlas.runs.store import Store
+        from attlas.experiments.store import Store
 
         return Store(results_of(self.config), lambda note: self.warn(pytest.PytestWarning(note)))
 
     def _stored_witness(self, store: "Store") -> "Witness | None":
         """The instance that an earlier search kept."""
-        from attlas.runs.witness import stored_witnesses
+        from attlas.experiments.witness import stored_witnesses
 
         found = stored_witnesses(store, [self.claim.name])
         return dict(found[self.claim.name].arrays) if found else None
@@ -216,7 +216,7 @@ class ClaimItem(pytest.Item):
     def _keep_witness(self, store: "Store", report: "CheckReport") -> None:
         """Store a counterexample; where that cannot be done, the failure still shows it."""
         from attlas.core.errors import UserError
-        from attlas.runs.witness import keep_witness
+        from attlas.experiments.witness import keep_witness
 
         if report.challenge is None or not report.challenge.violated:
             return

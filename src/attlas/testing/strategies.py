@@ -13,7 +13,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas.core.claim import Claim
+from attlas.claims.claim import Claim
 from attlas.core.named_call import call_by_name
 
 _SEEDS = 2**32 - 1

@@ -15,7 +15,7 @@ import optax
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int
 
-from attlas.core.device_arrays import entry
+from attlas._jax.device_arrays import entry
 from attlas.core.errors import UserError
 from attlas.data.labelled_tokens import require_labelled_tokens
 from attlas.losses.margin_loss import margin_loss

@@ -7,8 +7,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from attlas.core.device_arrays import entry
-from attlas.core.display.tables import arrays_table
+from attlas._jax.device_arrays import entry
+from attlas.display.tables import arrays_table
 from attlas.core.errors import UserError
 
 

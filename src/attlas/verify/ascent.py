@@ -13,8 +13,8 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
-from attlas.core.claim import Claim
-from attlas.core.sampling import Instance
+from attlas.claims.claim import Claim
+from attlas.claims.sampling import Instance
 from attlas.verify.climb import relative_excess
 from attlas.verify.evidence import Batch, complete
 

@@ -19,9 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.core.claim import Claim, Kind
-from attlas.core.sampling import Instance
-from attlas.core.verdict import ChallengeReport, Outcome, Witness
+from attlas.claims.claim import Claim, Kind
+from attlas.claims.sampling import Instance
+from attlas.claims.verdict import ChallengeReport, Outcome, Witness
 from attlas.verify import intervals as iv
 from attlas.verify.decide import CANCELLATION, CANCELLED
 from attlas.verify.intervals import Interval, Truth, Undecided

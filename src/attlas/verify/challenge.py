@@ -24,12 +24,12 @@ from dataclasses import dataclass, field, replace
 import jax
 import numpy as np
 
-from attlas.core.claim import Claim
-from attlas.core.device_arrays import on_device
+from attlas.claims.claim import Claim
+from attlas._jax.device_arrays import on_device
 from attlas.core.errors import UserError
-from attlas.core.factorising import FACTORISING
+from attlas._jax.factorising import FACTORISING
 from attlas.core.named_call import nearest
-from attlas.core.verdict import ChallengeReport, Verdict
+from attlas.claims.verdict import ChallengeReport, Verdict
 from attlas.verify.ascent import STEPS, ascend, has_slope
 from attlas.verify.attack import WITHOUT_SLOPES, attack, better, granted_evaluations, judge
 from attlas.verify.certify import proved

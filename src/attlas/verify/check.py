@@ -8,11 +8,11 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from attlas.core.claim import Claim, Control
-from attlas.core.device_arrays import on_device
-from attlas.core.factorising import FACTORISING
-from attlas.core.own.provenance import source_digest
-from attlas.core.verdict import ChallengeReport, CheckReport, ControlReport, Verdict, Witness
+from attlas.claims.claim import Claim, Control
+from attlas._jax.device_arrays import on_device
+from attlas._jax.factorising import FACTORISING
+from attlas.projects.provenance import source_digest
+from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Verdict, Witness
 from attlas.verify.attack import attack
 from attlas.verify.certify import proved
 from attlas.verify.compiled import bound_compiled

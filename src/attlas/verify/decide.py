@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 from scipy import stats
 
-from attlas.core.claim import Claim, Kind
-from attlas.core.verdict import Outcome, Verdict
+from attlas.claims.claim import Claim, Kind
+from attlas.claims.verdict import Outcome, Verdict
 from attlas.verify.evidence import Evidence
 from attlas.verify.trend import decide_limit, decide_rate
 

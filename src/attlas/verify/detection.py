@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from attlas.core.claim import Claim, Control, Kind
-from attlas.core.verdict import ChallengeReport, Outcome, Verdict
+from attlas.claims.claim import Claim, Control, Kind
+from attlas.claims.verdict import ChallengeReport, Outcome, Verdict
 from attlas.verify.decide import ENTRYWISE, decide, tolerance
 from attlas.verify.evidence import Evidence
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from attlas.core.claim import Claim
-from attlas.core.verdict import ChallengeReport
+from attlas.claims.claim import Claim
+from attlas.claims.verdict import ChallengeReport
 from attlas.verify.attack import attack, better, granted_evaluations
 
 FACTORS = (2, 4, 8)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from attlas.core.moved_draws import within
+from attlas.claims.perturbed_draws import within
 from attlas.verify.space import Blocks, spread
 
 _PLAN = ("all", "few", "again", "one", "again", "between", "size", "again")

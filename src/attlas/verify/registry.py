@@ -9,13 +9,13 @@ from typing import Any
 
 import jax
 
-from attlas.core.claim import Claim, Erratum
+from attlas.claims.claim import Claim, Erratum
 from attlas.core.discovery import scan
 from attlas.core.errors import UserError
-from attlas.core.own.loading import load_place, objects_of, shown_path
-from attlas.core.own.places import is_place, is_written_as_place, read_place
-from attlas.core.own.project import announced, listed, project_here
-from attlas.core.own.source import functions_defined
+from attlas.projects.loading import load_place, objects_of, shown_path
+from attlas.projects.places import is_place, is_written_as_place, read_place
+from attlas.projects.project import announced, listed, project_here
+from attlas.projects.source import functions_defined
 
 VARIABLE = "ATTLAS_CLAIMS"
 
@@ -163,7 +163,7 @@ def claims_of(place: str, base: Path | None = None) -> tuple[Claim, ...]:
         if not claims:
             raise UserError(
                 f"{place} defines no claim: decorate a function with @attlas.inequality(...) or "
-                "another kind, see `python -m pydoc attlas.core.statement`"
+                "another kind, see `python -m pydoc attlas.claims.statement`"
             )
         for loaded in load_place(meant):
             for name, path in loaded.files.items():

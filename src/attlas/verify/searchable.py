@@ -1,8 +1,8 @@
 """Which inequalities an attack can move, and why it cannot move the others."""
 
-from attlas.core.claim import Claim, Kind
+from attlas.claims.claim import Claim, Kind
 from attlas.core.named_call import parameters
-from attlas.core.verdict import Outcome
+from attlas.claims.verdict import Outcome
 
 
 def is_searchable(claim: Claim) -> bool:

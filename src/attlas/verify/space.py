@@ -8,11 +8,11 @@ from typing import Any, Protocol, runtime_checkable
 import jax
 import numpy as np
 
-from attlas.core.claim import Claim
-from attlas.core.compilation import CHEAP_COMPILATION
+from attlas.claims.claim import Claim
+from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.core.errors import UserError
-from attlas.core.generator import generator
-from attlas.core.moved_draws import MovedGenerator
+from attlas._jax.generator import generator
+from attlas.claims.perturbed_draws import MovedGenerator
 from attlas.verify.evidence import Batch
 
 

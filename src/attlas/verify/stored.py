@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from attlas.core.claim import Claim
-from attlas.core.device_arrays import on_device
-from attlas.core.verdict import Outcome, Verdict, Witness
+from attlas.claims.claim import Claim
+from attlas._jax.device_arrays import on_device
+from attlas.claims.verdict import Outcome, Verdict, Witness
 from attlas.verify.decide import decide
 from attlas.verify.evidence import Batch, Program, compile_program, gather
 

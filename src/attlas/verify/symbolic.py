@@ -19,9 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.core.claim import Claim, Kind
-from attlas.core.sampling import Instance
-from attlas.core.verdict import Outcome, Verdict
+from attlas.claims.claim import Claim, Kind
+from attlas.claims.sampling import Instance
+from attlas.claims.verdict import Outcome, Verdict
 from attlas.verify.evidence import Batch
 
 SYMBOLS = 24

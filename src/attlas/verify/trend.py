@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import stats
 
-from attlas.core.verdict import Outcome, Verdict
+from attlas.claims.verdict import Outcome, Verdict
 from attlas.verify.evidence import Evidence
 
 SCALES = 4

@@ -11,7 +11,7 @@ from attlas.audit.data_level.head_attack import ball_attack, local_attack
 from attlas.audit.data_level.head_certificate import local_certificate
 from attlas.audit.data_level.reduced_heads import read_rows, reduce_heads
 from attlas.bounds.attention.ball_lipschitz import ball_lipschitz
-from attlas.interop.forward import attention_weights, head_outputs, visible
+from attlas.transformers.forward import attention_weights, head_outputs, visible
 
 T, D = 5, 6
 KINDS = [

@@ -6,9 +6,9 @@ import pytest
 from random_transformer import random_attention, random_norm
 
 from attlas.audit.data_level.normalised_tokens import normalised_tokens
-from attlas.interop.canonical import Dense
-from attlas.interop.folding import folded_attention
-from attlas.interop.forward import attention_weights, head_outputs
+from attlas.transformers.canonical import Dense
+from attlas.transformers.folding import folded_attention
+from attlas.transformers.forward import attention_weights, head_outputs
 
 DRAW = np.random.default_rng(15)
 

@@ -17,9 +17,9 @@ from attlas.audit.data_level.probes import (
     svm_space,
 )
 from attlas.audit.data_level.selected_tokens import HeadTokens, random_selection, selected_tokens
-from attlas.interop import load_model
-from attlas.interop.folding import folded_attention
-from attlas.interop.forward import attention_input, attention_logits, placed, projections
+from attlas.transformers import load_model
+from attlas.transformers.folding import folded_attention
+from attlas.transformers.forward import attention_input, attention_logits, placed, projections
 
 DRAW = np.random.default_rng(17)
 ROWS = np.arange(1, 8)

@@ -17,7 +17,7 @@ from attlas.audit.deep_level.ablation import (
     mean_head_outputs,
 )
 from attlas.audit.sequence_loss import judged_batch
-from attlas.interop.forward import attention_input, attention_weights, head_outputs
+from attlas.transformers.forward import attention_input, attention_weights, head_outputs
 
 RNG = np.random.default_rng(3)
 SEQUENCES = [RNG.integers(11, size=size) for size in (5, 7, 4)]

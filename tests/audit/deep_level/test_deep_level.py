@@ -11,7 +11,7 @@ from attlas.audit.deep_level.deep_level import CURVATURE_QUANTITIES, DEEP_QUANTI
 from attlas.audit.deep_level.head_importance import head_importance
 from attlas.audit.sequence_loss import judged_batch
 from attlas.core.errors import UserError
-from attlas.interop.canonical import Readout
+from attlas.transformers.canonical import Readout
 
 MODEL = random_transformer(3)
 DRAW = np.random.default_rng(3)

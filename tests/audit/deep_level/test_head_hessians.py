@@ -13,7 +13,7 @@ from random_transformer import random_transformer
 from attlas.audit.deep_level.head_curvature import last_rows, mean_loss
 from attlas.audit.deep_level.head_hessians import HeadHessians
 from attlas.audit.sequence_loss import COMPARED, judged_batch
-from attlas.interop.whole_model import whole_model
+from attlas.transformers.whole_model import whole_model
 
 DRAW = np.random.default_rng(7)
 SEQUENCES = [DRAW.integers(11, size=size) for size in (6, 4, 5)]

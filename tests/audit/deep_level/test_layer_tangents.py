@@ -15,7 +15,7 @@ from attlas.audit.deep_level.layer_tangents import (
     tangents,
 )
 from attlas.audit.sequence_loss import sequence_losses
-from attlas.interop.layer_pass import leave_layer
+from attlas.transformers.layer_pass import leave_layer
 
 DRAW = np.random.default_rng(4)
 MODEL = random_transformer(3, H=4)

@@ -12,9 +12,9 @@ from attlas.audit.data_level.probes import head_tokens
 from attlas.audit.data_level.selected_tokens import selected_tokens
 from attlas.audit.deep_level.optimal_selections import optimal_selections
 from attlas.audit.sequence_loss import judged_batch
-from attlas.interop.canonical import Readout
-from attlas.interop.folding import folded_attention
-from attlas.interop.forward import (
+from attlas.transformers.canonical import Readout
+from attlas.transformers.folding import folded_attention
+from attlas.transformers.forward import (
     attended,
     attention_input,
     attention_weights,

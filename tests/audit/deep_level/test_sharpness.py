@@ -11,7 +11,7 @@ from attlas.audit.deep_level.head_curvature import mean_loss
 from attlas.audit.deep_level.sharpness import model_sharpness
 from attlas.audit.sequence_loss import judged_batch
 from attlas.core.errors import UserError
-from attlas.interop.whole_model import whole_model
+from attlas.transformers.whole_model import whole_model
 
 MODEL = random_transformer(layers=1, H=1, d=3, k=2, context=8)
 BATCH = judged_batch(MODEL, [np.array([1, 4, 2, 3])])

@@ -10,7 +10,7 @@ from random_transformer import random_transformer
 from attlas.audit.deep_level.tangent_drift import TangentDrift, require_comparable, tangent_drift
 from attlas.audit.sequence_loss import judged_batch
 from attlas.core.errors import UserError
-from attlas.interop.canonical import Readout
+from attlas.transformers.canonical import Readout
 
 RNG = np.random.default_rng(6)
 SEQUENCES = [RNG.integers(11, size=size) for size in (5, 4, 6)]

@@ -9,8 +9,8 @@ import pytest
 from random_transformer import random_attention, random_norm
 
 from attlas.audit.weights_level.head_certificates import CERTIFICATES, head_certificates
-from attlas.interop.folding import folded_attention
-from attlas.interop.forward import attention_logits, attention_weights, head_outputs
+from attlas.transformers.folding import folded_attention
+from attlas.transformers.forward import attention_logits, attention_weights, head_outputs
 
 T, D = 4, 6
 ROOM = 1 + 1e-12  # what the measured side rounds

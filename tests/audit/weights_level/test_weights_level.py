@@ -8,8 +8,8 @@ from random_transformer import random_transformer
 
 from attlas.audit.weights_level import weights_level as module
 from attlas.audit.weights_level.weights_level import layer_weights, weights_level
-from attlas.interop.folding import folded_attention
-from attlas.interop.layer_reader import LayerReader
+from attlas.transformers.folding import folded_attention
+from attlas.transformers.layer_reader import LayerReader
 
 MODEL = random_transformer(d=6, H=4, k=2)
 

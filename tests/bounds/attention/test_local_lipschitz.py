@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attlas.bounds.attention.local_lipschitz import local_lipschitz
-from attlas.claims.attlas_audit.heads import Head, attend, certificate, jacobian_norm, small_heads
+from attlas_audit.heads import Head, attend, certificate, jacobian_norm, small_heads
 from attlas.core.errors import UserError
 
 BATCH = small_heads(np.random.default_rng(5), 60)

@@ -336,7 +336,7 @@ def test_gaps_the_best_and_the_vacuous_again(cases):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_union_bound_over_four_grids_of_norms_again(kind):
-    """docs/proofs/trauger2023_union.md; norms fixed in advance would cost less."""
+    """papers/trauger2023sequence/proofs/union.md; norms fixed in advance would cost less."""
     case = Case(np.random.default_rng(1), kind)
     entries = [entry for entry in case.table("measured").entries if entry.is_bound]
     costs = _plain_costs if kind == "plain" else _deep_costs

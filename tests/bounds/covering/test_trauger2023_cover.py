@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attlas.bounds.covering.edelman2022_cover import perceptron_cover
-from attlas.bounds.covering.greedy_cover import greedy_cover_centre, greedy_cover_steps
+from trauger2023sequence.library.bounds.greedy_cover import greedy_cover_centre, greedy_cover_steps
 from attlas.bounds.covering.trauger2023_cover import (
     covering_lower_bound,
     trauger2023_cover,

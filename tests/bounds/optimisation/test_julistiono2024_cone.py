@@ -12,7 +12,7 @@ from attlas.bounds.optimisation.julistiono2024_cone import (
     julistiono2024_radius,
 )
 from attlas.core.errors import UserError
-from attlas.core.norms.entrywise import entrywise_norm
+from attlas.norms.entrywise import entrywise_norm
 
 
 def unit(x, p):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.core.norms.entrywise import entrywise_norm
+from attlas.norms.entrywise import entrywise_norm
 from attlas.measures.attention.direction import correlation_coefficient, direction_divergence
 from attlas.optim.mirror_descent import potential_gradient
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.core.generator import generator
-from attlas.core.norms.balls import project
-from attlas.measures.complexity.norm_ball_classes import AttentionClass, LinearClass, Sequences
+from attlas._jax.generator import generator
+from attlas.norms.balls import project
+from trauger2023sequence.library.measures.norm_ball_classes import AttentionClass, LinearClass, Sequences
 from attlas.measures.complexity.rademacher import (
     draw_signs,
     rademacher_complexity,

@@ -10,7 +10,7 @@ from attlas.audit.data_level.data_pass import AuditedData, DataPass
 from attlas.audit.data_level.data_settings import DataSettings, require_settings
 from attlas.audit.data_level.sequence_blocks import enclosing_tokens, read_sequences
 from attlas.core.arrays import ArrayInput, precision_of
-from attlas.interop.trained_transformer import TrainedTransformer
+from attlas.transformers.trained_transformer import TrainedTransformer
 
 
 def audit_data(

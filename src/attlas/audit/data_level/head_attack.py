@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attlas.audit.data_level.reduced_heads import ReducedHeads, head_output
-from attlas.interop.canonical import Attention
+from attlas.transformers.canonical import Attention
 
 Tree = TypeVar("Tree")
 

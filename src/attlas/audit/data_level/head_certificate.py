@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float
 
 from attlas.audit.data_level.reduced_heads import ReducedHeads, head_maps, turned
 from attlas.bounds.attention.local_lipschitz import local_lipschitz
-from attlas.interop.canonical import Attention
+from attlas.transformers.canonical import Attention
 
 SQUARINGS = 8
 """Norms of covariances come from the 256th power: too large by at most a factor k^{1/512}."""

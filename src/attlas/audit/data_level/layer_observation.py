@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from attlas.bounds.attention.entropy_floor import entropy_floor
-from attlas.interop.canonical import Attention, Layer
-from attlas.interop.forward import (
+from attlas.transformers.canonical import Attention, Layer
+from attlas.transformers.forward import (
     attended,
     attention_input,
     attention_logits,

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attlas.interop.canonical import Dense, Norm
+from attlas.transformers.canonical import Dense, Norm
 
 
 def normalised_tokens(

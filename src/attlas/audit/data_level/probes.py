@@ -18,9 +18,9 @@ from attlas.audit.data_level.selected_tokens import (
     random_selection,
     selected_tokens,
 )
-from attlas.interop.canonical import Attention, Dense, Norm
-from attlas.interop.folding import folded_attention
-from attlas.interop.forward import placed, projections, visible
+from attlas.transformers.canonical import Attention, Dense, Norm
+from attlas.transformers.folding import folded_attention
+from attlas.transformers.forward import placed, projections, visible
 
 SVM_SPACES = TOKEN_SPACE, QUERY_KEY_SPACE = "normalised tokens", "queries and keys"
 """Where attention SVMs are solved; margins of two spaces are not comparable."""

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from attlas.interop.canonical import Attention, Norm
-from attlas.interop.forward import rotate
+from attlas.transformers.canonical import Attention, Norm
+from attlas.transformers.forward import rotate
 
 
 class ReducedHeads(NamedTuple):

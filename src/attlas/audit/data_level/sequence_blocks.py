@@ -8,8 +8,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError
-from attlas.interop.canonical import PatchEmbedding
-from attlas.interop.trained_transformer import TrainedTransformer
+from attlas.transformers.canonical import PatchEmbedding
+from attlas.transformers.trained_transformer import TrainedTransformer
 
 # Padded lengths are multiples of this, so that few programs are compiled.
 _STEP = 64

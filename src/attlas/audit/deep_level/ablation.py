@@ -20,17 +20,17 @@ from attlas.audit.sequence_loss import (
     sequences_of,
     similar_lengths,
 )
-from attlas.interop.canonical import Layer, Rotary
-from attlas.interop.forward import (
+from attlas.transformers.canonical import Layer, Rotary
+from attlas.transformers.forward import (
     attention_input,
     attention_weights,
     complete_layer,
     head_outputs,
     visible,
 )
-from attlas.interop.layer_pass import leave_layer
-from attlas.interop.trained_transformer import TrainedTransformer
-from attlas.interop.whole_model import whole_model
+from attlas.transformers.layer_pass import leave_layer
+from attlas.transformers.trained_transformer import TrainedTransformer
+from attlas.transformers.whole_model import whole_model
 
 REPLACEMENTS = ("zero", "mean", "uniform")
 """What stands for the head: nothing; its mean output over the batch's tokens; its own values under

@@ -13,8 +13,8 @@ from jaxtyping import Array, Bool, Float, Int
 from attlas.audit.deep_level.head_hessians import HeadHessians
 from attlas.audit.sequence_loss import JudgedBatch, sequence_losses
 from attlas.core.arrays import precision_of
-from attlas.interop.trained_transformer import TrainedTransformer
-from attlas.interop.whole_model import WholeModel, whole_model
+from attlas.transformers.trained_transformer import TrainedTransformer
+from attlas.transformers.whole_model import WholeModel, whole_model
 from attlas.measures.curvature.spectrum_ends import SpectrumEnds, spectrum_ends
 
 CURVATURE_STEPS = 40

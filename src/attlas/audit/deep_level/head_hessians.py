@@ -15,9 +15,9 @@ from attlas.audit.deep_level.layer_tangents import (
     tangents,
 )
 from attlas.audit.sequence_loss import COMPARED, JudgedBatch
-from attlas.interop.forward import embed_many
-from attlas.interop.layer_pass import leave_layer
-from attlas.interop.whole_model import WholeModel
+from attlas.transformers.forward import embed_many
+from attlas.transformers.layer_pass import leave_layer
+from attlas.transformers.whole_model import WholeModel
 
 _BYTES = 2**28
 

@@ -8,8 +8,8 @@ from jaxtyping import Array, Float
 
 from attlas.audit.sequence_loss import COMPARED, JudgedBatch, sequence_losses
 from attlas.core.errors import UserError
-from attlas.interop.trained_transformer import TrainedTransformer
-from attlas.interop.whole_model import WholeModel, whole_model
+from attlas.transformers.trained_transformer import TrainedTransformer
+from attlas.transformers.whole_model import WholeModel, whole_model
 
 
 def head_importance(model: TrainedTransformer, batch: JudgedBatch) -> Float[np.ndarray, "n L H"]:

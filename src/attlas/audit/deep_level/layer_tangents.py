@@ -14,8 +14,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from attlas.audit.sequence_loss import sequence_losses
-from attlas.interop.canonical import Attention, Layer, Readout
-from attlas.interop.forward import (
+from attlas.transformers.canonical import Attention, Layer, Readout
+from attlas.transformers.forward import (
     Projections,
     attention_input,
     compare_heads,

@@ -20,11 +20,11 @@ from attlas.audit.data_level.selected_tokens import (
     support_of,
 )
 from attlas.audit.sequence_loss import COMPARED, JudgedBatch, sequence_losses
-from attlas.interop.canonical import Layer
-from attlas.interop.folding import folded_attention
-from attlas.interop.forward import attention_input, head_outputs
-from attlas.interop.trained_transformer import TrainedTransformer
-from attlas.interop.whole_model import WholeModel, whole_model
+from attlas.transformers.canonical import Layer
+from attlas.transformers.folding import folded_attention
+from attlas.transformers.forward import attention_input, head_outputs
+from attlas.transformers.trained_transformer import TrainedTransformer
+from attlas.transformers.whole_model import WholeModel, whole_model
 
 _LENGTH = 64
 """Tokens of a sequence that are read, as by the SVMs of level data."""

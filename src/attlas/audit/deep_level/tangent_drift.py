@@ -13,9 +13,9 @@ from jaxtyping import Array, Float
 from attlas.audit.deep_level.head_curvature import mean_loss
 from attlas.audit.sequence_loss import COMPARED, JudgedBatch, word_loss
 from attlas.core.errors import UserError
-from attlas.interop.forward import read_out
-from attlas.interop.trained_transformer import TrainedTransformer
-from attlas.interop.whole_model import WholeModel, whole_model
+from attlas.transformers.forward import read_out
+from attlas.transformers.trained_transformer import TrainedTransformer
+from attlas.transformers.whole_model import WholeModel, whole_model
 
 LAZY = 0.1
 """Training is called lazy where the linearised model shows all of the change but this share."""

@@ -11,8 +11,8 @@ from attlas.bounds.attention.entropy_floor import range_entropy_floor
 from attlas.bounds.attention.largest_logit import largest_logit
 from attlas.bounds.attention.product_norms import bias_norms, product_norms
 from attlas.bounds.attention.rotary_core_norm import rotary_core_norm
-from attlas.core.norms.matrix import spectral_norm
-from attlas.interop.canonical import Attention, Norm
+from attlas.norms.matrix import spectral_norm
+from attlas.transformers.canonical import Attention, Norm
 
 _PROVED = Standing.PROVED
 

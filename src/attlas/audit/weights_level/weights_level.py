@@ -20,9 +20,9 @@ from attlas.audit.weights_level.head_certificates import (
     head_certificates,
 )
 from attlas.bounds.attention.layer_lipschitz import layer_lipschitz
-from attlas.interop.canonical import Attention, Dense, Norm
-from attlas.interop.folding import folded_attention
-from attlas.interop.trained_transformer import TrainedTransformer
+from attlas.transformers.canonical import Attention, Dense, Norm
+from attlas.transformers.folding import folded_attention
+from attlas.transformers.trained_transformer import TrainedTransformer
 from attlas.measures.attention.product_spectrum import product_norm, product_spectrum
 from attlas.measures.attention.subspace_overlap import subspace_overlap
 

@@ -42,7 +42,7 @@ def ball_lipschitz(
     Returns:
         The bound, rounded up.
 
-    Source: derived, docs/proofs/attlas_audit.md.
+    Source: derived, papers/attlas_audit/proofs/certificates.md.
 
     Examples:
         >>> print(f"{float(ball_lipschitz(1.0, 0.0, 3.0, 16)):.6f}")

@@ -33,7 +33,7 @@ def entropy_floor(spread: Number, tokens: Number) -> Array:
     Returns:
         The floor in nats; 0 for one token.
 
-    Source: Theorem 3.1 of zhai2023stabilizing; the form is ours, see docs/proofs/attlas_audit.md.
+    Source: Theorem 3.1 of zhai2023stabilizing; the form is ours, see papers/attlas_audit/proofs/certificates.md.
 
     Examples:
         >>> print(f"{float(entropy_floor(0.0, 4)):.6f} {float(entropy_floor(3.0, 4)):.6f}")
@@ -66,7 +66,7 @@ def range_entropy_floor(radius: Number, tokens: Number) -> Array:
     Returns:
         The floor in nats; 0 for one token.
 
-    Source: derived, docs/proofs/attlas_audit.md.
+    Source: derived, papers/attlas_audit/proofs/certificates.md.
 
     Examples:
         >>> print(f"{float(range_entropy_floor(0.0, 4)):.6f}")

@@ -35,7 +35,7 @@ def largest_logit(
     Returns:
         The bound, rounded up.
 
-    Source: derived, docs/proofs/attlas_audit.md.
+    Source: derived, papers/attlas_audit/proofs/certificates.md.
 
     Examples:
         >>> print(f"{float(largest_logit(0.5, 4.0, key_bias=1.0)):.6f}")

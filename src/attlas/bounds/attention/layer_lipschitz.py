@@ -27,7 +27,7 @@ def layer_lipschitz(
     Returns:
         The bound, rounded up.
 
-    Source: derived, docs/proofs/attlas_audit.md.
+    Source: derived, papers/attlas_audit/proofs/certificates.md.
 
     Examples:
         >>> print(f"{float(layer_lipschitz([3.0, 4.0], [3.0, 4.0], 1.0)):.6f}")

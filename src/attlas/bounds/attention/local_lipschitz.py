@@ -18,9 +18,9 @@ from jaxtyping import Array, Float
 
 from attlas.bounds.closed_form import closed_form
 from attlas.core.errors import UserError
-from attlas.core.factorising import after
-from attlas.core.norms.matrix import frobenius_norm, spectral_norm
-from attlas.core.norms.product import orthogonal_core, product_spectral_norm
+from attlas._jax.factorising import after
+from attlas.norms.matrix import frobenius_norm, spectral_norm
+from attlas.norms.product import orthogonal_core, product_spectral_norm
 
 _PRECISION = jax.lax.Precision.HIGHEST
 
@@ -91,7 +91,7 @@ def local_lipschitz(
     Raises:
         UserError: if squarings is below 1.
 
-    Source: derived, docs/proofs/attlas_audit.md.
+    Source: derived, papers/attlas_audit/proofs/certificates.md.
 
     Examples:
         A sink: every token reads the first one alone, and the certificate is sqrt(n) ||V||.

@@ -31,7 +31,7 @@ def normalised_radius(gain: Float[Array, "*norms d"], bias: Float[Array, "*norms
     Returns:
         The radius of each norm, rounded up.
 
-    Source: derived, docs/proofs/attlas_audit.md.
+    Source: derived, papers/attlas_audit/proofs/certificates.md.
 
     Examples:
         >>> print(f"{float(normalised_radius([2.0, 1.0], [0.0, 0.0])):.6f}")

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attlas.bounds.closed_form import closed_form
-from attlas.core.factorising import one_at_a_time
-from attlas.core.norms.product import product_spectral_norm
+from attlas._jax.factorising import one_at_a_time
+from attlas.norms.product import product_spectral_norm
 
 _many = one_at_a_time(jax.jit(jax.vmap(product_spectral_norm)))
 
@@ -27,7 +27,7 @@ def product_norms(
     Returns:
         The norms, rounded up.
 
-    Source: derived, see `attlas.core.norms.product`.
+    Source: derived, see `attlas.norms.product`.
 
     Examples:
         >>> print(f"{float(product_norms([[[3.0], [4.0]]], [[[0.0], [2.0]]])[0]):.6f}")

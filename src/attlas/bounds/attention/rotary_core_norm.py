@@ -10,10 +10,10 @@ from jaxtyping import Array, Float
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.generalisation.conditions import require_at_least
 from attlas.core.errors import UserError
-from attlas.core.factorising import after, cholesky, one_at_a_time
+from attlas._jax.factorising import after, cholesky, one_at_a_time
 from attlas.core.memory import require_memory
-from attlas.core.norms.matrix import frobenius_norm, spectral_norm
-from attlas.core.norms.product import orthogonal_core
+from attlas.norms.matrix import frobenius_norm, spectral_norm
+from attlas.norms.product import orthogonal_core
 from attlas.models.attention.rotation import turn
 
 
@@ -48,7 +48,7 @@ def rotary_core_norm(
     Raises:
         UserError: for no token, more angles than fit the memory, or more than k / 2 pairs.
 
-    Source: derived, docs/proofs/attlas_audit.md.
+    Source: derived, papers/attlas_audit/proofs/certificates.md.
 
     Examples:
         >>> left, right = [[[1.0, 0.0]]], [[[0.0, 1.0]]]

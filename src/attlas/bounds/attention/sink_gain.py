@@ -23,7 +23,7 @@ def sink_gain(mean_mass: Number, tokens: Number) -> Array:
     Returns:
         The floor, rounded down.
 
-    Source: derived, docs/proofs/attlas_audit.md.
+    Source: derived, papers/attlas_audit/proofs/certificates.md.
 
     Examples:
         >>> print(f"{float(sink_gain(1.0, 16)):.6f}")

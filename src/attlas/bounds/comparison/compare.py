@@ -2,7 +2,7 @@ r"""All bounds on one trained Transformer, side by side, each with the reason fo
 
 A bound holds for a class whose norms are fixed before the data are seen. The norms here are those
 of the weights handed in, so that a union bound over grids of norms is part of every gap and shown
-as its own term; `norms="fixed"` leaves it out. docs/proofs/trauger2023_union.md.
+as its own term; `norms="fixed"` leaves it out. papers/trauger2023sequence/proofs/union.md.
 
 Examples:
     With examples, the bounds that any sceptic would use stand beside the norm-based ones:

@@ -16,7 +16,7 @@ from attlas.bounds.comparison.transformer_weights import (
 )
 from attlas.core.arrays import ArrayInput, read_array, working_dtype
 from attlas.core.errors import UserError
-from attlas.core.norms.matrix import column_norm, row_norm
+from attlas.norms.matrix import column_norm, row_norm
 
 _INF = float("inf")
 

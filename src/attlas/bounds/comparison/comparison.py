@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, NamedTuple
 
-from attlas.core.display.numbers import plain_number
-from attlas.core.display.tables import table
+from attlas.display.numbers import plain_number
+from attlas.display.tables import table
 
 if TYPE_CHECKING:
     import pandas as pd

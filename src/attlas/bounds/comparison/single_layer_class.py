@@ -22,7 +22,7 @@ from attlas.bounds.covering.parameter_counting import parameter_counting_single
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
 from attlas.core.errors import UserError
-from attlas.core.generator import generator
+from attlas._jax.generator import generator
 
 Cover = str | Number
 """A ball of W_QK, "parameters", or the number of points of the cover of Edelman et al. (2022)."""

@@ -1,6 +1,6 @@
 """A Transformer as arrays, free of any model, and the norms that its bounds require.
 
-Norms are certified upper values, `attlas.core.norms.matrix`. A matrix W that acts as x -> W^T x is
+Norms are certified upper values, `attlas.norms.matrix`. A matrix W that acts as x -> W^T x is
 measured as M = W^T: `rows` and `columns` are those of M.
 """
 
@@ -12,12 +12,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.core.arrays import ArrayInput, read_array, read_arrays
-from attlas.core.compilation import CHEAP_COMPILATION
-from attlas.core.device_arrays import on_device
+from attlas._jax.compilation import CHEAP_COMPILATION
+from attlas._jax.device_arrays import on_device
 from attlas.core.errors import UserError
-from attlas.core.factorising import one_at_a_time
-from attlas.core.norms.matrix import column_norm, row_norm, spectral_norm
-from attlas.core.norms.product import product_entries, product_spectral_norm
+from attlas._jax.factorising import one_at_a_time
+from attlas.norms.matrix import column_norm, row_norm, spectral_norm
+from attlas.norms.product import product_entries, product_spectral_norm
 
 Matrix = Float[np.ndarray, "a b"]
 _INF = float("inf")

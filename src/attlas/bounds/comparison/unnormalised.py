@@ -18,7 +18,7 @@ from attlas.bounds.covering.norm_grid import norm_grid_cost
 from attlas.bounds.covering.parameter_counting import parameter_counting_single
 from attlas.bounds.covering.trauger2023_cover import Ball, trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
-from attlas.core.compilation import CHEAP_COMPILATION
+from attlas._jax.compilation import CHEAP_COMPILATION
 
 CONSTANTS: tuple[tuple[Constants, str], ...] = (
     ("printed", "unknown c set to 1"),

@@ -2,7 +2,7 @@ r"""Dudley's entropy bound with explicit constants, and the chain behind it.
 
 R(F) = E sup_f <sigma, f> / m over signs sigma, for functions with |f| <= radius on the sample and
 log N(eps) the size of a cover at distance eps there; the centres need not lie in F. Each link of a
-chain is one of N(eps_j), not of N(eps_j) N(eps_{j-1}): docs/proofs/trauger2023_dudley.md.
+chain is one of N(eps_j), not of N(eps_j) N(eps_{j-1}): papers/trauger2023sequence/proofs/dudley.md.
 """
 
 import math
@@ -161,7 +161,7 @@ def dudley_chain(
     Returns:
         The bound; at most the radius, which is the trivial one.
 
-    Source: derived, docs/proofs/trauger2023_dudley.md.
+    Source: derived, papers/trauger2023sequence/proofs/dudley.md.
 
     Examples:
         >>> print(f"{float(dudley_chain(lambda e: 1 / e**2, 1e4, 1.0)):.4f}")

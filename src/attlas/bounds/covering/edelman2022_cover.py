@@ -1,7 +1,7 @@
 r"""The log T cover of Edelman et al. (2022), Lemma 4.6, with an explicit constant.
 
 Matrices W of k rows with sum_i ||W_i||_2 <= B, inputs ||x||_2 <= B_x at N given points. The proof
-runs a perceptron in each row (docs/proofs/trauger2023_covers.md); theta is the ratio of the grid
+runs a perceptron in each row (papers/trauger2023sequence/proofs/covers.md); theta is the ratio of the grid
 on which the norms of the rows are described.
 """
 
@@ -83,7 +83,7 @@ def perceptron_cover(
     Raises:
         UserError: for an epsilon with ||w||^2 B_x^2 / eps^2 of 10^9 and more.
 
-    Source: derived, docs/proofs/trauger2023_covers.md.
+    Source: derived, papers/trauger2023sequence/proofs/covers.md.
 
     Examples:
         >>> centre, updates = perceptron_cover(np.array([1.0, 0.0]), np.eye(2), 0.5)

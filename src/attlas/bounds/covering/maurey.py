@@ -14,7 +14,7 @@ from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import Constants, require_constants
 from attlas.bounds.covering.dudley import Number
 from attlas.core.errors import UserError
-from attlas.core.generator import generator
+from attlas._jax.generator import generator
 
 MOST_TERMS = 10**6
 

@@ -2,7 +2,7 @@ r"""Grids of norms and their union cost, for bounds whose norms are read off aft
 
 A bound holds for a class whose norms are fixed before the sample is seen. Norms rounded up to a
 grid whose points p_j >= 0 sum to 1 hold at once with probability 1 - delta, point j failing with
-delta p_j: ln(1 / p_j), in nats, is the union cost. docs/proofs/trauger2023_union.md.
+delta p_j: ln(1 / p_j), in nats, is the union cost. papers/trauger2023sequence/proofs/union.md.
 """
 
 import math
@@ -40,7 +40,7 @@ def round_up_norm(norm: Float[np.ndarray, "..."], resolution: int) -> Float[np.n
     Returns:
         Values at least the norms and at most 1 + 2^-s times them.
 
-    Source: derived, docs/proofs/trauger2023_union.md.
+    Source: derived, papers/trauger2023sequence/proofs/union.md.
 
     Examples:
         >>> round_up_norm(np.array([1.0, 1.1, 3.0]), 1).tolist()
@@ -63,7 +63,7 @@ def norm_grid_cost(norm: Float[np.ndarray, "..."], resolution: int) -> Float[np.
     Returns:
         The union costs in nats.
 
-    Source: derived, docs/proofs/trauger2023_union.md.
+    Source: derived, papers/trauger2023sequence/proofs/union.md.
 
     Examples:
         >>> print(f"{float(norm_grid_cost(np.array(1.0), 0)):.4f}")  # ln 3

@@ -2,7 +2,7 @@ r"""Lemma E.1 of trauger2023sequence: how finely to cover each matrix.
 
 The entropies C_i / eps_i^2 of the parts add up to the least total under sum_i beta_i eps_i = eps
 where C_i / eps_i^3 is proportional to beta_i (Lagrange; the problem is convex):
-docs/proofs/trauger2023_layers.md.
+papers/trauger2023sequence/proofs/layers.md.
 """
 
 import jax.numpy as jnp

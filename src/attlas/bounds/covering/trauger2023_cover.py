@@ -2,7 +2,7 @@ r"""Covers of linear maps whose size does not depend on the number of inputs (tr
 
 W maps R^d to R^k; ||W||_{q,p} is the p-norm over the columns of their q-norms. C stands for
 log N(eps) <= C / eps^2 at every eps, uniformly over all inputs in the ball. No ceiling is needed,
-see `greedy_cover`: docs/proofs/trauger2023_covers.md.
+see `greedy_cover`: papers/trauger2023sequence/proofs/covers.md.
 """
 
 import math
@@ -117,7 +117,7 @@ def covering_lower_bound(norm: Number, B_x: Number, k: int, epsilon: Number) -> 
     Returns:
         The lower bound.
 
-    Source: derived, docs/proofs/trauger2023_covers.md.
+    Source: derived, papers/trauger2023sequence/proofs/covers.md.
 
     Examples:
         >>> floor = float(covering_lower_bound(2.0, 1.0, 64, 1.0))

@@ -53,7 +53,7 @@ def compression_bound(
 
     What does not fit is a `UserError` of one line.
 
-    Source: Langford (2005), Theorem 4.6 and Corollary 4.7; docs/proofs/attlas_bounds.md.
+    Source: Langford (2005), Theorem 4.6 and Corollary 4.7; papers/attlas_bounds/proofs/bounds.md.
 
     Examples:
         >>> bound = compression_bound(0.0, 100_000, 122 * 16, 0.05)

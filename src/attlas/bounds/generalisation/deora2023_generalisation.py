@@ -1,7 +1,7 @@
 r"""Theorem 2 of deora2023optimization: stability of gradient descent and the generalisation gap.
 
 The printed constants follow the paper. The sharp ones compare along segments as the sharpened
-Theorem 1 does, with c = 3/10: docs/proofs/deora2023_training.md.
+Theorem 1 does, with c = 3/10: papers/deora2023optimization/proofs/training.md.
 """
 
 import math

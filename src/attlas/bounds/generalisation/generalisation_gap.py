@@ -1,6 +1,6 @@
 r"""From a Rademacher complexity to the gap between true and empirical risk, with confidence.
 
-Proof by McDiarmid's inequality twice and symmetrisation: docs/proofs/trauger2023_dudley.md.
+Proof by McDiarmid's inequality twice and symmetrisation: papers/trauger2023sequence/proofs/dudley.md.
 """
 
 from typing import Literal

@@ -71,7 +71,7 @@ def kl_upper_inverse(q: float | int, c: float | int) -> float:
 
     What does not fit is a `UserError` of one line.
 
-    Source: derived, docs/proofs/attlas_bounds.md.
+    Source: derived, papers/attlas_bounds/proofs/bounds.md.
 
     Examples:
         >>> print(f"{kl_upper_inverse(0.0, 0.01):.6f}")

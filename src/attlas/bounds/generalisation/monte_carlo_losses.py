@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Key
 from attlas.bounds.generalisation.conditions import require_at_least
 from attlas.bounds.generalisation.gaussian_weights import GaussianWeights, read_gaussian
 from attlas.core.errors import UserError
-from attlas.core.loop_jit import loop_jit
+from attlas._jax.loop_jit import loop_jit
 
 
 def monte_carlo_losses(

@@ -28,7 +28,7 @@ def samples_until_nonvacuous(
         Samples at which each was found non-vacuous, whole numbers up to 1e15; infinite where it is
         not even at m = 1e250.
 
-    Source: derived, docs/proofs/trauger2023_union.md.
+    Source: derived, papers/trauger2023sequence/proofs/union.md.
 
     Examples:
         >>> samples_until_nonvacuous(lambda m: 3.0 / np.sqrt(m) < 1.0, 1, 1).tolist()

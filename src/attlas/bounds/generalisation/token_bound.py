@@ -68,7 +68,7 @@ def token_bound(
     What does not fit is a `UserError` of one line.
 
     Source: Azuma (1967); Fan, Grama and Liu (2015) for the second form, with a union bound over
-    files; docs/proofs/attlas_bounds.md.
+    files; papers/attlas_bounds/proofs/bounds.md.
 
     Examples:
         >>> bound = token_bound(np.full(100_000, 0.5), 4, 1000, 0.05)

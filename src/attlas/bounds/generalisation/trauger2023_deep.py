@@ -3,7 +3,7 @@ r"""Theorem 4.2 of trauger2023sequence: L normalised layers, scalar readout.
 Errors of the matrices add up in the output with costs beta; Lemma E.1 shares the resolution out.
 One `Part` is one matrix. Constants: "printed" as in the theorem; "corrected" its own recursion,
 with the input bound of the first layer; "sharp" has 1 for the softmax. Proofs:
-docs/proofs/trauger2023_layers.md.
+papers/trauger2023sequence/proofs/layers.md.
 """
 
 from typing import NamedTuple

@@ -4,7 +4,7 @@ f(X) = w^T W_c^T sigma(W_v^T X^T softmax(X M x_cls)), M the product of keys and 
 ||w||_1 <= B_w, sigma L-Lipschitz in each entry, sigma(0) = 0. The proof takes *columns* of W_c and
 of W_v: ||W_c||_{1,inf} <= B_c, ||W_v||_{1,inf} <= B_v (the print transposes both). "printed" is the
 paper's; "corrected" has Dudley's constants derived; "sharp" has 1 for the softmax and the chain
-instead of the integral. Proofs: docs/proofs/trauger2023_layers.md.
+instead of the integral. Proofs: papers/trauger2023sequence/proofs/layers.md.
 """
 
 import math

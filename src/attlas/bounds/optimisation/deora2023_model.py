@@ -4,7 +4,7 @@ Constants stand side by side. "printed" are those of Proposition 1, which need n
 "dimension_free" drops d from the Hessian, because the second derivative in W is a third central
 moment of the softmax law. "sharp" has the best constant of that moment, 4/(3 sqrt 3), and the
 exact norm of the two blocks; each of its blocks is attained. Proofs:
-docs/proofs/deora2023_dimension_free_hessian.md.
+papers/deora2023optimization/proofs/dimension_free_hessian.md.
 """
 
 import math

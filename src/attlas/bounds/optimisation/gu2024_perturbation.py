@@ -3,7 +3,7 @@ r"""Lemma B.1 and Lemma 5.1 of gu2024exploring: how far a kernel moves with the 
 "printed" bounds every share m S_ir by e^{2B}, and pays e^{10B}. "sharp" keeps the shares: the
 logarithm of a share moves by at most 2 R ||x_i||, so that the change is relative to the overlap
 kappa_ij = m sum_r S_ir S_jr, which tends to e^{sigma^2 <x_i, x_j>}. No probability is needed.
-Proof, and why the constants are best: docs/proofs/gu2024_kernel_perturbation.md.
+Proof, and why the constants are best: papers/gu2024exploring/proofs/kernel_perturbation.md.
 """
 
 from typing import Literal

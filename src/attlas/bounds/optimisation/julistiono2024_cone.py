@@ -119,7 +119,7 @@ def julistiono2024_radius(
         R_delta; zero where the logarithm is negative.
 
     Source: Lemma 20 of julistiono2024optimizing (recalled form), with the constant proved in
-    docs/proofs/julistiono2024_cone.md.
+    papers/julistiono2024optimizing/proofs/cone.md.
 
     Examples:
         >>> print(f"{float(julistiono2024_radius(1.0, 0.25, 1.0, 1.0, 1.0, 2)):.4f}")

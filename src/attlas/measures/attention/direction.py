@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attlas.core.arrays import ArrayInput, own_precision
-from attlas.core.norms.entrywise import entrywise_norm
+from attlas.norms.entrywise import entrywise_norm
 from attlas.optim.arguments import require_mirror_exponent
 from attlas.optim.mirror_descent import bregman_sum
 

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Complex, Float
 
 from attlas.core.arrays import ArrayInput, read_arrays
-from attlas.core.factorising import FACTORISING
+from attlas._jax.factorising import FACTORISING
 
 
 class ProductSpectrum(NamedTuple):

@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from attlas.core.arrays import ArrayInput, read_arrays
 from attlas.core.errors import UserError
-from attlas.core.factorising import FACTORISING
+from attlas._jax.factorising import FACTORISING
 
 
 class SubspaceOverlap(NamedTuple):

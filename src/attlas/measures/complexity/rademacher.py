@@ -16,11 +16,11 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.core.arrays import precision_of, read_array
-from attlas.core.door import door
+from attlas.core.argument_validation import door
 from attlas.core.errors import UserError
-from attlas.core.factorising import one_at_a_time
-from attlas.core.generator import generator
-from attlas.core.loop_jit import loop_jit
+from attlas._jax.factorising import one_at_a_time
+from attlas._jax.generator import generator
+from attlas._jax.loop_jit import loop_jit
 from attlas.core.trees import as_tree, require_finite_tree
 from attlas.measures.statistics.student_interval import student_interval
 
@@ -111,7 +111,7 @@ def rademacher_complexity(
         UserError: for a number too small, a confidence outside (0, 1), or a sample of no use.
 
     Examples:
-        >>> from attlas.measures.complexity.norm_ball_classes import LinearClass
+        >>> from trauger2023sequence.library.measures.norm_ball_classes import LinearClass
         >>> linear = LinearClass("frobenius", jnp.array(2.0))
         >>> x = jnp.zeros((4, 1, 3)).at[:, 0, 0].set(jnp.array([1.0, 0.0, 0.0, 0.0]))
         >>> found = rademacher_complexity(jax.random.key(0), linear, x, sign_vectors=2)

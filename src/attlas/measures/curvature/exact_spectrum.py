@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from attlas.core.arrays import precision_of
 from attlas.core.errors import UserError
 from attlas.core.memory import require_memory
-from attlas.core.processes import available_cores
+from attlas._jax.processes import available_cores
 from attlas.core.solution import Result, Solution
 from attlas.core.trees import as_tree, require_real_tree
 

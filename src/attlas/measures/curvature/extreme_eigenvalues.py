@@ -12,7 +12,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from attlas.core.arrays import precision_of
 from attlas.core.errors import UserError
-from attlas.core.generator import generator
+from attlas._jax.generator import generator
 from attlas.core.solution import Result, Solution
 from attlas.core.trees import as_tree, require_real_tree
 from attlas.measures.curvature.exact_spectrum import hessian_matrix

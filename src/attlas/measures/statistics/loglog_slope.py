@@ -14,7 +14,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from attlas.core.arrays import ArrayInput, as_float64
 from attlas.core.errors import UserError
-from attlas.core.generator import generator
+from attlas._jax.generator import generator
 
 
 class LogLogSlope(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attlas.core.door import door_for_records
+from attlas.core.argument_validation import door_for_records
 
 
 @door_for_records

@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy import stats
 
-from attlas.core.door import door_for_records
+from attlas.core.argument_validation import door_for_records
 
 
 @door_for_records

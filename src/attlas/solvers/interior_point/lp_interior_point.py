@@ -9,7 +9,7 @@ A H A' + S/L twice (Mehrotra's predictor and corrector).
 
 import numpy as np
 
-from attlas.core.norms.entrywise import dual_exponent
+from attlas.norms.entrywise import dual_exponent
 from attlas.solvers.certificate import power_map
 from attlas.solvers.constraints import ConstraintOperator
 from attlas.solvers.interior_point.central_path import factorise, longest_step

@@ -1,0 +1,1 @@
+"""What attlas_audit alone is made of."""

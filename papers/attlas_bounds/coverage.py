@@ -1,0 +1,120 @@
+"""How often bounds from counted errors fail, exactly: every count of errors has its probability."""
+
+import math
+
+import numpy as np
+from scipy import stats
+
+from attlas.bounds.generalisation.compression_bound import Form, compression_bound
+from attlas.bounds.generalisation.held_out_bound import held_out_bound
+from attlas.bounds.generalisation.kl_inverse import kl_upper_inverse
+from attlas.claims.claim import Control, Kind, Status
+from attlas.claims.statement import computed
+
+_ABOVE = 1 + 1e-12
+"""A risk just above a limit, where the bound fails most often."""
+_FILES = 4
+_FORMS: tuple[Form, ...] = ("binomial", "kl")
+# Sums of up to 60 terms of a binomial law, and the distance from the limit to the risk above it.
+_ROUNDINGS = 2**18
+
+
+def _misses(limit, k, n):
+    """P(limit(K) < p) for K of Bin(n, p), with p just above the limit of k errors."""
+    p = limit(k) * _ABOVE
+    if p >= 1:
+        return 0.0
+    # Limits grow with the count of errors, so that those of fewer are exceeded, too.
+    last = k
+    while last < n and limit(last + 1) < p:
+        last += 1
+    return float(stats.binom.cdf(last, n, p))
+
+
+@computed(
+    Kind.INEQUALITY,
+    "Coverage of the held-out bound",
+    status=Status.NEW,
+    not_attacked="every instance stands at a limit, where equality is reached",
+    count=48,
+    roundings=_ROUNDINGS,
+    controls=[Control("a tenth more of delta", factor=1.1)],
+)
+def held_out_coverage(rng, count, *, factor=1.0):
+    r"""$$\mathbb P_{K\sim{\rm Bin}(n,p)}\big[p>p_{\rm exact}(K,n,\delta)\big]\le\delta$$
+
+    All numbers of errors with their probabilities, at risks just above one of the limits, where
+    equality is reached.
+    """
+    n = rng.integers(1, 60, count)
+    k, delta = rng.integers(0, n), rng.uniform(0.01, 0.4, count)
+    left = []
+    for m, errors, level in zip(n.tolist(), k, (factor * delta).tolist(), strict=True):
+        left.append(
+            _misses(lambda j, m=m, level=level: held_out_bound(j, m, level).bound, int(errors), m)
+        )
+    return np.array(left), delta
+
+
+@computed(
+    Kind.INEQUALITY,
+    "Coverage of the mean of draws",
+    status=Status.NEW,
+    not_attacked="every instance stands at a limit, where equality is reached",
+    count=48,
+    roundings=_ROUNDINGS,
+    controls=[Control("a tenth more of delta", factor=1.1)],
+)
+def draws_coverage(rng, count, *, factor=1.0):
+    r"""$$\mathbb P\Big[q>\sup\{p:{\rm kl}(\hat q_N\|p)\le\tfrac{\ln(1/\delta)}N\}\Big]\le\delta$$
+
+    Losses 0 or 1 of N drawn networks. Equality at the limit of no error.
+    """
+    N = rng.integers(1, 60, count)
+    k = np.where(np.arange(count) % 2, rng.integers(0, N), 0)
+    delta = rng.uniform(0.01, 0.4, count)
+    left = []
+    for m, errors, level in zip(N.tolist(), k, delta.tolist(), strict=True):
+        c = -math.log(factor * level) / m
+        left.append(_misses(lambda j, m=m, c=c: kl_upper_inverse(j / m, c), int(errors), m))
+    return np.array(left), delta
+
+
+def _lengths(rng):
+    """Lengths of a complete prefix-free code: leaves of a tree that is split at random."""
+    lengths = [0]
+    while len(lengths) < _FILES:
+        length = lengths.pop(int(rng.integers(len(lengths))))
+        lengths += [length + 1, length + 1]
+    return lengths
+
+
+@computed(
+    Kind.INEQUALITY,
+    "Coverage of the compression bound",
+    status=Status.NEW,
+    not_attacked="every instance stands at a limit, where equality is reached",
+    count=32,
+    roundings=_ROUNDINGS,
+    controls=[Control("every file half a bit shorter", shorter=0.5)],
+)
+def compression_coverage(rng, count, *, shorter=0.0):
+    r"""$$\sum_h\mathbb P\big[R(h)>{\rm bound}(\hat R(h),n,b_h,\delta)\big]\le\delta$$
+
+    Four files of a complete code, $\sum_h2^{-b_h}=1$: the chance that the bound of some file fails
+    is at most the sum. Counted errors and the kl form; both reach equality, the second one at no
+    error.
+    """
+    left, delta = np.zeros((count, 2)), rng.uniform(0.02, 0.4, count)
+    for e in range(count):
+        n, level = int(rng.integers(8, 40)), float(delta[e])
+        for length in _lengths(rng):
+            errors = int(rng.integers(0, n // 4 + 1)) * int(e % 2)
+            bits = max(length - shorter, 0.0)
+            for place, form in enumerate(_FORMS):
+
+                def limit(j, form: Form = form, n=n, bits=bits, level=level):
+                    return compression_bound(j / n, n, bits, level, form=form).bound
+
+                left[e, place] += _misses(limit, errors, n)
+    return left, np.stack([delta, delta], axis=1)

@@ -1,0 +1,121 @@
+r"""How much does each step gain from the printed norm-based theorem to the best margin bound?
+
+One attention layer with a linear readout is trained on sparse majority in a norm ball. Every step
+from Theorem 4.1 of trauger2023sequence to PAC-Bayes with a certificate of attention bounds its
+error from the same sequences and margins; the gain is in sequences.
+"""
+
+import equinox as eqx
+import jax
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+
+from attlas.experiments import panels
+from attlas.display.numbers import plain_number
+from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
+from attlas.data.unit_bit_embedding import one_hot_bits
+from attlas.experiments.panels import Column, Points, Reference
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.settings import Settings
+from attlas_bounds.library.sparse_majority.margin_ledger import GUESSING, INSTEAD, STEPS, margin_ledger
+from attlas.training.sparse_majority.projected import ProjectedSettings
+
+GRID = Grid(
+    each={"T": [4, 16]},
+    fixed={
+        "s": 1, "samples": 30_000, "radius": 6.0, "steps": 600, "fresh": 10_000, "delta": 0.05,
+    },
+    smoke={"T": [4], "samples": 60, "steps": 5, "fresh": 50},
+    paper={"T": [4, 8, 16, 32], "samples": 100_000, "steps": 4000, "fresh": 100_000},
+)  # fmt: skip
+
+
+def run(s: Settings, key: Array) -> xr.Dataset:
+    """Draw, train, and evaluate every step."""
+    start, draw = jax.random.split(key)
+    data = make_sparse_majority(draw, s.T, MajorityDesign(s.samples, s.fresh, s.s, s.T + 2))
+    data = eqx.tree_at(lambda own: own.embedding, data, one_hot_bits(s.T))
+    found = margin_ledger(start, data, s.radius, ProjectedSettings(steps=s.steps), s.delta)
+    lists = {"certified", "needed"}
+    return xr.Dataset(
+        {name: (("step",) if name in lists else (), value)
+         for name, value in found._asdict().items()},
+        {"step": list(STEPS)},
+    )  # fmt: skip
+
+
+def gains(needed: xr.DataArray) -> list[dict[str, str]]:
+    """The sequences that each step needs, and what it gains on the bound it stands for."""
+    rows = []
+    for k, step in enumerate(STEPS):
+        own = float(needed.isel(step=k))
+        reference = INSTEAD.get(step, STEPS[max(k - 1, 0)])
+        before = float(needed.sel(step=reference)) if k else float("nan")
+        factor = before / own
+        rows.append({
+            "name": step,
+            "needed": f"$10^{{{np.log10(own):.1f}}}$" if np.isfinite(own) else "(no number)",
+            "factor": plain_number(factor) if np.isfinite(factor) else "",
+        })  # fmt: skip
+    return rows
+
+
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """The ends of the ledger at the fewest bits, and what is certified."""
+    one = data.isel(T=0)
+    first, best = (
+        float(one.needed.isel(step=1)),
+        float(one.needed.isel(step=slice(1, None)).min()),
+    )
+    bounds = one.certified.isel(step=slice(1, None))
+    least = float(bounds.min())
+    return {
+        "T": int(one["T"]), "n": f"{data.attrs['samples']:,}".replace(",", "{,}"),
+        "certified": f"{100 * least:.2g}", "vacuous": least >= GUESSING,
+        "name": str(bounds.idxmin("step").values),
+        "held_out": f"{100 * float(one.held_out):.2g}",
+        "held_out_bound": f"{100 * float(one.held_out_bound):.2g}",
+        "first": f"$10^{{{np.log10(first):.1f}}}$", "needed": f"$10^{{{np.log10(best):.1f}}}$",
+        "finite": bool(np.isfinite(first / best)),
+        "factor": f"$10^{{{np.log10(first / best):.1f}}}$",
+    }  # fmt: skip
+
+
+def ledger(data: xr.Dataset) -> dict[str, object]:
+    """Every step with its factor, at the fewest and at the most bits."""
+    ends = [data.isel(T=0)] + ([data.isel(T=-1)] if data.sizes["T"] > 1 else [])
+    return {
+        "each": [{"T": int(one["T"]), "rows": gains(one.needed)} for one in ends],
+        "margin": f"{float(ends[0].margin):.2g}",
+    }
+
+
+EXPERIMENT = Experiment(
+    title="The ledger of margin bounds, on a trained layer",
+    question=__doc__,
+    grid=GRID,
+    run=run,
+    answer=answer,
+    table=panels.Table(
+        ["T"],
+        [
+            *(Column(f"{step}: sequences", "needed", at={"step": step}) for step in STEPS[1:]),
+            *(Column(f"{step}: certified", "certified", at={"step": step}) for step in STEPS),
+            Column("held-out error", "held_out"),
+            Column("held-out bound", "held_out_bound"),
+            Column("least margin", "margin"),
+        ],
+    ),
+    revision=2,
+    figures=[
+        panels.Plot(
+            "Sequences until each bound is below guessing",
+            Points("needed", "step", colour="T", names="$T = {T}$ bits", across=True, width=3.0,
+                   xscale="log", xlabel="sequences until below one half", ylabel="")
+            + Reference(x=1e5, label="$10^5$"),
+            ledger,
+        ),
+    ],
+)  # fmt: skip

@@ -1,0 +1,133 @@
+r"""From which drawn sample size on is each bound on sparse majority non-vacuous?
+
+One attention layer is trained in norm balls that were fixed beforehand, and every bound on its
+error is evaluated on the sequences that were drawn, up to ten million of them: the crossing of the
+norm-based bounds is seen, and not extrapolated.
+"""
+
+import equinox as eqx
+import jax
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+
+from attlas.experiments import panels
+from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
+from attlas.data.unit_bit_embedding import one_hot_bits
+from attlas.experiments.panels import Column, Lines, Reference, mean_only
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.settings import Settings
+from attlas.training.sparse_majority.certified_error import FAMILIES
+from attlas_bounds.library.sparse_majority.measured_crossing import MeasuredCrossing, measured_crossing
+from attlas.training.sparse_majority.projected import ProjectedSettings
+
+MARGINS = np.geomspace(0.1, 0.95, 12)
+HELD_OUT = "held-out, exact binomial"
+COUNTING = tuple(name for name in FAMILIES if name.startswith("parameters"))
+GRID = Grid(
+    each={"T": [4]},
+    fixed={
+        "s": 1, "samples": [100, 1000, 10_000, 100_000, 1_000_000, 10_000_000],
+        "radii": [2.0, 3.0, 4.0, 6.0, 8.0], "steps": 600, "fresh": 100_000, "delta": 0.05,
+    },
+    smoke={"samples": [50, 100], "radii": [2.0, 4.0], "steps": 5, "fresh": 50},
+    paper={
+        "T": [4, 8, 16], "steps": 4000,
+        "samples": [100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000,
+                    10_000_000],
+    },
+)  # fmt: skip
+
+
+def run(s: Settings, key: Array) -> xr.Dataset:
+    """Draw the largest sample once, and bound the error on its beginnings."""
+    start, draw = jax.random.split(key)
+    data = make_sparse_majority(draw, s.T, MajorityDesign(max(s.samples), s.fresh, s.s, s.T + 2))
+    data = eqx.tree_at(lambda own: own.embedding, data, one_hot_bits(s.T))
+    found = measured_crossing(
+        start, data, s.samples, np.array(s.radii), MARGINS, ProjectedSettings(steps=s.steps),
+        s.delta,
+    )  # fmt: skip
+    axes = {"certified": ("m", "family"), "radius": ("m", "family")}
+    return xr.Dataset(
+        {name: (axes.get(name, ("m",)), getattr(found, name)) for name in MeasuredCrossing._fields},
+        {"m": list(s.samples), "family": list(FAMILIES)},
+    )
+
+
+def first_size(data: xr.Dataset, below: float = 1.0) -> xr.DataArray:
+    """The least drawn m from which a bound stays below a threshold; NaN where none does."""
+    under = (data.certified < below).sortby("m", ascending=False)
+    kept = under.cumprod("m").astype(bool)
+    return kept.m.where(kept).min("m")
+
+
+def power_of_ten(m: float) -> str:
+    """A sample size in words."""
+    return f"$10^{{{np.log10(m):.2g}}}$" if np.isfinite(m) else "none of them"
+
+
+def sizes(data: xr.Dataset) -> dict[str, object]:
+    """Where every family crosses, at the fewest bits."""
+    one = data.isel(T=0)
+    crossing, half = first_size(one), first_size(one, 0.5)
+    return {
+        "T": int(one["T"]),
+        "each": [
+            {
+                "name": name,
+                "first": power_of_ten(float(crossing.sel(family=name))),
+                "half": power_of_ten(float(half.sel(family=name))),
+                "last": f"{float(one.certified.sel(family=name).isel(m=-1)):.2g}",
+            }
+            for name in FAMILIES
+        ],
+        "largest": power_of_ten(float(one.m[-1])),
+        "held_out": f"{100 * float(one.held_out.isel(m=-1)):.2g}",
+    }
+
+
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """The first sizes of the two kinds of bounds."""
+    one = data.isel(T=0)
+    crossing = first_size(one)
+    norms = crossing.drop_sel(family=list(COUNTING))
+    counted = crossing.sel(family=list(COUNTING))
+    found = bool(norms.notnull().any())
+    return {
+        "T": int(one["T"]), "found": found,
+        "norm": power_of_ten(float(norms.min())),
+        "name": str(norms.idxmin("family").values) if found else "",
+        "counted": power_of_ten(float(counted.min())),
+        "largest": power_of_ten(float(one.m[-1])),
+    }  # fmt: skip
+
+
+EXPERIMENT = Experiment(
+    title="Sparse majority: the crossing of the bounds, measured",
+    question=__doc__,
+    grid=GRID,
+    run=run,
+    answer=answer,
+    table=panels.Table(
+        ["T", "m"],
+        [
+            *(Column(name, "certified", at={"family": name}) for name in FAMILIES),
+            Column("held-out error", "held_out"),
+            Column(HELD_OUT, "held_out_bound"),
+        ],
+    ),
+    figures=[
+        panels.Plot(
+            "Bounds on the error at drawn sample sizes",
+            Lines("certified", "m", colour="family", band=mean_only, panel="T",
+                  title="$T = {T}$ bits", xscale="log", yscale="log", xlabel="sequences $m$",
+                  ylabel="bound on the error", width=1.2)
+            + Lines("held_out_bound", "m", band=mean_only, style="--", label=HELD_OUT)
+            + Reference(y=1.0, label="vacuous above")
+            + Reference(y=0.5, style="-.", label="guessing"),
+            sizes,
+        ),
+    ],
+)  # fmt: skip

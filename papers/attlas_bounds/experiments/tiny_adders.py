@@ -1,0 +1,226 @@
+r"""What error is a Transformer certified at that was trained on n sums, from those sums alone?
+
+One- and two-layer Transformers of tens to thousands of parameters learn ten-digit addition from n
+independent sums. Their weights end on a grid, and Occam's bound holds for all adders on it; the
+exact bound of a held-out set and the norm-based ones stand beside it.
+"""
+
+import equinox as eqx
+import jax
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+
+from attlas.experiments import panels
+from attlas._jax.device_arrays import entry
+from attlas.core.errors import UserError
+from attlas._jax.generator import generator
+from attlas_bounds.library.data.addition import Additions, draw_additions
+from attlas_bounds.library.models.adder import Adder
+from attlas.experiments.panels import PALETTE, Column, Lines, Points, Reference, mean_only
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.settings import Settings
+from attlas_bounds.library.addition.certified_adder import AdderCertificate, certify_adder
+from attlas_bounds.library.addition.norm_bounds import adder_norm_bounds
+from attlas_bounds.library.addition.training import AdderDescent, AdderSize, train_adders
+
+SIZES = {
+    "69 parameters": AdderSize(layers=1, width=2, hidden=2),
+    "187 parameters": AdderSize(layers=1, width=4, hidden=8),
+    "387 parameters, 2 layers": AdderSize(layers=2, width=8, hidden=8),
+    "455 parameters, 2 layers": AdderSize(layers=2, width=8, hidden=12),
+    "1675 parameters, 2 layers": AdderSize(layers=2, width=16, hidden=32),
+    "3467 parameters, 2 layers": AdderSize(layers=2, width=24, hidden=48),
+}
+"""Among these and the starts the best is chosen, at every scale."""
+GRID = Grid(
+    each={"size": ["387 parameters, 2 layers"]},
+    fixed={
+        "samples": [10_000, 100_000], "starts": 2, "steps": 8000, "batch": 16, "rate": 0.02,
+        "spacing": 1 / 32, "fresh": 10_000, "digits": 10, "delta": 0.05, "dtype": "float32",
+    },
+    smoke={
+        "size": ["69 parameters"], "samples": [40, 80], "starts": 1, "steps": 5, "batch": 4,
+        "fresh": 50, "digits": 3,
+    },
+    paper={
+        "size": list(SIZES), "samples": [1000, 10_000, 100_000, 1_000_000], "starts": 4,
+        "steps": 60_000, "batch": 32, "fresh": 100_000,
+    },
+)  # fmt: skip
+
+
+def run(s: Settings, key: Array) -> xr.Dataset:
+    """Train from every start on every n, certify all, and bound the best by norms."""
+    train, draw = jax.random.split(key)
+    rng = generator(draw)
+    data = draw_additions(rng, max(s.samples), s.digits)
+    fresh = draw_additions(rng, s.fresh, s.digits)
+    descent = AdderDescent(s.steps, s.batch, s.rate, s.spacing)
+    models = train_adders(train, data, s.samples, s.starts, SIZES[s.size], descent)
+    choices, found, gaps, needed = s.starts * len(SIZES), [], [], []
+    for k, n in enumerate(s.samples):
+        own = Additions(*(part[:n] for part in data))
+        each = [
+            certify_adder(member(models, k, i), own, fresh, s.spacing, choices, s.delta)
+            for i in range(s.starts)
+        ]
+        certified = np.array([one.certified for one in each])
+        if np.isnan(certified).all():
+            raise UserError(f"all {s.starts} starts diverged at n = {n}: lower the rate")
+        best = int(np.nanargmin(certified))
+        table = adder_norm_bounds(member(models, k, best), own, n, s.delta)
+        rows = [entry for entry in table.entries if entry.is_bound and entry.name != "trivial"]
+        found.append(each)
+        gaps.append([entry.gap for entry in rows])
+        needed.append([entry.samples_until_nonvacuous for entry in rows])
+    axes = ("n", "start")
+    return xr.Dataset(
+        {
+            **{name: (axes, np.array([[getattr(one, name) for one in each] for each in found]))
+               for name in AdderCertificate._fields},
+            "norm_gap": (("n", "bound"), np.array(gaps)),
+            "norm_needed": (("n", "bound"), np.array(needed)),
+        },
+        {"n": list(s.samples), "start": np.arange(s.starts),
+         "bound": [entry.name for entry in rows]},
+    )  # fmt: skip
+
+
+def member(models: Adder, *place: int) -> Adder:
+    """One of stacked adders."""
+    arrays, rest = eqx.partition(models, eqx.is_array)
+    return eqx.combine(jax.tree.map(lambda a: entry(a, place), arrays), rest)
+
+
+def chosen(data: xr.Dataset) -> xr.Dataset:
+    """At each n the adder with the least certified error, of all sizes and starts."""
+    whole = data.stack(adder=("size", "start"))
+    return whole.isel(adder=whole.certified.fillna(2.0).argmin("adder"))
+
+
+def least(name: str) -> panels.Formula:
+    """A quantity of the chosen adder."""
+    return lambda data: chosen(data)[name].reset_coords(drop=True)
+
+
+def least_norm(of: str) -> panels.Formula:
+    """The least over the norm-based bounds, those that count parameters or not."""
+    counts = of == "parameters"
+
+    def found(data: xr.Dataset) -> xr.DataArray:
+        rows = [name for name in data.bound.values if (name.startswith("parameters")) == counts]
+        return data.norm_gap.sel(bound=rows).min(["bound", "size"])
+
+    return found
+
+
+def percent(share: float) -> str:
+    """Two significant digits, without an exponent."""
+    return f"{100 * share:.2g}" if share < 0.995 else "100"
+
+
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """What the largest n certifies."""
+    last = chosen(data).isel(n=-1)
+    return {
+        "n": f"{int(last.n):,}".replace(",", "{,}"), "certified": percent(float(last.certified)),
+        "held_out": percent(float(last.held_out)), "vacuous": bool(last.certified >= 1),
+        "held_out_bound": percent(float(last.held_out_bound)),
+        "parameters": int(last.parameters), "bits": int(last.bits),
+        "digits": data.attrs["digits"], "places": data.attrs["digits"] + 1,
+    }  # fmt: skip
+
+
+def certificates(data: xr.Dataset) -> dict[str, object]:
+    """How the certified error falls with n."""
+    best = chosen(data)
+    each = [
+        {"n": f"{int(n):,}".replace(",", "{,}"), "certified": percent(float(c)),
+         "held_out": percent(float(h)), "bound": percent(float(b)), "size": str(size)}
+        for n, c, h, b, size in zip(
+            best.n.values, best.certified.values, best.held_out.values,
+            best.held_out_bound.values, best["size"].values, strict=True)
+    ]  # fmt: skip
+    return {
+        "each": each,
+        "starts": data.sizes["start"],
+        "sizes": data.sizes["size"],
+        "fresh": data.attrs["fresh"],
+    }
+
+
+def norms(data: xr.Dataset) -> dict[str, object]:
+    """From where on the norm-based bounds would be below one."""
+    needed = data.norm_needed.isel(n=-1).min("size")
+    by_norm = [name for name in data.bound.values if not name.startswith("parameters")]
+    least_needed = float(needed.sel(bound=by_norm).min())
+    gap = float(least_norm("norms")(data).isel(n=-1))
+    counted = float(needed.drop_sel(bound=by_norm).min())
+    return {
+        "gap": f"{gap:.2f}",
+        "vacuous": gap >= 1,
+        "needed": f"$10^{{{np.log10(least_needed):.0f}}}$",
+        "finite": bool(np.isfinite(least_needed)),
+        "counted": f"$10^{{{np.log10(counted):.1f}}}$",
+    }
+
+
+CERTIFIED = (
+    Lines(least("certified"), "n", ink=PALETTE[0], label="Occam's bound, from the training sums",
+          xscale="log", yscale="log", xlabel="training sums $n$", width=1.6,
+          ylabel="share of wrong sums", title="the best size and start", band=mean_only)
+    + Lines(least("held_out_bound"), "n", ink=PALETTE[1], style="--", band=mean_only,
+            label="exact binomial, held-out")
+    + Lines(least("held_out"), "n", ink=PALETTE[1], style="o", band=mean_only,
+            label="held-out error")
+    + Lines(least_norm("norms"), "n", ink=PALETTE[2], style="-.", band=mean_only,
+            label="least norm-based gap, heads alone")
+    + Lines(least_norm("parameters"), "n", ink=PALETTE[3], style=":", band=mean_only,
+            label="parameter counting, heads alone")
+    + Reference(y=1.0, label="vacuous above")
+)  # fmt: skip
+EACH = Points(
+    "certified", "n", colour="size", band=panels.extremes, dodge=0.06, line="-", xscale="log",
+    yscale="log", xlabel="training sums $n$", ylabel="certified error", width=1.6,
+    title="each size, all starts",
+) + Reference(y=1.0)  # fmt: skip
+EXPERIMENT = Experiment(
+    title="Tiny adders: certified from the sums they were trained on",
+    question=__doc__,
+    grid=GRID,
+    run=run,
+    answer=answer,
+    table=panels.Table(
+        ["size", "n"],
+        [
+            Column("parameters", "parameters", panels.only),
+            Column("diverged", lambda data: data.certified.isnull().sum("start"), panels.only),
+            Column("bits", "bits", panels.mean_and_range),
+            Column("certified error", "certified", panels.mean_and_range),
+            Column("error on the training sums", "train_error", panels.mean_and_range),
+            Column("held-out error", "held_out", panels.mean_and_range),
+            Column("held-out bound", "held_out_bound", panels.mean_and_range),
+            Column("wrong digits, held-out", "digit_error", panels.mean_and_range),
+            Column("least norm-based gap, heads alone",
+                   lambda data: data.norm_gap.where(data.bound != "parameters").min("bound"),
+                   panels.only),
+            Column("samples it needs",
+                   lambda data: data.norm_needed.where(data.bound != "parameters").min("bound"),
+                   panels.only),
+        ],
+    ),
+    figures=[
+        panels.Plot("Certified error against n", [CERTIFIED, EACH], certificates),
+        panels.Plot(
+            "Norm-based bounds of the heads",
+            Points(
+                lambda data: data.norm_gap.min("size"), "bound", colour="n", names="n = {n}",
+                across=True, width=2.4, xscale="log", xlabel="gap", ylabel="",
+            )
+            + Reference(x=1.0, label="vacuous above"),
+            norms,
+        ),
+    ],
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""What attlas_bounds alone is made of."""

@@ -1,0 +1,1 @@
+"""Addition of attlas_bounds."""

@@ -1,0 +1,1 @@
+"""Models of attlas_bounds."""

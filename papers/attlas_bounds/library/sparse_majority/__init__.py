@@ -1,0 +1,1 @@
+"""Sparse majority of attlas_bounds."""

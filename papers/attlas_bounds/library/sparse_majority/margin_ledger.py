@@ -1,0 +1,151 @@
+"""The ledger from Theorem 4.1 to PAC-Bayes, on a layer that was trained on sparse majority."""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from attlas.bounds.generalisation.held_out_bound import held_out_bound
+from attlas.bounds.generalisation.risk_bound import RiskBound
+from attlas_bounds.library.bounds.linear_attention import (
+    LinearAttention,
+    MarginSample,
+    measure_margins,
+)
+from attlas_bounds.library.bounds.local_margin_bound import local_margin_bound
+from attlas_bounds.library.bounds.margin_bounds import cover_margin_bound, ramp_margin_bound
+from attlas_bounds.library.bounds.pac_bayes_margin import pac_bayes_margin
+from attlas.data.sparse_majority import SparseMajority
+from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
+from attlas.training.sparse_majority.projected import ProjectedSettings, train_projected
+
+STEPS = (
+    "printed, the unknown constant 1",
+    "constants explicit",
+    "chain, softmax constant 1",
+    "linear readout",
+    "ramp in place of hinge",
+    "tokens met",
+    "one-sided cover",
+    "kl in place of Hoeffding",
+    "local Rademacher complexity",
+    "PAC-Bayes with the certificate",
+)
+"""Each step has all those before it, but for the last two, which stand for the cover with kl."""
+INSTEAD: dict[str, str] = dict.fromkeys(STEPS[-2:], "kl in place of Hoeffding")
+"""The step that another one is compared with, where it is not the one before."""
+GUESSING = 0.5
+
+
+class MarginLedger(NamedTuple):
+    """One number per step, and what does not depend on it.
+
+    Attributes:
+        certified: bound on the error from the m sequences.
+        needed: sequences until the bound is below the error of guessing, at the same margins; NaN
+            for what is no bound.
+        train_error: share of wrong sequences of the m.
+        held_out: share of wrong fresh sequences.
+        held_out_bound: exact binomial bound from those.
+        margin: least margin of the m, readouts of l_1 norm 1.
+    """
+
+    certified: Float[np.ndarray, " s"]
+    needed: Float[np.ndarray, " s"]
+    train_error: float
+    held_out: float
+    held_out_bound: float
+    margin: float
+
+
+def ledger_bounds(sample: MarginSample, B_x: float, delta: float) -> tuple[RiskBound, ...]:
+    """Every step of the ledger on one sample, in the order of `STEPS`.
+
+    Args:
+        sample: margins.
+        B_x: norm of all tokens, known beforehand.
+        delta: probability that one step fails; each has its own.
+
+    Returns:
+        The bounds, with the error of guessing as trivial.
+
+    Examples:
+        >>> own = LinearAttention([1.0, 0.0], np.zeros((2, 2)))
+        >>> X = np.broadcast_to(np.array([[1.0, 0.0]]), (20, 1, 2))
+        >>> sample = measure_margins(own, X, [1.0, 0.0], np.ones(20))
+        >>> len(ledger_bounds(sample, 1.0, 0.05)) == len(STEPS)
+        True
+    """
+    theorem = ("printed", "corrected", "sharp", "linear")
+    return (
+        *(ramp_margin_bound(sample, delta, step=s, loss="hinge", trivial=GUESSING)
+          for s in theorem),
+        ramp_margin_bound(sample, delta, step="linear", trivial=GUESSING),
+        ramp_margin_bound(sample, delta, trivial=GUESSING),
+        cover_margin_bound(sample, B_x, delta, deviation="Hoeffding", trivial=GUESSING),
+        cover_margin_bound(sample, B_x, delta, trivial=GUESSING),
+        local_margin_bound(sample, B_x, delta, trivial=GUESSING),
+        pac_bayes_margin(sample, delta, trivial=GUESSING),
+    )  # fmt: skip
+
+
+def margin_ledger(
+    key: Key[Array, ""],
+    data: SparseMajority,
+    radius: float,
+    settings: ProjectedSettings,
+    delta: float,
+) -> MarginLedger:
+    """Train a layer with a linear readout in a ball, and bound its error by every step.
+
+    Args:
+        key: of start and batches.
+        data: with tokens of norm at most 1.
+        radius: of the ball of W_QK.
+        settings: of the training.
+        delta: probability that one step fails.
+
+    Returns:
+        The ledger.
+
+    Examples:
+        >>> from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
+        >>> import equinox as eqx
+        >>> from attlas.data.unit_bit_embedding import one_hot_bits
+        >>> data = make_sparse_majority(jax.random.key(0), 3, MajorityDesign(40, 30, 1, 5))
+        >>> data = eqx.tree_at(lambda own: own.embedding, data, one_hot_bits(3))
+        >>> own = ProjectedSettings(steps=2, batch=4)
+        >>> margin_ledger(jax.random.key(1), data, 2.0, own, 0.05).certified.shape
+        (10,)
+    """
+    own = settings._replace(linear=True)
+    stacked = train_projected(key, data, jnp.asarray([radius], data.embedding.cls.dtype), own)
+    model = jax.tree.map(lambda a: a[0], stacked)
+    sample = _sample(model, data, data.bits, data.labels)
+    fresh = _sample(model, data, data.validation_bits, data.validation_labels)
+    bounds = ledger_bounds(sample, 1.0, delta)
+    wrong, tested = int(np.sum(fresh.margins <= 0)), len(fresh.margins)
+    return MarginLedger(
+        np.array([bound.bound for bound in bounds]),
+        np.array([math.nan, *(bound.samples_until_nonvacuous for bound in bounds[1:])]),
+        sample.error,
+        wrong / tested,
+        held_out_bound(wrong, tested, delta).bound,
+        float(sample.margins.min() / np.abs(sample.readouts).sum()),
+    )
+
+
+def _sample(
+    model: SingleLayerTransformer, data: SparseMajority, bits: Array, labels: Array
+) -> MarginSample:
+    """Margins of the function that the layer is; [CLS] is among the tokens, and always the same."""
+    tokens = np.asarray(jax.vmap(data.embedding)(bits), float)
+    readouts = np.einsum("hdk,hke,e->hd", *(np.asarray(a, float) for a in
+                         (model.value, model.output, model.w)))  # fmt: skip
+    query_keys = np.asarray(model.query_key, float)
+    cls = np.asarray(data.embedding.cls + data.embedding.positions[-1], float)
+    signs = 2.0 * np.asarray(labels) - 1
+    return measure_margins(LinearAttention(readouts, query_keys), tokens, cls, signs)

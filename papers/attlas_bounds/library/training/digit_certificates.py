@@ -1,0 +1,226 @@
+r"""What the error of attention on digits is certified at by PAC-Bayes, from its training images.
+
+Weights are drawn anew from a Gaussian posterior at every use. Its prior is centred at the untrained
+weights, and all n images are in the bound; or at weights trained on the first half of the images,
+and the other half is in it. The posterior may depend on all of them in any way.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.tree_util import Partial
+from jaxtyping import Array, Float, Key
+
+from attlas.bounds.generalisation.gaussian_weights import (
+    GaussianPrior,
+    GaussianWeights,
+    gaussian_kl,
+)
+from attlas.bounds.generalisation.held_out_bound import held_out_bound
+from attlas.bounds.generalisation.pac_bayes_kl import pac_bayes_kl
+from attlas._jax.generator import generator
+from attlas._jax.loop_jit import loop_jit
+from attlas.data.digit_pairs import DigitPairs
+from attlas.models.attention.multi_head import MultiHead, make_multi_head
+from attlas.training.fit import fit
+from attlas.training.gradient_descent import Samples, empirical_loss
+from attlas.training.risk_gradient import model_outputs
+
+PRIORS = ("untrained", "first half")
+"""Where the prior is centred."""
+SCALES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+"""Standard deviations, of the priors by the grid of the bound, of the posteriors freely."""
+TRIALS = 4
+"""Draws by which a posterior is chosen; those of the bound are others."""
+_LOSS = empirical_loss("logistic")
+_AT_ONCE = 256
+_PADDED = 2048
+"""Training images below which all sizes share a program."""
+START = 0.1
+"""Standard deviation of the untrained weights."""
+
+
+class DigitCertificate(NamedTuple):
+    """Bounds on the error of weights drawn at every use, and their error on fresh images.
+
+    Attributes:
+        certified: PAC-Bayes bound, from training images.
+        train_error: mean error of the draws on the images of the bound.
+        divergence: of the posterior from the nearest prior, in nats.
+        scale: of the posterior.
+        held_out: share of the test images that a fresh draw for each gets wrong.
+        held_out_bound: exact binomial bound from those.
+    """
+
+    certified: float
+    train_error: float
+    divergence: float
+    scale: float
+    held_out: float
+    held_out_bound: float
+
+
+class DigitDescent(NamedTuple):
+    """How the weights are trained.
+
+    Attributes:
+        heads: of attention.
+        records: steps of Adam on whole samples at which a posterior may be centred.
+        rate: of Adam.
+        draws: of weights for the bound.
+    """
+
+    heads: int
+    records: tuple[int, ...]
+    rate: float
+    draws: int
+
+
+def error_rate(
+    model: MultiHead, X: Float[Array, "n T d"], y: Float[Array, " n"]
+) -> Float[Array, ""]:
+    """Share of the samples with an output of the wrong sign, or of none.
+
+    Args:
+        model: the weights.
+        X: samples.
+        y: labels +-1.
+
+    Returns:
+        A number in [0, 1].
+
+    Examples:
+        >>> model = MultiHead(jnp.ones((1, 1, 1)), jnp.zeros((1, 1, 1)))
+        >>> float(error_rate(model, jnp.array([[[2.0]], [[-1.0]]]), jnp.array([1.0, 1.0])))
+        0.5
+    """
+    return jnp.mean((y * model_outputs(model, X) <= 0).astype(X.dtype))
+
+
+def certify_digits(
+    key: Key[Array, ""], data: DigitPairs, n: int, prior: str, descent: DigitDescent, delta: float
+) -> DigitCertificate:
+    """Train on the first n images and certify what was learnt.
+
+    Args:
+        key: of the start and all draws.
+        data: training images in random order, and test images.
+        n: training images, at least 16.
+        prior: one of `PRIORS`.
+        descent: how the weights are trained.
+        delta: probability that the certified bound fails, and that the held-out one does.
+
+    Returns:
+        The certificate.
+
+    Examples:
+        >>> from attlas.data.digit_pairs import load_digit_pairs
+        >>> data = load_digit_pairs(None, "patches", R=2.0)
+        >>> descent = DigitDescent(heads=1, records=(0, 9), rate=0.05, draws=50)
+        >>> found = certify_digits(jax.random.key(0), data, 100, "first half", descent, 0.05)
+        >>> found.held_out <= found.held_out_bound
+        True
+    """
+    begin, choose, draw, test = jax.random.split(key, 4)
+    X, y = data.X_train, data.y_train
+    zero = make_multi_head(descent.heads, X.shape[1], X.shape[2], dtype=X.dtype)
+    drawn = jax.tree.map(lambda a: a[0], _noise(generator(begin), zero, 1))
+    start = _moved(GaussianWeights(zero, START), drawn)
+    first = n // 2 if prior == PRIORS[1] else 0
+    centre = start
+    if first:
+        centre = _trained(start, X, y, first, descent)[-1]
+    judged = (X[first:n], y[first:n])
+    grid = GaussianPrior(centre, SCALES)
+    law = _best_posterior(choose, [centre, *_trained(centre, X, y, n, descent)], grid, *judged)
+    split = (np.arange(first), np.arange(first, n)) if first else None
+    bound = pac_bayes_kl(
+        Partial(error_rate, X=judged[0], y=judged[1]), law, grid, n - first, delta, draw,
+        draws=descent.draws, split=split, trivial=0.5,
+    )  # fmt: skip
+    wrong = _errors_of_draws(test, law, data.X_test, data.y_test)
+    tested = len(data.y_test)
+    return DigitCertificate(
+        bound.bound,
+        bound.empirical,
+        bound.complexity,
+        float(law.scale),
+        wrong / tested,
+        held_out_bound(wrong, tested, delta).bound,
+    )
+
+
+def _trained(
+    start: MultiHead, X: Array, y: Array, n: int, descent: DigitDescent
+) -> list[MultiHead]:
+    """Weights along the descent on the first n of the images."""
+    # Zero weights and not fewer rows: one program for all small n.
+    rows = min(len(y), max(n, _PADDED))
+    weights = jnp.where(jnp.arange(rows) < n, rows / n, 0).astype(X.dtype)
+    path = fit(
+        _LOSS, Partial(optax.adam, jnp.asarray(descent.rate, X.dtype)), start,
+        Samples(X[:rows], y[:rows], weights), record_at=descent.records,
+    )  # fmt: skip
+    return [jax.tree.map(lambda a, k=k: a[k], path.params) for k in range(len(descent.records))]
+
+
+def _noise(draws: np.random.Generator, weights: MultiHead, count: int) -> MultiHead:
+    """Standard normal copies of the weights, by NumPy: JAX's normals take seconds to compile."""
+
+    def normals(a: Array) -> np.ndarray:
+        return draws.standard_normal((count, *a.shape), dtype=np.dtype(a.dtype))
+
+    return jax.tree.map(normals, weights)
+
+
+def _moved(law: GaussianWeights, noise: MultiHead) -> MultiHead:
+    return jax.tree.map(lambda a, b: a + jnp.asarray(law.scale, a.dtype) * b, law.mean, noise)
+
+
+@loop_jit
+def _trial_errors(noise: MultiHead, centre: MultiHead, scales: Array, X: Array, y: Array) -> Array:
+    """Mean error of a few draws at each scale."""
+
+    def at(scale: Array) -> Array:
+        law = GaussianWeights(centre, scale)
+        return jnp.mean(jax.lax.map(lambda own: error_rate(_moved(law, own), X, y), noise))
+
+    return jax.lax.map(at, scales)
+
+
+def _best_posterior(
+    key: Array, centres: list[MultiHead], prior: GaussianPrior, X: Array, y: Array
+) -> GaussianWeights:
+    """The centre and scale with the least bound by a few draws, in Pinsker's form."""
+    best, law = np.inf, GaussianWeights(centres[0], SCALES[0])
+    noise = _noise(generator(key), centres[0], TRIALS)
+    for centre in centres:
+        errors = np.asarray(_trial_errors(noise, centre, jnp.asarray(SCALES, X.dtype), X, y))
+        for error, scale in zip(errors, SCALES, strict=True):
+            own = GaussianWeights(centre, scale)
+            c = float(gaussian_kl(own, prior).min()) / len(y)
+            value = error + np.sqrt(2 * c * error) + 2 * c
+            if value < best:
+                best, law = value, own
+    return law
+
+
+def _errors_of_draws(key: Array, law: GaussianWeights, X: Array, y: Array) -> int:
+    """Wrong images, each read by weights of its own."""
+    draws, wrong = generator(key), 0
+    for first in range(0, len(y), _AT_ONCE):
+        # The last images are read with those before them: one program for all.
+        rows = slice(max(0, min(first, len(y) - _AT_ONCE)), first + _AT_ONCE)
+        noise = _noise(draws, law.mean, len(y[rows]))
+        found = np.asarray(_signs(noise, law, X[rows], y[rows]))
+        wrong += int(np.sum(found[first - rows.start :] <= 0))
+    return wrong
+
+
+@loop_jit
+def _signs(noise: MultiHead, law: GaussianWeights, X: Array, y: Array) -> Array:
+    """Label times output of each image under its own weights."""
+    return y * jax.vmap(lambda own, tokens: _moved(law, own)(tokens))(noise, X)

@@ -1,0 +1,171 @@
+"""Flaws of the paper as text, with the claim that shows each, if any."""
+
+from functools import partial
+
+from attlas.claims.claim import Erratum, ErratumClass
+
+_PAPER = "deora2023optimization"
+erratum = partial(Erratum, _PAPER)
+
+SOFTMAX_DERIVATIVE = erratum(
+    "Section 2, notation",
+    ErratumClass.TYPO,
+    r"The derivative of the softmax is printed as $\mathrm{diag}(\varphi(v)) - v v^\top$; it is "
+    r"$\mathrm{diag}(\varphi(v)) - \varphi(v) \varphi(v)^\top$. Lemma 1 is right with the latter "
+    "and wrong with the former.",
+    claim=f"{_PAPER}/softmax-derivative-printed",
+)
+
+POOLED_DECODER = erratum(
+    "Footnote * of section 2",
+    ErratumClass.GAP,
+    '"Our results also apply to (ii) Pooling": true of every statement up to constants, when $T$ '
+    "counts as one. With the printed powers of $T$ it is not: a decoder shared by all tokens has a "
+    r"gradient of length up to $T R$ where Proposition 1 has $\sqrt T R$. $T^2$ in place of $T$ in "
+    "all bounds is enough; for the last token 1 is.",
+    claim=f"{_PAPER}/proposition-1-pooled",
+)
+
+MATRIX_NORMS = erratum(
+    "Section 2, notation",
+    ErratumClass.TYPO,
+    r"The norms $\|A\|_{1,2}$ and $\|A\|_{1,\infty}$ are printed as maxima over $j$ of norms of "
+    r"the number $A_{ij}$; the columns are meant: $\max_j \|A_{:,j}\|$, "
+    r"$\max_j \|A_{:,j}\|_\infty$. This may be damage of the text that we have: the colon of "
+    r"$A_{:,j}$, which the paper defines a line before, is easily lost.",
+)
+
+ORDER_OF_RHO = erratum(
+    "Theorem 1",
+    ErratumClass.GAP,
+    r"'$\rho \lesssim d^{3/2} T^{3/2} R^{13} \ldots$': the upper bound holds for $T$ of order "
+    r"$d R^2$ at most. The term $T R^2 \alpha^2 / 4$ of section 6.1 is of order $d T^2 R^{12}$; "
+    r"$d^{3/2} T^2 R^{13}$ covers both (claim order-of-rho).",
+    claim=f"{_PAPER}/order-of-rho",
+)
+
+TAYLOR_SIGN = erratum(
+    "Equations (14), (16) and (21)",
+    ErratumClass.TYPO,
+    r"(14) is Taylor's lower bound and needs $\ge$, as (16), which follows from it, has. (16) "
+    r"writes $\theta_1$ and $\theta_2$ for $\theta$ and $\theta_k$. In (21) a parenthesis closes "
+    r"early: the factor is $1 + (\eta \beta_3 / \sqrt H) \max \widehat L$.",
+    claim=f"{_PAPER}/equation-14-printed",
+)
+
+HEADS_AND_LARGEST_HEAD = erratum(
+    r"Theorem 1, equation (3), and $\rho$",
+    ErratumClass.GAP,
+    r"(3) has the order $\|\theta\|_{2,\infty} D^3$, $D = \|\theta - \theta_0\|$. The proof of "
+    r"section 6.1 needs $\beta_3(3 D + \|\theta\|_{2,\infty}) D^2$, of order "
+    r"$d T^{1/2} R^5 (3 D + \|\theta\|_{2,\infty}) D^2$: at most of the printed order only where "
+    r"both norms are bounded below. For $H$ equal heads that start at zero "
+    r"$\|\theta\|_{2,\infty}$ is $D / \sqrt H$, and (3) would require $H$ of order $D^4$ where the "
+    r"proof requires $D^6$. In the same way $\rho$ needs $(3 D + \|\theta\|_{2,\infty})^2$, not "
+    r"$\|\theta\|_{2,\infty}^2 D^2$.",
+    claim=f"{_PAPER}/order-of-rho",
+)
+
+VACUITY = erratum(
+    "Theorem 1, equation (3); Corollary 2",
+    ErratumClass.VACUITY,
+    "At practical sizes the conditions require more heads than any model has: for $d = T = 10$, "
+    r"$R = 1$, $\|\theta\|_{2,\infty} = 1$, $D = 10$ equation (3) without its constant gives "
+    r"$H \ge 10^9$, and $10^{14}$ with the constants of the proof. For $T = d = 2$, "
+    r"$R = D = 1$ these give $1.7 \cdot 10^6$ heads and, in the cases met, "
+    r"a step size of $7 \cdot 10^{-4}$, so that the bound on the loss is below its initial value "
+    "only after some ten thousand steps.",
+    claim=f"{_PAPER}/theorem-1-informative",
+)
+
+NORM_OF_THE_DIRECTION = erratum(
+    r"Corollary 2, $g_0$",
+    ErratumClass.GAP,
+    r"P3 has a direction of norm $\sqrt 2$, so that the target of Proposition 7 is "
+    r"$\sqrt 2 (2 B_\Phi + \log K) / \gamma$ away, while Corollary 2 takes $g_0$ without "
+    r"$\sqrt 2$. Its squared terms would need a factor 2; the slack of Theorem 1's proof absorbs "
+    "it.",
+    claim=f"{_PAPER}/proposition-7",
+)
+
+DERIVATIVE_AT_ZERO = erratum(
+    "Section 5.2",
+    ErratumClass.TYPO,
+    r"$\varphi'(0) = I - 11^\top/T$ is printed for $I/T - 11^\top/T^2$. Equation (7) has the "
+    "factor $1/T$: with the printed derivative its first term would be $T$ times as large.",
+    claim=f"{_PAPER}/ntk-w-part-noise-free",
+)
+
+FIRST_PHASE = erratum(
+    "Lemma 2, sections 5.1 and 5.2",
+    ErratumClass.TYPO,
+    r"$\alpha_h 1 (\frac{\zeta}{2} u_\star^\top + p^\top)$ is printed for $\frac{\zeta}{4}$: the "
+    "slope $-1/2$ of the logistic loss at 0 is missing, and $p$ cannot stand for the difference, "
+    r"since it vanishes with $n_1$. Equation (7), which is what follows, goes with $\zeta/4$.",
+    claim=f"{_PAPER}/lemma-2-printed",
+)
+
+MARGIN_ORDER = erratum(
+    r"Sections 5.3 and 7, '$\gamma_{attn} \ge \gamma_\star$'",
+    ErratumClass.REFUTED,
+    r"'In particular, $\gamma_{attn} \ge \gamma_\star \ge \gamma_{lin}$', of the limit "
+    r"$\gamma_{attn} = S \sqrt T / \sqrt 2$. Read with the most room, without noise and with an "
+    r"exact first step, it holds when $S^3 \le 4 \sqrt{M+1} / (\sqrt T \zeta^2)$ and fails beyond: "
+    r"at $T = 10$, $\zeta = 1/2$, $M = 1$, $S = 4$ it is 8.94 against 44.5. The paper's own orders "
+    r"say so: $\gamma_\star = \gamma_{lin} + \Omega(\zeta^2 (1-\zeta) S^4)$ below (7). That the "
+    r"NTK margin is improved upon by attention, for which the sentence stands, is then open: "
+    r"$\gamma_\star$ even exceeds every margin that the model has at the same norm (claim "
+    "global-margin-ntk).",
+    claim=f"{_PAPER}/margin-order",
+)
+
+LINEAR_ORDER = erratum(
+    r"Sections 5.3 and 7, '$\gamma_\star \ge \gamma_{lin}$'",
+    ErratumClass.GAP,
+    r"'$\gamma_\star \ge \gamma_{lin}$' holds without noise and error of the first step, and "
+    r"for $7 \bar Z S^2 + \ldots \le \zeta S^4$ and small $P$, which the paper has in mind. "
+    "Beyond it the first two terms of (7) are negative together.",
+    claim=f"{_PAPER}/margin-order-linear",
+)
+
+SECTION_7 = erratum(
+    "Section 7, margin of attention",
+    ErratumClass.TYPO,
+    r"$Z_\mu / S$ is printed where (11) has $Z_\mu / S^2$. With $\epsilon$ the mass that attention "
+    "leaves for irrelevant tokens this is wrong for $S < 1$ and weaker for $S > 1$.",
+    claim=f"{_PAPER}/section-7-margin",
+)
+
+EXPONENT = erratum(
+    "Section 5.3, second condition on H",
+    ErratumClass.TYPO,
+    "$H^{p - 1/4}$ is printed for $H^{p - 3/4}$. The conclusion stands, and needs no cases (claim "
+    r"section-5-3). $\gamma_{opt,n}$, which is not defined, is $\gamma_{attn}$.",
+    claim=f"{_PAPER}/section-5-3-exponent",
+)
+
+ORDER_OF_SCORES = erratum(
+    "Equation (8)",
+    ErratumClass.GAP,
+    r"The scores of irrelevant tokens are $O(S^2)$ only for $Z_\mu = O(1)$, which is not said. "
+    "They are of order $S^3$ for the noise of order $S$ in the example below (7), and of order "
+    r"$S^4$ at the $Z_\mu = S^2/8$ that Proposition 3 allows.",
+    claim=f"{_PAPER}/equation-8",
+)
+
+ORDER_OF_THE_GAP = erratum(
+    r"Section 5.3, 'a gap of $O(S^2)$'",
+    ErratumClass.TYPO,
+    r"The gap of the scores under $W_\star$ is of order $S^4$, between 17/32 and 25/16 of it for "
+    r"$Z_\mu = Z_\nu \le S^2/8$. Of order $S^2$ is that of the normalised $W_{opt}$.",
+    claim=f"{_PAPER}/equation-8-gap",
+)
+
+KEY_AND_QUERY = erratum(
+    r"Section 5.2, factors of $W_\star$",
+    ErratumClass.TYPO,
+    r"$W_\star = W_K W_Q^\top$ with the printed factors, but section 2 has $W = W_Q W_K^\top$: "
+    r"the names of key and query are exchanged. With the model's own order $W_\star$ would be "
+    "transposed.",
+    claim=f"{_PAPER}/ntk-w-part",
+)

@@ -1,0 +1,162 @@
+r"""How loose are the bounds on gradient, Hessian and negative curvature along training?
+
+One run of gradient descent from the one-step initialisation on the tokenized mixture (DM1). At
+each record the measured quantity is divided by its bound of Corollary 1, in three versions, and
+the step sizes and numbers of heads that theory certifies are compared with those that work.
+"""
+
+import jax
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+
+from attlas.experiments import panels
+from deora2023optimization.library.bounds.deora2023_corollary_2 import VERSIONS
+from attlas.display.numbers import plain_number
+from deora2023optimization.experiments.instances import MIXTURE, draw_mixture
+from attlas.optim.one_step import one_step_initialisation
+from attlas.experiments.panels import Column, Lines, taken
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.settings import Settings
+from deora2023optimization.library.training.bounded_descent import descend_beside_bounds
+from attlas.training.trajectory import log_spaced
+
+TITLES = {
+    "slope": "$\\|\\nabla \\hat L\\| \\,/\\, \\beta_1 \\hat L$",
+    "smoothness": "$\\|\\nabla^2 \\hat L\\| \\,/\\, \\beta_2$",
+    "convexity": "$-\\lambda_{\\min} \\,/\\, (\\beta_3 \\hat L / \\sqrt{H})$",
+}
+HEADS = {
+    "slope": "|grad L| over beta_1 L",
+    "smoothness": "|hess L| over beta_2",
+    "convexity": "-lambda_min over beta_3 L / sqrt(H)",
+}
+THEOREMS = ("Theorem 1", "Corollary 2")
+GRID = Grid(
+    each={"heads": [4, 16, 64, 256]},
+    fixed=MIXTURE | {"n": 24, "first": 64, "rate": 0.1, "records": 32, "steps": 2000},
+    smoke={"heads": [2], "records": 4, "d": 5, "n": 8, "steps": 20},
+    quick={"heads": [4], "records": 12},
+)  # fmt: skip
+
+
+def run(s: Settings, key: Array) -> xr.Dataset:
+    """Train once, measure every record, and evaluate the bounds there."""
+    keys = [jax.random.fold_in(key, k) for k in range(4)]
+    mixture, (first, train) = draw_mixture(s, keys, (s.first, s.n))
+    start = one_step_initialisation(keys[3], first.X, first.y, s.heads)
+    R, schedule = max(1.0, float(mixture.R)), log_spaced(s.steps, s.records)
+    found = descend_beside_bounds(start, train.X, train.y, R, s.rate, schedule)
+    axes = {3: ("quantity", "version", "step"), 2: ("theorem", "version"), 1: ("step",)}
+    return xr.Dataset(
+        {name: (axes[np.ndim(values)], values) for name, values in found._asdict().items()},
+        {"quantity": list(TITLES), "version": list(VERSIONS), "step": list(schedule),
+         "theorem": list(THEOREMS)},
+    )  # fmt: skip
+
+
+HEADS_RATIO = taken("heads_demanded", over_name="heads")
+"""Heads that theory demands over those used."""
+
+
+def step_ratio(data: xr.Dataset) -> xr.DataArray:
+    """The largest step that every record's curvature allows over the certified one."""
+    return 2 / data["largest"].max("step") / data["step_certified"]
+
+
+def positive(data: xr.Dataset) -> xr.DataArray:
+    """The ratios that a logarithm has."""
+    return data["ratio"].where(data["ratio"] > 0)
+
+
+def looseness(data: xr.Dataset) -> dict[str, object]:
+    """How loose each bound is where it is tightest, and what is certified."""
+    best, own = 1 / positive(data).max(["heads", "step"]), data.isel(heads=0)
+    told = [
+        f"{q} {float(best.sel(quantity=q, version='printed')):.2g} (printed) and "
+        f"{float(best.sel(quantity=q, version='sharp')):.2g} (sharp)"
+        for q in data.quantity.values
+    ]
+    ratios = {
+        f"{name}_{v}": f"{float(ratio(own).sel(theorem='Theorem 1', version=v)):.1e}"
+        for name, ratio in (("step", step_ratio), ("heads", HEADS_RATIO))
+        for v in ("printed", "sharp")
+    }
+    last = own.isel(step=-1)
+    gain = float(last.self_bounded / last.ratio.sel(quantity="smoothness", version="sharp"))
+    return {
+        **ratios,
+        "tightest": "; ".join(told),
+        "heads": int(own.heads),
+        "smaller": gain > 1,
+        "gain": f"{gain:.1e}",
+        "exceeded": bool((data["ratio"] > 1).any()),
+        "unconverged": int((data.converged == 0).sum()),
+    }
+
+
+def after(data: xr.Dataset) -> xr.DataArray:
+    """Steps from 1 on."""
+    return data.step + 1
+
+
+def self_bounded(data: xr.Dataset) -> xr.DataArray:
+    """The ratio for the Hessian to a bound that falls with the loss, in the middle panel."""
+    return data["self_bounded"].expand_dims(quantity=["smoothness"])
+
+
+def span(values: xr.DataArray) -> str:
+    """From the least to the largest value."""
+    return f"{panels.least(values):.1e} to {panels.largest(values):.1e}"
+
+
+def by_theorem(head: str, value: panels.Formula) -> list[Column]:
+    """One column for each theorem."""
+    return [Column(f"{head}, {name}", value, at={"theorem": name}) for name in THEOREMS]
+
+
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """The range of the factors over the three bounds, each where it is tightest."""
+    best = 1 / positive(data).max(["heads", "step"])
+    spans = {
+        version: f"{plain_number(float(own.min()), 2)} to {plain_number(float(own.max()), 2)}"
+        for version in ("printed", "sharp")
+        for own in [best.sel(version=version)]
+    }
+    stable = float(step_ratio(data.isel(heads=0)).sel(theorem="Theorem 1", version="sharp"))
+    spans["step_sharp"] = plain_number(stable, 2)
+    return looseness(data) | spans | {name: data.attrs[name] for name in ("n", "steps")}
+
+
+RATIOS = (
+    Lines(
+        positive, after, colour="version", dash="heads",
+        names={name: name.replace("_", "-") for name in VERSIONS}, dash_names="$H = {heads:g}$",
+        panel="quantity", title=TITLES, xscale="log", yscale="log", xlabel="step $k + 1$",
+        ylabel="measured over bound",
+    )
+    + Lines(
+        self_bounded, after, band=None, style=".-",
+        label="sharp, over $(\\beta_1^2 + \\beta_3 / \\sqrt{H}) \\hat L$",
+    )
+    + panels.Reference(y=1)
+)  # fmt: skip
+EXPERIMENT = Experiment(
+    title="How loose the bounds are along training",
+    question=__doc__,
+    grid=GRID,
+    run=run,
+    answer=answer,
+    table=panels.Table(
+        ["heads", "version"],
+        [
+            *(Column(head, "ratio", span, at={"quantity": q}) for q, head in HEADS.items()),
+            *by_theorem("stable step / certified", step_ratio),
+            *by_theorem("heads certified / used", HEADS_RATIO),
+            Column("eigenvalues left out", lambda data: data["converged"] == 0, panels.total),
+            Column("largest residual", "residual", panels.largest),
+        ],
+    ),
+    figures=[panels.Plot("Measured over bound along training", RATIOS, looseness)],
+)

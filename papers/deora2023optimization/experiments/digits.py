@@ -1,0 +1,209 @@
+r"""Does multi-head attention find the informative rows of real digits, and do more heads help?
+
+Gradient descent on handwritten digits cut into rows, as two digits or as odd against even ones:
+losses and accuracies for several numbers of heads, the margins of the theory on a subsample, and
+where the attention goes, beside how much each row alone separates the classes.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+
+from attlas.experiments import panels
+from attlas.data.digit_pairs import load_digit_pairs
+from attlas.data.digits import DIGITS
+from attlas.data.mnist import MNIST
+from attlas.data.sources import is_present
+from deora2023optimization.library.optim.attention_starts import attention_starts
+from attlas.experiments.panels import Column, Lines, Points, mean_only, taken
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.settings import Settings
+from deora2023optimization.library.training.digit_heads import train_on_digits
+from attlas.training.trajectory import log_spaced
+
+RECORDS = 16
+STARTS = ("zero", "one step", "Gaussian")
+TASKS = {"3 or 8": (3, 8), "odd or even": None}
+EMBEDDED = {"n": 100, "first": 60, "steps": 30_000, "subsample": 100}
+IMAGES = {"source": "mnist", "n": 500, "first": 500, "steps": 1000, "subsample": 100}
+GRID = Grid(
+    each={"task": list(TASKS), "H": [1, 4, 16, 64]},
+    fixed={
+        "source": "digits", "tokens": "rows", "R": 2.0, "rate": 1.0, "deviation": 0.3,
+        "members": 1, "block": 1,
+    },
+    smoke={
+        "task": ["3 or 8"], "H": [1, 2], "n": 20, "first": 20, "steps": 20, "subsample": 10,
+    },
+    quick={"H": [1, 4, 16], "n": 80, "first": 80, "steps": 600, "subsample": 40},
+    paper=lambda: (IMAGES if is_present(MNIST) else EMBEDDED) | {"H": [1, 4, 16], "members": 3},
+    data=lambda s: MNIST if s.source == "mnist" else DIGITS,
+    choices={"source": ("digits", "mnist"), "tokens": ("rows", "patches")},
+)  # fmt: skip
+
+
+def run(s: Settings, key: Array) -> xr.Dataset:
+    """Train from every start and measure losses, margins and attention."""
+    both = load_digit_pairs(
+        TASKS[s.task], s.tokens, R=s.R, count=s.n + s.first, source=s.source, seed=s.seed,
+        dtype=jnp.float32,
+    )  # fmt: skip
+    (X, first), (y, labels) = (jnp.split(a, [s.n]) for a in (both.X_train, both.y_train))
+    starts = attention_starts(key, first, labels, s.H, [s.deviation], [s.seed, 1])
+    schedule = log_spaced(s.steps, RECORDS)
+    found = train_on_digits(starts, X, y, both.X_test, both.y_test, s.rate, schedule, s.subsample)
+    axes = dict.fromkeys(found._fields, ("start",)) | {
+        "loss": ("set", "start", "step"), "accuracy": ("set", "start", "step"),
+        "mass": ("start", "step", "row"), "effective_rows": ("start", "step"),
+        "information": ("row",), "linear": (),
+    }  # fmt: skip
+    return xr.Dataset(
+        {name: (axes[name], values) for name, values in found._asdict().items()},
+        {"set": ["training", "test"], "start": list(STARTS), "step": list(schedule),
+         "row": 1 + np.arange(len(found.information))},
+    )  # fmt: skip
+
+
+def last(name: str, **labels: str) -> panels.Formula:
+    """A quantity after the last step."""
+    return taken(name, labels, at={"step": -1})
+
+
+def by_task(data: xr.Dataset, *names: str) -> Iterator[tuple[str, xr.Dataset]]:
+    """Means over the members of some quantities after the last step, by task."""
+    ends = data[list(names)].isel(step=-1, missing_dims="ignore").mean("member")
+    for task in ends.task.values:
+        yield task, ends.sel(task=task).dropna("H", how="all")
+
+
+def losses(data: xr.Dataset) -> dict[str, object]:
+    """Test loss and accuracy by number of heads."""
+    told = []
+    for task, own in by_task(data.sel(set="test", start="zero"), "loss", "accuracy"):
+        ends = own.dropna("H")
+        pairs = zip(ends.loss.values, ends.accuracy.values, strict=True)
+        shown = ", ".join(f"{loss:.3f} ({accuracy:.1%})" for loss, accuracy in pairs)
+        told.append(f"on '{task}' {shown} with {', '.join(map(str, ends.H.values))} heads")
+    return {"steps": data.attrs["steps"], "tasks": "; ".join(told)}
+
+
+def attended(data: xr.Dataset) -> dict[str, Any]:
+    """Whether the most informative row is the most attended one."""
+    tasks, names = [], ("mass", "information", "correlation", "effective_rows")
+    for task, ends in by_task(data, *names):
+        best = ends.information.mean("H").idxmax("row")
+        hits = ends.mass.sel(start="zero").idxmax("row") == best
+        ranks = []
+        for H in ends.H.values:
+            each = ", ".join(f"{rank:.2f}" for rank in ends.correlation.sel(H=H).values)
+            rows = float(ends.effective_rows.sel(H=H, start="zero"))
+            ranks.append(f"$H = {H}$: {each} ({rows:.1f} rows)")
+        counts = f"{int(hits.sum())} of {hits.size}"
+        found = {"all": bool(hits.all()), "any": bool(hits.any()), "hits": counts}
+        tasks.append({"name": task, "best": int(best), **found, "ranks": "; ".join(ranks)})
+    return {"starts": ", ".join(STARTS), "tasks": tasks}
+
+
+def separated(data: xr.Dataset) -> dict[str, object]:
+    """How many starts separate the subsample, by their NTK and after training."""
+    tasks = []
+    for task, own in by_task(data, "ntk", "decoder", "linear"):
+        counts = (own.ntk > 0).sum("H")
+        separable = ", ".join(f"{int(counts.sel(start=start))} from {start}" for start in STARTS)
+        told = {"name": task, "heads": own.sizes["H"], "separable": separable}
+        told |= {"separated": int((own.decoder > 0).sum()), "runs": own.decoder.size}
+        tasks.append(told | {"exceeding": int((own.decoder > own.linear).sum())})
+    return {"tasks": tasks}
+
+
+def few_heads(name: str) -> panels.Formula:
+    """A quantity after the last step with the fewest heads."""
+    return taken(name, at={"H": 0, "step": -1})
+
+
+def information(data: xr.Dataset) -> xr.DataArray:
+    """Row information as a share of the sum over rows."""
+    own = few_heads("information")(data)
+    return own / own.sum("row").where(own.notnull().any("row"))
+
+
+def margins(name: str, label: str) -> panels.Panel:
+    """Margins on the subsample by number of heads."""
+    return Points(
+        name, "H", colour="start", names="from {start}", dodge=0.08, line="-", panel="task",
+        title="{task}", xscale="log2", xlabel="heads $H$", ylabel=label, shared=False,
+    ) + panels.Reference(y=0)  # fmt: skip
+
+
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """On which tasks the informative row is found, and on how many more heads help."""
+    tasks, change = attended(data)["tasks"], []
+    for _, own in by_task(data.sel(set="test", start="zero"), "loss"):
+        ends = own.loss.dropna("H")
+        change.append(float(ends[-1] - ends[0]))
+    return {
+        "tasks": tasks,
+        "all": all(task["all"] for task in tasks),
+        "never": not any(task["any"] for task in tasks),
+        "fewest": int(data.H[0]),
+        "most": int(data.H[-1]),
+        "falls": sum(each < 0 for each in change),
+        "n": data.attrs["n"],
+        "seeds": data.sizes["member"],
+    }
+
+
+LOSSES = Lines(
+    "loss", lambda data: data.step + 1, at={"start": "zero"}, colour="H", dash="set",
+    band=mean_only, panel="task", title="{task}", xscale="log", yscale="log", xlabel="step $k + 1$",
+    ylabel="logistic loss, from zero", shared=False, width=1.2,
+)  # fmt: skip
+ATTENTION = (
+    Points(
+        few_heads("mass"), "row", colour="start", names="attention, from {start}", dodge=0.2,
+        panel="task", title="{task}, fewest heads", xlabel="row of the image, from the top",
+        ylabel="mean attention at the last step", width=1.3,
+    )
+    + Lines(information, "row", band=mean_only, style="--", label="row information (share)")
+    + panels.Reference(y=lambda data: 1 / data.row.size, label="uniform attention")
+)  # fmt: skip
+REACHED = margins("decoder", "reached, decoders of norm 1") + Lines(
+    "linear", "H", band=mean_only, style="--", label="linear margin"
+)
+TANGENT = margins("ntk", "NTK of the start, norm $\\sqrt{2}$")
+EXPERIMENT = Experiment(
+    title="Multi-head attention on real digits",
+    question=__doc__,
+    grid=GRID,
+    run=run,
+    answer=answer,
+    table=panels.Table(
+        ["task", "H", "start"],
+        [
+            Column("seeds", "decoder", lambda margin: int(np.isfinite(margin).sum())),
+            Column("steps", lambda data: xr.DataArray(data.attrs["steps"]), panels.only),
+            Column("loss", last("loss", set="training")),
+            Column("test loss", last("loss", set="test")),
+            Column("accuracy", last("accuracy", set="training")),
+            Column("test accuracy", last("accuracy", set="test")),
+            Column("NTK margin (0: not separable)", "ntk"),
+            Column("linear margin", "linear"),
+            Column("decoder margin reached", "decoder"),
+            Column("margin reached on the sphere", "sphere"),
+            Column("effective rows", last("effective_rows")),
+            Column("mass on the most attended row",
+                   lambda data: last("mass")(data).mean("member").max("row")),
+            Column("rank correlation with information", "correlation"),
+        ],
+    ),
+    figures=[
+        panels.Plot("Losses on digits", LOSSES, losses),
+        panels.Plot("Where the attention goes", ATTENTION, attended),
+        panels.Plot("Margins on digits", [REACHED, TANGENT], separated),
+    ],
+)  # fmt: skip

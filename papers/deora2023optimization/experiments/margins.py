@@ -1,0 +1,202 @@
+r"""Which margin does gradient descent reach: the linear one, the NTK's, or that of attention?
+
+Gradient descent on the tokenized mixture, against the sparsity $\zeta$, from zero, from one
+randomised step and from Gaussian weights. What it reaches is put on the three scales on which
+margins of the paper live: decoders of norm 1 with free attention weights ($\gamma_{lin}$,
+$\gamma_{attn}$), all parameters of norm $\sqrt 2$ (the global margin of section 7), and the model
+linearised at its start (the NTK margin, $\gamma_\star$).
+"""
+
+import jax
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+
+from attlas.experiments import panels
+from deora2023optimization.experiments.instances import draw_phases
+from deora2023optimization.library.measures.reached_margins import RADIUS, SCALES
+from deora2023optimization.library.optim.attention_starts import attention_starts
+from attlas.experiments.panels import Lines, Reference, extremes, mean_only, only, taken
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.settings import Settings
+from deora2023optimization.library.training.mixture_margins import mixture_margins
+from attlas.training.trajectory import log_spaced
+
+STARTS = ("zero", "one step", "Gaussian")
+RECORDS = 25
+REACHED = 0.99
+"""Share of a margin from which on it counts as reached."""
+GRID = Grid(
+    each={"zeta": [0.1, 0.3, 0.5, 0.8]},
+    fixed={
+        "T": 10, "d": 6, "M": 2, "S": 2.0, "rate": 0.3, "deviation": 0.1, "members": 1, "block": 1,
+    },
+    smoke={
+        "zeta": [0.3, 0.7], "n": 12, "H": 2, "steps": 30, "first": 200, "searches": 4, "climb": 20,
+    },
+    quick={"n": 30, "H": 4, "steps": 1500, "first": 4000, "searches": 8, "climb": 300},
+    paper={
+        "zeta": [0.1, 0.3, 0.5, 0.7, 0.9], "n": 60, "H": 16, "steps": 15_000,
+        "first": 10**5, "searches": 16, "climb": 1000, "members": 3,
+    },
+)  # fmt: skip
+
+
+def run(s: Settings, key: Array) -> xr.Dataset:
+    """Train from every start, solve for the margins, and measure what was reached."""
+    mixture, train, first = draw_phases(s, key)
+    sign_key, search_key = (jax.random.fold_in(key, k) for k in (3, 5))
+    starts = attention_starts(sign_key, first.X, first.y, s.H, [s.deviation], [s.seed, 4])
+    schedule = log_spaced(s.steps, RECORDS)
+    found = mixture_margins(
+        mixture, train, starts, s.rate, schedule, s.searches, s.climb, search_key
+    )
+    axes = {3: ("scale", "start", "step"), 2: ("start", "step"), 1: ("start",), 0: ()}
+    return xr.Dataset(
+        {name: (axes[np.ndim(values)], values) for name, values in found._asdict().items()},
+        {"scale": list(SCALES), "start": list(STARTS), "step": list(schedule)},
+    )
+
+
+def reached(scale: str) -> panels.Formula:
+    """The margin after the last step, on one scale."""
+    return taken("reached", {"scale": scale}, at={"step": -1})
+
+
+def counted(values: xr.DataArray, level: xr.DataArray) -> str:
+    """In how many cells a level is exceeded, of those that are there."""
+    return f"{int((values > level).sum())} of {int((values - level).count())}"
+
+
+def reaching(data: xr.Dataset) -> dict[str, object]:
+    """What was reached, in how many cells, from which start."""
+
+    def hits(scale: str, goal: str) -> str:
+        met = reached(scale)(data) >= REACHED * data[goal]
+        return ", ".join(str(int(own.sum())) for own in met.transpose("start", ...))
+
+    ntk = data.ntk.sel(start="one step")
+    return {
+        "steps": data.attrs["steps"],
+        "cells": int(data.linear.count()),
+        "starts": ", ".join(STARTS),
+        "linear": hits("decoder", "linear"),
+        "attention": hits("decoder", "gamma_attn"),
+        "best": hits("sphere", "global_lower"),
+        "tangent": hits("per distance", "ntk"),
+        "above_attention": counted(ntk, data.gamma_attn),
+        "above_ceiling": counted(ntk, data.global_upper),
+    }
+
+
+def converging(data: xr.Dataset) -> dict[str, object]:
+    """Decoder margin over gamma_attn at the end and a tenth of the way."""
+    share = data.reached.sel(scale="decoder") / data.gamma_attn
+    steps = data.attrs["steps"]
+    last, before = share.isel(step=-1), share.sel(step=steps / 10, method="nearest")
+    found = [
+        f"{float(end.min()):.2f} to {float(end.max()):.2f} from {start}, rising in "
+        f"{counted(end, before.sel(start=start))}"
+        for start, end in zip(STARTS, last.transpose("start", ...), strict=True)
+    ]
+    return {"steps": steps, "shares": "; ".join(found), "before": int(before.step)}
+
+
+def progress(data: xr.Dataset) -> xr.DataArray:
+    """Decoder margins from step 1 on, of the least, the middle and the largest sparsity."""
+    columns = sorted({0, data.zeta.size // 2, data.zeta.size - 1})
+    return data.reached.sel(scale="decoder", step=slice(1, None)).isel(zeta=columns)
+
+
+def level(quantity: panels.Quantity, style: str, label: str) -> Lines:
+    """A solved or printed margin against the sparsity."""
+    return Lines(quantity, "zeta", band=mean_only, style=style, label=label)
+
+
+def on_scale(scale: str, title: str, ylabel: str = "") -> panels.Points:
+    """What was reached from each start against the sparsity."""
+    return panels.Points(
+        reached(scale), "zeta", colour="start", names="reached from {start}", band=extremes,
+        line="-", title=title, xlabel="share of relevant tokens $\\zeta$", ylabel=ylabel,
+    )  # fmt: skip
+
+
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """How many trainings reach each of the margins."""
+    counts = {
+        name: int((reached(scale)(data) >= REACHED * data[goal]).sum())
+        for name, scale, goal in (
+            ("the linear margin", "decoder", "linear"),
+            ("the NTK margin of the start", "per distance", "ntk"),
+            ("$\\gamma_{attn}$", "decoder", "gamma_attn"),
+            ("the global margin", "sphere", "global_lower"),
+        )
+    }
+    most = max(counts.values())
+    return {
+        "best": " and ".join(name for name, count in counts.items() if count == most > 0),
+        "counts": ", ".join(f"{name} in {count}" for name, count in counts.items()),
+        "runs": int(reached("decoder")(data).count()),
+        "steps": data.attrs["steps"],
+        "n": data.attrs["n"],
+        "heads": data.attrs["H"],
+    }
+
+
+DECODERS = (
+    on_scale("decoder", "decoders of norm 1, $W$ free", ylabel="least margin")
+    + level("gamma_attn", "-", "$\\gamma_{attn}$ (softmax saturated)")
+    + level("linear", "--", "linear margin, SVM")
+    + level("gamma_lin", ":", "$\\gamma_{lin}$, formula")
+)
+SPHERE = (
+    on_scale("sphere", "$\\|\\theta\\| = \\sqrt{{2}}$")
+    + level("global_lower", "-", "global margin $\\geq$ (search)")
+    + level(lambda data: RADIUS * data.linear, "--", "$\\sqrt{2}$ linear margin")
+)
+TANGENT = (
+    on_scale("per distance", "per distance $\\|\\theta - \\theta_0\\| = \\sqrt{{2}}$")
+    + Lines("ntk", "zeta", colour="start", names="NTK margin at {start}", band=mean_only,
+            style="--")
+    + level("gamma_star", ":", "$\\gamma_\\star$ of (7), $P = 0$")
+)  # fmt: skip
+PROGRESS = (
+    Lines(
+        progress, "step", colour="start", names="from {start}", band=extremes, panel="zeta",
+        title="$\\zeta = {zeta:g}$", xscale="log", xlabel="step $k$", ylim=(-0.5, None),
+        ylabel="least margin over $\\|U\\|$",
+    )
+    + Reference(y=taken("gamma_attn"), style="-", label="$\\gamma_{attn}$")
+    + Reference(y=taken("linear"), style="--", label="linear margin")
+)  # fmt: skip
+SOLVED = {
+    "linear: SVM": "linear", "formula": "gamma_lin", "gamma_attn": "gamma_attn",
+    "global: found": "global_lower", "ceiling": "global_upper",
+    "searches that agree": "searches_agree", "gamma_star, P = 0": "gamma_star",
+    "P": "first_step_error", "gamma_star with P": "gamma_star_error",
+}  # fmt: skip
+BY_START = {
+    "decoder margin from": reached("decoder"), "on the sphere from": reached("sphere"),
+    "NTK margin at": "ntk",
+}  # fmt: skip
+EXPERIMENT = Experiment(
+    title="Margins that gradient descent reaches",
+    question=__doc__,
+    grid=GRID,
+    run=run,
+    answer=answer,
+    table=panels.Table(
+        {"zeta": "zeta", "member": "seed"},
+        [panels.Column(head, quantity, only) for head, quantity in SOLVED.items()]
+        + [
+            panels.Column(f"{head} {start}", quantity, only, at={"start": start})
+            for head, quantity in BY_START.items()
+            for start in STARTS
+        ],
+    ),
+    figures=[
+        panels.Plot("Margins against the sparsity", [DECODERS, SPHERE, TANGENT], reaching),
+        panels.Plot("The way to the margin of attention", PROGRESS, converging),
+    ],
+)  # fmt: skip

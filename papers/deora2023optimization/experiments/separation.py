@@ -1,0 +1,170 @@
+r"""Do random attention weights satisfy NTK separability, and with which margin?
+
+The paper's first open question, on the tokenized mixture: the NTK margin of Gaussian weights
+against their size, beside those of zero and of one randomised step; and $g_0$, the ratio of
+outputs to margin that the paper's bounds square.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+
+from attlas.experiments import panels
+from deora2023optimization.library.bounds.deora2023_initialisation import deora2023_target_scale
+from deora2023optimization.experiments.instances import draw_phases, member_keys
+from deora2023optimization.library.measures.ntk_margin import ntk_margins
+from deora2023optimization.library.optim.attention_starts import attention_starts
+from attlas.experiments.panels import Column, Lines, Reference, mean_and_interval, median_only, taken
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.settings import Settings
+from attlas.training.risk_gradient import model_outputs
+
+GRID = Grid(
+    each={"zeta": [0.3], "H": [1, 4, 16]},
+    fixed={"T": 10, "d": 6, "M": 2, "S": 2.0},
+    smoke={"H": [1, 2], "n": 12, "first": 100, "members": 2, "points": 3},
+    quick={"n": 24, "first": 1000, "members": 5, "points": 7},
+    paper={
+        "zeta": [0.1, 0.3, 0.5], "H": [1, 4, 16, 64, 256], "n": 200, "first": 10_000,
+        "members": 20, "points": 15,
+    },
+)  # fmt: skip
+
+
+def run(s: Settings, key: Array) -> xr.Dataset:
+    """NTK margin and largest output of zero, one step, and Gaussian weights of many sizes."""
+    deviations = np.geomspace(0.01, 3.0, s.points).tolist()
+    models, X, y = [], [], []
+    for member in range(s.seed, s.seed + s.members):
+        data_key, sign_key = member_keys(member)
+        _, train, first = draw_phases(s, data_key)
+        starts = attention_starts(sign_key, first.X, first.y, s.H, deviations, [0, member])
+        models += starts
+        X += [train.X] * len(starts)
+        y += [train.y] * len(starts)
+    output = [jnp.max(jnp.abs(OUTPUTS(*pair))) for pair in zip(models, X, strict=True)]
+    margin = ntk_margins(models, np.stack(X), np.stack(y))
+    # Without separation the margin is 0, and the target infinitely far.
+    target = partial(deora2023_target_scale, epsilon=1 / s.n)
+    scale = jax.vmap(target)(jnp.maximum(jnp.stack(output), 1), jnp.asarray(margin))
+    along, shape = ("member", "start"), (s.members, -1)
+    return xr.Dataset(
+        {
+            "margin": (along, margin.reshape(shape)),
+            "output": (along, np.reshape(output, shape)),
+            "target": (along, np.reshape(scale, shape)),
+        },
+        {
+            "start": ["zero", "one step", *(f"Gaussian {size:.2g}" for size in deviations)],
+            "deviation": ("start", [np.nan, np.nan, *deviations]),
+        },
+    )
+
+
+OUTPUTS = jax.jit(model_outputs)
+
+
+def gaussian(data: xr.Dataset) -> xr.Dataset:
+    """What belongs to Gaussian weights, by their standard deviation."""
+    return data.isel(start=slice(2, None)).swap_dims(start="deviation")
+
+
+def separable(margins: xr.DataArray) -> str:
+    """In how many draws labels were separated."""
+    return f"{int((margins > 0).sum())} of {int(margins.count())}"
+
+
+def random_weights(data: xr.Dataset) -> dict[str, object]:
+    """How often random weights separate, and the best of their sizes beside one step and zero."""
+    found = []
+    cells = data.stack(cell=["zeta", "H"]).dropna("cell", how="all", subset=["target"])
+    fixed, random = (part.target.median("member") for part in (cells, gaussian(cells)))
+    for at, own in zip(fixed.transpose("cell", ...), random.transpose("cell", ...), strict=True):
+        best = own.isel(deviation=int(own.argmin("deviation")))
+        where = f", $\\zeta = {float(at.zeta):g}$" if data.zeta.size > 1 else ""
+        found.append(
+            f"{float(best):.1f} at $\\sigma = {float(best.deviation):.2g}$ for $H = {int(at.H)}$"
+            f"{where} (one step {float(at.sel(start='one step')):.1f}, "
+            f"zero {float(at.sel(start='zero')):.1f})"
+        )
+    ends = gaussian(data).isel(zeta=0, H=-1, deviation=[0, -1]).mean("member")
+    margin, output = (float(ends[name][1] / ends[name][0]) for name in ("margin", "output"))
+    return {
+        "n": data.attrs["n"],
+        "separated": separable(gaussian(data).margin),
+        "margin": f"{margin:.1f}",
+        "output": f"{output:.0f}",
+        "most": int(data.H[-1]),
+        "least": "; ".join(found),
+    }
+
+
+def one_step(data: xr.Dataset) -> xr.DataArray:
+    """The target of one randomised step, drawn over all deviations."""
+    return data.target.sel(start="one step", drop=True) * xr.ones_like(gaussian(data).deviation)
+
+
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """How often random weights separate, with which margins, and their best ratio."""
+    margins = gaussian(data).margin
+    ratio = gaussian(data).target.median("member")
+    at = {name: int(place) for name, place in ratio.argmin(ratio.dims).items()}
+    best = ratio.isel(at)
+    cell = {"zeta": best.zeta, "H": best.H, "start": "one step"}
+    means = margins.mean("member")
+    return random_weights(data) | {
+        "all": int((margins > 0).sum()) == int(margins.count()),
+        "never": not bool((margins > 0).any()),
+        "low": f"{float(means.min()):.2g}",
+        "high": f"{float(means.max()):.2g}",
+        "ratio": f"{float(best):.1f}",
+        "deviation": f"{float(best.deviation):.2g}",
+        "heads": int(best.H),
+        "one_step": f"{float(data.target.sel(cell).median()):.1f}",
+    }
+
+
+DEVIATION = "standard deviation $\\sigma$ of Gaussian weights"
+MARGINS = (
+    Lines(
+        lambda data: gaussian(data).margin, "deviation", colour="H", names="Gaussian, $H = {H}$",
+        band=panels.interval, row="zeta", title="$\\zeta = {zeta:g}$", xscale="log",
+        xlabel=DEVIATION, ylabel="NTK margin, $\\|\\theta_\\star\\| = \\sqrt{2}$", width=1.3,
+    )
+    # A head's sign leaves its part of the kernel alone: one level for every H.
+    + Reference(y=taken("margin", {"start": "one step"}), style="--",
+                label="one step, every $H$")
+    + Reference(y=taken("margin", {"start": "zero"}), label="zero")
+)  # fmt: skip
+TARGETS = (
+    Lines(
+        lambda data: gaussian(data).target, "deviation", colour="H", names="Gaussian, $H = {H}$",
+        band=median_only, row="zeta", title="$\\zeta = {zeta:g}$", xscale="log", yscale="log",
+        xlabel=DEVIATION, ylabel="$g_0(1/n) = (2 B_\\Phi + \\log n) / \\gamma$", width=1.3,
+    )
+    + Lines(one_step, "deviation", colour="H", names="one step, $H = {H}$", band=median_only,
+            style="--")
+    + Reference(y=taken("target", {"start": "zero"}), label="zero")
+)  # fmt: skip
+EXPERIMENT = Experiment(
+    title="NTK separability of random weights",
+    question=__doc__,
+    grid=GRID,
+    run=run,
+    answer=answer,
+    table=panels.Table(
+        ["zeta", "H", "start"],
+        [
+            Column("separable", "margin", separable),
+            Column("NTK margin", "margin", mean_and_interval),
+            Column("largest output", "output", mean_and_interval),
+            Column("g_0(1/n), median", "target", panels.median),
+        ],
+    ),
+    figures=[panels.Plot("NTK separability of random weights", [MARGINS, TARGETS], random_weights)],
+)

@@ -1,0 +1,1 @@
+"""What deora2023optimization alone is made of."""

@@ -1,0 +1,1 @@
+"""Bounds of deora2023optimization."""

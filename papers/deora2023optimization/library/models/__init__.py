@@ -1,0 +1,1 @@
+"""Models of deora2023optimization."""

@@ -1,0 +1,1 @@
+"""Optim of deora2023optimization."""

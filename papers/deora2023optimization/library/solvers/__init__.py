@@ -1,0 +1,1 @@
+"""Solvers of deora2023optimization."""

@@ -1,0 +1,1 @@
+"""Training of deora2023optimization."""

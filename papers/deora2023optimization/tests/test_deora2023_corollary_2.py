@@ -1,0 +1,23 @@
+import jax.numpy as jnp
+import numpy as np
+
+from deora2023optimization.library.bounds.deora2023_corollary_2 import VERSIONS, deora2023_corollary_2
+from deora2023optimization.library.bounds.deora2023_initialisation import (
+    Start,
+    deora2023_corollary_2_heads,
+    deora2023_corollary_2_step,
+)
+
+
+def test_every_entry_is_that_of_its_start_version_and_steps():
+    B_2, B_Phi, margin = jnp.array([1.0, 2.0]), jnp.array([1.0, 3.0]), jnp.array([0.5, 0.2])
+    K = jnp.array([1e2, 1e5, 1e9])
+    found = deora2023_corollary_2(4.0, 8.0, 2.0, B_2, B_Phi, margin, 24.0, K)
+    assert all(each.shape == (2, 3, 3) for each in found)
+    start = Start(4.0, 8.0, 2.0, 2.0, 3.0, 0.2)
+    for v, constants in enumerate(VERSIONS):
+        H = deora2023_corollary_2_heads(start, 1e5, constants)
+        np.testing.assert_allclose(found.heads[1, v, 1], H, rtol=1e-13)
+        step = deora2023_corollary_2_step(start, 1e5, H, constants)
+        np.testing.assert_allclose(found.step_size[1, v, 1], step, rtol=1e-13)
+    assert np.all(np.diff(found.training, axis=2) < 0)

@@ -1,0 +1,48 @@
+"""Attention on two tokens of which one decides the class."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attlas.models.attention.multi_head import make_multi_head
+from deora2023optimization.library.optim.attention_starts import gaussian_heads
+from deora2023optimization.library.training.digit_heads import DigitHeads, train_on_digits
+
+STEPS = (0, 10, 100)
+
+
+@pytest.fixture(scope="module")
+def found() -> DigitHeads:
+    rng = np.random.default_rng(0)
+    y = np.tile([1.0, -1.0], 8)
+    X = 0.1 * rng.normal(size=(16, 2, 3))
+    X[:, 0, 0] = y
+    zero = make_multi_head(2, 2, 3)
+    models = zero, gaussian_heads(zero, 0.3, [0, 1])
+    images, labels = jnp.asarray(X), jnp.asarray(y)
+    return train_on_digits(
+        models, images[:12], labels[:12], images[12:], labels[12:], 0.5, STEPS, 8
+    )
+
+
+@pytest.mark.thorough
+def test_the_separable_images_are_learnt(found):
+    assert found.loss.shape == found.accuracy.shape == (2, 2, len(STEPS))
+    assert (found.accuracy[:, :, -1] == 1).all()
+    assert (np.diff(found.loss[0]) < 0).all()
+    assert found.loss[0, 0, 0] == pytest.approx(np.log(2))
+
+
+def test_the_first_row_is_the_informative_one(found):
+    assert found.information.argmax() == 0
+    # Uniform attention from zero weights, and shares everywhere.
+    np.testing.assert_allclose(found.mass[0, 0], 0.5, rtol=1e-12)
+    np.testing.assert_allclose(found.mass.sum(axis=-1), 1, rtol=1e-12)
+    assert found.effective_rows[0, 0] == pytest.approx(2)
+
+
+def test_margins_of_separable_images_are_positive(found):
+    assert found.linear > 0
+    assert (found.ntk > 0).all()
+    assert (found.decoder > 0).all()
+    assert (found.sphere > 0).all()

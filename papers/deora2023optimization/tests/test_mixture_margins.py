@@ -1,0 +1,45 @@
+"""Margins of a small noiseless mixture, whose order is known."""
+
+import jax
+import pytest
+
+from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
+from deora2023optimization.library.measures.reached_margins import RADIUS, SCALES
+from deora2023optimization.library.optim.attention_starts import attention_starts
+from deora2023optimization.library.training.mixture_margins import MixtureMargins, mixture_margins
+
+SCHEDULE = (0, 10, 60)
+
+
+@pytest.fixture(scope="module")
+def found() -> MixtureMargins:
+    keys = jax.random.split(jax.random.key(0), 5)
+    mixture = make_tokenized_mixture(keys[0], d=4, M=1, S=2.0, zeta=0.5)
+    train, first = (sample_mixture(key, mixture, 8, 4) for key in keys[1:3])
+    starts = attention_starts(keys[3], first.X, first.y, 2, [0.1], [0, 1])
+    return mixture_margins(mixture, train, starts, 0.3, SCHEDULE, 3, 100, keys[4])
+
+
+@pytest.mark.thorough
+def test_nothing_reached_exceeds_its_ceiling(found):
+    assert found.reached.shape == (len(SCALES), 3, len(SCHEDULE))
+    decoder, sphere, _ = found.reached[..., -1]
+    # Sums of a few terms of size one: a thousand roundings.
+    assert (decoder <= found.gamma_attn + 1e-12).all()
+    assert (sphere <= found.global_upper + 1e-12).all()
+    assert found.global_lower <= found.global_upper + 1e-12
+
+
+def test_without_noise_the_linear_margin_is_the_printed_one_or_more(found):
+    assert found.linear >= found.gamma_lin - 1e-6
+    assert found.global_lower >= 0.9 * RADIUS * found.linear
+
+
+def test_descent_lowers_the_loss_and_separates(found):
+    assert (found.loss[:, -1] < found.loss[:, 0]).all()
+    assert (found.ntk > 0).all()
+
+
+def test_the_error_of_the_first_step_lowers_the_printed_margin(found):
+    assert found.first_step_error > 0
+    assert found.gamma_star_error < found.gamma_star

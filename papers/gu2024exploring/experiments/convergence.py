@@ -1,0 +1,202 @@
+r"""Do softmax, ReLU and exponential networks train as fast as the spectrum of the kernel predicts?
+
+Gradient descent on the same unit inputs and random signs at step $1/\lambda_{\max}$ of each
+network's tangent kernel. Loss beside kernel regression at infinite width and beside the rate of
+Theorem 4.2; how far weights and kernel move against the width.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+
+from attlas.experiments import panels
+from gu2024exploring.experiments.instances import NAMES, renamed
+from gu2024exploring.library.kernels.regression_flow import descent_loss
+from attlas.measures.statistics.onset import onset
+from attlas.measures.statistics.trend import decay_rate
+from attlas.models.networks.softmax_network import Activation
+from attlas.experiments.panels import Column, Lines, Points, Reference, geometric_mean_only, mean_and_range
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.join import join
+from attlas.experiments.settings import Settings
+from gu2024exploring.library.training.kernel_regime import KernelRegime, train_beside_own_kernel
+from gu2024exploring.library.training.sign_regression import draw_network, draw_sign_regression
+
+PAPER, ROOT = "the paper's", "sqrt(m)"
+"""Prefactors; the second, of softmax alone, makes its tangent kernel of order one."""
+ROUNDING = 1e-24
+"""A loss below this share of its start is the square of rounding errors: it has no rate."""
+FURTHEST = {name: panels.reduced(name, "max", "step") for name in ("movement", "drift")}
+"""The largest value along training."""
+GRID = Grid(
+    each={"activation": [activation.value for activation in Activation]},
+    fixed={"d": lambda s: s.n // 2, "sigma": 1.0, "records": 13},
+    smoke={"n": 6, "widths": [8, 32], "steps": 24, "members": 2},
+    quick={"n": 16, "widths": [64, 1024, 16384], "steps": 60, "members": 3},
+    paper={
+        "n": 250, "widths": [4**k for k in range(3, 8)], "steps": 100, "records": 21,
+        "members": 4, "block": 2,
+    },
+)  # fmt: skip
+
+
+def run(s: Settings, key: Array) -> xr.Dataset:
+    """Train every width from every seed, and the two kernel regressions beside it."""
+    activation, seeds = Activation(s.activation), range(s.seed, s.seed + s.members)
+    problems = [draw_sign_regression(s.n, s.d, [k], s.sigma, activation) for k in seeds]
+    prefactors = [PAPER, ROOT] if activation is Activation.SOFTMAX else [PAPER]
+    step, widths = np.linspace(0, s.steps, s.records).astype(int), []
+    for m in s.widths:
+        starts = [draw_network(s.d, m, [k, 1], s.sigma, activation) for k in seeds]
+        scales = [m ** (k / 2) for k in range(len(prefactors))]
+        trained = train_beside_own_kernel(problems, starts, scales, s.steps, step)
+        widths.append(labelled(trained).expand_dims(m=[m]))
+    smallest, largest = np.array([p.eigenvalues[[0, -1]] for p in problems]).T
+    found = join(widths).assign_coords(prefactor=prefactors, step=step)
+    found = found.assign(
+        limit=(("member", "step"), [descent_loss(p.kernel, p.y, step) for p in problems]),
+        smallest=("member", smallest),
+        largest=("member", largest),
+        promised=("member", -np.log1p(-smallest / largest / 2)),
+    )
+    found["drift"] = found.drift / found.smallest
+    for name, loss in (("rate", "loss"), ("own_rate", "own"), ("limit_rate", "limit")):
+        values = found[loss].where(found[loss] > ROUNDING).transpose(..., "step")
+        found[name] = (values.dims[:-1], decay_rate(step, values.values))
+    return found
+
+
+def labelled(found: KernelRegime) -> xr.Dataset:
+    """The axes by name; kernel regression knows no prefactor."""
+    axes = {3: ("prefactor", "member", "step"), 2: ("member", "step"), 1: ("member",)}
+    return xr.Dataset({name: (axes[v.ndim], v) for name, v in found._asdict().items()})
+
+
+def networks(data: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
+    """What was trained, by name: each activation, and softmax with the root of its prefactor."""
+    for activation in data.activation.values:
+        for prefactor in data.prefactor.values:
+            part = data.sel(activation=activation, prefactor=prefactor)
+            if part.loss.notnull().any():
+                also = "" if prefactor == PAPER else " with prefactor $\\sqrt m$"
+                yield NAMES[activation] + also, part.dropna("member", how="all")
+
+
+def since(data: xr.Dataset, holds: xr.DataArray) -> str:
+    """The least width from which on something holds."""
+    m = float(onset(data.m.values, holds.values))
+    return f"{m:.0f}" if np.isfinite(m) else "none"
+
+
+def rates(data: xr.Dataset) -> dict[str, object]:
+    """Rates over the predicted ones."""
+    shares, near, promised, m = [], [], [], data.m.values
+    for name, part in networks(data.sel(prefactor=[PAPER])):
+        limit = (part.rate / part.limit_rate).mean("member")
+        own = (part.rate / part.own_rate).mean("member").values
+        shares.append(
+            f"{name} {limit.values[0]:.2f} (own kernel {own[0]:.2f}) at $m = {m[0]}$ and "
+            f"{limit.values[-1]:.2f} ({own[-1]:.2f}) at $m = {m[-1]}$"
+        )
+        near.append(f"{since(data, abs(limit - 1) <= 0.1)} ({name})")
+        promised.append(f"{name} {float((part.rate.isel(m=-1) / part.promised).mean()):.1f}")
+    return {
+        "shares": "; ".join(shares),
+        "near": ", ".join(near),
+        "promised": ", ".join(promised),
+        "seeds": data.sizes["member"],
+    }
+
+
+def movements(data: xr.Dataset) -> dict[str, object]:
+    """Powers of the width, and from which one on the proof's condition holds."""
+    within, powers = [], {"movement": [], "drift": []}
+    for network, part in networks(data):
+        below = (FURTHEST["drift"](part) <= 0.5).all("member")
+        within.append(f"{since(part, below)} ({network})")
+        for name, found in powers.items():
+            found.append(f"{network} {panels.power_of(FURTHEST[name](part), 'm')}")
+    return {name: ", ".join(found) for name, found in (*powers.items(), ("within", within))}
+
+
+def against_width(name: str, ylabel: str) -> panels.Panel:
+    """The largest value along training by width, of every network."""
+    return Points(
+        FURTHEST[name], "m", at={"prefactor": PAPER}, colour="activation", names=NAMES, line="-",
+        band=panels.geometric_extremes, xscale="log2", yscale="log", xlabel="width $m$",
+        ylabel=ylabel, xticks="m", width=1.3,
+    ) + Points(
+        FURTHEST[name], "m", at={"prefactor": ROOT, "activation": Activation.SOFTMAX.value},
+        line="--", band=panels.geometric_extremes, hollow=True, marker="o", ink=panels.PALETTE[0],
+        label="softmax, prefactor $\\sqrt{m}$",
+    )  # fmt: skip
+
+
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """Rates over the predicted ones at the smallest and the largest width."""
+    found = {
+        name: (part.rate / part.limit_rate).mean("member").values
+        for name, part in networks(data.sel(prefactor=[PAPER]))
+    }
+    told = [", ".join(f"{own[k]:.2f} ({name})" for name, own in found.items()) for k in (0, -1)]
+    return {
+        "near": all(abs(own[-1] - 1) <= 0.1 for own in found.values()),
+        "early": all((abs(own - 1) <= 0.1).all() for own in found.values()),
+        "first": told[0],
+        "last": told[1],
+        "narrowest": int(data.m[0]),
+        "widest": int(data.m[-1]),
+        "n": data.attrs["n"],
+        "seeds": data.sizes["member"],
+    }
+
+
+EXPERIMENT = Experiment(
+    title="Convergence beside the spectrum of the kernel",
+    question=__doc__,
+    grid=GRID,
+    run=run,
+    answer=answer,
+    table=panels.Table(
+        {"activation": "network", "prefactor": "prefactor", "m": "m"},
+        [
+            Column("rate / infinite width", lambda d: d.rate / d.limit_rate, mean_and_range),
+            Column("rate / own kernel", lambda d: d.rate / d.own_rate, mean_and_range),
+            Column("rate / Theorem 4.2", lambda d: d.rate / d.promised, mean_and_range),
+            Column("lambda of the start / limit", lambda d: d.own_smallest / d.smallest,
+                   mean_and_range),
+            Column("max_r |w_r - w_r(0)|", FURTHEST["movement"], mean_and_range),
+            Column("|H - H(0)|_F / lambda", FURTHEST["drift"], mean_and_range),
+        ],
+        where=lambda row: row["prefactor"] == PAPER or row["activation"] == "softmax",
+        of=renamed,
+    ),
+    figures=[
+        panels.Plot(
+            "Loss and the spectrum's prediction",
+            Lines(
+                "loss", "step", at={"prefactor": PAPER}, colour="m", band=geometric_mean_only,
+                panel="activation", title=NAMES, yscale="log", xlabel="step $\\tau$",
+                ylabel="loss / loss at the start", width=1.2,
+            )
+            + Lines("own", "step", colour="m", band=geometric_mean_only, style=":", legend=False)
+            + Lines("limit", "step", band=geometric_mean_only, style="--",
+                    label="kernel of infinite width")
+            + Lines(lambda data: np.exp(-data.promised.mean("member") * data.step), "step",
+                    style="-.", ink="#888888", label="$(1 - m\\eta\\lambda/2)^\\tau$"),
+            rates, height=1.2,
+        ),
+        panels.Plot(
+            "Movement of the weights and drift of the kernel",
+            [
+                against_width("movement", "movement $\\max_r\\|w_r-w_r(0)\\|$"),
+                against_width("drift", "drift $\\|H(\\tau)-H(0)\\|_F\\,/\\,\\lambda$")
+                + Reference(y=0.5, style="--", label="the proof's 1/2"),
+            ],
+            movements,
+        ),
+    ],
+)  # fmt: skip

@@ -1,0 +1,245 @@
+r"""Do a network and its kernel learn the score of digits better than scores that are known?
+
+Digits by a few principal components, where the true score is not known. The noised training set
+has a score in closed form: that of point masses on the training digits, whose backward process
+returns them; a kernel density spreads the masses; one Gaussian forgets them. Estimates and samples
+are compared with held-out digits.
+"""
+
+from itertools import zip_longest
+from typing import Any
+
+import jax
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+
+from attlas.experiments import panels
+from gu2024exploring.library.data.digit_regression import T0, draw_digit_regression
+from attlas.data.digits import DIGITS
+from gu2024exploring.library.data.empirical_mixtures import fitted_gaussian, kernel_density
+from gu2024exploring.experiments.instances import DISTANCES
+from gu2024exploring.library.measures.sample_comparison import comparison_dataset, nearest_distances
+from attlas.experiments.panels import PALETTE, Column, Lines, Points, Reference, extremes, quartiles
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.settings import Settings
+from gu2024exploring.library.diffusion.mixture_estimator import MixtureEstimator, predict_pairs
+from gu2024exploring.library.diffusion.sample_each import sample_each
+from gu2024exploring.library.diffusion.score_paths import kernel_path, network_path
+from attlas.training.trajectory import log_spaced
+
+SIGMA = 1.0
+STEP = 0.9
+LONGER, FURTHER = 100, 8
+"""Kernel regression is followed so many times longer than the network, in so many records."""
+WIDTHS = (1e-4, 0.05, 0.1, 0.15, 0.2, 0.3, 0.45)
+"""Standard deviations of the kernel density; the first is that of point masses."""
+LEARNERS = ("network", "NTK")
+KNOWN = ("kernel density", "training set", "Gaussian")
+LAWS = (*LEARNERS, "NTK, end", *KNOWN)
+OWN = "digits"
+"""Held-out digits beside the samples; as a sample of their law, the training digits."""
+IMAGES = 12
+GRID = Grid(
+    each={"classes": [[0, 1, 6]], "components": [3]},
+    fixed={"block": 1, "members": 1},
+    smoke={
+        "repeats": 1, "held_repeats": 1, "m": 32, "steps": 10, "records": 5, "samples": 30,
+        "integrator": 4,
+    },
+    quick={
+        "repeats": 2, "held_repeats": 4, "m": 512, "steps": 500, "records": 16, "samples": 300,
+        "integrator": 24,
+    },
+    paper={
+        "classes": [[0, 1, 6], list(range(10))], "components": [3, 8], "repeats": 2,
+        "held_repeats": 8, "m": 2048, "steps": 2000, "records": 25, "samples": 1000,
+        "integrator": 64, "members": 2,
+    },
+    data=lambda s: DIGITS,
+)  # fmt: skip
+
+
+def run(s: Settings, key: Array) -> xr.Dataset:
+    """Learn, choose stops and widths on validation digits, and sample by every estimate."""
+    p = draw_digit_regression(s.seed, s.classes, s.components, s.repeats, s.held_repeats)
+    digits = p.digits
+    kernel = kernel_path(p.train, p.scale, share=STEP, sigma=SIGMA)
+    further = np.geomspace(s.steps, LONGER * s.steps, FURTHER + 1)[1:].round()
+    steps = np.append(log_spaced(s.steps, s.records), further)
+    network = network_path(
+        jax.random.fold_in(key, 10), p.train, p.scale, p.further, width=s.m,
+        rate=kernel.step_size, steps=s.steps, records=s.records, sigma=SIGMA,
+    )  # fmt: skip
+    curves = p.losses(network.predicted), p.losses(kernel.predict(p.further, steps))
+    stops = [int(np.argmin(validation)) for validation, _ in curves]
+    fitted = [kernel_density(digits.train, width) for width in WIDTHS]
+    fitted.append(fitted_gaussian(digits.train))
+    known = [MixtureEstimator(law, p.schedule) for law in fitted]
+    known_loss = np.stack([p.losses(np.asarray(predict_pairs(each, p.further))) for each in known])
+    best = int(np.argmin(known_loss[:-1, 0]))
+    samples = sample_each(
+        [
+            network.estimator(stops[0]),
+            *kernel.estimators(steps[[stops[1], -1]]),
+            *(known[k] for k in (best, 0, -1)),
+        ],
+        p.schedule, jax.random.fold_in(key, 20), s.samples, s.components,
+        steps=s.integrator, T0=T0, denoise=True,
+    )  # fmt: skip
+    held_out = np.concatenate([digits.validation, digits.test])
+    learnt = (curves[0][1, stops[0]], curves[1][1, stops[1]], curves[1][1, -1])
+    longer = ((0, 0), (0, len(steps) - len(network.steps)))
+    loss = np.stack([np.pad(curves[0], longer, constant_values=np.nan), curves[1]], axis=1)
+    shown = [*samples, held_out]
+    near = [nearest_distances(points, digits.train) for points in shown]
+    drawn = {**dict(zip(LAWS, samples, strict=True)), OWN: digits.train}
+    found = comparison_dataset(jax.random.fold_in(key, 30), drawn, held_out).assign(
+        loss=(("split", "learner", "step"), loss),
+        width_loss=(("width", "split"), known_loss[:-1]),
+        held_out_loss=("law", [*learnt, *known_loss[[best, 0, -1], 1], np.nan]),
+        stop=("law", [*steps[[*stops, -1]], *[np.nan] * (len(KNOWN) + 1)]),
+        samples=(("estimate", "sample", "coordinate"), samples),
+        nearest=(("point", "law"), np.array([*zip_longest(*near, fillvalue=np.nan)])),
+        images=(
+            ("law", "image", "pixel"),
+            np.stack([digits.components.decode(points[:IMAGES]) for points in shown]),
+        ),
+        explained=float(digits.components.explained.sum()),
+    )  # fmt: skip
+    return found.expand_dims("digits").assign_coords(
+        digits=["".join(map(str, s.classes))], estimate=list(LAWS), learner=list(LEARNERS),
+        split=["validation", "test"], step=steps, width=list(WIDTHS),
+    )  # fmt: skip
+
+
+def first(name: str, **labels: Any) -> panels.Formula:
+    """A quantity of the first digits and the fewest components."""
+    return lambda data: data[name].isel(digits=0, components=0).sel(labels)
+
+
+def energy(laws: Any) -> panels.Formula:
+    """Energy distances between two standard errors, the mean over members."""
+    cut = {"measure": "energy distance", "law": laws}
+    both = panels.within_errors(first("distance", **cut), first("standard_error", **cut))
+    return lambda data: both(data).mean("member")
+
+
+def nearest_own(level: float) -> panels.Formula:
+    """A quantile of the distance of held-out digits from training digits."""
+    return lambda data: first("nearest", law=OWN)(data).quantile(level)
+
+
+def curves(data: xr.Dataset) -> xr.DataArray:
+    """Losses on test digits from step 1 on, up to where they exceed those of step 1."""
+    loss = first("loss", split="test")(data)
+    return loss.where((loss.step > 0) & (loss <= 1.05 * loss.isel(step=1).max()))
+
+
+def learnt(name: str) -> panels.Formula:
+    """A quantity of what is stopped, the mean over members."""
+    return lambda data: first(name, law=list(LEARNERS))(data).mean("member")
+
+
+def losses_and_samples(data: xr.Dataset) -> dict[str, object]:
+    """Losses in order, and which samples differ from held-out digits."""
+    one = data.isel(digits=0, components=0, member=0)
+    loss = dict(sorted(zip(LAWS, one.held_out_loss.values, strict=False), key=lambda pair: pair[1]))
+    differs = (one.distance > 5 * one.standard_error).sel(measure="energy distance")
+    near = one.nearest.median("point")
+    share = (one.lost / one.drawn).sel(law=list(LAWS)).values
+    return {
+        "losses": ", ".join(f"{law} {value:.3f}" for law, value in loss.items()),
+        "digits": ", ".join(str(one.digits.values)),
+        "components": int(one.components),
+        "repeats": data.attrs["repeats"],
+        "apart": ", ".join(law for law in LAWS if differs.sel(law=law)),
+        "near_training": f"{float(near.sel(law='training set')):.1g}",
+        "near_network": f"{float(near.sel(law='network')):.2f}",
+        "near_own": f"{float(near.sel(law=OWN)):.2f}",
+        "lost": ", ".join(
+            f"{law} {part:.0%}" for law, part in zip(LAWS, share, strict=True) if part
+        ),
+    }
+
+
+def images(data: xr.Dataset) -> dict[str, object]:
+    """What is shown, and which samples are farthest from held-out digits."""
+    one = data.isel(digits=0, components=0, member=0)
+    far = one.distance.sel(measure="energy distance", law=list(LAWS)).fillna(-np.inf)
+    return {
+        "images": data.sizes["image"],
+        "components": int(one.components),
+        "explained": f"{float(one.explained):.0%}",
+        "farthest": LAWS[int(far.argmax("law"))],
+    }
+
+
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """Losses of what is learnt beside the least of the known scores."""
+    one = data.isel(digits=0, components=0, member=0)
+    loss = dict(zip(LAWS, one.held_out_loss.values.tolist(), strict=False))
+    name = min(KNOWN, key=lambda law: loss[law])
+    return {
+        "better": [law for law in LEARNERS if loss[law] < loss[name]],
+        "network": f"{loss['network']:.3f}",
+        "kernel": f"{loss['NTK']:.3f}",
+        "name": name,
+        "best": f"{loss[name]:.3f}",
+        "digits": ", ".join(str(one.digits.values)),
+        "components": int(one.components),
+        "m": data.attrs["m"],
+    }
+
+
+EXPERIMENT = Experiment(
+    title="Score estimation on digits",
+    question=__doc__,
+    grid=GRID,
+    run=run,
+    answer=answer,
+    table=panels.Table(
+        {"digits": "digits", "components": "components", "member": "seed", "law": "estimate"},
+        [
+            Column("held-out loss", "held_out_loss"),
+            *DISTANCES,
+            Column("lost", lambda data: data.lost / data.drawn),
+            Column("nearest training digit", "nearest", panels.median),
+        ],
+    ),
+    figures=[
+        panels.Plot(
+            "Learned and known scores of digits",
+            [
+                Lines(
+                    curves, "step", colour="learner", xscale="log", width=1.2,
+                    xlabel="step, $m\\eta = .9 / \\lambda_{\\max}$ (dots: stops)",
+                    ylabel="squared distance from digits",
+                )
+                + Points(learnt("held_out_loss"), learnt("stop"), colour="law", legend=False)
+                + Reference(y=first("held_out_loss", law=KNOWN[0]), ink=PALETTE[2],
+                            style="--", label=KNOWN[0])
+                + Reference(y=first("held_out_loss", law=KNOWN[1]), ink=PALETTE[3], label=KNOWN[1])
+                + Reference(y=first("held_out_loss", law=KNOWN[2]), style="-.", label=KNOWN[2]),
+                Points(energy(list(LAWS)), "law", band=extremes, width=1.4,
+                       ylabel="energy distance from digits")
+                + Reference(y=lambda data: energy(OWN)(data).min("end"),
+                            to=lambda data: energy(OWN)(data).max("end"), label="training digits")
+                + Reference(y=0),
+                Points(first("nearest", law=list(LAWS)), "law", band=quartiles, width=1.4,
+                       ylabel="nearest training digit", ylim=(0, None))
+                + Reference(y=nearest_own(0.25), to=nearest_own(0.75), label="held-out digits"),
+            ],
+            losses_and_samples,
+        ),
+        panels.Plot(
+            "Sample digits",
+            panels.ImageStrip(
+                lambda data: first("images")(data).isel(member=0), rows="law", columns="image",
+                pixels="pixel", limits=(0.0, 16.0), most=IMAGES, width=2.4,
+            ),
+            images, height=1.6,
+        ),
+    ],
+)  # fmt: skip

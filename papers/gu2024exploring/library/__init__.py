@@ -1,0 +1,1 @@
+"""What gu2024exploring alone is made of."""

@@ -1,0 +1,1 @@
+"""Data of gu2024exploring."""

@@ -1,0 +1,1 @@
+"""Diffusion of gu2024exploring."""

@@ -1,0 +1,177 @@
+r"""The errors of Claim G.1 of gu2024exploring along kernel regression, on fresh points.
+
+The error of a network is at most four terms: coupling (network against kernel regression), label
+mismatch (regression on labels against that on pseudo-labels f_H + noise), early stopping (that
+regression against f_H) and approximation (f_H against the true label f_*). Here f_H is an element
+of the RKHS, and the noise is that of the labels, x(0) - f_*. Regression is linear, so that the
+third term is the sum of a bias (regression on f_H against f_H) and of the regression on the noise.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from gu2024exploring.library.data.diffusion_pairs import DiffusionPairs, PairScale
+from gu2024exploring.library.kernels.regression_flow import RegressionFlow, regression_flow
+from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
+from gu2024exploring.library.diffusion.score_paths import mean_square
+
+TERMS = ("coupling", "mismatch", "early", "approximation")
+
+
+class RkhsFunction(NamedTuple):
+    """f_H: kernel regression on the true labels of a reference set, stopped.
+
+    Attributes:
+        scale: of inputs and labels.
+        inputs: of the reference pairs, over the scale.
+        flow: the regression, decomposed; its targets are in the units of the data.
+        time: at which it is stopped.
+        sigma: standard deviation of the first layer, of infinite width.
+        squared_norm: in the RKHS, of labels over the scale: R_H.
+    """
+
+    scale: PairScale
+    inputs: Float[Array, "n e"]
+    flow: RegressionFlow
+    time: float
+    sigma: float
+    squared_norm: float
+
+    def values(self, pairs: DiffusionPairs) -> Float[np.ndarray, "n2 d"]:
+        """f_H at the points of pairs.
+
+        Args:
+            pairs: any.
+
+        Returns:
+            Values in the units of the data.
+        """
+        cross = _kernel(self.scale.encode_all(pairs.t, pairs.x), self.inputs, self.sigma)
+        return self.flow.test(cross, np.array([self.time]))[0]
+
+
+def rkhs_function(
+    reference: DiffusionPairs, validation: DiffusionPairs, scale: PairScale, *, sigma: float = 1.0
+) -> RkhsFunction:
+    """The element of the RKHS that a regression on true labels finds.
+
+    Args:
+        reference: pairs with true labels, independent of the training set.
+        validation: pairs with true labels, on which its error is least where it stops.
+        scale: of inputs and labels.
+        sigma: standard deviation of the first layer.
+
+    Returns:
+        The function.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> one = jnp.ones((1, 1))
+        >>> pairs = DiffusionPairs(jnp.zeros(1), one, one, 2 * one)
+        >>> found = rkhs_function(pairs, pairs, PairScale())
+        >>> found.values(pairs).round(6).tolist()
+        [[2.0]]
+        >>> unit = jnp.array([[0.0, 1.0]])  # f_H = 2 K(., z) / K(z, z) at z = (0, 1)
+        >>> round(found.squared_norm * softmax_ntk_limit(unit, unit, 1.0).item(), 6)
+        4.0
+    """
+    inputs, truth = scale.encode_all(reference.t, reference.x), np.asarray(reference.truth)
+    K = _kernel(inputs, inputs, sigma)
+    flow = regression_flow(K, truth)
+    times = np.geomspace(1, 1e8, 25) / flow.eigenvalues[-1]
+    cross = _kernel(scale.encode_all(validation.t, validation.x), inputs, sigma)
+    away = mean_square(flow.test(cross, times) - np.asarray(validation.truth))
+    time = float(times[np.argmin(away)])
+    rows = flow.test(np.eye(len(K)), np.array([time]))[0]
+    squared = float(np.einsum("ik,ij,jk->", rows, K, rows)) / float(scale.labels) ** 2
+    return RkhsFunction(scale, inputs, flow, time, sigma, squared)
+
+
+class RegressionTerms(NamedTuple):
+    """Kernel regression on noisy labels along training, and its terms of Claim G.1.
+
+    Attributes:
+        largest: eigenvalue of the kernel.
+        smallest: eigenvalue, at least the level of rounding.
+        predicted: estimates of the clean data of the held-out pairs.
+        mismatch: label mismatch.
+        early: early stopping.
+        bias: regression on f_H against f_H.
+        noise: regression on the noise of the labels.
+    """
+
+    largest: Float[np.ndarray, "*n"]
+    smallest: Float[np.ndarray, "*n"]
+    predicted: Float[np.ndarray, "*n s n2 d"]
+    mismatch: Float[np.ndarray, "*n s"]
+    early: Float[np.ndarray, "*n s"]
+    bias: Float[np.ndarray, "*n s"]
+    noise: Float[np.ndarray, "*n s"]
+
+    @property
+    def balanced(self) -> Int[np.ndarray, "*n"]:
+        """The record at which the noise first reaches the bias; the last where it never does."""
+        crossed = self.noise >= self.bias
+        last = crossed.shape[-1] - 1
+        return np.asarray(np.where(crossed.any(axis=-1), crossed.argmax(axis=-1), last))
+
+
+def regression_terms(
+    f_H: RkhsFunction,
+    train: DiffusionPairs,
+    held_out: DiffusionPairs,
+    steps: Sequence[float | int] | np.ndarray,
+    *,
+    share: float = 0.9,
+    validation: int = 0,
+) -> RegressionTerms:
+    """Follow kernel regression on labels, on f_H and on the noise at once.
+
+    Args:
+        f_H: an element of the RKHS.
+        train: training pairs with true labels.
+        held_out: where to predict.
+        steps: numbers of steps of gradient descent.
+        share: of the step size that the largest eigenvalue allows.
+        validation: so many of the held-out pairs do not count for the terms.
+
+    Returns:
+        The terms at each step, means over the other held-out pairs.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> one = jnp.ones((1, 1))
+        >>> pairs = DiffusionPairs(jnp.zeros(1), one, 3 * one, 2 * one)
+        >>> f_H = rkhs_function(pairs, pairs, PairScale())
+        >>> found = regression_terms(f_H, pairs, pairs, [0, 1], share=0.5)
+        >>> found.predicted.ravel().tolist(), found.noise.round(6).tolist()
+        ([0.0, 1.5], [0.0, 0.25])
+        >>> found.bias.round(6).tolist(), found.early.round(6).tolist()
+        ([4.0, 1.0], [4.0, 0.25])
+    """
+    inputs = f_H.scale.encode_all(train.t, train.x)
+    labels = np.asarray(train.labels)
+    columns = [labels, f_H.values(train), labels - np.asarray(train.truth)]
+    flow = regression_flow(_kernel(inputs, inputs, f_H.sigma), np.concatenate(columns, axis=1))
+    largest = flow.eigenvalues[-1]
+    cross = _kernel(f_H.scale.encode_all(held_out.t, held_out.x), inputs, f_H.sigma)
+    found = flow.test(cross, np.asarray(steps, float), share / largest)
+    predicted = found[..., : labels.shape[1]]
+    on_labels, pseudo, noise = np.split(found[:, validation:], 3, axis=2)
+    target = f_H.values(held_out)[validation:]
+    return RegressionTerms(
+        np.asarray(largest),
+        np.asarray(np.maximum(flow.eigenvalues[0], len(inputs) * np.finfo(float).eps * largest)),
+        predicted,
+        mean_square(on_labels - pseudo - noise),
+        mean_square(pseudo + noise - target),
+        mean_square(pseudo - target),
+        mean_square(noise),
+    )
+
+
+def _kernel(X: Array, Z: Array, sigma: float) -> np.ndarray:
+    return np.asarray(softmax_ntk_limit(X, Z, sigma))

@@ -1,0 +1,333 @@
+r"""Score estimators of section 6 of gu2024exploring, learned from pairs (t, x(t)) -> x(0).
+
+All of them predict f(t, x), an estimate of E[x(0) | x(t) = x], from the input (t, x) over the
+scale of the training pairs, and Tweedie's formula turns it into a score. Three ways to learn:
+`fit_network` (gradient descent on the network), `fit_kernel` (kernel regression, all stopping
+times from one eigendecomposition) and `fit_gram` (gradient descent on its coefficients).
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.tree_util import Partial
+from jaxtyping import Array, Float
+
+from attlas.core.errors import UserError
+from attlas.core.solution import Result
+from gu2024exploring.library.data.diffusion_pairs import DiffusionPairs, PairScale
+from gu2024exploring.library.data.noise_schedule import NoiseSchedule
+from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
+from gu2024exploring.library.kernels.regression_flow import regression_flow
+from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
+from gu2024exploring.library.training.softmax_regression import train_softmax_network
+from attlas.training.course import ClosedForm
+from attlas.training.fit import fit
+
+
+class ScoreEstimator(eqx.Module):
+    """What the estimators share: predictions and scores at one time and point.
+
+    Attributes:
+        scale: of inputs and labels, that of the training pairs.
+    """
+
+    scale: PairScale
+
+    @abstractmethod
+    def outputs(self, inputs: Float[Array, "n2 e"]) -> Float[Array, "n2 d"]:
+        """Estimates of labels, both in units of the scale.
+
+        Args:
+            inputs: (t, x) over the scale, in rows.
+
+        Returns:
+            Estimates in rows.
+        """
+
+    def predict(self, t: Float[Array, ""], x: Float[Array, " d"]) -> Float[Array, " d"]:
+        """The estimate of E[x(0) | x(t) = x].
+
+        Args:
+            t: time.
+            x: noised point.
+
+        Returns:
+            The estimate, in the units of the data.
+        """
+        return self.scale.decode(self.outputs(self.scale.encode(t, x)[None])[0])
+
+    def score(
+        self, schedule: NoiseSchedule, t: Float[Array, ""], x: Float[Array, " d"]
+    ) -> Float[Array, " d"]:
+        """The estimate of grad log p_t(x), by Tweedie's formula.
+
+        Args:
+            schedule: of the noise.
+            t: time, above 0.
+            x: noised point.
+
+        Returns:
+            The estimated score.
+        """
+        return schedule.score_of_mean(t, x, self.predict(t, x))
+
+    def errors(
+        self, pairs: DiffusionPairs, targets: Float[Array, "n d"] | None = None
+    ) -> Float[Array, " n"]:
+        """Squared distances from the labels of pairs, or from other targets.
+
+        Args:
+            pairs: where to predict.
+            targets: in the units of the data; the noisy labels when None.
+
+        Returns:
+            One number per pair.
+        """
+        found = self.scale.decode(self.outputs(self.scale.encode_all(pairs.t, pairs.x)))
+        return jnp.sum((found - (pairs.labels if targets is None else targets)) ** 2, axis=1)
+
+
+class NetworkEstimator(ScoreEstimator):
+    """A trained network.
+
+    Attributes:
+        network: of d + 1 inputs and d outputs.
+    """
+
+    network: SoftmaxNetwork
+
+    def outputs(self, inputs: Float[Array, "n2 e"]) -> Float[Array, "n2 d"]:
+        """The network on each row.
+
+        Args:
+            inputs: (t, x) over the scale, in rows.
+
+        Returns:
+            Estimates in rows.
+        """
+        return jax.vmap(self.network)(inputs)
+
+
+class KernelEstimator(ScoreEstimator):
+    r"""f(z) = sum_j K(z, z_j) c_j.
+
+    Attributes:
+        inputs: z_j, those of the training pairs.
+        coefficients: c_j in rows.
+        kernel: the network whose tangent kernel K is, in place of the limit; then K couples the
+            outputs. The factor m of the softmax network is left out: K = H.
+        sigma: standard deviation of the first layer in the limit of infinite width.
+        activation: of the limit.
+    """
+
+    inputs: Float[Array, "n e"]
+    coefficients: Float[Array, "n d"]
+    kernel: SoftmaxNetwork | None = None
+    sigma: float = 1.0
+    activation: Activation = eqx.field(static=True, default=Activation.SOFTMAX)
+
+    def outputs(self, inputs: Float[Array, "n2 e"]) -> Float[Array, "n2 d"]:
+        """The kernel expansion on each row.
+
+        Args:
+            inputs: (t, x) over the scale, in rows.
+
+        Returns:
+            Estimates in rows.
+        """
+        if self.kernel is None:
+            cross = softmax_ntk_limit(inputs, self.inputs, self.sigma, self.activation)
+            return cross @ self.coefficients
+        stacked = dense_softmax_ntk(self.kernel, inputs, self.inputs) @ self.coefficients.T.reshape(
+            -1
+        )
+        return stacked.reshape(-1, inputs.shape[0]).T
+
+
+def fit_network(
+    network: SoftmaxNetwork,
+    pairs: DiffusionPairs,
+    scale: PairScale,
+    *,
+    step_size: float,
+    steps: int,
+) -> NetworkEstimator:
+    r"""Gradient descent of Definition 3.5 of gu2024exploring on noisy labels.
+
+    Args:
+        network: the start, of d + 1 inputs and d outputs.
+        pairs: training pairs.
+        scale: `fit_scale` of them.
+        step_size: eta.
+        steps: number of steps.
+
+    Returns:
+        The estimator.
+
+    Raises:
+        UserError: if the training leaves the range of floating numbers.
+
+    Examples:
+        >>> pairs = DiffusionPairs(jnp.zeros(1), jnp.ones((1, 1)), jnp.ones((1, 1)), None)
+        >>> network = SoftmaxNetwork(jnp.zeros((2, 2)), jnp.array([[1.0, -1.0]]))
+        >>> found = fit_network(network, pairs, PairScale(), step_size=0.2, steps=90)
+        >>> print(f"{float(found.predict(jnp.array(0.0), jnp.ones(1))[0]):.3f}")
+        1.000
+    """
+    inputs, labels = _encoded(pairs, scale)
+    path = train_softmax_network(
+        network, inputs, labels, step_size=step_size, steps=steps, record_at=(steps,)
+    )
+    if int(path.result) == Result.NOT_FINITE.value:
+        raise UserError(f"step_size = {step_size}: the training diverges: choose a smaller one")
+    return NetworkEstimator(scale, path.last)
+
+
+def fit_kernel(
+    start: KernelEstimator, pairs: DiffusionPairs, times: Sequence[float] | np.ndarray
+) -> list[KernelEstimator]:
+    r"""Kernel regression u' = -K (u - Y), stopped at each of some times.
+
+    Network time tau of step eta is m eta tau for softmax and eta tau for the others.
+
+    Args:
+        start: from `kernel_estimator`; its coefficients are not used.
+        pairs: training pairs.
+        times: of the flow, from 0.
+
+    Returns:
+        An estimator for each time.
+
+    Examples:
+        >>> pairs = DiffusionPairs(jnp.zeros(1), jnp.ones((1, 1)), jnp.ones((1, 1)), None)
+        >>> start = kernel_estimator(pairs, PairScale(), sigma=1.0)
+        >>> late = fit_kernel(start, pairs, [1e3])[0]
+        >>> print(f"{float(late.predict(jnp.array(0.0), jnp.ones(1))[0]):.3f}")
+        1.000
+    """
+    K, Y = _gram(start), np.asarray(_encoded(pairs, start.scale)[1])
+    n, d = Y.shape
+    targets = Y if start.kernel is None else Y.T.reshape(-1, 1)
+    # The predictor of a kernel row that is a unit vector is the coefficient itself.
+    found = regression_flow(K, targets).test(np.eye(len(K), dtype=K.dtype), np.asarray(times))
+    rows = found if start.kernel is None else found.reshape(-1, d, n).transpose(0, 2, 1)
+    return [_with(start, jnp.asarray(c)) for c in rows]
+
+
+def fit_gram(
+    start: KernelEstimator, pairs: DiffusionPairs, *, step_size: float, steps: int
+) -> KernelEstimator:
+    r"""Gradient descent on the Gram side: c <- c + s (Y - K c), from zero.
+
+    The functions are those of gradient descent in the feature space of K with the same step.
+
+    Args:
+        start: from `kernel_estimator`; its coefficients are not used.
+        pairs: training pairs.
+        step_size: s, below 2 over the largest eigenvalue of K to converge.
+        steps: number of steps.
+
+    Returns:
+        The estimator after the last step.
+
+    Raises:
+        UserError: if a number leaves the range of floating numbers.
+
+    Examples:
+        >>> pairs = DiffusionPairs(jnp.zeros(1), jnp.ones((1, 1)), jnp.ones((1, 1)), None)
+        >>> start = kernel_estimator(pairs, PairScale(), sigma=1.0)
+        >>> one = fit_gram(start, pairs, step_size=0.1, steps=1)
+        >>> print(f"{float(one.coefficients[0, 0]):.3f}")
+        0.100
+    """
+    K, Y = jnp.asarray(_gram(start)), _encoded(pairs, start.scale)[1]
+    n, d = Y.shape
+    targets = Y if start.kernel is None else Y.T.reshape(-1, 1)
+    rate = Partial(optax.sgd, jnp.asarray(step_size, K.dtype))
+    zero = jnp.zeros_like(targets)
+    path = fit(ClosedForm(_gram_risk), rate, zero, (K, targets), steps=steps, record_at=(steps,))
+    found = path.last
+    if not bool(jnp.all(jnp.isfinite(found))):
+        raise UserError(f"step_size = {step_size}: the descent diverges: choose a smaller one")
+    return _with(start, found if start.kernel is None else found.reshape(d, n).T)
+
+
+def kernel_estimator(
+    pairs: DiffusionPairs,
+    scale: PairScale,
+    *,
+    kernel: SoftmaxNetwork | None = None,
+    sigma: float = 1.0,
+    activation: Activation = Activation.SOFTMAX,
+) -> KernelEstimator:
+    """The estimator of kernel regression before training, zero everywhere.
+
+    Args:
+        pairs: training pairs.
+        scale: `fit_scale` of them.
+        kernel: a network for its finite tangent kernel; the limit of infinite width when None.
+        sigma: of the limit.
+        activation: of the limit.
+
+    Returns:
+        The estimator with coefficients zero.
+
+    Examples:
+        >>> pairs = DiffusionPairs(jnp.zeros(1), jnp.ones((1, 1)), jnp.ones((1, 1)), None)
+        >>> kernel_estimator(pairs, PairScale()).predict(jnp.array(0.0), jnp.ones(1)).tolist()
+        [0.0]
+    """
+    inputs, labels = _encoded(pairs, scale)
+    return KernelEstimator(scale, inputs, jnp.zeros_like(labels), kernel, sigma, activation)
+
+
+def best_stop(estimators: Sequence[ScoreEstimator], held_out: DiffusionPairs) -> int:
+    """Early stopping: the estimator with the least squared error on held-out noisy labels.
+
+    Args:
+        estimators: of increasing times.
+        held_out: pairs that none of them was trained on.
+
+    Returns:
+        Its index.
+
+    Raises:
+        UserError: if there is no estimator.
+
+    Examples:
+        >>> pairs = DiffusionPairs(jnp.zeros(1), jnp.ones((1, 1)), jnp.ones((1, 1)), None)
+        >>> start = kernel_estimator(pairs, PairScale())
+        >>> best_stop(fit_kernel(start, pairs, [0.0, 1.0, 2.0]), pairs)
+        2
+    """
+    if not estimators:
+        raise UserError("no estimator to choose from: give at least one time")
+    return int(np.argmin([float(jnp.mean(each.errors(held_out))) for each in estimators]))
+
+
+def _encoded(pairs: DiffusionPairs, scale: PairScale) -> tuple[Array, Array]:
+    return scale.encode_all(pairs.t, pairs.x), pairs.labels / scale.labels
+
+
+def _gram(start: KernelEstimator) -> np.ndarray:
+    if start.kernel is not None:
+        return np.asarray(dense_softmax_ntk(start.kernel, start.inputs))
+    X = start.inputs
+    return np.asarray(softmax_ntk_limit(X, X, start.sigma, start.activation))
+
+
+def _with(start: KernelEstimator, coefficients: Array) -> KernelEstimator:
+    return eqx.tree_at(lambda part: part.coefficients, start, coefficients)
+
+
+def _gram_risk(c: Array, problem: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The risk <c, K c> / 2 - <c, Y>, whose gradient is the residual K c - Y."""
+    K, Y = problem
+    residual = K @ c - Y
+    return jnp.sum(c * (residual - Y)) / 2, residual

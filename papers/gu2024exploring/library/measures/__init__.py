@@ -1,0 +1,1 @@
+"""Measures of gu2024exploring."""

@@ -1,0 +1,1 @@
+"""Models of gu2024exploring."""

@@ -1,0 +1,1 @@
+"""Training of gu2024exploring."""

@@ -1,0 +1,95 @@
+"""Networks of many widths on data of many sizes, brought to one shape: one compiled program."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from gu2024exploring.library.models.copied_units import copied_units
+from attlas.models.networks.softmax_network import SoftmaxNetwork
+from gu2024exploring.library.training.sign_regression import SignRegression, stable_step, train_on_signs
+
+
+class PaddedStart(NamedTuple):
+    """One training: a network, its inputs and targets, and its step size.
+
+    Attributes:
+        network: of the widest width, with copied units.
+        X: inputs, rows and columns of zeros added.
+        y: targets, zeros added.
+        step_size: 1 / lambda_max of the kernel of the network that was copied.
+    """
+
+    network: SoftmaxNetwork
+    X: Float[np.ndarray, "n d"]
+    y: Float[np.ndarray, " n"]
+    step_size: float
+
+
+def even_divisors(top: int) -> list[int]:
+    """The even widths whose units can be copied to the widest.
+
+    Args:
+        top: the widest.
+
+    Returns:
+        Even divisors, increasing.
+
+    Examples:
+        >>> even_divisors(12)
+        [2, 4, 6, 12]
+    """
+    return [m for m in range(2, top + 1, 2) if top % m == 0]
+
+
+def padded_start(
+    network: SoftmaxNetwork, problem: SignRegression, scale: float, shape: tuple[int, int, int]
+) -> PaddedStart:
+    """The same training in a larger shape.
+
+    Args:
+        network: at its start.
+        problem: what it learns.
+        scale: of the targets.
+        shape: width, a multiple of the network's; samples; dimension.
+
+    Returns:
+        A training whose loss is that of the network itself, times a constant.
+
+    Examples:
+        >>> from attlas.models.networks.softmax_network import Activation
+        >>> from gu2024exploring.library.training.sign_regression import draw_network, draw_sign_regression
+        >>> problem = draw_sign_regression(3, 2, [0], 1.0, Activation.RELU)
+        >>> start = draw_network(2, 4, [1], 1.0, Activation.RELU)
+        >>> found = padded_start(start, problem, 1.0, (8, 5, 3))
+        >>> found.network.width, found.X.shape, found.y[3:].tolist()
+        (8, (5, 3), [0.0, 0.0])
+    """
+    width, rows, depth = shape
+    n, d = problem.X.shape
+    wide, factor, slower = copied_units(network, width // network.width, depth)
+    X = np.pad(problem.X, ((0, rows - n), (0, depth - d)))
+    y = np.pad(problem.y, (0, rows - n))
+    return PaddedStart(wide, X, scale * factor * y, slower * stable_step(network, problem.X))
+
+
+def relative_losses(
+    groups: Sequence[Sequence[PaddedStart]], steps: Sequence[int]
+) -> Float[np.ndarray, "g k"]:
+    """Train all groups in one program, and read off each at its own time.
+
+    Args:
+        groups: as many trainings in each, all of one shape.
+        steps: after which the loss of a group is taken.
+
+    Returns:
+        Loss over the loss at the start; whatever a diverged training has.
+    """
+    schedule = sorted({0, *steps})
+    every = [start for group in groups for start in group]
+    networks, X, y, step_sizes = (list(each) for each in zip(*every, strict=True))
+    path = train_on_signs(networks, X, y, step_sizes, schedule[-1], schedule)
+    loss = np.asarray(path.loss).reshape(len(groups), -1, len(schedule))
+    at = np.searchsorted(schedule, steps)
+    return loss[np.arange(len(groups)), :, at] / loss[..., 0]

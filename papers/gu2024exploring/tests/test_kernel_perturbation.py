@@ -1,0 +1,37 @@
+"""Changes of the kernel of a network: within the bounds, and what is found by hand."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attlas.bounds.optimisation.gu2024_perturbation import gu2024_kernel_change
+from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
+from gu2024exploring.library.training.kernel_perturbation import perturb_kernel
+from gu2024exploring.library.training.sign_regression import draw_network, unit_inputs
+
+RADII = np.array([0.01, 0.1])
+
+
+@pytest.mark.parametrize("activation", list(Activation))
+def test_changes_are_of_the_drawn_directions_and_within_both_bounds(activation):
+    X, network = unit_inputs(4, 3, [0]), draw_network(3, 16, [1], 1.0, activation)
+    found = perturb_kernel(network, X, RADII, draws=2, climb=3, seed=[5])
+    W, inputs = np.asarray(network.W), jnp.asarray(X)
+    before = dense_softmax_ntk(network, inputs)
+    # Two orders of summation in float64, here and below.
+    assert found.norm == pytest.approx(float(jnp.linalg.norm(before)), rel=1e-12)
+    assert found.reach == np.abs(X @ W).max()
+    drawn = np.random.default_rng([5]).normal(size=(2, *W.shape))
+    for k, R in enumerate(RADII):
+        moved = [W + R * each / np.linalg.norm(each, axis=0) for each in drawn]
+        after = [
+            dense_softmax_ntk(SoftmaxNetwork(jnp.asarray(each), network.a, activation), inputs)
+            for each in moved
+        ]
+        changes = [float(jnp.linalg.norm(each - before)) for each in after]
+        assert found.change[1, k] == pytest.approx(max(changes), rel=1e-9, abs=1e-13)
+        sharp = jnp.linalg.norm(gu2024_kernel_change(network, inputs, R))
+        assert found.bound[1, k] == pytest.approx(float(sharp), rel=1e-12)
+    assert np.all(found.change[0] >= found.change[1])
+    assert np.all(found.change <= found.bound[1] * (1 + 1e-12))

@@ -1,0 +1,38 @@
+"""The infinite-width kernels against wide networks, with the error of a finite width."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attlas.core.errors import UserError
+from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
+from attlas.kernels.softmax_network_ntk import softmax_ntk
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
+
+SIGMA, WIDTH = 0.7, 40_000
+
+
+@pytest.mark.parametrize("activation", Activation)
+def test_wide_networks_approach_the_limit(activation):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(4, 3)) / 2  # not of unit norm: the formulas do not need it
+    W = np.repeat(SIGMA * rng.normal(size=(3, WIDTH // 2)), 2, axis=1)
+    signs = rng.choice((-1.0, 1.0), size=(2, WIDTH // 2))
+    a = np.stack((signs, -signs), axis=2).reshape(2, WIDTH)
+    network = SoftmaxNetwork(jnp.asarray(W), jnp.asarray(a), activation)
+    finite = softmax_ntk(network, X)
+    one = np.asarray(softmax_ntk_limit(jnp.asarray(X), jnp.asarray(X), SIGMA, activation))
+    limit = np.kron(np.eye(2), one)
+    # Means over 20,000 independent pairs: six standard errors of terms of size about e^2.
+    assert np.abs(finite - limit).max() < 6 * np.e**2 / np.sqrt(WIDTH / 2)
+    half = softmax_ntk_limit(jnp.asarray(X), jnp.asarray(X), 2 * SIGMA, activation)
+    if activation is not Activation.RELU:
+        assert np.abs(np.asarray(half) - one).max() > 6 * np.e**2 / np.sqrt(WIDTH / 2)
+
+
+def test_zero_input_and_bad_sigma():
+    zero = jnp.zeros((1, 2))
+    for activation in Activation:
+        assert softmax_ntk_limit(zero, jnp.ones((1, 2)), 1.0, activation).item() == 0
+    with pytest.raises(UserError, match="must be positive"):
+        softmax_ntk_limit(zero, zero, 0.0)

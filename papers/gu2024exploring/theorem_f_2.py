@@ -1,0 +1,180 @@
+r"""Theorem F.2: a network under gradient flow stays close to its kernel regression.
+
+eps_H = max ||H(tau) - H*||_F and eps_test = max ||K_te(tau) - K_te(0)|| (one row of the test
+kernel) are measured along the flow; u = F - Y starts at -Y.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attlas.bounds.optimisation.gu2024_convergence import gu2024_start
+from gu2024exploring.library.bounds.gu2024_regression import (
+    gu2024_regression_gap,
+    gu2024_regression_gap_in_time,
+)
+from gu2024exploring.flow_runs import flows
+from gu2024exploring.one_step import ROUNDINGS
+from gu2024exploring.trajectories import SLOW
+from attlas.claims.claim import (
+    Control,
+    Erratum,
+    ErratumClass,
+    Sides,
+    Source,
+    Status,
+    assume,
+)
+from attlas.claims.statement import erratum, inequality
+
+on_flows = partial(
+    inequality,
+    sample=flows,
+    not_attacked=SLOW,
+    alike=True,
+    assumptions=[
+        assume(r"$\epsilon_H \le \lambda / 2$", lambda kernel_change, lam: kernel_change <= lam / 2)
+    ],
+    count=40,
+    roundings=ROUNDINGS,
+)
+_SMALL = Control("a two-thousandth of the bound", share=0.0005)
+
+
+def _against(bound, gap, row, test_change, m, error, share=1.0):
+    """The gap against a function of ||K_te(0)|| and eps_test, one output of a test input each."""
+    right = share * jnp.broadcast_to(jax.vmap(bound, out_axes=-1)(row, test_change), gap.shape)
+    # Test outputs are sums of m terms: their rounding is that of the terms, not of the sum.
+    return Sides(gap, right, magnitude=m, error=error)
+
+
+@on_flows("Theorem F.2, sharpened", status=Status.SHARPENED, controls=[_SMALL])
+def theorem_f_2_sharp(gap, row, test_change, kernel_change, start, lam, m, error, *, share=1.0):
+    r"""$$|\gamma_{nn,\ell}(\tau,x_{te})-\gamma_{ntk,\ell}(\tau,x_{te})|
+    \le \frac{2\|Y\|}{\lambda}\epsilon_{test} +
+    \frac{2\|Y\|\,\|K_{te}(0)\|}{\lambda^2}\epsilon_H$$
+
+    Gradient flow of width 64, two outputs, three test inputs, eight times up to
+    $m \lambda t = 6$. No logarithm, no $\sqrt{nd}$, all times. Changes are maxima over the
+    recorded times, which is stricter than over all. 2 % of the bound is reached; it is attained by
+    pairs of kernels (theorem-f-2-kernels).
+    """
+
+    def bound(row, eps_test):
+        return gu2024_regression_gap(start, row, lam, kernel_change, eps_test)
+
+    return _against(bound, gap, row, test_change, m, error, share)
+
+
+@on_flows(
+    "Theorem F.2, with the smallest eigenvalue along the flow",
+    status=Status.SHARPENED,
+    controls=[_SMALL],
+)
+def theorem_f_2_sharper(
+    gap, row, test_change, kernel_change, start, lam, least, m, error, *, share=1.0
+):
+    r"""$$|\gamma_{nn,\ell}(\tau,x_{te})-\gamma_{ntk,\ell}(\tau,x_{te})|
+    \le \frac{\|Y\|}{\rho}\Big(\epsilon_{test} +
+    \frac{\|K_{te}(0)\|}{\lambda}\epsilon_H\Big),\quad \rho = \min_\tau
+    \lambda_{\min}(H(\tau))$$
+
+    Half of the bound of theorem-f-2-sharp where the kernel hardly moves. What is left to lose
+    (4 % is reached) is that $u$ and the changes do not point the same way.
+    """
+    rho = jnp.minimum(least, lam)
+
+    def bound(row, eps_test):
+        return gu2024_regression_gap(start, row, lam, kernel_change, eps_test, contraction=rho)
+
+    return _against(bound, gap, row, test_change, m, error, share)
+
+
+@on_flows("Theorem F.2, sharpened, at finite times", status=Status.SHARPENED, controls=[_SMALL])
+def theorem_f_2_in_time(
+    gap, row, test_change, kernel_change, start, lam, time, m, error, *, share=1.0
+):
+    r"""$$|\gamma_{nn,\ell}(\tau,x_{te})-\gamma_{ntk,\ell}(\tau,x_{te})|
+    \le \|Y\| \Big(\frac{2}{\lambda}(1-q)\epsilon_{test} + \frac{2\|K_{te}(0)\|}{\lambda^2}
+    (1-q)^2 \epsilon_H\Big),\quad q = e^{-m\lambda t/2}$$
+
+    The bound starts at zero, as the gap does; 2 % of it is reached.
+    """
+
+    def bound(row, eps_test):
+        return gu2024_regression_gap_in_time(time, start, row, lam, kernel_change, eps_test)
+
+    return _against(bound, gap, row, test_change, m, error, share)
+
+
+@on_flows("Theorem F.2", controls=[Control("$10^{-5}$ in place of 2", C=1e-5)])
+def theorem_f_2(gap, row, test_change, kernel_change, Y, lam, m, error, *, C=2.0):
+    r"""$$|\gamma_{nn,\ell}(\tau,x_{te})-\gamma_{ntk,\ell}(\tau,x_{te})|
+    \le 2 \Big(\frac{\sqrt{nd}}{\lambda}\epsilon_{test} + \frac{\sqrt{nd}}{\lambda^2}
+    \log^2\Big(\frac{nd}{\epsilon_H m\lambda}\Big)\epsilon_H\Big)$$
+
+    From memory, with 2 for the hidden constant. It holds on these networks, which reach a
+    ten-thousandth of it; as a statement on kernels it fails for every constant: theorem-f-2-units.
+    """
+    n, k = Y.shape
+    start = gu2024_start(n, k, "printed")
+
+    def bound(row, eps_test):
+        return gu2024_regression_gap(
+            start, row, lam, kernel_change, eps_test, m=m, C=C, constants="printed"
+        )
+
+    return _against(bound, gap, row, test_change, m, error)
+
+
+def large_kernel():
+    """Kernels of size 10^13, whose predictions are those of kernels of size 1 at t = 1/4."""
+    values = {"H": 1e13, "eps": 0.5e13, "row": 1e13, "t": 0.25e-13, "m": 2.0, "y": 1.0}
+    return {name: np.asarray(value) for name, value in values.items()}
+
+
+@erratum(
+    "Theorem F.2, the second term",
+    Source.DERIVED,
+    witness=large_kernel,
+    reason="the gap does not change with the unit of the kernel, its second term does",
+    assumptions=[assume(r"$\epsilon_H \le \lambda / 2$", lambda eps, H: eps <= H / 2)],
+    count=40,
+    roundings=ROUNDINGS,
+    corrected=Control("the sharpened bound", sharp=True),
+)
+def theorem_f_2_units(H, eps, row, t, m, y, *, sharp=False):
+    r"""$$|\gamma_{nn}-\gamma_{ntk}| \le 10^6 \Big(\frac{\sqrt{nd}}{\lambda}\epsilon_{test} +
+    \frac{\sqrt{nd}}{\lambda^2}\log^2\Big(\frac{nd}{\epsilon_H m\lambda}\Big)\epsilon_H\Big)
+    ,\quad \dot u_{nn} = -mH(\tau)(u_{nn}-Y)$$
+
+    $n = d = 1$, $H^* = K_{te} = 10^{13}$, $H(\tau) = \tfrac32 H^*$, $m = 2$: the gap is that of
+    kernels of size 1, the recalled bound falls like $\log^2(H) / H$ and below it for every
+    constant; where $\epsilon_H m \lambda = nd$ it is zero. The witness is a pair of kernels, which
+    is all that the proof uses, not a network ($e^{\sigma^2}$ is $10^{13}$ at $\sigma = 5.5$). The
+    power of the logarithm is from memory of the proof.
+    """
+
+    def reached(kernel):
+        return row * y * -jnp.expm1(-m * kernel * t) / kernel
+
+    gap = jnp.abs(reached(H) - reached(H + eps))
+    if sharp:
+        return gap, gu2024_regression_gap(y, row, H, eps, 0.0)
+    return gap, gu2024_regression_gap(y, row, H, eps, 0.0, m=m, C=1e6, constants="printed")
+
+
+MISSING_ROW = Erratum(
+    paper="gu2024exploring",
+    locator="Theorem F.2",
+    kind=ErratumClass.GAP,
+    text=(
+        r"For kernels of order 1 the recalled order may stand. The second term has the unit of 1 / "
+        r"kernel: $\|K_{te}(0)\|$ is missing in it, so that no absolute constant serves kernels of "
+        r"every size. With $2 \|Y\| \|K_{te}(0)\| \epsilon_H / \lambda^2$ in its place the bound "
+        "holds at all times, without logarithm. The formula is recalled."
+    ),
+    claim="gu2024exploring/theorem-f-2-units",
+)

@@ -1,0 +1,269 @@
+r"""Beyond the paper: why D_psi falls like x^-2 or x^-2(p-1), x = ||W(k)||, with the constants.
+
+Samples of two tokens, all with a positive multiplier lambda_i of W_mm, scaled to ||W_mm|| = 1. The
+mirror variable is grad psi(W(0)) + sum_i a_i(k) C_i, C_i = (X_i,alpha - X_i,t) z_i'. Two errors of
+its direction are orthogonal in the metric <U, V> = sum |W_mm|^{2-p} U V / (p - 1): what samples lag
+behind one another, in the span of the C_i and of order 1/x, and the memory of W(0) across it, of
+order x^-(p-1). Proof: papers/julistiono2024optimizing/proofs/rates.md.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from julistiono2024optimizing.cone_instances import (
+    attention_svm,
+    mixed_loss,
+    mixtures,
+    plain_norm,
+    slopes,
+)
+from julistiono2024optimizing.direction_metric import (
+    across,
+    gram_of,
+    half_square,
+    half_squared_lag,
+)
+from julistiono2024optimizing.flow_instances import (
+    LATE,
+    divergences,
+    run_flows,
+)
+from julistiono2024optimizing.instances import ROUNDINGS, condition
+from attlas.claims.claim import Control, Sides, Status
+from attlas.claims.sampling import in_turn, shared
+from attlas.claims.statement import identity, limit
+from attlas.data.token_selection import TokenSelection
+from attlas.measures.attention.direction import direction_divergence
+from attlas.optim.mirror_descent import (
+    inverse_potential_gradient,
+    mirror_step,
+    potential_gradient,
+)
+from julistiono2024optimizing.library.token_selection.gradient import selection_gradient
+
+_EXPONENTS = (1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
+_COUNT, _STEPS = 40, 4000
+SIZES = ((2, 4), (3, 2), (5, 3))
+"""Samples and dimensions of the flows; each is a program of its own."""
+
+
+@jax.jit
+@jax.vmap
+def _solved(raw):
+    """Data with ||W_mm|| = 1, the multipliers, and whether limits are near enough to be seen."""
+    given = ("X", "z", "v", "p", "weight", "beyond", "margin")
+    found = attention_svm(**{name: raw[name] for name in given})
+    norm, p = plain_norm(found["W_mm"], raw["p"]), raw["p"]
+    W_mm, z = found["W_mm"] / norm, raw["z"] * norm
+    C = jnp.einsum("nd,ne->nde", found["X"][:, 0] - found["X"][:, 1], z)
+    gram = gram_of(W_mm, C, p)
+    # Multipliers of unit sum: sum lambda_i = ||W_mm||^p.
+    share = found["weight"] / jnp.sum(found["weight"])
+    rate = jnp.sqrt(share[:, None] * share[None]) * gram * (p - 1)
+    # Rates of the flow's relaxation per unit of the norm: slower than its steps, faster than it.
+    slowest, fastest = jnp.linalg.eigvalsh(rate)[jnp.array([0, -1])]
+    # At p < 3/2 a sample of small share waits for norms beyond every run once it is ahead.
+    entries = jnp.min(jnp.abs(W_mm)) > jnp.where(p > 2, 0.03, jnp.where(p < 1.5, 3e-4, 0.003))
+    good = (
+        (jnp.min(share) > jnp.where(p < 1.5, 0.1, 0.02))
+        & entries
+        & (slowest > 0.1)
+        & (fastest < 15)
+    )
+    return {**found, "W_mm": W_mm, "z": z, "C": C, "gram": gram, "share": share, "good": good}
+
+
+def _problems(rng, n, d, wanted=_COUNT):
+    """Random problems of n samples of two tokens in d dimensions, and a mixture of four losses."""
+    count = 40 * wanted
+    raw = {
+        "X": rng.normal(size=(count, n, 2, d)),
+        "z": rng.normal(size=(count, n, d)),
+        "v": rng.normal(size=(count, d)),
+        "p": rng.choice(_EXPONENTS, count),
+        "weight": rng.uniform(0.5, 2.0, (count, n)),
+        "beyond": np.zeros((count, n, 1), bool),
+        "margin": np.zeros((count, n, 1)),
+        "mixture": mixtures(rng, count),
+    }
+    batch = {**raw, **{name: np.asarray(a) for name, a in _solved(raw).items()}}
+    good = np.flatnonzero(batch.pop("good"))
+    # Few are good at the least exponent: some of these first.
+    least = batch["p"][good] < 1.5
+    good = np.concatenate([good[least][:12], good[~least]])[:wanted]
+    return {name: value[good] for name, value in batch.items()}
+
+
+def _padded(parts):
+    """Problems of several sizes in turn; H, as it is inverted, has ones where no sample is."""
+    found = in_turn(parts)
+    none = np.einsum("bii->bi", found["gram"]) == 0
+    return {**found, "gram": found["gram"] + none[..., None] * np.eye(none.shape[1])}
+
+
+def descents(rng, count):
+    """Problems of one to five samples in two to four dimensions, a start, a step of 0.01 to 1."""
+    sizes = ((1, 3), (2, 4), (3, 2), (4, 4), (5, 3))
+    found = _padded([_problems(rng, n, d, _COUNT // len(sizes)) for n, d in sizes])
+    found["samples"] = np.sum(np.any(found["z"] != 0, axis=2), axis=1).astype(float)
+    # Not in the coordinates that a smaller problem lacks.
+    W = rng.normal(size=found["W_mm"].shape) * (found["W_mm"] != 0)
+    eta = 10 ** rng.uniform(-2, 0, len(W))
+    return {name: a[:count] for name, a in {**found, "W": W, "eta": eta}.items()}
+
+
+@identity(
+    "beyond the paper: the mirror variable of samples of two tokens",
+    status=Status.NEW,
+    sample=descents,
+    count=_COUNT,
+    controls=[Control("attention $s_{i1}$ in place of $s_{i\\alpha} s_{i1}$", both=0.0)],
+    roundings=8 * ROUNDINGS,
+)
+def mirror_span(X, y, z, v, W, p, eta, mixture, C, samples, *, both=1.0):
+    r"""$$\nabla\psi(W(k)) - \nabla\psi(W(0)) = \sum_i a_i(k) C_i,\quad
+    a_i(k) = \frac\eta n\sum_{j<k}
+    -\ell'_i(j)\,(\gamma_{i\alpha}-\gamma_{i1})\,s_{i\alpha}(j)\,s_{i1}(j)$$
+
+    Eight steps of plain descent, $n \le 5$ and $2 \le d \le 4$: with
+    $\gamma_{i\alpha} > \gamma_{i1}$ every $a_i$ increases.
+    """
+    data, loss, start = TokenSelection(X, y, z, v), mixed_loss(mixture), potential_gradient(W, p)
+    a, gamma, size = jnp.zeros(len(X)), y[:, None] * (X @ v), condition(X, z, W)
+    for _ in range(8):
+        s = jax.nn.softmax(jnp.einsum("ntd,de,ne->nt", X, W, z), axis=1)
+        slope = -loss.derivative(jnp.sum(s * gamma, axis=1))
+        a = a + eta / samples * slope * (gamma[:, 0] - gamma[:, 1]) * s[:, 0] ** both * s[:, 1]
+        # The library's mean is over the padded samples too, whose gradient is zero.
+        W = mirror_step(W, selection_gradient(W, data, loss) * len(X) / samples, eta, p)
+        size = size + condition(X, z, W)
+    moved, terms = jnp.einsum("i,ide->de", a, C), jnp.einsum("i,ide->de", a, jnp.abs(C))
+    magnitude = size * (jnp.sum(terms) + jnp.max(jnp.abs(start)))
+    return Sides(potential_gradient(W, p) - start, moved, magnitude=magnitude)
+
+
+def one_sample(rng, count):
+    """Problems of one sample in two or four dimensions, a start and the growing multiplier a."""
+    found = _padded([_problems(rng, 1, d, _COUNT // 2) for d in (2, 4)])
+    a = 10 ** rng.uniform(2.0, 3.0, (len(found["p"]), 1)) * [1, 4, 16, 64]
+    W = rng.normal(size=found["W_mm"].shape) * (found["W_mm"] != 0)
+    return {name: value[:count] for name, value in {**found, "W": W, "a": a}.items()}
+
+
+@limit(
+    "beyond the paper: memory",
+    status=Status.NEW,
+    scales="a",
+    sample=one_sample,
+    count=_COUNT,
+    controls=[Control("the whole of $U_0$", projected=0.0)],
+)
+def memory(W_mm, W, C, gram, p, a, *, projected=1.0):
+    r"""$$n=1:\quad x^{2(p-1)} D_\psi(\bar W_{mm}, \bar W) \to \tfrac12 \|U_0^\perp\|^2,\quad
+    \nabla\psi(W) = U_0 + aC,\ a\to\infty,\ U_0=\nabla\psi(W(0))$$
+
+    $U_0^\perp$ is the part of $U_0$ orthogonal to $C$ in the metric. One sample moves along this
+    line whatever the steps are (mirror-span). Shown relative to the limit.
+    """
+    U = potential_gradient(W, p)
+
+    def ratio(share):
+        there = inverse_potential_gradient(U + share * C[0], p)
+        return plain_norm(there, p) ** (2 * (p - 1)) * direction_divergence(there, W_mm, p)
+
+    target = half_square(across(U, W_mm, C, gram, p, projected), W_mm, p)
+    return jax.vmap(ratio)(a) / target, jnp.ones(4)
+
+
+def _ahead(rng, batch):
+    """W_mm with noise of its size, the first of eight draws with all better tokens ahead.
+
+    From elsewhere a flow may go to other tokens and never to W_mm.
+    """
+    noise = 0.5 * rng.normal(size=(8, *batch["W_mm"].shape))
+    tried = batch["W_mm"] + noise
+    ahead = np.all(np.einsum("bide,kbde->kbi", batch["C"], tried) > 0, axis=2)
+    return tried[np.argmax(ahead, axis=0), np.arange(len(batch["p"]))]
+
+
+@shared
+def _flows(rng, n, d):
+    batch = _problems(rng, n, d, 38)
+    p = batch["p"]
+    moved = np.arange(len(p)) % 2
+    start = _ahead(rng, batch) * moved[:, None, None]
+    data = TokenSelection(*(jnp.asarray(batch[name]) for name in ("X", "y", "z", "v")))
+    path = run_flows(data, start, p, _STEPS, mixture=batch["mixture"])
+    D, x = np.asarray(divergences(path.W, batch["W_mm"], p)), np.asarray(path.norm)
+    at = x[:, -1:] * LATE
+    rows = zip(np.log(at), np.log(x), np.log(D), strict=True)
+    gamma = batch["y"][..., None] * np.einsum("bntd,bd->bnt", batch["X"], batch["v"])
+    slope = np.einsum("bk,kbn->bn", batch["mixture"], np.asarray(slopes(gamma[..., 0])))
+    theta = np.log(slope * (gamma[..., 0] - gamma[..., 1]) / n / batch["share"])
+    late = np.exp(np.stack([np.interp(g, a, v) for g, a, v in rows]))
+    # A flow that keeps a sample at its worse token does not go to W_mm.
+    gaps = np.einsum("bnde,bde->bn", batch["C"], np.asarray(path.W[:, -1])) / x[:, -1:]
+    found = {**batch, "W": start, "x": at, "divergence": late, "theta": theta, "moved": moved}
+    return {name: value[np.min(gaps, axis=1) > 0.5] for name, value in found.items()}
+
+
+def flows_from(rng, count, zero=True):
+    """Flows from W(0) = 0, or from W_mm with noise as large; at four norms, p from 7/4 where both.
+
+    At p = 3/2 the memory, of relative order x^-(p-1), is not yet near its limit.
+    """
+    found = _padded([_flows(rng, *size) for size in SIZES])
+    kept = (found["moved"] != zero) & (zero | (found["p"] > 1.5))
+    return {name: value[kept][:count] for name, value in found.items()}
+
+
+@limit(
+    "beyond the paper: lag",
+    status=Status.NEW,
+    scales="x",
+    sample=flows_from,
+    count=54,
+    controls=[Control(r"the multipliers $\lambda_i$ left out of $\theta_i$", whole=0.0)],
+)
+def lag(x, divergence, theta, share, gram, *, whole=1.0):
+    r"""$$W(0)=0,\ D_\psi\to0:\quad x^2 D_\psi(\bar W_{mm}, \bar W(k)) \to
+    \tfrac12 (\theta-\bar\theta)^\top H^{-1} (\theta-\bar\theta),\quad
+    \theta_i=\log\frac{-\ell'(\gamma_{i\alpha})(\gamma_{i\alpha}-\gamma_{i1})}{n\lambda_i},\
+    \bar\theta=\sum_i\lambda_i\theta_i,\ H_{ij}=\langle C_i,C_j\rangle$$
+
+    On the flow of two to five samples in two to four dimensions, $p$ from 1.25 to 4, mixtures of
+    four losses: the gaps of the samples differ by $\theta_i - \theta_j$ in the end. A sample that
+    saturates at its worse token (worse-token-is-kept) keeps $D_\psi$ from 0. Shown relative to the
+    limit.
+    """
+    theta = theta + (1 - whole) * jnp.log(share)
+    return x**2 * divergence / half_squared_lag(theta, share, gram), jnp.ones(4)
+
+
+@limit(
+    "beyond the paper: lag and memory",
+    status=Status.NEW,
+    scales="x",
+    sample=partial(flows_from, zero=False),
+    count=46,
+    controls=[
+        Control("without the leading term, lag where $p > 2$ and memory where $p < 2$", lead=0.0),
+        Control(r"$\theta_i$ without $\lambda_i$ and the whole of $U_0$", right=0.0),
+    ],
+)
+def lag_and_memory(W_mm, W, C, gram, p, x, divergence, theta, share, *, lead=1.0, right=1.0):
+    r"""$$D_\psi\to0:\quad D_\psi(\bar W_{mm}, \bar W(k)) \sim
+    \frac{(\theta-\bar\theta)^\top H^{-1}(\theta-\bar\theta)}{2x^2}
+    + \frac{\|U_0^\perp\|^2}{2x^{2(p-1)}}$$
+
+    $p$ from 1.75: below, the memory is not yet near its limit. From $W_{mm}$ with noise of its
+    size, the better tokens ahead: the exponent is $-2\min\{1, p-1\}$, unless one constant vanishes.
+    Shown relative to the right side.
+    """
+    late = half_squared_lag(theta + (1 - right) * jnp.log(share), share, gram) / x**2
+    U = across(potential_gradient(W, p), W_mm, C, gram, p, right)
+    kept = half_square(U, W_mm, p) / x ** (2 * (p - 1))
+    return divergence / jnp.where(p < 2, late + lead * kept, lead * late + kept), jnp.ones(4)

@@ -1,0 +1,70 @@
+r"""Lemma 16: the risk is bounded, whatever W is; gamma_it = y_i v' X_it are the token scores."""
+
+from functools import partial
+
+import jax.numpy as jnp
+import numpy as np
+
+from julistiono2024optimizing.instances import ROUNDINGS, random_data
+from attlas.claims.claim import Control, Sides, Status
+from attlas.claims.statement import inequality
+from attlas.data.token_selection import TokenSelection, token_scores
+from attlas.losses.logistic import logistic
+from julistiono2024optimizing.library.token_selection.gradient import selection_loss
+
+
+def matrices(rng, count):
+    """Matrices of size 0.1 to 1000: from uniform attention to one token."""
+    batch = random_data(rng, count)
+    d = batch["v"].shape[1]
+    size = 10 ** rng.uniform(-1, 3, size=(count, 1, 1))
+    # Half of the matrices point to the worst or to the best tokens.
+    along = batch["v"][:, :, None] * np.einsum("bn,bnd->bd", batch["y"], batch["z"])[:, None]
+    along = along * np.where(np.arange(count) % 4 == 0, -1, 1)[:, None, None]
+    gauss = rng.normal(size=(count, d, d))
+    W = size * np.where(np.arange(count)[:, None, None] % 2 == 0, along, gauss)
+    return {**batch, "W": W}
+
+
+def _between(data, W, low, high):
+    """The risk against the losses at two ends of every sample's margin."""
+    value = selection_loss(W, data)
+    best, worst = jnp.mean(logistic(high)), jnp.mean(logistic(low))
+    # A rounding of the attention moves the margin by at most the scores' size.
+    magnitude = 1 + jnp.max(jnp.abs(token_scores(data)))
+    return Sides(jnp.stack([best, value]), jnp.stack([value, worst]), magnitude=magnitude)
+
+
+on_any_matrix = partial(
+    inequality, sample=matrices, search_over=("W", "X", "v"), roundings=ROUNDINGS
+)
+
+
+@on_any_matrix("Lemma 16", controls=[Control("bound of the scores halved", factor=0.5)])
+def lemma_16(X, y, z, v, W, *, factor=1.0):
+    r"""$$\frac1n \sum_i \ell(\max_t |\gamma_{it}|) \le \mathcal{L}(W)
+    \le \frac1n \sum_i \ell(-\max_t |\gamma_{it}|)$$
+
+    The lemma states only that such constants exist; these are ours. Only the attention depends on
+    $W$, and a mean of scores lies within their range.
+    """
+    data = TokenSelection(X, y, z, v)
+    size = factor * jnp.max(jnp.abs(token_scores(data)), axis=1)
+    return _between(data, W, -size, size)
+
+
+@on_any_matrix(
+    "Lemma 16, best constants",
+    status=Status.SHARPENED,
+    controls=[Control("mean score in place of the extremes", averaged=True)],
+)
+def lemma_16_range(X, y, z, v, W, *, averaged=False):
+    r"""$$\frac1n \sum_i \ell(\max_t \gamma_{it}) \le \mathcal{L}(W)
+    \le \frac1n \sum_i \ell(\min_t \gamma_{it})$$
+
+    Both ends are approached as $W$ grows along a direction that selects these tokens.
+    """
+    data = TokenSelection(X, y, z, v)
+    scores = token_scores(data)
+    ends = (jnp.mean, jnp.mean) if averaged else (jnp.min, jnp.max)
+    return _between(data, W, *(end(scores, axis=1) for end in ends))

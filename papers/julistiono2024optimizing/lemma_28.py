@@ -1,0 +1,185 @@
+r"""Lemma 28: trajectories started in the inner cone stay in the outer one; (26), (27) and (29).
+
+Plain l_p-AttGD with a constant step, 160 steps from W(0) in the cone of half the width, at R_delta
+or more. pi_k is the least pi >= 0 with which Lemma 21 holds at W(k): with it the proof's
+inequalities can be evaluated far below R_pi, where they are not trivial; pi is the largest pi_k.
+All are divided by ||W(0)||^{p-1}.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from julistiono2024optimizing.cone_instances import (
+    SOLVED,
+    WIDE,
+    at_radius,
+    cone_divergence,
+    cone_points,
+    far_enough,
+    in_the_cone,
+    plain_norm,
+)
+from julistiono2024optimizing.lemma_27 import measured_step, small_enough
+from attlas.claims.claim import Control, ProofStep, Sides, Source, assume
+from attlas._jax.compilation import CHEAP_COMPILATION
+from attlas.claims.statement import inequality
+
+_STEPS = 160
+_FAR = 2.0
+"""From this times ||W_mm|| / sqrt(mu_0) on trajectories stay in the cone: found by trial."""
+
+
+@partial(jax.jit, compiler_options=CHEAP_COMPILATION)
+@jax.vmap
+def _trajectory(data):
+    start = plain_norm(data["W"], data["p"])
+    begun = start ** (data["p"] - 1)
+    first = measured_step(data, data["W"], data["tau"]).log_gradient
+
+    def advance(W, _):
+        step = measured_step(data, W, data["tau"], first)
+        tau = step.tau
+        size = plain_norm(step.W_next, data["p"])
+        return step.W_next, {
+            "least_pi": jnp.maximum(step.toward_w / step.toward_mm - 1, 0),
+            "toward": tau * step.toward_mm / begun,
+            "growth": tau * step.growth / begun,
+            # Divided by ||W(0)|| in (26), by ||W(k)|| in (29).
+            "fall": -tau * step.descent * plain_norm(W, data["p"]) / (start * begun),
+            "power": (size / start) ** (data["p"] - 1),
+            "divergences": cone_divergence(data["W_mm"], step.W_next, data["p"]),
+            "small": small_enough(step.descent, step.power_growth, step.toward_w, step.rounding),
+            "error": tau * step.rounding / begun,
+        }
+
+    return jax.lax.scan(advance, data["W"], None, length=_STEPS)[1]
+
+
+def half(found):
+    """Half of the printed width."""
+    return found["mu"] / 2
+
+
+def _with_path(batch, turn=1.0):
+    """Trajectories whose steps first move the norm by 1/100 to 1/10 of ||W_mm||."""
+    size, norm = batch["radius"] * batch["stretch"], batch["norm"]
+    far = np.where(np.arange(len(size)) % 2, _FAR * norm / np.sqrt(batch["mu"]), 0)
+    W = turn * np.maximum(far / size, 1)[:, None, None] * batch["W"]
+    size = np.maximum(size, far)
+    share = 10 ** (-2 + 1 * (7 * batch["stretch"] % 1))
+    if turn < 0:
+        # At the worse tokens the gradient grows along the path, and with it the steps, without
+        # bound: these keep all 160 together below half a unit of every logit.
+        share = share / (64 * batch["A"])
+    tau = share * np.minimum(batch["p"] - 1, 1) * size ** (batch["p"] - 2) * norm
+    path = {k: np.asarray(a) for k, a in _trajectory({**batch, "W": W, "tau": tau}).items()}
+    return {**path, "W": W, "tau": tau, "small": path["small"].all(axis=1)}
+
+
+trajectories = partial(cone_points, radius=at_radius, width=half)
+on_trajectories = partial(
+    inequality,
+    sample=partial(trajectories, finish=_with_path),
+    not_attacked="every instance is a trajectory, too slow to repeat for each move",
+    assumptions=[
+        SOLVED,
+        assume(r"$W(0)$ lies in the cone of width $\mu_0$", in_the_cone),
+        WIDE,
+        assume(r"the norm of $W(0)$ is at least $R_\delta$", far_enough),
+        assume(r"$\eta$ is small enough: Lemmas 24 and 25 hold on all steps", lambda small: small),
+    ],
+    count=128,
+    # A divergence is one minus a sum of nine terms: 64 roundings of one.
+    roundings=64,
+)
+
+
+@on_trajectories(
+    "Lemma 28, proof (26)",
+    controls=[Control(r"$\pi = 0$", least=0.0)],
+    proof_step=ProofStep("Lemmas 27-29", 4),
+)
+def lemma_28_26(least_pi, toward, growth, fall, error, *, least=1.0):
+    r"""$$\langle\nabla\psi(W(k{+}1))-\nabla\psi(W(k)),\bar W_{mm}\rangle \ge
+    \frac{\|W(k{+}1)\|^{p-1}-\|W(k)\|^{p-1}}{1+\pi}
+    +\frac{\eta}{\|W(0)\|}\left(\mathcal L(W(k{+}1))-\mathcal L(W(k))\right)$$
+
+    The form that can be summed. The formula of (26) is lost; this is what the sentence after it
+    sums.
+    """
+    return Sides(growth / (1 + least * jnp.max(least_pi)) - fall, toward, error=error)
+
+
+@on_trajectories(
+    "Lemma 28, proof (27)",
+    controls=[Control(r"$\pi = 0$", least=0.0)],
+    proof_step=ProofStep("Lemmas 27-29", 5),
+)
+def lemma_28_27(p, W_mm, W, least_pi, power, fall, divergences, *, least=1.0):
+    r"""$$D_\psi(\bar W_{mm},\bar W(k)) \le \frac{\pi}{1+\pi}
+    +\left(\frac{\|W(0)\|}{\|W(k)\|}\right)^{p-1}D_\psi(\bar W_{mm},\bar W(0))
+    +\frac{\eta\left(\mathcal L(W(0))-\mathcal L(W(k))\right)}{\|W(0)\|\,\|W(k)\|^{p-1}}$$
+
+    $\mathcal L_{\min}$ of the paper in place of $\mathcal L(W(k))$ is weaker. The sum of (26).
+    """
+    pi = least * jnp.max(least_pi)
+    right = pi / (1 + pi) + (cone_divergence(W_mm, W, p) + jnp.cumsum(fall)) / power
+    return Sides(divergences, right, magnitude=jnp.ones_like(divergences))
+
+
+@on_trajectories(
+    "Lemma 29, proof (29)",
+    controls=[Control("without the sum", summed=0.0)],
+    proof_step=ProofStep("Lemmas 27-29", 7),
+)
+def lemma_29_29(p, W_mm, W, least_pi, growth, fall, power, divergences, error, *, summed=1.0):
+    r"""$$\|W(k)\|^{p-1}D_\psi(\bar W_{mm},\bar W(k)) \le
+    \|W(0)\|^{p-1}D_\psi(\bar W_{mm},\bar W(0))
+    +\sum_{j<k}\frac{\pi_j}{1+\pi_j}\left(\|W(j{+}1)\|^{p-1}-\|W(j)\|^{p-1}\right)
+    +\frac{\eta\left(\mathcal L(W(0))-\mathcal L(W(k))\right)}{\|W(0)\|}$$
+
+    As (27) with a $\pi_j$ for every step; Lemma 29 takes $\pi_j$ of order $\log x_j / x_j$.
+    """
+    shares = least_pi / (1 + least_pi) * growth
+    right = cone_divergence(W_mm, W, p) + jnp.cumsum(summed * (shares + fall))
+    return Sides(power * divergences, right, magnitude=power, error=jnp.cumsum(error))
+
+
+def starts_inside(p, W_mm, W, mu):
+    """Whether W(0) is in the cone of half the width."""
+    return cone_divergence(W_mm, W, p) <= mu / 2 + 64 * jnp.finfo(mu.dtype).eps
+
+
+@on_trajectories(
+    "Lemma 28",
+    Source.RECALLED,
+    assumptions=[
+        SOLVED,
+        assume(r"$W(0)$ lies in the cone of width $\mu_0 / 2$", starts_inside),
+        WIDE,
+        assume(
+            r"$\|W(0)\| \ge 2 \|W_{mm}\| / \sqrt{\mu_0}$",
+            lambda p, W, norm, mu: plain_norm(W, p) >= 0.999 * _FAR * norm / jnp.sqrt(mu),
+        ),
+        assume(r"$\eta$ is small enough: Lemmas 24 and 25 hold on all steps", lambda small: small),
+    ],
+    controls=[
+        Control(
+            "start outside the cone, at the worse tokens",
+            sample=partial(trajectories, finish=partial(_with_path, turn=-1.0)),
+        )
+    ],
+    proof_step=ProofStep("Lemmas 27-29", 6),
+)
+def lemma_28(mu, divergences):
+    r"""$$\forall\mu\in(0,\mu_0]\ \exists R,\ \mu'\in(0,\mu]:\quad
+    W(0)\in C_{p,\mu',R} \;\Rightarrow\; W(k)\in C_{p,\mu,R}\ \forall k$$
+
+    Here $\mu = \mu_0$, $\mu' = \mu_0 / 2$ and $R = 2 \|W_{mm}\| / \sqrt{\mu_0}$, found by trial,
+    over 160 steps: samples lag behind one another by a bounded amount, which turns a direction by
+    $O(1 / \|W\|)$.
+    """
+    return Sides(divergences, jnp.full_like(divergences, mu), magnitude=jnp.ones_like(divergences))

@@ -1,0 +1,1 @@
+"""What julistiono2024optimizing alone is made of."""

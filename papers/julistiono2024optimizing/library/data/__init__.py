@@ -1,0 +1,1 @@
+"""Data of julistiono2024optimizing."""

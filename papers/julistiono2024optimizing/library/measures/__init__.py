@@ -1,0 +1,1 @@
+"""Measures of julistiono2024optimizing."""

@@ -1,0 +1,1 @@
+"""Optim of julistiono2024optimizing."""

@@ -1,0 +1,1 @@
+"""Solvers of julistiono2024optimizing."""

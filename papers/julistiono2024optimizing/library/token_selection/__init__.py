@@ -1,0 +1,1 @@
+"""Token selection of julistiono2024optimizing."""

@@ -1,0 +1,107 @@
+r"""Gradient descent on the factors of W = K Q', whose bias is the nuclear norm."""
+
+import functools
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from attlas.core.errors import UserError
+from attlas.data.token_selection import TokenSelection, token_scores, validate
+from attlas.losses.margin_loss import margin_loss
+from julistiono2024optimizing.library.token_selection.gradient import scaled_gradient
+from attlas.training.course import record_along
+from attlas.training.trajectory import Trajectory, recording_schedule
+
+
+@functools.partial(jax.jit, static_argnames=("loss", "normalized"))
+def _train(
+    data: TokenSelection,
+    factors: tuple[Array, Array],
+    rate: Array,
+    lengths: Array,
+    *,
+    loss: str,
+    normalized: bool,
+) -> tuple[Array, ...]:
+    scores = token_scores(data)
+
+    def gradient(factors: tuple[Array, Array]) -> tuple[Array, Array, Array, Array]:
+        K, Q = factors
+        G, scale = scaled_gradient(K @ Q.T, data.X, data.z, scores, margin_loss(loss))
+        along_K, along_Q = G @ Q, G.T @ K
+        norm = jnp.sqrt(jnp.sum(along_K**2) + jnp.sum(along_Q**2))
+        return along_K, along_Q, norm, scale
+
+    def advance(factors: tuple[Array, Array]) -> tuple[Array, Array]:
+        along_K, along_Q, norm, scale = gradient(factors)
+        size = 1 / jnp.where(norm > 0, norm, 1) if normalized else jnp.exp(scale)
+        return factors[0] - rate * size * along_K, factors[1] - rate * size * along_Q
+
+    def observe(factors: tuple[Array, Array]) -> tuple[Array, ...]:
+        _, _, norm, scale = gradient(factors)
+        return *factors, factors[0] @ factors[1].T, scale + jnp.log(norm)
+
+    return record_along(advance, observe, factors, lengths)[1]
+
+
+def train_factored(
+    data: TokenSelection,
+    K0: Float[Array, "d m"],
+    Q0: Float[Array, "d m"],
+    *,
+    learning_rate: float,
+    steps: int,
+    record_at: Sequence[int] | None = None,
+    loss: str = "logistic",
+    normalized: bool = True,
+) -> Trajectory:
+    r"""Gradient descent on (K, Q) with W = K Q': grad_K = G Q, grad_Q = G' K, G = grad_W L.
+
+    Small starts lead to the nuclear-norm attention SVM where descent on W leads to the Frobenius
+    one (Tarzanagh et al. 2023); both factors at zero is a stationary point.
+
+    Args:
+        data: samples and value head.
+        K0: start of the key factor.
+        Q0: start of the query factor.
+        learning_rate: step size.
+        steps: number of steps.
+        record_at: increasing step numbers to record; log-spaced ones when None.
+        loss: name of a margin loss.
+        normalized: divide by the joint Frobenius norm of both gradients.
+
+    Returns:
+        The recorded factors K and Q; observed are W = K Q' and log_gradient_norm, the log of the
+        norm of the gradient in (K, Q).
+
+    Raises:
+        UserError: for data or settings that cannot be used.
+
+    Examples:
+        >>> from attlas.data.token_selection import make_support_selection
+        >>> data = make_support_selection(jax.random.key(0))
+        >>> start = 0.1 * jnp.eye(4)
+        >>> path = train_factored(
+        ...     data, start, start, learning_rate=0.1, steps=500, record_at=(500,))
+        >>> values = jnp.linalg.svd(path.W[0], compute_uv=False)
+        >>> bool(values[1] < 0.01 * values[0])
+        True
+    """
+    validate(data)
+    if K0.shape != Q0.shape or K0.shape[:1] != (data.X.shape[2],):
+        raise UserError(
+            f"K0 has shape {K0.shape} and Q0 {Q0.shape}: give d x m twice, d = {data.X.shape[2]}"
+        )
+    if not 0 < learning_rate < float("inf"):
+        raise UserError(f"learning_rate = {learning_rate} is not positive and finite")
+    schedule = recording_schedule(steps, record_at)
+    lengths = jnp.asarray(np.diff(schedule, prepend=0), jnp.int32)
+    bare = TokenSelection(data.X, data.y, data.z, data.v)
+    rate = jnp.asarray(learning_rate, K0.dtype)
+    K, Q, W, log_norm = _train(bare, (K0, Q0), rate, lengths, loss=loss, normalized=normalized)
+    params, observed = {"K": K, "Q": Q}, {"W": W, "log_gradient_norm": log_norm}
+    last = jax.tree.map(lambda a: a[-1], params)
+    return Trajectory(jnp.asarray(schedule, jnp.int32), params, last, observed=observed)

@@ -1,0 +1,1 @@
+"""Training of julistiono2024optimizing."""

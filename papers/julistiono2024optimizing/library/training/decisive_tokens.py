@@ -1,0 +1,145 @@
+"""Classification with known decisive tokens: the informative row of a digit, a marked word.
+
+Section 1.6 of julistiono2024optimizing asks whether the attention of a trained classifier goes to
+the tokens that decide its class.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from julistiono2024optimizing.library.data.decisive_sentences import decisive_sentences
+from attlas.data.digit_tokens import digit_sequences, row_information
+from attlas.data.digits import load_digits
+from attlas.data.imdb import load_imdb
+from attlas.data.splits import Split
+from attlas.data.token_sequences import TokenSequences
+from attlas.data.word_pieces import encode_words, train_word_pieces
+from attlas.training.sequence_classifiers import Sets
+
+
+class DecisiveTokens(NamedTuple):
+    """Sets to train on, and sequences whose decisive tokens are known.
+
+    Attributes:
+        sets: training, validation and test sequences.
+        probe: the sequences at which attention is measured.
+        decisive: 1 at their decisive tokens, else 0.
+    """
+
+    sets: Sets
+    probe: TokenSequences
+    decisive: Float[np.ndarray, "n T"]
+
+
+def digit_rows(dtype: Any = np.float32) -> DecisiveTokens:
+    """Is the digit odd? Rows as tokens; the one of most class information is decisive.
+
+    Args:
+        dtype: floating type.
+
+    Returns:
+        Digits; attention is measured at the test images.
+
+    Examples:
+        >>> found = digit_rows()
+        >>> found.probe.tokens.shape, np.flatnonzero(found.decisive[0]).tolist()
+        ((359, 8, 8), [5])
+    """
+    sets = Sets(*(in_precision(digit_sequences(split), dtype) for split in load_digits()))
+    decisive = np.zeros(sets.test.mask.shape)
+    decisive[:, np.argmax(row_information(sets.train))] = 1
+    return DecisiveTokens(sets, sets.test, decisive)
+
+
+def review_pieces(
+    vocabulary: int, length: int, counts: Sequence[int] = (0, 0, 0), dtype: Any = np.float32
+) -> DecisiveTokens:
+    """IMDB reviews as word pieces; attention is measured at the marked words of own sentences.
+
+    Args:
+        vocabulary: pieces, trained on the training reviews.
+        length: pieces kept of each review.
+        counts: training, validation and test reviews to keep; 0 for all.
+        dtype: floating type of the labels.
+
+    Returns:
+        The reviews, and twelve sentences.
+    """
+    splits = [
+        random_part(split, count, seed)
+        for seed, (split, count) in enumerate(zip(load_imdb(), counts, strict=True))
+    ]
+    pieces = train_word_pieces(list(splits[0].inputs), vocabulary)
+    sets = Sets(*(in_precision(encode_words(pieces, split, length), dtype) for split in splits))
+    probe, decisive = decisive_pieces(pieces, length)
+    return DecisiveTokens(sets, in_precision(probe, dtype), decisive)
+
+
+def decisive_pieces(pieces: Any, length: int) -> tuple[TokenSequences, Float[np.ndarray, "n T"]]:
+    """The sentences of `decisive_sentences`, and which pieces belong to the marked words.
+
+    Args:
+        pieces: what `train_word_pieces` gave.
+        length: pieces of each sentence, padding included; enough for the longest.
+
+    Returns:
+        The sentences, and 1 at the pieces of the marked words.
+
+    Examples:
+        >>> pieces = train_word_pieces([each.text for each in decisive_sentences()], 200)
+        >>> probe, decisive = decisive_pieces(pieces, 40)
+        >>> [pieces.id_to_token(k) for k in probe.tokens[2][decisive[2] == 1].tolist()]
+        ['great']
+    """
+    sentences = decisive_sentences()
+    texts = np.array([each.text for each in sentences], dtype=object)
+    labels = np.array([each.label for each in sentences])
+    probe = encode_words(pieces, Split(texts, labels), length)
+    decisive = np.zeros(probe.mask.shape)
+    for row, each in enumerate(sentences):
+        for place, (first, last) in enumerate(pieces.encode(each.text).offsets):
+            decisive[row, place] = first < each.end and last > each.start
+    return probe, decisive
+
+
+def random_part(split: Split, count: int, seed: int) -> Split:
+    """Some examples, in a random order.
+
+    Args:
+        split: all of them.
+        count: how many to keep; 0 for all, in their own order.
+        seed: of the order.
+
+    Returns:
+        The part.
+
+    Examples:
+        >>> random_part(Split(np.arange(5), np.arange(5)), 2, seed=0).labels.tolist()
+        [2, 4]
+    """
+    if count == 0:
+        return split
+    chosen = np.random.default_rng(seed).permutation(split.labels.size)[:count]
+    return Split(split.inputs[chosen], split.labels[chosen])
+
+
+def in_precision(data: TokenSequences, dtype: Any) -> TokenSequences:
+    """Sequences whose floating arrays have one type.
+
+    Args:
+        data: any.
+        dtype: of labels and of continuous tokens; token numbers stay.
+
+    Returns:
+        The same sequences.
+
+    Examples:
+        >>> in_precision(digit_sequences(load_digits().test), np.float32).tokens.dtype
+        dtype('float32')
+    """
+    continuous = np.issubdtype(data.tokens.dtype, np.floating)
+    tokens = np.asarray(data.tokens, dtype if continuous else None)
+    return TokenSequences(tokens, data.mask, np.asarray(data.labels, dtype))

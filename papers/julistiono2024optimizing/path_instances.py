@@ -1,0 +1,130 @@
+r"""Points of the regularisation path, by descent in balls of growing radius from several starts."""
+
+from itertools import product
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from julistiono2024optimizing.cone_instances import cone_divergence
+from julistiono2024optimizing.flow_instances import (
+    OTHER,
+    best_tokens,
+    gaussian_selections,
+)
+from attlas.norms.entrywise import entrywise_norm
+from attlas.claims.sampling import in_turn, shared
+from attlas.losses.margin_loss import margin_loss
+from attlas.measures.attention.direction import direction_divergence
+from attlas.solvers.attention_svm import attention_svm_batch
+from julistiono2024optimizing.library.solvers.regularisation_path import LogExcessLoss
+from attlas.solvers.token_optimality import attention_margins, is_locally_optimal
+from julistiono2024optimizing.library.token_selection.ball import descend_in_ball
+
+SIZES = ((2, 3, 3), (3, 4, 2), (5, 3, 4))
+"""Samples, tokens and dimensions of the problems; each is a program of its own."""
+EACH, STARTS, STEPS = 7, 4, 1000
+MULTIPLES = np.array([15.0, 30.0, 60.0, 120.0])
+"""Radii over ||W_mm||_{p,p}: the gaps at the minimiser are about these."""
+GAP = 1e-6
+"""Relative Frank-Wolfe gap that counts as stationary, a tenth of the divergences measured."""
+CONE = 0.1
+"""Width of the cone in which the local path is sought."""
+
+
+def _path(data, tokens, own, other, starts, p, cone):
+    """The lowest point of all starts in the cone at each radius, and whether it is a minimiser's.
+
+    It must be stationary and no worse than W_mm scaled to the radius, which is in the ball as well:
+    descent that loses W_mm has not found the minimiser. In a cone (a finite width) alpha leads.
+    """
+    loss, norm = LogExcessLoss(data, margin_loss("logistic")), entrywise_norm(own, p)
+
+    def point(radius, W0):
+        found = descend_in_ball(data, W0, p=p, radius=radius, steps=STEPS)
+        leads = jnp.all(attention_margins(data.X, data.z, tokens, found.W) >= 0)
+        inside = (cone_divergence(own, found.W, p) <= cone) & (leads | jnp.isinf(cone))
+        return found.W, found.relative_gap, jnp.where(inside, loss(found.W), jnp.inf)
+
+    radii = norm * MULTIPLES
+    W, gap, height = jax.vmap(jax.vmap(point, (None, 0)), (0, None))(radii, starts)
+    lowest, row = jnp.argmin(height, axis=1), jnp.arange(len(radii))
+    scaled = jax.vmap(lambda radius: loss(radius * own / norm))(radii)
+    # Near a local choice the loss is its limit up to a rounding of its sums.
+    reached = height[row, lowest] <= scaled + 2**10 * jnp.finfo(norm.dtype).eps * jnp.abs(scaled)
+    away = [jax.vmap(direction_divergence, (0, None, None))(W[row, lowest], aim, p)
+            for aim in (own, other)]  # fmt: skip
+    return jnp.all(reached & (gap[row, lowest] <= GAP)), *away
+
+
+_paths = eqx.filter_jit(jax.vmap(_path, in_axes=(0, 0, 0, 0, 0, None, None)))
+_are_local = eqx.filter_jit(jax.vmap(is_locally_optimal))
+
+
+def _compared(data, tokens, found, other, starts, p, cone=np.inf):
+    """Paths of stacked problems, and how far they are from their SVM and from another one."""
+    given = map(jnp.asarray, (tokens, found.value, other.value, starts, p, cone))
+    reached, own, wrong = map(np.asarray, _paths(data, *given))
+    return {
+        "certified": np.asarray((found.result == 0) & (other.result == 0)) & reached,
+        "multiples": np.tile(MULTIPLES, (len(own), 1)),
+        "own": own,
+        "wrong": wrong,
+    }
+
+
+@shared
+def _global(rng):
+    parts = []
+    for (p, other), size in product(OTHER.items(), SIZES):
+        data = gaussian_selections(rng, EACH, *size)
+        tokens = best_tokens(data)
+        found = attention_svm_batch(data.X, data.z, tokens, p)
+        compared = attention_svm_batch(data.X, data.z, tokens, other)
+        random = rng.normal(size=(EACH, STARTS - 1, size[2], size[2]))
+        starts = np.concatenate([found.value[:, None], random], axis=1)
+        parts.append(_compared(data, tokens, found, compared, starts, p))
+    return parts
+
+
+def _local_choices(rng, p, size):
+    """Problems whose second best token of the first sample is locally optimal."""
+    data = gaussian_selections(rng, 24 * EACH, *size)
+    tokens = best_tokens(data)
+    scores = np.asarray(data.y)[..., None] * np.einsum("bntd,bd->bnt", data.X, data.v)
+    tokens[:, 0] = np.argsort(scores[:, 0], axis=-1)[:, -2]
+    found = attention_svm_batch(data.X, data.z, tokens, p)
+    local = _are_local(data, jnp.asarray(tokens), found.value)
+    kept = np.flatnonzero(np.asarray(local) & (np.asarray(found.result) == 0))[:EACH]
+    return jax.tree.map(lambda a: a[kept], data), tokens[kept]
+
+
+@shared
+def _local(rng):
+    parts = []
+    for p, size in product(2 * list(OTHER), SIZES):  # batches of one size share a program
+        data, tokens = _local_choices(rng, p, size)
+        found = attention_svm_batch(data.X, data.z, tokens, p)
+        best = attention_svm_batch(data.X, data.z, best_tokens(data), p)
+        shaken = 1 + 0.01 * rng.normal(size=(len(tokens), STARTS, size[2], size[2]))
+        starts = found.value[:, None] * shaken
+        parts.append(_compared(data, tokens, found, best, starts, p, CONE))
+    return parts
+
+
+def global_paths(rng, count):
+    """The path of random problems: lowest points of W_mm and three random starts.
+
+    `certified`, `multiples` = R / ||W_mm||, and the divergences from the attention SVM of this p,
+    `own`, and of another, `wrong`; at most 63.
+    """
+    return in_turn(_global(rng), count)
+
+
+def local_paths(rng, count):
+    """The path near a choice of tokens that is locally but not globally optimal; at most 126.
+
+    As `global_paths`; `wrong` is the divergence from the globally optimal SVM.
+    """
+    return in_turn(_local(rng), count)

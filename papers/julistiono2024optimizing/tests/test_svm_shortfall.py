@@ -1,0 +1,36 @@
+"""The shortfall is zero at the SVM of its norm and positive elsewhere."""
+
+import numpy as np
+import pytest
+
+from julistiono2024optimizing.library.data.sphere_selection import draw_sphere_selection
+from julistiono2024optimizing.library.measures.svm_shortfall import svm_shortfall
+from attlas.solvers.attention_svm import attention_svm
+from julistiono2024optimizing.library.solvers.nuclear_svm import nuclear_svm
+
+
+@pytest.mark.parametrize(("norm", "tolerance"), [(0, 1e-6), (1, 1e-8)])
+def test_shortfall_vanishes_at_the_svm_of_its_norm(norm, tolerance):
+    X, y, z, v = draw_sphere_selection(np.random.default_rng([0, 0]), 4, 4, 5)
+    tokens = (y[:, None] * (X @ v)).argmax(axis=1)
+    solved = nuclear_svm(X, z, tokens) if norm == 0 else attention_svm(X, z, tokens, 2.0)
+    found = svm_shortfall(X, z, 7.0 * np.asarray(solved.unwrap())[None])
+    np.testing.assert_array_equal(found.tokens, tokens)
+    # The tolerance is the relative duality gap to which the SVM is certified.
+    assert abs(found.shortfall[norm, 0]) <= tolerance
+    assert found.shortfall[1 - norm, 0] > 1e-3
+    assert abs(found.apart[norm, 0]) < 1e-12
+    assert found.certified.all()
+
+
+def test_of_two_equal_tokens_none_is_selected_over_the_other():
+    X, _, z, v = draw_sphere_selection(np.random.default_rng([0, 0]), 2, 3, 4)
+    W = np.outer(v, z[0])[None]
+    assert svm_shortfall(X, z, W).certified.all()
+    # The row of a token over its copy is exactly zero: no W has a margin there.
+    found = svm_shortfall(np.concatenate([X, X], axis=1), z, W)
+    selected = np.einsum("ntd,dc,nc->nt", X, W[0], z).argmax(axis=1)
+    np.testing.assert_array_equal(found.tokens % 3, selected)
+    assert not found.certified.any()
+    assert all(np.isnan(part).all() for part in (found.shortfall, found.apart, found.svm_spread))
+    assert np.isfinite(found.spread).all()

@@ -1,0 +1,243 @@
+r"""What do the measures and bounds of five papers find in one trained head, and what is its gap?
+
+One head that reads the last token, $f(X) = u^\top X^\top \mathrm{softmax}(X W^\top x_T)$, is
+trained by gradient descent on a tokenized mixture. Every measurement of the five papers is taken
+on the same parameters.
+"""
+
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+
+from attlas.experiments import panels
+from liu2021analyzing.library.audit.audit_dataset import audit_arrays, audit_dataset
+from liu2021analyzing.library.audit.head_audit import AuditSettings, audit_heads
+from liu2021analyzing.library.audit.head_rows import head_rows, theorem_2_applies
+from liu2021analyzing.library.audit.ranked_bounds import ranked_bounds, ranked_dataset
+from liu2021analyzing.library.audit.trained_heads import (
+    Descent,
+    sample_mixtures,
+    train_heads,
+    training_facts,
+)
+from attlas.experiments.panels import PALETTE, Formula, Lines, Panel, Points, Reference
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.settings import Settings
+
+if TYPE_CHECKING:  # workers compute and draw nothing
+    import pandas
+
+DELTA = 0.05
+GRID = Grid(
+    each={"n": [32]},
+    fixed={
+        "T": 8, "d": 8, "M": 3, "Z": 1.0, "Z_mu": 0.4, "deviation": 0.2, "tau": 0.1, "gamma": 0.5,
+        "fresh": 2000, "left_out": 2, "radius": 8.0, "steps": 45_000, "records": 15,
+        "searches": 5, "climb": 100, "members": 5,
+    },
+    smoke={
+        "n": [12], "fresh": 80, "radius": 6.0, "steps": 200, "records": 5, "searches": 3,
+        "climb": 5, "members": 2,
+    },
+    paper={
+        "n": [32, 128, 512], "fresh": 10_000, "left_out": 4, "radius": 10.0, "steps": 60_000,
+        "records": 20, "searches": 8, "climb": 500, "members": 5,
+    },
+)  # fmt: skip
+
+
+def run(s: Settings, key: Array) -> xr.Dataset:
+    """Train, measure as each paper does, and evaluate every bound."""
+    mixture = {name: s[name] for name in ("T", "d", "M", "Z_mu", "Z")}
+    samples = sample_mixtures(key, s.members, (s.n, s.fresh), **mixture)
+    descent = Descent(s.radius, s.steps, s.records, s.left_out, s.deviation)
+    heads = train_heads(samples, descent, s.seed)
+    settings = AuditSettings(s.tau, s.gamma, DELTA, s.searches, s.climb, s.seed)
+    found = training_facts(heads, samples, s.radius) | dict(audit_heads(heads, settings))
+    return audit_dataset(found, heads.steps)
+
+
+def table(data: xr.Dataset) -> "pandas.DataFrame":
+    """One row per measurement: paper, quantity, its spread over the members, a remark."""
+    import pandas as pd
+
+    rows = []
+    for n in data.n.values.tolist():
+        for row in head_rows(audit_arrays(data.sel(n=n)), n, data.attrs["gamma"]):
+            spread = dict(zip(("median", "least", "largest"), row.spread, strict=True))
+            named = {"samples": n, "paper": row.paper, "quantity": row.quantity}
+            rows.append({**named, **spread, "remark": row.remark})
+    return pd.DataFrame(rows)
+
+
+def gap_of(name: str) -> Formula:
+    """A risk on fresh samples minus that on the training samples."""
+    return lambda data: data[name].sel(set="fresh") - data[name].sel(set="training")
+
+
+def on(name: str, part: str) -> Formula:
+    """A risk on one of the two sets."""
+    return panels.taken(name, {"set": part})
+
+
+def drawn(title: str, *lines: tuple[str | Formula, str, str], **axes: Any) -> Panel:
+    """Quantities along the training with label and style; no logarithm shows the start."""
+
+    def line(k: int, y: str | Formula, label: str, style: str) -> Lines:
+        def trained(data: xr.Dataset) -> xr.DataArray:
+            return (data[y] if isinstance(y, str) else y(data)).isel(step=slice(1, None))
+
+        return Lines(trained, "step", label=label, style=style, ink=PALETTE[k])
+
+    first, *rest = (line(k, *each) for k, each in enumerate(lines))
+    whole = replace(
+        first, row="n", title=f"{title}, $n = {{n}}$", xscale="log", xlabel="step $k$",
+        width=1.3, **axes,
+    )  # fmt: skip
+    return reduce(Panel.__add__, rest, whole)
+
+
+def best_reached(data: xr.Dataset) -> xr.DataArray:
+    """The largest margin found at the norm of the last record, over the norm of u."""
+    norm = data.norms.sel(part="u").isel(step=-1)
+    return (data.margin_reachable / norm).median("member")
+
+
+PATHS = [
+    drawn(
+        "Risk",
+        (on("error", "training"), "error, training", "--"),
+        (on("error", "fresh"), "error, fresh samples", "-"),
+        (gap_of("ramp"), "true gap of the ramp risk", "-"),
+    ),
+    drawn(
+        "Attention SVM (julistiono2024)",
+        (lambda data: data.selection / data.svm_margin, "attention margin of $W$ / largest", "-"),
+        (lambda data: 1 - data.svm_divergence, "cosine with the attention SVM", "--"),
+        ylim=(-1.05, 1.05),
+    )
+    + Reference(y=0),
+    drawn("Margins (deora2023)", ("decoder", "least margin over $\\|u\\|$", "-"))
+    + Reference(
+        y=lambda data: data.margin_uniform.median("member") / np.sqrt(2), label="best with $W = 0$"
+    )
+    + Reference(y=best_reached, label="best found at the last norm", style="--", ink=PALETTE[0]),
+    drawn(
+        "Tangent kernel (gu2024)",
+        ("margin_drift", "$\\|K_k - K_0\\| / \\|K_0\\|$", "-"),
+        ("margin_moved", "$\\|K_k - K_0\\|_2 / (\\lambda / 2)$", "--"),
+        yscale="log",
+    )
+    + Reference(y=1, label="above: no longer lazy"),
+    drawn(
+        "Concentration (liu2021)",
+        ("land_relative_top", "$\\ell_2$ share of the top $\\sqrt{T}$ weights", "-"),
+        ("land_unexplained", "unexplained variance, (A3)", "--"),
+        ("relevant_mass", "weight of the relevant token", ":"),
+        ylim=(0, 1.02),
+    ),
+    drawn(
+        "Bounds on the gap (deora2023)",
+        (lambda data: gap_of("risk")(data).clip(1e-9), "true gap, logistic risk", "-"),
+        ("stability_gap", "leave-one-out stability", "-"),
+        ("bound_gap_sharp", "Theorem 2, sharp", "--"),
+        ("bound_gap", "Theorem 2, printed", ":"),
+        yscale="log", ylim=(1e-3, None),
+    )
+    + Reference(y=float(np.log(2)), label="$\\log 2$"),
+]  # fmt: skip
+
+
+def ends(data: xr.Dataset) -> dict[str, object]:
+    """How far training went, and where Theorem 2 is informative."""
+    sizes = []
+    for n in data.n.values.tolist():
+        a = audit_arrays(data.sel(n=n))
+        informative = theorem_2_applies(a) & (a["bound_gap_sharp"] < np.log(2))
+        sizes.append({
+            "n": n, "margin": f"{np.median(a['selection'][:, -1] / a['svm_margin']):.0%}",
+            "drift": f"{np.median(a['margin_drift'][:, -1]):.1f}",
+            "top": f"{np.median(a['land_relative_top'][:, -1]):.0%}",
+            "informative": f"{np.mean(informative[:, 1:]):.0%}",
+        })  # fmt: skip
+    return {"sizes": sizes, "members": data.sizes["member"]}
+
+
+def ranked(name: str, applies: bool | None = None) -> Formula:
+    """One kind of the ranked bounds; those whose conditions hold, or fail."""
+
+    def chosen(data: xr.Dataset) -> xr.DataArray:
+        each = [ranked_dataset(audit_arrays(data.sel(n=n))) for n in data.n.values]
+        whole = xr.concat(each, data.n)
+        values = whole[name]
+        return values if applies is None else values.where(whole.applies == applies)
+
+    return chosen
+
+
+def ranks(name: str, axis: str, title: str, **axes: Any) -> Panel:
+    """Median and quartiles of each row, in the colour of its paper; open where conditions fail."""
+    look: dict[str, Any] = {
+        "colour": "paper", "band": panels.quartiles, "across": True, "marker": "o",
+        "legend": name == "margins",  # one for all panels
+    }  # fmt: skip
+    axes |= {"panel": "n", "title": f"{title}, $n = {{n}}$", "width": 1.9}
+    if axis != "bound":
+        return Points(ranked(name), axis, **look, **axes)
+    failing = Points(ranked(name, False), axis, hollow=True, **look)
+    return Points(ranked(name, True), axis, **look, **axes) + failing
+
+
+def nearest(data: xr.Dataset) -> dict[str, object]:
+    """Which bound is nearest, and by how much it misses."""
+    sizes = []
+    for n in data.n.values.tolist():
+        rows = ranked_bounds(audit_arrays(data.sel(n=n))).gaps
+        gap = next(row.spread[0] for row in rows if row.quantity == "true gap, ramp risk")
+        bounds = [row for row in rows if row.paper != "truth" and not row.remark]
+        best = min(bounds, key=lambda row: row.spread[0])
+        sizes.append({
+            "n": n, "gap": f"{gap:.2f}", "least": f"{best.spread[0]:.3g}", "name": best.quantity,
+            "vacuous": best.spread[0] >= 1,
+        })  # fmt: skip
+    return {"sizes": sizes, "error": f"{data.attrs['gamma'] ** 2:g}"}
+
+
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """What the captions say of each number of samples."""
+    told = ends(data)
+    return {
+        "ends": told["sizes"],
+        "gaps": nearest(data)["sizes"],
+        "members": told["members"],
+    }
+
+
+EXPERIMENT = Experiment(
+    title="One head through five papers",
+    question=__doc__,
+    grid=GRID,
+    run=run,
+    answer=answer,
+    table=table,
+    figures=[
+        panels.Plot("One head along its training", PATHS, ends),
+        panels.Plot(
+            "Margins, bounds and the truth",
+            [
+                ranks("margins", "margin", "Margins", xscale="log"),
+                ranks("gaps", "bound", "True gap and its bounds", xscale="log")
+                + Reference(x=1, label="range of the ramp loss", style="--"),
+                ranks("required_sizes", "required", r"$\log_{{10}}$ of required sizes",
+                      xscale="log")
+                + Reference(x=lambda data: np.log10(data.n), label="$\\log_{10} n$", style="--"),
+            ],
+            nearest, height=1.4,
+        ),
+    ],
+)  # fmt: skip

@@ -1,0 +1,234 @@
+r"""Does known attention to $s_0$ of p inputs need fewer samples, and $(p/s_0)^2$ times fewer?
+
+Teachers with attention weights f of norm one: equal ones, s0 of a fixed support, and s0 that move
+with the input. Students of the teacher's width that know f, and students without attention.
+Theorem 1 and Corollary 1 of liu2021analyzing promise the factor.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+
+from attlas.experiments import panels
+from liu2021analyzing.library.measures.ratio_of_means import ratio_of_means
+from attlas.experiments.panels import PALETTE, Lines, Points, Reference, power_of_means
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.settings import Settings
+from liu2021analyzing.library.training.attended_students import train_attended_students
+
+NOISE = 0.5
+"""Deviation of the labels' noise; that of the truth is 1."""
+WEIGHTS = ("equal", "fixed", "moving")
+STUDENTS = ("attention", "no attention")
+COMPARED = ("own tasks, fixed", "one task, fixed", "own tasks, moving", "one task, moving")
+"""Two students that know f, each on its own task; or two students, one without f, on one task."""
+GRID = Grid(
+    each={"p": [8, 16]},
+    fixed={"s0": [2, 4]},
+    smoke={"p": [4], "s0": [2], "d": 2, "multiples": [8, 16], "members": 2, "starts": 1,
+           "steps": 10, "fresh": 100, "at_once": 4},
+    quick={"d": 2, "multiples": [16, 32, 64], "members": 10, "starts": 4, "steps": 20,
+           "fresh": 2000, "at_once": 8},
+    # Powers of two up to p / 2.
+    paper={"p": [8, 16, 32], "s0": lambda s: [2**k for k in range(1, s.p.bit_length() - 1)],
+           "d": 4, "multiples": [8, 16, 32, 64, 128], "members": 20, "starts": 4, "steps": 150,
+           "fresh": 10_000, "at_once": 16},
+)  # fmt: skip
+
+
+def run(s: Settings, key: Array) -> xr.Dataset:
+    """Test errors of all students on all tasks, by n and member."""
+    n = np.array(s.multiples) * s.p
+    found = [
+        train_attended_students(
+            seed, s.s0, s.p, s.d, n.tolist(), NOISE, s.fresh, s.starts, s.steps, s.at_once
+        )
+        for seed in range(s.seed, s.seed + s.members)
+    ]
+    axes, whole = ("weights", "s0", "student", "multiple", "member"), {}
+    for name in ("error", "reached"):
+        each = np.stack([getattr(one, name) for one in found], axis=-1).astype(float)
+        # A student of equal weights is one without attention.
+        whole[name] = np.full((3, len(s.s0), 2, *each.shape[1:]), np.nan)
+        whole[name][0, :, 0] = each[0]
+        whole[name][1:] = each[1:].reshape(2, *whole[name].shape[1:])
+    labels = (list(WEIGHTS), list(s.s0), list(STUDENTS), list(s.multiples))
+    whole = {name: (axes, values) for name, values in whole.items()}
+    return xr.Dataset({**whole, "n": ("multiple", n)}, dict(zip(axes, labels, strict=False)))
+
+
+def ratios(data: xr.Dataset) -> xr.DataArray:
+    """Errors times n at the two largest n, without f over with f, and the interval."""
+    scaled = (data.error * data.n).isel(multiple=slice(-2, None)).mean("multiple", skipna=False)
+    equal, parts = scaled.sel(weights="equal", student="attention", drop=True), []
+    for compared in COMPARED:
+        own = scaled.sel(weights=compared.split(", ")[1], drop=True)
+        other = equal if compared.startswith("own") else own.sel(student="no attention", drop=True)
+        known = own.sel(student="attention", drop=True)
+        parts.append(
+            xr.apply_ufunc(
+                lambda a, b: np.array(ratio_of_means(a, b)), other, known, vectorize=True,
+                input_core_dims=[["member"], ["member"]], output_core_dims=[["end"]],
+            )
+        )  # fmt: skip
+    return xr.concat(parts, "compared").assign_coords(compared=list(COMPARED))
+
+
+def pairs(data: xr.Dataset) -> xr.DataArray:
+    """The same by $p / s_0$, without the floor of one task that moves."""
+    found = ratios(data).isel(compared=slice(3)).stack(pair=["p", "s0"]).dropna("pair", how="all")
+    return found.reset_index("pair").assign_coords(factor=found.p / found.s0)
+
+
+def told(value: float, low: float, high: float) -> str:
+    """An interval, as text."""
+    return f"{value:.2f} [{low:.2f}, {high:.2f}]" if np.isfinite(value) else "not available"
+
+
+def slope(errors: xr.DataArray) -> str:
+    """From 16 samples a feature on, below which students fit the noise."""
+    multiples = errors["multiple"].values
+    first = max(min(np.searchsorted(multiples, 16), len(multiples) - 2), 0)
+    return power_of_means(errors.isel(multiple=slice(first, None)), "multiple")
+
+
+def entries(row: xr.Dataset) -> tuple[object, ...]:
+    """What the table says of one comparison."""
+    compared = str(row.compared.values)
+    weights, factor = compared.split(", ")[1], float(row.p / row.s0)
+    corrected = "a floor, no ratio of n" if compared == COMPARED[3] else "1"
+    errors = row.error.sel(weights=weights)
+    return (
+        told(*row.ratio.values),
+        factor**2,
+        f"{factor:g}" if weights == "fixed" else corrected,
+        slope(errors.sel(student="attention")),
+        int(row.n[-1]),
+        float(errors.sel(student="no attention").isel(multiple=-1).mean()),
+    )
+
+
+def largest(data: xr.Dataset) -> xr.Dataset:
+    """The largest p with the smallest s0."""
+    return data.isel(p=-1, s0=0)
+
+
+def errors(data: xr.Dataset) -> dict[str, object]:
+    """Slopes, and the errors with and without attention."""
+    own = largest(data)
+    known, ends = own.error.sel(student="attention"), own.error.isel(multiple=-1).mean("member")
+    return {
+        "p": int(own.p), "s0": int(own.s0), "d": data.attrs["d"], "n": int(own.n[-1]),
+        "slopes": "; ".join(f"{name} {slope(known.sel(weights=name))}" for name in WEIGHTS),
+        **{f"{k}_known": f"{ends.sel(weights=k)[0]:.3g}" for k in WEIGHTS[1:]},
+        **{f"{k}_unknown": f"{ends.sel(weights=k)[1]:.3g}" for k in WEIGHTS[1:]},
+        "reached": f"{100 * own.reached.sel(student='attention').mean():.0f}",
+        "members": data.sizes["member"],
+    }  # fmt: skip
+
+
+def factors(data: xr.Dataset) -> dict[str, object]:
+    """The measured factors, and whether the paper's is among them."""
+
+    def place(at: xr.DataArray) -> str:
+        return f"$p = {int(at.p)}$, $s_0 = {int(at.s0)}$"
+
+    own, one, moving = (
+        "; ".join(
+            f"{told(*each.values)} for {place(each)}" for each in found.transpose("pair", "end")
+        )
+        for found in pairs(data).transpose("compared", ...)
+    )
+    high = pairs(data).isel(end=2).max("compared").transpose("pair")
+    within = ", ".join(place(at) for at in high if at >= at.factor**2)
+    return {"own": own, "one": one, "moving": moving, "within": within}
+
+
+def curves(student: str, weights: Sequence[str], named: str = "", **options: Any) -> Points:
+    """Errors of some students against n."""
+    return Points(
+        lambda data: largest(data).error.sel(student=student, weights=list(weights)),
+        lambda data: largest(data).n, colour="weights", names="{weights} weights" + named,
+        xscale="log2", yscale="log", xlabel="samples $n$", **options,
+    )  # fmt: skip
+
+
+def guide(parameters: str, style: str, label: str) -> panels.Panel:
+    """The variance of so many parameters times d."""
+    return Lines(
+        lambda data: NOISE**2 * largest(data)[parameters] * data.attrs["d"] / largest(data).n,
+        lambda data: largest(data).n, style=style, ink="#999999", label=label,
+    )  # fmt: skip
+
+
+def ends(data: xr.Dataset) -> xr.DataArray:
+    """Where the lines of the theory begin and end."""
+    return xr.DataArray([1.7, 1.2 * float(pairs(data).factor.max())], dims="side")
+
+
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """The range of the factors over p and s0, by what the support does."""
+    found = pairs(data)
+    one = found.sel(compared=COMPARED[1]).transpose("end", "pair").values
+    moving = found.sel(compared=COMPARED[2]).transpose("end", "pair").values[0]
+    return factors(data) | {
+        "clear": bool((one[1] > 1).all()),
+        "fixed": f"{one[0].min():.2g} to {one[0].max():.2g}",
+        "moving": f"{moving.min():.2f} to {moving.max():.2f}",
+        "factors": f"{float(found.factor.min()):g} to {float(found.factor.max()):g}",
+        "members": data.sizes["member"],
+    }
+
+
+GUIDES = guide("p", "--", "$\\sigma^2pd/n$"), guide("s0", ":", "$\\sigma^2s_0d/n$")
+HEADS = (
+    "ratio of errors", "paper (p/s0)^2", "corrected", "slope with attention", "largest n",
+    "error without",
+)  # fmt: skip
+EXPERIMENT = Experiment(
+    title="Sample complexity with known attention",
+    question=__doc__,
+    grid=GRID,
+    run=run,
+    answer=answer,
+    table=panels.Table(
+        ["p", "s0", "compared"], [panels.Derived(HEADS, entries)],
+        where=lambda row: row["s0"] < row["p"], of=lambda data: data.assign(ratio=ratios(data)),
+    ),
+    figures=[
+        panels.Plot(
+            "Test error against the sample size",
+            [
+                curves(
+                    "attention", WEIGHTS, line="-", width=1.2,
+                    title="knowing $f$, each on its own task",
+                    ylabel=r"test error $E(\hat y-E(y|x))^2$",
+                )
+                + GUIDES[0] + GUIDES[1],
+                curves(
+                    "attention", WEIGHTS[1:], ", attention", line="-", width=1.2,
+                    title="the same tasks with and without $f$",
+                )
+                + curves("no attention", WEIGHTS[1:], ", no attention", line=":", marker="D")
+                + GUIDES[0] + GUIDES[1],
+            ],
+            errors, height=1.2,
+        ),
+        panels.Plot(
+            "How many times fewer samples",
+            Points(
+                pairs, "factor", colour="compared", band=panels.stated, dodge=0.12, width=1.8,
+                names={name: f"measured: {name}" for name in COMPARED}, xscale="log2",
+                yscale="log2", xlabel="$p/s_0$", ylabel="samples without / with attention",
+            )
+            + Lines(lambda data: ends(data) ** 2, ends, label="Theorem 1: $(p/s_0)^2$")
+            + Lines(ends, ends, style="--", ink=PALETTE[0], label="corrected, fixed: $p/s_0$")
+            + Reference(y=1.0, style="--", ink=PALETTE[2], label="corrected, moving: 1"),
+            factors, height=1.2,
+        ),
+    ],
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""What liu2021analyzing alone is made of."""

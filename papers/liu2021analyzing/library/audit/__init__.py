@@ -1,0 +1,1 @@
+"""Audit of liu2021analyzing."""

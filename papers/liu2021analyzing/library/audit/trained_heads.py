@@ -1,0 +1,197 @@
+r"""Heads that read the last token, trained on tokenized mixtures as the audit reads them.
+
+One head f(X) = u' X' softmax(X W' x_T) per member, by gradient descent with a certified step; all
+members, and the trainings that leave a sample out, are one program.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from liu2021analyzing.library.audit.head_audit import AuditedHeads
+from liu2021analyzing.library.audit.single_head_path import HeadPath, single_head_path
+from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_2
+from attlas.core.checkpoint import is_kept
+from attlas._jax.loop_jit import loop_jit
+from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
+from attlas.measures.statistics.stability import average_model_stability
+from attlas.models.attention.multi_head import Decoder, MultiHead, make_multi_head
+from attlas.training.ensemble import in_chunks
+from attlas.training.gradient_descent import descend
+
+
+class MixtureSamples(NamedTuple):
+    """Samples of one mixture per member.
+
+    Attributes:
+        X: training samples.
+        y: labels.
+        fresh_X: samples that are not trained on.
+        fresh_y: their labels.
+        relevant: which tokens of the training samples are relevant.
+        fresh_relevant: the same of the fresh ones.
+        R: bound of the tokens' norms, of all members.
+    """
+
+    X: Float[np.ndarray, "e n T d"]
+    y: Float[np.ndarray, "e n"]
+    fresh_X: Float[np.ndarray, "e N T d"]
+    fresh_y: Float[np.ndarray, "e N"]
+    relevant: np.ndarray
+    fresh_relevant: np.ndarray
+    R: float
+
+
+class Descent(NamedTuple):
+    """How heads are trained.
+
+    Attributes:
+        radius: of u, at which the step is certified.
+        steps: number of steps.
+        records: recorded ones, the start included.
+        left_out: trainings that leave one sample out.
+        deviation: of the Gaussian start.
+    """
+
+    radius: float
+    steps: int
+    records: int
+    left_out: int
+    deviation: float
+
+
+def sample_mixtures(
+    key: Key[Array, ""],
+    members: int,
+    sizes: tuple[int, int],
+    *,
+    T: int,
+    d: int,
+    M: int,
+    Z_mu: float,
+    Z: float,
+) -> MixtureSamples:
+    """One mixture per member, with one relevant token of T, and samples of it.
+
+    Args:
+        key: random key.
+        members: number of mixtures e.
+        sizes: training samples n and fresh samples N.
+        T: tokens of a sample.
+        d: dimension of a token.
+        M: irrelevant patterns.
+        Z_mu: bound of the noise along the relevant patterns, and M times that along the others.
+        Z: bound of the norm of the noise.
+
+    Returns:
+        The samples.
+
+    Examples:
+        >>> found = sample_mixtures(jax.random.key(0), 2, (3, 5), T=4, d=6, M=2, Z_mu=0.4, Z=1.0)
+        >>> found.X.shape, found.fresh_X.shape, found.relevant.sum(axis=2).tolist()
+        ((2, 3, 4, 6), (2, 5, 4, 6), [[1, 1, 1], [1, 1, 1]])
+    """
+    parts, R = [], 0.0
+    for member in range(members):
+        own = jax.random.fold_in(key, member)
+        mixture = make_tokenized_mixture(own, d=d, M=M, zeta=1 / T, Z_mu=Z_mu, Z_nu=Z_mu, Z=Z)
+        train, fresh = (
+            sample_mixture(jax.random.fold_in(own, k), mixture, size, T)
+            for k, size in enumerate(sizes, 1)
+        )
+        R = max(R, float(mixture.R))
+        parts.append((train.X, train.y, fresh.X, fresh.y, train.relevant, fresh.relevant))
+    X, y, fresh_X, fresh_y, relevant, fresh_relevant = (
+        np.stack([np.asarray(a) for a in each]) for each in zip(*parts, strict=True)
+    )
+    return MixtureSamples(X, y, fresh_X, fresh_y, relevant, fresh_relevant, R)
+
+
+def train_heads(samples: MixtureSamples, descent: Descent, seed: int = 0) -> AuditedHeads:
+    r"""Train one head per member; the step is $1 / \beta_2$ at a radius of u.
+
+    Every step lowers the risk as long as no u leaves the radius; see `training_facts`.
+
+    Args:
+        samples: of all members.
+        descent: how.
+        seed: of the starts.
+
+    Returns:
+        What `audit_heads` reads, records at step 0 and at log-spaced steps.
+
+    Examples:
+        >>> samples = sample_mixtures(jax.random.key(0), 1, (3, 5), T=4, d=6, M=2, Z_mu=0.4, Z=1.0)
+        >>> heads = train_heads(samples, Descent(4.0, 20, 3, left_out=1, deviation=0.2))
+        >>> heads.steps.tolist(), heads.path.W.shape, heads.stability[:, 0].tolist()
+        ([0, 1, 20], (1, 3, 1, 6, 6), [0.0])
+    """
+    e, n, T, d = samples.X.shape
+    rate = 1 / float(deora2023_beta_2(1, d, samples.R, descent.radius, 1, "sharp"))
+    late = np.geomspace(descent.steps / 1000, descent.steps, descent.records - 1)
+    schedule = np.unique([0, *np.ceil(late).astype(int)])
+    draw = np.random.default_rng([seed, 7])
+    shapes = (e, 1, d), (e, 1, d, d)
+    start = [jax.device_put(descent.deviation * draw.normal(size=shape)) for shape in shapes]
+    one = make_multi_head(1, T, d, Decoder.LAST)
+    heads = jax.tree.unflatten(jax.tree.structure(one), start)
+    blind = np.ones((1 + descent.left_out, n))
+    # samples are exchangeable: the first ones stand for all
+    blind[np.arange(1, 1 + descent.left_out), np.arange(descent.left_out)] = 0
+    arrays = samples[:4]
+    shared = [jax.device_put(a) for a in (blind, np.float64(rate), schedule)]
+    width = 1 if is_kept() else e  # what is kept is a head, not a part of all of them
+    found = in_chunks(lambda part: _train(part[0], part[1], *shared), (heads, arrays), width)
+    path, stability, seen = jax.tree.map(np.asarray, found)
+    return AuditedHeads(path, seen, stability, *arrays, samples.R, rate, schedule)
+
+
+@loop_jit(jit=eqx.filter_jit)
+def _train(
+    start: MultiHead, data: tuple[Array, ...], weights: Array, rate: Array, schedule: Array
+) -> tuple[MultiHead, Array, HeadPath]:
+    """Paths on all samples, the average stability along them, and what is seen on them."""
+
+    def one(head: MultiHead, X: Array, y: Array, *fresh: Array) -> tuple:
+        every = jax.vmap(lambda w: descend(head, X, y, w, rate, schedule, "logistic"))(weights)
+        whole, without = (
+            jax.tree.map(lambda a, part=part: a[part], every.params) for part in (0, slice(1, None))
+        )
+        stability = average_model_stability(whole, without)
+        return whole, stability, single_head_path(whole, X, y, *fresh)
+
+    return jax.vmap(one)(start, *data)
+
+
+def training_facts(
+    heads: AuditedHeads, samples: MixtureSamples, radius: float
+) -> dict[str, np.ndarray]:
+    """What the audit cannot see: the relevant tokens, and whether the step was certified.
+
+    Args:
+        heads: trained on the samples.
+        samples: with their relevant tokens.
+        radius: that the step was certified for.
+
+    Returns:
+        `relevant_mass`, the attention on the relevant tokens of fresh samples, by head and
+        record; `relevant_selected`, the share of training samples whose selected token is
+        relevant; `certified`, whether u stayed within the radius.
+
+    Examples:
+        >>> samples = sample_mixtures(jax.random.key(0), 1, (3, 5), T=4, d=6, M=2, Z_mu=0.4, Z=1.0)
+        >>> heads = train_heads(samples, Descent(4.0, 20, 3, left_out=1, deviation=0.0))
+        >>> found = training_facts(heads, samples, 4.0)
+        >>> found["relevant_mass"][0, 0].item()  # W = 0: one of four tokens
+        0.25
+        >>> found["certified"].tolist()
+        [True]
+    """
+    tokens = heads.seen.tokens[..., None]
+    mass = np.einsum("esnt,ent->esn", heads.seen.attention, samples.fresh_relevant).mean(-1)
+    picked = np.take_along_axis(samples.relevant, np.asarray(tokens), 2).mean(axis=(1, 2))
+    inside = np.asarray(heads.seen.norms)[..., 0].max(axis=1) <= radius
+    return {"relevant_mass": mass, "relevant_selected": picked, "certified": inside}

@@ -1,0 +1,1 @@
+"""Data of liu2021analyzing."""

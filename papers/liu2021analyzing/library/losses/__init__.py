@@ -1,0 +1,1 @@
+"""Losses of liu2021analyzing."""

@@ -1,0 +1,1 @@
+"""Measures of liu2021analyzing."""

@@ -1,0 +1,125 @@
+r"""The cells of a hyperplane arrangement themselves, each with a point inside it.
+
+No linear program is solved: the cells that a new hyperplane cuts are the cells of the older
+ones on it, an arrangement of one dimension less. Points are found in floating point and prove
+by their signs that their cells exist; the exact count of
+`liu2021analyzing.library.measures.linear_regions` proves that none is missing.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from attlas.core.solution import Result, Solution
+from liu2021analyzing.library.measures.linear_regions import Matrix, Vector, arrangement, count_cells
+
+
+class Cells(NamedTuple):
+    """The cells of an arrangement of n hyperplanes in s dimensions.
+
+    Attributes:
+        signs: one row per cell: 1 where w_i . x + b_i > 0, -1 where < 0, and 0 for a hyperplane
+            with w_i = 0 and b_i = 0.
+        points: a point of each cell.
+    """
+
+    signs: np.ndarray
+    points: np.ndarray
+
+
+def enumerate_cells(W: Matrix, b: Vector | None = None, *, most: int = 10**6) -> Solution[Cells]:
+    r"""All sign vectors of an arrangement, with witnesses.
+
+    Args:
+        W: normals, one per row.
+        b: offsets; zero when None.
+        most: refuse what may have more cells.
+
+    Returns:
+        The cells. Certificate: `count`, the exact number of cells; `clearance`, the least
+        |w_i . x + b_i| over its own rounding, above 1 for every point. Code PRECISION where
+        cells are so thin that a point inside them was not found.
+
+    Examples:
+        >>> found = enumerate_cells(np.eye(2)).unwrap()
+        >>> sorted(found.signs.tolist())
+        [[-1, -1], [-1, 1], [1, -1], [1, 1]]
+    """
+    count = count_cells(W, b, most=most)
+    normals, offsets = arrangement(W, b)
+    cutting = np.any(normals != 0, axis=1)
+    lengths = np.linalg.norm(normals[cutting], axis=1)
+    points = _witnesses(normals[cutting] / lengths[:, None], offsets[cutting] / lengths)
+    values = points @ normals.T + offsets[None, :]
+    size = np.abs(points) @ np.abs(normals).T + np.abs(offsets)[None, :]
+    rounding = (normals.shape[1] + 2) * np.finfo(float).eps * size
+    ratio = np.abs(values[:, cutting]) / np.maximum(rounding[:, cutting], np.finfo(float).tiny)
+    clearance = ratio.min(axis=1, initial=np.inf)
+    signs = np.sign(values).astype(np.int8)
+    unlike = np.unique(signs[clearance > 1], axis=0).shape[0]
+    complete = unlike == count == points.shape[0]
+    return Solution(
+        Cells(signs, points),
+        np.asarray((Result.CONVERGED if complete else Result.PRECISION).value),
+        {"count": np.asarray(count), "clearance": np.asarray(clearance.min(initial=np.inf))},
+    )
+
+
+def _witnesses(normals: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """One point of each cell; normals are unit vectors or their parts in a hyperplane."""
+    normals, offsets = _different(normals, offsets)
+    n, s = normals.shape
+    if n == 0:
+        return np.zeros((1, s))
+    if s == 1:
+        at = np.sort(-offsets * normals[:, 0])
+        return np.r_[at[0] - 1, (at[1:] + at[:-1]) / 2, at[-1] + 1][:, None]
+    cells = {b"": np.zeros(s)}
+    for i, (normal, offset) in enumerate(zip(normals, offsets, strict=True)):
+        older, heights = normals[:i], offsets[:i]
+        basis, origin = _complement(normal), -offset * normal
+        flat = _witnesses(older @ basis, heights + older @ origin)
+        on_plane = origin[None, :] + flat @ basis.T
+        values = on_plane @ older.T + heights[None, :]
+        # Half of the way to the next hyperplane, and never farther than 1.
+        speed = np.maximum(np.abs(older @ normal), np.finfo(float).tiny)
+        step = 0.5 * np.min(np.abs(values) / speed[None, :], axis=1, initial=2.0)
+        cut = {row.tobytes(): (x, h) for row, x, h in zip(values > 0, on_plane, step, strict=True)}
+        after = {}
+        for signs, point in cells.items():
+            if signs in cut:
+                x, h = cut[signs]
+                after[signs + b"\x01"], after[signs + b"\x00"] = x + h * normal, x - h * normal
+            else:
+                after[signs + (b"\x01" if normal @ point + offset > 0 else b"\x00")] = point
+        cells = after
+    return np.stack(list(cells.values()))
+
+
+def _different(normals: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Unit normals of the hyperplanes, those equal up to rounding once."""
+    s = normals.shape[1]
+    tolerance = 64 * (s + 1) * np.finfo(float).eps
+    sizes = np.linalg.norm(normals, axis=1)
+    # What restriction to a parallel hyperplane leaves of a unit normal is rounding.
+    real = sizes > tolerance
+    rows = np.c_[normals, offsets][real] / sizes[real, None]
+    kept: list[int] = []
+    for k, row in enumerate(rows):
+        others = rows[kept]
+        scale = 1 + abs(row[-1])
+        gap = np.minimum(
+            np.abs(others - row).max(axis=1, initial=0), np.abs(others + row).max(axis=1, initial=0)
+        )
+        if not np.any(gap <= tolerance * scale):
+            kept.append(k)
+    return rows[kept, :-1], rows[kept, -1]
+
+
+def _complement(normal: np.ndarray) -> np.ndarray:
+    """An orthonormal basis of the hyperplane through 0, as columns: a Householder reflection."""
+    lead = int(np.argmax(np.abs(normal)))
+    mirror = normal.copy()
+    mirror[lead] += np.copysign(1.0, normal[lead])
+    reflection = np.eye(normal.size) - np.outer(mirror, mirror) / (abs(normal[lead]) + 1)
+    return np.delete(reflection, lead, axis=1)

@@ -1,0 +1,141 @@
+r"""What linear regression on some features leaves of others: (A3) and (A5) of liu2021analyzing.
+
+The covariance that is inverted is often singular (dead units, more units than samples). The
+convention here is regression of least norm: directions in which the n x d matrix of centred
+features has a singular value below its rounding, max(n, d) eps ||given||_F, are not used. In
+particular n samples of d >= n - 1 generic features predict anything, and the covariance on the
+same data is zero whatever the target: it is informative on fresh data only.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from attlas.core.arrays import ArrayInput, own_precision
+from attlas._jax.factorising import one_at_a_time
+from attlas.core.memory import require_memory
+
+
+class ConditionalCovariance(NamedTuple):
+    """Covariance of the residuals.
+
+    Attributes:
+        covariance: var(z1 | z2).
+        largest: its largest eigenvalue, which (A3) asks to be small.
+        unconditional: largest eigenvalue of var(z1), for scale.
+        rank: directions of z2 that were used.
+    """
+
+    covariance: Float[Array, "D D"]
+    largest: Float[Array, ""]
+    unconditional: Float[Array, ""]
+    rank: Int[Array, ""]
+
+
+def conditional_covariance(
+    target: ArrayInput,
+    given: ArrayInput,
+    fresh: tuple[ArrayInput, ArrayInput] | None = None,
+) -> ConditionalCovariance:
+    r"""Covariance of z1 after linear regression, with intercept, on z2.
+
+    $$\mathrm{var}(z_1|z_2)=\Sigma_{11}-\Sigma_{12}\Sigma_{22}^+\Sigma_{21}$$
+
+    computed from the residuals themselves, by a singular value decomposition of the centred
+    z2, so that nothing cancels. Averages divide by n.
+
+    Args:
+        target: samples of z1, [n, D]; a list, or an array of NumPy, JAX or torch, traced or not.
+        given: samples of z2, [n, d].
+        fresh: other samples (z1, z2), [m, D] and [m, d], on which the regression is then judged:
+            the second moments of its errors there, its intercept's included.
+
+    Returns:
+        The covariance and its size.
+
+    A `UserError` names samples that do not fit, are none or are not finite.
+
+    Source: (A3), (A5) of liu2021analyzing; the print inverts the other block.
+
+    Examples:
+        >>> z = jnp.array([[1.0], [2.0], [6.0]])
+        >>> float(conditional_covariance(3 * z + 1, z).largest) < 1e-28
+        True
+        >>> print(f"{float(conditional_covariance(z, jnp.ones((3, 1))).largest):.4f}")
+        4.6667
+    """
+    axes, arrays = "n D, n d", {"target": target, "given": given}
+    if fresh is not None:
+        axes, (z1, z2) = f"{axes}, m D, m d", fresh
+        arrays |= {"fresh[0]": z1, "fresh[1]": z2}
+    with own_precision(axes, **arrays) as (target, given, *others):
+        size = 8 * target.shape[1] ** 2
+        require_memory(size, f"the covariance of target of shape {target.shape}", "drop columns")
+        return _of_residuals(target, given, tuple(others) or None)
+
+
+@one_at_a_time
+@jax.jit
+def _of_residuals(target: Array, given: Array, fresh: tuple[Array, ...] | None) -> Any:
+    n, d = given.shape
+    z1, z2 = target - target.mean(0)[None, :], given - given.mean(0)[None, :]
+    left, sizes, right = jnp.linalg.svd(z2, full_matrices=False)
+    # The rounding of the centring counts, too: a constant feature is zero only up to it.
+    # Written so that a NaN of traced samples is kept, and seen in the result.
+    kept = ~(sizes <= max(n, d) * jnp.finfo(given.dtype).eps * jnp.linalg.norm(given))
+    left = jnp.where(kept[None, :], left, 0.0)
+    if fresh is None:
+        # Twice: the first projection leaves its own rounding, the second removes that.
+        errors = z1 - left @ (left.T @ z1)
+        errors = errors - left @ (left.T @ errors)
+    else:
+        inverse = jnp.where(kept, 1 / jnp.where(kept, sizes, 1.0), 0.0)
+        slopes = right.T @ (inverse[:, None] * (left.T @ z1))
+        centred = fresh[1] - given.mean(0)[None, :]
+        errors = fresh[0] - target.mean(0)[None, :] - centred @ slopes
+    both = jnp.stack([errors.T @ errors / errors.shape[0], z1.T @ z1 / n])
+    tops = jnp.linalg.eigvalsh(both)[:, -1]
+    return ConditionalCovariance(both[0], tops[0], tops[1], jnp.sum(kept))
+
+
+def schur_complement(own: ArrayInput, cross: ArrayInput, given: ArrayInput) -> Float[Array, "D D"]:
+    r"""var(z1 | z2) from the population's own covariances.
+
+    $$\Sigma_{11}-\Sigma_{12}\Sigma_{22}^+\Sigma_{21}$$
+
+    Eigenvalues of Sigma_22 below d eps times the largest count as zero: a matrix whose entries
+    are rounded does not say whether they are.
+
+    Args:
+        own: Sigma_11, [D, D]; a list, or an array of NumPy, JAX or torch, traced or not.
+        cross: Sigma_12, [D, d].
+        given: Sigma_22, [d, d].
+
+    Returns:
+        The conditional covariance; exact for Gaussian vectors, infinite where it overflows.
+
+    A `UserError` names an array that is not finite or does not fit the others.
+
+    Source: section 3.1 of liu2021analyzing, with the inverse taken of Sigma_22.
+
+    Examples:
+        >>> one = jnp.ones((1, 1))
+        >>> schur_complement(2 * one, one, 4 * one).tolist()
+        [[1.75]]
+        >>> schur_complement(2 * one, 0 * one, 0 * one).tolist()
+        [[2.0]]
+    """
+    with own_precision("D D, D d, d d", own=own, cross=cross, given=given) as (own, cross, given):
+        return _schur_complement(own, cross, given)
+
+
+@one_at_a_time
+@jax.jit
+def _schur_complement(own: Array, cross: Array, given: Array) -> Array:
+    values, vectors = jnp.linalg.eigh(given)
+    kept = ~(values <= given.shape[0] * jnp.finfo(given.dtype).eps * values[-1])
+    inverse = jnp.where(kept, 1 / jnp.where(kept, values, 1.0), 0.0)
+    part = cross @ vectors
+    return own - (part * inverse[None, :]) @ part.T

@@ -1,0 +1,1 @@
+"""Models of liu2021analyzing."""

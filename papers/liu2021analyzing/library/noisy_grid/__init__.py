@@ -1,0 +1,1 @@
+"""Noisy grid of liu2021analyzing."""

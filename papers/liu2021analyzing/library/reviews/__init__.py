@@ -1,0 +1,1 @@
+"""Reviews of liu2021analyzing."""

@@ -1,0 +1,201 @@
+r"""The review classifiers of section 6 of liu2021analyzing: variants of a model as one ensemble.
+
+What distinguishes the variants of a model, the factor of the l1 penalty and the temperature of the
+softmax, are numbers of the model that are not learnt. All variants and replications thus run
+through one compiled program.
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Key, PRNGKeyArray
+
+from attlas.core.errors import UserError
+from liu2021analyzing.library.data.distinct_words import distinct_words
+from attlas.data.token_sequences import TokenSequences
+from liu2021analyzing.library.losses.l1_penalty import l1_penalty
+from liu2021analyzing.library.models.recurrent_attention import RecurrentAttention, make_recurrent_attention
+from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP, make_self_attention_mlp
+from liu2021analyzing.library.models.lstm_reader import LstmReader, make_lstm_reader
+from liu2021analyzing.library.models.two_layer import TwoLayer, make_two_layer
+from liu2021analyzing.library.models.word_classifier import WordClassifier, make_word_classifier
+from liu2021analyzing.library.reviews.distinct_word_training import train_word_classifiers, word_accuracies
+from attlas.training.sequence_classifiers import Sets, accuracy, train_classifiers
+from attlas.training.trajectory import Trajectory
+
+_GIVEN = ("strength", "temperature")
+
+
+class ReviewSizes(NamedTuple):
+    """Sizes of all models.
+
+    Attributes:
+        vocabulary: words V.
+        length: words p of a review.
+        t: dimension of a word vector, a query, a key and a value.
+        hidden: hidden units d of the two layers.
+        state: state of each LSTM.
+        steps: steps of the recurrent attention.
+        readers: hidden units of the network after the LSTMs.
+    """
+
+    vocabulary: int
+    length: int
+    t: int
+    hidden: int
+    state: int
+    steps: int
+    readers: tuple[int, ...]
+
+
+class ReviewModel(WordClassifier):
+    """A classifier with the factor of its penalty, which is not learnt.
+
+    Attributes:
+        strength: factor of the l1 norm.
+    """
+
+    strength: Float[Array, ""]
+
+
+class _Attention(SelfAttentionMLP):
+    """Self-attention whose temperature is a number of the model, not of the program."""
+
+    temperature: Any = 1.0
+
+
+def make_review_model(
+    key: PRNGKeyArray,
+    kind: str,
+    sizes: ReviewSizes,
+    strength: Float[Array, ""],
+    temperature: Float[Array, ""],
+) -> ReviewModel:
+    """One model at its start, in single precision; word vectors start alike for all kinds.
+
+    Args:
+        key: random key.
+        kind: "mlp", "attention", "lstm" or "recurrent".
+        sizes: of the model.
+        strength: factor of the l1 penalty.
+        temperature: what attention logits are divided by; for "attention" alone.
+
+    Returns:
+        The model.
+
+    Raises:
+        UserError: if there is no such kind.
+
+    Examples:
+        >>> sizes = ReviewSizes(5, 3, 2, 4, 2, 2, (3,))
+        >>> zero, one = jnp.float32(0), jnp.float32(1)
+        >>> make_review_model(jax.random.key(0), "mlp", sizes, zero, one).network.W1.shape
+        (6, 4)
+    """
+    p, t, d, f32 = sizes.length, sizes.t, sizes.hidden, np.dtype("float32")
+    first, second = jax.random.split(key)
+    if kind == "mlp":
+        network: Any = make_two_layer(second, p * t, d, biases=True, dtype=f32)
+    elif kind == "attention":
+        plain = make_self_attention_mlp(second, p, t, t, t, d, biases=True, dtype=f32)
+        arrays = (plain.W_Q, plain.W_K, plain.W_V, plain.W1, plain.w2, plain.b1, plain.b2)
+        # Set afterwards: the model looks at a temperature that it is made with.
+        network = eqx.tree_at(lambda m: m.temperature, _Attention(*arrays), temperature)
+    elif kind == "lstm":
+        network = make_lstm_reader(second, t, sizes.state, sizes.readers, f32)
+    elif kind == "recurrent":
+        network = make_recurrent_attention(second, t, d, sizes.steps, score_units=t, dtype=f32)
+    else:
+        raise UserError(f"no review model '{kind}': choose mlp, attention, lstm or recurrent")
+    made = make_word_classifier(first, sizes.vocabulary, t, network, f32)
+    return ReviewModel(made.embedding, network, strength)
+
+
+def train_reviews(
+    models: Any,
+    rate: float,
+    train: TokenSequences,
+    validation: TokenSequences,
+    test: TokenSequences,
+    keys: Key[Array, " e"],
+    batch: int,
+    epochs: int,
+) -> tuple[Trajectory, Float[np.ndarray, " e"]]:
+    r"""Train stacked review models by Adam on the mean logistic loss plus their penalties.
+
+    The penalty is on W1 and w2 of a network on words, and on all weights of the recurrent
+    attention or the LSTMs.
+
+    Args:
+        models: stacked `ReviewModel`s of one kind.
+        rate: of Adam.
+        train: training reviews.
+        validation: reviews that choose the epoch.
+        test: reviews that are read once, after the training.
+        keys: one key per member, for the order of the batches.
+        batch: reviews per batch.
+        epochs: number of epochs.
+
+    Returns:
+        The epochs, and the test accuracy of each member at its selected epoch.
+
+    Source: section 6 of liu2021analyzing.
+
+    Examples:
+        >>> sizes, keys = ReviewSizes(3, 1, 2, 8, 2, 2, (3,)), jax.random.split(jax.random.key(0))
+        >>> zero, one = jnp.float32(0), jnp.float32(1)
+        >>> make = lambda key: make_review_model(key, "mlp", sizes, zero, one)
+        >>> data = TokenSequences(np.tile([[1], [2]], (8, 1)), np.ones((16, 1), bool),
+        ...                       np.tile([0.0, 1.0], 8))
+        >>> train_reviews(jax.vmap(make)(keys), 0.1, data, data, data, keys, 4, 10)[1].tolist()
+        [1.0, 1.0]
+    """
+    names = _penalised(models.network)
+
+    def penalty(model: ReviewModel) -> Array:
+        return model.strength * l1_penalty(model, names, 1.0)
+
+    fixed = optax.masked(optax.set_to_zero(), _is_given)
+    optimizer = optax.chain(optax.adam(rate), fixed)
+    with jax.numpy_dtype_promotion("standard"):  # Adam's step count is an integer
+        if isinstance(models.network, TwoLayer | SelfAttentionMLP):
+            own, held, tested = (distinct_words(part) for part in (train, validation, test))
+            found = train_word_classifiers(
+                models, optimizer, own, held, keys, batch, epochs, penalty
+            )
+            return found, word_accuracies(found.selected, tested)
+        own, held, tested = (_single(part) for part in (train, validation, test))
+        # Of the test set only its first review is read before the end.
+        sets = Sets(own, held, jax.tree.map(lambda a: a[:1], tested))
+        found = train_classifiers(
+            models, optimizer, sets, keys, batch, epochs, 2.0, penalty=penalty, mean=True
+        )
+        return found, np.asarray(_accuracies(found.selected, jax.tree.map(jnp.asarray, tested)))
+
+
+def _penalised(network: Any) -> tuple[str, ...]:
+    if isinstance(network, RecurrentAttention):
+        return "W_s", "W_c", "V_s", "V_x", "v"
+    return ("W", "U") if isinstance(network, LstmReader) else ("W1", "w2")
+
+
+def _is_given(parameters: Any) -> Any:
+    """True at the numbers that belong to the variant."""
+
+    def given(path: Any, _: Array) -> bool:
+        return jax.tree_util.keystr(path[-1:], simple=True) in _GIVEN
+
+    return jax.tree_util.tree_map_with_path(given, parameters)
+
+
+def _single(data: TokenSequences) -> TokenSequences:
+    return TokenSequences(data.tokens, data.mask, np.asarray(data.labels, np.float32))
+
+
+@eqx.filter_jit
+def _accuracies(models: Any, data: TokenSequences) -> Array:
+    return eqx.filter_vmap(accuracy, in_axes=(eqx.if_array(0), None))(models, data)

@@ -1,0 +1,1 @@
+"""Solvers of liu2021analyzing."""

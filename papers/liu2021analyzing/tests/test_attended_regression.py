@@ -1,0 +1,69 @@
+"""Balanced teachers, attention weights of norm one, and outputs that are the library's."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attlas.core.errors import UserError
+from liu2021analyzing.library.data.attended_regression import (
+    attended_inputs,
+    attention_matrix,
+    balanced_layers,
+    layer_outputs,
+)
+from liu2021analyzing.library.models.fixed_attention import (
+    EuclideanAttention,
+    SoftmaxAttention,
+    TopAttention,
+)
+from liu2021analyzing.library.models.two_layer import TwoLayer
+
+EPS = np.finfo(float).eps
+
+
+@pytest.mark.parametrize("sharpness", [None, 5.0])
+def test_outputs_are_those_of_the_librarys_network(sharpness):
+    rng = np.random.default_rng(0)
+    W1, w2, x = rng.standard_normal((5, 4)), rng.standard_normal(4), rng.standard_normal((3, 5))
+    model = TwoLayer(jnp.asarray(W1), jnp.asarray(w2), sharpness=sharpness)
+    expected = np.asarray(jax.vmap(model)(jnp.asarray(x)))
+    np.testing.assert_allclose(layer_outputs(x, W1, w2, sharpness), expected, rtol=1e-12)
+
+
+def test_balanced_teachers_have_mean_zero_on_every_support():
+    W1, w2 = balanced_layers(np.random.default_rng(2), 4, 4)
+    x = np.random.default_rng(3).uniform(-1, 1, 4)
+    signs = np.array(list(itertools.product([-1.0, 1.0], repeat=4)))
+    for support in ([1, 1, 0, 0], [0, 1, 1, 1], [1, 1, 1, 1]):
+        values = layer_outputs(signs * x * np.array(support), W1, w2)
+        assert abs(values.mean()) < 100 * EPS
+        assert np.abs(values).max() > 0.01
+    with pytest.raises(UserError, match="even number"):
+        balanced_layers(np.random.default_rng(0), 4, 3)
+
+
+@pytest.mark.thorough
+def test_moving_weights_are_the_largest_of_a_softmax():
+    rng = np.random.default_rng(1)
+    x, M = rng.uniform(-1, 1, (6, 5)), rng.standard_normal((5, 5))
+    # So high a temperature makes the weights equal up to its inverse.
+    hot = 1e9
+    attention = EuclideanAttention(TopAttention(SoftmaxAttention(jnp.asarray(M), hot), 2))
+    weights = jax.vmap(attention)(jnp.abs(jnp.asarray(x)))
+    np.testing.assert_allclose(attended_inputs(x, 2, M), x * np.asarray(weights), atol=1e-7)
+
+
+@pytest.mark.parametrize("moving", [False, True])
+def test_weights_have_norm_one_and_s0_of_them_count(moving):
+    rng = np.random.default_rng(2)
+    x = rng.choice([-1.0, 1.0], (6, 4)) * rng.uniform(0.5, 1, (6, 4))
+    for s0 in (1, 2, 4):
+        weights = attended_inputs(x, s0, attention_matrix(rng, 4) if moving else None) / x
+        np.testing.assert_allclose(np.sum(weights**2, axis=1), 1)
+        assert ((weights > 0).sum(axis=1) == s0).all()
+        assert moving or (weights[:, s0:] == 0).all()
+    with pytest.raises(UserError, match="s0 = 5"):
+        attended_inputs(x, 5)

@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+
+from attlas.core.errors import UserError
+from attlas.data.digits import load_digits
+from liu2021analyzing.library.noisy_grid.data import enlarge, load_noisy_grids, place_in_grid
+
+
+def test_every_place_occurs_and_the_rest_is_uniform_noise():
+    draw = np.random.default_rng(0)
+    images = 2 + draw.random((300, 6, 6))
+    cells, first = place_in_grid(images, draw)
+    assert set(first.tolist()) == {0, 1, 2, 4, 5, 6, 8, 9, 10}
+    for own, image, at in zip(cells, images, first, strict=True):
+        block = own[[at, at + 1, at + 4, at + 5]].reshape(2, 2, 3, 3).swapaxes(1, 2)
+        assert np.array_equal(block.reshape(6, 6), image)
+    noise = cells[cells < 2]
+    assert noise.size == 300 * 12 * 9
+    # 32,400 uniform draws: mean and variance within five standard errors.
+    assert abs(noise.mean() - 0.5) < 5 * np.sqrt(1 / 12 / noise.size)
+    assert abs(noise.var() - 1 / 12) < 5 * np.sqrt(1 / 180 / noise.size)
+
+
+def test_enlarged_images_keep_their_size_or_interpolate():
+    images = load_digits().train.inputs[:3]
+    assert np.array_equal(enlarge(images, 8), images.astype(np.float32) / 16)
+    wide = enlarge(images, 16)
+    assert wide.dtype == np.float32
+    # Every old pixel lies between four new ones, which have weights 9, 3, 3 and 1 of it.
+    around = wide.reshape(3, 8, 2, 8, 2).mean(axis=(2, 4))
+    inner = images[:, 1:-1, 1:-1] / 16
+    padded = images.astype(float) / 16
+    rows = (padded[:, :-2] + 6 * padded[:, 1:-1] + padded[:, 2:]) / 8
+    both = (rows[:, :, :-2] + 6 * rows[:, :, 1:-1] + rows[:, :, 2:]) / 8
+    assert both.shape == inner.shape
+    assert np.max(np.abs(around[:, 1:-1, 1:-1] - both)) < 16 * np.finfo(np.float32).eps
+
+
+def test_sets_are_disjoint_in_their_noise_and_labelled():
+    found = load_noisy_grids(sizes=(30, 10, 10), cell=7, stand_in=True)
+    assert "stand-in" in found.source
+    assert found.train.tokens.shape == (30, 16, 49)
+    assert set(np.asarray(found.train.labels).tolist()) <= set(range(10))
+    assert not np.array_equal(found.validation.tokens, found.test.tokens)
+    again = load_noisy_grids(sizes=(30, 10, 10), cell=7, stand_in=True)
+    assert np.array_equal(found.test.tokens, again.test.tokens)
+
+
+def test_unusable_images_are_refused():
+    draw = np.random.default_rng(0)
+    for shape in ((2, 4, 6), (2, 5, 5), (4, 4)):
+        with pytest.raises(UserError, match="square images"):
+            place_in_grid(np.ones(shape), draw)
+    with pytest.raises(UserError, match="square images"):
+        enlarge(np.ones((2, 3, 4)), 6)
+    with pytest.raises(UserError, match="9999 train images asked"):
+        load_noisy_grids(sizes=(9999, 1, 1), stand_in=True)
+    with pytest.raises(UserError, match="at least one image"):
+        load_noisy_grids(sizes=(1, 0, 1), stand_in=True)
+
+
+def test_mnist_keeps_its_pixels(data_dir):
+    found = load_noisy_grids(data_dir, sizes=(20, 5, 5))
+    assert found.source == "MNIST"
+    assert found.train.tokens.shape == (20, 16, 196)

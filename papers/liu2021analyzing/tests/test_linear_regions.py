@@ -1,0 +1,145 @@
+"""Exact counts against Zaslavsky's formulas, known arrangements, and regions merged by hand."""
+
+import math
+
+import jax
+import numpy as np
+import pytest
+
+from liu2021analyzing.library.bounds.liu2021_regions import (
+    liu2021_central_regions_maximum,
+    liu2021_regions,
+)
+from attlas.core.errors import UserError
+from liu2021analyzing.library.measures.cell_enumeration import enumerate_cells
+from liu2021analyzing.library.measures.linear_regions import (
+    count_cells,
+    count_linear_regions,
+    sampled_cells,
+)
+
+KEY = jax.random.key(0)
+
+
+@pytest.mark.parametrize(("n", "s"), [(5, 1), (8, 2), (9, 3), (7, 4), (3, 5)])
+def test_generic_arrangements_attain_the_maxima(n, s):
+    draw = np.random.default_rng(n)
+    W, b = draw.standard_normal((n, s)), draw.standard_normal(n)
+    assert count_cells(W, b) == liu2021_regions(n, s)
+    assert count_cells(W) == liu2021_central_regions_maximum(n, s)
+
+
+def braid(s: int) -> np.ndarray:
+    """Hyperplanes x_i = x_j."""
+    eye = np.eye(s)
+    return np.array([eye[i] - eye[j] for i in range(s) for j in range(i)])
+
+
+@pytest.mark.parametrize(
+    ("W", "b", "cells"),
+    [
+        (braid(4), None, 24),
+        (braid(5), None, 120),
+        (np.eye(4), None, 16),
+        (np.repeat(np.eye(2), 3, axis=0), np.array([0.0, 1, 2, 0, 1, 2]), 16),
+        (np.ones((4, 3)), np.array([0.0, 1, 1, 5]), 4),
+        (np.array([[1.0, 2], [2, 4], [0, 0]]), np.array([1.0, 2, 3]), 2),
+        (np.zeros((3, 2)), None, 1),
+        # Central lines at all multiples of 1/7: equal ones count once.
+        (np.array([[1.0, k] for k in range(7)]), None, 14),
+    ],
+)
+def test_degenerate_arrangements_are_counted_exactly(W, b, cells):
+    assert count_cells(W, b) == cells
+
+
+def test_thirds_are_generic_until_they_are_rounded_back():
+    # Three lines through the point (1/10, 3/10), which is not a float.
+    W = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    b = -np.array([0.1, 0.2, 0.1 + 0.2])
+    assert count_cells(W, b) == 7
+    assert count_cells(W, b, denominator=100) == 6
+
+
+def test_the_construction_of_theorem_4_has_one_more_piece_in_every_direction():
+    q, s = 3, 2
+    W = np.vstack([np.outer([1.0, 2, 2], row) for row in np.eye(s)])
+    b = np.tile([0.0, -1, -2], s)
+    w2 = np.tile([1.0, -1, 1], s)
+    built = liu2021_regions(q * s, s, "corrected")
+    assert count_cells(W, b) == count_linear_regions(W, w2, b) == built
+
+
+def merged_by_hand(W: np.ndarray, b: np.ndarray, w2: np.ndarray) -> int:
+    """Cells joined across every facet where the function's gradient does not change."""
+    signs = enumerate_cells(W, b).unwrap().signs
+    gradients = (signs > 0) * w2 @ W
+    parent = list(range(len(signs)))
+
+    def root(k: int) -> int:
+        while parent[k] != k:
+            k = parent[k]
+        return k
+
+    rows = np.c_[W, b] / np.linalg.norm(W, axis=1)[:, None]
+    same = np.abs(rows @ rows.T) ** 2
+    lengths = np.diag(same) ** 0.5
+    classes = np.isclose(same, lengths[:, None] * lengths[None, :], rtol=1e-12)
+    for i in range(len(signs)):
+        for j in range(i):
+            crossed = np.flatnonzero(signs[i] != signs[j])
+            facet = classes[crossed[0]][crossed].all()
+            if facet and np.allclose(gradients[i], gradients[j], atol=1e-12):
+                parent[root(i)] = root(j)
+    return sum(root(k) == k for k in range(len(signs)))
+
+
+def test_regions_of_the_function_are_cells_merged_where_nothing_changes():
+    draw = np.random.default_rng(5)
+    W, b = draw.standard_normal((4, 2)), draw.standard_normal(4)
+    # Powers of two keep planes equal. Two kinks cancel, two add up, one unit is unused.
+    W = np.vstack([W, -2 * W[:1], 4 * W[1:2]])
+    b = np.r_[b, -2 * b[0], 4 * b[1]]
+    w2 = np.array([2.0, 1.0, 0.0, 1.0, -1.0, 1.0])
+    assert count_cells(W, b) == liu2021_regions(4, 2)
+    assert count_linear_regions(W, w2, b) == merged_by_hand(W, b, w2) == 4
+    w2[2] = 0.5
+    assert count_linear_regions(W, w2, b) == merged_by_hand(W, b, w2) == 7
+
+
+def test_a_known_mask_leaves_the_dimensions_that_it_keeps():
+    draw = np.random.default_rng(6)
+    W, mask = draw.standard_normal((6, 8)), np.array([1.0, 0, 0.5, 0, 0, 0, 0, 0])
+    masked = W * mask[None, :]
+    assert count_cells(masked) == liu2021_central_regions_maximum(6, 2)
+    b = draw.standard_normal(6)
+    assert count_linear_regions(masked, np.ones(6), b) == liu2021_regions(6, 2)
+
+
+def test_sampling_is_a_lower_bound_that_becomes_sharp():
+    draw = np.random.default_rng(7)
+    W, b = draw.standard_normal((6, 2)), draw.standard_normal(6)
+    few, many = (sampled_cells(W, b, key=KEY, lines=lines) for lines in (2, 3000))
+    assert few < many <= count_cells(W, b)
+    assert many >= 0.9 * count_cells(W, b)
+    assert sampled_cells(braid(4), key=KEY, lines=1000) == math.factorial(4)
+    assert sampled_cells(np.zeros((2, 2)), key=KEY) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: count_cells(np.array([[np.inf]])), "NaN or infinite"),
+        (lambda: count_cells(np.random.default_rng(0).random((40, 20))), "over 1000000 cells"),
+        (lambda: sampled_cells(np.eye(2), key=KEY, lines=0), "at least one"),
+    ],
+)
+def test_bad_input_is_refused(call, message):
+    with pytest.raises(UserError, match=message):
+        call()
+
+
+def test_a_line_passes_the_cells_at_both_of_its_ends():
+    # One point on the line cuts it in two, two points in three.
+    assert sampled_cells(np.ones((1, 1)), key=KEY, lines=1) == 2
+    assert sampled_cells(np.ones((2, 1)), np.array([0.0, 1.0]), key=KEY, lines=1) == 3

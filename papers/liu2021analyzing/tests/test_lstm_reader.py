@@ -1,0 +1,40 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attlas.core.errors import UserError
+from liu2021analyzing.library.models.lstm_reader import make_lstm_reader
+
+
+def _last_state(W, U, b, words):
+    cell, state = np.zeros(U.shape[1]), np.zeros(U.shape[1])
+    for word in words:
+        i, f, g, o = np.split(W @ word + U @ state + b, 4)
+        i, f, o = (1 / (1 + np.exp(-z)) for z in (i, f, o))
+        cell = f * cell + i * np.tanh(g)
+        state = o * np.tanh(cell)
+    return state
+
+
+def test_logit_agrees_with_a_plain_computation():
+    model = make_lstm_reader(jax.random.key(0), t=3, cell=4, hidden=(5, 2))
+    x = np.random.default_rng(0).normal(size=(3, 6))
+    words = x.T[:4]
+    W, U, b = (np.asarray(a) for a in (model.W, model.U, model.b))
+    ends = [_last_state(W[k], U[k], b[k], words[:: 1 - 2 * k]) for k in range(2)]
+    z = np.concatenate(ends)
+    for place, matrix in enumerate(model.layers):
+        z = (np.maximum(z, 0) if place else z) @ np.asarray(matrix)
+    # Four steps and three layers, some hundred roundings of numbers of size one.
+    room = 500 * np.finfo(float).eps
+    assert abs(float(model(jnp.asarray(x), jnp.arange(6) < 4)) - z[0]) < room
+    assert abs(float(model(jnp.asarray(x[:, :4]))) - z[0]) < room
+
+
+def test_sizes_of_the_paper_and_of_none():
+    model = make_lstm_reader(jax.random.key(0), t=100)
+    assert model.U.shape == (2, 128, 32)
+    assert [matrix.shape for matrix in model.layers] == [(64, 64), (64, 20), (20, 1)]
+    with pytest.raises(UserError, match="cell = 0"):
+        make_lstm_reader(jax.random.key(0), t=3, cell=0)

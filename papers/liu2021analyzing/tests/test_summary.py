@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+
+from attlas.core.errors import UserError
+from liu2021analyzing.library.measures.rows import RowPlaces
+from liu2021analyzing.library.measures.summary import MEASURES, attention_summary
+
+TAUS = (0.3, 0.1)
+EPS = np.finfo(float).eps
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """Places in 3 kinds, 2 layers and 2 heads, and rows from flat to peaked."""
+    rng = np.random.default_rng(0)
+    parts = [rng.integers(0, high, 200) for high in (5, 3, 2, 2, 9)]
+    places = RowPlaces(*parts, rng.integers(2, 10, 200))
+    inside = np.arange(9) < places.length[:, None]
+    weights = np.exp(rng.uniform(0.1, 5, (200, 1)) * rng.standard_normal((200, 9))) * inside
+    return places, weights / weights.sum(axis=1, keepdims=True)
+
+
+def _blocks(places, rows, size):
+    for start in range(0, rows.shape[0], size):
+        yield rows[start : start + size], places.length[start : start + size]
+
+
+def _plain(row, p):
+    """Measures of one row, and s0 in l2 and l1, from their definitions."""
+    a = np.sort(row[:p])[::-1]
+    top = a[: int(np.sqrt(p))]
+    entropy = -sum(x * np.log(x) for x in a if x > 0)
+    norm = np.linalg.norm(a)
+    values = [np.linalg.norm(top), np.linalg.norm(top) / norm, top.sum(), a[0], entropy,
+              np.exp(entropy), norm**-2, np.exp(entropy) / p]  # fmt: skip
+    sizes = [
+        [next(s for s in range(1, p + 1) if size(a[:s]) >= (1 - tau) * size(a)) for tau in TAUS]
+        for size in (np.linalg.norm, np.sum)
+    ]
+    return values, sizes
+
+
+def test_means_are_those_of_the_rows_one_by_one(drawn):
+    places, rows = drawn
+    found = attention_summary(_blocks(places, rows, 64), places, TAUS)
+    each = [_plain(row, p) for row, p in zip(rows, places.length, strict=True)]
+    values, s0 = (np.array(part) for part in zip(*each, strict=True))
+    # Sums of nine terms, then of 200, of numbers up to nine.
+    room = 1e4 * EPS
+    for kind, layer, head in np.ndindex(3, 2, 2):
+        here = (places.kind == kind) & (places.layer == layer) & (places.head == head)
+        index = (kind, layer, head)
+        assert found.rows[index] == here.sum() > 0
+        assert np.allclose(found.mean[index], values[here].mean(axis=0), rtol=room)
+        assert np.allclose(found.s0[index], s0[here].mean(axis=0), rtol=room)
+        root = np.floor(np.sqrt(places.length[here]))[:, None, None]
+        assert np.allclose(found.s0_root[index], (s0[here] / root).mean(axis=0), rtol=room)
+    for kind in range(3):
+        of_kind = places.kind == kind
+        norms = np.linalg.norm(rows[of_kind], axis=1)
+        told = [np.mean(norms < 1 - tau) for tau in TAUS]
+        assert np.allclose(found.unreached[kind], told, rtol=room)
+        for p in range(2, 10):
+            here = of_kind & (places.length == p)
+            assert found.rows_by_length[kind, p] == here.sum()
+            expected = values[here, :3].mean(axis=0) if here.any() else np.zeros(3)
+            assert np.allclose(found.by_length[kind, p], expected, rtol=room)
+        for mass in range(3):
+            counts = np.histogram(values[of_kind, mass].clip(0, 1), np.linspace(0, 1, 41))[0]
+            assert np.array_equal(found.histogram[kind, mass], counts)
+
+
+def test_a_high_norm_forces_one_weight(drawn):
+    places, rows = drawn
+    share, least = attention_summary(_blocks(places, rows, 200), places, level=0.909).high
+    high = [_plain(row, p)[0] for row, p in zip(rows, places.length, strict=True)]
+    kept = [values[MEASURES.index("largest weight")] for values in high if values[0] >= 0.909]
+    assert share == pytest.approx(len(kept) / 200)
+    assert least == pytest.approx(min(kept))
+    assert least >= 0.909**2
+
+
+def test_rows_without_places_are_refused(drawn):
+    places, rows = drawn
+    with pytest.raises(UserError, match="64 rows at 200 places"):
+        attention_summary([(rows[:64], places.length[:64])], places)

@@ -1,0 +1,102 @@
+import jax
+import numpy as np
+import pytest
+
+from liu2021analyzing.library.audit import head_audit
+from liu2021analyzing.library.audit import trained_heads
+from liu2021analyzing.library.audit.head_audit import AuditSettings
+from liu2021analyzing.library.audit.trained_heads import (
+    Descent,
+    sample_mixtures,
+    train_heads,
+    training_facts,
+)
+from attlas.core.checkpoint import checkpointed
+from attlas.experiments.checkpoint_files import CheckpointFiles
+from attlas.training import ensemble
+
+MIXTURE = {"T": 4, "d": 6, "M": 2, "Z_mu": 0.4, "Z": 1.0}
+DESCENT = Descent(radius=4.0, steps=50, records=3, left_out=2, deviation=0.2)
+
+
+@pytest.fixture(scope="module")
+def samples():
+    return sample_mixtures(jax.random.key(0), 2, (6, 9), **MIXTURE)
+
+
+@pytest.fixture(scope="module")
+def heads(samples):
+    return train_heads(samples, DESCENT)
+
+
+def test_tokens_stay_within_the_known_bound(samples):
+    norms = np.linalg.norm(samples.X, axis=-1)
+    assert norms.max() <= samples.R
+    assert not np.array_equal(samples.X[0], samples.X[1])
+    # training and fresh samples are drawn apart
+    assert not np.array_equal(samples.X[:, :6], samples.fresh_X[:, :6])
+
+
+def test_every_step_is_certified_and_lowers_the_risk(heads, samples):
+    assert heads.steps.tolist() == [0, 1, 50]
+    assert np.all(np.diff(heads.seen.risk[..., 0], axis=1) < 0)
+    assert training_facts(heads, samples, DESCENT.radius)["certified"].tolist() == [True, True]
+    assert training_facts(heads, samples, 0.0)["certified"].tolist() == [False, False]
+
+
+@pytest.mark.thorough
+def test_heads_that_were_kept_are_not_trained_or_searched_again(
+    heads, samples, tmp_path, monkeypatch
+):
+    """Where states are kept, heads train one by one; killed at the second and at the third."""
+    calls = {"training": 0, "margins": 0}
+
+    def stopping(name, function):
+        def call(*given, **settings):
+            calls[name] += 1
+            if calls[name] == 2:
+                raise KeyboardInterrupt
+            return function(*given, **settings)
+
+        return call
+
+    monkeypatch.setattr(ensemble, "available_cores", lambda: 1)
+    monkeypatch.setattr(trained_heads, "_train", stopping("training", trained_heads._train))
+    margins = stopping("margins", head_audit.head_margins)
+    monkeypatch.setattr(head_audit, "head_margins", margins)
+    settings = AuditSettings(searches=3, climb=2)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt), checkpointed(CheckpointFiles(tmp_path, {}), 0.0):
+            head_audit._margins(train_heads(samples, DESCENT), settings)
+    with checkpointed(CheckpointFiles(tmp_path, {}), 0.0):
+        alone = train_heads(samples, DESCENT)
+        found = head_audit._margins(alone, settings)
+    # Two more of the first tell the shapes of what was kept.
+    assert calls == {"training": 5, "margins": 3}
+    # Sums of six samples in another order, over fifty steps.
+    room = {"rtol": 1e4 * np.finfo(float).eps, "atol": 1e4 * np.finfo(float).eps}
+    for one, other in zip(jax.tree.leaves(alone.path), jax.tree.leaves(heads.path), strict=True):
+        np.testing.assert_allclose(one, other, **room)
+    expected = head_audit._margins(alone, settings)
+    for one, other in zip(found, expected, strict=True):
+        jax.tree.map(np.testing.assert_array_equal, one, other)
+
+
+def test_stability_starts_at_zero_and_grows(heads):
+    assert np.all(heads.stability[:, 0] == 0)
+    assert np.all(np.diff(heads.stability, axis=1) > 0)
+
+
+def test_relevant_mass_is_the_attention_on_the_relevant_token(heads, samples):
+    found = training_facts(heads, samples, DESCENT.radius)
+    head, k = 1, 2
+    u, W = heads.path.U[head, k, 0], heads.path.W[head, k, 0]
+    X = samples.fresh_X[head]
+    weights = np.array(jax.nn.softmax(np.einsum("nd,de,nte->nt", X[:, -1], W, X), axis=1))
+    mean = weights[samples.fresh_relevant[head].astype(bool)].mean()
+    assert u.shape == (6,)
+    assert np.isclose(found["relevant_mass"][head, k], mean)
+    picked = [
+        samples.relevant[head, i, token] for i, token in enumerate(heads.seen.tokens[head].tolist())
+    ]
+    assert np.isclose(found["relevant_selected"][head], np.mean(picked))

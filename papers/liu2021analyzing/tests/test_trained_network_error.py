@@ -1,0 +1,45 @@
+"""The error of networks that fit their sample."""
+
+import math
+
+import numpy as np
+import pytest
+
+from liu2021analyzing.library.bounds.trained_network_error import (
+    deep_attention_stretch,
+    finite_class_error,
+    trained_network_error,
+)
+from attlas.core.errors import UserError
+
+
+def test_it_is_the_finite_class_at_the_stated_radius():
+    n, P, B, noise, s, delta = 5000, 7, 2.0, 0.4, 30.0, 0.1
+    b0 = 2 * noise * math.sqrt(2 / n)
+    r = b0**2 / 4 / (b0 + 4 * noise)
+    L = P * math.log(3 * s * B / r) + math.log(2 / delta)
+    b = 2 * noise * math.sqrt(2 * L / n)
+    a = max(np.roots([1, -b, -r * (b + 4 * noise)]))
+    expected = (max(math.sqrt(2) * (a + r), 4 * B * math.sqrt(2 * L / n)) + r) ** 2
+    assert trained_network_error(n, P, B, noise, s, delta) == pytest.approx(expected, rel=1e-12)
+
+
+def test_an_excess_of_training_risk_is_twice_paid():
+    alone = finite_class_error(10**9, 1.0, 0.0, 1.0, excess=0.01)
+    assert alone == pytest.approx(0.02, rel=0.02)
+
+
+def test_stretch_of_layers_multiplies():
+    assert deep_attention_stretch([1.0, 1.0, 1.0]) == 5 * (1 + 3 + 9)
+
+
+@pytest.mark.parametrize("wrong", [{"delta": 0.0}, {"noise": 0.0}, {"n": 0}, {"excess": -1.0}])
+def test_numbers_out_of_range_are_refused(wrong):
+    given = {"n": 10, "parameters": 2, "output": 1.0, "noise": 1.0} | wrong
+    with pytest.raises(UserError):
+        trained_network_error(**given)
+
+
+def test_no_layer_is_refused():
+    with pytest.raises(UserError, match="empty"):
+        deep_attention_stretch([])

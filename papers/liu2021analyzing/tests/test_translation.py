@@ -1,0 +1,100 @@
+from itertools import islice
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from attlas.core.errors import UserError
+from attlas.core.solution import Result
+from liu2021analyzing.library.data.packed_pairs import pack_batches
+from liu2021analyzing.library.data.translation_pairs import SentencePairs, load_translation_pairs
+from attlas.models.networks.translator import make_translator
+from liu2021analyzing.library.training.translation import train_translator, warm_up_rate
+from attlas.training.epochs import epoch_orders
+
+
+@pytest.fixture(scope="module")
+def data():
+    return load_translation_pairs(sizes=(12, 5), vocabulary=90, length=20, stand_in=True)
+
+
+def _model(data):
+    return make_translator(jax.random.key(0), data.vocabularies, 4, 1, 2, 6)
+
+
+def _mean_loss(model, pairs, rows):
+    """Sentence by sentence, without padding after the target; loss and accuracy."""
+    total, right, pieces = 0.0, 0, 0
+    logits = jax.jit(jax.vmap(lambda *a: model(*a)))(
+        *(jnp.asarray(a[rows]) for a in (pairs.source, pairs.mask, pairs.target))
+    )
+    for row, out in zip(rows, np.asarray(logits), strict=True):
+        end = int(pairs.target_mask[row].sum())
+        for place in range(end - 1):
+            asked = pairs.target[row, place + 1]
+            share = np.exp(out[place]) / np.exp(out[place]).sum()
+            total -= np.log(share[asked])
+            right += int(np.argmax(out[place]) == asked)
+            pieces += 1
+    return total / pieces, right / pieces
+
+
+@pytest.mark.thorough
+def test_one_full_batch_step_descends_and_is_measured(data):
+    model, rows = _model(data), np.arange(12)
+    found = train_translator(
+        model, optax.sgd(0.1), data.train, data.validation, jax.random.key(1), 12, 2, chunk=3
+    )
+    # About 150 logarithms of softmaxes over 90 logits of size one, summed in another order.
+    room = 1e4 * np.finfo(float).eps
+    assert abs(found.loss[0] - _mean_loss(model, data.train, rows)[0]) < room
+    assert found.loss[1] < found.loss[0]
+    held = _mean_loss(found.last, data.validation, np.arange(5))
+    assert abs(found.validation[1] - held[0]) < room
+    assert np.isclose(found.accuracy[1], held[1], rtol=1e-14)
+    assert int(found.result) == Result.MAX_STEPS
+
+
+@pytest.mark.thorough
+def test_two_programs_for_full_and_less_full_batches_train_as_one(data):
+    """Compiled quickly, all batches have the rows of the fullest."""
+    rng = np.random.default_rng(0)
+    source, target = rng.integers(1, 8, (2, 60, 1)), rng.integers(1, 90, (60, 10))
+    mask, there = np.arange(9) < source[0], np.arange(10) < source[1] + 1
+    pairs = SentencePairs(np.where(mask, target[:, :9], 0), mask, np.where(there, target, 0), there)
+    orders = np.concatenate([own[0] for own in islice(epoch_orders(KEY[None], 60, 12), 2)])
+    rows = pack_batches(pairs, orders)
+    full = rows[:, -(-4 * rows.shape[1] // 5), 0] >= 0
+    assert full.any()
+    assert not full.all()
+    with jax.numpy_dtype_promotion("standard"):
+        found = [
+            train_translator(
+                _model(data), optax.adam(0.01), pairs, pairs, KEY, 12, 2, quick_compile=quick
+            )
+            for quick in (False, True)
+        ]
+    room = 1e5 * np.finfo(float).eps  # ten steps of Adam
+    assert np.allclose(found[0].loss, found[1].loss, rtol=0, atol=room)
+    assert np.allclose(found[0].validation, found[1].validation, rtol=0, atol=room)
+
+
+def test_warm_up_grows_linearly_and_then_falls_with_the_root():
+    rate = warm_up_rate(16, 10, 2.0)
+    rates = [float(rate(jnp.array(float(step)))) for step in (0, 4, 9, 39)]
+    assert np.allclose(rates, [0.5 * 10**-1.5, 2.5 * 10**-1.5, 0.5 / 10**0.5, 0.5 / 40**0.5])
+
+
+def test_unusable_settings_are_refused(data):
+    for batch, epochs, said in ((13, 1, "batch = 13 of 12 pairs"), (4, 0, "epochs = 0")):
+        with pytest.raises(UserError, match=said):
+            train_translator(
+                _model(data), optax.sgd(1.0), data.train, data.train, KEY, batch, epochs
+            )
+    with pytest.raises(UserError, match="warm_up = 0"):
+        warm_up_rate(4, 0)
+
+
+KEY = jax.random.key(2)

@@ -1,0 +1,48 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attlas.core.errors import UserError
+from attlas.data.token_sequences import TokenSequences
+from liu2021analyzing.library.models.self_attention_mlp import make_self_attention_mlp
+from liu2021analyzing.library.reviews.variants import ReviewSizes, make_review_model, train_reviews
+
+SIZES = ReviewSizes(vocabulary=6, length=4, t=3, hidden=5, state=2, steps=2, readers=(3,))
+
+
+def _numbers(*values):
+    return [jnp.asarray(value, jnp.float32) for value in values]
+
+
+def test_a_tempered_model_is_the_one_with_that_temperature():
+    key = jax.random.key(3)
+    model = make_review_model(key, "attention", SIZES, *_numbers(0, 0.2))
+    second = jax.random.split(key)[1]
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(3, 4)), jnp.float32)
+    plain = make_self_attention_mlp(
+        second, 4, 3, 3, 3, 5, temperature=0.2, biases=True, dtype=np.dtype("f4")
+    )
+    # float32(0.2) is 0.2 to half a unit; a dozen roundings follow.
+    assert np.allclose(model.network(x), plain(x), rtol=32 * np.finfo("f4").eps, atol=1e-7)
+
+
+@pytest.mark.thorough
+def test_variants_keep_their_numbers_while_all_else_is_learnt():
+    keys = jnp.tile(jax.random.split(jax.random.key(0), 1), 2)
+    numbers = np.array([[0.0, 1.0], [1e-3, 0.2]], np.float32)
+    models = jax.vmap(lambda k, n: make_review_model(k, "attention", SIZES, n[0], n[1]))(
+        keys, numbers
+    )
+    tokens = np.random.default_rng(1).integers(2, 6, (12, 4)).astype(np.int32)
+    data = TokenSequences(tokens, tokens > 0, (tokens[:, 0] > 3).astype(float))
+    found, right = train_reviews(models, 0.01, data, data, data, keys, 4, 2)
+    assert np.array_equal(found.last.strength, numbers[:, 0])
+    assert np.array_equal(found.last.network.temperature, numbers[:, 1])
+    assert not np.array_equal(found.last.network.W_Q, models.network.W_Q)
+    assert right.shape == (2,)
+
+
+def test_an_unknown_kind_is_refused_in_one_line():
+    with pytest.raises(UserError, match="no review model 'gru'"):
+        make_review_model(jax.random.key(0), "gru", SIZES, *_numbers(0, 1))

@@ -1,0 +1,226 @@
+r"""Theorem 5: the scaling orbit T_alpha (W1, w2) = (alpha W1, w2 / alpha), and its Hessians.
+
+theta = (W1, w2); W_Q, W_K and W_V stay, so the attended values v_i = vec(W_V x_i A_i) do.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from liu2021analyzing.landscape_instances import (
+    ROUNDINGS,
+    UNITS,
+    VALUES,
+    WORDS,
+    attended,
+    networks,
+    on_the_orbit,
+)
+from attlas.claims.claim import Control, Kind, ProofStep, Sides, Source, Status, assume
+from attlas.claims.statement import erratum, existence, identity, inequality
+from liu2021analyzing.library.measures.orbit_flatness import rescaled_layers
+from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP
+
+# Parameters of W1, p d_v d; w2 has d.
+_FIRST = VALUES * WORDS * UNITS
+
+SMOOTH = assume("no unit is at its kink", lambda smooth: smooth)
+A_MINIMUM = assume("a minimum, of zero loss", lambda noise: jnp.all(noise == 0))
+
+
+def top(matrix):
+    """Largest eigenvalue."""
+    return jnp.linalg.eigvalsh(matrix)[-1]
+
+
+def stretch(alpha):
+    """The diagonal (1/alpha, alpha) of the Hessian's transform."""
+    return jnp.concatenate([jnp.full(_FIRST, 1 / alpha), jnp.full(UNITS, alpha)])
+
+
+@identity(
+    r"Proof of Theorem 5, $T_\alpha$",
+    Source.FOUND,
+    sample=networks,
+    count=40,
+    roundings=ROUNDINGS,
+    controls=[Control(r"$w^{(2)}$ over the square of $\alpha$", power=2)],
+)
+def theorem_5_orbit(x, W_Q, W_K, W_V, W1, w2, alpha, *, power=1):
+    r"""$$(\alpha^{-1} w^{(2)})^\top \phi(\langle \alpha w^{(1)}, \mathrm{vec}(w_V x a) \rangle) =
+    w^{(2)\top} \phi(\langle w^{(1)}, \mathrm{vec}(w_V x a) \rangle), \quad \alpha > 0$$
+
+    For the ReLU. With softplus, by which section 2 replaces it, see theorem-5-softplus.
+    """
+    here = SelfAttentionMLP(W_Q, W_K, W_V, W1, w2)
+    there = SelfAttentionMLP(W_Q, W_K, W_V, alpha * W1, 1 / alpha**power * w2)
+    size = jnp.abs(attended(here, x)) @ jnp.abs(W1) @ jnp.abs(w2)
+    return Sides(jax.vmap(there)(x), jax.vmap(here)(x), size)
+
+
+@identity(
+    r"Proof of Theorem 5, the determinant of $T_\alpha$",
+    Source.FOUND,
+    sample=networks,
+    count=40,
+    roundings=ROUNDINGS,
+    controls=[Control("without the part of $w^{(2)}$", power=_FIRST)],
+)
+def theorem_5_jacobian(W1, w2, alpha, *, power=_FIRST - UNITS):
+    r"""$$\log |\det D T_\alpha| = (p d_v - 1) d \log \alpha$$
+
+    $p d_v d - d = 2$ here. For $p d_v = 1$ it is 0, and $T_\alpha$ preserves volumes: there 'as
+    $p d_v d \ge d$, the determinant goes to infinity' fails. The conclusion still holds: the orbit
+    has infinitely many disjoint images of one ball, all in the set.
+    """
+    flat, unravel = ravel_pytree((W1, w2))
+
+    def moved(z):
+        first, second = unravel(z)
+        return ravel_pytree(rescaled_layers(first, second, alpha))[0]
+
+    log_determinant = jnp.linalg.slogdet(jax.jacfwd(moved)(flat))[1]
+    size = flat.size * (1 + jnp.abs(jnp.log(alpha)))  # the rounding of alpha is in every entry
+    return Sides(log_determinant, power * jnp.log(alpha), size)
+
+
+@identity(
+    "Proof of Theorem 5, the Hessian",
+    Source.FOUND,
+    sample=on_the_orbit,
+    alike=True,
+    roundings=ROUNDINGS,
+    assumptions=[SMOOTH],
+    controls=[Control("$D$ and its inverse exchanged", exchanged=True)],
+)
+def theorem_5_hessian(H, H_alpha, alpha, W1, w2, v, y, *, exchanged=False):
+    r"""$$\nabla^2 L(T_\alpha(\theta)) = D \nabla^2 L(\theta) D,
+    \quad D = \mathrm{diag}(\alpha^{-1} I, \alpha I)$$
+
+    In $(w^{(1)}, w^{(2)})$, where no unit is at its kink; half of the points are minima of zero
+    loss. Both Hessians are derivatives of the risk, at $\theta$ and at $T_\alpha(\theta)$.
+    """
+    own = stretch(alpha)
+    D = 1 / own if exchanged else own
+    # Every term of an entry at theta is below this, and scales with its entry.
+    values = jnp.linalg.norm(v, axis=1)
+    first, second = jnp.linalg.norm(W1), jnp.linalg.norm(w2)
+    term = jnp.mean(values**2) * (first**2 + second**2)
+    term += jnp.mean(values * (values * first * second + jnp.abs(y)))
+    return Sides(H_alpha, D[:, None] * H * D[None, :], term * own[:, None] * own[None, :])
+
+
+curved = partial(inequality, sample=on_the_orbit, roundings=ROUNDINGS, assumptions=[SMOOTH])
+
+
+@curved(
+    "Proof of Theorem 5, the largest eigenvalue",
+    Source.FOUND,
+    proof_step=ProofStep("Theorem 5", 1),
+    controls=[Control("the whole Hessian's eigenvalue", whole=True)],
+    evaluations=1088,
+)
+def theorem_5_eigenvalue(H, H_alpha, alpha, *, whole=False):
+    r"""$$\alpha^{-2} \delta \le \lambda_{\max} (\nabla^2 L(T_\alpha(\theta))),
+    \quad \delta = \max_j \nabla^2_{w^{(1)} w^{(1)}} L(\theta)_{jj}$$
+
+    Nearly attained for small $\alpha$, where the block of $w^{(1)}$ is all that is left.
+    """
+    delta = top(H) if whole else jnp.max(jnp.diag(H[:_FIRST, :_FIRST]))
+    # LAPACK's eigenvalues err by rounding of the matrix's norm.
+    return Sides(delta / alpha**2, top(H_alpha), jnp.linalg.norm(H_alpha))
+
+
+@curved(
+    "Proof of Theorem 5, the largest eigenvalue, sharpened",
+    status=Status.SHARPENED,
+    controls=[Control("the whole Hessian's eigenvalue", whole=True)],
+    evaluations=832,
+)
+def theorem_5_eigenvalue_block(H, H_alpha, alpha, *, whole=False):
+    r"""$$\alpha^{-2} \lambda_{\max} (\nabla^2_{w^{(1)} w^{(1)}} L(\theta)) \le
+    \lambda_{\max} (\nabla^2 L(T_\alpha(\theta)))$$
+
+    Attained in the limit of small $\alpha$: the divergence is exactly $\alpha^{-2}$.
+    """
+    flat = top(H if whole else H[:_FIRST, :_FIRST])
+    return Sides(flat / alpha**2, top(H_alpha), jnp.linalg.norm(H_alpha))
+
+
+@curved(
+    "Section 4.2 and appendix C.2, with l2 balls",
+    status=Status.NEW,
+    assumptions=[SMOOTH, A_MINIMUM],
+    controls=[Control("$C_2$ alone", with_first=0.0)],
+    evaluations=576,
+)
+def theorem_5_balls(H_alpha, alpha, W1, w2, v, *, with_first=1.0):
+    r"""$$L(\theta) = 0, \|w^{(1)}\|_F \le C_1, \|w^{(2)}\|_2 \le C_2: \quad \lambda_{\max}
+    (\nabla^2 L(\theta)) \le (C_1^2 + C_2^2) \tfrac1n \sum_i \|\mathrm{vec}(w_V x_i a_i)\|^2$$
+
+    All over the orbit, the balls being those that the point reaches. Attained by one unit along
+    one attended value. So balls do remove the sharp minima, as the paper says, in
+    $(w^{(1)}, w^{(2)})$.
+    """
+    C_1, C_2 = alpha * jnp.linalg.norm(W1), jnp.linalg.norm(w2) / alpha
+    bound = (C_2**2 + with_first * C_1**2) * jnp.mean(jnp.sum(v**2, axis=1))
+    return Sides(top(H_alpha), bound, jnp.linalg.norm(H_alpha))
+
+
+@existence(
+    "Theorem 5, second statement",
+    Source.FOUND,
+    status=Status.RECONSTRUCTED,
+    sample=on_the_orbit,
+    roundings=ROUNDINGS,
+    assumptions=[
+        SMOOTH,
+        A_MINIMUM,
+        assume("some unit is active on some sample", lambda live: live),
+    ],
+    controls=[
+        Control(r"with balls of twice the layers' norms, so that $\alpha \ge 1/2$", balls=True)
+    ],
+)
+def theorem_5_sharpness(H, alpha, *, balls=False):
+    r"""$$\forall M\ \exists \alpha: \quad M \le \lambda_{\max} (\nabla^2 L(T_\alpha(\theta)))$$
+
+    $M$ from 1 to $10^{12}$ times the largest diagonal element $\delta$, $\alpha = (\delta /
+    M)^{1/2}$; the Hessian on the orbit is that of theorem-5-hessian. The print requires layers that
+    are not zero; that does not make $\delta$ positive, see theorem-5-dead-units.
+    """
+    delta = jnp.max(jnp.diag(H[:_FIRST, :_FIRST]))
+    M = delta * alpha**2 * 1e6
+    D = stretch(jnp.asarray(0.5) if balls else jnp.sqrt(delta / M))
+    matrix = D[:, None] * H * D[None, :]
+    return Sides(M, top(matrix), jnp.linalg.norm(matrix))
+
+
+def dead():
+    """Layers that are not zero, positive attended values, labels 0: every unit is off."""
+    return {"W1": -np.ones((2, 2)), "w2": np.ones(2), "v": np.ones((4, 2))}
+
+
+@erratum(
+    "Proof of Theorem 5, 'we assume a positive diagonal element'",
+    Source.DERIVED,
+    of=Kind.EXISTENCE,
+    witness=dead,
+    reason="dead units: a minimum whose orbit is flat throughout",
+    corrected=Control("the signs of $w^{(1)}$ changed: units are on", sign=-1.0),
+    roundings=ROUNDINGS,
+)
+def theorem_5_dead_units(W1, w2, v, *, sign=1.0):
+    r"""$$w^{(i)} \ne 0 \Rightarrow \exists j: \quad 0 < \nabla^2_{w^{(1)} w^{(1)}} L(\theta)_{jj}$$
+
+    Labels 0 and units that are off on all samples: a minimum with layers that are not zero where
+    the risk is constant nearby. The proof assumes the element, the theorem does not. The data have
+    other minima with active units, from which the sharp ones come.
+    """
+    # Diagonal of w1's block: means of (w2_i v_k 1[z_i > 0])^2.
+    on = jnp.where(sign * v @ W1 > 0, 1.0, 0.0)
+    slopes = w2[None, None, :] * v[:, :, None] * on[:, None, :]
+    return 1e-9, jnp.max(jnp.mean(slopes**2, axis=0))

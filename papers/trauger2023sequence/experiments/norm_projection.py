@@ -1,0 +1,241 @@
+r"""Can a bound be non-vacuous at 90 % accuracy, if training stays in norm balls, and for which m?
+
+One layer is trained on sparse majority by projected gradient descent on the balls of Theorem 4.1.
+Its class is fixed before the data are seen; the bound on the error is then compared with the error,
+and solved for the number of samples from which it is non-vacuous.
+"""
+
+import math
+
+import equinox as eqx
+import jax
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+
+from attlas.experiments import panels
+from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
+from attlas.display.numbers import plain_number
+from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
+from attlas.data.unit_bit_embedding import one_hot_bits, scaled_to_unit
+from trauger2023sequence.library.measures.crossing import last_crossing
+from attlas.experiments.panels import PALETTE, Column, Lines, Reference, mean_only
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.settings import Settings
+from attlas.training.sparse_majority.certified_error import (
+    FAMILIES,
+    ball_complexities,
+    certified_error,
+    ramp_risks,
+)
+from attlas.training.sparse_majority.projected import ProjectedSettings, train_projected
+
+DELTA = 0.05
+ACCURACY = 0.9
+THRESHOLDS = (1.0, 0.5, 0.1)
+"""Bounds on the error that are non-vacuous, that beat a coin, and that certify 90 %."""
+MARGINS = np.geomspace(0.01, 0.5, 18)
+SAMPLES = np.geomspace(1e3, 1e13, 81)
+FIXED = FAMILIES[-1]
+TASKS = {
+    "majority of 1 (a decisive token)": ("one-hot", 1),
+    "majority of 3": ("one-hot", 3),
+    "majority of 3, released embedding": ("released", 3),
+}
+GRID = Grid(
+    each={"task": list(TASKS)},
+    fixed={
+        "embedding": lambda s: TASKS[s.task][0], "s": lambda s: TASKS[s.task][1],
+        "T": 32, "radii": [0.0, 2.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0], "batch": 64,
+        "members": 1, "block": 1,
+    },
+    smoke={"T": 8, "train": 512, "test": 500, "steps": 20, "radii": [0.0, 4.0, 16.0]},
+    quick={"train": 2**19, "test": 20_000, "steps": 600},
+    paper={"train": 2**22, "test": 200_000, "steps": 4000, "members": 5},
+)  # fmt: skip
+
+
+def run(s: Settings, key: Array) -> xr.Dataset:
+    """Train in every ball; accuracies, ramp risks, and the bounds at many sample sizes."""
+    start, draw = jax.random.split(key)
+    d, radii, samples = s.T + 2, np.asarray(s.radii, float), np.append(SAMPLES, s.train)
+    data = make_sparse_majority(draw, s.T, MajorityDesign(s.train, s.test, s.s, d))
+    unit = one_hot_bits(s.T) if s.embedding == "one-hot" else scaled_to_unit(data.embedding)
+    data = eqx.tree_at(lambda each: each.embedding, data, unit)
+    settings = ProjectedSettings(steps=s.steps, batch=s.batch)
+    models = train_projected(start, data, jax.device_put(radii.astype("float32")), settings)
+    sets = (data.bits, data.labels), (data.validation_bits, data.validation_labels)
+    margins = jax.device_put(MARGINS)
+    accuracy, ramp = zip(*(ramp_risks(models, unit, *each, margins) for each in sets), strict=True)
+    complexity = np.asarray(ball_complexities(radii, samples, s.T, d))
+    found = certified_error(np.asarray(ramp[0]), complexity, samples, MARGINS, DELTA)
+    logs, error = np.log(SAMPLES), np.moveaxis(found.error[:, :-1], 1, -1)
+    needed = [np.exp(last_crossing(logs, error - threshold)) for threshold in THRESHOLDS]
+    by_set, each = ("set", "radius"), ("radius", "samples", "family")
+    return xr.Dataset(
+        {
+            "norm": ("radius", np.abs(np.asarray(models.query_key)).sum(axis=(1, 2, 3))),
+            "accuracy": (by_set, np.stack(accuracy)),
+            "ramp": ((*by_set, "margin"), np.stack(ramp)),
+            "complexity": (each, complexity),
+            "error": (each, found.error),
+            "best_margin": (each, MARGINS[found.margin]),
+            "needed": (("threshold", "radius", "family"), needed),
+        },
+        {
+            "set": ["train", "test"], "radius": radii, "margin": MARGINS, "samples": samples,
+            "family": list(FAMILIES), "threshold": list(THRESHOLDS),
+        },
+    )  # fmt: skip
+
+
+def trained(data: xr.Dataset) -> xr.Dataset:
+    """The bounds at the samples trained on; the ramp loss at the margin that `FIXED` takes."""
+    own = data.isel(samples=-1, drop=True)
+    margin = own.best_margin.sel(family=FIXED, drop=True)
+    ramp = own.ramp.where(own.margin == margin).sum("margin", min_count=1)
+    delta = DELTA / (data.sizes["radius"] * data.sizes["margin"])
+    tail = float(generalisation_gap(0.0, data.attrs["train"], delta))
+    return own.assign(
+        own_margin=margin,
+        own_ramp=ramp.sel(set="train"),
+        gap=ramp.sel(set="test") - ramp.sel(set="train"),
+        gap_bound=2 * own.complexity / margin + tail,
+        error=own.error.clip(max=1),
+    )
+
+
+def learnt(data: xr.Dataset) -> xr.DataArray:
+    """Where the accuracy on fresh data is the one wanted."""
+    return data.accuracy.sel(set="test") >= ACCURACY
+
+
+def curves(data: xr.Dataset) -> xr.DataArray:
+    """Bounds on the error of the tasks that were learnt, each at its own best radius."""
+    error = data.error.isel(samples=slice(None, -1)).where(learnt(data)).min("radius")
+    any_learnt = learnt(data).any(["radius", "member"])
+    return error.sel(task=any_learnt) if any_learnt.any() else error
+
+
+def certified(family: str, m: float | None) -> Lines:
+    """The accuracy that a bound certifies, at some m or at the samples trained on."""
+
+    def share(data: xr.Dataset) -> xr.DataArray:
+        error = data.error.isel(samples=-1)
+        if m is not None:
+            error = data.error.isel(samples=int(np.abs(SAMPLES / m - 1).argmin()))
+        return (1 - error.sel(family=family)).clip(min=0)
+
+    size = "trained on" if m is None else f"$m = 10^{{{math.log10(m):.0f}}}$"
+    return Lines(
+        share, "radius", band=mean_only, style="s-" if m is None else "s--",
+        ink=PALETTE[6] if family == FIXED else PALETTE[1], label=f"certified: {family}, {size}",
+    )  # fmt: skip
+
+
+def certificates(data: xr.Dataset) -> dict[str, object]:
+    """What is certified at the samples trained on."""
+    told = []
+    for task in data["task"].values:
+        own = trained(data).sel(task=task).mean("member")
+        kept = learnt(own) if learnt(own).any() else own.error.notnull().any("family")
+        best = 1 - float(own.error.sel(family=FIXED).where(kept).min())
+        told.append(
+            f"{task}: accuracy up to {float(own.accuracy.sel(set='test').max()):.3f}, certified "
+            + (f"{best:.3f}" if best > 0 else "nothing")
+        )
+    return {"m": f"{data.attrs['train']:,}", "tasks": "; ".join(told)}
+
+
+def needs(data: xr.Dataset) -> dict[str, object]:
+    """The samples that each bound needs."""
+    told, missed = [], []
+    for task in data["task"].values:
+        own = data.sel(task=task)
+        if not learnt(own).any():
+            missed.append(task)
+            continue
+        needed = own.needed.where(learnt(own)).min("radius").median("member")
+        names = [FAMILIES[k] for k in (0, 1, 3, 5)]
+        sizes = [f"{name} {sample_sizes(needed.sel(family=name))}" for name in names]
+        told.append(f"{task}: {'; '.join(sizes)}")
+    return {"sizes": ". ".join(told), "missed": ", ".join(missed)}
+
+
+def sample_sizes(needed: xr.DataArray) -> str:
+    """The samples for each threshold."""
+    sizes = needed.median("member").values if "member" in needed.dims else needed.values
+    return " / ".join(f"{m:.1e}" if np.isfinite(m) else "never" for m in sizes)
+
+
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """The largest certified accuracy of a model of the accuracy wanted."""
+    own = trained(data)
+    kept = learnt(own)
+    share = (1 - own.error.sel(family=FIXED)).where(kept).max("radius").mean("member")
+    told: dict[str, object] = {
+        **dict.fromkeys(("certified", "task", "accuracy", "needed"), ""),
+        "m": f"{data.attrs['train']:,}",
+        "T": data.attrs["T"],
+        "members": data.sizes["member"],
+    }
+    if not kept.any() or float(share.max()) <= 0:
+        return told
+    task = data.task.values[int(share.argmax("task"))]
+    needed = data.needed.sel(task=task, family=FAMILIES[1], threshold=THRESHOLDS[0])
+    accuracy = own.accuracy.sel(task=task, set="test").max("radius").mean("member")
+    return told | {
+        "task": task,
+        "certified": f"{float(share.max()):.3f}",
+        "accuracy": f"{float(accuracy):.3f}",
+        "needed": plain_number(float(needed.where(kept.sel(task=task)).min()), 2),
+    }
+
+
+EXPERIMENT = Experiment(
+    title="Training in norm balls",
+    question=__doc__,
+    grid=GRID,
+    run=run,
+    answer=answer,
+    table=panels.Table(
+        ["task", "radius"],
+        [
+            Column("trained norm", "norm"),
+            *(Column(f"accuracy, {n}", "accuracy", at={"set": n}) for n in ("train", "test")),
+            Column("margin", "own_margin"), Column("ramp, train", "own_ramp"), Column("gap", "gap"),
+            *(Column(f"bound on gap, {FAMILIES[k]}", "gap_bound", at={"family": FAMILIES[k]})
+              for k in (0, 1, 5)),
+            Column("bound on error", "error", at={"family": FIXED}),
+            *(Column(f"m for error < 1, .5, .1: {f}", "needed", sample_sizes, at={"family": f})
+              for f in FAMILIES),
+        ],
+        of=trained,
+    ),
+    figures=[
+        panels.Plot(
+            "Accuracy and certified accuracy",
+            Lines(
+                "accuracy", "radius", at={"set": "test"}, band=mean_only, style="o-", ink="#999999",
+                label="accuracy", panel="task", title="{task}", ylim=(-0.03, 1.03),
+                xlabel=r"radius $r$ of $\|W_{QK}\|_{1,1}$", ylabel="share of sequences",
+            )
+            + certified(FIXED, None) + certified(FIXED, 1e7) + certified(FAMILIES[1], 1e10)
+            + Reference(y=ACCURACY),
+            certificates,
+        ),
+        panels.Plot(
+            "Samples for a non-vacuous bound",
+            Lines(
+                curves, "samples", colour="family", band=mean_only, panel="task", title="{task}",
+                xscale="log", yscale="log", ylim=(0.01, 10), xlabel="samples $m$",
+                ylabel="bound on the error", width=1.3,
+            )
+            + Reference(x=lambda data: xr.DataArray(data.attrs["train"]), label="trained on")
+            + Reference(y=THRESHOLDS[0], to=10, label="vacuous")
+            + Reference(y=THRESHOLDS[1], style="--") + Reference(y=THRESHOLDS[2], style="--"),
+            needs,
+        ),
+    ],
+)  # fmt: skip

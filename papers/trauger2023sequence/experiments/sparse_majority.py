@@ -1,0 +1,299 @@
+r"""Do bounds on trained weights see the gap of sparse majority, and would runs show a log T in it?
+
+Figures 1-3: sparse majority as released, five runs per length as one program. Beside the measured
+gap are the bounds for the class of the trained weights, the samples from which each is
+non-vacuous, and how many runs it takes to detect a gap that grows with log T.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+from scipy.stats import spearmanr
+
+from attlas.experiments import panels
+from attlas.data.sparse_majority import MajorityDesign
+from trauger2023sequence.library.measures.trend_power import TrendPower, trend_power
+from attlas.experiments.panels import PALETTE, Band, Column, Lines, Points, Reference, mean_and_range, taken
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.settings import Settings
+from trauger2023sequence.library.sparse_majority.bound_dataset import COVERS, VERSIONS, majority_bound_dataset
+from trauger2023sequence.library.sparse_majority.lengths import train_majority_lengths
+from trauger2023sequence.library.sparse_majority.training import MEASURED, MajoritySettings
+from trauger2023sequence.library.sparse_majority.trauger2023_bounds import BALLS, ROWS, majority_ensemble_norms
+
+RELEASED_EPOCHS, RELEASED_LENGTHS = 200_000, list(range(20, 201, 20))
+WEIGHTS, LOSS_GAP, ACCURACY_GAP, ACCURACY = QUANTITIES = (
+    "sum of $|$weights$|$", "validation minus training loss",
+    "training minus validation accuracy", "validation accuracy",
+)  # fmt: skip
+GAPS = {"loss gap": LOSS_GAP, "accuracy gap": ACCURACY_GAP}
+GROWTH = np.sqrt(np.log(64 * 300 * (np.array(RELEASED_LENGTHS) + 1)))
+r"""$\sqrt{\log(d m T)}$ at the paper's lengths, in the released settings."""
+BOUNDS = {"version": list(VERSIONS[:2])}
+"""All but the printed rows, which are no bounds."""
+NAMES = {
+    "1,1": "(1,1)", "1,inf": r"(1,$\infty$)", "2,1": "(2,1)", "log T": "log T, Edelman et al.",
+    "log m": "log m, the same at [CLS]", "parameters": "parameter counting",
+}  # fmt: skip
+GUESS = float(np.log(2))
+"""Loss of guessing: a bound on the gap above it tells a user nothing."""
+SAMPLES = np.geomspace(1e2, 1e26, 73)
+"""Where the bounds are evaluated, to see from where on they are non-vacuous."""
+# SGD leaves the start after thousands of epochs only: Adam shows trained weights in seconds.
+GRID = Grid(
+    each={"T": [200, 60, 20]},  # the longest first: workers end together
+    fixed={
+        "members": 5, "train": 300, "validation": 1000, "indices": 9, "d": 64, "delta": 0.05,
+        "epochs": 500, "optimizer": "adam", "rate": 0.001, "validate_every": 1,
+        "dtype": "float32",
+    },
+    smoke={"T": [6], "members": 2, "train": 24, "validation": 20, "indices": 3, "d": 6,
+           "epochs": 4},
+    paper={"T": RELEASED_LENGTHS[::-1], "validation": 10_000, "epochs": RELEASED_EPOCHS,
+           # Every epoch would cost five times as much, nearly all of it for the 10,000 sequences.
+           "optimizer": "sgd", "rate": 0.01, "validate_every": 20},
+    work=lambda s: (
+        s.members * s.epochs * (3 * s.train + s.validation / s.validate_every) * (s.T + s.d)
+    ),
+)  # fmt: skip
+
+
+def run(s: Settings, key: Array) -> xr.Dataset:
+    """Train the runs of one length and evaluate all bounds on their weights."""
+    design = MajorityDesign(s.train, s.validation, s.indices, s.d)
+    settings = MajoritySettings(
+        rate=s.rate, floor=s.rate / 10, optimizer=s.optimizer, validate_every=s.validate_every
+    )
+    data, training = train_majority_lengths(
+        key, [s.T], s.members, s.epochs, design, settings, chunk=min(500, s.epochs)
+    )[s.T]
+    norms = majority_ensemble_norms(training.state.selected, data.embedding)
+    bounds = majority_bound_dataset(norms, s.train, SAMPLES, s.T, s.d, s.delta, GUESS)
+    epochs = np.geomspace(1, training.history.shape[1], 80).astype(int)
+    epochs = np.unique(epochs - (epochs - 1) % s.validate_every)  # those that were validated
+    train_loss, train_right, loss, right, weights = training.selected.T.astype(float)
+    shown = [weights, loss - train_loss, train_right - right, right]
+    return bounds.assign(
+        shown=(("quantity", "member"), shown),
+        selected=(("member", "measured"), training.selected),
+        selected_epoch=("member", training.state.selected_epoch),
+        epochs_trained=("member", training.state.epoch),
+        stopped=("member", training.state.stopped),
+        validation_loss=(("member", "epoch"), training.history[:, epochs - 1, 2]),
+    ).assign_coords(epoch=epochs, quantity=list(QUANTITIES), measured=list(MEASURED))
+
+
+def of(quantity: str) -> panels.Formula:
+    """One of the numbers of Figures 1-3."""
+    return taken("shown", {"quantity": quantity})
+
+
+def at_m(data: xr.Dataset) -> xr.DataArray:
+    """The bounds at the number of samples that were trained on."""
+    return data["bound"].sel(m=float(data.attrs["train"]))
+
+
+def departures(data: xr.Dataset) -> dict[str, object]:
+    """What this scale does otherwise than the released program."""
+    s = data.attrs
+    other = s if s["epochs"] != RELEASED_EPOCHS else dict.fromkeys(s, "")
+    names = ("epochs", "optimizer", "rate", "validation")
+    return {**{name: other[name] for name in names}, "released": RELEASED_EPOCHS}
+
+
+def learnt(data: xr.Dataset) -> dict[str, object]:
+    """How many learnt, and how well."""
+    accuracy = of(ACCURACY)(data).mean("member")
+    ends = [f"{accuracy.values[k]:.2f} at T = {data['T'].values[k]}" for k in (0, -1)]
+    return {
+        **departures(data), "accuracies": " and ".join(ends), "members": data.sizes["member"],
+        "stopped": int(data.stopped.sum()), "runs": data.stopped.size,
+        "validate_every": data.attrs["validate_every"],
+        "trends": trends(data) if data.sizes["T"] > 2 else "",
+    }  # fmt: skip
+
+
+def trends(data: xr.Dataset) -> str:
+    """Spearman's correlation of each quantity with the length, over all runs, and its p-value."""
+    told = []
+    for name, quantity in {"weights": WEIGHTS, **GAPS}.items():
+        runs = of(quantity)(data)
+        if not runs.max() > runs.min():  # constant, or nothing there
+            continue
+        lengths, values = (a.values.ravel() for a in xr.broadcast(data["T"], runs))
+        correlation, p = spearmanr(lengths, values, nan_policy="omit")
+        told.append(f"{correlation:.2f} ($p$ = {p:.1g}) for the {name}")
+    return ", ".join(told)
+
+
+def sizes(data: xr.Dataset) -> dict[str, object]:
+    """Whether any bound is non-vacuous, and what each would need."""
+    below = at_m(data).sel(BOUNDS) < data.loss_range
+    sharp = data.log10_needed.sel(version="sharp")
+    needed = {cover: float(np.nanmedian(sharp.sel(cover=cover))) for cover in COVERS}
+    best = min(BALLS, key=lambda ball: needed[ball])
+    printed = at_m(data).sel(cover="1,1", version="printed")
+    medians = {cover.replace(" ", "_"): f"$10^{{{at:.1f}}}$" for cover, at in needed.items()}
+    return {
+        **{name: medians[name] for name in ("log_T", "log_m", "parameters")}, "best": best,
+        "least": medians[best], "costly": needed[best] > needed["log T"],
+        "trained": data.attrs["train"], "largest": f"{float(abs(of(LOSS_GAP)(data)).max()):.2g}",
+        "below": int(below.any(["T", "member"]).sum()), "bounds": len(ROWS) - 3,
+        "printed_least": f"{float(printed.min()):.1e}", "printed_count": printed.size,
+        "printed_most": f"{float(printed.max()):.1e}", "negative": int((printed < 0).sum()),
+    }  # fmt: skip
+
+
+def detected(data: xr.Dataset, gap: str) -> TrendPower:
+    """Power to detect that growth in a gap, from the spread of the runs within a length."""
+    runs = of(GAPS[gap])(data).transpose("T", "member").values
+    return trend_power([own[np.isfinite(own)] for own in runs], GROWTH)
+
+
+def power(data: xr.Dataset) -> xr.DataArray:
+    """The power by number of runs, with the 95 % limits of the spread."""
+    runs = np.geomspace(2, 1e6, 300)
+    values = [detected(data, gap).limits(runs) for gap in GAPS]
+    return xr.DataArray(values, {"gap": list(GAPS), "limit": list(Band._fields), "runs": runs})
+
+
+def limits(values: xr.DataArray, over: Sequence[str]) -> Band:
+    """The power as a band."""
+    return Band(*(values.sel(limit=name, drop=True) for name in Band._fields))
+
+
+def runs_needed(data: xr.Dataset) -> dict[str, object]:
+    """How many runs would show the growth."""
+    told = []
+    for name in GAPS:
+        needed, low, high = detected(data, name).runs()
+        count = f"{needed:,.0f} [{low:,.0f}, {high:,.0f}]"
+        told.append(f"{count if np.isfinite(needed) else 'infinitely many'} for the {name}")
+    rise = f"{100 * (GROWTH[-1] / GROWTH[0] - 1):.1f}"
+    return {**departures(data), "rise": rise, "needed": " and ".join(told)}
+
+
+def whole(values: xr.DataArray) -> str:
+    """Mean and range without decimals."""
+    return f"{values.mean():.0f} ({values.min():.0f} to {values.max():.0f})"
+
+
+def least(data: xr.Dataset) -> str:
+    """The bound of least mean at the trained number of samples."""
+    own = at_m(data).sel(BOUNDS).stack(row=["cover", "version"]).dropna("row", how="all")
+    return mean_and_range(own.isel(row=int(own.mean("member").argmin("row"))))
+
+
+def covers(of_data: panels.Formula, legend: bool, **axes: Any) -> panels.Panel:
+    """Every bound by length: sharp constants as dots, those corrected only as squares."""
+    look: dict[str, Any] = {
+        "colour": "cover",
+        "band": panels.extremes,
+        "dodge": 0.05,
+        "legend": legend,
+    }
+    corrected = {ball: f"{NAMES[ball]}, corrected" for ball in BALLS}
+    return Points(
+        of_data, "T", at={"version": "sharp"}, names=NAMES, marker="o", line="-", **look, **axes
+    ) + Points(
+        lambda data: of_data(data).sel(version="corrected", cover=list(BALLS)), "T",
+        names=corrected, marker="s", line=":", hollow=True, **look,
+    )  # fmt: skip
+
+
+def stopped(reached: bool, **look: Any) -> Lines:
+    """The runs that reached training accuracy 1, or the others."""
+    return Lines(
+        lambda data: data["shown"].where(data["stopped"] == reached), "T", band=None, style="o",
+        panel="quantity", title="{quantity}", shared=False, xlabel="bits $T$", **look,
+    )  # fmt: skip
+
+
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """The bound that needs the fewest samples, and the runs that would show a log T."""
+    sharp = data.log10_needed.sel(version="sharp")
+    needed = {cover: float(np.nanmedian(sharp.sel(cover=cover))) for cover in COVERS}
+    cover = min(needed, key=lambda name: needed[name])
+    runs, low, high = detected(data, "loss gap").runs()
+    told = f"{runs:,.0f} [{low:,.0f}, {high:,.0f}]"
+    return sizes(data) | {
+        "name": NAMES[cover],
+        "fewest": f"$10^{{{needed[cover]:.1f}}}$",
+        "runs": told if np.isfinite(runs) else "infinitely many",
+    }
+
+
+LN_2 = Reference(y=GUESS, style="-.", label="loss of guessing, $\\ln 2$")
+EXPERIMENT = Experiment(
+    title="Sparse majority: weights, gap and bounds",
+    question=__doc__,
+    grid=GRID,
+    run=run,
+    answer=answer,
+    table=panels.Table(
+        ["T"],
+        [
+            Column("epochs", "epochs_trained", lambda n: f"{n.min():.0f} to {n.max():.0f}"),
+            Column("stopped at training accuracy 1", "stopped",
+                   lambda done: f"{int(done.sum())} of {done.size}"),
+            Column("sum of |weights|", of(WEIGHTS), whole),
+            *(Column(name, of(quantity), mean_and_range) for name, quantity in GAPS.items()),
+            Column("accuracy", of(ACCURACY), mean_and_range),
+            Column("range of the loss", "loss_range", mean_and_range),
+            panels.Derived("least bound at the m trained on", least),
+            Column("Theorem 4.1 printed, c = 1", at_m, mean_and_range,
+                   at={"cover": "1,1", "version": "printed"}),
+            *(
+                Column(f"log10 m needed, {cover}{'' if version == 'sharp' else ', ' + version}",
+                       "log10_needed", mean_and_range, at={"cover": cover, "version": version})
+                for cover, version in ROWS[: -len(BALLS)]
+            ),
+        ],
+    ),
+    figures=[
+        panels.Plot(
+            "Figures 1-3: weights, gaps and accuracy against T",
+            stopped(True, ink=PALETTE[2], label="stopped at accuracy 1")
+            + stopped(False, ink=PALETTE[0], label="epochs ran out")
+            + Lines(lambda data: data["shown"].max("member"), "T", ink=PALETTE[1],
+                    label="largest run, as in the paper")
+            + Reference(y={LOSS_GAP: 0.0, ACCURACY_GAP: 0.0, ACCURACY: 0.5}),
+            learnt,
+        ),
+        panels.Plot(
+            "Bounds on the trained weights",
+            [
+                covers(at_m, False, width=1.6, yscale="log", xlabel="bits $T$",
+                       ylabel="gap of the loss", title="at the $m$ trained on, marks as right")
+                + Lines(of(LOSS_GAP), "T", band=None, style="o", label="measured gap")
+                + Lines(lambda data: -of(LOSS_GAP)(data), "T", band=None, style="o", ink="#aaaaaa",
+                        label="measured gap, negative")
+                + Lines("loss_range", "T", band=panels.mean_only, style="--",
+                        label="range of the loss: vacuous above")
+                + LN_2,
+                covers(taken("log10_needed"), True, width=1.6, xlabel="bits $T$",
+                       ylabel=r"samples $\log_{10} m$",
+                       title="samples from which a bound is below $\\ln 2$")
+                + Reference(y=lambda data: np.log10(xr.DataArray(data.attrs["train"])),
+                            style="-.", label="trained on"),
+            ],
+            sizes,
+        ),
+        panels.Plot(
+            "Training reached, and the power to detect log T",
+            [
+                Lines("validation_loss", "epoch", colour="T", band=None, xscale="log",
+                      xlabel="epoch", ylabel="validation loss", width=1.5) + LN_2,
+                Lines(power, "runs", colour="gap", band=limits, xscale="log", ylim=(0, 1.02),
+                      xlabel="runs per length", ylabel=r"power to detect $\log T$", width=1.5)
+                + Reference(y=0.8, style="-.", label="power .8")
+                + Reference(x=5, label="five runs, as in the paper"),
+            ],
+            runs_needed,
+        ),
+    ],
+)  # fmt: skip

@@ -1,0 +1,230 @@
+r"""Which bound on the complexity of one attention layer is smallest, and where are all vacuous?
+
+Theorem 4.1 without T, the log T cover of Edelman et al. (2022) and parameter counting on one class,
+in the plane of the norm of $W_{QK}$ and the number of samples: once with every norm equal to B,
+once with the norms that a dense matrix has.
+"""
+
+import jax
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+
+from attlas.experiments import panels
+from trauger2023sequence.library.bounds.bound_plane import (
+    PLANE_COVERS,
+    SmallestBound,
+    bounds_in_plane,
+    smallest_bound,
+)
+from attlas.bounds.comparison.single_layer_class import LayerNorms, norms_of_dense_matrix
+from trauger2023sequence.library.bounds.trauger2023_orders import break_even_ratio, trauger2023_orders
+from attlas.experiments.panels import PALETTE, Column, Lines, Printed, Reference
+from attlas.experiments.experiment import CaptionedFigure, Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.settings import Settings
+
+LENGTHS = (20, 200, 10_000)
+FAMILIES = (*PLANE_COVERS, "log m", *(f"log T, T = {T}" for T in LENGTHS))
+"""'log m' is the cover of Edelman et al. at the [CLS] tokens alone."""
+ORDERS = ("1,1", "log T, T = 20", "log T, T = 200", "parameters")
+CHECKED = {
+    (1, 300): (0.794, 0.850, 0.875, 1.0),
+    (1, 1e4): (0.250, 0.305, 0.318, 0.998),
+    (1, 1e6): (0.0389, 0.0543, 0.0566, 0.0998),
+    (3, 1e6): (0.0925, 0.128, 0.134, 0.119),
+    (10, 1e6): (0.231, 0.313, 0.324, 0.138),
+    (30, 1e6): (0.491, 0.631, 0.650, 0.154),
+    (100, 1e6): (0.908, 0.997, 0.999, 0.169),
+}
+"""Orders at (B, m) worked out independently of this library, by quadrature, to three digits."""
+POINTS = [f"B = {B:g}, m = {m:.0e}" for B, m in CHECKED]
+PRINTED = [{("equal", point): row[k] for point, row in zip(POINTS, CHECKED.values(), strict=True)}
+           for k in range(len(ORDERS))]  # fmt: skip
+NORMS = {"equal": "all norms equal $B$", "dense": r"a dense matrix of $\|W\|_{2,1} = B$"}
+SHOWN = {
+    "1,1": (r"Theorem 4.1, $\|W\|_{1,1}$", "#9ccbe8"),
+    "1,inf": (r"Theorem 4.1, $\|W\|_{1,\infty}$", "#cc79a7"),
+    "2,1": (r"Theorem 4.1, $\|W\|_{2,1}$", "#0072b2"),
+    "parameters": ("parameter counting", "#f5e6a8"),
+    "log m": (r"log m, $\|W\|_{2,1}$", "#7fc8ae"),
+    "log T": (r"log T, $\|W\|_{2,1}$", "#eeb655"),
+}
+"""Names and light colours of areas, on which contours are read."""
+OFFERED = {
+    "log T, T = 20": "with log T at T = 20",
+    "log T, T = 10000": "with log T at T = 10 000",
+    "log m": "with log m at [CLS]: no T",
+}
+"""The family beside Theorem 4.1 and parameter counting in each column of the maps."""
+GRID = Grid(
+    fixed={"d": 64, "B": [0.1, 300.0], "m": [1e2, 1e10], "longest": 200},
+    smoke={"points": 5},
+    quick={"points": 25},
+    paper={"points": 121},
+)
+
+
+def run(s: Settings, key: Array) -> xr.Dataset:
+    """All bounds on the grid and at the checked points, and the ratio that breaks even."""
+    B, m = (np.geomspace(low, high, s.points) for low, high in (s.B, s.m))
+    plane = np.stack(np.meshgrid(B, m, indexing="ij"), axis=-1)
+    checked = np.array(list(CHECKED), float)
+    norm, size = np.concatenate([plane.reshape(-1, 2), checked]).T
+    units = [LayerNorms(1.0, 1.0, 1.0, 1.0, 1.0), norms_of_dense_matrix(key, s.d)]
+    bounds = np.stack([bounds_in_plane(own, norm, size, (1, *LENGTHS), s.d) for own in units])
+    in_plane = bounds[:, : -len(CHECKED)].reshape(2, s.points, s.points, -1)
+    exponents = np.linspace(0, s.longest, 201)
+    orders = jax.jit(jax.vmap(lambda B, m: trauger2023_orders(B, m, LENGTHS[:2], s.d)))
+    ratio = jax.jit(jax.vmap(lambda T: break_even_ratio(T, s.d)))
+    return xr.Dataset(
+        {
+            "unit": (("norms", "quantity"), np.array(units)),
+            "bound": (("norms", "norm", "samples", "family"), in_plane),
+            "checked_bound": (("norms", "point", "family"), bounds[:, -len(CHECKED) :]),
+            "order": (("point", "cover"), orders(checked[:, 0], checked[:, 1])),
+            "break_even": ("exponent", ratio(10.0**exponents)),
+        },
+        {
+            "norms": list(NORMS), "norm": B, "samples": m, "family": list(FAMILIES),
+            "quantity": list(LayerNorms._fields), "point": POINTS, "cover": list(ORDERS),
+            "exponent": exponents,
+        },
+    )  # fmt: skip
+
+
+def smallest(data: xr.Dataset) -> str:
+    """The family of the smallest bound at a checked point."""
+    bound = data.checked_bound
+    return bound.family.values[int(bound.argmin("family"))] if bound.min() < 1 else "all vacuous"
+
+
+def offered(last: str) -> list[str]:
+    """The families that a map compares."""
+    return [*PLANE_COVERS, last]
+
+
+def compared(data: xr.Dataset, norms: str, last: str) -> SmallestBound:
+    """The map of the smallest bound."""
+    bound = data.bound.sel(norms=norms, family=offered(last))
+    return smallest_bound(data["norm"].values, data["samples"].values, bound.values)
+
+
+def maps(data: xr.Dataset) -> CaptionedFigure:
+    """Rows by the norms, columns by the length."""
+    import matplotlib.pyplot as plt
+    from matplotlib.colors import ListedColormap
+    from matplotlib.patches import Patch
+
+    figure, axes = plt.subplots(
+        2, 3, figsize=(10, 6.4), sharex=True, sharey=True, layout="constrained"
+    )
+    found = {(n, last): compared(data, n, last) for n in NORMS for last in OFFERED}
+    seen = set()
+    for axis, ((norms, last), plane) in zip(axes.flat, found.items(), strict=True):
+        names = [name.split(", T")[0] for name in offered(last)]
+        seen |= {names[k] for k in np.unique(plane.winner) if k >= 0}
+        # Labels of contours look for room in the final scales.
+        axis.set(xscale="log", yscale="log", xlim=plane.samples[[0, -1]],
+                 ylim=plane.norm[[0, -1]])  # fmt: skip
+        colours = ListedColormap(["#dddddd", *(SHOWN[name][1] for name in names)])
+        at = plane.samples, plane.norm
+        axis.pcolormesh(*at, plane.winner, cmap=colours, vmin=-1.5, vmax=len(names) - 0.5,
+                        shading="nearest", rasterized=True)  # fmt: skip
+        levels = [0.003, 0.01, 0.03, 0.1, 0.3]
+        lines = axis.contour(*at, plane.value, levels=levels, colors="k", linewidths=0.8)
+        axis.clabel(lines, fontsize=7, fmt="%g")
+        axis.contour(*at, plane.value, levels=[1.0], colors="k", linewidths=1.6)
+        if norms == "equal":
+            axis.set_title(OFFERED[last], fontsize=10)
+    for row, title in zip(axes, NORMS.values(), strict=True):
+        row[0].set_ylabel(f"{title}\n\nnorm $B$ of $W_{{QK}}$")
+        row[0].text(2e2, 30, "vacuous", fontsize=10, color="0.35")
+    for axis in axes[1]:
+        axis.set_xlabel("samples $m$")
+    handles = [Patch(color=ink, label=name) for key, (name, ink) in SHOWN.items() if key in seen]
+    figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
+    return CaptionedFigure("The smallest bound", "", figure, areas(found))
+
+
+def areas(found: dict[tuple[str, str], SmallestBound]) -> dict[str, object]:
+    """How much of each map belongs to whom, by the norms and in the order of the columns."""
+    vacuous, winners = {}, {}
+    for norms in NORMS:
+        winners[norms] = []
+        for last in OFFERED:
+            shares = 100 * found[norms, last].shares(len(offered(last)))
+            named = [(n.split(", T")[0], x) for n, x in zip(offered(last), shares, strict=True)]
+            winners[norms].append(", ".join(f"{n} {x:.0f} %" for n, x in named if x >= 0.5))
+        plane = found[norms, next(iter(OFFERED))]
+        vacuous[norms] = f"{100 * np.mean(plane.winner < 0):.0f}"
+    return {"vacuous": vacuous, "winners": winners}
+
+
+def dense(data: xr.Dataset) -> xr.DataArray:
+    r"""The ratio $\sqrt{2 d/\pi}$ of a dense matrix."""
+    return xr.DataArray(np.sqrt(2 * data.attrs["d"] / np.pi))
+
+
+def break_even(data: xr.Dataset) -> dict[str, object]:
+    """From which ratio of norms removing log T pays."""
+    ratio, exponent, own = data["break_even"].values, data["exponent"].values, float(dense(data))
+    near = [f"{x:.2f}" for x in np.interp(np.log10([20, 200, 1e6]), exponent, ratio)]
+    return {
+        "d": data.attrs["d"], "near": near, "dense": f"{own:.1f}", "beyond": ratio[-1] < own,
+        "power": f"10^{{{np.interp(own, ratio, exponent):.0f}}}",
+    }  # fmt: skip
+
+
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """The areas at the shortest length, where log T costs least."""
+    first, told, vacuous = next(iter(OFFERED)), {}, {}
+    for norms in NORMS:
+        plane = compared(data, norms, first)
+        shares = zip(offered(first), 100 * plane.shares(len(offered(first))), strict=True)
+        names = [(SHOWN[name.split(", T")[0]][0], share) for name, share in shares]
+        told[norms] = " and ".join(f"{name} in {x:.0f} %" for name, x in names if x >= 0.5)
+        vacuous[norms] = f"{100 * np.mean(plane.winner < 0):.0f}"
+    return {"first": told, "vacuous": vacuous, "T": LENGTHS[0], "d": data.attrs["d"]}
+
+
+EXPERIMENT = Experiment(
+    title="The smallest bound in the plane of norm and samples",
+    question=__doc__,
+    grid=GRID,
+    run=run,
+    answer=answer,
+    table=panels.Table(
+        {"norms": "norms", "point": "B, m"},
+        [
+            *(
+                column
+                for k, name in enumerate(ORDERS)
+                for column in (
+                    Column(f"order {name}", "order", at={"cover": name},
+                           where=lambda row: row["norms"] == "equal"),
+                    Printed(f"order {name}, checked", PRINTED[k]),
+                )
+            ),
+            *(
+                Column(name, lambda data: data.checked_bound.clip(max=1), at={"family": name})
+                for name in FAMILIES
+            ),
+            panels.Derived("smallest", smallest),
+        ],
+    ),
+    figures=[
+        maps,
+        panels.Plot(
+            "The cost of removing log T",
+            Lines(
+                "break_even", "exponent", ink=PALETTE[4], width=1.8, xlim=(0, 200), ylim=(1, 8.2),
+                label="break-even: below it Theorem 4.1 is smaller, above it log T",
+                xlabel=r"$\log_{10} T$", ylabel=r"$\|W_{QK}\|_{1,1}\,/\,\|W_{QK}\|_{2,1}$",
+            )
+            + Reference(y=dense, style="--", ink="#333333", label=r"dense matrix, $\sqrt{2d/\pi}$")
+            + Reference(x=6, label="a million tokens"),
+            break_even,
+        ),
+    ],
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""What trauger2023sequence alone is made of."""

@@ -1,0 +1,1 @@
+"""Bounds of trauger2023sequence."""

@@ -1,0 +1,118 @@
+r"""Bounds on one layer in the plane of the norm of W_QK and the number of samples."""
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from attlas.bounds.closed_form import closed_form
+from attlas.bounds.comparison.single_layer_class import LayerNorms, single_layer_bounds
+from attlas._jax.compilation import CHEAP_COMPILATION
+
+PLANE_COVERS = ("1,1", "1,inf", "2,1", "parameters")
+
+
+@closed_form
+def bounds_in_plane(
+    unit: LayerNorms,
+    norm: Float[Array | np.ndarray, " p"],
+    m: Float[Array | np.ndarray, " p"],
+    lengths: Sequence[int],
+    d: int,
+) -> Float[Array, "p covers"]:
+    r"""The sharp bounds of `single_layer_bounds` at pairs $(B,m)$, for the norms B times `unit`.
+
+    Args:
+        unit: norms of W_QK at B = 1, and of the tokens.
+        norm: B of each pair.
+        m: samples of each pair.
+        lengths: T of the cover of Edelman et al. at m T points; 1 for the [CLS] tokens alone.
+        d: dimension of the tokens.
+
+    Returns:
+        By pair, `PLANE_COVERS` and then the lengths.
+
+    Examples:
+        >>> one = LayerNorms(1.0, 1.0, 1.0, 1.0, 1.0)
+        >>> found = bounds_in_plane(one, np.ones(1), np.array([1e6]), [20], 64)
+        >>> [f"{float(R):.3f}" for R in found[0]]
+        ['0.159', '0.612', '0.194', '0.392', '0.250']
+    """
+    parts = (tuple(np.asarray(float(size)) for size in unit), norm, m)
+    return _plane(*jax.device_put(parts), tuple(lengths), d)
+
+
+@functools.partial(jax.jit, static_argnames=("lengths", "d"), compiler_options=CHEAP_COMPILATION)
+def _plane(unit: tuple, norm: Array, m: Array, lengths: tuple[int, ...], d: int) -> Array:
+    def at(pair: tuple[Array, Array]) -> Array:
+        B, samples = pair
+        covers = (*PLANE_COVERS, *(samples * T for T in lengths))
+        return single_layer_bounds(LayerNorms(*unit).scaled(B), covers, d, samples)
+
+    return jax.lax.map(at, (norm, m), batch_size=16)
+
+
+class SmallestBound(NamedTuple):
+    """Which of some bounds is smallest, on a fine grid of norms and samples.
+
+    Attributes:
+        norm: B.
+        samples: m.
+        winner: number of the smallest bound, -1 where all are vacuous.
+        value: the smallest bound.
+    """
+
+    norm: Float[np.ndarray, " B"]
+    samples: Float[np.ndarray, " m"]
+    winner: Int[np.ndarray, "B m"]
+    value: Float[np.ndarray, "B m"]
+
+    def shares(self, bounds: int) -> Float[np.ndarray, " bounds"]:
+        """The part of the non-vacuous plane, in logarithms, where each bound is smallest.
+
+        Args:
+            bounds: how many there are.
+
+        Returns:
+            Shares that add up to 1; NaN where all of the plane is vacuous.
+        """
+        counts = np.array([np.sum(self.winner == k) for k in range(bounds)], float)
+        return counts / counts.sum() if counts.any() else np.full(bounds, np.nan)
+
+
+@closed_form
+def smallest_bound(
+    norm: Float[np.ndarray, " B"],
+    samples: Float[np.ndarray, " m"],
+    bounds: Float[np.ndarray, "B m covers"],
+    points: int = 241,
+) -> SmallestBound:
+    """Compare bounds between the points of a grid, by bilinear interpolation of logarithms.
+
+    Args:
+        norm: B of the grid, increasing.
+        samples: m of the grid, increasing.
+        bounds: on the grid, positive; those of 1 and more are vacuous.
+        points: of the fine grid, each way.
+
+    Returns:
+        The smallest bound.
+
+    Examples:
+        >>> B, m = np.array([1.0, 100.0]), np.array([10.0, 1000.0])
+        >>> both = np.stack([0.2 * np.ones((2, 2)), np.tile(0.02 * B[:, None], (1, 2))], axis=-1)
+        >>> smallest_bound(B, m, both, 3).winner[:, 0]
+        array([1, 0, 0])
+    """
+    from scipy.interpolate import RectBivariateSpline
+
+    rows, columns = np.log(norm), np.log(samples)
+    fine = [np.linspace(edge[0], edge[-1], points) for edge in (rows, columns)]
+    logs = np.moveaxis(np.log(bounds), -1, 0)
+    values = np.stack([RectBivariateSpline(rows, columns, z, kx=1, ky=1)(*fine) for z in logs])
+    best = np.exp(values.min(axis=0))
+    winner = np.where(best < 1, values.argmin(axis=0), -1)
+    return SmallestBound(np.exp(fine[0]), np.exp(fine[1]), winner, best)

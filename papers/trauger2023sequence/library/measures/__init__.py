@@ -1,0 +1,1 @@
+"""Measures of trauger2023sequence."""

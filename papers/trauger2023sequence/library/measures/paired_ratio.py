@@ -1,0 +1,31 @@
+"""The ratio of two means over the same members."""
+
+import numpy as np
+from jaxtyping import Float
+
+from attlas.core.argument_validation import door_for_records
+from attlas.measures.statistics.student_interval import StudentInterval, student_interval
+
+
+@door_for_records
+def paired_ratio(
+    first: Float[np.ndarray, " runs"], last: Float[np.ndarray, " runs"]
+) -> StudentInterval:
+    r"""$\bar y/\bar x$ with the 95 % interval of its linearisation $(y_i-\hat\rho x_i)/\bar x$.
+
+    Args:
+        first: x, one entry per member.
+        last: y, of the same members.
+
+    Returns:
+        The ratio, and half the width of its interval.
+
+    Examples:
+        >>> ratio, reach = paired_ratio(np.array([1.0, 2.0, 4.0]), np.array([3.0, 6.0, 12.0]))
+        >>> float(ratio), float(reach)
+        (3.0, 0.0)
+    """
+    x, y = np.asarray(first, float), np.asarray(last, float)
+    ratio = y.mean() / x.mean()
+    left = (y - ratio * x) / x.mean()
+    return StudentInterval(np.asarray(ratio), student_interval(left).reach)

@@ -1,0 +1,102 @@
+r"""How many runs distinguish a quantity that grows as predicted from a constant one."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from scipy import stats
+
+from attlas.core.argument_validation import door_for_records
+from attlas.core.errors import UserError
+
+
+class TrendPower(NamedTuple):
+    """The size of a predicted growth beside the spread of runs.
+
+    Attributes:
+        effect: the growth in standard errors of one run a scale.
+        low: the same with the largest spread of a 95 % interval.
+        high: with the least.
+    """
+
+    effect: float
+    low: float
+    high: float
+
+    def power(self, runs: Float[np.ndarray, " r"]) -> Float[np.ndarray, " r"]:
+        """Chance that a two-sided test at level 5 % sees the growth.
+
+        Args:
+            runs: runs per scale.
+
+        Returns:
+            The chances.
+        """
+        moved, z = np.sqrt(runs) * self.effect, stats.norm.ppf(0.975)
+        return np.asarray(stats.norm.cdf(moved - z) + stats.norm.cdf(-moved - z))
+
+    def limits(self, runs: Float[np.ndarray, " r"]) -> Float[np.ndarray, "3 r"]:
+        """The power, and what it is with the largest and the least spread of a 95 % interval.
+
+        Args:
+            runs: runs a scale.
+
+        Returns:
+            Power, lower and upper limit.
+        """
+        return np.stack([self._replace(effect=effect).power(runs) for effect in self])
+
+    def runs(self, power: float = 0.8) -> tuple[float, float, float]:
+        """Runs per scale that a power requires, and the limits from the spread's interval.
+
+        Args:
+            power: chance wanted, in (.05, 1).
+
+        Returns:
+            The number, infinite where there is no growth, and its lower and upper limit.
+
+        Raises:
+            UserError: if the power is not in (.05, 1).
+        """
+        if not 0.05 < power < 1:
+            raise UserError(f"power = {power} must lie between .05 and 1: choose .8, for instance")
+        z = stats.norm.ppf(0.975) + stats.norm.ppf(power)
+        effects = (self.effect, self.high, self.low)
+        found = [float((z / each) ** 2) if each > 0 else np.inf for each in effects]
+        return found[0], found[1], found[2]
+
+
+@door_for_records
+def trend_power(
+    values: Sequence[Float[np.ndarray, "..."]], growth: Float[np.ndarray, " s"]
+) -> TrendPower:
+    r"""Power to see a growth of the form mean (1 + g), g = growth / mean(growth) - 1.
+
+    Least squares finds the factor of g from n runs per scale with variance s^2 / (n sum g^2), where
+    s^2 is the variance within scales, pooled; the test is normal, the mean taken as it is.
+
+    Args:
+        values: the runs measured at some scales, one array per scale.
+        growth: what is predicted, up to a factor, at the scales of the test, which may be others.
+
+    Returns:
+        The power; the effect is 0 where the mean is not positive.
+
+    Raises:
+        UserError: if no scale has two runs, or the growth is not positive.
+
+    Examples:
+        >>> found = trend_power([np.array([0.9, 1.1]), np.array([1.0, 1.2])], np.array([1.0, 1.2]))
+        >>> f"{found.effect:.3f}", f"{found.runs()[0]:.1f}"
+        ('0.955', '8.6')
+    """
+    freedom = sum(len(own) - 1 for own in values)
+    if freedom < 1 or not np.all(growth > 0):
+        raise UserError("no scale has two runs, or a growth is not positive: add runs or check it")
+    size = np.linalg.norm(growth / growth.mean() - 1)
+    spread = np.sqrt(sum(((own - own.mean()) ** 2).sum() for own in values) / freedom)
+    mean = max(float(np.concatenate(list(values)).mean()), 0.0)
+    effect = float(mean * size / spread) if spread > 0 else np.inf
+    low, high = np.sqrt(stats.chi2.ppf([0.025, 0.975], freedom) / freedom)
+    return TrendPower(effect, effect * float(low), effect * float(high))

@@ -1,0 +1,1 @@
+"""Models of trauger2023sequence."""

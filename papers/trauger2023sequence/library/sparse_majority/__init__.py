@@ -1,0 +1,1 @@
+"""Sparse majority of trauger2023sequence."""

@@ -1,0 +1,43 @@
+"""Bounds in the plane of norm and samples, and which is smallest."""
+
+import jax
+import numpy as np
+import pytest
+
+from trauger2023sequence.library.bounds.bound_plane import bounds_in_plane, smallest_bound
+from attlas.bounds.comparison.single_layer_class import LayerNorms, norms_of_dense_matrix
+from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
+from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
+from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
+
+
+@pytest.mark.thorough
+def test_a_point_is_the_bound_of_the_library():
+    B, m, d = np.array([0.5, 2.0]), np.array([1e4, 1e7]), 16
+    found = bounds_in_plane(LayerNorms(3.0, 1.0, 2.0, 1.0, 4.0), B, m, (1, 50), d)
+    C = trauger2023_cover("1,1", 6.0, 1.0, d, d), edelman2022_cover(4.0, 1.0, 50 * m[1], d, m[1])
+    alone = [float(trauger2023_single(1.0, each, 1.0, d, m[1], constants="sharp")) for each in C]
+    # one program or many: a few roundings
+    np.testing.assert_allclose([found[1, 0], found[1, 5]], alone, rtol=1e-12)
+
+
+def test_a_dense_matrix_has_the_ratio_of_its_kind():
+    norms = norms_of_dense_matrix(jax.random.key(1), 64)
+    # mean of |g| over its deviation, 64^2 draws: a standard error of 0.012 relative
+    assert norms.total == pytest.approx(np.sqrt(2 * 64 / np.pi), rel=0.05)
+    assert norms.scaled(3.0).row_sum == pytest.approx(3.0)
+    assert norms.scaled(3.0).token == norms.token
+
+
+def test_the_border_of_two_power_laws_is_where_they_cross():
+    B, m = np.geomspace(0.1, 10, 5), np.geomspace(1e2, 1e6, 5)
+    first = np.broadcast_to(0.9 * B[:, None] / 10, (5, 5))
+    second = np.broadcast_to(0.9 / B[:, None] / 10, (5, 5))
+    found = smallest_bound(B, m, np.stack([first, second], axis=-1), 41)
+    assert np.all(found.winner[found.norm < 0.99] == 0)
+    assert np.all(found.winner[found.norm > 1.01] == 1)
+    np.testing.assert_allclose(found.value[:, 0], 0.09 / np.exp(np.abs(np.log(found.norm))))
+    np.testing.assert_allclose(found.shares(2), 0.5, atol=1 / 41)
+    vacuous = smallest_bound(B, m, np.ones((5, 5, 2)), 3)
+    assert np.all(vacuous.winner == -1)
+    assert np.all(np.isnan(vacuous.shares(2)))

@@ -1,0 +1,90 @@
+"""What is read off the data set: the paper's statistics, and what a scale leaves out."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.stats import spearmanr
+
+from trauger2023sequence.experiments.sparse_majority import (
+    EXPERIMENT,
+    GRID,
+    GUESS,
+    QUANTITIES,
+    SAMPLES,
+    trends,
+)
+from trauger2023sequence.library.sparse_majority.bound_dataset import COVERS, VERSIONS
+
+
+def results(scale: str) -> xr.Dataset:
+    """Five runs with a loss gap of .1 to .5; every bound is 1e6 m^(-1/2), printed ones negative."""
+    runs, m = 5, np.append(300.0, SAMPLES)
+    gaps = 0.1 * np.arange(1, runs + 1)
+    shown = np.stack([1000 + gaps, gaps, gaps, 1 - gaps])
+    data = xr.Dataset(
+        {
+            "bound": 1e6 / np.sqrt(xr.DataArray(m, {"m": m})),
+            "log10_needed": 2 * np.log10(1e6 / GUESS),
+            "loss_range": 50.0,
+            "shown": (("quantity", "member"), shown),
+            "epochs_trained": ("member", np.arange(runs)),
+            "stopped": ("member", np.arange(runs) < 2),
+            "validation_loss": (("member", "epoch"), np.full((runs, 2), GUESS)),
+        },
+        {"m": m, "epoch": [1, 2], "quantity": list(QUANTITIES), "member": range(runs)},
+    )
+    every = xr.DataArray(
+        np.ones((2, 6, 3, runs)),
+        {"T": [20, 200], "cover": list(COVERS), "version": list(VERSIONS), "member": data.member},
+    )
+    data["bound"] = (data.bound * every).where(every.version != "printed", -1.0)
+    data["log10_needed"] = data.log10_needed * every
+    for name in ("shown", "stopped", "epochs_trained", "validation_loss", "loss_range"):
+        data[name] = data[name] * every.isel(cover=0, version=0, drop=True)
+    settings = GRID.cells(scale)[0].settings
+    return data.assign_attrs({name: settings[name] for name in settings if name != "T"})
+
+
+@pytest.mark.parametrize("scale", ["quick", "paper"])
+def test_table_and_captions_hold_what_the_data_hold(scale):
+    data = results(scale)
+    row = EXPERIMENT.table(data).to_dict("records")[0]
+    assert row["stopped at training accuracy 1"] == "2 of 5"
+    assert row["loss gap"] == "0.3 (0.1 to 0.5)"
+    needed = 2 * np.log10(1e6 / GUESS)
+    assert row["log10 m needed, log T"].startswith(f"{needed:.3g}")
+    assert row["log10 m needed, 1,inf, corrected"].startswith(f"{needed:.3g}")
+    assert row["Theorem 4.1 printed, c = 1"] == "-1 (-1 to -1)"
+    found = EXPERIMENT.drawn(data)
+    assert "4 of 10 reached training accuracy 1" in found[0].caption
+    assert "every bound at $m$ = 300 is vacuous" in found[1].caption
+    assert "10 of 10 are negative" in found[1].caption
+    for figure in (found[0], found[2]):
+        assert ("NOT the released training" in figure.caption) == (scale == "quick")
+    assert ("Validated every 20 epochs" in found[0].caption) == (scale == "paper")
+    for figure in found:
+        plt.close(figure.figure)
+
+
+def test_the_trend_with_the_length_is_that_of_the_ranks():
+    """Weights fall with the length, loss gaps rise but for one of twelve, the other is constant."""
+    lengths, runs = np.array([20, 60, 200]), np.zeros((4, 3, 4))
+    runs[0] = -lengths[:, None] - 0.1 * np.arange(4)
+    runs[1] = lengths[:, None]
+    runs[1, 0, 0] = 500
+    data = xr.Dataset(
+        {"shown": (("quantity", "T", "member"), runs)}, {"quantity": list(QUANTITIES), "T": lengths}
+    )
+    correlation, p = spearmanr(np.repeat(lengths, 4), runs[1].ravel())
+    weights, loss = trends(data).split(", ")
+    assert weights.startswith("-0.95 ($p$ = ")  # the root of 128/143: lengths are tied in fours
+    assert loss == f"{correlation:.2f} ($p$ = {p:.1g}) for the loss gap"
+
+
+def test_the_paper_scale_is_the_released_program():
+    cells = GRID.cells("paper")
+    assert sorted(cell.settings["T"] for cell in cells) == list(range(20, 201, 20))
+    released = {"optimizer": "sgd", "rate": 0.01, "epochs": 200_000, "train": 300, "members": 5}
+    for cell in cells:
+        assert released.items() <= cell.settings.items()

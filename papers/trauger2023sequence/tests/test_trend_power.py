@@ -1,0 +1,51 @@
+"""The power formula against simulated tests, and what it refuses."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from attlas.core.errors import UserError
+from trauger2023sequence.library.measures.trend_power import trend_power
+
+
+def test_power_is_the_share_of_simulated_tests_that_see_the_growth():
+    rng = np.random.default_rng(0)
+    growth, spread, runs, repeats = np.array([1.0, 1.3, 1.5]), 0.4, 8, 4000
+    shape = growth / growth.mean() - 1
+    # Two runs per scale whose variance is the spread's exactly: s^2 = 2 (spread / sqrt 2)^2.
+    values = [1 + spread / np.sqrt(2) * np.array([-1.0, 1.0])] * 3
+    found = trend_power(values, growth)
+    noise = spread * rng.standard_normal((repeats, runs, 3)).mean(axis=1)
+    slope = (1 + shape + noise) @ shape / (shape @ shape)
+    error = spread / np.sqrt(runs * (shape @ shape))
+    seen = np.abs(slope / error) > stats.norm.ppf(0.975)
+    expected = float(found.power(np.array([float(runs)]))[0])
+    # Four standard errors of a share of independent trials.
+    assert abs(seen.mean() - expected) < 4 * np.sqrt(expected * (1 - expected) / repeats)
+
+
+def test_runs_reach_the_power_and_their_interval_holds_them():
+    found = trend_power([np.array([0.8, 1.1, 1.2]), np.array([0.9, 1.0, 1.3])], np.array([1, 1.1]))
+    needed, low, high = found.runs(0.8)
+    # The other side of the test, which `runs` leaves out, adds less than 1e-5.
+    assert float(found.power(np.array([needed]))[0]) == pytest.approx(0.8, abs=1e-5)
+    assert low < needed < high
+
+
+def test_no_positive_mean_needs_infinitely_many_runs():
+    found = trend_power([np.array([-1.0, 0.5])], np.array([1.0, 2.0]))
+    assert found.runs() == (np.inf, np.inf, np.inf)
+
+
+def test_bad_input_is_refused():
+    with pytest.raises(UserError, match="two runs"):
+        trend_power([np.array([1.0])], np.array([1.0, 2.0]))
+    with pytest.raises(UserError, match=r"choose \.8"):
+        trend_power([np.array([1.0, 2.0])], np.array([1.0, 2.0])).runs(1.0)
+
+
+def test_limits_surround_the_power():
+    found = trend_power([np.array([0.9, 1.1, 1.3]), np.array([1.0, 1.2])], np.array([1.0, 1.2]))
+    middle, low, high = found.limits(np.array([2.0, 20.0]))
+    np.testing.assert_array_equal(middle, found.power(np.array([2.0, 20.0])))
+    assert np.all((low < middle) & (middle < high))

@@ -1,0 +1,126 @@
+"""Files that others may have put there: read whole, or refused in one line without trust."""
+
+import os
+import stat
+from pathlib import Path
+
+OPEN_AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""A pipe in place of a file must not make its reader wait for a writer."""
+
+
+class Damaged(Exception):
+    """A file that cannot be trusted; the text names it and what is wrong with it."""
+
+
+def read_plain_file(path: Path, most: int) -> bytes | None:
+    """The content of a regular file of bounded size.
+
+    Args:
+        path: the file; a link to one is followed.
+        most: bytes above which nothing is read.
+
+    Returns:
+        Its content, or None where nothing has that name.
+
+    Raises:
+        Damaged: if it is a folder, a pipe, a dangling link, too large or not readable.
+
+    Examples:
+        >>> read_plain_file(Path("/never/written"), 10) is None
+        True
+        >>> read_plain_file(Path("/"), 10)
+        Traceback (most recent call last):
+            ...
+        attlas._files.plain_file.Damaged: / is not a regular file
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise Damaged(f"{path} is not a regular file")
+        handle = os.open(path, os.O_RDONLY | OPEN_AT_ONCE)
+        try:
+            # Asked of the open file: what has the name may have changed since.
+            state = os.fstat(handle)
+            if not stat.S_ISREG(state.st_mode):
+                raise Damaged(f"{path} is not a regular file")
+            if state.st_size > most:
+                raise Damaged(f"{path} has {state.st_size} bytes, of at most {most}")
+            return _read(handle, state.st_size)
+        finally:
+            os.close(handle)
+    except FileNotFoundError:
+        if not os.path.lexists(path):
+            return None
+        raise Damaged(f"{path} is a link to nothing") from None
+    except OSError as error:
+        raise Damaged(f"{path} cannot be read ({error.strerror or error})") from error
+
+
+def _read(handle: int, size: int) -> bytes:
+    """The first bytes of an open file: the system gives no more than 2 GiB at a time."""
+    found = os.read(handle, size)
+    parts = [found]
+    while found and size > sum(map(len, parts)):
+        found = os.read(handle, size - sum(map(len, parts)))
+        parts.append(found)
+    return b"".join(parts)
+
+
+def stems(folder: Path, suffix: str) -> tuple[str, ...]:
+    """The names of a folder that end in a suffix, without it.
+
+    Args:
+        folder: where.
+        suffix: such as ".json".
+
+    Returns:
+        Sorted names, hidden ones left out; none where the folder does not exist.
+
+    Raises:
+        Damaged: if it is not a folder, or not readable.
+
+    Examples:
+        >>> stems(Path("/never/made"), ".json")
+        ()
+    """
+    if not os.path.lexists(folder):
+        return ()
+    try:
+        names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError as error:
+        raise Damaged(f"{folder} cannot be listed ({error.strerror or error})") from error
+    return tuple(name.removesuffix(suffix) for name in names if name.endswith(suffix))
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and the missing ones above it, however many.
+
+    Args:
+        folder: which.
+
+    Raises:
+        OSError: if one of them cannot be made.
+    """  # noqa: DOC502 (raised by the system)
+    missing = []
+    while not folder.is_dir() and folder.parent != folder:
+        missing.append(folder)
+        folder = folder.parent
+    # Not `mkdir(parents=True)`, which calls itself once per level.
+    for each in reversed(missing):
+        each.mkdir(exist_ok=True)
+
+
+def printable(text: str) -> str:
+    r"""The text on one line, with what a terminal or a page cannot show written out.
+
+    Args:
+        text: any, such as a file name that is not UTF-8.
+
+    Returns:
+        Printable characters.
+
+    Examples:
+        >>> printable("a\udcff\n\x1b[2J b")
+        'a\\udcff \\x1b[2J b'
+    """
+    line = " ".join(text.split())
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)

@@ -1,0 +1,54 @@
+"""Compile what loops with the options that loops are worth."""
+
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from attlas._jax.compilation import loop_options
+from attlas._jax.device_arrays import is_traced
+
+
+def loop_jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    jit: Callable[..., Callable[..., Any]] = jax.jit,
+    **settings: Any,
+) -> Callable[..., Any]:
+    """`jax.jit` of a function whose loop runs longer than compiling takes.
+
+    It asks for `attlas._jax.compilation.loop_options`.
+
+    JAX takes options of a whole program only: inside another one they are that one's.
+
+    Args:
+        function: to be compiled; a decorator is returned when None.
+        jit: what compiles it, such as `equinox.filter_jit`.
+        settings: for `jit`.
+
+    Returns:
+        The compiled function.
+
+    Examples:
+        >>> twice = loop_jit(lambda x: 2 * x)
+        >>> float(twice(1.0)), float(jax.jit(twice)(1.0)), float(jax.grad(twice)(1.0))
+        (2.0, 2.0, 2.0)
+    """
+    if function is None:
+        return partial(loop_jit, jit=jit, **settings)
+    inside = jit(function, **settings)
+    options = loop_options()
+    if options is None:
+        return inside
+    whole = jit(function, compiler_options=options, **settings)
+
+    @wraps(function)
+    def program(*args: Any, **kwargs: Any) -> Any:
+        # Under `jit` a new array is a tracer too, whatever the arguments are.
+        met = (args, kwargs, jnp.zeros(()))
+        traced = any(map(is_traced, jax.tree.leaves(met)))
+        return (inside if traced else whole)(*args, **kwargs)
+
+    return program

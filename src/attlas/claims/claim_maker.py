@@ -1,0 +1,237 @@
+"""From a function with its details to a claim: name, paper, statement and defaults."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypedDict
+
+import numpy as np
+
+from attlas.claims.claim import (
+    Assumption,
+    Claim,
+    Control,
+    Expectation,
+    Kind,
+    ProofStep,
+    Source,
+    Status,
+    assume,
+)
+from attlas.claims.domains.declared import DeclaredSampler, projection, refuse_unfit
+from attlas.claims.domains.domain import Domain
+from attlas.core.errors import UserError
+from attlas.core.named_call import parameters
+from attlas.projects.project import paper_of
+from attlas.claims.sampling import Sampler
+from attlas.claims.verdict import Outcome, Witness
+from attlas.claims.well_formed import refuse_malformed, try_out
+
+Decorator = Callable[[Callable[..., Any]], Claim]
+_OURS = "attlas.claims."
+
+
+class Details(TypedDict, total=False):
+    """What every decorator takes by keyword; see `attlas.claims.claim.Claim`.
+
+    Attributes:
+        sample: draws instances; not needed beside a witness, nor where `domains` declare the
+            shape of every array.
+        domains: where arrays lie, such as `Ball("W", 1.0)`: each draws, is an assumption, and
+            brings back what a search moves.
+        sizes: numbers of the names in the shapes, such as {"n": 4}; a search may let them grow.
+        quantities: names of sizes and arrays, or functions of named arrays by name, on whose
+            exponents the strength of the check is asked.
+        attained: the statement claims to be tight: the least tightness that is exhibited.
+        controls: false variants, at least one.
+        assumptions: conditions, made by `assume`.
+        search_over: name or names of the arrays that a challenge moves; by default those with a
+            domain where every array has one, else the random numbers of `sample`.
+        project: map of named arrays back into the assumptions.
+        recertify: re-solves after a move.
+        evaluations: of a round of attack, where one takes long.
+        not_attacked: why an attack has nothing to move, such as a training that takes seconds.
+        status: relation to the printed text; as printed where it was found, else reconstructed
+            in the folder of a paper and new in a user's file.
+        expect: any other outcome than SUPPORTED, with its reason.
+        count: instances.
+        roundings: on the longest path to a side.
+        enumerates: number of instances of the whole domain, where `sample` lists them all.
+        alike: whether the entries of the sides are one statement at several places.
+        independent: of a probability or expectation, which must say it: what each instance draws
+            anew, independently of all others, such as "a sample and its labels". The check can
+            tell copies and near-copies, but no other dependence.
+        witness: one stored instance, evaluated in place of drawn ones.
+        proof_step: place in a chain of inequalities.
+    """
+
+    sample: Sampler
+    controls: Sequence[Control]
+    assumptions: Sequence[Assumption]
+    domains: Sequence[Domain]
+    sizes: Mapping[str, int]
+    quantities: Sequence[str] | Mapping[str, Any]
+    attained: float
+    search_over: str | Sequence[str]
+    project: Callable[..., Mapping[str, Any]]
+    recertify: Callable[..., Mapping[str, Any]]
+    evaluations: int
+    not_attacked: str
+    status: Status
+    expect: Expectation
+    count: int
+    roundings: int
+    enumerates: int
+    alike: bool
+    independent: str
+    witness: Callable[[], Witness]
+    proof_step: ProofStep
+
+
+def claim_maker(
+    kind: Kind,
+    locator: Any,
+    source: Source,
+    details: Details,
+    written: Callable[..., Any] | None = None,
+    **special: Any,
+) -> Decorator:
+    """The decorator of one kind of claim.
+
+    Args:
+        kind: of the claim.
+        locator: where the statement stands; the function's name when empty.
+        source: where our text of it comes from.
+        details: what was given by keyword.
+        written: the user's function, where the engine evaluates another one in its place.
+        **special: details of one kind alone.
+
+    Returns:
+        Function from a function to its claim.
+
+    Raises:
+        UserError: that names the claim, the argument and the remedy.
+    """
+    if callable(locator):
+        raise UserError(
+            f"claim '{getattr(locator, '__name__', locator)}' has no control: write "
+            f"@{kind}(sample=..., controls=[Control(...)]) above it"
+        )
+
+    def wrap(function: Callable[..., Any]) -> Claim:
+        original = inspect.unwrap(written or function)
+        ours = original.__module__.startswith(_OURS)
+        code, title = original.__code__, original.__name__.strip("_")
+        paper = _paper(original)
+        name = f"{paper}/{title.replace('_', '-')}"
+        statement, remark = _statement(name, original.__doc__)
+        own = Status.RECONSTRUCTED if ours else Status.NEW
+        status = Status.AS_PRINTED if source is Source.FOUND else own
+        claim = Claim(
+            name=name,
+            paper=paper,
+            locator=locator or title.replace("_", " ").capitalize(),
+            statement=statement,
+            remark=remark,
+            kind=kind,
+            source=source,
+            function=function,
+            place=(code.co_filename, code.co_firstlineno),
+            **_filled(name, kind, function, {"status": status, **details, **special}),
+        )
+        refuse_malformed(claim)
+        if not ours:
+            try_out(claim)
+        return claim
+
+    return wrap
+
+
+def _filled(
+    name: str, kind: Kind, function: Callable[..., Any], given: dict[str, Any]
+) -> dict[str, Any]:
+    """The details as tuples, with the sampler that a witness or the domains stand for."""
+    conditions = tuple(given.get("assumptions", ()))
+    for condition in conditions:
+        if not isinstance(condition, Assumption):
+            raise UserError(
+                f"claim '{name}': {condition!r} is not an assumption: "
+                "write assume('text', predicate)"
+            )
+    domains = tuple(given.get("domains", ()))
+    refuse_unfit(domains, f"claim '{name}'")
+    sizes = dict(given.get("sizes", {}))
+    searched = given.get("search_over")
+    if searched is None:
+        searched = _moved_by_default(kind, function, given, domains)
+    if given.get("witness") is not None:
+        given.setdefault("sample", _repeated(given["witness"]))
+    if "sample" not in given and domains:
+        given["sample"] = DeclaredSampler(domains, tuple(sizes.items()))
+    if "sample" not in given:
+        raise UserError(
+            f"claim '{name}' draws no instance: give sample=, domains= with shapes, or a witness="
+        )
+    if domains:
+        given["project"] = projection(domains, given.get("project"))
+    asked = given.get("quantities", ())
+    asked = (asked,) if isinstance(asked, str) else asked
+    return {
+        **given,
+        "controls": tuple(given.get("controls", ())),
+        "domains": domains,
+        "sizes": sizes,
+        "quantities": dict(asked) if isinstance(asked, Mapping) else {one: one for one in asked},
+        "assumptions": (*(assume(d.condition(), _inside(d)) for d in domains), *conditions),
+        "search_over": (searched,) if isinstance(searched, str) else tuple(searched),
+    }
+
+
+def _inside(domain: Domain) -> Callable[..., Any]:
+    """The condition of a domain, as a predicate on named arrays."""
+    return lambda **arrays: domain.holds(arrays)
+
+
+def _moved_by_default(
+    kind: Kind, function: Callable[..., Any], given: Mapping[str, Any], domains: Sequence[Domain]
+) -> tuple[str, ...]:
+    """The arrays with a domain, where moving them leaves no other array behind."""
+    # An array that a sampler computes from others, such as a solution, must move with them:
+    # unless every array that is read is declared, or computed again, the draws move instead.
+    expected = given.get("expect", Expectation()).outcome is Outcome.SUPPORTED
+    if kind is not Kind.INEQUALITY or not expected or given.get("not_attacked"):
+        return ()
+    names = {domain.name for domain in domains}
+    read = parameters(function)
+    whole = "sample" not in given or "recertify" in given
+    if "witness" in given or not (whole or (not read.rest and set(read.arrays) <= names)):
+        return ()
+    return tuple(domain.name for domain in domains if domain.moves)
+
+
+def _paper(function: Callable[..., Any]) -> str:
+    """The folder below `attlas.claims`, or the user's project or file."""
+    if function.__module__.startswith(_OURS):
+        return function.__module__.removeprefix(_OURS).split(".")[0]
+    return paper_of(function.__code__.co_filename) or "notebook"
+
+
+def _statement(name: str, docstring: str | None) -> tuple[str, str]:
+    """LaTeX of the statement and the remark, from the docstring of the function."""
+    text = inspect.cleandoc(docstring or "")
+    if text.startswith("$$") and "$$" in text[2:]:
+        statement, _, remark = text[2:].partition("$$")
+        return " ".join(statement.split()), " ".join(remark.split())
+    sentence, _, remark = text.partition("\n\n")
+    if not sentence:
+        raise UserError(f"claim '{name}' has no docstring: write the statement there, $$...$$")
+    return rf"\text{{{' '.join(sentence.split())}}}", " ".join(remark.split())
+
+
+def _repeated(witness: Callable[[], Witness]) -> Sampler:
+    """The stored instance, as a batch of equal ones."""
+
+    def sample(rng: np.random.Generator, count: int) -> Mapping[str, np.ndarray]:
+        del rng
+        return {k: np.repeat(np.asarray(v)[None], count, axis=0) for k, v in witness().items()}
+
+    return sample

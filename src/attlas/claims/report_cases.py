@@ -1,0 +1,131 @@
+"""A report as test cases: the claim and each of its controls, failed with the witness shown."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attlas.display.numbers import plain_number
+from attlas._files.plain_file import printable
+from attlas.display.prose import plain
+
+if TYPE_CHECKING:
+    from attlas.claims.verdict import CheckReport, Verdict
+
+LARGEST = 64
+"""Entries up to which an array of a witness is written whole."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One test case.
+
+    Attributes:
+        name: the claim's name without its paper, with the control in brackets.
+        failures: what is wrong, a line each; empty when the case passed.
+        detail: the numbers and the witness behind it, in several lines.
+        seconds: of the check, at the claim's own case.
+    """
+
+    name: str
+    failures: tuple[str, ...]
+    detail: str
+    seconds: float = 0.0
+
+
+def case_names(slug: str, controls: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of the cases of a claim, before it was checked.
+
+    Args:
+        slug: the claim's name without its paper.
+        controls: descriptions of its controls.
+
+    Returns:
+        The claim's, then one for each control, all different.
+
+    Examples:
+        >>> case_names("lemma-1", ("half", "half"))
+        ('lemma-1', 'lemma-1[half]', 'lemma-1[half, 2]')
+    """
+    texts = [printable(plain(text)) for text in controls]
+    again = [texts[:k].count(text) for k, text in enumerate(texts)]
+    marks = [f"{text}, {n + 1}" if n else text for text, n in zip(texts, again, strict=True)]
+    return (slug, *(f"{slug}[{mark}]" for mark in marks))
+
+
+def cases(report: "CheckReport") -> tuple[Case, ...]:
+    """The cases of a report.
+
+    A control fails where it did not come out as it must, which shows that the check could not
+    have failed; all else that needs investigation fails the claim.
+
+    Args:
+        report: of one check.
+
+    Returns:
+        The claim's case, then one for each control.
+
+    Examples:
+        >>> from attlas.claims.verdict import CheckReport, Outcome, Verdict
+        >>> report = CheckReport("a/b", Verdict(Outcome.VIOLATED, "1 > 0"), (), Outcome.SUPPORTED)
+        >>> cases(report)[0].name, cases(report)[0].failures
+        ('b', ('VIOLATED, expected SUPPORTED: 1 > 0',))
+    """
+    slug = report.claim.partition("/")[2] or report.claim
+    names = case_names(slug, tuple(control.description for control in report.controls))
+    # What attacked successfully is the instance to look at.
+    search = report.challenge
+    decisive = search.verdict if search and search.violated else report.verdict
+    own = "\n".join(_told(report.claim, report.statement, decisive))
+    found = [Case(names[0], tuple(map(plain, report.own_defects)), own, report.seconds)]
+    for name, control in zip(names[1:], report.controls, strict=True):
+        wrong = () if control.as_expected else (plain(control.defect),)
+        detail = "\n".join(_told(report.claim, report.statement, control.verdict))
+        found.append(Case(name, wrong, detail))
+    return tuple(found)
+
+
+def witness_text(witness: Mapping[str, np.ndarray]) -> str:
+    """The arrays of a witness as text that Python reads, large ones by shape and range.
+
+    Args:
+        witness: arrays by name.
+
+    Returns:
+        One array after the other, by name.
+
+    Examples:
+        >>> print(witness_text({"x": np.array([1.0, 0.25]), "W": np.zeros((9, 9))}))
+        W = 9 × 9 entries between 0 and 0
+        x = [1.  , 0.25]
+    """
+    return "\n".join(_assigned(name, np.asarray(value)) for name, value in sorted(witness.items()))
+
+
+def _assigned(name: str, array: np.ndarray) -> str:
+    begin = f"{name} = "
+    if array.size > LARGEST:
+        shape = " × ".join(map(str, array.shape))
+        if array.dtype.kind not in "fiu":
+            return f"{begin}{shape} entries"
+        low, high = plain_number(float(array.min())), plain_number(float(array.max()))
+        return f"{begin}{shape} entries between {low} and {high}"
+    # As many digits as make the number again: the witness can be pasted into a test.
+    whole = np.array2string(array, separator=", ", floatmode="unique", max_line_width=96)
+    return begin + whole.replace("\n", "\n" + " " * len(begin))
+
+
+def _told(claim: str, statement: str, verdict: "Verdict") -> Iterator[str]:
+    yield f"claim      {claim}"
+    if statement:
+        yield f"statement  {printable(statement)}"
+    yield f"verdict    {verdict.outcome}: {plain(verdict.reason)}"
+    if verdict.slack is not None:
+        yield f"slack      {verdict.slack:.6g}"
+    if verdict.tightness is not None:
+        yield f"tightness  {verdict.tightness:.6g}"
+    yield f"instances  {verdict.applicable} of {verdict.tried}, seed {verdict.seed}"
+    if verdict.witness:
+        yield "witness"
+        yield from ("  " + line for line in witness_text(verdict.witness).splitlines())

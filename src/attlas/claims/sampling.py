@@ -1,0 +1,175 @@
+"""Instances of a claim: who makes the generator, moves the arrays and remembers the draws."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, wraps
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from attlas._jax.device_arrays import on_device
+from attlas._jax.generator import generator
+from attlas.claims.perturbed_draws import MovedGenerator
+from attlas.core.named_call import parameters
+
+Instance = Mapping[str, Array]
+"""One instance: arrays by name. A batch of instances has a leading axis on every array."""
+
+Sampler = Callable[..., Mapping[str, Any]]
+"""`(rng, count)` -> arrays by name with a leading axis of `count`; `(key, count)` likewise, for
+draws by JAX: the name of the first parameter decides."""
+
+Value = TypeVar("Value")
+
+_REMEMBERED = 48
+_memory: OrderedDict[Any, Any] = OrderedDict()
+
+
+def _remember(key: Any, compute: Callable[[], Value]) -> Value:
+    """The value kept under a key, computed if it is not there; the oldest are forgotten."""
+    try:
+        hash(key)
+    except TypeError:
+        return compute()
+    if key not in _memory:
+        _memory[key] = compute()
+    _memory.move_to_end(key)
+    while len(_memory) > _REMEMBERED:
+        _memory.popitem(last=False)
+    return _memory[key]
+
+
+def _identity(function: Any) -> Any:
+    """What two equal samplers share, also where each claim binds the same options anew."""
+    if isinstance(function, partial):
+        return _identity(function.func), function.args, tuple(sorted(function.keywords.items()))
+    return function
+
+
+def draw(sample: Sampler, seed: int, count: int) -> Instance:
+    """A batch of instances in float64; equal arguments draw once in a process.
+
+    Args:
+        sample: of the first parameter `rng` (a NumPy generator) or `key` (a JAX key), and `count`.
+        seed: of the generator or key.
+        count: number of instances.
+
+    Returns:
+        Arrays on the device, by name.
+
+    Examples:
+        >>> draw(lambda rng, count: {"x": rng.integers(5, 6, size=count)}, 0, 2)["x"].tolist()
+        [5, 5]
+    """
+
+    def compute() -> Instance:
+        with jax.enable_x64(True):
+            key = jax.random.key(seed)
+            source = key if parameters(sample).arrays[:1] == ("key",) else generator(key)
+            return {name: on_device(value) for name, value in sample(source, count).items()}
+
+    return _remember((_identity(sample), seed, count), compute)
+
+
+def _state(source: Any) -> str:
+    if isinstance(source, np.random.Generator):
+        return str(source.bit_generator.state)
+    return str(np.asarray(jax.random.key_data(source)).tolist())
+
+
+def shared(function: Callable[..., Value], *, moved: bool = True) -> Callable[..., Value]:
+    """A computation that several samplers start from, done once in a process for equal draws.
+
+    Args:
+        function: of a generator (or a JAX key) and hashable arguments; what it returns is not
+            written to.
+        moved: whether a search repeats it with moved numbers; where False, such as for what takes
+            long, a search leaves it as it was.
+
+    Returns:
+        The same function. Where it remembers, the generator is left as the computation left it,
+        so that what is drawn next does not depend on it.
+
+    Examples:
+        >>> calls = []
+        >>> @shared
+        ... def runs(rng, count):
+        ...     calls.append(count)
+        ...     return rng.random(count)
+        >>> first, again = (runs(np.random.default_rng(0), 3) for _ in range(2))
+        >>> bool((first == again).all()), calls
+        (True, [3])
+    """
+
+    @wraps(function)
+    def once(source: Any, *arguments: Any, **options: Any) -> Value:
+        def compute() -> tuple[Value, Any]:
+            # What is kept is what an ordinary generator gives, also where a search asks first.
+            plain = source.plain() if isinstance(source, MovedGenerator) else source
+            value = function(plain, *arguments, **options)
+            after = source.bit_generator.state if isinstance(source, np.random.Generator) else None
+            return value, after
+
+        if moved and isinstance(source, MovedGenerator):
+            return function(source, *arguments, **options)
+        key = (function, _state(source), arguments, tuple(sorted(options.items())))
+        value, after = _remember(key, compute)
+        if after is not None:
+            source.bit_generator.state = after
+        return value
+
+    return once
+
+
+def in_turn(
+    batches: Sequence[Mapping[str, np.ndarray]], count: int | None = None
+) -> dict[str, np.ndarray]:
+    """Instances in turn from batches of several sizes, padded by zeros to the largest.
+
+    Args:
+        batches: arrays by name with a leading axis of instances; the same names in each.
+        count: instances that are kept at most, all by default; a few have every size.
+
+    Returns:
+        One batch.
+
+    Examples:
+        >>> batches = [{"x": np.full((2, 1), 3.0)}, {"x": np.full((2, 2), 7.0)}]
+        >>> in_turn(batches, 3)["x"].tolist()
+        [[3.0, 0.0], [7.0, 7.0], [3.0, 0.0]]
+    """
+    arrays = [{name: np.asarray(array) for name, array in batch.items()} for batch in batches]
+    lengths = [len(next(iter(batch.values()))) for batch in arrays]
+    order = np.argsort(np.concatenate([np.arange(n) for n in lengths]), kind="stable")[:count]
+    found = {}
+    for name in arrays[0]:
+        every = [batch[name] for batch in arrays]
+        largest = np.max([array.shape[1:] for array in every], axis=0).astype(int)
+        widths = [[(0, 0), *((0, n) for n in largest - array.shape[1:])] for array in every]
+        padded = [np.pad(array, width) for array, width in zip(every, widths, strict=True)]
+        found[name] = np.concatenate(padded)[order]
+    return found
+
+
+def vmapped(draw_one: Callable[[PRNGKeyArray], Instance]) -> Sampler:
+    """Turn a function that draws one instance into one that draws a batch.
+
+    Args:
+        draw_one: pure function of a key.
+
+    Returns:
+        Function of a key and a count, one compiled program per count.
+
+    Examples:
+        >>> sample = vmapped(lambda key: {"x": jax.random.normal(key, (2,))})
+        >>> sample(jax.random.key(0), 3)["x"].shape
+        (3, 2)
+    """
+    batch = jax.jit(jax.vmap(draw_one))
+
+    def sample(key: PRNGKeyArray, count: int) -> Instance:
+        return batch(jax.random.split(key, count))
+
+    return sample

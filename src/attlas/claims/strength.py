@@ -1,0 +1,164 @@
+"""What a check would have noticed, in words: a verdict is worth what could have broken it."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from attlas.display.numbers import plain_number
+
+if TYPE_CHECKING:
+    from attlas.claims.verdict import CheckReport
+
+TIGHT = 0.99
+"""Ratio from which an exhibited instance shows that a statement is tight."""
+COARSE = 10.0
+"""Factor from which a constant that would pass is said beside the verdict itself."""
+_WORDS = {
+    "SUPPORTED": "supported",
+    "VIOLATED": "violated",
+    "INCONCLUSIVE": "inconclusive",
+    "NOT_APPLICABLE": "not applicable",
+}
+
+Limits = tuple[float | None, ...]
+
+
+def limits_of(report: "CheckReport") -> Limits:
+    """The detection limit of each component, by the check and by its search.
+
+    Args:
+        report: of one check.
+
+    Returns:
+        The smaller of the two.
+    """
+    found = report.challenge.detection if report.challenge else ()
+    if len(found) != len(report.detection):
+        return report.detection
+    pairs = zip(report.detection, found, strict=True)
+    return tuple(min((v for v in pair if v is not None), default=None) for pair in pairs)
+
+
+def passing_factor(limits: Limits) -> float | None:
+    """The largest factor by which a right side could be smaller and pass, in the worst component.
+
+    Args:
+        limits: smallest relative change of the right side that is noticed, by component.
+
+    Returns:
+        1 / (1 - limit); infinite where nothing is noticed, None where there are no components.
+
+    Examples:
+        >>> passing_factor((0.5, 0.75, None)), passing_factor((1.5,)), passing_factor(())
+        (4.0, inf, None)
+    """
+    known = [limit for limit in limits if limit is not None]
+    if not known:
+        return None
+    return float("inf") if max(known) >= 1 else 1 / (1 - max(known))
+
+
+def best_ratio(report: "CheckReport") -> float | None:
+    """The largest ratio that an instance of the check or its search exhibits.
+
+    Args:
+        report: of one check.
+
+    Returns:
+        The ratio, None where there is none.
+    """
+    found = [report.verdict.tightness, report.challenge.ratio if report.challenge else None]
+    return max((ratio for ratio in found if ratio is not None), default=None)
+
+
+def outcome_words(report: "CheckReport") -> str:
+    """The outcome with its strength: what would pass, or that tightness was exhibited.
+
+    Args:
+        report: of one check.
+
+    Returns:
+        A few words.
+
+    Examples:
+        >>> from attlas.claims.verdict import CheckReport, Outcome, Verdict
+        >>> held = Verdict(Outcome.SUPPORTED, "", tightness=1e-6)
+        >>> outcome_words(CheckReport("a/b", held, (), Outcome.SUPPORTED, detection=(1 - 1e-6,)))
+        'supported, but a right side 1e6 times smaller would pass'
+        >>> held = Verdict(Outcome.SUPPORTED, "", tightness=0.9999)
+        >>> outcome_words(CheckReport("a/b", held, (), Outcome.SUPPORTED, detection=(1e-4,)))
+        'supported and tight, ratio 1 exhibited'
+    """
+    word = _WORDS[report.verdict.outcome]
+    if report.verdict.outcome != "SUPPORTED":
+        return word
+    factor, ratio = passing_factor(limits_of(report)), best_ratio(report)
+    if factor is not None and factor >= COARSE:
+        return f"{word}, but {_passes(factor)}"
+    if ratio is not None and ratio >= TIGHT:
+        return f"{word} and tight, ratio {plain_number(ratio)} exhibited"
+    return word
+
+
+def _passes(factor: float) -> str:
+    if factor == float("inf"):
+        return "any smaller right side would pass"
+    return f"a right side {plain_number(factor)} times smaller would pass"
+
+
+def detection_sentences(limits: Limits) -> Iterator[str]:
+    """What a check would notice, in one sentence.
+
+    Args:
+        limits: smallest relative change of the right side that is noticed, by component.
+
+    Yields:
+        A sentence, or nothing where no component has a size.
+
+    Examples:
+        >>> list(detection_sentences((0.25, 1e-13)))
+        ['notices a right side wrong by 25 %, by 1e−11 % in the best component']
+        >>> list(detection_sentences((0.99,)))
+        ['the constant is hardly tested: a right side 100 times smaller would pass']
+    """
+    known = [limit for limit in limits if limit is not None]
+    factor = passing_factor(limits)
+    if factor is None:
+        return
+    if factor > COARSE:
+        where = " in one component" if len(known) > 1 else ""
+        yield f"the constant is hardly tested: {_passes(factor)}{where}"
+        return
+    best = f", by {_percent(min(known))} in the best component" if len(known) > 1 else ""
+    yield f"notices a right side wrong by {_percent(max(known))}{best}"
+
+
+def strength_sentences(report: "CheckReport") -> Iterator[str]:
+    """What a check, with its search, would notice, and what was attacked.
+
+    Args:
+        report: of one check.
+
+    Yields:
+        Sentences: the constant, the exponents, the attack.
+    """
+    yield from detection_sentences(limits_of(report))
+    for name, limit in report.exponents.items():
+        if limit is None:
+            yield f"no exponent of {name} is tested"
+        else:
+            yield f"notices an exponent of {name} wrong by {plain_number(limit)}"
+    found = report.challenge
+    if found is None:
+        return
+    told = f"attacked from {found.starts} starts"
+    if found.evaluations:
+        told += f" with {found.evaluations:,} evaluations".replace(",", "\N{NARROW NO-BREAK SPACE}")
+    if found.violated:
+        yield f"{told}: broken" + (f" ({found.certified})" if found.certified else "")
+        return
+    ratio = "" if found.ratio is None else f", best ratio {plain_number(found.ratio)}"
+    yield f"{told}, by {found.method}{ratio}" + (f"; {found.stopped}" if found.stopped else "")
+
+
+def _percent(share: float) -> str:
+    return f"{plain_number(100 * share)} %"

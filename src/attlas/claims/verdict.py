@@ -1,0 +1,173 @@
+"""What became of a claim: outcomes, verdicts and the report of one check."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from attlas.claims.report_text import report_html, report_text, verdict_html, verdict_text
+
+Witness = Mapping[str, np.ndarray]
+
+
+class Outcome(StrEnum):
+    """The four answers a check can give.
+
+    Examples:
+        >>> Outcome("VIOLATED") is Outcome.VIOLATED
+        True
+    """
+
+    SUPPORTED = "SUPPORTED"
+    VIOLATED = "VIOLATED"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    NOT_APPLICABLE = "NOT_APPLICABLE"
+
+
+@dataclass(frozen=True, repr=False)
+class Verdict:
+    """One outcome with its numbers.
+
+    Attributes:
+        outcome: the answer.
+        reason: why, in one sentence.
+        slack: smallest rhs - lhs in the statement's units; negative when violated.
+        tightness: largest lhs / rhs where both sides are positive, less what rounding and
+            certificates allow (above 1 only where violated); None where there is no such ratio.
+        applicable: instances on which the assumptions held.
+        tried: instances drawn.
+        seed: the seed they were drawn from.
+        statistics: further named numbers (confidence limits, extrapolated limits).
+        index: place of the deciding instance in its batch, where one instance decides.
+        witness: the instance that decides: the worst, or the tightest.
+        distinct: different ones among the applicable, in the arrays that the claim reads.
+        refused_violate: instances on which an assumption fails and the statement too.
+    """
+
+    outcome: Outcome
+    reason: str
+    slack: float | None = None
+    tightness: float | None = None
+    applicable: int = 0
+    tried: int = 0
+    seed: int = 0
+    statistics: Mapping[str, float] = field(default_factory=dict)
+    index: int | None = None
+    witness: Witness | None = None
+    distinct: int = 0
+    refused_violate: int = 0
+
+    def __repr__(self) -> str:
+        return verdict_text(self)
+
+    def _repr_html_(self) -> str:
+        return verdict_html(self)
+
+
+@dataclass(frozen=True)
+class ControlReport:
+    """A control and what it gave; a control that does not come out as expected is a defect."""
+
+    description: str
+    expect: Outcome
+    verdict: Verdict
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether the control came out as it must."""
+        return self.verdict.outcome is self.expect
+
+    @property
+    def defect(self) -> str:
+        """What needs investigation about it, for one that did not come out as it must."""
+        return (
+            f"control '{self.description}' is {self.verdict.outcome}, expected {self.expect}: "
+            f"{self.verdict.reason}"
+        )
+
+
+@dataclass(frozen=True)
+class ChallengeReport:
+    """The tightest instance that a search found.
+
+    Attributes:
+        ratio: largest lhs / rhs found where both sides are positive, else None.
+        violated: whether the search broke the claim beyond its tolerance.
+        starts: number of starting points.
+        steps: moves of each.
+        verdict: the claim evaluated at the end points.
+        evaluations: of the sides on one instance, by all rounds and methods together.
+        method: that found it.
+        detection: for each component, the smallest relative change of the right side that would
+            be noticed at the end points.
+        stopped: why it ended early, if it did.
+        certified: a proof that the witness violates, by interval arithmetic, or why there is none;
+            empty where nobody asked.
+    """
+
+    ratio: float | None
+    violated: bool
+    starts: int
+    steps: int
+    verdict: Verdict
+    evaluations: int = 0
+    method: str = "moves"
+    detection: tuple[float | None, ...] = ()
+    stopped: str = ""
+    certified: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class CheckReport:
+    """Everything one check of one claim gave.
+
+    Attributes:
+        claim: the claim's name.
+        verdict: the claim's own verdict.
+        controls: the verdicts of the controls that its author declared.
+        expect: the outcome that the claim expects.
+        challenge: the search for a counterexample, if one was made.
+        detection: for each component of the sides, the smallest relative change of the right side
+            that this check would notice, by `attlas.verify.detection`; None where it has no size.
+        exponents: of each quantity that the author named, the smallest change of its exponent that
+            this check would notice; None where no instance shows any.
+        faults: what is wrong with the claim itself, whatever its outcome.
+        seconds: wall time.
+        statement: LaTeX of the claim, where the report was made by a check of it.
+        source: sha256 of the sources that define the claim, as they were when it was checked.
+    """
+
+    claim: str
+    verdict: Verdict
+    controls: tuple[ControlReport, ...]
+    expect: Outcome
+    challenge: ChallengeReport | None = None
+    detection: tuple[float | None, ...] = ()
+    faults: tuple[str, ...] = ()
+    seconds: float = 0.0
+    statement: str = field(default="", compare=False)
+    source: str = field(default="", compare=False)
+    exponents: Mapping[str, float | None] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return report_text(self)
+
+    def _repr_html_(self) -> str:
+        return report_html(self)
+
+    @property
+    def own_defects(self) -> tuple[str, ...]:
+        """What needs investigation about the claim itself, whatever its controls gave."""
+        found = list(self.faults)
+        if self.verdict.outcome is not self.expect:
+            found.append(f"{self.verdict.outcome}, expected {self.expect}: {self.verdict.reason}")
+        if self.challenge and self.challenge.violated and self.expect is Outcome.SUPPORTED:
+            found.append("the challenge found a counterexample")
+        return tuple(found)
+
+    @property
+    def defects(self) -> tuple[str, ...]:
+        """What needs investigation: empty when all came out as expected."""
+        controls = (control.defect for control in self.controls if not control.as_expected)
+        return (*self.own_defects, *controls)

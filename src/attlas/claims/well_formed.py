@@ -1,0 +1,226 @@
+"""The error of a wrongly written claim, in one line: the claim, the argument and the remedy."""
+
+import inspect
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attlas.core.errors import UserError, in_short
+from attlas.core.named_call import call_by_name, nearest, parameters
+
+if TYPE_CHECKING:
+    from attlas.claims.claim import Claim
+
+_TRIED = 2
+
+
+def refuse_malformed(claim: "Claim") -> None:
+    """Refuse a claim whose parts do not fit, by its signatures alone.
+
+    Args:
+        claim: as a decorator made it.
+
+    Raises:
+        UserError: that names the claim, the argument and the remedy.
+    """
+    arrays, options, rest = parameters(claim.function)
+    where = f"claim '{claim.name}'"
+    if not claim.controls:
+        raise UserError(
+            f"{where} has no control: can its check fail? Give controls=[Control(...)] with a "
+            "false variant"
+        )
+    for name, parameter in inspect.signature(claim.function).parameters.items():
+        if parameter.default is not parameter.empty and name in arrays:
+            raise UserError(
+                f"{where}: '{name}' has a default, but arrays of the instance have none: write a "
+                "* before it, and a control can change it"
+            )
+    for control in claim.controls:
+        for name in control.changes:
+            if name not in options:
+                raise UserError(
+                    f"{where}: control '{control.description}' changes '{name}', which is no "
+                    f"keyword-only parameter of the function: {nearest(name, options)}"
+                )
+    for name in claim.search_over:
+        if not rest and name not in arrays and not _takes(claim.project, name):
+            raise UserError(
+                f"{where}: search_over names '{name}', which the function does not read, "
+                f"nor project: {nearest(name, arrays)}"
+            )
+    if claim.search_over and claim.kind != "inequality":
+        raise UserError(f"{where}: search_over is for inequalities: leave it out")
+    if claim.not_attacked and (claim.search_over or claim.kind != "inequality"):
+        raise UserError(
+            f"{where}: not_attacked is for inequalities without search_over: leave it out"
+        )
+    if claim.status in ("as printed", "erratum") and claim.source != "found":
+        raise UserError(
+            f"{where}: status '{claim.status}' needs a statement that was found: give "
+            "Source.FOUND, or another status"
+        )
+    _refuse_undeclared(claim, where)
+    trials = claim.kind in ("probability", "expectation")
+    if trials and not claim.independent.strip():
+        raise UserError(
+            f"{where}: its trials must be independent draws: say what each of them draws anew, "
+            "such as independent='a sample and its labels'"
+        )
+    if claim.independent and not trials:
+        raise UserError(f"{where}: independent is for probabilities and expectations: leave it out")
+    if claim.enumerates is not None and claim.enumerates < 1:
+        raise UserError(f"{where}: enumerates={claim.enumerates}: give the number of instances")
+    for role, function in {"sample": claim.sample, "project": claim.project}.items():
+        if function is not None and not callable(function):
+            raise UserError(f"{where}: {role} is not a function: give one")
+
+
+def _refuse_undeclared(claim: "Claim", where: str) -> None:
+    """Refuse domains of arrays that nothing reads, and sizes that cannot change."""
+    arrays, _, rest = parameters(claim.function)
+    named = {name for domain in claim.domains for name in domain.reads()}
+    for domain in claim.domains:
+        if not rest and domain.name not in arrays and domain.name not in named:
+            raise UserError(
+                f"{where}: {domain} is a domain of no array that the function reads: "
+                f"{nearest(domain.name, arrays)}"
+            )
+    for name, size in claim.sizes.items():
+        if not isinstance(size, int) or size < 1:
+            raise UserError(f"{where}: the size '{name}' is {size!r}: give a positive number")
+        taken = inspect.signature(claim.sample).parameters
+        if name not in taken and not any(p.kind is p.VAR_KEYWORD for p in taken.values()):
+            raise UserError(
+                f"{where}: sample takes no size '{name}': give it as a keyword-only parameter"
+            )
+    if claim.attained is not None and not (0 < claim.attained <= 1 and claim.kind == "inequality"):
+        raise UserError(f"{where}: attained={claim.attained}: give an inequality a ratio up to 1")
+
+
+def _takes(function: Any, name: str) -> bool:
+    """Whether a function reads an array of this name."""
+    if not callable(function):
+        return False
+    arrays, _, rest = parameters(function)
+    return rest or name in arrays
+
+
+def try_out(claim: "Claim") -> None:
+    """Draw two instances of a claim and trace its parts, without compiling anything.
+
+    Args:
+        claim: whose signatures fit.
+
+    Raises:
+        UserError: that names the claim, the argument and the remedy.
+    """
+    where = f"claim '{claim.name}'"
+    with jax.enable_x64(True):
+        batch = _drawn(claim, where)
+        instance = {name: jax.ShapeDtypeStruct(v.shape[1:], v.dtype) for name, v in batch.items()}
+        for name in parameters(claim.function).options:
+            if name in batch:
+                raise UserError(
+                    f"{where}: '{name}' is an array of the instance and a parameter that a control "
+                    "changes: rename one"
+                )
+        for condition in claim.assumptions:
+            held = _traced(condition.predicate, instance, f"{where}: '{condition.text}'")
+            if getattr(held, "shape", None) != () or held.dtype != bool:
+                raise UserError(
+                    f"{where}: the assumption '{condition.text}' gives no single truth value: "
+                    "reduce it by jnp.all"
+                )
+        _traced_sides(claim, instance, where)
+        _searchable(claim, instance, where)
+
+
+def _drawn(claim: "Claim", where: str) -> Mapping[str, Any]:
+    if claim.witness is not None:
+        return {name: np.asarray(value)[None] for name, value in claim.witness().items()}
+    try:
+        batch = claim.draw(0, _TRIED)
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"{where}: sample fails with {in_short(error)}") from error
+    exact = claim.enumerates is None
+    for name, value in batch.items():
+        if value.ndim == 0 or (exact and len(value) != _TRIED):
+            raise UserError(
+                f"{where}: sample gives '{name}' the shape {value.shape}: its first axis must be "
+                f"count (here {_TRIED}), one row per instance"
+            )
+    return batch
+
+
+def _traced(function: Any, instance: Mapping[str, Any], where: str) -> Any:
+    """Shapes of what a function of named arrays returns; whatever it raises becomes one line."""
+    try:
+        return jax.eval_shape(lambda arrays: call_by_name(function, arrays), instance)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from error
+    except Exception as error:
+        raise UserError(f"{where} fails on a drawn instance: {in_short(error)}") from error
+
+
+def _traced_sides(claim: "Claim", instance: Mapping[str, Any], where: str) -> None:
+    for changes in ({}, *(control.changes for control in claim.controls)):
+        found = _traced(partial(claim.function, **changes), instance, where)
+        if claim.kind == "probability" and claim.level is not None:
+            continue
+        if not isinstance(found, tuple) or len(found) < 2:
+            raise UserError(
+                f"{where}: the function returns {_described(found)}: return the pair (left, right)"
+            )
+        left, right = (jnp.shape(side) for side in tuple(found)[:2])
+        try:
+            np.broadcast_shapes(left, right)
+        except ValueError as error:
+            raise UserError(
+                f"{where}: the sides have the shapes {left} and {right}: return arrays that "
+                "broadcast"
+            ) from error
+
+
+def _described(found: Any) -> str:
+    if found is None:
+        return "nothing"
+    return f"an array of shape {found.shape}" if hasattr(found, "shape") else f"{found!r}"
+
+
+def _searchable(claim: "Claim", instance: Mapping[str, Any], where: str) -> None:
+    for name in claim.search_over:
+        if name not in instance:
+            raise UserError(
+                f"{where}: search_over names '{name}', which sample does not draw: "
+                f"{nearest(name, instance)}"
+            )
+        if not jnp.issubdtype(instance[name].dtype, jnp.floating):
+            raise UserError(
+                f"{where}: search_over names '{name}' of type {instance[name].dtype}: only float "
+                "arrays move along a gradient"
+            )
+    # A search over declared domains climbs without derivatives where there are none.
+    if not claim.search_over or claim.domains:
+        return
+    moved = {name: instance[name] for name in claim.search_over}
+
+    def excess(free: Mapping[str, Any], fixed: Mapping[str, Any]) -> Any:
+        sides = claim.sides(claim.moved_inside({**fixed, **free}))
+        return jnp.sum(sides.left) - jnp.sum(sides.right)
+
+    try:
+        jax.eval_shape(jax.grad(excess), moved, instance)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from error
+    except Exception as error:
+        raise UserError(
+            f"{where}: search_over needs a derivative that JAX cannot take ({in_short(error)}): "
+            "leave out search_over, or use differentiable operations"
+        ) from error

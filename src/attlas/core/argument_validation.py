@@ -1,0 +1,118 @@
+"""The door of functions whose annotations say all: numbers, arrays and models are read by them.
+
+    @door
+    def svm_shortfall(X: Float[np.ndarray, "n T d"], z: Float[np.ndarray, "n d"]): ...
+
+Within `jit`, `vmap` and `grad`, and where one such function calls another, nothing is done.
+"""
+
+import inspect
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attlas.core.annotations import Beyond, Reader, Shapes, reader
+from attlas.core.axes import require_axes
+from attlas._jax.device_arrays import is_traced
+from attlas.core.errors import UserError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _Thread(threading.local):
+    inside = False
+
+
+_THREAD = _Thread()
+
+
+def door(
+    function: Callable[P, R], beyond: Beyond = Beyond.NOTHING, *, partial_range: bool = False
+) -> Callable[P, R]:
+    """Let a function read lists, NumPy, JAX and torch, whatever JAX's default precision.
+
+    What is annotated as a number or an array, also inside a tuple or a model, must be real and of
+    the annotated shape. Arrays keep their floating type, and integers count as float64; where
+    bounds may be infinite, arrays of NumPy are read as float64, too. What is annotated otherwise
+    is handed on as it is, and so are all arguments where one of them is traced: the program that
+    is traced decides.
+
+    Args:
+        function: of numbers and arrays with annotations.
+        beyond: what its arrays may hold beside finite numbers.
+        partial_range: whether arithmetic fails only where the function is not defined.
+
+    Returns:
+        The same function; it raises `UserError`, naming the argument and what to do.
+
+    Examples:
+        >>> from jaxtyping import Float
+        >>> @door
+        ... def total(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> float:
+        ...     return float(x.sum() + y.sum())
+        >>> total([[1, 2]], jnp.ones(1))
+        4.0
+        >>> total([[1, 2]], [1, 2])
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: y has shape (2,): give [n] with n = 1, as x has
+    """
+    signature = inspect.signature(function)
+    readers = {
+        name: found
+        for name, parameter in signature.parameters.items()
+        if (found := reader(parameter.annotation, beyond))
+    }
+    undefined = (ArithmeticError, ValueError) if partial_range else ()
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        narrow = jax.dtypes.canonicalize_dtype(float) != np.float64
+        traced = any(map(is_traced, jax.tree.leaves((args, kwargs))))
+        if _THREAD.inside or traced or (narrow and is_traced(jnp.zeros(()))):
+            return function(*args, **kwargs)
+        given = signature.bind(*args, **kwargs)
+        with jax.enable_x64(True) if narrow else nullcontext():
+            _read(given.arguments, readers)
+            try:
+                return _computed(function, given)
+            except UserError:
+                raise
+            except undefined as error:
+                reason = str(error).partition("\n")[0]
+                raise UserError(
+                    f"{function.__name__} is not defined there ({reason}): "
+                    "give numbers in its range"
+                ) from error
+
+    return called
+
+
+door_for_records = partial(door, beyond=Beyond.MISSING)
+"""For records of runs: NaN and infinity of a run that is missing or diverged are handed through."""
+
+
+def _computed(function: Callable[..., R], given: inspect.BoundArguments) -> R:
+    """The value of a function; those that it calls meet no such door."""
+    _THREAD.inside = True
+    try:
+        return function(*given.args, **given.kwargs)
+    finally:
+        _THREAD.inside = False
+
+
+def _read(arguments: dict[str, Any], readers: dict[str, Reader]) -> None:
+    shapes: Shapes = {}
+    for name, value in arguments.items():
+        if name in readers:
+            arguments[name] = readers[name](value, name, shapes)
+    if shapes:
+        axes = ", ".join(axes for axes, _ in shapes.values())
+        require_axes(axes, {name: shape for name, (_, shape) in shapes.items()})

@@ -1,0 +1,277 @@
+"""Cells as tasks of dask.distributed: a local cluster, or a scheduler elsewhere.
+
+Queues, retries of a lost worker's cells, and transport are dask's own.
+"""
+
+import contextlib
+import importlib.metadata
+import ipaddress
+import logging
+import signal
+import threading
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, cast
+
+from dask import config
+from distributed import Client, Future, LocalCluster, Security, as_completed
+
+from attlas.core.errors import UserError
+from attlas._files.plain_file import printable
+from attlas._jax.processes import worker_variables
+from attlas.experiments.environment import code_hash
+from attlas.experiments.compatibility import Likeness, Unlike, alike, likeness, unlikeness
+from attlas.experiments.local_backend import RETRIES, Outcome
+from attlas.experiments.worker import Computed, Failed, Task, compute
+
+LOOPBACK = "127.0.0.1"
+RESUMES = "are kept, the same command resumes where it was"
+DEVICE = "device"
+"""The resource by which a worker says that it has an accelerator: one cell at a time has it."""
+PATIENCE = 30
+"""Seconds in which a scheduler gets its first worker."""
+
+
+def run_dask(
+    tasks: Sequence[Task], on: str, workers: int = 2, insecure: bool = False
+) -> Generator[Outcome, None, None]:
+    """Compute tasks on a dask cluster.
+
+    Workers elsewhere need attlas installed, and the user's own files or packages, as here. Where
+    some were started with `--resources device=1`, cells go to those alone, one for each device.
+
+    Args:
+        tasks: what to compute.
+        on: "dask" for a local cluster on 127.0.0.1; "dask://HOST:PORT" or "tls://HOST:PORT".
+        workers: processes of a local cluster.
+        insecure: allow a scheduler on another machine without TLS. Dask runs any code that
+            reaches its ports.
+
+    Yields:
+        Index of the task and what became of it, as they finish.
+
+    Raises:
+        UserError: if no scheduler answers or it goes away, or a worker lacks what cells need.
+    """  # noqa: DOC502 (`dask_client`, `require_workers` and `ended` raise it)
+    with dask_client(on, workers, insecure) as client:
+        driver = require_workers(client, {task.module for task in tasks}, on)
+        checked = partial(alike, driver, compute)
+        futures = client.map(checked, tasks, pure=False, resources=_needed(client))
+        index = {future.key: i for i, future in enumerate(futures)}
+        stream = ended(futures, on, f"finished cells {RESUMES}")
+        del futures  # so that a result can be let go once it is written
+        for future, result in stream:
+            yield index[future.key], _outcome(str(future.status), result)
+
+
+def _needed(client: Client) -> dict[str, float] | None:
+    """One device for each cell, where there are workers that say they have some."""
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    return {DEVICE: 1.0} if any(DEVICE in each["resources"] for each in workers) else None
+
+
+def ended(futures: Sequence[Future], on: str, kept: str) -> Iterator[tuple[Future, Any]]:
+    """Tasks as they end, each with its result, or (type, exception, traceback) where it failed.
+
+    Args:
+        futures: of the tasks.
+        on: the cluster, for messages.
+        kept: what has been written of those that ended before, and how to go on.
+
+    Yields:
+        The tasks with their results.
+
+    Raises:
+        UserError: if the scheduler goes away, or a worker that joined later is not like this
+            process.
+    """
+    stream = as_completed(futures, with_results=True, raise_errors=False)
+    del futures  # the stream holds them, and lets go of each result once it has been given
+    for future, result in stream:
+        if future.status in ("cancelled", "lost"):
+            raise UserError(f"the dask scheduler at {on} is gone: {kept}")
+        if isinstance(result, Unlike):
+            said = f"a worker on {result.host} that joined {on} later {result.why}; {kept}"
+            raise UserError(printable(said))
+        yield future, result
+
+
+def require_workers(client: Client, modules: Collection[str], on: str) -> Likeness | None:
+    """Refuse a cluster on which every cell would fail for one reason.
+
+    Workers that join later are asked before their first cell, see `attlas.experiments.compatibility.alike`.
+
+    Args:
+        client: of the cluster.
+        modules: that define the experiments.
+        on: the cluster, for messages.
+
+    Returns:
+        What each worker must have; None for a local cluster, whose workers this process starts.
+
+    Raises:
+        UserError: if it has no worker, or one lacks attlas, has other code or other versions of
+            what computes than this process, or cannot import a module.
+    """
+    if on == "dask":
+        return None
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except TimeoutError:
+        raise UserError(f"the scheduler at {on} has no worker: start one") from None
+    own = importlib.metadata.version("attlas")
+    remedy = f"install there what runs here, attlas {own}"
+    # By a function of Python's own first: another would not arrive where attlas is missing.
+    for worker, found in _asked(client, importlib.metadata.version, "attlas").items():
+        if found != own:
+            has = "no attlas" if isinstance(found, BaseException) else f"attlas {found}"
+            raise UserError(f"the worker {worker} has {has}: {remedy}")
+    # Then by one that every version of attlas has: `unlikeness` would not arrive at an older one.
+    for worker, found in _asked(client, code_hash).items():
+        if found != code_hash():
+            raise UserError(
+                f"the worker {worker} has other code of attlas ({found!s:.12}, here "
+                f"{code_hash():.12}): {remedy}"
+            )
+    driver = likeness(modules)
+    for worker, found in _asked(client, unlikeness, driver).items():
+        if found:
+            raise UserError(printable(f"the worker {worker} {found}"))
+    return driver
+
+
+def _asked(client: Client, function: Callable[..., str], *args: Any) -> dict[str, Any]:
+    """What each worker answers, by its address; what it raises is its answer too."""
+    return cast("dict[str, Any]", client.run(function, *args, on_error="return"))
+
+
+def scheduler_address(on: str, insecure: bool = False) -> str:
+    """The address of a scheduler, refused where others could read or run code on the way.
+
+    Args:
+        on: "dask://HOST:PORT" or "tls://HOST:PORT".
+        insecure: allow another machine without TLS.
+
+    Returns:
+        An address that dask understands.
+
+    Raises:
+        UserError: if it is not an address, or a remote one without TLS.
+
+    Examples:
+        >>> scheduler_address("dask://127.0.0.1:8786")
+        'tcp://127.0.0.1:8786'
+        >>> scheduler_address("dask://node7:8786")
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: dask://node7:8786 is another machine without TLS: ...
+    """
+    protocol, _, place = on.partition("://")
+    host, _, port = place.rpartition(":")
+    if protocol not in ("dask", "tls") or not host or not port.isdecimal():
+        raise UserError(f"cannot run on '{on}': choose local, dask, dask://HOST:PORT or tls://...")
+    if protocol == "tls":
+        return on
+    if not (insecure or _is_loopback(host.strip("[]"))):
+        raise UserError(
+            f"{on} is another machine without TLS: use tls://{place}, or --insecure if the "
+            "network is yours"
+        )
+    return f"tcp://{place}"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name, not a number
+        return host == "localhost"
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Dask's own account of what ends a run, in tracebacks, stays out: ours is one line."""
+    logger = logging.getLogger("distributed.client")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@contextlib.contextmanager
+def dask_client(
+    on: str, workers: int, insecure: bool, variables: Mapping[str, str] | None = None
+) -> Iterator[Client]:
+    """A client, of a cluster of its own or of a scheduler that is there.
+
+    Args:
+        on: see `run_dask`.
+        workers: processes of a local cluster.
+        insecure: allow a scheduler on another machine without TLS.
+        variables: under which the processes of a local cluster start; `worker_variables` by
+            default.
+
+    Yields:
+        The client.
+
+    Raises:
+        UserError: if no scheduler answers.
+    """  # noqa: DOC502 (raised one call below)
+    # A task is given up once this many workers have died under it.
+    allowed = {"distributed.scheduler.allowed-failures": RETRIES}
+    with config.set(allowed), _quiet(), _client(on, workers, insecure, variables) as client:
+        yield client
+
+
+@contextlib.contextmanager
+def _client(
+    on: str, workers: int, insecure: bool, variables: Mapping[str, str] | None
+) -> Iterator[Client]:
+    if on == "dask":
+        with _started_deaf():
+            cluster = LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                host=LOOPBACK,
+                dashboard_address=":0",
+                memory_limit=0,
+                env=dict(variables or worker_variables(workers)),
+                preload=["attlas.experiments.worker"],
+            )
+        with cluster, Client(cluster) as client:
+            yield client
+        return
+    address = scheduler_address(on, insecure)
+    try:
+        security = Security(require_encryption=True) if address.startswith("tls") else None
+        client = Client(address, security=security)
+    except (OSError, TimeoutError, TypeError, ValueError, RuntimeError) as error:
+        raise UserError(f"no dask scheduler answers at {address} ({error}): is it up?") from error
+    with client:
+        yield client
+
+
+@contextlib.contextmanager
+def _started_deaf() -> Iterator[None]:
+    """Processes started inside never hear Ctrl-C: half-started ones would answer in tracebacks.
+
+    This process does not hear it either for these seconds.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _outcome(status: str, result: object) -> Computed | Failed:
+    if isinstance(result, Computed | Failed):
+        return result
+    # With `raise_errors=False` the result of a failed task is (type, exception, traceback).
+    reason = result[1] if isinstance(result, tuple) else result
+    return Failed(f"dask gave the cell up ({status}): {reason}")

@@ -1,0 +1,88 @@
+"""Checks of claims as tasks of dask.distributed, one for the claims of each file."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from attlas.claims.claim import Claim
+from attlas.core.errors import UserError
+from attlas._files.plain_file import printable
+from attlas._jax.processes import checker_variables
+from attlas.claims.verdict import CheckReport, Witness
+from attlas.experiments.dask_backend import dask_client, ended, require_workers
+from attlas.experiments.environment import environment
+from attlas.experiments.compatibility import alike
+from attlas.verify.pool import planned_groups
+
+_ONE_AT_A_TIME = threading.Lock()
+"""A worker may have several threads; a check drops compiled programs that others may hold."""
+
+
+def check_on_dask(
+    claims: Sequence[Claim],
+    *,
+    on: str,
+    workers: int = 2,
+    insecure: bool = False,
+    count: int | None = None,
+    seed: int = 0,
+    challenge_rounds: int = 0,
+    stored: Mapping[str, Witness] | None = None,
+) -> Iterator[tuple[CheckReport, dict[str, Any]]]:
+    """Check claims on a dask cluster, yielding reports as they come.
+
+    Workers elsewhere need attlas, and the user's own files with what they import and read, as here.
+
+    Args:
+        claims: found by `attlas.verify.registry.find_claims`.
+        on: "dask" for a local cluster; "dask://HOST:PORT" or "tls://HOST:PORT".
+        workers: processes of a local cluster.
+        insecure: allow a scheduler on another machine without TLS.
+        count: instances of each, or None for each claim's own number.
+        seed: of the instances.
+        challenge_rounds: rounds of attack on each inequality.
+        stored: instances that earlier searches kept, by claim; evaluated first.
+
+    Yields:
+        The report of each claim, and the environment of the worker that made it.
+
+    Raises:
+        UserError: if no scheduler answers or it goes away, or a worker lacks what a claim needs.
+    """
+    groups = planned_groups(
+        claims, count=count, seed=seed, challenge_rounds=challenge_rounds, stored=stored
+    )
+    with dask_client(on, workers, insecure, checker_variables(workers)) as client:
+        driver = require_workers(client, {claim.home or __name__ for claim in claims}, on)
+        futures = [client.submit(alike, driver, checked, group, pure=False) for group in groups]
+        for future, result in ended(futures, on, "finished verdicts are kept, check again"):
+            if future.status != "finished":
+                # Of a failed task the result is (type, exception, traceback).
+                raise UserError(printable(f"dask gave a check up ({future.status}): {result[1]}"))
+            if isinstance(result, str):
+                raise UserError(f"a worker of {on} {result}")
+            reports, made = result
+            yield from ((report, made) for report in reports)
+
+
+def checked(
+    group: Callable[[], list[CheckReport]],
+) -> tuple[list[CheckReport], dict[str, Any]] | str:
+    """What a worker does: check the claims of one file.
+
+    Args:
+        group: of `planned_groups`.
+
+    Returns:
+        The reports and the environment that they were made in, or in one line why there are none.
+    """
+    try:
+        with _ONE_AT_A_TIME:
+            return group(), environment()
+    except UserError as error:
+        return f"says: {error}"
+    except Exception as error:  # noqa: BLE001 (reported by the driver)
+        return printable(
+            f"could not check ({type(error).__name__}: {error}): `--on local` and "
+            "`attlas --debug` show the traceback"
+        )

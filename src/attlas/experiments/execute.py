@@ -1,0 +1,243 @@
+"""Run the grids of experiments: resume, compute, write each record as it comes."""
+
+import contextlib
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+
+from attlas.core.errors import UserError
+from attlas.experiments.cell import Cell, Scale, scale_named
+from attlas.experiments.checkpoint_files import (
+    SECONDS,
+    Checkpointing,
+    cells_in_progress,
+    checkpoint_folder,
+    driver_mark,
+    remove_checkpoints,
+)
+from attlas.experiments.cost import Measured, estimate, measured
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.local_backend import Outcome, run_local
+from attlas.experiments.progress import Progress
+from attlas.experiments.record import Record, record_key
+from attlas.experiments.store import Store, published_store
+from attlas.experiments.time_limit import Left, TimeLimit
+from attlas.experiments.trained_models import write_models
+from attlas.experiments.worker import Failed, Task
+
+Planned = tuple[Experiment, Cell, str]
+"""A cell to compute, with its experiment and its key."""
+
+
+@dataclass(frozen=True)
+class CellFailure:
+    """A cell that failed: one line, and the traceback unless it was bad input."""
+
+    experiment: str
+    label: str
+    message: str
+    traceback: str
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What a run did.
+
+    Attributes:
+        finished: cells computed and written now.
+        reused: cells whose records were there already.
+        failures: cells that failed.
+        left: cells that were not begun under a limit of time, and why.
+    """
+
+    finished: int
+    reused: int
+    failures: tuple[CellFailure, ...]
+    left: tuple[Left, ...] = ()
+
+
+def execute(
+    experiments: Sequence[Experiment],
+    scale: Scale | str,
+    *,
+    on: str = "local",
+    fresh: bool = False,
+    store: Store | None = None,
+    progress: Progress | None = None,
+    workers: int = 2,
+    insecure: bool = False,
+    hours: float | int | None = None,
+    checkpoint: float | int | None = None,
+) -> RunSummary:
+    """Compute the cells of experiments that have no good record yet.
+
+    This process alone writes records, each as soon as its cell is finished. In cells in flight
+    trainings keep their states, and the next run goes on to the same result.
+
+    Args:
+        experiments: see `attlas.experiments.find.find_named`.
+        scale: which grid.
+        on: "local"; "dask" for a local cluster; "dask://HOST:PORT" or "tls://HOST:PORT".
+        fresh: compute also what is there.
+        store: results folder; the default one when None.
+        progress: called at each event; silent when None.
+        workers: processes on this machine.
+        insecure: allow a remote scheduler without TLS.
+        hours: after which no cell shall run any more, see `attlas.experiments.time_limit`: the cheapest by
+            `attlas.experiments.cost` come first, those of unknown cost last. What is begun ends.
+        checkpoint: seconds between checkpoints of a cell, 0 for none; a minute at paper scale when
+            None, and none below, where cells are brief. Workers on other machines keep them where
+            they see the results folder.
+
+    Returns:
+        What was done; failures of cells are values here, not exceptions.
+
+    Raises:
+        UserError: if the results folder cannot be written, a scale or backend is unknown, an
+            experiment cannot be imported by workers, or hours are given for a cluster.
+    """
+    store = store or Store()
+    progress = progress or Progress()
+    store.on_note = store.on_note or progress.note
+    if workers < 1:
+        raise UserError(f"workers = {workers} is below 1: name at least one worker")
+    grid = scale_named(scale)
+    plan, reused, known = _plan(experiments, grid, fresh, store, hours is not None)
+    plan, limit = _within(hours, on, plan, experiments, grid, store, known)
+    seconds = _between(checkpoint, grid)
+    with contextlib.ExitStack() as stack:
+        is_elsewhere = on not in ("local", "dask")
+        mark = stack.enter_context(driver_mark(store.root)) if seconds and is_elsewhere else ""
+        tasks = [_task(each, store, seconds, mark) for each in plan]
+        stream = _backend(tasks, on, workers, insecure, grid is not Scale.PAPER, limit)
+        outcomes = stack.enter_context(contextlib.closing(stream))
+        progress.begin(len(plan), reused)
+        stack.callback(progress.end)
+        finished, failures = _write_all(outcomes, plan, store, progress)
+    left = limit.left(list(map(_label, plan))) if limit else ()
+    return RunSummary(finished, reused, tuple(failures), left)
+
+
+def _between(checkpoint: float | int | None, scale: Scale) -> float:
+    """Seconds between two checkpoints; 0 for none."""
+    usual = SECONDS if scale is Scale.PAPER else 0.0
+    return usual if checkpoint is None else float(checkpoint)
+
+
+def _task(planned: Planned, store: Store, seconds: float, mark: str) -> Task:
+    experiment, cell, key = planned
+    # Absolute: a worker may be started in another folder.
+    folder = checkpoint_folder(store.root.absolute(), experiment.name, key)
+    kept = Checkpointing(str(folder), seconds, mark) if seconds > 0 else None
+    return Task(experiment.home or experiment.module, experiment.name, cell.json, kept)
+
+
+def _within(
+    hours: float | int | None,
+    on: str,
+    plan: list[Planned],
+    experiments: Sequence[Experiment],
+    scale: Scale,
+    store: Store,
+    known: Mapping[str, Mapping[str, Measured]],
+) -> tuple[list[Planned], TimeLimit | None]:
+    """The plan in order of cost, and its limit, from what each cell is estimated to take."""
+    if hours is None:
+        return plan, None
+    if not hours > 0:
+        raise UserError(f"hours = {hours:g} is no time: give a positive number")
+    if on != "local":
+        raise UserError(f"a limit of hours holds for cells on this machine, not on '{on}'")
+    told: dict[str, float | None] = {}
+    for experiment in experiments:
+        there = known[experiment.name]
+        told |= estimate(experiment, scale, store, there, published_store()).by_cell
+        # With `fresh` also what is there is computed again.
+        told |= {key: one.seconds for key, one in there.items()}
+    limit = TimeLimit(hours, [told.get(key) for _, _, key in plan])
+    return [plan[place] for place in limit.order], limit
+
+
+def _label(planned: Planned) -> str:
+    experiment, cell, _ = planned
+    return f"{experiment.name} {cell.label}"
+
+
+def _write_all(
+    outcomes: Generator[Outcome, None, None],
+    plan: list[Planned],
+    store: Store,
+    progress: Progress,
+) -> tuple[int, list[CellFailure]]:
+    """Write the record of each cell as it comes; their number, and the cells that failed."""
+    finished, failures = 0, []
+    for index, outcome in outcomes:
+        experiment, cell, key = plan[index]
+        label = _label(plan[index])
+        if isinstance(outcome, Failed):
+            said = outcome.message, outcome.traceback
+            failures.append(CellFailure(experiment.name, cell.label, *said))
+            progress.failed(label, outcome.message)
+            continue
+        # Before the record: a cell that has one is not computed again.
+        write_models(store.root, experiment.name, key, cell, outcome.models)
+        found = outcome.arrays, outcome.metadata
+        store.write(Record(experiment.name, cell, *found, key, outcome.layout))
+        remove_checkpoints(checkpoint_folder(store.root, experiment.name, key))
+        for note in outcome.notes:
+            store.note(note)
+        progress.finished(label, outcome.metadata["seconds"])
+        finished += 1
+    return finished, failures
+
+
+def _plan(
+    experiments: Sequence[Experiment], scale: Scale, fresh: bool, store: Store, costs: bool
+) -> tuple[list[Planned], int, dict[str, dict[str, Measured]]]:
+    """The cells to compute with keys, how many good records there are, what they cost if asked."""
+    plan: list[Planned] = []
+    known: dict[str, dict[str, Measured]] = {}
+    reused = 0
+    for experiment in experiments:
+        if experiment.module == "__main__":
+            raise UserError(
+                f"experiment '{experiment.name}' is defined in a script, where workers cannot "
+                "import it: run it by `attlas run FILE`, or from another file"
+            )
+        cells = {
+            record_key(experiment.name, experiment.revision, cell): cell
+            for cell in experiment.cells(scale)
+        }
+        store.prepare(experiment.name)
+        begun = cells_in_progress(store.root, experiment.name)
+        known.setdefault(experiment.name, {})
+        for key, cell in cells.items():
+            record = store.read_or_quarantine(experiment.name, key)
+            if record is not None and costs:
+                known[experiment.name][key] = measured(record, experiment.grid.work)
+            if key in begun and (record is not None or fresh):
+                remove_checkpoints(checkpoint_folder(store.root, experiment.name, key))
+            if record is None or fresh:
+                plan.append((experiment, cell, key))
+            else:
+                reused += 1
+        store.index(experiment.name).save()
+    return plan, reused, known
+
+
+def _backend(
+    tasks: list[Task],
+    on: str,
+    workers: int,
+    insecure: bool,
+    brief: bool,
+    limit: TimeLimit | None,
+) -> Generator[Outcome, None, None]:
+    """The stream of outcomes of a backend; nothing is started where there is nothing to do."""
+    if on == "local":
+        return run_local(tasks, workers, brief, limit.may_begin if limit else None)
+    # Only here: the import costs a third of a second.
+    from attlas.experiments.dask_backend import run_dask, scheduler_address
+
+    if on != "dask":
+        scheduler_address(on, insecure)
+    return run_dask(tasks, on, workers, insecure) if tasks else run_local(tasks)

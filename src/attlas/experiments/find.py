@@ -1,0 +1,172 @@
+"""Find experiments by name or by place: in `attlas.experiments` and among one's own."""
+
+import difflib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from attlas.core.discovery import scan
+from attlas.core.errors import UserError
+from attlas.projects.loading import objects_of, shown_path
+from attlas.projects.places import is_place, is_written_as_place, read_place
+from attlas.projects.project import announced, listed, project_here
+from attlas.experiments.experiment import Experiment
+
+PACKAGE = "attlas.experiments"
+VARIABLE = "ATTLAS_EXPERIMENTS"
+
+
+def find_experiments() -> tuple[Experiment, ...]:
+    """The experiments of the project of the working directory; outside a project, all.
+
+    The environment variable ATTLAS_EXPERIMENTS names further places, separated by commas:
+    packages, modules, files or folders.
+
+    Returns:
+        Experiments in order of package, module and line.
+
+    Raises:
+        UserError: if two have one name, or a named place cannot be imported.
+    """  # noqa: DOC502 (raised one call below)
+    if project_here() is not None:
+        return _named_once((*_of_project(), *_of_environment()))
+    return _named_once((*scan(PACKAGE, Experiment), *_announced(), *_of_environment()))
+
+
+def known_experiments() -> tuple[Experiment, ...]:
+    """Every experiment that a name can mean here: of attlas and of one's own.
+
+    Returns:
+        Experiments, each once.
+
+    Raises:
+        UserError: if two have one name, or a named place cannot be imported.
+    """  # noqa: DOC502 (raised one call below)
+    own = (*_announced(), *_of_project(), *_of_environment())
+    return _named_once((*scan(PACKAGE, Experiment), *own))
+
+
+def experiments_of(place: str, base: Path | None = None) -> tuple[Experiment, ...]:
+    """The experiments that a place of the user's defines.
+
+    Args:
+        place: a file, a folder, a notebook, a module, each also with `:NAME`.
+        base: folder that paths are relative to; the working directory by default.
+
+    Returns:
+        Experiments in order of file and line.
+
+    Raises:
+        UserError: if the place does not exist, cannot be imported, or defines no experiment.
+    """
+    found = objects_of(read_place(place, base), Experiment)
+    if not found:
+        raise UserError(
+            f"{place} defines no experiment: write EXPERIMENT = Experiment(...) there, see "
+            "`python -m pydoc attlas.experiments.experiment`"
+        )
+    return found
+
+
+def find_named(names: Sequence[str]) -> tuple[Experiment, ...]:
+    """The experiments of the given names; `all`, or a paper's key, stands for several.
+
+    Args:
+        names: as a user writes them; places too.
+
+    Returns:
+        Experiments, each once, in the order asked for.
+
+    Raises:
+        UserError: if a name is unknown; the line says the nearest names.
+    """
+    known: tuple[Experiment, ...] | None = None
+    chosen: list[Experiment] = []
+    for name in names:
+        if is_written_as_place(name):
+            chosen += experiments_of(name)
+        elif name == "all":
+            chosen += find_experiments()
+        else:
+            known = known_experiments() if known is None else known
+            meant = [e for e in known if name in (e.paper, e.name)]
+            if not (meant or is_place(name)):
+                raise UserError(unknown_experiment(name, known))
+            chosen += meant or experiments_of(name)
+    return _named_once(chosen)
+
+
+def _of_project() -> tuple[Experiment, ...]:
+    """Those that the project of the working directory names."""
+    project = project_here()
+    if project is None:
+        return ()
+    return tuple(e for place in project.experiments for e in experiments_of(place, project.root))
+
+
+def _of_environment() -> tuple[Experiment, ...]:
+    """Those of the places that ATTLAS_EXPERIMENTS lists."""
+    found: list[Experiment] = []
+    for place in listed(os.environ.get(VARIABLE, "")):
+        try:
+            found += objects_of(place, Experiment)
+        except UserError as error:
+            raise UserError(f"{VARIABLE} names '{place}': {error}") from error
+    return tuple(found)
+
+
+def _announced() -> tuple[Experiment, ...]:
+    """Those of installed packages that announce their claims."""
+    found: list[Experiment] = []
+    for name, module in announced():
+        try:
+            found += objects_of(module, Experiment)
+        except UserError as error:
+            raise UserError(f"the installed '{name}' announces claims: {error}") from error
+    return tuple(found)
+
+
+def _named_once(experiments: Sequence[Experiment]) -> tuple[Experiment, ...]:
+    """The experiments, each once; two of one name are refused."""
+    found: dict[str, Experiment] = {}
+    for experiment in experiments:
+        first = found.setdefault(experiment.name, experiment)
+        if first is not experiment:
+            places = " and ".join(f"{shown_path(e.source[0])}" for e in (first, experiment))
+            raise UserError(f"two experiments are named '{first.name}' ({places}): rename one")
+    return tuple(found.values())
+
+
+def unknown_experiment(name: str, known: Sequence[Experiment]) -> str:
+    """The line for a name that no experiment has.
+
+    Args:
+        name: what was asked for.
+        known: all experiments.
+
+    Returns:
+        The text of the error, with the nearest names.
+    """
+    names = sorted({text for e in known for text in (e.name, e.paper)})
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else "see `attlas list experiments`"
+    return f"unknown experiment '{name}': {hint}"
+
+
+def one_named(name: str) -> Experiment:
+    """The one experiment of a name.
+
+    Args:
+        name: as a user writes it.
+
+    Returns:
+        The experiment.
+
+    Raises:
+        UserError: if the name is unknown or stands for several.
+    """
+    found, *others = find_named([name])
+    if others:
+        names = ", ".join(experiment.name for experiment in (found, *others))
+        raise UserError(f"'{name}' stands for {1 + len(others)} experiments: name one of {names}")
+    return found

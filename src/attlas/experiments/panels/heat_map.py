@@ -1,0 +1,63 @@
+"""Heat maps."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from attlas.experiments.panels.panel import Panel, Quantity, View, labels_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class HeatMap(Panel):
+    """A quantity over two axes as colours; the mean over all others.
+
+    Attributes:
+        z: what is drawn.
+        x: horizontal axis of the data set.
+        y: vertical one.
+        colour_label: beside the colour bar.
+        signed: whether colours diverge from zero.
+        limits: ends of the colours.
+        at: labels at which z is cut first.
+    """
+
+    z: Quantity
+    x: str
+    y: str
+    colour_label: str = field(default="", kw_only=True)
+    signed: bool = field(default=False, kw_only=True)
+    limits: tuple[float, float] | None = field(default=None, kw_only=True)
+    at: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+
+    @property
+    def shown(self) -> Quantity:
+        """The quantity whose labels the small multiples have."""
+        return self.z
+
+    def draw(self, axes: "Axes", view: View) -> None:
+        """Draw the map with its colour bar.
+
+        Args:
+            axes: where.
+            view: what.
+        """
+        z = view.get(self.z, self.at)
+        if z is None:
+            return
+        whole = z.mean([dim for dim in z.dims if dim not in (self.x, self.y)])
+        whole = whole.transpose(self.y, self.x)
+        reach = float(abs(whole).max())
+        low, high = self.limits or ((-reach, reach) if self.signed else (None, None))
+        image = axes.imshow(
+            whole.values, cmap="RdBu_r" if self.signed else "viridis", vmin=low, vmax=high,
+            aspect="auto", origin="lower", interpolation="nearest",
+        )  # fmt: skip
+        for name, set_ticks in ((self.x, axes.set_xticks), (self.y, axes.set_yticks)):
+            labels = labels_of(whole, name)
+            step = max(1, len(labels) // 8)
+            texts = [v if isinstance(v, str) else f"{v:g}" for v in labels]
+            set_ticks(range(0, len(labels), step), texts[::step])
+        axes.figure.colorbar(image, ax=axes, label=self.colour_label)

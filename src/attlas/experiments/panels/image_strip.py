@@ -1,0 +1,64 @@
+"""Strips of small pictures."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attlas.experiments.panels.panel import Panel, Quantity, View, labels_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class ImageStrip(Panel):
+    """Square pictures in rows, one row for each label of an axis.
+
+    Attributes:
+        images: what is drawn; all pictures share one grey scale.
+        rows: axis with one row for each label.
+        columns: axis with one picture for each label.
+        pixels: axis of a picture's pixels, row by row.
+        limits: the values that are white and black; the least and the largest when None.
+        most: pictures in a row.
+        at: labels at which the pictures are cut first.
+    """
+
+    images: Quantity
+    rows: str = field(kw_only=True)
+    columns: str = field(kw_only=True)
+    pixels: str = field(kw_only=True)
+    limits: tuple[float, float] | None = field(default=None, kw_only=True)
+    most: int = field(default=12, kw_only=True)
+    at: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+
+    @property
+    def shown(self) -> Quantity:
+        """The quantity whose labels the small multiples have."""
+        return self.images
+
+    def draw(self, axes: "Axes", view: View) -> None:
+        """Draw all rows as one picture, their labels beside them.
+
+        Args:
+            axes: where.
+            view: what.
+        """
+        images = view.get(self.images, self.at)
+        if images is None:
+            return
+        images = images.transpose(self.rows, self.columns, self.pixels).values[:, : self.most]
+        rows, columns, pixels = images.shape
+        side = int(np.sqrt(pixels))
+        sheet = np.full((rows, side + 1, columns, side + 1), np.nan)
+        sheet[:, :side, :, :side] = images.reshape(rows, columns, side, side).swapaxes(1, 2)
+        sheet = sheet.reshape(rows * (side + 1), columns * (side + 1))[:-1, :-1]
+        low, high = self.limits or (None, None)
+        axes.imshow(sheet, cmap="gray_r", vmin=low, vmax=high, interpolation="nearest")
+        names = [str(label) for label in labels_of(view.data, self.rows)]
+        axes.set_yticks(np.arange(rows) * (side + 1) + (side - 1) / 2, names)
+        axes.set_xticks([])
+        axes.tick_params(left=False)
+        axes.spines[:].set_visible(False)

@@ -1,0 +1,95 @@
+"""Lines with bands."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from attlas.experiments.panels.palette import DASHES, colours
+from attlas.experiments.panels.panel import View, named, places, series
+from attlas.experiments.panels.series_panel import SeriesPanel
+from attlas.experiments.panels.summary import Spread, quartiles
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Lines(SeriesPanel):
+    """A quantity along another one: one line for each label of the axes of colour and dash.
+
+    Attributes:
+        dash: axis with one dash for each label.
+        band: what stands for the other axes (members); None draws each of them, thin.
+        dash_names: names of the labels of dash in the legend.
+        style: of the line, where there is no axis of dash; "o" and other markers draw points.
+    """
+
+    dash: str = field(default="", kw_only=True)
+    band: Spread | None = field(default=quartiles, kw_only=True)
+    dash_names: str | Mapping[Any, str] = field(default="", kw_only=True)
+    style: str = field(default="-", kw_only=True)
+
+    def draw(self, axes: "Axes", view: View) -> None:
+        """Draw every line with its band.
+
+        Args:
+            axes: where.
+            view: what.
+        """
+        if (found := self.quantities(view)) is None:
+            return
+        x, y = found
+        shades = colours(view.labels_of(y, self.colour)) if self.colour in y.dims else {}
+        dashes = view.labels_of(y, self.dash) if self.dash in y.dims else []
+        for labels, part in series(y, (self.colour, self.dash)):
+            own = x.sel({name: v for name, v in labels.items() if name in x.dims})
+            style = DASHES[dashes.index(labels[self.dash])] if dashes else self.style
+            told = [
+                named(names, name, labels[name])
+                for name, names in ((self.colour, self.names), (self.dash, self.dash_names))
+                if name in labels
+            ]
+            line = {
+                "label": (", ".join(told) or self.label or None) if self.legend else None,
+                "color": shades.get(labels.get(self.colour), self.ink),
+            }
+            self._line(axes, part, own, style, line)
+
+    def _line(
+        self, axes: "Axes", y: xr.DataArray, x: xr.DataArray, style: str, look: dict[str, Any]
+    ) -> None:
+        over = [str(dim) for dim in y.dims if dim not in x.dims]
+        if self.band is None or x.ndim > 1:
+            self._each(axes, y, x, style, look)
+            return
+        band = self.band(y, over) if over else None
+        middle = band.middle if band else y
+        at = places(axes, x)
+        kept = np.isfinite(middle.values) & np.isfinite(at)
+        axes.plot(at[kept], middle.values[kept], style, lw=1.4, ms=4, **look)
+        if band and not band.low.equals(band.high):
+            low, high = (e.transpose(*middle.dims).values[kept] for e in (band.low, band.high))
+            axes.fill_between(at[kept], low, high, color=look["color"], alpha=0.2, lw=0)
+
+    @staticmethod
+    def _each(
+        axes: "Axes", y: xr.DataArray, x: xr.DataArray, style: str, look: dict[str, Any]
+    ) -> None:
+        """One thin line for each member."""
+        own = x.dims[0] if x.ndim == 1 else None
+        x, y = xr.broadcast(x.copy(data=places(axes, x)), y)
+        along = own if own else x.dims[-1]
+        rest = [dim for dim in y.dims if dim != along]
+        all_x, all_y = (
+            a.transpose(*rest, along).values.reshape(-1, a.sizes[along]) for a in (x, y)
+        )
+        # A place where no member has a value was not recorded; elsewhere NaN is a gap.
+        finite = np.isfinite(all_y)
+        recorded = np.broadcast_to(finite.any(axis=0), finite.shape) if own else finite
+        for k, (own_x, own_y) in enumerate(zip(all_x, all_y, strict=True)):
+            kept = np.isfinite(own_x) & recorded[k]
+            label = {} if k == 0 else {"label": None}
+            axes.plot(own_x[kept], own_y[kept], style, lw=1, ms=3, alpha=0.7, **{**look, **label})

@@ -1,0 +1,151 @@
+"""A plot: panels side by side, with one rule for sizes and one for legends."""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import xarray as xr
+
+from attlas.experiments.panels.panel import Panel
+from attlas.experiments.experiment import CaptionedFigure
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.figure import SubFigure
+
+WIDTH, HEIGHT = 3.2, 3.0
+"""Inches of one pair of axes, its labels included."""
+WIDEST = 4
+"""Pairs of axes side by side."""
+LEGEND_ROW = 0.2
+
+
+def no_values(data: xr.Dataset) -> Mapping[str, Any]:
+    """The values of a caption that says the same of every data set.
+
+    Args:
+        data: any.
+
+    Returns:
+        Nothing.
+    """
+    del data
+    return {}
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure of some panels, and the caption that answers the question.
+
+    Each pair of axes has one size. Panels stand side by side, four pairs of axes wide at most.
+    A panel's legend stands below it, names each series once, and covers no data; where all
+    panels have the same, it stands once.
+
+    Attributes:
+        title: of the figure.
+        panels: one or several.
+        caption: text with $mathematics$, or a function of the data set that writes it, or that
+            returns the values of its template in the experiment's prose; by default the template
+            needs none.
+        height: of one pair of axes, in units of the usual one.
+    """
+
+    title: str
+    panels: Panel | Sequence[Panel]
+    caption: str | Callable[[xr.Dataset], str | Mapping[str, Any]] = no_values
+    height: float | int = 1.0
+
+    def __call__(self, data: xr.Dataset) -> CaptionedFigure:
+        """Draw the figure.
+
+        Args:
+            data: the data set of an experiment.
+
+        Returns:
+            The figure with its caption.
+        """
+        import matplotlib.pyplot as plt
+
+        panels = [self.panels] if isinstance(self.panels, Panel) else list(self.panels)
+        lines = _lines_of(panels, data)
+        widths = [[_width(panel, data) for panel in line] for line in lines]
+        heights = [max(_height(panel, data) for panel in line) * self.height for line in lines]
+        figure = plt.figure(layout="constrained")
+        rows = figure.subfigures(len(lines), 1, height_ratios=heights, squeeze=False)[:, 0]
+        legends = 0
+        for row, line, ratios in zip(rows, lines, widths, strict=True):
+            columns = row.subfigures(1, len(line), width_ratios=ratios, squeeze=False)[0]
+            entries = [_drawn(c, panel, data) for c, panel in zip(columns, line, strict=True)]
+            if len(entries) > 1 and all(list(e) == list(entries[0]) for e in entries):
+                columns, entries, ratios = [row], entries[:1], [sum(ratios)]
+            legends += max(map(_legend, columns, entries, ratios))
+        figure.set_size_inches(
+            WIDTH * max(map(sum, widths)) + 0.4, HEIGHT * sum(heights) + LEGEND_ROW * legends
+        )
+        caption = self.caption if isinstance(self.caption, str) else self.caption(data)
+        if isinstance(caption, str):
+            return CaptionedFigure(self.title, caption, figure)
+        return CaptionedFigure(self.title, "", figure, caption)
+
+
+def _width(panel: Panel, data: xr.Dataset) -> float:
+    return panel.width * len(panel.views(data)[0])
+
+
+def _height(panel: Panel, data: xr.Dataset) -> float:
+    """Rows of small multiples share the numbers below them: each needs less height."""
+    rows = len(panel.views(data))
+    return 1.0 if rows == 1 else 0.8 * rows
+
+
+def _lines_of(panels: Sequence[Panel], data: xr.Dataset) -> list[list[Panel]]:
+    """The panels in lines that are not too wide."""
+    lines: list[list[Panel]] = [[]]
+    for panel in panels:
+        taken = sum(_width(other, data) for other in lines[-1])
+        if lines[-1] and taken + _width(panel, data) > WIDEST + 0.01:
+            lines.append([])
+        lines[-1].append(panel)
+    return lines
+
+
+def _drawn(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, "Artist"]:
+    """Draw a panel's small multiples; the entries of its legend."""
+    views = panel.views(data)
+    axes = figure.subplots(
+        len(views),
+        len(views[0]),
+        squeeze=False,
+        sharex="col",
+        sharey="row" if panel.shared else False,
+    )
+    entries: dict[str, "Artist"] = {}
+    for k, (line, own) in enumerate(zip(axes, views, strict=True)):
+        for j, (axis, view) in enumerate(zip(line, own, strict=True)):
+            panel.draw_all(axis, view)
+            axis.tick_params(labelsize=8.5)
+            if j == 0:
+                axis.set_ylabel(panel.ylabel)
+            if k == len(views) - 1:
+                axis.set_xlabel(panel.xlabel)
+            for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+                entries.setdefault(label, handle)
+    return entries
+
+
+def _legend(figure: "SubFigure", entries: dict[str, "Artist"], width: float) -> int:
+    """One legend below the figure, in as few lines as its width allows; how many those are."""
+    if not entries:
+        return 0
+    # What is typeset is shorter than its source.
+    longest = max(len(re.sub(r"\\[a-z]+|[$\\{}_^]", "", label)) for label in entries)
+    columns = max(1, min(len(entries), int(WIDTH * width / (0.55 + 0.068 * longest))))
+    rows = math.ceil(len(entries) / columns)
+    columns = math.ceil(len(entries) / rows)  # lines of equal length
+    figure.legend(
+        list(entries.values()), list(entries), loc="outside lower center", ncols=columns,
+        frameon=False, fontsize=8.5,
+    )  # fmt: skip
+    return rows

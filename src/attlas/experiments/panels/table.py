@@ -1,0 +1,218 @@
+"""Tables: the numbers of a data set by row, beside the paper's."""
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from attlas.experiments.panels.panel import Quantity, View, labels_of
+from attlas.experiments.panels.summary import mean
+
+if TYPE_CHECKING:
+    import pandas
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: a quantity at the row's labels, summarised over all that is left.
+
+    Attributes:
+        head: of the column.
+        value: the quantity.
+        show: makes one number or text of the entries at a row; their mean unless said otherwise.
+        at: labels at which the quantity is cut first.
+        where: rows that have an entry; all of them when None.
+    """
+
+    head: str
+    value: Quantity
+    show: Callable[[xr.DataArray], Any] = mean
+    at: Mapping[str, Any] = field(default_factory=dict)
+    where: Callable[[Row], bool] | None = None
+
+    def entries(self, view: View, row: Row) -> dict[str, Any]:
+        """The entry at a row.
+
+        Args:
+            view: of the data set.
+            row: its labels.
+
+        Returns:
+            A number or text by head, NaN where there is none.
+        """
+        if self.where is not None and not self.where(row):
+            return {self.head: np.nan}
+        found = view.get(self.value, {**self.at, **row})
+        return {self.head: np.nan if found is None else self.show(found)}
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Columns of what a function makes of all the data at a row.
+
+    Attributes:
+        heads: of the columns, or of the one.
+        entry_of: makes numbers or texts of the data set, cut at the row's labels; as many as
+            there are heads.
+    """
+
+    heads: str | tuple[str, ...]
+    entry_of: Callable[[xr.Dataset], Any]
+
+    def entries(self, view: View, row: Row) -> dict[str, Any]:
+        """The entries at a row.
+
+        Args:
+            view: of the data set.
+            row: its labels.
+
+        Returns:
+            Numbers or texts by head.
+        """
+        found = self.entry_of(view.data.sel(dict(row)))
+        if isinstance(self.heads, str):
+            return {self.heads: found}
+        return dict(zip(self.heads, found, strict=True))
+
+
+@dataclass(frozen=True)
+class Printed:
+    """One column of numbers that were printed or measured elsewhere.
+
+    Attributes:
+        head: of the column.
+        numbers: by the row's labels: a tuple, or the one label of rows that have one.
+    """
+
+    head: str
+    numbers: Mapping[Any, Any]
+
+    def entries(self, view: View, row: Row) -> dict[str, Any]:
+        """The entry at a row.
+
+        Args:
+            view: of the data set.
+            row: its labels.
+
+        Returns:
+            The number by head, NaN where there is none.
+        """
+        first, *rest = row.values()
+        return {self.head: self.numbers.get((first, *rest) if rest else first, np.nan)}
+
+
+@dataclass(frozen=True)
+class Table:
+    """One row for each combination of labels of some axes.
+
+    Attributes:
+        rows: names of the axes; with a mapping, the heads of their columns by name.
+        columns: of numbers.
+        where: which combinations are rows; all of them when None.
+        of: makes the data set that the table shows; the experiment's own when None.
+    """
+
+    rows: Sequence[str] | Mapping[str, str]
+    columns: Sequence[Column | Derived | Printed]
+    where: Callable[[Row], bool] | None = None
+    of: Callable[[xr.Dataset], xr.Dataset] | None = None
+
+    def __call__(self, data: xr.Dataset) -> "pandas.DataFrame":
+        """Make the table.
+
+        Args:
+            data: the data set of an experiment.
+
+        Returns:
+            One column for each axis and each of the columns; empty where an axis has no data.
+        """
+        return self.beginning(data, None)
+
+    def beginning(self, data: xr.Dataset, most: int | None) -> "pandas.DataFrame":
+        """Make the first rows of the table.
+
+        Args:
+            data: the data set of an experiment.
+            most: how many; all of them when None.
+
+        Returns:
+            As the whole table.
+        """
+        import pandas as pd
+
+        data = self.of(data) if self.of else data
+        view, found = View(data), []
+        heads = dict(self.rows) if isinstance(self.rows, Mapping) else {n: n for n in self.rows}
+        if any(name not in data.dims for name in heads):  # nothing has been computed yet
+            return pd.DataFrame()
+        for labels in itertools.product(*(labels_of(data, name) for name in heads)):
+            row = dict(zip(heads, labels, strict=True))
+            if self.where is None or self.where(row):
+                line = {heads[name]: label for name, label in row.items()}
+                for column in self.columns:
+                    line |= column.entries(view, row)
+                found.append(line)
+            if most is not None and len(found) >= most:
+                break
+        return pd.DataFrame(found)
+
+
+def final(
+    name: Quantity, along: str = "step", by: Sequence[str] = ()
+) -> Callable[[xr.Dataset], xr.DataArray]:
+    """A quantity at its last label on an axis.
+
+    Args:
+        name: of the quantity.
+        along: the axis.
+        by: axes at whose labels the last one may differ: it is the last with any finite entry,
+            so that a member that diverged earlier is NaN and not its last finite value.
+
+    Returns:
+        A function of the data set.
+
+    Examples:
+        >>> y = [[[1.0, 2.0, np.nan], [5.0, np.nan, np.nan]], [[3.0, 4.0, 5.0], [3.0, 4.0, 6.0]]]
+        >>> data = xr.Dataset({"y": (("p", "member", "step"), y)})
+        >>> final("y", by=["p"])(data).values
+        array([[ 2., nan],
+               [ 5.,  6.]])
+    """
+
+    def taken(data: xr.Dataset) -> xr.DataArray:
+        values = data[name] if isinstance(name, str) else name(data)
+        there = values.notnull().any([dim for dim in values.dims if dim not in (along, *by)])
+        last = there.sizes[along] - 1 - there.isel({along: slice(None, None, -1)}).argmax(along)
+        return values.isel({along: last}).drop_vars(along, errors="ignore")
+
+    return taken
+
+
+def last_finite(name: Quantity, along: str) -> Callable[[xr.Dataset], xr.DataArray]:
+    """A quantity at the last label at which each of its lines has a finite value.
+
+    Args:
+        name: of the quantity, whose missing values are such as were left out (not certified).
+        along: the axis.
+
+    Returns:
+        A function of the data set; NaN where a line has no finite value.
+
+    Examples:
+        >>> data = xr.Dataset({"y": (("k", "R"), [[1.0, 2.0, np.nan], [np.nan] * 3])})
+        >>> last_finite("y", "R")(data).values
+        array([ 2., nan])
+    """
+
+    def taken(data: xr.Dataset) -> xr.DataArray:
+        values = data[name] if isinstance(name, str) else name(data)
+        there = values.notnull().isel({along: slice(None, None, -1)})
+        last = values.sizes[along] - 1 - there.argmax(along)
+        return values.isel({along: last}).drop_vars(along, errors="ignore")
+
+    return taken

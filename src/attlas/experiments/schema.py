@@ -1,0 +1,99 @@
+"""The published JSON Schemas of what attlas writes, and validation against them."""
+
+import json
+import textwrap
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # .1 s, which a run with nothing to read need not wait for
+    from jsonschema import ValidationError
+    from jsonschema.protocols import Validator
+
+
+NAMES = ("record", "verdict", "witness", "check", "audit")
+
+
+def schema(name: str) -> dict[str, Any]:
+    """One schema as plain JSON.
+
+    Args:
+        name: "record", "verdict", "witness" or "audit" for files of a results folder, "check"
+            for the output of `attlas check --json`; `attlas audit --json` writes an "audit".
+
+    Returns:
+        A JSON Schema, draft 2020-12.
+
+    Examples:
+        >>> schema("record")["$id"]
+        'record.json'
+    """
+    text = resources.files("attlas.experiments").joinpath("schemas", f"{name}.json").read_text("utf-8")
+    return json.loads(text)
+
+
+def violations(document: Any, name: str) -> tuple[str, ...]:
+    """What a document breaks of a schema.
+
+    Args:
+        document: plain JSON.
+        name: see `schema`.
+
+    Returns:
+        One line for each violation, with its place; empty when valid.
+
+    Examples:
+        >>> violations([], "check")
+        ()
+        >>> violations({}, "check")
+        ("$: {} is not of type 'array'",)
+    """
+    return tuple(map(_line, _validator(name).iter_errors(document)))
+
+
+def first_violation(document: Any, name: str) -> str:
+    """The first thing that a document breaks of a schema.
+
+    Args:
+        document: plain JSON.
+        name: see `schema`.
+
+    Returns:
+        A short line with its place; empty when valid.
+
+    Examples:
+        >>> first_violation([{}], "check")
+        "$[0]: 'claim' is a required property"
+    """
+    error = next(_validator(name).iter_errors(document), None)
+    return "" if error is None else textwrap.shorten(_line(error), 120, placeholder=" ...")
+
+
+def _line(error: "ValidationError") -> str:
+    return f"{error.json_path}: {error.message}"
+
+
+@cache
+def _validator(name: str) -> "Validator":
+    """A validator of one schema, in which 2.0 is a number and not an integer."""
+    from jsonschema import Draft202012Validator, validators
+
+    numbers = Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    )
+    strict = validators.extend(Draft202012Validator, type_checker=numbers)
+    return strict(_inlined(schema(name), name))
+
+
+def _inlined(part: Any, name: str) -> Any:
+    """A schema with its definitions in the place of references, which never lead back to them."""
+    if isinstance(part, list):
+        return [_inlined(item, name) for item in part]
+    if not isinstance(part, dict):
+        return part
+    own = {key: _inlined(value, name) for key, value in part.items() if key != "$ref"}
+    if "$ref" not in part:
+        return own
+    file, _, definition = part["$ref"].partition("#/$defs/")
+    file = file.removesuffix(".json") or name
+    return {**_inlined(schema(file)["$defs"][definition], file), **own}

@@ -1,0 +1,272 @@
+"""The results folder: records by experiment and key, damaged ones quarantined."""
+
+import contextlib
+import os
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from attlas.core.errors import UserError
+from attlas._files.plain_file import Damaged, printable, stems
+from attlas.experiments.cell import Cell
+from attlas.experiments.folder_lock import folder_lock
+from attlas.experiments.index import Index
+from attlas.experiments.pair import probe_folder, quarantine, read_pair, write_pair
+from attlas.experiments.record import Layout, Record, record_key
+
+FOLDER = "attlas-results"
+PUBLISHED = "published"
+"""What names the records that attlas publishes, in place of a results folder."""
+_CHECKOUT = Path(__file__).parents[2]
+
+
+def results_folder(named: Path | str | None = None) -> Path:
+    """The results folder: the named one, else ATTLAS_RESULTS, else `attlas-results` here.
+
+    Args:
+        named: what the user named, if anything; `published` for the records of the repository.
+
+    Returns:
+        Its path; it need not exist.
+
+    Raises:
+        UserError: if the published records are asked for where they are not installed.
+
+    Examples:
+        >>> results_folder("there").name
+        'there'
+    """  # noqa: DOC502 (raised one call below)
+    if str(named) == PUBLISHED:
+        return _published_folder()
+    return Path(named or os.environ.get("ATTLAS_RESULTS") or FOLDER)
+
+
+def published_store() -> "Store | None":
+    """The records that attlas publishes.
+
+    Returns:
+        Their store, or None where they are not installed.
+
+    Examples:
+        >>> published = published_store()
+        >>> published is None or published.root.name
+        'records'
+    """
+    return Store(PUBLISHED) if _has_published() else None
+
+
+def _has_published() -> bool:
+    return _CHECKOUT.name == "src" and (_CHECKOUT.parent / "records").is_dir()
+
+
+def _published_folder() -> Path:
+    if not _has_published():
+        raise UserError(
+            "the published records are in the repository of attlas, not in what is installed here: "
+            "clone it, and name its folder records"
+        )
+    return _CHECKOUT.parent / "records"
+
+
+class Store:
+    """Records on disk, one pair of files per cell, see `attlas.experiments.pair`.
+
+    They are `<root>/<experiment>/<key>.json` and beside it the `.npz` file of its arrays.
+
+    Whatever is found damaged is named in `notes` and passed to `on_note`.
+
+    Attributes:
+        root: the results folder.
+        notes: one line for each damaged pair met so far.
+        on_note: called with each such line.
+    """
+
+    def __init__(
+        self, root: Path | str | None = None, on_note: Callable[[str], None] | None = None
+    ):
+        self.root = results_folder(root)
+        self.notes: list[str] = []
+        self.on_note = on_note
+        self._indexes: dict[str, Index] = {}
+
+    def note(self, text: str) -> None:
+        """Keep one line about something damaged, and pass it on.
+
+        Args:
+            text: the line.
+        """
+        line = printable(text)
+        self.notes.append(line)
+        if self.on_note is not None:
+            self.on_note(line)
+
+    def index(self, experiment: str) -> Index:
+        """The index of an experiment's records, see `attlas.experiments.index`.
+
+        Args:
+            experiment: name.
+
+        Returns:
+            One per experiment.
+        """
+        if experiment not in self._indexes:
+            self._indexes[experiment] = Index(self.root / experiment, "record")
+        return self._indexes[experiment]
+
+    def prepare(self, experiment: str) -> None:
+        """Make the folder of an experiment and make sure that it can be written.
+
+        Args:
+            experiment: name.
+
+        Raises:
+            UserError: if it cannot be written.
+        """  # noqa: DOC502 (raised one call below)
+        probe_folder(self.root / experiment)
+
+    def write(self, record: Record) -> Path:
+        """Write one record atomically.
+
+        Args:
+            record: what a cell gave.
+
+        Returns:
+            Path of its JSON file.
+
+        Raises:
+            UserError: if the folder cannot be written or the disk is full.
+        """  # noqa: DOC502 (raised one call below)
+        document = {
+            "kind": "record",
+            "experiment": record.experiment,
+            "key": record.key,
+            "cell": {
+                "settings": dict(record.cell.settings),
+                "seed": record.cell.seed,
+                "dtype": record.cell.dtype,
+                "data_hash": record.cell.data_hash,
+            },
+            "layout": {
+                "dims": {name: list(dims) for name, dims in record.layout.dims.items()},
+                "coordinates": list(record.layout.coordinates),
+            },
+            "metadata": dict(record.metadata),
+        }
+        return write_pair(self.root / record.experiment, record.key, document, record.arrays)
+
+    def read(self, experiment: str, key: str) -> Record | None:
+        """Read and verify one record.
+
+        Args:
+            experiment: name.
+            key: see `record_key`.
+
+        Returns:
+            The record, or None where the cell has not been finished.
+
+        Raises:
+            Damaged: if it was truncated or altered, or does not fit its schema or its arrays.
+            UserError: if it was written under another schema.
+        """  # noqa: DOC502 (raised one call below)
+        folder = self.root / experiment
+        pair = read_pair(folder, key, "record", self.index(experiment))
+        if pair is None:
+            return None
+        document, arrays = pair
+        cell = Cell(**document["cell"])
+        metadata = document["metadata"]
+        made = record_key(document["experiment"], metadata["revision"], cell)
+        if not (made == document["key"] == key and document["experiment"] == experiment):
+            raise Damaged(f"{folder / key}.json was renamed (its key is {made[:12]})")
+        dims = {name: tuple(axes) for name, axes in document["layout"]["dims"].items()}
+        layout = Layout(dims, tuple(document["layout"]["coordinates"]))
+        misfit = layout.misfit({name: array.shape for name, array in arrays.items()})
+        if misfit:
+            raise Damaged(f"{folder / key}.json is no data set ({misfit})")
+        return Record(experiment, cell, arrays, metadata, key, layout)
+
+    def read_or_quarantine(self, experiment: str, key: str) -> Record | None:
+        """Read one record; a damaged one is named, moved to `quarantine/` and reads as absent.
+
+        Args:
+            experiment: name.
+            key: see `record_key`.
+
+        Returns:
+            The record, or None where there is no good one.
+        """
+        folder = self.root / experiment
+        with contextlib.suppress(Damaged):
+            return self.read(experiment, key)
+        # Another process may have replaced it since; under the lock none does.
+        with folder_lock(folder):
+            try:
+                return self.read(experiment, key)
+            except Damaged as damage:
+                line = f"{damage}: moved to {quarantine(folder, key)}, the cell is recomputed"
+        self.note(line)
+        return None
+
+    def keys(self, experiment: str) -> tuple[str, ...]:
+        """The keys of all finished cells of an experiment, sorted.
+
+        Args:
+            experiment: name.
+
+        Returns:
+            Keys; none where the folder does not exist, or where something else has its name,
+            which is noted.
+        """
+        return self.names(experiment, ".json")
+
+    def names(self, folder: str, suffix: str = "") -> tuple[str, ...]:
+        """The names in a folder below the root; what is no readable folder is noted.
+
+        Args:
+            folder: its path below the root.
+            suffix: how they end.
+
+        Returns:
+            Sorted, without the suffix; none where the folder does not exist.
+        """
+        try:
+            return stems(self.root / folder, suffix)
+        except Damaged as damage:
+            self.note(f"{damage}: left out")
+            return ()
+
+    def records(self, experiment: str, but: Collection[str] = ()) -> tuple[Record, ...]:
+        """All good records of an experiment, in order of their cells; damaged ones are noted.
+
+        Nothing is moved: reading changes no record, it may leave an index beside many.
+
+        Args:
+            experiment: name.
+            but: keys of records that are not read.
+
+        Returns:
+            Records of every revision and code.
+
+        Raises:
+            UserError: if a record was written under another schema.
+        """  # noqa: DOC502 (raised one call below)
+        found = []
+        for key in self.keys(experiment):
+            if key in but:
+                continue
+            try:
+                record = self.read(experiment, key)
+            except Damaged as damage:
+                self.note(f"{damage}: left out; rerun the experiment to replace it")
+                continue
+            if record is not None:
+                found.append(record)
+        self.index(experiment).save()
+        return tuple(sorted(found, key=lambda r: (_order(r.cell), r.key)))
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.root)!r})"
+
+
+def _order(cell: Cell) -> str:
+    """Seeds of one setting together, settings as text: stable, if not numerical."""
+    return f"{sorted(cell.settings.items())} {cell.dtype} {cell.seed:09d}"

@@ -1,0 +1,103 @@
+"""A text file that a user named: whole, or as it was before."""
+
+import errno
+import os
+from pathlib import Path
+
+from attlas._files.draft import draft_of
+from attlas.core.errors import UserError
+from attlas._files.plain_file import OPEN_AT_ONCE
+
+
+def write_text_file(path: Path, text: str, option: str) -> Path:
+    """Write a file atomically; a pipe or device is written as it is, a link is followed.
+
+    Args:
+        path: the file; its folder is made if missing.
+        text: its content.
+        option: what names another file, for the message.
+
+    Returns:
+        The path.
+
+    Raises:
+        UserError: if it cannot be written; nothing half-written stays then.
+
+    Examples:
+        >>> write_text_file(Path("/dev/null"), "gone", "--out").name
+        'null'
+    """
+    try:
+        if path.exists() and not path.is_file():
+            _write_through(path, text)
+        else:
+            _replace(Path(os.path.realpath(path)), text)
+    except OSError as error:
+        raise UserError(_unwritable(path, option, error)) from error
+    return path
+
+
+def require_html(path: Path, option: str) -> None:
+    """Refuse a name that says the page is something else.
+
+    Args:
+        path: of a page; a pipe or device needs no suffix.
+        option: what names another file, for the message.
+
+    Raises:
+        UserError: if it ends in another suffix.
+
+    Examples:
+        >>> require_html(Path("a.html"), "--out")
+    """
+    if path.suffix.lower() not in ("", ".html", ".htm"):
+        raise UserError(f"{option} {path} is written as HTML: name a file .html")
+
+
+def probe_text_file(path: Path, option: str) -> None:
+    """Refuse a file that cannot be written, before anything is computed for it.
+
+    Args:
+        path: the file.
+        option: what names another file, for the message.
+
+    Raises:
+        UserError: if it is a folder, or its folder is missing or cannot be written.
+    """
+    folder = path.absolute().parent
+    try:
+        if path.is_dir() or not folder.is_dir():
+            raise UserError(f"{option} {path} is not a file in an existing folder: name another")
+        writable = os.access(path if path.exists() else folder, os.W_OK)
+    except OSError as error:
+        raise UserError(_unwritable(path, option, error)) from error
+    if not writable:
+        refusal = OSError(errno.EACCES, os.strerror(errno.EACCES))
+        raise UserError(_unwritable(path, option, refusal))
+
+
+def _write_through(path: Path, text: str) -> None:
+    """Write to what is no regular file; a folder, or a pipe that nothing reads, refuses."""
+    # Without the flag a pipe waits for a reader, perhaps for ever.
+    handle = os.open(path, os.O_WRONLY | OPEN_AT_ONCE)
+    if hasattr(os, "set_blocking"):
+        os.set_blocking(handle, True)
+    with os.fdopen(handle, "wb") as file:
+        file.write(text.encode())
+
+
+def _replace(target: Path, text: str) -> None:
+    if target.is_symlink():  # still: the links lead in a circle
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    with draft_of(target) as draft:
+        draft.write_text(text, encoding="utf-8")
+
+
+def _unwritable(path: Path, option: str, error: OSError) -> str:
+    if error.errno == errno.ENXIO:
+        return f"cannot write {path} (no process reads it): start its reader first"
+    reason = error.strerror or str(error)
+    return (
+        f"cannot write {path} ({reason}): free space or rights there, or name another file "
+        f"with {option}"
+    )

@@ -1,0 +1,86 @@
+"""Which cells may begin when a run has a limit of time, and why others were left out."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from attlas.display.numbers import duration
+
+SHARE = 0.5
+"""Of the whole time: so much must be left for a cell of unknown cost to begin."""
+
+
+class Left(NamedTuple):
+    """Cells that were not begun, for one reason.
+
+    Attributes:
+        reason: a few words.
+        labels: what the cells are called, with the estimate where there is one.
+    """
+
+    reason: str
+    labels: tuple[str, ...]
+
+
+class TimeLimit:
+    """The end of a run: a cell of known cost must end before it.
+
+    One of unknown cost may take any time: it begins while at least half of the time is left.
+
+    Attributes:
+        order: places of the cells as they come: the cheapest first, those of unknown cost last.
+    """
+
+    def __init__(
+        self,
+        hours: float,
+        costs: Sequence[float | None],
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self.order = tuple(
+            sorted(range(len(costs)), key=lambda k: (costs[k] is None, costs[k] or 0.0))
+        )
+        self._costs = [costs[k] for k in self.order]
+        self._seconds = 3600 * hours
+        self._clock = clock
+        self._end = clock() + self._seconds
+        self._refused: dict[int, str] = {}
+
+    def may_begin(self, index: int) -> bool:
+        """Whether a cell may begin now; why not is remembered.
+
+        Args:
+            index: its place in the order of the limit.
+
+        Returns:
+            True where it would end in time, or, at unknown cost, where half of the time is left.
+
+        Examples:
+            >>> limit = TimeLimit(1.0, [None, 3000.0, 4000.0], clock=lambda: 0.0)
+            >>> limit.order, [limit.may_begin(k) for k in range(3)]
+            ((1, 2, 0), [True, False, True])
+            >>> limit.left(["short", "long", "unknown"])
+            (Left(reason='estimated to take longer than was left', labels=('long (1.1 h)',)),)
+        """
+        remaining, cost = self._end - self._clock(), self._costs[index]
+        if cost is None and remaining < SHARE * self._seconds:
+            self._refused[index] = "of unknown cost, and less than half of the time was left"
+        elif cost is not None and cost >= remaining:
+            self._refused[index] = "estimated to take longer than was left"
+        return index not in self._refused
+
+    def left(self, labels: Sequence[str]) -> tuple[Left, ...]:
+        """The cells that were not begun.
+
+        Args:
+            labels: of all cells, in the order of the limit.
+
+        Returns:
+            One entry for each reason.
+        """
+        by_reason: dict[str, list[str]] = {}
+        for index, reason in self._refused.items():
+            cost = self._costs[index]
+            told = "" if cost is None else f" ({duration(cost)})"
+            by_reason.setdefault(reason, []).append(labels[index] + told)
+        return tuple(Left(reason, tuple(named)) for reason, named in by_reason.items())

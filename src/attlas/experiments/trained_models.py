@@ -1,0 +1,68 @@
+"""Models that runs trained: folders below `models/` of a results folder, as `load_model` reads."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from attlas._files.plain_file import Damaged, stems
+from attlas.transformers.attlas_model import StoredForm, save_model
+from attlas.experiments.cell import Cell
+
+FOLDER = "models"
+
+
+def write_models(
+    root: Path, experiment: str, key: str, cell: Cell, models: Mapping[str, StoredForm]
+) -> tuple[Path, ...]:
+    """Write the models of one cell: `<root>/models/<experiment>/<key>-<name>/`.
+
+    Args:
+        root: the results folder.
+        experiment: its name.
+        key: of the cell's record, whose first twelve digits a folder's name begins with.
+        cell: the cell, which config.json tells.
+        models: configuration and tensors by name, of letters, digits, points and dashes.
+
+    Returns:
+        The folders.
+
+    Raises:
+        ValueError: if a name is no part of a folder's name.
+        UserError: if the folder cannot be written.
+    """  # noqa: DOC502 (the second is raised one call below)
+    written = []
+    for name, form in models.items():
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]*", name):
+            raise ValueError(f"model '{name}' of '{experiment}' is not named by letters and digits")
+        notes = {"experiment": experiment, "cell": cell.label, "key": key, "name": name}
+        written.append(save_model(root / FOLDER / experiment / f"{key[:12]}-{name}", form, notes))
+    return tuple(written)
+
+
+def trained_models(root: Path) -> tuple[Path, ...]:
+    """The folders of all models that runs left in a results folder.
+
+    Args:
+        root: the results folder.
+
+    Returns:
+        Sorted by experiment, then by key; those without config.json were never finished and are
+        left out, as is what cannot be listed.
+
+    Examples:
+        >>> trained_models(Path("/never/made"))
+        ()
+    """
+    return tuple(
+        folder
+        for experiment in _folders(root / FOLDER)
+        for folder in _folders(experiment)
+        if (folder / "config.json").is_file()
+    )
+
+
+def _folders(place: Path) -> tuple[Path, ...]:
+    try:
+        return tuple(place / name for name in stems(place, ""))
+    except Damaged:
+        return ()  # a file that lies here has no models in it

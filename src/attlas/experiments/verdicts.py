@@ -1,0 +1,280 @@
+"""Verdicts on disk: the latest report of each claim, with its witnesses."""
+
+import datetime
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attlas.claims.claim import Claim
+from attlas.core.errors import UserError
+from attlas.projects.provenance import is_of_attlas, provenance, source_digest
+from attlas._files.plain_file import Damaged
+from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
+from attlas.experiments.environment import commit, environment
+from attlas.experiments.pair import read_pair, write_pair
+from attlas.experiments.store import Store
+
+FOLDER = "verdicts"
+
+
+def report_document(report: CheckReport) -> dict[str, Any]:
+    """A report as plain JSON, without its witnesses; see the schema `check`.
+
+    Args:
+        report: what a check gave.
+
+    Returns:
+        Plain JSON; infinities and NaN are texts.
+
+    Examples:
+        >>> verdict = Verdict(Outcome.SUPPORTED, "all hold", slack=float("inf"))
+        >>> report_document(CheckReport("a/b", verdict, (), Outcome.SUPPORTED))["verdict"]["slack"]
+        'inf'
+    """
+    challenge = report.challenge
+    return {
+        "claim": report.claim,
+        "expect": str(report.expect),
+        "verdict": _verdict_document(report.verdict),
+        "controls": [
+            {
+                "description": control.description,
+                "expect": str(control.expect),
+                "as_expected": control.as_expected,
+                "verdict": _verdict_document(control.verdict),
+            }
+            for control in report.controls
+        ],
+        "challenge": challenge
+        and {
+            "ratio": _number(challenge.ratio),
+            "violated": bool(challenge.violated),
+            "starts": int(challenge.starts),
+            "steps": int(challenge.steps),
+            "evaluations": int(challenge.evaluations),
+            "method": challenge.method,
+            "detection": [_number(limit) for limit in challenge.detection],
+            "stopped": challenge.stopped,
+            "certified": challenge.certified,
+            "verdict": _verdict_document(challenge.verdict),
+        },
+        "detection": [_number(limit) for limit in report.detection],
+        "exponents": {name: _number(limit) for name, limit in report.exponents.items()},
+        "faults": list(report.faults),
+        "seconds": float(report.seconds),
+        "defects": list(report.defects),
+    }
+
+
+def write_report(
+    store: Store,
+    report: CheckReport,
+    claim: Claim | None = None,
+    made: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write the report of one claim; it replaces the claim's earlier one.
+
+    A check without a challenge keeps the one that is stored, with the code that made it, unless
+    the claim was changed since.
+
+    Args:
+        store: results folder.
+        report: what a check gave.
+        claim: whose report it is; its file, line, sources and commit are kept with the report.
+        made: the environment of the process that made it; that of this one by default.
+
+    Returns:
+        Path of its JSON file, `<root>/verdicts/<paper>/<claim>.json`.
+
+    Raises:
+        UserError: if the folder cannot be written or the disk is full.
+    """  # noqa: DOC502 (raised one call below)
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    folder, stem = claim_place(store.root / FOLDER, report.claim)
+    metadata: dict[str, Any] = {**(environment() if made is None else made), "finished": now}
+    if claim is not None:
+        metadata["source"] = provenance(claim.place, claim.home, report.source, ours=commit())
+    if report.challenge is not None:
+        metadata["challenged"] = {"code": metadata["code"], "finished": now}
+    elif (
+        (stored := _stored(folder, stem)) is not None
+        and stored[0].challenge is not None
+        and stored[0].source == metadata.get("source", {}).get("sha256", "")
+    ):
+        report = replace(report, challenge=stored[0].challenge)
+        metadata["challenged"] = stored[1]["challenged"]
+    document = {"kind": "verdict", "report": report_document(report), "metadata": metadata}
+    arrays = {
+        f"{place}.{name}": np.asarray(value)
+        for place, verdict in _verdicts(report).items()
+        for name, value in (verdict.witness or {}).items()
+    }
+    return write_pair(folder, stem, document, arrays)
+
+
+def _stored(folder: Path, stem: str) -> tuple[CheckReport, dict[str, Any]] | None:
+    """The report that is there and can be read."""
+    try:
+        pair = read_pair(folder, stem, "verdict")
+        return None if pair is None else _report(folder, stem, *pair)
+    except (Damaged, UserError):
+        return None
+
+
+def read_reports(store: Store) -> tuple[tuple[CheckReport, dict[str, Any]], ...]:
+    """The latest good report of each claim, in order of their names, with its environment.
+
+    Damaged ones are named in `store.notes` and left out; nothing is moved.
+
+    Args:
+        store: results folder.
+
+    Returns:
+        Pairs of report and metadata (code hash, versions, commit, device, time).
+
+    Raises:
+        UserError: if one was written under another schema.
+    """  # noqa: DOC502 (raised one call below)
+    found = []
+    for paper in store.names(FOLDER):
+        for slug in store.keys(f"{FOLDER}/{paper}"):
+            folder = store.root / FOLDER / paper
+            try:
+                pair = read_pair(folder, slug, "verdict")
+                if pair is not None:
+                    found.append(_report(folder, slug, *pair))
+            except Damaged as damage:
+                store.note(f"{damage}: left out; check the claim again to replace it")
+    return tuple(found)
+
+
+def is_current(claim: Claim, report: CheckReport) -> bool:
+    """Whether a report is one of the claim as its sources are now.
+
+    Args:
+        claim: as it is defined now.
+        report: as it is stored.
+
+    Returns:
+        Whether the sources are those that were checked. A report that does not say which is taken
+        for one of a claim of attlas, never of a user's own.
+    """
+    if not report.source:
+        return is_of_attlas(claim.place[0])
+    return report.source == source_digest(claim.place[0], claim.home)
+
+
+def claim_place(root: Path, claim: str) -> tuple[Path, str]:
+    """Folder and file stem of a claim below a root.
+
+    Args:
+        root: folder.
+        claim: `<paper>/<slug>`.
+
+    Returns:
+        Folder of the paper, and the slug with anything unusual in a file name replaced.
+
+    Examples:
+        >>> folder, stem = claim_place(Path("verdicts"), "mine/triangle (L2)")
+        >>> folder.name, stem
+        ('mine', 'triangle_(L2)')
+    """
+    paper, _, slug = "".join(c if c.isalnum() or c in "-_.()/" else "_" for c in claim).partition(
+        "/"
+    )
+    return root / paper, slug.replace("/", "_").lstrip(".")
+
+
+def _verdicts(report: CheckReport) -> dict[str, Verdict]:
+    """All verdicts of a report by the name of their place."""
+    found = {"verdict": report.verdict}
+    found |= {f"control{i}": control.verdict for i, control in enumerate(report.controls)}
+    if report.challenge is not None:
+        found["challenge"] = report.challenge.verdict
+    return found
+
+
+def _verdict_document(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "outcome": str(verdict.outcome),
+        "reason": verdict.reason,
+        "slack": _number(verdict.slack),
+        "tightness": _number(verdict.tightness),
+        "applicable": int(verdict.applicable),
+        "distinct": int(verdict.distinct),
+        "tried": int(verdict.tried),
+        "refused_violate": int(verdict.refused_violate),
+        "seed": int(verdict.seed),
+        "statistics": {name: _number(value) for name, value in verdict.statistics.items()},
+        "index": None if verdict.index is None else int(verdict.index),
+    }
+
+
+def _limits(told: Sequence[Any]) -> tuple[float | None, ...]:
+    return tuple(None if limit is None else float(limit) for limit in told)
+
+
+def _number(value: float | None) -> float | str | None:
+    """JSON has no infinity and no NaN: they are written as the texts `float` reads."""
+    if value is None:
+        return None
+    plain = float(value)
+    return plain if math.isfinite(plain) else str(plain)
+
+
+def _report(
+    folder: Path, slug: str, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> tuple[CheckReport, dict[str, Any]]:
+    told = document["report"]
+    if claim_place(folder.parent, told["claim"]) != (folder, slug):
+        raise Damaged(f"{folder / slug}.json was renamed (it is of {told['claim']})")
+
+    def verdict(place: str, fields: Mapping[str, Any]) -> Verdict:
+        witness = {
+            name.partition(".")[2]: array
+            for name, array in arrays.items()
+            if name.partition(".")[0] == place
+        }
+        numbers = {name: float(value) for name, value in fields["statistics"].items()}
+        read = {name: fields[name] and float(fields[name]) for name in ("slack", "tightness")}
+        whole = {**fields, **read, "outcome": Outcome(fields["outcome"]), "statistics": numbers}
+        return Verdict(**whole, witness=witness or None)
+
+    controls = tuple(
+        ControlReport(c["description"], Outcome(c["expect"]), verdict(f"control{i}", c["verdict"]))
+        for i, c in enumerate(told["controls"])
+    )
+    for c, control in zip(told["controls"], controls, strict=True):
+        if c["as_expected"] is not control.as_expected:
+            raise Damaged(f"{folder / slug}.json contradicts itself on '{control.description}'")
+    search = told["challenge"]
+    challenge = search and ChallengeReport(
+        ratio=search["ratio"] and float(search["ratio"]),
+        violated=search["violated"],
+        starts=search["starts"],
+        steps=search["steps"],
+        verdict=verdict("challenge", search["verdict"]),
+        # What earlier searches did not write.
+        evaluations=search.get("evaluations", 0),
+        method=search.get("method", "moves"),
+        detection=_limits(search.get("detection", ())),
+        stopped=search.get("stopped", ""),
+        certified=search.get("certified", ""),
+    )
+    report = CheckReport(
+        told["claim"],
+        verdict("verdict", told["verdict"]),
+        controls,
+        Outcome(told["expect"]),
+        challenge,
+        _limits(told["detection"]),
+        tuple(told["faults"]),
+        told["seconds"],
+        source=document["metadata"].get("source", {}).get("sha256", ""),
+        exponents={k: v if v is None else float(v) for k, v in told.get("exponents", {}).items()},
+    )
+    return report, dict(document["metadata"])

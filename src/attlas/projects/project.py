@@ -1,0 +1,277 @@
+"""A project: what the `[tool.attlas]` of the nearest `pyproject.toml` says of a paper."""
+
+import os
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from attlas.core.errors import UserError
+from attlas.core.named_call import nearest
+from attlas.projects.search import candidates, current_users, say_refused, users_for
+from attlas._files.plain_file import Damaged, read_plain_file
+from attlas.projects.references import Reference, parse_references
+
+GROUP = "attlas.claims"
+FILE = "pyproject.toml"
+MOST_BYTES = 4_000_000
+_LISTS = ("claims", "experiments", "data")
+_TEXTS = ("key", "title", "references")
+
+
+@dataclass(frozen=True)
+class Project:
+    """A paper of one's own, as its `pyproject.toml` describes it.
+
+    Attributes:
+        file: the `pyproject.toml`.
+        key: under which its claims are named, as in `references`; made of the title when only that
+            is given, empty when neither is.
+        title: of the paper; empty when not given.
+        claims: places of claims, relative to the folder of the file.
+        experiments: places of experiments, likewise.
+        references: a BibTeX file, None when not given.
+        data: patterns of the files that claims and experiments read, likewise; a verdict belongs to
+            them as it does to the sources.
+    """
+
+    file: Path
+    key: str = ""
+    title: str = ""
+    claims: tuple[str, ...] = ()
+    experiments: tuple[str, ...] = ()
+    references: Path | None = None
+    data: tuple[str, ...] = ()
+
+    @property
+    def root(self) -> Path:
+        """The folder of the project."""
+        return self.file.parent
+
+    @property
+    def claims_or_folder(self) -> tuple[str, ...]:
+        """The places of claims: the folder itself where none is named."""
+        return self.claims or (".",)
+
+    def bibliography(self) -> dict[str, Reference]:
+        """The project's references by key.
+
+        Returns:
+            References in file order; none where no file is named.
+
+        Raises:
+            UserError: if the file is missing or cannot be read as BibTeX.
+        """  # noqa: DOC502 (raised one call below)
+        return {} if self.references is None else read_references(self.references)
+
+    def data_files(self) -> dict[str, Path]:
+        """The files that `data` names.
+
+        Returns:
+            Files by their paths relative to the project, in order.
+
+        Raises:
+            UserError: if a pattern is absolute, or matches no file.
+        """
+        found = {}
+        for pattern in self.data:
+            where = f"{self.file}: [tool.attlas] data = [{pattern!r}]"
+            if not pattern or Path(pattern).is_absolute():
+                raise UserError(f"{where}: write a pattern relative to this file")
+            files = [path for path in sorted(self.root.glob(pattern)) if path.is_file()]
+            if not files:
+                # A misspelt pattern would leave out of the verdict what it was to guard.
+                raise UserError(f"{where} matches no file: correct it, or leave it out")
+            found |= {Path(os.path.relpath(path, self.root)).as_posix(): path for path in files}
+        return dict(sorted(found.items()))
+
+
+def read_references(path: Path) -> dict[str, Reference]:
+    """The references of a BibTeX file.
+
+    Args:
+        path: the file.
+
+    Returns:
+        References by key, in file order.
+
+    Raises:
+        UserError: if the file is missing or cannot be read as BibTeX.
+
+    Examples:
+        >>> read_references(Path("/never/written.bib"))
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: there is no file /never/written.bib: write the references ...
+    """
+    try:
+        content = read_plain_file(path, MOST_BYTES)
+    except Damaged as damage:
+        raise UserError(f"{damage}: name a BibTeX file") from damage
+    if content is None:
+        raise UserError(f"there is no file {path}: write the references there")
+    try:
+        return parse_references(content.decode("utf-8"))
+    except ValueError as error:
+        raise UserError(f"{path} cannot be read as BibTeX ({error}): correct it") from error
+
+
+def project_here() -> Project | None:
+    """The project of the working directory, whose claims and experiments run without being named.
+
+    Returns:
+        As `project_of`, except that a project is used only where its folder and file belong to the
+        current user; for root, to root or to who called sudo.
+
+    Raises:
+        UserError: if the table has an unknown key, or a value of another type.
+    """  # noqa: DOC502 (raised one call below)
+    return _nearest(Path.cwd(), current_users())
+
+
+def project_of(path: Path) -> Project | None:
+    """The project that a file or folder belongs to.
+
+    Args:
+        path: an absolute path; it need not exist.
+
+    Returns:
+        What the nearest `pyproject.toml` with a table `[tool.attlas]` says, upwards from `path` to
+        the top of its repository or to below the user's home, as far as folders and files belong
+        to the current user or to the owner of `path`; None where there is none. That of another
+        user is named in a line on stderr.
+
+    Raises:
+        UserError: if the table has a key other than key, title, references, claims, experiments
+            and data (the nearest one is named), or a value of another type than theirs.
+
+    Examples:
+        >>> project_of(Path("/never/made")) is None
+        True
+    """  # noqa: DOC502 (raised one call below)
+    return _nearest(path if path.is_dir() else path.parent, users_for(path))
+
+
+def _nearest(folder: Path, users: frozenset[int]) -> Project | None:
+    """The nearest project upwards that some users own."""
+    for each in candidates(folder, FILE, users):
+        if each.refusal:
+            if say_refused(each):
+                return None
+            continue
+        project = _read(each.file, each.state.st_mtime_ns, each.state.st_size)
+        if project is not None:
+            return project
+    return None
+
+
+def paper_of(filename: str) -> str:
+    """Under which paper a user's own file files its claims and experiments.
+
+    Args:
+        filename: where they are defined; a cell of a notebook is `<path>[cell N]`.
+
+    Returns:
+        The key of the file's project, else the file's stem; empty where there is no such file.
+
+    Raises:
+        UserError: if the project's table has an unknown key, or a value of another type.
+
+    Examples:
+        >>> paper_of("<stdin>"), paper_of(__file__)
+        ('', 'project')
+    """  # noqa: DOC502 (raised one call below)
+    file = Path(filename.partition("[cell ")[0])
+    if file.suffix not in (".py", ".ipynb") or not file.is_file():
+        return ""
+    project = project_of(file.resolve())
+    if project is not None and project.key:
+        return project.key
+    return file.parent.name if file.stem == "__init__" else file.stem
+
+
+def is_key(text: str) -> bool:
+    """Whether a text can be the key of a paper: in a bibliography, a name and a path.
+
+    Args:
+        text: any.
+
+    Returns:
+        Whether it is made of letters, digits, "-", "_" and ".", a letter or digit first.
+
+    Examples:
+        >>> is_key("doe2026"), is_key("a/b")
+        (True, False)
+    """
+    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", text) is not None
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """The entries of a list in an environment variable.
+
+    Args:
+        text: entries between commas.
+
+    Returns:
+        Those that are not empty.
+
+    Examples:
+        >>> listed("a.py, b,,")
+        ('a.py', 'b')
+    """
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def announced() -> tuple[tuple[str, str], ...]:
+    """What installed packages announce by the entry point `attlas.claims`.
+
+    Returns:
+        Pairs of a name and a module that defines claims and experiments, in order of names.
+
+    Examples:
+        >>> isinstance(announced(), tuple)
+        True
+    """
+    return tuple(sorted({(entry.name, entry.value) for entry in entry_points(group=GROUP)}))
+
+
+@lru_cache(maxsize=64)
+def _read(file: Path, changed: int, size: int) -> Project | None:
+    """The project of one file, read again when the file was changed."""
+    del changed, size
+    try:
+        content = read_plain_file(file, MOST_BYTES) or b""
+        tool = tomllib.loads(content.decode("utf-8")).get("tool", {})
+    except (Damaged, ValueError) as error:
+        raise UserError(f"{file} cannot be read ({error}): correct it") from error
+    table = tool.get("attlas") if isinstance(tool, dict) else None
+    if table is None:
+        return None
+    where = f"{file}: [tool.attlas]"
+    if not isinstance(table, dict):
+        raise UserError(f"{where} is not a table: write claims = [...] below it")
+    for name in table:
+        if name not in (*_LISTS, *_TEXTS):
+            raise UserError(f"{where} has '{name}', {nearest(name, (*_LISTS, *_TEXTS))}")
+    texts = {name: _text(table.get(name, ""), f"{where} {name}") for name in _TEXTS}
+    lists = {name: _texts(table.get(name, []), f"{where} {name}") for name in _LISTS}
+    key = texts["key"] or re.sub(r"[^a-z0-9]+", "-", texts["title"].lower()).strip("-")
+    if key and not is_key(key):
+        raise UserError(f"{where} key = '{key}': use letters, digits, '-', '_' and '.'")
+    references = file.parent / texts["references"] if texts["references"] else None
+    return Project(file, key, texts["title"], references=references, **lists)
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise UserError(f"{where} = {value!r} is no text: put it in quotes")
+    return " ".join(value.split())
+
+
+def _texts(value: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise UserError(f'{where} = {value!r} is no list of texts: write ["name_*.py"]')
+    return tuple(value)

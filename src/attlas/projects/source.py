@@ -1,0 +1,251 @@
+"""Which files a module of one's own is made of, as far as they are its author's; its data too."""
+
+import ast
+import hashlib
+import importlib.util
+import sys
+import sysconfig
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from attlas.core.errors import UserError
+from attlas.projects.notebook import plain_python, tagged_cells
+from attlas.projects.project import project_of
+from attlas.projects.search import is_theirs, users_for
+from attlas._files.plain_file import Damaged, read_plain_file
+
+PACKAGE = Path(__file__).parents[2]
+CLAIMS = PACKAGE / "claims"
+MOST_BYTES = 256_000_000
+_DATA = "data:"
+_INSTALLED = ("site-packages", "dist-packages")
+
+
+def own_files(name: str, path: Path) -> dict[str, Path]:
+    """The file of a module and those of the modules of its project that it imports.
+
+    What is installed, Python's own library and attlas are left out; of a claim of attlas, the
+    modules of `attlas.claims` that it imports are kept. Imports are read off the sources, those
+    inside functions too.
+
+    Args:
+        name: of the module.
+        path: its file, a notebook too.
+
+    Returns:
+        Files by the names of their modules, the module's own first.
+    """
+    found: dict[str, Path] = {name: path}
+    todo = [name]
+    top = name.partition(".")[0]
+    while todo:
+        current = todo.pop()
+        package = current if found[current].stem == "__init__" else current.rpartition(".")[0]
+        for each in imported(found[current], package):
+            file = None if each in found else _file_of(each, found)
+            if file is not None and _is_own(file, path, each.partition(".")[0] == top):
+                found[each] = file
+                todo.append(each)
+    return found
+
+
+def with_data(files: dict[str, Path]) -> dict[str, Path]:
+    """Files of a module with the data that its project declares, as they are now.
+
+    Args:
+        files: by the names of their modules, the module's own first; data among them is left out.
+
+    Returns:
+        These, and the files that `data` of `[tool.attlas]` names, by `data:<path>`.
+
+    Raises:
+        UserError: if the project's table is wrong, or a pattern of it matches no file.
+    """
+    modules = {name: path for name, path in files.items() if not name.startswith(_DATA)}
+    home = next(iter(modules.values()), None)
+    project = None if home is None or home.is_relative_to(PACKAGE) else project_of(home)
+    data = {} if project is None else project.data_files()
+    for path in data.values():
+        if (size := path.stat().st_size) > MOST_BYTES:
+            raise UserError(f"{path} has {size} bytes: data of a project has at most {MOST_BYTES}")
+    return modules | {f"{_DATA}{name}": path for name, path in data.items()}
+
+
+def dotted_name(path: Path) -> tuple[str, Path]:
+    """The name under which a file is a module, by the `__init__.py` of the folders above it.
+
+    One that belongs to another user than the current one and the file's makes no package: it would
+    be run when the file is imported.
+
+    Args:
+        path: absolute.
+
+    Returns:
+        Dotted name, and the folder from which it is imported.
+
+    Examples:
+        >>> dotted_name(Path(__file__))[0]
+        'attlas.projects.source'
+    """
+    parts = [path.stem]
+    folder, users = path.parent, users_for(path)
+    while (above := folder / "__init__.py").is_file() and is_theirs(above, users):
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    if path.stem == "__init__" and len(parts) > 1:
+        parts.pop()
+    return ".".join(parts), folder
+
+
+def digest_of(files: dict[str, Path]) -> str:
+    """The sha256 of files by name and content, whichever folder they lie in.
+
+    Args:
+        files: by the names of their modules, and of data.
+
+    Returns:
+        64 hexadecimal digits; a file that is gone or cannot be read counts by its absence.
+    """
+    digest = hashlib.sha256()
+    main = next(iter(files), "")
+    for name in sorted(files, key=lambda each: (each != main, each)):
+        # The first is the module itself, which may be known by its file or by a dotted name.
+        digest.update(b"" if name == main else name.encode())
+        digest.update(hashlib.sha256(_content(files[name]) or b"").digest())
+    return digest.hexdigest()
+
+
+def imported(path: Path, package: str) -> tuple[str, ...]:
+    """The modules that a file may import, by the statements in it.
+
+    Args:
+        path: a Python file or a notebook.
+        package: dotted name of its package, for relative imports; empty for none.
+
+    Returns:
+        Dotted names with those of their packages; `from a import b` gives a.b as well.
+    """
+    found: dict[str, None] = {}
+    for node in (node for _, text in _texts(path) for node in ast.walk(_parsed(text))):
+        if isinstance(node, ast.Import):
+            named = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(node, package)
+            named = [base, *(f"{base}.{alias.name}" for alias in node.names)] if base else []
+        else:
+            continue
+        for name in named:
+            parts = name.split(".")
+            found |= {".".join(parts[: k + 1]): None for k in range(len(parts))}
+    return tuple(found)
+
+
+def _absolute(node: ast.ImportFrom, package: str) -> str:
+    if not node.level:
+        return node.module or ""
+    parts = package.split(".") if package else []
+    if node.level > len(parts):
+        return ""
+    kept = parts[: len(parts) - node.level + 1]
+    return ".".join([*kept, *([node.module] if node.module else [])])
+
+
+def functions_defined(path: Path) -> Iterator[tuple[str, str]]:
+    """The decorated functions of a file at its top level, also those that a later one hides.
+
+    Args:
+        path: a Python file or a notebook.
+
+    Yields:
+        Name, and `<file>:<line>`.
+    """
+    for name, text in _texts(path):
+        for node in _parsed(text).body:
+            if isinstance(node, ast.FunctionDef) and node.decorator_list:
+                yield node.name, f"{name}:{node.decorator_list[0].lineno}"
+
+
+def _texts(path: Path) -> list[tuple[str, str | bytes]]:
+    """The sources of a file by their names: one, or one for each tagged cell of a notebook."""
+    if path.suffix == ".ipynb":
+        cells = tagged_cells(path)
+        return [(f"{path}[cell {number}]", plain_python(text)) for number, text in cells]
+    return [(str(path), _content(path) or b"")]
+
+
+def _parsed(text: str | bytes) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError):
+        return ast.Module([], [])  # whoever loads it hears what is wrong
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return read_plain_file(path, MOST_BYTES)
+    except Damaged:
+        return None
+
+
+def _file_of(name: str, found: dict[str, Path]) -> Path | None:
+    """The source of a module, loaded or not; nothing is executed to find it."""
+    parent, _, last = name.rpartition(".")
+    above = found.get(parent)
+    if above is not None and above.stem == "__init__":
+        inside = (above.parent / f"{last}.py", above.parent / last / "__init__.py")
+        return next((path for path in inside if path.is_file()), None)
+    module = sys.modules.get(name)
+    if isinstance(module, ModuleType):
+        file = getattr(module, "__file__", None)
+    else:
+        if parent and parent not in sys.modules:
+            return None
+        try:
+            spec = importlib.util.find_spec(name)
+        except (ImportError, ValueError, AttributeError):
+            return None
+        file = spec.origin if spec is not None and spec.has_location else None
+    return Path(file) if file and str(file).endswith((".py", ".ipynb")) else None
+
+
+def _is_own(file: Path, home: Path, same_package: bool) -> bool:
+    """Whether a file belongs to the project of another."""
+    if home.is_relative_to(PACKAGE):
+        return file.is_relative_to(CLAIMS)
+    if file.is_relative_to(PACKAGE):
+        return False
+    return same_package or not is_installed(file)
+
+
+def is_installed(file: Path) -> bool:
+    """Whether a file belongs to Python or to a package that was installed.
+
+    Args:
+        file: absolute.
+
+    Returns:
+        True below site-packages and the standard library.
+
+    Examples:
+        >>> import json
+        >>> is_installed(Path(json.__file__))
+        True
+    """
+    return any(part in _INSTALLED for part in file.parts) or any(
+        file.is_relative_to(folder) for folder in _libraries()
+    )
+
+
+@cache
+def _libraries() -> tuple[Path, ...]:
+    return tuple(dict.fromkeys(_library_folders()))
+
+
+def _library_folders() -> Iterator[Path]:
+    for name in ("stdlib", "platstdlib", "purelib", "platlib"):
+        folder = sysconfig.get_paths().get(name)
+        if folder:
+            yield Path(folder)
+            yield Path(folder).resolve()

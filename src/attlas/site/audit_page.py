@@ -1,0 +1,312 @@
+r"""The page of an audit: what stands out, maps of the heads, a card for each, and four lists."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from attlas.audit.model_bounds import OF_THE_MODEL
+from attlas.display.numbers import number
+from attlas.display.statements import prose
+from attlas.experiments.panels.palette import PALETTE
+from attlas.site.bundle import bundle, modules
+from attlas.site.figures import embed
+from attlas.site.page import own_file, render_template, script_data
+
+COLUMNS = (
+    ("removal_mean", "change of the loss without it"),
+    ("locally_optimal", "locally optimal"),
+    ("confidence", "confidence"),
+    ("distant_confidence", "distant confidence"),
+    ("entropy", "entropy"),
+    ("sink_natural", "sink"),
+    ("local_ratio", "attack / certificate"),
+    ("logit_share", "logit / certified"),
+    ("qk_stable_rank", "stable rank"),
+    ("lipschitz_bound", "certified Lipschitz"),
+    ("qk_norm", "query-key norm"),
+    ("ov_norm", "value-output norm"),
+)
+"""Quantities of the table of heads, those that were measured."""
+
+_STANDINGS = {
+    "proved": "Proved: holds for every input of the stated class",
+    "checked on instances": "Checked on instances: exact on these weights and sequences",
+    "heuristic": "Heuristic: a summary without a theorem",
+    "not claimed": "Not claimed",
+}
+
+
+_FACTS = {
+    "slicing_residual": "error of the sum over heads",
+    "sink_share_natural": "sinks, Sink₁ above 0.3: share of heads [95 % interval]",
+    "sink_share_shuffled": "the same, shuffled words",
+    "sink_share_repeated": "the same, one word repeated",
+    "sink_share_null": "the same, uniform attention",
+    "loss": "loss [95 % interval]",
+    "rank_correlation": "rank correlation of Michel’s score",
+    "curvature_sequences": "sequences of the curvature",
+    "curvature_tokens": "tokens of the curvature",
+    "curvature_products": "Hessian products per head, at most",
+    "explained": "share of the change that is linear",
+    "lazy": "training was lazy",
+    "loss_linear": "loss of the linearised model",
+    "drift": "drift of the tangent kernel",
+    "alignment": "alignment of the tangent kernels",
+    "distance": "relative distance of the weights",
+    "step_times_sharpness": "step size times sharpness",
+    "threshold": "its threshold for this optimiser",
+    "selection_sequences": "sequences of local optimality",
+    "selection_rows": "rows of local optimality, per head",
+}
+"""Names of numbers of the whole model, where the variable's own says too little."""
+
+_BESIDE = {"loss": ("loss_unit", " {}"), "threshold": ("threshold_formula", " = {}")}
+"""Facts that are words and stand after a number."""
+
+_COVERS = {
+    "1,1": r"$\|W\|_{1,1}$",
+    "1,inf": r"$\|W\|_{1,\infty}$",
+    "2,1": r"$\|W\|_{2,1}$",
+    "log T": r"$\|W\|_{2,1}$, cover with $\log T$",
+    "mixed": "smallest cover of each matrix",
+    "parameters": "number of parameters",
+}
+
+
+class Told(NamedTuple):
+    """A quantity as the page tells it.
+
+    Attributes:
+        name: of the variable.
+        title: prose, as markup.
+        formula: as markup.
+        meaning: prose, as markup.
+        standing: how it is known.
+        null: name of its reference.
+        unit: what it is counted in.
+    """
+
+    name: str
+    title: Markup
+    formula: Markup
+    meaning: Markup
+    standing: str
+    null: str
+    unit: str
+
+
+def render_audit(audit: Mapping[str, Any]) -> str:
+    """The audit as one HTML document that loads nothing.
+
+    Args:
+        audit: what `ModelAudit.to_json` gave, or a file of it.
+
+    Returns:
+        The document. Its script, whose hash the content policy names, sorts, filters and fills the
+        card; the findings, figures and lists need none.
+    """
+    described = audit["quantities"]
+    told = [_told(name, described[name]) for name in described if "title" in described[name]]
+    heads = audit["heads"]
+    # The map opens with what the table begins with, not with the first of the alphabet.
+    rank = {name: place for place, (name, _) in enumerate(COLUMNS)}
+    of_heads = sorted(
+        (each for each in told if any(row.get(each.name) is not None for row in heads)),
+        key=lambda each: rank.get(each.name, len(rank)),
+    )
+    return render_template(
+        "audit.html.j2",
+        style=own_file("audit.css"),
+        script=bundle({**modules("explorer"), "audit": own_file("audit.js")}, "audit"),
+        audit=audit,
+        facts=_facts(audit["facts"]),
+        bounds=[{**row, "name": _bound_name(row["name"])} for row in audit["bounds"]],
+        quantities=of_heads,
+        about_bounds=OF_THE_MODEL,
+        columns=[pair for pair in COLUMNS if any(row.get(pair[0]) is not None for row in heads)],
+        figures=_figures(audit),
+        standings=[(title, audit["standings"][key]) for key, title in _STANDINGS.items()],
+        data=script_data({"heads": heads, "quantities": [_plain(each) for each in of_heads]}),
+    )
+
+
+def _told(name: str, attributes: Mapping[str, str]) -> Told:
+    formula = attributes.get("formula", "")
+    return Told(
+        name,
+        prose(attributes["title"]),
+        prose(formula),
+        prose(attributes.get("meaning", "")),
+        attributes.get("standing", ""),
+        attributes.get("null", ""),
+        attributes.get("unit", ""),
+    )
+
+
+def _facts(facts: Mapping[str, Any]) -> list[tuple[str, Markup]]:
+    """Numbers of the whole model with what they are; an interval stands beside its value."""
+    shown, beside = [], {other for other, _ in _BESIDE.values()}
+    for name, value in facts.items():
+        ends = [facts.get(f"{name}_{end}") for end in ("low", "high")]
+        base = name.removesuffix("_low").removesuffix("_high")
+        if (base != name and base in facts) or name in beside:
+            continue
+        text = prose(value) if isinstance(value, str) else number(value)
+        if None not in ends:
+            text += Markup(" [{}, {}]").format(*(number(end) for end in ends))
+        other, form = _BESIDE.get(name, ("", ""))
+        if other in facts:
+            text += Markup(form).format(facts[other])
+        shown.append((_FACTS.get(name, name.replace("_", " ")), text))
+    return shown
+
+
+def _bound_name(name: str) -> str:
+    """Such as "the norm (1, 1), sharp constants" for "1,1 sharp"."""
+    cover, _, constants = name.rpartition(" ")
+    if cover in _COVERS and constants in ("corrected", "sharp", "printed"):
+        return f"{_COVERS[cover]}, {constants} constants"
+    return _COVERS.get(name, name)
+
+
+def _plain(quantity: Told) -> dict[str, str]:
+    return {key: str(value) for key, value in quantity._asdict().items()}
+
+
+def _figures(audit: Mapping[str, Any]) -> list[tuple[Markup, str]]:
+    """Each figure with its caption."""
+    made = []
+    for draw in (_curves, _ladder, _depth, _importance):
+        found = draw(audit)
+        if found is not None:
+            figure, caption = found
+            made.append((embed(figure, caption), caption))
+    return made
+
+
+def _column(audit: Mapping[str, Any], name: str, table: str = "heads") -> list[float] | None:
+    rows: Sequence[Mapping[str, Any]] = audit[table]
+    if not rows or name not in rows[0]:
+        return None
+    return [math.nan if row.get(name) is None else float(row[name]) for row in rows]
+
+
+_LADDER = (
+    ("ball_certificate", "certificate, every text"),
+    ("ball_attack", "attack, every text"),
+    ("local_certificate", "certificate, these texts"),
+    ("local_attack", "attack, these texts"),
+)
+
+
+def _ladder(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
+    """Certificates and attacks of every head, sorted by the certificate."""
+    columns = [(label, _column(audit, name)) for name, label in _LADDER]
+    columns = [(label, values) for label, values in columns if values is not None]
+    if len(columns) < 2 or not any(value > 0 for _, values in columns for value in values):
+        return None
+    order = sorted(range(len(columns[0][1])), key=lambda k: columns[0][1][k])
+    figure = Figure(figsize=(7.2, 3.4), layout="constrained")
+    axes = figure.subplots()
+    for label, values in columns:
+        of_these = "these" in label
+        style = (
+            {"ls": "none", "marker": ".", "ms": 5} if "attack" in label else {"ls": "-", "lw": 1.6}
+        )
+        axes.plot([values[k] for k in order], color=PALETTE[of_these], label=label, **style)
+    axes.set(yscale="log", xlabel="heads, by their first certificate", ylabel="change per change")
+    figure.legend(frameon=False, fontsize=8, ncols=2, loc="outside upper center")
+    return figure, (
+        "How much the output of each head can change per unit of change of its normalised input: "
+        "certified for every text as long as those that are attacked (normalised tokens anywhere "
+        "in their ball), certified at the tokens that were read, and reached by an attack on each. "
+        "The truth lies between a certificate and the attack of its colour."
+    )
+
+
+_FOLLOWED = (
+    ("largest_logit", "largest logit"),
+    ("qk_norm", "query-key norm"),
+    ("entropy", "entropy in nats"),
+    ("sink_natural", "weight of the first token"),
+)
+
+
+def _curves(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
+    """Median and range over the heads, along the checkpoints."""
+    names = [
+        (name, title) for name, title in _FOLLOWED if _column(audit, f"{name}_median", "curves")
+    ]
+    if not names or len(audit["curves"]) < 2:
+        return None
+    steps = _column(audit, "step", "curves")
+    figure = Figure(figsize=(2.9 * len(names), 2.6), layout="constrained")
+    for axes, (name, title) in zip(
+        figure.subplots(1, len(names), squeeze=False)[0], names, strict=True
+    ):
+        low, middle, high = (
+            _column(audit, f"{name}_{part}", "curves") for part in ("least", "median", "largest")
+        )
+        axes.fill_between(steps, low, high, color=PALETTE[0], alpha=0.18, lw=0)
+        axes.plot(steps, middle, "o-", color=PALETTE[0], lw=1.6, ms=3.5)
+        axes.set(xlabel="training step", title=title)
+    return figure, (
+        f"Along {len(audit['curves'])} checkpoints: the median over the heads, and from the least "
+        "to the largest."
+    )
+
+
+def _depth(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
+    """Rank residual and cosine along the layers."""
+    residual = _column(audit, "residual_l2", "depths")
+    if residual is None:
+        return None
+    figure = Figure(figsize=(5.2, 2.8), layout="constrained")
+    axes = figure.subplots()
+    for place, (name, label) in enumerate(
+        (
+            ("residual_l2", "relative distance from equal rows"),
+            ("mean_cosine", "mean cosine of two tokens"),
+        )
+    ):
+        values = _column(audit, name, "depths")
+        if values is not None:
+            axes.plot(values, "o-", color=PALETTE[place], label=label, lw=1.6, ms=3.5)
+    axes.set(xlabel="layers passed", ylim=(-0.05, 1.05))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend(frameon=False, fontsize=8)
+    return figure, (
+        "Distance of the hidden rows from equal rows, relative to their size, and mean cosine of "
+        "two of them. Rank collapse would be a distance that falls to 0 and a cosine that rises "
+        "to 1 with depth."
+    )
+
+
+def _importance(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
+    """Michel's score against the exact change of the loss."""
+    score, change = (_column(audit, name) for name in ("michel_score", "removal_zero"))
+    if score is None or change is None or not any(each > 0 for each in score):
+        return None
+    figure = Figure(figsize=(4.6, 3.2), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(score, change, ".", color=PALETTE[0], ms=5)
+    axes.axhline(0, color="0.7", lw=0.8, zorder=0)
+    unit = audit["facts"].get("loss_unit")
+    axes.set(
+        xlabel="Michel's score, a slope",
+        ylabel="change of the loss" + (f", {unit}" if unit else ""),
+    )
+    shown = audit["facts"].get("rank_correlation")
+    told = (
+        ""
+        if shown is None
+        else f" The rank correlation of the score with the size of that change is {shown:.2f}."
+    )
+    return figure, (
+        "One point per head: Michel's score, the size of the slope of the loss in the head, and "
+        f"the exact change of the loss with nothing in the head's place.{told}"
+    )

@@ -1,0 +1,66 @@
+"""The explorer as one HTML file that opens from disk and loads nothing."""
+
+import json
+from pathlib import Path
+
+from markupsafe import Markup
+
+from attlas.experiments.panels.palette import PALETTE
+from attlas.site.bundle import bundle, modules
+from attlas.site.explorer.draws import encoded, head_draws, mixture_draws
+from attlas.site.page import own_file, render_template
+from attlas.experiments.text_file import probe_text_file, write_text_file
+
+
+def render_explorer() -> str:
+    """The explorer.
+
+    Returns:
+        A whole document. Its content policy names the hashes of its one style sheet and its one
+        script; nothing else may run, and nothing is loaded.
+    """
+    stored = json.dumps({"head": encoded(head_draws()), "mixture": encoded(mixture_draws())})
+    return render_template(
+        "explorer.html.j2",
+        style=palette_style() + own_file("explorer.css"),
+        script=bundle(modules("explorer"), "main"),
+        stored=Markup(stored),
+    )
+
+
+def palette_style() -> str:
+    """The palette of the figures as style: lines `c0`, `c1`, ... and surfaces `f0`, `f1`, ....
+
+    Returns:
+        CSS; on a dark page the colours are mixed with white.
+
+    Examples:
+        >>> "--series-0: #0072b2" in palette_style()
+        True
+    """
+    names = " ".join(f"--series-{k}: {colour};" for k, colour in enumerate(PALETTE))
+    lighter = " ".join(
+        f"--series-{k}: color-mix(in srgb, {colour} 72%, white);"
+        for k, colour in enumerate(PALETTE)
+    )
+    used = "\n".join(
+        f".c{k} {{ stroke: var(--series-{k}); }} .f{k} {{ fill: var(--series-{k}); }}"
+        for k in range(len(PALETTE))
+    )
+    dark = f"@media (prefers-color-scheme: dark) {{ :root {{ {lighter} }} }}"
+    return f":root {{ {names} }}\n{dark}\n{used}\n"
+
+
+def write_explorer(path: Path) -> Path:
+    """Write the explorer.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The path.
+
+    A `UserError` names a file that cannot be written.
+    """
+    probe_text_file(path, "--out")
+    return write_text_file(path, render_explorer(), "--out")

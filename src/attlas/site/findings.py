@@ -1,0 +1,215 @@
+"""Findings of a paper: what holds, what does not, what it asks for, what to use instead.
+
+The prose stands in `findings.md` beside the paper's claims: a section for each question, an item
+for each finding, a Jinja template that names what the finding rests on:
+
+    - {{ holds("direction-theorem") }} The direction is that of the SVM of the same $p$, for
+      {{ value("direction", "own") }} of {{ value("direction", "total") }} exponents.
+
+`holds` and `fails` print no text and ask for a verdict; `tightness` and `loss` give numbers of a
+check; `value` gives a value of an experiment's answer; `refuted` counts the errata of that class
+and `broken_steps` those of printed proofs, with their counterexamples. A finding is left out where
+one of them is missing or not so, so that no sentence outlives the records that it was written from.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+
+from attlas.claims.claim import ErratumClass
+from attlas.display.numbers import plain_number
+from attlas.claims.verdict import Outcome
+from attlas.site.content import ClaimEntry, Evidence, ExperimentEntry, Finding, Findings
+from attlas.experiments.prose import has_gaps
+
+FILE, QUESTIONS = "findings.md", "questions.md"
+
+
+class _LeftOutError(Exception):
+    """What a finding rests on is not there, or not so."""
+
+
+class _Grounds:
+    """What the findings of a paper can rest on, and what the present one does."""
+
+    def __init__(
+        self,
+        claims: Sequence[ClaimEntry],
+        experiments: Sequence[ExperimentEntry],
+        name: Callable[[ClaimEntry], str],
+    ):
+        self.claims = {name(entry): entry for entry in claims}
+        self.experiments = {entry.experiment.name: entry for entry in experiments}
+        self.used: dict[str, Evidence] = {}
+
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        """What a finding may call."""
+        names = ("holds", "fails", "tightness", "loss", "value", "refuted", "broken_steps")
+        return {name: getattr(self, name) for name in names}
+
+    def holds(self, *slugs: str) -> str:
+        """Ask that claims are supported, and that nothing about them is unexpected."""
+        for slug in slugs:
+            self._asked(slug, Outcome.SUPPORTED)
+        return ""
+
+    def fails(self, *slugs: str) -> str:
+        """Ask that statements are violated on an instance."""
+        for slug in slugs:
+            self._asked(slug, Outcome.VIOLATED)
+        return ""
+
+    def tightness(self, slug: str) -> str:
+        """The largest left over right side that check or challenge found."""
+        return plain_number(self._ratio(slug), 2)
+
+    def loss(self, slug: str) -> str:
+        """How many times the right side is the left one, where it is tightest."""
+        ratio = self._ratio(slug)
+        if not ratio:
+            raise _LeftOutError
+        return plain_number(1 / ratio, 2)
+
+    def value(self, experiment: str, name: str) -> Any:
+        """A value of an experiment's answer."""
+        entry = self.experiments.get(experiment)
+        if entry is None or not entry.answer or name not in entry.values:
+            raise _LeftOutError
+        self._use(entry.experiment.title, entry.anchor)
+        return entry.values[name]
+
+    def refuted(self) -> int:
+        """How many printed statements are refuted by a counterexample."""
+        return self._counted(ErratumClass.REFUTED)
+
+    def broken_steps(self) -> int:
+        """How many steps of printed proofs have a counterexample."""
+        return self._counted(ErratumClass.INVALID_PROOF)
+
+    def _counted(self, kind: ErratumClass) -> int:
+        found = [
+            entry
+            for entry in self.claims.values()
+            if entry.outcome is Outcome.VIOLATED
+            and not (entry.unexpected or entry.suspected)
+            and any(erratum.kind is kind for erratum in entry.errata)
+        ]
+        if not found:
+            raise _LeftOutError
+        for entry in found:
+            self._use(entry.claim.locator, entry.anchor)
+        return len(found)
+
+    def _asked(self, slug: str, outcome: Outcome) -> ClaimEntry:
+        entry = self.claims.get(slug)
+        if entry is None or entry.outcome is not outcome or entry.unexpected:
+            raise _LeftOutError
+        self._use(entry.claim.locator, entry.anchor)
+        return entry
+
+    def _ratio(self, slug: str) -> float:
+        report = self._asked(slug, Outcome.SUPPORTED).report
+        assert report is not None
+        found = [report.verdict.tightness, report.challenge and report.challenge.ratio]
+        known = [ratio for ratio in found if ratio is not None]
+        if not known:
+            raise _LeftOutError
+        return max(known)
+
+    def _use(self, name: str, anchor: str) -> None:
+        self.used[anchor] = Evidence(name, anchor)
+
+
+def findings_of(
+    claims: Sequence[ClaimEntry], experiments: Sequence[ExperimentEntry]
+) -> tuple[Findings, ...]:
+    """The findings of one paper, as far as its records bear them.
+
+    Args:
+        claims: of the paper; the prose stands in the folder of their files.
+        experiments: of the paper.
+
+    Returns:
+        The sections that have a finding.
+    """
+    sections = read_findings({Path(entry.claim.place[0]).parent for entry in claims})
+    grounds = _Grounds(claims, experiments, lambda entry: entry.slug)
+    return tuple(each for each in _written(sections, grounds) if each.findings)
+
+
+def answered_questions(
+    claims: Sequence[ClaimEntry], experiments: Sequence[ExperimentEntry]
+) -> tuple[Findings, ...]:
+    """What users ask, answered as far as the records of all papers bear it.
+
+    The prose stands in `questions.md` beside this file, in the form of findings; claims are
+    called by their whole names.
+
+    Args:
+        claims: of all papers.
+        experiments: of all papers.
+
+    Returns:
+        Every question; one without findings has no answer in these records.
+
+    Examples:
+        >>> [asked.title for asked in answered_questions((), ())][:2]
+        ['Which p should I choose?', 'Do more heads help?']
+    """
+    text = resources.files("attlas.site").joinpath(QUESTIONS).read_text("utf-8")
+    grounds = _Grounds(claims, experiments, lambda entry: entry.claim.name)
+    return tuple(_written(_sections(text), grounds))
+
+
+def _written(sections: Mapping[str, tuple[str, ...]], grounds: _Grounds) -> Iterator[Findings]:
+    for title, items in sections.items():
+        told = [_told(item, grounds) for item in items]
+        yield Findings(title, tuple(finding for finding in told if finding is not None))
+
+
+def read_findings(folders: set[Path]) -> Mapping[str, tuple[str, ...]]:
+    """The templates of a paper's findings.
+
+    Args:
+        folders: in which the file may stand.
+
+    Returns:
+        Items by the title of their section, each on one line.
+
+    Examples:
+        >>> read_findings({Path("no such folder")})
+        {}
+    """
+    files = sorted(folder / FILE for folder in folders if (folder / FILE).is_file())
+    sections: dict[str, tuple[str, ...]] = {}
+    for file in files:
+        for title, items in _sections(file.read_text(encoding="utf-8")).items():
+            sections[title] = (*sections.get(title, ()), *items)
+    return sections
+
+
+def _sections(text: str) -> Mapping[str, tuple[str, ...]]:
+    sections: dict[str, tuple[str, ...]] = {}
+    for section in f"\n{text}".split("\n## ")[1:]:
+        title, _, body = section.partition("\n")
+        items = f"\n{body}".split("\n- ")[1:]
+        own = tuple(" ".join(item.split()) for item in items)
+        sections[title.strip()] = (*sections.get(title.strip(), ()), *own)
+    return sections
+
+
+def _told(item: str, grounds: _Grounds) -> Finding | None:
+    """A finding with what it rests on; None where that is not there."""
+    grounds.used = {}
+    environment = Environment(undefined=StrictUndefined, autoescape=False)
+    environment.globals |= grounds.functions()
+    try:
+        text = " ".join(environment.from_string(item).render().split())
+    except _LeftOutError:
+        return None
+    if not text or has_gaps(text):
+        return None
+    return Finding(text, tuple(grounds.used.values()))

@@ -1,0 +1,61 @@
+"""JUnit XML, which every CI reads: a test case for each claim and each of its controls."""
+
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
+
+from attlas.claims.report_cases import Case, cases
+from attlas.claims.verdict import CheckReport
+
+_NOT_XML = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit_xml(reports: Sequence[CheckReport]) -> str:
+    """The reports of a check, a suite for each paper.
+
+    A case fails where something about the claim or the control needs investigation; the text of
+    the failure holds the numbers and the witness.
+
+    Args:
+        reports: in any order.
+
+    Returns:
+        XML.
+
+    Examples:
+        >>> print(junit_xml([]).splitlines()[1])
+        <testsuites name="attlas" tests="0" failures="0" time="0.000" />
+    """
+    papers: dict[str, list[Case]] = {}
+    for report in reports:
+        papers.setdefault(report.claim.partition("/")[0], []).extend(cases(report))
+    everything = [case for group in papers.values() for case in group]
+    root = ElementTree.Element("testsuites", _counts("attlas", everything))
+    for paper, group in papers.items():
+        suite = ElementTree.SubElement(root, "testsuite", _counts(paper, group) | {"errors": "0"})
+        for case in group:
+            given = {"classname": _text(paper), "name": _text(case.name)}
+            node = ElementTree.SubElement(
+                suite, "testcase", given | {"time": f"{case.seconds:.3f}"}
+            )
+            if case.failures:
+                message = _text("; ".join(case.failures))
+                failure = ElementTree.SubElement(node, "failure", {"message": message})
+                failure.text = _text(case.detail)
+    ElementTree.indent(root)
+    body = ElementTree.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{body}\n'
+
+
+def _counts(name: str, group: Sequence[Case]) -> dict[str, str]:
+    return {
+        "name": _text(name),
+        "tests": str(len(group)),
+        "failures": str(sum(bool(case.failures) for case in group)),
+        "time": f"{sum(case.seconds for case in group):.3f}",
+    }
+
+
+def _text(text: str) -> str:
+    """Without the characters that XML cannot hold, not even escaped."""
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

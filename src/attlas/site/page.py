@@ -1,0 +1,176 @@
+"""Pages: HTML texts that load nothing and run nothing but what their policy names by its hash."""
+
+import base64
+import hashlib
+import json
+import zlib
+from functools import cache
+from importlib import resources
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from attlas.display.numbers import number, plain_number
+from attlas.display.statements import prose, typeset
+from attlas.claims.strength import strength_sentences
+from attlas.display.prose import plain
+from attlas.claims.verdict import Outcome
+from attlas.site.content import MARKS
+from attlas.site.links import Links
+from attlas.site.tables import witness_html
+
+
+def render_template(name: str, *, style: str = "", script: str = "", **shown: object) -> str:
+    """A page from its template.
+
+    The content policy allows the page's own style sheet and script, each by its hash, and
+    pictures inside the page: no style attribute, no address. Every text is escaped.
+
+    Args:
+        name: of the template.
+        style: what the page has beside the style sheet of all pages.
+        script: the page's own, none when empty.
+        **shown: what it shows.
+
+    Returns:
+        A whole document.
+
+    Examples:
+        >>> from attlas.site.content import Atlas
+        >>> render_template("glossary.html.j2", atlas=Atlas(papers=()))[:15]
+        '<!doctype html>'
+    """
+    style = style_sheet() + style
+    template = environment_of_templates().get_template(name)
+    return template.render(
+        style=Markup(style), script=Markup(script), policy=content_policy(style, script), **shown
+    )
+
+
+def content_policy(style: str, script: str = "") -> str:
+    """What a page may load and run: one style sheet, one script, pictures inside the page.
+
+    Args:
+        style: the style sheet.
+        script: the script, none when empty.
+
+    Returns:
+        The content of a Content-Security-Policy.
+
+    Examples:
+        >>> content_policy("").split("; ")[0]
+        "default-src 'none'"
+    """
+    ran = f"script-src 'sha256-{_digest(script)}'; " if script else ""
+    return (
+        f"default-src 'none'; style-src 'sha256-{_digest(style)}'; {ran}img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def script_data(value: object) -> Markup:
+    r"""JSON that cannot end the element that holds it.
+
+    Args:
+        value: plain data.
+
+    Returns:
+        The content of a data block.
+
+    Examples:
+        >>> script_data(["</script>"])
+        Markup('["\\u003c/script\\u003e"]')
+    """
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)
+
+
+def packed_data(value: object) -> str:
+    """Compressed JSON, for data that a page needs only when its script runs.
+
+    Args:
+        value: plain data.
+
+    Returns:
+        Base64 of JSON that zlib compressed, which `packed.js` reads.
+
+    Examples:
+        >>> zlib.decompress(base64.b64decode(packed_data([1, "a"])))
+        b'[1,"a"]'
+    """
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+@cache
+def own_file(name: str) -> str:
+    """A file beside the templates.
+
+    Args:
+        name: of a style sheet or a script.
+
+    Returns:
+        Its text.
+    """
+    return resources.files("attlas.site").joinpath(f"templates/{name}").read_text("utf-8")
+
+
+class _Unmarked:
+    """Leaves the words of a text as they are, on pages without a glossary."""
+
+    used = ()
+
+    def __call__(self, markup: Markup) -> Markup:
+        return markup
+
+
+@cache
+def style_sheet() -> str:
+    """The style that all pages share.
+
+    Returns:
+        CSS.
+    """
+    return own_file("style.css")
+
+
+@cache
+def environment_of_templates() -> Environment:
+    """Templates with autoescape and the filters that all pages share.
+
+    Returns:
+        The environment.
+    """
+    environment = Environment(
+        loader=PackageLoader("attlas.site"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "number": number,
+        "plain": plain,
+        "plain_number": plain_number,
+        "typeset": typeset,
+        "prose": prose,
+        "witness": witness_html,
+        "strength": strength_sentences,
+        "count": lambda value: f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}"),
+        "percent": lambda share: f"{100 * min(max(share, 0.0), 1.0):.4g}",
+    }
+    environment.globals |= {
+        "marks": MARKS,
+        "outcomes": (*Outcome, None),
+        "links": Links(),
+        "glossed": _Unmarked(),
+        "theorems": {},
+        "all_terms": (),
+    }
+    return environment

@@ -1,0 +1,185 @@
+"""The pages of the atlas: a front page with one page per paper and experiment, or one file."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from attlas.claims.claim import Erratum, ErratumClass, Kind, Status
+from attlas.claims.verdict import Outcome
+from attlas.site.bundle import bundle, modules
+from attlas.site.content import MARKS, Atlas, ClaimEntry, PaperEntry
+from attlas.site.explorer.page import render_explorer
+from attlas.site.glossary import Marker, glossary
+from attlas.site.links import Links
+from attlas.site.page import own_file, packed_data, render_template
+from attlas.site.search_index import search_index
+from attlas.site.theorems import Theorem, theorems_of
+
+GLOSSARY, EXPLORER = "glossary.html", "explorer.html"
+_TIGHTNESS = (
+    ("0.99 1e999", "0.99 and more: attained"),
+    ("0.1 0.99", "0.1 to 0.99"),
+    ("-1e999 0.1", "below 0.1"),
+    ("none", "no ratio"),
+)
+_BROKEN = (ErratumClass.REFUTED, ErratumClass.INVALID_PROOF)
+_ATTACKS = ("attack withstood", "counterexample found", "not attacked")
+_WHATS = {
+    "question": "questions", "theorem": "theorems", "claim": "claims", "experiment": "experiments",
+    "finding": "findings", "erratum": "errata", "term": "terms", "paper": "papers",
+}  # fmt: skip
+
+
+def render_single(atlas: Atlas) -> str:
+    """The atlas as one file; what is not on the screen is not laid out.
+
+    Args:
+        atlas: what to show.
+
+    Returns:
+        A whole document; the same for the same atlas.
+
+    Examples:
+        >>> render_single(Atlas(papers=()))[:15]
+        '<!doctype html>'
+    """
+    return _Book(atlas).front(Links())
+
+
+def render_pages(atlas: Atlas, front: str, folder: str) -> Iterator[tuple[str, str]]:
+    """The atlas as pages that link to each other.
+
+    Args:
+        atlas: what to show.
+        front: the file name of the front page.
+        folder: the name of the folder beside it that has the other pages.
+
+    Yields:
+        File names with their documents; the name of the front page is empty, and it comes last.
+
+    Examples:
+        >>> [name for name, _ in render_pages(Atlas(papers=()), "atlas.html", "atlas")]
+        ['explorer.html', 'glossary.html', '']
+    """
+    book, places = _Book(atlas), places_of(atlas)
+    if not atlas.title:
+        yield EXPLORER, render_explorer()
+    yield GLOSSARY, book.page("glossary.html.j2", Links(GLOSSARY, places, folder, front), True)
+    for paper in atlas.papers:
+        links = Links(places[paper.anchor], places, folder, front)
+        yield links.here, book.page("paper_page.html.j2", links, paper=paper)
+        for entry in paper.experiments:
+            links = Links(places[entry.anchor], places, folder, front)
+            yield links.here, book.page("experiment_page.html.j2", links, paper=paper, entry=entry)
+    yield "", book.front(Links("", places, folder, front))
+
+
+def places_of(atlas: Atlas) -> dict[str, str]:
+    """On which page each object is.
+
+    Args:
+        atlas: all objects.
+
+    Returns:
+        File names by anchor; two objects of one name share a page's name never.
+    """
+    places: dict[str, str] = {}
+    for paper in atlas.papers:
+        for entry in paper.experiments:
+            places[entry.anchor] = _unlike(f"experiment-{entry.experiment.name}", places)
+            places |= {drawing.anchor: places[entry.anchor] for drawing in entry.drawings}
+        page = _unlike("paper-" + re.sub(r"[^\w-]+", "-", paper.key), places)
+        parts = ("findings", "theorems", "claims", "errata", "ledger", "experiments")
+        places |= {f"{paper.anchor}-{part}": page for part in parts}
+        places |= {f"{paper.anchor}-erratum-{k + 1}": page for k in range(len(paper.errata))}
+        places |= {entry.anchor: page for entry in paper.claims}
+        places |= {theorem.anchor: page for theorem in theorems_of(paper)}
+        places[paper.anchor] = page
+    return places | {term.anchor: GLOSSARY for term in glossary()}
+
+
+def _unlike(stem: str, places: Mapping[str, str]) -> str:
+    taken = {file.lower() for file in places.values()} | {GLOSSARY, EXPLORER}
+    name, number = f"{stem}.html", 2
+    while name.lower() in taken:
+        name, number = f"{stem}-{number}.html", number + 1
+    return name
+
+
+@dataclass(frozen=True)
+class _Book:
+    """What the pages of one atlas share."""
+
+    atlas: Atlas
+
+    @cached_property
+    def theorems(self) -> dict[str, tuple[Theorem, ...]]:
+        return {paper.key: theorems_of(paper) for paper in self.atlas.papers}
+
+    @cached_property
+    def broken(self) -> dict[str, tuple[tuple[PaperEntry, ClaimEntry, Erratum], ...]]:
+        """Refuted statements and steps of proofs whose claim is violated as expected."""
+        return {kind.value: self._broken(kind) for kind in _BROKEN}
+
+    def _broken(self, kind: ErratumClass) -> tuple[tuple[PaperEntry, ClaimEntry, Erratum], ...]:
+        return tuple(
+            (paper, entry, erratum)
+            for paper in self.atlas.papers
+            for erratum in paper.errata
+            for entry in paper.claims
+            if erratum.kind is kind and entry.claim.name == erratum.claim
+            if entry.outcome is Outcome.VIOLATED and not entry.unexpected
+        )
+
+    def page(self, template: str, links: Links, all_terms: bool = False, **shown: object) -> str:
+        return render_template(
+            template,
+            style=own_file("atlas.css"),
+            script=_script("part"),
+            atlas=self.atlas,
+            links=links,
+            theorems=self.theorems,
+            glossed=Marker(),
+            all_terms=glossary() if all_terms else (),
+            **shown,
+        )
+
+    def front(self, links: Links) -> str:
+        index = search_index(self.atlas, links)
+        return render_template(
+            "front.html.j2",
+            style=own_file("atlas.css"),
+            script=_script("front"),
+            atlas=self.atlas,
+            links=links,
+            theorems=self.theorems,
+            broken=self.broken,
+            filters=self.filters,
+            index=packed_data(index),
+            glossed=Marker(),
+            all_terms=() if links.pages else glossary(),
+        )
+
+    @property
+    def filters(self) -> tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...]:
+        """Name, label, and values with what is shown for them."""
+        marks = dict.fromkeys(mark.word for mark in MARKS.values())
+        return (
+            ("what", "What", tuple(_WHATS.items())),
+            ("paper", "Paper", tuple((paper.key, paper.short) for paper in self.atlas.papers)),
+            ("kind", "Kind", _same(Kind)),
+            ("status", "Status", _same(Status)),
+            ("verdict", "Verdict", _same(marks)),
+            ("tightness", "Tightness", _TIGHTNESS),
+            ("attack", "Attack", _same(_ATTACKS)),
+        )
+
+
+def _same(values) -> tuple[tuple[str, str], ...]:
+    return tuple((str(value), str(value)) for value in values)
+
+
+@cache
+def _script(entry: str) -> str:
+    return bundle(modules("atlas_page"), entry)

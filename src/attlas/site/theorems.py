@@ -1,0 +1,136 @@
+"""The main theorems of a paper: verdicts, tightness, and what each asks for."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from attlas.claims.claim import Status
+from attlas.claims.strength import best_ratio
+from attlas.site.anchors import anchor
+from attlas.site.content import ClaimEntry, Finding, PaperEntry
+from attlas.site.forms import Form
+from attlas.site.evidence_level import Standing, counts, sentence, standing
+
+ASKED = "What it asks for"
+"""The section of the findings that says what the theorems ask for."""
+_NAME = re.compile(r"Theorem [A-Z]?\.?\d+(?:\.\d+)*(?![\w.]*\w)|[A-Z][\w -]* theorem$")
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """One theorem of a paper with the claims that check it.
+
+    Attributes:
+        paper: its key.
+        name: "Theorem 4.2".
+        stated: claims on the paper's own statement, as printed, recalled or reconstructed.
+        ours: claims on a corrected or sharpened form, and on the theorem itself.
+        asked: findings on what it asks for.
+    """
+
+    paper: str
+    name: str
+    stated: tuple[ClaimEntry, ...]
+    ours: tuple[ClaimEntry, ...]
+    asked: tuple[Finding, ...]
+
+    @property
+    def anchor(self) -> str:
+        """The theorem's fragment of the page."""
+        return anchor("theorem", f"{self.paper} {self.name.removeprefix('Theorem ')}")
+
+    @property
+    def standings(self) -> tuple[tuple[str, str, tuple[ClaimEntry, ...]], ...]:
+        """What is said of the claims on each form of the theorem: form, counts, the claims."""
+        entries = (*self.stated, *self.ours)
+        groups = ((form, tuple(e for e in entries if e.form is form)) for form in Form)
+        return tuple((str(form), _counted(group), group) for form, group in groups if group)
+
+    @property
+    def tightness(self) -> tuple[ClaimEntry, float] | None:
+        """The claim that held and came nearest to equality, with its ratio; the paper's first."""
+        repaired = [entry for entry in self.ours if entry.claim.status is not Status.NEW]
+        for group in (self.stated, repaired, self.ours):
+            found = [
+                (entry, ratio)
+                for entry in group
+                if entry.report and standing(entry.report) is Standing.HELD
+                if (ratio := best_ratio(entry.report)) is not None
+            ]
+            if found:
+                return max(found, key=lambda pair: pair[1])
+        return None
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the claims on the paper's own statement assume, each once."""
+        texts = (each.text for entry in self.stated for each in entry.claim.assumptions)
+        return tuple(dict.fromkeys(texts))
+
+
+def theorems_of(paper: PaperEntry) -> tuple[Theorem, ...]:
+    """The theorems of a paper that have claims.
+
+    Claims that compare formulas of the library with the printed ones are left out; they stand in
+    files of that name.
+
+    Args:
+        paper: with its claims and findings.
+
+    Returns:
+        By their numbers, those of the appendix after those of the text.
+    """
+    groups: dict[str, list[ClaimEntry]] = {}
+    for entry in paper.claims:
+        name = theorem_name(entry.claim.locator)
+        if name and not Path(entry.claim.place[0]).stem.startswith("formulas"):
+            groups.setdefault(name, []).append(entry)
+    asked = [f for section in paper.findings if section.title == ASKED for f in section.findings]
+    return tuple(
+        Theorem(
+            paper=paper.key,
+            name=name,
+            stated=tuple(entry for entry in entries if entry.form is not Form.OURS),
+            ours=tuple(entry for entry in entries if entry.form is Form.OURS),
+            asked=tuple(finding for finding in asked if _is_about(finding, name, entries)),
+        )
+        for name, entries in sorted(groups.items(), key=lambda group: _order(group[0]))
+    )
+
+
+def theorem_name(locator: str) -> str:
+    """Which theorem a locator names.
+
+    Args:
+        locator: of a claim.
+
+    Returns:
+        The name, empty where it names none.
+
+    Examples:
+        >>> theorem_name("Theorem 4.2, the width"), theorem_name("Lemma 1")
+        ('Theorem 4.2', '')
+        >>> theorem_name("Direction theorem")
+        'Direction theorem'
+    """
+    found = _NAME.match(locator)
+    return found.group() if found else ""
+
+
+def _order(name: str) -> tuple[bool, str, list[int]]:
+    label = name.removeprefix("Theorem ")
+    return (not label[0].isdigit(), label.rstrip("0123456789."), _numbers(label))
+
+
+def _numbers(label: str) -> list[int]:
+    return [int(digits) for digits in re.findall(r"\d+", label)]
+
+
+def _is_about(finding: Finding, name: str, entries: Sequence[ClaimEntry]) -> bool:
+    mentions = re.search(rf"{re.escape(name)}(?!\.?\w)", finding.text) is not None
+    return mentions or bool({e.anchor for e in entries} & {e.anchor for e in finding.evidence})
+
+
+def _counted(entries: Sequence[ClaimEntry]) -> str:
+    return sentence(counts(entry.report for entry in entries))

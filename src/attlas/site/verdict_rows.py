@@ -1,0 +1,99 @@
+"""The columns of a table of verdicts, once for LaTeX and Markdown."""
+
+from dataclasses import dataclass
+
+from attlas.claims.claim import Claim
+from attlas.display.numbers import plain_number
+from attlas.claims.verdict import CheckReport, Outcome
+from attlas.site.content import BROKEN, MARKS
+from attlas.verify.searchable import why_not_attacked
+
+HEADS = ("statement", "kind", "provenance", "instances", "attack", "tightness", "verdict")
+
+
+@dataclass(frozen=True)
+class VerdictRow:
+    """One claim with what became of it, before it is LaTeX or Markdown.
+
+    Attributes:
+        locator: where the statement stands, prose with $mathematics$.
+        statement: LaTeX without dollar signs.
+        kind: which rule decides.
+        provenance: how our text relates to the printed one, and where it comes from.
+        instances: on which it was decided.
+        attack: what a search for a counterexample gave.
+        tightness: largest left over right side that the check or the attack found.
+        verdict: its word.
+        unexpected: whether something about the claim needs investigation.
+    """
+
+    locator: str
+    statement: str
+    kind: str
+    provenance: str
+    instances: str
+    attack: str
+    tightness: float | None
+    verdict: str
+    unexpected: bool
+
+
+def verdict_row(claim: Claim, report: CheckReport | None) -> VerdictRow:
+    """The row of one claim.
+
+    Args:
+        claim: the claim.
+        report: its last check, None where it was not run.
+
+    Returns:
+        What the table says of it.
+    """
+    run = report is not None
+    return VerdictRow(
+        locator=claim.locator,
+        statement=claim.statement,
+        kind=claim.kind.value,
+        provenance=f"{claim.status.value}, {claim.source.value}",
+        instances=_instances(claim, report) if report else "",
+        attack=_attack(claim, report) if report else "",
+        tightness=_tightness(report) if report else None,
+        verdict=_verdict(report) if report else MARKS[None].word,
+        unexpected=run and bool(report.defects),
+    )
+
+
+def _verdict(report: CheckReport) -> str:
+    """The verdict of the instances; an attack that broke the claim is part of it."""
+    word = MARKS[report.verdict.outcome].word
+    broken = report.challenge is not None and report.challenge.violated
+    # A reader of the table must not take "supported" from a claim with a counterexample.
+    return BROKEN.word if broken and report.verdict.outcome is Outcome.SUPPORTED else word
+
+
+def _instances(claim: Claim, report: CheckReport) -> str:
+    verdict = report.verdict
+    if claim.witness is not None:
+        return "one, stored"
+    if claim.enumerates is not None:
+        return f"all {claim.enumerates}"
+    shown = str(verdict.tried)
+    if verdict.applicable != verdict.tried:
+        shown = f"{verdict.applicable} of {shown}"
+    return f"{shown}, each with its own {claim.independent}" if claim.independent else shown
+
+
+def _attack(claim: Claim, report: CheckReport) -> str:
+    search = report.challenge
+    if search is None:
+        return "not attacked" if why_not_attacked(claim) else ""
+    effort = f"{search.evaluations} evaluations"
+    if search.violated:
+        return f"counterexample, ratio {plain_number(search.ratio)} ({effort})"
+    return f"none found ({effort})"
+
+
+def _tightness(report: CheckReport) -> float | None:
+    found = [report.verdict.tightness]
+    if report.challenge is not None:
+        found.append(report.challenge.ratio)
+    return max((ratio for ratio in found if ratio is not None), default=None)

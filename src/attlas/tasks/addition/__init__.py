@@ -1,1 +1,0 @@
-"""Ten-digit addition by small Transformers, and what their errors are certified at."""

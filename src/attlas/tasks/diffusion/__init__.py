@@ -1,1 +1,0 @@
-"""Diffusion: scores learned from noised points, and samples drawn with them."""

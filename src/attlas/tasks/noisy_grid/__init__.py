@@ -1,1 +1,0 @@
-"""Image classification with the object in one cell of a noisy grid."""

@@ -1,1 +1,0 @@
-"""Sentiment of reviews: word classifiers of four kinds, in variants."""

@@ -1,1 +1,0 @@
-"""Sparse majority: a head reads the majority of a few bits among many."""

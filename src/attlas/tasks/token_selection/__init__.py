@@ -1,1 +1,0 @@
-"""Token selection: an attention head learns which token decides the label."""

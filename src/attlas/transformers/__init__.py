@@ -1,0 +1,9 @@
+"""Bridge: trained models of other libraries, in one canonical form.
+
+`from attlas.transformers import load_model` is the door. It is imported at once: a function that is
+looked up later would be hidden by the module of its name.
+"""
+
+from attlas.transformers.load_model import load_model
+
+__all__ = ["load_model"]

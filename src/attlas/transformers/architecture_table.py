@@ -1,0 +1,105 @@
+"""The architectures that are read: every module of `attlas.transformers.architectures`."""
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Protocol, cast, runtime_checkable
+
+import numpy as np
+
+from attlas.core.errors import UserError
+from attlas._files.plain_file import printable
+from attlas.transformers import architectures
+from attlas.transformers.settings import Settings
+from attlas.transformers.trained_transformer import TrainedTransformer
+
+
+@runtime_checkable
+class Architecture(Protocol):
+    """What a module of `attlas.transformers.architectures` offers.
+
+    Attributes:
+        SETTINGS: what it knows of config.json, by each value of `model_type` that it reads.
+    """
+
+    SETTINGS: Mapping[str, Settings]
+
+    def read(
+        self, config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], name: str
+    ) -> TrainedTransformer:
+        """The model in canonical form."""
+        ...
+
+    def unsliced_attention(
+        self, config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: Any
+    ) -> np.ndarray:
+        """A layer's attention from the file's own matrices, in NumPy float64."""
+        ...
+
+
+@cache
+def architecture_table() -> Mapping[str, Architecture]:
+    """All architectures by the values of `model_type` that they read.
+
+    Returns:
+        Modules; adding an architecture is adding a module.
+
+    Raises:
+        TypeError: if a module lacks one of the three names.
+        ValueError: if two modules read one `model_type`.
+
+    Examples:
+        >>> "attlas_encoder" in architecture_table()
+        True
+    """
+    found: dict[str, Architecture] = {}
+    for info in sorted(pkgutil.iter_modules(architectures.__path__), key=lambda i: i.name):
+        module = importlib.import_module(f"{architectures.__name__}.{info.name}")
+        if not isinstance(module, Architecture):
+            raise TypeError(f"{module.__name__} lacks SETTINGS, read or unsliced_attention")
+        for kind in module.SETTINGS:
+            if kind in found:
+                raise ValueError(f"{info.name} reads '{kind}', and so does another")
+            found[kind] = cast(Architecture, module)
+    return found
+
+
+def architecture_of(config: Mapping[str, Any], name: str) -> Architecture:
+    """The architecture that a configuration names.
+
+    Args:
+        config: parsed config.json.
+        name: what the user called the model.
+
+    Returns:
+        The module.
+
+    Raises:
+        UserError: if it names none that is read, with the nearest one and what is missing.
+
+    Examples:
+        >>> architecture_of({"model_type": "attlas_encodr"}, "model")
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: model: model_type 'attlas_encodr' is not read; the nearest \
+known one is 'attlas_encoder'; missing is a file in attlas/interop/architectures that maps its \
+tensors
+    """
+    table = architecture_table()
+    kind = config.get("model_type")
+    known = ", ".join(sorted(table))
+    if kind is None:
+        raise UserError(
+            f"{name}: the configuration has no 'model_type': add one of {known} to config.json"
+        )
+    if not isinstance(kind, str):
+        raise UserError(f"{name}: model_type = {kind!r:.80} is no word: choose one of {known}")
+    if kind in table:
+        return table[kind]
+    (nearest,) = difflib.get_close_matches(kind, table, n=1, cutoff=0.0)
+    raise UserError(
+        f"{name}: model_type '{printable(kind)[:80]}' is not read; the nearest known one is "
+        f"'{nearest}'; missing is a file in attlas/interop/architectures that maps its tensors"
+    )

@@ -1,0 +1,204 @@
+"""Llama, Mistral, Qwen2, Qwen3 and Gemma, under the names of the transformers library."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from attlas.core.errors import UserError
+from attlas.transformers.activations import ACTIVATIONS
+from attlas.transformers.configuration import Configuration
+from attlas.transformers.gated_decoder import (
+    GatedDecoder,
+    read_gated_decoder,
+    unsliced_gated_attention,
+)
+from attlas.transformers.rotary_frequencies import rotary_frequencies, rotary_rule
+from attlas.transformers.settings import Settings
+from attlas.transformers.trained_transformer import TrainedTransformer
+
+_READ = (
+    *("head_dim", "hidden_act", "hidden_size", "intermediate_size", "layer_types"),
+    *("max_position_embeddings", "model_type", "num_attention_heads", "num_hidden_layers"),
+    *("num_key_value_heads", "original_max_position_embeddings", "rms_norm_eps"),
+    *("rope_parameters", "rope_scaling", "rope_theta", "tie_word_embeddings", "vocab_size"),
+)
+_WINDOWS = ("max_window_layers", "sliding_window", "use_sliding_window")
+_REQUIRED = {
+    "attention_bias": False,
+    "mlp_bias": False,
+    "partial_rotary_factor": 1.0,
+    "rope_interleaved": False,
+    "use_mrope": False,
+    "use_sliding_window": False,
+}
+_UNUSED = ("is_decoder", "is_llama_config", "max_sequence_length", "pretraining_tp")
+
+
+def _settings(
+    *read: str, required: Mapping[str, Any] | None = None, unused: tuple[str, ...] = ()
+) -> Settings:
+    """What one model_type knows beside the keys of all, or in another way than they do."""
+    others = {key: value for key, value in _REQUIRED.items() if key not in {*read, *unused}}
+    return Settings((*_READ, *read), others | dict(required or {}), (*_UNUSED, *unused))
+
+
+SETTINGS = {
+    "llama": _settings("attention_bias", "mlp_bias"),
+    "mistral": _settings("sliding_window"),
+    # Qwen2 has biases of queries, keys and values, and no others, whatever the key says.
+    "qwen2": _settings(*_WINDOWS, unused=("attention_bias",)),
+    "qwen3": _settings(*_WINDOWS, "attention_bias"),
+    "gemma": _settings(
+        "attention_bias",
+        required={
+            "hidden_activation": "gelu_pytorch_tanh",
+            "use_bidirectional_attention": False,
+        },
+    ),
+}
+
+_NAMES = {
+    "words": "embed_tokens",
+    "last_norm": "norm",
+    "readout": "lm_head",
+    "queries": "self_attn.q_proj",
+    "keys": "self_attn.k_proj",
+    "values": "self_attn.v_proj",
+    "output": "self_attn.o_proj",
+    "query_norm": "self_attn.q_norm",
+    "key_norm": "self_attn.k_norm",
+    "gate": "mlp.gate_proj",
+    "inner": "mlp.up_proj",
+    "outer": "mlp.down_proj",
+    "attention_norm": "input_layernorm",
+    "feedforward_norm": "post_attention_layernorm",
+}
+
+
+def read(
+    config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], name: str
+) -> TrainedTransformer:
+    """The model in canonical form.
+
+    Args:
+        config: parsed config.json.
+        tensors: of the file, by name.
+        name: what the user called the model.
+
+    Returns:
+        The model.
+    """
+    return read_gated_decoder(_plan(config), tensors, name)
+
+
+def unsliced_attention(
+    config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
+) -> np.ndarray:
+    """A layer's attention from the file's own matrices, in NumPy float64.
+
+    Args:
+        config: parsed config.json.
+        tensors: of the file, by name.
+        index: of the layer.
+        x: (T, d), what the attention reads.
+
+    Returns:
+        (T, d).
+    """
+    return unsliced_gated_attention(_plan(config), tensors, index, x)
+
+
+def _plan(config: Mapping[str, Any]) -> GatedDecoder:
+    values = Configuration(config)
+    kind = values.word("model_type")
+    gemma = kind == "gemma"
+    width, heads = values.count("hidden_size"), values.count("num_attention_heads")
+    # Absent, the number is one of the class's own but for Llama, and shall be said.
+    null = kind == "llama" or "num_key_value_heads" in config
+    groups = values.count("num_key_value_heads", heads if null else None)
+    values.divides("num_key_value_heads", groups, heads, "num_attention_heads")
+    head_size = _head_size(values, kind, width, heads)
+    attention_bias = kind in {"llama", "qwen3", "gemma"} and values.flag("attention_bias", False)
+    rotary_rule(values).refuse_unless("partial_rotary_factor", 1.0)
+    activation = values.choice("hidden_act", ACTIVATIONS, "gelu_pytorch_tanh" if gemma else "silu")
+    return GatedDecoder(
+        architecture=kind,
+        names=_NAMES,
+        prefixes=("model.", ""),
+        width=width,
+        layers=values.count("num_hidden_layers"),
+        heads=heads,
+        groups=groups,
+        head_size=head_size,
+        hidden=values.count("intermediate_size"),
+        vocabulary=values.count("vocab_size"),
+        context=values.count("max_position_embeddings"),
+        eps=values.number("rms_norm_eps", 1e-6),
+        frequencies=rotary_frequencies(values, head_size),
+        interleaved=False,
+        windows=_windows(values, kind),
+        # Gemma's first releases say "gelu" and mean the approximation, as the library does.
+        activation="gelu_pytorch_tanh" if gemma and activation == "gelu" else activation,
+        input_bias=attention_bias or kind == "qwen2",
+        output_bias=attention_bias,
+        units_bias=kind == "llama" and values.flag("mlp_bias", False),
+        head_norms=kind == "qwen3",
+        gain_shift=1.0 if gemma else 0.0,
+        embedding_scale=width**0.5 if gemma else 1.0,
+        tied=values.flag("tie_word_embeddings", gemma),
+    )
+
+
+def _head_size(values: Configuration, kind: str, width: int, heads: int) -> int:
+    if values.given("head_dim"):
+        size = values.count("head_dim")
+    elif kind in {"gemma", "qwen3"}:  # whose classes default to a size of their own
+        size = {"gemma": 256, "qwen3": 128}[kind]
+    else:
+        size = values.divides("num_attention_heads", heads, width, "hidden_size")
+    if size % 2:
+        raise UserError(
+            f"head_dim = {size} in the configuration is odd: rotary positions turn pairs of "
+            "coordinates"
+        )
+    return size
+
+
+def _windows(values: Configuration, kind: str) -> tuple[int | None, ...]:
+    """How far back each layer sees."""
+    # Mistral slides in all layers; Qwen2 and Qwen3 where `layer_types` says so, by default from
+    # layer `max_window_layers` on, if `use_sliding_window`; Llama and Gemma see everything.
+    layers = values.count("num_hidden_layers")
+    window = None
+    if "sliding_window" not in values.values or values.given("sliding_window"):
+        window = values.count("sliding_window", 4096)
+    if kind == "mistral":
+        first = 0
+    elif kind in {"qwen2", "qwen3"} and values.flag("use_sliding_window", False):
+        first = values.count("max_window_layers", 28, least=0)
+    else:
+        first, window = layers, None
+    implied = tuple(window if index >= first else None for index in range(layers))
+    if not values.given("layer_types"):
+        return implied
+    said = {"full_attention": None, "sliding_attention": window}
+    kinds = values.values["layer_types"]
+    named = isinstance(kinds, list) and all(each in said for each in kinds)
+    if not named or len(kinds) != layers:
+        raise UserError(
+            f"layer_types = {kinds} in the configuration is not supported: one of "
+            f"{', '.join(said)} for each of the {layers} layers is"
+        )
+    if window is None and "sliding_attention" in kinds:
+        raise UserError(
+            "layer_types of the configuration asks for 'sliding_attention', but sliding_window is "
+            f"not set for a '{kind}': correct config.json"
+        )
+    found = tuple(said[each] for each in kinds)
+    if kind == "mistral" and found != implied:
+        raise UserError(
+            f"layer_types = {kinds} in the configuration is not supported for a 'mistral', whose "
+            "layers all slide or none does"
+        )
+    return found

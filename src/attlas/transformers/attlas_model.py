@@ -1,0 +1,158 @@
+"""Models of attlas as configuration and tensors, so that they are saved and read like others."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from attlas.core.arrays import read_array
+from attlas._files.draft import draft_of
+from attlas.core.errors import UserError
+from attlas._files.plain_file import make_folder, printable
+from attlas.transformers.write_safetensors import write_safetensors
+from attlas.models.networks.encoder import Encoder
+from attlas.models.networks.translator import MultiHeadAttention, Translator, TranslatorBlock
+
+StoredForm = tuple[dict[str, Any], dict[str, np.ndarray]]
+
+
+def stored_form(
+    model: eqx.Module,
+    *,
+    continuous: bool = False,
+    sequences: Sequence[np.ndarray] = (),
+) -> StoredForm:
+    """Configuration and tensors of a model.
+
+    Args:
+        model: not stacked.
+        continuous: whether an encoder reads vectors in place of words, which its arrays do not
+            say.
+        sequences: word numbers of some held-out sequences, for an audit of the model.
+
+    Returns:
+        What config.json holds, and arrays by name.
+
+    Raises:
+        UserError: if it is no model that has the form of a Transformer with residual sums.
+
+    Examples:
+        >>> import jax
+        >>> from attlas.models.networks.encoder import make_encoder
+        >>> model = make_encoder(jax.random.key(0), 9, 5, width=4, blocks=2, heads=2, hidden=8)
+        >>> config, tensors = stored_form(model)
+        >>> config["model_type"], tensors["blocks.1.query"].shape
+        ('attlas_encoder', (4, 4))
+    """
+    if isinstance(model, Encoder):
+        config, tensors = _of_encoder(model, continuous)
+    elif isinstance(model, Translator):
+        config, tensors = _of_translator(model)
+    else:
+        raise UserError(
+            f"a {type(model).__name__} is no model that is audited: Encoder and Translator of "
+            "attlas.models.networks are; others have no residual sums of attention and feedforward"
+        )
+    if len(sequences):
+        config["sequences"] = [np.asarray(each).tolist() for each in sequences]
+    return config, tensors
+
+
+def save_model(
+    folder: str | os.PathLike[str],
+    form: StoredForm,
+    notes: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write a model as config.json and model.safetensors; the configuration comes last.
+
+    A folder without config.json is no model, so that a process that dies leaves none behind.
+
+    Args:
+        folder: made if missing.
+        form: see `stored_form`.
+        notes: plain JSON that config.json holds below `notes`, such as where the model comes from.
+
+    Returns:
+        The folder.
+
+    Raises:
+        UserError: if it cannot be written.
+    """
+    place = Path(folder)
+    config, tensors = form
+    target = place / "config.json"
+    whole = config | ({"notes": dict(notes)} if notes else {})
+    text = json.dumps(whole, indent=1, sort_keys=True, allow_nan=False)
+    try:
+        make_folder(place)
+        target.unlink(missing_ok=True)
+        write_safetensors(place / "model.safetensors", tensors)
+        with draft_of(target) as draft:
+            draft.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError(
+            f"cannot write {printable(str(target))} ({reason}): free space or rights there, or "
+            "name another folder"
+        ) from error
+    return place
+
+
+def _of_encoder(model: Encoder, continuous: bool) -> StoredForm:
+    first = model.blocks[0]
+    tensors = {name: getattr(model, name) for name in ("embedding", "start", "positions")}
+    for index, block in enumerate(model.blocks):
+        for name in ("query", "key", "value", "output", "up", "down", "scales"):
+            tensors[f"blocks.{index}.{name}"] = getattr(block, name)
+    tensors["readout"] = model.readout
+    config = {
+        "model_type": "attlas_encoder",
+        "vocabulary": model.embedding.shape[0],
+        "width": model.embedding.shape[1],
+        "length": model.positions.shape[0] - 1,
+        "blocks": len(model.blocks),
+        "heads": first.heads,
+        "hidden": first.up.shape[1],
+        "continuous": continuous,
+    }
+    return config, _arrays(tensors)
+
+
+def _of_translator(model: Translator) -> StoredForm:
+    tensors: dict[str, Any] = {
+        "source_words": model.source_words,
+        "target_words": model.target_words,
+    }
+    for side in ("encoder", "decoder"):
+        blocks: tuple[TranslatorBlock, ...] = getattr(model, side)
+        for index, block in enumerate(blocks):
+            place = f"{side}.{index}"
+            tensors |= _of_attention(block.own, f"{place}.own")
+            if block.source is not None:
+                tensors |= _of_attention(block.source, f"{place}.source")
+            for name in ("up", "down", "scales"):
+                tensors[f"{place}.{name}"] = getattr(block, name)
+    tensors["readout"] = model.readout
+    config = {
+        "model_type": "attlas_translator",
+        "source_vocabulary": model.source_words.shape[0],
+        "target_vocabulary": model.target_words.shape[0],
+        "width": model.source_words.shape[1],
+        "blocks": len(model.encoder),
+        "heads": model.encoder[0].own.heads,
+        "hidden": model.encoder[0].up.shape[1],
+    }
+    return config, _arrays(tensors)
+
+
+def _of_attention(attention: MultiHeadAttention, place: str) -> dict[str, Any]:
+    names = ("query", "key", "value", "output")
+    return {f"{place}.{name}": getattr(attention, name) for name in names}
+
+
+def _arrays(tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    return {name: read_array(value, name) for name, value in tensors.items()}

@@ -1,0 +1,161 @@
+"""A checkpoint on disk: a folder or file as libraries write them, known by its headers."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attlas.core.errors import UserError
+from attlas._files.plain_file import Damaged, printable, read_plain_file
+from attlas.transformers.lazy_tensors import LazyTensors, Unread, tensors_of_files
+from attlas.transformers.llama2c_file import read_llama2c_file
+from attlas.transformers.safetensors_file import SafetensorsFile
+
+LARGEST_CONFIG = 2**22
+LARGEST_INDEX = 2**24
+MOST_SHARDS = 4096
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a folder or file says about its model, and its tensors, not read yet.
+
+    Attributes:
+        name: the path as the user gave it.
+        config: parsed config.json, with `model_type`.
+        tensors: by name.
+    """
+
+    name: str
+    config: Mapping[str, Any]
+    tensors: LazyTensors
+
+
+def read_checkpoint(path: str | os.PathLike[str], dtype: np.dtype | None = None) -> Checkpoint:
+    """Open a checkpoint: headers are read and checked, numbers are not.
+
+    A folder holds config.json beside model.safetensors, beside the index of its shards, or beside
+    one .safetensors file of any name; a .safetensors file is read with the config.json beside it;
+    a .bin file is llama2.c's.
+
+    Args:
+        path: folder or file.
+        dtype: type in which floating numbers are read; the file's, at least float32, when None.
+
+    Returns:
+        The checkpoint.
+
+    Raises:
+        UserError: if something is missing, malformed or a pickle.
+    """
+    place, name = Path(path), printable(str(path))
+    if not os.path.lexists(place):
+        raise UserError(f"{name} is not there: give the folder or file of a model")
+    if place.is_dir():
+        config, tensors = _folder(place)
+    elif place.suffix == ".safetensors":
+        config = _config(place.parent, place.name)
+        tensors = tensors_of_files([SafetensorsFile(place)])
+    elif place.suffix == ".bin":
+        config, tensors = read_llama2c_file(place)
+    else:
+        # Pickles among them: nothing is looked at.
+        raise UserError(f"{name} is no model that attlas reads{_instead(place.suffix)}")
+    return Checkpoint(name, config, LazyTensors(tensors, dtype))
+
+
+def _folder(folder: Path) -> tuple[dict[str, Any], dict[str, Unread]]:
+    shown = printable(str(folder))
+    index = folder / "model.safetensors.index.json"
+    if (folder / "model.safetensors").is_file():
+        tensors = tensors_of_files([SafetensorsFile(folder / "model.safetensors")])
+    elif os.path.lexists(index):
+        tensors = _sharded(folder, index)
+    else:
+        single = sorted(folder.glob("*.safetensors"))
+        if len(single) > 1:
+            names = ", ".join(printable(path.name) for path in single[:3])
+            raise UserError(
+                f"{shown} holds {len(single)} .safetensors files ({names}) and no "
+                "model.safetensors.index.json: give one of the files, or add the index"
+            )
+        if not single:
+            return _without_safetensors(folder)
+        tensors = tensors_of_files(SafetensorsFile(path) for path in single)
+    return _config(folder, shown), tensors
+
+
+def _without_safetensors(folder: Path) -> tuple[dict[str, Any], dict[str, Unread]]:
+    shown = printable(str(folder))
+    pickles = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLES)
+    official = [name for name in pickles if name.startswith("pytorch_model")]
+    binaries = [name for name in pickles if name.endswith(".bin") and not name.startswith("tok")]
+    if len(binaries) == 1 and not official:
+        return read_llama2c_file(folder / binaries[0])
+    if pickles:
+        raise UserError(f"{shown} holds {printable(pickles[0])}{_instead(_PICKLES[0])}")
+    raise UserError(
+        f"{shown} holds no model: no model.safetensors, no index of shards, no .safetensors file"
+    )
+
+
+def _instead(suffix: str) -> str:
+    if suffix in _PICKLES:
+        return (
+            " only, a pickle, which can run code when it is read: convert it where you trust it, "
+            "with model.save_pretrained(folder, safe_serialization=True)"
+        )
+    return ": give a folder with config.json and model.safetensors, or a .safetensors file"
+
+
+def _sharded(folder: Path, index: Path) -> dict[str, Unread]:
+    shown = printable(str(index))
+    places = _json(index, LARGEST_INDEX).get("weight_map")
+    if not isinstance(places, dict) or not all(isinstance(v, str) for v in places.values()):
+        raise UserError(f"{shown} has no weight_map from tensors to files")
+    names = sorted(set(places.values()))
+    if not names or len(names) > MOST_SHARDS:
+        raise UserError(f"{shown} names {len(names)} files, of 1 to {MOST_SHARDS}")
+    for name in names:
+        if Path(name).name != name or not name.endswith(".safetensors"):
+            raise UserError(
+                f"{shown} names '{printable(name)[:80]}', no .safetensors file of its own folder"
+            )
+    found = tensors_of_files(SafetensorsFile(folder / name) for name in names)
+    for name, file in places.items():
+        if name not in found or Path(found[name].where).name != printable(file):
+            raise UserError(f"{shown} puts tensor '{printable(name)}' into {file}: it is not there")
+    if surplus := sorted(found.keys() - places.keys()):
+        where = found[surplus[0]].where
+        raise UserError(f"{where} holds tensor '{printable(surplus[0])}', which {shown} omits")
+    return found
+
+
+def _config(folder: Path, what: str) -> dict[str, Any]:
+    config = _json(folder / "config.json", LARGEST_CONFIG, f"it says what {what} is")
+    # llama2.c has no file of this name; whoever writes one lists its sizes as model.py does.
+    if "model_type" not in config and {"dim", "n_layers", "n_heads"} <= config.keys():
+        config["model_type"] = "llama2.c"
+    return config
+
+
+def _json(path: Path, most: int, reason: str = "") -> dict[str, Any]:
+    shown = printable(str(path))
+    try:
+        text = read_plain_file(path, most)
+    except Damaged as damage:
+        raise UserError(printable(str(damage))) from None
+    if text is None:
+        raise UserError(f"{shown} is missing: {reason or 'add it'}")
+    try:
+        found = json.loads(text.decode())
+    except (ValueError, RecursionError):
+        raise UserError(f"{shown} is not JSON: truncated or altered") from None
+    if not isinstance(found, dict):
+        raise UserError(f"{shown} is no table of settings")
+    return found

@@ -1,0 +1,389 @@
+r"""The forward pass of the canonical form, layer by layer, on one sequence; vmap outside."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from attlas.transformers.activations import activation
+from attlas.transformers.canonical import (
+    Attention,
+    Embedding,
+    Feedforward,
+    Layer,
+    PatchEmbedding,
+    Readout,
+    Rotary,
+)
+from attlas.models.attention.rotation import turn
+
+
+def embed(embedding: Embedding, tokens: Int[Array, " T"]) -> Float[Array, "T d"]:
+    """Rows that enter the first layer.
+
+    Args:
+        embedding: of the model.
+        tokens: word of each position.
+
+    Returns:
+        One row per token.
+    """
+    x = embedding.scale * embedding.tokens[tokens]
+    if embedding.kind is not None:
+        x = x + embedding.kind[None]
+    if embedding.positions is not None:
+        x = x + embedding.positions[_position_rows(embedding, tokens)]
+    if embedding.norm is not None:
+        x = embedding.norm(x)
+    return x if embedding.projection is None else embedding.projection(x)
+
+
+def _position_rows(embedding: Embedding, tokens: Int[Array, " T"]) -> Int[Array, " T"]:
+    """Which row of the table of positions each token reads."""
+    if embedding.padding is None:
+        return embedding.first_position + jnp.arange(tokens.size)
+    counted = tokens != embedding.padding
+    return embedding.first_position - 1 + jnp.where(counted, jnp.cumsum(counted), 0)
+
+
+@eqx.filter_jit
+def embed_many(embedding: Embedding, tokens: Int[Array, "n T"]) -> Float[Array, "n T d"]:
+    """Rows of several sequences of one length.
+
+    Args:
+        embedding: of the model.
+        tokens: word of each position.
+
+    Returns:
+        One row per token.
+    """
+    return jax.vmap(lambda each: embed(embedding, each))(tokens)
+
+
+def embed_patches(embedding: PatchEmbedding, image: Float[Array, "c h w"]) -> Float[Array, "T d"]:
+    """Rows that enter the first layer: the class token, then the patches row by row.
+
+    Args:
+        embedding: of the model.
+        image: pixels, channels first.
+
+    Returns:
+        One row per token.
+    """
+    c, h, w = image.shape
+    s = embedding.size
+    cut = image.reshape(c, h // s, s, w // s, s).transpose(1, 3, 0, 2, 4).reshape(-1, c * s * s)
+    rows = jnp.concatenate([embedding.token[None], embedding.patches(cut)])
+    return rows + embedding.positions
+
+
+def rotate(rotary: Rotary, x: Float[Array, "H T k"]) -> Float[Array, "H T k"]:
+    """Queries or keys turned by their positions 0, 1, ...
+
+    Args:
+        rotary: the rule.
+        x: one row per head and position.
+
+    Returns:
+        The turned rows.
+    """
+    frequencies = jnp.asarray(rotary.frequencies, x.dtype)
+    angle = jnp.arange(x.shape[1], dtype=x.dtype)[:, None] * frequencies[None]
+    return turn(x, angle, rotary.interleaved)
+
+
+def visible(
+    attention: Attention, length: int, present: Bool[Array, " T"] | None = None
+) -> Bool[Array, "T T"]:
+    """Which tokens (columns) each token (row) sees.
+
+    Args:
+        attention: of a layer.
+        length: number of tokens.
+        present: which tokens are no padding, the first one being present; all when None. Padding
+            stands at the end.
+
+    Returns:
+        True where the row's token sees the column's. Rows of padding see the first token, so
+        that what is computed there stays finite; nothing reads it.
+    """
+    behind = jnp.arange(length)[:, None] - jnp.arange(length)[None]
+    seen = behind >= 0 if attention.causal else jnp.ones_like(behind, dtype=bool)
+    if attention.window is not None:
+        seen = seen & (behind < attention.window)
+    if present is None:
+        return seen
+    first = jnp.arange(length)[None] == 0
+    return jnp.where(present[:, None], seen & present[None], first)
+
+
+class Projections(NamedTuple):
+    """What the heads of a layer make of its rows, before norms of heads and rotation.
+
+    Attributes:
+        queries: one row per head and token.
+        keys: one row per key/value group and token.
+        values: the same.
+    """
+
+    queries: Float[Array, "H T k"]
+    keys: Float[Array, "G T k"]
+    values: Float[Array, "G T v"]
+
+
+def projections(attention: Attention, x: Float[Array, "T d"]) -> Projections:
+    """Queries, keys and values.
+
+    Args:
+        attention: of a layer.
+        x: what the attention reads, after its norm where the norm stands before.
+
+    Returns:
+        One row per token.
+    """
+    return Projections(
+        jnp.einsum("td,hdk->htk", x, attention.W_Q) + attention.b_Q[:, None],
+        jnp.einsum("td,gdk->gtk", x, attention.W_K) + attention.b_K[:, None],
+        jnp.einsum("td,gdv->gtv", x, attention.W_V) + attention.b_V[:, None],
+    )
+
+
+def placed(
+    attention: Attention, queries: Float[Array, "H T k"], keys: Float[Array, "G T k"]
+) -> tuple[Float[Array, "H T k"], Float[Array, "H T k"]]:
+    """Queries and keys after their norms and rotation, whose products are logits before the scale.
+
+    Args:
+        attention: of a layer.
+        queries: one row per head and token, as `projections` gives them.
+        keys: one row per group and token.
+
+    Returns:
+        One row per head and token of either.
+    """
+    if attention.query_norm is not None:
+        queries = attention.query_norm(queries)
+    if attention.key_norm is not None:
+        keys = attention.key_norm(keys)
+    if attention.rotary is not None:
+        queries, keys = rotate(attention.rotary, queries), rotate(attention.rotary, keys)
+    return queries, keys[jnp.array(attention.group)]
+
+
+def compare_heads(
+    attention: Attention, queries: Float[Array, "H T k"], keys: Float[Array, "G T k"]
+) -> Float[Array, "H T T"]:
+    """Logits before the mask, of queries and keys as `projections` gives them.
+
+    Args:
+        attention: of a layer.
+        queries: one row per head and token.
+        keys: one row per group and token.
+
+    Returns:
+        One square per head, queries first.
+    """
+    return attention.scale * jnp.einsum("hik,hjk->hij", *placed(attention, queries, keys))
+
+
+def attention_logits(attention: Attention, x: Float[Array, "T d"]) -> Float[Array, "H T T"]:
+    """Logits before the mask.
+
+    Args:
+        attention: of a layer.
+        x: what the attention reads, after its norm where the norm stands before.
+
+    Returns:
+        One square per head, queries first.
+    """
+    found = projections(attention, x)
+    return compare_heads(attention, found.queries, found.keys)
+
+
+def attention_weights(
+    attention: Attention, x: Float[Array, "T d"], present: Bool[Array, " T"] | None = None
+) -> Float[Array, "H T T"]:
+    """Attention maps: the softmax of the logits over the tokens that a token sees.
+
+    Args:
+        attention: of a layer.
+        x: what the attention reads.
+        present: which tokens are no padding, see `visible`; all when None.
+
+    Returns:
+        One map per head; rows sum to one, and no row sees padding.
+    """
+    return seen_softmax(attention_logits(attention, x), visible(attention, x.shape[0], present))
+
+
+def seen_softmax(logits: Float[Array, "H S T"], seen: Bool[Array, "S T"]) -> Float[Array, "H S T"]:
+    """The softmax of logits over the tokens that each token sees.
+
+    Args:
+        logits: before the mask.
+        seen: where a row's token sees the column's; every row at least one.
+
+    Returns:
+        Rows that sum to one, zero where nothing is seen.
+    """
+    return jax.nn.softmax(jnp.where(seen[None], logits, -jnp.inf), axis=-1)
+
+
+def head_outputs(
+    attention: Attention, weights: Float[Array, "H S T"], x: Float[Array, "T d"]
+) -> Float[Array, "H S out"]:
+    """What each head adds, P_h (X W_V + b_V) W_O[h], without the layer's b_O.
+
+    Args:
+        attention: of a layer.
+        weights: rows of attention weights, those of the layer or others.
+        x: what the attention reads.
+
+    Returns:
+        One row per head and row of weights.
+    """
+    mixed = mix_values(attention, weights, projections(attention, x).values)
+    return jnp.einsum("hiv,hvd->hid", mixed, attention.W_O)
+
+
+def attended(
+    attention: Attention, weights: Float[Array, "H S T"], x: Float[Array, "T d"]
+) -> Float[Array, "S out"]:
+    """What the attention adds: the sum of `head_outputs` and b_O, without one block per head.
+
+    Args:
+        attention: of a layer.
+        weights: rows of attention weights.
+        x: what the attention reads.
+
+    Returns:
+        One row per row of weights.
+    """
+    return unite_heads(attention, mix_values(attention, weights, projections(attention, x).values))
+
+
+def mix_values(
+    attention: Attention, weights: Float[Array, "H S T"], values: Float[Array, "G T v"]
+) -> Float[Array, "H S v"]:
+    """Values, averaged with the weights of each head.
+
+    Args:
+        attention: of a layer.
+        weights: rows of attention weights.
+        values: one row per group and token.
+
+    Returns:
+        One row per head and row of weights.
+    """
+    return jnp.einsum("hij,hjv->hiv", weights, values[jnp.array(attention.group)])
+
+
+def unite_heads(attention: Attention, mixed: Float[Array, "H S v"]) -> Float[Array, "S out"]:
+    """What the attention adds, from the mixed values of its heads; b_O included.
+
+    Args:
+        attention: of a layer.
+        mixed: as `mix_values` gives them.
+
+    Returns:
+        One row per row of weights.
+    """
+    heads, v, d = attention.W_O.shape
+    rows = jnp.swapaxes(mixed, 0, 1).reshape(-1, heads * v)
+    return rows @ attention.W_O.reshape(heads * v, d) + attention.b_O[None]
+
+
+def feed(feedforward: Feedforward, x: Float[Array, "T d"]) -> Float[Array, "T d"]:
+    """Output of the feedforward units.
+
+    Args:
+        feedforward: of a layer.
+        x: what they read.
+
+    Returns:
+        One row per token.
+    """
+    bend = activation(feedforward.activation)
+    inner = feedforward.inner(x)
+    hidden = bend(inner) if feedforward.gate is None else bend(feedforward.gate(x)) * inner
+    return feedforward.outer(hidden)
+
+
+def attention_input(layer: Layer, x: Float[Array, "T d"]) -> Float[Array, "T d"]:
+    """What the layer's attention reads of the hidden rows.
+
+    Args:
+        layer: the layer.
+        x: hidden rows that enter it.
+
+    Returns:
+        The rows, after the norm where it stands before.
+    """
+    return x if layer.placement == "after" else layer.attention_norm(x)
+
+
+def complete_layer(
+    layer: Layer, x: Float[Array, "T d"], attended: Float[Array, "T d"]
+) -> Float[Array, "T d"]:
+    """Hidden rows after the layer, given what its attention adds (b_O included).
+
+    Args:
+        layer: the layer.
+        x: hidden rows that enter it.
+        attended: output of the attention, its own or a changed one.
+
+    Returns:
+        The hidden rows that leave.
+    """
+    if layer.placement == "after":
+        middle = layer.attention_norm(x + attended)
+        return layer.feedforward_norm(middle + feed(layer.feedforward, middle))
+    if layer.placement == "parallel":
+        return x + attended + feed(layer.feedforward, layer.feedforward_norm(x))
+    middle = x + attended
+    return middle + feed(layer.feedforward, layer.feedforward_norm(middle))
+
+
+@eqx.filter_jit
+def apply_layer(
+    layer: Layer, x: Float[Array, "T d"], present: Bool[Array, " T"] | None = None
+) -> tuple[Float[Array, "T d"], Float[Array, "H T T"]]:
+    """One layer on one sequence.
+
+    Args:
+        layer: the layer.
+        x: hidden rows that enter it.
+        present: which tokens are no padding; all when None.
+
+    Returns:
+        The hidden rows that leave, and the attention maps.
+    """
+    read = attention_input(layer, x)
+    weights = attention_weights(layer.attention, read, present)
+    return complete_layer(layer, x, attended(layer.attention, weights, read)), weights
+
+
+@eqx.filter_jit
+def read_out(readout: Readout, x: Float[Array, "T d"]) -> Float[Array, "..."]:
+    """Logits of the last hidden rows.
+
+    Args:
+        readout: of the model, with `words`.
+        x: hidden rows that leave the last layer.
+
+    Returns:
+        One row of logits per token, or one vector where only the first token is read.
+    """
+    if readout.first_only:
+        x = x[:1]
+    if readout.norm is not None:
+        x = readout.norm(x)
+    if readout.transform is not None:
+        x = activation(readout.activation)(readout.transform(x))
+    if readout.transform_norm is not None:
+        x = readout.transform_norm(x)
+    assert readout.words is not None
+    logits = readout.words(x)
+    return logits[0] if readout.first_only else logits

@@ -1,0 +1,66 @@
+"""The map from the last hidden rows to the words, which may share the embedding's matrix."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from attlas.transformers.canonical import Dense
+from attlas.transformers.head_blocks import dense
+from attlas.transformers.stored_tensors import StoredTensors
+
+
+def output_words(
+    stored: StoredTensors, embedding: str, names: Sequence[str], *, tied: bool
+) -> Dense | None:
+    """What a file says about the output layer.
+
+    Args:
+        stored: the file.
+        embedding: which tensor holds one row per word.
+        names: which tensor is the output layer; the first that is there.
+        tied: whether the embedding is the output layer where the file has no other.
+
+    Returns:
+        The map, None for a model without it or with a head of another task.
+
+    Examples:
+        >>> stored = StoredTensors({"in": np.eye(2)}, {"in": (2, 2)})
+        >>> output_words(stored, "in", ("out",), tied=True).W.tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+        >>> output_words(stored, "in", ("out",), tied=False) is None
+        True
+    """
+    name = next((name for name in names if name in stored), None)
+    if name is None:
+        return dense(stored[embedding], None) if tied and stored.for_words else None
+    # The library ties only what is equal: a file whose two matrices differ is read as it is.
+    return dense(stored[name], None)
+
+
+def repeated_words(
+    stored: StoredTensors, embedding: str, names: Sequence[str], *, tied: bool
+) -> int:
+    """How many numbers of a file are the embedding once more.
+
+    A state dict holds a shared matrix under both names. Where nothing is tied, nothing is read.
+
+    Args:
+        stored: the file.
+        embedding: which tensor holds one row per word.
+        names: which tensor is the output layer; the first that is there.
+        tied: whether the configuration ties them.
+
+    Returns:
+        The numbers of the embedding, or 0.
+
+    Examples:
+        >>> both = {"in": np.eye(2), "out": np.eye(2)}
+        >>> stored = StoredTensors(both, dict.fromkeys(both, (2, 2)))
+        >>> [repeated_words(stored, "in", ("out",), tied=tied) for tied in (True, False)]
+        [4, 0]
+    """
+    name = next((name for name in names if name in stored), None)
+    if name is None or not tied:
+        return 0
+    words = stored[embedding]
+    return words.size if np.array_equal(words, stored[name]) else 0

@@ -1,0 +1,90 @@
+"""The attention of attlas' own networks: four d x d matrices, no biases, LayerNorm after sums."""
+
+from collections.abc import Callable, Mapping
+
+import jax.numpy as jnp
+import numpy as np
+
+from attlas.transformers.attlas_tensors import AttlasTensors
+from attlas.transformers.canonical import AttentionBlock, Dense, Feedforward, Norm
+from attlas.transformers.head_blocks import attention_of, dense
+from attlas.transformers.layer_reader import LayerReader
+from attlas.transformers.fused_reference import apart, mixed_values
+
+
+def plain_layers(
+    stored: AttlasTensors,
+    attention: Callable[[int], str],
+    rest: Callable[[int], str],
+    activation: str,
+    eps: float,
+) -> LayerReader:
+    """The layers in canonical form.
+
+    Args:
+        stored: the model's tensors.
+        attention: given a layer's number, what the names of W_Q, W_K, W_V and W_O begin with.
+        rest: what those of the feedforward and of the norms begin with.
+        activation: of the feedforward.
+        eps: of the norms.
+
+    Returns:
+        What reads them.
+    """
+    return LayerReader(
+        lambda index: _block(stored, attention(index), rest(index), eps),
+        lambda index: _feedforward(stored, rest(index), activation),
+    )
+
+
+def _dense(stored: AttlasTensors, name: str, inputs: int, outputs: int) -> Dense:
+    """A map without bias, its inputs first."""
+    return dense(stored.read(name, inputs, outputs), None, outputs_first=False)
+
+
+def _feedforward(stored: AttlasTensors, rest: str, activation: str) -> Feedforward:
+    d, hidden = stored.size("width"), stored.size("hidden")
+    up, down = _dense(stored, f"{rest}up", d, hidden), _dense(stored, f"{rest}down", hidden, d)
+    return Feedforward(up, down, None, activation)
+
+
+def _block(stored: AttlasTensors, attention: str, rest: str, eps: float) -> AttentionBlock:
+    d = stored.size("width")
+    stored.head_size()  # refuses heads that do not divide the width
+    parts = ("query", "key", "value", "output")
+    scales = jnp.asarray(stored.read(f"{rest}scales", 2, d))
+    first, last = (Norm(scale, jnp.zeros_like(scale), eps, centred=True) for scale in scales)
+    return AttentionBlock(
+        attention=attention_of(
+            (_dense(stored, f"{attention}{part}", d, d) for part in parts),
+            stored.size("heads"),
+            causal=False,
+        ),
+        attention_norm=first,
+        feedforward_norm=last,
+        placement="after",
+    )
+
+
+def plain_unsliced(
+    tensors: Mapping[str, np.ndarray], attention: str, heads: int, x: np.ndarray
+) -> np.ndarray:
+    """The attention as the network lays it out, in NumPy float64.
+
+    Args:
+        tensors: of the model.
+        attention: what the names of W_Q, W_K, W_V and W_O begin with.
+        heads: number of heads.
+        x: (T, d), what the attention reads.
+
+    Returns:
+        (T, d).
+    """
+    rows = np.asarray(x, np.float64)
+    W_Q, W_K, W_V, W_O = (
+        np.asarray(tensors[f"{attention}{part}"], np.float64)
+        for part in ("query", "key", "value", "output")
+    )
+    queries, keys, values = (apart(rows @ W, heads) for W in (W_Q, W_K, W_V))
+    scale = (rows.shape[1] // heads) ** -0.5
+    return mixed_values(queries, keys, values, scale=scale, causal=False) @ W_O

@@ -1,0 +1,105 @@
+"""Models that are in memory: PyTorch modules and mappings of tensors; torch is not imported."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from attlas.core.arrays import read_array, read_mask
+from attlas.core.errors import UserError
+from attlas.transformers.lazy_tensors import Unread
+from attlas.transformers.safetensors_file import DTYPES
+
+_WRAPPERS = ("_orig_mod.", "module.")
+"""Put before all names by torch.compile, and by data parallelism."""
+
+
+def is_module(value: Any) -> bool:
+    """Whether it behaves like a torch.nn.Module.
+
+    Args:
+        value: anything.
+
+    Returns:
+        True or false.
+    """
+    return callable(getattr(value, "state_dict", None)) and callable(
+        getattr(value, "named_parameters", None)
+    )
+
+
+def module_config(module: Any, config: Any = None) -> dict[str, Any]:
+    """The configuration of a module, as config.json would hold it.
+
+    Args:
+        module: with `config`, as Hugging Face's models have; or anything where it is given.
+        config: a mapping, or an object with `to_dict`; the module's own when None.
+
+    Returns:
+        Settings by name.
+
+    Raises:
+        UserError: if there is none.
+    """
+    found: Any = getattr(module, "config", None) if config is None else config
+    if callable(getattr(found, "to_dict", None)):
+        found = found.to_dict()
+    if not isinstance(found, Mapping):
+        raise UserError(
+            f"a model of type {type(module).__name__} has no configuration: give config=, the "
+            "settings of its config.json with 'model_type'"
+        )
+    return dict(found)
+
+
+def tensors_of_state(state: Mapping[Any, Any], name: str) -> dict[str, Unread]:
+    """The tensors of a state dict; each is converted when it is asked for.
+
+    Args:
+        state: arrays of NumPy, JAX or torch by name.
+        name: what a message calls the model.
+
+    Returns:
+        Tensors by name, without the prefix of a wrapper.
+
+    Raises:
+        UserError: if a name is no text, or a value no array.
+
+    Examples:
+        >>> tensors_of_state({"module.W": np.ones((2, 3))}, "model")["W"].shape
+        (2, 3)
+    """
+    if not state:
+        raise UserError(f"{name} holds no tensors: give the whole state dict")
+    found = {}
+    for key, value in state.items():
+        if not isinstance(key, str):
+            raise UserError(f"{name} has a tensor named {key!r:.80}: name tensors by texts")
+        if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+            kind = type(value).__name__
+            raise UserError(f"{name}['{key}'] is of type {kind}: give arrays of NumPy, JAX, torch")
+        shape = tuple(int(size) for size in value.shape)
+        found[key] = Unread(shape, _dtype(value, f"{name}['{key}']"), name, _reader(value, key))
+    for prefix in _WRAPPERS:
+        if all(key.startswith(prefix) for key in found):
+            found = {key.removeprefix(prefix): unread for key, unread in found.items()}
+    return found
+
+
+def _dtype(value: Any, name: str) -> np.dtype:
+    said = str(value.dtype).removeprefix("torch.")
+    for dtype in DTYPES.values():
+        if dtype.name == said:
+            return dtype
+    raise UserError(
+        f"{name} has dtype {said}: give a model in float16, bfloat16, float32 or float64"
+    )
+
+
+def _reader(value: Any, key: str) -> Callable[[np.dtype], np.ndarray]:
+    def read(dtype: np.dtype) -> np.ndarray:
+        if dtype.kind == "b":
+            return np.asarray(read_mask(value, key, tuple(value.shape)))
+        return read_array(value, key).astype(dtype, copy=False)
+
+    return read

@@ -1,0 +1,284 @@
+r"""A trained Transformer in canonical form: its layers are read when they are asked for."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from attlas.core.arrays import ArrayInput
+from attlas.core.errors import UserError
+from attlas.transformers.canonical import (
+    Attention,
+    AttentionBlock,
+    Dense,
+    Embedding,
+    Layer,
+    Norm,
+    PatchEmbedding,
+    Readout,
+)
+from attlas.transformers.forward import apply_layer, embed, embed_many, embed_patches, read_out
+from attlas.transformers.layer_reader import read_attention
+
+
+@dataclass(frozen=True)
+class TrainedTransformer:
+    r"""A model that was read by `load_model`.
+
+    Tokens are one sequence, a vector of word numbers (an image, channels first, for a vision
+    model). Arrays have the precision that the model was read in.
+
+    Attributes:
+        name: what the user called it.
+        architecture: its row of the table, such as "gpt2".
+        width: d, length of a hidden row.
+        heads_per_layer: H.
+        vocabulary: number of words that it reads; 0 for a vision model.
+        context: largest number of tokens, or None where positions set no limit.
+        stored_layer: for each layer, which stored layer it uses; ALBERT has twelve times 0.
+        read_layer: reads a stored layer; a `LayerReader` where its parts can be read alone.
+        read_embedding: reads what leads from tokens to rows.
+        read_readout: reads what leads from rows to logits.
+        parameters: number of stored numbers, shared ones once.
+        unsliced: a layer's attention from the file's own matrices, (layer, rows) to rows, for
+            `prove_slicing`; None for a model that was put together by hand.
+    """
+
+    name: str
+    architecture: str
+    width: int
+    heads_per_layer: int
+    vocabulary: int
+    context: int | None
+    stored_layer: tuple[int, ...]
+    read_layer: Callable[[int], Layer]
+    read_embedding: Callable[[], Embedding | PatchEmbedding]
+    read_readout: Callable[[], Readout]
+    parameters: int
+    unsliced: Callable[[int, np.ndarray], np.ndarray] | None = None
+
+    @property
+    def layers(self) -> int:
+        """Number of layers that a token passes."""
+        return len(self.stored_layer)
+
+    def layer(self, index: int) -> Layer:
+        """Weights of a layer; shared layers are the same object's.
+
+        Args:
+            index: from 0 at the embedding.
+
+        Returns:
+            The layer, read now.
+        """
+        return self.read_layer(self.stored_layer[index])
+
+    def block(self, index: int) -> AttentionBlock:
+        """Attention and norms of a layer, without its feedforward units.
+
+        Args:
+            index: from 0 at the embedding.
+
+        Returns:
+            The block, read now.
+        """
+        return self.stored_block(self.stored_layer[index])
+
+    def stored_block(self, stored: int) -> AttentionBlock:
+        """The same of a stored layer, which several layers may share.
+
+        Args:
+            stored: its number.
+
+        Returns:
+            The block, read now.
+        """
+        return read_attention(self.read_layer, stored)
+
+    @cached_property
+    def embedding(self) -> Embedding | PatchEmbedding:
+        """From tokens to rows; read when it is first asked for."""
+        return self.read_embedding()
+
+    @cached_property
+    def readout(self) -> Readout:
+        """From rows to logits; read when it is first asked for."""
+        return self.read_readout()
+
+    @cached_property
+    def heads(self) -> tuple[Attention, ...]:
+        """Canonical weights of the heads, one entry per stored layer."""
+        return tuple(
+            self.stored_block(index).attention for index in range(max(self.stored_layer) + 1)
+        )
+
+    def input_norm(
+        self,
+        index: int,
+        block: AttentionBlock | Layer | None = None,
+        before: AttentionBlock | Layer | None = None,
+    ) -> tuple[Norm | None, Dense | None]:
+        """What stands between a normalised token and a layer's attention.
+
+        Args:
+            index: of the layer.
+            block: of the layer, where it is in memory already.
+            before: of the layer before it, likewise.
+
+        Returns:
+            The layer's own norm where it stands before, else the one that ended what came
+            before, None where there is none; and the projection between that norm and the
+            layer, None where there is none.
+        """
+        layer = self.block(index) if block is None else block
+        if layer.placement != "after":
+            return layer.attention_norm, None
+        if index > 0:
+            last = self.block(index - 1) if before is None else before
+            return last.feedforward_norm, None
+        embedding = self.embedding
+        if isinstance(embedding, PatchEmbedding):
+            return None, None
+        return embedding.norm, embedding.projection
+
+    def steps(
+        self, tokens: ArrayInput
+    ) -> Iterator[tuple[Layer, Float[Array, "T d"], Float[Array, "H T T"], Float[Array, "T d"]]]:
+        """The layers one after the other, so that one at a time is in memory.
+
+        Args:
+            tokens: one sequence.
+
+        Yields:
+            Each layer, the hidden rows that enter it, its attention maps, the rows that leave.
+        """
+        x = self.embed(tokens)
+        for index in range(self.layers):
+            layer = self.layer(index)
+            leaving, weights = apply_layer(layer, x)
+            yield layer, x, weights, leaving
+            x = leaving
+
+    def embed(self, tokens: ArrayInput) -> Float[Array, "T d"]:
+        """Hidden rows that enter the first layer.
+
+        Args:
+            tokens: one sequence.
+
+        Returns:
+            One row per token.
+        """
+        if isinstance(self.embedding, PatchEmbedding):
+            return embed_patches(self.embedding, self._image(tokens))
+        return embed(self.embedding, self.read_tokens(tokens))
+
+    def attention(self, tokens: ArrayInput) -> Float[Array, "L H T T"]:
+        """Attention maps of all layers.
+
+        Args:
+            tokens: one sequence.
+
+        Returns:
+            One map per layer and head; rows sum to one.
+        """
+        return jnp.stack([weights for _, _, weights, _ in self.steps(tokens)])
+
+    def hidden(self, tokens: ArrayInput) -> Float[Array, "layers T d"]:
+        """Hidden rows: the embedding, then what leaves each layer.
+
+        Args:
+            tokens: one sequence.
+
+        Returns:
+            L + 1 blocks of one row per token.
+        """
+        rows = [self.embed(tokens)]
+        rows.extend(leaving for *_, leaving in self.steps(tokens))
+        return jnp.stack(rows)
+
+    def logits(self, tokens: ArrayInput) -> Float[Array, "..."]:
+        """Logits of the next (or masked) word at each token; of the classes for vision models.
+
+        Args:
+            tokens: one sequence.
+
+        Returns:
+            One row of `vocabulary` logits per token; one vector for classes.
+        """
+        readout = self.output_layer()
+        x = self.embed(tokens)
+        for *_, leaving in self.steps(tokens):
+            x = leaving
+        return read_out(readout, x)
+
+    def embed_batch(self, tokens: Int[np.ndarray, "n T"]) -> Float[Array, "n T d"]:
+        """Hidden rows of several sequences of one length.
+
+        Args:
+            tokens: as `read_tokens` gives them.
+
+        Returns:
+            One row per token.
+        """
+        assert isinstance(self.embedding, Embedding)
+        return embed_many(self.embedding, jnp.asarray(tokens))
+
+    def output_layer(self) -> Readout:
+        """The readout.
+
+        Returns:
+            The readout, which has words.
+
+        Raises:
+            UserError: if the file holds none.
+        """
+        if self.readout.words is None:
+            raise UserError(
+                f"{self.name}: the file holds no output layer, so that there are no logits; "
+                "save the model with its task's head"
+            )
+        return self.readout
+
+    def read_tokens(self, tokens: ArrayInput) -> Int[Array, " T"]:
+        """One sequence, checked.
+
+        Args:
+            tokens: a vector of word numbers.
+
+        Returns:
+            The same.
+
+        Raises:
+            UserError: if tokens are no whole numbers within the vocabulary, or too many.
+        """
+        given = np.asarray(tokens)
+        if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iu":
+            raise UserError(
+                f"tokens of shape {given.shape} and type {given.dtype}: give one sequence, a "
+                "vector of whole numbers"
+            )
+        low, high = int(given.min()), int(given.max())
+        if low < 0 or high >= self.vocabulary:
+            wrong = low if low < 0 else high
+            raise UserError(f"token {wrong} is outside the vocabulary 0 to {self.vocabulary - 1}")
+        if self.context is not None and given.size > self.context:
+            raise UserError(
+                f"{given.size} tokens are more than the {self.context} positions of {self.name}: "
+                "cut the sequence"
+            )
+        return jnp.asarray(given)
+
+    def _image(self, image: ArrayInput) -> Array:
+        assert isinstance(self.embedding, PatchEmbedding)
+        weights, size = self.embedding.patches.W, self.embedding.size
+        channels = weights.shape[0] // size**2
+        side = round((self.embedding.positions.shape[0] - 1) ** 0.5)
+        rows, columns = self.embedding.grid or (side, side)
+        wanted = (channels, rows * size, columns * size)
+        given = np.asarray(image)
+        if given.shape != wanted:
+            raise UserError(f"image of shape {given.shape}: {self.name} reads {wanted}")
+        return jnp.asarray(given, weights.dtype)

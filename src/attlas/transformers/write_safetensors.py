@@ -1,0 +1,85 @@
+"""Writing safetensors files, whole or not at all."""
+
+import json
+import os
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from attlas.core.arrays import ArrayInput, read_array
+from attlas._files.draft import draft_of
+from attlas.core.errors import UserError
+from attlas._files.plain_file import printable
+from attlas.transformers.safetensors_file import DTYPES
+
+_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+def write_safetensors(
+    path: str | os.PathLike[str],
+    tensors: Mapping[str, ArrayInput],
+    metadata: Mapping[str, str] | None = None,
+) -> Path:
+    """Write tensors into one file; another file of that name is replaced in one step.
+
+    Args:
+        path: of the file; its folder is made if missing.
+        tensors: numbers by name; each keeps its type.
+        metadata: texts by name.
+
+    Returns:
+        The path.
+
+    Raises:
+        UserError: if an array cannot be stored or the file cannot be written; nothing
+            half-written stays then.
+
+    Examples:
+        >>> import tempfile
+        >>> from attlas.transformers.safetensors_file import SafetensorsFile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = write_safetensors(f"{folder}/model.safetensors", {"W": [[1.0, 2.0]]})
+        ...     SafetensorsFile(path).read("W").tolist()
+        [[1.0, 2.0]]
+    """
+    target = Path(path)
+    arrays = {name: _storable(value, name) for name, value in tensors.items()}
+    try:
+        with draft_of(target, durable=True) as draft, draft.open("wb") as file:
+            file.write(_header(arrays, metadata or {}))
+            for array in arrays.values():
+                file.write(array.tobytes())
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError(
+            f"cannot write {printable(str(target))} ({reason}): free space or rights there, or "
+            "name another file"
+        ) from error
+    return target
+
+
+def _storable(value: ArrayInput, name: str) -> np.ndarray:
+    found = np.ascontiguousarray(read_array(value, name)).reshape(np.shape(value))
+    little = found.astype(found.dtype.newbyteorder("<"), copy=False)
+    if name == "__metadata__":
+        raise UserError("tensor '__metadata__' has the name of the header's texts: choose another")
+    if little.dtype not in _NAMES:
+        raise UserError(f"{name} has dtype {found.dtype}: store one of {', '.join(DTYPES)}")
+    return little
+
+
+def _header(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> bytes:
+    header: dict[str, object] = {"__metadata__": dict(metadata)} if metadata else {}
+    stop = 0
+    for name, array in arrays.items():
+        start, stop = stop, stop + array.nbytes
+        header[name] = {
+            "dtype": _NAMES[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [start, stop],
+        }
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # so that numbers lie at multiples of their size
+    return struct.pack("<Q", len(text)) + text

@@ -1,0 +1,89 @@
+"""A generator whose draws can be moved: the same stream, and moved numbers at their places."""
+
+from copy import deepcopy
+from functools import partial
+
+import numpy as np
+
+from attlas.claims.perturbed_draws import MovedGenerator, apart, within
+from attlas.claims.sampling import shared
+
+
+def drawn(rng):
+    return [
+        rng.normal(1.0, 2.0, size=(3, 2)), rng.uniform(-1, 3, size=4), rng.standard_normal(),
+        rng.random(2), rng.integers(9, size=5), rng.choice(7, size=3), rng.dirichlet(np.ones(3)),
+        rng.uniform(np.zeros(2), 5.0), rng.normal(np.zeros(2)),
+    ]  # fmt: skip
+
+
+def test_what_is_not_moved_is_what_numpy_draws():
+    found, expected = (drawn(rng) for rng in (MovedGenerator(np.random.default_rng(4)),
+                                              np.random.default_rng(4)))  # fmt: skip
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-15)
+
+
+def test_moved_numbers_stand_at_their_place_and_leave_the_others():
+    first = MovedGenerator(np.random.default_rng(4))
+    x, u = first.normal(1.0, 2.0, size=3), first.uniform(-1, 3, size=2)
+    place, other = first.numbers
+    assert (first.law(place), first.law(other)) == ("normal", "uniform")
+    moved = {place: first.numbers[place] + 1.5, other: np.array([0.0, 1.0])}
+    again = MovedGenerator(np.random.default_rng(4), moved)
+    np.testing.assert_allclose(again.normal(1.0, 2.0, size=3), x + 3.0)
+    assert again.uniform(-1, 3, size=2).tolist() == [-1.0, 3.0]
+    assert again.integers(100) == first.integers(100)
+    assert u.shape == (2,)
+
+
+def test_an_exponential_number_has_its_law():
+    x = MovedGenerator(np.random.default_rng(0)).exponential(2.0, size=4000)
+    np.testing.assert_allclose([x.mean(), x.std()], 2.0, rtol=0.1)
+
+
+def test_moved_numbers_stay_where_a_draw_can_be():
+    far = np.array([-100.0, 0.5, 100.0])
+    assert within(far, "normal").tolist() == [-8.0, 0.5, 8.0]
+    assert 0 < within(far, "uniform").min() < within(far, "uniform").max() < 1
+    assert within(far, "free") is far
+
+
+def test_what_several_samplers_share_is_not_kept_from_a_search():
+    @shared
+    def start(rng, count):
+        return rng.normal(size=count)
+
+    plain = start(np.random.default_rng(2), 3)
+    first = MovedGenerator(np.random.default_rng(2))
+    np.testing.assert_array_equal(start(first, 3), plain)
+    moved = {place: z + 1 for place, z in first.numbers.items()}
+    np.testing.assert_allclose(start(MovedGenerator(np.random.default_rng(2), moved), 3), plain + 1)
+    np.testing.assert_array_equal(start(np.random.default_rng(2), 3), plain)
+    kept = partial(shared, moved=False)(start.__wrapped__)
+    still = MovedGenerator(np.random.default_rng(2), moved)
+    np.testing.assert_array_equal(kept(still, 3), plain)
+
+
+def test_a_stream_apart_is_numpys_and_moves_with_the_other():
+    plain, first = np.random.default_rng(4), MovedGenerator(np.random.default_rng(4))
+    expected = apart(plain).normal(size=3)
+    seed = np.random.default_rng(4).integers(2**31, size=2)
+    np.testing.assert_array_equal(np.random.default_rng(seed.tolist()).normal(size=3), expected)
+    np.testing.assert_array_equal(apart(first).normal(size=3), expected)
+    # The stream that it came from goes on as if the other one were not there.
+    assert plain.random() == first.random()
+    moved = {place: z + 1 for place, z in first.numbers.items() if z.ndim}
+    again = apart(MovedGenerator(np.random.default_rng(4), moved))
+    np.testing.assert_allclose(again.normal(size=3), expected + 1)
+
+
+def test_a_copy_of_a_generator_draws_and_moves_the_same():
+    first = MovedGenerator(np.random.default_rng(4))
+    copy = deepcopy(first)
+    x = copy.normal(size=3)
+    np.testing.assert_array_equal(first.normal(size=3), x)
+    assert first.numbers is copy.numbers
+    moved = {place: z + 1 for place, z in first.numbers.items()}
+    again = deepcopy(MovedGenerator(np.random.default_rng(4), moved))
+    np.testing.assert_allclose(again.normal(size=3), x + 1)

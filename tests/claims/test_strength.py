@@ -1,0 +1,60 @@
+"""The words beside a verdict: a coarse check must not look like a sharp one."""
+
+from dataclasses import replace
+
+import pytest
+
+from attlas.claims.strength import (
+    best_ratio,
+    detection_sentences,
+    limits_of,
+    outcome_words,
+    passing_factor,
+    strength_sentences,
+)
+from attlas.claims.verdict import ChallengeReport, CheckReport, Outcome, Verdict
+
+HELD = Verdict(Outcome.SUPPORTED, "held", tightness=0.5, applicable=64, tried=64)
+
+
+def report(*limits, tightness=0.5, **more):
+    return CheckReport(
+        "a/b", replace(HELD, tightness=tightness), (), Outcome.SUPPORTED, detection=limits, **more
+    )
+
+
+def searched(*limits, ratio, **more):
+    return ChallengeReport(ratio, False, 64, 60, HELD, 3840, "moves", limits, **more)
+
+
+def test_the_search_sharpens_the_limit_and_exhibits_tightness():
+    found = report(0.5, 0.9, challenge=searched(0.001, 0.95, ratio=0.999))
+    assert limits_of(found) == (0.001, 0.9)
+    assert best_ratio(found) == 0.999
+    assert passing_factor(limits_of(found)) == pytest.approx(10)
+    assert limits_of(report(0.5, challenge=searched(ratio=0.7))) == (0.5,)
+
+
+def test_the_verdict_says_what_would_pass():
+    assert outcome_words(report(1 - 1.02**-1)) == "supported"
+    assert outcome_words(report(1 - 1e-6)).endswith("a right side 1e6 times smaller would pass")
+    assert outcome_words(report(1.5)).endswith("any smaller right side would pass")
+    # Tight must be exhibited: one component at 1 does not speak for a coarse one.
+    assert outcome_words(report(0.001, tightness=0.999)).startswith("supported and tight")
+    assert "tight" not in outcome_words(report(0.001, 0.999, tightness=0.999))
+    broken = replace(report(0.1), verdict=replace(HELD, outcome=Outcome.VIOLATED))
+    assert outcome_words(broken) == "violated"
+
+
+def test_sentences_name_constant_exponents_and_attack():
+    found = report(0.25, challenge=searched(0.25, ratio=0.75), exponents={"n": 0.3, "d": None})
+    assert list(strength_sentences(found)) == [
+        "notices a right side wrong by 25 %",
+        "notices an exponent of n wrong by 0.3",
+        "no exponent of d is tested",
+        "attacked from 64 starts with 3\N{NARROW NO-BREAK SPACE}840 evaluations, by moves, "
+        "best ratio 0.75",
+    ]
+    broken = replace(searched(ratio=1.1, certified="proved"), violated=True)
+    assert list(strength_sentences(report(challenge=broken)))[-1].endswith("broken (proved)")
+    assert list(detection_sentences(())) == []

@@ -1,0 +1,90 @@
+"""Audits beside the records: kept, read again, and named where they are damaged."""
+
+import copy
+import json
+
+import pytest
+
+from attlas.core.errors import UserError
+from attlas.experiments.audits import FOLDER, audited_model, store_audit, stored_audits
+
+AUDIT = {
+    "schema": "attlas/audit/1",
+    "model": {
+        "name": "/models/a b",
+        "architecture": "gpt2",
+        "layers": 1,
+        "heads per layer": 1,
+        "parameters": 9,
+    },
+    "level": "data",
+    "notes": [],
+    "quantities": {},
+    "heads": [{"layer": 0, "head": 0, "entropy": None}],
+    "depths": [],
+    "bounds": [],
+    "curves": [],
+    "findings": [],
+    "facts": {"loss": 2.5},
+    "standings": {
+        key: [] for key in ("proved", "checked on instances", "heuristic", "not claimed")
+    },
+}
+
+
+def named(name, **change):
+    found = copy.deepcopy(AUDIT) | change
+    found["model"]["name"] = name
+    return found
+
+
+def test_the_newest_audit_of_a_model_and_level_is_kept(tmp_path):
+    file = store_audit(tmp_path, AUDIT)
+    assert file.parent == tmp_path / FOLDER
+    assert file.name.startswith("a-b-")
+    assert store_audit(tmp_path, AUDIT | {"facts": {"loss": 1.5}}) == file
+    others = [AUDIT | {"level": "deep"}, named("/other/a b"), named("../..")]
+    files = {file, *(store_audit(tmp_path, each) for each in others)}
+    assert len(files) == 4
+    assert {each.parent for each in files} == {tmp_path / FOLDER}
+    found, wrong = stored_audits(tmp_path)
+    assert wrong == []
+    assert len(found) == 4
+    assert AUDIT | {"facts": {"loss": 1.5}} in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        "[" * 100_000,
+        json.dumps(AUDIT | {"level": "other"}),
+        json.dumps(AUDIT).replace("2.5", "NaN"),
+        json.dumps(AUDIT).replace("2.5", "-Infinity"),
+        "",
+    ],
+)
+def test_damaged_audits_are_named_in_one_line_and_left_out(tmp_path, text):
+    store_audit(tmp_path, AUDIT)
+    (tmp_path / FOLDER / "wrong.json").write_text(text)
+    found, (line,) = stored_audits(tmp_path)
+    assert found == [AUDIT]
+    assert "wrong.json" in line
+    assert "\n" not in line
+
+
+def test_a_folder_without_audits_has_none(tmp_path):
+    assert stored_audits(tmp_path) == ([], [])
+
+
+def test_a_model_is_found_or_asked_for(tmp_path):
+    assert audited_model(tmp_path, str(tmp_path)) == tmp_path
+    with pytest.raises(UserError, match="does not exist"):
+        audited_model(tmp_path, str(tmp_path / "none"))
+    with pytest.raises(UserError, match="holds no trained model"):
+        audited_model(tmp_path, None)
+    model = tmp_path / "models" / "text" / "abc"
+    model.mkdir(parents=True)
+    (model / "config.json").write_text("{}")
+    assert audited_model(tmp_path, None) == model

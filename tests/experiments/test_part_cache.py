@@ -1,0 +1,78 @@
+"""Parts of a cell that no training makes: computed once, also over two processes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+import xarray as xr
+
+from attlas.core.checkpoint import checkpointed
+from julistiono2024optimizing.experiments.path import EXPERIMENT
+from attlas.experiments.checkpoint_files import CheckpointFiles
+from attlas.experiments.part_cache import kept_part
+from attlas.training.fit import fit
+
+
+def square(w, _):
+    return jnp.sum(w**2)
+
+
+def part(calls: list, n: int) -> xr.Dataset:
+    calls.append(n)
+    # A training of its own: it takes no number of those that follow the part.
+    last = fit(square, optax.sgd(0.1), jnp.full(2, float(n)), steps=3).last
+    arrays = {"w": ("entry", np.asarray(last)), "even": ((), n % 2 == 0)}
+    return xr.Dataset(arrays, {"entry": ["a", "b"], "n": n}).expand_dims("n")
+
+
+def cell(calls: list) -> xr.Dataset:
+    parts = [kept_part(part, calls, n) for n in range(4)]
+    last = fit(square, optax.sgd(0.1), jnp.asarray(parts[3].w.values[0]), steps=5).last
+    return xr.concat(parts, "n").assign(last=("entry", np.asarray(last)))
+
+
+@pytest.mark.thorough
+def test_parts_that_are_kept_are_not_computed_again(tmp_path):
+    calls: list = []
+    plain = cell(calls)
+    with checkpointed(CheckpointFiles(tmp_path / "k", {}), 0.0) as first:
+        whole = cell(calls)
+    assert calls == [0, 1, 2, 3] * 2
+    xr.testing.assert_identical(whole, plain)
+    # As if it had been killed within the third part.
+    for lost in sorted((tmp_path / "k").iterdir())[2:]:
+        lost.unlink()
+    calls.clear()
+    with checkpointed(CheckpointFiles(tmp_path / "k", {}), 0.0) as second:
+        again = cell(calls)
+    assert calls == [2, 3]
+    xr.testing.assert_identical(again, whole)
+    assert again.entry.dtype == plain.entry.dtype
+    assert (second.resumed, second.made) == (2, first.made - 2)
+
+
+def test_attributes_are_refused_not_lost(tmp_path):
+    with (
+        checkpointed(CheckpointFiles(tmp_path / "k", {}), 0.0),
+        pytest.raises(ValueError, match="attributes"),
+    ):
+        kept_part(lambda: xr.Dataset(attrs={"models": 1}))
+
+
+@pytest.mark.thorough
+def test_a_path_goes_on_from_the_scope_that_was_kept(tmp_path):
+    (own,) = EXPERIMENT.cells("smoke")
+    plain, layout = EXPERIMENT.computed(own)
+    with checkpointed(CheckpointFiles(tmp_path / "k", {}), 0.0):
+        EXPERIMENT.computed(own)
+    files = sorted((tmp_path / "k").iterdir())
+    assert len(files) == 2
+    files[1].unlink()
+    with checkpointed(CheckpointFiles(tmp_path / "k", {}), 0.0) as second:
+        arrays, resumed = EXPERIMENT.computed(own)
+    assert (second.resumed, second.made) == (1, 1)
+    assert resumed == layout
+    for name, array in plain.items():
+        np.testing.assert_array_equal(arrays[name], array)
+    assert jax.config.jax_enable_x64

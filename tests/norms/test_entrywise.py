@@ -1,0 +1,31 @@
+"""Entries that are not finite must not vanish from a norm."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attlas.norms.entrywise import batch_norm, entrywise_norm, vector_norm
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0, float("inf")])
+def test_a_norm_of_entries_that_are_not_finite_is_not_finite(p):
+    assert np.isnan(entrywise_norm(jnp.array([1.0, jnp.nan]), p))
+    assert np.isinf(entrywise_norm(jnp.array([1.0, -jnp.inf]), p))
+
+
+def test_the_gradient_is_finite_at_zero_and_right_elsewhere():
+    slope = jax.grad(lambda a: entrywise_norm(a, 3.0))
+    assert slope(jnp.zeros(2)).tolist() == [0.0, 0.0]
+    np.testing.assert_allclose(slope(jnp.array([2.0, 0.0])), [1.0, 0.0])
+
+
+@pytest.mark.parametrize("p", [1.0, 1.75, 2.0, 3.0, float("inf")])
+def test_the_three_norms_are_one_to_rounding_and_do_not_overflow(p):
+    rows = np.random.default_rng(0).normal(size=(3, 5)) * np.array([[1e-200], [1.0], [1e200]])
+    whole = [float(entrywise_norm(jnp.asarray(row), p)) for row in rows]
+    # Five sums of powers and a root: at most twenty roundings on each side.
+    rtol = 20 * np.finfo(float).eps
+    np.testing.assert_allclose(vector_norm(jnp.asarray(rows), p, axis=-1), whole, rtol=rtol)
+    np.testing.assert_allclose(batch_norm(rows, p), whole, rtol=rtol)
+    np.testing.assert_allclose(whole[1], np.linalg.norm(rows[1], p), rtol=rtol)

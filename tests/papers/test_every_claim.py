@@ -1,0 +1,102 @@
+"""All claims with their controls, and proof that the test fails when the engine is broken.
+
+Claims are checked in processes of their own, as `attlas check` does it: without the checks of
+shapes, which would double the time.
+"""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from latex2mathml.converter import convert
+
+from attlas.claims.claim import Claim, Control, ErratumClass, Kind
+from attlas.claims.verdict import Outcome, Verdict
+from attlas.verify import check as engine
+from attlas.verify.registry import find_claims, find_errata
+
+CLAIMS = find_claims()
+PARTS = 24
+SEEDS = (1, 2)
+"""In turn by part: `make atlas` checks all claims at seed 0."""
+
+
+def assert_as_expected(claim: Claim) -> None:
+    """A claim and all of its controls come out as expected."""
+    report = engine.check(claim)
+    assert report.controls
+    assert report.defects == ()
+
+
+def part_of_all(part: int):
+    """One part; all but the first are thorough, as they take half a minute each."""
+    return pytest.param(part, marks=pytest.mark.thorough if part else ())
+
+
+@pytest.mark.parametrize("part", [part_of_all(part) for part in range(PARTS)])
+def test_claims_and_controls(part):
+    # Neighbours share a file, its compiled programs and, at one seed, what their samplers draw.
+    first, last = (len(CLAIMS) * end // PARTS for end in (part, part + 1))
+    chosen = {claim.name: SEEDS[part % len(SEEDS)] for claim in CLAIMS[first:last]}
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("check_claims.py"))],
+        input=json.dumps(chosen), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    reports = json.loads(done.stdout)
+    assert list(reports) == list(chosen)
+    assert [name for name, report in reports.items() if not report["controls"]] == []
+    defects = {
+        f"{name}, seed {chosen[name]}": report["defects"]
+        for name, report in reports.items()
+        if report["defects"]
+    }
+    assert defects == {}
+
+
+@pytest.mark.parametrize("name", ["smoothness", "step-scaling", "lemma-17"])
+def test_samplers_on_trajectories_draw_as_many_as_are_asked_for(name):
+    claim = next(c for c in CLAIMS if c.name == f"julistiono2024optimizing/{name}")
+    for count in (5, 100):
+        drawn = claim.draw(3, count)
+        assert {len(value) for value in drawn.values()} == {count}
+
+
+def test_statements_can_be_typeset_and_papers_agree_with_folders():
+    for claim in CLAIMS:
+        assert convert(claim.statement).startswith("<math")
+        assert f"claims/{claim.paper}/" in claim.place[0].replace("\\", "/")
+
+
+def test_refuted_errata_name_a_claim_with_a_witness():
+    named = {claim.name: claim for claim in CLAIMS}
+    errata = find_errata()
+    assert all(erratum.claim in named for erratum in errata if erratum.claim)
+    refuted = [named[erratum.claim] for erratum in errata if erratum.kind is ErratumClass.REFUTED]
+    assert refuted
+    # An order of growth is refuted by a family, not by one instance.
+    assert all(claim.witness is not None or claim.kind is Kind.RATE for claim in refuted)
+
+
+def test_an_engine_that_always_agrees_makes_the_test_fail(monkeypatch):
+    yes = Verdict(Outcome.SUPPORTED, "always")
+    monkeypatch.setattr(engine, "decide", lambda *args, **kwargs: yes)
+    with pytest.raises(AssertionError):
+        assert_as_expected(CLAIMS[0])
+
+
+def test_an_engine_that_always_refuses_makes_the_test_fail(monkeypatch):
+    no = Verdict(Outcome.VIOLATED, "always")
+    monkeypatch.setattr(engine, "decide", lambda *args, **kwargs: no)
+    with pytest.raises(AssertionError):
+        assert_as_expected(CLAIMS[0])
+
+
+def test_a_true_control_makes_the_test_fail():
+    (claim,) = find_claims(["julistiono2024optimizing/lemma-12"])
+    same = Control("the claim itself", switched=False)
+    with pytest.raises(AssertionError):
+        assert_as_expected(replace(claim, controls=(same,)))

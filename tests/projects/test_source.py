@@ -1,0 +1,94 @@
+"""A digest covers the author's own files, and nothing that was installed."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from attlas.core.errors import UserError
+from attlas.projects.source import (
+    digest_of,
+    functions_defined,
+    imported,
+    own_files,
+    with_data,
+)
+
+
+def test_own_imports_are_followed_and_installed_ones_are_not(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    main = tmp_path / "own_main.py"
+    main.write_text("import json, numpy\nimport attlas\ndef f():\n    import own_part\n")
+    (tmp_path / "own_part.py").write_text("from own_deep import x\n")
+    (tmp_path / "own_deep.py").write_text("x = 1\n")
+    files = own_files("own_main", main)
+    assert list(files) == ["own_main", "own_part", "own_deep"]
+    assert "own_part" not in sys.modules
+
+
+def test_modules_of_a_package_are_found_without_running_it(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_package").mkdir()
+    (tmp_path / "own_package" / "__init__.py").write_text("1 / 0\n")
+    (tmp_path / "own_package" / "part.py").write_text("")
+    main = tmp_path / "own_user.py"
+    main.write_text("def f():\n    from own_package.part import x\n")
+    assert list(own_files("own_user", main)) == ["own_user", "own_package", "own_package.part"]
+
+
+def test_a_digest_changes_with_any_file_and_not_with_the_folder(tmp_path):
+    def laid_out(name, text):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "a.py").write_text("import b\n")
+        (folder / "b.py").write_text(text)
+        return {"a": folder / "a.py", "b": folder / "b.py"}
+
+    first, same, other = laid_out("1", "x = 1"), laid_out("2", "x = 1"), laid_out("3", "x = 2")
+    assert digest_of(first) == digest_of(same) != digest_of(other)
+    gone = {**first, "b": tmp_path / "gone.py"}
+    assert digest_of(gone) not in (digest_of(first), digest_of(other))
+
+
+def test_imports_are_read_with_their_packages(tmp_path):
+    file = tmp_path / "m.py"
+    file.write_text("import a.b\nfrom c import d\nfrom . import e\nfrom ..f import g\n")
+    assert imported(file, "p.q") == ("a", "a.b", "c", "c.d", "p", "p.q", "p.q.e", "p.f", "p.f.g")
+
+
+def test_claims_of_attlas_count_the_modules_of_claims_they_import():
+    from deora2023optimization import corollary_1
+
+    name = corollary_1.__name__
+    files = own_files(name, Path(corollary_1.__file__))
+    assert next(iter(files)) == name
+    assert all(each.startswith("attlas.claims") for each in files)
+
+
+def test_decorated_functions_are_told_with_their_lines(tmp_path):
+    file = tmp_path / "m.py"
+    file.write_text("@a\ndef f(): ...\n\ndef g(): ...\n\n@b\ndef f(): ...\n")
+    assert list(functions_defined(file)) == [("f", f"{file}:1"), ("f", f"{file}:6")]
+
+
+def test_data_is_added_for_ones_own_modules_alone(tmp_path):
+    file = tmp_path / "m.py"
+    file.write_text("")
+    assert with_data({"m": file}) == {"m": file}
+    (tmp_path / "pyproject.toml").write_text("[tool.attlas]\ndata = ['*.csv']\n")
+    (tmp_path / "x.csv").write_text("")
+    whole = {"m": file, "data:x.csv": tmp_path / "x.csv"}
+    assert with_data({"m": file}) == whole
+    (tmp_path / "x.csv").rename(tmp_path / "y.csv")
+    assert list(with_data(whole)) == ["m", "data:y.csv"]
+    assert with_data({}) == {}
+
+
+def test_data_that_is_too_large_to_be_hashed_is_refused(tmp_path, monkeypatch):
+    file = tmp_path / "m.py"
+    file.write_text("")
+    (tmp_path / "pyproject.toml").write_text("[tool.attlas]\ndata = ['*.csv']\n")
+    (tmp_path / "x.csv").write_text("12345")
+    monkeypatch.setattr("attlas.projects.source.MOST_BYTES", 4)
+    with pytest.raises(UserError, match=r"x\.csv has 5 bytes: data of a project has at most 4"):
+        with_data({"m": file})

@@ -1,0 +1,28 @@
+"""Where a claim stands: a counterexample outweighs all, a check that cannot fail holds nothing."""
+
+from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
+from attlas.site.evidence_level import Standing, counts, sentence, standing
+
+HELD, BROKEN = (Verdict(outcome, "said") for outcome in (Outcome.SUPPORTED, Outcome.VIOLATED))
+
+
+def report(verdict=HELD, control=BROKEN, found=None, expect=Outcome.SUPPORTED):
+    controls = (ControlReport("false", Outcome.VIOLATED, control),)
+    challenge = None if found is None else ChallengeReport(1.0, found, 1, 1, HELD)
+    return CheckReport("a/b", verdict, controls, expect, challenge)
+
+
+def test_each_standing():
+    assert standing(report()) is Standing.HELD
+    assert standing(report(found=False)) is Standing.HELD
+    assert standing(report(found=True)) is Standing.COUNTEREXAMPLE
+    assert standing(report(BROKEN)) is Standing.COUNTEREXAMPLE
+    assert standing(report(BROKEN, expect=Outcome.VIOLATED)) is Standing.COUNTEREXAMPLE
+    assert standing(report(control=HELD)) is Standing.OPEN
+    assert standing(report(Verdict(Outcome.INCONCLUSIVE, ""))) is Standing.OPEN
+
+
+def test_counts_add_up_and_zero_is_left_unsaid():
+    found = counts([report(), report(), None])
+    assert sum(found.values()) == 3
+    assert sentence(found) == "2 held, 1 open"

@@ -1,0 +1,106 @@
+"""Findings of a paper: each stands on verdicts and answers, and goes when they do."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.reports.conftest import PAPER, toy_claim, toy_experiment, toy_report
+
+import attlas.claims
+from attlas.claims.claim import Erratum, ErratumClass, Status
+from attlas.claims.claim import Source as Text
+from attlas.claims.verdict import Outcome
+from attlas.site.content import ClaimEntry, Evidence, ExperimentEntry, Source
+from attlas.site.findings import FILE, findings_of, read_findings
+from attlas.experiments.find import find_experiments
+from attlas.verify.registry import find_claims
+
+PLACE = Source("own.py", 1, "")
+TITLES = ("What holds", "What does not", "What it asks for", "What to use instead")
+PAPERS = sorted(path.parent for path in Path(attlas.claims.__path__[0]).glob(f"*/{FILE}"))
+
+
+def entry(slug, folder, outcome=Outcome.SUPPORTED, errata=(), **numbers):
+    claim = replace(toy_claim(slug, f"Lemma {slug}"), place=(str(folder / "claims.py"), 1))
+    return ClaimEntry(claim, toy_report(claim, outcome, **numbers), errata, PLACE)
+
+
+def told(folder, prose, *claims, experiments=()):
+    (folder / FILE).write_text(f"## What holds\n\n{prose}\n", encoding="utf-8")
+    found = findings_of(claims, experiments)
+    return [finding.text for section in found for finding in section.findings]
+
+
+def test_a_finding_stands_with_what_it_rests_on(tmp_path):
+    (tmp_path / FILE).write_text(
+        '## What holds\n\n- {{ holds("one") }} It holds,\n  to {{ tightness("one") }}.\n'
+    )
+    ((title, (finding,)),) = findings_of([entry("one", tmp_path)], ())
+    # The challenge of the toy reports found 0.8, the check 0.5.
+    assert (title, finding.text) == ("What holds", "It holds, to 0.8.")
+    assert finding.evidence == (Evidence("Lemma one", f"claim-{PAPER}-one"),)
+
+
+@pytest.mark.parametrize(
+    "call", ['holds("none")', 'fails("one")', 'loss("zero")', 'value("runs", "gain")', "refuted()"]
+)
+def test_a_finding_goes_with_what_it_rests_on(tmp_path, call):
+    zero = entry("zero", tmp_path)
+    report = replace(zero.report, challenge=None)
+    report = replace(report, verdict=replace(report.verdict, tightness=0.0))
+    claims = entry("one", tmp_path), replace(zero, report=report)
+    assert told(tmp_path, f"- A {{{{ {call} }}}}.\n- It stays.", *claims) == ["It stays."]
+
+
+def test_an_unexpected_verdict_bears_nothing(tmp_path):
+    odd = entry("odd", tmp_path, Outcome.VIOLATED)  # a violation that nobody expects
+    assert told(tmp_path, '- {{ fails("odd") }} It fails.', odd) == []
+
+
+def test_a_loss_is_one_over_the_tightness(tmp_path):
+    assert told(tmp_path, '- {{ loss("one") }} times.', entry("one", tmp_path)) == ["1.2 times."]
+
+
+def test_values_are_those_of_an_answer(tmp_path):
+    experiment = replace(toy_experiment("runs"), title="Runs")
+    shown = ExperimentEntry(experiment, PLACE, answer="Yes.", values={"gain": 3, "gap": "nan"})
+    prose = '- By {{ value("runs", "gain") }}.\n- By {{ value("runs", "gap") }}.'
+    one = entry("one", tmp_path)
+    assert told(tmp_path, prose, one, experiments=[shown]) == ["By 3."]
+    unanswered = replace(shown, answer="")
+    assert told(tmp_path, prose, one, experiments=[unanswered]) == []
+
+
+def test_statements_with_a_counterexample_are_counted(tmp_path):
+    claim = entry("wrong", tmp_path).claim
+    refuted = Erratum(PAPER, "Lemma 1", ErratumClass.REFUTED, "Not so.", claim.name)
+    expected = replace(claim.expect, outcome=Outcome.VIOLATED, reason="false")
+    claim = replace(claim, expect=expected, status=Status.ERRATUM, source=Text.FOUND)
+    wrong = ClaimEntry(claim, toy_report(claim, Outcome.VIOLATED), (refuted,), PLACE)
+    report = replace(wrong.report, challenge=None)
+    wrong = replace(wrong, report=report)
+    prose = "- {{ refuted() }} refuted.\n- {{ broken_steps() }} steps."
+    assert told(tmp_path, prose, wrong) == ["1 refuted."]
+    step = replace(refuted, kind=ErratumClass.INVALID_PROOF)
+    assert told(tmp_path, prose, replace(wrong, errata=(step,))) == ["1 steps."]
+    suspected = replace(claim, status=Status.SUSPECTED_ERRATUM, source=Text.RECALLED)
+    assert told(tmp_path, prose, replace(wrong, claim=suspected)) == []
+
+
+@pytest.mark.parametrize("folder", PAPERS, ids=lambda folder: folder.name)
+def test_every_name_of_the_prose_exists(folder):
+    sections = read_findings({folder})
+    assert tuple(sections) == TITLES
+    prose = " ".join(item for items in sections.values() for item in items)
+    called = re.findall(r"(?:holds|fails|tightness|loss)\(([^)]*)\)", prose)
+    slugs = {f"{folder.name}/{slug}" for names in called for slug in re.findall('"(.*?)"', names)}
+    assert slugs
+    assert slugs <= {claim.name for claim in find_claims()}
+    known = {e.name: e for e in find_experiments() if e.paper == folder.name}
+    # That the values are there is seen where the experiment runs, in tests/experiments.
+    assert set(re.findall(r'value\("(.*?)", "', prose)) <= known.keys()
+
+
+def test_every_paper_has_findings():
+    assert len(PAPERS) == 6  # five papers, and the bounds of our own

@@ -1,0 +1,94 @@
+"""Main theorems: which claims are of one theorem, and what is said of it."""
+
+from dataclasses import replace
+
+import pytest
+from tests.reports.conftest import toy_claim, toy_report
+
+from attlas.claims.claim import Expectation, Status
+from attlas.claims.claim import Source as Text
+from attlas.claims.verdict import Outcome
+from attlas.site.content import ClaimEntry, Evidence, Finding, Findings, PaperEntry, Source
+from attlas.site.theorems import ASKED, theorem_name, theorems_of
+
+PLACE = Source("own.py", 1, "")
+
+
+def entry(slug, locator, outcome=Outcome.SUPPORTED, tightness=0.5, **fields):
+    claim = toy_claim(slug, locator, **fields)
+    if outcome is Outcome.VIOLATED:
+        claim = replace(claim, expect=Expectation(outcome, "false"))
+    report = replace(toy_report(claim, outcome, tightness=tightness), challenge=None)
+    return ClaimEntry(claim, report, (), PLACE)
+
+
+@pytest.fixture
+def paper():
+    claims = (
+        entry("f", "Theorem F.2"),
+        entry(
+            "wrong",
+            "Theorem 10, as printed",
+            Outcome.VIOLATED,
+            tightness=2.0,
+            status=Status.ERRATUM,
+            source=Text.FOUND,
+        ),
+        entry("best", "Theorem 10, sharpened", tightness=0.75, status=Status.SHARPENED),
+        entry("new", "Theorem 10, its size", tightness=1.0, status=Status.NEW),
+        entry("one", "Theorem 1"),
+        entry("formulas", "Theorem 1, formulas", place=("/x/formulas_of_one.py", 1)),
+        entry("lemma", "Lemma 1"),
+        entry("f-recalled", "Theorem F.2, its rate", source=Text.RECALLED),
+        entry("f-suspect", "Theorem F.2, unit", Outcome.VIOLATED, status=Status.SUSPECTED_ERRATUM),
+    )
+    findings = (
+        Finding("Theorem 1 asks for width.", ()),
+        Finding("A start.", (Evidence("Theorem 10", claims[2].anchor),)),
+        Finding("Theorem 10.1 asks for more.", ()),
+    )
+    asked = Findings(ASKED, findings)
+    return PaperEntry("toy", None, claims, (), (), (), findings=(asked,))
+
+
+def test_theorems_are_in_the_order_of_their_numbers(paper):
+    assert [theorem.name for theorem in theorems_of(paper)] == [
+        "Theorem 1", "Theorem 10", "Theorem F.2",
+    ]  # fmt: skip
+
+
+def test_the_printed_form_is_told_from_ours(paper):
+    one, ten, _ = theorems_of(paper)
+    assert [(title, counted) for title, counted, _ in ten.standings] == [
+        ("as printed", "1 with a counterexample"), ("corrected, sharpened or new", "2 held"),
+    ]  # fmt: skip
+    assert [each.slug for each in one.stated] == ["one"]
+
+
+def test_what_was_not_read_in_the_paper_is_said_before_its_verdict(paper):
+    one, _, last = theorems_of(paper)
+    assert [(title, counted) for title, counted, _ in one.standings] == [
+        ("as reconstructed", "1 held"),
+    ]  # fmt: skip
+    assert [(title, counted) for title, counted, _ in last.standings] == [
+        ("as recalled", "1 held"), ("as reconstructed", "1 held, 1 with a counterexample"),
+    ]  # fmt: skip
+
+
+def test_the_tightness_is_that_of_a_form_of_the_theorem_that_held(paper):
+    one, ten, _ = theorems_of(paper)
+    assert [(t.tightness[0].slug, t.tightness[1]) for t in (one, ten)] == [
+        ("one", 0.5), ("best", 0.75),
+    ]  # fmt: skip
+
+
+def test_what_it_asks_for_is_said_in_the_findings(paper):
+    one, ten, last = theorems_of(paper)
+    assert [finding.text for finding in one.asked] == ["Theorem 1 asks for width."]
+    assert [finding.text for finding in ten.asked] == ["A start."]
+    assert last.asked == ()
+
+
+def test_names_end_where_the_number_ends():
+    named = map(theorem_name, ["Theorem 4.2, flow", "Theorem 12", "Theorems 4.2 and 5", "Rate x"])
+    assert list(named) == ["Theorem 4.2", "Theorem 12", "", ""]

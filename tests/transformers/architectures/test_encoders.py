@@ -1,0 +1,85 @@
+"""Encoders against transformers, randomly drawn."""
+
+import pytest
+from reference_transformers import TOLERANCE, concentration, differences, random_reference
+
+from attlas.transformers.architectures import albert
+from attlas.transformers.architectures import bert
+from attlas.transformers.architectures import distilbert
+from attlas.transformers.architectures import vit
+
+SMALL = {
+    "hidden_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 20,
+}
+TEXT = {**SMALL, "vocab_size": 31, "max_position_embeddings": 20}
+SELF = {"attention": "attention.self", "output": "attention.output.dense", "task": "MaskedLM"}
+ALBERT = {"attention": "attention", "output": "attention.dense", "task": "MaskedLM"}
+CASES = {
+    "bert": (bert, "bert", {**TEXT, **SELF}),
+    "bert, tanh units": (bert, "bert", {**TEXT, **SELF, "hidden_act": "gelu_new"}),
+    "roberta": (bert, "roberta", {**TEXT, **SELF, "layer_norm_eps": 1e-5}),
+    "distilbert": (
+        distilbert,
+        "distilbert",
+        {
+            "dim": 24,
+            "n_layers": 2,
+            "n_heads": 4,
+            "hidden_dim": 20,
+            "vocab_size": 31,
+            "max_position_embeddings": 20,
+            "attention": "attention",
+            "task": "MaskedLM",
+        },
+    ),
+    "albert": (albert, "albert", {**TEXT, **ALBERT, "embedding_size": 10}),
+    "albert, two groups of two": (
+        albert,
+        "albert",
+        {
+            **TEXT,
+            **ALBERT,
+            "embedding_size": 10,
+            "num_hidden_layers": 3,
+            "num_hidden_groups": 2,
+            "inner_group_num": 2,
+        },
+    ),
+    "vit": (
+        vit,
+        "vit",
+        {
+            **SMALL,
+            "image_size": 8,
+            "patch_size": 4,
+            "attention": "attention",
+            "task": "ImageClassification",
+        },
+    ),
+    "vit, no biases of queries": (
+        vit,
+        "vit",
+        {
+            **SMALL,
+            "image_size": 6,
+            "patch_size": 2,
+            "num_channels": 1,
+            "qkv_bias": False,
+            "attention": "attention",
+            "task": "ImageClassification",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("case", CASES)
+def test_agrees_with_transformers(case, dtype):
+    reader, kind, settings = CASES[case]
+    reference = random_reference(kind, dtype, **settings)
+    assert concentration(reference) > 1.3  # no test of uniform maps
+    found = differences(reader, reference)
+    assert max(found.values()) <= TOLERANCE[dtype], found

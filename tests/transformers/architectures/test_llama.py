@@ -1,0 +1,166 @@
+"""Llama, Mistral, Qwen2, Qwen3 and Gemma against transformers, randomly drawn."""
+
+import numpy as np
+import pytest
+from random_checkpoints import refusal, slicing_difference
+from reference_transformers import TOLERANCE, concentration, differences, random_reference
+
+from attlas.transformers.architectures import llama
+
+SMALL = {
+    "hidden_size": 24,
+    "num_attention_heads": 4,
+    "num_hidden_layers": 2,
+    "intermediate_size": 20,
+    "vocab_size": 31,
+    "max_position_embeddings": 64,
+    "pad_token_id": None,
+    "bos_token_id": None,
+    "eos_token_id": None,
+}
+LLAMA3 = {
+    "rope_type": "llama3",
+    "rope_theta": 50.0,
+    "factor": 4.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 32,
+}
+CASES = {
+    "llama": ("llama", {}),
+    "llama, grouped, biases, wide heads, tied": (
+        "llama",
+        {
+            "num_key_value_heads": 2,
+            "head_dim": 10,
+            "attention_bias": True,
+            "mlp_bias": True,
+            "tie_word_embeddings": True,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 30.0},
+        },
+    ),
+    "llama, llama3 frequencies": ("llama", {"head_dim": 16, "rope_parameters": LLAMA3}),
+    "llama, linear frequencies": (
+        "llama",
+        {"rope_parameters": {"rope_type": "linear", "rope_theta": 40.0, "factor": 3.0}},
+    ),
+    "mistral, window": ("mistral", {"num_key_value_heads": 2, "sliding_window": 3}),
+    "mistral, one group, no window": (
+        "mistral",
+        {"num_key_value_heads": 1, "sliding_window": None},
+    ),
+    "qwen2, window from layer 1 on": (
+        "qwen2",
+        {
+            "num_key_value_heads": 2,
+            "use_sliding_window": True,
+            "sliding_window": 4,
+            "max_window_layers": 1,
+        },
+    ),
+    "qwen2, no window": ("qwen2", {"num_key_value_heads": 4, "sliding_window": 4}),
+    "qwen3": (
+        "qwen3",
+        {
+            "num_key_value_heads": 2,
+            "head_dim": 10,
+            "attention_bias": True,
+            "use_sliding_window": True,
+            "sliding_window": 3,
+            "layer_types": ["sliding_attention", "full_attention"],
+        },
+    ),
+    "gemma": ("gemma", {"num_key_value_heads": 1, "head_dim": 16, "hidden_act": "gelu"}),
+}
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("case", CASES)
+def test_agrees_with_transformers(case, dtype):
+    kind, settings = CASES[case]
+    reference = random_reference(kind, dtype, **(SMALL | settings))
+    assert concentration(reference) > 1.5  # no test of uniform maps
+    found = differences(llama, reference)
+    assert max(found.values()) <= TOLERANCE[dtype]
+
+
+@pytest.mark.parametrize("kind", llama.SETTINGS)
+def test_sum_over_heads_is_the_unsliced_attention(kind):
+    # Sums of at most 24 terms in float64, three in a row.
+    assert slicing_difference(llama, kind) <= 3 * 24 * np.finfo(np.float64).eps
+
+
+@pytest.mark.parametrize(
+    ("case", "change"),
+    [
+        ("mistral, window", {"sliding_window": 4}),
+        ("qwen2, window from layer 1 on", {"layer_types": ["full_attention"] * 2}),
+        ("qwen3", {"rms_norm_eps": 0.1}),
+        ("gemma", {"model_type": "llama"}),
+        ("llama, llama3 frequencies", {"rope_parameters": LLAMA3 | {"factor": 5.0}}),
+        ("llama, linear frequencies", {"rope_parameters": {"rope_theta": 40.0}}),
+    ],
+)
+def test_another_reading_is_noticed(case, change):
+    kind, settings = CASES[case]
+    reference = random_reference(kind, "float32", **(SMALL | settings))
+    reference.config |= change
+    assert differences(llama, reference)["logits"] > 100 * TOLERANCE["float32"]
+
+
+OLDER = {
+    "llama, llama3 frequencies": {
+        "rope_theta": 50.0,
+        "rope_scaling": {key: LLAMA3[key] for key in LLAMA3 if key != "rope_theta"},
+    },
+    "llama, linear frequencies": {
+        "rope_theta": 40.0,
+        "rope_scaling": {"type": "linear", "factor": 3.0},
+    },
+    "qwen2, window from layer 1 on": {"rope_theta": 10000.0, "rope_scaling": None},
+    "gemma": {"hidden_activation": None},
+}
+
+
+@pytest.mark.parametrize("case", OLDER)
+def test_configurations_of_older_releases_are_the_same_model(case):
+    kind, settings = CASES[case]
+    reference = random_reference(kind, "float32", **(SMALL | settings))
+    for newer in ("rope_parameters", "layer_types"):
+        reference.config.pop(newer, None)
+    reference.config |= OLDER[case]
+    assert max(differences(llama, reference).values()) <= TOLERANCE["float32"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "text"),
+    [
+        ("llama", {"rope_scaling": {"type": "yarn"}}, "type = 'yarn' in the configuration is not"),
+        (
+            "llama",
+            {"rope_parameters": {"rope_type": "dynamic"}},
+            "rope_type = 'dynamic' in the configuration is not supported: attlas reads default",
+        ),
+        ("llama", {"rope_scaling": {"type": "linear"}}, "the configuration has no 'factor'"),
+        ("llama", {"partial_rotary_factor": 0.5}, "partial_rotary_factor = 0.5 in the"),
+        ("llama", {"num_attention_heads": 5}, "num_key_value_heads = 2 in the configuration does"),
+        ("llama", {"head_dim": 5}, "head_dim = 5 in the configuration is odd"),
+        ("llama", {"hidden_act": "relu2"}, "hidden_act = 'relu2' in the configuration is not"),
+        (
+            "llama",
+            {"attention_bias": False},
+            "tensor 'model.layers.0.self_attn.k_proj.bias' has no",
+        ),
+        ("llama", {"layer_types": ["sliding_attention"] * 2}, "layer_types of the configuration"),
+        ("qwen3", {"layer_types": ["chunked_attention"] * 2}, "layer_types = ['chunked_attention'"),
+        ("mistral", {"layer_types": ["full_attention"] * 2}, "layer_types = ['full_attention', "),
+        ("mistral", {"sliding_window": 0}, "sliding_window = 0 in the configuration is not a"),
+        ("qwen2", {"max_window_layers": -1}, "max_window_layers = -1 in the configuration is not"),
+        ("gemma", {"use_bidirectional_attention": True}, "use_bidirectional_attention = True in"),
+        ("gemma", {"head_dim": 256}, "tensor 'model.layers.0.self_attn.q_proj.weight' has shape"),
+    ],
+)
+def test_what_is_not_supported_is_refused_in_one_line(kind, change, text):
+    said = refusal(kind, change)
+    assert said.startswith(text)
+    assert "\n" not in said
